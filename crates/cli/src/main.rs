@@ -1,0 +1,2 @@
+//! The trawl binary.
+fn main() {}

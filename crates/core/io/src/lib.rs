@@ -1,0 +1,1 @@
+//! Atomic publish, locks, journal, ranged reads, limits, and a file layer that can fail on demand

@@ -1,0 +1,1 @@
+//! Capture, UrlRecord, Digest, Place, and the doors between containers

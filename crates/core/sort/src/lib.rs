@@ -1,0 +1,1 @@
+//! External merge sort within a memory budget

@@ -1,0 +1,1 @@
+//! URL forms: lake form, key form, SURT, registrable domain, keys and ids

@@ -1,0 +1,1 @@
+//! One URL in, one capture out

@@ -1,0 +1,1 @@
+//! What to fetch next, when, and how politely

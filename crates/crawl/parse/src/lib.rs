@@ -1,0 +1,1 @@
+//! Pure functions over bytes: links, robots.txt, sitemaps, feeds

@@ -1,0 +1,1 @@
+//! captures.parquet: one row per fetch, pointing back into the archive

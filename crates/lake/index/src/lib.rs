@@ -1,0 +1,1 @@
+//! Index segments: dictionary, membership, postings, counts

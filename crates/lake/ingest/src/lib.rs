@@ -1,0 +1,1 @@
+//! URL records to sorted, partitioned Parquet

@@ -1,0 +1,1 @@
+//! Pin a version and ask it

@@ -1,0 +1,1 @@
+//! Object store, layout, dataset registry, manifests

@@ -1,0 +1,1 @@
+//! A deterministic synthetic web on loopback
