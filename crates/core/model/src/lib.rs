@@ -1,1 +1,35 @@
-//! Capture, UrlRecord, Digest, Place, and the doors between containers
+//! What passes between the rooms of the house, and the doors it passes through.
+//!
+//! ```text
+//!   fetch ──Capture──► CaptureSink   (WARC, Nutch segment, seqdb …)
+//!                      CaptureSource ──Entry──► convert, inspect, verify, ingest
+//!                      UrlSource ──UrlRecord──► ingest
+//! ```
+//!
+//! Nothing here touches a file, a socket or a clock. A container format is one crate that implements the
+//! three doors; everything else works with any of them.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+
+mod body;
+mod capture;
+mod digest;
+mod doors;
+mod error;
+mod place;
+mod time;
+mod url_record;
+
+pub use body::{Body, Reopen};
+pub use capture::{
+    Capture, CaptureFacts, ErrorClass, Failure, Message, Outcome, Revisit, RevisitProfile, RobotsVerdict, Timings,
+    Truncated,
+};
+pub use digest::{Algorithm, Digest, DigestError};
+pub use doors::{
+    Capability, CaptureSink, CaptureSource, Carries, Durable, Entry, RawRecord, SourceIdentity, Split, Summary,
+    UrlSource,
+};
+pub use error::{Advice, DoorError};
+pub use place::Place;
+pub use time::{TimeError, UnixMillis};
+pub use url_record::UrlRecord;

@@ -1,0 +1,52 @@
+//! What a caller is to do about an error.
+
+use crate::Place;
+
+/// What the caller should do: an error that cannot answer this is not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// The same call may succeed later (a 503, a busy lock).
+    Retry,
+    /// This item is lost, the next one may be fine (a bad record).
+    Skip,
+    /// Going on would lose data or never succeed (a full disk, a wrong magic).
+    Stop,
+}
+
+/// The error of every door: the format's own error, where it happened and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{source}", .at.as_ref().map(|p| format!("{p}: ")).unwrap_or_default())]
+pub struct DoorError {
+    /// Where, if the format's own message does not say so already.
+    pub at: Option<Place>,
+    /// What to do.
+    pub advice: Advice,
+    /// What happened, in the words of the format.
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl DoorError {
+    /// Wraps a format's error whose message already says where.
+    pub fn new(advice: Advice, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { at: None, advice, source: source.into() }
+    }
+
+    /// Adds the place to an error that does not name it.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
+        self.at = Some(place);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_names_the_place_once() {
+        let bare = DoorError::new(Advice::Skip, "expected a record");
+        assert_eq!(bare.to_string(), "expected a record");
+        assert_eq!(bare.at(Place::new("a.warc.gz", 81920, 10)).to_string(), "a.warc.gz@81920: expected a record");
+    }
+}
