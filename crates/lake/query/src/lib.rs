@@ -1,1 +1,25 @@
-//! Pin a version and ask it
+//! Pin a version of a lake and ask it: which datasets hold a domain, and which URLs.
+//!
+//! ```text
+//! Lake::open(store, options)   once per process
+//!   └ lake.pin()               once per request: the newest version, cheap while it is unchanged
+//!       ├ domain(name, who)                        → DomainAnswer
+//!       ├ urls(name, dataset_id, page, filter, who) → UrlsAnswer
+//!       ├ domains(prefix, after, limit, who)       → Vec<DomainSummary>
+//!       ├ datasets(who)                            → Vec<DatasetInfo>
+//!       └ stats()                                  → LakeStats
+//! ```
+//!
+//! Everything is synchronous: a server runs these calls on its blocking threads. Answers serialise to the JSON of the
+//! API; see [`answer`] for how ids are written.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+
+pub mod answer;
+mod ask;
+mod error;
+mod principal;
+
+pub use answer::{DatasetInfo, DomainAnswer, DomainDataset, DomainSummary, LakeStats, TopPath, UrlItem, UrlsAnswer};
+pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page};
+pub use error::QueryError;
+pub use principal::Principal;

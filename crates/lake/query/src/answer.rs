@@ -1,0 +1,252 @@
+//! The answers, as the API writes them.
+//!
+//! Field names are the seed's where it has them; `_est` fields carry exact row counts. Ids are 64 bits wide, which
+//! JavaScript numbers cannot hold:
+//!
+//! | id | JSON | why |
+//! | --- | --- | --- |
+//! | `domain_id` | number, all 64 bits, and `domain_id_hex` (`"0x"` + 16 digits) | the seed shows a number; clients whose numbers are doubles use the hex form |
+//! | `url_id` | string, `"0x"` + 16 hex digits | the seed shows `0x9bc…`, which in JSON can only be a string |
+//!
+//! Times are RFC 3339 strings in UTC with milliseconds. A value that the source did not know is left out.
+
+use serde::{Serialize, Serializer};
+use trawl_model::UnixMillis;
+
+/// `GET /v1/domain/{domain}`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DomainAnswer {
+    /// The registrable domain, in punycode.
+    pub domain: String,
+    /// xxh3_64 of the domain.
+    pub domain_id: u64,
+    /// The same in hex, for clients without 64-bit integers.
+    #[serde(serialize_with = "hex")]
+    pub domain_id_hex: u64,
+    /// The version that answered.
+    pub version: String,
+    /// The datasets that hold it, by id.
+    pub datasets: Vec<DomainDataset>,
+}
+
+/// One dataset's share of a domain.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DomainDataset {
+    /// The dataset.
+    pub dataset_id: u32,
+    /// Its name.
+    pub name: String,
+    /// Rows of the domain in the dataset: exact.
+    pub url_count_est: u64,
+    /// Different URLs among them.
+    pub distinct_urls: u64,
+    /// Whether `distinct_urls` is exact. Until segments are merged it is an upper bound: a URL counts once per segment.
+    pub distinct_exact: bool,
+    /// The earliest time of any row.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    pub first_ts: Option<UnixMillis>,
+    /// The latest time of any row.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    pub last_ts: Option<UnixMillis>,
+    /// The first path segments with the most rows, most first.
+    pub top_paths: Vec<TopPath>,
+}
+
+/// A first path segment and how many rows have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TopPath {
+    /// The segment with its slashes: `/news/`; `/` for what has none.
+    pub path: String,
+    /// Rows, a lower bound when the domain has very many first segments.
+    pub rows: u64,
+}
+
+/// `GET /v1/domain/{domain}/datasets/{dataset_id}/urls`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UrlsAnswer {
+    /// The registrable domain, in punycode.
+    pub domain: String,
+    /// The dataset.
+    pub dataset_id: u32,
+    /// The version that answered.
+    pub version: String,
+    /// Rows of the domain in the dataset, before any filter: exact.
+    pub total_est: u64,
+    /// The rows of this page.
+    pub items: Vec<UrlItem>,
+    /// The offset of the next page; none at the end, and none with a filter.
+    pub next_offset: Option<u64>,
+    /// Where the next page begins; none at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UrlItem {
+    /// xxh3_64 of the raw URL.
+    #[serde(serialize_with = "hex")]
+    pub url_id: u64,
+    /// The URL, raw: as the source spelt it.
+    pub url: String,
+    /// When it was seen or captured.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    pub ts: Option<UnixMillis>,
+    /// HTTP status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Media type as served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    /// Digest of the stored body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Stored body bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_length: Option<u64>,
+    /// The archive file of the capture, relative to the dataset's archive base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warc_file: Option<String>,
+    /// Its first byte there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warc_offset: Option<u64>,
+    /// Its stored length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warc_length: Option<u64>,
+    /// Everything else the source knew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extras: Option<serde_json::Value>,
+}
+
+/// One line of the search box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DomainSummary {
+    /// The registrable domain, in punycode.
+    pub domain: String,
+    /// Datasets that hold it, of those the asker may see.
+    pub datasets: u64,
+    /// Rows in all of them.
+    pub rows: u64,
+}
+
+/// A dataset of the catalogue.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DatasetInfo {
+    /// The dataset.
+    pub dataset_id: u32,
+    /// Its name.
+    pub name: String,
+    /// Where it came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// When it was registered.
+    #[serde(serialize_with = "time_of")]
+    pub created: UnixMillis,
+    /// Rows in this version.
+    pub rows: u64,
+    /// Domains in this version; a domain counts once per segment until segments are merged.
+    pub domains: u64,
+    /// Bytes of its Parquet files.
+    pub bytes: u64,
+    /// Where its archives are.
+    pub archive_base: Vec<String>,
+}
+
+/// The whole lake in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LakeStats {
+    /// The version counted.
+    pub version: String,
+    /// Domains; a domain counts once per segment until segments are merged.
+    pub domains: u64,
+    /// Datasets registered.
+    pub datasets: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of Parquet files and index.
+    pub bytes: u64,
+    /// Bytes of the index alone.
+    pub index_bytes: u64,
+    /// Index segments.
+    pub segments: u64,
+    /// Parquet files.
+    pub files: u64,
+}
+
+fn hex<S: Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{id:#018x}"))
+}
+
+fn time<S: Serializer>(at: &Option<UnixMillis>, serializer: S) -> Result<S::Ok, S::Error> {
+    match at {
+        Some(at) => serializer.collect_str(at),
+        None => serializer.serialize_none(),
+    }
+}
+
+fn time_of<S: Serializer>(at: &UnixMillis, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_json_of_the_seed() {
+        let answer = DomainAnswer {
+            domain: "example.com".into(),
+            domain_id: 0xf000_0000_0000_0001,
+            domain_id_hex: 0xf000_0000_0000_0001,
+            version: "v1".into(),
+            datasets: vec![DomainDataset {
+                dataset_id: 17,
+                name: "cc".into(),
+                url_count_est: 15823,
+                distinct_urls: 15000,
+                distinct_exact: true,
+                first_ts: Some(UnixMillis(0)),
+                last_ts: None,
+                top_paths: vec![TopPath { path: "/a/".into(), rows: 3 }],
+            }],
+        };
+        assert_eq!(
+            serde_json::to_string(&answer).unwrap(),
+            r#"{"domain":"example.com","domain_id":17293822569102704641,"domain_id_hex":"0xf000000000000001","version":"v1","#
+                .to_owned()
+                + r#""datasets":[{"dataset_id":17,"name":"cc","url_count_est":15823,"distinct_urls":15000,"#
+                + r#""distinct_exact":true,"first_ts":"1970-01-01T00:00:00.000Z","top_paths":[{"path":"/a/","rows":3}]}]}"#
+        );
+    }
+
+    #[test]
+    fn rows_leave_out_what_is_unknown() {
+        let item = UrlItem {
+            url_id: 0x9bc,
+            url: "https://example.com/a/b?x=1".into(),
+            ts: Some(UnixMillis(1_718_323_200_000)),
+            status: None,
+            content_type: None,
+            digest: None,
+            body_length: None,
+            warc_file: None,
+            warc_offset: None,
+            warc_length: None,
+            extras: None,
+        };
+        let answer = UrlsAnswer {
+            domain: "example.com".into(),
+            dataset_id: 17,
+            version: "v1".into(),
+            total_est: 1,
+            items: vec![item],
+            next_offset: None,
+            next_cursor: None,
+        };
+        assert_eq!(
+            serde_json::to_string(&answer).unwrap(),
+            r#"{"domain":"example.com","dataset_id":17,"version":"v1","total_est":1,"items":[{"url_id":"0x00000000000009bc","#
+                .to_owned()
+                + r#""url":"https://example.com/a/b?x=1","ts":"2024-06-14T00:00:00.000Z"}],"next_offset":null,"next_cursor":null}"#
+        );
+    }
+}
