@@ -1,0 +1,210 @@
+//! robots.txt as RFC 9309 has it, with the leniencies that the public parsers share.
+//!
+//! ```
+//! # use trawl_parse::robots::Robots;
+//! let robots = Robots::parse(b"User-agent: *\nDisallow: /private/\nAllow: /private/open$\nCrawl-delay: 2\n");
+//! let rules = robots.agent("TrawlBot");
+//! assert!(!rules.allows("/private/x").allowed);
+//! assert!(rules.allows("/private/open").allowed);
+//! assert_eq!(rules.crawl_delay(), Some(std::time::Duration::from_secs(2)));
+//! ```
+//!
+//! [`Robots::parse`] keeps the lines, [`Robots::agent`] compiles those that concern one agent. Both are linear in the
+//! file, of which at most [`MAX_BYTES`] are read.
+
+mod escape;
+mod lines;
+mod matcher;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::time::Duration;
+
+use lines::{Field, Lines};
+use matcher::Matcher;
+
+/// How much of a file is read: the 500 KiB that RFC 9309 asks parsers to take at least.
+pub const MAX_BYTES: usize = 500 * 1024;
+
+/// A parsed robots.txt, for any agent.
+#[derive(Clone, Debug, Default)]
+pub struct Robots {
+    events: Vec<Event>,
+    sitemaps: Vec<String>,
+    truncated: bool,
+}
+
+/// One line that matters, in file order.
+#[derive(Clone, Debug)]
+enum Event {
+    Agent(Box<[u8]>),
+    Rule { allow: bool, pattern: Box<[u8]>, line: u32 },
+    Delay(Duration),
+}
+
+impl Robots {
+    /// Reads a robots.txt. Nothing in it is an error: lines that say nothing are passed over.
+    pub fn parse(bytes: &[u8]) -> Robots {
+        let mut this = Robots::default();
+        let mut sitemaps = HashSet::new();
+        let text = lines::text(bytes, MAX_BYTES, &mut this.truncated);
+        for (field, value, line) in Lines::new(&text) {
+            match field {
+                Field::UserAgent => this.events.push(Event::Agent(value.into())),
+                Field::Allow => this.events.push(Event::Rule { allow: true, pattern: value.into(), line }),
+                Field::Disallow => this.events.push(Event::Rule { allow: false, pattern: value.into(), line }),
+                Field::CrawlDelay => this.events.extend(delay(&value).map(Event::Delay)),
+                Field::Sitemap => {
+                    let url = String::from_utf8_lossy(&value).into_owned();
+                    if !url.is_empty() && sitemaps.insert(url.clone()) {
+                        this.sitemaps.push(url);
+                    }
+                }
+            }
+        }
+        this
+    }
+
+    /// The rules for a product token such as `TrawlBot` (a version after `/` is ignored): all groups that name it,
+    /// merged; if none does, all groups for `*`, merged.
+    ///
+    /// Case does not matter. A token with a space or any other character that a product token may not have matches
+    /// no group by name; [`product_token`] cuts one out of a full `User-Agent` value.
+    pub fn agent(&self, product_token: &str) -> AgentRules {
+        let own = product_token.split('/').next().unwrap_or_default();
+        self.collect(|value| names(value).any(|name| name.eq_ignore_ascii_case(own.as_bytes())))
+            .or_else(|| self.collect(|value| names(value).next() == Some(b"*")))
+            .unwrap_or_default()
+    }
+
+    /// The URLs of `Sitemap` lines as written, in file order, without repetition. They may be relative.
+    pub fn sitemaps(&self) -> &[String] {
+        &self.sitemaps
+    }
+
+    /// Whether the file was longer than [`MAX_BYTES`], so that its end was not read.
+    pub fn truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// Merges the groups with an agent line that `matches`; `None` if there is no such line.
+    ///
+    /// Rules end the list of agents of a group. A crawl-delay does not (RFC 9309, 2.2.4: other records must not
+    /// interfere with groups), but counts only for the agents right above it.
+    fn collect(&self, matches: impl Fn(&[u8]) -> bool) -> Option<AgentRules> {
+        let mut found = false;
+        let (mut in_rules, mut in_delay) = (false, false);
+        let (mut after_rule, mut after_delay) = (false, false);
+        let mut rules = Vec::new();
+        let mut crawl_delay: Option<Duration> = None;
+        for event in &self.events {
+            match event {
+                Event::Agent(value) => {
+                    in_rules &= !after_rule;
+                    in_delay &= !after_rule && !after_delay;
+                    (after_rule, after_delay) = (false, false);
+                    if matches(value) {
+                        (found, in_rules, in_delay) = (true, true, true);
+                    }
+                }
+                Event::Rule { allow, pattern, line } => {
+                    after_rule = true;
+                    if in_rules {
+                        rules.push((*allow, &**pattern, *line));
+                    }
+                }
+                Event::Delay(delay) => {
+                    after_delay = true;
+                    if in_delay {
+                        crawl_delay = crawl_delay.max(Some(*delay)); // of several, the politest
+                    }
+                }
+            }
+        }
+        found.then(|| AgentRules { matcher: Matcher::new(rules.into_iter()), crawl_delay })
+    }
+}
+
+/// What one agent may fetch from one host. The default allows everything.
+#[derive(Clone, Debug, Default)]
+pub struct AgentRules {
+    matcher: Matcher,
+    crawl_delay: Option<Duration>,
+}
+
+/// The answer for one path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Verdict {
+    /// Whether the path may be fetched.
+    pub allowed: bool,
+    /// The line of the rule that decided, counted from 1; `None` if no rule matched.
+    pub line: Option<u32>,
+}
+
+impl AgentRules {
+    /// Judges a URL by its path and query (`/a/b?c=d`). A fragment is ignored, a missing first slash supplied.
+    /// `/robots.txt` itself is always allowed.
+    pub fn allows(&self, path_and_query: impl AsRef<[u8]>) -> Verdict {
+        let given = path_and_query.as_ref();
+        let given = given.split(|b| *b == b'#').next().unwrap_or_default();
+        let rooted = match given.first() {
+            Some(b'/') => Cow::Borrowed(given),
+            _ => Cow::Owned([b"/", given].concat()),
+        };
+        if self.matcher.is_empty() || *rooted == *b"/robots.txt" {
+            return Verdict { allowed: true, line: None };
+        }
+        match self.matcher.find(&escape::path(&rooted)) {
+            Some(hit) => Verdict { allowed: hit.allow, line: Some(hit.line) },
+            None => Verdict { allowed: true, line: None },
+        }
+    }
+
+    /// The delay the site asks for between requests, unbounded as written; the caller caps it.
+    pub fn crawl_delay(&self) -> Option<Duration> {
+        self.crawl_delay
+    }
+}
+
+/// The product token at the start of a `User-Agent` value: `TrawlBot` of `TrawlBot/1.0 (+https://…)`.
+pub fn product_token(user_agent: &str) -> &str {
+    let end = user_agent.bytes().position(|b| !(b.is_ascii_alphabetic() || matches!(b, b'_' | b'-')));
+    end.and_then(|end| user_agent.get(..end)).unwrap_or(user_agent)
+}
+
+/// The path and query of an absolute URL, as [`AgentRules::allows`] wants them.
+pub fn path_and_query(url: &str) -> Cow<'_, str> {
+    let url = url.split('#').next().unwrap_or_default();
+    let after_scheme = match url.find("://") {
+        // A `://` further on belongs to a query.
+        Some(at) if !url.get(..at).unwrap_or_default().contains(['/', '?']) => url.get(at + 3..),
+        _ => url.strip_prefix("//").or(Some(url)),
+    };
+    let rest = after_scheme.unwrap_or_default();
+    match rest.find(['/', '?']).and_then(|at| rest.get(at..)) {
+        Some(path) if path.starts_with('/') => Cow::Borrowed(path),
+        Some(query) => Cow::Owned(format!("/{query}")),
+        None => Cow::Borrowed("/"),
+    }
+}
+
+/// The agent names of a `User-agent` value: split at blanks and commas, each without version or trailing `*`.
+fn names(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|b| b.is_ascii_whitespace() || *b == b',').filter(|name| !name.is_empty()).map(|name| {
+        let end = name.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')));
+        match end {
+            Some(0) | None => name,
+            Some(end) => name.get(..end).unwrap_or(name),
+        }
+    })
+}
+
+/// Seconds, with a fraction if any; what follows the number is ignored.
+fn delay(value: &[u8]) -> Option<Duration> {
+    let end = value.iter().position(|b| !(b.is_ascii_digit() || *b == b'.')).unwrap_or(value.len());
+    let number = std::str::from_utf8(value.get(..end)?).ok()?;
+    let seconds: f64 = number.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
