@@ -1,2 +1,27 @@
-//! The trawl binary.
-fn main() {}
+//! The `trawl` binary: thin, every command is a call into a library.
+
+mod cli;
+mod commands;
+mod exit;
+mod output;
+mod progress;
+mod settings;
+
+use clap::FromArgMatches;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exit::code(run())
+}
+
+fn run() -> anyhow::Result<exit::Status> {
+    let command = settings::apply(cli::command())?;
+    let matches = command.clone().try_get_matches();
+    let matches = match matches {
+        Ok(matches) => matches,
+        // clap's own exit code for a wrong call is 2, ours for "failed" too; help and version leave with 0.
+        Err(error) => error.exit(),
+    };
+    let cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    commands::run(cli, command)
+}

@@ -1,0 +1,55 @@
+//! The command line: what there is to say, and what it means.
+
+use crate::commands;
+use clap::{CommandFactory, Parser, Subcommand};
+
+const LONG_ABOUT: &str = "\
+Trawl turns the web into a lake you can ask questions of.
+
+It decides what to crawl and when, fetches it politely, archives every exchange in open formats, and answers for any
+domain which datasets hold it and which URLs they hold, down to the bytes of one capture.";
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done; 1 done, with findings (nothing found, faults in the input); 2 failed.
+Settings:   a flag, else TRAWL_* in the environment, else trawl.toml; `trawl settings` lists them all.";
+
+/// Everything on the command line.
+#[derive(Debug, Parser)]
+#[command(name = "trawl", about, long_about = LONG_ABOUT, after_help = AFTER_HELP)]
+#[command(disable_version_flag = true, arg_required_else_help = true, subcommand_required = false)]
+#[command(infer_subcommands = true)]
+pub struct Cli {
+    /// Print results as JSON, one object a line
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// No progress and no remarks; results and errors only
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+
+    /// Print the version; with --verbose what it was built from
+    #[arg(long, short = 'V', action = clap::ArgAction::SetTrue, hide = true)]
+    pub version: bool,
+
+    /// More detail
+    #[arg(long, short, hide = true)]
+    pub verbose: bool,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Daily acts are bare verbs; the rest is noun, then verb.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Url(commands::url::Args),
+    Settings(commands::meta::SettingsArgs),
+    Completions(commands::meta::CompletionsArgs),
+    Man(commands::meta::ManArgs),
+}
+
+/// The whole tree, before settings are applied.
+pub fn command() -> clap::Command {
+    Cli::command()
+}

@@ -1,0 +1,23 @@
+//! One file per command.
+
+pub mod meta;
+pub mod url;
+
+use crate::cli::{Cli, Command};
+use crate::exit::Status;
+use crate::output::Output;
+
+/// Runs what was asked for. `tree` is the whole command line, for the commands that describe it.
+pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
+    let mut out = Output::new(cli.json, cli.quiet);
+    let status = match cli.command {
+        _ if cli.version => meta::version(&mut out, cli.verbose),
+        None => return Ok(Status::Done),
+        Some(Command::Url(args)) => url::run(args, &mut out),
+        Some(Command::Settings(args)) => meta::settings(args, &tree, &mut out),
+        Some(Command::Completions(args)) => meta::completions(args, tree, &mut out),
+        Some(Command::Man(args)) => meta::man(args, tree, &mut out),
+    }?;
+    out.flush()?;
+    Ok(status)
+}

@@ -1,0 +1,39 @@
+//! Exit codes: 0 done, 1 done with findings, 2 failed. A closed pipe is quiet.
+
+use std::io;
+use std::process::ExitCode;
+
+/// How a command ended, when it did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Everything asked for is there and sound.
+    Done,
+    /// The work is done, and something in the input wants attention: nothing found, faults, rejects.
+    Findings,
+}
+
+impl Status {
+    /// `Findings` when there are any.
+    pub fn from_findings(any: bool) -> Self {
+        if any { Self::Findings } else { Self::Done }
+    }
+}
+
+/// The code for a result; a failure is told on stderr.
+pub fn code(result: anyhow::Result<Status>) -> ExitCode {
+    match result {
+        Ok(Status::Done) => ExitCode::SUCCESS,
+        Ok(Status::Findings) => ExitCode::from(1),
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            crate::output::complain(&format!("{error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether the reader of our output went away, as `head` does: nothing to report.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let broken = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken))
+}

@@ -1,0 +1,76 @@
+//! Results on stdout, all else on stderr.
+
+use serde::Serialize;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+/// Where a command's results go, and in which form.
+pub struct Output {
+    out: BufWriter<StdoutLock<'static>>,
+    json: bool,
+    quiet: bool,
+}
+
+impl Output {
+    /// Results to stdout.
+    pub fn new(json: bool, quiet: bool) -> Self {
+        Self { out: BufWriter::with_capacity(64 * 1024, io::stdout().lock()), json, quiet }
+    }
+
+    /// Whether results are wanted as JSON.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether progress and remarks are unwanted.
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Whether a person reads the results as they come.
+    pub fn to_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// One JSON value on one line.
+    pub fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, value)?;
+        self.out.write_all(b"\n")
+    }
+
+    /// A result: one JSON line, or what `text` writes.
+    pub fn fact(
+        &mut self,
+        value: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if self.json { self.json_line(value) } else { text(&mut self.out) }
+    }
+
+    /// A remark for people on stderr, unless `--quiet`.
+    pub fn remark(&self, text: &str) {
+        if !self.quiet {
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+    }
+
+    /// Hands everything over.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.out.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// An error for people on stderr, `--quiet` or not.
+pub fn complain(text: &str) {
+    // If stderr is gone as well there is nobody left to tell.
+    let _ = writeln!(io::stderr(), "trawl: {text}");
+}

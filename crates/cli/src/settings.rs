@@ -1,0 +1,137 @@
+//! Settings: flags, then `TRAWL_*` environment, then `trawl.toml`.
+//!
+//! Every flag of every command is a setting, so there is one list and one mechanism: the environment variable and
+//! the file's value are handed to clap as the flag's fallback and default, and are checked by the flag's own parser.
+//!
+//! ```text
+//! trawl lake ingest --memory 1GiB        flag
+//! TRAWL_LAKE_INGEST_MEMORY=1GiB          environment
+//! [lake.ingest]                          trawl.toml in the current directory, or TRAWL_CONFIG=FILE
+//! memory = "1GiB"
+//! ```
+
+use anyhow::{Context, bail};
+use clap::{Arg, ArgAction, Command};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// The file read when `TRAWL_CONFIG` names no other.
+const DEFAULT_FILE: &str = "trawl.toml";
+
+/// Gives every flag its environment variable and its value from the settings file.
+pub fn apply(command: Command) -> anyhow::Result<Command> {
+    let command = with_environment(command, "TRAWL");
+    let named = std::env::var_os("TRAWL_CONFIG").map(PathBuf::from);
+    let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        // Only a file that was asked for by name has to be there.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => return Ok(command),
+        Err(error) => return Err(error).with_context(|| format!("cannot read settings from {}", path.display())),
+    };
+    let table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
+    with_file(command, &table, "").with_context(|| format!("in {}", path.display()))
+}
+
+/// Whether an argument can be set from outside: a flag with a long name that is not an action like `--help`.
+fn is_setting(arg: &Arg) -> bool {
+    arg.get_long().is_some()
+        && !arg.is_hide_set()
+        && matches!(arg.get_action(), ArgAction::Set | ArgAction::Append | ArgAction::SetTrue)
+}
+
+fn variable(prefix: &str, arg: &Arg) -> String {
+    let name = arg.get_long().unwrap_or_default();
+    format!("{prefix}_{name}").replace('-', "_").to_uppercase()
+}
+
+fn with_environment(command: Command, prefix: &str) -> Command {
+    let mut command = command.mut_args(|arg| {
+        if is_setting(&arg) {
+            let name = variable(prefix, &arg);
+            arg.env(name).hide_env(true)
+        } else {
+            arg
+        }
+    });
+    let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    for name in names {
+        let prefix = format!("{prefix}_{name}").replace('-', "_").to_uppercase();
+        command = command.mut_subcommand(&name, |sub| with_environment(sub, &prefix));
+    }
+    command
+}
+
+fn with_file(mut command: Command, table: &toml::Table, path: &str) -> anyhow::Result<Command> {
+    for (key, value) in table {
+        let full = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        if let toml::Value::Table(inner) = value {
+            let Some(sub) = command.find_subcommand(key).cloned() else {
+                bail!("[{full}]: there is no command by that name; see `trawl settings`");
+            };
+            let sub = with_file(sub, inner, &full)?;
+            command = command.mut_subcommand(key, |_| sub);
+            continue;
+        }
+        let long = key.replace('_', "-");
+        let found = command.get_arguments().find(|a| is_setting(a) && a.get_long() == Some(&long));
+        let Some(id) = found.map(|a| a.get_id().clone()) else {
+            bail!("{full}: there is no setting by that name; see `trawl settings`");
+        };
+        let values = texts(value).with_context(|| full.clone())?;
+        command = command.mut_arg(id, |arg| arg.default_values(values));
+    }
+    Ok(command)
+}
+
+fn texts(value: &toml::Value) -> anyhow::Result<Vec<String>> {
+    Ok(match value {
+        toml::Value::String(text) => vec![text.clone()],
+        toml::Value::Integer(n) => vec![n.to_string()],
+        toml::Value::Float(n) => vec![n.to_string()],
+        toml::Value::Boolean(b) => vec![b.to_string()],
+        toml::Value::Array(items) => items.iter().map(texts).collect::<anyhow::Result<Vec<_>>>()?.concat(),
+        other => bail!("expected text, a number, true, false or a list of these, found {}", other.type_str()),
+    })
+}
+
+/// A setting, for the table of all of them.
+#[derive(Debug, Serialize)]
+pub struct Setting {
+    /// `lake.ingest.memory`, as `trawl.toml` names it.
+    pub name: String,
+    /// `TRAWL_LAKE_INGEST_MEMORY`.
+    pub environment: String,
+    /// The value in force when nobody says otherwise.
+    pub default: String,
+    /// What it does and what it costs.
+    pub help: String,
+}
+
+/// Every setting there is, in the order of the commands.
+pub fn table(command: &Command) -> Vec<Setting> {
+    let mut rows = Vec::new();
+    collect(command, "", "TRAWL", &mut rows);
+    rows
+}
+
+fn collect(command: &Command, path: &str, prefix: &str, rows: &mut Vec<Setting>) {
+    for arg in command.get_arguments().filter(|a| is_setting(a)) {
+        // A global flag is listed once, where it belongs to every command.
+        if arg.is_global_set() && !path.is_empty() {
+            continue;
+        }
+        let name = arg.get_long().unwrap_or_default().replace('-', "_");
+        let default = arg.get_default_values().iter().map(|v| v.to_string_lossy().into_owned()).collect::<Vec<_>>();
+        rows.push(Setting {
+            name: format!("{path}{name}"),
+            environment: variable(prefix, arg),
+            default: default.join(","),
+            help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
+        });
+    }
+    for sub in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        let prefix = format!("{prefix}_{}", sub.get_name()).replace('-', "_").to_uppercase();
+        collect(sub, &format!("{path}{}.", sub.get_name()), &prefix, rows);
+    }
+}
