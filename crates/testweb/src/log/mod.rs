@@ -1,0 +1,178 @@
+//! The request log: what clients really did, written by the server, read by the judge.
+//!
+//! Text, one event a line, fields separated by tabs; times are microseconds since the server started.
+//!
+//! ```text
+//! testweb-log 1  seed=1  unix_us=1700000000000000                      line 1: version, world, time zero
+//! C  time  conn  local  remote                                         a connection was accepted
+//! R  start  length  conn  stream  proto  host  method  target  status  bytes  agent  if-none-match  since  end
+//! X  time  conn                                                        the connection is closed
+//! ```
+//! A request is one line, written when it ends: `start` is when its head was complete, `length` how long until the last
+//! byte was handed to the system. `bytes` counts the body sent. `end` is `ok`, or `cut` when the client left first.
+//! An absent value is `-`. Bytes outside printable ASCII, tabs and backslashes are written `\xNN`.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+
+/// Lines are written out when this much has gathered, whatever the clock says: it bounds memory.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// How a request travelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proto {
+    /// HTTP/1.x without encryption.
+    Http1,
+}
+
+impl Proto {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1",
+        }
+    }
+}
+
+/// One request, as the server saw it.
+#[derive(Debug, Clone)]
+pub(crate) struct Request<'a> {
+    pub(crate) conn: u64,
+    pub(crate) stream: u64,
+    pub(crate) proto: Proto,
+    pub(crate) host: Option<&'a [u8]>,
+    pub(crate) method: &'a [u8],
+    pub(crate) target: &'a [u8],
+    pub(crate) agent: Option<&'a [u8]>,
+    pub(crate) if_none_match: Option<&'a [u8]>,
+    pub(crate) if_modified_since: Option<&'a [u8]>,
+}
+
+/// The log of a running server.
+pub(crate) struct Log {
+    zero: Instant,
+    sink: Option<(PathBuf, Mutex<Sink>)>,
+}
+
+struct Sink {
+    file: File,
+    buffer: Vec<u8>,
+    failed: Option<std::io::Error>,
+}
+
+impl Sink {
+    fn write_out(&mut self) {
+        if let Err(error) = self.file.write_all(&self.buffer) {
+            self.failed.get_or_insert(error);
+        }
+        self.buffer.clear();
+    }
+}
+
+fn lock(sink: &Mutex<Sink>) -> MutexGuard<'_, Sink> {
+    // A panic while holding the lock leaves at worst a half-written line.
+    sink.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Log {
+    /// Starts a log; without a path nothing is kept. An existing file is appended to.
+    pub(crate) fn open(path: Option<&Path>, seed: u64, zero: Instant, unix_us: u64) -> Result<Self> {
+        let Some(path) = path else { return Ok(Self { zero, sink: None }) };
+        let fail = |what| move |source| Error::Log { path: path.to_owned(), what, source };
+        let file = File::options().create(true).append(true).open(path).map_err(fail("cannot open the log"))?;
+        let mut sink = Sink { file, buffer: Vec::with_capacity(BUFFER_BYTES), failed: None };
+        let _ = writeln!(sink.buffer, "testweb-log 1\tseed={seed}\tunix_us={unix_us}");
+        Ok(Self { zero, sink: Some((path.to_owned(), Mutex::new(sink))) })
+    }
+
+    /// Where the log is.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.sink.as_ref().map(|(path, _)| path.as_path())
+    }
+
+    /// Microseconds since time zero.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.zero.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        let Some((_, sink)) = &self.sink else { return };
+        let mut sink = lock(sink);
+        write(&mut sink.buffer);
+        sink.buffer.push(b'\n');
+        if sink.buffer.len() >= BUFFER_BYTES {
+            sink.write_out();
+        }
+    }
+
+    pub(crate) fn opened(&self, conn: u64, local: SocketAddr, remote: SocketAddr) {
+        let time = self.now();
+        self.line(|out| {
+            let _ = write!(out, "C\t{time}\t{conn}\t{local}\t{remote}");
+        });
+    }
+
+    pub(crate) fn closed(&self, conn: u64) {
+        let time = self.now();
+        self.line(|out| {
+            let _ = write!(out, "X\t{time}\t{conn}");
+        });
+    }
+
+    /// Writes a finished request that began at `start`.
+    pub(crate) fn request(&self, start: u64, request: &Request<'_>, status: u16, bytes: u64, whole: bool) {
+        let length = self.now().saturating_sub(start);
+        self.line(|out| {
+            let _ = write!(out, "R\t{start}\t{length}\t{}\t{}\t{}", request.conn, request.stream, request.proto.name());
+            push_field(out, request.host);
+            push_field(out, Some(request.method));
+            push_field(out, Some(request.target));
+            let _ = write!(out, "\t{status}\t{bytes}");
+            push_field(out, request.agent);
+            push_field(out, request.if_none_match);
+            push_field(out, request.if_modified_since);
+            out.extend_from_slice(if whole { b"\tok" } else { b"\tcut" });
+        });
+    }
+
+    /// Hands everything logged so far to the system.
+    pub(crate) fn flush(&self) {
+        if let Some((_, sink)) = &self.sink {
+            lock(sink).write_out();
+        }
+    }
+
+    /// Flushes, and reports the first failure of the log's life.
+    pub(crate) fn finish(&self) -> Result<()> {
+        let Some((path, sink)) = &self.sink else { return Ok(()) };
+        let mut sink = lock(sink);
+        sink.write_out();
+        match sink.failed.take() {
+            None => Ok(()),
+            Some(source) => Err(Error::Log { path: path.clone(), what: "cannot write the log", source }),
+        }
+    }
+}
+
+fn push_field(out: &mut Vec<u8>, value: Option<&[u8]>) {
+    out.push(b'\t');
+    match value {
+        None => out.push(b'-'),
+        Some(b"-") => out.extend_from_slice(b"\\x2d"),
+        Some(value) => {
+            for &byte in value {
+                match byte {
+                    b'\\' | 0..=0x1f | 0x7f.. => {
+                        let _ = write!(out, "\\x{byte:02x}");
+                    }
+                    _ => out.push(byte),
+                }
+            }
+        }
+    }
+}
