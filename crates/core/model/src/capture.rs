@@ -106,10 +106,23 @@ pub struct CaptureFacts {
     pub robots: Option<RobotsVerdict>,
     /// How long each part took.
     pub timings: Timings,
+    /// What was agreed and believed of an https connection.
+    pub tls: Option<TlsFacts>,
     /// Digest of the decoded body, so that a change of coding is not a change of page.
     pub body_digest: Option<Digest>,
     /// The seed's own metadata: a JSON object, as it came.
     pub meta_json: Option<String>,
+}
+
+/// What was agreed on an https connection, and whether its certificate would have been believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// `TLSv1.3`, `TLSv1.2`.
+    pub version: String,
+    /// Cipher suite by its IANA name.
+    pub cipher_suite: String,
+    /// Why the certificate would be refused; `None` when it is good.
+    pub refused: Option<String>,
 }
 
 /// How long each part of a fetch took, in milliseconds; absent where it did not happen (a reused connection).

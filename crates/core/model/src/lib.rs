@@ -22,7 +22,7 @@ mod url_record;
 pub use body::{Body, Reopen};
 pub use capture::{
     Capture, CaptureFacts, ErrorClass, Failure, Message, Outcome, Revisit, RevisitProfile, RobotsVerdict, Timings,
-    Truncated,
+    TlsFacts, Truncated,
 };
 pub use digest::{Algorithm, Digest, DigestError};
 pub use doors::{
