@@ -88,6 +88,10 @@ pub struct Failure {
 /// What only the index would know of a capture: written into its `metadata` record, so that the index can be rebuilt.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CaptureFacts {
+    /// Id of the record that holds the response (`urn:uuid:…`, without brackets). A sink gives one where there is none.
+    pub record_id: Option<String>,
+    /// The run that made the capture.
+    pub run_id: Option<String>,
     /// When the fetch completed.
     pub fetched_at: UnixMillis,
     /// Address of the peer.
