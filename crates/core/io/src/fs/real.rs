@@ -1,0 +1,137 @@
+//! The system's files.
+
+use super::{Entry, File, FileId, Fs, Metadata, Mode, parent};
+use crate::{Error, Op, Result};
+use rustix::fs::{FlockOperation, RenameFlags};
+use rustix::io::Errno;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The file system of the machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealFs;
+
+impl Fs for RealFs {
+    fn open(&self, path: &Path, mode: Mode) -> Result<Box<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(mode != Mode::Read);
+        let op = match mode {
+            Mode::Read | Mode::Write => Op::Open,
+            Mode::CreateNew | Mode::OpenOrCreate | Mode::Truncate => Op::Create,
+        };
+        options.create_new(mode == Mode::CreateNew);
+        options.create(matches!(mode, Mode::OpenOrCreate | Mode::Truncate));
+        options.truncate(mode == Mode::Truncate);
+        let file = options.open(path).map_err(|e| Error::io(op, path, e))?;
+        Ok(Box::new(RealFile { file, path: path.into() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|e| Error::io(Op::Rename, to, e))
+    }
+
+    fn rename_new(&self, from: &Path, to: &Path) -> Result<()> {
+        let cwd = rustix::fs::CWD;
+        match rustix::fs::renameat_with(cwd, from, cwd, to, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(()),
+            // Not every file system knows the flag; every one with hard links refuses to link over a name.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                fs::hard_link(from, to).map_err(|e| Error::io(Op::Rename, to, e))?;
+                fs::remove_file(from).map_err(|e| Error::io(Op::Remove, from, e))
+            }
+            Err(e) => Err(Error::io(Op::Rename, to, e.into())),
+        }
+    }
+
+    fn remove_file(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|e| Error::io(Op::Remove, path, e))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        fs::create_dir(path).map_err(|e| Error::io(Op::CreateDir, path, e))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        fs::create_dir_all(path).map_err(|e| Error::io(Op::CreateDir, path, e))
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        fs::remove_dir(path).map_err(|e| Error::io(Op::Remove, path, e))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<Entry>> {
+        let fail = |e| Error::io(Op::List, dir, e);
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(dir).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let is_dir = entry.file_type().map_err(fail)?.is_dir();
+            entries.push(Entry { name: entry.file_name(), is_dir });
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        fs::metadata(path).map(|m| convert(&m)).map_err(|e| Error::io(Op::Metadata, path, e))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let dir = if dir.as_os_str().is_empty() { parent(dir) } else { dir };
+        fs::File::open(dir).and_then(|d| d.sync_all()).map_err(|e| Error::io(Op::SyncDir, dir, e))
+    }
+}
+
+fn convert(m: &fs::Metadata) -> Metadata {
+    Metadata { len: m.len(), is_dir: m.is_dir(), id: FileId { device: m.dev(), inode: m.ino() } }
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: fs::File,
+    path: PathBuf,
+}
+
+impl File for RealFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        loop {
+            match self.file.read_at(buf, offset) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map_err(|e| Error::io_at(Op::Read, &self.path, offset, e)),
+            }
+        }
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> Result<()> {
+        self.file.write_all_at(buf, offset).map_err(|e| Error::io_at(Op::Write, &self.path, offset, e))
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len).map_err(|e| Error::io_at(Op::SetLen, &self.path, len, e))
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.file.sync_data().map_err(|e| Error::io(Op::Sync, &self.path, e))
+    }
+
+    fn metadata(&self) -> Result<Metadata> {
+        self.file.metadata().map(|m| convert(&m)).map_err(|e| Error::io(Op::Metadata, &self.path, e))
+    }
+
+    fn try_lock(&self) -> Result<bool> {
+        match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(e) => Err(Error::io(Op::Lock, &self.path, e.into())),
+        }
+    }
+
+    fn unlock(&self) -> Result<()> {
+        rustix::fs::flock(&self.file, FlockOperation::Unlock).map_err(|e| Error::io(Op::Lock, &self.path, e.into()))
+    }
+}
