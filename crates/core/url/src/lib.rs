@@ -1,1 +1,34 @@
-//! URL forms: lake form, key form, SURT, registrable domain, keys and ids
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+//! How Trawl sees a URL. No I/O.
+//!
+//! | form | made by | used for |
+//! | --- | --- | --- |
+//! | as found | [`as_found`], [`resolve`] | what is stored, fetched and archived: the WHATWG spelling without the fragment |
+//! | lake form | [`LakeUrl`] | the spelling under which a lake stores, sorts and compares |
+//! | key form | [`key::canonical`] | only hashed: identity in the frontier |
+//! | SURT | [`surt`] | order by domain, CDX keys |
+//!
+//! Every function takes any input and gives a value or a [`Reject`] that says why, in time about linear in the input's length.
+
+mod dots;
+mod host;
+mod ids;
+pub mod key;
+mod lake;
+mod percent;
+mod psl;
+mod reject;
+mod resolve;
+pub mod surt;
+
+pub use ids::{domain_id, domain_prefix, url_id};
+pub use lake::LakeUrl;
+pub use psl::{MAX_LIST_LEN, Sections, SuffixList, SuffixListError};
+pub use reject::Reject;
+pub use resolve::{Base, as_found, resolve};
+
+/// No form takes or makes a URL longer than this many bytes. Browsers stop between 32 KiB and 2 MiB, servers at 8 to 64 KiB.
+pub const MAX_URL_LEN: usize = 64 << 10;
+
+/// No form takes or makes a host longer than this. DNS stops at 253 bytes; the rest is room for odd spellings of short names.
+pub const MAX_HOST_LEN: usize = 1024;

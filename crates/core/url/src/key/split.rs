@@ -1,0 +1,112 @@
+//! The grammar of the key form: RFC 3986 as the reference's URL library reads it.
+
+use crate::Reject;
+use crate::percent::{USERINFO, well_formed};
+
+/// A reference in parts, each checked for well-formedness, none decoded.
+#[derive(Clone, Copy)]
+pub struct Reference<'a> {
+    pub scheme: Option<&'a str>,
+    pub authority: Option<Authority<'a>>,
+    pub path: &'a str,
+    pub query: Option<&'a str>,
+}
+
+/// Host and port as written; user information is checked and dropped.
+#[derive(Clone, Copy)]
+pub struct Authority<'a> {
+    userinfo: bool,
+    pub host: &'a str,
+    pub port: &'a str,
+}
+
+impl Authority<'_> {
+    /// Nothing between `//` and the next `/`: counts as no authority at all.
+    pub fn is_empty(&self) -> bool {
+        !self.userinfo && self.host.is_empty() && self.port.is_empty()
+    }
+}
+
+impl<'a> Reference<'a> {
+    pub fn parse(text: &'a str) -> Result<Reference<'a>, Reject> {
+        let text = match memchr::memchr(b'#', text.as_bytes()) {
+            Some(hash) => {
+                if !well_formed(text.get(hash..).unwrap_or_default().as_bytes()) {
+                    return Err(Reject::Escape);
+                }
+                text.get(..hash).unwrap_or_default()
+            }
+            None => text,
+        };
+        if let Some(byte) = text.bytes().find(|&b| b < 0x20 || b == 0x7f) {
+            return Err(Reject::Control { byte });
+        }
+        let (scheme, rest) = split_scheme(text)?;
+        let (rest, query) = match memchr::memchr(b'?', rest.as_bytes()) {
+            Some(mark) => (rest.get(..mark).unwrap_or_default(), rest.get(mark + 1..)),
+            None => (rest, None),
+        };
+        if !rest.starts_with('/') {
+            if scheme.is_some() {
+                // `mailto:x`, `http:x`: an opaque rest has neither host nor path.
+                return Ok(Reference { scheme, authority: None, path: "", query });
+            }
+            if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
+                return Err(Reject::Colon);
+            }
+        }
+        let has_authority = rest.starts_with("//") && (scheme.is_some() || !rest.starts_with("///"));
+        let (authority, path) = if has_authority {
+            let after = rest.get(2..).unwrap_or_default();
+            let end = after.find('/').unwrap_or(after.len());
+            let (authority, path) = after.split_at_checked(end).unwrap_or((after, ""));
+            (Some(Authority::parse(authority)?), path)
+        } else {
+            (None, rest)
+        };
+        if !well_formed(path.as_bytes()) {
+            return Err(Reject::Escape);
+        }
+        Ok(Reference { scheme, authority, path, query })
+    }
+}
+
+/// A text that starts with no scheme is all rest; a colon before anything else is an error.
+fn split_scheme(text: &str) -> Result<(Option<&str>, &str), Reject> {
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => {}
+            b'0'..=b'9' | b'+' | b'-' | b'.' if at > 0 => {}
+            b':' if at == 0 => return Err(Reject::NoScheme),
+            b':' => return Ok((text.get(..at), text.get(at + 1..).unwrap_or_default())),
+            _ => break,
+        }
+    }
+    Ok((None, text))
+}
+
+impl<'a> Authority<'a> {
+    fn parse(text: &'a str) -> Result<Authority<'a>, Reject> {
+        let (userinfo, host_port) = match text.rsplit_once('@') {
+            Some((userinfo, rest)) => {
+                if !userinfo.bytes().all(|b| USERINFO.has(b)) || !well_formed(userinfo.as_bytes()) {
+                    return Err(Reject::Userinfo);
+                }
+                (true, rest)
+            }
+            None => (false, text),
+        };
+        let (host, port) = if host_port.starts_with('[') {
+            let close = host_port.rfind(']').ok_or(Reject::HostIp)?;
+            host_port.split_at_checked(close + 1).unwrap_or((host_port, ""))
+        } else {
+            host_port.split_at_checked(host_port.find(':').unwrap_or(host_port.len())).unwrap_or((host_port, ""))
+        };
+        let port = match port.strip_prefix(':') {
+            Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits,
+            None if port.is_empty() => port,
+            _ => return Err(Reject::Port),
+        };
+        Ok(Authority { userinfo, host, port })
+    }
+}

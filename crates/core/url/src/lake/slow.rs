@@ -1,0 +1,81 @@
+//! Any text, read by the `url` crate after the missing scheme is supplied.
+
+use std::borrow::Cow;
+
+use url::{Host, Url};
+
+use super::Parts;
+use crate::{MAX_HOST_LEN, Reject, host};
+
+/// Reads a URL and hands its parts to `build`.
+pub fn read(raw: &str, build: impl FnOnce(Parts<'_>) -> Result<(), Reject>) -> Result<(), Reject> {
+    let cleaned = clean(raw);
+    let text = supply_scheme(&cleaned)?;
+    let url = Url::parse(&text)?;
+    let host = match url.host() {
+        None => return Err(Reject::NoHost),
+        Some(Host::Domain(name)) => name_without_dots(name)?,
+        Some(Host::Ipv4(_) | Host::Ipv6(_)) => Cow::Borrowed(url.host_str().unwrap_or_default()),
+    };
+    if host.len() > MAX_HOST_LEN {
+        return Err(Reject::HostTooLong { len: host.len(), limit: MAX_HOST_LEN });
+    }
+    build(Parts { scheme: url.scheme(), host, port: url.port(), path: url.path(), query: url.query() })
+}
+
+/// Rule 1, so that the look for a scheme sees what the parser will see.
+fn clean(raw: &str) -> Cow<'_, str> {
+    let trimmed = raw.trim_matches(|c| c <= ' ');
+    if trimmed.contains(['\t', '\n', '\r']) { trimmed.replace(['\t', '\n', '\r'], "").into() } else { trimmed.into() }
+}
+
+/// Rule 2.
+fn supply_scheme(text: &str) -> Result<Cow<'_, str>, Reject> {
+    if text.is_empty() {
+        return Err(Reject::Empty);
+    }
+    match text.split_once(':') {
+        Some((scheme, rest)) if is_scheme(scheme) => {
+            let lower = scheme.to_ascii_lowercase();
+            if matches!(lower.as_str(), "http" | "https" | "ftp") {
+                Ok(text.into())
+            } else if (scheme.contains('.') || lower == "localhost") && starts_with_port(rest) {
+                Ok(format!("http://{text}").into())
+            } else {
+                Err(Reject::scheme(scheme.as_bytes()))
+            }
+        }
+        _ => match text.as_bytes() {
+            [b'/' | b'\\', b'/' | b'\\', ..] => Ok(format!("http:{text}").into()),
+            [b'/' | b'\\' | b'?' | b'#', ..] => Err(Reject::NoHost),
+            _ => Ok(format!("http://{text}").into()),
+        },
+    }
+}
+
+fn is_scheme(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(|b| b.is_ascii_alphabetic())
+        && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+}
+
+/// Digits, then the end or what may follow a port.
+fn starts_with_port(rest: &str) -> bool {
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    after.len() < rest.len() && matches!(after.as_bytes(), [] | [b'/' | b'\\' | b'?' | b'#', ..])
+}
+
+/// Rule 4 for names. What is left after the dots may read as an IPv4 address, so it is parsed again.
+fn name_without_dots(name: &str) -> Result<Cow<'_, str>, Reject> {
+    if let Some(byte) = name.bytes().find(|&b| !host::is_name_byte(b)) {
+        return Err(Reject::HostByte { byte });
+    }
+    let trimmed = name.trim_end_matches('.');
+    if trimmed.len() == name.len() {
+        return Ok(name.into());
+    }
+    if trimmed.is_empty() {
+        return Err(Reject::NoHost);
+    }
+    Ok(Host::parse(trimmed)?.to_string().into())
+}

@@ -1,0 +1,102 @@
+//! SURT: a URL with its host labels reversed, so that sorting groups a domain with all its hosts.
+//!
+//! | function | `https://www.example.com:8443/a?b` | used for |
+//! | --- | --- | --- |
+//! | [`LakeUrl::surt`](crate::LakeUrl::surt) | `com,example,www)/a?b` | row order in a lake; scheme and port are columns of their own |
+//! | [`from_url`] | `com,example,www:8443)/a?b` | a key that keeps hosts with different ports apart |
+//! | [`with_scheme`] | `https://(com,example,www,:8443)/a?b` | the long form, the only one that says everything |
+//!
+//! IP literals are not reversed: `192.0.2.1)/`, `[2001:db8::1])/`. [`to_url`] reads all three.
+
+use crate::{LakeUrl, Reject, SuffixList, host};
+
+/// Appends the host part: labels reversed and joined by commas, IP literals as they are.
+pub fn host_into(host: &str, out: &mut String) {
+    if host::is_ip_literal(host) {
+        out.push_str(host);
+        return;
+    }
+    for (index, label) in host.rsplit('.').enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        out.push_str(label);
+    }
+}
+
+/// The SURT of any URL the lake form takes, with a port that is not the scheme's own: `com,example:8080)/path?query`.
+pub fn from_url(url: &str) -> Result<String, Reject> {
+    let url = LakeUrl::parse(url, SuffixList::builtin())?;
+    let mut out = String::with_capacity(url.as_str().len());
+    host_into(url.host(), &mut out);
+    push_port(url.port(), &mut out);
+    out.push(')');
+    out.push_str(url.path_query());
+    Ok(out)
+}
+
+/// The long SURT, with the scheme and a comma after every label: `http://(com,example,:8080)/path?query`.
+pub fn with_scheme(url: &str) -> Result<String, Reject> {
+    let url = LakeUrl::parse(url, SuffixList::builtin())?;
+    let mut out = String::with_capacity(url.as_str().len() + 4);
+    out.push_str(url.scheme());
+    out.push_str("://(");
+    host_into(url.host(), &mut out);
+    if !host::is_ip_literal(url.host()) {
+        out.push(',');
+    }
+    push_port(url.port(), &mut out);
+    out.push(')');
+    out.push_str(url.path_query());
+    Ok(out)
+}
+
+fn push_port(port: Option<u16>, out: &mut String) {
+    if let Some(port) = port {
+        out.push(':');
+        out.push_str(&port.to_string());
+    }
+}
+
+/// The URL a SURT stands for. A short SURT does not say its scheme: `scheme` supplies it.
+pub fn to_url(surt: &str, scheme: &str) -> Result<String, Reject> {
+    let (scheme, rest) = match surt.split_once("://(") {
+        Some((scheme, rest)) => (scheme, rest),
+        None => (scheme, surt),
+    };
+    let (authority, path_query) = rest.split_once(')').ok_or(Reject::Surt)?;
+    let (name, port) = split_port(authority)?;
+    let name = name.strip_suffix(',').unwrap_or(name);
+    if name.is_empty() || !(path_query.is_empty() || path_query.starts_with('/') || path_query.starts_with('?')) {
+        return Err(Reject::Surt);
+    }
+    let mut url = String::with_capacity(surt.len() + 8);
+    url.push_str(scheme);
+    url.push_str("://");
+    if host::is_ip_literal(name) {
+        url.push_str(name);
+    } else {
+        for (index, label) in name.rsplit(',').enumerate() {
+            if index > 0 {
+                url.push('.');
+            }
+            url.push_str(label);
+        }
+    }
+    push_port(port, &mut url);
+    url.push_str(if path_query.is_empty() { "/" } else { path_query });
+    Ok(url)
+}
+
+/// Cuts `:port` off; colons inside brackets belong to the address.
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), Reject> {
+    let tail = authority.rfind(']').map_or(0, |bracket| bracket + 1);
+    match authority.get(tail..).and_then(|rest| rest.find(':')) {
+        None => Ok((authority, None)),
+        Some(colon) => {
+            let (name, port) = authority.split_at_checked(tail + colon).ok_or(Reject::Surt)?;
+            let port = port.strip_prefix(':').and_then(|digits| digits.parse().ok()).ok_or(Reject::Surt)?;
+            Ok((name, Some(port)))
+        }
+    }
+}
