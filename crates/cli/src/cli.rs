@@ -6,12 +6,14 @@ use clap::{CommandFactory, Parser, Subcommand};
 const LONG_ABOUT: &str = "\
 Trawl turns the web into a lake you can ask questions of.
 
-It decides what to crawl and when, fetches it politely, archives every exchange in open formats, and answers for any
-domain which datasets hold it and which URLs they hold, down to the bytes of one capture.";
+It decides what to crawl and when, fetches it politely, archives every exchange in open formats, and answers for any \
+domain which datasets hold it and which URLs they hold, down to the bytes of one capture.
+
+New here? `trawl demo` shows all of it, without a network.";
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 done, with findings (nothing found, faults in the input); 2 failed.
-Settings:   a flag, else TRAWL_* in the environment, else trawl.toml; `trawl settings` lists them all.";
+Settings: a flag, else TRAWL_* in the environment, else trawl.toml (see `trawl settings`).";
 
 /// Everything on the command line.
 #[derive(Debug, Parser)]
@@ -44,6 +46,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Url(commands::url::Args),
+    Testweb(commands::testweb::Args),
     Settings(commands::meta::SettingsArgs),
     Completions(commands::meta::CompletionsArgs),
     Man(commands::meta::ManArgs),

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod exit;
+mod interrupt;
 mod output;
 mod progress;
 mod settings;

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod meta;
+pub mod testweb;
 pub mod url;
 
 use crate::cli::{Cli, Command};
@@ -14,6 +15,7 @@ pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
         _ if cli.version => meta::version(&mut out, cli.verbose),
         None => return Ok(Status::Done),
         Some(Command::Url(args)) => url::run(args, &mut out),
+        Some(Command::Testweb(args)) => testweb::run(args, &mut out),
         Some(Command::Settings(args)) => meta::settings(args, &tree, &mut out),
         Some(Command::Completions(args)) => meta::completions(args, tree, &mut out),
         Some(Command::Man(args)) => meta::man(args, tree, &mut out),

@@ -1,0 +1,38 @@
+//! Ctrl-c and `kill`: the first asks for an orderly end, the second ends at once.
+
+use anyhow::Context;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Set once somebody wants us to stop.
+#[derive(Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Starts listening for signals. To be called once per process.
+    pub fn install() -> anyhow::Result<Self> {
+        let interrupt = Self::default();
+        let flag = Arc::clone(&interrupt.0);
+        ctrlc::set_handler(move || {
+            if flag.swap(true, Ordering::SeqCst) {
+                // 128 + SIGINT, as shells report it. Files are recovered by the next start, by design.
+                std::process::exit(130);
+            }
+        })
+        .context("cannot listen for ctrl-c")?;
+        Ok(interrupt)
+    }
+
+    /// The flag itself, for work that looks at it now and then.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
+    /// Sleeps until somebody wants us to stop.
+    pub fn wait(&self) {
+        while !self.0.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+// The explorer page: three views over the API, chosen by the address after '#'.
+//   #/                       the lake and its datasets
+//   #/d/{domain}             which datasets hold the domain
+//   #/d/{domain}/{dataset}   which URLs, page by page (?offset=, ?path=)
+// URLs in a lake are hostile input: everything is put on the page as text, never as markup, and none is a link.
+'use strict';
+
+const PAGE = 50;
+const main = document.getElementById('main');
+const box = document.getElementById('box');
+const list = document.getElementById('suggestions');
+
+function el(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (name === 'class') node.className = value;
+    else if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value);
+  }
+  node.append(...children.filter((c) => c !== null && c !== undefined));
+  return node;
+}
+
+const number = new Intl.NumberFormat('en');
+const count = (n, one, many = one + 's') => `${number.format(n)} ${n === 1 ? one : many}`;
+const bytes = (n) => {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let i = 0;
+  while (n >= 1024 && i < units.length - 1) { n /= 1024; i++; }
+  return `${i ? n.toFixed(1) : n} ${units[i]}`;
+};
+const day = (ts) => (ts ? ts.slice(0, 10) : '');
+const moment = (ts) => (ts ? ts.slice(0, 19).replace('T', ' ') : '');
+
+async function api(path) {
+  document.getElementById('api').textContent = path;
+  document.getElementById('api').href = path;
+  const response = await fetch(path);
+  const answer = await response.json();
+  if (!response.ok) throw Object.assign(new Error(answer.message || response.statusText), { code: answer.error });
+  if (answer.version) document.getElementById('version').textContent = answer.version;
+  return answer;
+}
+
+const domainPath = (domain) => `#/d/${encodeURIComponent(domain)}`;
+const urlsPath = (domain, dataset, query = {}) => {
+  const q = new URLSearchParams(Object.entries(query).filter(([, v]) => v));
+  return `${domainPath(domain)}/${dataset}${q.size ? '?' + q : ''}`;
+};
+
+// --- views -----------------------------------------------------------------------------------------------------------
+
+async function home() {
+  const [stats, catalogue, names] = await Promise.all([api('/v1/stats'), api('/v1/datasets'), api('/v1/domains?limit=24')]);
+  const tile = (value, label) => el('div', { class: 'tile' }, el('b', {}, value), el('span', { class: 'quiet' }, label));
+  const rows = catalogue.datasets.map((d) => el('tr', {},
+    el('td', {}, el('b', {}, d.name), el('div', { class: 'quiet' }, d.source || '')),
+    el('td', { class: 'num' }, number.format(d.rows)),
+    el('td', { class: 'num' }, number.format(d.domains)),
+    el('td', { class: 'num' }, bytes(d.bytes)),
+    el('td', { class: 'time' }, day(d.created))));
+  return [
+    el('h1', {}, 'The lake'),
+    el('p', { class: 'quiet' }, 'Type a domain above to see which datasets hold it and which of its URLs.'),
+    el('div', { class: 'tiles' },
+      tile(number.format(stats.domains), 'domains'), tile(number.format(stats.rows), 'rows'),
+      tile(number.format(stats.datasets), 'datasets'), tile(bytes(stats.bytes), 'on disk, index included')),
+    el('h2', {}, 'Datasets'),
+    catalogue.datasets.length
+      ? table(['Name', '#Rows', '#Domains', '#Size', 'Created'], rows)
+      : note('No datasets yet', 'trawl lake ingest --lake DIR --dataset NAME FILE…'),
+    el('h2', {}, 'Domains'),
+    el('div', {}, ...names.domains.map((d) => el('a', { class: 'chip', href: domainPath(d.domain) }, d.domain)),
+      names.next_after ? el('span', { class: 'quiet' }, '…') : null),
+  ];
+}
+
+async function domainView(name) {
+  const answer = await api(`/v1/domain/${encodeURIComponent(name)}`);
+  return [...domainHead(answer, null)];
+}
+
+function domainHead(answer, chosen) {
+  const most = Math.max(...answer.datasets.map((d) => d.url_count_est), 1);
+  const rows = answer.datasets.map((d) => {
+    const bar = el('span', { class: 'bar' });
+    bar.style.width = `${(100 * d.url_count_est) / most}%`;
+    const go = () => { location.hash = urlsPath(answer.domain, d.dataset_id); };
+    return el('tr', { class: `go${d.dataset_id === chosen ? ' here' : ''}`, onclick: go },
+      el('td', {}, el('a', { href: urlsPath(answer.domain, d.dataset_id) }, d.name)),
+      el('td', { class: 'num' }, number.format(d.url_count_est)),
+      el('td', { class: 'barbox' }, bar),
+      el('td', { class: 'num' }, (d.distinct_exact ? '' : '≤ ') + number.format(d.distinct_urls)),
+      el('td', { class: 'time' }, d.first_ts ? `${day(d.first_ts)} – ${day(d.last_ts)}` : '–'),
+      el('td', {}, ...d.top_paths.slice(0, 4).map((p) =>
+        el('a', { class: 'chip', href: urlsPath(answer.domain, d.dataset_id, { path: p.path }), title: count(p.rows, 'row'), onclick: (e) => e.stopPropagation() }, p.path))));
+  });
+  return [
+    el('h1', {}, answer.domain),
+    el('p', { class: 'quiet' }, `${count(answer.datasets.length, 'dataset')} hold it · domain_id ${answer.domain_id_hex}`),
+    table(['Dataset', '#Rows', '', '#URLs', 'Seen', 'Top paths'], rows),
+  ];
+}
+
+async function urlsView(name, dataset, query) {
+  const offset = Number(query.get('offset')) || 0;
+  const path = query.get('path') || '';
+  const cursor = query.get('cursor') || '';
+  const q = new URLSearchParams({ limit: PAGE });
+  if (cursor) q.set('cursor', cursor); else if (offset) q.set('offset', offset);
+  if (path) q.set('path_prefix', path);
+  const [answer, page] = await Promise.all([
+    api(`/v1/domain/${encodeURIComponent(name)}`),
+    api(`/v1/domain/${encodeURIComponent(name)}/datasets/${dataset}/urls?${q}`)]);
+  const captured = page.items.some((i) => i.status !== undefined);
+  const rows = page.items.map((item) => el('tr', {},
+    el('td', { class: 'url' }, item.url),
+    captured ? el('td', { class: `num status s${String(item.status ?? 0)[0]}` }, String(item.status ?? '')) : null,
+    captured ? el('td', { class: 'quiet' }, (item.content_type || '').split(';')[0]) : null,
+    captured ? el('td', { class: 'num quiet' }, item.body_length === undefined ? '' : bytes(item.body_length)) : null,
+    el('td', { class: 'time' }, moment(item.ts))));
+  const title = answer.datasets.find((d) => d.dataset_id === Number(dataset));
+  const last = offset + page.items.length;
+  const where = path
+    ? `${count(page.items.length, 'row')} under ${path}`
+    : `${number.format(page.items.length ? offset + 1 : 0)}–${number.format(last)} of ${number.format(page.total_est)}`;
+  const go = (q) => () => { location.hash = urlsPath(name, dataset, q); };
+  const next = path ? page.next_cursor && { path, cursor: page.next_cursor } : page.next_offset && { offset: page.next_offset };
+  const back = path ? cursor && { path } : offset && { offset: Math.max(0, offset - PAGE) };
+  return [
+    ...domainHead(answer, Number(dataset)),
+    el('h2', {}, `URLs in ${title ? title.name : 'dataset ' + dataset}`),
+    table(captured ? ['URL', '#Status', 'Type', '#Size', 'Time (UTC)'] : ['URL', 'Time (UTC)'], rows),
+    el('div', { class: 'pager' },
+      el('button', { onclick: go(back || {}), ...(back ? {} : { disabled: '' }) }, path ? '← First' : '← Back'),
+      el('span', { class: 'quiet' }, where),
+      el('button', { onclick: go(next || {}), ...(next ? {} : { disabled: '' }) }, 'Next →'),
+      path ? el('button', { onclick: go({}) }, 'All paths') : null),
+  ];
+}
+
+function table(heads, rows) {
+  const head = heads.map((h) => (h.startsWith('#') ? el('th', { class: 'num' }, h.slice(1)) : el('th', {}, h)));
+  return el('div', { class: 'card' }, el('table', {}, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...rows)));
+}
+
+function note(title, text) {
+  return el('div', { class: 'card note' }, el('b', {}, title), text);
+}
+
+// --- the address -----------------------------------------------------------------------------------------------------
+
+let turn = 0;
+async function show() {
+  const mine = ++turn;
+  const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
+  const parts = path.split('/').filter(Boolean).map(decodeURIComponent);
+  let nodes;
+  try {
+    if (parts[0] !== 'd' || !parts[1]) nodes = await home();
+    else if (parts[2]) nodes = await urlsView(parts[1], parts[2], new URLSearchParams(query));
+    else nodes = await domainView(parts[1]);
+  } catch (error) {
+    const unknown = error.code === 'unknown_domain';
+    nodes = [note(unknown ? `No dataset holds ${parts[1]}` : 'That did not work', unknown ? 'Try another spelling, or a shorter name.' : error.message)];
+  }
+  if (mine !== turn) return; // a newer address has been asked for meanwhile
+  if (parts[0] === 'd' && document.activeElement !== box) box.value = parts[1];
+  document.title = parts[1] ? `${parts[1]} · Trawl` : 'Trawl explorer';
+  main.replaceChildren(...nodes);
+}
+window.addEventListener('hashchange', show);
+
+// --- the search box --------------------------------------------------------------------------------------------------
+
+let asked = 0;
+let chosen = -1;
+async function suggest() {
+  const mine = ++asked;
+  const prefix = box.value.trim().toLowerCase();
+  if (!prefix) return hide();
+  let names = [];
+  try { names = (await (await fetch(`/v1/domains?limit=10&prefix=${encodeURIComponent(prefix)}`)).json()).domains || []; } catch { /* no suggestions */ }
+  if (mine !== asked) return;
+  chosen = -1;
+  list.replaceChildren(...names.map((d) => el('li', { role: 'option', 'aria-selected': 'false', onmousedown: (e) => { e.preventDefault(); open(d.domain); } },
+    el('span', {}, d.domain), el('span', { class: 'quiet' }, `${count(d.rows, 'row')} · ${count(d.datasets, 'dataset')}`))));
+  list.hidden = !names.length;
+  box.setAttribute('aria-expanded', String(!list.hidden));
+}
+function hide() { list.hidden = true; box.setAttribute('aria-expanded', 'false'); }
+function open(domain) {
+  asked++;
+  hide();
+  box.value = domain;
+  box.blur();
+  location.hash = domainPath(domain);
+}
+box.addEventListener('input', suggest);
+box.addEventListener('blur', hide);
+box.addEventListener('keydown', (event) => {
+  const items = [...list.children];
+  if (event.key === 'Escape') return hide();
+  if (list.hidden || (event.key !== 'ArrowDown' && event.key !== 'ArrowUp')) return;
+  event.preventDefault();
+  chosen = (chosen + (event.key === 'ArrowDown' ? 1 : items.length - 1) + (chosen < 0 && event.key === 'ArrowUp' ? 1 : 0)) % items.length;
+  items.forEach((item, i) => item.setAttribute('aria-selected', String(i === chosen)));
+});
+document.getElementById('search').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const item = list.children[chosen];
+  const name = item ? item.firstChild.textContent : box.value.trim();
+  if (name) open(name);
+});
+
+show();
