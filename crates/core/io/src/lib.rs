@@ -15,6 +15,7 @@
 
 pub mod crc;
 mod error;
+pub mod fault;
 mod fs;
 pub mod journal;
 pub mod limits;
