@@ -1,0 +1,139 @@
+//! Reads pieces of a body, checking the pages they lie in.
+
+use super::{FOOTER, MAGIC, PAGE};
+use crate::{Error, Result};
+use bytes::Bytes;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use trawl_io::ReadAt;
+use trawl_io::crc::{crc32c, crc32c_of};
+
+const PAGE_U64: u64 = PAGE as u64;
+/// First read of a file: its last bytes, enough for the checksums of 64 MiB.
+const TAIL: u64 = 64 * 1024;
+
+/// An open file: the checksums in memory, the body read on demand.
+#[derive(Clone)]
+pub struct PagedReader {
+    source: Arc<dyn ReadAt>,
+    body_len: u64,
+    sums: Bytes,
+}
+
+impl PagedReader {
+    /// Reads the checksums: one read, or two where there are many.
+    pub fn open(source: Arc<dyn ReadAt>) -> Result<Self> {
+        let len = source.len();
+        let name = source.name();
+        let short = |wanted| Error::from(trawl_io::Error::Short { path: name.into(), offset: 0, wanted, found: len });
+        let body_and_sums = len.checked_sub(FOOTER as u64).ok_or_else(|| short(FOOTER as u64))?;
+        // b + 4 ceil(b / PAGE) grows with b, so the sum determines b.
+        let pages = body_and_sums.div_ceil(PAGE_U64 + 4);
+        let sums_len = pages * 4;
+        let body_len = body_and_sums.checked_sub(sums_len).ok_or_else(|| short(sums_len))?;
+        let tail_at = len.saturating_sub(TAIL).min(body_len);
+        let tail = source.read_range(tail_at..len)?;
+        let start = usize::try_from(body_len - tail_at).unwrap_or(usize::MAX);
+        let end = start.saturating_add(usize::try_from(sums_len).unwrap_or(usize::MAX));
+        let (sums, footer) =
+            (tail.slice(start.min(tail.len())..end.min(tail.len())), tail.slice(end.min(tail.len())..));
+        let Some((&claimed, rest)) = footer.split_first_chunk::<8>() else { return Err(short(len + 1)) };
+        let (crc, magic) = rest.split_at_checked(4).unwrap_or_default();
+        if magic != MAGIC {
+            let found = format!("{magic:02x?}");
+            return Err(Error::corrupt(name, len - 4, "page checksum magic \"TPCK\"", found));
+        }
+        if crc32c_of(&[&sums, &claimed]).to_le_bytes() != crc {
+            return Err(Error::corrupt(name, body_len, "page checksums with their crc32c", "another checksum"));
+        }
+        if u64::from_le_bytes(claimed) != body_len || body_len.div_ceil(PAGE_U64) != pages {
+            let found = format!("{} of {body_and_sums}", u64::from_le_bytes(claimed));
+            return Err(Error::corrupt(name, len - FOOTER as u64, "the length of the body", found));
+        }
+        Ok(Self { source, body_len, sums })
+    }
+
+    /// Bytes of the body.
+    pub fn len(&self) -> u64 {
+        self.body_len
+    }
+
+    /// Whether the body is empty.
+    pub fn is_empty(&self) -> bool {
+        self.body_len == 0
+    }
+
+    /// The name of the file, for messages.
+    pub fn name(&self) -> &Path {
+        self.source.name()
+    }
+
+    /// Bytes of the file.
+    pub fn file_len(&self) -> u64 {
+        self.source.len()
+    }
+
+    /// The bytes of one range, every page it touches checked.
+    pub fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        trawl_io::read_at::check_range(self.name(), self.body_len, &range)?;
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let aligned = self.aligned(&range);
+        let bytes = self.source.read_range(aligned.clone())?;
+        self.cut(&range, aligned.start, bytes)
+    }
+
+    /// The bytes of many ranges, in one round.
+    pub fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        for range in ranges {
+            trawl_io::read_at::check_range(self.name(), self.body_len, range)?;
+        }
+        let aligned: Vec<_> = ranges.iter().map(|r| self.aligned(r)).collect();
+        let read = self.source.read_ranges(&aligned)?;
+        ranges.iter().zip(aligned).zip(read).map(|((range, a), bytes)| self.cut(range, a.start, bytes)).collect()
+    }
+
+    /// Checks every page; faults go to `each` with their offset.
+    pub fn check_all(&self, each: &mut dyn FnMut(Error)) {
+        const STEP: u64 = 256 * PAGE_U64;
+        for at in (0..self.body_len).step_by(256 * PAGE) {
+            let end = (at + STEP).min(self.body_len);
+            match self.source.read_range(at..end) {
+                Ok(bytes) => self.pages(at, &bytes).for_each(|(at, ok)| {
+                    if !ok {
+                        each(self.bad_page(at));
+                    }
+                }),
+                Err(e) => each(e.into()),
+            }
+        }
+    }
+
+    fn aligned(&self, range: &Range<u64>) -> Range<u64> {
+        let start = range.start / PAGE_U64 * PAGE_U64;
+        start..range.end.next_multiple_of(PAGE_U64).min(self.body_len).max(start)
+    }
+
+    fn cut(&self, range: &Range<u64>, at: u64, bytes: Bytes) -> Result<Bytes> {
+        if let Some((at, _)) = self.pages(at, &bytes).find(|(_, ok)| !ok) {
+            return Err(self.bad_page(at));
+        }
+        let start = usize::try_from(range.start - at).unwrap_or(usize::MAX).min(bytes.len());
+        let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        Ok(bytes.slice(start..start.saturating_add(len).min(bytes.len())))
+    }
+
+    /// Each page of `bytes`, which start at page-aligned `at`: its offset and whether its checksum holds.
+    fn pages<'a>(&'a self, at: u64, bytes: &'a [u8]) -> impl Iterator<Item = (u64, bool)> + 'a {
+        let first = usize::try_from(at / PAGE_U64 * 4).unwrap_or(usize::MAX);
+        let sums = self.sums.get(first..).unwrap_or_default().chunks_exact(4);
+        let offsets = (0..).map(move |i: u64| at + i * PAGE_U64);
+        offsets.zip(bytes.chunks(PAGE).zip(sums)).map(|(at, (page, sum))| (at, crc32c(page).to_le_bytes() == sum))
+    }
+
+    fn bad_page(&self, at: u64) -> Error {
+        Error::corrupt(self.name(), at, "a page with its crc32c", "another checksum")
+    }
+}
