@@ -1,1 +1,33 @@
-//! Object store, layout, dataset registry, manifests
+//! The ground a lake stands on: an object store, the layout of its paths, and the commits that move it from one state
+//! to the next.
+//!
+//! ```text
+//!   Lake ── manifests 1, 2, 3 …        which versions, segments and datasets there are
+//!    │  └── dataset commits 1, 2 …     which Parquet files a dataset consists of
+//!   Store ── DirStore (a directory)    create-if-absent has exactly one winner: everything rests on that
+//! ```
+//! A commit is the creation of the next number of a series; the loser of a race reads the winner's state and tries again
+//! on top of it. Nothing here asks the clock: time is an argument.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+
+mod commit;
+mod counting;
+mod dir;
+mod error;
+mod heartbeat;
+mod lake;
+pub mod layout;
+pub mod manifest;
+mod name;
+mod object;
+mod series;
+
+pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit};
+pub use counting::{CountingStore, Counts};
+pub use dir::DirStore;
+pub use error::{Error, Result};
+pub use heartbeat::Heartbeat;
+pub use lake::{Committed, Lake};
+pub use manifest::{Acl, Dataset, DatasetInfo, Manifest, SegmentRef, Version};
+pub use name::{MAX_PATH_LEN, check_name, check_path};
+pub use object::{Created, Listed, RangeRead, Store, Upload, probe};

@@ -1,0 +1,231 @@
+//! Dataset commits: `urls/dataset_id=N/_commits/<n>.json` lists the files a dataset consists of.
+//!
+//! Files that no commit names do not exist for any reader. Each commit is complete: it can be read without its
+//! predecessors.
+
+use crate::manifest::{check_format, json_error, to_json};
+use crate::series::{Known, Series};
+use crate::{Error, Lake, Result, check_path, layout};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use trawl_model::{SourceIdentity, UnixMillis};
+
+/// The format number this program writes, and the newest it reads.
+pub const COMMIT_FORMAT: u32 = 1;
+
+/// One state of a dataset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DatasetCommit {
+    /// Format number.
+    pub format: u32,
+    /// The dataset.
+    pub dataset_id: u32,
+    /// Its number in `_commits/`.
+    pub sequence: u64,
+    /// When it was committed, RFC 3339.
+    pub written: String,
+    /// Who made it.
+    pub writer: String,
+    /// What it did to the state before.
+    pub mode: CommitMode,
+    /// Hash of the suffix list by which the rows were cut into domains.
+    pub suffix_list: String,
+    /// Rows in all live files.
+    pub rows: u64,
+    /// Bytes of all live files.
+    pub bytes: u64,
+    /// The live files: by prefix, then by age, then by range.
+    pub files: Vec<DataFile>,
+    /// Every source whose records are in the live files, sorted: the same one is not taken twice.
+    pub sources: Vec<SourceIdentity>,
+    /// Writers that a collector gave up: their commits are refused, since their files may be gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revoked: Vec<String>,
+}
+
+/// What a commit did to the state before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommitMode {
+    /// Added files.
+    Append,
+    /// Put new files in place of all others.
+    Replace,
+    /// Rewrote files without changing what the dataset holds (compaction, another suffix list), or with less (a purge).
+    Rewrite,
+    /// Removed all files.
+    Drop,
+    /// Changed no file.
+    Note,
+}
+
+/// One live Parquet file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataFile {
+    /// Path inside the lake.
+    pub path: String,
+    /// The value of `domain_prefix=`.
+    pub prefix: String,
+    /// The commit that added it.
+    pub added: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Row groups.
+    pub row_groups: u32,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// xxh3_64 of its bytes, 16 hex digits.
+    pub hash: String,
+    /// Number of the schema it was written with.
+    pub schema: u32,
+    /// Registrable domain of the first row.
+    pub min_domain: String,
+    /// Registrable domain of the last row.
+    pub max_domain: String,
+    /// SURT key of the first row.
+    pub min_key: String,
+    /// SURT key of the last row.
+    pub max_key: String,
+    /// Different raw URLs in it, exactly.
+    pub distinct_urls: u64,
+}
+
+impl DatasetCommit {
+    /// The state before the first commit.
+    pub fn empty(dataset_id: u32) -> Self {
+        Self {
+            format: COMMIT_FORMAT,
+            dataset_id,
+            sequence: 0,
+            written: String::new(),
+            writer: String::new(),
+            mode: CommitMode::Note,
+            suffix_list: String::new(),
+            rows: 0,
+            bytes: 0,
+            files: Vec::new(),
+            sources: Vec::new(),
+            revoked: Vec::new(),
+        }
+    }
+
+    /// Reads the JSON text of `path` and checks what readers rely on.
+    pub fn parse(path: &str, bytes: &[u8]) -> Result<Self> {
+        check_format(path, bytes, COMMIT_FORMAT)?;
+        let commit: Self = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
+        let corrupt = |expected, found: &dyn ToString| {
+            Err(Error::Corrupt { path: path.to_owned(), offset: 0, expected, found: found.to_string() })
+        };
+        let home = format!("{}/", layout::dataset_dir(commit.dataset_id));
+        let mut seen = BTreeSet::new();
+        for file in &commit.files {
+            if check_path(&file.path).is_err() || !file.path.starts_with(&home) {
+                return corrupt("paths inside the dataset", &file.path);
+            }
+            if !seen.insert(&file.path) {
+                return corrupt("each file once", &file.path);
+            }
+        }
+        if Some(commit.rows) != checked_sum(commit.files.iter().map(|f| f.rows)) {
+            return corrupt("rows that are the sum of the files' rows", &commit.rows);
+        }
+        if Some(commit.bytes) != checked_sum(commit.files.iter().map(|f| f.bytes)) {
+            return corrupt("bytes that are the sum of the files' bytes", &commit.bytes);
+        }
+        Ok(commit)
+    }
+
+    /// Whether the records of `source` are in the live files.
+    pub fn has_source(&self, source: &SourceIdentity) -> bool {
+        self.sources.binary_search(source).is_ok()
+    }
+
+    /// Puts files, sources and sums into the order and state that [`DatasetCommit::parse`] demands.
+    fn settle(&mut self) {
+        self.files.sort_by(|a, b| {
+            (&a.prefix, a.added, &a.min_domain, &a.min_key, &a.path).cmp(&(
+                &b.prefix,
+                b.added,
+                &b.min_domain,
+                &b.min_key,
+                &b.path,
+            ))
+        });
+        self.sources.sort_unstable();
+        self.sources.dedup();
+        self.rows = self.files.iter().fold(0, |sum, f| sum.saturating_add(f.rows));
+        self.bytes = self.files.iter().fold(0, |sum, f| sum.saturating_add(f.bytes));
+    }
+}
+
+fn checked_sum(mut numbers: impl Iterator<Item = u64>) -> Option<u64> {
+    numbers.try_fold(0u64, u64::checked_add)
+}
+
+impl Lake {
+    /// The newest commit of a dataset, whether or not a version serves it yet. `None`: it has none.
+    pub fn dataset_newest(&self, dataset_id: u32) -> Result<Option<DatasetCommit>> {
+        let dir = layout::commits_dir(dataset_id);
+        let series = Series { store: &**self.store(), dir: &dir };
+        let state = series.newest(self.commit_hint(dataset_id))?;
+        state.map(|state| DatasetCommit::parse(&series.path(state.number), &state.bytes)).transpose()
+    }
+
+    /// Commit `sequence` of a dataset. `None`: it never was or has been collected.
+    pub fn dataset_commit(&self, dataset_id: u32, sequence: u64) -> Result<Option<DatasetCommit>> {
+        let dir = layout::commits_dir(dataset_id);
+        let series = Series { store: &**self.store(), dir: &dir };
+        series.get(sequence)?.map(|state| DatasetCommit::parse(&series.path(sequence), &state.bytes)).transpose()
+    }
+
+    /// Commits a change to a dataset. `change` gets the newest state and answers whether there is anything to commit; it
+    /// runs again on a newer state whenever another writer was faster. Files it adds get the new commit's number where
+    /// their `added` is 0. Returns the newest state and whether this call made it.
+    pub fn commit_dataset(
+        &self,
+        dataset_id: u32,
+        now: UnixMillis,
+        writer: &str,
+        mut change: impl FnMut(&mut DatasetCommit) -> Result<bool>,
+    ) -> Result<(DatasetCommit, bool)> {
+        crate::check_name(writer)?;
+        let dir = layout::commits_dir(dataset_id);
+        let series = Series { store: &**self.store(), dir: &dir };
+        let (state, made) = series.append(self.commit_hint(dataset_id), |newest| {
+            let mut commit = match newest {
+                Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes)?,
+                None => DatasetCommit::empty(dataset_id),
+            };
+            if commit.revoked.iter().any(|revoked| revoked == writer) {
+                return Err(Error::Revoked { writer: writer.to_owned() });
+            }
+            commit.mode = CommitMode::Note;
+            if !change(&mut commit)? {
+                return Ok(None);
+            }
+            commit.format = COMMIT_FORMAT;
+            commit.sequence = newest.map_or(0, |state| state.number).saturating_add(1);
+            commit.written = now.to_string();
+            writer.clone_into(&mut commit.writer);
+            let sequence = commit.sequence;
+            commit.files.iter_mut().filter(|f| f.added == 0).for_each(|f| f.added = sequence);
+            commit.settle();
+            let bytes = to_json(&commit);
+            DatasetCommit::parse(&series.path(commit.sequence), &bytes)?;
+            Ok(Some(bytes))
+        })?;
+        let commit = match &state {
+            Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes)?,
+            None => DatasetCommit::empty(dataset_id),
+        };
+        Ok((commit, made))
+    }
+
+    /// Where to begin looking for a dataset's newest commit.
+    fn commit_hint(&self, dataset_id: u32) -> Known {
+        match self.seen().map(|manifest| manifest.live_commit(dataset_id)) {
+            Some(number) if number > 0 => Known::Number(number),
+            _ => Known::Nothing,
+        }
+    }
+}

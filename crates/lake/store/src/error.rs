@@ -1,0 +1,137 @@
+//! The error of this crate.
+
+use trawl_model::Advice;
+
+/// Result with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something in a lake could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file layer failed; its message names the file.
+    #[error(transparent)]
+    Io(#[from] trawl_io::Error),
+    /// Nothing has this path.
+    #[error("{path}: expected an object, found none")]
+    NotFound {
+        /// Path inside the lake.
+        path: String,
+    },
+    /// A path or name from outside that no lake may hold.
+    #[error("expected {expected}, found {found:?}")]
+    BadName {
+        /// What is allowed.
+        expected: &'static str,
+        /// What was given, cut to a length fit for a message.
+        found: String,
+    },
+    /// The bytes are not what the format demands.
+    #[error("{path}@{offset}: expected {expected}, found {found}")]
+    Corrupt {
+        /// Path inside the lake.
+        path: String,
+        /// Byte offset.
+        offset: u64,
+        /// What should be there.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// An object is larger than the reader's limit.
+    #[error("{path}: expected at most {limit} bytes, found {found}")]
+    OverLimit {
+        /// Path inside the lake.
+        path: String,
+        /// Its length.
+        found: u64,
+        /// The limit of this call.
+        limit: u64,
+    },
+    /// Written by a later Trawl.
+    #[error("{path}: expected format {supported} or older, found {found}")]
+    TooNew {
+        /// Path inside the lake.
+        path: String,
+        /// The format number in the file.
+        found: u32,
+        /// The newest this program reads.
+        supported: u32,
+    },
+    /// No lake lives here.
+    #[error("{place}: expected a lake, found no index/manifest.json and no index/manifests")]
+    NotALake {
+        /// Which store.
+        place: String,
+    },
+    /// A lake lives here already.
+    #[error("{place}: expected an empty place, found a lake")]
+    AlreadyALake {
+        /// Which store.
+        place: String,
+    },
+    /// The store let a second writer create what the first had created: commits would be lost.
+    #[error("{place}: expected the second create of {path} to be refused, but the store accepted it")]
+    NotExclusive {
+        /// Which store.
+        place: String,
+        /// The object created twice.
+        path: String,
+    },
+    /// Other writers were faster, every time.
+    #[error("{path}: expected to commit within {attempts} attempts, but others were faster each time")]
+    Contended {
+        /// The name that was always taken.
+        path: String,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// A collector took this writer for dead and may have removed its files.
+    #[error("writer {writer} was given up by a collector; its files may be gone")]
+    Revoked {
+        /// The writer.
+        writer: String,
+    },
+    /// The registry has no such dataset.
+    #[error("expected a registered dataset, found {found}")]
+    UnknownDataset {
+        /// Id or name.
+        found: String,
+    },
+    /// What was asked for contradicts what is there.
+    #[error("{reason}")]
+    Refused {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Error {
+    /// A name refused, with the name cut to a length fit for a message.
+    pub fn bad_name(expected: &'static str, found: &str) -> Self {
+        Error::BadName { expected, found: found.chars().take(120).collect() }
+    }
+
+    /// Whether the object asked for does not exist.
+    pub fn is_not_found(&self) -> bool {
+        match self {
+            Error::Io(e) => e.is_not_found(),
+            Error::NotFound { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// What a caller is to do.
+    pub fn advice(&self) -> Advice {
+        match self {
+            Error::Io(e) => match e.advice() {
+                trawl_io::Advice::Retry => Advice::Retry,
+                trawl_io::Advice::Skip => Advice::Skip,
+                trawl_io::Advice::Stop => Advice::Stop,
+            },
+            Error::Contended { .. } => Advice::Retry,
+            Error::NotFound { .. } | Error::Corrupt { .. } | Error::OverLimit { .. } => Advice::Skip,
+            _ => Advice::Stop,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A lake: a store with a series of manifests.
+
+use crate::manifest::{DatasetInfo, Manifest, SuffixListRef};
+use crate::series::{Known, Series, State};
+use crate::{Created, Error, Result, Store, layout, object};
+use bytes::Bytes;
+use std::sync::{Arc, Mutex, PoisonError};
+use trawl_model::UnixMillis;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Largest suffix list that is read.
+const MAX_SUFFIX_LIST_BYTES: u64 = 16 << 20;
+/// Largest manifest copy that is read.
+const MAX_COPY_BYTES: u64 = 256 << 20;
+
+/// A lake. Cheap to share behind an `Arc`; it remembers the newest manifest it has seen.
+#[derive(Debug)]
+pub struct Lake {
+    store: Arc<dyn Store>,
+    seen: Mutex<Option<Seen>>,
+}
+
+#[derive(Debug, Clone)]
+struct Seen {
+    state: State,
+    manifest: Arc<Manifest>,
+}
+
+/// A commit that happened.
+#[derive(Debug)]
+pub struct Committed<T> {
+    /// What the change returned.
+    pub value: T,
+    /// The state that holds the change.
+    pub manifest: Arc<Manifest>,
+    /// Why `index/manifest.json` could not be refreshed, if so: the commit stands, simple readers see it later.
+    pub copy_error: Option<Error>,
+}
+
+impl Lake {
+    /// Makes a lake: probes the store, stores the suffix list and commits an empty manifest. `nonce` names the probe and
+    /// must be new.
+    pub fn init(store: Arc<dyn Store>, now: UnixMillis, nonce: &str, suffix_list: &[u8]) -> Result<Self> {
+        object::probe(&*store, nonce)?;
+        let lake = Self { store, seen: Mutex::new(None) };
+        let suffix_list = lake.put_suffix_list(suffix_list)?;
+        let first =
+            Manifest { sequence: 1, written: now.to_string(), suffix_list: Some(suffix_list), ..Manifest::empty() };
+        let bytes = first.to_json();
+        if lake.series().newest(Known::Nothing)?.is_some()
+            || lake.store.create(&lake.series().path(1), &bytes)? == Created::Exists
+        {
+            return Err(Error::AlreadyALake { place: lake.store.place() });
+        }
+        lake.store.put(layout::MANIFEST_COPY, &bytes)?;
+        lake.remember(State { number: 1, bytes: bytes.into() })?;
+        Ok(lake)
+    }
+
+    /// Opens a lake.
+    pub fn open(store: Arc<dyn Store>) -> Result<Self> {
+        let lake = Self { store, seen: Mutex::new(None) };
+        lake.current()?;
+        Ok(lake)
+    }
+
+    /// Where its objects are.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    fn series(&self) -> Series<'_> {
+        Series { store: &*self.store, dir: layout::MANIFESTS }
+    }
+
+    /// The newest state. If nothing has changed since the last call, two questions that move no bytes.
+    pub fn current(&self) -> Result<Arc<Manifest>> {
+        let known = self.known()?;
+        match self.series().newest(known)? {
+            Some(state) => self.remember(state),
+            None => Err(Error::NotALake { place: self.store.place() }),
+        }
+    }
+
+    /// The state seen last, without asking the store.
+    pub fn seen(&self) -> Option<Arc<Manifest>> {
+        self.lock().as_ref().map(|seen| seen.manifest.clone())
+    }
+
+    /// State `sequence`, or `None` if it never was or has been collected.
+    pub fn manifest(&self, sequence: u64) -> Result<Option<Manifest>> {
+        let series = self.series();
+        series.get(sequence)?.map(|state| Manifest::parse(&series.path(sequence), &state.bytes)).transpose()
+    }
+
+    fn known(&self) -> Result<Known> {
+        if let Some(seen) = &*self.lock() {
+            return Ok(Known::State(seen.state.clone()));
+        }
+        // The copy is only a hint: however old or wrong it is, the numbered files decide.
+        match self.store.get(layout::MANIFEST_COPY, MAX_COPY_BYTES) {
+            Ok(bytes) => Ok(match Manifest::parse(layout::MANIFEST_COPY, &bytes) {
+                Ok(copy) if copy.sequence > 0 => Known::Number(copy.sequence),
+                _ => Known::Nothing,
+            }),
+            Err(e) if e.is_not_found() => Ok(Known::Nothing),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn remember(&self, state: State) -> Result<Arc<Manifest>> {
+        let mut seen = self.lock();
+        if let Some(seen) = &*seen
+            && seen.state.number >= state.number
+        {
+            return Ok(seen.manifest.clone());
+        }
+        let manifest = Arc::new(Manifest::parse(&self.series().path(state.number), &state.bytes)?);
+        *seen = Some(Seen { state, manifest: manifest.clone() });
+        Ok(manifest)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Seen>> {
+        // What it guards is replaced whole, so a panic elsewhere leaves it sound.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the manifest: `change` gets the newest state, and runs again on a newer one whenever another writer was
+    /// faster. A change that changes nothing commits nothing.
+    pub fn commit<T>(
+        &self,
+        now: UnixMillis,
+        mut change: impl FnMut(&mut Manifest) -> Result<T>,
+    ) -> Result<Committed<T>> {
+        let series = self.series();
+        let mut value = None;
+        let (state, made) = series.append(self.known()?, |newest| {
+            let newest = newest.ok_or_else(|| Error::NotALake { place: self.store.place() })?;
+            let before = Manifest::parse(&series.path(newest.number), &newest.bytes)?;
+            let mut after = before.clone();
+            value = Some(change(&mut after)?);
+            if after == before {
+                return Ok(None);
+            }
+            after.format = crate::manifest::MANIFEST_FORMAT;
+            after.sequence = newest.number.saturating_add(1);
+            after.written = now.to_string();
+            let bytes = after.to_json();
+            // What is written must be readable: a bad name is the caller's error, not the next reader's.
+            Manifest::parse(&series.path(after.sequence), &bytes)?;
+            Ok(Some(bytes))
+        })?;
+        let (Some(value), Some(state)) = (value, state) else {
+            return Err(Error::NotALake { place: self.store.place() });
+        };
+        let own = Arc::new(Manifest::parse(&series.path(state.number), &state.bytes)?);
+        let copy_error = if made { self.refresh_copy(state).err() } else { None };
+        Ok(Committed { value, manifest: own, copy_error })
+    }
+
+    /// Copies `state` to `index/manifest.json`, and any newer one that has appeared meanwhile: whoever writes the copy
+    /// last looks again, so it ends up with the newest.
+    fn refresh_copy(&self, mut state: State) -> Result<()> {
+        loop {
+            self.remember(state.clone())?;
+            self.store.put(layout::MANIFEST_COPY, &state.bytes)?;
+            match self.series().newest(Known::State(state.clone()))? {
+                Some(newer) if newer.number > state.number => state = newer,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Registers a dataset, or finds the one that has the name.
+    pub fn register_dataset(&self, now: UnixMillis, info: &DatasetInfo) -> Result<u32> {
+        Ok(self.commit(now, |manifest| manifest.register(now, info.clone()))?.value)
+    }
+
+    /// Stores a suffix list under the hash of its bytes; naming it in the manifest is the caller's commit.
+    pub fn put_suffix_list(&self, bytes: &[u8]) -> Result<SuffixListRef> {
+        let hash = format!("{:016x}", xxh3_64(bytes));
+        let path = layout::suffix_list(&hash)?;
+        // Equal names have equal bytes, so who won does not matter.
+        let _ = self.store.create(&path, bytes)?;
+        Ok(SuffixListRef { path, hash })
+    }
+
+    /// The suffix list `manifest` names, its hash checked.
+    pub fn suffix_list(&self, manifest: &Manifest) -> Result<Bytes> {
+        let named = manifest
+            .suffix_list
+            .as_ref()
+            .ok_or_else(|| Error::Refused { reason: "the manifest names no suffix list".into() })?;
+        let bytes = self.store.get(&named.path, MAX_SUFFIX_LIST_BYTES)?;
+        let found = format!("{:016x}", xxh3_64(&bytes));
+        if found != named.hash {
+            let found = format!("hash {found}");
+            let expected = "the suffix list whose hash is in the manifest";
+            return Err(Error::Corrupt { path: named.path.clone(), offset: 0, expected, found });
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,129 @@
+//! Where everything lies in a lake. All paths are relative to its root.
+//!
+//! ```text
+//! urls/dataset_id=7/domain_prefix=all/part-<writer>-00000.parquet     rows, immutable
+//! urls/dataset_id=7/_commits/0000000003.json                          which of them are live
+//! index/manifests/0000000012.json                                     commits: the n-th state of the lake
+//! index/manifest.json                                                 copy of a recent one, for people and simple readers
+//! index/<segment>/...                                                 one immutable index segment
+//! index/heartbeats/<writer>.json                                      what a living writer is about to publish
+//! index/suffix_lists/<hash>.dat                                       the suffix list of the lake
+//! ```
+
+use crate::{Error, Result, check_name};
+
+/// Root of the Parquet files, as the manifest's `parquet_root` spells it.
+pub const PARQUET_ROOT: &str = "urls/";
+/// Directory of the numbered manifests.
+pub const MANIFESTS: &str = "index/manifests";
+/// The copy of a recent manifest under the seed's name.
+pub const MANIFEST_COPY: &str = "index/manifest.json";
+/// Directory of the heartbeats.
+pub const HEARTBEATS: &str = "index/heartbeats";
+/// Largest dataset id: the column is a signed 32-bit number.
+pub const MAX_DATASET_ID: u32 = i32::MAX as u32;
+
+/// Names below `index/` that no segment may have.
+const RESERVED: [&str; 5] = ["manifests", "manifest.json", "heartbeats", "suffix_lists", "probes"];
+
+/// Directory of one dataset.
+pub fn dataset_dir(dataset_id: u32) -> String {
+    format!("urls/dataset_id={dataset_id}")
+}
+
+/// Directory of a dataset's commits.
+pub fn commits_dir(dataset_id: u32) -> String {
+    format!("urls/dataset_id={dataset_id}/_commits")
+}
+
+/// The `n`-th file of a numbered series.
+pub fn numbered(dir: &str, n: u64) -> String {
+    format!("{dir}/{n:010}.json")
+}
+
+/// The number in a path made by [`numbered`].
+pub fn number_of(path: &str) -> Option<u64> {
+    let digits = path.rsplit('/').next()?.strip_suffix(".json")?;
+    (digits.len() >= 10 && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+/// A Parquet file. `prefix` is `all`, one or two lower-case hex digits.
+pub fn part(dataset_id: u32, prefix: &str, writer: &str, number: u32) -> Result<String> {
+    check_prefix(prefix)?;
+    check_name(writer)?;
+    Ok(format!("urls/dataset_id={dataset_id}/domain_prefix={prefix}/part-{writer}-{number:05}.parquet"))
+}
+
+/// Checks the value of `domain_prefix=`.
+pub fn check_prefix(prefix: &str) -> Result<()> {
+    let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    if prefix == "all" || (1..=2).contains(&prefix.len()) && prefix.bytes().all(hex) {
+        Ok(())
+    } else {
+        Err(Error::bad_name("all, or one or two lower-case hex digits", prefix))
+    }
+}
+
+/// Directory of an index segment.
+pub fn segment_dir(segment: &str) -> Result<String> {
+    check_name(segment)?;
+    if RESERVED.contains(&segment) {
+        return Err(Error::bad_name("a segment id that is no reserved name", segment));
+    }
+    Ok(format!("index/{segment}"))
+}
+
+/// A file of an index segment; `file` may have directories (`postings/0/postings.idx.zst`).
+pub fn segment_file(segment: &str, file: &str) -> Result<String> {
+    let path = format!("{}/{file}", segment_dir(segment)?);
+    crate::check_path(&path)?;
+    Ok(path)
+}
+
+/// A writer's heartbeat.
+pub fn heartbeat(writer: &str) -> Result<String> {
+    check_name(writer)?;
+    Ok(format!("{HEARTBEATS}/{writer}.json"))
+}
+
+/// A suffix list, named by the hash of its bytes.
+pub fn suffix_list(hash: &str) -> Result<String> {
+    check_name(hash)?;
+    Ok(format!("index/suffix_lists/{hash}.dat"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check_path;
+
+    #[test]
+    fn paths_are_the_documented_ones_and_pass_the_check() {
+        let part = part(7, "0a", "w1", 3).unwrap();
+        assert_eq!(part, "urls/dataset_id=7/domain_prefix=0a/part-w1-00003.parquet");
+        assert_eq!(numbered(MANIFESTS, 12), "index/manifests/0000000012.json");
+        assert_eq!(numbered(&commits_dir(7), 1), "urls/dataset_id=7/_commits/0000000001.json");
+        assert_eq!(segment_file("s1", "postings/0/postings.idx.zst").unwrap(), "index/s1/postings/0/postings.idx.zst");
+        for path in [part, numbered(MANIFESTS, u64::MAX), heartbeat("w").unwrap(), suffix_list("00ff").unwrap()] {
+            check_path(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn numbers_come_back() {
+        for n in [0, 1, 9_999_999_999, 10_000_000_000, u64::MAX] {
+            assert_eq!(number_of(&numbered("a/b", n)), Some(n));
+        }
+        for other in ["a/1.json", "a/00000000x1.json", "a/0000000001", "", "a/99999999999999999999999.json"] {
+            assert_eq!(number_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn names_from_outside_are_checked() {
+        assert!(part(1, "ALL", "w", 0).is_err() && part(1, "0A", "w", 0).is_err() && part(1, "", "w", 0).is_err());
+        assert!(part(1, "all", "../w", 0).is_err());
+        assert!(segment_dir("manifests").is_err() && segment_dir("..").is_err() && segment_dir("a/b").is_err());
+        assert!(segment_file("s", "../x").is_err() && segment_file("s", "/x").is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! The manifest: one state of the lake, as JSON.
+//!
+//! `current_version` and `versions` are the seed's keys; a version that is one fully compacted segment carries the
+//! seed's file keys at its top level. The rest is Trawl's: segments by reference, the dataset registry, the suffix list
+//! and the deny list.
+
+mod dataset;
+mod version;
+
+pub use dataset::{Acl, Dataset, DatasetInfo, Deny, DenyTarget};
+pub use version::{SeedFiles, SegmentRef, Version};
+
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use trawl_model::UnixMillis;
+
+/// The format number this program writes, and the newest it reads.
+pub const MANIFEST_FORMAT: u32 = 1;
+
+/// One state of the lake.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Format number; the seed's own manifests have none and count as 1.
+    #[serde(default = "format_1")]
+    pub format: u32,
+    /// Its number in `index/manifests/`; 0 in a manifest that came from elsewhere.
+    #[serde(default)]
+    pub sequence: u64,
+    /// When it was committed, RFC 3339.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub written: String,
+    /// The version readers use; empty before the first publish.
+    pub current_version: String,
+    /// Kept versions, oldest first.
+    pub versions: Vec<Version>,
+    /// Registered datasets by id. Ids are never used again.
+    #[serde(default)]
+    pub datasets: Vec<Dataset>,
+    /// The id the next dataset gets.
+    #[serde(default = "first_dataset_id")]
+    pub next_dataset_id: u32,
+    /// The suffix list that cuts hosts into domains, here and in every query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suffix_list: Option<SuffixListRef>,
+    /// What must not be answered, whatever the files hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<Deny>,
+    /// Writers that a collector gave up: their commits are refused, since their files may be gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revoked: Vec<String>,
+}
+
+/// A suffix list by reference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuffixListRef {
+    /// Path inside the lake.
+    pub path: String,
+    /// xxh3_64 of its bytes, 16 hex digits.
+    pub hash: String,
+}
+
+fn format_1() -> u32 {
+    1
+}
+
+fn first_dataset_id() -> u32 {
+    1
+}
+
+impl Manifest {
+    /// A lake without datasets or versions.
+    pub fn empty() -> Self {
+        Self {
+            format: MANIFEST_FORMAT,
+            sequence: 0,
+            written: String::new(),
+            current_version: String::new(),
+            versions: Vec::new(),
+            datasets: Vec::new(),
+            next_dataset_id: first_dataset_id(),
+            suffix_list: None,
+            deny: Vec::new(),
+            revoked: Vec::new(),
+        }
+    }
+
+    /// Reads the JSON text of `path` and checks what readers rely on.
+    pub fn parse(path: &str, bytes: &[u8]) -> Result<Self> {
+        check_format(path, bytes, MANIFEST_FORMAT)?;
+        let manifest: Self = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
+        let corrupt = |expected, found: String| Error::Corrupt { path: path.to_owned(), offset: 0, expected, found };
+        if !manifest.current_version.is_empty() && manifest.current().is_none() {
+            return Err(corrupt("current_version among the versions", manifest.current_version));
+        }
+        let mut previous = None;
+        for dataset in &manifest.datasets {
+            if previous >= Some(dataset.id) || dataset.id >= manifest.next_dataset_id {
+                return Err(corrupt("dataset ids that rise and stay below next_dataset_id", dataset.id.to_string()));
+            }
+            previous = Some(dataset.id);
+        }
+        manifest.versions.iter().try_for_each(|version| version.check(path))?;
+        Ok(manifest)
+    }
+
+    /// As it is stored: indented, with a line end, since people read it.
+    pub fn to_json(&self) -> Vec<u8> {
+        to_json(self)
+    }
+
+    /// The version readers use, if any was published.
+    pub fn current(&self) -> Option<&Version> {
+        self.version(&self.current_version)
+    }
+
+    /// A version by name.
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().rev().find(|v| v.version == name)
+    }
+
+    /// A dataset by id.
+    pub fn dataset(&self, id: u32) -> Option<&Dataset> {
+        self.datasets.binary_search_by_key(&id, |d| d.id).ok().and_then(|at| self.datasets.get(at))
+    }
+
+    /// A dataset by id, to change it.
+    pub fn dataset_mut(&mut self, id: u32) -> Option<&mut Dataset> {
+        self.datasets.binary_search_by_key(&id, |d| d.id).ok().and_then(|at| self.datasets.get_mut(at))
+    }
+
+    /// A dataset by name; dropped ones have given up their name.
+    pub fn dataset_named(&self, name: &str) -> Option<&Dataset> {
+        self.datasets.iter().find(|d| d.info.name == name && !d.dropped)
+    }
+
+    /// The commit of a dataset that the current version serves; 0 while none is published.
+    pub fn live_commit(&self, dataset_id: u32) -> u64 {
+        self.current().and_then(|v| v.commits.get(&dataset_id)).copied().unwrap_or(0)
+    }
+
+    /// Refuses a writer that a collector gave up. A writer calls this inside its commit, so that no collector can come
+    /// between the check and the commit.
+    pub fn refuse_revoked(&self, writer: &str) -> Result<()> {
+        if self.revoked.iter().any(|revoked| revoked == writer) {
+            return Err(Error::Revoked { writer: writer.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Registers a dataset and returns its id. A name that is registered already gives that id and changes nothing.
+    pub fn register(&mut self, now: UnixMillis, info: DatasetInfo) -> Result<u32> {
+        info.check()?;
+        if let Some(known) = self.dataset_named(&info.name) {
+            return Ok(known.id);
+        }
+        let id = self.next_dataset_id;
+        if id > crate::layout::MAX_DATASET_ID {
+            return Err(Error::Refused { reason: "no dataset ids are left".into() });
+        }
+        self.next_dataset_id = id + 1;
+        self.datasets.push(Dataset { id, info, created: now.to_string(), dropped: false });
+        Ok(id)
+    }
+
+    /// Adds a version made of `segments` and makes it current. Its name is the time of publishing, moved on by a
+    /// millisecond where an earlier version has that time or a later one: names are unique and rise. `commits` tells
+    /// which commit of each dataset it serves.
+    pub fn publish(&mut self, now: UnixMillis, segments: Vec<SegmentRef>, commits: BTreeMap<u32, u64>) -> String {
+        let last = self.versions.iter().filter_map(|v| UnixMillis::parse(&v.version).ok()).max();
+        let time = match last {
+            Some(last) if last >= now => UnixMillis(last.0.saturating_add(1)),
+            _ => now,
+        };
+        let name = time.to_string();
+        self.versions.push(Version::new(name.clone(), segments, commits));
+        self.current_version.clone_from(&name);
+        name
+    }
+}
+
+/// Refuses a file whose `format` is later than ours before anything else in it is believed.
+pub(crate) fn check_format(path: &str, bytes: &[u8], supported: u32) -> Result<()> {
+    #[derive(Deserialize)]
+    struct Format {
+        #[serde(default = "format_1")]
+        format: u32,
+    }
+    let Format { format } = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
+    if format > supported {
+        return Err(Error::TooNew { path: path.to_owned(), found: format, supported });
+    }
+    Ok(())
+}
+
+pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
+    // Maps with string keys, numbers and texts: nothing in our types can fail to serialise.
+    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// A JSON error with the byte offset that its line and column stand for.
+pub(crate) fn json_error(path: &str, bytes: &[u8], error: &serde_json::Error) -> Error {
+    let before: usize =
+        bytes.split_inclusive(|b| *b == b'\n').take(error.line().saturating_sub(1)).map(<[u8]>::len).sum();
+    let offset = before.saturating_add(error.column().saturating_sub(1)) as u64;
+    Error::Corrupt { path: path.to_owned(), offset, expected: "json of this kind", found: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests;

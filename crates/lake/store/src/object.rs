@@ -1,0 +1,110 @@
+//! What an object store can do, whatever stands behind it.
+
+use crate::{Error, Result};
+use bytes::Bytes;
+use std::fmt;
+use std::io::Write;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Whether a create-if-absent put made the object or found it there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Created {
+    /// This call created it. Of several racing callers exactly one sees this.
+    New,
+    /// It was there already and is unchanged.
+    Exists,
+}
+
+/// One range of one object, as part of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RangeRead {
+    /// Path inside the lake.
+    pub path: String,
+    /// Bytes wanted; the object must hold them all.
+    pub range: Range<u64>,
+}
+
+/// An object found by [`Store::list`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Listed {
+    /// Path inside the lake.
+    pub path: String,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+/// A place for objects: a directory now, a bucket later. Paths are relative, with `/` ([`crate::check_path`]).
+///
+/// An object appears whole or not at all, and what a call reported as done survives a power cut.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// A whole object of at most `limit` bytes.
+    fn get(&self, path: &str, limit: u64) -> Result<Bytes>;
+
+    /// Many ranges of many objects, answered in the order asked: one round. A store with latency asks for all of them
+    /// at once, so a caller should gather what it needs before calling.
+    fn get_batch(&self, reads: &[RangeRead]) -> Result<Vec<Bytes>>;
+
+    /// Ranges of one object: one round.
+    fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let reads: Vec<_> =
+            ranges.iter().map(|range| RangeRead { path: path.to_owned(), range: range.clone() }).collect();
+        self.get_batch(&reads)
+    }
+
+    /// Length in bytes.
+    fn len(&self, path: &str) -> Result<u64>;
+
+    /// Whether there is such an object.
+    fn exists(&self, path: &str) -> Result<bool> {
+        match self.len(path) {
+            Ok(_) => Ok(true),
+            Err(e) if e.is_not_found() => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Writes an object in one step, replacing what was there.
+    fn put(&self, path: &str, bytes: &[u8]) -> Result<()>;
+
+    /// Writes an object unless there is one.
+    fn create(&self, path: &str, bytes: &[u8]) -> Result<Created>;
+
+    /// Begins an object too large for memory. It appears when [`Upload::finish`] succeeds; dropped before, nothing does.
+    fn upload(&self, path: &str) -> Result<Box<dyn Upload>>;
+
+    /// All objects below the directory `dir`, at any depth, sorted by path. An absent directory is empty.
+    fn list(&self, dir: &str) -> Result<Vec<Listed>>;
+
+    /// Removes an object; absent is fine.
+    fn delete(&self, path: &str) -> Result<()>;
+
+    /// The object as a file of this machine that can be mapped, if it is one.
+    fn open_local(&self, path: &str) -> Option<PathBuf>;
+
+    /// What to call this store in messages.
+    fn place(&self) -> String;
+}
+
+/// An object being written.
+pub trait Upload: Write + Send {
+    /// Makes the object appear, whole and durable.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// Checks the one promise everything rests on, that the second create of a name is refused, and cleans up.
+///
+/// `nonce` must be new for each call: two probes of one name would see each other.
+pub fn probe(store: &dyn Store, nonce: &str) -> Result<()> {
+    crate::check_name(nonce)?;
+    let path = format!("index/probes/{nonce}");
+    let first = store.create(&path, b"first")?;
+    let second = store.create(&path, b"second")?;
+    let kept = store.get(&path, 64)?;
+    store.delete(&path)?;
+    if first != Created::New || second != Created::Exists || kept != b"first"[..] {
+        return Err(Error::NotExclusive { place: store.place(), path });
+    }
+    Ok(())
+}

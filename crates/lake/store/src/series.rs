@@ -1,0 +1,120 @@
+//! A numbered series of immutable JSON files: how a lake and each of its datasets move from state to state.
+//!
+//! ```text
+//! read state n ── change it ── create n+1 if absent ──New──► done
+//!      ▲                              │Exists: somebody else was faster
+//!      └──────────────────────────────┘
+//! ```
+//! State n+1 exists only after state n, and a collector removes the oldest first. So "n+1 is absent, and afterwards n is
+//! present" means that n was the newest.
+
+use crate::layout::{number_of, numbered};
+use crate::{Created, Error, Result, Store};
+use bytes::Bytes;
+
+/// Largest state file that is read: 256 MiB of JSON describe some millions of files.
+const MAX_STATE_BYTES: u64 = 256 << 20;
+/// Rounds a loser goes before it gives up. Each lost round is another writer's success.
+const MAX_ATTEMPTS: u32 = 100;
+
+/// One state of a series.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    pub number: u64,
+    pub bytes: Bytes,
+}
+
+/// A series below `dir`.
+#[derive(Debug)]
+pub(crate) struct Series<'a> {
+    pub store: &'a dyn Store,
+    pub dir: &'a str,
+}
+
+impl Series<'_> {
+    pub fn path(&self, number: u64) -> String {
+        numbered(self.dir, number)
+    }
+
+    /// State `number`, if it exists.
+    pub fn get(&self, number: u64) -> Result<Option<State>> {
+        match self.store.get(&self.path(number), MAX_STATE_BYTES) {
+            Ok(bytes) => Ok(Some(State { number, bytes })),
+            Err(e) if e.is_not_found() => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The newest state, searched from `known` on (a state seen before, or at least its number). `None`: there is none.
+    pub fn newest(&self, known: Known) -> Result<Option<State>> {
+        let mut newest = match known {
+            Known::State(state) => Some(state),
+            Known::Number(number) => self.get(number)?,
+            Known::Nothing => None,
+        };
+        for _ in 0..MAX_ATTEMPTS {
+            let mut at = match newest {
+                Some(state) => state,
+                None => match self.highest_listed()? {
+                    Some(number) => match self.get(number)? {
+                        Some(state) => state,
+                        None => {
+                            newest = None; // collected between list and get: a newer one exists
+                            continue;
+                        }
+                    },
+                    None => return Ok(None),
+                },
+            };
+            while let Some(next) = self.get(next_number(at.number)?)? {
+                at = next;
+            }
+            // Had its successors been collected, it would have gone before them.
+            if self.store.exists(&self.path(at.number))? {
+                return Ok(Some(at));
+            }
+            newest = None;
+        }
+        Err(Error::Contended { path: self.dir.to_owned(), attempts: MAX_ATTEMPTS })
+    }
+
+    fn highest_listed(&self) -> Result<Option<u64>> {
+        Ok(self.store.list(self.dir)?.iter().filter_map(|listed| number_of(&listed.path)).max())
+    }
+
+    /// Makes the next state out of the newest. `change` answers `None` to leave it as it is; it runs again each time
+    /// another writer was faster. Returns the state that holds the change and whether this call made it.
+    pub fn append(
+        &self,
+        mut known: Known,
+        mut change: impl FnMut(Option<&State>) -> Result<Option<Vec<u8>>>,
+    ) -> Result<(Option<State>, bool)> {
+        let mut path = String::new();
+        for _ in 0..MAX_ATTEMPTS {
+            let newest = self.newest(known)?;
+            let Some(bytes) = change(newest.as_ref())? else { return Ok((newest, false)) };
+            let number = next_number(newest.as_ref().map_or(0, |state| state.number))?;
+            path = self.path(number);
+            match self.store.create(&path, &bytes)? {
+                Created::New => return Ok((Some(State { number, bytes: bytes.into() }), true)),
+                Created::Exists => known = Known::Number(number),
+            }
+        }
+        Err(Error::Contended { path, attempts: MAX_ATTEMPTS })
+    }
+}
+
+fn next_number(number: u64) -> Result<u64> {
+    number.checked_add(1).ok_or_else(|| Error::Refused { reason: "the series has no further numbers".into() })
+}
+
+/// Where a search for the newest state begins.
+#[derive(Debug, Clone)]
+pub(crate) enum Known {
+    /// Nothing is known: list.
+    Nothing,
+    /// A number that existed at some time.
+    Number(u64),
+    /// A state read before.
+    State(State),
+}
