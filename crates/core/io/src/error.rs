@@ -199,3 +199,38 @@ impl From<Error> for io::Error {
         io::Error::new(e.kind(), e)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_say_where_and_what() {
+        let source = || io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(Error::io(Op::Rename, "a/b", source()).to_string(), "a/b: rename: no storage space");
+        assert_eq!(Error::io_at(Op::Write, "a/b", 81920, source()).to_string(), "a/b@81920: write: no storage space");
+        let short = Error::Short { path: "f".into(), offset: 3, wanted: 8, found: 2 };
+        assert_eq!(short.to_string(), "f@3: expected 8 bytes, found 2");
+    }
+
+    #[test]
+    fn advice_follows_the_kind_even_through_io_errors() {
+        for (kind, advice) in [
+            (io::ErrorKind::StorageFull, Advice::Stop),
+            (io::ErrorKind::PermissionDenied, Advice::Stop),
+            (io::ErrorKind::ReadOnlyFilesystem, Advice::Stop),
+            (io::ErrorKind::Other, Advice::Stop),
+            (io::ErrorKind::NotFound, Advice::Skip),
+            (io::ErrorKind::InvalidData, Advice::Skip),
+            (io::ErrorKind::Interrupted, Advice::Retry),
+            (io::ErrorKind::TimedOut, Advice::Retry),
+        ] {
+            let error = Error::io(Op::Read, "f", kind.into());
+            assert_eq!(error.advice(), advice, "{kind}");
+            let error = io::Error::from(error);
+            assert_eq!(error.kind(), kind);
+            assert_eq!(advice_of(error.kind()), advice);
+        }
+        assert_eq!(Error::Short { path: "f".into(), offset: 0, wanted: 1, found: 0 }.advice(), Advice::Skip);
+    }
+}

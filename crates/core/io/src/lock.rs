@@ -99,3 +99,89 @@ pub fn describe_holder(program: &str, since: &str) -> String {
     let host = system.nodename().to_string_lossy();
     format!("{program} (pid {} on {host}, since {since})", std::process::id())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::FaultFs;
+
+    #[test]
+    fn the_refusal_names_the_holder() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let holder = describe_holder("trawl crawl", "2026-11-03T10:00:00Z");
+        assert!(holder.starts_with(&format!("trawl crawl (pid {} on ", std::process::id())), "{holder}");
+        assert!(holder.ends_with(", since 2026-11-03T10:00:00Z)"), "{holder}");
+        let lock = LockFile::acquire(&path, &holder).unwrap();
+        let refused = LockFile::acquire(&path, "another").unwrap_err();
+        assert_eq!(refused.to_string(), format!("{}: held by {holder}", path.display()));
+        assert_eq!(refused.advice(), Advice::Retry);
+        drop(lock);
+        let lock = LockFile::acquire(&path, "b").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "b", "a shorter description leaves nothing of the longer");
+        lock.release_and_remove(&RealFs).unwrap();
+        assert!(!path.exists());
+        LockFile::acquire(&path, "c").unwrap();
+    }
+
+    #[test]
+    fn a_dead_process_frees_its_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let ready = dir.path().join("ready");
+        // `flock` from util-linux holds the same kind of lock in another process.
+        let script = format!(
+            "echo somebody > '{0}'; flock -n '{0}' sh -c 'touch \"{1}\"; exec sleep 60'",
+            path.display(),
+            ready.display()
+        );
+        let Ok(mut child) = std::process::Command::new("setsid").args(["sh", "-c", &script]).spawn() else { return };
+        while !ready.exists() {
+            assert!(child.try_wait().unwrap().is_none(), "the holder ended early");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert!(LockFile::acquire(&path, "us").unwrap_err().to_string().ends_with("held by somebody"));
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).unwrap();
+        child.wait().unwrap();
+        // The group's members die one after another; the last one frees the lock.
+        while LockFile::acquire(&path, "us").is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_failure_is_not_a_refusal() {
+        let fs = FaultFs::new();
+        let missing = LockFile::acquire_in(&fs, Path::new("/no/lock"), "us").unwrap_err();
+        assert!(matches!(&missing, LockError::Io(e) if e.is_not_found()), "{missing}");
+        let held = LockFile::acquire_in(&fs, Path::new("/lock"), "").unwrap();
+        let refused = LockFile::acquire_in(&fs, Path::new("/lock"), "us").unwrap_err();
+        assert_eq!(refused.to_string(), "/lock: held by an unnamed process");
+        assert_eq!(held.path(), Path::new("/lock"));
+    }
+
+    #[test]
+    fn locks_that_are_removed_still_exclude() {
+        const THREADS: u64 = 6;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let inside = std::sync::atomic::AtomicU64::new(0);
+        let entered = std::sync::atomic::AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for _ in 0..300 {
+                        let Ok(lock) = LockFile::acquire(&path, "racer") else { continue };
+                        assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0, "two hold it");
+                        entered.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                        std::thread::yield_now();
+                        inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                        lock.release_and_remove(&RealFs).unwrap();
+                    }
+                });
+            }
+        });
+        assert!(entered.into_inner() > 0);
+    }
+}

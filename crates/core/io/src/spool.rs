@@ -179,3 +179,92 @@ impl ReadAt for Spool {
 
 /// Reads a [`Spool`] from the start.
 pub type SpoolReader = Cursor<Spool>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RealFs;
+    use crate::fault::{Failure, Fault, FaultFs};
+    use proptest::prelude::*;
+    use std::io::{Read, Seek, SeekFrom};
+
+    fn read_all(spool: &Spool) -> Vec<u8> {
+        let mut out = Vec::new();
+        spool.reader().read_to_end(&mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn spills_past_the_threshold_and_leaves_no_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writer = SpoolWriter::new(Arc::new(RealFs), dir.path(), 10);
+        writer.write_all(b"0123456789").unwrap();
+        assert!(!writer.is_spilled());
+        writer.write_all(b"a").unwrap();
+        assert!(writer.is_spilled());
+        assert_eq!(writer.len(), 11);
+        let spool = writer.finish().unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(spool.as_bytes().is_none());
+        let clone = spool.clone();
+        drop(spool);
+        assert_eq!(read_all(&clone), b"0123456789a");
+        assert_eq!(read_all(&clone), b"0123456789a", "any number of times");
+        let mut reader = clone.reader();
+        reader.seek(SeekFrom::End(-2)).unwrap();
+        let mut two = String::new();
+        reader.read_to_string(&mut two).unwrap();
+        assert_eq!(two, "9a");
+    }
+
+    #[test]
+    fn small_ones_never_touch_the_disk() {
+        let disk = FaultFs::new();
+        let mut writer = SpoolWriter::new(disk.shared(), Path::new("/"), 10);
+        assert!(writer.is_empty());
+        writer.put(b"small").unwrap();
+        let spool = writer.finish().unwrap();
+        assert_eq!(spool.as_bytes().unwrap(), &b"small"[..]);
+        assert_eq!((spool.len(), spool.is_empty(), disk.counts().ops), (5, false, 0));
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_and_leaves_nothing() {
+        let disk = FaultFs::new();
+        disk.fail(Fault::new(Failure::NoSpace).on(crate::Op::Write));
+        let mut writer = SpoolWriter::new(disk.shared(), Path::new("/"), 10);
+        let err = writer.write_all(&[0; 100]).unwrap_err();
+        assert_eq!(err.kind(), io::ErrorKind::StorageFull);
+        drop(writer);
+        assert!(disk.files().is_empty());
+    }
+
+    #[test]
+    fn memory_stays_near_the_threshold() {
+        let disk = FaultFs::new();
+        let mut writer = SpoolWriter::new(disk.shared(), Path::new("/"), 1000);
+        for _ in 0..1000 {
+            writer.put(&[7; 100]).unwrap();
+            assert!(writer.memory.capacity() <= 2000, "{}", writer.memory.capacity());
+        }
+        assert_eq!(writer.finish().unwrap().len(), 100_000);
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..400), 0..20),
+            threshold in 0usize..2000,
+        ) {
+            let mut writer = SpoolWriter::new(FaultFs::new().shared(), Path::new("/"), threshold);
+            for piece in &pieces {
+                writer.put(piece).unwrap();
+            }
+            let whole = pieces.concat();
+            prop_assert_eq!(writer.is_spilled(), whole.len() > threshold);
+            let spool = writer.finish().unwrap();
+            prop_assert_eq!(spool.len(), whole.len() as u64);
+            prop_assert_eq!(read_all(&spool), whole);
+        }
+    }
+}
