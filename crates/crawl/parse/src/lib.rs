@@ -1,4 +1,24 @@
-//! Pure functions over bytes: links, robots.txt, sitemaps, feeds
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+//! What a crawler reads out of bytes that strangers wrote: robots.txt, links, sitemaps, feeds, headers.
+//!
+//! Pure functions. No input is an error unless the caller can do something about it, none panics, and each takes
+//! memory and time within its stated limits, whatever it is fed. `now` is an argument where a date matters.
+//!
+//! | module | reads |
+//! | --- | --- |
+//! | [`robots`] | robots.txt (RFC 9309) |
+//! | [`links`] | HTML in any encoding, as a stream |
+//! | [`directives`] | `X-Robots-Tag`, `<meta name=robots>` |
+//! | [`charset`] | which encoding a page is in |
+//! | [`date`] | HTTP, mail and W3C dates |
 
+pub mod charset;
+pub mod date;
+pub mod directives;
+pub mod links;
 pub mod robots;
+
+/// The words of a list separated by blanks.
+fn words(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty())
+}

@@ -1,0 +1,274 @@
+//! Dates as the web writes them: HTTP's three formats, those of feeds, and W3C date-times.
+
+use trawl_model::UnixMillis;
+
+const HOUR_MS: i64 = 3_600_000;
+const MINUTE_MS: i64 = 60_000;
+
+/// An HTTP date in any of the formats of RFC 9110, section 5.6.7.
+///
+/// A year of two digits (RFC 850) that would lie more than 50 years after `now` is one of the past century.
+///
+/// ```
+/// # use trawl_parse::date::http_date;
+/// # use trawl_model::UnixMillis;
+/// let want = Some(UnixMillis(784_111_777_000));
+/// let now = UnixMillis(1_700_000_000_000);
+/// assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT", now), want);
+/// assert_eq!(http_date("Sunday, 06-Nov-94 08:49:37 GMT", now), want);
+/// assert_eq!(http_date("Sun Nov  6 08:49:37 1994", now), want);
+/// ```
+pub fn http_date(text: &str, now: UnixMillis) -> Option<UnixMillis> {
+    named_month(text, now)
+}
+
+/// A W3C date-time (`2026`, `2026-06`, `2026-06-24`, `2026-06-24T01:02[:03[.4]]` with `Z` or an offset), or one of
+/// its common variants: a blank for the `T`, no zone at all, an offset without colon.
+pub fn w3c_date(text: &str) -> Option<UnixMillis> {
+    let mut rest = text.trim().as_bytes();
+    let year = digits(&mut rest, 4)?;
+    let (mut month, mut day) = (1, 1);
+    if take(&mut rest, b"-") {
+        month = digits(&mut rest, 2)?;
+        if take(&mut rest, b"-") {
+            day = digits(&mut rest, 2)?;
+        }
+    }
+    let (mut hour, mut minute, mut second, mut milli) = (0, 0, 0, 0);
+    let mut offset = 0;
+    if take(&mut rest, b"Tt ") {
+        hour = digits(&mut rest, 2)?;
+        take(&mut rest, b":").then_some(())?;
+        minute = digits(&mut rest, 2)?;
+        if take(&mut rest, b":") {
+            second = digits(&mut rest, 2)?;
+            if take(&mut rest, b".,") {
+                milli = fraction(&mut rest)?;
+            }
+        }
+        rest = rest.trim_ascii();
+        offset = zone(rest)?;
+        rest = &[];
+    }
+    if !rest.is_empty() {
+        return None;
+    }
+    // The standard allows hour 24 for the end of a day; no other clock does.
+    let day_end = hour == 24 && minute == 0 && second == 0;
+    let hour = if day_end { 0 } else { hour };
+    let at = UnixMillis::from_civil(i64::from(year), month, day, hour, minute, second, milli)?;
+    Some(UnixMillis(at.0 - offset + i64::from(day_end) * 24 * HOUR_MS))
+}
+
+/// Any date this module knows: [`w3c_date`], [`http_date`], and mail dates with a named or numeric zone.
+pub fn any_date(text: &str, now: UnixMillis) -> Option<UnixMillis> {
+    w3c_date(text).or_else(|| named_month(text, now))
+}
+
+/// A date whose month is a name: the words may come in any of the orders in use.
+fn named_month(text: &str, now: UnixMillis) -> Option<UnixMillis> {
+    let mut month = None;
+    let mut clock = None;
+    let mut offset = None;
+    let mut numbers = [None; 2]; // day and year, in the order found
+    let mut words = 0;
+    let separator = |c: char| c.is_ascii_whitespace() || c == ',';
+    // `06-Nov-94` is three words, `-0500` one.
+    for word in text.split(separator).flat_map(dashes).filter(|word| !word.is_empty()) {
+        words += 1;
+        if words > 9 {
+            return None;
+        }
+        if word.contains(':') {
+            clock = Some(time_of_day(word)?);
+        } else if clock.is_some() && word.starts_with(['+', '-']) {
+            offset = Some(zone(word.as_bytes())?);
+        } else if word.bytes().all(|b| b.is_ascii_digit()) {
+            *numbers.iter_mut().find(|slot| slot.is_none())? = Some(word);
+        } else if let Some(number) = month_number(word).filter(|_| month.is_none()) {
+            month = Some(number);
+        } else if clock.is_some() && offset.is_none() {
+            offset = Some(named_zone(word));
+        } else if words > 1 {
+            return None; // only the first word may say nothing: the day of the week
+        }
+    }
+    let [Some(day), Some(year)] = numbers else { return None };
+    let year = full_year(year, now)?;
+    let (hour, minute, second) = clock?;
+    let at = UnixMillis::from_civil(year, month?, day.parse().ok()?, hour, minute, second, 0)?;
+    Some(UnixMillis(at.0 - offset.unwrap_or(0)))
+}
+
+/// The parts of a `06-Nov-94`; any other word as it is.
+fn dashes(word: &str) -> impl Iterator<Item = &str> {
+    let split = word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('-');
+    let mut rest = Some(word);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        match text.split_once('-').filter(|_| split) {
+            Some((head, tail)) => {
+                rest = Some(tail);
+                Some(head)
+            }
+            None => rest.take(),
+        }
+    })
+}
+
+fn full_year(digits: &str, now: UnixMillis) -> Option<i64> {
+    let year: i64 = digits.parse().ok()?;
+    match digits.len() {
+        2 => {
+            let this_year = now.civil().0;
+            let guess = this_year - this_year.rem_euclid(100) + year;
+            Some(if guess > this_year + 50 { guess - 100 } else { guess })
+        }
+        4 => Some(year),
+        _ => None,
+    }
+}
+
+fn time_of_day(word: &str) -> Option<(u32, u32, u32)> {
+    let mut parts = word.split(':').map(|part| part.parse::<u32>().ok().filter(|_| part.len() <= 2));
+    let hour = parts.next()??;
+    let minute = parts.next()??;
+    let second = parts.next().unwrap_or(Some(0))?;
+    parts.next().is_none().then_some((hour, minute, second))
+}
+
+fn month_number(word: &str) -> Option<u32> {
+    const MONTHS: [&str; 12] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    let found = MONTHS.iter().position(|month| {
+        word.len() >= 3 && month.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
+    });
+    found.and_then(|at| u32::try_from(at + 1).ok())
+}
+
+/// The offset of a zone's name; unknown names mean UTC, as RFC 2822 has it.
+fn named_zone(word: &str) -> i64 {
+    let hours = match word {
+        "EST" | "CDT" => -5,
+        "EDT" => -4,
+        "CST" | "MDT" => -6,
+        "MST" | "PDT" => -7,
+        "PST" => -8,
+        _ => 0,
+    };
+    hours * HOUR_MS
+}
+
+/// `Z`, `+hh:mm`, `+hhmm`, `+hh`, or nothing.
+fn zone(text: &[u8]) -> Option<i64> {
+    let (sign, mut rest) = match text.split_first() {
+        None => return Some(0),
+        Some((b'Z' | b'z', [])) => return Some(0),
+        Some((b'+', rest)) => (1, rest),
+        Some((b'-', rest)) => (-1, rest),
+        _ => return None,
+    };
+    let hours = digits(&mut rest, 2)?;
+    take(&mut rest, b":");
+    let minutes = if rest.is_empty() { 0 } else { digits(&mut rest, 2)? };
+    if hours > 23 || minutes > 59 || !rest.is_empty() {
+        return None;
+    }
+    Some(sign * (i64::from(hours) * HOUR_MS + i64::from(minutes) * MINUTE_MS))
+}
+
+fn digits(rest: &mut &[u8], count: usize) -> Option<u32> {
+    let (head, tail) = rest.split_at_checked(count)?;
+    let number =
+        std::str::from_utf8(head).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()?;
+    *rest = tail;
+    Some(number)
+}
+
+fn fraction(rest: &mut &[u8]) -> Option<u32> {
+    let end = rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
+    let (digits, tail) = rest.split_at_checked(end).filter(|(digits, _)| !digits.is_empty())?;
+    *rest = tail;
+    Some(digits.iter().chain(b"00").take(3).fold(0, |sum, b| sum * 10 + u32::from(b - b'0')))
+}
+
+fn take(rest: &mut &[u8], any_of: &[u8]) -> bool {
+    match rest.split_first() {
+        Some((byte, tail)) if any_of.contains(byte) => {
+            *rest = tail;
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
+
+    fn show(date: Option<UnixMillis>) -> String {
+        date.map(|date| date.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn http_dates() {
+        for (text, want) in [
+            ("Sun, 06 Nov 1994 08:49:37 GMT", "1994-11-06T08:49:37.000Z"),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", "1994-11-06T08:49:37.000Z"),
+            ("Sun Nov  6 08:49:37 1994", "1994-11-06T08:49:37.000Z"),
+            ("Saturday, 01-Jan-72 00:00:00 GMT", "2072-01-01T00:00:00.000Z"),
+            ("Saturday, 01-Jan-74 00:00:00 GMT", "1974-01-01T00:00:00.000Z"),
+            ("Thu, 01 Jan 1970 00:00:00 +0100", "1969-12-31T23:00:00.000Z"),
+            ("25 Jun 2010 15:00:00 PST", "2010-06-25T23:00:00.000Z"),
+            ("Wed, 02 Oct 02 13:00:00 EDT", "2002-10-02T17:00:00.000Z"),
+            ("Tuesday, 3 September 2024 9:05 UT", "2024-09-03T09:05:00.000Z"),
+            ("Sun, 31 Feb 2024 00:00:00 GMT", ""),
+            ("Sun, 06 Nov 1994", ""),
+            ("Nov 1994 08:49:37", ""),
+            ("Sun, 06 Nov 1994 08:49:37 GMT (winter)", ""),
+            ("on Sun 06 Nov 1994 08:49:37 GMT", ""),
+            ("", ""),
+            ("120", ""),
+            ("a b c d e f g h i j k l", ""),
+        ] {
+            assert_eq!(show(http_date(text, NOW)), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn w3c_dates() {
+        for (text, want) in [
+            ("2026", "2026-01-01T00:00:00.000Z"),
+            ("2026-06", "2026-06-01T00:00:00.000Z"),
+            (" 2026-06-24 ", "2026-06-24T00:00:00.000Z"),
+            ("2026-06-24T01:02Z", "2026-06-24T01:02:00.000Z"),
+            ("2026-06-24T01:02:03+02:00", "2026-06-23T23:02:03.000Z"),
+            ("2026-06-24 01:02:03.4567-0130", "2026-06-24T02:32:03.456Z"),
+            ("2026-06-24T01:02:03.4 +02", "2026-06-23T23:02:03.400Z"),
+            ("2026-06-24T24:00:00Z", "2026-06-25T00:00:00.000Z"),
+            ("2026-06-24T24:00:01Z", ""),
+            ("2026-13", ""),
+            ("2026-06-31", ""),
+            ("2026-06-24T01Z", ""),
+            ("2026-06-24T01:02:03+25:00", ""),
+            ("20260624", ""),
+            ("2026-06-24x", ""),
+        ] {
+            assert_eq!(show(w3c_date(text)), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Character references in attribute values (`&amp;`, `&#x26;`), by the rules the HTML standard has for attributes.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+/// Name, code points in hexadecimal, and `!` if the name also counts without its semicolon. Sorted by name.
+const TABLE: &str = include_str!("entities.txt");
+/// No name is longer.
+const LONGEST: usize = 31;
+
+/// A parsed line of [`TABLE`].
+struct Entity {
+    name: &'static str,
+    text: String,
+    bare: bool,
+}
+
+fn table() -> &'static [Entity] {
+    static PARSED: OnceLock<Vec<Entity>> = OnceLock::new();
+    PARSED.get_or_init(|| {
+        TABLE
+            .lines()
+            .filter_map(|line| {
+                let mut words = line.split(' ');
+                let name = words.next()?;
+                let mut entity = Entity { name, text: String::new(), bare: false };
+                for word in words {
+                    match u32::from_str_radix(word, 16).ok().and_then(char::from_u32) {
+                        Some(c) => entity.text.push(c),
+                        None => entity.bare = true,
+                    }
+                }
+                Some(entity)
+            })
+            .collect()
+    })
+}
+
+/// Replaces the character references of an attribute's value.
+pub(super) fn decode(value: &str) -> Cow<'_, str> {
+    let Some(first) = value.find('&') else { return Cow::Borrowed(value) };
+    let mut out = String::with_capacity(value.len());
+    let mut rest = value;
+    let mut next = Some(first);
+    while let Some((before, from)) = next.and_then(|at| rest.split_at_checked(at)) {
+        out.push_str(before);
+        match reference(from, &mut out) {
+            Some(after) => rest = after,
+            None => {
+                out.push('&');
+                rest = from.get(1..).unwrap_or_default();
+            }
+        }
+        next = rest.find('&');
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// Appends what the reference at the start of `from` stands for and returns what follows it.
+fn reference<'a>(from: &'a str, out: &mut String) -> Option<&'a str> {
+    let body = from.get(1..)?;
+    if let Some(number) = body.strip_prefix('#') {
+        let (digits, radix) = match number.strip_prefix(['x', 'X']) {
+            Some(hex) => (hex, 16),
+            None => (number, 10),
+        };
+        let end = digits.bytes().position(|b| !char::from(b).is_digit(radix)).unwrap_or(digits.len());
+        let (digits, after) = digits.split_at_checked(end).filter(|(digits, _)| !digits.is_empty())?;
+        out.push(code_point(digits, radix));
+        return Some(after.strip_prefix(';').unwrap_or(after));
+    }
+    let end = body.bytes().take(LONGEST + 1).position(|b| !b.is_ascii_alphanumeric()).unwrap_or(body.len());
+    let (name, after) = body.split_at_checked(end).filter(|(name, _)| name.len() <= LONGEST)?;
+    let table = table();
+    let entity = table.binary_search_by(|entity| entity.name.cmp(name)).ok().and_then(|at| table.get(at))?;
+    let after = match after.strip_prefix(';') {
+        Some(after) => after,
+        // `?a=1&copy=2` is a query, not a sign.
+        None if entity.bare && !after.starts_with('=') => after,
+        None => return None,
+    };
+    out.push_str(&entity.text);
+    Some(after)
+}
+
+/// What a numeric reference stands for: old pages mean windows-1252 by the numbers 128 to 159.
+fn code_point(digits: &str, radix: u32) -> char {
+    let number = u32::from_str_radix(digits, radix).unwrap_or(u32::MAX);
+    match u8::try_from(number) {
+        Ok(0) => char::REPLACEMENT_CHARACTER,
+        Ok(byte @ 0x80..=0x9F) => {
+            let byte = [byte];
+            let (text, _) = encoding_rs::WINDOWS_1252.decode_without_bom_handling(&byte);
+            text.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER)
+        }
+        _ => char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_in_attributes() {
+        for (value, want) in [
+            ("a&amp;b", "a&b"),
+            ("a&ampb", "a&ampb"),
+            ("a&amp", "a&"),
+            ("?x=1&copy=2", "?x=1&copy=2"),
+            ("?x=1&copy;=2", "?x=1\u{a9}=2"),
+            ("?x&copy", "?x\u{a9}"),
+            ("&#38;&#x26;&#X26;&#38x", "&&&&x"),
+            ("&#128;&#0;&#xD800;&#x110000;&#99999999999999;", "\u{20ac}\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
+            ("&;&#;&#x;&nosuch;&", "&;&#;&#x;&nosuch;&"),
+            ("&fjlig;&NotEqualTilde;", "fj\u{2242}\u{338}"),
+            ("&CounterClockwiseContourIntegral;", "\u{2233}"),
+            ("&CounterClockwiseContourIntegralX;", "&CounterClockwiseContourIntegralX;"),
+            ("ü&uuml;&uuml", "üüü"),
+        ] {
+            assert_eq!(decode(value), want, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_table_is_whole_and_sorted() {
+        assert_eq!(table().len(), 2125);
+        assert_eq!(table().iter().filter(|entity| entity.bare).count(), 106);
+        assert!(table().is_sorted_by(|a, b| a.name < b.name));
+        assert!(table().iter().all(|entity| !entity.text.is_empty() && entity.name.len() <= LONGEST));
+    }
+}

@@ -1,0 +1,482 @@
+//! A tokenizer for HTML that keeps only what the caller asks for.
+//!
+//! It follows the states of the HTML standard, so that quotes, comments, raw text and script escapes end where a
+//! browser ends them, but it builds no tree. All its memory is one tag's wanted attributes, within a limit; a chunk
+//! boundary may fall on any byte.
+//!
+//! ```text
+//! text --<--> tag open --letter--> tag name --blank--> before attribute <--> name, value --">"--> text or raw text
+//!                 |--/--> end tag open --letter--> tag name …          raw text --"</name"--> before attribute
+//!                 |--!--> markup --"--"--> comment --"-->"--> text      script also: escaped, doubly escaped
+//! ```
+
+use memchr::{memchr, memchr2};
+
+use super::foreign::Foreign;
+use super::names::{self, Attr, tag};
+
+/// Takes the tags.
+pub(super) trait Sink {
+    /// The attributes to keep of a start tag with this packed name, as a set of [`Attr::bit`]s.
+    fn wants(&self, name: u128) -> u32;
+    /// A start tag that wants attributes or whose name the sink must see.
+    fn start(&mut self, name: u128, attributes: &Attributes);
+    /// An end tag.
+    fn end(&mut self, name: u128);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Text,
+    TagOpen,
+    EndTagOpen,
+    TagName,
+    BeforeAttribute,
+    AttributeName,
+    AfterAttributeName,
+    BeforeValue,
+    Quoted(u8),
+    Unquoted,
+    AfterQuoted,
+    SelfClosing,
+    Markup,
+    MarkupDash,
+    CdataOpen(u8),
+    Cdata,
+    Comment,
+    Bogus,
+    Raw,
+    RawOpen,
+    RawEnd,
+    ScriptBang,
+    ScriptBangDash,
+    ScriptName,
+    Plaintext,
+}
+
+/// How far a script has hidden its end tag: `<!--`, then `<script` inside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Escape {
+    None,
+    Once,
+    Twice,
+}
+
+/// The wanted attributes of the current tag.
+#[derive(Debug)]
+pub(super) struct Attributes {
+    bytes: Vec<u8>,
+    spans: [(usize, usize); Attr::COUNT],
+    present: u32,
+    too_long: u32,
+    limit: usize,
+}
+
+impl Attributes {
+    /// The bytes of an attribute as written, if it is present and not over the limit. The first of a name counts.
+    pub(super) fn get(&self, attr: Attr) -> Option<&[u8]> {
+        if !self.has(attr) || self.too_long & attr.bit() != 0 {
+            return None;
+        }
+        let (start, end) = *self.spans.get(attr as usize)?;
+        self.bytes.get(start..end)
+    }
+
+    /// Whether the attribute is present.
+    pub(super) fn has(&self, attr: Attr) -> bool {
+        self.present & attr.bit() != 0
+    }
+
+    /// How many wanted attributes were dropped for their length.
+    pub(super) fn too_long(&self) -> u32 {
+        self.too_long.count_ones()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.present = 0;
+        self.too_long = 0;
+    }
+
+    fn open(&mut self, attr: Attr) {
+        self.present |= attr.bit();
+        if let Some(span) = self.spans.get_mut(attr as usize) {
+            *span = (self.bytes.len(), self.bytes.len());
+        }
+    }
+
+    fn append(&mut self, attr: Attr, value: &[u8]) {
+        if self.too_long & attr.bit() != 0 {
+            return;
+        }
+        let Some((start, end)) = self.spans.get_mut(attr as usize) else { return };
+        if *end - *start + value.len() > self.limit {
+            self.bytes.truncate(*start);
+            *end = *start;
+            self.too_long |= attr.bit();
+            return;
+        }
+        self.bytes.extend_from_slice(value);
+        *end = self.bytes.len();
+    }
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Tokenizer {
+    state: State,
+    name: u128,
+    end_tag: bool,
+    self_closing: bool,
+    wanted: u32,
+    attribute_name: u128,
+    attribute: Option<Attr>,
+    attributes: Attributes,
+    /// The element whose raw text is being passed over.
+    raw: u128,
+    escape: Escape,
+    /// The last three bytes inside a comment, CDATA section or escaped script, and how many there were.
+    tail: u32,
+    tail_len: u8,
+    foreign: Foreign,
+}
+
+const DASHES: u32 = 0x2D2D;
+const DASHES_BANG: u32 = 0x2D_2D21;
+const BRACKETS: u32 = 0x5D5D;
+const CDATA: &[u8] = b"CDATA[";
+
+impl Tokenizer {
+    pub(super) fn new(attribute_limit: usize) -> Self {
+        Tokenizer {
+            state: State::Text,
+            name: 0,
+            end_tag: false,
+            self_closing: false,
+            wanted: 0,
+            attribute_name: 0,
+            attribute: None,
+            attributes: Attributes {
+                bytes: Vec::new(),
+                spans: [(0, 0); Attr::COUNT],
+                present: 0,
+                too_long: 0,
+                limit: attribute_limit,
+            },
+            raw: 0,
+            escape: Escape::None,
+            tail: 0,
+            tail_len: 0,
+            foreign: Foreign::default(),
+        }
+    }
+
+    /// Reads the next bytes of the page.
+    pub(super) fn push(&mut self, bytes: &[u8], sink: &mut impl Sink) {
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            // Each arm takes bytes off `rest`, or leaves it and goes to a state that does.
+            rest = match self.state {
+                State::Text => match memchr(b'<', rest) {
+                    Some(at) => self.go(State::TagOpen, rest, at + 1),
+                    None => return,
+                },
+                State::TagOpen => match byte {
+                    b'a'..=b'z' | b'A'..=b'Z' => self.open_tag(false, rest),
+                    b'/' => self.next(State::EndTagOpen, after),
+                    b'!' => self.next(State::Markup, after),
+                    b'?' => self.next(State::Bogus, after),
+                    _ => self.next(State::Text, rest),
+                },
+                State::EndTagOpen => match byte {
+                    b'a'..=b'z' | b'A'..=b'Z' => self.open_tag(true, rest),
+                    b'>' => self.next(State::Text, after),
+                    _ => self.next(State::Bogus, rest),
+                },
+                State::TagName => self.tag_name(rest, sink),
+                State::BeforeAttribute => match byte {
+                    b' ' | b'\n' | b'\t' | b'\r' | 0x0C => after,
+                    b'/' => self.next(State::SelfClosing, after),
+                    b'>' => self.finish_tag(after, sink),
+                    _ => {
+                        // Whatever the first byte is, even `=`, it belongs to the name.
+                        self.attribute_name = names::push(0, byte);
+                        self.next(State::AttributeName, after)
+                    }
+                },
+                State::AttributeName => self.attribute_name(rest),
+                State::AfterAttributeName => match byte {
+                    b' ' | b'\n' | b'\t' | b'\r' | 0x0C => after,
+                    b'=' => self.next(State::BeforeValue, after),
+                    _ => self.next(State::BeforeAttribute, rest),
+                },
+                State::BeforeValue => match byte {
+                    b' ' | b'\n' | b'\t' | b'\r' | 0x0C => after,
+                    b'"' | b'\'' => self.next(State::Quoted(byte), after),
+                    b'>' => self.finish_tag(after, sink),
+                    _ => self.next(State::Unquoted, rest),
+                },
+                State::Quoted(quote) => {
+                    let end = memchr(quote, rest);
+                    self.value(rest.get(..end.unwrap_or(rest.len())));
+                    match end {
+                        Some(end) => self.go(State::AfterQuoted, rest, end + 1),
+                        None => return,
+                    }
+                }
+                State::Unquoted => {
+                    let end = rest.iter().position(|b| matches!(b, b' ' | b'\n' | b'\t' | b'\r' | 0x0C | b'>'));
+                    self.value(rest.get(..end.unwrap_or(rest.len())));
+                    match end {
+                        Some(end) => self.go(State::BeforeAttribute, rest, end),
+                        None => return,
+                    }
+                }
+                State::AfterQuoted => match byte {
+                    b'>' => self.finish_tag(after, sink),
+                    _ => self.next(State::BeforeAttribute, rest),
+                },
+                State::SelfClosing => match byte {
+                    b'>' => {
+                        self.self_closing = true;
+                        self.finish_tag(after, sink)
+                    }
+                    _ => self.next(State::BeforeAttribute, rest),
+                },
+                State::Markup => match byte {
+                    b'-' => self.next(State::MarkupDash, after),
+                    b'[' if self.foreign.inside() => self.next(State::CdataOpen(0), after),
+                    _ => self.next(State::Bogus, rest),
+                },
+                State::MarkupDash => match byte {
+                    b'-' => {
+                        (self.tail, self.tail_len) = (DASHES, 0);
+                        self.next(State::Comment, after)
+                    }
+                    _ => self.next(State::Bogus, rest),
+                },
+                State::CdataOpen(matched) => match CDATA.get(usize::from(matched)) {
+                    Some(&want) if want == byte => {
+                        let last = usize::from(matched) + 1 == CDATA.len();
+                        (self.tail, self.tail_len) = (0, 0);
+                        self.next(if last { State::Cdata } else { State::CdataOpen(matched + 1) }, after)
+                    }
+                    _ => self.next(State::Bogus, rest),
+                },
+                State::Cdata => self.until(rest, |tail, _| tail & 0xFFFF == BRACKETS),
+                State::Comment => {
+                    self.until(rest, |tail, len| tail & 0xFFFF == DASHES || (tail == DASHES_BANG && len >= 3))
+                }
+                State::Bogus => match memchr(b'>', rest) {
+                    Some(at) => self.go(State::Text, rest, at + 1),
+                    None => return,
+                },
+                State::Plaintext => return,
+                _ => self.raw_text(byte, rest, after, sink),
+            };
+        }
+    }
+
+    fn next<'a>(&mut self, state: State, rest: &'a [u8]) -> &'a [u8] {
+        self.state = state;
+        rest
+    }
+
+    fn go<'a>(&mut self, state: State, rest: &'a [u8], at: usize) -> &'a [u8] {
+        self.state = state;
+        rest.get(at..).unwrap_or_default()
+    }
+
+    fn open_tag<'a>(&mut self, end_tag: bool, rest: &'a [u8]) -> &'a [u8] {
+        self.name = 0;
+        self.start_tag_parts(end_tag);
+        self.next(State::TagName, rest)
+    }
+
+    fn start_tag_parts(&mut self, end_tag: bool) {
+        self.end_tag = end_tag;
+        self.self_closing = false;
+        self.wanted = 0;
+        self.attribute = None;
+        self.attributes.clear();
+    }
+
+    fn tag_name<'a>(&mut self, rest: &'a [u8], sink: &mut impl Sink) -> &'a [u8] {
+        let mut name = self.name;
+        for (at, &byte) in rest.iter().enumerate() {
+            let state = match byte {
+                b' ' | b'\n' | b'\t' | b'\r' | 0x0C => State::BeforeAttribute,
+                b'/' => State::SelfClosing,
+                b'>' => State::Text,
+                _ => {
+                    name = names::push(name, byte);
+                    continue;
+                }
+            };
+            self.name = name;
+            if !self.end_tag {
+                self.wanted = sink.wants(name);
+            }
+            let rest = self.go(state, rest, at + 1);
+            return if state == State::Text { self.finish_tag(rest, sink) } else { rest };
+        }
+        self.name = name;
+        &[]
+    }
+
+    fn attribute_name<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
+        let mut name = self.attribute_name;
+        for (at, &byte) in rest.iter().enumerate() {
+            let (state, at) = match byte {
+                b'=' => (State::BeforeValue, at + 1),
+                b' ' | b'\n' | b'\t' | b'\r' | 0x0C | b'/' | b'>' => (State::AfterAttributeName, at),
+                _ => {
+                    name = names::push(name, byte);
+                    continue;
+                }
+            };
+            self.attribute = match self.wanted {
+                0 => None,
+                wanted => Attr::parse(name)
+                    .filter(|attr| wanted & attr.bit() != 0 && !self.attributes.has(*attr))
+                    .inspect(|attr| self.attributes.open(*attr)),
+            };
+            return self.go(state, rest, at);
+        }
+        self.attribute_name = name;
+        &[]
+    }
+
+    fn value(&mut self, bytes: Option<&[u8]>) {
+        if let (Some(attr), Some(bytes)) = (self.attribute, bytes) {
+            self.attributes.append(attr, bytes);
+        }
+    }
+
+    fn finish_tag<'a>(&mut self, rest: &'a [u8], sink: &mut impl Sink) -> &'a [u8] {
+        self.state = State::Text;
+        if self.end_tag {
+            self.foreign.end(self.name);
+            sink.end(self.name);
+            return rest;
+        }
+        let foreign = self.foreign.start(self.name, self.self_closing);
+        if self.wanted != 0 {
+            sink.start(self.name, &self.attributes);
+        }
+        if !foreign {
+            match self.name {
+                tag::SCRIPT
+                | tag::STYLE
+                | tag::TEXTAREA
+                | tag::TITLE
+                | tag::IFRAME
+                | tag::XMP
+                | tag::NOEMBED
+                | tag::NOFRAMES => {
+                    self.raw = self.name;
+                    self.escape = Escape::None;
+                    self.state = State::Raw;
+                }
+                tag::PLAINTEXT => self.state = State::Plaintext,
+                _ => {}
+            }
+        }
+        rest
+    }
+
+    /// Notes the bytes that were passed over inside a comment or the like.
+    fn slide(&mut self, passed: &[u8]) {
+        let last = passed.get(passed.len().saturating_sub(3)..).unwrap_or_default();
+        self.tail = last.iter().fold(self.tail, |tail, byte| (tail << 8 | u32::from(*byte)) & 0xFF_FFFF);
+        self.tail_len = self.tail_len.saturating_add(u8::try_from(passed.len()).unwrap_or(u8::MAX));
+    }
+
+    /// Passes over everything up to the first `>` whose preceding bytes satisfy `ends`.
+    fn until<'a>(&mut self, rest: &'a [u8], ends: impl Fn(u32, u8) -> bool) -> &'a [u8] {
+        let Some(at) = memchr(b'>', rest) else {
+            self.slide(rest);
+            return &[];
+        };
+        self.slide(rest.get(..at).unwrap_or_default());
+        if ends(self.tail, self.tail_len) {
+            return self.go(State::Text, rest, at + 1);
+        }
+        self.slide(b">");
+        rest.get(at + 1..).unwrap_or_default()
+    }
+
+    /// The states inside `script`, `style`, `title` and the like.
+    fn raw_text<'a>(&mut self, byte: u8, rest: &'a [u8], after: &'a [u8], sink: &mut impl Sink) -> &'a [u8] {
+        match self.state {
+            State::Raw if self.escape == Escape::None => match memchr(b'<', rest) {
+                Some(at) => self.go(State::RawOpen, rest, at + 1),
+                None => &[],
+            },
+            State::Raw => match memchr2(b'<', b'>', rest) {
+                Some(at) => {
+                    self.slide(rest.get(..at).unwrap_or_default());
+                    let open = rest.get(at) == Some(&b'<');
+                    if !open && self.tail & 0xFFFF == DASHES {
+                        self.escape = Escape::None;
+                    }
+                    self.tail = 0;
+                    self.go(if open { State::RawOpen } else { State::Raw }, rest, at + 1)
+                }
+                None => {
+                    self.slide(rest);
+                    &[]
+                }
+            },
+            State::RawOpen => match byte {
+                b'/' => {
+                    self.name = 0;
+                    self.next(State::RawEnd, after)
+                }
+                b'!' if self.raw == tag::SCRIPT && self.escape == Escape::None => self.next(State::ScriptBang, after),
+                _ if byte.is_ascii_alphabetic() && self.escape == Escape::Once => {
+                    self.name = 0;
+                    self.next(State::ScriptName, rest)
+                }
+                _ => self.next(State::Raw, rest),
+            },
+            State::RawEnd | State::ScriptName if byte.is_ascii_alphabetic() => {
+                self.name = names::push(self.name, byte);
+                after
+            }
+            State::RawEnd => {
+                let after_name = match byte {
+                    b' ' | b'\n' | b'\t' | b'\r' | 0x0C => State::BeforeAttribute,
+                    b'/' => State::SelfClosing,
+                    b'>' => State::Text,
+                    _ => return self.next(State::Raw, rest),
+                };
+                if self.name != self.raw {
+                    return self.next(State::Raw, rest);
+                }
+                if self.escape == Escape::Twice {
+                    self.escape = Escape::Once;
+                    return self.next(State::Raw, after);
+                }
+                self.start_tag_parts(true);
+                self.next(after_name, after);
+                if after_name == State::Text { self.finish_tag(after, sink) } else { after }
+            }
+            State::ScriptName => {
+                let ends = matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0C | b'/' | b'>');
+                if ends && self.name == tag::SCRIPT {
+                    self.escape = Escape::Twice;
+                    return self.next(State::Raw, after);
+                }
+                self.next(State::Raw, rest)
+            }
+            State::ScriptBang if byte == b'-' => self.next(State::ScriptBangDash, after),
+            State::ScriptBangDash if byte == b'-' => {
+                self.escape = Escape::Once;
+                self.tail = DASHES;
+                self.next(State::Raw, after)
+            }
+            _ => self.next(State::Raw, rest),
+        }
+    }
+}
