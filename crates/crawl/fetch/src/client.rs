@@ -1,0 +1,345 @@
+//! One URL in, one capture out.
+
+use crate::address::is_public;
+use crate::body::{self, Terms};
+use crate::config::FetchConfig;
+use crate::conn::{Conn, Stop, within};
+use crate::error::{Error, class_of, failure};
+use crate::framing::Framing;
+use crate::head::{Head, end_of_head};
+use crate::pool::Pool;
+use crate::resolve::Resolver;
+use crate::target::Target;
+use crate::tls::Tls;
+use bytes::Bytes;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use trawl_io::Fs;
+use trawl_model::{
+    Body, Capture, CaptureFacts, ErrorClass, Failure, Message, Outcome, Timings, TlsFacts, Truncated, UnixMillis,
+};
+
+/// What to fetch, and what is already known of it.
+#[derive(Debug, Clone, Default)]
+pub struct Ask {
+    /// The URL, fetched and stored as it is.
+    pub url: String,
+    /// Now: the capture's date.
+    pub started_at: UnixMillis,
+    /// What the scheduler knows (depth, via, attempt, robots, seed metadata); the fetch fills in the rest.
+    pub facts: CaptureFacts,
+    /// A smaller limit on body bytes than the setting.
+    pub body_limit: Option<u64>,
+}
+
+/// A capture, and its head for those who act on it.
+#[derive(Debug)]
+pub struct Fetched {
+    /// What goes into the archive.
+    pub capture: Capture<'static>,
+    /// The head as received; absent when the fetch failed.
+    pub head: Option<Head>,
+}
+
+/// Fetches, one URL at a time each; any number at once. Clones share pool and caches.
+#[derive(Clone)]
+pub struct Fetcher {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: FetchConfig,
+    fs: Arc<dyn Fs>,
+    pool: Pool,
+    resolver: Resolver,
+    tls: Tls,
+}
+
+/// What is known of a fetch so far, also when it fails.
+#[derive(Default)]
+struct Notes {
+    timings: Timings,
+    ip: Option<IpAddr>,
+    tls: Option<TlsFacts>,
+    request: Option<Bytes>,
+}
+
+struct Response {
+    head: Head,
+    body: Body<'static>,
+    truncated: Option<Truncated>,
+}
+
+impl Fetcher {
+    /// Checks the settings and prepares pool, resolver and TLS. Large bodies are spooled through `fs`.
+    pub fn new(config: FetchConfig, fs: Arc<dyn Fs>) -> Result<Self, Error> {
+        let header = |setting, value: &str, needed: bool| {
+            let bad = value.bytes().any(|b| b < b' ' || b == 0x7f) || needed && value.trim().is_empty();
+            let expected = "one line of text";
+            if bad { Err(Error::Setting { setting, expected, found: value.to_owned() }) } else { Ok(()) }
+        };
+        header("user agent", &config.user_agent, true)?;
+        header("contact", &config.contact, false)?;
+        header("accept-encoding", &config.accept_encoding, false)?;
+        let tls = Tls::new(config.tls, &config.extra_roots)?;
+        let (pool, resolver) = (Pool::new(config.pool.clone()), Resolver::new(config.dns.clone()));
+        Ok(Self { shared: Arc::new(Shared { config, fs, pool, resolver, tls }) })
+    }
+
+    /// The address a name is sent to by `--connect-to`, if a rule is about it: such hosts share addresses by choice.
+    pub fn is_redirected(&self, host: &str, port: u16) -> bool {
+        self.shared.config.connect_to.iter().any(|rule| rule.apply(host, port).is_some())
+    }
+
+    /// Fetches one URL. Every outcome, failures included, is a capture; redirects are not followed.
+    pub async fn fetch(&self, ask: Ask) -> Fetched {
+        let begun = Instant::now();
+        let mut notes = Notes::default();
+        let result = self.shared.exchange(&ask, begun, &mut notes).await;
+        let total_ms = millis_since(begun);
+        notes.timings.total_ms = Some(total_ms);
+        let Ask { url, started_at, mut facts, .. } = ask;
+        facts.fetched_at = UnixMillis(started_at.0.saturating_add(i64::from(total_ms)));
+        (facts.ip, facts.tls, facts.timings) = (notes.ip, notes.tls, notes.timings);
+        let request = notes.request.map(|head| Message { head, body: Body::empty() });
+        let (outcome, head) = match result {
+            Err(failed) => (Outcome::Failed(failed), None),
+            Ok(Response { head, body, truncated }) => {
+                facts.protocol = Some(head.protocol().into());
+                let message = Message { head: head.stored(body.len_bytes()), body };
+                (Outcome::Response { message, payload_digest: None, truncated }, Some(head))
+            }
+        };
+        Fetched { capture: Capture { url, started_at, request, outcome, facts }, head }
+    }
+}
+
+impl Shared {
+    async fn exchange(&self, ask: &Ask, begun: Instant, notes: &mut Notes) -> Result<Response, Failure> {
+        let total = begun + self.config.limits.total;
+        let target = Target::parse(&ask.url)?;
+        let request = self.request(&target);
+        // A pooled connection may have been closed by its server just now: then nothing of a response comes, and the
+        // request is made again on a new one.
+        while let Some(conn) = self.pool.take(&target.origin) {
+            match self.on(conn, &target, &request, ask, total, notes).await {
+                Err(Attempt::Stale) => (notes.ip, notes.tls) = (None, None),
+                Err(Attempt::Failed(failed)) => return Err(failed),
+                Ok(response) => return Ok(response),
+            }
+        }
+        let conn = self.connect(&target, ask.started_at, total, notes).await?;
+        self.on(conn, &target, &request, ask, total, notes).await.map_err(|attempt| match attempt {
+            Attempt::Failed(failed) => failed,
+            Attempt::Stale => failure(ErrorClass::Reset, "the connection ended before a response"),
+        })
+    }
+
+    fn request(&self, target: &Target) -> Bytes {
+        let config = &self.config;
+        let coding = if config.accept_encoding.is_empty() { "identity" } else { &config.accept_encoding };
+        let mut text = format!(
+            "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {}\r\nAccept: */*\r\nAccept-Encoding: {coding}\r\n",
+            target.path, target.host_header, config.user_agent
+        );
+        if !config.contact.is_empty() {
+            text += &format!("From: {}\r\n", config.contact);
+        }
+        text += "\r\n";
+        text.into()
+    }
+
+    /// One exchange on an open connection, which goes back to the pool if it can.
+    async fn on(
+        &self,
+        mut conn: Conn,
+        target: &Target,
+        request: &Bytes,
+        ask: &Ask,
+        total: Instant,
+        notes: &mut Notes,
+    ) -> Result<Response, Attempt> {
+        let limits = &self.config.limits;
+        (notes.ip, notes.tls) = (Some(conn.peer), conn.tls.clone());
+        let sent = conn.send(request, total.min(Instant::now() + limits.idle)).await;
+        match sent {
+            Err(failed) if conn.reused && failed.class == ErrorClass::Reset => return Err(Attempt::Stale),
+            Err(failed) => return Err(Attempt::Failed(failed)),
+            Ok(()) => notes.request = Some(request.clone()),
+        }
+        let head = self.head(&mut conn, total, notes).await?;
+        let framing = Framing::of(&head);
+        let body_bytes = ask.body_limit.map_or(limits.body_bytes, |own| own.min(limits.body_bytes));
+        let terms = Terms {
+            idle: limits.idle,
+            total,
+            body_bytes,
+            memory_body: limits.memory_body,
+            fs: &self.fs,
+            spool_dir: &self.config.spool_dir,
+        };
+        let received = body::receive(&mut conn, framing, terms).await.map_err(Attempt::Failed)?;
+        if received.at_end && head.keeps_alive() && conn.buf.is_empty() && head.status() != 101 {
+            conn.reused = true;
+            self.pool.put(&target.origin, conn);
+        }
+        Ok(Response { head, body: received.body, truncated: received.truncated })
+    }
+
+    /// The final response head; interim ones (1xx) are passed over.
+    async fn head(&self, conn: &mut Conn, total: Instant, notes: &mut Notes) -> Result<Head, Attempt> {
+        let limits = &self.config.limits;
+        let (asked, mut looked, mut left) = (Instant::now(), 0, limits.head_bytes);
+        let mut first = None;
+        let failed = |class, message: String| Err(Attempt::Failed(failure(class, message)));
+        loop {
+            if let Some(end) = end_of_head(&conn.buf, looked).filter(|end| *end <= left) {
+                let raw = conn.buf.split_to(end).freeze();
+                // A head is small and lives as long as its capture: it must not keep the whole read buffer alive.
+                let Some(head) = Head::parse(Bytes::copy_from_slice(&raw)) else {
+                    return failed(
+                        ErrorClass::ProtocolError,
+                        format!("expected an HTTP status line, found {}", show(&raw)),
+                    );
+                };
+                if !matches!(head.status(), 100 | 102..=199) {
+                    return Ok(head);
+                }
+                (left, looked) = (left - end, 0);
+                continue;
+            }
+            looked = conn.buf.len();
+            if looked >= left {
+                return failed(ErrorClass::TooLarge, format!("head of more than {} bytes", limits.head_bytes));
+            }
+            if looked >= 8 && not_http(&conn.buf) {
+                return failed(
+                    ErrorClass::ProtocolError,
+                    format!("expected an HTTP status line, found {}", show(&conn.buf)),
+                );
+            }
+            let idle = if first.is_none() { asked + limits.first_byte } else { Instant::now() + limits.idle };
+            match conn.fill(idle, total).await {
+                Ok(()) => {
+                    first.get_or_insert_with(|| notes.timings.ttfb_ms = Some(millis_since(asked)));
+                }
+                Err(Stop::Timeout) if conn.buf.is_empty() => {
+                    return failed(ErrorClass::HeaderTimeout, "no response in time".into());
+                }
+                Err(Stop::Timeout) => return failed(ErrorClass::HeaderTimeout, "the head did not end in time".into()),
+                Err(Stop::Eof | Stop::Broken(_)) if conn.reused && first.is_none() => return Err(Attempt::Stale),
+                Err(Stop::Eof) if conn.buf.is_empty() => {
+                    return failed(ErrorClass::Reset, "the connection ended before a response".into());
+                }
+                Err(Stop::Eof) if not_http(&conn.buf) => {
+                    let found = show(&conn.buf);
+                    return failed(ErrorClass::ProtocolError, format!("expected an HTTP status line, found {found}"));
+                }
+                Err(Stop::Eof) => return failed(ErrorClass::Reset, "the connection ended inside the head".into()),
+                Err(Stop::Broken(e)) => {
+                    return failed(class_of(&e, ErrorClass::Reset), format!("reading the head: {e}"));
+                }
+            }
+        }
+    }
+
+    /// A new connection: name, address, TCP, TLS.
+    async fn connect(
+        &self,
+        target: &Target,
+        now: UnixMillis,
+        total: Instant,
+        notes: &mut Notes,
+    ) -> Result<Conn, Failure> {
+        let origin = &target.origin;
+        let rule = self.config.connect_to.iter().find_map(|rule| rule.apply(&origin.host, origin.port));
+        let redirected = rule.is_some();
+        let (host, port) = rule.unwrap_or_else(|| (origin.host.clone(), origin.port));
+        let addresses: Arc<[IpAddr]> = match host.parse() {
+            Ok(ip) => [ip].into(),
+            Err(_) => {
+                let lookup = self.resolver.resolve(&host);
+                within(self.config.dns.timeout, total, ErrorClass::DnsTimeout, "name lookup", lookup).await?
+            }
+        };
+        let allowed = |ip: &IpAddr| redirected || is_public(*ip) || self.may_be_private(&origin.host);
+        let mut last = failure(
+            ErrorClass::NoRoute,
+            format!("{} has only private addresses, which are refused unless allowed by name", origin.host),
+        );
+        for ip in addresses.iter().copied().filter(allowed) {
+            match self.tcp(SocketAddr::new(ip, port), total, notes).await {
+                Ok(tcp) => return self.secure(tcp, target, ip, now, total, notes).await,
+                Err(failed) => last = failed,
+            }
+        }
+        Err(last)
+    }
+
+    async fn tcp(&self, address: SocketAddr, total: Instant, notes: &mut Notes) -> Result<TcpStream, Failure> {
+        let begun = Instant::now();
+        notes.ip = Some(address.ip());
+        let dial = async {
+            let stream = TcpStream::connect(address).await.map_err(|e| {
+                failure(class_of(&e, ErrorClass::ConnectRefused), format!("connecting to {address}: {e}"))
+            })?;
+            // Requests are one small write: waiting for more to send would only add delay.
+            stream.set_nodelay(true).map_err(|e| failure(ErrorClass::LocalResource, e.to_string()))?;
+            Ok(stream)
+        };
+        let part = format!("connecting to {address}");
+        let stream = within(self.config.limits.connect, total, ErrorClass::ConnectTimeout, &part, dial).await?;
+        notes.timings.connect_ms = Some(millis_since(begun));
+        Ok(stream)
+    }
+
+    async fn secure(
+        &self,
+        tcp: TcpStream,
+        target: &Target,
+        peer: IpAddr,
+        now: UnixMillis,
+        total: Instant,
+        notes: &mut Notes,
+    ) -> Result<Conn, Failure> {
+        let conn = |stream, tls| Conn { stream, buf: Default::default(), peer, tls, reused: false };
+        if !target.origin.https {
+            return Ok(conn(Box::new(tcp), None));
+        }
+        let begun = Instant::now();
+        let shake = self.tls.connect(&target.origin.host, tcp, now);
+        let (stream, facts) =
+            within(self.config.limits.tls, total, ErrorClass::TlsFailure, "tls handshake", shake).await?;
+        notes.timings.tls_ms = Some(millis_since(begun));
+        Ok(conn(Box::new(stream), Some(facts)))
+    }
+
+    fn may_be_private(&self, host: &str) -> bool {
+        self.config.allow_private.iter().any(|name| name == "*" || name.eq_ignore_ascii_case(host))
+    }
+}
+
+/// What became of an exchange on one connection.
+enum Attempt {
+    /// The pooled connection was dead already.
+    Stale,
+    /// It failed for good.
+    Failed(Failure),
+}
+
+fn not_http(buf: &[u8]) -> bool {
+    let text = buf.trim_ascii_start();
+    let starts = |word: &[u8]| text.get(..word.len()).is_none_or(|t| t.eq_ignore_ascii_case(word));
+    !text.is_empty() && !starts(b"HTTP") && !starts(b"ICY ")
+}
+
+/// The start of what came, fit for a message.
+fn show(bytes: &[u8]) -> String {
+    format!("{:?}", String::from_utf8_lossy(bytes.get(..bytes.len().min(40)).unwrap_or_default()))
+}
+
+fn millis_since(begun: Instant) -> u32 {
+    u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX)
+}

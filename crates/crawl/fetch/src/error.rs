@@ -1,0 +1,67 @@
+//! Failures of a fetch and of its setup.
+
+use std::io;
+use trawl_model::{ErrorClass, Failure};
+
+/// Why a [`crate::Fetcher`] cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting that cannot be used.
+    #[error("{setting}: expected {expected}, found {found:?}")]
+    Setting {
+        /// Which one.
+        setting: &'static str,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
+    /// The TLS library refused its setup.
+    #[error("tls setup: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// A failure with its class.
+pub(crate) fn failure(class: ErrorClass, message: impl Into<String>) -> Failure {
+    Failure { class, message: message.into() }
+}
+
+/// The class of an error while connecting; `other` where the system's word says nothing more.
+pub(crate) fn class_of(error: &io::Error, other: ErrorClass) -> ErrorClass {
+    use io::ErrorKind as K;
+    match error.kind() {
+        K::ConnectionRefused => ErrorClass::ConnectRefused,
+        K::TimedOut => ErrorClass::ConnectTimeout,
+        K::HostUnreachable | K::NetworkUnreachable | K::NetworkDown | K::AddrNotAvailable | K::PermissionDenied => {
+            ErrorClass::NoRoute
+        }
+        K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe | K::NotConnected | K::UnexpectedEof => {
+            ErrorClass::Reset
+        }
+        K::OutOfMemory | K::StorageFull | K::QuotaExceeded => ErrorClass::LocalResource,
+        _ => match error.raw_os_error() {
+            // EMFILE, ENFILE, ENOBUFS: too many open files here or in the system, no buffers. `io::ErrorKind` has no
+            // names for them.
+            Some(24 | 23 | 105 | 55) => ErrorClass::LocalResource,
+            _ => other,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_words_have_classes() {
+        let of = |code| class_of(&io::Error::from_raw_os_error(code), ErrorClass::ProtocolError);
+        assert_eq!(of(111), ErrorClass::ConnectRefused);
+        assert_eq!(of(110), ErrorClass::ConnectTimeout);
+        assert_eq!(of(113), ErrorClass::NoRoute);
+        assert_eq!(of(101), ErrorClass::NoRoute);
+        assert_eq!(of(104), ErrorClass::Reset);
+        assert_eq!(of(24), ErrorClass::LocalResource);
+        assert_eq!(of(1_000_000), ErrorClass::ProtocolError);
+    }
+}

@@ -1,0 +1,89 @@
+//! Idle connections, by origin.
+
+use crate::config::PoolLimits;
+use crate::conn::Conn;
+use crate::target::Origin;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use tokio::time::Instant;
+
+/// A bounded store of idle connections; the one used last is taken first, the one idle longest is dropped first.
+pub(crate) struct Pool {
+    limits: PoolLimits,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    by_origin: HashMap<Origin, VecDeque<(Instant, Conn)>>,
+    /// Origins in the order in which connections were put back; stale entries are skipped.
+    order: VecDeque<(Instant, Origin)>,
+    count: usize,
+}
+
+impl Pool {
+    pub(crate) fn new(limits: PoolLimits) -> Self {
+        Self { limits, idle: Mutex::default() }
+    }
+
+    pub(crate) fn take(&self, origin: &Origin) -> Option<Conn> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.drop_older(self.limits.idle);
+        let queue = idle.by_origin.get_mut(origin)?;
+        let (_, conn) = queue.pop_back()?;
+        if queue.is_empty() {
+            idle.by_origin.remove(origin);
+        }
+        idle.count -= 1;
+        Some(conn)
+    }
+
+    pub(crate) fn put(&self, origin: &Origin, conn: Conn) {
+        if self.limits.total == 0 || self.limits.per_origin == 0 {
+            return;
+        }
+        let now = Instant::now();
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.drop_older(self.limits.idle);
+        if idle.by_origin.get(origin).is_some_and(|q| q.len() >= self.limits.per_origin) {
+            idle.drop_oldest_of(origin);
+        }
+        while idle.count >= self.limits.total && idle.drop_oldest() {}
+        idle.by_origin.entry(origin.clone()).or_default().push_back((now, conn));
+        idle.order.push_back((now, origin.clone()));
+        idle.count += 1;
+    }
+}
+
+impl Idle {
+    fn drop_older(&mut self, age: std::time::Duration) {
+        while self.order.front().is_some_and(|(at, _)| at.elapsed() >= age) {
+            self.drop_oldest();
+        }
+        // Connections taken again leave their entries in `order`: they may not outnumber the connections for ever.
+        if self.order.len() > 2 * self.count + 64 {
+            let by_origin = &self.by_origin;
+            self.order.retain(|(at, origin)| by_origin.get(origin).is_some_and(|q| q.iter().any(|(t, _)| t == at)));
+        }
+    }
+
+    /// Forgets the oldest entry of `order` and the connection it stands for, if that is still idle.
+    fn drop_oldest(&mut self) -> bool {
+        let Some((at, origin)) = self.order.pop_front() else { return false };
+        if self.by_origin.get(&origin).and_then(VecDeque::front).is_some_and(|(t, _)| *t == at) {
+            self.drop_oldest_of(&origin);
+        }
+        true
+    }
+
+    fn drop_oldest_of(&mut self, origin: &Origin) {
+        if let Some(queue) = self.by_origin.get_mut(origin) {
+            if queue.pop_front().is_some() {
+                self.count -= 1;
+            }
+            if queue.is_empty() {
+                self.by_origin.remove(origin);
+            }
+        }
+    }
+}

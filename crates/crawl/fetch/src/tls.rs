@@ -1,0 +1,119 @@
+//! TLS that takes any certificate and writes down what it is worth.
+//!
+//! An archive wants the page behind an expired certificate too, so the handshake checks only that the peer holds the
+//! key it shows; afterwards the chain is judged as a browser would, and the verdict recorded or, on request, enforced.
+
+use crate::config::TlsMode;
+use crate::error::{Error, failure};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use trawl_model::{ErrorClass, Failure, TlsFacts, UnixMillis};
+
+pub(crate) struct Tls {
+    connector: TlsConnector,
+    judge: Arc<WebPkiServerVerifier>,
+    mode: TlsMode,
+}
+
+impl Tls {
+    pub(crate) fn new(mode: TlsMode, extra_roots: &[Vec<u8>]) -> Result<Self, Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        for der in extra_roots {
+            roots.add(CertificateDer::from(der.clone()))?;
+        }
+        let judge = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map_err(|e| rustls::Error::General(e.to_string()))?;
+        let mut config = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self { connector: TlsConnector::from(Arc::new(config)), judge, mode })
+    }
+
+    /// Shakes hands; the certificate is judged as of `now`.
+    pub(crate) async fn connect(
+        &self,
+        host: &str,
+        tcp: TcpStream,
+        now: UnixMillis,
+    ) -> Result<(TlsStream<TcpStream>, TlsFacts), Failure> {
+        let refuse = |message: String| failure(ErrorClass::TlsFailure, message);
+        let name = ServerName::try_from(host.to_owned()).map_err(|e| refuse(e.to_string()))?;
+        let stream = self.connector.connect(name.clone(), tcp).await.map_err(|e| refuse(e.to_string()))?;
+        let facts = self.judge(stream.get_ref().1, &name, now);
+        match (&facts.refused, self.mode) {
+            (Some(why), TlsMode::Verify) => Err(refuse(format!("certificate refused: {why}"))),
+            _ => Ok((stream, facts)),
+        }
+    }
+
+    fn judge(&self, connection: &ClientConnection, name: &ServerName<'_>, now: UnixMillis) -> TlsFacts {
+        let seconds = u64::try_from(now.0 / 1000).unwrap_or(0);
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let refused = match connection.peer_certificates().and_then(<[_]>::split_first) {
+            None => Some("no certificate".to_owned()),
+            Some((leaf, chain)) => {
+                self.judge.verify_server_cert(leaf, chain, name, &[], now).err().map(|e| e.to_string())
+            }
+        };
+        let version = match connection.protocol_version() {
+            Some(rustls::ProtocolVersion::TLSv1_3) => "TLSv1.3",
+            Some(rustls::ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "",
+        };
+        let suite = connection.negotiated_cipher_suite().and_then(|s| s.suite().as_str()).unwrap_or_default();
+        // The library writes TLS13_AES_128_GCM_SHA256 where the registry has TLS_AES_128_GCM_SHA256.
+        TlsFacts { version: version.into(), cipher_suite: suite.replacen("TLS13_", "TLS_", 1), refused }
+    }
+}
+
+/// Checks that the peer holds the key of the certificate it shows, and nothing else about it.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,104 @@
+//! Certificates: accepted and judged, or enforced.
+
+use rcgen::{CertificateParams, KeyPair};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use trawl_fetch::{Ask, FetchConfig, Fetched, Fetcher, TlsMode};
+use trawl_io::RealFs;
+use trawl_model::{ErrorClass, Outcome, UnixMillis};
+
+const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
+
+/// A server with a certificate of its own making for `good.example`, and that certificate.
+async fn server() -> (SocketAddr, Vec<u8>) {
+    let key = KeyPair::generate().unwrap();
+    let cert = CertificateParams::new(vec!["good.example".into()]).unwrap().self_signed(&key).unwrap();
+    let der = cert.der().to_vec();
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.der().clone()], PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())))
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                let mut buf = [0; 1024];
+                let _ = stream.read(&mut buf).await;
+                // No close_notify: the connection just ends, as with many old servers.
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nsecret").await;
+                let _ = stream.flush().await;
+            });
+        }
+    });
+    (addr, der)
+}
+
+async fn get(addr: SocketAddr, mode: TlsMode, roots: Vec<Vec<u8>>, url: &str) -> Fetched {
+    let config = FetchConfig {
+        user_agent: "trawl-test/1".into(),
+        tls: mode,
+        extra_roots: roots,
+        connect_to: vec![format!("::{}:{}", addr.ip(), addr.port()).parse().unwrap()],
+        ..FetchConfig::default()
+    };
+    let fetcher = Fetcher::new(config, Arc::new(RealFs)).unwrap();
+    fetcher.fetch(Ask { url: url.into(), started_at: NOW, ..Ask::default() }).await
+}
+
+#[tokio::test]
+async fn any_certificate_is_accepted_and_the_verdict_recorded() {
+    let (addr, der) = server().await;
+    for (roots, url, good) in [
+        (vec![], "https://good.example/", false),
+        (vec![der.clone()], "https://good.example/", true),
+        (vec![der], "https://other.example/", false),
+    ] {
+        let fetched = get(addr, TlsMode::Record, roots, url).await;
+        assert!(matches!(fetched.capture.outcome, Outcome::Response { truncated: None, .. }), "{:?}", fetched.capture);
+        let tls = fetched.capture.facts.tls.unwrap();
+        assert_eq!((tls.version.as_str(), tls.refused.is_none()), ("TLSv1.3", good), "{url}: {:?}", tls.refused);
+        assert!(tls.cipher_suite.starts_with("TLS_"), "{}", tls.cipher_suite);
+        assert!(fetched.capture.facts.timings.tls_ms.is_some());
+    }
+}
+
+#[tokio::test]
+async fn verify_enforces() {
+    let (addr, der) = server().await;
+    for (roots, url, good) in [
+        (vec![], "https://good.example/", false),
+        (vec![der.clone()], "https://good.example/", true),
+        (vec![der], "https://other.example/", false),
+    ] {
+        match get(addr, TlsMode::Verify, roots, url).await.capture.outcome {
+            Outcome::Response { .. } => assert!(good, "{url}"),
+            Outcome::Failed(failure) => assert!(!good && failure.class == ErrorClass::TlsFailure, "{failure:?}"),
+            Outcome::Revisit(_) => panic!("a revisit"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn plain_http_on_a_tls_port_is_a_tls_failure() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    let fetched = get(addr, TlsMode::Record, vec![], "https://a.example/").await;
+    assert!(matches!(fetched.capture.outcome, Outcome::Failed(f) if f.class == ErrorClass::TlsFailure));
+}

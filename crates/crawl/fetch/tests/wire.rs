@@ -1,0 +1,357 @@
+//! The client against servers that misbehave, byte by byte, on loopback.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+use trawl_fetch::{Ask, FetchConfig, Fetched, Fetcher, Limits};
+use trawl_io::RealFs;
+use trawl_model::{Body, ErrorClass, Message, Outcome, Truncated, UnixMillis};
+
+const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
+
+/// Serves each connection with `serve(stream, connection number)`; counts connections.
+async fn server<F, R>(serve: F) -> (SocketAddr, Arc<AtomicUsize>)
+where
+    F: Fn(TcpStream, usize) -> R + Send + 'static,
+    R: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (addr, count) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let counter = count.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let n = counter.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(serve(stream, n));
+        }
+    });
+    (addr, count)
+}
+
+/// Reads one request head.
+async fn request(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    while !text.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => text.push(byte),
+            Err(_) => break,
+        }
+    }
+    String::from_utf8(text).unwrap()
+}
+
+fn config(addr: SocketAddr) -> FetchConfig {
+    FetchConfig {
+        user_agent: "trawl-test/1".into(),
+        connect_to: vec![format!("::{}:{}", addr.ip(), addr.port()).parse().unwrap()],
+        limits: Limits {
+            connect: Duration::from_millis(500),
+            first_byte: Duration::from_millis(300),
+            idle: Duration::from_millis(300),
+            total: Duration::from_secs(5),
+            head_bytes: 4096,
+            body_bytes: 1000,
+            memory_body: 100,
+            ..Limits::default()
+        },
+        ..FetchConfig::default()
+    }
+}
+
+fn fetcher(config: FetchConfig) -> Fetcher {
+    Fetcher::new(config, Arc::new(RealFs)).unwrap()
+}
+
+async fn get(fetcher: &Fetcher, url: &str) -> Fetched {
+    fetcher.fetch(Ask { url: url.into(), started_at: NOW, ..Ask::default() }).await
+}
+
+/// One server, one answer to every request on every connection, which then closes.
+async fn answer(bytes: impl Into<Vec<u8>>) -> Fetched {
+    let bytes = bytes.into();
+    let (addr, _) = server(move |mut stream, _| {
+        let bytes = bytes.clone();
+        async move {
+            request(&mut stream).await;
+            let _ = stream.write_all(&bytes).await;
+        }
+    })
+    .await;
+    get(&fetcher(config(addr)), "http://a.example/").await
+}
+
+fn response(fetched: Fetched) -> (String, Vec<u8>, Option<Truncated>) {
+    match fetched.capture.outcome {
+        Outcome::Response { message: Message { head, mut body }, truncated, .. } => {
+            (String::from_utf8_lossy(&head).into_owned(), body.read_to_bytes(1 << 20).unwrap().to_vec(), truncated)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failed(fetched: &Fetched) -> ErrorClass {
+    match &fetched.capture.outcome {
+        Outcome::Failed(failure) => failure.class,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_plain_exchange_is_kept_as_it_went() {
+    let (sent, mut received) = tokio::sync::mpsc::channel(1);
+    let (addr, _) = server(move |mut stream, _| {
+        let sent = sent.clone();
+        async move {
+            sent.send(request(&mut stream).await).await.unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 Fine  by me\r\nx-ODD:  value \r\nContent-Length: 5\r\n\r\nhello")
+                .await
+                .unwrap();
+        }
+    })
+    .await;
+    let config = FetchConfig { contact: "ops@example.org".into(), ..config(addr) };
+    let fetched = get(&fetcher(config), "http://www.example.com:8080/a?b=c").await;
+    let capture = &fetched.capture;
+    let request = received.recv().await.unwrap();
+    assert_eq!(capture.request.as_ref().unwrap().head, request.as_bytes());
+    assert!(request.starts_with("GET /a?b=c HTTP/1.1\r\nHost: www.example.com:8080\r\nUser-Agent: trawl-test/1\r\n"));
+    assert!(request.contains("From: ops@example.org\r\n"));
+    assert_eq!((capture.url.as_str(), capture.started_at), ("http://www.example.com:8080/a?b=c", NOW));
+    assert_eq!(capture.facts.ip, Some(addr.ip()));
+    assert_eq!(capture.facts.protocol.as_deref(), Some("http/1.1"));
+    assert!(capture.facts.fetched_at >= NOW);
+    assert!(capture.facts.timings.ttfb_ms.is_some() && capture.facts.timings.connect_ms.is_some());
+    assert_eq!(fetched.head.as_ref().unwrap().text("X-Odd").as_deref(), Some("value"));
+    let (head, body, truncated) = response(fetched);
+    assert_eq!(head, "HTTP/1.1 200 Fine  by me\r\nx-ODD:  value \r\nContent-Length: 5\r\n\r\n");
+    assert_eq!((body.as_slice(), truncated), (&b"hello"[..], None));
+}
+
+#[tokio::test]
+async fn malformed_but_understandable() {
+    for (bytes, head, body) in [
+        ("HTTP/1.1 200\nA: b\n\nto the end", "HTTP/1.1 200\nA: b\n\n", "to the end"),
+        (
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.0 200 OK\r\n\r\nx",
+            "HTTP/1.0 200 OK\r\n\r\n",
+            "x",
+        ),
+        (
+            "HTTP/2 200\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
+            "HTTP/2 200\r\nContent-Length: 1\r\n\r\n",
+            "x",
+        ),
+        ("ICY 200 OK\r\n\r\nx", "ICY 200 OK\r\n\r\n", "x"),
+        ("HTTP/1.1 204 Nothing\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 204 Nothing\r\nContent-Length: 0\r\n\r\n", ""),
+        (
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 77\r\n\r\n",
+            "HTTP/1.1 304 Not Modified\r\nX-Crawler-Content-Length: 77\r\nContent-Length: 0\r\n\r\n",
+            "",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding: chunked\r\nContent-Length: 5\r\nX-Crawler-Content-Length: 9\r\n\r\n",
+            "hello",
+        ),
+        // Says chunked and is not: what came is what is kept.
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nabc<html>",
+            "HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n",
+            "abc<html>",
+        ),
+        // More than it promised: the promise counts.
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabc", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", "ab"),
+    ] {
+        let (found_head, found_body, truncated) = response(answer(bytes).await);
+        assert_eq!((found_head.as_str(), found_body.as_slice(), truncated), (head, body.as_bytes(), None), "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_http_fails_with_its_class() {
+    assert_eq!(failed(&answer("<html>hello</html>").await), ErrorClass::ProtocolError);
+    assert_eq!(failed(&answer("SSH-2.0-OpenSSH_9\r\n").await), ErrorClass::ProtocolError);
+    assert_eq!(failed(&answer("").await), ErrorClass::Reset);
+    assert_eq!(failed(&answer("HTTP/1.1 200 OK\r\nA: ").await), ErrorClass::Reset);
+    assert_eq!(failed(&answer(format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(5000))).await), ErrorClass::TooLarge);
+    assert_eq!(failed(&answer("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n").await), ErrorClass::Reset);
+    // Endless interim responses are a head without end.
+    assert_eq!(failed(&answer("HTTP/1.1 100 Continue\r\n\r\n".repeat(500)).await), ErrorClass::TooLarge);
+}
+
+#[tokio::test]
+async fn cut_bodies_are_kept_and_marked() {
+    let (head, body, truncated) = response(answer("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello").await);
+    assert_eq!(head, "HTTP/1.1 200 OK\r\nX-Crawler-Content-Length: 9\r\nContent-Length: 5\r\n\r\n");
+    assert_eq!((body.as_slice(), truncated), (&b"hello"[..], Some(Truncated::Disconnect)));
+    let (_, body, truncated) =
+        response(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n9\r\nwor").await);
+    assert_eq!((body.as_slice(), truncated), (&b"hellowor"[..], Some(Truncated::Disconnect)));
+    let (_, body, truncated) =
+        response(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloXXX").await);
+    assert_eq!((body.as_slice(), truncated), (&b"hello"[..], Some(Truncated::Disconnect)));
+    // Over the limit of 1000, in all three framings; exactly at it is whole.
+    for (long, whole) in [(1001, false), (1000, true)] {
+        let text = "x".repeat(long);
+        for bytes in [
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {long}\r\n\r\n{text}"),
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{long:x}\r\n{text}\r\n0\r\n\r\n"),
+            format!("HTTP/1.1 200 OK\r\n\r\n{text}"),
+        ] {
+            let (_, body, truncated) = response(answer(bytes).await);
+            assert_eq!((body.len(), truncated), (1000, (!whole).then_some(Truncated::Length)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_wait_has_its_own_limit() {
+    let (addr, _) = server(|mut stream, _| async move {
+        let path = request(&mut stream).await;
+        if path.starts_with("GET /silent") {
+            sleep(Duration::from_secs(2)).await;
+        }
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n").await;
+        if path.starts_with("GET /head") {
+            sleep(Duration::from_secs(2)).await;
+        }
+        let _ = stream.write_all(b"Content-Length: 10\r\n\r\n").await;
+        if path.starts_with("GET /nobody") {
+            sleep(Duration::from_secs(2)).await;
+        }
+        let _ = stream.write_all(b"hello").await;
+        sleep(Duration::from_secs(2)).await;
+    })
+    .await;
+    let fetcher = fetcher(config(addr));
+    assert_eq!(failed(&get(&fetcher, "http://a/silent").await), ErrorClass::HeaderTimeout);
+    assert_eq!(failed(&get(&fetcher, "http://a/head").await), ErrorClass::HeaderTimeout);
+    assert_eq!(failed(&get(&fetcher, "http://a/nobody").await), ErrorClass::BodyTimeout);
+    let (_, body, truncated) = response(get(&fetcher, "http://a/half").await);
+    assert_eq!((body.as_slice(), truncated), (&b"hello"[..], Some(Truncated::Time)));
+}
+
+#[tokio::test]
+async fn a_dripping_server_meets_the_total_limit() {
+    let (addr, _) = server(|mut stream, _| async move {
+        request(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n").await;
+        while stream.write_all(b"x").await.is_ok() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    let mut config = config(addr);
+    config.limits.total = Duration::from_millis(600);
+    let fetched = get(&fetcher(config), "http://a/").await;
+    assert!(fetched.capture.facts.timings.total_ms.unwrap() < 2000);
+    let (_, body, truncated) = response(fetched);
+    assert!(body.len() > 3 && truncated == Some(Truncated::Time));
+}
+
+#[tokio::test]
+async fn connections_are_used_again_and_dead_ones_replaced() {
+    let (addr, count) = server(|mut stream, n| async move {
+        // The first connection serves two requests, the others one; none says that it closes.
+        for _ in 0..(if n == 0 { 2 } else { 1 }) {
+            if request(&mut stream).await.is_empty() {
+                return;
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+        }
+    })
+    .await;
+    let fetcher = fetcher(config(addr));
+    for (n, connections) in [(0, 1), (1, 1), (2, 2), (3, 3)] {
+        let fetched = get(&fetcher, "http://a/").await;
+        assert_eq!(fetched.capture.facts.ip, Some(addr.ip()));
+        assert_eq!(response(fetched).1, b"ok", "request {n}");
+        assert_eq!(count.load(Ordering::SeqCst), connections, "request {n}");
+    }
+    // Another origin never gets this one's connection.
+    get(&fetcher, "http://b/").await;
+    assert_eq!(count.load(Ordering::SeqCst), 4);
+}
+
+#[tokio::test]
+async fn connections_are_not_used_again_when_unsafe() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 Smuggled\r\n\r\n",
+    ] {
+        let (addr, count) = server(move |mut stream, _| async move {
+            while !request(&mut stream).await.is_empty() {
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        })
+        .await;
+        let fetcher = fetcher(config(addr));
+        for _ in 0..2 {
+            assert_eq!(response(get(&fetcher, "http://a/").await).1, b"ok");
+        }
+        assert_eq!(count.load(Ordering::SeqCst), 2, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn addresses_of_the_operators_own_network_are_refused() {
+    let (addr, count) = server(|mut stream, _| async move {
+        request(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    })
+    .await;
+    let plain = FetchConfig { connect_to: Vec::new(), ..config(addr) };
+    let url = format!("http://127.0.0.1:{}/", addr.port());
+    let by_name = format!("http://localhost:{}/", addr.port());
+    assert_eq!(failed(&get(&fetcher(plain.clone()), &url).await), ErrorClass::NoRoute);
+    assert_eq!(failed(&get(&fetcher(plain.clone()), &by_name).await), ErrorClass::NoRoute);
+    assert_eq!(count.load(Ordering::SeqCst), 0);
+    let allowed = FetchConfig { allow_private: vec!["localhost".into()], ..plain.clone() };
+    assert_eq!(response(get(&fetcher(allowed.clone()), &by_name).await).1, b"ok");
+    assert_eq!(failed(&get(&fetcher(allowed), &url).await), ErrorClass::NoRoute);
+    let all = FetchConfig { allow_private: vec!["*".into()], ..plain };
+    assert_eq!(response(get(&fetcher(all), &url).await).1, b"ok");
+}
+
+#[tokio::test]
+async fn failures_before_a_connection() {
+    // A port that was just free: nobody listens.
+    let addr = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let fetcher = fetcher(config(addr));
+    assert_eq!(failed(&get(&fetcher, "http://a/").await), ErrorClass::ConnectRefused);
+    assert_eq!(failed(&get(&fetcher, "ftp://a/").await), ErrorClass::BadScheme);
+    assert_eq!(failed(&get(&fetcher, "http://").await), ErrorClass::BadUrl);
+    assert!(Fetcher::new(FetchConfig::default(), Arc::new(RealFs)).is_err(), "no user agent");
+    let injected = FetchConfig { user_agent: "a\r\nX: y".into(), ..FetchConfig::default() };
+    assert!(Fetcher::new(injected, Arc::new(RealFs)).is_err());
+}
+
+#[tokio::test]
+async fn large_bodies_go_to_a_file_without_a_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let text: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
+    let mut bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", text.len()).into_bytes();
+    bytes.extend(&text);
+    let (addr, _) = server(move |mut stream, _| {
+        let bytes = bytes.clone();
+        async move {
+            request(&mut stream).await;
+            let _ = stream.write_all(&bytes).await;
+        }
+    })
+    .await;
+    let mut config = FetchConfig { spool_dir: dir.path().into(), ..config(addr) };
+    (config.limits.body_bytes, config.limits.memory_body) = (10 << 20, 1 << 16);
+    let fetched = get(&fetcher(config), "http://a/").await;
+    let Outcome::Response { message: Message { mut body, .. }, .. } = fetched.capture.outcome else { panic!() };
+    assert!(matches!(body, Body::Spooled(_)));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_eq!(body.read_to_bytes(10 << 20).unwrap(), text);
+    assert_eq!(body.read_to_bytes(10 << 20).unwrap(), text);
+}
