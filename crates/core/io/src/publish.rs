@@ -1,13 +1,4 @@
 //! Files that appear under their final name only when complete.
-//!
-//! ```text
-//! create  .tmp-<pid>-<n>-<name>  (locked while its writer lives)
-//! write   ...
-//! publish sync file -> rename to <name> -> sync directory        old file or new file, never half of one
-//!     or  sync file -> rename unless <name> exists -> sync dir   exactly one of several writers wins
-//! drop    the temporary file is removed, nothing appears
-//! ```
-//! A temporary file that nobody locks is a leftover of a dead process: [`remove_leftovers`].
 
 use crate::fs::{FileWriter, Fs, Mode, parent};
 use crate::{Error, File, Op, Result};
@@ -36,7 +27,16 @@ pub enum Outcome {
     Lost,
 }
 
-/// A file being written aside; see the [module](self) for its life.
+/// A file being written aside.
+///
+/// ```text
+/// create  .tmp-<pid>-<n>-<name>  (locked while its writer lives)
+/// write   ...
+/// publish sync file -> rename to <name> -> sync directory        old file or new file, never half of one
+///     or  sync file -> rename unless <name> exists -> sync dir   exactly one of several writers wins
+/// drop    the temporary file is removed, nothing appears
+/// ```
+/// A temporary file that nobody locks is a leftover of a dead process: [`remove_leftovers`].
 #[derive(Debug)]
 pub struct AtomicFile {
     fs: Arc<dyn Fs>,
