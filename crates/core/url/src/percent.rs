@@ -16,9 +16,12 @@ pub const KEY_PATH: Class = Class(8);
 pub const KEY_QUERY: Class = Class(32);
 /// User information: RFC 3986's characters, `%` and `@`.
 pub const USERINFO: Class = Class(16);
+/// Key form, what the reference's grammar lets a host hold before IDNA has its say.
+pub const HOST: Class = Class(64);
 
 static CLASSES: [u8; 256] = classes();
 
+#[allow(clippy::indexing_slicing)] // runs at compile time only: out of bounds would not build
 const fn classes() -> [u8; 256] {
     let mut table = [0; 256];
     let mut i = 0;
@@ -30,18 +33,18 @@ const fn classes() -> [u8; 256] {
 }
 
 const fn classes_of(byte: u8) -> u8 {
-    let lake = LAKE_PATH.0 | LAKE_QUERY.0;
+    let everywhere = LAKE_PATH.0 | LAKE_QUERY.0 | KEY_PATH.0 | USERINFO.0 | HOST.0;
     match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-            UNRESERVED.0 | lake | KEY_PATH.0 | KEY_QUERY.0 | USERINFO.0
-        }
-        b'!' | b'$' | b'&' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b':' | b'@' => {
-            lake | KEY_PATH.0 | USERINFO.0 | if byte == b'+' { KEY_QUERY.0 } else { 0 }
-        }
-        b'\'' => LAKE_PATH.0 | KEY_PATH.0 | USERINFO.0,
-        b'/' | b'[' | b']' => lake | KEY_PATH.0,
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => UNRESERVED.0 | KEY_QUERY.0 | everywhere,
+        b'+' => KEY_QUERY.0 | everywhere,
+        b'!' | b'$' | b'&' | b'(' | b')' | b'*' | b',' | b';' | b'=' | b':' => everywhere,
+        b'\'' => everywhere & !LAKE_QUERY.0,
+        b'@' => everywhere & !HOST.0,
+        b'/' => everywhere & !(HOST.0 | USERINFO.0),
+        b'[' | b']' => everywhere & !USERINFO.0,
         b'?' => LAKE_QUERY.0,
-        b'%' => USERINFO.0,
+        b'%' => USERINFO.0 | HOST.0,
+        b'<' | b'>' | b'"' => HOST.0,
         _ => 0,
     }
 }

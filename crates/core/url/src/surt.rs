@@ -60,13 +60,14 @@ fn push_port(port: Option<u16>, out: &mut String) {
 
 /// The URL a SURT stands for. A short SURT does not say its scheme: `scheme` supplies it.
 pub fn to_url(surt: &str, scheme: &str) -> Result<String, Reject> {
-    let (scheme, rest) = match surt.split_once("://(") {
-        Some((scheme, rest)) => (scheme, rest),
-        None => (scheme, surt),
+    let (long, scheme, rest) = match surt.split_once("://(") {
+        Some((own, rest)) if own.bytes().all(|b| b.is_ascii_alphanumeric()) => (true, own, rest),
+        _ => (false, scheme, surt),
     };
     let (authority, path_query) = rest.split_once(')').ok_or(Reject::Surt)?;
     let (name, port) = split_port(authority)?;
-    let name = name.strip_suffix(',').unwrap_or(name);
+    // Only the long form ends its labels with a comma; in the short one it is the empty label of a host such as ".com".
+    let name = if long { name.strip_suffix(',').unwrap_or(name) } else { name };
     if name.is_empty() || !(path_query.is_empty() || path_query.starts_with('/') || path_query.starts_with('?')) {
         return Err(Reject::Surt);
     }

@@ -138,12 +138,16 @@ pub fn canonical(raw: &[u8], base: Option<&[u8]>, policy: &Policy) -> Result<Str
 pub fn canonical_into(raw: &[u8], base: Option<&[u8]>, policy: &Policy, out: &mut String) -> Result<(), Reject> {
     out.clear();
     check_len(raw.len())?;
-    let raw = percent::text_of(raw);
-    let link = Reference::parse(raw.trim())?;
+    let text = percent::text_of(raw);
+    if matches!(text, Cow::Owned(_)) {
+        // Escaping has hidden bytes that user information may not hold; a replacement character shows them again.
+        Reference::parse(String::from_utf8_lossy(raw).trim())?;
+    }
+    let link = Reference::parse(text.trim())?;
     let base_text = base.filter(|base| base.len() <= MAX_URL_LEN).map(percent::text_of);
     // An absolute link needs no base, so that its base is not even looked at.
     let base = match &base_text {
-        Some(text) if link.scheme.is_none() => Reference::parse(text).ok(),
+        Some(text) if link.scheme.is_none() => Reference::parse(text).ok().filter(Reference::host_is_sound),
         _ => None,
     };
     write(&resolve(link, base)?, policy, out)?;

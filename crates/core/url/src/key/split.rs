@@ -1,7 +1,7 @@
 //! The grammar of the key form: RFC 3986 as the reference's URL library reads it.
 
 use crate::Reject;
-use crate::percent::{USERINFO, well_formed};
+use crate::percent::{HOST, USERINFO, escape_at, well_formed};
 
 /// A reference in parts, each checked for well-formedness, none decoded.
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ pub struct Reference<'a> {
 /// Host and port as written; user information is checked and dropped.
 #[derive(Clone, Copy)]
 pub struct Authority<'a> {
-    userinfo: bool,
+    empty: bool,
     pub host: &'a str,
     pub port: &'a str,
 }
@@ -23,7 +23,18 @@ pub struct Authority<'a> {
 impl Authority<'_> {
     /// Nothing between `//` and the next `/`: counts as no authority at all.
     pub fn is_empty(&self) -> bool {
-        !self.userinfo && self.host.is_empty() && self.port.is_empty()
+        self.empty
+    }
+}
+
+impl Reference<'_> {
+    /// Whether the host keeps to the grammar. A link's host is checked as a whole later; of a base only this is asked.
+    pub fn host_is_sound(&self) -> bool {
+        let Some(Authority { host, .. }) = self.authority else { return true };
+        let bytes = host.as_bytes();
+        let escapes = memchr::memchr_iter(b'%', bytes);
+        bytes.iter().all(|&b| HOST.has(b) || !b.is_ascii())
+            && escapes.into_iter().all(|at| escape_at(bytes, at).is_some_and(|byte| !byte.is_ascii()))
     }
 }
 
@@ -87,14 +98,14 @@ fn split_scheme(text: &str) -> Result<(Option<&str>, &str), Reject> {
 
 impl<'a> Authority<'a> {
     fn parse(text: &'a str) -> Result<Authority<'a>, Reject> {
-        let (userinfo, host_port) = match text.rsplit_once('@') {
+        let host_port = match text.rsplit_once('@') {
             Some((userinfo, rest)) => {
                 if !userinfo.bytes().all(|b| USERINFO.has(b)) || !well_formed(userinfo.as_bytes()) {
                     return Err(Reject::Userinfo);
                 }
-                (true, rest)
+                rest
             }
-            None => (false, text),
+            None => text,
         };
         let (host, port) = if host_port.starts_with('[') {
             let close = host_port.rfind(']').ok_or(Reject::HostIp)?;
@@ -107,6 +118,6 @@ impl<'a> Authority<'a> {
             None if port.is_empty() => port,
             _ => return Err(Reject::Port),
         };
-        Ok(Authority { userinfo, host, port })
+        Ok(Authority { empty: text.is_empty(), host, port })
     }
 }

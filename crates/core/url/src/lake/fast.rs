@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::Parts;
-use crate::host::is_name_byte;
+use crate::host::{self, is_name_byte};
 
 pub fn read(raw: &str) -> Option<Parts<'_>> {
     let (scheme, default_port, rest) = match raw.strip_prefix("http") {
@@ -42,11 +42,10 @@ pub fn read(raw: &str) -> Option<Parts<'_>> {
     Some(Parts { scheme, host: Cow::Borrowed(host), port, path, query })
 }
 
-/// A name without punycode whose last label starts with a letter.
-fn is_plain_name(host: &[u8]) -> bool {
-    let last = memchr::memrchr(b'.', host).map_or(0, |dot| dot + 1);
-    host.get(last).is_some_and(u8::is_ascii_alphabetic)
-        && !host.windows(4).any(|four| four.eq_ignore_ascii_case(b"xn--"))
+/// A name that needs no IDNA and whose last label starts with a letter.
+fn is_plain_name(name: &[u8]) -> bool {
+    let last = memchr::memrchr(b'.', name).map_or(0, |dot| dot + 1);
+    name.get(last).is_some_and(u8::is_ascii_alphabetic) && host::is_plain(name)
 }
 
 /// The port and what follows, if what follows the host is a port, a path, a query, a fragment or nothing.

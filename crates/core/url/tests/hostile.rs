@@ -1,0 +1,175 @@
+//! Inputs made to hurt: each is answered, and soon.
+
+use std::time::{Duration, Instant};
+
+use trawl_url::key::{self, HostGroup, Policy};
+use trawl_url::{LakeUrl, MAX_URL_LEN, Reject, SuffixList, as_found, resolve, surt};
+
+/// All folds on, so that every branch has its chance to be slow.
+fn policy() -> Policy {
+    Policy { fold_trailing_slash: true, fold_index: true, fold_case: true, collapse_slashes: true, ..Policy::default() }
+}
+
+/// Every form of one text; returns the lake form's answer.
+fn all(raw: &[u8]) -> Result<LakeUrl, Reject> {
+    let psl = SuffixList::builtin();
+    let started = Instant::now();
+    let lake = LakeUrl::parse_bytes(raw, psl);
+    for policy in [policy(), Policy::default()] {
+        if let Ok(key) = key::canonical(raw, Some(b"http://base.example/a/b"), &policy) {
+            key::of(&key, HostGroup::Registrable, psl);
+        }
+    }
+    let text = String::from_utf8_lossy(raw);
+    let _ = as_found(&text);
+    let _ = resolve("http://base.example/a/b", &text);
+    let _ = resolve(&text, "x");
+    let _ = surt::from_url(&text);
+    let _ = surt::with_scheme(&text);
+    let _ = surt::to_url(&text, "http");
+    key::legacy(&text, None);
+    psl.registrable(&text);
+    // Linear work on 64 KiB takes a few milliseconds even unoptimised; quadratic work takes many seconds.
+    assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());
+    lake
+}
+
+#[test]
+fn two_megabytes() {
+    for unit in ["a", "é", "../", "%41", "&", "a.", "[", ":", "@", "#", "\u{200d}"] {
+        let raw = format!("http://example.com/{}", unit.repeat((2 << 20) / unit.len()));
+        assert_eq!(all(raw.as_bytes()).unwrap_err().code(), "too_long", "{unit}");
+        all(unit.repeat((2 << 20) / unit.len()).as_bytes()).unwrap_err();
+    }
+    assert_eq!(all(&vec![0xff; 2 << 20]).unwrap_err().code(), "too_long");
+}
+
+#[test]
+fn as_long_as_allowed() {
+    let head = "http://example.com/";
+    let longest = format!("{head}{}", "a".repeat(MAX_URL_LEN - head.len()));
+    assert_eq!(all(longest.as_bytes()).unwrap().as_str(), longest);
+    assert_eq!(key::canonical(longest.as_bytes(), None, &Policy::default()).as_ref(), Ok(&longest));
+    assert_eq!(as_found(&longest).as_ref(), Ok(&longest));
+    assert_eq!(all(format!("{longest}a").as_bytes()).unwrap_err().code(), "too_long");
+}
+
+#[test]
+fn many_of_everything() {
+    for unit in [
+        "../",
+        "./",
+        "a/../",
+        "/",
+        "//..",
+        "%2e%2e/",
+        "a/",
+        "index.html/",
+        "?",
+        "&",
+        "&a",
+        "&b=1&a",
+        "=",
+        ";",
+        "%",
+        "%zz",
+        "+",
+        " ",
+        "\t",
+        "\\",
+        "#",
+        "@",
+        ":",
+        "[",
+        "]",
+        ".",
+        "a.",
+        "xn--",
+        "xn--a.",
+        "é",
+        "é.",
+        "ß",
+        "\u{200d}",
+        "\u{fdfa}",
+        "\u{ad}",
+        "。",
+        "0x7f.",
+        "1.",
+        "ａ",
+        "א",
+        "٠",
+        "\u{300}",
+        "\u{1161}",
+    ] {
+        let many = unit.repeat(60_000 / unit.len());
+        for head in ["", "http://", "http://e.com/", "http://e.com/?", "http://u:p", "http://xn--", "https://e.com:"] {
+            let _ = all(format!("{head}{many}").as_bytes());
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_steps_up() {
+    let url = all(format!("http://example.com/a/{}b", "../".repeat(10_000)).as_bytes()).unwrap();
+    assert_eq!(url.as_str(), "http://example.com/b");
+}
+
+#[test]
+fn international_bombs() {
+    // One code point that normalises to 18; labels near and above what punycode coders take; marks without end.
+    for host in [
+        "\u{fdfa}".repeat(300),
+        "é".repeat(500),
+        format!("xn--{}", "a".repeat(1000)),
+        "a\u{300}".repeat(300),
+        "日本.".repeat(140),
+    ] {
+        let _ = all(format!("http://{host}/").as_bytes());
+        let _ = all(format!("http://{host}.com/").as_bytes());
+    }
+    assert_eq!(
+        all(format!("http://{}.com/", "é".repeat(5000)).as_bytes()).map(|url| url.host().len() < 1024).unwrap_or(true),
+        true
+    );
+}
+
+#[test]
+fn bytes_of_every_kind_in_every_place() {
+    for byte in 0..=u8::MAX {
+        for head in [
+            "",
+            "h",
+            "http://",
+            "http://e",
+            "http://e.com:",
+            "http://e.com/",
+            "http://e.com/?",
+            "http://e.com/#",
+            "http://%",
+        ] {
+            for tail in ["", "x", "e.com/"] {
+                let _ = all(&[head.as_bytes(), &[byte], tail.as_bytes()].concat());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_refusal_has_its_own_code() {
+    let codes = [
+        all(b""),
+        all(&[b'a'; 70_000]),
+        all(b"/x"),
+        all(b"mailto:x"),
+        all(b"http://a)b/"),
+        all(b"http://xn--a/"),
+        all(b"http://1.2.3.4.5/"),
+        all(b"http://e:x/"),
+        all(format!("http://{}/", "a".repeat(2000)).as_bytes()),
+    ]
+    .map(|answer| answer.unwrap_err().code());
+    assert_eq!(
+        codes,
+        ["empty", "too_long", "no_host", "scheme", "host_byte", "host_idna", "host_ip", "port", "host_too_long"]
+    );
+}
