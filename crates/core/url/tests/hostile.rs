@@ -127,10 +127,7 @@ fn international_bombs() {
         let _ = all(format!("http://{host}/").as_bytes());
         let _ = all(format!("http://{host}.com/").as_bytes());
     }
-    assert_eq!(
-        all(format!("http://{}.com/", "é".repeat(5000)).as_bytes()).map(|url| url.host().len() < 1024).unwrap_or(true),
-        true
-    );
+    assert!(all(format!("http://{}.com/", "é".repeat(5000)).as_bytes()).is_err());
 }
 
 #[test]
