@@ -20,6 +20,7 @@ pub mod layout;
 pub mod manifest;
 mod name;
 mod object;
+pub mod rows;
 mod series;
 
 pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit};

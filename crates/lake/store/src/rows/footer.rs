@@ -1,0 +1,206 @@
+//! Page tables made from a file itself: its footer, its offset index, and every byte of its pages.
+
+use super::table::{self, NewColumn};
+use super::{Column, Columns, GroupTable, Plan, Rows};
+use crate::{DataFile, Error, RangeRead, Result, Store};
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::{ChunkReader, Length};
+use std::ops::Range;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Bytes of a file read at a time while it is hashed.
+const STEP: u64 = 8 << 20;
+/// Largest row group that is taken into memory: a writer's are an eighth of that.
+const MAX_GROUP_BYTES: u64 = 2 << 30;
+
+/// The page tables of one file, a table for each row group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePages {
+    /// Path of the file inside the lake.
+    pub path: String,
+    /// The encoded tables: see [`GroupTable`].
+    pub groups: Vec<Vec<u8>>,
+}
+
+impl FilePages {
+    /// Reads a file whole and makes its tables. Its length, hash, rows and row groups must be those of the commit.
+    pub fn read(store: &dyn Store, file: &DataFile) -> Result<Self> {
+        let path = &file.path;
+        let corrupt = |expected, found: String| Error::Corrupt { path: path.clone(), offset: 0, expected, found };
+        let len = store.len(path)?;
+        if len != file.bytes {
+            return Err(corrupt("as many bytes as its commit says", len.to_string()));
+        }
+        let hash = hash(store, path, len)?;
+        if hash != file.hash {
+            return Err(corrupt("the hash of its commit", hash));
+        }
+        let pages = Self::read_unchecked(store, path, len)?;
+        let groups = u32::try_from(pages.groups.len()).unwrap_or(u32::MAX);
+        let rows: u64 = pages.tables().map(|table| table.map_or(0, |t| u64::from(t.rows()))).sum();
+        if groups != file.row_groups || rows != file.rows {
+            return Err(corrupt("the rows and row groups of its commit", format!("{rows} rows in {groups} groups")));
+        }
+        Ok(pages)
+    }
+
+    /// Makes the tables of a file without comparing it with anything.
+    pub fn read_unchecked(store: &dyn Store, path: &str, len: u64) -> Result<Self> {
+        let reader = StoreFile { store, path, len };
+        let fail = |e: ParquetError| parquet_error(path, &e);
+        let metadata = ParquetMetaDataReader::new()
+            .with_offset_index_policy(PageIndexPolicy::Required)
+            .parse_and_finish(&reader)
+            .map_err(fail)?;
+        let groups = (0..metadata.num_row_groups()).map(|group| group_table(&reader, &metadata, group));
+        Ok(Self { path: path.to_owned(), groups: groups.collect::<Result<_>>()? })
+    }
+
+    /// The tables, ready to look into.
+    pub fn tables(&self) -> impl Iterator<Item = Result<GroupTable<'_>>> {
+        self.groups.iter().map(|bytes| GroupTable::new(&self.path, bytes))
+    }
+
+    /// Reads the whole file in steps of at most `step_rows` rows: `each` gets the row group, the first row of the step
+    /// counted in it, and the rows.
+    pub fn scan(
+        &self,
+        store: &dyn Store,
+        wanted: Columns,
+        step_rows: u32,
+        mut each: impl FnMut(u32, u32, &Rows) -> Result<()>,
+    ) -> Result<()> {
+        for (group, table) in (0u32..).zip(self.tables()) {
+            let table = table?;
+            let mut first = 0;
+            while first < table.rows() {
+                let end = first.saturating_add(step_rows.max(1)).min(table.rows());
+                let plan = Plan::new(&self.path, &table, first..end, wanted)?;
+                let fetched = store.get_batch(plan.reads())?;
+                each(group, first, &plan.finish(&fetched)?)?;
+                first = end;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// xxh3_64 of an object, 16 hex digits.
+pub fn hash(store: &dyn Store, path: &str, len: u64) -> Result<String> {
+    let mut hasher = Xxh3::new();
+    let mut at = 0;
+    while at < len {
+        let end = len.min(at + STEP);
+        for bytes in store.get_batch(&[RangeRead { path: path.to_owned(), range: at..end }])? {
+            hasher.update(&bytes);
+        }
+        at = end;
+    }
+    Ok(format!("{:016x}", hasher.digest()))
+}
+
+fn group_table(file: &StoreFile<'_>, metadata: &ParquetMetaData, group: usize) -> Result<Vec<u8>> {
+    let corrupt = |expected, found: String| Error::Corrupt { path: file.path.to_owned(), offset: 0, expected, found };
+    let row_group = metadata.row_group(group);
+    let index = metadata.page_index_for_row_group(group);
+    let rows = u32::try_from(row_group.num_rows())
+        .map_err(|_| corrupt("a row group of fewer than 2^32 rows", row_group.num_rows().to_string()))?;
+    // The chunks lie one after the other, so one range covers the group.
+    let ranges = row_group.columns().iter().map(parquet::file::metadata::ColumnChunkMetaData::byte_range);
+    let whole = ranges
+        .map(|(start, len)| Some(start..start.checked_add(len)?))
+        .reduce(|a, b| a.zip(b).map(|(a, b)| a.start.min(b.start)..a.end.max(b.end)))
+        .flatten()
+        .filter(|whole| whole.end <= file.len && whole.end - whole.start <= MAX_GROUP_BYTES)
+        .ok_or_else(|| corrupt("column chunks inside the file, at most 2 GiB a group", format!("group {group}")))?;
+    let bytes = file.read(whole.clone())?;
+    let mut columns = Vec::new();
+    for (i, chunk) in row_group.columns().iter().enumerate() {
+        let name = chunk.column_path().string();
+        let Some(column) = Column::named(&name) else { continue };
+        if chunk.column_type() != column.physical()
+            || chunk.column_descr().max_def_level() != i16::from(column.nullable())
+            || !matches!(chunk.compression(), parquet::basic::Compression::ZSTD(_))
+        {
+            return Err(corrupt("a column of the known type, zstd-compressed", name));
+        }
+        let locations =
+            index.offset_index(i).map(parquet::file::page_index::offset_index::OffsetIndexMetaData::page_locations);
+        let made = locations.and_then(|locations| {
+            let (start, len) = chunk.byte_range();
+            let first = u64::try_from(locations.first()?.offset).ok()?;
+            let mut at = first;
+            let mut pages = Vec::with_capacity(locations.len());
+            for location in locations {
+                let range = at..at.checked_add(u64::try_from(location.compressed_page_size).ok()?)?;
+                // Pages of a chunk lie next to each other in every file we write; a table has no room for gaps.
+                if u64::try_from(location.offset) != Ok(at) || range.end > start.checked_add(len)? {
+                    return None;
+                }
+                at = range.end;
+                pages.push((u32::try_from(location.first_row_index).ok()?, slice(&bytes, whole.start, range)?));
+            }
+            let rising = pages.is_sorted_by(|a, b| a.0 < b.0);
+            if !rising || pages.first()?.0 != 0 || pages.last()?.0 >= rows.max(1) {
+                return None;
+            }
+            let dictionary = match start.cmp(&first) {
+                std::cmp::Ordering::Less => Some((start, slice(&bytes, whole.start, start..first)?)),
+                std::cmp::Ordering::Equal => None,
+                std::cmp::Ordering::Greater => return None,
+            };
+            Some(NewColumn { column, dictionary, start: first, pages })
+        });
+        columns.push(made.ok_or_else(|| corrupt("an offset index that covers the column in order", name))?);
+    }
+    if let Some(missing) = Column::BASE.iter().find(|base| columns.iter().all(|c| c.column != **base)) {
+        return Err(corrupt("every base column", format!("no {}", missing.name())));
+    }
+    table::encode(rows, &columns).ok_or_else(|| corrupt("page lengths of fewer than 32 bits", format!("group {group}")))
+}
+
+fn slice(bytes: &Bytes, base: u64, range: Range<u64>) -> Option<&[u8]> {
+    let place = |at: u64| usize::try_from(at.checked_sub(base)?).ok();
+    bytes.get(place(range.start)?..place(range.end)?)
+}
+
+fn parquet_error(path: &str, error: &ParquetError) -> Error {
+    Error::Corrupt { path: path.to_owned(), offset: 0, expected: "a parquet file", found: error.to_string() }
+}
+
+/// An object of the store, as the Parquet library reads files.
+struct StoreFile<'a> {
+    store: &'a dyn Store,
+    path: &'a str,
+    len: u64,
+}
+
+impl StoreFile<'_> {
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let read = RangeRead { path: self.path.to_owned(), range };
+        let mut fetched = self.store.get_batch(std::slice::from_ref(&read))?;
+        fetched.pop().ok_or(Error::NotFound { path: read.path })
+    }
+}
+
+impl Length for StoreFile<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl ChunkReader for StoreFile<'_> {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let bytes = self.read(start..self.len).map_err(|e| ParquetError::External(Box::new(e)))?;
+        Ok(bytes::Buf::reader(bytes))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let end = start.checked_add(length as u64).unwrap_or(u64::MAX);
+        self.read(start..end).map_err(|e| ParquetError::External(Box::new(e)))
+    }
+}

@@ -1,0 +1,110 @@
+//! Which bytes a reading needs, before any are read: many plans make one round.
+
+use super::table::ColumnPages;
+use super::{Columns, GroupTable, Rows, decode};
+use crate::{Error, RangeRead, Result, Store};
+use bytes::Bytes;
+use std::ops::Range;
+use trawl_io::crc::crc32c;
+
+/// A reading of some rows of one row group.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    path: String,
+    rows: Range<u32>,
+    columns: Vec<ColumnPages>,
+    reads: Vec<RangeRead>,
+}
+
+impl Plan {
+    /// Plans to read `rows` (counted in the row group) of the columns of `wanted` that the file `path` has.
+    pub fn new(path: &str, table: &GroupTable<'_>, rows: Range<u32>, wanted: Columns) -> Result<Self> {
+        let columns = table.find(path, rows.clone(), wanted)?;
+        let read = |range: &Range<u64>| RangeRead { path: path.to_owned(), range: range.clone() };
+        let mut reads = Vec::with_capacity(columns.len() * 2);
+        for column in &columns {
+            // A dictionary page that touches the first data page wanted comes with it.
+            match &column.dictionary {
+                Some((dictionary, _)) if dictionary.end == column.range.start => {
+                    reads.push(read(&(dictionary.start..column.range.end)));
+                }
+                Some((dictionary, _)) => reads.extend([read(dictionary), read(&column.range)]),
+                None => reads.push(read(&column.range)),
+            }
+        }
+        Ok(Self { path: path.to_owned(), rows, columns, reads })
+    }
+
+    /// The bytes to fetch.
+    pub fn reads(&self) -> &[RangeRead] {
+        &self.reads
+    }
+
+    /// Decodes the rows from what [`Plan::reads`] brought, in that order. Every page's checksum is checked first.
+    pub fn finish(&self, fetched: &[Bytes]) -> Result<Rows> {
+        let mut fetched = fetched.iter();
+        let mut next = |offset: u64| {
+            fetched.next().ok_or_else(|| self.corrupt(offset, "one answer for each read", "fewer".into()))
+        };
+        let len = self.rows.len();
+        let mut rows = Rows::new(len);
+        for column in &self.columns {
+            let at = column.range.start;
+            let (dictionary, data) = match &column.dictionary {
+                None => (None, next(at)?.clone()),
+                Some((dictionary, crc)) if dictionary.end == at => {
+                    let mut both = next(at)?.clone();
+                    let len = usize::try_from(dictionary.end - dictionary.start).unwrap_or(usize::MAX);
+                    if len > both.len() {
+                        return Err(self.corrupt(at, "the bytes asked for", format!("{}", both.len())));
+                    }
+                    let data = both.split_off(len);
+                    (Some((both, *crc)), data)
+                }
+                Some((_, crc)) => (Some((next(at)?.clone(), *crc)), next(at)?.clone()),
+            };
+            if let Some((bytes, crc)) = &dictionary {
+                self.check(at, bytes, *crc)?;
+            }
+            let mut rest = &data[..];
+            for (len, crc) in &column.pages {
+                let Some((page, after)) = rest.split_at_checked(*len) else {
+                    return Err(self.corrupt(at, "the bytes asked for", format!("{}", data.len())));
+                };
+                self.check(at, page, *crc)?;
+                rest = after;
+            }
+            let skip = usize::try_from(self.rows.start - column.first_row).unwrap_or(usize::MAX);
+            let values = decode::column(column.column, dictionary.map(|(bytes, _)| bytes), data, skip, len)
+                .map_err(|found| self.corrupt(at, "pages of a known column", found))?;
+            rows.set(column.column, values);
+        }
+        Ok(rows)
+    }
+
+    fn check(&self, offset: u64, bytes: &[u8], crc: u32) -> Result<()> {
+        let found = crc32c(bytes);
+        if found == crc {
+            return Ok(());
+        }
+        Err(self.corrupt(offset, "the checksum of the page table", format!("{found:08x} instead of {crc:08x}")))
+    }
+
+    fn corrupt(&self, offset: u64, expected: &'static str, found: String) -> Error {
+        Error::Corrupt { path: self.path.clone(), offset, expected, found }
+    }
+}
+
+/// Reads what all `plans` need in one round, and decodes it.
+pub fn read(store: &dyn Store, plans: &[Plan]) -> Result<Vec<Rows>> {
+    let reads: Vec<_> = plans.iter().flat_map(|plan| plan.reads.iter().cloned()).collect();
+    let fetched = store.get_batch(&reads)?;
+    let mut rest = &fetched[..];
+    let mut out = Vec::with_capacity(plans.len());
+    for plan in plans {
+        let (mine, others) = rest.split_at_checked(plan.reads.len()).unwrap_or((rest, &[]));
+        out.push(plan.finish(mine)?);
+        rest = others;
+    }
+    Ok(out)
+}

@@ -1,0 +1,151 @@
+//! Decoded rows, column by column.
+
+use super::Column;
+use parquet::data_type::ByteArray;
+use trawl_model::UnixMillis;
+use trawl_url::LakeUrl;
+
+/// Values of one column, one entry a row.
+#[derive(Debug, Clone)]
+pub(super) enum Values {
+    Int32(Vec<Option<i32>>),
+    Int64(Vec<Option<i64>>),
+    Text(Vec<Option<ByteArray>>),
+}
+
+/// Some rows of a file, with the columns that were asked for and are there.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    len: usize,
+    columns: Vec<Option<Values>>,
+}
+
+/// One row, all of it that was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UrlRow {
+    /// The URL as the source spelled it.
+    pub url: String,
+    /// Registrable domain; empty if the column was not read.
+    pub domain: String,
+    /// Host.
+    pub host: String,
+    /// When the URL was seen or captured.
+    pub ts: Option<UnixMillis>,
+    /// HTTP status.
+    pub status: Option<u16>,
+    /// Media type as served.
+    pub content_type: Option<String>,
+    /// Digest of the stored body, `algorithm:value`.
+    pub digest: Option<String>,
+    /// Stored body bytes.
+    pub body_length: Option<u64>,
+    /// The archive file that holds the capture.
+    pub warc_file: Option<String>,
+    /// Byte offset of its record.
+    pub warc_offset: Option<u64>,
+    /// Stored bytes of its record.
+    pub warc_length: Option<u64>,
+    /// Everything else the source knew: a JSON object.
+    pub extras: Option<String>,
+}
+
+impl Rows {
+    pub(super) fn new(len: usize) -> Self {
+        Self { len, columns: Column::ALL.iter().map(|_| None).collect() }
+    }
+
+    pub(super) fn set(&mut self, column: Column, values: Values) {
+        if let Some(slot) = self.columns.get_mut(usize::from(column as u8)) {
+            *slot = Some(values);
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether `column` was read.
+    pub fn has(&self, column: Column) -> bool {
+        self.values(column).is_some()
+    }
+
+    fn values(&self, column: Column) -> Option<&Values> {
+        self.columns.get(usize::from(column as u8))?.as_ref()
+    }
+
+    /// A text of row `i`; `None` where the row has none, or the column was not read or holds no text.
+    pub fn text(&self, column: Column, i: usize) -> Option<&str> {
+        match self.values(column)? {
+            // Checked when it was decoded.
+            Values::Text(values) => std::str::from_utf8(values.get(i)?.as_ref()?.data()).ok(),
+            _ => None,
+        }
+    }
+
+    /// A number of row `i`; `None` where the row has none, or the column was not read or holds no number.
+    pub fn number(&self, column: Column, i: usize) -> Option<i64> {
+        match self.values(column)? {
+            Values::Int32(values) => values.get(i)?.map(i64::from),
+            Values::Int64(values) => *values.get(i)?,
+            Values::Text(_) => None,
+        }
+    }
+
+    /// The registrable domain of row `i`.
+    pub fn domain(&self, i: usize) -> Option<&str> {
+        self.text(Column::Domain, i)
+    }
+
+    /// The time of row `i`.
+    pub fn ts(&self, i: usize) -> Option<UnixMillis> {
+        self.number(Column::Ts, i).map(UnixMillis)
+    }
+
+    /// Appends the normalised URL of row `i`.
+    pub fn lake_url_into(&self, i: usize, out: &mut String) {
+        let text = |column| self.text(column, i).unwrap_or_default();
+        let port = self.number(Column::Port, i).and_then(|port| u16::try_from(port).ok());
+        LakeUrl::from_parts_into(text(Column::Scheme), text(Column::Host), port, text(Column::PathQuery), out);
+    }
+
+    /// Appends the URL of row `i` as the source spelled it.
+    pub fn url_into(&self, i: usize, out: &mut String) {
+        match self.text(Column::RawUrl, i) {
+            Some(raw) => out.push_str(raw),
+            None => self.lake_url_into(i, out),
+        }
+    }
+
+    /// The URL of row `i` as the source spelled it.
+    pub fn url(&self, i: usize) -> String {
+        let mut out = String::new();
+        self.url_into(i, &mut out);
+        out
+    }
+
+    /// Row `i` as one value.
+    pub fn row(&self, i: usize) -> UrlRow {
+        let text = |column| self.text(column, i).map(str::to_owned);
+        let unsigned = |column| self.number(column, i).and_then(|n| u64::try_from(n).ok());
+        UrlRow {
+            url: self.url(i),
+            domain: text(Column::Domain).unwrap_or_default(),
+            host: text(Column::Host).unwrap_or_default(),
+            ts: self.ts(i),
+            status: self.number(Column::Status, i).and_then(|n| u16::try_from(n).ok()),
+            content_type: text(Column::ContentType),
+            digest: text(Column::Digest),
+            body_length: unsigned(Column::BodyLength),
+            warc_file: text(Column::WarcFile),
+            warc_offset: unsigned(Column::WarcOffset),
+            warc_length: unsigned(Column::WarcLength),
+            extras: text(Column::Extras),
+        }
+    }
+}
