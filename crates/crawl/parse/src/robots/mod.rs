@@ -190,15 +190,18 @@ pub fn path_and_query(url: &str) -> Cow<'_, str> {
     }
 }
 
-/// The agent names of a `User-agent` value: split at blanks and commas, each without version or trailing `*`.
+/// The agent names of a `User-agent` value: split at blanks and commas, each without version or trailing `*`. The
+/// list ends where something else begins, such as the comment of a whole `User-Agent` header.
 fn names(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|b| b.is_ascii_whitespace() || *b == b',').filter(|name| !name.is_empty()).map(|name| {
-        let end = name.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')));
-        match end {
+    let token = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+    value
+        .split(|b| b.is_ascii_whitespace() || *b == b',')
+        .filter(|name| !name.is_empty())
+        .take_while(move |name| name.first().is_some_and(|b| token(b) || *b == b'*'))
+        .map(move |name| match name.iter().position(|b| !token(b)) {
             Some(0) | None => name,
             Some(end) => name.get(..end).unwrap_or(name),
-        }
-    })
+        })
 }
 
 /// Seconds, with a fraction if any; what follows the number is ignored.
