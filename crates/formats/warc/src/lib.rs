@@ -1,1 +1,23 @@
-//! WARC and ARC reading, WARC 1.1 writing, CDXJ
+//! WARC files, read and written.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+
+mod arc;
+mod container;
+mod digest;
+mod error;
+mod header;
+pub mod http;
+mod limits;
+mod reader;
+mod writer;
+
+pub use arc::is_arc_name;
+pub use container::Compression;
+pub use error::{At, Error, Result};
+pub use header::{RecordHeader, RecordType, Version, record_header};
+pub use limits::{Limits, Step};
+pub use reader::{Finished, Gap, ReaderBuilder, Record, RecordFile, WarcReader, Warning};
+pub use writer::{
+    Clock, EventIds, FileNames, IdSource, Prepared, PreparedRecord, Preparer, SinkOptions, WarcInfo, WarcSink,
+    record_id,
+};

@@ -1,0 +1,365 @@
+//! Reads records one after another, from any container, front to back or from an offset.
+//!
+//! ```text
+//! next_record ─► header ─► block (streams) ─► finish: rest of the block, CR LF CR LF, stored length
+//!      │ damage
+//!      └─► error once, then the end; or recover(): the next record that is whole
+//! ```
+
+mod at;
+mod record;
+mod recover;
+
+pub use at::RecordFile;
+pub use record::{Finished, Record};
+pub use recover::Gap;
+
+use crate::arc::ArcState;
+use crate::container::{Compression, Container, Input, Window};
+use crate::error::{At, Error, Result};
+use crate::header::RecordHeader;
+use crate::limits::{Limits, Step};
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use trawl_io::ReadAt;
+
+/// Something a lenient reader accepted although the standard does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Where.
+    pub at: At,
+    /// What.
+    pub what: String,
+}
+
+type OnWarning = Box<dyn FnMut(Warning) + Send>;
+
+/// Options of a reader.
+#[derive(Default)]
+pub struct ReaderBuilder {
+    limits: Limits,
+    lenient: bool,
+    on_warning: Option<OnWarning>,
+}
+
+impl ReaderBuilder {
+    /// Sets the limits; [`Limits::default`] otherwise.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Accepts what is wrong but harmless, and reports it; strict otherwise.
+    #[must_use]
+    pub fn lenient(mut self, lenient: bool) -> Self {
+        self.lenient = lenient;
+        self
+    }
+
+    /// Is told every oddity that a lenient reader accepts.
+    #[must_use]
+    pub fn on_warning(mut self, tell: impl FnMut(Warning) + Send + 'static) -> Self {
+        self.on_warning = Some(Box::new(tell));
+        self
+    }
+
+    /// Opens a file of the machine.
+    pub fn open(self, path: &Path) -> Result<WarcReader> {
+        let file = trawl_io::read_at::FileReader::open(path)?;
+        Ok(self.over(Arc::new(file)))
+    }
+
+    /// Reads anything with offsets; the name for messages and places is its own.
+    pub fn over(self, file: Arc<dyn ReadAt>) -> WarcReader {
+        self.over_from(file, 0)
+    }
+
+    /// [`ReaderBuilder::over`], beginning with the record at `offset`.
+    pub fn over_from(self, file: Arc<dyn ReadAt>, offset: u64) -> WarcReader {
+        let name: Arc<str> = file.name().to_string_lossy().into();
+        let base: Arc<str> = match file.name().file_name() {
+            Some(base) => base.to_string_lossy().into(),
+            None => name.clone(),
+        };
+        WarcReader::new(self, Window::new(Input::At(file), name, offset), base)
+    }
+
+    /// Reads a stream called `name`.
+    pub fn from_read(self, stream: impl Read + Send + 'static, name: &str) -> WarcReader {
+        let name: Arc<str> = name.into();
+        WarcReader::new(self, Window::new(Input::Stream(Box::new(stream)), name.clone(), 0), name)
+    }
+}
+
+/// What the reader is in the middle of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before a record.
+    Between,
+    /// In a block with this many bytes left.
+    Block(u64),
+    /// After damage: only `recover` leads on.
+    Damaged,
+}
+
+/// Reads the records of a WARC or ARC file.
+pub struct WarcReader {
+    container: Container,
+    limits: Limits,
+    lenient: bool,
+    on_warning: Option<OnWarning>,
+    base_name: Arc<str>,
+    header: RecordHeader,
+    state: State,
+    /// Where the current record begins.
+    start: At,
+    /// How many records of the open member came before the current one.
+    index: u32,
+    /// Whether any record was read from the open member.
+    member_used: bool,
+    arc: Option<ArcState>,
+}
+
+impl WarcReader {
+    /// Options for a reader.
+    pub fn builder() -> ReaderBuilder {
+        ReaderBuilder::default()
+    }
+
+    fn new(options: ReaderBuilder, window: Window, base_name: Arc<str>) -> Self {
+        WarcReader {
+            container: Container::new(window, options.limits),
+            limits: options.limits,
+            lenient: options.lenient,
+            on_warning: options.on_warning,
+            base_name,
+            header: RecordHeader::default(),
+            state: State::Between,
+            start: At::default(),
+            index: 0,
+            member_used: false,
+            arc: None,
+        }
+    }
+
+    /// How the file is stored, once a record was read.
+    pub fn compression(&self) -> Compression {
+        self.container.compression()
+    }
+
+    /// Whether the file turned out to be an ARC file.
+    pub fn is_arc(&self) -> bool {
+        self.arc.is_some()
+    }
+
+    /// Stored bytes read so far: for progress.
+    pub fn stored_offset(&self) -> u64 {
+        self.container.stored_offset()
+    }
+
+    /// The next record; `None` at the end. After an error, `None` unless [`WarcReader::recover`] finds a way on.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
+        if self.state == State::Damaged {
+            return Ok(None);
+        }
+        match self.advance() {
+            Ok(true) => Ok(Some(Record { reader: self })),
+            Ok(false) => Ok(None),
+            Err(e) => {
+                self.state = State::Damaged;
+                Err(e)
+            }
+        }
+    }
+
+    fn advance(&mut self) -> Result<bool> {
+        if let State::Block(_) = self.state {
+            self.finish_record()?;
+        }
+        if !self.next_start()? {
+            return Ok(false);
+        }
+        self.start = self.container.at();
+        if self.arc.is_some() || self.looks_like_arc()? {
+            return self.arc_record();
+        }
+        self.warc_header()?;
+        Ok(true)
+    }
+
+    /// Goes to the first byte of the next record, into the next member if need be.
+    fn next_start(&mut self) -> Result<bool> {
+        if self.member_used {
+            self.index = self.index.saturating_add(1);
+        }
+        loop {
+            // A record never begins with a blank line; writers that add one too many are common enough.
+            let data = self.container.fill(1)?;
+            let blank = data.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+            if blank > 0 && (self.lenient || self.arc.is_some()) {
+                let at = self.container.at();
+                self.container.consume(blank);
+                if self.arc.is_none() {
+                    self.warn(at, "blank lines before a record");
+                }
+                continue;
+            }
+            if !data.is_empty() {
+                return Ok(true);
+            }
+            self.index = 0;
+            self.member_used = false;
+            // Padding is what a torn write of a preallocated file leaves behind.
+            if self.lenient && self.zeros_to_the_end()? {
+                return Ok(false);
+            }
+            if !self.container.next_member()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn zeros_to_the_end(&mut self) -> Result<bool> {
+        let at = At { offset: self.container.stored_offset(), ..self.container.at() };
+        let window = self.container.window();
+        if window.fill(1)?.first() != Some(&0) {
+            return Ok(false);
+        }
+        while let data @ [_, ..] = window.fill(1)? {
+            if data.iter().any(|b| *b != 0) {
+                return Err(Error::corrupt(at, "a record or the end of the file", "zeros, then more"));
+            }
+            let n = data.len();
+            window.consume(n);
+        }
+        self.warn(at, "zeros at the end of the file");
+        Ok(true)
+    }
+
+    fn warc_header(&mut self) -> Result<()> {
+        let mut want = 1;
+        let used = loop {
+            let data = self.container.fill(want)?;
+            let found = data.len();
+            match self.header.parse(data, &self.limits, self.lenient) {
+                Ok(Step::Done { used, .. }) => break used,
+                Ok(Step::NeedMore { at_least }) => {
+                    if found < want {
+                        let (at, found) = (self.start.clone(), found as u64);
+                        return Err(Error::Truncated { at, expected: "a whole record header", found });
+                    }
+                    want = at_least;
+                }
+                Err(e) => return Err(e.within(&self.start)),
+            }
+        };
+        for odd in self.header.oddities().to_vec() {
+            self.warn(self.start.clone(), odd);
+        }
+        self.container.consume(used);
+        self.begin_block(self.header.content_length())
+    }
+
+    fn begin_block(&mut self, length: u64) -> Result<()> {
+        let limit = self.limits.block_bytes;
+        if length > limit {
+            return Err(Error::OverLimit { at: self.start.clone(), what: "record block", claimed: length, limit });
+        }
+        self.member_used = true;
+        self.state = State::Block(length);
+        Ok(())
+    }
+
+    /// Reads what is left of the current record and says how long it is as stored.
+    fn finish_record(&mut self) -> Result<Finished> {
+        let State::Block(mut left) = self.state else {
+            return Ok(Finished { length: 0 });
+        };
+        while left > 0 {
+            let here = self.block_chunk(left)?.len();
+            self.container.consume(here);
+            left -= here as u64;
+        }
+        self.state = State::Between;
+        self.record_end()?;
+        // Driving the container to the member's end also checks its checksum.
+        let more = !self.container.fill(1)?.is_empty();
+        let length = match self.compression() {
+            Compression::None => self.container.at().offset - self.start.offset,
+            _ if more || self.index > 0 => 0,
+            _ => self.container.stored_offset() - self.start.offset,
+        };
+        Ok(Finished { length })
+    }
+
+    /// The next bytes of the block, of which `left` are still to come: at least one.
+    fn block_chunk(&mut self, left: u64) -> Result<&[u8]> {
+        let at = self.container.at();
+        let total = self.header.content_length();
+        let data = self.container.fill(1)?;
+        if data.is_empty() {
+            return Err(Error::Truncated {
+                at,
+                expected: "the rest of a record block",
+                found: total.saturating_sub(left),
+            });
+        }
+        let n = usize::try_from(left).unwrap_or(usize::MAX).min(data.len());
+        Ok(data.get(..n).unwrap_or_default())
+    }
+
+    /// Two line ends close a WARC record, one an ARC record.
+    fn record_end(&mut self) -> Result<()> {
+        if self.arc.is_some() {
+            // ARC writers disagree about how many; `next_start` takes what is there.
+            return Ok(());
+        }
+        let at = self.container.at();
+        let data = self.container.fill(4)?;
+        if data.starts_with(b"\r\n\r\n") {
+            self.container.consume(4);
+            return Ok(());
+        }
+        let found = crate::error::shown(data.get(..4).unwrap_or(data));
+        let ends = data.iter().take(4).take_while(|b| matches!(b, b'\r' | b'\n')).count();
+        let last = data.len() == ends;
+        let next_fits = data.get(ends..).is_some_and(|rest| rest.starts_with(b"WARC/"));
+        if !self.lenient || !(last || ends > 0 || next_fits) {
+            return Err(Error::corrupt(at, "CR LF CR LF after the block", found));
+        }
+        self.container.consume(ends);
+        self.warn(at, "a block is not followed by CR LF CR LF");
+        Ok(())
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Whether this reader has read a WARC record: then the file is not an ARC file.
+    pub(crate) fn member_was_warc(&self) -> bool {
+        !self.header.raw().is_empty()
+    }
+
+    pub(crate) fn arc_container(&mut self) -> &mut Container {
+        &mut self.container
+    }
+
+    pub(crate) fn set_arc(&mut self) {
+        self.arc = Some(ArcState);
+    }
+
+    /// Begins the block of an ARC record whose header was made up.
+    pub(crate) fn set_arc_header(&mut self, raw: &[u8], length: u64) -> Result<()> {
+        self.header.set(raw, &self.limits).map_err(|e| e.within(&self.start))?;
+        self.begin_block(length)
+    }
+
+    fn warn(&mut self, at: At, what: &str) {
+        if let Some(tell) = &mut self.on_warning {
+            tell(Warning { at, what: what.to_owned() });
+        }
+    }
+}

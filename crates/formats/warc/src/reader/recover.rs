@@ -1,0 +1,110 @@
+//! The way on after damage: the next place where a record can be read.
+
+use super::{State, WarcReader};
+use crate::container::Compression;
+use crate::error::Result;
+use crate::limits::Step;
+
+/// Stored bytes that were skipped because nothing in them could be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// Where the damaged record begins.
+    pub from: u64,
+    /// Where the next good one begins; the end of the file if there is none.
+    pub to: u64,
+}
+
+/// Stored bytes searched at a time.
+const SEARCH_BYTES: usize = 64 << 10;
+
+impl WarcReader {
+    /// After an error: goes to the next place where a record begins, and says what was skipped. The next call of
+    /// [`WarcReader::next_record`] reads from there, or ends. Does nothing if nothing was wrong.
+    ///
+    /// In a file the search begins right after the damaged record's first byte; in a stream, at the oldest byte still at
+    /// hand.
+    pub fn recover(&mut self) -> Result<Option<Gap>> {
+        if self.state != State::Damaged {
+            return Ok(None);
+        }
+        let from = self.damage_offset();
+        let mut at = from + 1;
+        if !self.container.seek(at) {
+            at = self.container.stored_offset();
+        }
+        self.index = 0;
+        self.member_used = false;
+        while let Some(candidate) = self.candidate(at)? {
+            if self.try_at(candidate)? {
+                self.state = State::Between;
+                return Ok(Some(Gap { from, to: candidate }));
+            }
+            at = candidate + 1;
+            if !self.container.seek(at) {
+                at = self.container.stored_offset();
+            }
+        }
+        Ok(Some(Gap { from, to: self.container.stored_offset() }))
+    }
+
+    /// The first byte of what could not be read: a record, or the member after the last good one.
+    fn damage_offset(&self) -> u64 {
+        match self.compression() {
+            Compression::None => self.start.offset,
+            _ => self.start.offset.max(self.container.at().offset),
+        }
+    }
+
+    /// The next stored offset from `at` on that has the mark of a member or record.
+    fn candidate(&mut self, at: u64) -> Result<Option<u64>> {
+        let marks: &[&[u8]] = match self.compression() {
+            Compression::None if self.arc.is_some() => &[b"\nhttp", b"\ndns:", b"\nfiledesc:"],
+            Compression::None => &[b"WARC/"],
+            Compression::Gzip => &[b"\x1f\x8b\x08"],
+            Compression::Zstd => &[b"\x28\xb5\x2f\xfd"],
+        };
+        let longest = marks.iter().map(|m| m.len()).max().unwrap_or(1);
+        let skip_line_end = u64::from(marks.iter().any(|m| m.starts_with(b"\n")));
+        let window = self.container.window();
+        debug_assert_eq!(window.offset(), at);
+        loop {
+            let data = window.fill(SEARCH_BYTES)?;
+            let found = marks.iter().filter_map(|mark| memchr::memmem::find(data, mark)).min();
+            if let Some(found) = found {
+                let offset = window.offset() + found as u64 + skip_line_end;
+                window.seek(offset);
+                return Ok(Some(offset));
+            }
+            let keep = if window.ended() { 0 } else { longest - 1 };
+            let n = window.data().len().saturating_sub(keep);
+            window.consume(n);
+            if window.ended() && window.data().is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether a record can be read at `candidate`, where the container stands. Leaves it standing there.
+    fn try_at(&mut self, candidate: u64) -> Result<bool> {
+        let good = match self.container.next_member().and_then(|open| Ok(open && self.header_follows()?)) {
+            Err(e) if !e.is_damage() => return Err(e),
+            result => result.unwrap_or(false),
+        };
+        Ok(self.container.seek(candidate) && good)
+    }
+
+    fn header_follows(&mut self) -> Result<bool> {
+        if self.arc.is_some() {
+            return self.arc_line_follows();
+        }
+        let mut want = 64;
+        loop {
+            let data = self.container.fill(want)?;
+            match self.header.parse(data, &self.limits, self.lenient)? {
+                Step::Done { .. } => return Ok(true),
+                Step::NeedMore { .. } if data.len() < want => return Ok(false),
+                Step::NeedMore { at_least } => want = at_least,
+            }
+        }
+    }
+}

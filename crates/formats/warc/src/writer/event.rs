@@ -1,0 +1,355 @@
+//! Makes the records of a capture event, on any thread.
+
+use super::facts::EventFacts;
+use super::fields::{HeaderText, header_uri};
+use super::id::{IdSource, record_id};
+use super::member::{Encoder, Stored, spool_error};
+use crate::digest::{sha1_of, sha1_of_message};
+use crate::error::{Error, Result};
+use crate::header::RecordType;
+use crate::http::settle_head;
+use bytes::Bytes;
+use std::sync::{Arc, PoisonError, RwLock};
+use trawl_io::Spool;
+use trawl_model::{
+    Algorithm, Body, Capture, CaptureFacts, Digest, Message, Outcome, Revisit, RevisitProfile, Truncated, UnixMillis,
+};
+
+/// Bodies that can be read only once are kept in memory up to this size and spooled past it.
+const BODY_MEMORY_BYTES: usize = 4 << 20;
+
+const IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
+const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
+/// One record of an event, compressed.
+#[derive(Debug)]
+pub struct PreparedRecord {
+    record_type: RecordType,
+    stored: Stored,
+    plain_len: u64,
+}
+
+impl PreparedRecord {
+    /// What it is.
+    pub fn record_type(&self) -> RecordType {
+        self.record_type
+    }
+
+    /// Stored bytes.
+    pub fn len_bytes(&self) -> u64 {
+        self.stored.len()
+    }
+
+    pub(super) fn stored(&self) -> &Stored {
+        &self.stored
+    }
+}
+
+/// An event made ready: its records, in order, each a member.
+#[derive(Debug)]
+pub struct Prepared {
+    records: Vec<PreparedRecord>,
+    record_id: String,
+    payload_digest: Option<Digest>,
+    /// The `warcinfo` its records name.
+    warcinfo: Arc<str>,
+}
+
+impl Prepared {
+    /// The records, in the order they will be appended.
+    pub fn records(&self) -> &[PreparedRecord] {
+        &self.records
+    }
+
+    /// Where each record begins inside the event, and its stored length.
+    pub fn parts(&self) -> impl Iterator<Item = (RecordType, u64, u64)> + '_ {
+        self.records.iter().scan(0, |at, record| {
+            let start = *at;
+            *at += record.len_bytes();
+            Some((record.record_type, start, record.len_bytes()))
+        })
+    }
+
+    /// Stored bytes of the event.
+    pub fn len_bytes(&self) -> u64 {
+        self.records.iter().map(PreparedRecord::len_bytes).sum()
+    }
+
+    /// Id of the response or revisit, or of the lone metadata record of a failed fetch.
+    pub fn record_id(&self) -> &str {
+        &self.record_id
+    }
+
+    /// Digest of the stored (or left out) body.
+    pub fn payload_digest(&self) -> Option<&Digest> {
+        self.payload_digest.as_ref()
+    }
+}
+
+/// Ids of an event's records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventIds {
+    /// Of the response, revisit or lone metadata record, unless the capture brings its own.
+    pub first: String,
+    /// Of the request.
+    pub request: String,
+    /// Of the metadata record.
+    pub metadata: String,
+}
+
+/// Makes events ready. Clones share everything; give one to each thread.
+#[derive(Clone)]
+pub struct Preparer {
+    pub(super) encoder: Arc<Encoder>,
+    pub(super) ids: Arc<dyn IdSource>,
+    /// Id of the `warcinfo` record of the file that will most likely take the event.
+    pub(super) warcinfo: Arc<RwLock<Arc<str>>>,
+}
+
+/// What all records of an event have in common.
+struct Common<'a> {
+    uri: Option<String>,
+    date: UnixMillis,
+    facts: &'a CaptureFacts,
+    warcinfo: &'a str,
+}
+
+impl Common<'_> {
+    fn header(&self, record_type: RecordType, id: &str) -> HeaderText {
+        let mut header = HeaderText::new(record_type.as_str());
+        header.put_id("WARC-Record-ID", id);
+        header.put_date("WARC-Date", self.date);
+        if let Some(uri) = &self.uri {
+            header.put("WARC-Target-URI", uri);
+        }
+        if let Some(ip) = self.facts.ip {
+            header.put("WARC-IP-Address", &ip.to_string());
+        }
+        header.put_id("WARC-Warcinfo-ID", self.warcinfo);
+        header
+    }
+}
+
+impl Preparer {
+    /// Draws the ids of one event. Drawn in order, they make a parallel run write the same bytes as a serial one.
+    pub fn event_ids(&self) -> EventIds {
+        let mut next = || record_id(self.ids.next_id());
+        EventIds { first: next(), request: next(), metadata: next() }
+    }
+
+    /// Makes an event ready: serialises, digests, compresses.
+    pub fn prepare(&self, capture: Capture<'_>) -> Result<Prepared> {
+        self.prepare_with(capture, self.event_ids())
+    }
+
+    /// [`Preparer::prepare`] with ids drawn before.
+    pub fn prepare_with(&self, capture: Capture<'_>, ids: EventIds) -> Result<Prepared> {
+        let warcinfo = self.current_warcinfo();
+        let Capture { url, started_at, request, outcome, facts } = capture;
+        let uri = header_uri(&url);
+        let mut event = EventFacts { facts, ..EventFacts::default() };
+        if uri.as_deref() != Some(url.as_str()) {
+            event.url = Some(url);
+        }
+        let first_id = event.facts.record_id.take().unwrap_or(ids.first);
+        let facts = event.facts.clone();
+        let common = Common { uri, date: started_at, facts: &facts, warcinfo: &warcinfo };
+        let mut records = Vec::with_capacity(3);
+        let mut payload_digest = None;
+        let mut failed = false;
+        match outcome {
+            Outcome::Response { message, payload_digest: known, truncated } => {
+                let (record, digest) = self.response(&common, &first_id, message, known, truncated)?;
+                payload_digest = Some(digest);
+                records.push(record);
+            }
+            Outcome::Revisit(revisit) => {
+                records.push(self.revisit(&common, &first_id, &revisit)?);
+                event.body_length = Some(revisit.body_length);
+                payload_digest = revisit.payload_digest;
+            }
+            Outcome::Failed(failure) => {
+                event.failure = Some(failure);
+                failed = true;
+            }
+        }
+        if let Some(request) = request {
+            let concurrent = (!failed).then_some(first_id.as_str());
+            records.push(self.request(&common, &ids.request, concurrent, request)?);
+        }
+        // A failed fetch may have sent a request all the same; its metadata record still is the event's own record.
+        let (metadata_id, concurrent) = match (failed, records.is_empty()) {
+            (true, true) => (first_id.as_str(), None),
+            (true, false) => (first_id.as_str(), Some(ids.request.as_str())),
+            (false, _) => (ids.metadata.as_str(), Some(first_id.as_str())),
+        };
+        records.push(self.metadata(&common, metadata_id, concurrent, &event)?);
+        Ok(Prepared { records, record_id: first_id, payload_digest, warcinfo })
+    }
+
+    pub(super) fn current_warcinfo(&self) -> Arc<str> {
+        self.warcinfo.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes an event name the `warcinfo` record of the file it goes to after all: the file rolled since it was prepared.
+    pub(super) fn rebind(&self, prepared: &mut Prepared, warcinfo: &Arc<str>) -> Result<()> {
+        if prepared.warcinfo == *warcinfo {
+            return Ok(());
+        }
+        for record in &mut prepared.records {
+            record.stored = self.encoder.rebind(&record.stored, record.plain_len, &prepared.warcinfo, warcinfo)?;
+        }
+        prepared.warcinfo = warcinfo.clone();
+        Ok(())
+    }
+
+    fn response(
+        &self,
+        common: &Common<'_>,
+        id: &str,
+        message: Message<'_>,
+        known: Option<Digest>,
+        truncated: Option<Truncated>,
+    ) -> Result<(PreparedRecord, Digest)> {
+        let mut body = self.rereadable(message.body)?;
+        let head = settle_head(&message.head, body.len_bytes());
+        let (payload, block) = digests(&head, &mut body, known)?;
+        let mut header = common.header(RecordType::Response, id);
+        if let Some(protocol) = common.facts.protocol.as_deref().filter(|p| !p.starts_with("http/1")) {
+            header.put("WARC-Protocol", protocol);
+        }
+        header.put_digest("WARC-Payload-Digest", &payload);
+        if let Some(truncated) = truncated {
+            header.put("WARC-Truncated", truncated.as_str());
+        }
+        let content_type = "application/http; msgtype=response";
+        let record = self.record(RecordType::Response, header, content_type, &block, &head, &mut body)?;
+        Ok((record, payload))
+    }
+
+    fn revisit(&self, common: &Common<'_>, id: &str, revisit: &Revisit) -> Result<PreparedRecord> {
+        let mut header = common.header(RecordType::Revisit, id);
+        let identical = revisit.profile == RevisitProfile::IdenticalPayloadDigest;
+        header.put("WARC-Profile", if identical { IDENTICAL } else { NOT_MODIFIED });
+        if let Some(id) = &revisit.refers_to_id {
+            header.put_id("WARC-Refers-To", id);
+        }
+        if let Some(uri) = revisit.refers_to_url.as_deref().and_then(header_uri) {
+            header.put("WARC-Refers-To-Target-URI", &uri);
+        }
+        if let Some(date) = revisit.refers_to_date {
+            header.put_date("WARC-Refers-To-Date", date);
+        }
+        match &revisit.payload_digest {
+            Some(digest) => header.put_digest("WARC-Payload-Digest", digest),
+            None if identical => {
+                let reason = "a revisit by identical payload digest needs the digest".to_owned();
+                return Err(Error::Refused { file: id.to_owned(), reason });
+            }
+            None => {}
+        }
+        if identical {
+            header.put("WARC-Truncated", Truncated::Length.as_str());
+        }
+        let content_type = "application/http; msgtype=response";
+        let head = &revisit.head;
+        self.record(RecordType::Revisit, header, content_type, &sha1_of(&[head]), head, &mut Body::empty())
+    }
+
+    fn request(
+        &self,
+        common: &Common<'_>,
+        id: &str,
+        concurrent_to: Option<&str>,
+        message: Message<'_>,
+    ) -> Result<PreparedRecord> {
+        let mut body = self.rereadable(message.body)?;
+        let (_, block) = digests(&message.head, &mut body, None)?;
+        let mut header = common.header(RecordType::Request, id);
+        if let Some(other) = concurrent_to {
+            header.put_id("WARC-Concurrent-To", other);
+        }
+        let content_type = "application/http; msgtype=request";
+        self.record(RecordType::Request, header, content_type, &block, &message.head, &mut body)
+    }
+
+    fn metadata(
+        &self,
+        common: &Common<'_>,
+        id: &str,
+        concurrent_to: Option<&str>,
+        event: &EventFacts,
+    ) -> Result<PreparedRecord> {
+        let block = event.encode();
+        let mut header = common.header(RecordType::Metadata, id);
+        if let Some(other) = concurrent_to {
+            header.put_id("WARC-Concurrent-To", other);
+        }
+        let digest = sha1_of(&[&block]);
+        self.record(RecordType::Metadata, header, "application/warc-fields", &digest, &block, &mut Body::empty())
+    }
+
+    fn record(
+        &self,
+        record_type: RecordType,
+        header: HeaderText,
+        content_type: &str,
+        block_digest: &Digest,
+        head: &[u8],
+        body: &mut Body<'_>,
+    ) -> Result<PreparedRecord> {
+        let body_len = body.len_bytes();
+        let block_len = head.len() as u64 + body_len;
+        let header = header.finish(content_type, block_digest, block_len);
+        let plain_len = header.len() as u64 + block_len + 4;
+        let mut reader = body.reader().map_err(spool_error)?;
+        let stored = self.encoder.member(&[&header, head], &mut reader, body_len, b"\r\n\r\n")?;
+        Ok(PreparedRecord { record_type, stored, plain_len })
+    }
+
+    /// Digests stand before the block, so a body that can be read only once is kept or spooled.
+    fn rereadable(&self, body: Body<'_>) -> Result<Body<'static>> {
+        match body {
+            Body::Memory(bytes) => Ok(Body::Memory(bytes)),
+            Body::Spooled(spool) => Ok(Body::Spooled(spool)),
+            Body::Reader { mut reader, .. } => {
+                let mut spool = self.encoder.spool(BODY_MEMORY_BYTES);
+                std::io::copy(&mut reader, &mut spool).map_err(spool_error)?;
+                let spool = spool.finish()?;
+                Ok(match spool.as_bytes() {
+                    Some(bytes) => Body::Memory(bytes.clone()),
+                    None => Body::Spooled(Arc::new(SpoolBody(spool))),
+                })
+            }
+        }
+    }
+}
+
+/// A spool as a body.
+struct SpoolBody(Spool);
+
+impl trawl_model::Reopen for SpoolBody {
+    fn open(&self) -> std::io::Result<Box<dyn std::io::Read + Send>> {
+        Ok(Box::new(self.0.reader()))
+    }
+
+    fn len_bytes(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+/// Payload and block digest. A SHA-1 that is known already is believed: computing it is most of the cost.
+fn digests(head: &[u8], body: &mut Body<'_>, known: Option<Digest>) -> Result<(Digest, Digest)> {
+    let known = known.filter(|d| d.algorithm() == Algorithm::Sha1);
+    if let Body::Memory(bytes) = body {
+        let bytes: &Bytes = bytes;
+        let payload = known.unwrap_or_else(|| sha1_of(&[bytes]));
+        return Ok((payload, sha1_of(&[head, bytes])));
+    }
+    let wanted = body.len_bytes();
+    let (payload, block, len) = sha1_of_message(head, &mut body.reader().map_err(spool_error)?).map_err(spool_error)?;
+    if len != wanted {
+        return Err(Error::Truncated { at: Default::default(), expected: "a body as long as it said", found: len });
+    }
+    Ok((payload, block))
+}
