@@ -20,20 +20,18 @@ pub(super) fn column(
     skip: usize,
     len: usize,
 ) -> Result<Values, String> {
-    let pages = || page_reader(column, dictionary, data).map_err(|e| e.to_string());
-    match column.kind() {
-        Kind::Int32 => numbers::<Int32Type>(column, pages()?, skip, len).map(Values::Int32),
-        Kind::Int64 | Kind::UInt64 | Kind::Millis => {
-            numbers::<Int64Type>(column, pages()?, skip, len).map(Values::Int64)
-        }
+    let pages = page_reader(column, dictionary, data).map_err(|e| e.to_string())?;
+    Ok(match column.kind() {
+        Kind::Int32 => Values::Int32(values::<Int32Type>(column, pages, skip, len)?),
+        Kind::Int64 | Kind::UInt64 | Kind::Millis => Values::Int64(values::<Int64Type>(column, pages, skip, len)?),
         Kind::Text => {
-            let (values, present) = raw::<ByteArrayType>(column, pages()?, skip, len)?;
-            for value in &values {
-                std::str::from_utf8(value.data()).map_err(|e| format!("{}: {e}", column.name()))?;
+            let texts = values::<ByteArrayType>(column, pages, skip, len)?;
+            for text in texts.iter().flatten() {
+                std::str::from_utf8(text.data()).map_err(|e| format!("{}: {e}", column.name()))?;
             }
-            Ok(Values::Text(spread(values, present)))
+            Values::Text(texts)
         }
-    }
+    })
 }
 
 /// A page reader over the dictionary and the data pages as if they were the whole column chunk.
@@ -60,23 +58,13 @@ fn page_reader(column: Column, dictionary: Option<Bytes>, data: Bytes) -> Result
     Ok(Box::new(SerializedPageReader::new(Arc::new(chunk), &metadata, 0, None)?))
 }
 
-fn numbers<T: DataType>(
+/// One entry a row: `len` of them after the first `skip`.
+fn values<T: DataType>(
     column: Column,
     pages: Box<dyn PageReader>,
     skip: usize,
     len: usize,
 ) -> Result<Vec<Option<T::T>>, String> {
-    let (values, present) = raw::<T>(column, pages, skip, len)?;
-    Ok(spread(values, present))
-}
-
-/// The values that are there, and for a nullable column which rows have one.
-fn raw<T: DataType>(
-    column: Column,
-    pages: Box<dyn PageReader>,
-    skip: usize,
-    len: usize,
-) -> Result<(Vec<T::T>, Option<Vec<i16>>), String> {
     let fail = |e: ParquetError| format!("{}: {e}", column.name());
     let descriptor = column.descriptor().ok_or("no descriptor")?;
     let mut reader = ColumnReaderImpl::<T>::new(descriptor, pages);
@@ -87,15 +75,9 @@ fn raw<T: DataType>(
     if skipped != skip || rows != len {
         return Err(format!("{}: {rows} rows after {skipped} instead of {len} after {skip}", column.name()));
     }
-    Ok((values, levels))
-}
-
-fn spread<T>(values: Vec<T>, present: Option<Vec<i16>>) -> Vec<Option<T>> {
-    match present {
-        None => values.into_iter().map(Some).collect(),
-        Some(levels) => {
-            let mut values = values.into_iter();
-            levels.into_iter().map(|level| if level > 0 { values.next() } else { None }).collect()
-        }
-    }
+    let mut values = values.into_iter();
+    Ok(match levels {
+        None => values.map(Some).collect(),
+        Some(levels) => levels.into_iter().map(|level| if level > 0 { values.next() } else { None }).collect(),
+    })
 }

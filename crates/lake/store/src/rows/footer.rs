@@ -200,7 +200,7 @@ impl ChunkReader for StoreFile<'_> {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        let end = start.checked_add(length as u64).unwrap_or(u64::MAX);
+        let end = start.saturating_add(length as u64);
         self.read(start..end).map_err(|e| ParquetError::External(Box::new(e)))
     }
 }
