@@ -1,0 +1,163 @@
+//! What goes into a frontier, and what comes out of it.
+
+use crate::identity::{Identity, UrlId};
+use std::sync::Arc;
+use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
+
+/// A URL somebody wants fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its identity.
+    pub id: UrlId,
+    /// The URL as found: what is fetched and archived.
+    pub url: String,
+    /// How it got here.
+    pub source: Source,
+    /// Links followed from a seed.
+    pub depth: u32,
+    /// Redirects followed in a row.
+    pub hops: u32,
+    /// The seed's metadata, a JSON object; redirects inherit it.
+    pub meta_json: Option<Arc<str>>,
+}
+
+/// How a URL was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// It was asked for.
+    Seed,
+    /// By a link on this page.
+    Link(Arc<str>),
+    /// By a redirect of this URL.
+    Redirect(Arc<str>),
+}
+
+impl Candidate {
+    /// A URL that was asked for.
+    pub fn seed(identity: Identity, url: String, meta_json: Option<Arc<str>>) -> Self {
+        Self { id: identity.of(&url), url, source: Source::Seed, depth: 0, hops: 0, meta_json }
+    }
+
+    /// A link on the page of `lease`.
+    pub fn link(identity: Identity, lease: &Lease, page: &Arc<str>, url: String) -> Self {
+        let depth = lease.depth.saturating_add(1);
+        Self { id: identity.of(&url), url, source: Source::Link(page.clone()), depth, hops: 0, meta_json: None }
+    }
+
+    /// Where the URL of `lease` redirects to.
+    pub fn redirect(identity: Identity, lease: &Lease, page: &Arc<str>, url: String) -> Self {
+        let id = match lease.id {
+            LeaseId::Page(source) => identity.of_redirect(source, &url),
+            LeaseId::Robots(_) => identity.of(&url),
+        };
+        let (depth, hops, meta_json) = (lease.depth, lease.hops.saturating_add(1), lease.meta_json.clone());
+        Self { id, url, source: Source::Redirect(page.clone()), depth, hops, meta_json }
+    }
+}
+
+/// What became of a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Admission {
+    /// It waits to be fetched.
+    New,
+    /// It was known.
+    Seen,
+    /// Not a link to follow from that page.
+    OutOfScope,
+    /// Too many links from a seed.
+    TooDeep,
+    /// Enough pages were admitted, of its host or in all.
+    OverLimit,
+}
+
+/// Which lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LeaseId {
+    /// A page.
+    Page(UrlId),
+    /// A robots.txt errand.
+    Robots(u64),
+}
+
+/// A URL to fetch now. Its host is busy until [`crate::Frontier::released`], the URL itself until it is acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Which.
+    pub id: LeaseId,
+    /// What to fetch.
+    pub url: String,
+    /// Links followed from a seed.
+    pub depth: u32,
+    /// Redirects followed in a row.
+    pub hops: u32,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// How it was found.
+    pub source: Source,
+    /// What robots.txt said.
+    pub robots: RobotsVerdict,
+    /// The seed's metadata.
+    pub meta_json: Option<Arc<str>>,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Fetch this.
+    Lease(Lease),
+    /// Do not fetch this, but record why.
+    Refuse(Lease, ErrorClass, String),
+    /// Nothing before this moment, unless a lease comes back earlier.
+    WaitUntil(UnixMillis),
+    /// Nothing before a lease comes back or is acknowledged.
+    Blocked,
+    /// Nothing is left.
+    Empty,
+}
+
+/// What came of a fetch, as far as politeness and retries care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// A response.
+    Response {
+        /// Its status.
+        status: u16,
+        /// What `Retry-After` asked for, in milliseconds from the end of the fetch.
+        retry_after_ms: Option<i64>,
+    },
+    /// None.
+    Failed(ErrorClass),
+}
+
+/// What came of a robots.txt errand.
+#[derive(Clone)]
+pub enum RobotsAnswer {
+    /// Rules; none of them for a 4xx.
+    Rules(Arc<dyn Rules>),
+    /// To be looked for there.
+    Redirect(String),
+    /// A 5xx, or no response.
+    Unavailable(ErrorClass, String),
+}
+
+/// The rules of one robots.txt for one agent.
+pub trait Rules: Send + Sync {
+    /// Whether a path with its query may be fetched.
+    fn allows(&self, path_and_query: &str) -> bool;
+    /// The delay the site asks for, in milliseconds.
+    fn crawl_delay_ms(&self) -> Option<i64>;
+}
+
+/// No rules: everything may be fetched.
+#[derive(Debug, Clone, Copy)]
+pub struct AllowAll;
+
+impl Rules for AllowAll {
+    fn allows(&self, _: &str) -> bool {
+        true
+    }
+
+    fn crawl_delay_ms(&self) -> Option<i64> {
+        None
+    }
+}

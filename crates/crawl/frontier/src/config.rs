@@ -1,0 +1,91 @@
+//! Settings of a frontier, with their price.
+
+use crate::identity::Identity;
+use std::time::Duration;
+
+/// Settings of a [`crate::Frontier`].
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What makes two URLs the same.
+    pub identity: Identity,
+    /// Which links are followed.
+    pub scope: Scope,
+    /// Links followed from a seed; 0 fetches the seeds and nothing else.
+    pub max_depth: u32,
+    /// Redirects followed in a row.
+    pub max_hops: u32,
+    /// URLs known at most, done ones included; past it [`crate::Error::Full`]. About 40 bytes each, and 200 more plus the
+    /// URL itself while it waits.
+    pub max_known: usize,
+    /// Pages admitted in all; `None` for no limit. Further ones are counted and forgotten.
+    pub max_pages: Option<u64>,
+    /// Pages admitted of one host; `None` for no limit.
+    pub max_pages_per_host: Option<u64>,
+    /// Fetches in flight per host.
+    pub per_host: u32,
+    /// Fetches in flight per address, `None` for no limit. An address is known from a host's first fetch on.
+    pub per_ip: Option<u32>,
+    /// From the end of a fetch to the start of the next of the same host.
+    pub delay: Duration,
+    /// The longest crawl-delay of a robots.txt that is honoured; a longer one counts as this.
+    pub crawl_delay_cap: Duration,
+    /// How often a URL is tried at most.
+    pub max_attempts: u32,
+    /// First wait after 429, 503 or a failure, doubled each time.
+    pub backoff: Duration,
+    /// The longest wait, also when a server asks for more.
+    pub backoff_cap: Duration,
+    /// Connections that may fail in a row before a host counts as dead for the run.
+    pub dead_after: u32,
+    /// Whether robots.txt is asked.
+    pub robots: RobotsPolicy,
+    /// How long a robots.txt is believed; RFC 9309 says at most 24 hours.
+    pub robots_ttl: Duration,
+    /// How often a robots.txt is tried before the pages of its origin are given up.
+    pub robots_attempts: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            identity: Identity::Key,
+            scope: Scope::Domain,
+            max_depth: 0,
+            max_hops: 10,
+            max_known: 5_000_000,
+            max_pages: None,
+            max_pages_per_host: None,
+            per_host: 1,
+            per_ip: Some(8),
+            delay: Duration::from_secs(1),
+            crawl_delay_cap: Duration::from_secs(60),
+            max_attempts: 3,
+            backoff: Duration::from_secs(60),
+            backoff_cap: Duration::from_secs(86_400),
+            dead_after: 5,
+            robots: RobotsPolicy::Honour,
+            robots_ttl: Duration::from_secs(86_400),
+            robots_attempts: 3,
+        }
+    }
+}
+
+/// Which links are followed, seen from the page they stand on. Seeds, and where seeds redirect to, are always in scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Links to the same host.
+    Host,
+    /// Links to the same registrable domain.
+    Domain,
+    /// All links.
+    Any,
+}
+
+/// Whether robots.txt is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RobotsPolicy {
+    /// It decides.
+    Honour,
+    /// It is neither fetched nor honoured: only where the operator may decide that.
+    Ignore,
+}

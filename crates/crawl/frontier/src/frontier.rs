@@ -1,0 +1,200 @@
+//! The state of a frontier, and intake.
+
+use crate::candidate::{Admission, Candidate, Source};
+use crate::config::{Config, Scope};
+use crate::error::Error;
+use crate::host::{Entry, EntryState, Errand, Host, HostId, OriginId, Placed, Rank};
+use crate::identity::UrlId;
+use crate::site::Site;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
+use trawl_model::{ErrorClass, UnixMillis};
+use trawl_url::SuffixList;
+
+/// Decides what is fetched next. A state machine: it does no I/O and asks no clock.
+///
+/// ```text
+/// discover ─► seen? scope? limits? ─► host queue (by depth, then arrival) ─► gates: host, address, delay, robots
+///                                          ▲                                             │
+///             acknowledged (try again) ────┘        released (gates open again) ◄── lease ┘
+/// ```
+pub struct Frontier {
+    pub(crate) config: Config,
+    pub(crate) seen: HashSet<UrlId>,
+    pub(crate) pending: HashMap<UrlId, Entry>,
+    pub(crate) hosts: Vec<Host>,
+    host_ids: HashMap<String, HostId>,
+    /// Hosts that may be asked now.
+    pub(crate) ready: BTreeSet<(Rank, HostId)>,
+    /// Hosts that may be asked later, by when.
+    pub(crate) waiting: BTreeSet<(i64, HostId)>,
+    /// URLs to be tried again, by when.
+    pub(crate) deferred: BTreeSet<(i64, UrlId)>,
+    pub(crate) addresses: HashMap<IpAddr, Address>,
+    /// Errands under way.
+    pub(crate) errands: HashMap<u64, (Hold, Errand)>,
+    /// Pages under way.
+    pub(crate) leases: HashMap<UrlId, Hold>,
+    pub(crate) next_errand: u64,
+    pub(crate) out: usize,
+    next_rank: u64,
+    admitted: u64,
+    floor_ms: i64,
+}
+
+/// The gates a lease holds: its host's, and that of the address it was known under then.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hold {
+    pub host: HostId,
+    pub ip: Option<IpAddr>,
+}
+
+/// An address and who waits for it.
+#[derive(Debug, Default)]
+pub(crate) struct Address {
+    pub in_flight: u32,
+    pub waiting: VecDeque<HostId>,
+}
+
+impl Frontier {
+    /// An empty frontier.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            seen: HashSet::new(),
+            pending: HashMap::new(),
+            hosts: Vec::new(),
+            host_ids: HashMap::new(),
+            ready: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            deferred: BTreeSet::new(),
+            addresses: HashMap::new(),
+            errands: HashMap::new(),
+            leases: HashMap::new(),
+            next_errand: 0,
+            out: 0,
+            next_rank: 1,
+            admitted: 0,
+            floor_ms: i64::MIN,
+        }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Whether a URL was ever taken: a link to it need not be written down again.
+    pub fn knows(&self, id: UrlId) -> bool {
+        self.seen.contains(&id)
+    }
+
+    /// URLs ever taken.
+    pub fn known(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// URLs taken and not done, those under way included.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Leases and refusals that were handed out and not acknowledged; errands until they are released.
+    pub fn out(&self) -> usize {
+        self.out + self.errands.len()
+    }
+
+    /// Hosts known.
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Takes a candidate, or says why not.
+    pub fn discover(&mut self, candidate: Candidate) -> Result<Admission, Error> {
+        let site = Site::of(&candidate.url)?;
+        if self.seen.contains(&candidate.id) {
+            return Ok(Admission::Seen);
+        }
+        if candidate.depth > self.config.max_depth {
+            return Ok(Admission::TooDeep);
+        }
+        if !self.in_scope(&candidate, &site.host)? {
+            return Ok(Admission::OutOfScope);
+        }
+        let host = self.host(&site.host);
+        let over = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
+        if over(self.admitted, self.config.max_pages)
+            || over(self.hosts[host.0].admitted, self.config.max_pages_per_host)
+        {
+            return Ok(Admission::OverLimit);
+        }
+        if self.seen.len() >= self.config.max_known {
+            return Err(Error::Full { known: self.seen.len() });
+        }
+        self.seen.insert(candidate.id);
+        self.admitted += 1;
+        self.hosts[host.0].admitted += 1;
+        let origin = OriginId { host, index: self.hosts[host.0].origin(site) };
+        let rank = (candidate.depth, self.next_rank);
+        self.next_rank += 1;
+        let refused = (candidate.hops > self.config.max_hops).then_some(ErrorClass::RedirectLimit);
+        let Candidate { id, url, source, hops, meta_json, .. } = candidate;
+        let state = EntryState::Queued;
+        self.pending.insert(id, Entry { url, origin, rank, hops, attempts: 0, source, meta_json, refused, state });
+        self.enqueue(id);
+        Ok(Admission::New)
+    }
+
+    /// Starts over after a crash: whoever was being asked then is not asked again before its delay has passed.
+    pub fn recovered(&mut self, now: UnixMillis) {
+        self.floor_ms = now.0;
+        for index in 0..self.hosts.len() {
+            let host = &mut self.hosts[index];
+            host.next_ms = host.next_ms.max(now.0.saturating_add(host.delay_ms(&self.config)));
+            self.place(HostId(index), now.0);
+        }
+    }
+
+    fn in_scope(&self, candidate: &Candidate, host: &str) -> Result<bool, Error> {
+        let from = match &candidate.source {
+            Source::Seed => return Ok(true),
+            // Where a seed moved to is what was asked for.
+            Source::Redirect(_) if candidate.depth == 0 => return Ok(true),
+            Source::Redirect(page) | Source::Link(page) => page,
+        };
+        Ok(match self.config.scope {
+            Scope::Any => true,
+            Scope::Host => Site::of(from)?.host == host,
+            Scope::Domain => {
+                let psl = SuffixList::builtin();
+                psl.registrable(&Site::of(from)?.host) == psl.registrable(host)
+            }
+        })
+    }
+
+    /// The host of a name, created if new.
+    pub(crate) fn host(&mut self, name: &str) -> HostId {
+        if let Some(id) = self.host_ids.get(name) {
+            return *id;
+        }
+        let id = HostId(self.hosts.len());
+        self.hosts.push(Host::new(name.to_owned(), self.floor_ms));
+        self.host_ids.insert(name.to_owned(), id);
+        id
+    }
+
+    /// Puts a pending URL into its queue.
+    pub(crate) fn enqueue(&mut self, id: UrlId) {
+        let Some(entry) = self.pending.get_mut(&id) else { return };
+        entry.state = EntryState::Queued;
+        let (origin, rank) = (entry.origin, entry.rank);
+        let host = &mut self.hosts[origin.host.0];
+        host.origins[origin.index].queue.insert(rank, id);
+        match host.placed {
+            // It will be placed by what it waits for, and then with its best work.
+            Placed::Waiting(_) | Placed::Address(_) => {}
+            Placed::Ready(current) if current <= rank => {}
+            Placed::Ready(_) | Placed::Nowhere => self.place(origin.host, i64::MIN),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What makes two URLs the same.
+
+use std::fmt;
+use std::str::FromStr;
+use trawl_url::{SuffixList, key};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The name of a URL inside a frontier: 128 bits, the same in every run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UrlId(pub u128);
+
+impl fmt::Debug for UrlId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UrlId({self})")
+    }
+}
+
+impl fmt::Display for UrlId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for UrlId {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        u128::from_str_radix(text, 16).map(Self)
+    }
+}
+
+/// How URLs are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// By their key form: tracking parameters and the order of parameters do not count. For discovery.
+    Key,
+    /// By their spelling. For a list that someone wrote.
+    Exact,
+}
+
+impl Identity {
+    /// The id of a URL. One that has no key form is told by its spelling.
+    pub fn of(self, url: &str) -> UrlId {
+        match self {
+            Self::Exact => Self::exact(url),
+            Self::Key => match key::canonical(url.as_bytes(), None, &key::Policy::default()) {
+                Ok(canonical) => {
+                    let key = key::of(&canonical, key::HostGroup::Registrable, SuffixList::builtin());
+                    UrlId(u128::from_le_bytes(key.to_bytes()))
+                }
+                Err(_) => Self::exact(url),
+            },
+        }
+    }
+
+    /// The id of where a redirect leads. A redirect between two spellings of one key is still a redirect: its target has
+    /// to be fetched.
+    pub fn of_redirect(self, source: UrlId, target: &str) -> UrlId {
+        match self.of(target) {
+            id if id == source => Self::exact(target),
+            id => id,
+        }
+    }
+
+    fn exact(url: &str) -> UrlId {
+        UrlId(xxh3_128(url.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_spellings() {
+        let (a, b) = ("http://a.example/?x=1&utm_source=z", "http://a.example/?x=1");
+        assert_eq!(Identity::Key.of(a), Identity::Key.of(b));
+        assert_ne!(Identity::Exact.of(a), Identity::Exact.of(b));
+        assert_ne!(Identity::Key.of_redirect(Identity::Key.of(a), b), Identity::Key.of(b));
+        // No key form: told by spelling.
+        assert_eq!(Identity::Key.of("http://a.example/%zz"), Identity::Exact.of("http://a.example/%zz"));
+        let id = Identity::Key.of(a);
+        assert_eq!(id.to_string().parse(), Ok(id));
+    }
+}

@@ -1,0 +1,85 @@
+//! How long to wait.
+
+use crate::candidate::Answer;
+use crate::config::Config;
+use crate::host::{Host, Robots};
+use std::time::Duration;
+use trawl_model::ErrorClass;
+
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Host {
+    /// From the end of a fetch to the next: the setting, or what robots.txt asks for up to a cap.
+    pub(crate) fn delay_ms(&self, config: &Config) -> i64 {
+        let asked = self.origins.iter().filter_map(|o| match &o.robots {
+            Robots::Known { rules, .. } => rules.crawl_delay_ms(),
+            _ => None,
+        });
+        let cap = millis(config.crawl_delay_cap);
+        asked.map(|ms| ms.min(cap)).max().unwrap_or(0).max(millis(config.delay))
+    }
+}
+
+/// The `n`-th wait (from 1): doubled each time, half to whole of it by `dice`, so that hosts that failed together do not
+/// come back together.
+pub(crate) fn backoff_ms(config: &Config, n: u32, dice: u64) -> i64 {
+    let base = millis(config.backoff).max(0);
+    let doubled = base.saturating_mul(1i64 << n.saturating_sub(1).min(40));
+    let whole = doubled.min(millis(config.backoff_cap));
+    let share = i64::try_from(dice % 1024).unwrap_or(0);
+    whole / 2 + (whole / 2 / 1024).saturating_mul(share) + (whole / 2 % 1024) * share / 1024
+}
+
+/// Whether an answer is a plea to slow down.
+pub(crate) fn is_plea(answer: Answer) -> bool {
+    matches!(answer, Answer::Response { status: 429 | 503, .. })
+}
+
+/// Whether a URL with this answer is worth another try.
+pub(crate) fn is_passing(answer: Answer) -> bool {
+    use ErrorClass::{
+        BodyTimeout, ConnectRefused, ConnectTimeout, DnsFailure, DnsTimeout, HeaderTimeout, LocalResource, Reset,
+        TlsFailure,
+    };
+    match answer {
+        Answer::Response { status, .. } => matches!(status, 429 | 500 | 502..=504),
+        Answer::Failed(class) => matches!(
+            class,
+            BodyTimeout
+                | ConnectRefused
+                | ConnectTimeout
+                | DnsFailure
+                | DnsTimeout
+                | HeaderTimeout
+                | LocalResource
+                | Reset
+                | TlsFailure
+        ),
+    }
+}
+
+/// Whether an answer means that nobody is there.
+pub(crate) fn is_absence(answer: Answer) -> bool {
+    use ErrorClass::{ConnectRefused, ConnectTimeout, DnsFailure, DnsNxdomain, DnsTimeout, NoRoute};
+    matches!(answer, Answer::Failed(ConnectRefused | ConnectTimeout | DnsFailure | DnsNxdomain | DnsTimeout | NoRoute))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_cap_and_vary() {
+        let config = Config::default();
+        for dice in [0, 1, 511, 1023, u64::MAX] {
+            assert!((30_000..=60_000).contains(&backoff_ms(&config, 1, dice)));
+            assert!((60_000..=120_000).contains(&backoff_ms(&config, 2, dice)));
+            assert!((43_200_000..=86_400_000).contains(&backoff_ms(&config, 99, dice)));
+        }
+        assert!(backoff_ms(&config, 1, 0) < backoff_ms(&config, 1, 1023));
+        let none = Config { backoff: Duration::ZERO, ..config };
+        assert_eq!(backoff_ms(&none, 5, 77), 0);
+    }
+}

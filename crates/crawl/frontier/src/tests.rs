@@ -1,0 +1,515 @@
+use super::*;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
+
+const OK: Answer = Answer::Response { status: 200, retry_after_ms: None };
+
+fn status(status: u16) -> Answer {
+    Answer::Response { status, retry_after_ms: None }
+}
+
+struct Deny(&'static str, Option<i64>);
+
+impl Rules for Deny {
+    fn allows(&self, path: &str) -> bool {
+        self.0.is_empty() || !path.starts_with(self.0)
+    }
+    fn crawl_delay_ms(&self) -> Option<i64> {
+        self.1
+    }
+}
+
+fn rules(denied: &'static str, delay_ms: Option<i64>) -> RobotsAnswer {
+    RobotsAnswer::Rules(Arc::new(Deny(denied, delay_ms)))
+}
+
+fn seed(frontier: &mut Frontier, url: &str) -> Admission {
+    let identity = frontier.config().identity;
+    frontier.discover(Candidate::seed(identity, url.into(), None)).unwrap()
+}
+
+fn ignoring() -> Config {
+    Config { robots: RobotsPolicy::Ignore, ..Config::default() }
+}
+
+fn lease(frontier: &mut Frontier, now: i64) -> Lease {
+    match frontier.next(UnixMillis(now)) {
+        Next::Lease(lease) => lease,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn page(id: LeaseId) -> UrlId {
+    match id {
+        LeaseId::Page(id) => id,
+        LeaseId::Robots(_) => panic!("a robots errand"),
+    }
+}
+
+fn done(frontier: &mut Frontier, now: i64, lease: &Lease, answer: Answer) {
+    frontier.released(UnixMillis(now), lease.id, answer, None);
+    if let LeaseId::Page(id) = lease.id {
+        frontier.acknowledged(UnixMillis(now), id, answer);
+    }
+}
+
+fn wait(frontier: &mut Frontier, now: i64) -> i64 {
+    match frontier.next(UnixMillis(now)) {
+        Next::WaitUntil(at) => at.0,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The next lease and when it comes, if nothing else happens.
+fn soonest(frontier: &mut Frontier, mut now: i64) -> (i64, Lease) {
+    loop {
+        match frontier.next(UnixMillis(now)) {
+            Next::WaitUntil(at) => now = at.0,
+            Next::Lease(lease) => return (now, lease),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn one_at_a_time_and_a_delay_after_each() {
+    let mut f = Frontier::new(ignoring());
+    seed(&mut f, "http://a.example/1");
+    seed(&mut f, "http://a.example:8080/2");
+    assert_eq!(seed(&mut f, "http://a.example/1?utm_source=x"), Admission::Seen);
+    let first = lease(&mut f, 1000);
+    assert_eq!((first.url.as_str(), first.robots), ("http://a.example/1", RobotsVerdict::Ignored));
+    assert_eq!(f.next(UnixMillis(99_000)), Next::Blocked, "another port is the same host");
+    f.released(UnixMillis(5000), first.id, OK, None);
+    // The gate opens by the end of the fetch, not by its acknowledgement.
+    assert_eq!(wait(&mut f, 5000), 6000);
+    assert_eq!(wait(&mut f, 5999), 6000);
+    let second = lease(&mut f, 6000);
+    assert_eq!(second.url, "http://a.example:8080/2");
+    done(&mut f, 6500, &second, OK);
+    assert_eq!(f.next(UnixMillis(9000)), Next::Blocked, "the first is not yet durable");
+    f.acknowledged(UnixMillis(9000), page(first.id), OK);
+    assert_eq!(f.next(UnixMillis(9000)), Next::Empty);
+    assert_eq!((f.known(), f.pending(), f.out()), (2, 0, 0));
+}
+
+#[test]
+fn shallow_first_then_first_come() {
+    let mut f = Frontier::new(Config { max_depth: 2, scope: Scope::Any, ..ignoring() });
+    seed(&mut f, "http://s.example/");
+    let root = lease(&mut f, 0);
+    let from: Arc<str> = root.url.as_str().into();
+    let mut deep = root.clone();
+    deep.depth = 1;
+    for (lease, url) in
+        [(&deep, "http://a.example/deep"), (&root, "http://b.example/"), (&root, "http://a.example/flat")]
+    {
+        let link = Candidate::link(Identity::Key, lease, &from, url.into());
+        assert_eq!(f.discover(link), Ok(Admission::New));
+    }
+    let too_deep = Lease { depth: 2, ..root.clone() };
+    let link = Candidate::link(Identity::Key, &too_deep, &from, "http://c.example/".into());
+    assert_eq!(f.discover(link), Ok(Admission::TooDeep));
+    done(&mut f, 0, &root, OK);
+    let order: Vec<_> = (0..3)
+        .map(|n| {
+            let next = lease(&mut f, 10_000 * n);
+            assert_eq!(next.source, Source::Link(from.clone()));
+            done(&mut f, 10_000 * n, &next, OK);
+            next.url
+        })
+        .collect();
+    assert_eq!(order, ["http://b.example/", "http://a.example/flat", "http://a.example/deep"]);
+}
+
+#[test]
+fn robots_come_first_and_once_per_origin() {
+    let mut f = Frontier::new(Config::default());
+    for url in ["http://a.example/x", "http://a.example/no/y", "https://a.example/z"] {
+        seed(&mut f, url);
+    }
+    let robots = lease(&mut f, 0);
+    assert_eq!(robots.url, "http://a.example/robots.txt");
+    assert_eq!(f.errand_site(robots.id).unwrap().url("/"), "http://a.example/");
+    done(&mut f, 0, &robots, OK);
+    f.robots(UnixMillis(0), robots.id, rules("/no", Some(3000)));
+    assert_eq!(wait(&mut f, 0), 1000, "the delay of the errand itself");
+    let x = lease(&mut f, 1000);
+    assert_eq!((x.url.as_str(), x.robots), ("http://a.example/x", RobotsVerdict::Allowed));
+    done(&mut f, 1000, &x, OK);
+    assert_eq!(wait(&mut f, 1000), 4000, "the crawl-delay");
+    let Next::Refuse(no, class, _) = f.next(UnixMillis(4000)) else { panic!() };
+    assert_eq!(
+        (no.url.as_str(), class, no.robots),
+        ("http://a.example/no/y", ErrorClass::RobotsDenied, RobotsVerdict::Denied)
+    );
+    // A refusal costs no politeness; the other scheme has a robots.txt of its own.
+    let other = lease(&mut f, 4000);
+    assert_eq!(other.url, "https://a.example/robots.txt");
+    done(&mut f, 4000, &other, status(404));
+    f.robots(UnixMillis(4000), other.id, RobotsAnswer::Rules(Arc::new(AllowAll)));
+    let z = lease(&mut f, 7000);
+    assert_eq!(z.url, "https://a.example/z");
+    done(&mut f, 7000, &z, OK);
+    f.acknowledged(UnixMillis(7000), page(no.id), Answer::Failed(class));
+    assert_eq!(f.next(UnixMillis(7000)), Next::Empty);
+    // A day later they are asked again.
+    seed(&mut f, "http://a.example/later");
+    assert_eq!(lease(&mut f, 86_400_000).url, "http://a.example/robots.txt");
+}
+
+#[test]
+fn a_crawl_delay_counts_up_to_a_cap() {
+    let mut f = Frontier::new(Config { crawl_delay_cap: Duration::from_secs(5), ..Config::default() });
+    seed(&mut f, "http://a.example/x");
+    seed(&mut f, "http://a.example/y");
+    let robots = lease(&mut f, 0);
+    done(&mut f, 0, &robots, OK);
+    f.robots(UnixMillis(0), robots.id, rules("", Some(9_000_000)));
+    let x = lease(&mut f, 1000);
+    done(&mut f, 1000, &x, OK);
+    assert_eq!(wait(&mut f, 1000), 6000);
+}
+
+#[test]
+fn without_robots_nothing_is_fetched_for_now_and_in_the_end_not_at_all() {
+    let mut f = Frontier::new(Config { robots_attempts: 2, ..Config::default() });
+    seed(&mut f, "http://a.example/x");
+    let first = lease(&mut f, 0);
+    done(&mut f, 0, &first, status(500));
+    f.robots(UnixMillis(0), first.id, RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, "status 500".into()));
+    let at = wait(&mut f, 0);
+    assert!((30_000..=60_000).contains(&at), "{at}");
+    let second = lease(&mut f, at);
+    assert_eq!((second.url.as_str(), second.attempt), ("http://a.example/robots.txt", 2));
+    done(&mut f, at, &second, status(500));
+    f.robots(UnixMillis(at), second.id, RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, "status 500".into()));
+    let at = wait(&mut f, at);
+    let Next::Refuse(x, class, message) = f.next(UnixMillis(at)) else { panic!() };
+    assert_eq!((class, message.as_str()), (ErrorClass::RobotsUnavailable, "robots.txt: status 500"));
+    assert_eq!(x.robots, RobotsVerdict::Unavailable);
+    assert!(!f.acknowledged(UnixMillis(at), page(x.id), Answer::Failed(class)));
+    assert_eq!(f.next(UnixMillis(at)), Next::Empty);
+}
+
+#[test]
+fn a_name_that_does_not_exist_is_not_waited_for() {
+    let mut f = Frontier::new(Config::default());
+    seed(&mut f, "http://gone.example/x");
+    let robots = lease(&mut f, 0);
+    done(&mut f, 0, &robots, Answer::Failed(ErrorClass::DnsNxdomain));
+    f.robots(UnixMillis(0), robots.id, RobotsAnswer::Unavailable(ErrorClass::DnsNxdomain, "no such name".into()));
+    let at = wait(&mut f, 0);
+    assert!(matches!(f.next(UnixMillis(at)), Next::Refuse(_, ErrorClass::DnsNxdomain, _)));
+}
+
+#[test]
+fn robots_may_be_some_redirects_away() {
+    let mut f = Frontier::new(Config { delay: Duration::ZERO, ..Config::default() });
+    seed(&mut f, "http://a.example/x");
+    for hop in 0..=5 {
+        let robots = lease(&mut f, hop);
+        assert_eq!(robots.hops, u32::try_from(hop).unwrap());
+        done(&mut f, hop, &robots, status(301));
+        f.robots(UnixMillis(hop), robots.id, RobotsAnswer::Redirect(format!("http://h{hop}.example/robots.txt")));
+    }
+    assert_eq!(lease(&mut f, 9).url, "http://a.example/x", "too far away is none at all");
+    // An errand waits for the gate of the host it goes to.
+    let mut f = Frontier::new(Config::default());
+    seed(&mut f, "http://b.example/busy");
+    seed(&mut f, "http://a.example/x");
+    let b = lease(&mut f, 0);
+    let a = lease(&mut f, 0);
+    assert_eq!(a.url, "http://a.example/robots.txt");
+    done(&mut f, 0, &a, status(301));
+    f.robots(UnixMillis(0), a.id, RobotsAnswer::Redirect("http://b.example/other-robots".into()));
+    assert_eq!(f.next(UnixMillis(0)), Next::Blocked);
+    done(&mut f, 500, &b, OK);
+    f.robots(UnixMillis(500), b.id, rules("", None));
+    assert_eq!(wait(&mut f, 500), 1500);
+    assert_eq!(lease(&mut f, 1500).url, "http://b.example/other-robots");
+}
+
+#[test]
+fn pleas_are_heard() {
+    let mut f = Frontier::new(Config { max_attempts: 3, ..ignoring() });
+    seed(&mut f, "http://a.example/1");
+    seed(&mut f, "http://a.example/2");
+    let one = lease(&mut f, 0);
+    done(&mut f, 0, &one, Answer::Response { status: 429, retry_after_ms: Some(120_000) });
+    assert_eq!(wait(&mut f, 0), 120_000, "the whole host rests");
+    let one = lease(&mut f, 120_000);
+    assert_eq!((one.url.as_str(), one.attempt), ("http://a.example/1", 2));
+    done(&mut f, 120_000, &one, status(503));
+    let (at, next) = soonest(&mut f, 120_000);
+    assert!((180_000..=240_000).contains(&at), "{at}: the second plea waits longer");
+    done(&mut f, at, &next, OK);
+    let (at, other) = soonest(&mut f, at);
+    assert_ne!(next.url, other.url);
+    done(&mut f, at, &other, OK);
+    assert_eq!(f.next(UnixMillis(at)), Next::Empty);
+}
+
+#[test]
+fn the_last_attempt_settles_it() {
+    let mut f = Frontier::new(Config { max_attempts: 3, ..ignoring() });
+    seed(&mut f, "http://a.example/1");
+    let mut now = 0;
+    for attempt in 1..=3 {
+        let (at, l) = soonest(&mut f, now);
+        assert_eq!(l.attempt, attempt);
+        done(&mut f, at, &l, status(500));
+        now = at;
+    }
+    assert_eq!((f.pending(), f.next(UnixMillis(now))), (0, Next::Empty));
+}
+
+#[test]
+fn a_server_cannot_ask_for_ever() {
+    let mut f = Frontier::new(ignoring());
+    seed(&mut f, "http://a.example/1");
+    let one = lease(&mut f, 0);
+    done(&mut f, 0, &one, Answer::Response { status: 503, retry_after_ms: Some(i64::MAX) });
+    assert_eq!(wait(&mut f, 0), 86_400_000);
+}
+
+#[test]
+fn a_host_that_never_answers_is_dead() {
+    let mut f = Frontier::new(Config { dead_after: 2, ..ignoring() });
+    for n in 0..4 {
+        seed(&mut f, &format!("http://a.example/{n}"));
+    }
+    let mut now = 0;
+    for _ in 0..2 {
+        let l = lease(&mut f, now);
+        done(&mut f, now, &l, Answer::Failed(ErrorClass::ConnectTimeout));
+        now += 1000;
+    }
+    let mut refused = 0;
+    while let Next::Refuse(l, ErrorClass::DeadHost, _) = f.next(UnixMillis(now)) {
+        f.acknowledged(UnixMillis(now), page(l.id), Answer::Failed(ErrorClass::DeadHost));
+        refused += 1;
+    }
+    assert_eq!(refused, 2, "and the two that were tried come later");
+    now = wait(&mut f, now);
+    assert!(matches!(f.next(UnixMillis(now)), Next::Refuse(_, ErrorClass::DeadHost, _)));
+}
+
+#[test]
+fn addresses_are_shared_fairly() {
+    let ip: IpAddr = Ipv4Addr::new(192, 0, 2, 1).into();
+    let mut f = Frontier::new(Config { per_ip: Some(2), delay: Duration::ZERO, ..ignoring() });
+    for host in 0..5 {
+        for n in 0..3 {
+            seed(&mut f, &format!("http://h{host}.example/{n}"));
+        }
+    }
+    // Nobody's address is known before the first fetch.
+    let first: Vec<_> = (0..5).map(|_| lease(&mut f, 0)).collect();
+    for l in &first {
+        f.released(UnixMillis(1), l.id, OK, Some(ip));
+        f.acknowledged(UnixMillis(1), page(l.id), OK);
+    }
+    let (mut out, mut served) = (Vec::new(), 0);
+    for now in 2..200 {
+        while let Next::Lease(l) = f.next(UnixMillis(now)) {
+            out.push(l);
+        }
+        assert!(out.len() <= 2, "{now}");
+        if !out.is_empty() {
+            let l = out.remove(0);
+            f.released(UnixMillis(now), l.id, OK, Some(ip));
+            f.acknowledged(UnixMillis(now), page(l.id), OK);
+            served += 1;
+        }
+    }
+    assert_eq!(served, 10);
+    assert_eq!(f.next(UnixMillis(200)), Next::Empty);
+}
+
+#[test]
+fn scope_is_seen_from_the_page() {
+    for (scope, inside) in [(Scope::Host, 1), (Scope::Domain, 2), (Scope::Any, 3)] {
+        let mut f = Frontier::new(Config { scope, max_depth: 5, ..ignoring() });
+        seed(&mut f, "http://www.a.co.uk/");
+        let root = lease(&mut f, 0);
+        let from: Arc<str> = root.url.as_str().into();
+        let urls = ["http://www.a.co.uk/x", "http://cdn.a.co.uk/", "http://b.co.uk/"];
+        let taken = urls.iter().filter(|url| {
+            f.discover(Candidate::link(Identity::Key, &root, &from, (**url).into())) == Ok(Admission::New)
+        });
+        assert_eq!(taken.count(), inside, "{scope:?}");
+        // Where a seed moved to is in scope; where a page moved to only if a link to it were.
+        let moved = Candidate::redirect(Identity::Key, &root, &from, "http://elsewhere.example/".into());
+        assert_eq!(f.discover(moved), Ok(Admission::New));
+        let deeper = Lease { depth: 1, ..root };
+        let moved = Candidate::redirect(Identity::Key, &deeper, &from, "http://third.example/".into());
+        assert_eq!(f.discover(moved) == Ok(Admission::New), scope == Scope::Any);
+    }
+}
+
+#[test]
+fn redirects_end() {
+    let mut f = Frontier::new(Config { max_hops: 2, delay: Duration::ZERO, ..ignoring() });
+    let identity = f.config().identity;
+    f.discover(Candidate::seed(identity, "http://a.example/0".into(), Some("{\"k\":1}".into()))).unwrap();
+    for hop in 0..3 {
+        let l = lease(&mut f, hop);
+        assert_eq!((l.hops, l.meta_json.as_deref()), (u32::try_from(hop).unwrap(), Some("{\"k\":1}")));
+        let from: Arc<str> = l.url.as_str().into();
+        done(&mut f, hop, &l, status(302));
+        let target = format!("http://a.example/{}", hop + 1);
+        assert_eq!(f.discover(Candidate::redirect(identity, &l, &from, target)), Ok(Admission::New));
+    }
+    assert!(matches!(f.next(UnixMillis(9)), Next::Refuse(_, ErrorClass::RedirectLimit, _)));
+}
+
+#[test]
+fn limits_by_number() {
+    let mut f = Frontier::new(Config { max_pages: Some(3), max_pages_per_host: Some(2), ..ignoring() });
+    let mut take = |url: &str| seed(&mut f, url);
+    assert_eq!(take("http://a.example/1"), Admission::New);
+    assert_eq!(take("http://a.example/2"), Admission::New);
+    assert_eq!(take("http://a.example/3"), Admission::OverLimit);
+    assert_eq!(take("http://b.example/1"), Admission::New);
+    assert_eq!(take("http://c.example/1"), Admission::OverLimit);
+    let mut f = Frontier::new(Config { max_known: 1, ..ignoring() });
+    seed(&mut f, "http://a.example/1");
+    let error = f.discover(Candidate::seed(Identity::Key, "http://a.example/2".into(), None)).unwrap_err();
+    assert_eq!(error, Error::Full { known: 1 });
+    assert!(error.to_string().contains("max-known"));
+    assert!(f.discover(Candidate::seed(Identity::Key, "mailto:x".into(), None)).is_err());
+}
+
+#[test]
+fn after_a_crash_hosts_rest_and_nothing_is_lost() {
+    let config = Config { delay: Duration::from_secs(7), ..ignoring() };
+    let mut f = Frontier::new(config.clone());
+    for n in 0..3 {
+        seed(&mut f, &format!("http://a.example/{n}"));
+    }
+    let first = lease(&mut f, 0);
+    done(&mut f, 0, &first, OK);
+    let _lost_in_the_crash = lease(&mut f, 7000);
+    // Replay: the same discoveries, the outcome that was durable.
+    let mut again = Frontier::new(config);
+    for n in 0..3 {
+        seed(&mut again, &format!("http://a.example/{n}"));
+    }
+    assert!(!again.acknowledged(UnixMillis(0), page(first.id), OK));
+    again.recovered(UnixMillis(100_000));
+    assert_eq!(wait(&mut again, 100_000), 107_000);
+    assert_eq!(lease(&mut again, 107_000).url, "http://a.example/1");
+    assert_eq!((again.pending(), again.known()), (2, 3));
+}
+
+#[test]
+fn a_journal_remembers_robots() {
+    let mut f = Frontier::new(Config::default());
+    f.restore_robots(UnixMillis(0), Site::of("http://a.example/").unwrap(), rules("/no", None));
+    seed(&mut f, "http://a.example/x");
+    assert_eq!(lease(&mut f, 5).url, "http://a.example/x");
+}
+
+/// A small world of hosts, pages with links, delays and failures, crawled on a made-up clock.
+fn simulate(links: &[Vec<usize>], hosts: usize, per_host: u32, fail_every: usize) {
+    let url = |n: usize| format!("http://h{}.example/{n}", n % hosts);
+    let delay = 1000;
+    let config = Config {
+        per_host,
+        max_depth: 99,
+        scope: Scope::Any,
+        per_ip: Some(2),
+        backoff: Duration::from_secs(3),
+        ..Config::default()
+    };
+    let mut f = Frontier::new(config);
+    seed(&mut f, &url(0));
+    let (mut now, mut busy): (i64, Vec<(i64, Lease)>) = (0, Vec::new());
+    let mut last_end: BTreeMap<String, i64> = BTreeMap::new();
+    let mut last_start: BTreeMap<String, i64> = BTreeMap::new();
+    let (mut settled, mut robots, mut turns) = (BTreeSet::new(), BTreeSet::new(), 0usize);
+    loop {
+        turns += 1;
+        assert!(turns < 100_000, "no end");
+        let next = f.next(UnixMillis(now));
+        let until = match next {
+            Next::Lease(l) => {
+                let site = Site::of(&l.url).unwrap();
+                let at_host = busy.iter().filter(|(_, b)| Site::of(&b.url).unwrap().host == site.host).count();
+                assert!(at_host < per_host as usize);
+                if per_host == 1
+                    && let Some(end) = last_end.get(&site.host)
+                {
+                    assert!(now >= end + delay, "{} at {now}, last ended {end}", l.url);
+                }
+                if let Some(start) = last_start.insert(site.host.clone(), now) {
+                    assert!(now >= start + delay);
+                }
+                match l.id {
+                    LeaseId::Robots(_) => assert!(robots.insert(l.url.clone()), "{} twice", l.url),
+                    LeaseId::Page(_) => assert!(robots.contains(&site.url("/robots.txt"))),
+                }
+                busy.push((now + 1 + (turns as i64 * 37) % 2500, l));
+                continue;
+            }
+            Next::Refuse(..) => panic!("nothing is refused here"),
+            Next::WaitUntil(at) => Some(at.0),
+            Next::Blocked => None,
+            Next::Empty => break,
+        };
+        let soonest = busy.iter().map(|(end, _)| *end).min();
+        now = match (until, soonest) {
+            (Some(a), Some(b)) => a.min(b),
+            (Some(a), None) => a,
+            (None, Some(b)) => b,
+            (None, None) => panic!("blocked by nothing"),
+        };
+        while let Some(at) = busy.iter().position(|(end, _)| *end <= now) {
+            let (_, l) = busy.remove(at);
+            let host = Site::of(&l.url).unwrap().host;
+            last_end.insert(host.clone(), now);
+            let ip = Ipv4Addr::new(192, 0, 2, u8::try_from(host.len() % 3).unwrap()).into();
+            let n: usize = l.url.rsplit('/').next().unwrap().parse().unwrap_or(0);
+            let failing = fail_every > 0 && n % fail_every == 1 && l.attempt == 1;
+            let answer = if failing { Answer::Failed(ErrorClass::Reset) } else { OK };
+            f.released(UnixMillis(now), l.id, answer, Some(ip));
+            match l.id {
+                LeaseId::Robots(_) => f.robots(UnixMillis(now), l.id, rules("/never", None)),
+                LeaseId::Page(id) => {
+                    if !f.acknowledged(UnixMillis(now), id, answer) {
+                        assert!(settled.insert(n), "{n} twice");
+                        let from: Arc<str> = l.url.as_str().into();
+                        for to in &links[n] {
+                            f.discover(Candidate::link(Identity::Key, &l, &from, url(*to))).unwrap();
+                        }
+                    }
+                }
+            }
+        }
+    }
+    // What can be reached was fetched, once.
+    let (mut reach, mut todo) = (BTreeSet::from([0]), vec![0]);
+    while let Some(n) = todo.pop() {
+        todo.extend(links[n].iter().filter(|to| reach.insert(**to)));
+    }
+    assert_eq!(settled, reach);
+    assert_eq!((f.out(), f.pending()), (0, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_page_once_and_politely(
+        links in proptest::collection::vec(proptest::collection::vec(0usize..30, 0..6), 30),
+        hosts in 1usize..8,
+        per_host in 1u32..3,
+        fail_every in 0usize..5,
+    ) {
+        simulate(&links, hosts, per_host, fail_every);
+    }
+}
