@@ -9,6 +9,9 @@ mod header;
 pub mod http;
 mod limits;
 mod reader;
+mod source;
+#[cfg(test)]
+mod testing;
 mod writer;
 
 pub use arc::is_arc_name;
@@ -17,6 +20,7 @@ pub use error::{At, Error, Result};
 pub use header::{RecordHeader, RecordType, Version, record_header};
 pub use limits::{Limits, Step};
 pub use reader::{Finished, Gap, ReaderBuilder, Record, RecordFile, WarcReader, Warning};
+pub use source::WarcSource;
 pub use writer::{
     Clock, EventIds, FileNames, IdSource, Prepared, PreparedRecord, Preparer, SinkOptions, WarcInfo, WarcSink,
     record_id,

@@ -357,6 +357,11 @@ impl WarcReader {
         self.begin_block(length)
     }
 
+    /// Marks the current record as unreadable, so that [`WarcReader::recover`] looks for the next one.
+    pub(crate) fn give_up(&mut self) {
+        self.state = State::Damaged;
+    }
+
     fn warn(&mut self, at: At, what: &str) {
         if let Some(tell) = &mut self.on_warning {
             tell(Warning { at, what: what.to_owned() });

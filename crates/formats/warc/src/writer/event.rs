@@ -133,7 +133,7 @@ impl Common<'_> {
 impl Preparer {
     /// Draws the ids of one event. Drawn in order, they make a parallel run write the same bytes as a serial one.
     pub fn event_ids(&self) -> EventIds {
-        let mut next = || record_id(self.ids.next_id());
+        let next = || record_id(self.ids.next_id());
         EventIds { first: next(), request: next(), metadata: next() }
     }
 
@@ -156,7 +156,6 @@ impl Preparer {
         let common = Common { uri, date: started_at, facts: &facts, warcinfo: &warcinfo };
         let mut records = Vec::with_capacity(3);
         let mut payload_digest = None;
-        let mut failed = false;
         match outcome {
             Outcome::Response { message, payload_digest: known, truncated } => {
                 let (record, digest) = self.response(&common, &first_id, message, known, truncated)?;
@@ -170,20 +169,15 @@ impl Preparer {
             }
             Outcome::Failed(failure) => {
                 event.failure = Some(failure);
-                failed = true;
+                records.push(self.metadata(&common, &first_id, None, &event)?);
             }
         }
         if let Some(request) = request {
-            let concurrent = (!failed).then_some(first_id.as_str());
-            records.push(self.request(&common, &ids.request, concurrent, request)?);
+            records.push(self.request(&common, &ids.request, &first_id, request)?);
         }
-        // A failed fetch may have sent a request all the same; its metadata record still is the event's own record.
-        let (metadata_id, concurrent) = match (failed, records.is_empty()) {
-            (true, true) => (first_id.as_str(), None),
-            (true, false) => (first_id.as_str(), Some(ids.request.as_str())),
-            (false, _) => (ids.metadata.as_str(), Some(first_id.as_str())),
-        };
-        records.push(self.metadata(&common, metadata_id, concurrent, &event)?);
+        if event.failure.is_none() {
+            records.push(self.metadata(&common, &ids.metadata, Some(&first_id), &event)?);
+        }
         Ok(Prepared { records, record_id: first_id, payload_digest, warcinfo })
     }
 
@@ -260,15 +254,13 @@ impl Preparer {
         &self,
         common: &Common<'_>,
         id: &str,
-        concurrent_to: Option<&str>,
+        concurrent_to: &str,
         message: Message<'_>,
     ) -> Result<PreparedRecord> {
         let mut body = self.rereadable(message.body)?;
         let (_, block) = digests(&message.head, &mut body, None)?;
         let mut header = common.header(RecordType::Request, id);
-        if let Some(other) = concurrent_to {
-            header.put_id("WARC-Concurrent-To", other);
-        }
+        header.put_id("WARC-Concurrent-To", concurrent_to);
         let content_type = "application/http; msgtype=request";
         self.record(RecordType::Request, header, content_type, &block, &message.head, &mut body)
     }

@@ -63,10 +63,6 @@ impl Encoder {
         Encoder { compression, level, fs, spool_dir: spool_dir.into(), pool: Mutex::default() }
     }
 
-    pub(crate) fn compression(&self) -> Compression {
-        self.compression
-    }
-
     pub(crate) fn spool(&self, threshold: usize) -> SpoolWriter {
         SpoolWriter::new(self.fs.clone(), &self.spool_dir, threshold)
     }

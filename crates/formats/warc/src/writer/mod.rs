@@ -12,7 +12,10 @@
 //! ```text
 //! response or revisit   what came back
 //! request               WARC-Concurrent-To the above
-//! metadata              WARC-Concurrent-To the above: what only the index would know; alone after a failed fetch
+//! metadata              WARC-Concurrent-To the first: what only the index would know
+//!
+//! metadata              after a failed fetch, in place of the response
+//! request               if one was sent
 //! ```
 
 mod event;

@@ -1,0 +1,109 @@
+//! Puts a capture together from the records of its event.
+
+use super::loaded::{Loaded, Role};
+use crate::error::Result;
+use crate::header::RecordHeader;
+use crate::http::settle_head;
+use crate::writer::EventFacts;
+use bytes::Bytes;
+use trawl_model::{
+    Capture, CaptureFacts, Entry, Message, Outcome, Place, Revisit, RevisitProfile, Truncated, UnixMillis,
+};
+
+/// The entries of a group: one capture, or the records themselves if they do not make one.
+pub(super) fn entries(group: Vec<Loaded>) -> Vec<(Entry<'static>, Place)> {
+    let (mut main, mut request, mut facts, mut others) = (None, None, None, Vec::new());
+    for record in group {
+        match record.role() {
+            Role::Main => main = Some(record),
+            Role::Request => request = Some(record),
+            Role::Facts => facts = Some(record),
+            Role::Other => others.push(record),
+        }
+    }
+    let fails = facts.as_ref().and_then(|f| f.facts.as_ref()).is_some_and(|f| f.failure.is_some());
+    let mut out = Vec::new();
+    match (main, facts) {
+        (Some(main), facts) => {
+            let event = facts.and_then(|f| f.facts);
+            out.extend(capture(main, request, event));
+        }
+        (None, Some(facts)) if fails => out.extend(failure(facts, request)),
+        (None, facts) => out.extend(request.into_iter().chain(facts).map(Loaded::into_other)),
+    }
+    out.extend(others.into_iter().map(Loaded::into_other));
+    out
+}
+
+fn capture(main: Loaded, request: Option<Loaded>, event: Option<EventFacts>) -> Option<(Entry<'static>, Place)> {
+    let mut event = event.unwrap_or_else(|| unknown(&main.header));
+    let started_at = main.header.date().unwrap_or_default();
+    let place = main.place.clone();
+    let url = event.url.take().or_else(|| main.target().map(|t| t.into_owned())).unwrap_or_default();
+    let facts = with_header(event.facts, &main.header);
+    let revisit = main.header.record_type() == crate::RecordType::Revisit;
+    let outcome = if revisit {
+        Outcome::Revisit(to_revisit(&main, event.body_length.unwrap_or(0)))
+    } else {
+        to_response(main).ok()?
+    };
+    let request = request.map(to_message);
+    Some((Entry::Capture(Box::new(Capture { url, started_at, request, outcome, facts })), place))
+}
+
+fn failure(facts: Loaded, request: Option<Loaded>) -> Option<(Entry<'static>, Place)> {
+    let mut event = facts.facts.clone()?;
+    let url = event.url.take().or_else(|| facts.target().map(|t| t.into_owned())).unwrap_or_default();
+    let capture = Capture {
+        url,
+        started_at: facts.header.date().unwrap_or_default(),
+        request: request.map(to_message),
+        outcome: Outcome::Failed(event.failure?),
+        facts: with_header(event.facts, &facts.header),
+    };
+    Some((Entry::Capture(Box::new(capture)), facts.place))
+}
+
+/// What can be said of an event that another program wrote.
+fn unknown(header: &RecordHeader) -> EventFacts {
+    let facts = CaptureFacts {
+        fetched_at: header.date().unwrap_or_default(),
+        protocol: header.text("WARC-Protocol").map(|p| p.into_owned()),
+        ..CaptureFacts::default()
+    };
+    EventFacts { facts, ..EventFacts::default() }
+}
+
+fn with_header(mut facts: CaptureFacts, header: &RecordHeader) -> CaptureFacts {
+    facts.ip = header.text("WARC-IP-Address").and_then(|ip| ip.parse().ok());
+    facts.record_id = header.record_id().map(|id| id.into_owned());
+    facts
+}
+
+fn to_message(record: Loaded) -> Message<'static> {
+    Message { head: record.head.unwrap_or_default(), body: record.body }
+}
+
+fn to_response(mut main: Loaded) -> Result<Outcome<'static>> {
+    // A digest over chunks says nothing about the body without them.
+    let dechunked = main.dechunk()?;
+    let payload_digest = if dechunked { None } else { main.header.digest("WARC-Payload-Digest") };
+    let truncated = main.header.text("WARC-Truncated").map(|t| t.parse().unwrap_or(Truncated::Unspecified));
+    let head = main.head.unwrap_or_default();
+    let head = if dechunked { Bytes::from(settle_head(&head, main.body.len_bytes()).into_owned()) } else { head };
+    Ok(Outcome::Response { message: Message { head, body: main.body }, payload_digest, truncated })
+}
+
+fn to_revisit(main: &Loaded, body_length: u64) -> Revisit {
+    let header = &main.header;
+    let not_modified = header.text("WARC-Profile").is_some_and(|p| p.ends_with("/server-not-modified"));
+    Revisit {
+        head: main.head.clone().unwrap_or_default(),
+        profile: if not_modified { RevisitProfile::ServerNotModified } else { RevisitProfile::IdenticalPayloadDigest },
+        payload_digest: header.digest("WARC-Payload-Digest"),
+        refers_to_url: header.uri("WARC-Refers-To-Target-URI").map(|u| u.into_owned()),
+        refers_to_date: header.text("WARC-Refers-To-Date").and_then(|d| UnixMillis::parse(&d).ok()),
+        refers_to_id: header.uri("WARC-Refers-To").map(|id| id.into_owned()),
+        body_length,
+    }
+}
