@@ -1,0 +1,113 @@
+//! How a memory budget is divided.
+//!
+//! ```text
+//! pushing:  (threads + 1) buffers of records and index, as many times a block being written and a codec
+//! merging:  per run two blocks (one read ahead) and a key; one stored block; in passes before the last, a block being written + codec
+//! ```
+
+use crate::{Error, MIN_MEMORY_BYTES, Result};
+
+/// Index and bookkeeping of one record: the 16-byte entry, and a share of the list of groups still to sort.
+pub(crate) const ENTRY_BYTES: usize = 18;
+
+/// What the decompressor takes, measured 95 KiB and rounded up.
+const DECODER_BYTES: usize = 128 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub memory: usize,
+    pub threads: usize,
+    /// Records and index of one buffer.
+    pub buffer: usize,
+    /// Buffers are made of chunks of `1 << chunk_bits` bytes.
+    pub chunk_bits: u32,
+    /// Blocks are closed when they reach this.
+    pub block: usize,
+    /// The largest key and value together.
+    pub max_record: usize,
+    /// What writing one run takes besides the buffer.
+    pub writer: usize,
+    pub max_fan_in: usize,
+    /// More runs than this are merged before more are written, since each takes memory to remember.
+    pub max_runs: usize,
+}
+
+impl Plan {
+    pub fn new(memory: usize, threads: usize, max_fan_in: usize) -> Result<Plan> {
+        let min = MIN_MEMORY_BYTES / 2 * (threads + 1);
+        let min = min.max(MIN_MEMORY_BYTES);
+        if memory < min {
+            return Err(Error::BudgetTooSmall { given: memory, min });
+        }
+        let block = (memory / 512).clamp(4 << 10, 128 << 10);
+        // Raw and stored block, and the compressor, whose tables follow the block's size.
+        let writer = 2 * block + 10 * block + (64 << 10);
+        // Positions in a buffer are 32 bits.
+        let buffer = ((memory - (threads + 1) * writer) / (threads + 1)).min(u32::MAX as usize - (2 << 20));
+        let chunk_bits = (buffer / 16).clamp(4 << 10, 1 << 20).ilog2();
+        let max_record = (memory / 16).min(buffer / 2);
+        let max_runs = (memory / 4096).max(max_fan_in);
+        Ok(Plan { memory, threads, buffer, chunk_bits, block, max_record, writer, max_fan_in, max_runs })
+    }
+
+    /// How many of the runs with these needs, from the first on, can be merged at once: at least two, as records are
+    /// limited to a sixteenth of the budget.
+    pub fn fan_in(&self, needs: impl IntoIterator<Item = RunNeed>, writing: bool) -> usize {
+        let (mut sum, mut largest, mut n) = (DECODER_BYTES, 0, 0);
+        for need in needs {
+            largest = largest.max(need.block);
+            sum += 2 * need.block + need.key;
+            let writer = if writing { self.writer.max(2 * largest) } else { 0 };
+            if n == self.max_fan_in || (n >= 2 && sum + largest + writer > self.memory) {
+                break;
+            }
+            n += 1;
+        }
+        n
+    }
+}
+
+/// What merging needs to know about a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RunNeed {
+    /// Its largest block, unpacked.
+    pub block: usize,
+    /// Its longest key.
+    pub key: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_within_the_whole() {
+        for memory in [1 << 20, 3 << 20, 64 << 20, 256 << 20, 64usize << 30] {
+            for threads in [1, 2, 8] {
+                let Ok(plan) = Plan::new(memory, threads, 256) else {
+                    assert!(memory < threads * MIN_MEMORY_BYTES);
+                    continue;
+                };
+                assert!((threads + 1) * (plan.buffer + plan.writer) <= memory);
+                assert!(plan.max_record + ENTRY_BYTES + (2 << plan.chunk_bits) < plan.buffer.max(4 << 20));
+                assert!(plan.buffer <= u32::MAX as usize);
+                assert!(16 << plan.chunk_bits <= plan.buffer.max(64 << 10));
+            }
+        }
+        assert!(matches!(Plan::new(1000, 2, 256), Err(Error::BudgetTooSmall { given: 1000, .. })));
+    }
+
+    #[test]
+    fn fan_in_follows_the_budget() {
+        let plan = Plan::new(4 << 20, 2, 256).unwrap();
+        let small = RunNeed { block: 8 << 10, key: 100 };
+        let n = plan.fan_in(std::iter::repeat_n(small, 1000), false);
+        assert!((200..=256).contains(&n), "{n}");
+        let large = RunNeed { block: (8 << 10) + plan.max_record, key: plan.max_record };
+        let n = plan.fan_in(std::iter::repeat_n(large, 1000), true);
+        assert!((2..=5).contains(&n), "{n}");
+        assert!(n * 3 * plan.max_record + 3 * plan.max_record < plan.memory + plan.memory / 8);
+        assert_eq!(plan.fan_in([small], true), 1);
+        assert_eq!(Plan::new(64 << 20, 2, 5).unwrap().fan_in([small; 9], false), 5);
+    }
+}

@@ -1,0 +1,239 @@
+//! Taking records: fill buffers, let workers sort them, write runs once memory is full.
+//!
+//! ```text
+//! filling --full--> sorting (worker) --memory still free--> kept in memory ...... all fits: merged from there
+//!                      |                                        | memory needed
+//!                      `----once anything was written----> written as a run (worker)
+//! ```
+
+use crate::arena::{Buffer, SortedBuffer};
+use crate::merge::{Merge, Merger};
+use crate::plan::Plan;
+use crate::run::{Run, RunWriter};
+use crate::settings::{Builder, Phase, Progress};
+use crate::sorted::{Inner, Sorted, Stats};
+use crate::source::MemorySource;
+use crate::temp::TempDir;
+use crate::tree::Tree;
+use crate::{Error, Result};
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Takes records in any order; [`Sorter::finish`] gives them back in order.
+pub struct Sorter {
+    settings: Builder,
+    plan: Plan,
+    buffer: Buffer,
+    /// Buffers handed to workers, oldest first.
+    jobs: VecDeque<Job>,
+    /// Runs written, oldest first; all are older than the jobs.
+    runs: Vec<Run>,
+    dir: Option<Arc<TempDir>>,
+    stats: Stats,
+    failed: bool,
+}
+
+enum Job {
+    /// Sorts and keeps the buffer.
+    Sort(JoinHandle<SortedBuffer>),
+    /// Writes a run.
+    Write(JoinHandle<trawl_io::Result<Run>>),
+}
+
+impl fmt::Debug for Sorter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sorter").field("settings", &self.settings).field("stats", &self.stats).finish_non_exhaustive()
+    }
+}
+
+impl Sorter {
+    /// Settings for a sorter whose temporary files go to `dir`, which must exist once memory is full.
+    pub fn builder(dir: impl Into<PathBuf>) -> Builder {
+        Builder::new(dir.into())
+    }
+
+    pub(crate) fn new(settings: Builder, plan: Plan) -> Self {
+        Sorter {
+            settings,
+            buffer: Buffer::new(&plan),
+            plan,
+            jobs: VecDeque::new(),
+            runs: Vec::new(),
+            dir: None,
+            stats: Stats::default(),
+            failed: false,
+        }
+    }
+
+    /// The largest record the budget allows: key and value together.
+    pub fn max_record_bytes(&self) -> usize {
+        self.plan.max_record
+    }
+
+    /// What sorting took so far.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Takes a record. A record above [`Sorter::max_record_bytes`] is refused and harmless; after any other error
+    /// records are lost and every further call fails.
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let len = key.len().saturating_add(value.len());
+        if len > self.plan.max_record {
+            return Err(Error::RecordTooLarge { len: len as u64, limit: self.plan.max_record as u64 });
+        }
+        if !self.buffer.push(key, value) {
+            self.guarded(Self::make_room)?;
+            self.buffer.push(key, value);
+        }
+        self.stats.records += 1;
+        self.stats.bytes += len as u64;
+        Ok(())
+    }
+
+    /// Sorts what is left and gives all records back in order.
+    pub fn finish(mut self) -> Result<Sorted> {
+        self.guarded(Self::seal)?;
+        let (inner, runs) = if self.dir.is_none() { (self.merge_in_memory(), 0) } else { self.merge_runs()? };
+        Ok(Sorted { inner, stats: self.stats, on_progress: self.settings.on_progress.take(), done: 0, runs })
+    }
+
+    fn merge_in_memory(&mut self) -> Inner {
+        let sources = self.jobs.drain(..).filter_map(|job| match job {
+            Job::Sort(handle) => Some(MemorySource::new(joined(handle))),
+            // Nothing was written: there is no directory.
+            Job::Write(_) => None,
+        });
+        Inner::Memory(Tree::new(sources.collect()))
+    }
+
+    fn merge_runs(&mut self) -> Result<(Inner, u64)> {
+        while self.retire_oldest()? {}
+        self.reduce(usize::MAX)?;
+        let runs = self.runs.len() as u64;
+        Ok((Inner::Runs(Merge::start(std::mem::take(&mut self.runs))?), runs))
+    }
+
+    /// Runs a step after which, if it fails, records are missing.
+    fn guarded(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if self.failed {
+            return Err(Error::Failed);
+        }
+        step(self).inspect_err(|_| self.failed = true)
+    }
+
+    /// Hands the full buffer on and waits until there is memory for another.
+    fn make_room(&mut self) -> Result<()> {
+        self.seal()?;
+        if self.jobs.len() > self.plan.threads && self.dir.is_none() {
+            self.start_spilling()?;
+        }
+        while self.jobs.len() > self.plan.threads {
+            self.retire_oldest()?;
+        }
+        if self.runs.len() > self.plan.max_runs {
+            while self.retire_oldest()? {}
+            self.reduce(self.plan.max_runs / 2)?;
+        }
+        self.report();
+        Ok(())
+    }
+
+    /// Hands the buffer to a worker.
+    fn seal(&mut self) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let buffer = std::mem::replace(&mut self.buffer, Buffer::new(&self.plan));
+        self.jobs.push_back(match &self.dir {
+            None => Job::Sort(std::thread::spawn(move || buffer.sort())),
+            Some(dir) => self.write_job(dir.clone(), move || buffer.sort()),
+        });
+        Ok(())
+    }
+
+    /// All buffers are full: from now on sorted ones go to disk.
+    fn start_spilling(&mut self) -> Result<()> {
+        let dir = TempDir::create(&self.settings.fs, &self.settings.dir, &self.settings.holder)?;
+        let dir = Arc::new(dir);
+        self.dir = Some(dir.clone());
+        for job in std::mem::take(&mut self.jobs) {
+            let job = match job {
+                Job::Sort(handle) => self.write_job(dir.clone(), move || joined(handle)),
+                writing => writing,
+            };
+            self.jobs.push_back(job);
+        }
+        Ok(())
+    }
+
+    fn write_job(&self, dir: Arc<TempDir>, buffer: impl FnOnce() -> SortedBuffer + Send + 'static) -> Job {
+        let (plan, compression) = (self.plan, self.settings.compression);
+        Job::Write(std::thread::spawn(move || {
+            let sorted = buffer();
+            let mut writer = RunWriter::create(&dir, &plan, compression)?;
+            sorted.write(&mut writer)?;
+            writer.finish()
+        }))
+    }
+
+    /// Waits for the oldest job and keeps its run. `false` when there is none.
+    fn retire_oldest(&mut self) -> Result<bool> {
+        match self.jobs.pop_front() {
+            None => Ok(false),
+            // Jobs keep their buffers only while there is no directory, and then none is retired.
+            Some(Job::Sort(_)) => Err(Error::Failed),
+            Some(Job::Write(handle)) => {
+                let run = joined(handle)?;
+                self.stats.runs += 1;
+                self.stats.spilled_bytes += run.len;
+                self.runs.push(run);
+                Ok(true)
+            }
+        }
+    }
+
+    fn reduce(&mut self, most: usize) -> Result<()> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        let mut merger = Merger {
+            dir,
+            plan: &self.plan,
+            compression: self.settings.compression,
+            on_progress: self.settings.on_progress.as_ref(),
+            spilled: &mut self.stats.spilled_bytes,
+        };
+        Ok(merger.reduce(&mut self.runs, most)?)
+    }
+
+    fn report(&self) {
+        if let Some(report) = &self.settings.on_progress {
+            report(Progress {
+                phase: Phase::Pushing,
+                records: self.stats.records,
+                total: None,
+                runs: self.runs.len() as u64,
+                spilled_bytes: self.stats.spilled_bytes,
+            });
+        }
+    }
+}
+
+impl Drop for Sorter {
+    fn drop(&mut self) {
+        // Workers hold the directory: it can only go when they are done.
+        for job in self.jobs.drain(..) {
+            match job {
+                Job::Sort(handle) => drop(handle.join()),
+                Job::Write(handle) => drop(handle.join()),
+            }
+        }
+    }
+}
+
+/// What a worker returned; a panic in it goes on here.
+fn joined<T>(handle: JoinHandle<T>) -> T {
+    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
