@@ -46,16 +46,18 @@ pub fn remove(path: &str, out: &mut String) {
     }
 }
 
-/// Whether a path holds a `.` or `..` segment.
-pub fn any(path: &str) -> bool {
+/// What a path that starts with `/` needs: whether a segment is `.` or `..`, and whether one that is not the last is empty.
+pub fn look(path: &str) -> (bool, bool) {
     let bytes = path.as_bytes();
-    // Dots are rare at the start of a segment: look for those before splitting anything.
-    let mut starts = memchr::memchr_iter(b'.', bytes);
-    starts.any(|dot| {
-        let at_start = dot == 0 || bytes.get(dot - 1) == Some(&b'/');
-        let rest = bytes.get(dot + 1..).unwrap_or_default();
-        at_start && matches!(rest, [] | [b'/', ..] | [b'.'] | [b'.', b'/', ..])
-    })
+    let (mut dotted, mut doubled) = (false, false);
+    for slash in memchr::memchr_iter(b'/', bytes) {
+        match bytes.get(slash + 1..).unwrap_or_default() {
+            [b'/', ..] => doubled = true,
+            [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..] => dotted = true,
+            _ => {}
+        }
+    }
+    (dotted, doubled)
 }
 
 /// Appends `path` with every run of `/` cut to one.

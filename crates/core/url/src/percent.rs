@@ -56,6 +56,11 @@ impl Class {
     }
 }
 
+/// Whether all bytes lie in `low..=high`. Looks at every byte, without an early end, so that it compiles to vector code.
+pub fn all_within(bytes: &[u8], low: u8, high: u8) -> bool {
+    bytes.iter().fold(true, |all, byte| all & (low..=high).contains(byte))
+}
+
 /// The value of a hex digit.
 fn digit(byte: u8) -> Option<u8> {
     match byte {

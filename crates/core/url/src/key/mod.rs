@@ -223,7 +223,7 @@ fn push_path(directory: &str, path: &str, out: &mut String) {
     let written = out.get(start..).unwrap_or_default();
     if written.is_empty() {
         out.push('/');
-    } else if !written.starts_with('/') || dots::any(written) {
+    } else if !written.starts_with('/') || dots::look(written).0 {
         let written = written.to_owned();
         out.truncate(start);
         dots::remove(&written, out);

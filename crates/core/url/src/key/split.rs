@@ -1,7 +1,7 @@
 //! The grammar of the key form: RFC 3986 as the reference's URL library reads it.
 
 use crate::Reject;
-use crate::percent::{HOST, USERINFO, escape_at, well_formed};
+use crate::percent::{HOST, USERINFO, all_within, escape_at, well_formed};
 
 /// A reference in parts, each checked for well-formedness, none decoded.
 #[derive(Clone, Copy)]
@@ -49,7 +49,9 @@ impl<'a> Reference<'a> {
             }
             None => text,
         };
-        if let Some(byte) = text.bytes().find(|&b| b < 0x20 || b == 0x7f) {
+        if !all_within(text.as_bytes(), b' ', b'~')
+            && let Some(byte) = text.bytes().find(u8::is_ascii_control)
+        {
             return Err(Reject::Control { byte });
         }
         let (scheme, rest) = split_scheme(text)?;

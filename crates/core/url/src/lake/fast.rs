@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use super::Parts;
 use crate::host::{self, is_name_byte};
+use crate::percent::all_within;
 
 pub fn read(raw: &str) -> Option<Parts<'_>> {
     let (scheme, default_port, rest) = match raw.strip_prefix("http") {
@@ -17,7 +18,7 @@ pub fn read(raw: &str) -> Option<Parts<'_>> {
         },
         None => return None,
     };
-    if !rest.bytes().all(|b| b.wrapping_sub(0x21) < 0x7f - 0x21) {
+    if !all_within(rest.as_bytes(), b'!', b'~') {
         return None;
     }
     let bytes = rest.as_bytes();

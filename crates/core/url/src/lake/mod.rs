@@ -210,8 +210,8 @@ fn push_path(path: &str, out: &mut String) {
         return;
     }
     let written = out.get(start..).unwrap_or_default();
-    let dotted = dots::any(written);
-    if dotted || memchr::memmem::find(written.as_bytes(), b"//").is_some() {
+    let (dotted, doubled) = dots::look(written);
+    if dotted || doubled {
         let written = written.to_owned();
         out.truncate(start);
         if dotted {
