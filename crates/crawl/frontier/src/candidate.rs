@@ -38,19 +38,19 @@ impl Candidate {
         Self { id: identity.of(&url), url, source: Source::Seed, depth: 0, hops: 0, meta_json }
     }
 
-    /// A link on the page of `lease`.
-    pub fn link(identity: Identity, lease: &Lease, page: &Arc<str>, url: String) -> Self {
-        let depth = lease.depth.saturating_add(1);
-        Self { id: identity.of(&url), url, source: Source::Link(page.clone()), depth, hops: 0, meta_json: None }
+    /// A link on a page of this depth.
+    pub fn link(id: UrlId, url: String, page: &Arc<str>, page_depth: u32) -> Self {
+        let depth = page_depth.saturating_add(1);
+        Self { id, url, source: Source::Link(page.clone()), depth, hops: 0, meta_json: None }
     }
 
-    /// Where the URL of `lease` redirects to.
-    pub fn redirect(identity: Identity, lease: &Lease, page: &Arc<str>, url: String) -> Self {
+    /// Where the page of a lease redirects to. `depth` is the page's, which may be less than the lease's by now.
+    pub fn redirect(identity: Identity, lease: &Lease, page: &Arc<str>, depth: u32, url: String) -> Self {
         let id = match lease.id {
             LeaseId::Page(source) => identity.of_redirect(source, &url),
             LeaseId::Robots(_) => identity.of(&url),
         };
-        let (depth, hops, meta_json) = (lease.depth, lease.hops.saturating_add(1), lease.meta_json.clone());
+        let (hops, meta_json) = (lease.hops.saturating_add(1), lease.meta_json.clone());
         Self { id, url, source: Source::Redirect(page.clone()), depth, hops, meta_json }
     }
 }
@@ -62,6 +62,11 @@ pub enum Admission {
     New,
     /// It was known.
     Seen,
+    /// It was known, and is nearer to a seed than was thought.
+    Nearer,
+    /// The same, and its page was fetched already: its links, noted there, are nearer too and must be discovered again,
+    /// because some of them may have been too deep.
+    Reopened(u64),
     /// Not a link to follow from that page.
     OutOfScope,
     /// Too many links from a seed.

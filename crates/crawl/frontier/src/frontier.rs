@@ -6,7 +6,8 @@ use crate::error::Error;
 use crate::host::{Entry, EntryState, Errand, Host, HostId, OriginId, Placed, Rank};
 use crate::identity::UrlId;
 use crate::site::Site;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::hash_map::Entry as Slot;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 use trawl_model::{ErrorClass, UnixMillis};
 use trawl_url::SuffixList;
@@ -20,7 +21,7 @@ use trawl_url::SuffixList;
 /// ```
 pub struct Frontier {
     pub(crate) config: Config,
-    pub(crate) seen: HashSet<UrlId>,
+    pub(crate) seen: HashMap<UrlId, Known>,
     pub(crate) pending: HashMap<UrlId, Entry>,
     pub(crate) hosts: Vec<Host>,
     host_ids: HashMap<String, HostId>,
@@ -42,6 +43,17 @@ pub struct Frontier {
     floor_ms: i64,
 }
 
+/// What is remembered of every URL ever taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    /// Links from a seed on the shortest way found so far.
+    pub depth: u32,
+    /// Where the links of its page are noted; [`NO_NOTE`] without any.
+    pub note: u64,
+}
+
+pub(crate) const NO_NOTE: u64 = u64::MAX;
+
 /// The gates a lease holds: its host's, and that of the address it was known under then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hold {
@@ -61,7 +73,7 @@ impl Frontier {
     pub fn new(config: Config) -> Self {
         Self {
             config,
-            seen: HashSet::new(),
+            seen: HashMap::new(),
             pending: HashMap::new(),
             hosts: Vec::new(),
             host_ids: HashMap::new(),
@@ -84,9 +96,9 @@ impl Frontier {
         &self.config
     }
 
-    /// Whether a URL was ever taken: a link to it need not be written down again.
-    pub fn knows(&self, id: UrlId) -> bool {
-        self.seen.contains(&id)
+    /// The depth of a URL that was ever taken: links from a seed on the shortest way found so far.
+    pub fn depth(&self, id: UrlId) -> Option<u32> {
+        self.seen.get(&id).map(|known| known.depth)
     }
 
     /// URLs ever taken.
@@ -112,8 +124,9 @@ impl Frontier {
     /// Takes a candidate, or says why not.
     pub fn discover(&mut self, candidate: Candidate) -> Result<Admission, Error> {
         let site = Site::of(&candidate.url)?;
-        if self.seen.contains(&candidate.id) {
-            return Ok(Admission::Seen);
+        if let Some(known) = self.seen.get(&candidate.id) {
+            let nearer = candidate.depth < known.depth && self.in_scope(&candidate, &site.host)?;
+            return Ok(if nearer { self.approach(candidate.id, candidate.depth) } else { Admission::Seen });
         }
         if candidate.depth > self.config.max_depth {
             return Ok(Admission::TooDeep);
@@ -131,7 +144,7 @@ impl Frontier {
         if self.seen.len() >= self.config.max_known {
             return Err(Error::Full { known: self.seen.len() });
         }
-        self.seen.insert(candidate.id);
+        self.seen.insert(candidate.id, Known { depth: candidate.depth, note: NO_NOTE });
         self.admitted += 1;
         self.hosts[host.0].admitted += 1;
         let origin = OriginId { host, index: self.hosts[host.0].origin(site) };
@@ -143,6 +156,23 @@ impl Frontier {
         self.pending.insert(id, Entry { url, origin, rank, hops, attempts: 0, source, meta_json, refused, state });
         self.enqueue(id);
         Ok(Admission::New)
+    }
+
+    /// A shorter way to a known URL was found.
+    fn approach(&mut self, id: UrlId, depth: u32) -> Admission {
+        let Slot::Occupied(mut known) = self.seen.entry(id) else { return Admission::Seen };
+        known.get_mut().depth = depth;
+        let note = known.get().note;
+        let Some(entry) = self.pending.get_mut(&id) else {
+            return if note == NO_NOTE { Admission::Nearer } else { Admission::Reopened(note) };
+        };
+        let (old, origin) = (entry.rank, entry.origin);
+        entry.rank.0 = depth;
+        if entry.state == EntryState::Queued {
+            self.hosts[origin.host.0].origins[origin.index].queue.remove(&old);
+            self.enqueue(id);
+        }
+        Admission::Nearer
     }
 
     /// Starts over after a crash: whoever was being asked then is not asked again before its delay has passed.

@@ -1,7 +1,7 @@
 //! What comes back: gates open again when a fetch ends, a URL is settled when its capture is durable.
 
 use crate::candidate::{AllowAll, Answer, LeaseId, RobotsAnswer};
-use crate::frontier::{Frontier, Hold};
+use crate::frontier::{Frontier, Hold, Known, NO_NOTE};
 use crate::host::{EntryState, Errand, HostId, OriginId, Placed, Robots};
 use crate::identity::UrlId;
 use crate::politeness::{backoff_ms, is_absence, is_passing, is_plea, millis};
@@ -78,9 +78,12 @@ impl Frontier {
     }
 
     /// The capture of a page (or of its refusal) is durable: the URL is done, or comes back later. Also how a journal
-    /// is replayed, where nothing was leased. Tells whether it comes back.
-    pub fn acknowledged(&mut self, now: UnixMillis, id: UrlId, answer: Answer) -> bool {
-        self.seen.insert(id);
+    /// is replayed, where nothing was leased. `note` is where the links of its page are kept, for
+    /// [`crate::Admission::Reopened`]. Tells whether it comes back.
+    pub fn acknowledged(&mut self, now: UnixMillis, id: UrlId, answer: Answer, note: Option<u64>) -> bool {
+        let depth = self.pending.get(&id).map_or(0, |entry| entry.rank.0);
+        let known = self.seen.entry(id).or_insert(Known { depth, note: NO_NOTE });
+        known.note = note.unwrap_or(NO_NOTE);
         let Some(entry) = self.pending.get_mut(&id) else { return false };
         match entry.state {
             EntryState::Out => self.out -= 1,

@@ -53,8 +53,12 @@ fn page(id: LeaseId) -> UrlId {
 fn done(frontier: &mut Frontier, now: i64, lease: &Lease, answer: Answer) {
     frontier.released(UnixMillis(now), lease.id, answer, None);
     if let LeaseId::Page(id) = lease.id {
-        frontier.acknowledged(UnixMillis(now), id, answer);
+        frontier.acknowledged(UnixMillis(now), id, answer, None);
     }
+}
+
+fn link(page: &Lease, from: &Arc<str>, url: &str) -> Candidate {
+    Candidate::link(Identity::Key.of(url), url.into(), from, page.depth)
 }
 
 fn wait(frontier: &mut Frontier, now: i64) -> i64 {
@@ -92,7 +96,7 @@ fn one_at_a_time_and_a_delay_after_each() {
     assert_eq!(second.url, "http://a.example:8080/2");
     done(&mut f, 6500, &second, OK);
     assert_eq!(f.next(UnixMillis(9000)), Next::Blocked, "the first is not yet durable");
-    f.acknowledged(UnixMillis(9000), page(first.id), OK);
+    f.acknowledged(UnixMillis(9000), page(first.id), OK, None);
     assert_eq!(f.next(UnixMillis(9000)), Next::Empty);
     assert_eq!((f.known(), f.pending(), f.out()), (2, 0, 0));
 }
@@ -108,12 +112,12 @@ fn shallow_first_then_first_come() {
     for (lease, url) in
         [(&deep, "http://a.example/deep"), (&root, "http://b.example/"), (&root, "http://a.example/flat")]
     {
-        let link = Candidate::link(Identity::Key, lease, &from, url.into());
-        assert_eq!(f.discover(link), Ok(Admission::New));
+        let candidate = link(lease, &from, url);
+        assert_eq!(f.discover(candidate), Ok(Admission::New));
     }
     let too_deep = Lease { depth: 2, ..root.clone() };
-    let link = Candidate::link(Identity::Key, &too_deep, &from, "http://c.example/".into());
-    assert_eq!(f.discover(link), Ok(Admission::TooDeep));
+    let candidate = link(&too_deep, &from, "http://c.example/");
+    assert_eq!(f.discover(candidate), Ok(Admission::TooDeep));
     done(&mut f, 0, &root, OK);
     let order: Vec<_> = (0..3)
         .map(|n| {
@@ -155,7 +159,7 @@ fn robots_come_first_and_once_per_origin() {
     let z = lease(&mut f, 7000);
     assert_eq!(z.url, "https://a.example/z");
     done(&mut f, 7000, &z, OK);
-    f.acknowledged(UnixMillis(7000), page(no.id), Answer::Failed(class));
+    f.acknowledged(UnixMillis(7000), page(no.id), Answer::Failed(class), None);
     assert_eq!(f.next(UnixMillis(7000)), Next::Empty);
     // A day later they are asked again.
     seed(&mut f, "http://a.example/later");
@@ -192,7 +196,7 @@ fn without_robots_nothing_is_fetched_for_now_and_in_the_end_not_at_all() {
     let Next::Refuse(x, class, message) = f.next(UnixMillis(at)) else { panic!() };
     assert_eq!((class, message.as_str()), (ErrorClass::RobotsUnavailable, "robots.txt: status 500"));
     assert_eq!(x.robots, RobotsVerdict::Unavailable);
-    assert!(!f.acknowledged(UnixMillis(at), page(x.id), Answer::Failed(class)));
+    assert!(!f.acknowledged(UnixMillis(at), page(x.id), Answer::Failed(class), None));
     assert_eq!(f.next(UnixMillis(at)), Next::Empty);
 }
 
@@ -291,7 +295,7 @@ fn a_host_that_never_answers_is_dead() {
     }
     let mut refused = 0;
     while let Next::Refuse(l, ErrorClass::DeadHost, _) = f.next(UnixMillis(now)) {
-        f.acknowledged(UnixMillis(now), page(l.id), Answer::Failed(ErrorClass::DeadHost));
+        f.acknowledged(UnixMillis(now), page(l.id), Answer::Failed(ErrorClass::DeadHost), None);
         refused += 1;
     }
     assert_eq!(refused, 2, "and the two that were tried come later");
@@ -312,7 +316,7 @@ fn addresses_are_shared_fairly() {
     let first: Vec<_> = (0..5).map(|_| lease(&mut f, 0)).collect();
     for l in &first {
         f.released(UnixMillis(1), l.id, OK, Some(ip));
-        f.acknowledged(UnixMillis(1), page(l.id), OK);
+        f.acknowledged(UnixMillis(1), page(l.id), OK, None);
     }
     let (mut out, mut served) = (Vec::new(), 0);
     for now in 2..200 {
@@ -323,7 +327,7 @@ fn addresses_are_shared_fairly() {
         if !out.is_empty() {
             let l = out.remove(0);
             f.released(UnixMillis(now), l.id, OK, Some(ip));
-            f.acknowledged(UnixMillis(now), page(l.id), OK);
+            f.acknowledged(UnixMillis(now), page(l.id), OK, None);
             served += 1;
         }
     }
@@ -339,17 +343,49 @@ fn scope_is_seen_from_the_page() {
         let root = lease(&mut f, 0);
         let from: Arc<str> = root.url.as_str().into();
         let urls = ["http://www.a.co.uk/x", "http://cdn.a.co.uk/", "http://b.co.uk/"];
-        let taken = urls.iter().filter(|url| {
-            f.discover(Candidate::link(Identity::Key, &root, &from, (**url).into())) == Ok(Admission::New)
-        });
+        let taken = urls.iter().filter(|url| f.discover(link(&root, &from, url)) == Ok(Admission::New));
         assert_eq!(taken.count(), inside, "{scope:?}");
         // Where a seed moved to is in scope; where a page moved to only if a link to it were.
-        let moved = Candidate::redirect(Identity::Key, &root, &from, "http://elsewhere.example/".into());
+        let moved = Candidate::redirect(Identity::Key, &root, &from, 0, "http://elsewhere.example/".into());
         assert_eq!(f.discover(moved), Ok(Admission::New));
         let deeper = Lease { depth: 1, ..root };
-        let moved = Candidate::redirect(Identity::Key, &deeper, &from, "http://third.example/".into());
+        let moved = Candidate::redirect(Identity::Key, &deeper, &from, 1, "http://third.example/".into());
         assert_eq!(f.discover(moved) == Ok(Admission::New), scope == Scope::Any);
     }
+}
+
+#[test]
+fn a_shorter_way_found_late_counts() {
+    let mut f = Frontier::new(Config { max_depth: 2, scope: Scope::Any, delay: Duration::ZERO, ..ignoring() });
+    for url in ["http://slow.example/", "http://b.example/"] {
+        seed(&mut f, url);
+    }
+    let (slow, b) = (lease(&mut f, 0), lease(&mut f, 0));
+    let (from_slow, from_b): (Arc<str>, Arc<str>) = (slow.url.as_str().into(), b.url.as_str().into());
+    done(&mut f, 1, &b, OK);
+    f.discover(link(&b, &from_b, "http://c.example/")).unwrap();
+    let c = lease(&mut f, 2);
+    f.released(UnixMillis(2), c.id, OK, None);
+    let from_c: Arc<str> = c.url.as_str().into();
+    f.discover(link(&c, &from_c, "http://p.example/")).unwrap();
+    f.discover(link(&c, &from_c, "http://q.example/")).unwrap();
+    f.acknowledged(UnixMillis(2), page(c.id), OK, Some(7));
+    // p is fetched as one of depth 2, so its link is too deep.
+    let p = lease(&mut f, 3);
+    assert_eq!((p.url.as_str(), p.depth), ("http://p.example/", 2));
+    f.released(UnixMillis(3), p.id, OK, None);
+    f.acknowledged(UnixMillis(3), page(p.id), OK, Some(8));
+    let from_p: Arc<str> = p.url.as_str().into();
+    assert_eq!(f.discover(link(&p, &from_p, "http://deep.example/")), Ok(Admission::TooDeep));
+    // The slow seed links p and q: both are of depth 1 now.
+    assert_eq!(f.discover(link(&slow, &from_slow, "http://p.example/")), Ok(Admission::Reopened(8)));
+    assert_eq!(f.discover(link(&slow, &from_slow, "http://q.example/")), Ok(Admission::Nearer));
+    assert_eq!(f.discover(link(&slow, &from_slow, "http://q.example/")), Ok(Admission::Seen));
+    assert_eq!(f.depth(page(p.id)), Some(1));
+    let again = Candidate::link(Identity::Key.of("http://deep.example/"), "http://deep.example/".into(), &from_p, 1);
+    assert_eq!(f.discover(again), Ok(Admission::New));
+    assert_eq!(lease(&mut f, 4).depth, 1);
+    assert_eq!(lease(&mut f, 4).url, "http://deep.example/");
 }
 
 #[test]
@@ -363,7 +399,7 @@ fn redirects_end() {
         let from: Arc<str> = l.url.as_str().into();
         done(&mut f, hop, &l, status(302));
         let target = format!("http://a.example/{}", hop + 1);
-        assert_eq!(f.discover(Candidate::redirect(identity, &l, &from, target)), Ok(Admission::New));
+        assert_eq!(f.discover(Candidate::redirect(identity, &l, &from, l.depth, target)), Ok(Admission::New));
     }
     assert!(matches!(f.next(UnixMillis(9)), Next::Refuse(_, ErrorClass::RedirectLimit, _)));
 }
@@ -400,7 +436,7 @@ fn after_a_crash_hosts_rest_and_nothing_is_lost() {
     for n in 0..3 {
         seed(&mut again, &format!("http://a.example/{n}"));
     }
-    assert!(!again.acknowledged(UnixMillis(0), page(first.id), OK));
+    assert!(!again.acknowledged(UnixMillis(0), page(first.id), OK, None));
     again.recovered(UnixMillis(100_000));
     assert_eq!(wait(&mut again, 100_000), 107_000);
     assert_eq!(lease(&mut again, 107_000).url, "http://a.example/1");
@@ -481,11 +517,11 @@ fn simulate(links: &[Vec<usize>], hosts: usize, per_host: u32, fail_every: usize
             match l.id {
                 LeaseId::Robots(_) => f.robots(UnixMillis(now), l.id, rules("/never", None)),
                 LeaseId::Page(id) => {
-                    if !f.acknowledged(UnixMillis(now), id, answer) {
+                    if !f.acknowledged(UnixMillis(now), id, answer, None) {
                         assert!(settled.insert(n), "{n} twice");
                         let from: Arc<str> = l.url.as_str().into();
                         for to in &links[n] {
-                            f.discover(Candidate::link(Identity::Key, &l, &from, url(*to))).unwrap();
+                            f.discover(link(&l, &from, &url(*to))).unwrap();
                         }
                     }
                 }
