@@ -15,6 +15,7 @@ mod capture;
 mod digest;
 mod doors;
 mod error;
+mod head;
 mod place;
 mod time;
 mod url_record;
@@ -30,6 +31,7 @@ pub use doors::{
     UrlSource,
 };
 pub use error::{Advice, DoorError};
+pub use head::{Head, head_len, raw_line};
 pub use place::Place;
 pub use time::{TimeError, UnixMillis};
 pub use url_record::UrlRecord;

@@ -8,14 +8,15 @@
 //! Content-Length: 9000           X-Crawler-Content-Length: 9000, and Content-Length: 512 (what is stored), if they differ
 //! ```
 
-use super::{fields, raw_line};
 use std::borrow::Cow;
+use trawl_model::{Head, raw_line};
 
 /// The head to store beside a body of `stored_len` bytes; borrowed when nothing has to change.
 pub fn settle_head(head: &[u8], stored_len: u64) -> Cow<'_, [u8]> {
-    let transfer = fields(head).any(|(name, _)| name.eq_ignore_ascii_case(b"Transfer-Encoding"));
+    let transfer = Head::new(head).fields().any(|(name, _)| name.eq_ignore_ascii_case(b"Transfer-Encoding"));
     let stored = stored_len.to_string();
-    let lengths: Vec<_> = fields(head).filter(|(name, _)| name.eq_ignore_ascii_case(b"Content-Length")).collect();
+    let lengths: Vec<_> =
+        Head::new(head).fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"Content-Length")).collect();
     let agrees = match lengths.as_slice() {
         [] => true,
         [(_, value)] => *value == stored.as_bytes(),
