@@ -12,6 +12,9 @@ pub enum Error {
     /// A file of the index could not be read, is too short, or does not hold what its format demands.
     #[error(transparent)]
     File(#[from] trawl_io::Error),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] trawl_store::Error),
     /// Writing failed.
     #[error("{what}: {source}")]
     Write {

@@ -3,11 +3,10 @@
 use super::{Block, index::Index};
 use crate::cache::{Caches, FileKey};
 use crate::seekable::Seekable;
-use crate::{Error, Result};
+use crate::{Blob, Error, Result};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use trawl_io::ReadAt;
 
 /// An open file of lines: its index in memory, its blocks read on demand through a cache.
 pub struct Lines {
@@ -19,7 +18,7 @@ pub struct Lines {
 
 impl Lines {
     /// Reads table and index.
-    pub fn open(source: Arc<dyn ReadAt>, caches: Arc<Caches>) -> Result<Self> {
+    pub fn open(source: impl Into<Blob>, caches: Arc<Caches>) -> Result<Self> {
         let file = Seekable::open(source)?;
         let side = file.side().ok_or_else(|| Error::corrupt(file.name(), 0, "a line index", "none"))?;
         let index = Index::decode(file.name(), side, file.frame_count())?;

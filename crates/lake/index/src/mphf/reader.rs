@@ -2,10 +2,10 @@
 
 use super::chunk::{self, Shape};
 use super::{CHUNK_NAMES, DictionaryHashes, END_MAGIC, ENTRY, FOOTER, HEADER, MAGIC, NameHash, VERSION, name_hash};
-use crate::{Error, Result};
+use crate::{Blob, Error, Result};
 use bytes::Bytes;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use trawl_io::ReadAt;
 use trawl_io::crc::{crc32c, crc32c_of};
 use trawl_io::limits::Claim;
@@ -27,7 +27,7 @@ pub enum Candidate {
 
 /// An open file: the chunk table in memory, each array read and checked when first asked.
 pub struct Mphf {
-    source: Arc<dyn ReadAt>,
+    source: Blob,
     chunks: Vec<Chunk>,
     names: u64,
     dictionary: DictionaryHashes,
@@ -47,11 +47,12 @@ struct Chunk {
 
 impl Mphf {
     /// Reads header, table and footer.
-    pub fn open(source: Arc<dyn ReadAt>) -> Result<Self> {
+    pub fn open(source: impl Into<Blob>) -> Result<Self> {
         Self::open_with(source, name_hash)
     }
 
-    pub(super) fn open_with(source: Arc<dyn ReadAt>, hash_of: NameHash) -> Result<Self> {
+    pub(super) fn open_with(source: impl Into<Blob>, hash_of: NameHash) -> Result<Self> {
+        let source = source.into();
         let name = source.name().to_owned();
         let len = source.len();
         let minimum = (HEADER + FOOTER) as u64;

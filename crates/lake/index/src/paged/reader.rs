@@ -1,11 +1,10 @@
 //! Reads pieces of a body, checking the pages they lie in.
 
 use super::{FOOTER, MAGIC, PAGE};
-use crate::{Error, Result};
+use crate::{Blob, Error, Result};
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use trawl_io::ReadAt;
 use trawl_io::crc::{crc32c, crc32c_of};
 
@@ -16,14 +15,15 @@ const TAIL: u64 = 64 * 1024;
 /// An open file: the checksums in memory, the body read on demand.
 #[derive(Clone)]
 pub struct PagedReader {
-    source: Arc<dyn ReadAt>,
+    source: Blob,
     body_len: u64,
     sums: Bytes,
 }
 
 impl PagedReader {
     /// Reads the checksums: one read, or two where there are many.
-    pub fn open(source: Arc<dyn ReadAt>) -> Result<Self> {
+    pub fn open(source: impl Into<Blob>) -> Result<Self> {
+        let source = source.into();
         let len = source.len();
         let name = source.name();
         let short = |wanted| Error::from(trawl_io::Error::Short { path: name.into(), offset: 0, wanted, found: len });

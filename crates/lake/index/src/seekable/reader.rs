@@ -3,11 +3,10 @@
 use super::{
     DESCRIPTOR, ENTRY, FOOTER, FOOTER_MAGIC, MAX_FRAME, MAX_FRAMES, SIDE_MAGIC, SKIPPABLE_HEADER, TABLE_MAGIC, checksum,
 };
-use crate::{Error, Result};
+use crate::{Blob, Error, Result};
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use trawl_io::crc::crc32c;
 use trawl_io::slice::SliceReader;
 use trawl_io::{ReadAt, limits::Claim};
@@ -18,7 +17,7 @@ const TAIL: u64 = 64 * 1024;
 /// An open file: its table in memory, its frames read on demand.
 #[derive(Clone)]
 pub struct Seekable {
-    source: Arc<dyn ReadAt>,
+    source: Blob,
     frames: Vec<Frame>,
     end: Frame,
     side: Option<Bytes>,
@@ -34,9 +33,10 @@ struct Frame {
 
 impl Seekable {
     /// Reads the table and the side frame: one read, or two where they are large.
-    pub fn open(source: Arc<dyn ReadAt>) -> Result<Self> {
+    pub fn open(source: impl Into<Blob>) -> Result<Self> {
+        let source = source.into();
         let len = source.len();
-        let mut tail = Tail { source: &*source, at: len.saturating_sub(TAIL), bytes: Bytes::new() };
+        let mut tail = Tail { source: &source, at: len.saturating_sub(TAIL), bytes: Bytes::new() };
         tail.bytes = source.read_range(tail.at..len)?;
         let name = source.name();
         let footer_at = len.checked_sub(FOOTER as u64).ok_or_else(|| short(name, FOOTER as u64, len))?;
@@ -163,7 +163,7 @@ impl Seekable {
     }
 
     /// The file beneath.
-    pub fn source(&self) -> &Arc<dyn ReadAt> {
+    pub fn source(&self) -> &Blob {
         &self.source
     }
 

@@ -4,7 +4,6 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use std::io::Read;
 use std::sync::Arc;
-use trawl_io::ReadAt;
 use trawl_io::read_at::Counting;
 
 fn write(pieces: &[&[u8]], frame: usize, side: Option<&[u8]>) -> (Vec<u8>, Written) {
@@ -79,7 +78,7 @@ fn opening_is_one_read_and_a_range_another() {
     let noise: Vec<u8> = (0..300_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let (file, _) = write(&[&noise], 4096, Some(b"side"));
     let source = Arc::new(Counting::new(Bytes::from(file)));
-    let s = Seekable::open(source.clone() as Arc<dyn ReadAt>).unwrap();
+    let s = Seekable::open(source.clone()).unwrap();
     assert_eq!(source.take().rounds, 1);
     assert_eq!(s.read(10_000..20_000, 1 << 20).unwrap(), noise[10_000..20_000]);
     let reads = source.take();

@@ -1,0 +1,74 @@
+//! Postings: for each (slot, dataset) the rows of the domain, as runs of rows in Parquet files.
+//!
+//! One pair of files a shard, `postings/{shard}/postings.idx.zst` and `postings.dat.zst`; shard = slot mod shards.
+//! Both are [seekable zstd](crate::seekable); all offsets are of decompressed bytes. Little-endian, uvarint is LEB128.
+//!
+//! ```text
+//! postings.idx.zst                                  postings.dat.zst
+//!  off size field                                    off size field
+//!   0   4   magic "PDX1"                              0   4   magic "PDD1"
+//!   4   4   version, now 2                            4   4   version, now 2
+//!   8   8   N                                         8   -   payloads, in the order of their entries
+//!  16   8   dat_offset: of the first payload, 8
+//!  24  24N  entries, sorted by (domain_id, dataset_id): payload
+//!             0 8 domain_id: the slot                 0   4   crc32c of the rest
+//!             8 4 dataset_id                          4   -   uvarint number of runs, at least 1, then per run
+//!            12 8 payload_offset                                uvarint file_id, less that of the run before
+//!            20 4 payload_len                                   uvarint row_group, less that of the run before if
+//!                                                                       the file is the same
+//!                                                               uvarint first_row within the row group
+//!                                                               uvarint row_count, at least 1
+//! ```
+//! The index's frames hold 512 entries each (the first one 511, after the header). Its side frame has, for each frame,
+//! what the first entry is, so that one read finds an entry, and the payloads it may have can be asked for at once:
+//!
+//! ```text
+//!   0   4   magic "TPIX"
+//!   4   4   version, now 1
+//!   8   -   per frame: uvarint slot, less that of the frame before
+//!                      uvarint dataset_id
+//!                      uvarint payload_offset, less that of the frame before
+//! ```
+//! Version 1, the seed's `(file_id, row_group)` tuples, was never written.
+//! Invariants: payloads follow one another without gaps; runs rise by (file_id, row_group).
+
+mod payload;
+mod reader;
+mod writer;
+
+pub use payload::Run;
+pub use reader::Shard;
+pub use writer::ShardWriter;
+
+const IDX_MAGIC: [u8; 4] = *b"PDX1";
+const DAT_MAGIC: [u8; 4] = *b"PDD1";
+const SIDE_MAGIC: [u8; 4] = *b"TPIX";
+const VERSION: u32 = 2;
+const SIDE_VERSION: u32 = 1;
+const HEADER: u64 = 4 + 4 + 8 + 8;
+const ENTRY: u64 = 8 + 4 + 8 + 4;
+const DAT_HEADER: u64 = 4 + 4;
+const _: () = assert!(HEADER == 24 && ENTRY == HEADER);
+
+/// Entries in a frame of the index: 12 KiB, which decompress in about 10 us.
+const FRAME_ENTRIES: u64 = 512;
+/// Bytes in a frame of payloads.
+const DAT_FRAME: usize = 16 * 1024;
+/// Longest payload: millions of runs.
+const MAX_PAYLOAD: u32 = 64 << 20;
+const LEVEL: i32 = 9;
+
+/// File names within a segment.
+pub fn paths(shard: u32) -> [String; 2] {
+    [format!("postings/{shard}/postings.idx.zst"), format!("postings/{shard}/postings.dat.zst")]
+}
+
+/// Shards for a segment with so many (slot, dataset) pairs: one while it is small, the seed's 1024 for the largest.
+///
+/// A shard of a million pairs has an index of about 2,000 frames: its tables take 50 KB once opened.
+pub fn shards_for(pairs: u64) -> u32 {
+    u32::try_from(pairs.div_ceil(1 << 20).next_power_of_two().min(1024)).unwrap_or(1024)
+}
+
+#[cfg(test)]
+mod tests;

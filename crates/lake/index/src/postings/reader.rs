@@ -1,0 +1,235 @@
+//! Reads one shard.
+
+use super::payload::decode;
+use super::{
+    DAT_HEADER, DAT_MAGIC, ENTRY, FRAME_ENTRIES, HEADER, IDX_MAGIC, MAX_PAYLOAD, Run, SIDE_MAGIC, SIDE_VERSION, VERSION,
+};
+use crate::blob::read_both;
+use crate::cache::{Caches, FileKey};
+use crate::seekable::Seekable;
+use crate::{Blob, Error, Result};
+use bytes::Bytes;
+use std::path::Path;
+use std::sync::Arc;
+use trawl_io::slice::{SliceError, SliceReader};
+
+/// Payload bytes asked for together with an index frame, on the chance that they are the right ones. A frame's payloads
+/// are 6 KiB when every pair is one run; more than this means long ones, for which a second round does not matter.
+const AHEAD: u64 = 128 * 1024;
+
+/// An open shard: tables in memory, frames read on demand through a cache.
+pub struct Shard {
+    idx: Seekable,
+    dat: Seekable,
+    entries: u64,
+    /// First entry of each frame: slot, dataset, payload offset.
+    firsts: Vec<(u64, u32, u64)>,
+    keys: [FileKey; 2],
+    caches: Arc<Caches>,
+}
+
+/// One entry of the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub slot: u64,
+    pub dataset_id: u32,
+    pub offset: u64,
+    pub len: u32,
+}
+
+impl Shard {
+    /// Reads the tables of both files. The headers are checked with the first frame that is read.
+    pub fn open(idx: impl Into<Blob>, dat: impl Into<Blob>, caches: Arc<Caches>) -> Result<Self> {
+        let (idx, dat) = (Seekable::open(idx)?, Seekable::open(dat)?);
+        let name = idx.name().to_owned();
+        let body = idx.len().checked_sub(HEADER).filter(|len| len.is_multiple_of(ENTRY));
+        let entries = body.ok_or_else(|| Error::corrupt(&name, 0, "a header and whole entries", idx.len()))? / ENTRY;
+        if dat.len() < DAT_HEADER {
+            return Err(Error::corrupt(dat.name(), 0, "a header of 8 bytes", dat.len()));
+        }
+        let side = idx.side().ok_or_else(|| Error::corrupt(&name, 0, "first entries of the frames", "none"))?;
+        let frames = if entries == 0 { 0 } else { idx.frame_count() };
+        let firsts = parse_side(&name, side, frames)?;
+        let in_order = firsts.windows(2).all(|w| matches!(w, [a, b] if (a.0, a.1) < (b.0, b.1) && a.2 <= b.2));
+        let whole = (0..idx.frame_count()).all(|i| idx.content_range(i).start == i as u64 * FRAME_ENTRIES * ENTRY);
+        if !in_order || !whole || firsts.last().is_some_and(|last| last.2 > dat.len()) {
+            return Err(Error::corrupt(&name, 0, "frames of 512 entries, first entries in order", "others"));
+        }
+        Ok(Self { idx, dat, entries, firsts, keys: [FileKey::new(), FileKey::new()], caches })
+    }
+
+    /// Pairs in the shard.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The name of the index file, for messages.
+    pub fn name(&self) -> &Path {
+        self.idx.name()
+    }
+
+    /// Bytes of both files.
+    pub fn file_len(&self) -> u64 {
+        self.idx.file_len() + self.dat.file_len()
+    }
+
+    /// The runs of a pair: one round of reads in nearly all cases, two at most.
+    pub fn runs(&self, slot: u64, dataset_id: u32) -> Result<Option<Vec<Run>>> {
+        let after = self.firsts.partition_point(|f| (f.0, f.1) <= (slot, dataset_id));
+        let Some(frame) = after.checked_sub(1) else { return Ok(None) };
+        let bytes = self.index_frame(frame)?;
+        let entries = self.parse_frame(frame, &bytes)?;
+        let Ok(at) = entries.binary_search_by_key(&(slot, dataset_id), |e| (e.slot, e.dataset_id)) else {
+            return Ok(None);
+        };
+        entries.get(at).map(|entry| self.payload(entry)).transpose()
+    }
+
+    /// Reads and decodes the payload of an entry.
+    pub(crate) fn payload(&self, entry: &Entry) -> Result<Vec<Run>> {
+        let end = entry.offset.checked_add(u64::from(entry.len));
+        let Some(end) = end.filter(|end| *end <= self.dat.len() && entry.offset >= DAT_HEADER) else {
+            let found = format!("{} bytes at {}", entry.len, entry.offset);
+            return Err(Error::corrupt(self.name(), 0, "a payload inside postings.dat.zst", found));
+        };
+        if entry.len > MAX_PAYLOAD || entry.len == 0 {
+            return Err(Error::corrupt(self.name(), 0, "a payload of 1 byte to 64 MiB", entry.len));
+        }
+        let mut bytes = Vec::new();
+        for frame in self.dat.frame_of(entry.offset)..=self.dat.frame_of(end - 1) {
+            let content = self.payload_frame(frame)?;
+            let range = self.dat.content_range(frame);
+            let from = entry.offset.max(range.start) - range.start;
+            let to = end.min(range.end) - range.start;
+            let (from, to) = (usize::try_from(from).unwrap_or(usize::MAX), usize::try_from(to).unwrap_or(usize::MAX));
+            bytes.extend_from_slice(content.get(from..to).unwrap_or_default());
+        }
+        decode(&bytes).map_err(|e| Error::corrupt(self.dat.name(), entry.offset, "a payload of runs", e))
+    }
+
+    /// All entries in order, for verification and merging.
+    pub(crate) fn all_entries(&self) -> impl Iterator<Item = Result<Vec<Entry>>> {
+        (0..self.firsts.len()).map(|frame| self.parse_frame(frame, &self.index_frame(frame)?))
+    }
+
+    /// The header of both files, checked.
+    pub(crate) fn check_headers(&self) -> Result<()> {
+        if self.idx.frame_count() > 0 {
+            let frame = self.index_frame(0)?;
+            self.check_idx_header(&frame)?;
+        }
+        let frame = self.payload_frame(0)?;
+        let mut r = SliceReader::new(&frame);
+        let found = (r.array::<4>("magic"), r.u32("version"));
+        if found != (Ok(DAT_MAGIC), Ok(VERSION)) {
+            return Err(Error::corrupt(self.dat.name(), 0, "magic \"PDD1\", version 2", format!("{found:02x?}")));
+        }
+        Ok(())
+    }
+
+    /// An index frame and, in the same round, the payload frames its entries point at, if they are few.
+    fn index_frame(&self, frame: usize) -> Result<Bytes> {
+        if let Some(bytes) = self.caches.frames.get(&(self.keys[0], frame)) {
+            return Ok(bytes);
+        }
+        let ahead = self.payload_frames_of(frame);
+        let stored = self.idx.stored_range(frame);
+        let content: Bytes = if ahead.is_empty() {
+            self.idx.read_frame(frame)?.into()
+        } else {
+            let ranges: Vec<_> = ahead.clone().map(|i| self.dat.stored_range(i)).collect();
+            let (own, theirs) = read_both((self.idx.source(), &[stored]), (self.dat.source(), &ranges))?;
+            for (i, bytes) in ahead.zip(theirs) {
+                self.caches.frames.insert((self.keys[1], i), self.dat.decode(i, &bytes)?.into());
+            }
+            self.idx.decode(frame, own.first().map_or(&[][..], |b| b))?.into()
+        };
+        self.caches.frames.insert((self.keys[0], frame), content.clone());
+        Ok(content)
+    }
+
+    fn payload_frames_of(&self, frame: usize) -> std::ops::Range<usize> {
+        let start = self.firsts.get(frame).map_or(0, |f| f.2);
+        let end = self.firsts.get(frame + 1).map_or(self.dat.len(), |f| f.2);
+        if end <= start || end - start > AHEAD {
+            return 0..0;
+        }
+        let range = self.dat.frame_of(start)..self.dat.frame_of(end - 1) + 1;
+        if range.clone().all(|i| self.caches.frames.peek(&(self.keys[1], i)).is_some()) { 0..0 } else { range }
+    }
+
+    fn payload_frame(&self, frame: usize) -> Result<Bytes> {
+        if let Some(bytes) = self.caches.frames.get(&(self.keys[1], frame)) {
+            return Ok(bytes);
+        }
+        let bytes: Bytes = self.dat.read_frame(frame)?.into();
+        self.caches.frames.insert((self.keys[1], frame), bytes.clone());
+        Ok(bytes)
+    }
+
+    fn check_idx_header(&self, frame: &[u8]) -> Result<()> {
+        let mut r = SliceReader::new(frame);
+        let found = (r.array::<4>("magic"), r.u32("version"), r.u64("entry count"), r.u64("payload offset"));
+        if found != (Ok(IDX_MAGIC), Ok(VERSION), Ok(self.entries), Ok(DAT_HEADER)) {
+            let found = format!("{found:02x?}");
+            return Err(Error::corrupt(self.name(), 0, "magic \"PDX1\", version 2, the number of entries, 8", found));
+        }
+        Ok(())
+    }
+
+    fn parse_frame(&self, frame: usize, bytes: &[u8]) -> Result<Vec<Entry>> {
+        let at = self.idx.content_range(frame).start;
+        let mut r = SliceReader::at(bytes, at);
+        if frame == 0 {
+            self.check_idx_header(bytes)?;
+            r.array::<{ HEADER as usize }>("header").map_err(|e| e.in_file(self.name()))?;
+        }
+        let mut entries = Vec::with_capacity(bytes.len() / ENTRY as usize);
+        while !r.is_empty() {
+            entries.push(parse_entry(&mut r).map_err(|e| e.in_file(self.name()))?);
+        }
+        let first = entries.first().map(|e| (e.slot, e.dataset_id, e.offset));
+        let ordered = entries.windows(2).all(|w| {
+            matches!(w, [a, b] if (a.slot, a.dataset_id) < (b.slot, b.dataset_id)
+                && a.offset.checked_add(u64::from(a.len)) == Some(b.offset))
+        });
+        if first != self.firsts.get(frame).copied() || !ordered {
+            let expected = "entries in order, as the side frame has them, payloads without gaps";
+            return Err(Error::corrupt(self.name(), at, expected, "others"));
+        }
+        Ok(entries)
+    }
+}
+
+fn parse_entry(r: &mut SliceReader<'_>) -> Result<Entry, SliceError> {
+    Ok(Entry {
+        slot: r.u64("slot")?,
+        dataset_id: r.u32("dataset id")?,
+        offset: r.u64("payload offset")?,
+        len: r.u32("payload length")?,
+    })
+}
+
+fn parse_side(name: &Path, side: &[u8], frames: usize) -> Result<Vec<(u64, u32, u64)>> {
+    let mut r = SliceReader::new(side);
+    let found = (r.array::<4>("magic"), r.u32("version"));
+    if found != (Ok(SIDE_MAGIC), Ok(SIDE_VERSION)) {
+        return Err(Error::corrupt(name, 0, "side frame magic \"TPIX\", version 1", format!("{found:02x?}")));
+    }
+    let mut firsts = Vec::new();
+    let (mut slot, mut offset) = (0u64, 0u64);
+    for frame in 0..frames {
+        let mut number = |what| r.uvarint(what).map_err(|e| e.in_file(name));
+        let (more_slot, dataset, more_offset) = (number("slot")?, number("dataset id")?, number("payload offset")?);
+        let sums = slot.checked_add(more_slot).zip(offset.checked_add(more_offset)).zip(u32::try_from(dataset).ok());
+        let Some(((next_slot, next_offset), dataset)) = sums else {
+            return Err(Error::corrupt(name, 0, "first entries in range", format!("frame {frame}")));
+        };
+        (slot, offset) = (next_slot, next_offset);
+        firsts.push((slot, dataset, offset));
+    }
+    if !r.is_empty() {
+        return Err(Error::corrupt(name, 0, "one first entry a frame", format!("{} bytes more", r.rest().len())));
+    }
+    Ok(firsts)
+}
