@@ -19,6 +19,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(text) = std::str::from_utf8(raw) {
         found(text, base);
         let _ = surt::to_url(text, "http");
+        let _ = surt::cdxj(text);
         let _ = key::legacy(text, None);
         let _ = SuffixList::builtin().registrable(text);
     }

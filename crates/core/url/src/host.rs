@@ -18,10 +18,19 @@ const DENY: AsciiDenyList = AsciiDenyList::new(true, "!\"#$%&'()*+,/:;<=>?@[\\]^
 
 /// The ASCII form of a name that is not an IP literal.
 pub fn punycode(name: &[u8]) -> Result<Cow<'_, str>, Reject> {
+    to_ascii(name, DENY)
+}
+
+/// As [`punycode`], with any ASCII let through.
+pub fn punycode_of_any(name: &[u8]) -> Result<Cow<'_, str>, Reject> {
+    to_ascii(name, AsciiDenyList::EMPTY)
+}
+
+fn to_ascii(name: &[u8], deny: AsciiDenyList) -> Result<Cow<'_, str>, Reject> {
     if name.len() > MAX_HOST_LEN {
         return Err(Reject::HostTooLong { len: name.len(), limit: MAX_HOST_LEN });
     }
-    Uts46::new().to_ascii(name, DENY, Hyphens::Allow, DnsLength::Ignore).map_err(|_| name_fault(name))
+    Uts46::new().to_ascii(name, deny, Hyphens::Allow, DnsLength::Ignore).map_err(|_| name_fault(name))
 }
 
 /// Names the offending byte when there is one, so that the message says more than "IDNA".

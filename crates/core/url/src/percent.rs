@@ -84,6 +84,22 @@ pub fn well_formed(text: &[u8]) -> bool {
     memchr::memchr_iter(b'%', text).all(|at| escape_at(text, at).is_some())
 }
 
+/// Decodes escapes until none is left, also those that decoding brings about (`%2541` is `A`). Linear: each escape shrinks the
+/// output, and only its tail can become a new one.
+pub fn decode_fully(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for &byte in text {
+        out.push(byte);
+        while let Some(start) = out.len().checked_sub(3)
+            && let Some(decoded) = escape_at(&out, start)
+        {
+            out.truncate(start);
+            out.push(decoded);
+        }
+    }
+    out
+}
+
 /// Appends `%XX` in upper case.
 pub fn push_escaped(byte: u8, out: &mut String) {
     const HEX: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];

@@ -27,6 +27,7 @@ fn all(raw: &[u8]) -> Result<LakeUrl, Reject> {
     let _ = surt::from_url(&text);
     let _ = surt::with_scheme(&text);
     let _ = surt::to_url(&text, "http");
+    let _ = surt::cdxj(&text);
     key::legacy(&text, None);
     psl.registrable(&text);
     // Linear work on 64 KiB takes a few milliseconds even unoptimised; quadratic work takes many seconds.
@@ -100,6 +101,14 @@ fn many_of_everything() {
         "٠",
         "\u{300}",
         "\u{1161}",
+        "%25",
+        "sid=",
+        "cfid=",
+        "&cftoken=1",
+        "&sid=00000000000000000000000000000000",
+        "cfid=1&cftoken=",
+        "/(000000000000000000000000)",
+        "/(a(000000000000000000000000))/x?.aspx",
     ] {
         let many = unit.repeat(60_000 / unit.len());
         for head in ["", "http://", "http://e.com/", "http://e.com/?", "http://u:p", "http://xn--", "https://e.com:"] {

@@ -82,3 +82,36 @@ fn surt_order_keeps_a_domain_together() {
     urls.sort();
     assert_eq!(urls, ["com,a)/a", "com,a)/b", "com,a,z)/", "com,ab)/", "com,b)/", "org,a)/"]);
 }
+
+#[test]
+fn cdxj_keys_are_those_of_other_tools() {
+    let rows = table(&data("cdxj_vectors.md"), "| Raw |");
+    assert_eq!(rows.len(), 79);
+    for row in &rows {
+        let raw = std::str::from_utf8(&row[0]).unwrap();
+        let key = surt::cdxj(raw).unwrap_or_else(|_| "refused".to_owned());
+        assert_eq!(key.as_bytes().escape_ascii().to_string(), row[1].escape_ascii().to_string(), "{raw:?}");
+    }
+}
+
+#[test]
+fn the_guide_tells_the_truth() {
+    let guide = include_str!("../../../../docs/urls.md");
+    let raw = "HTTP://WWW.Example.com:80/a/../b//?z=1&utm_source=x&a=%7e#top";
+    let lake = LakeUrl::parse(raw, SuffixList::builtin()).unwrap();
+    let port = "https://www.example.com:8443/a?b";
+    for text in [
+        raw.to_owned(),
+        trawl_url::as_found(raw).unwrap(),
+        trawl_url::key::canonical(raw.as_bytes(), None, &Default::default()).unwrap(),
+        lake.surt(),
+        String::from(lake),
+        port.to_owned(),
+        LakeUrl::parse(port, SuffixList::builtin()).unwrap().surt(),
+        surt::from_url(port).unwrap(),
+        surt::with_scheme(port).unwrap(),
+        surt::cdxj(port).unwrap(),
+    ] {
+        assert!(guide.contains(&format!("`{text}`")), "docs/urls.md lacks {text}");
+    }
+}

@@ -5,8 +5,15 @@
 //! | [`LakeUrl::surt`](crate::LakeUrl::surt) | `com,example,www)/a?b` | row order in a lake; scheme and port are columns of their own |
 //! | [`from_url`] | `com,example,www:8443)/a?b` | a key that keeps hosts with different ports apart |
 //! | [`with_scheme`] | `https://(com,example,www,:8443)/a?b` | the long form, the only one that says everything |
+//! | [`cdxj`] | `com,example:8443)/a?b` | the key pywb and cdxj-indexer write into CDXJ files |
 //!
-//! IP literals are not reversed: `192.0.2.1)/`, `[2001:db8::1])/`. [`to_url`] reads all three.
+//! IP literals are not reversed: `192.0.2.1)/`, `[2001:db8::1])/`. [`to_url`] reads the first three. (In CDXJ
+//! keys, IPv4 addresses are reversed and IPv6 addresses lose their brackets.)
+
+mod cdxj;
+mod session;
+
+pub use cdxj::cdxj;
 
 use crate::{LakeUrl, Reject, SuffixList, host};
 
