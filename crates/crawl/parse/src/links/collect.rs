@@ -119,37 +119,6 @@ impl Collector {
 }
 
 impl Sink for Collector {
-    fn wants(&self, name: u128) -> u32 {
-        const fn set(attrs: &[Attr]) -> u32 {
-            let mut bits = 0;
-            let mut rest = attrs;
-            while let [attr, tail @ ..] = rest {
-                bits |= attr.bit();
-                rest = tail;
-            }
-            bits
-        }
-        match name {
-            tag::A | tag::AREA => const { set(&[Attr::Href, Attr::Rel, Attr::XlinkHref]) },
-            tag::IMG | tag::IMAGE => const { set(&[Attr::Src, Attr::Srcset, Attr::Href, Attr::XlinkHref]) },
-            tag::LINK => const { set(&[Attr::Href, Attr::Rel, Attr::Type, Attr::ImageSrcset]) },
-            tag::SCRIPT | tag::FRAME | tag::IFRAME | tag::TRACK | tag::EMBED | tag::AUDIO => {
-                const { set(&[Attr::Src]) }
-            }
-            tag::META => const { set(&[Attr::Name, Attr::HttpEquiv, Attr::Content, Attr::Charset]) },
-            tag::SOURCE => const { set(&[Attr::Src, Attr::Srcset]) },
-            tag::VIDEO => const { set(&[Attr::Src, Attr::Poster]) },
-            tag::OBJECT => const { set(&[Attr::Data]) },
-            tag::FORM => const { set(&[Attr::Action, Attr::Rel]) },
-            tag::BUTTON => const { set(&[Attr::FormAction]) },
-            tag::INPUT => const { set(&[Attr::Src, Attr::Type, Attr::FormAction]) },
-            tag::BASE => const { set(&[Attr::Href]) },
-            tag::BODY | tag::TABLE | tag::TD | tag::TH => const { set(&[Attr::Background]) },
-            tag::TEMPLATE => const { set(&[Attr::ShadowRoot]) },
-            _ => 0,
-        }
-    }
-
     fn start(&mut self, name: u128, attributes: &Attributes) {
         self.over_limit += u64::from(attributes.too_long());
         let none = Rel::default();

@@ -19,6 +19,11 @@ impl Foreign {
         self.depth.checked_sub(1).and_then(|top| self.open.get(top)).copied()
     }
 
+    /// Whether any such element is open.
+    pub(super) fn any(&self) -> bool {
+        self.depth > 0
+    }
+
     /// Whether the current content is foreign.
     pub(super) fn inside(&self) -> bool {
         matches!(self.top(), Some(tag::SVG | tag::MATH))

@@ -85,6 +85,51 @@ pub(super) mod tag {
     ];
 }
 
+/// An element whose content is raw text.
+pub(super) const RAW: u32 = 1 << 31;
+/// `<plaintext>`, which never ends.
+pub(super) const PLAINTEXT: u32 = 1 << 30;
+/// An element that starts foreign content.
+pub(super) const FOREIGN: u32 = 1 << 29;
+/// The bits of [`traits`] that name attributes.
+pub(super) const ATTRIBUTES: u32 = (1 << Attr::COUNT) - 1;
+
+/// What matters about a tag: the attributes it is read for, and the bits above. Zero for most.
+pub(super) fn traits(name: u128) -> u32 {
+    use Attr::{Action, Background, Charset, Content, Data, FormAction, Href, HttpEquiv, ImageSrcset, Name, Poster};
+    use Attr::{Rel, ShadowRoot, Src, Srcset, Type, XlinkHref};
+    const fn set(attrs: &[Attr]) -> u32 {
+        let mut bits = 0;
+        let mut rest = attrs;
+        while let [attr, tail @ ..] = rest {
+            bits |= attr.bit();
+            rest = tail;
+        }
+        bits
+    }
+    match name {
+        tag::A | tag::AREA => const { set(&[Href, Rel, XlinkHref]) },
+        tag::IMG | tag::IMAGE => const { set(&[Src, Srcset, Href, XlinkHref]) },
+        tag::LINK => const { set(&[Href, Rel, Type, ImageSrcset]) },
+        tag::SCRIPT | tag::IFRAME => const { set(&[Src]) | RAW },
+        tag::FRAME | tag::TRACK | tag::EMBED | tag::AUDIO => const { set(&[Src]) },
+        tag::META => const { set(&[Name, HttpEquiv, Content, Charset]) },
+        tag::SOURCE => const { set(&[Src, Srcset]) },
+        tag::VIDEO => const { set(&[Src, Poster]) },
+        tag::OBJECT => const { set(&[Data]) },
+        tag::FORM => const { set(&[Action, Rel]) },
+        tag::BUTTON => const { set(&[FormAction]) },
+        tag::INPUT => const { set(&[Src, Type, FormAction]) },
+        tag::BASE => const { set(&[Href]) },
+        tag::BODY | tag::TABLE | tag::TD | tag::TH => const { set(&[Background]) },
+        tag::TEMPLATE => const { set(&[ShadowRoot]) },
+        tag::STYLE | tag::TEXTAREA | tag::TITLE | tag::XMP | tag::NOEMBED | tag::NOFRAMES => RAW,
+        tag::SVG | tag::MATH => FOREIGN,
+        tag::PLAINTEXT => PLAINTEXT,
+        _ => 0,
+    }
+}
+
 /// An attribute that some tag is read for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Attr {
@@ -118,25 +163,31 @@ impl Attr {
 
     /// The attribute of a packed name.
     pub(super) fn parse(name: u128) -> Option<Attr> {
-        const NAMES: [(u128, Attr); Attr::COUNT] = [
-            (pack(b"href"), Attr::Href),
-            (pack(b"src"), Attr::Src),
-            (pack(b"rel"), Attr::Rel),
-            (pack(b"type"), Attr::Type),
-            (pack(b"content"), Attr::Content),
-            (pack(b"name"), Attr::Name),
-            (pack(b"srcset"), Attr::Srcset),
-            (pack(b"charset"), Attr::Charset),
-            (pack(b"http-equiv"), Attr::HttpEquiv),
-            (pack(b"action"), Attr::Action),
-            (pack(b"formaction"), Attr::FormAction),
-            (pack(b"data"), Attr::Data),
-            (pack(b"poster"), Attr::Poster),
-            (pack(b"imagesrcset"), Attr::ImageSrcset),
-            (pack(b"xlink:href"), Attr::XlinkHref),
-            (pack(b"background"), Attr::Background),
-            (pack(b"shadowrootmode"), Attr::ShadowRoot),
-        ];
-        NAMES.iter().find(|(known, _)| *known == name).map(|(_, attr)| *attr)
+        names! {
+            ACTION = b"action"; BACKGROUND = b"background"; CHARSET = b"charset"; CONTENT = b"content"; DATA = b"data";
+            FORM_ACTION = b"formaction"; HREF = b"href"; HTTP_EQUIV = b"http-equiv"; IMAGE_SRCSET = b"imagesrcset";
+            NAME = b"name"; POSTER = b"poster"; REL = b"rel"; SHADOW_ROOT = b"shadowrootmode"; SRC = b"src";
+            SRCSET = b"srcset"; TYPE = b"type"; XLINK_HREF = b"xlink:href";
+        }
+        Some(match name {
+            ACTION => Attr::Action,
+            BACKGROUND => Attr::Background,
+            CHARSET => Attr::Charset,
+            CONTENT => Attr::Content,
+            DATA => Attr::Data,
+            FORM_ACTION => Attr::FormAction,
+            HREF => Attr::Href,
+            HTTP_EQUIV => Attr::HttpEquiv,
+            IMAGE_SRCSET => Attr::ImageSrcset,
+            NAME => Attr::Name,
+            POSTER => Attr::Poster,
+            REL => Attr::Rel,
+            SHADOW_ROOT => Attr::ShadowRoot,
+            SRC => Attr::Src,
+            SRCSET => Attr::Srcset,
+            TYPE => Attr::Type,
+            XLINK_HREF => Attr::XlinkHref,
+            _ => return None,
+        })
     }
 }

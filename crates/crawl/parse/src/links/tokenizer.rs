@@ -17,9 +17,7 @@ use super::names::{self, Attr, tag};
 
 /// Takes the tags.
 pub(super) trait Sink {
-    /// The attributes to keep of a start tag with this packed name, as a set of [`Attr::bit`]s.
-    fn wants(&self, name: u128) -> u32;
-    /// A start tag that wants attributes or whose name the sink must see.
+    /// A start tag that [`names::traits`] has attributes for.
     fn start(&mut self, name: u128, attributes: &Attributes);
     /// An end tag.
     fn end(&mut self, name: u128);
@@ -128,7 +126,8 @@ pub(super) struct Tokenizer {
     name: u128,
     end_tag: bool,
     self_closing: bool,
-    wanted: u32,
+    /// See [`names::traits`].
+    traits: u32,
     attribute_name: u128,
     attribute: Option<Attr>,
     attributes: Attributes,
@@ -153,7 +152,7 @@ impl Tokenizer {
             name: 0,
             end_tag: false,
             self_closing: false,
-            wanted: 0,
+            traits: 0,
             attribute_name: 0,
             attribute: None,
             attributes: Attributes {
@@ -178,32 +177,35 @@ impl Tokenizer {
             // Each arm takes bytes off `rest`, or leaves it and goes to a state that does.
             rest = match self.state {
                 State::Text => match memchr(b'<', rest) {
-                    Some(at) => self.go(State::TagOpen, rest, at + 1),
+                    Some(at) => match rest.get(at + 1) {
+                        Some(letter) if letter.is_ascii_alphabetic() => {
+                            self.open_tag(false);
+                            self.go(State::TagName, rest, at + 1)
+                        }
+                        _ => self.go(State::TagOpen, rest, at + 1),
+                    },
                     None => return,
                 },
                 State::TagOpen => match byte {
-                    b'a'..=b'z' | b'A'..=b'Z' => self.open_tag(false, rest),
+                    b'a'..=b'z' | b'A'..=b'Z' => {
+                        self.open_tag(false);
+                        self.next(State::TagName, rest)
+                    }
                     b'/' => self.next(State::EndTagOpen, after),
                     b'!' => self.next(State::Markup, after),
                     b'?' => self.next(State::Bogus, after),
                     _ => self.next(State::Text, rest),
                 },
                 State::EndTagOpen => match byte {
-                    b'a'..=b'z' | b'A'..=b'Z' => self.open_tag(true, rest),
+                    b'a'..=b'z' | b'A'..=b'Z' => {
+                        self.open_tag(true);
+                        self.next(State::TagName, rest)
+                    }
                     b'>' => self.next(State::Text, after),
                     _ => self.next(State::Bogus, rest),
                 },
                 State::TagName => self.tag_name(rest, sink),
-                State::BeforeAttribute => match byte {
-                    b' ' | b'\n' | b'\t' | b'\r' | 0x0C => after,
-                    b'/' => self.next(State::SelfClosing, after),
-                    b'>' => self.finish_tag(after, sink),
-                    _ => {
-                        // Whatever the first byte is, even `=`, it belongs to the name.
-                        self.attribute_name = names::push(0, byte);
-                        self.next(State::AttributeName, after)
-                    }
-                },
+                State::BeforeAttribute => self.attributes(rest, sink),
                 State::AttributeName => self.attribute_name(rest),
                 State::AfterAttributeName => match byte {
                     b' ' | b'\n' | b'\t' | b'\r' | 0x0C => after,
@@ -287,16 +289,16 @@ impl Tokenizer {
         rest.get(at..).unwrap_or_default()
     }
 
-    fn open_tag<'a>(&mut self, end_tag: bool, rest: &'a [u8]) -> &'a [u8] {
+    fn open_tag(&mut self, end_tag: bool) {
         self.name = 0;
-        self.start_tag_parts(end_tag);
-        self.next(State::TagName, rest)
+        self.tag_parts(end_tag);
     }
 
-    fn start_tag_parts(&mut self, end_tag: bool) {
+    /// Forgets all but the name of the last tag.
+    fn tag_parts(&mut self, end_tag: bool) {
         self.end_tag = end_tag;
         self.self_closing = false;
-        self.wanted = 0;
+        self.traits = 0;
         self.attribute = None;
         self.attributes.clear();
     }
@@ -315,13 +317,57 @@ impl Tokenizer {
             };
             self.name = name;
             if !self.end_tag {
-                self.wanted = sink.wants(name);
+                self.traits = names::traits(name);
             }
             let rest = self.go(state, rest, at + 1);
             return if state == State::Text { self.finish_tag(rest, sink) } else { rest };
         }
         self.name = name;
         &[]
+    }
+
+    /// Reads attributes as long as each lies in `rest` as a whole, which is the common case; the other states take
+    /// over where one does not.
+    fn attributes<'a>(&mut self, mut rest: &'a [u8], sink: &mut impl Sink) -> &'a [u8] {
+        while let Some((&byte, after)) = rest.split_first() {
+            match byte {
+                b' ' | b'\n' | b'\t' | b'\r' | 0x0C => {
+                    rest = after;
+                    continue;
+                }
+                b'/' => return self.next(State::SelfClosing, after),
+                b'>' => return self.finish_tag(after, sink),
+                _ => {}
+            }
+            // Whatever the first byte is, even `=`, it belongs to the name.
+            let end = after.iter().position(|b| matches!(b, b' ' | b'\n' | b'\t' | b'\r' | 0x0C | b'/' | b'>' | b'='));
+            let Some((name, tail)) = end.and_then(|end| rest.split_at_checked(end + 1)) else {
+                self.attribute_name = names::push(0, byte);
+                return self.next(State::AttributeName, after);
+            };
+            self.attribute = None;
+            if self.traits & names::ATTRIBUTES != 0 {
+                self.open_attribute(names::pack(name));
+            }
+            let (quote, value) = match tail {
+                [b'=', quote @ (b'"' | b'\''), value @ ..] => (*quote, value),
+                [b'=', value @ ..] => return self.next(State::BeforeValue, value),
+                _ => return self.next(State::AfterAttributeName, tail),
+            };
+            let Some(end) = memchr(quote, value) else { return self.next(State::Quoted(quote), value) };
+            self.value(value.get(..end));
+            rest = value.get(end + 1..).unwrap_or_default();
+        }
+        self.next(State::BeforeAttribute, rest)
+    }
+
+    /// Notes the attribute that starts, if it is one to keep and the first of its name.
+    fn open_attribute(&mut self, name: u128) {
+        let kept = |attr: &Attr| self.traits & attr.bit() != 0 && !self.attributes.has(*attr);
+        self.attribute = Attr::parse(name).filter(kept);
+        if let Some(attr) = self.attribute {
+            self.attributes.open(attr);
+        }
     }
 
     fn attribute_name<'a>(&mut self, rest: &'a [u8]) -> &'a [u8] {
@@ -335,12 +381,7 @@ impl Tokenizer {
                     continue;
                 }
             };
-            self.attribute = match self.wanted {
-                0 => None,
-                wanted => Attr::parse(name)
-                    .filter(|attr| wanted & attr.bit() != 0 && !self.attributes.has(*attr))
-                    .inspect(|attr| self.attributes.open(*attr)),
-            };
+            self.open_attribute(name);
             return self.go(state, rest, at);
         }
         self.attribute_name = name;
@@ -360,27 +401,17 @@ impl Tokenizer {
             sink.end(self.name);
             return rest;
         }
-        let foreign = self.foreign.start(self.name, self.self_closing);
-        if self.wanted != 0 {
+        if self.traits & names::ATTRIBUTES != 0 {
             sink.start(self.name, &self.attributes);
         }
-        if !foreign {
-            match self.name {
-                tag::SCRIPT
-                | tag::STYLE
-                | tag::TEXTAREA
-                | tag::TITLE
-                | tag::IFRAME
-                | tag::XMP
-                | tag::NOEMBED
-                | tag::NOFRAMES => {
-                    self.raw = self.name;
-                    self.escape = Escape::None;
-                    self.state = State::Raw;
-                }
-                tag::PLAINTEXT => self.state = State::Plaintext,
-                _ => {}
-            }
+        let foreign = (self.traits & names::FOREIGN != 0 || self.foreign.any())
+            && self.foreign.start(self.name, self.self_closing);
+        if self.traits & names::RAW != 0 && !foreign {
+            self.raw = self.name;
+            self.escape = Escape::None;
+            self.state = State::Raw;
+        } else if self.traits & names::PLAINTEXT != 0 && !foreign {
+            self.state = State::Plaintext;
         }
         rest
     }
@@ -458,7 +489,7 @@ impl Tokenizer {
                     self.escape = Escape::Once;
                     return self.next(State::Raw, after);
                 }
-                self.start_tag_parts(true);
+                self.tag_parts(true);
                 self.next(after_name, after);
                 if after_name == State::Text { self.finish_tag(after, sink) } else { after }
             }

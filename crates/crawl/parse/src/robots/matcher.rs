@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use super::escape;
 
@@ -132,7 +132,10 @@ impl Matcher {
             if best.is_some_and(|hit| hit.rank >= rule.hit.rank) {
                 break;
             }
-            let have = *path_pairs.get_or_insert_with(|| pairs(path));
+            let have = *path_pairs.get_or_insert_with(|| match self.wild.len() {
+                0..8 => u64::MAX, // trying so few is quicker than looking at every pair
+                _ => pairs(path),
+            });
             if rule.pairs & !have == 0 && rule.matches(path) {
                 best = Some(rule.hit);
                 break;
@@ -177,12 +180,30 @@ impl Wild {
         }
         // Leftmost is enough: whatever a later position allows, an earlier one allows too.
         for part in inner {
-            match memmem::find(rest, part) {
+            match find(rest, part) {
                 Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
                 None => return false,
             }
         }
         true
+    }
+}
+
+/// The first position of `part`. Most paths are short, and then the plain way is several times quicker than setting up
+/// the search that stays linear for any input.
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    if text.len() > 128 {
+        return memmem::find(text, part);
+    }
+    let Some(first) = part.first() else { return Some(0) };
+    let mut from = 0;
+    loop {
+        let rest = text.get(from..)?;
+        let at = memchr(*first, rest)?;
+        if rest.get(at..)?.starts_with(part) {
+            return Some(from + at);
+        }
+        from += at + 1;
     }
 }
 

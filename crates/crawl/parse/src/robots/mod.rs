@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use lines::{Field, Lines};
 use matcher::Matcher;
+use memchr::memchr;
 
 /// How much of a file is read: the 500 KiB that RFC 9309 asks parsers to take at least.
 pub const MAX_BYTES: usize = 500 * 1024;
@@ -148,7 +149,7 @@ impl AgentRules {
     /// `/robots.txt` itself is always allowed.
     pub fn allows(&self, path_and_query: impl AsRef<[u8]>) -> Verdict {
         let given = path_and_query.as_ref();
-        let given = given.split(|b| *b == b'#').next().unwrap_or_default();
+        let given = memchr(b'#', given).and_then(|end| given.get(..end)).unwrap_or(given);
         let rooted = match given.first() {
             Some(b'/') => Cow::Borrowed(given),
             _ => Cow::Owned([b"/", given].concat()),
