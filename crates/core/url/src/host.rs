@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 use idna::AsciiDenyList;
 use idna::uts46::{DnsLength, Hyphens, Uts46};
 
-use crate::{MAX_HOST_LEN, Reject};
+use crate::{MAX_HOST_LEN, Reject, raw};
 
 /// Everything printable except letters, digits, `-`, `_` and `.`; the first argument adds controls, space and DEL.
 const DENY: AsciiDenyList = AsciiDenyList::new(true, "!\"#$%&'()*+,/:;<=>?@[\\]^`{|}~");
@@ -27,9 +27,7 @@ pub fn punycode_of_any(name: &[u8]) -> Result<Cow<'_, str>, Reject> {
 }
 
 fn to_ascii(name: &[u8], deny: AsciiDenyList) -> Result<Cow<'_, str>, Reject> {
-    if name.len() > MAX_HOST_LEN {
-        return Err(Reject::HostTooLong { len: name.len(), limit: MAX_HOST_LEN });
-    }
+    raw::check_host_len(name.len())?;
     Uts46::new().to_ascii(name, deny, Hyphens::Allow, DnsLength::Ignore).map_err(|_| name_fault(name))
 }
 

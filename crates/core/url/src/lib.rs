@@ -17,6 +17,7 @@ pub mod key;
 mod lake;
 mod percent;
 mod psl;
+mod raw;
 mod reject;
 mod resolve;
 pub mod surt;

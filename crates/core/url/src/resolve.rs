@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::{MAX_URL_LEN, Reject};
+use crate::{Reject, raw};
 
 /// The absolute URL a link on a page leads to: what is stored, fetched and archived. Only `http` and `https` are taken.
 ///
@@ -16,11 +16,13 @@ pub fn resolve(base: &str, link: &str) -> Result<String, Reject> {
 
 /// The absolute URL of a text that needs no base, normalised as browsers do and without its fragment.
 pub fn as_found(raw: &str) -> Result<String, Reject> {
-    check_len(raw)?;
-    if raw.trim_matches(|c| c <= ' ').is_empty() {
+    raw::check_len(raw.len())?;
+    let text = raw::clean(raw);
+    if text.is_empty() {
         return Err(Reject::Empty);
     }
-    finish(Url::parse(raw)?)
+    raw::check_host(&text)?;
+    finish(Url::parse(&text)?)
 }
 
 /// A page's base, parsed once for all its links.
@@ -30,8 +32,10 @@ pub struct Base(Url);
 impl Base {
     /// Takes the page's URL, or what its `<base href>` resolves to.
     pub fn new(base: &str) -> Result<Base, Reject> {
-        check_len(base)?;
-        let url = Url::parse(base).map_err(|_| Reject::Base)?;
+        raw::check_len(base.len())?;
+        let text = raw::clean(base);
+        raw::check_host(&text)?;
+        let url = Url::parse(&text).map_err(|_| Reject::Base)?;
         if !is_web(&url) {
             return Err(Reject::Base);
         }
@@ -40,8 +44,10 @@ impl Base {
 
     /// Resolves one link, as [`resolve`] does.
     pub fn resolve(&self, link: &str) -> Result<String, Reject> {
-        check_len(link)?;
-        finish(self.0.join(link)?)
+        raw::check_len(link.len())?;
+        let text = raw::clean(link);
+        raw::check_host(&text)?;
+        finish(self.0.join(&text)?)
     }
 }
 
@@ -49,19 +55,13 @@ fn is_web(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
 }
 
-fn check_len(text: &str) -> Result<(), Reject> {
-    if text.len() > MAX_URL_LEN {
-        return Err(Reject::TooLong { len: text.len(), limit: MAX_URL_LEN });
-    }
-    Ok(())
-}
-
 fn finish(mut url: Url) -> Result<String, Reject> {
     if !is_web(&url) {
         return Err(Reject::scheme(url.scheme().as_bytes()));
     }
+    raw::check_host_len(url.host_str().map_or(0, str::len))?;
     url.set_fragment(None);
     let text = String::from(url);
-    check_len(&text)?;
+    raw::check_len(text.len())?;
     Ok(text)
 }

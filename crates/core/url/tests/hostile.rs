@@ -126,7 +126,12 @@ fn ten_thousand_steps_up() {
 #[test]
 fn international_bombs() {
     // One code point that normalises to 18; labels near and above what punycode coders take; marks without end.
+    let letters: String = ('\u{4e00}'..'\u{51de}').collect();
+    let labels = format!("{letters}.").repeat(20);
     for host in [
+        letters.clone(),
+        labels.clone(),
+        labels.bytes().take(20_000).map(|byte| format!("%{byte:02x}")).collect(),
         "\u{fdfa}".repeat(300),
         "é".repeat(500),
         format!("xn--{}", "a".repeat(1000)),

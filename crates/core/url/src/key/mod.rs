@@ -32,7 +32,7 @@ use std::borrow::Cow;
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
 use crate::percent::{self, KEY_PATH};
-use crate::{MAX_URL_LEN, Reject, SuffixList, dots, host};
+use crate::{MAX_URL_LEN, Reject, SuffixList, dots, host, raw};
 pub use policy::Policy;
 use split::Reference;
 
@@ -137,7 +137,7 @@ pub fn canonical(raw: &[u8], base: Option<&[u8]>, policy: &Policy) -> Result<Str
 /// As [`canonical`], into a buffer that is cleared first. After an error its content means nothing.
 pub fn canonical_into(raw: &[u8], base: Option<&[u8]>, policy: &Policy, out: &mut String) -> Result<(), Reject> {
     out.clear();
-    check_len(raw.len())?;
+    raw::check_len(raw.len())?;
     let text = percent::text_of(raw);
     if matches!(text, Cow::Owned(_)) {
         // Escaping has hidden bytes that user information may not hold; a replacement character shows them again.
@@ -151,14 +151,7 @@ pub fn canonical_into(raw: &[u8], base: Option<&[u8]>, policy: &Policy, out: &mu
         _ => None,
     };
     write(&resolve(link, base)?, policy, out)?;
-    check_len(out.len())
-}
-
-fn check_len(len: usize) -> Result<(), Reject> {
-    if len > MAX_URL_LEN {
-        return Err(Reject::TooLong { len, limit: MAX_URL_LEN });
-    }
-    Ok(())
+    raw::check_len(out.len())
 }
 
 /// A reference after rule 4; the path is in two pieces so that joining copies nothing.
@@ -250,8 +243,7 @@ fn push_host(name: &str, out: &mut String) -> Result<(), Reject> {
     }
     match out.len() - start {
         0 => Err(Reject::NoHost),
-        len if len > crate::MAX_HOST_LEN => Err(Reject::HostTooLong { len, limit: crate::MAX_HOST_LEN }),
-        _ => Ok(()),
+        len => raw::check_host_len(len),
     }
 }
 

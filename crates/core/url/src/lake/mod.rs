@@ -24,7 +24,7 @@ mod tests;
 use std::borrow::Cow;
 
 use crate::percent::{self, LAKE_PATH, LAKE_QUERY};
-use crate::{MAX_URL_LEN, Reject, SuffixList, dots, surt};
+use crate::{MAX_URL_LEN, Reject, SuffixList, dots, raw, surt};
 
 /// A URL in lake form, in one string with the places of its parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,9 +65,7 @@ impl LakeUrl {
 
     /// As [`parse`](LakeUrl::parse), for bytes of any kind: what is not UTF-8 is taken as if it had been escaped.
     pub fn parse_bytes(raw: &[u8], psl: &SuffixList) -> Result<LakeUrl, Reject> {
-        if raw.len() > MAX_URL_LEN {
-            return Err(Reject::TooLong { len: raw.len(), limit: MAX_URL_LEN });
-        }
+        raw::check_len(raw.len())?;
         LakeUrl::parse(&percent::text_of(raw), psl)
     }
 
@@ -76,9 +74,7 @@ impl LakeUrl {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         *self = LakeUrl { text, ..LakeUrl::default() };
-        if raw.len() > MAX_URL_LEN {
-            return Err(Reject::TooLong { len: raw.len(), limit: MAX_URL_LEN });
-        }
+        raw::check_len(raw.len())?;
         let done = match fast::read(raw) {
             Some(parts) => self.build(&parts, psl),
             None => slow::read(raw, |parts| self.build(&parts, psl)),
@@ -111,10 +107,7 @@ impl LakeUrl {
         if let Some(query) = parts.query {
             push_query(query, text);
         }
-        if text.len() > MAX_URL_LEN {
-            return Err(Reject::TooLong { len: text.len(), limit: MAX_URL_LEN });
-        }
-        Ok(())
+        raw::check_len(text.len())
     }
 
     fn part(&self, start: usize, end: usize) -> &str {

@@ -5,28 +5,21 @@ use std::borrow::Cow;
 use url::{Host, Url};
 
 use super::Parts;
-use crate::{MAX_HOST_LEN, Reject, host};
+use crate::{Reject, host, raw};
 
 /// Reads a URL and hands its parts to `build`.
 pub fn read(raw: &str, build: impl FnOnce(Parts<'_>) -> Result<(), Reject>) -> Result<(), Reject> {
-    let cleaned = clean(raw);
+    let cleaned = raw::clean(raw); // first, so that the look for a scheme sees what the parser will see
     let text = supply_scheme(&cleaned)?;
+    raw::check_host(&text)?;
     let url = Url::parse(&text)?;
     let host = match url.host() {
         None => return Err(Reject::NoHost),
         Some(Host::Domain(name)) => name_without_dots(name)?,
         Some(Host::Ipv4(_) | Host::Ipv6(_)) => Cow::Borrowed(url.host_str().unwrap_or_default()),
     };
-    if host.len() > MAX_HOST_LEN {
-        return Err(Reject::HostTooLong { len: host.len(), limit: MAX_HOST_LEN });
-    }
+    raw::check_host_len(host.len())?;
     build(Parts { scheme: url.scheme(), host, port: url.port(), path: url.path(), query: url.query() })
-}
-
-/// Rule 1, so that the look for a scheme sees what the parser will see.
-fn clean(raw: &str) -> Cow<'_, str> {
-    let trimmed = raw.trim_matches(|c| c <= ' ');
-    if trimmed.contains(['\t', '\n', '\r']) { trimmed.replace(['\t', '\n', '\r'], "").into() } else { trimmed.into() }
 }
 
 /// Rule 2.
@@ -34,8 +27,8 @@ fn supply_scheme(text: &str) -> Result<Cow<'_, str>, Reject> {
     if text.is_empty() {
         return Err(Reject::Empty);
     }
-    match text.split_once(':') {
-        Some((scheme, rest)) if is_scheme(scheme) => {
+    match raw::split_scheme(text) {
+        Some((scheme, rest)) => {
             let lower = scheme.to_ascii_lowercase();
             if matches!(lower.as_str(), "http" | "https" | "ftp") {
                 Ok(text.into())
@@ -45,18 +38,12 @@ fn supply_scheme(text: &str) -> Result<Cow<'_, str>, Reject> {
                 Err(Reject::scheme(scheme.as_bytes()))
             }
         }
-        _ => match text.as_bytes() {
+        None => match text.as_bytes() {
             [b'/' | b'\\', b'/' | b'\\', ..] => Ok(format!("http:{text}").into()),
             [b'/' | b'\\' | b'?' | b'#', ..] => Err(Reject::NoHost),
             _ => Ok(format!("http://{text}").into()),
         },
     }
-}
-
-fn is_scheme(text: &str) -> bool {
-    let mut bytes = text.bytes();
-    bytes.next().is_some_and(|b| b.is_ascii_alphabetic())
-        && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
 }
 
 /// Digits, then the end or what may follow a port.

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 use super::session;
 use crate::percent::{decode_fully, push_escaped};
-use crate::{MAX_URL_LEN, Reject, host};
+use crate::{Reject, host, raw};
 
 /// The CDXJ key of a URL: `com,example)/path?a=1&b=2`.
 ///
@@ -27,9 +27,7 @@ use crate::{MAX_URL_LEN, Reject, host};
 /// # Ok::<(), trawl_url::Reject>(())
 /// ```
 pub fn cdxj(url: &str) -> Result<String, Reject> {
-    if url.len() > MAX_URL_LEN {
-        return Err(Reject::TooLong { len: url.len(), limit: MAX_URL_LEN });
-    }
+    raw::check_len(url.len())?;
     if url.is_empty() {
         return Ok("-".to_owned());
     }
@@ -72,7 +70,7 @@ fn prepare(url: &str) -> Result<String, Reject> {
     if text.is_empty() {
         return Err(Reject::Empty);
     }
-    if scheme_of(&text).is_none() {
+    if raw::split_scheme(&text).is_none() {
         text.insert_str(0, "http://");
     }
     let mut last = 0;
@@ -89,12 +87,6 @@ fn prepare(url: &str) -> Result<String, Reject> {
     Ok(text)
 }
 
-fn scheme_of(text: &str) -> Option<&str> {
-    let (scheme, _) = text.split_once(':')?;
-    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.');
-    (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.bytes().all(legal)).then_some(scheme)
-}
-
 struct Parts<'a> {
     scheme: &'a str,
     host: &'a str,
@@ -105,8 +97,7 @@ struct Parts<'a> {
 
 /// Rule 2.
 fn split(text: &str) -> Result<Parts<'_>, Reject> {
-    let scheme = scheme_of(text).ok_or(Reject::NoScheme)?;
-    let rest = text.get(scheme.len() + 1..).unwrap_or_default();
+    let (scheme, rest) = raw::split_scheme(text).ok_or(Reject::NoScheme)?;
     let rest = rest.split('#').next().unwrap_or_default();
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = match rest.strip_prefix("//") {
@@ -233,10 +224,12 @@ fn ipv4(name: &[u8]) -> Option<String> {
         let low = text.bytes().fold(0u32, |low, digit| low.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')));
         return Some(std::net::Ipv4Addr::from_bits(low).to_string());
     }
-    let parts = text.split('.').count();
     let digits = text.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    if !digits || text.split('.').count() > 4 {
+        return None;
+    }
     match url::Host::parse(text) {
-        Ok(url::Host::Ipv4(address)) if digits && parts <= 4 => Some(address.to_string()),
+        Ok(url::Host::Ipv4(address)) => Some(address.to_string()),
         _ => None,
     }
 }
