@@ -70,6 +70,10 @@ pub(crate) mod purpose {
     pub(crate) const POOL: u64 = 7;
     pub(crate) const ROBOTS: u64 = 8;
     pub(crate) const SECTION: u64 = 9;
+    pub(crate) const FATE: u64 = 10;
+    pub(crate) const FORM: u64 = 11;
+    pub(crate) const SPELLING: u64 = 12;
+    pub(crate) const TRAP: u64 = 13;
 }
 
 #[cfg(test)]

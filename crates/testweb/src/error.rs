@@ -34,6 +34,9 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// The certificates could not be made.
+    #[error("expected to make a certificate authority: {0}")]
+    Tls(String),
     /// The threads that serve could not be started.
     #[error("expected to start the server threads: {0}")]
     Runtime(std::io::Error),

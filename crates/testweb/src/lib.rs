@@ -14,16 +14,26 @@
 //! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+mod character;
 mod config;
+mod date;
 mod dice;
 mod error;
 mod log;
 mod names;
+mod profiles;
 mod server;
+mod settings;
 mod words;
 mod world;
 
-pub use config::Config;
+pub use character::{Axis, Character, Shares};
+pub use config::{Addresses, Config};
 pub use error::{Error, Result};
+pub use profiles::Profile;
 pub use server::{Running, TestWeb};
-pub use world::{Group, Host, HostId, Outcome, PageId, Robots, Rule, World};
+pub use settings::CrawlSettings;
+pub use world::{
+    CharacterCount, Description, Expectation, Form, Group, Host, HostId, Link, Node, Outcome, PageId, Resource, Robots,
+    RobotsReply, Rule, Want, World,
+};

@@ -4,12 +4,15 @@
 //!
 //! ```text
 //! testweb-log 1  seed=1  unix_us=1700000000000000                      line 1: version, world, time zero
+//! T  time  unix-seconds  rate                                          virtual time was set
 //! C  time  conn  local  remote                                         a connection was accepted
+//! S  time  conn  name  protocol                                        its TLS handshake: server name, ALPN
 //! R  start  length  conn  stream  proto  host  method  target  status  bytes  agent  if-none-match  since  end
 //! X  time  conn                                                        the connection is closed
 //! ```
 //! A request is one line, written when it ends: `start` is when its head was complete, `length` how long until the last
-//! byte was handed to the system. `bytes` counts the body sent. `end` is `ok`, or `cut` when the client left first.
+//! byte was handed to the system. `bytes` counts the body sent. `end` is `ok`, or `cut` when the response was not sent to
+//! its end. A response that never began has status 0.
 //! An absent value is `-`. Bytes outside printable ASCII, tabs and backslashes are written `\xNN`.
 
 use std::fs::File;
@@ -29,12 +32,18 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub(crate) enum Proto {
     /// HTTP/1.x without encryption.
     Http1,
+    /// HTTP/1.x over TLS.
+    Https1,
+    /// HTTP/2 over TLS.
+    Https2,
 }
 
 impl Proto {
     fn name(self) -> &'static str {
         match self {
             Self::Http1 => "http/1",
+            Self::Https1 => "https/1",
+            Self::Https2 => "https/2",
         }
     }
 }
@@ -51,11 +60,54 @@ pub(crate) struct Request<'a> {
     pub(crate) agent: Option<&'a [u8]>,
     pub(crate) if_none_match: Option<&'a [u8]>,
     pub(crate) if_modified_since: Option<&'a [u8]>,
+    /// Not logged.
+    pub(crate) accept_encoding: Option<&'a [u8]>,
+}
+
+impl Request<'_> {
+    /// A request of which nothing is known yet.
+    pub(crate) fn unknown(proto: Proto) -> Self {
+        Self {
+            conn: 0,
+            stream: 0,
+            proto,
+            host: None,
+            method: b"-",
+            target: b"",
+            agent: None,
+            if_none_match: None,
+            if_modified_since: None,
+            accept_encoding: None,
+        }
+    }
+}
+
+/// A request that is being answered; it goes into the log however it ends, also when the client leaves.
+pub(crate) struct Pending<'a> {
+    log: &'a Log,
+    start: u64,
+    request: &'a Request<'a>,
+    pub(crate) status: u16,
+    pub(crate) bytes: u64,
+    pub(crate) whole: bool,
+}
+
+impl<'a> Pending<'a> {
+    pub(crate) fn new(log: &'a Log, start: u64, request: &'a Request<'a>) -> Self {
+        Self { log, start, request, status: 0, bytes: 0, whole: false }
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.log.request(self.start, self.request, self.status, self.bytes, self.whole);
+    }
 }
 
 /// The log of a running server.
 pub(crate) struct Log {
     zero: Instant,
+    zero_unix_us: u64,
     sink: Option<(PathBuf, Mutex<Sink>)>,
 }
 
@@ -82,12 +134,12 @@ fn lock(sink: &Mutex<Sink>) -> MutexGuard<'_, Sink> {
 impl Log {
     /// Starts a log; without a path nothing is kept. An existing file is appended to.
     pub(crate) fn open(path: Option<&Path>, seed: u64, zero: Instant, unix_us: u64) -> Result<Self> {
-        let Some(path) = path else { return Ok(Self { zero, sink: None }) };
+        let Some(path) = path else { return Ok(Self { zero, zero_unix_us: unix_us, sink: None }) };
         let fail = |what| move |source| Error::Log { path: path.to_owned(), what, source };
         let file = File::options().create(true).append(true).open(path).map_err(fail("cannot open the log"))?;
         let mut sink = Sink { file, buffer: Vec::with_capacity(BUFFER_BYTES), failed: None };
         let _ = writeln!(sink.buffer, "testweb-log 1\tseed={seed}\tunix_us={unix_us}");
-        Ok(Self { zero, sink: Some((path.to_owned(), Mutex::new(sink))) })
+        Ok(Self { zero, zero_unix_us: unix_us, sink: Some((path.to_owned(), Mutex::new(sink))) })
     }
 
     /// Where the log is.
@@ -98,6 +150,11 @@ impl Log {
     /// Microseconds since time zero.
     pub(crate) fn now(&self) -> u64 {
         u64::try_from(self.zero.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// The clock on the wall, Unix seconds.
+    pub(crate) fn unix_s(&self) -> u64 {
+        self.zero_unix_us.saturating_add(self.now()) / 1_000_000
     }
 
     fn line(&self, write: impl FnOnce(&mut Vec<u8>)) {
@@ -117,6 +174,24 @@ impl Log {
         });
     }
 
+    /// A TLS handshake: the name asked for, and the protocol agreed on, or `None` if it was cut off.
+    pub(crate) fn secured(&self, conn: u64, name: Option<&str>, protocol: Option<&str>) {
+        let time = self.now();
+        self.line(|out| {
+            let _ = write!(out, "S\t{time}\t{conn}");
+            push_field(out, name.map(str::as_bytes));
+            push_field(out, protocol.map(str::as_bytes));
+        });
+    }
+
+    /// Virtual time was set, and goes on at a rate.
+    pub(crate) fn clock_set(&self, unix_s: u64, rate: f64) {
+        let time = self.now();
+        self.line(|out| {
+            let _ = write!(out, "T\t{time}\t{unix_s}\t{rate}");
+        });
+    }
+
     pub(crate) fn closed(&self, conn: u64) {
         let time = self.now();
         self.line(|out| {
@@ -125,7 +200,7 @@ impl Log {
     }
 
     /// Writes a finished request that began at `start`.
-    pub(crate) fn request(&self, start: u64, request: &Request<'_>, status: u16, bytes: u64, whole: bool) {
+    fn request(&self, start: u64, request: &Request<'_>, status: u16, bytes: u64, whole: bool) {
         let length = self.now().saturating_sub(start);
         self.line(|out| {
             let _ = write!(out, "R\t{start}\t{length}\t{}\t{}\t{}", request.conn, request.stream, request.proto.name());

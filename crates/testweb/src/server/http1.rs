@@ -1,13 +1,13 @@
 //! HTTP/1.x by hand: the server must be able to send any bytes, also wrong ones, so no library stands in between.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use super::Shared;
-use super::reply;
-use crate::log::{Proto, Request};
+use super::accept::Wire;
+use super::{Shared, plan, send};
+use crate::log::{Pending, Proto, Request};
 
 /// Longest request head accepted.
 const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -15,12 +15,18 @@ const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_HEADERS: usize = 100;
 /// Longest request body that is read and thrown away to keep a connection.
 const MAX_BODY_BYTES: u64 = 1 << 20;
+/// How much of what is not HTTP goes into the log.
+const LOGGED_NONSENSE: usize = 200;
+
+/// The answer to what is not HTTP.
+const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// Serves one connection until it ends.
-pub(super) async fn connection(mut stream: TcpStream, conn: u64, shared: &Shared) -> io::Result<()> {
+pub(super) async fn connection<S: Wire>(mut stream: S, conn: u64, shared: &Shared, secure: bool) -> io::Result<()> {
     let mut input = Vec::with_capacity(4 << 10);
     let mut output = Vec::with_capacity(16 << 10);
     let mut count = 0;
+    let proto = if secure { Proto::Https1 } else { Proto::Http1 };
     loop {
         let Some(head_len) = read_head(&mut stream, &mut input).await? else { return Ok(()) };
         count += 1;
@@ -28,58 +34,34 @@ pub(super) async fn connection(mut stream: TcpStream, conn: u64, shared: &Shared
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut parsed = httparse::Request::new(&mut headers);
         let head = input.get(..head_len).unwrap_or_default();
-        let keep = match parsed.parse(head) {
-            Ok(httparse::Status::Complete(_)) => {
-                let fields = Fields::of(&parsed);
-                let request = fields.request(&parsed, conn, count);
-                if !shared.latency.is_zero() {
-                    tokio::time::sleep(shared.latency).await;
-                }
-                output.clear();
-                let reply = reply::write(&shared.world, &request, fields.keep, &mut output);
-                let mut guard = Unfinished { shared, start, request: &request, reply, whole: false };
-                stream.write_all(&output).await?;
-                guard.whole = true;
-                drop(guard);
-                let keep = fields.keep && fields.body_bytes <= MAX_BODY_BYTES;
-                if keep { Some(fields.body_bytes) } else { None }
-            }
-            _ => {
-                let request = Request {
-                    conn,
-                    stream: count,
-                    proto: Proto::Http1,
-                    host: None,
-                    method: b"-",
-                    target: head.get(..head.len().min(200)).unwrap_or_default(),
-                    agent: None,
-                    if_none_match: None,
-                    if_modified_since: None,
-                };
-                stream.write_all(reply::BAD_REQUEST).await?;
-                shared.log.request(start, &request, 400, 0, true);
-                None
-            }
+        let Ok(httparse::Status::Complete(_)) = parsed.parse(head) else {
+            let target = head.get(..head.len().min(LOGGED_NONSENSE)).unwrap_or_default();
+            let request = Request { conn, stream: count, target, ..Request::unknown(proto) };
+            let mut pending = Pending::new(&shared.log, start, &request);
+            pending.status = 400;
+            stream.write_all(BAD_REQUEST).await?;
+            pending.whole = true;
+            return Ok(());
         };
-        let Some(body_bytes) = keep else { return Ok(()) };
+        let fields = Fields::of(&parsed);
+        let request = fields.request(&parsed, proto, conn, count);
+        let mut pending = Pending::new(&shared.log, start, &request);
+        let reply = plan::plan(shared, &request, secure);
+        let wait = shared.latency + Duration::from_millis(reply.wait_ms);
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        pending.status = reply.status;
+        let keep = fields.keep && !reply.close && fields.body_bytes <= MAX_BODY_BYTES;
+        let mut out = send::Sender { stream: &mut stream, output: &mut output, pending: &mut pending, shared };
+        let again = out.send(&reply, keep, request.method != b"HEAD").await?;
+        let body_bytes = fields.body_bytes;
+        drop(pending);
+        if !keep || !again {
+            return Ok(());
+        }
         input.drain(..head_len.min(input.len()));
         skip(&mut stream, &mut input, body_bytes).await?;
-    }
-}
-
-/// Logs a request however its response ends, also when the client or a stop cuts it.
-struct Unfinished<'a> {
-    shared: &'a Shared,
-    start: u64,
-    request: &'a Request<'a>,
-    reply: reply::Sent,
-    whole: bool,
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        let bytes = if self.whole { self.reply.body_bytes } else { 0 };
-        self.shared.log.request(self.start, self.request, self.reply.status, bytes, self.whole);
     }
 }
 
@@ -89,6 +71,7 @@ struct Fields<'a> {
     agent: Option<&'a [u8]>,
     if_none_match: Option<&'a [u8]>,
     if_modified_since: Option<&'a [u8]>,
+    accept_encoding: Option<&'a [u8]>,
     body_bytes: u64,
     keep: bool,
 }
@@ -104,29 +87,31 @@ impl<'a> Fields<'a> {
             agent: value("user-agent"),
             if_none_match: value("if-none-match"),
             if_modified_since: value("if-modified-since"),
+            accept_encoding: value("accept-encoding"),
             body_bytes: length.unwrap_or(Ok(0)).unwrap_or(u64::MAX),
             // Nobody needs to send this server a chunked body; closing is simpler than reading one.
             keep: !chunked && if parsed.version == Some(1) { !says(b"close") } else { says(b"keep-alive") },
         }
     }
 
-    fn request(&self, parsed: &httparse::Request<'_, 'a>, conn: u64, stream: u64) -> Request<'a> {
+    fn request(&self, parsed: &httparse::Request<'_, 'a>, proto: Proto, conn: u64, stream: u64) -> Request<'a> {
         Request {
             conn,
             stream,
-            proto: Proto::Http1,
+            proto,
             host: self.host,
             method: parsed.method.unwrap_or("").as_bytes(),
             target: parsed.path.unwrap_or("").as_bytes(),
             agent: self.agent,
             if_none_match: self.if_none_match,
             if_modified_since: self.if_modified_since,
+            accept_encoding: self.accept_encoding,
         }
     }
 }
 
 /// Reads until the buffer starts with a whole head; its length, or `None` when the client is done.
-async fn read_head(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Option<usize>> {
+async fn read_head<S: Wire>(stream: &mut S, input: &mut Vec<u8>) -> io::Result<Option<usize>> {
     let mut searched = 0;
     loop {
         let tail = input.get(searched..).unwrap_or_default();
@@ -144,7 +129,7 @@ async fn read_head(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Op
 }
 
 /// Throws away a request body, part of which may have been read already.
-async fn skip(stream: &mut TcpStream, input: &mut Vec<u8>, body_bytes: u64) -> io::Result<()> {
+async fn skip<S: Wire>(stream: &mut S, input: &mut Vec<u8>, body_bytes: u64) -> io::Result<()> {
     let mut left = body_bytes;
     while left > 0 {
         if input.is_empty() && stream.read_buf(input).await? == 0 {

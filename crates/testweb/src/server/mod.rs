@@ -1,15 +1,27 @@
 //! The server: one listener, real HTTP, threads of its own behind a blocking interface.
+//!
+//! ```text
+//! accept ─► first byte ─┬─ TLS ─► name ─► certificate ─► ALPN ─┬─ h2 ──────► http2 ┐
+//!                       │                                     └─ http/1.1 ┐       ├─► plan ─► send ─► log
+//!                       └─ else ─────────────────────────────────────────►┴ http1 ┘
+//! ```
 
+mod accept;
+mod clock;
+mod coding;
 mod http1;
-mod reply;
+mod http2;
+mod plan;
+mod send;
+mod state;
+mod tls;
 
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
@@ -25,8 +37,11 @@ const STOP_WITHIN: Duration = Duration::from_secs(2);
 
 /// What all connections share.
 struct Shared {
-    world: World,
+    world: Arc<World>,
     log: Log,
+    clock: clock::Clock,
+    state: state::State,
+    tls: Option<tls::Tls>,
     latency: Duration,
     connections: AtomicU64,
 }
@@ -38,33 +53,32 @@ pub struct TestWeb;
 impl TestWeb {
     /// Computes the web of `config` and serves it until the result is stopped or dropped.
     pub fn start(config: Config) -> Result<Running> {
-        let world = World::new(&config)?;
-        let zero = Instant::now();
+        let world = Arc::new(World::new(&config)?);
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
-        let log = Log::open(config.log.as_deref(), config.seed, zero, u64::try_from(unix).unwrap_or(u64::MAX))?;
-        let shared = Arc::new(Shared {
-            world,
-            log,
-            latency: Duration::from_millis(config.latency_ms),
-            connections: AtomicU64::new(0),
-        });
-        let fail = |source| Error::Listen { addr: config.listen.to_string(), source };
-        let listener = StdListener::bind(config.listen).map_err(fail)?;
-        listener.set_nonblocking(true).map_err(fail)?;
-        let addr = listener.local_addr().map_err(fail)?;
-        let threads = usize::try_from(config.threads).unwrap_or(1);
+        let unix_us = u64::try_from(unix).unwrap_or(u64::MAX);
+        let log = Log::open(config.log.as_deref(), config.seed, Instant::now(), unix_us)?;
+        let clock = clock::Clock::new(config.clock_rate, config.epoch_s);
+        log.clock_set(clock.now_s(), clock.rate());
+        let secure = world.hosts().iter().any(|h| h.is_secure());
+        let tls = if secure { Some(tls::Tls::new(Arc::clone(&world))?) } else { None };
+        let latency = Duration::from_millis(config.latency_ms);
+        let (state, connections) = (state::State::default(), AtomicU64::new(0));
+        let shared = Arc::new(Shared { world, log, clock, state, tls, latency, connections });
         let runtime = Builder::new_multi_thread()
-            .worker_threads(threads)
+            .worker_threads(usize::try_from(config.threads).unwrap_or(1))
             .thread_name("testweb")
             .enable_all()
             .build()
             .map_err(Error::Runtime)?;
         let (stop, stopped) = watch::channel(false);
-        {
+        let addr = {
             let _guard = runtime.enter();
-            let listener = TcpListener::from_std(listener).map_err(fail)?;
-            runtime.spawn(accept(listener, Arc::clone(&shared), stopped));
-        }
+            let fail = |source| Error::Listen { addr: config.listen.to_string(), source };
+            let listener = accept::listen(config.listen, config.addresses).map_err(fail)?;
+            let port = listener.local_addr().map_err(fail)?.port();
+            runtime.spawn(accept::accept(listener, Arc::clone(&shared), stopped));
+            SocketAddr::new(config.listen.ip(), port)
+        };
         runtime.spawn(flush(Arc::clone(&shared)));
         Ok(Running { addr, shared, stop, runtime: Some(runtime) })
     }
@@ -85,14 +99,18 @@ impl std::fmt::Debug for Running {
 }
 
 impl Running {
-    /// Where it listens.
+    /// Where it listens; every host can be reached here.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// All addresses it listens on.
+    /// All addresses at which hosts are to be found, without repeats.
     pub fn addrs(&self) -> Vec<SocketAddr> {
-        vec![self.addr]
+        let world = &self.shared.world;
+        let mut out: Vec<SocketAddr> =
+            world.host_ids().map(|id| SocketAddr::new(world.address(id).into(), self.addr.port())).collect();
+        out.dedup();
+        out
     }
 
     /// The model behind it.
@@ -105,9 +123,25 @@ impl Running {
         self.shared.log.path()
     }
 
+    /// The certificate of the authority that signs the hosts' certificates (PEM); `None` if no host speaks https.
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.shared.tls.as_ref().map(tls::Tls::ca_pem)
+    }
+
     /// Connections accepted so far.
     pub fn connections(&self) -> u64 {
         self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// Virtual time now, Unix seconds.
+    pub fn time(&self) -> u64 {
+        self.shared.clock.now_s()
+    }
+
+    /// Sets virtual time: pages take on the versions of that time.
+    pub fn set_time(&self, unix_s: u64) {
+        self.shared.clock.set(unix_s);
+        self.shared.log.clock_set(unix_s, self.shared.clock.rate());
     }
 
     /// Writes everything logged so far to the log file.
@@ -144,34 +178,4 @@ async fn flush(shared: Arc<Shared>) {
         tokio::time::sleep(FLUSH_EVERY).await;
         shared.log.flush();
     }
-}
-
-async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stopped.changed() => return,
-        };
-        match accepted {
-            Ok((stream, remote)) => {
-                tokio::spawn(serve(stream, remote, Arc::clone(&shared), stopped.clone()));
-            }
-            // Out of file descriptors, mostly: wait for connections to end rather than spin.
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-        }
-    }
-}
-
-async fn serve(stream: TcpStream, remote: SocketAddr, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
-    let conn = shared.connections.fetch_add(1, Ordering::Relaxed) + 1;
-    if let Ok(local) = stream.local_addr() {
-        shared.log.opened(conn, local, remote);
-    }
-    // Small responses must not wait for an acknowledgement.
-    let _ = stream.set_nodelay(true);
-    tokio::select! {
-        _ = http1::connection(stream, conn, &shared) => {}
-        _ = stopped.changed() => {}
-    }
-    shared.log.closed(conn);
 }

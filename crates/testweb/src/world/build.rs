@@ -1,10 +1,12 @@
-//! From settings to hosts: names, page counts, and how each host behaves.
+//! From settings to hosts: names, page counts, and the characters of each host.
 
 use std::collections::HashMap;
 
+use super::form::Draws;
 use super::page::Style;
 use super::text::{Language, Pool};
-use super::{Host, World, robots};
+use super::{HOST_FANOUT, Host, World};
+use crate::character::{Axis, Character, Draw};
 use crate::config::Config;
 use crate::dice::{Dice, purpose};
 use crate::{names, words};
@@ -12,21 +14,45 @@ use crate::{names, words};
 /// Share of domains with a second host, percent.
 const SECOND_HOST_PERCENT: u64 = 15;
 
+/// Drawers for the axes that concern hosts.
+struct HostDraws {
+    transport: Draw,
+    certificate: Draw,
+    robots: Draw,
+    conduct: Draw,
+    announcement: Draw,
+    trap: Draw,
+    absence: Draw,
+}
+
 pub(super) fn build(config: &Config) -> World {
+    let draw = |axis| Draw::new(&config.shares, axis);
+    let draws = HostDraws {
+        transport: draw(Axis::Transport),
+        certificate: draw(Axis::Certificate),
+        robots: draw(Axis::Robots),
+        conduct: draw(Axis::Conduct),
+        announcement: draw(Axis::Announcement),
+        trap: draw(Axis::Trap),
+        absence: draw(Axis::Absence),
+    };
     let names = host_names(config);
     let counts = page_counts(config, names.len());
     let mut hosts = Vec::with_capacity(names.len());
-    for ((at, (name, domain)), pages) in names.into_iter().enumerate().zip(counts) {
-        let mut dice = Dice::new(config.seed, purpose::HOST, at as u64, 0);
-        hosts.push(Host {
-            branching: u32::try_from(dice.range(4, 14)).unwrap_or(4),
-            style: Style::draw(&mut dice),
-            language: Language::of(&name, &mut dice),
-            robots: robots::Kind::draw(&mut dice),
-            name,
-            domain,
-            pages,
-        });
+    let mut hubs = 0;
+    for ((at, (name, domain, domain_at)), pages) in (0u32..).zip(names).zip(counts) {
+        let mut host = new_host(config, &draws, at, name, pages);
+        (host.domain, host.domain_at) = (domain, domain_at);
+        // The next host must have a hub before it that links it.
+        let next_needs = (at + 1).saturating_sub(config.seeds) / HOST_FANOUT;
+        if at < config.seeds || hubs <= next_needs {
+            soothe(&mut host);
+        }
+        if is_sound(&host) {
+            host.hub = Some(hubs);
+            hubs += 1;
+        }
+        hosts.push(host);
     }
     let mut first_page = Vec::with_capacity(hosts.len());
     let mut page_count = 0u64;
@@ -35,19 +61,68 @@ pub(super) fn build(config: &Config) -> World {
         page_count += u64::from(host.pages);
     }
     let by_name = (0u32..).zip(&hosts).map(|(at, host)| (host.name.clone(), at)).collect::<HashMap<_, _>>();
-    World { config: config.clone(), hosts, by_name, first_page, page_count, pool: Pool::new(config.seed) }
+    World {
+        hosts,
+        by_name,
+        first_page,
+        page_count,
+        pool: Pool::new(config.seed),
+        draws: Draws::new(&config.shares),
+        config: config.clone(),
+    }
 }
 
-/// (host name, registrable domain), unique, in order of popularity.
-fn host_names(config: &Config) -> Vec<(String, String)> {
+fn new_host(config: &Config, draws: &HostDraws, at: u32, name: String, pages: u32) -> Host {
+    let mut dice = Dice::new(config.seed, purpose::HOST, at.into(), 0);
+    let branching = u32::try_from(dice.range(4, 14)).unwrap_or(4);
+    let style = Style::draw(&mut dice);
+    let language = Language::of(&name, &mut dice);
+    let transport = draws.transport.draw(&mut dice);
+    let certificate = draws.certificate.draw(&mut dice).filter(|_| transport.is_some());
+    Host {
+        name,
+        domain: 0,
+        domain_at: 0,
+        pages,
+        branching,
+        hub: None,
+        style,
+        language,
+        transport,
+        certificate,
+        robots: draws.robots.draw(&mut dice),
+        conduct: draws.conduct.draw(&mut dice),
+        announcement: draws.announcement.draw(&mut dice),
+        trap: draws.trap.draw(&mut dice),
+        absence: draws.absence.draw(&mut dice),
+    }
+}
+
+/// Whether any crawler that keeps the rules reads the home page of this host.
+fn is_sound(host: &Host) -> bool {
+    let shut = [Character::RobotsClosed, Character::RobotsError, Character::RobotsLoop];
+    host.certificate.is_none() && !host.is_dead() && !host.robots.is_some_and(|r| shut.contains(&r))
+}
+
+/// Takes away what keeps a host from being a hub.
+fn soothe(host: &mut Host) {
+    if !is_sound(host) {
+        (host.certificate, host.conduct, host.robots) = (None, None, None);
+    }
+}
+
+/// (host name, number of its domain, where the domain begins in the name), unique, in order of popularity.
+fn host_names(config: &Config) -> Vec<(String, u32, u8)> {
     let mut out = Vec::new();
-    let count = usize::try_from(config.domains).unwrap_or(usize::MAX);
-    for (at, domain) in names::domains(config.seed, count).into_iter().enumerate() {
-        let mut dice = Dice::new(config.seed, purpose::HOST, at as u64, 1);
-        let main = if dice.percent(60) { format!("www.{domain}") } else { domain.clone() };
-        out.push((main, domain.clone()));
+    for (at, domain) in (0u32..).zip(names::domains(config.seed, super::index(config.domains))) {
+        let mut dice = Dice::new(config.seed, purpose::HOST, at.into(), 1);
+        let mut push = |label: &str| {
+            let begins = u8::try_from(label.len()).unwrap_or(0);
+            out.push((format!("{label}{domain}"), at, begins));
+        };
+        push(if dice.percent(60) { "www." } else { "" });
         if dice.percent(SECOND_HOST_PERCENT) {
-            out.push((format!("{}.{domain}", dice.pick(words::SUBDOMAINS)), domain));
+            push(&format!("{}.", dice.pick(words::SUBDOMAINS)));
         }
     }
     out

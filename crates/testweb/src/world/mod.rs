@@ -1,33 +1,50 @@
 //! The model: everything about the synthetic web, computed from the seed, without any I/O.
 //!
 //! ```text
-//! seed ─► domains ─► hosts (name, page count, robots, style)      kept: about 100 bytes a host
-//!                      └─► page p: path, links, size, text        computed when asked, never kept
+//! seed ─► domains ─► hosts (name, page count, characters)         kept: about 150 bytes a host
+//!                      └─► page p: path, links, fate, form, text  computed when asked, never kept
 //!
-//! hosts form a tree:   the home page of host i links the home pages of hosts S+iB .. S+(i+1)B   (S seeds, B below)
-//! pages form a tree:   page p of a host links pages pb+1 ..= pb+b of it                         (b differs by host)
+//! hosts form a tree:   the home page of hub i links the home pages of hosts S+iB .. S+(i+1)B   (S seeds, B below)
+//! pages form a tree:   page p of a host links pages pb+1 ..= pb+b of it                        (b differs by host)
 //! ```
-//! Both trees make every page reachable from the seeds; links drawn by chance come on top.
+//! Both trees make every page reachable from the seeds: only hosts without serious trouble are hubs, and only pages
+//! without children have trouble of their own. Links drawn by chance come on top.
 
 mod build;
+mod describe;
 mod expect;
+mod fate;
+mod form;
 mod html;
+mod links;
+mod node;
 mod page;
 mod robots;
+mod sitemap;
 mod text;
+mod trap;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::net::Ipv4Addr;
 
-use crate::config::Config;
+use crate::character::Character;
+use crate::config::{Addresses, Config};
 use crate::error::Result;
 
-pub use robots::{Group, Robots, Rule};
+pub use describe::{CharacterCount, Description};
+pub use expect::{Expectation, Want};
+pub use fate::Outcome;
+pub use form::Form;
+pub(crate) use html::nofollow_in_header;
+pub use links::Link;
+pub use node::{Node, Resource};
+pub use robots::{Group, Robots, RobotsReply, Rule};
 
-/// Hosts whose home page is linked from one host's home page for the sake of reachability.
+/// Hosts whose home page is linked from one hub's home page for the sake of reachability.
 const HOST_FANOUT: u32 = 5;
 
 /// A host of the synthetic web, by its position in [`World::hosts`].
@@ -49,32 +66,57 @@ pub struct PageId {
 pub struct Host {
     /// Host name in ASCII form, as it stands in URLs and in the `Host` header.
     pub name: String,
-    /// The registrable domain the host belongs to, in ASCII form.
-    pub domain: String,
+    /// Number of its registrable domain; hosts with equal numbers share the domain.
+    pub domain: u32,
+    /// Where in `name` the registrable domain begins.
+    domain_at: u8,
     /// Number of pages; at least 1.
     pub pages: u32,
     /// How many children each page has in the page tree.
     branching: u32,
-    /// How its paths look.
+    /// Position among the hubs (hosts whose home page is sure to be read), if it is one.
+    hub: Option<u32>,
     style: page::Style,
     language: text::Language,
-    robots: robots::Kind,
+    /// Its character on each axis that concerns hosts.
+    pub transport: Option<Character>,
+    /// What is wrong with its certificate.
+    pub certificate: Option<Character>,
+    /// Its robots.txt.
+    pub robots: Option<Character>,
+    /// How it treats every request.
+    pub conduct: Option<Character>,
+    /// How it announces its pages.
+    pub announcement: Option<Character>,
+    /// A space without end on it.
+    pub trap: Option<Character>,
+    /// What it says about paths that do not exist.
+    pub absence: Option<Character>,
 }
 
-/// What a request for a URL is answered with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// An HTML page with status 200.
-    Page(PageId),
-    /// The host's robots.txt with status 200.
-    Robots(HostId),
-    /// Status 404 of a host that exists.
-    NotFound,
-    /// No such host in this web; the server answers 421.
-    UnknownHost,
-    /// Not an absolute http URL of this web.
-    NotAUrl,
+impl Host {
+    /// The registrable domain, in ASCII form.
+    pub fn registrable(&self) -> &str {
+        self.name.get(usize::from(self.domain_at)..).unwrap_or(&self.name)
+    }
+
+    /// Whether its pages live on https.
+    pub fn is_secure(&self) -> bool {
+        self.transport.is_some()
+    }
+
+    /// Its characters on all axes that concern hosts.
+    pub fn characters(&self) -> impl Iterator<Item = Character> {
+        let all =
+            [self.transport, self.certificate, self.robots, self.conduct, self.announcement, self.trap, self.absence];
+        all.into_iter().flatten()
+    }
+
+    /// Whether no request to it is ever answered.
+    pub(crate) fn is_dead(&self) -> bool {
+        matches!(self.conduct, Some(Character::Silent | Character::HangUp))
+            || self.certificate == Some(Character::CertBroken)
+    }
 }
 
 /// The synthetic web as a pure model.
@@ -86,6 +128,7 @@ pub struct World {
     first_page: Vec<u64>,
     page_count: u64,
     pool: text::Pool,
+    draws: form::Draws,
 }
 
 impl fmt::Debug for World {
@@ -114,6 +157,11 @@ impl World {
         &self.hosts
     }
 
+    /// The numbers of all hosts.
+    pub fn host_ids(&self) -> impl Iterator<Item = HostId> + use<> {
+        (0..u32::try_from(self.hosts.len()).unwrap_or(u32::MAX)).map(HostId)
+    }
+
     /// One host.
     pub fn host(&self, id: HostId) -> Option<&Host> {
         self.hosts.get(index(id.0))
@@ -137,10 +185,10 @@ impl World {
 
     /// The absolute URL of a page; empty for a page that does not exist.
     pub fn url(&self, page: PageId) -> String {
-        let Some(host) = self.host(page.host).filter(|h| page.number < h.pages) else { return String::new() };
-        let mut out = format!("http://{}", host.name);
-        self.push_path(page, &mut out);
-        out
+        match self.host(page.host) {
+            Some(host) if page.number < host.pages => self.url_of(self.node(page.host, Resource::Page(page.number))),
+            _ => String::new(),
+        }
     }
 
     /// URLs to start a crawl from: every expected page can be reached from them.
@@ -148,24 +196,30 @@ impl World {
         (0..self.config.seeds).map(|host| self.url(PageId { host: HostId(host), number: 0 })).collect()
     }
 
-    /// What a request for `url` is answered with.
-    pub fn outcome(&self, url: &str) -> Outcome {
-        let Some(rest) = url.strip_prefix("http://") else { return Outcome::NotAUrl };
-        let (authority, target) = match rest.find('/') {
-            Some(slash) => rest.split_at(slash),
-            None => (rest, "/"),
-        };
-        self.answer(authority.strip_suffix(":80").unwrap_or(authority), target)
+    /// The address a host is to be found at; its port is that of the running server.
+    pub fn address(&self, host: HostId) -> Ipv4Addr {
+        let domain = self.host(host).map_or(0, |h| h.domain);
+        match self.config.addresses {
+            Addresses::One => match self.config.listen.ip() {
+                std::net::IpAddr::V4(ip) => ip,
+                std::net::IpAddr::V6(_) => Ipv4Addr::LOCALHOST,
+            },
+            Addresses::Many => {
+                // 127.1.0.0 upward leaves 127.0.x.x to others; 2 million domains end at 127.31.x.x.
+                let number = domain / self.config.domains_per_address.max(1);
+                Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 1, 0, 0)).saturating_add(number))
+            }
+        }
     }
 
-    /// What a request with this `Host` and request target is answered with.
-    pub fn answer(&self, host: &str, target: &str) -> Outcome {
-        let Some(id) = self.host_by_name(host) else { return Outcome::UnknownHost };
-        let target = target.split('#').next().unwrap_or(target);
-        if target == "/robots.txt" {
-            return if self.robots(id).is_some() { Outcome::Robots(id) } else { Outcome::NotFound };
+    /// All hosts with their addresses, in the format of a hosts file.
+    pub fn hosts_file(&self) -> String {
+        use fmt::Write;
+        let mut out = String::new();
+        for (id, host) in self.host_ids().zip(&self.hosts) {
+            let _ = writeln!(out, "{} {}", self.address(id), host.name);
         }
-        self.page_at(id, target).map_or(Outcome::NotFound, Outcome::Page)
+        out
     }
 
     /// Position of a page among all pages of the web.

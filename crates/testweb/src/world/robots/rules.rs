@@ -1,42 +1,4 @@
-//! robots.txt as structured rules: rendered for the crawler, evaluated directly for the expectation.
-
-use super::{HostId, World};
-use crate::dice::{Dice, purpose};
-
-/// How a host treats robots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A file that allows everything.
-    Open,
-    /// No file: 404.
-    Missing,
-    /// A file that closes one section.
-    Partial,
-    /// A file with a crawl delay.
-    Delay,
-    /// Both.
-    PartialDelay,
-}
-
-impl Kind {
-    pub(super) fn draw(dice: &mut Dice) -> Self {
-        match dice.below(20) {
-            0..=8 => Self::Open,
-            9..=12 => Self::Missing,
-            13..=16 => Self::Partial,
-            17..=18 => Self::Delay,
-            _ => Self::PartialDelay,
-        }
-    }
-
-    pub(super) fn has_closed_section(self) -> bool {
-        matches!(self, Self::Partial | Self::PartialDelay)
-    }
-
-    fn has_delay(self) -> bool {
-        matches!(self, Self::Delay | Self::PartialDelay)
-    }
-}
+//! Robots rules as data, evaluated directly: the judge's own reading of RFC 9309.
 
 /// One line of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +25,8 @@ pub struct Group {
 pub struct Robots {
     /// Groups, in file order.
     pub groups: Vec<Group>,
+    /// Sitemaps named in the file.
+    pub sitemaps: Vec<String>,
 }
 
 impl Robots {
@@ -84,10 +48,11 @@ impl Robots {
         self.binding(agent).filter_map(|g| g.crawl_delay_ms).max()
     }
 
-    /// The file as text.
+    /// The file as plain text.
     pub fn render(&self) -> String {
         use std::fmt::Write;
         let mut out = String::new();
+        // Writing to a String cannot fail.
         for group in &self.groups {
             for agent in &group.agents {
                 let _ = writeln!(out, "User-agent: {agent}");
@@ -99,6 +64,9 @@ impl Robots {
                 let _ = writeln!(out, "Crawl-delay: {}.{}", ms / 1000, ms % 1000 / 100);
             }
             out.push('\n');
+        }
+        for sitemap in &self.sitemaps {
+            let _ = writeln!(out, "Sitemap: {sitemap}");
         }
         out
     }
@@ -116,39 +84,15 @@ fn matches(pattern: &str, path: &str) -> bool {
     let mut ends_open = false;
     for part in parts {
         let Some(found) = rest.find(part) else { return false };
-        // An anchored last part must sit at the very end; any earlier occurrence would leave a tail.
         ends_open = part.is_empty();
         rest = rest.get(found + part.len()..).unwrap_or("");
     }
     if !anchored || ends_open || rest.is_empty() {
         return true;
     }
+    // An anchored last part may also match later than where it was first found.
     let last = body.rsplit('*').next().unwrap_or("");
     body.contains('*') && rest.ends_with(last)
-}
-
-impl World {
-    /// The robots rules of a host; `None` where there is no robots.txt.
-    pub fn robots(&self, host: HostId) -> Option<Robots> {
-        let kind = self.host(host)?.robots;
-        if kind == Kind::Missing {
-            return None;
-        }
-        let closed = kind
-            .has_closed_section()
-            .then(|| Rule { allow: false, pattern: format!("/{}/", self.closed_section(host)) });
-        let mut dice = Dice::new(self.config.seed, purpose::ROBOTS, host.0.into(), 0);
-        let crawl_delay_ms = kind.has_delay().then(|| 100 * dice.range(1, 4));
-        // A group needs a rule; an empty Disallow closes nothing.
-        let open = Rule { allow: false, pattern: String::new() };
-        let group = Group { agents: vec!["*".into()], rules: vec![closed.unwrap_or(open)], crawl_delay_ms };
-        Some(Robots { groups: vec![group] })
-    }
-
-    /// Whether the host's robots.txt lets `agent` (a lower-case product token) fetch `path`.
-    pub fn allows(&self, host: HostId, agent: &str, path: &str) -> bool {
-        path == "/robots.txt" || self.robots(host).is_none_or(|robots| robots.allows(agent, path))
-    }
 }
 
 #[cfg(test)]
@@ -157,7 +101,7 @@ mod tests {
 
     fn rules(list: &[(bool, &str)]) -> Robots {
         let rules = list.iter().map(|&(allow, p)| Rule { allow, pattern: p.into() }).collect();
-        Robots { groups: vec![Group { agents: vec!["*".into()], rules, crawl_delay_ms: None }] }
+        Robots { groups: vec![Group { agents: vec!["*".into()], rules, crawl_delay_ms: None }], sitemaps: vec![] }
     }
 
     #[test]

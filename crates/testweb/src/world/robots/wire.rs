@@ -1,0 +1,69 @@
+//! The bytes of robots.txt files, plain and odd.
+
+use super::{RobotsReply, World};
+use crate::character::Character;
+use crate::dice::{Dice, purpose};
+use crate::world::HostId;
+
+/// A huge file has this many bytes: well past the 500 KiB that every crawler must read.
+const HUGE_BYTES: usize = 700 << 10;
+
+pub(super) fn reply(world: &World, id: HostId) -> RobotsReply {
+    let text = world.robots(id).unwrap_or_default().render();
+    let (content_type, body) = match world.host(id).and_then(|h| h.robots) {
+        Some(Character::RobotsHtml) => ("text/html; charset=utf-8", HTML.as_bytes().to_vec()),
+        Some(Character::RobotsBom) => ("text/plain", [b"\xef\xbb\xbf", text.replace('\n', "\r\n").as_bytes()].concat()),
+        Some(Character::RobotsHuge) => ("text/plain", huge(text).into_bytes()),
+        Some(Character::RobotsOdd) => {
+            let dice = Dice::new(world.config.seed, purpose::ROBOTS, id.0.into(), 1 << 41);
+            ("text/plain; charset=utf-8", odd(&text, dice).into_bytes())
+        }
+        _ => ("text/plain; charset=utf-8", text.into_bytes()),
+    };
+    RobotsReply { content_type, body }
+}
+
+const HTML: &str = "<!DOCTYPE html>\n<html><head><title>Welcome</title></head>\n<body><p>Disallow nothing, says this page.</p></body></html>\n";
+
+/// The rules first, then filler, then a rule that closes nothing whether it is read or not.
+fn huge(mut text: String) -> String {
+    let mut line = 0u32;
+    while text.len() < HUGE_BYTES {
+        line += 1;
+        text.push_str(&format!("# filler {line:08}: a crawler may stop reading after 500 kibibytes, and not before\n"));
+    }
+    text.push_str("User-agent: *\nDisallow: /never/\n");
+    text
+}
+
+/// The same rules, written as carelessly as the standard tolerates.
+fn odd(text: &str, mut dice: Dice) -> String {
+    // Rules before the first group belong to nobody.
+    let mut out = String::from("# written by hand\r\nDisallow: /\r\n\r\n");
+    for line in text.lines() {
+        let Some((name, value)) = line.split_once(": ").or_else(|| line.strip_suffix(':').map(|name| (name, "")))
+        else {
+            out.push_str("\r\n");
+            continue;
+        };
+        let name = match dice.below(3) {
+            0 => name.to_ascii_uppercase(),
+            1 => name.to_ascii_lowercase(),
+            _ => name.to_owned(),
+        };
+        let space = dice.pick(&["", " ", "  ", "\t"]);
+        let comment = dice.pick(&["", "", " # why not", "\t#"]);
+        let end = dice.pick(&["\n", "\r\n", "\r"]);
+        out.push_str(&format!("{space}{name}{}:{space}{value}{comment}{end}", dice.pick(&["", " "])));
+        if dice.percent(30) {
+            out.push_str(dice.pick(&[
+                "Host: example.org\n",
+                "Request-rate: 1/5\n",
+                "not a line of robots.txt\n",
+                "\n",
+                "# note\n",
+            ]));
+        }
+    }
+    out
+}
