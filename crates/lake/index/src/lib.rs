@@ -3,11 +3,13 @@
 
 mod blob;
 mod cache;
+pub mod counts;
 mod error;
 pub mod lines;
 pub mod membership;
 pub mod mphf;
 pub mod paged;
+pub mod pages;
 pub mod postings;
 mod scratch;
 pub mod seekable;
