@@ -1,0 +1,205 @@
+//! Reads capture indexes: ours, the plain thirteen columns, and the 24 that ami writes.
+//!
+//! Columns are found by name; those of the contract that are missing keep their empty values, those it does not know
+//! (bodies, headers, Markdown) are not even read. `url` is the one column a file must have.
+
+use crate::columns::{COLUMNS, Cell, Column, Kind};
+use crate::error::{Error, Result};
+use crate::row::CaptureRow;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_io::ReadAt;
+use trawl_io::read_at::{Cursor, FileReader};
+
+/// Rows read at a time.
+const BATCH_ROWS: usize = 2048;
+
+/// Anything with offsets, as the Parquet reader wants it.
+struct Chunks(Arc<dyn ReadAt>);
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = std::io::BufReader<Cursor<Arc<dyn ReadAt>>>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        let mut cursor = Cursor::new(self.0.clone());
+        std::io::Seek::seek(&mut cursor, std::io::SeekFrom::Start(start))?;
+        Ok(std::io::BufReader::new(cursor))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let range = start..start.saturating_add(length as u64);
+        self.0.read_range(range).map_err(|e| ParquetError::External(Box::new(e)))
+    }
+}
+
+/// Reads rows, a batch at a time.
+pub struct CapturesReader {
+    file: PathBuf,
+    batches: ParquetRecordBatchReader,
+    /// For each column of a batch, the column it is.
+    columns: Vec<&'static Column>,
+    batch: std::vec::IntoIter<CaptureRow>,
+    row_count: u64,
+    version: Option<String>,
+}
+
+impl CapturesReader {
+    /// Opens a file of the machine.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::over(Arc::new(FileReader::open(path)?))
+    }
+
+    /// Reads anything with offsets.
+    pub fn over(file: Arc<dyn ReadAt>) -> Result<Self> {
+        Self::over_row_groups(file, None)
+    }
+
+    /// Reads some row groups only, in the order given.
+    pub fn over_row_groups(file: Arc<dyn ReadAt>, row_groups: Option<Vec<usize>>) -> Result<Self> {
+        let name = file.name().to_path_buf();
+        let fail = |source| Error::Parquet { file: name.clone(), source };
+        // The embedded Arrow schema is another program's wish about types; the Parquet schema is what the file has.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(Chunks(file), options).map_err(fail)?;
+        let schema = builder.schema().clone();
+        let mut wanted = Vec::new();
+        let mut columns = Vec::new();
+        for (i, field) in schema.fields().iter().enumerate() {
+            if let Some(column) = COLUMNS.iter().find(|c| c.name == field.name()) {
+                check_type(&name, column, field.data_type())?;
+                wanted.push(i);
+                columns.push(column);
+            }
+        }
+        if !columns.iter().any(|c| c.name == "url") {
+            return Err(Error::Column {
+                file: name,
+                column: "url".into(),
+                expected: "text",
+                found: "no such column".into(),
+            });
+        }
+        let metadata = builder.metadata().file_metadata();
+        let row_count = u64::try_from(metadata.num_rows()).unwrap_or(0);
+        let version = metadata
+            .key_value_metadata()
+            .and_then(|pairs| pairs.iter().find(|kv| kv.key == crate::VERSION_KEY))
+            .and_then(|kv| kv.value.clone());
+        let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
+        let mut builder = builder.with_projection(mask).with_batch_size(BATCH_ROWS);
+        if let Some(row_groups) = row_groups {
+            builder = builder.with_row_groups(row_groups);
+        }
+        let batches = builder.build().map_err(fail)?;
+        Ok(CapturesReader { file: name, batches, columns, batch: Vec::new().into_iter(), row_count, version })
+    }
+
+    /// Rows in the file.
+    pub fn row_count(&self) -> u64 {
+        self.row_count
+    }
+
+    /// The contract the file names in its footer, if any.
+    pub fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    /// The columns of the contract that the file has, in file order.
+    pub fn column_names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.columns.iter().map(|c| c.name)
+    }
+
+    fn rows(&self, batch: &RecordBatch) -> Vec<CaptureRow> {
+        let mut rows = vec![CaptureRow::default(); batch.num_rows()];
+        for (column, array) in self.columns.iter().zip(batch.columns()) {
+            fill(column, array, &mut rows);
+        }
+        rows
+    }
+}
+
+impl Iterator for CapturesReader {
+    type Item = Result<CaptureRow>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(row) = self.batch.next() {
+                return Some(Ok(row));
+            }
+            match self.batches.next()? {
+                Ok(batch) => self.batch = self.rows(&batch).into_iter(),
+                Err(e) => {
+                    let source = ParquetError::ArrowError(e.to_string());
+                    return Some(Err(Error::Parquet { file: self.file.clone(), source }));
+                }
+            }
+        }
+    }
+}
+
+fn check_type(file: &Path, column: &Column, found: &DataType) -> Result<()> {
+    let fits = match column.kind {
+        Kind::Text => matches!(found, DataType::Utf8 | DataType::Binary | DataType::LargeUtf8 | DataType::Utf8View),
+        Kind::Int32 | Kind::Int64 => matches!(found, DataType::Int32 | DataType::Int64),
+        Kind::Bool => matches!(found, DataType::Boolean),
+    };
+    if fits {
+        return Ok(());
+    }
+    let expected = match column.kind {
+        Kind::Text => "text",
+        Kind::Int32 | Kind::Int64 => "a signed integer of 32 or 64 bits",
+        Kind::Bool => "a boolean",
+    };
+    Err(Error::Column { file: file.into(), column: column.name.into(), expected, found: found.to_string() })
+}
+
+fn fill(column: &Column, array: &ArrayRef, rows: &mut [CaptureRow]) {
+    let each = rows.iter_mut().enumerate().filter(|(i, _)| array.is_valid(*i));
+    match array.data_type() {
+        DataType::Utf8 => {
+            let values = array.as_string::<i32>();
+            each.for_each(|(i, row)| (column.set)(row, Cell::Text(values.value(i))));
+        }
+        DataType::LargeUtf8 => {
+            let values = array.as_string::<i64>();
+            each.for_each(|(i, row)| (column.set)(row, Cell::Text(values.value(i))));
+        }
+        DataType::Utf8View => {
+            let values = array.as_string_view();
+            each.for_each(|(i, row)| (column.set)(row, Cell::Text(values.value(i))));
+        }
+        DataType::Binary => {
+            let values = array.as_binary::<i32>();
+            each.for_each(|(i, row)| (column.set)(row, Cell::Text(&String::from_utf8_lossy(values.value(i)))));
+        }
+        DataType::Int32 => {
+            let values = array.as_primitive::<Int32Type>();
+            each.for_each(|(i, row)| (column.set)(row, Cell::Int(values.value(i).into())));
+        }
+        DataType::Int64 => {
+            let values = array.as_primitive::<Int64Type>();
+            each.for_each(|(i, row)| (column.set)(row, Cell::Int(values.value(i))));
+        }
+        DataType::Boolean => {
+            let values = array.as_boolean();
+            each.for_each(|(i, row)| (column.set)(row, Cell::Bool(values.value(i))));
+        }
+        _ => {}
+    }
+}
