@@ -24,7 +24,7 @@ pub enum Body<'a> {
         /// Bytes the reader will yield, as far as the container says.
         len_bytes: u64,
         /// The bytes.
-        reader: Box<dyn Read + 'a>,
+        reader: Box<dyn Read + Send + 'a>,
     },
 }
 
