@@ -71,6 +71,7 @@ fn named_month(text: &str, now: UnixMillis) -> Option<UnixMillis> {
     let mut clock = None;
     let mut offset = None;
     let mut numbers = [None; 2]; // day and year, in the order found
+    let mut month_first = false;
     let mut words = 0;
     let separator = |c: char| c.is_ascii_whitespace() || c == ',';
     // `06-Nov-94` is three words, `-0500` one.
@@ -87,6 +88,7 @@ fn named_month(text: &str, now: UnixMillis) -> Option<UnixMillis> {
             *numbers.iter_mut().find(|slot| slot.is_none())? = Some(word);
         } else if let Some(number) = month_number(word).filter(|_| month.is_none()) {
             month = Some(number);
+            month_first = numbers == [None; 2];
         } else if clock.is_some() && offset.is_none() {
             offset = Some(named_zone(word));
         } else if words > 1 {
@@ -97,7 +99,9 @@ fn named_month(text: &str, now: UnixMillis) -> Option<UnixMillis> {
     let year = full_year(year, now)?;
     let (hour, minute, second) = clock?;
     let at = UnixMillis::from_civil(year, month?, day.parse().ok()?, hour, minute, second, 0)?;
-    Some(UnixMillis(at.0 - offset.unwrap_or(0)))
+    // Only the oldest format, `Sun Nov  6 08:49:37 1994`, may go without a zone.
+    let offset = if month_first { offset.or(Some(0)) } else { offset };
+    Some(UnixMillis(at.0 - offset?))
 }
 
 /// The parts of a `06-Nov-94`; any other word as it is.
@@ -238,6 +242,7 @@ mod tests {
             ("Tuesday, 3 September 2024 9:05 UT", "2024-09-03T09:05:00.000Z"),
             ("Sun, 31 Feb 2024 00:00:00 GMT", ""),
             ("Sun, 06 Nov 1994", ""),
+            ("Sun, 06 Nov 1994 08:49:37", ""),
             ("Nov 1994 08:49:37", ""),
             ("Sun, 06 Nov 1994 08:49:37 GMT (winter)", ""),
             ("on Sun 06 Nov 1994 08:49:37 GMT", ""),

@@ -8,15 +8,24 @@
 //! | --- | --- |
 //! | [`robots`] | robots.txt (RFC 9309) |
 //! | [`links`] | HTML in any encoding, as a stream |
+//! | [`sitemap`] | sitemaps and their indexes (XML, text, gzip), RSS and Atom feeds |
 //! | [`directives`] | `X-Robots-Tag`, `<meta name=robots>` |
+//! | [`headers`] | `Retry-After`, `Link` |
 //! | [`charset`] | which encoding a page is in |
 //! | [`date`] | HTTP, mail and W3C dates |
 
 pub mod charset;
 pub mod date;
 pub mod directives;
+mod entities;
+mod error;
+pub mod headers;
 pub mod links;
 pub mod robots;
+pub mod sitemap;
+mod xml;
+
+pub use error::Error;
 
 /// The words of a list separated by blanks.
 fn words(list: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -1,10 +1,12 @@
 //! From tags to links: which attribute of which tag is a link, and of what kind.
 
+use super::attributes::Attributes;
 use super::names::{Attr, tag};
-use super::tokenizer::{Attributes, Sink};
+use super::tokenizer::Sink;
 use super::{Kind, Options, Rel};
 use crate::charset;
 use crate::directives::Directives;
+use crate::entities;
 use crate::words;
 
 /// A link whose text still has the page's bytes: the charset may be known only at the end.
@@ -108,7 +110,7 @@ impl Collector {
                 || self.options.agent.as_ref().is_some_and(|agent| name.eq_ignore_ascii_case(agent.as_bytes())))
         {
             let content = String::from_utf8_lossy(content);
-            self.directives.merge(&Directives::parse(&super::entities::decode(&content)));
+            self.directives.merge(&Directives::parse(&entities::decode(&content)));
         }
         if is(attributes, Attr::HttpEquiv, "refresh") && self.refresh_delay.is_none() {
             let Some((delay, url)) = refresh(content) else { return };
@@ -184,7 +186,7 @@ fn is(attributes: &Attributes, attr: Attr, value: &str) -> bool {
 }
 
 /// The kind of a `<link>`, by the first of its `rel` words that says one; `None` if it names nothing to fetch.
-fn link_kind(rel: &[u8], media_type: &[u8]) -> Option<Kind> {
+pub(super) fn link_kind(rel: &[u8], media_type: &[u8]) -> Option<Kind> {
     const KINDS: [(&str, Option<Kind>); 16] = [
         ("canonical", Some(Kind::Canonical)),
         ("stylesheet", Some(Kind::Stylesheet)),

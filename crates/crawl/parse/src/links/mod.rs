@@ -11,11 +11,12 @@
 //! The tokenizer is our own: it follows the HTML standard's states but keeps no tree, so that its memory is bounded by
 //! construction; `docs/parsing.md` has the measurements that decided it.
 
+mod attributes;
 mod collect;
-mod entities;
 mod foreign;
 mod names;
 mod page;
+mod raw;
 mod srcset;
 #[cfg(test)]
 mod tests;
@@ -77,6 +78,11 @@ impl Kind {
         use Kind::{Icon, Image, Media, Object, Resource, Script, Stylesheet};
         matches!(self, Image | Media | Script | Stylesheet | Icon | Object | Resource)
     }
+
+    /// The kind of a `<link>` or `Link` header, by its `rel` words; `None` if it names nothing to fetch.
+    pub(crate) fn of_link(rel: &[u8], media_type: &[u8]) -> Option<Kind> {
+        collect::link_kind(rel, media_type)
+    }
 }
 
 /// What the page says of its relation to a link's target.
@@ -91,7 +97,7 @@ pub struct Rel {
 }
 
 impl Rel {
-    fn parse(value: &[u8]) -> Rel {
+    pub(crate) fn parse(value: &[u8]) -> Rel {
         let has = |name: &str| words(value).any(|word| word.eq_ignore_ascii_case(name.as_bytes()));
         Rel { nofollow: has("nofollow"), ugc: has("ugc"), sponsored: has("sponsored") }
     }
@@ -99,7 +105,6 @@ impl Rel {
 
 /// What to look for, and how much to keep.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Options {
     /// Links kept of one page; 20,000.
     pub max_links: usize,

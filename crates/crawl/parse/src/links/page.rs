@@ -6,9 +6,10 @@ use encoding_rs::{Encoding, UTF_8};
 use trawl_url::Base;
 
 use super::collect::{Collector, RawLink};
-use super::{Kind, Rel, entities, srcset};
+use super::{Kind, Rel, srcset};
 use crate::charset::Source;
 use crate::directives::Directives;
+use crate::entities;
 
 /// What a page says.
 #[derive(Clone, PartialEq, Eq, Debug)]

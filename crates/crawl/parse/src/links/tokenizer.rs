@@ -10,10 +10,12 @@
 //!                 |--!--> markup --"--"--> comment --"-->"--> text      script also: escaped, doubly escaped
 //! ```
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
+use super::attributes::Attributes;
 use super::foreign::Foreign;
-use super::names::{self, Attr, tag};
+use super::names::{self, Attr};
+use super::raw::Escape;
 
 /// Takes the tags.
 pub(super) trait Sink {
@@ -23,8 +25,9 @@ pub(super) trait Sink {
     fn end(&mut self, name: u128);
 }
 
+/// Where in the page the next byte stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+pub(super) enum State {
     Text,
     TagOpen,
     EndTagOpen,
@@ -52,78 +55,11 @@ enum State {
     Plaintext,
 }
 
-/// How far a script has hidden its end tag: `<!--`, then `<script` inside.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Escape {
-    None,
-    Once,
-    Twice,
-}
-
-/// The wanted attributes of the current tag.
-#[derive(Debug)]
-pub(super) struct Attributes {
-    bytes: Vec<u8>,
-    spans: [(usize, usize); Attr::COUNT],
-    present: u32,
-    too_long: u32,
-    limit: usize,
-}
-
-impl Attributes {
-    /// The bytes of an attribute as written, if it is present and not over the limit. The first of a name counts.
-    pub(super) fn get(&self, attr: Attr) -> Option<&[u8]> {
-        if !self.has(attr) || self.too_long & attr.bit() != 0 {
-            return None;
-        }
-        let (start, end) = *self.spans.get(attr as usize)?;
-        self.bytes.get(start..end)
-    }
-
-    /// Whether the attribute is present.
-    pub(super) fn has(&self, attr: Attr) -> bool {
-        self.present & attr.bit() != 0
-    }
-
-    /// How many wanted attributes were dropped for their length.
-    pub(super) fn too_long(&self) -> u32 {
-        self.too_long.count_ones()
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.present = 0;
-        self.too_long = 0;
-    }
-
-    fn open(&mut self, attr: Attr) {
-        self.present |= attr.bit();
-        if let Some(span) = self.spans.get_mut(attr as usize) {
-            *span = (self.bytes.len(), self.bytes.len());
-        }
-    }
-
-    fn append(&mut self, attr: Attr, value: &[u8]) {
-        if self.too_long & attr.bit() != 0 {
-            return;
-        }
-        let Some((start, end)) = self.spans.get_mut(attr as usize) else { return };
-        if *end - *start + value.len() > self.limit {
-            self.bytes.truncate(*start);
-            *end = *start;
-            self.too_long |= attr.bit();
-            return;
-        }
-        self.bytes.extend_from_slice(value);
-        *end = self.bytes.len();
-    }
-}
-
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Tokenizer {
-    state: State,
-    name: u128,
+    pub(super) state: State,
+    pub(super) name: u128,
     end_tag: bool,
     self_closing: bool,
     /// See [`names::traits`].
@@ -132,15 +68,15 @@ pub(super) struct Tokenizer {
     attribute: Option<Attr>,
     attributes: Attributes,
     /// The element whose raw text is being passed over.
-    raw: u128,
-    escape: Escape,
+    pub(super) raw: u128,
+    pub(super) escape: Escape,
     /// The last three bytes inside a comment, CDATA section or escaped script, and how many there were.
-    tail: u32,
+    pub(super) tail: u32,
     tail_len: u8,
     foreign: Foreign,
 }
 
-const DASHES: u32 = 0x2D2D;
+pub(super) const DASHES: u32 = 0x2D2D;
 const DASHES_BANG: u32 = 0x2D_2D21;
 const BRACKETS: u32 = 0x5D5D;
 const CDATA: &[u8] = b"CDATA[";
@@ -155,13 +91,7 @@ impl Tokenizer {
             traits: 0,
             attribute_name: 0,
             attribute: None,
-            attributes: Attributes {
-                bytes: Vec::new(),
-                spans: [(0, 0); Attr::COUNT],
-                present: 0,
-                too_long: 0,
-                limit: attribute_limit,
-            },
+            attributes: Attributes::new(attribute_limit),
             raw: 0,
             escape: Escape::None,
             tail: 0,
@@ -279,12 +209,12 @@ impl Tokenizer {
         }
     }
 
-    fn next<'a>(&mut self, state: State, rest: &'a [u8]) -> &'a [u8] {
+    pub(super) fn next<'a>(&mut self, state: State, rest: &'a [u8]) -> &'a [u8] {
         self.state = state;
         rest
     }
 
-    fn go<'a>(&mut self, state: State, rest: &'a [u8], at: usize) -> &'a [u8] {
+    pub(super) fn go<'a>(&mut self, state: State, rest: &'a [u8], at: usize) -> &'a [u8] {
         self.state = state;
         rest.get(at..).unwrap_or_default()
     }
@@ -295,7 +225,7 @@ impl Tokenizer {
     }
 
     /// Forgets all but the name of the last tag.
-    fn tag_parts(&mut self, end_tag: bool) {
+    pub(super) fn tag_parts(&mut self, end_tag: bool) {
         self.end_tag = end_tag;
         self.self_closing = false;
         self.traits = 0;
@@ -394,7 +324,7 @@ impl Tokenizer {
         }
     }
 
-    fn finish_tag<'a>(&mut self, rest: &'a [u8], sink: &mut impl Sink) -> &'a [u8] {
+    pub(super) fn finish_tag<'a>(&mut self, rest: &'a [u8], sink: &mut impl Sink) -> &'a [u8] {
         self.state = State::Text;
         if self.end_tag {
             self.foreign.end(self.name);
@@ -417,7 +347,7 @@ impl Tokenizer {
     }
 
     /// Notes the bytes that were passed over inside a comment or the like.
-    fn slide(&mut self, passed: &[u8]) {
+    pub(super) fn slide(&mut self, passed: &[u8]) {
         let last = passed.get(passed.len().saturating_sub(3)..).unwrap_or_default();
         self.tail = last.iter().fold(self.tail, |tail, byte| (tail << 8 | u32::from(*byte)) & 0xFF_FFFF);
         self.tail_len = self.tail_len.saturating_add(u8::try_from(passed.len()).unwrap_or(u8::MAX));
@@ -435,79 +365,5 @@ impl Tokenizer {
         }
         self.slide(b">");
         rest.get(at + 1..).unwrap_or_default()
-    }
-
-    /// The states inside `script`, `style`, `title` and the like.
-    fn raw_text<'a>(&mut self, byte: u8, rest: &'a [u8], after: &'a [u8], sink: &mut impl Sink) -> &'a [u8] {
-        match self.state {
-            State::Raw if self.escape == Escape::None => match memchr(b'<', rest) {
-                Some(at) => self.go(State::RawOpen, rest, at + 1),
-                None => &[],
-            },
-            State::Raw => match memchr2(b'<', b'>', rest) {
-                Some(at) => {
-                    self.slide(rest.get(..at).unwrap_or_default());
-                    let open = rest.get(at) == Some(&b'<');
-                    if !open && self.tail & 0xFFFF == DASHES {
-                        self.escape = Escape::None;
-                    }
-                    self.tail = 0;
-                    self.go(if open { State::RawOpen } else { State::Raw }, rest, at + 1)
-                }
-                None => {
-                    self.slide(rest);
-                    &[]
-                }
-            },
-            State::RawOpen => match byte {
-                b'/' => {
-                    self.name = 0;
-                    self.next(State::RawEnd, after)
-                }
-                b'!' if self.raw == tag::SCRIPT && self.escape == Escape::None => self.next(State::ScriptBang, after),
-                _ if byte.is_ascii_alphabetic() && self.escape == Escape::Once => {
-                    self.name = 0;
-                    self.next(State::ScriptName, rest)
-                }
-                _ => self.next(State::Raw, rest),
-            },
-            State::RawEnd | State::ScriptName if byte.is_ascii_alphabetic() => {
-                self.name = names::push(self.name, byte);
-                after
-            }
-            State::RawEnd => {
-                let after_name = match byte {
-                    b' ' | b'\n' | b'\t' | b'\r' | 0x0C => State::BeforeAttribute,
-                    b'/' => State::SelfClosing,
-                    b'>' => State::Text,
-                    _ => return self.next(State::Raw, rest),
-                };
-                if self.name != self.raw {
-                    return self.next(State::Raw, rest);
-                }
-                if self.escape == Escape::Twice {
-                    self.escape = Escape::Once;
-                    return self.next(State::Raw, after);
-                }
-                self.tag_parts(true);
-                self.next(after_name, after);
-                if after_name == State::Text { self.finish_tag(after, sink) } else { after }
-            }
-            State::ScriptName => {
-                let ends = matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0C | b'/' | b'>');
-                if ends && self.name == tag::SCRIPT {
-                    self.escape = Escape::Twice;
-                    return self.next(State::Raw, after);
-                }
-                self.next(State::Raw, rest)
-            }
-            State::ScriptBang if byte == b'-' => self.next(State::ScriptBangDash, after),
-            State::ScriptBangDash if byte == b'-' => {
-                self.escape = Escape::Once;
-                self.tail = DASHES;
-                self.next(State::Raw, after)
-            }
-            _ => self.next(State::Raw, rest),
-        }
     }
 }

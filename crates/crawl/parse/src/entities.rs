@@ -1,4 +1,4 @@
-//! Character references in attribute values (`&amp;`, `&#x26;`), by the rules the HTML standard has for attributes.
+//! Character references (`&amp;`, `&#x26;`), by the rules the HTML standard has for attributes.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -37,7 +37,7 @@ fn table() -> &'static [Entity] {
 }
 
 /// Replaces the character references of an attribute's value.
-pub(super) fn decode(value: &str) -> Cow<'_, str> {
+pub(crate) fn decode(value: &str) -> Cow<'_, str> {
     let Some(first) = value.find('&') else { return Cow::Borrowed(value) };
     let mut out = String::with_capacity(value.len());
     let mut rest = value;

@@ -1,0 +1,208 @@
+//! Sitemaps (XML, text, index, gzip) and feeds (RSS 2.0, RSS 1.0, Atom): lists of URLs with dates.
+//!
+//! ```
+//! # use trawl_parse::sitemap::{Kind, Options, parse};
+//! # use trawl_model::UnixMillis;
+//! let xml = b"<urlset><url><loc>http://h.example/a?b&amp;c</loc><lastmod>2026-01-02</lastmod></url><url><loc>http:/";
+//! let document = parse(xml, "http://h.example/sitemap.xml", UnixMillis(0), &Options::default()).unwrap();
+//! assert_eq!(document.kind, Kind::Urls);
+//! assert_eq!(document.entries[0].url, "http://h.example/a?b&c");
+//! assert!(document.damaged); // and what was read is kept
+//! ```
+
+mod elements;
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use trawl_model::UnixMillis;
+use trawl_url::Base;
+
+use crate::{Error, charset};
+
+/// What a document is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A sitemap: its entries are pages.
+    Urls,
+    /// An index: its entries are sitemaps.
+    Index,
+    /// A text file with one URL a line.
+    Text,
+    /// An RSS feed, 2.0 or 1.0: its entries are items.
+    Rss,
+    /// An Atom feed.
+    Atom,
+}
+
+/// One URL.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// The absolute URL, without fragment.
+    pub url: String,
+    /// When it last changed, as the document says.
+    pub lastmod: Option<UnixMillis>,
+}
+
+/// A document that was read, maybe in part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Document {
+    /// What it is.
+    pub kind: Kind,
+    /// Its URLs in order; repetitions are kept.
+    pub entries: Vec<Entry>,
+    /// The date of a feed as a whole.
+    pub updated: Option<UnixMillis>,
+    /// Entries that are no web URLs.
+    pub not_web: u64,
+    /// Whether there was more than the limits allow.
+    pub over_limit: bool,
+    /// Whether it ended in the middle, or its compression was broken.
+    pub damaged: bool,
+}
+
+/// How much to read.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Entries kept; 50,000, as sitemaps.org has it.
+    pub max_urls: usize,
+    /// Bytes read, after decompression; 50 MiB, as sitemaps.org has it.
+    pub max_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { max_urls: 50_000, max_bytes: 50 << 20 }
+    }
+}
+
+/// Reads a sitemap or feed that was found at `url`; gzip is told by its first bytes. `now` settles years of two digits.
+///
+/// # Errors
+///
+/// If the document is neither: no known root element, and no line of it is a URL.
+pub fn parse(bytes: &[u8], url: &str, now: UnixMillis, options: &Options) -> Result<Document, Error> {
+    let mut document = Document {
+        kind: Kind::Text,
+        entries: Vec::new(),
+        updated: None,
+        not_web: 0,
+        over_limit: false,
+        damaged: false,
+    };
+    let plain = match bytes {
+        [0x1F, 0x8B, ..] => Cow::Owned(gunzip(bytes, options.max_bytes, &mut document)),
+        _ => Cow::Borrowed(bytes),
+    };
+    let plain = match plain.get(..options.max_bytes) {
+        Some(head) if head.len() < plain.len() => {
+            document.over_limit = true;
+            head
+        }
+        _ => &plain,
+    };
+    let (text, encoding) = decoded(plain);
+    let base = Base::new(url).ok();
+    let mut target = Target { document, base, encoding, now, max_urls: options.max_urls };
+    if text.trim_ascii_start().first() == Some(&b'<') {
+        elements::read(&text, &mut target)?;
+    } else {
+        lines(&text, &mut target)?;
+    }
+    Ok(target.document)
+}
+
+/// Decompresses at most `limit` bytes and one more, so that the caller sees that there was more.
+fn gunzip(bytes: &[u8], limit: usize, document: &mut Document) -> Vec<u8> {
+    let mut out = Vec::new();
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    if flate2::read::MultiGzDecoder::new(bytes).take(limit).read_to_end(&mut out).is_err() {
+        document.damaged = true;
+    }
+    out
+}
+
+/// The bytes as ASCII-compatible text, and their encoding: from a byte order mark, or from the XML declaration.
+fn decoded(bytes: &[u8]) -> (Cow<'_, [u8]>, &'static Encoding) {
+    match Encoding::for_bom(bytes) {
+        Some((encoding, _)) if encoding == UTF_16LE || encoding == UTF_16BE => {
+            let (text, _) = encoding.decode_with_bom_removal(bytes);
+            (Cow::Owned(text.into_owned().into_bytes()), UTF_8)
+        }
+        Some((encoding, mark)) => (Cow::Borrowed(bytes.get(mark..).unwrap_or_default()), encoding),
+        None => (Cow::Borrowed(bytes), declared(bytes).unwrap_or(UTF_8)),
+    }
+}
+
+/// The `encoding` of `<?xml … ?>`.
+fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
+    let declaration = bytes.trim_ascii_start().strip_prefix(b"<?xml")?;
+    let end = declaration.iter().take(1024).position(|b| *b == b'>')?;
+    let declaration = declaration.get(..end)?;
+    let at = declaration.windows(8).position(|word| word.eq_ignore_ascii_case(b"encoding"))?;
+    let label = declaration.get(at + 8..)?.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+    let (quote, label) = label.split_first()?;
+    charset::for_meta(label.split(|b| b == quote).next()?)
+}
+
+/// A text sitemap.
+fn lines(text: &[u8], target: &mut Target) -> Result<(), Error> {
+    let whole = match target.document.over_limit || target.document.damaged {
+        // The last line is likely half a URL.
+        true => {
+            text.iter().rposition(|b| matches!(b, b'\n' | b'\r')).and_then(|end| text.get(..end)).unwrap_or_default()
+        }
+        false => text,
+    };
+    for line in whole.split(|b| matches!(b, b'\n' | b'\r')).filter(|line| !line.trim_ascii().is_empty()) {
+        let line = target.text(line);
+        if !target.add(&line, None) {
+            break;
+        }
+    }
+    if target.document.entries.is_empty() && !target.document.over_limit {
+        let found = if text.trim_ascii().is_empty() { Cow::Borrowed("nothing") } else { target.text(text) };
+        return Err(unknown(0, &found));
+    }
+    Ok(())
+}
+
+fn unknown(offset: usize, found: &str) -> Error {
+    let found = found.trim().chars().take(40).collect();
+    Error::Unknown { offset, expected: "a sitemap or a feed", found }
+}
+
+/// Where entries go.
+struct Target {
+    document: Document,
+    base: Option<Base>,
+    encoding: &'static Encoding,
+    now: UnixMillis,
+    max_urls: usize,
+}
+
+impl Target {
+    fn text<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
+        self.encoding.decode_without_bom_handling(bytes).0
+    }
+
+    /// Adds an entry if its text is a URL; returns whether there is room for more.
+    fn add(&mut self, text: &str, lastmod: Option<UnixMillis>) -> bool {
+        let text = text.trim();
+        let resolved = match &self.base {
+            // A path can only be meant relative to the document; anything else without a scheme is not a URL.
+            Some(base) if text.starts_with('/') => base.resolve(text),
+            _ => trawl_url::as_found(text),
+        };
+        match resolved {
+            Ok(_) if self.document.entries.len() >= self.max_urls => {
+                self.document.over_limit = true;
+                return false;
+            }
+            Ok(url) => self.document.entries.push(Entry { url, lastmod }),
+            Err(_) => self.document.not_web += 1,
+        }
+        true
+    }
+}
