@@ -40,6 +40,8 @@ pub enum Op {
     Lock,
     /// Mapping a file into memory.
     Map,
+    /// Telling the system how a file will be used.
+    Advise,
 }
 
 impl fmt::Display for Op {
@@ -59,6 +61,7 @@ impl fmt::Display for Op {
             Op::Metadata => "read metadata",
             Op::Lock => "lock",
             Op::Map => "map",
+            Op::Advise => "advise",
         })
     }
 }

@@ -27,7 +27,7 @@ mod spool;
 pub mod varint;
 
 pub use error::{Error, Op, Result, advice_of};
-pub use fs::{Entry, File, FileId, FileWriter, Fs, Metadata, Mode, RealFs, create_dir_all_synced, remove_tree};
+pub use fs::{Entry, File, FileId, FileWriter, Fs, Hint, Metadata, Mode, RealFs, create_dir_all_synced, remove_tree};
 pub use journal::Journal;
 pub use lock::{LockError, LockFile, describe_holder};
 pub use publish::{AtomicFile, Outcome, TEMP_PREFIX, is_temp_name, publish, publish_new, remove_leftovers};

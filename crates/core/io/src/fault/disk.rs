@@ -3,7 +3,7 @@
 use super::{Failure, Fault};
 use crate::{Error, Op, Result};
 use rustix::io::Errno;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -107,14 +107,23 @@ pub(super) enum Step {
     Fail(io::Error, usize),
 }
 
+/// Who has a lock.
+#[derive(Debug)]
+pub(super) enum Locked {
+    /// One handle alone.
+    Alone(u64),
+    /// Any number of them.
+    Shared(BTreeSet<u64>),
+}
+
 #[derive(Debug)]
 pub(super) struct Disk {
     pub nodes: Vec<Node>,
     pub counts: Counts,
     pub faults: Vec<Fault>,
     pub capacity: Option<u64>,
-    /// Nodes locked, with the handle that has the lock.
-    pub locks: BTreeMap<usize, u64>,
+    /// Nodes locked, with the handles that have the lock.
+    pub locks: BTreeMap<usize, Locked>,
     /// Handles open on each node, so that a removed file takes room until closed.
     pub open: BTreeMap<usize, u64>,
     cut_at: Option<u64>,
@@ -222,6 +231,37 @@ impl Disk {
         match self.nodes.get(node) {
             Some(Node::File { now, .. }) => Some(now),
             _ => None,
+        }
+    }
+
+    /// Takes a lock for `handle`, or turns the one it has into the other kind. `false`: another handle is in the way.
+    pub fn take_lock(&mut self, node: usize, handle: u64, alone: bool) -> bool {
+        let others = match self.locks.get(&node) {
+            None => BTreeSet::new(),
+            Some(Locked::Alone(holder)) if *holder == handle => BTreeSet::new(),
+            Some(Locked::Alone(_)) => return false,
+            Some(Locked::Shared(holders)) => holders.iter().copied().filter(|h| *h != handle).collect(),
+        };
+        if alone && !others.is_empty() {
+            return false;
+        }
+        let holders = others.into_iter().chain([handle]).collect();
+        self.locks.insert(node, if alone { Locked::Alone(handle) } else { Locked::Shared(holders) });
+        true
+    }
+
+    /// Gives back the lock that `handle` has, if it has one.
+    pub fn drop_lock(&mut self, node: usize, handle: u64) {
+        let free = match self.locks.get_mut(&node) {
+            None => false,
+            Some(Locked::Alone(holder)) => *holder == handle,
+            Some(Locked::Shared(holders)) => {
+                holders.remove(&handle);
+                holders.is_empty()
+            }
+        };
+        if free {
+            self.locks.remove(&node);
         }
     }
 

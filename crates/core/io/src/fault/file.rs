@@ -45,9 +45,7 @@ impl Drop for FaultFile {
                 disk.open.remove(&self.node);
             }
         }
-        if disk.locks.get(&self.node) == Some(&self.handle) {
-            disk.locks.remove(&self.node);
-        }
+        disk.drop_lock(self.node, self.handle);
     }
 }
 
@@ -138,15 +136,19 @@ impl File for FaultFile {
     fn try_lock(&self) -> Result<bool> {
         let mut disk = lock(&self.disk);
         disk.alive(Op::Lock, &self.path)?;
-        Ok(*disk.locks.entry(self.node).or_insert(self.handle) == self.handle)
+        Ok(disk.take_lock(self.node, self.handle, true))
+    }
+
+    fn try_lock_shared(&self) -> Result<bool> {
+        let mut disk = lock(&self.disk);
+        disk.alive(Op::Lock, &self.path)?;
+        Ok(disk.take_lock(self.node, self.handle, false))
     }
 
     fn unlock(&self) -> Result<()> {
         let mut disk = lock(&self.disk);
         disk.alive(Op::Lock, &self.path)?;
-        if disk.locks.get(&self.node) == Some(&self.handle) {
-            disk.locks.remove(&self.node);
-        }
+        disk.drop_lock(self.node, self.handle);
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{AtomicFile, publish, remove_tree};
+use crate::{AtomicFile, Hint, publish, remove_tree};
 use std::io::ErrorKind;
 
 fn p(s: &str) -> &Path {
@@ -181,6 +181,28 @@ fn conforms(fs: &Arc<dyn Fs>, root: &Path) {
     assert!(other.try_lock().unwrap());
     drop(other);
     assert!(file.try_lock().unwrap());
+    let (one, two) = (fs.open(&a, Mode::Read).unwrap(), fs.open(&a, Mode::Read).unwrap());
+    assert!(!one.try_lock_shared().unwrap());
+    file.unlock().unwrap();
+    assert!(one.try_lock_shared().unwrap() && two.try_lock_shared().unwrap());
+    assert!(!file.try_lock().unwrap());
+    drop(one);
+    assert!(!file.try_lock().unwrap());
+    drop(two);
+    assert!(file.try_lock().unwrap());
+
+    let before = file.len().unwrap();
+    for hint in [Hint::Sequential, Hint::Random, Hint::Done] {
+        file.advise(0..before, hint).unwrap();
+        file.advise(7..7, hint).unwrap();
+    }
+    file.allocate(before + 5000).unwrap();
+    file.allocate(1).unwrap();
+    assert_eq!(file.len().unwrap(), before + 5000);
+    let mut room = [1; 5000];
+    file.read_exact_at(before, &mut room).unwrap();
+    assert_eq!(room, [0; 5000]);
+    file.set_len(before).unwrap();
 
     drop(fs.open(&b, Mode::OpenOrCreate).unwrap());
     assert_eq!(kind(fs.rename_new(&a, &b)), ErrorKind::AlreadyExists);

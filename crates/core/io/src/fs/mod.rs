@@ -15,6 +15,7 @@ pub use writer::FileWriter;
 use crate::{Error, Result};
 use std::ffi::OsString;
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 
 /// How a file is opened. Every mode but `Read` allows reading and writing.
@@ -30,6 +31,17 @@ pub enum Mode {
     OpenOrCreate,
     /// Created when absent, emptied otherwise.
     Truncate,
+}
+
+/// What a caller is about to do with a range of a file, so that the system can keep its cache for what is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hint {
+    /// Reads from front to back.
+    Sequential,
+    /// Reads here and there: no read-ahead.
+    Random,
+    /// No reads soon. Pages already on disk leave the cache; for others write-back starts, and a second call drops them.
+    Done,
 }
 
 /// Tells files apart independently of their names.
@@ -140,8 +152,24 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Takes an exclusive advisory lock, held until the handle is dropped. `false`: another handle has it.
     fn try_lock(&self) -> Result<bool>;
 
+    /// Takes a lock that other shared holders may have too, held until the handle is dropped. `false`: another handle
+    /// has it exclusively.
+    fn try_lock_shared(&self) -> Result<bool>;
+
     /// Gives the lock back early.
     fn unlock(&self) -> Result<()>;
+
+    /// Tells the system what will be done with a range. Changes no contents; a system that cannot use it ignores it.
+    fn advise(&self, range: Range<u64>, hint: Hint) -> Result<()> {
+        let _ = (range, hint);
+        Ok(())
+    }
+
+    /// Makes the file at least `len` bytes long, with room on the disk where the system can reserve it. New bytes are
+    /// zeros.
+    fn allocate(&self, len: u64) -> Result<()> {
+        if self.len()? < len { self.set_len(len) } else { Ok(()) }
+    }
 
     /// The length in bytes.
     fn len(&self) -> Result<u64> {

@@ -1,11 +1,13 @@
 //! The system's files.
 
-use super::{Entry, File, FileId, Fs, Metadata, Mode, parent};
+use super::{Entry, File, FileId, Fs, Hint, Metadata, Mode, parent};
 use crate::{Error, Op, Result};
-use rustix::fs::{FlockOperation, RenameFlags};
+use rustix::fs::{Advice, FallocateFlags, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 use std::fs;
 use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -124,14 +126,48 @@ impl File for RealFile {
     }
 
     fn try_lock(&self) -> Result<bool> {
-        match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(true),
-            Err(Errno::WOULDBLOCK) => Ok(false),
-            Err(e) => Err(Error::io(Op::Lock, &self.path, e.into())),
-        }
+        self.flock(FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn try_lock_shared(&self) -> Result<bool> {
+        self.flock(FlockOperation::NonBlockingLockShared)
     }
 
     fn unlock(&self) -> Result<()> {
         rustix::fs::flock(&self.file, FlockOperation::Unlock).map_err(|e| Error::io(Op::Lock, &self.path, e.into()))
+    }
+
+    fn advise(&self, range: Range<u64>, hint: Hint) -> Result<()> {
+        // A length of 0 would mean "to the end".
+        let Some(len) = NonZeroU64::new(range.end.saturating_sub(range.start)) else { return Ok(()) };
+        let advice = match hint {
+            Hint::Sequential => Advice::Sequential,
+            Hint::Random => Advice::Random,
+            Hint::Done => Advice::DontNeed,
+        };
+        rustix::fs::fadvise(&self.file, range.start, Some(len), advice)
+            .map_err(|e| Error::io_at(Op::Advise, &self.path, range.start, e.into()))
+    }
+
+    fn allocate(&self, len: u64) -> Result<()> {
+        let old = self.len()?;
+        if len <= old {
+            return Ok(());
+        }
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), old, len - old) {
+            // Not every file system can reserve; then the file is only made longer.
+            Err(Errno::NOTSUP | Errno::NOSYS) => self.set_len(len),
+            result => result.map_err(|e| Error::io_at(Op::SetLen, &self.path, len, e.into())),
+        }
+    }
+}
+
+impl RealFile {
+    fn flock(&self, operation: FlockOperation) -> Result<bool> {
+        match rustix::fs::flock(&self.file, operation) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(e) => Err(Error::io(Op::Lock, &self.path, e.into())),
+        }
     }
 }
