@@ -16,6 +16,7 @@ pub enum VarintError {
 }
 
 /// Appends `value` in its shortest form.
+#[inline]
 pub fn put_uvarint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
@@ -35,7 +36,16 @@ pub fn uvarint_len(value: u64) -> usize {
 }
 
 /// Reads a value from the start of `buf` and tells how many bytes it took. Longer than shortest forms are accepted.
+#[inline]
 pub fn uvarint(buf: &[u8]) -> Result<(u64, usize), VarintError> {
+    match buf {
+        // Most lengths are below 128.
+        [byte @ 0..=0x7f, ..] => Ok((u64::from(*byte), 1)),
+        _ => long_uvarint(buf),
+    }
+}
+
+fn long_uvarint(buf: &[u8]) -> Result<(u64, usize), VarintError> {
     let mut value = 0u64;
     for (i, &byte) in buf.iter().take(MAX_LEN).enumerate() {
         let bits = u64::from(byte & 0x7f);

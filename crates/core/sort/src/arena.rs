@@ -1,106 +1,129 @@
-//! A buffer of records, and the index by which it is sorted.
+//! A buffer of records, and the index by which it is sorted, in one piece of memory.
 //!
 //! ```text
-//! chunk:  uvarint key length, key, uvarint value length, value    ...       no record spans two chunks
-//! entry:  eight key bytes | position of the key (chunk, offset) | key length
+//! slab:   records -->                    free                    <-- index
+//! record: uvarint key length, key, uvarint value length, value
+//! entry:  eight key bytes | position of the key, key length (32 bits each)
 //! ```
-//! The index is built when the buffer is full: until then only its size is counted.
+//! The index is built when the buffer is full; until then only its size is counted. Slabs are reused from run to run, so
+//! that the budget holds whatever an allocator does with freed memory.
 
-use crate::plan::{ENTRY_BYTES, Plan};
+use crate::plan::Plan;
 use crate::run::RunWriter;
 use crate::{msd, prefix};
-use trawl_io::varint::{put_uvarint, uvarint, uvarint_len};
+use trawl_io::varint::{put_uvarint, uvarint};
+use zerocopy::IntoBytes;
+
+/// One record's place in the order: eight bytes of the key from the current depth on (most significant first, zeros past
+/// its end), then position and key length.
+pub(crate) type Entry = [u64; 2];
+
+/// How many records are fetched from memory together; 16 to 64 measured alike, none is a fifth slower.
+const TOGETHER: usize = 32;
+
+/// Bytes of an [`Entry`].
+const ENTRY: usize = size_of::<Entry>();
+
+#[inline]
+fn entry(key: &[u8], position: usize) -> Entry {
+    // Slabs are smaller than 4 GiB.
+    [msd::load(key, 0), (position as u64) << 32 | key.len() as u64]
+}
+
+#[inline]
+pub(crate) fn key_len(entry: &Entry) -> u32 {
+    let [_, place] = *entry;
+    place as u32
+}
+
+/// Grows in the order of pushing, which is what makes sorting stable.
+#[inline]
+pub(crate) fn position(entry: &Entry) -> u32 {
+    let [_, place] = *entry;
+    (place >> 32) as u32
+}
+
+#[inline]
+pub(crate) fn key<'a>(data: &'a [u8], entry: &Entry) -> &'a [u8] {
+    let at = position(entry) as usize;
+    data.get(at..at + key_len(entry) as usize).unwrap_or_default()
+}
+
+/// The memory of one buffer.
+#[derive(Debug)]
+pub(crate) struct Slab(Vec<Entry>);
+
+impl Slab {
+    /// The system hands out the pages when they are first touched.
+    pub fn new(plan: &Plan) -> Self {
+        Slab(vec![[0; 2]; plan.buffer / ENTRY])
+    }
+}
 
 /// Records in the order they came.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    chunks: Vec<Vec<u8>>,
-    chunk_bits: u32,
+    slab: Slab,
     records: usize,
-    /// Memory taken by chunks, and by the index to come.
-    used: usize,
-    limit: usize,
+    /// Bytes of records.
+    len: usize,
+    /// A record being assembled.
+    head: Vec<u8>,
 }
-
-/// One record's place in the order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry {
-    /// Eight bytes of the key from the current depth on, most significant first, zeros past its end.
-    pub prefix: u64,
-    /// Where the key is; grows in the order of pushing, which is what makes sorting stable.
-    pub position: u32,
-    pub key_len: u32,
-}
-const _: () = assert!(size_of::<Entry>() == 16);
 
 impl Buffer {
-    pub fn new(plan: &Plan) -> Self {
-        Buffer { chunks: Vec::new(), chunk_bits: plan.chunk_bits, records: 0, used: 0, limit: plan.buffer }
+    pub fn new(slab: Slab) -> Self {
+        Buffer { slab, records: 0, len: 0, head: Vec::new() }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.records == 0
-    }
-
-    /// Takes a record, or says `false` when it is full. An empty buffer takes any record up to the plan's limit.
+    /// Takes a record, or says `false` when it is full. An empty buffer takes any record the plan allows.
+    #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> bool {
-        let need = uvarint_len(key.len() as u64) + key.len() + uvarint_len(value.len() as u64) + value.len();
-        let chunk = match self.chunks.last_mut() {
-            Some(chunk) if chunk.capacity() - chunk.len() >= need => {
-                if self.used + ENTRY_BYTES > self.limit {
-                    return false;
-                }
-                chunk
-            }
-            _ => {
-                let size = need.max(1 << self.chunk_bits);
-                if self.used + size + ENTRY_BYTES > self.limit && self.records > 0 {
-                    return false;
-                }
-                self.used += size;
-                self.chunks.push(Vec::with_capacity(size));
-                let Some(chunk) = self.chunks.last_mut() else { return false };
-                chunk
-            }
-        };
-        put_uvarint(chunk, key.len() as u64);
-        chunk.extend_from_slice(key);
-        put_uvarint(chunk, value.len() as u64);
-        chunk.extend_from_slice(value);
-        self.used += ENTRY_BYTES;
+        self.head.clear();
+        put_uvarint(&mut self.head, key.len() as u64);
+        let key_head = self.head.len();
+        put_uvarint(&mut self.head, value.len() as u64);
+        let (key_head, value_head) = self.head.split_at_checked(key_head).unwrap_or_default();
+        let end = self.len + self.head.len() + key.len() + value.len();
+        let index = (self.records + 1) * ENTRY;
+        let bytes = self.slab.0.as_mut_bytes();
+        if end + index > bytes.len() {
+            return false;
+        }
+        let Some(mut to) = bytes.get_mut(self.len..end) else { return false };
+        for piece in [key_head, key, value_head, value] {
+            let Some((now, rest)) = to.split_at_mut_checked(piece.len()) else { return false };
+            now.copy_from_slice(piece);
+            to = rest;
+        }
+        self.len = end;
         self.records += 1;
         true
     }
 
     /// Sorts the records by key; equal keys stay in the order they came.
-    pub fn sort(self) -> SortedBuffer {
-        let mut sorted = SortedBuffer {
-            chunks: self.chunks,
-            chunk_bits: self.chunk_bits,
-            entries: Vec::with_capacity(self.records),
-        };
-        for (n, chunk) in sorted.chunks.iter().enumerate() {
+    pub fn sort(mut self) -> SortedBuffer {
+        let words = self.slab.0.len();
+        if let Some((data, index)) = self.slab.0.split_at_mut_checked(words - self.records) {
+            let data = data.as_bytes();
             let mut at = 0;
-            while let Some((key_at, key_len, _, end)) = record_at(chunk, at) {
-                let key = chunk.get(key_at..key_at + key_len).unwrap_or_default();
-                let position = (n << self.chunk_bits | key_at) as u32;
-                sorted.entries.push(Entry { prefix: msd::load(key, 0), position, key_len: key_len as u32 });
+            for slot in index.iter_mut() {
+                let Some((start, length, _, end)) = record_at(data, at) else { break };
+                *slot = entry(data.get(start..start + length).unwrap_or_default(), start);
                 at = end;
             }
+            msd::sort(data, index);
         }
-        let mut entries = std::mem::take(&mut sorted.entries);
-        msd::sort(&sorted, &mut entries);
-        sorted.entries = entries;
-        sorted
+        SortedBuffer { slab: self.slab, records: self.records }
     }
 }
 
 /// Where the record at `at` has its key and value: key start, key length, value start, end.
 #[inline]
-fn record_at(chunk: &[u8], at: usize) -> Option<(usize, usize, usize, usize)> {
-    let (key_len, used) = uvarint(chunk.get(at..)?).ok()?;
+fn record_at(data: &[u8], at: usize) -> Option<(usize, usize, usize, usize)> {
+    let (key_len, used) = uvarint(data.get(at..)?).ok()?;
     let (key_at, key_len) = (at + used, key_len as usize);
-    let (value_len, used) = uvarint(chunk.get(key_at + key_len..)?).ok()?;
+    let (value_len, used) = uvarint(data.get(key_at + key_len..)?).ok()?;
     let value_at = key_at + key_len + used;
     Some((key_at, key_len, value_at, value_at + value_len as usize))
 }
@@ -108,46 +131,43 @@ fn record_at(chunk: &[u8], at: usize) -> Option<(usize, usize, usize, usize)> {
 /// Records in order.
 #[derive(Debug)]
 pub(crate) struct SortedBuffer {
-    chunks: Vec<Vec<u8>>,
-    chunk_bits: u32,
-    entries: Vec<Entry>,
+    slab: Slab,
+    records: usize,
 }
 
 impl SortedBuffer {
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    #[inline]
-    fn chunk(&self, position: u32) -> (&[u8], usize) {
-        let chunk = self.chunks.get((position >> self.chunk_bits) as usize).map(Vec::as_slice).unwrap_or_default();
-        (chunk, (position & ((1 << self.chunk_bits) - 1)) as usize)
-    }
-
-    #[inline]
-    pub fn key(&self, entry: &Entry) -> &[u8] {
-        let (chunk, at) = self.chunk(entry.position);
-        chunk.get(at..at + entry.key_len as usize).unwrap_or_default()
+    fn parts(&self) -> (&[u8], &[Entry]) {
+        let (data, index) = self.slab.0.split_at_checked(self.slab.0.len() - self.records).unwrap_or_default();
+        (data.as_bytes(), index)
     }
 
     /// Key and value of the n-th record in order.
     #[inline]
     pub fn get(&self, n: usize) -> Option<(&[u8], &[u8])> {
-        let entry = self.entries.get(n)?;
-        let (chunk, at) = self.chunk(entry.position);
-        let (key, rest) = chunk.get(at..)?.split_at_checked(entry.key_len as usize)?;
-        let (value_len, used) = uvarint(rest).ok()?;
-        Some((key, rest.get(used..)?.get(..value_len as usize)?))
+        let (data, index) = self.parts();
+        get(data, index.get(n)?)
     }
 
-    /// Writes all records as a run.
-    pub fn write(&self, writer: &mut RunWriter) -> trawl_io::Result<()> {
+    /// Writes all records as a run and gives the memory back.
+    pub fn write(self, writer: &mut RunWriter) -> trawl_io::Result<Slab> {
+        let (data, index) = self.parts();
         let mut last: &[u8] = &[];
-        for n in 0..self.len() {
-            let Some((key, value)) = self.get(n) else { break };
-            writer.push(key, value, prefix::shared(last, key))?;
-            last = key;
+        for group in index.chunks(TOGETHER) {
+            // Records are anywhere in memory: asking for several at once waits for them together, not one by one.
+            let touch = |e: &Entry| data.get(position(e) as usize).copied().unwrap_or(0);
+            std::hint::black_box(group.iter().map(touch).fold(0, |a, b| a ^ b));
+            for (key, value) in group.iter().filter_map(|e| get(data, e)) {
+                writer.push(key, value, prefix::shared(last, key))?;
+                last = key;
+            }
         }
-        Ok(())
+        Ok(self.slab)
     }
+}
+
+#[inline]
+fn get<'a>(data: &'a [u8], entry: &Entry) -> Option<(&'a [u8], &'a [u8])> {
+    let (key, rest) = data.get(position(entry) as usize..)?.split_at_checked(key_len(entry) as usize)?;
+    let (value_len, used) = uvarint(rest).ok()?;
+    Some((key, rest.get(used..)?.get(..value_len as usize)?))
 }

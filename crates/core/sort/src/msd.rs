@@ -4,10 +4,10 @@
 //! eight bytes of each key; only records that agree in them are looked at again, eight bytes further on. Each key is
 //! fetched once per eight bytes needed to tell it from the others.
 
-use crate::arena::{Entry, SortedBuffer};
+use crate::arena::{Entry, key, key_len, position};
 
 /// Groups up to this size are sorted by comparing what is left of their keys.
-const SMALL: usize = 20;
+const SMALL: usize = 8;
 
 /// Eight bytes of `key` from `depth` on; zeros past its end.
 #[inline]
@@ -19,48 +19,60 @@ pub(crate) fn load(key: &[u8], depth: usize) -> u64 {
     }
 }
 
-/// Sorts entries whose prefixes are loaded at depth 0.
-pub(crate) fn sort(keys: &SortedBuffer, entries: &mut [Entry]) {
-    // Ranges of entries that agree in all bytes before `depth`, prefixes loaded at `depth`.
-    let mut todo = vec![(0u32, entries.len() as u32, 0u32)];
+#[inline]
+fn cached([bytes, _]: &Entry) -> u64 {
+    *bytes
+}
+
+/// Sorts entries of keys in `data`, whose cached bytes are those at depth 0.
+pub(crate) fn sort(data: &[u8], entries: &mut [Entry]) {
+    entries.sort_unstable_by_key(cached);
+    // Ranges sorted by the bytes cached at their depth, whose groups are still to be gone into. A nested range is
+    // within a group of the one below it, so the list is as long as shared prefixes are nested.
+    let mut todo = vec![(0, entries.len(), 0)];
     while let Some((start, end, depth)) = todo.pop() {
-        let Some(range) = entries.get_mut(start as usize..end as usize) else { continue };
-        range.sort_unstable_by_key(|e| e.prefix);
+        let Some(range) = entries.get_mut(start..end) else { continue };
         let mut at = start;
-        for group in range.chunk_by_mut(|a, b| a.prefix == b.prefix) {
-            let end = at + group.len() as u32;
-            if let Some(continuing) = finish_group(keys, group, depth) {
-                todo.push((end - continuing, end, depth + 8));
+        for group in range.chunk_by_mut(|a, b| cached(a) == cached(b)) {
+            at += group.len();
+            if let Some(continuing) = finish_group(data, group, depth) {
+                if at < end {
+                    todo.push((at, end, depth));
+                }
+                todo.push((at - continuing, at, depth + 8));
+                break;
             }
-            at = end;
         }
     }
 }
 
-/// Orders a group that agrees up to `depth + 8`, as far as its keys end there. What goes on is at the group's end, its
-/// prefixes loaded at the next depth; its number is returned.
+/// Orders a group that agrees up to `depth + 8`, as far as its keys end there. What goes on is at the group's end, the
+/// bytes at the next depth cached, and sorted by them; its number is returned.
 #[inline]
-fn finish_group(keys: &SortedBuffer, group: &mut [Entry], depth: u32) -> Option<u32> {
+fn finish_group(data: &[u8], group: &mut [Entry], depth: u32) -> Option<usize> {
     if group.len() < 2 {
         return None;
     }
     let next = depth + 8;
     if group.len() <= SMALL {
-        let rest = |e: &Entry| keys.key(e).get(next as usize..).unwrap_or_default();
+        let rest = |e: &Entry| key(data, e).get(next as usize..).unwrap_or_default();
         // Keys that end here agree in their padded bytes: the shorter is first.
-        let ended = |e: &Entry| e.key_len.min(next);
+        let ended = |e: &Entry| key_len(e).min(next);
         group.sort_unstable_by(|a, b| {
-            ended(a).cmp(&ended(b)).then_with(|| rest(a).cmp(rest(b))).then(a.position.cmp(&b.position))
+            ended(a).cmp(&ended(b)).then_with(|| rest(a).cmp(rest(b))).then(position(a).cmp(&position(b)))
         });
         return None;
     }
-    let ended = group.iter().filter(|e| e.key_len <= next).count();
+    let ended = group.iter().filter(|e| key_len(e) <= next).count();
     if ended > 0 {
-        group.sort_unstable_by_key(|e| (e.key_len.min(next + 1), e.position));
+        group.sort_unstable_by_key(|e| (key_len(e).min(next + 1), position(e)));
     }
     let continuing = group.get_mut(ended..).unwrap_or_default();
     for entry in continuing.iter_mut() {
-        entry.prefix = load(keys.key(entry), next as usize);
+        let bytes = load(key(data, entry), next as usize);
+        let [cached, _] = entry;
+        *cached = bytes;
     }
-    (continuing.len() > 1).then_some(continuing.len() as u32)
+    continuing.sort_unstable_by_key(cached);
+    (continuing.len() > 1).then_some(continuing.len())
 }

@@ -7,9 +7,6 @@
 
 use crate::{Error, MIN_MEMORY_BYTES, Result};
 
-/// Index and bookkeeping of one record: the 16-byte entry, and a share of the list of groups still to sort.
-pub(crate) const ENTRY_BYTES: usize = 18;
-
 /// What the decompressor takes, measured 95 KiB and rounded up.
 const DECODER_BYTES: usize = 128 << 10;
 
@@ -19,8 +16,6 @@ pub(crate) struct Plan {
     pub threads: usize,
     /// Records and index of one buffer.
     pub buffer: usize,
-    /// Buffers are made of chunks of `1 << chunk_bits` bytes.
-    pub chunk_bits: u32,
     /// Blocks are closed when they reach this.
     pub block: usize,
     /// The largest key and value together.
@@ -43,11 +38,11 @@ impl Plan {
         // Raw and stored block, and the compressor, whose tables follow the block's size.
         let writer = 2 * block + 10 * block + (64 << 10);
         // Positions in a buffer are 32 bits.
-        let buffer = ((memory - (threads + 1) * writer) / (threads + 1)).min(u32::MAX as usize - (2 << 20));
-        let chunk_bits = (buffer / 16).clamp(4 << 10, 1 << 20).ilog2();
+        // A sixteenth stays free for stacks, file handles and what the allocator adds.
+        let buffer = ((memory - memory / 16) / (threads + 1) - writer).min(u32::MAX as usize);
         let max_record = (memory / 16).min(buffer / 2);
         let max_runs = (memory / 4096).max(max_fan_in);
-        Ok(Plan { memory, threads, buffer, chunk_bits, block, max_record, writer, max_fan_in, max_runs })
+        Ok(Plan { memory, threads, buffer, block, max_record, writer, max_fan_in, max_runs })
     }
 
     /// How many of the runs with these needs, from the first on, can be merged at once: at least two, as records are
@@ -58,7 +53,7 @@ impl Plan {
             largest = largest.max(need.block);
             sum += 2 * need.block + need.key;
             let writer = if writing { self.writer.max(2 * largest) } else { 0 };
-            if n == self.max_fan_in || (n >= 2 && sum + largest + writer > self.memory) {
+            if n == self.max_fan_in || (n >= 2 && sum + largest + writer > self.memory - self.memory / 16) {
                 break;
             }
             n += 1;
@@ -89,9 +84,8 @@ mod tests {
                     continue;
                 };
                 assert!((threads + 1) * (plan.buffer + plan.writer) <= memory);
-                assert!(plan.max_record + ENTRY_BYTES + (2 << plan.chunk_bits) < plan.buffer.max(4 << 20));
+                assert!(plan.max_record + 64 < plan.buffer);
                 assert!(plan.buffer <= u32::MAX as usize);
-                assert!(16 << plan.chunk_bits <= plan.buffer.max(64 << 10));
             }
         }
         assert!(matches!(Plan::new(1000, 2, 256), Err(Error::BudgetTooSmall { given: 1000, .. })));

@@ -6,7 +6,7 @@
 //!                      `----once anything was written----> written as a run (worker)
 //! ```
 
-use crate::arena::{Buffer, SortedBuffer};
+use crate::arena::{Buffer, Slab, SortedBuffer};
 use crate::merge::{Merge, Merger};
 use crate::plan::Plan;
 use crate::run::{Run, RunWriter};
@@ -26,7 +26,10 @@ use std::thread::JoinHandle;
 pub struct Sorter {
     settings: Builder,
     plan: Plan,
-    buffer: Buffer,
+    /// The buffer being filled; none before the first record and while there is no memory for it.
+    buffer: Option<Buffer>,
+    /// Memory of buffers that were written.
+    spare: Vec<Slab>,
     /// Buffers handed to workers, oldest first.
     jobs: VecDeque<Job>,
     /// Runs written, oldest first; all are older than the jobs.
@@ -40,7 +43,7 @@ enum Job {
     /// Sorts and keeps the buffer.
     Sort(JoinHandle<SortedBuffer>),
     /// Writes a run.
-    Write(JoinHandle<trawl_io::Result<Run>>),
+    Write(JoinHandle<trawl_io::Result<(Run, Slab)>>),
 }
 
 impl fmt::Debug for Sorter {
@@ -58,8 +61,9 @@ impl Sorter {
     pub(crate) fn new(settings: Builder, plan: Plan) -> Self {
         Sorter {
             settings,
-            buffer: Buffer::new(&plan),
             plan,
+            buffer: None,
+            spare: Vec::new(),
             jobs: VecDeque::new(),
             runs: Vec::new(),
             dir: None,
@@ -85,9 +89,10 @@ impl Sorter {
         if len > self.plan.max_record {
             return Err(Error::RecordTooLarge { len: len as u64, limit: self.plan.max_record as u64 });
         }
-        if !self.buffer.push(key, value) {
+        if !self.buffer.as_mut().is_some_and(|b| b.push(key, value)) {
             self.guarded(Self::make_room)?;
-            self.buffer.push(key, value);
+            let slab = self.spare.pop().unwrap_or_else(|| Slab::new(&self.plan));
+            self.buffer.insert(Buffer::new(slab)).push(key, value);
         }
         self.stats.records += 1;
         self.stats.bytes += len as u64;
@@ -112,6 +117,7 @@ impl Sorter {
 
     fn merge_runs(&mut self) -> Result<(Inner, u64)> {
         while self.retire_oldest()? {}
+        self.spare.clear();
         self.reduce(usize::MAX)?;
         let runs = self.runs.len() as u64;
         Ok((Inner::Runs(Merge::start(std::mem::take(&mut self.runs))?), runs))
@@ -136,6 +142,7 @@ impl Sorter {
         }
         if self.runs.len() > self.plan.max_runs {
             while self.retire_oldest()? {}
+            self.spare.clear();
             self.reduce(self.plan.max_runs / 2)?;
         }
         self.report();
@@ -144,10 +151,7 @@ impl Sorter {
 
     /// Hands the buffer to a worker.
     fn seal(&mut self) -> Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        let buffer = std::mem::replace(&mut self.buffer, Buffer::new(&self.plan));
+        let Some(buffer) = self.buffer.take() else { return Ok(()) };
         self.jobs.push_back(match &self.dir {
             None => Job::Sort(std::thread::spawn(move || buffer.sort())),
             Some(dir) => self.write_job(dir.clone(), move || buffer.sort()),
@@ -175,8 +179,8 @@ impl Sorter {
         Job::Write(std::thread::spawn(move || {
             let sorted = buffer();
             let mut writer = RunWriter::create(&dir, &plan, compression)?;
-            sorted.write(&mut writer)?;
-            writer.finish()
+            let slab = sorted.write(&mut writer)?;
+            Ok((writer.finish()?, slab))
         }))
     }
 
@@ -187,7 +191,8 @@ impl Sorter {
             // Jobs keep their buffers only while there is no directory, and then none is retired.
             Some(Job::Sort(_)) => Err(Error::Failed),
             Some(Job::Write(handle)) => {
-                let run = joined(handle)?;
+                let (run, slab) = joined(handle)?;
+                self.spare.push(slab);
                 self.stats.runs += 1;
                 self.stats.spilled_bytes += run.len;
                 self.runs.push(run);
