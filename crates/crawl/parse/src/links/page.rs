@@ -124,12 +124,12 @@ impl Page {
     }
 }
 
-fn decode(bytes: &[u8], encoding: &'static Encoding) -> String {
+fn decode<'a>(bytes: &'a [u8], encoding: &'static Encoding) -> Cow<'a, str> {
     let (text, _) = encoding.decode_without_bom_handling(bytes);
-    match entities::decode(&text) {
-        Cow::Borrowed(_) => text.into_owned(),
-        Cow::Owned(decoded) => decoded,
+    if !bytes.contains(&0) && !bytes.contains(&b'&') {
+        return text;
     }
+    Cow::Owned(entities::decode(&text.replace('\0', "\u{fffd}")).into_owned())
 }
 
 /// Percent-encodes what is not ASCII in a link's query in the page's own encoding, as browsers do.
@@ -149,9 +149,17 @@ fn encode_query<'a>(url: &'a str, encoding: &'static Encoding) -> Cow<'a, str> {
             out.push(c);
             continue;
         }
-        let (bytes, _, _) = encoding.encode(c.encode_utf8(&mut buffer));
-        for byte in bytes.iter() {
-            out.push_str(&format!("%{byte:02X}"));
+        let (bytes, _, unmapped) = encoding.encode(c.encode_utf8(&mut buffer));
+        for &byte in bytes.iter() {
+            // A second byte may be an ASCII character, and then stays one where a query may hold it. What the encoding
+            // lacks comes as `&#NNN;`, of which everything but the digits is escaped.
+            let plain =
+                if unmapped { byte.is_ascii_digit() } else { byte.is_ascii_graphic() && !b"\"#<>'".contains(&byte) };
+            if plain {
+                out.push(char::from(byte));
+            } else {
+                out.push_str(&format!("%{byte:02X}"));
+            }
         }
     }
     out.push_str(url.get(fragment..).unwrap_or_default());
