@@ -49,8 +49,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// Understands a head as cut out by [`end_of_head`]; `None` when it is not HTTP.
-    pub(crate) fn parse(raw: Bytes) -> Option<Self> {
+    /// Understands a head, from its status line through its empty line; `None` when it is not HTTP.
+    pub fn parse(raw: Bytes) -> Option<Self> {
         let start = raw.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
         let raw = raw.slice(start..);
         let mut lines = line_ranges(&raw);

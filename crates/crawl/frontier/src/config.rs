@@ -2,6 +2,7 @@
 
 use crate::identity::Identity;
 use std::time::Duration;
+use trawl_url::SuffixList;
 
 /// Settings of a [`crate::Frontier`].
 #[derive(Debug, Clone)]
@@ -79,6 +80,20 @@ pub enum Scope {
     Domain,
     /// All links.
     Any,
+}
+
+impl Scope {
+    /// Whether a link from one host to another is followed.
+    pub fn allows(self, from: &str, to: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Host => from == to,
+            Self::Domain => {
+                let psl = SuffixList::builtin();
+                psl.registrable(from) == psl.registrable(to)
+            }
+        }
+    }
 }
 
 /// Whether robots.txt is asked.

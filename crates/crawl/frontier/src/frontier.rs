@@ -1,7 +1,7 @@
 //! The state of a frontier, and intake.
 
 use crate::candidate::{Admission, Candidate, Source};
-use crate::config::{Config, Scope};
+use crate::config::Config;
 use crate::error::Error;
 use crate::host::{Entry, EntryState, Errand, Host, HostId, OriginId, Placed, Rank};
 use crate::identity::UrlId;
@@ -10,7 +10,6 @@ use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 use trawl_model::{ErrorClass, UnixMillis};
-use trawl_url::SuffixList;
 
 /// Decides what is fetched next. A state machine: it does no I/O and asks no clock.
 ///
@@ -192,14 +191,7 @@ impl Frontier {
             Source::Redirect(_) if candidate.depth == 0 => return Ok(true),
             Source::Redirect(page) | Source::Link(page) => page,
         };
-        Ok(match self.config.scope {
-            Scope::Any => true,
-            Scope::Host => Site::of(from)?.host == host,
-            Scope::Domain => {
-                let psl = SuffixList::builtin();
-                psl.registrable(&Site::of(from)?.host) == psl.registrable(host)
-            }
-        })
+        Ok(self.config.scope.allows(&Site::of(from)?.host, host))
     }
 
     /// The host of a name, created if new.

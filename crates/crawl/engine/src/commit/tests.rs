@@ -1,0 +1,280 @@
+//! The commit stage under power cuts: cut at every operation, lose what was not synced, go on, compare.
+
+use super::*;
+use crate::config::{Config, Start};
+use crate::derived::{extend, write_index};
+use crate::layout::Layout;
+use crate::open::{Opened, open};
+use crate::page::Worker;
+use crate::seeds::{Seed, SeedIdentity};
+use crate::state::State;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+use trawl_captures::CapturesReader;
+use trawl_fetch::{Fetched, Head};
+use trawl_frontier::{Identity, Lease, Next, RobotsPolicy, Scope};
+use trawl_io::Fs;
+use trawl_io::fault::{FaultFs, Loss};
+use trawl_io::read_at::FileReader;
+use trawl_model::{Body, Capture, Message, Outcome, UnixMillis};
+use trawl_warc::{Clock, IdSource, RecordType, WarcReader};
+
+/// A made-up web: page n links 2n+1 and 2n+2.
+#[derive(Clone, Copy)]
+struct Plan {
+    pages: u32,
+    body_bytes: usize,
+    /// Events between commits.
+    every: usize,
+}
+
+fn url(n: u32) -> String {
+    format!("http://h{}.example/{n}", n % 3)
+}
+
+/// What the pages of a plan answer: page 5 fails at first, page 3 redirects to 4.
+fn answer(plan: Plan, lease: &Lease, now: UnixMillis) -> Fetched {
+    let n: u32 = lease.url.rsplit('/').next().unwrap().parse().unwrap();
+    let (status, extra) = match n {
+        5 if lease.attempt == 1 => (503, "Retry-After: 0\r\n".to_owned()),
+        3 => (302, format!("Location: {}\r\n", url(4))),
+        _ => (200, String::new()),
+    };
+    let mut text = String::new();
+    for link in [2 * n + 1, 2 * n + 2].into_iter().filter(|l| *l < plan.pages) {
+        text += &format!("<a href='{}'>", url(link));
+    }
+    let mut body = text.into_bytes();
+    // Bytes that do not compress, so that files roll.
+    let mut dice = u64::from(n) + 1;
+    while body.len() < plan.body_bytes {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        body.extend_from_slice(&dice.to_le_bytes()[3..]);
+    }
+    let head = format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{extra}\r\n");
+    let message = Message { head: Bytes::from(head.clone()), body: Body::Memory(body.into()) };
+    let outcome = Outcome::Response { message, payload_digest: None, truncated: None };
+    let mut facts = crate::page::facts_of(lease, "run");
+    facts.fetched_at = now;
+    let capture = Capture { url: lease.url.clone(), started_at: now, request: None, outcome, facts };
+    Fetched { capture, head: Head::parse(head.into()) }
+}
+
+struct Bench {
+    plan: Plan,
+    /// Captures acknowledged, over all restarts: URL and attempt.
+    acked: BTreeSet<(String, u32)>,
+    now: Arc<AtomicI64>,
+    ids: Arc<AtomicU64>,
+}
+
+impl Bench {
+    fn new(plan: Plan) -> Self {
+        Self { plan, acked: BTreeSet::new(), now: Arc::new(AtomicI64::new(1_000_000)), ids: Arc::default() }
+    }
+
+    fn config(&self) -> Config {
+        let mut config = Config::new("/out", Vec::new());
+        config.start = Start::Resume;
+        config.run_id = "run".into();
+        config.fetch.user_agent = "trawl/1".into();
+        config.roll_bytes = 1 << 20;
+        config.frontier.robots = RobotsPolicy::Ignore;
+        config.frontier.delay = Duration::ZERO;
+        config.frontier.backoff = Duration::ZERO;
+        config.frontier.max_depth = 99;
+        config.frontier.scope = Scope::Any;
+        config.frontier.identity = Identity::Exact;
+        config
+    }
+
+    /// Crawls until done or until the power goes. The frontier is driven as the crawl loop drives it.
+    fn crawl(&mut self, fs: &Arc<dyn Fs>) -> Result<State, Error> {
+        let config = self.config();
+        let layout = Layout::new(&config.out);
+        let _lock = layout.lock(&**fs, "test", UnixMillis(0))?;
+        let now = self.now.clone();
+        let clock: Clock = Arc::new(move || UnixMillis(now.fetch_add(1, Ordering::Relaxed)));
+        let next = self.ids.clone();
+        let ids: Arc<dyn IdSource> = Arc::new(move || u128::from(next.fetch_add(1, Ordering::Relaxed)).to_be_bytes());
+        let Opened { mut state, sink, journal, durable, mut ranges, .. } = open(fs, &config, &layout, &clock, &ids)?;
+        let worker = Worker {
+            preparer: sink.preparer(),
+            identity: Identity::Exact,
+            scope: Scope::Any,
+            follow: true,
+            embeds: false,
+            obey: true,
+            agent: "trawl".into(),
+            run_id: "run".into(),
+            decode_bytes: 1 << 20,
+        };
+        let mut committer = Committer::new(sink, journal, durable);
+        if state.seeds.is_none() {
+            let identity = SeedIdentity { name: "x".into(), bytes: 1, sha256: String::new(), rows: 1, rejects: 0 };
+            let seeds = vec![Seed { url: url(0), meta: Some("{\"a\":1}".into()) }];
+            let batch = SeedBatch { seeds, rejects: Vec::new(), lines: 1, end: Some(vec![identity]) };
+            committer.add(Item::Seeds(batch))?;
+        }
+        let mut waiting = 0;
+        loop {
+            match state.frontier.next(clock()) {
+                Next::Lease(lease) => {
+                    assert!(
+                        !self.acked.contains(&(lease.url.clone(), lease.attempt)),
+                        "{} was acknowledged and is fetched again",
+                        lease.url
+                    );
+                    let fetched = answer(self.plan, &lease, clock());
+                    let event = worker.event(lease, fetched)?;
+                    state.frontier.released(clock(), event.lease.id, event.answer, None);
+                    committer.add(Item::Event(Box::new(event), None))?;
+                    waiting += 1;
+                    if waiting < self.plan.every {
+                        continue;
+                    }
+                }
+                Next::WaitUntil(_) if committer.is_idle() => continue,
+                Next::WaitUntil(_) | Next::Blocked => {}
+                Next::Empty if committer.is_idle() => break,
+                Next::Empty => {}
+                Next::Refuse(..) => panic!("nothing is refused here"),
+            }
+            waiting = 0;
+            if let Some(acked) = committer.commit()? {
+                extend(&mut ranges, &committer.durable().file, acked.offset);
+                for done in acked.records {
+                    match done {
+                        Done::Seeds(seeds) => state.seeds(seeds)?,
+                        Done::Event(event, ids) => {
+                            let attempt = u32::try_from(event.row.attempt.unwrap()).unwrap();
+                            assert!(self.acked.insert((event.row.url.clone(), attempt)));
+                            state.event(*event, Some(ids), acked.offset)?;
+                        }
+                    }
+                }
+            }
+        }
+        committer.finish()?;
+        write_index(fs, &layout, &ranges)?;
+        Ok(state)
+    }
+
+    /// Every capture of the plan is in the index once, and where the index says, and the archive holds nothing else.
+    fn verify(&self, fs: &Arc<dyn Fs>) {
+        let mut archived: BTreeMap<(String, u64), String> = BTreeMap::new();
+        let mut rows = Vec::new();
+        for entry in fs.list(Path::new("/out")).unwrap() {
+            let name = entry.name.into_string().unwrap();
+            let path = Path::new("/out").join(&name);
+            assert!(!name.ends_with(".open") && !name.starts_with(".tmp"), "{name} was left behind");
+            if name.ends_with(".parquet") {
+                let file = FileReader::open_in(&**fs, &path).unwrap();
+                rows.extend(CapturesReader::over(Arc::new(file)).unwrap().map(Result::unwrap));
+            } else if name.ends_with(".warc.gz") {
+                let mut reader = WarcReader::builder().over(Arc::new(FileReader::open_in(&**fs, &path).unwrap()));
+                while let Some(record) = reader.next_record().unwrap() {
+                    if record.header().record_type() == RecordType::Response {
+                        let id = record.header().record_id().unwrap().into_owned();
+                        assert!(archived.insert((name.clone(), record.place().offset), id).is_none());
+                    }
+                }
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for row in &rows {
+            let at = (row.warc_file.clone(), u64::try_from(row.warc_offset).unwrap());
+            assert_eq!(archived.remove(&at), row.record_id, "{}", row.url);
+            assert!(seen.insert((row.url.clone(), u32::try_from(row.attempt.unwrap()).unwrap())), "{} twice", row.url);
+        }
+        assert!(archived.is_empty(), "the archive holds what the index does not: {archived:?}");
+        let mut expected: BTreeSet<_> = (0..self.plan.pages).map(|n| (url(n), 1)).collect();
+        if self.plan.pages > 5 {
+            expected.insert((url(5), 2));
+        }
+        // Page 3 only redirects, so what only it links is not found.
+        expected.retain(|(u, _)| !(u.ends_with("/7") || u.ends_with("/8")));
+        assert_eq!(seen, expected);
+        assert!(self.acked.is_subset(&seen), "an acknowledged capture is gone");
+    }
+}
+
+/// Cuts the power at every `step`-th operation of a crawl, in every way, and goes on.
+fn cut_everywhere(plan: Plan, step: u64, seeds: u64) -> u64 {
+    let whole = FaultFs::new();
+    let mut bench = Bench::new(plan);
+    bench.crawl(&whole.shared()).unwrap();
+    bench.verify(&whole.shared());
+    let ops = whole.counts().ops;
+    for cut in (0..ops).step_by(usize::try_from(step).unwrap()) {
+        for loss in Loss::variants(seeds) {
+            let fs = FaultFs::new();
+            fs.cut_after(cut);
+            let mut bench = Bench::new(plan);
+            // The last operations (giving the lock back) may be cut without anyone noticing.
+            let first = bench.crawl(&fs.shared());
+            assert!(first.is_err() || cut + 2 >= ops, "cut {cut} of {ops} was not noticed");
+            let fs = fs.reboot(loss);
+            if let Err(error) = bench.crawl(&fs.shared()) {
+                panic!("cut {cut}, {loss:?}: {error}");
+            }
+            bench.verify(&fs.shared());
+        }
+    }
+    ops
+}
+
+#[test]
+fn a_power_cut_at_every_step_loses_nothing_acknowledged() {
+    let ops = cut_everywhere(Plan { pages: 12, body_bytes: 300, every: 2 }, 1, 3);
+    assert!(ops > 40, "{ops}");
+}
+
+#[test]
+fn also_while_files_roll() {
+    let plan = Plan { pages: 7, body_bytes: 400_000, every: 2 };
+    let ops = cut_everywhere(plan, 5, 0);
+    assert!(ops > 30, "{ops}");
+}
+
+#[test]
+fn a_second_cut_during_recovery_is_survived() {
+    let plan = Plan { pages: 6, body_bytes: 300, every: 2 };
+    let whole = FaultFs::new();
+    Bench::new(plan).crawl(&whole.shared()).unwrap();
+    for first in (0..whole.counts().ops).step_by(7) {
+        for second in 0.. {
+            let fs = FaultFs::new();
+            fs.cut_after(first);
+            let mut bench = Bench::new(plan);
+            let _ = bench.crawl(&fs.shared());
+            let fs = fs.reboot(Loss::Torn { seed: first * 31 + second, unit: 1 });
+            fs.cut_after(second);
+            if bench.crawl(&fs.shared()).is_ok() && !fs.is_cut() {
+                bench.verify(&fs.shared());
+                break;
+            }
+            let fs = fs.reboot(Loss::All);
+            bench.crawl(&fs.shared()).unwrap();
+            bench.verify(&fs.shared());
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_stops_the_run_and_a_resume_goes_on() {
+    let plan = Plan { pages: 10, body_bytes: 100_000, every: 2 };
+    let fs = FaultFs::new();
+    fs.set_capacity(500_000);
+    let mut bench = Bench::new(plan);
+    let error = bench.crawl(&fs.shared()).map(|_| ()).unwrap_err();
+    assert_eq!(error.advice(), trawl_model::Advice::Stop, "{error}");
+    let fs = fs.reboot(Loss::None);
+    fs.set_capacity(u64::MAX);
+    bench.crawl(&fs.shared()).unwrap();
+    bench.verify(&fs.shared());
+}

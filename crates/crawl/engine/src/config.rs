@@ -1,0 +1,97 @@
+//! Settings of a crawl.
+
+use crate::seeds::SeedInput;
+use std::path::PathBuf;
+use std::time::Duration;
+use trawl_fetch::FetchConfig;
+use trawl_warc::SinkOptions;
+
+/// Settings of a crawl; `docs/crawling.md` has them in a table with their price.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where everything goes.
+    pub out: PathBuf,
+    /// What is done about files that are there already.
+    pub start: Start,
+    /// Where to start.
+    pub seeds: Vec<SeedInput>,
+    /// Lines of seeds that may be no URLs before the run fails; `None` for any number.
+    pub max_rejects: Option<u64>,
+    /// The name of the run, part of the names of its files; the start time as 14 digits when empty.
+    pub run_id: String,
+    /// First part of the names of archive files.
+    pub prefix: String,
+    /// What is fetched next, when and how politely.
+    pub frontier: trawl_frontier::Config,
+    /// How it is fetched.
+    pub fetch: FetchConfig,
+    /// Whether images, scripts and styles of pages are fetched too.
+    pub embeds: bool,
+    /// Fetches at once.
+    pub workers: usize,
+    /// Captures fetched and not yet durable, those being fetched included. Each may hold a body in memory.
+    pub max_unacked: usize,
+    /// The longest a finished capture waits to be made durable.
+    pub commit_interval: Duration,
+    /// Bytes after which captures are made durable at once.
+    pub commit_bytes: u64,
+    /// Archive files are closed once they have this many bytes.
+    pub roll_bytes: u64,
+    /// Seeds are read while fewer URLs than this wait.
+    pub queue_high: usize,
+    /// Decoded bytes of a body that are digested and searched for links.
+    pub decode_bytes: u64,
+    /// How long fetches may go on after a stop was asked for.
+    pub grace: Duration,
+    /// How often progress is reported.
+    pub progress_interval: Duration,
+    /// Threads for the network and as many for digests, compression and parsing; 0 for one a core.
+    pub threads: usize,
+    /// Who runs this, for `warcinfo`.
+    pub operator: Option<String>,
+    /// Program and version, for `warcinfo` and `run.json`.
+    pub software: String,
+    /// The arguments of the command, for `run.json`.
+    pub arguments: Vec<String>,
+}
+
+/// What is done about files that are there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// They are left alone and the run is refused.
+    New,
+    /// The run they belong to goes on.
+    Resume,
+    /// They are removed.
+    Overwrite,
+}
+
+impl Config {
+    /// A crawl of `seeds` into `out` with every setting at its default.
+    pub fn new(out: impl Into<PathBuf>, seeds: Vec<SeedInput>) -> Self {
+        Self {
+            out: out.into(),
+            start: Start::New,
+            seeds,
+            max_rejects: None,
+            run_id: String::new(),
+            prefix: "trawl".into(),
+            frontier: trawl_frontier::Config::default(),
+            fetch: FetchConfig::default(),
+            embeds: false,
+            workers: 256,
+            max_unacked: 512,
+            commit_interval: Duration::from_millis(100),
+            commit_bytes: 8 << 20,
+            roll_bytes: SinkOptions::DEFAULT_ROLL_BYTES,
+            queue_high: 1_000_000,
+            decode_bytes: 64 << 20,
+            grace: Duration::from_secs(15),
+            progress_interval: Duration::from_secs(1),
+            threads: 0,
+            operator: None,
+            software: concat!("trawl/", env!("CARGO_PKG_VERSION")).into(),
+            arguments: Vec::new(),
+        }
+    }
+}

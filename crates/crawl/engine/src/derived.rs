@@ -1,0 +1,161 @@
+//! Files made from the journal: the capture index, the rejects, `run.json`. Each can be made again.
+
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::record::{Record, decode};
+use crate::report::{FileEntry, Report};
+use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use trawl_captures::CapturesWriter;
+use trawl_io::journal::{JournalReader, Options};
+use trawl_io::{AtomicFile, Fs, Mode, publish};
+
+/// Batches that were committed while one archive file was being written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub file: String,
+    /// Where the first of them begins in the journal.
+    pub start: u64,
+    /// Where the last one begins.
+    pub last: u64,
+}
+
+/// Adds a batch to the ranges: a new one whenever the archive file changes. Tells whether it did.
+pub(crate) fn extend(ranges: &mut Vec<Range>, file: &str, offset: u64) -> bool {
+    match ranges.last_mut() {
+        Some(range) if range.file == file => {
+            range.last = offset;
+            false
+        }
+        _ => {
+            ranges.push(Range { file: file.to_owned(), start: offset, last: offset });
+            true
+        }
+    }
+}
+
+/// Shows every record of some batches to `each`.
+fn records(
+    fs: &dyn Fs,
+    journal: &Path,
+    range: Option<&Range>,
+    each: &mut dyn FnMut(Record) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut reader = JournalReader::open(fs, journal, &Options::default())?;
+    if let Some(range) = range {
+        reader.skip_to(range.start);
+    }
+    while let Some(batch) = reader.next_batch()? {
+        if range.is_some_and(|range| batch.offset() > range.last) {
+            break;
+        }
+        for record in batch.records() {
+            each(decode(journal, batch.offset(), record)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the index of one archive file.
+pub(crate) fn write_captures(
+    fs: &Arc<dyn Fs>,
+    journal: &Path,
+    range: Option<&Range>,
+    path: &Path,
+) -> Result<(), Error> {
+    let mut writer = CapturesWriter::create(fs, path)?;
+    records(&**fs, journal, range, &mut |record| {
+        if let Record::Event(event) = record {
+            writer.push(event.row)?;
+        }
+        Ok(())
+    })?;
+    writer.finish()?;
+    Ok(())
+}
+
+/// Brings the index up to date with the whole journal: one file for one archive file, else one each.
+pub(crate) fn write_index(fs: &Arc<dyn Fs>, layout: &Layout, ranges: &[Range]) -> Result<(), Error> {
+    if ranges.len() <= 1 {
+        return write_captures(fs, &layout.journal, None, &layout.captures(None));
+    }
+    for (n, range) in ranges.iter().enumerate() {
+        let path = layout.captures(Some(n));
+        // Those of closed files do not change.
+        if n + 1 == ranges.len() || !fs.exists(&path)? {
+            write_captures(fs, &layout.journal, Some(range), &path)?;
+        }
+    }
+    let only = layout.captures(None);
+    if fs.exists(&only)? {
+        fs.remove_file(&only)?;
+        fs.sync_dir(&layout.out)?;
+    }
+    Ok(())
+}
+
+/// Writes the lines that were no URLs, one JSON object each.
+pub(crate) fn write_rejects(fs: &Arc<dyn Fs>, layout: &Layout) -> Result<(), Error> {
+    let mut file = AtomicFile::create(fs, &layout.rejects())?;
+    records(&**fs, &layout.journal, None, &mut |record| {
+        if let Record::Seeds(seeds) = record {
+            for reject in seeds.rejects {
+                let mut line = serde_json::to_vec(&reject).unwrap_or_default();
+                line.push(b'\n');
+                file.write_all(&line).map_err(|e| trawl_io::Error::io(trawl_io::Op::Write, layout.rejects(), e))?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(file.publish()?)
+}
+
+/// Lists archive and index files with their digests. Those that `old` knows by name and length are not read again.
+pub(crate) fn list_files(fs: &dyn Fs, layout: &Layout, old: &[FileEntry]) -> Result<Vec<FileEntry>, Error> {
+    let old: HashMap<_, _> = old.iter().map(|entry| ((entry.name.as_str(), entry.bytes), &entry.sha256)).collect();
+    let mut files = Vec::new();
+    for entry in fs.list(&layout.out)?.into_iter().filter(|entry| !entry.is_dir) {
+        let Ok(name) = entry.name.into_string() else { continue };
+        let path = layout.out.join(&name);
+        let is_archive = name.ends_with(".warc.gz") || name.ends_with(".warc.zst") || name.ends_with(".warc");
+        let is_index = name.starts_with("captures") && name.ends_with(".parquet");
+        if !is_archive && !is_index {
+            continue;
+        }
+        let bytes = fs.metadata(&path)?.len;
+        // Archive files never change under their final names; an index may be written anew.
+        let sha256 = match old.get(&(name.as_str(), bytes)).filter(|_| is_archive) {
+            Some(known) => (*known).clone(),
+            None => sha256(fs, &path)?,
+        };
+        files.push(FileEntry { name, bytes, sha256 });
+    }
+    Ok(files)
+}
+
+fn sha256(fs: &dyn Fs, path: &Path) -> Result<String, Error> {
+    let file = fs.open(path, Mode::Read)?;
+    let (mut hasher, mut buf, mut at) = (Sha256::new(), vec![0; 1 << 18], 0);
+    loop {
+        let n = file.read_at(at, &mut buf)?;
+        if n == 0 {
+            return Ok(data_encoding::HEXLOWER.encode(&hasher.finalize()));
+        }
+        hasher.update(buf.get(..n).unwrap_or_default());
+        at += n as u64;
+    }
+}
+
+/// Reads `run.json`; `None` if there is none that can be read, for it can be made again.
+pub(crate) fn read_report(fs: &dyn Fs, layout: &Layout) -> Option<Report> {
+    serde_json::from_slice(&fs.read(&layout.run_json(), 64 << 20).ok()?).ok()
+}
+
+pub(crate) fn write_report(fs: &Arc<dyn Fs>, layout: &Layout, report: &Report) -> Result<(), Error> {
+    let mut bytes = serde_json::to_vec_pretty(report).unwrap_or_default();
+    bytes.push(b'\n');
+    Ok(publish(fs, &layout.run_json(), &bytes)?)
+}

@@ -1,0 +1,106 @@
+//! Why a crawl cannot start or go on.
+
+use std::io;
+use std::path::PathBuf;
+use trawl_model::{Advice, DoorError};
+
+/// Why a crawl cannot start or go on. What was acknowledged before is safe in every case.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A seed list could not be read.
+    #[error("seeds {input}: {source}")]
+    Seeds {
+        /// Path, URL or `-`.
+        input: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Too many lines were no URLs.
+    #[error("{found} lines of the seeds are no URLs, more than the {limit} allowed; see rejects.jsonl")]
+    TooManyRejects {
+        /// Lines rejected.
+        found: u64,
+        /// The setting.
+        limit: u64,
+    },
+    /// The directory holds another run.
+    #[error("{}: expected an empty directory, found {found} of an earlier run: resume it, overwrite it, or choose another", .dir.display())]
+    Occupied {
+        /// The directory.
+        dir: PathBuf,
+        /// A file of that run.
+        found: String,
+    },
+    /// There is nothing to resume.
+    #[error("{}: expected the journal of a crawl to resume, found none", .dir.display())]
+    NothingToResume {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A setting that cannot be used, or not with what is in the directory.
+    #[error("{setting}: expected {expected}, found {found}")]
+    Setting {
+        /// Which one.
+        setting: &'static str,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// A batch of the journal is whole but says something else than a crawl's would.
+    #[error("{}@{offset}: expected {expected}, found {found}", .path.display())]
+    Journal {
+        /// The journal.
+        path: PathBuf,
+        /// Where the batch begins.
+        offset: u64,
+        /// What should be there.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// The file system failed.
+    #[error(transparent)]
+    Io(#[from] trawl_io::Error),
+    /// Another process crawls into this directory.
+    #[error(transparent)]
+    Lock(#[from] trawl_io::LockError),
+    /// The archive could not be written.
+    #[error("archive: {0}")]
+    Archive(#[from] DoorError),
+    /// The capture index could not be written.
+    #[error("captures: {0}")]
+    Captures(#[from] trawl_captures::Error),
+    /// The fetcher refused its settings.
+    #[error(transparent)]
+    Fetch(#[from] trawl_fetch::Error),
+    /// The frontier is full.
+    #[error(transparent)]
+    Frontier(#[from] trawl_frontier::Error),
+    /// Threads could not be started, or one of them failed.
+    #[error("{what}: {source}")]
+    Thread {
+        /// Which.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// What the caller may do: a held lock or a full frontier can be helped, a full disk needs a person.
+    pub fn advice(&self) -> Advice {
+        match self {
+            Self::Lock(_) => Advice::Retry,
+            Self::Archive(e) => e.advice,
+            _ => Advice::Stop,
+        }
+    }
+}
+
+impl From<trawl_warc::Error> for Error {
+    fn from(error: trawl_warc::Error) -> Self {
+        Self::Archive(error.into())
+    }
+}

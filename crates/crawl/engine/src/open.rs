@@ -1,0 +1,130 @@
+//! Opening a run: a new one, or one that goes on after a stop or a crash.
+
+use crate::config::Config;
+use crate::derived::{Range, extend};
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::record::{Record, Tag, VERSION, decode, identity_name};
+use crate::state::State;
+use std::sync::Arc;
+use trawl_frontier::RobotsPolicy;
+use trawl_io::{Fs, Journal, journal};
+use trawl_model::Durable;
+use trawl_parse::robots::product_token;
+use trawl_warc::{Clock, IdSource, SinkOptions, WarcInfo, WarcSink};
+
+/// A run ready to go.
+pub(crate) struct Opened {
+    pub tag: Tag,
+    pub state: State,
+    pub sink: WarcSink,
+    pub journal: Journal,
+    pub durable: Durable,
+    pub ranges: Vec<Range>,
+}
+
+/// Opens a run in a directory that is locked.
+pub(crate) fn open(
+    fs: &Arc<dyn Fs>,
+    config: &Config,
+    layout: &Layout,
+    clock: &Clock,
+    ids: &Arc<dyn IdSource>,
+) -> Result<Opened, Error> {
+    let resume = layout.begin(&**fs, config.start)?;
+    let agent = product_token(&config.fetch.user_agent).to_owned();
+    let mut state = State::new(config.frontier.clone(), agent, fs.clone(), layout.journal.clone());
+    let options = journal::Options::default();
+    if !resume {
+        let now = clock();
+        let run = if config.run_id.is_empty() { now.digits14() } else { config.run_id.clone() };
+        let identity = identity_name(config.frontier.identity).to_owned();
+        let tag = Tag { crawl: VERSION, run, started: now, identity };
+        let bytes = serde_json::to_vec(&tag).unwrap_or_default();
+        let sink_options = sink_options(config, &tag)?;
+        let journal = Journal::create(fs, &layout.journal, &bytes, options)?;
+        let durable = Durable { file: sink_options.names.name(0), end: 0 };
+        let sink = WarcSink::create(fs.clone(), &layout.out, sink_options, ids.clone(), clock.clone())?;
+        return Ok(Opened { tag, state, sink, journal, durable, ranges: Vec::new() });
+    }
+    let (mut committed, mut ranges, mut failed) = (None, Vec::new(), None);
+    let (journal, recovery) = Journal::recover(fs, &layout.journal, options, &mut |position, batch| {
+        // The visitor cannot carry this crate's error: the first one is kept, and the rest of the journal passed over.
+        if failed.is_none() {
+            failed = replay(&mut state, layout, position.offset, batch, &mut committed, &mut ranges).err();
+        }
+        Ok(())
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let tag = check_tag(&recovery.header.tag, config, layout)?;
+    let sink_options = sink_options(config, &tag)?;
+    let durable = committed.clone().unwrap_or_else(|| Durable { file: sink_options.names.name(0), end: 0 });
+    let sink = WarcSink::resume(fs.clone(), &layout.out, sink_options, ids.clone(), clock.clone(), committed.as_ref())?;
+    state.frontier.recovered(clock());
+    Ok(Opened { tag, state, sink, journal, durable, ranges })
+}
+
+/// Does again what a batch says was done.
+fn replay(
+    state: &mut State,
+    layout: &Layout,
+    offset: u64,
+    batch: &journal::Batch,
+    committed: &mut Option<Durable>,
+    ranges: &mut Vec<Range>,
+) -> Result<(), Error> {
+    for record in batch.records() {
+        match decode(&layout.journal, offset, record)? {
+            Record::Seeds(seeds) => state.seeds(seeds)?,
+            Record::Event(event) => state.event(*event, None, offset)?,
+            Record::Commit(commit) => {
+                extend(ranges, &commit.file, offset);
+                *committed = Some(Durable { file: commit.file, end: commit.end });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_tag(bytes: &[u8], config: &Config, layout: &Layout) -> Result<Tag, Error> {
+    let tag: Tag = serde_json::from_slice(bytes).map_err(|e| Error::Journal {
+        path: layout.journal.clone(),
+        offset: 0,
+        expected: "the tag of a crawl's journal",
+        found: e.to_string(),
+    })?;
+    let differs = |setting, expected: &str, found: &str| {
+        Err(Error::Setting { setting, expected: format!("{expected}, as when the run began"), found: found.to_owned() })
+    };
+    let identity = identity_name(config.frontier.identity);
+    if tag.crawl != VERSION {
+        return differs("journal version", &VERSION.to_string(), &tag.crawl.to_string());
+    }
+    if tag.identity != identity {
+        return differs("identity of URLs", &tag.identity, identity);
+    }
+    if !config.run_id.is_empty() && config.run_id != tag.run {
+        return differs("run id", &tag.run, &config.run_id);
+    }
+    Ok(tag)
+}
+
+fn sink_options(config: &Config, tag: &Tag) -> Result<SinkOptions, Error> {
+    let robots = match config.frontier.robots {
+        RobotsPolicy::Honour => "obey",
+        RobotsPolicy::Ignore => "ignore",
+    };
+    let info = WarcInfo {
+        software: config.software.clone(),
+        operator: config.operator.clone(),
+        robots: Some(robots.into()),
+        user_agent: Some(config.fetch.user_agent.clone()),
+        is_part_of: Some(tag.run.clone()),
+        ..WarcInfo::default()
+    };
+    let mut options = SinkOptions::new(&config.prefix, &tag.run, None, info)?;
+    options.roll_bytes = config.roll_bytes;
+    Ok(options)
+}

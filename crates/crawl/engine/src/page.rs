@@ -1,0 +1,296 @@
+//! From what was fetched to what is written: digests, links, rules, an event made ready. CPU work, on threads of its own.
+
+use crate::error::Error;
+use sha2::{Digest as _, Sha256};
+use std::collections::HashSet;
+use std::io::Read;
+use std::sync::Arc;
+use trawl_captures::CaptureRow;
+use trawl_fetch::{Fetched, Head};
+use trawl_frontier::{AllowAll, Answer, Identity, Lease, LeaseId, RobotsAnswer, Rules, Scope, Site, Source, UrlId};
+use trawl_model::{Capture, CaptureFacts, Digest, ErrorClass, Failure, Message, Outcome, UnixMillis};
+use trawl_parse::date::http_date;
+use trawl_parse::directives::Directives;
+use trawl_parse::links::{Kind, LinkExtractor, Options};
+use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots};
+use trawl_warc::http::{content_codings, decode_content};
+use trawl_warc::{Prepared, Preparer};
+
+/// Turns captures into events. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct Worker {
+    pub preparer: Preparer,
+    pub identity: Identity,
+    pub scope: Scope,
+    /// Whether links are followed at all.
+    pub follow: bool,
+    pub embeds: bool,
+    /// Whether pages that ask not to be followed are not.
+    pub obey: bool,
+    /// Product token for robots.txt.
+    pub agent: String,
+    pub run_id: String,
+    pub decode_bytes: u64,
+}
+
+/// A capture ready to be committed, and what the frontier will make of it.
+pub(crate) struct Event {
+    pub lease: Lease,
+    pub answer: Answer,
+    /// Distinct links of the page that are in scope.
+    pub links: Vec<(UrlId, String)>,
+    pub redirect: Option<String>,
+    pub robots: Option<Finding>,
+    pub row: CaptureRow,
+    pub prepared: Prepared,
+}
+
+/// What a robots.txt errand found.
+pub(crate) struct Finding {
+    pub answer: RobotsAnswer,
+    /// The text, where it settles the matter; empty where everything is allowed.
+    pub text: Option<String>,
+}
+
+/// Facts of a capture that the scheduler knows before it is made.
+pub(crate) fn facts_of(lease: &Lease, run_id: &str) -> CaptureFacts {
+    let (via, redirect_of) = match &lease.source {
+        Source::Seed => (None, None),
+        Source::Link(page) => (Some(page.to_string()), None),
+        Source::Redirect(page) => (None, Some(page.to_string())),
+    };
+    CaptureFacts {
+        run_id: Some(run_id.to_owned()),
+        via,
+        redirect_of,
+        depth: lease.depth,
+        attempt: lease.attempt,
+        // Nobody asks a robots.txt about itself.
+        robots: matches!(lease.id, LeaseId::Page(_)).then_some(lease.robots),
+        meta_json: lease.meta_json.as_ref().map(|meta| meta.to_string()),
+        ..CaptureFacts::default()
+    }
+}
+
+/// What the frontier has to know at once of a fetch that ended.
+pub(crate) fn answer_of(fetched: &Fetched) -> Answer {
+    match (&fetched.capture.outcome, &fetched.head) {
+        (Outcome::Failed(failure), _) => Answer::Failed(failure.class),
+        (_, Some(head)) => Answer::Response {
+            status: head.status(),
+            retry_after_ms: head.text("retry-after").and_then(|v| retry_after(&v, fetched.capture.facts.fetched_at)),
+        },
+        (_, None) => Answer::Failed(ErrorClass::ProtocolError),
+    }
+}
+
+/// Seconds, or a date.
+fn retry_after(value: &str, now: UnixMillis) -> Option<i64> {
+    let value = value.trim();
+    match value.parse::<u32>() {
+        Ok(seconds) => Some(i64::from(seconds) * 1000),
+        Err(_) => http_date(value, now).map(|date| date.0.saturating_sub(now.0).max(0)),
+    }
+}
+
+impl Worker {
+    /// The event of a fetch that was made.
+    pub(crate) fn event(&self, lease: Lease, fetched: Fetched) -> Result<Event, Error> {
+        let answer = answer_of(&fetched);
+        let Fetched { mut capture, head } = fetched;
+        let mut redirect = None;
+        let mut looked = Looked::default();
+        if let (Some(head), Outcome::Response { message, .. }) = (&head, &mut capture.outcome) {
+            redirect = redirect_of(head, &capture.url);
+            looked = self.look(&lease, head, message, &capture.url);
+            capture.facts.body_digest = looked.digest.take();
+        }
+        let robots = matches!(lease.id, LeaseId::Robots(_)).then(|| self.finding(answer, &redirect, &looked, &capture));
+        // Redirects of a robots.txt are followed as errands, not as pages.
+        let redirect = redirect.filter(|_| robots.is_none());
+        let links = self.links(&lease, &capture.url, looked.links);
+        self.ready(capture, Event0 { lease, answer, links, redirect, robots })
+    }
+
+    /// The event of a fetch that was not made.
+    pub(crate) fn refusal(
+        &self,
+        lease: Lease,
+        class: ErrorClass,
+        message: String,
+        now: UnixMillis,
+    ) -> Result<Event, Error> {
+        let mut facts = facts_of(&lease, &self.run_id);
+        facts.fetched_at = now;
+        let outcome = Outcome::Failed(Failure { class, message });
+        let capture = Capture { url: lease.url.clone(), started_at: now, request: None, outcome, facts };
+        let answer = Answer::Failed(class);
+        self.ready(capture, Event0 { lease, answer, links: Vec::new(), redirect: None, robots: None })
+    }
+
+    fn ready(&self, mut capture: Capture<'static>, event: Event0) -> Result<Event, Error> {
+        let ids = self.preparer.event_ids();
+        capture.facts.record_id = Some(ids.first.clone());
+        let row = CaptureRow::from_capture(&mut capture, None)?;
+        if let Outcome::Response { payload_digest, .. } = &mut capture.outcome {
+            // The row's digest is the archive's: computed once.
+            *payload_digest = Digest::parse(&format!("sha1:{}", row.digest)).ok();
+        }
+        let prepared = self.preparer.prepare_with(capture, ids)?;
+        let Event0 { lease, answer, links, redirect, robots } = event;
+        Ok(Event { lease, answer, links, redirect, robots, row, prepared })
+    }
+
+    /// Reads the decoded body once, for everything that is wanted of it.
+    fn look(&self, lease: &Lease, head: &Head, message: &mut Message<'_>, url: &str) -> Looked {
+        let content_type = head.text("content-type");
+        let is_robots = matches!(lease.id, LeaseId::Robots(_));
+        let wants_links = self.follow && !is_robots && (200..300).contains(&head.status());
+        let codings = content_codings(&trawl_model::Head::new(&message.head));
+        let mut looked = Looked::default();
+        let mut extractor = None;
+        let result = (|| -> std::io::Result<()> {
+            let mut hasher = Sha256::new();
+            let mut body = decode_content(message.body.reader()?, &codings, self.decode_bytes)?;
+            let (mut buf, mut first) = (vec![0; 64 << 10], true);
+            loop {
+                let n = match body.read(&mut buf) {
+                    Ok(0) => break,
+                    Ok(n) => n,
+                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                    Err(e) => return Err(e),
+                };
+                let bytes = buf.get(..n).unwrap_or_default();
+                if std::mem::take(&mut first) && wants_links && is_html(content_type.as_deref(), bytes) {
+                    extractor = Some(LinkExtractor::new(self.options(), content_type.as_deref()));
+                }
+                hasher.update(bytes);
+                if let Some(extractor) = &mut extractor {
+                    extractor.push(bytes);
+                }
+                if is_robots && looked.text.len() < MAX_BYTES {
+                    let room = MAX_BYTES - looked.text.len();
+                    looked.text.extend_from_slice(bytes.get(..room.min(n)).unwrap_or_default());
+                }
+            }
+            looked.digest = Some(Digest::sha256(hasher.finalize().into()));
+            Ok(())
+        })();
+        // A body that cannot be decoded to its end has no digest of the whole; its links count up to there.
+        drop(result);
+        if let Some(extractor) = extractor {
+            let page = extractor.finish(url);
+            let mut directives = page.directives.clone();
+            for value in head.all("x-robots-tag") {
+                directives.merge(&Directives::header(&String::from_utf8_lossy(value), &self.agent));
+            }
+            if !(self.obey && directives.nofollow) {
+                let wanted =
+                    page.links.into_iter().filter(|l| l.kind != Kind::Form && (self.embeds || !l.kind.is_embed()));
+                looked.links = wanted.map(|l| l.url).collect();
+            }
+        }
+        looked
+    }
+
+    fn options(&self) -> Options {
+        let mut options = Options::default();
+        options.embeds = self.embeds;
+        options.agent = Some(self.agent.clone());
+        options
+    }
+
+    /// Distinct links in scope, in order, without the page itself.
+    fn links(&self, lease: &Lease, url: &str, found: Vec<String>) -> Vec<(UrlId, String)> {
+        let (LeaseId::Page(own), Ok(site)) = (lease.id, Site::of(url)) else { return Vec::new() };
+        let mut seen = HashSet::from([own]);
+        let mut links = Vec::new();
+        for url in found {
+            let in_scope =
+                self.scope == Scope::Any || Site::of(&url).is_ok_and(|to| self.scope.allows(&site.host, &to.host));
+            let id = self.identity.of(&url);
+            if in_scope && seen.insert(id) {
+                links.push((id, url));
+            }
+        }
+        links
+    }
+
+    /// RFC 9309, 2.3.1: rules; none for a 4xx; not now for a 5xx or no answer.
+    fn finding(&self, answer: Answer, redirect: &Option<String>, looked: &Looked, capture: &Capture<'_>) -> Finding {
+        let allow = || Finding { answer: RobotsAnswer::Rules(Arc::new(AllowAll)), text: Some(String::new()) };
+        let unavailable = |class, message| Finding { answer: RobotsAnswer::Unavailable(class, message), text: None };
+        match answer {
+            Answer::Response { status: 200..=299, .. } => {
+                let text = String::from_utf8_lossy(&looked.text).into_owned();
+                Finding { answer: RobotsAnswer::Rules(rules_of(&text, &self.agent)), text: Some(text) }
+            }
+            Answer::Response { status: 300..=399, .. } => match redirect {
+                Some(to) => Finding { answer: RobotsAnswer::Redirect(to.clone()), text: None },
+                None => allow(),
+            },
+            // 429 is a 4xx by number and a plea by meaning.
+            Answer::Response { status: status @ 429, .. } | Answer::Response { status: status @ 500.., .. } => {
+                unavailable(ErrorClass::RobotsUnavailable, format!("status {status}"))
+            }
+            Answer::Response { .. } => allow(),
+            Answer::Failed(class) => match &capture.outcome {
+                Outcome::Failed(failure) => unavailable(class, failure.message.clone()),
+                _ => unavailable(class, class.to_string()),
+            },
+        }
+    }
+}
+
+/// An event before it is made ready.
+struct Event0 {
+    lease: Lease,
+    answer: Answer,
+    links: Vec<(UrlId, String)>,
+    redirect: Option<String>,
+    robots: Option<Finding>,
+}
+
+/// What was found in a body.
+#[derive(Default)]
+struct Looked {
+    digest: Option<Digest>,
+    links: Vec<String>,
+    /// Of a robots.txt, as much as counts.
+    text: Vec<u8>,
+}
+
+fn redirect_of(head: &Head, url: &str) -> Option<String> {
+    matches!(head.status(), 301 | 302 | 303 | 307 | 308)
+        .then(|| head.text("location"))
+        .flatten()
+        .and_then(|location| trawl_url::resolve(url, location.trim()).ok())
+}
+
+/// HTML by its media type, or by its looks where none is given.
+fn is_html(content_type: Option<&str>, start: &[u8]) -> bool {
+    match content_type {
+        Some(value) => {
+            let media_type = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+            matches!(media_type.as_str(), "text/html" | "application/xhtml+xml")
+        }
+        None => start.trim_ascii_start().starts_with(b"<"),
+    }
+}
+
+/// The rules of a robots.txt for an agent.
+pub(crate) fn rules_of(text: &str, agent: &str) -> Arc<dyn Rules> {
+    Arc::new(ParsedRules(Robots::parse(text.as_bytes()).agent(agent)))
+}
+
+struct ParsedRules(AgentRules);
+
+impl Rules for ParsedRules {
+    fn allows(&self, path_and_query: &str) -> bool {
+        self.0.allows(path_and_query).allowed
+    }
+
+    fn crawl_delay_ms(&self) -> Option<i64> {
+        self.0.crawl_delay().map(|delay| i64::try_from(delay.as_millis()).unwrap_or(i64::MAX))
+    }
+}

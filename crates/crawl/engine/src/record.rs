@@ -1,0 +1,220 @@
+//! What the journal holds: JSON, one object a record.
+//!
+//! ```text
+//! header tag   {"crawl":1,"run":"20261103100000","started":1762164000000,"identity":"key"}
+//! batch        one or more of
+//!   {"t":"seeds","seeds":[{"u":"http://…","m":"{…}"}],"rejects":[…],"lines":1000}        "end":[…] on the last
+//!   {"t":"event","id":"…32 hex…","answer":{"status":200},"links":["…"],"row":{…}}        one capture with its links
+//! and, last,
+//!   {"t":"commit","file":"trawl-….warc.gz","end":123456}                                 the archive, synced before
+//! ```
+//! A batch is whole or absent, so an outcome, its links, its index row and the archive's end are believed together.
+
+use crate::error::Error;
+use crate::seeds::{Reject, Seed, SeedIdentity};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use trawl_captures::CaptureRow;
+use trawl_frontier::{Answer, Identity};
+use trawl_model::{ErrorClass, UnixMillis};
+
+/// The tag of a crawl's journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tag {
+    /// Version of the records, now 1.
+    pub crawl: u32,
+    pub run: String,
+    pub started: UnixMillis,
+    pub identity: String,
+}
+
+pub(crate) const VERSION: u32 = 1;
+
+pub(crate) fn identity_name(identity: Identity) -> &'static str {
+    match identity {
+        Identity::Key => "key",
+        Identity::Exact => "exact",
+    }
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "t", rename_all = "lowercase")]
+pub(crate) enum Record {
+    Seeds(SeedsRecord),
+    Event(Box<EventRecord>),
+    Commit(CommitRecord),
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SeedsRecord {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<Seed>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejects: Vec<Reject>,
+    /// Lines read so far, over all inputs.
+    pub lines: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Vec<SeedIdentity>>,
+}
+
+/// A capture: what came of it, what it leads to, its row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EventRecord {
+    /// The page's id in the frontier; absent for a robots.txt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Any URL of the site whose robots.txt this settles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// The robots.txt itself, where it holds rules; empty for a 4xx.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robots: Option<String>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u32,
+    pub answer: AnswerRecord,
+    /// Links of the page, as found, those too deep included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
+    /// Where it redirects to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Its row in the capture index.
+    #[serde(with = "row")]
+    pub row: CaptureRow,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CommitRecord {
+    pub file: String,
+    pub end: u64,
+}
+
+/// An [`Answer`] on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AnswerRecord {
+    /// 0 where there was no response.
+    #[serde(default, skip_serializing_if = "is_zero_u16")]
+    pub status: u16,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "class")]
+    pub class: Option<ErrorClass>,
+}
+
+impl From<Answer> for AnswerRecord {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Response { status, retry_after_ms } => Self { status, retry_after_ms, class: None },
+            Answer::Failed(class) => Self { status: 0, retry_after_ms: None, class: Some(class) },
+        }
+    }
+}
+
+impl From<AnswerRecord> for Answer {
+    fn from(record: AnswerRecord) -> Self {
+        match record.class {
+            Some(class) => Self::Failed(class),
+            None => Self::Response { status: record.status, retry_after_ms: record.retry_after_ms },
+        }
+    }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_zero_u16(n: &u16) -> bool {
+    *n == 0
+}
+
+/// A row without its empty columns: most are.
+mod row {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error};
+    use serde_json::Value;
+    use trawl_captures::CaptureRow;
+
+    pub(super) fn serialize<S: Serializer>(row: &CaptureRow, s: S) -> Result<S::Ok, S::Error> {
+        let mut value = serde_json::to_value(row).map_err(S::Error::custom)?;
+        if let Value::Object(columns) = &mut value {
+            columns.retain(|_, v| match v {
+                Value::Null | Value::Bool(false) => false,
+                Value::String(text) => !text.is_empty(),
+                _ => true,
+            });
+        }
+        value.serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<CaptureRow, D::Error> {
+        CaptureRow::deserialize(d)
+    }
+}
+
+/// An error class by its name.
+mod class {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use trawl_model::ErrorClass;
+
+    #[expect(clippy::ref_option, reason = "the shape serde asks for")]
+    pub(super) fn serialize<S: Serializer>(class: &Option<ErrorClass>, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(class.map(ErrorClass::as_str).unwrap_or_default())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<ErrorClass>, D::Error> {
+        String::deserialize(d)?.parse().map(Some).map_err(D::Error::custom)
+    }
+}
+
+/// Writes a record. It cannot fail: there is nothing in it that JSON has no form for.
+pub(crate) fn encode(record: &Record) -> Vec<u8> {
+    serde_json::to_vec(record).unwrap_or_default()
+}
+
+/// Reads a record of the batch at `offset`.
+pub(crate) fn decode(path: &Path, offset: u64, bytes: &[u8]) -> Result<Record, Error> {
+    serde_json::from_slice(bytes).map_err(|e| Error::Journal {
+        path: path.into(),
+        offset,
+        expected: "a record of a crawl",
+        found: format!("{e} in {:?}", String::from_utf8_lossy(bytes.get(..bytes.len().min(60)).unwrap_or_default())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back() {
+        let event = EventRecord {
+            id: Some("00ff".into()),
+            site: None,
+            robots: None,
+            hops: 2,
+            answer: Answer::Failed(ErrorClass::BodyTimeout).into(),
+            links: vec!["http://a.example/".into()],
+            to: None,
+            row: CaptureRow { url: "http://b.example/\u{e9}".into(), attempt: Some(0), ..CaptureRow::default() },
+        };
+        let response = Answer::Response { status: 429, retry_after_ms: Some(5) };
+        for record in [
+            Record::Event(Box::new(event.clone())),
+            Record::Event(Box::new(EventRecord { answer: response.into(), ..event })),
+            Record::Seeds(SeedsRecord {
+                seeds: vec![Seed { url: "u".into(), meta: Some("{\"a\":1.0}".into()) }],
+                lines: 7,
+                end: Some(vec![]),
+                ..SeedsRecord::default()
+            }),
+            Record::Commit(CommitRecord { file: "x".into(), end: u64::MAX }),
+        ] {
+            let bytes = encode(&record);
+            assert!(!bytes.is_empty());
+            assert_eq!(decode(Path::new("j"), 0, &bytes).unwrap(), record);
+        }
+        assert_eq!(Answer::from(AnswerRecord::from(response)), response);
+        let error = decode(Path::new("j"), 9, b"{\"t\":\"nonsense\"}").unwrap_err().to_string();
+        assert!(error.starts_with("j@9: expected a record"), "{error}");
+    }
+}

@@ -1,0 +1,111 @@
+use super::*;
+use std::io::Write;
+
+fn seed(url: &str, meta: Option<&str>) -> Line<'static> {
+    Line::Seed(Seed { url: url.into(), meta: meta.map(Into::into) })
+}
+
+#[test]
+fn lines_of_every_kind() {
+    assert_eq!(parse_line(b"  http://A.example/x#f \r"), seed("http://a.example/x", None));
+    assert_eq!(parse_line(b""), Line::Nothing);
+    assert_eq!(parse_line(b"  # note"), Line::Nothing);
+    assert_eq!(parse_line("\u{feff}http://a.example".as_bytes()), seed("http://a.example/", None));
+    // Metadata keeps its types, numbers and order as they were written.
+    assert_eq!(
+        parse_line(br#"{"z": 1.0, "url": "http://a.example/", "a": {"b": [1, "\u0041"]}, "depth":1e5}"#),
+        seed("http://a.example/", Some(r#"{"z":1.0,"a":{"b": [1, "\u0041"]},"depth":1e5}"#))
+    );
+    assert_eq!(parse_line(br#"{"url":"http://a.example/"}"#), seed("http://a.example/", None));
+    for bad in [
+        &b"www.example.com"[..],
+        b"mailto:x@y",
+        b"{\"u\":1}",
+        b"{\"url\":1}",
+        b"{\"url\":\"http://a/\"",
+        b"{} x",
+        b"\xff\xfe",
+        b"{\"url\":\"nonsense\"}",
+    ] {
+        assert!(matches!(parse_line(bad), Line::Reject(..)), "{}", String::from_utf8_lossy(bad));
+    }
+}
+
+fn collect(inputs: &[SeedInput], skip: u64) -> (Vec<String>, Vec<Reject>, Vec<SeedIdentity>) {
+    let (mut seeds, mut rejects, mut end) = (Vec::new(), Vec::new(), None);
+    read(inputs, skip, &mut |batch| {
+        assert!(end.is_none());
+        seeds.extend(batch.seeds.into_iter().map(|s| s.url));
+        rejects.extend(batch.rejects);
+        end = batch.end;
+        true
+    })
+    .unwrap();
+    (seeds, rejects, end.unwrap())
+}
+
+#[test]
+fn plain_and_compressed_are_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let text: String = (0..2500).map(|n| format!("http://h{n}.example/\n")).collect::<String>()
+        + "bad line\n# c\n\nhttp://last.example/";
+    let plain = dir.path().join("plain.txt");
+    std::fs::write(&plain, &text).unwrap();
+    let gz = dir.path().join("anything");
+    let mut encoder = flate2::write::GzEncoder::new(File::create(&gz).unwrap(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap();
+    let zst = dir.path().join("other.zst");
+    std::fs::write(&zst, zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
+    let (seeds, rejects, end) = collect(&[SeedInput::File(plain.clone())], 0);
+    assert_eq!((seeds.len(), rejects.len()), (2501, 1));
+    assert_eq!((rejects[0].line, rejects[0].text.as_str()), (2501, "bad line"));
+    assert_eq!((end[0].rows, end[0].rejects, end[0].bytes), (2501, 1, text.len() as u64));
+    for other in [gz, zst] {
+        let (again, _, end) = collect(&[SeedInput::File(other.clone())], 0);
+        assert_eq!(again, seeds, "{}", other.display());
+        assert_eq!(end[0].bytes, std::fs::metadata(other).unwrap().len());
+    }
+    // Going on after any number of lines: the rest, and the same identity.
+    let inputs = [SeedInput::Url("http://first.example/".into()), SeedInput::File(plain)];
+    let (all, _, whole) = collect(&inputs, 0);
+    for skip in [1, 999, 1000, 1001, 2502, 2504, 2505] {
+        let (rest, _, end) = collect(&inputs, skip);
+        let taken = if skip <= 2501 {
+            usize::try_from(skip).unwrap()
+        } else if skip < 2505 {
+            2501
+        } else {
+            2502
+        };
+        assert_eq!(rest, all[taken..], "{skip}");
+        assert_eq!(end, whole);
+    }
+}
+
+#[test]
+fn long_lines_are_rejected_not_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x");
+    std::fs::write(&path, format!("http://a.example/{}\nhttp://b.example/\n", "x".repeat(3 << 20))).unwrap();
+    let (seeds, rejects, _) = collect(&[SeedInput::File(path)], 0);
+    assert_eq!((seeds.len(), rejects.len()), (1, 1));
+    assert!(rejects[0].text.len() <= 200);
+}
+
+#[test]
+fn missing_and_broken_inputs_are_named() {
+    let error = read(&[SeedInput::File("no/such/file".into())], 0, &mut |_| true).unwrap_err();
+    assert!(error.to_string().contains("no/such/file"), "{error}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cut.gz");
+    std::fs::write(&path, [0x1f, 0x8b, 8, 0, 0]).unwrap();
+    assert!(read(&[SeedInput::File(path)], 0, &mut |_| true).is_err());
+}
+
+#[test]
+fn arguments() {
+    assert_eq!(SeedInput::from_argument("-"), SeedInput::Stdin);
+    assert_eq!(SeedInput::from_argument("HTTPS://a.example"), SeedInput::Url("HTTPS://a.example".into()));
+    assert_eq!(SeedInput::from_argument("list.txt"), SeedInput::File("list.txt".into()));
+}

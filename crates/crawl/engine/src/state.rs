@@ -1,0 +1,152 @@
+//! What a crawl knows, rebuilt from its journal by the same steps that made it.
+
+use crate::error::Error;
+use crate::page::rules_of;
+use crate::record::{EventRecord, Record, SeedsRecord, decode};
+use crate::report::Counts;
+use crate::seeds::SeedIdentity;
+use std::path::PathBuf;
+use std::sync::Arc;
+use trawl_frontier::{
+    Admission, AllowAll, Answer, Candidate, Frontier, Identity, Lease, LeaseId, RobotsAnswer, Site, Source, UrlId,
+};
+use trawl_io::Fs;
+use trawl_io::journal::{JournalReader, Options};
+use trawl_model::{RobotsVerdict, UnixMillis};
+
+/// Frontier, counts, and how far the seeds were read.
+pub(crate) struct State {
+    pub frontier: Frontier,
+    pub counts: Counts,
+    /// Lines of seeds that were taken.
+    pub lines: u64,
+    /// Set once all seeds were.
+    pub seeds: Option<Vec<SeedIdentity>>,
+    identity: Identity,
+    /// Whether the depth of pages decides anything, so that shorter ways found late matter.
+    depth_matters: bool,
+    agent: String,
+    fs: Arc<dyn Fs>,
+    journal: PathBuf,
+}
+
+/// A page whose links are to be discovered.
+struct Page {
+    id: UrlId,
+    url: Arc<str>,
+    links: Vec<(UrlId, String)>,
+    redirect: Option<String>,
+    hops: u32,
+    meta_json: Option<Arc<str>>,
+}
+
+impl State {
+    pub(crate) fn new(config: trawl_frontier::Config, agent: String, fs: Arc<dyn Fs>, journal: PathBuf) -> Self {
+        let (identity, max_depth) = (config.identity, config.max_depth);
+        Self {
+            frontier: Frontier::new(config),
+            counts: Counts::default(),
+            lines: 0,
+            seeds: None,
+            identity,
+            depth_matters: max_depth > 0 && max_depth < u32::MAX,
+            agent,
+            fs,
+            journal,
+        }
+    }
+
+    /// Seeds became durable.
+    pub(crate) fn seeds(&mut self, record: SeedsRecord) -> Result<(), Error> {
+        self.counts.seeds += record.seeds.len() as u64;
+        self.counts.rejects += record.rejects.len() as u64;
+        self.lines = record.lines;
+        self.seeds = record.end.or(self.seeds.take());
+        for seed in record.seeds {
+            let admission =
+                self.frontier.discover(Candidate::seed(self.identity, seed.url, seed.meta.map(Into::into)))?;
+            self.counts.admission(admission);
+        }
+        Ok(())
+    }
+
+    /// A capture became durable in the batch at `offset`. `ids` are those of its links, where they are known already.
+    pub(crate) fn event(&mut self, event: EventRecord, ids: Option<Vec<UrlId>>, offset: u64) -> Result<(), Error> {
+        self.counts.capture(&event);
+        let then = UnixMillis(event.row.fetched_at);
+        let Some(id) = event.id.as_deref() else {
+            // Live, the rules were applied when the fetch ended; this is for a resumed run.
+            if let (Some(site), Some(text), true) = (&event.site, &event.robots, ids.is_none()) {
+                let rules = if text.is_empty() { Arc::new(AllowAll) } else { rules_of(text, &self.agent) };
+                self.frontier.restore_robots(then, Site::of(site)?, RobotsAnswer::Rules(rules));
+            }
+            return Ok(());
+        };
+        let Ok(id) = id.parse::<UrlId>() else {
+            return Err(self.odd(offset, "the id of a URL", id.to_owned()));
+        };
+        let leads_on = !event.links.is_empty() || event.to.is_some();
+        let note = (leads_on && self.depth_matters).then_some(offset);
+        self.frontier.acknowledged(then, id, Answer::from(event.answer), note);
+        let page = self.page(id, event, ids);
+        self.follow(page)
+    }
+
+    fn page(&self, id: UrlId, event: EventRecord, ids: Option<Vec<UrlId>>) -> Page {
+        let ids = ids.unwrap_or_else(|| event.links.iter().map(|url| self.identity.of(url)).collect());
+        let meta_json = (!event.row.meta_json.is_empty()).then(|| event.row.meta_json.as_str().into());
+        let links = ids.into_iter().zip(event.links).collect();
+        Page { id, url: event.row.url.as_str().into(), links, redirect: event.to, hops: event.hops, meta_json }
+    }
+
+    /// Discovers what a page leads to; pages that turn out to be nearer than was thought lead on again.
+    fn follow(&mut self, first: Page) -> Result<(), Error> {
+        let mut todo = vec![first];
+        while let Some(page) = todo.pop() {
+            let depth = self.frontier.depth(page.id).unwrap_or(0);
+            let links = page.links.into_iter().map(|(id, url)| Candidate::link(id, url, &page.url, depth));
+            let lease = Lease {
+                id: LeaseId::Page(page.id),
+                url: String::new(),
+                depth,
+                hops: page.hops,
+                attempt: 1,
+                source: Source::Seed,
+                robots: RobotsVerdict::Allowed,
+                meta_json: page.meta_json,
+            };
+            let target = page.redirect.map(|to| Candidate::redirect(self.identity, &lease, &page.url, depth, to));
+            for candidate in links.chain(target) {
+                let id = candidate.id;
+                let admission = self.frontier.discover(candidate)?;
+                self.counts.admission(admission);
+                if let Admission::Reopened(offset) = admission {
+                    let event = self.load(offset, id)?;
+                    todo.push(self.page(id, event, None));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an event back from the journal.
+    fn load(&self, offset: u64, id: UrlId) -> Result<EventRecord, Error> {
+        let mut reader = JournalReader::open(&*self.fs, &self.journal, &Options::default())?;
+        reader.skip_to(offset);
+        let name = id.to_string();
+        if let Some(batch) = reader.next_batch()? {
+            for record in batch.records() {
+                if let Record::Event(event) = decode(&self.journal, offset, record)?
+                    && event.id.as_deref() == Some(&name)
+                {
+                    return Ok(*event);
+                }
+            }
+        }
+        Err(self.odd(offset, "the capture of a known page", "a batch without it".into()))
+    }
+
+    fn odd(&self, offset: u64, expected: &'static str, found: String) -> Error {
+        Error::Journal { path: self.journal.clone(), offset, expected, found }
+    }
+}

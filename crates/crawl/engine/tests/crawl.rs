@@ -1,0 +1,161 @@
+//! Whole crawls of a synthetic web.
+
+mod common;
+
+use common::{archived, check, clock, config, ids, most_at_once, requests, rows};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use trawl_engine::{Error, Report, SeedInput, Start, Stop, run};
+use trawl_frontier::Identity;
+use trawl_testweb::{Config as WebConfig, Running, TestWeb};
+
+fn web(dir: &std::path::Path, change: impl FnOnce(&mut WebConfig)) -> Running {
+    let mut config = WebConfig { domains: 40, pages: 400, seeds: 3, ..WebConfig::default() };
+    (config.min_crawl_delay_ms, config.max_crawl_delay_ms) = (5, 20);
+    config.log = Some(dir.join("web.log"));
+    change(&mut config);
+    TestWeb::start(config).unwrap()
+}
+
+fn crawl(config: trawl_engine::Config) -> Result<Report, Error> {
+    run(config, clock(), ids(), &Stop::new(), &mut |_| {})
+}
+
+#[test]
+fn every_expected_page_once_politely() {
+    let dir = tempfile::tempdir().unwrap();
+    let web = web(dir.path(), |_| {});
+    let depth = 3;
+    let expected = web.world().expected_pages(depth);
+    assert!(expected.len() > 100, "{}", expected.len());
+    let out = dir.path().join("out");
+    let mut shots = 0;
+    let mut progress = |p: &trawl_engine::Progress| {
+        assert!(p.unacked >= p.in_flight);
+        shots += 1;
+    };
+    let report =
+        run(config(&out, web.addr(), web.world().seeds(), depth), clock(), ids(), &Stop::new(), &mut progress).unwrap();
+    assert!(shots > 0);
+    assert!(report.complete && report.left == 0, "{report:?}");
+
+    let rows = check(&out);
+    let pages: Vec<_> = rows.iter().filter(|r| r.status != 0 && !r.url.ends_with("/robots.txt")).collect();
+    let fetched: BTreeSet<_> = pages.iter().map(|r| r.url.clone()).collect();
+    assert_eq!(fetched.len(), pages.len(), "some page twice");
+    let missing: Vec<_> = expected.difference(&fetched).collect();
+    let extra: Vec<_> = fetched.difference(&expected).collect();
+    assert!(missing.is_empty() && extra.is_empty(), "missing {missing:?}, extra {extra:?}");
+
+    // The server's side of the story: one at a time per host, each page once, robots.txt once and first, nothing closed.
+    web.flush_log();
+    let asked = requests(&dir.path().join("web.log"));
+    assert_eq!(most_at_once(&asked), 1);
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    let mut first: BTreeMap<&str, &str> = BTreeMap::new();
+    for r in &asked {
+        *counts.entry(format!("http://{}{}", r.host, r.target)).or_default() += 1;
+        first.entry(&r.host).or_insert(&r.target);
+    }
+    assert!(counts.values().all(|n| *n == 1), "{:?}", counts.iter().filter(|(_, n)| **n > 1).collect::<Vec<_>>());
+    assert!(first.values().all(|target| *target == "/robots.txt"));
+    let pages: BTreeSet<_> = counts.into_keys().filter(|url| !url.ends_with("/robots.txt")).collect();
+    assert_eq!(pages, expected);
+
+    // What robots.txt closes is recorded as such.
+    assert_eq!(report.counts.failed(), report.counts.failures.get("robots_denied").copied().unwrap_or(0));
+    assert_eq!(report.counts.captures, rows.len() as u64);
+    assert!(report.files.iter().any(|f| f.name == "captures.parquet" && f.sha256.len() == 64));
+    let json: Report = serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap();
+    assert_eq!(json, report);
+
+    // The directory is taken now; a resume of a complete run changes nothing.
+    let again = config(&out, web.addr(), web.world().seeds(), depth);
+    assert!(matches!(crawl(again.clone()), Err(Error::Occupied { .. })));
+    let before = archived(&out);
+    let resumed = crawl(trawl_engine::Config { start: Start::Resume, ..again.clone() }).unwrap();
+    assert_eq!((resumed.counts, resumed.files, resumed.complete), (report.counts, report.files, true));
+    assert_eq!(archived(&out), before);
+    let over = crawl(trawl_engine::Config { start: Start::Overwrite, ..again }).unwrap();
+    assert!(over.complete);
+    assert_eq!(check(&out).len(), rows.len());
+}
+
+#[test]
+fn a_list_is_fetched_as_it_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let web = web(dir.path(), |_| {});
+    let page = &web.world().seeds()[0];
+    let list = dir.path().join("list.jsonl");
+    let text = format!(
+        "# a list\n{page}\n{page}\n{{\"url\":\"{page}?utm_source=x\",\"n\":1.50,\"s\":\"a\"}}\nnonsense\n{page}absent\n"
+    );
+    std::fs::write(&list, text).unwrap();
+    let out = dir.path().join("out");
+    let mut config = config(&out, web.addr(), vec![], 0);
+    config.seeds = vec![SeedInput::File(list.clone())];
+    config.frontier.identity = Identity::Exact;
+    let report = crawl(config).unwrap();
+    assert!(report.complete);
+    let rows = check(&out);
+    let pages: BTreeMap<_, _> =
+        rows.iter().filter(|r| !r.url.ends_with("robots.txt")).map(|r| (r.url.clone(), r)).collect();
+    assert_eq!(pages.len(), 3, "identical lines once, tracking parameters count");
+    assert_eq!(pages[&format!("{page}?utm_source=x")].meta_json, r#"{"n":1.50,"s":"a"}"#);
+    assert_eq!(pages[page].status, 200);
+    assert_eq!((report.counts.seeds, report.counts.rejects), (4, 1));
+    assert_eq!((report.seeds[0].rows, report.seeds[0].rejects), (4, 1));
+    let rejects = std::fs::read_to_string(out.join("rejects.jsonl")).unwrap();
+    assert_eq!(rejects.lines().count(), 1);
+    assert!(rejects.contains("\"line\":5") && rejects.contains("nonsense"), "{rejects}");
+}
+
+#[test]
+fn too_many_bad_lines_end_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let web = web(dir.path(), |_| {});
+    let list = dir.path().join("list");
+    std::fs::write(&list, "x\ny\n").unwrap();
+    let mut config = config(&dir.path().join("out"), web.addr(), vec![], 0);
+    config.seeds = vec![SeedInput::File(list)];
+    config.max_rejects = Some(1);
+    assert!(matches!(crawl(config), Err(Error::TooManyRejects { found: 2, limit: 1 })));
+}
+
+#[test]
+fn a_stop_loses_nothing_and_a_resume_repeats_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let web = web(dir.path(), |web| web.latency_ms = 2);
+    let expected = web.world().expected_pages(3);
+    let out = dir.path().join("out");
+    let mut stops = 0;
+    loop {
+        let mut config = config(&out, web.addr(), web.world().seeds(), 3);
+        config.start = Start::Resume;
+        config.grace = Duration::from_millis(if stops % 2 == 0 { 2000 } else { 0 });
+        let stop = Stop::new();
+        let mut begun = None;
+        let report = run(config, clock(), ids(), &stop, &mut |p| {
+            let before = *begun.get_or_insert(p.counts.captures);
+            if p.counts.captures > before + 60 {
+                stop.ask();
+            }
+        })
+        .unwrap();
+        check(&out);
+        if report.complete {
+            break;
+        }
+        stops += 1;
+        assert!(stops < 50);
+    }
+    assert!(stops >= 2, "{stops}");
+    let rows = rows(&out);
+    let pages: Vec<_> =
+        rows.iter().filter(|r| r.status != 0 && !r.url.ends_with("robots.txt")).map(|r| &r.url).collect();
+    assert_eq!(pages.iter().collect::<BTreeSet<_>>().len(), pages.len());
+    assert_eq!(pages.into_iter().cloned().collect::<BTreeSet<_>>(), expected);
+    // Rules are remembered: one robots.txt a host, over all restarts.
+    let robots: Vec<_> = rows.iter().filter(|r| r.url.ends_with("robots.txt")).map(|r| &r.url).collect();
+    assert_eq!(robots.iter().collect::<BTreeSet<_>>().len(), robots.len());
+}

@@ -1,0 +1,84 @@
+//! `kill -9` again and again during a crawl: every page ends up in the archive once.
+//!
+//! The crawl runs in a child process: this test program itself, told so by the environment. `TRAWL_KILLS` sets how many
+//! kills at least.
+
+mod common;
+
+use common::{check, clock, config, ids};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use trawl_engine::{Start, Stop, run};
+use trawl_testweb::{Config as WebConfig, TestWeb};
+
+const OUT: &str = "TRAWL_TEST_OUT";
+const ADDR: &str = "TRAWL_TEST_ADDR";
+const SEEDS: &str = "TRAWL_TEST_SEEDS";
+const DEPTH: u32 = 4;
+
+/// The crawl itself; does nothing unless it is the child.
+#[test]
+fn child() {
+    let (Ok(out), Ok(addr), Ok(seeds)) = (std::env::var(OUT), std::env::var(ADDR), std::env::var(SEEDS)) else {
+        return;
+    };
+    let seeds = seeds.split(' ').map(str::to_owned).collect();
+    let mut config = config(Path::new(&out), addr.parse().unwrap(), seeds, DEPTH);
+    config.start = Start::Resume;
+    config.frontier.delay = Duration::from_millis(10);
+    let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
+    assert!(report.complete);
+}
+
+fn start(out: &Path, addr: &str, seeds: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--quiet"])
+        .env(OUT, out)
+        .env(ADDR, addr)
+        .env(SEEDS, seeds)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn every_page_once_however_often_it_is_killed() {
+    let wanted: u32 = std::env::var("TRAWL_KILLS").map_or(8, |n| n.parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let mut web = WebConfig { domains: 40, pages: 600, seeds: 3, ..WebConfig::default() };
+    (web.min_crawl_delay_ms, web.max_crawl_delay_ms) = (10, 20);
+    let web = TestWeb::start(web).unwrap();
+    let expected = web.world().expected_pages(DEPTH);
+    let (out, addr, seeds) = (dir.path().join("out"), web.addr().to_string(), web.world().seeds().join(" "));
+    let journal = out.join(".crawl/journal");
+    let (mut kills, mut patience, mut size) = (0, 60, 0);
+    loop {
+        let mut child = start(&out, &addr, &seeds);
+        if kills < wanted {
+            // Somewhere in the middle of things, a different place each time.
+            std::thread::sleep(Duration::from_millis(patience + u64::from(kills) * 17 % 50));
+            child.kill().unwrap();
+        }
+        let status = child.wait().unwrap();
+        if status.success() {
+            break;
+        }
+        assert!(kills < wanted, "the crawl failed by itself: {status}");
+        kills += 1;
+        let now = std::fs::metadata(&journal).map_or(0, |m| m.len());
+        if now <= size {
+            // Killed before it could do anything: on a busy machine starting takes a while.
+            patience += 60;
+        }
+        size = now;
+    }
+    let rows = check(&out);
+    let pages: Vec<_> =
+        rows.iter().filter(|r| r.status != 0 && !r.url.ends_with("robots.txt")).map(|r| r.url.clone()).collect();
+    let fetched: BTreeSet<_> = pages.iter().cloned().collect();
+    assert_eq!(fetched.len(), pages.len(), "some page twice");
+    assert_eq!(fetched, expected);
+    assert!(kills >= wanted.min(3), "{kills} kills before it was done");
+}
