@@ -15,6 +15,9 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] trawl_store::Error),
+    /// Sorting failed.
+    #[error(transparent)]
+    Sort(#[from] trawl_sort::Error),
     /// Writing failed.
     #[error("{what}: {source}")]
     Write {

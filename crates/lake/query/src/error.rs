@@ -52,7 +52,24 @@ pub enum QueryError {
     },
 }
 
+impl From<trawl_store::Error> for QueryError {
+    fn from(error: trawl_store::Error) -> Self {
+        Self::lake(error)
+    }
+}
+
+impl From<trawl_index::Error> for QueryError {
+    fn from(error: trawl_index::Error) -> Self {
+        Self::lake(error)
+    }
+}
+
 impl QueryError {
+    /// Trouble with the lake itself.
+    pub(crate) fn lake(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        QueryError::Lake { source: Box::new(error) }
+    }
+
     /// A stable name for machines.
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,5 +1,7 @@
 //! Who asks.
 
+use trawl_store::Acl;
+
 /// Who asks: the names an access list may hold. Datasets that `who` may not see are as good as absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
@@ -8,7 +10,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Nobody in particular: sees datasets without an access list.
+    /// Nobody in particular: sees public datasets.
     pub fn anyone() -> Self {
         Self { names: Vec::new(), operator: false }
     }
@@ -23,9 +25,9 @@ impl Principal {
         Self { names: Vec::new(), operator: true }
     }
 
-    /// Whether an access list lets this one in; no list means everyone.
-    pub fn may_see(&self, acl: Option<&[String]>) -> bool {
-        self.operator || acl.is_none_or(|list| list.iter().any(|allowed| self.names.contains(allowed)))
+    /// Whether an access list lets this one in.
+    pub fn may_see(&self, acl: &Acl) -> bool {
+        self.operator || acl.allows(&self.names)
     }
 }
 
@@ -35,13 +37,12 @@ mod tests {
 
     #[test]
     fn lists_decide() {
-        let list = ["ann".to_owned(), "ops".to_owned()];
-        let list = Some(&list[..]);
-        assert!(Principal::anyone().may_see(None));
-        assert!(!Principal::anyone().may_see(list));
-        assert!(!Principal::anyone().may_see(Some(&[])));
-        assert!(Principal::named(["bob".into(), "ops".into()]).may_see(list));
-        assert!(!Principal::named(["bob".into()]).may_see(list));
-        assert!(Principal::operator().may_see(list) && Principal::operator().may_see(Some(&[])));
+        let list = Acl::Principals(vec!["ann".into(), "ops".into()]);
+        let nobody = Acl::Principals(Vec::new());
+        assert!(Principal::anyone().may_see(&Acl::Public));
+        assert!(!Principal::anyone().may_see(&list) && !Principal::anyone().may_see(&nobody));
+        assert!(Principal::named(["bob".into(), "ops".into()]).may_see(&list));
+        assert!(!Principal::named(["bob".into()]).may_see(&list));
+        assert!(Principal::operator().may_see(&list) && Principal::operator().may_see(&nobody));
     }
 }

@@ -58,6 +58,22 @@ const DAT_FRAME: usize = 16 * 1024;
 const MAX_PAYLOAD: u32 = 64 << 20;
 const LEVEL: i32 = 9;
 
+/// Runs as a payload, to be carried through a sort.
+pub(crate) fn encode_runs(runs: &[Run]) -> crate::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    payload::encode(runs, &mut out).map_err(|e| payload_input(&e))?;
+    Ok(out)
+}
+
+/// What [`encode_runs`] wrote.
+pub(crate) fn decode_runs(bytes: &[u8]) -> crate::Result<Vec<Run>> {
+    payload::decode(bytes).map_err(|e| payload_input(&e))
+}
+
+fn payload_input(error: &payload::PayloadError) -> crate::Error {
+    crate::Error::Input { at: "postings".into(), expected: "runs of rows, in order", found: error.to_string() }
+}
+
 /// File names within a segment.
 pub fn paths(shard: u32) -> [String; 2] {
     [format!("postings/{shard}/postings.idx.zst"), format!("postings/{shard}/postings.dat.zst")]

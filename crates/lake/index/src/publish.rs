@@ -1,0 +1,197 @@
+//! Publishes what datasets have committed: one new segment, one new version.
+
+use crate::build::{BuildOptions, Progress, SourceFile, build_segment, sort_files};
+use crate::meta::SegmentMeta;
+use crate::{Error, Result};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use trawl_model::UnixMillis;
+use trawl_store::{Heartbeat, Lake, Manifest, SegmentRef, layout};
+
+/// Rounds a publisher goes when others publish the same datasets.
+const MAX_ATTEMPTS: u32 = 10;
+/// Milliseconds between signs of life.
+const BEAT_EVERY_MS: i64 = 20_000;
+
+/// What a publish did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// The version readers use now; `None` if there was nothing to publish.
+    pub version: Option<String>,
+    /// The new segment, if files were added.
+    pub segment: Option<SegmentMeta>,
+    /// Datasets whose commit the version now serves.
+    pub commits: BTreeMap<u32, u64>,
+}
+
+/// Brings the current version up to every dataset's newest commit: builds one segment of the files it does not cover
+/// yet, and commits a version of the old segments and the new one. Where a dataset lost files since (replaced, rewritten,
+/// dropped), the old segments are masked for it.
+///
+/// `writer` must be new for each call; `now` is the clock.
+pub fn publish(
+    lake: &Lake,
+    now: &dyn Fn() -> UnixMillis,
+    writer: &str,
+    options: &BuildOptions,
+    progress: &dyn Fn(Progress),
+) -> Result<Published> {
+    trawl_store::check_name(writer)?;
+    let result = attempts(lake, now, writer, options, progress);
+    let ended = lake.end_beat(writer);
+    let published = result?;
+    ended?;
+    Ok(published)
+}
+
+fn attempts(
+    lake: &Lake,
+    now: &dyn Fn() -> UnixMillis,
+    writer: &str,
+    options: &BuildOptions,
+    progress: &dyn Fn(Progress),
+) -> Result<Published> {
+    for attempt in 0..MAX_ATTEMPTS {
+        let manifest = lake.current()?;
+        let mut plan = Plan::new(lake, &manifest)?;
+        if plan.is_empty() {
+            return Ok(Published { version: None, segment: None, commits: BTreeMap::new() });
+        }
+        let id = format!("{}-{writer}-{attempt}", now().digits14());
+        let segment = if plan.files.is_empty() {
+            None
+        } else {
+            sort_files(&mut plan.files);
+            let beat = Beat::start(lake, now, writer, &id)?;
+            let built = build_segment(lake.store(), &id, &plan.files, options, &|p| {
+                beat.now_and_then();
+                progress(p);
+            });
+            Some(built.inspect_err(|_| remove(lake, &id))?)
+        };
+        let reference = segment.as_ref().map(|meta| meta.to_ref(0)).transpose()?;
+        let committed = lake.commit(now(), |manifest| {
+            manifest.refuse_revoked(writer)?;
+            Ok(plan.apply(manifest, now(), reference.clone()))
+        });
+        match committed.inspect_err(|_| remove(lake, &id))?.value {
+            Some(version) => return Ok(Published { version: Some(version), segment, commits: plan.commits }),
+            // Somebody else published one of our datasets meanwhile: start from what is there now.
+            None => remove(lake, &id),
+        }
+    }
+    let path = layout::MANIFESTS.to_owned();
+    Err(Error::Store(trawl_store::Error::Contended { path, attempts: MAX_ATTEMPTS }))
+}
+
+/// Removes what was written of a segment that nobody will ever name. Failing is fine: a collector finds it later.
+fn remove(lake: &Lake, id: &str) {
+    let Ok(dir) = layout::segment_dir(id) else { return };
+    for listed in lake.store().list(&dir).unwrap_or_default() {
+        let _ = lake.store().delete(&listed.path);
+    }
+}
+
+/// What a version lacks.
+struct Plan {
+    files: Vec<SourceFile>,
+    /// The commit of each dataset that was live when the plan was made; 0 for none.
+    base: BTreeMap<u32, u64>,
+    /// The commit of each dataset that will be live.
+    commits: BTreeMap<u32, u64>,
+    /// Datasets that older segments must no longer answer for.
+    masked: BTreeSet<u32>,
+    dropped: BTreeSet<u32>,
+}
+
+impl Plan {
+    fn new(lake: &Lake, manifest: &Manifest) -> Result<Self> {
+        let (files, base, commits) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let mut plan = Self { files, base, commits, masked: BTreeSet::new(), dropped: BTreeSet::new() };
+        for dataset in &manifest.datasets {
+            let (id, live) = (dataset.id, manifest.live_commit(dataset.id));
+            if dataset.dropped {
+                if live > 0 {
+                    plan.base.insert(id, live);
+                    plan.masked.insert(id);
+                    plan.dropped.insert(id);
+                }
+                continue;
+            }
+            let Some(newest) = lake.dataset_newest(id)?.filter(|newest| newest.sequence > live) else { continue };
+            let covered: Option<BTreeSet<String>> = match live {
+                0 => Some(BTreeSet::new()),
+                // A commit that was collected cannot tell what is covered: take everything anew.
+                live => lake.dataset_commit(id, live)?.map(|c| c.files.into_iter().map(|f| f.path).collect()),
+            };
+            let kept = covered.filter(|covered| {
+                let files: BTreeSet<&String> = newest.files.iter().map(|f| &f.path).collect();
+                covered.iter().all(|path| files.contains(path))
+            });
+            plan.base.insert(id, live);
+            plan.commits.insert(id, newest.sequence);
+            if kept.is_none() {
+                plan.masked.insert(id);
+            }
+            let kept = kept.unwrap_or_default();
+            let new = newest.files.into_iter().filter(|f| !kept.contains(&f.path));
+            plan.files.extend(new.map(|file| SourceFile { dataset_id: id, file }));
+        }
+        Ok(plan)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.base.is_empty()
+    }
+
+    /// Makes the new version; `None` if the plan no longer fits.
+    fn apply(&self, manifest: &mut Manifest, now: UnixMillis, segment: Option<SegmentRef>) -> Option<String> {
+        let fits = self.base.iter().all(|(id, live)| {
+            manifest.live_commit(*id) == *live
+                && manifest.dataset(*id).is_some_and(|d| d.dropped == self.dropped.contains(id))
+        });
+        if !fits {
+            return None;
+        }
+        let current = manifest.current().cloned().unwrap_or_default();
+        let mut segments = current.segments;
+        for old in &mut segments {
+            let masked = old.datasets.iter().filter(|id| self.masked.contains(id));
+            let all: BTreeSet<u32> = masked.chain(&old.masked).copied().collect();
+            old.masked = all.into_iter().collect();
+        }
+        segments.retain(|s| s.masked.len() < s.datasets.len());
+        segments.extend(segment);
+        let mut commits = current.commits;
+        commits.extend(&self.commits);
+        commits.retain(|id, _| !self.dropped.contains(id));
+        Some(manifest.publish(now, segments, commits))
+    }
+}
+
+/// Signs of life while a build runs.
+struct Beat<'a> {
+    lake: &'a Lake,
+    now: &'a dyn Fn() -> UnixMillis,
+    last: Cell<UnixMillis>,
+    heartbeat: Heartbeat,
+}
+
+impl<'a> Beat<'a> {
+    fn start(lake: &'a Lake, now: &'a dyn Fn() -> UnixMillis, writer: &str, id: &str) -> Result<Self> {
+        let beat = now();
+        let prefixes = vec![format!("{}/", layout::segment_dir(id)?)];
+        let heartbeat = Heartbeat { writer: writer.to_owned(), act: "publish".into(), beat, prefixes };
+        lake.beat(&heartbeat)?;
+        Ok(Self { lake, now, last: Cell::new(beat), heartbeat })
+    }
+
+    /// A missed beat is no reason to stop: the commit itself finds out whether a collector gave this writer up.
+    fn now_and_then(&self) {
+        let now = (self.now)();
+        if now.0.saturating_sub(self.last.get().0) >= BEAT_EVERY_MS {
+            self.last.set(now);
+            let _ = self.lake.beat(&Heartbeat { beat: now, ..self.heartbeat.clone() });
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! An open segment.
+
+use crate::cache::Caches;
+use crate::counts::{Count, Counts};
+use crate::files::FileEntry;
+use crate::lines::Lines;
+use crate::membership::Membership;
+use crate::meta::SegmentMeta;
+use crate::mphf::{Candidate, Mphf};
+use crate::pages::Pages;
+use crate::postings::{Run, Shard};
+use crate::{Blob, Error, Result};
+use bytes::Bytes;
+use std::sync::{Arc, OnceLock};
+use trawl_store::{SegmentRef, Store};
+
+/// A domain's place in its segment: its line number in the dictionary. Means nothing in any other segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u64);
+
+/// How segments are opened.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenOptions {
+    /// A file with at most this many bytes is read whole where it cannot be mapped. What is larger is read by ranges.
+    pub resident_bytes: u64,
+}
+
+impl Default for OpenOptions {
+    /// 64 MiB.
+    fn default() -> Self {
+        Self { resident_bytes: 64 << 20 }
+    }
+}
+
+/// An open segment: headers and tables in memory, the rest mapped, resident or read by ranges.
+pub struct Segment {
+    store: Arc<dyn Store>,
+    reference: SegmentRef,
+    meta: SegmentMeta,
+    dictionary: Lines,
+    mphf: std::result::Result<Mphf, Error>,
+    membership: Membership,
+    counts: Counts,
+    pages: Pages,
+    files: Lines,
+    shards: Vec<OnceLock<Shard>>,
+    caches: Arc<Caches>,
+    options: OpenOptions,
+}
+
+impl Segment {
+    /// Opens the files a lookup needs; postings shards are opened when first asked.
+    pub fn open(
+        store: &Arc<dyn Store>,
+        reference: &SegmentRef,
+        caches: &Arc<Caches>,
+        options: OpenOptions,
+    ) -> Result<Self> {
+        let path = |key: &str| {
+            reference.file(key, 0).ok_or_else(|| Error::Input {
+                at: format!("segment {}", reference.id),
+                expected: "a path of every file in the manifest",
+                found: format!("none of {key}"),
+            })
+        };
+        let blob = |key| Blob::open(store, &path(key)?, options.resident_bytes);
+        let meta = SegmentMeta::read(&**store, &path("segment")?)?;
+        let dictionary = Lines::open(blob("domains_txt")?, caches.clone())?;
+        let segment = Self {
+            mphf: blob("domains_mphf").and_then(|blob| fitting(Mphf::open(blob)?, &dictionary)),
+            dictionary,
+            membership: Membership::open(blob("d2d_roar")?)?,
+            counts: Counts::open(blob("counts")?)?,
+            pages: Pages::open(blob("pages")?)?,
+            files: Lines::open(blob("files_tsv")?, caches.clone())?,
+            shards: (0..meta.shards).map(|_| OnceLock::new()).collect(),
+            store: store.clone(),
+            reference: reference.clone(),
+            meta,
+            caches: caches.clone(),
+            options,
+        };
+        segment.agree()?;
+        Ok(segment)
+    }
+
+    /// Totals of all files must be those of the dictionary and of `segment.json`.
+    fn agree(&self) -> Result<()> {
+        let pairs = [
+            ("segment.json", self.meta.domains),
+            ("domain_to_datasets.roar", self.membership.slots()),
+            ("counts.bin", self.counts.slots()),
+        ];
+        if let Some((file, found)) = pairs.into_iter().find(|(_, slots)| *slots != self.dictionary.len()) {
+            return Err(self.mismatch("domains.txt.zst", file, "number of domains", found, self.dictionary.len()));
+        }
+        if u64::from(self.pages.files()) != self.files.len() {
+            let (found, files) = (u64::from(self.pages.files()), self.files.len());
+            return Err(self.mismatch("files.tsv.zst", "pages.bin", "number of files", found, files));
+        }
+        Ok(())
+    }
+
+    fn mismatch(&self, left: &str, right: &str, what: &'static str, found: u64, expected: u64) -> Error {
+        let id = &self.reference.id;
+        let found = format!("{found} instead of {expected}");
+        Error::Mismatch { left: format!("{id}/{left}"), right: format!("{id}/{right}"), what, found }
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &str {
+        &self.reference.id
+    }
+
+    /// What `segment.json` says.
+    pub fn meta(&self) -> &SegmentMeta {
+        &self.meta
+    }
+
+    /// Why lookups search the dictionary instead of asking `domains.mphf`, if they do.
+    pub fn mphf_fault(&self) -> Option<&Error> {
+        self.mphf.as_ref().err()
+    }
+
+    /// Number of domains.
+    pub fn len(&self) -> u64 {
+        self.dictionary.len()
+    }
+
+    /// Whether it has no domains.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The slot of a domain, compared byte for byte with the dictionary. A stranger costs no read in 65,535 of 65,536
+    /// cases.
+    pub fn lookup(&self, domain: &str) -> Result<Option<Slot>> {
+        let Some(index) = self.dictionary.block_of(domain) else { return Ok(None) };
+        let candidate = match &self.mphf {
+            Ok(mphf) => mphf.get(domain, index)?,
+            Err(_) => Candidate::Unknown,
+        };
+        match candidate {
+            Candidate::Stranger => Ok(None),
+            Candidate::Unknown => Ok(self.dictionary.find(domain)?.map(Slot)),
+            Candidate::Line(line) => {
+                let lines = self.dictionary.block_lines(index);
+                if u64::from(line) >= lines.end - lines.start {
+                    return Ok(None);
+                }
+                let block = self.dictionary.block(index)?;
+                let found = block.line(line as usize) == Some(domain);
+                Ok(found.then(|| Slot(lines.start + u64::from(line))))
+            }
+        }
+    }
+
+    /// The name of a slot.
+    pub fn name(&self, slot: Slot) -> Result<Option<String>> {
+        self.dictionary.line(slot.0)
+    }
+
+    /// The datasets of a slot, in order.
+    pub fn datasets(&self, slot: Slot) -> Result<Vec<u32>> {
+        self.membership.datasets(slot.0)
+    }
+
+    /// The datasets of a slot and what is known of each.
+    pub fn counts(&self, slot: Slot) -> Result<Vec<(u32, Count)>> {
+        let datasets = self.datasets(slot)?;
+        let counts = self.counts.get(slot.0, datasets.len())?;
+        Ok(datasets.into_iter().zip(counts).collect())
+    }
+
+    /// The rows of a slot in a dataset; empty if the dataset does not hold it.
+    pub fn postings(&self, slot: Slot, dataset_id: u32) -> Result<Vec<Run>> {
+        let shards = self.meta.shards.max(1);
+        let number = slot.0 % u64::from(shards);
+        let runs = self.shard(u32::try_from(number).unwrap_or(0))?.runs(slot.0, dataset_id)?.unwrap_or_default();
+        if let Some(bad) = runs.iter().find(|run| u64::from(run.file_id) >= self.files.len()) {
+            return Err(self.mismatch("postings", "files.tsv.zst", "files", u64::from(bad.file_id), self.files.len()));
+        }
+        Ok(runs)
+    }
+
+    /// A Parquet file by its id.
+    pub fn file(&self, file_id: u32) -> Result<FileEntry> {
+        let number = u64::from(file_id);
+        let line = self.files.line(number)?;
+        let line = line.ok_or_else(|| Error::corrupt(self.files.name(), 0, "a file of this segment", file_id))?;
+        FileEntry::parse(self.files.name(), number, &line)
+    }
+
+    /// Page tables of row groups, given as (file, row group), in the order asked.
+    pub fn page_tables(&self, wanted: &[(u32, u32)]) -> Result<Vec<Bytes>> {
+        self.pages.tables(wanted)
+    }
+
+    /// Goes through the domains that begin with `prefix` and come after `after`, in order, until `each` says stop.
+    pub fn names_with_prefix(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        each: &mut dyn FnMut(Slot, &str) -> bool,
+    ) -> Result<()> {
+        let from = after.filter(|after| *after >= prefix).unwrap_or(prefix);
+        self.dictionary.walk_from(from, &mut |line, name| {
+            if !name.starts_with(prefix) {
+                // Names before the prefix do not come; past it none follow.
+                return false;
+            }
+            after == Some(name) || each(Slot(line), name)
+        })
+    }
+
+    /// A postings shard, opened when first asked.
+    pub(crate) fn shard(&self, number: u32) -> Result<&Shard> {
+        let cell = self.shards.get(number as usize);
+        let cell = cell.ok_or_else(|| self.mismatch("segment.json", "postings", "shards", u64::from(number), 0))?;
+        if let Some(shard) = cell.get() {
+            return Ok(shard);
+        }
+        let blob = |key| {
+            let path = self.reference.file(key, number).unwrap_or_default();
+            Blob::open(&self.store, &path, SHARD_RESIDENT.min(self.options.resident_bytes))
+        };
+        let shard = Shard::open(blob("postings_idx")?, blob("postings_dat")?, self.caches.clone())?;
+        Ok(cell.get_or_init(|| shard))
+    }
+
+    pub(crate) fn parts(&self) -> Parts<'_> {
+        Parts {
+            dictionary: &self.dictionary,
+            mphf: &self.mphf,
+            membership: &self.membership,
+            counts: &self.counts,
+            pages: &self.pages,
+        }
+    }
+}
+
+/// Postings are the largest files and the least often asked: only small ones are kept whole.
+const SHARD_RESIDENT: u64 = 256 * 1024;
+
+/// The files of a segment, for whoever goes through all of them.
+pub(crate) struct Parts<'a> {
+    pub dictionary: &'a Lines,
+    pub mphf: &'a std::result::Result<Mphf, Error>,
+    pub membership: &'a Membership,
+    pub counts: &'a Counts,
+    pub pages: &'a Pages,
+}
+
+/// The hash of the dictionary is in the file: a perfect hash of another dictionary would answer nonsense.
+fn fitting(mphf: Mphf, dictionary: &Lines) -> Result<Mphf> {
+    let found = dictionary.file().table_hash();
+    if mphf.names() != dictionary.len() || mphf.dictionary().table != found {
+        return Err(Error::Mismatch {
+            left: dictionary.name().display().to_string(),
+            right: "domains.mphf".into(),
+            what: "dictionary",
+            found: format!("hash {:016x} instead of {found:016x}", mphf.dictionary().table),
+        });
+    }
+    Ok(mphf)
+}

@@ -1,0 +1,238 @@
+//! Checks a segment: every checksum, every order, and that its files say the same.
+
+use crate::files::FileEntry;
+use crate::mphf::Candidate;
+use crate::segment::Parts;
+use crate::{Caches, Error, OpenOptions, Result, Segment};
+use std::sync::Arc;
+use trawl_store::rows::GroupTable;
+use trawl_store::{SegmentRef, Store};
+
+/// What a verification went through.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Verified {
+    /// Files whose length and hash were compared.
+    pub files: u64,
+    /// Domains.
+    pub domains: u64,
+    /// (Domain, dataset) pairs.
+    pub pairs: u64,
+    /// Rows the postings point at.
+    pub rows: u64,
+    /// Faults found.
+    pub faults: u64,
+}
+
+/// Goes through a whole segment. Every fault goes to `fault`; an error is a segment that cannot be opened.
+///
+/// Memory: 8 bytes a row group, and the caches.
+pub fn verify_segment(
+    store: &Arc<dyn Store>,
+    reference: &SegmentRef,
+    fault: &mut dyn FnMut(Error),
+) -> Result<Verified> {
+    let segment = Segment::open(store, reference, &Arc::new(Caches::new(8 << 20)), OpenOptions::default())?;
+    let mut check = Check { segment: &segment, verified: Verified::default(), fault };
+    check.hashes(store);
+    let parts = segment.parts();
+    check.domains(&parts);
+    check.pages(&parts);
+    let groups = check.files(store, &parts);
+    check.postings(&parts, groups);
+    check.totals();
+    Ok(check.verified)
+}
+
+/// Row groups of all files: which dataset, how many rows, and how many of them postings have named.
+struct Groups {
+    /// Per file: dataset, and where its row groups begin in `rows`.
+    files: Vec<(u32, usize)>,
+    rows: Vec<(u64, u64)>,
+}
+
+struct Check<'a> {
+    segment: &'a Segment,
+    verified: Verified,
+    fault: &'a mut dyn FnMut(Error),
+}
+
+impl Check<'_> {
+    fn report(&mut self, error: Error) {
+        self.verified.faults += 1;
+        (self.fault)(error);
+    }
+
+    fn wrong(&mut self, at: String, expected: &'static str, found: impl ToString) {
+        self.report(Error::Input { at: format!("{}/{at}", self.segment.id()), expected, found: found.to_string() });
+    }
+
+    /// Hands an error to the caller and goes on.
+    fn ok<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|e| self.report(e)).ok()
+    }
+
+    fn hashes(&mut self, store: &Arc<dyn Store>) {
+        for (name, meta) in &self.segment.meta().files {
+            let Some(path) = self.ok(trawl_store::layout::segment_file(self.segment.id(), name).map_err(Error::from))
+            else {
+                continue;
+            };
+            let found = store.len(&path).and_then(|len| Ok((len, trawl_store::rows::hash(&**store, &path, len)?)));
+            if let Some((bytes, hash)) = self.ok(found.map_err(Error::from)) {
+                self.verified.files += 1;
+                if bytes != meta.bytes || hash != meta.hash {
+                    let found = format!("{bytes} bytes, hash {hash}");
+                    self.wrong(name.clone(), "the length and hash of segment.json", found);
+                }
+            }
+        }
+    }
+
+    /// Dictionary order, and that the perfect hash leads every name to its line.
+    fn domains(&mut self, parts: &Parts<'_>) {
+        if let Err(error) = parts.mphf {
+            self.wrong("domains.mphf".into(), "a perfect hash that can be used", error);
+        }
+        if let (Ok(mphf), Some(meta)) = (parts.mphf, self.segment.meta().files.get("domains.txt.zst"))
+            && format!("{:016x}", mphf.dictionary().file) != meta.hash
+        {
+            let found = format!("{:016x}", mphf.dictionary().file);
+            self.wrong("domains.mphf".into(), "the hash of domains.txt.zst", found);
+        }
+        let mut last = String::new();
+        for index in 0..parts.dictionary.block_count() {
+            let Some(block) = self.ok(parts.dictionary.block(index)) else { continue };
+            for (line, name) in (0u32..).zip(block.lines_from(0)) {
+                if last.as_str() >= name {
+                    self.wrong("domains.txt.zst".into(), "names in order, no two equal", format!("{last:?}, {name:?}"));
+                }
+                name.clone_into(&mut last);
+                self.verified.domains += 1;
+                if let Ok(mphf) = parts.mphf {
+                    match self.ok(mphf.get(name, index)) {
+                        None | Some(Candidate::Unknown) => {}
+                        Some(Candidate::Line(found)) if found == line => {}
+                        Some(found) => {
+                            let found = format!("{name:?}: {found:?} instead of line {line}");
+                            self.wrong("domains.mphf".into(), "the line of every name", found);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn pages(&mut self, parts: &Parts<'_>) {
+        let mut faults = Vec::new();
+        parts.membership.check_pages(&mut |e| faults.push(e));
+        parts.counts.check_pages(&mut |e| faults.push(e));
+        parts.pages.check_pages(&mut |e| faults.push(e));
+        faults.into_iter().for_each(|e| self.report(e));
+    }
+
+    fn files(&mut self, store: &Arc<dyn Store>, parts: &Parts<'_>) -> Groups {
+        let mut groups = Groups { files: Vec::new(), rows: Vec::new() };
+        for file_id in 0..parts.pages.files() {
+            groups.files.push((u32::MAX, groups.rows.len()));
+            let Some(entry) = self.ok(self.segment.file(file_id)) else { continue };
+            if let Some(last) = groups.files.last_mut() {
+                last.0 = entry.dataset_id;
+            }
+            match store.len(&entry.path) {
+                Ok(len) if len == entry.bytes => {}
+                Ok(len) => self.wrong(entry.path.clone(), "the length in files.tsv.zst", len),
+                Err(e) => self.report(e.into()),
+            }
+            self.tables(parts, &entry, &mut groups);
+        }
+        groups
+    }
+
+    fn tables(&mut self, parts: &Parts<'_>, entry: &FileEntry, groups: &mut Groups) {
+        let Some(count) = self.ok(parts.pages.groups_of(entry.file_id)) else { return };
+        let mut rows = 0;
+        for group in 0..count {
+            let table = parts.pages.tables(&[(entry.file_id, group)]);
+            let table = table.map(|t| t.into_iter().next().unwrap_or_default());
+            let of = |bytes: bytes::Bytes| Ok(u64::from(GroupTable::new(&entry.path, &bytes)?.rows()));
+            let found = self.ok(table.and_then(of)).unwrap_or(0);
+            groups.rows.push((found, 0));
+            rows += found;
+        }
+        if count != entry.row_groups || rows != entry.rows {
+            let found = format!("{rows} rows in {count} groups");
+            self.wrong(entry.path.clone(), "page tables of all rows", found);
+        }
+    }
+
+    fn postings(&mut self, parts: &Parts<'_>, mut groups: Groups) {
+        let shards = self.segment.meta().shards;
+        for number in 0..shards {
+            let Some(shard) = self.ok(self.segment.shard(number)) else { continue };
+            if let Err(e) = shard.check_headers() {
+                self.report(e);
+            }
+            let mut slot_entries: (u64, Vec<(u32, u64)>) = (u64::MAX, Vec::new());
+            for entries in shard.all_entries() {
+                for entry in self.ok(entries).unwrap_or_default() {
+                    if entry.slot % u64::from(shards.max(1)) != u64::from(number) || entry.slot >= parts.counts.slots()
+                    {
+                        self.wrong(format!("postings/{number}"), "slots of this shard", entry.slot);
+                        continue;
+                    }
+                    if entry.slot != slot_entries.0 {
+                        self.slot(parts, &std::mem::replace(&mut slot_entries, (entry.slot, Vec::new())));
+                    }
+                    let runs = self.ok(shard.payload(&entry)).unwrap_or_default();
+                    let rows = runs.iter().map(|run| run.row_count).sum();
+                    slot_entries.1.push((entry.dataset_id, rows));
+                    self.verified.pairs += 1;
+                    self.verified.rows += rows;
+                    for run in runs {
+                        self.run(&mut groups, entry.dataset_id, &run);
+                    }
+                }
+            }
+            self.slot(parts, &slot_entries);
+        }
+        let missed = groups.rows.iter().filter(|(rows, named)| rows != named).count();
+        if missed > 0 {
+            self.wrong("postings".into(), "every row of every row group once", format!("{missed} groups otherwise"));
+        }
+    }
+
+    fn run(&mut self, groups: &mut Groups, dataset_id: u32, run: &crate::postings::Run) {
+        let file = run.file_id as usize;
+        let found = groups.files.get(file).copied().filter(|(dataset, _)| *dataset == dataset_id);
+        let end = groups.files.get(file + 1).map_or(groups.rows.len(), |next| next.1);
+        let at = found.map(|(_, first)| first + run.row_group as usize).filter(|at| *at < end);
+        match at.and_then(|at| groups.rows.get_mut(at)) {
+            Some((rows, named)) if run.first_row + run.row_count <= *rows => *named += run.row_count,
+            _ => self.wrong("postings".into(), "rows of the dataset's own files", format!("{run:?}")),
+        }
+    }
+
+    /// Membership, counts and postings of a slot must tell the same.
+    fn slot(&mut self, parts: &Parts<'_>, (slot, postings): &(u64, Vec<(u32, u64)>)) {
+        if *slot == u64::MAX {
+            return;
+        }
+        let datasets = parts.membership.datasets(*slot);
+        let counts = datasets.and_then(|ids| Ok((parts.counts.get(*slot, ids.len())?, ids)));
+        let Some((counts, ids)) = self.ok(counts) else { return };
+        let counted: Vec<(u32, u64)> = ids.into_iter().zip(counts.iter().map(|c| c.rows)).collect();
+        if counted != *postings {
+            let found = format!("{counted:?} counted, {postings:?} posted");
+            self.wrong(format!("slot {slot}"), "counts and postings that agree", found);
+        }
+    }
+
+    fn totals(&mut self) {
+        let meta = self.segment.meta();
+        let found = (self.verified.domains, self.verified.pairs, self.verified.rows);
+        if found != (meta.domains, meta.pairs, meta.rows) {
+            let found = format!("{} domains, {} pairs, {} rows", found.0, found.1, found.2);
+            self.wrong("segment.json".into(), "the totals of the files", found);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The deny list of a manifest, as questions need it.
+
+use std::collections::BTreeSet;
+use trawl_store::Manifest;
+use trawl_store::manifest::DenyTarget;
+use trawl_url::{LakeUrl, SuffixList};
+
+/// What must not be answered.
+#[derive(Debug, Default)]
+pub(crate) struct DenyList {
+    datasets: BTreeSet<u32>,
+    domains: BTreeSet<String>,
+    urls: BTreeSet<String>,
+    prefixes: Vec<String>,
+}
+
+impl DenyList {
+    pub fn new(manifest: &Manifest, suffixes: &SuffixList) -> Self {
+        let mut list = Self::default();
+        for deny in &manifest.deny {
+            match &deny.target {
+                DenyTarget::Dataset(id) => drop(list.datasets.insert(*id)),
+                DenyTarget::Domain(domain) => drop(list.domains.insert(domain.to_ascii_lowercase())),
+                DenyTarget::Prefix(prefix) => list.prefixes.push(prefix.clone()),
+                // Compared in normalised form; what does not normalise can equal no row.
+                DenyTarget::Url(url) => list.urls.extend(LakeUrl::parse(url, suffixes).map(|u| u.as_str().to_owned())),
+            }
+        }
+        list
+    }
+
+    pub fn dataset(&self, id: u32) -> bool {
+        self.datasets.contains(&id)
+    }
+
+    pub fn domain(&self, domain: &str) -> bool {
+        self.domains.contains(domain)
+    }
+
+    /// Whether any row may be denied for its own sake.
+    pub fn has_urls(&self) -> bool {
+        !self.urls.is_empty() || !self.prefixes.is_empty()
+    }
+
+    /// Whether a row is denied, by its normalised URL.
+    pub fn url(&self, lake_url: &str) -> bool {
+        self.urls.contains(lake_url) || self.prefixes.iter().any(|prefix| lake_url.starts_with(prefix.as_str()))
+    }
+}

@@ -1,0 +1,140 @@
+//! An open lake: the segments that are open, and the version pinned last.
+
+use crate::deny::DenyList;
+use crate::{Pinned, QueryError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use trawl_index::{Caches, OpenOptions, Segment};
+use trawl_store::{Manifest, Store, Version};
+use trawl_url::SuffixList;
+
+/// Settings of an open lake.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Memory for blocks of the index that were read a moment ago, over all segments.
+    pub cache_bytes: u64,
+    /// An index file with at most this many bytes is read whole when a segment is opened, where it cannot be mapped.
+    pub resident_bytes: u64,
+}
+
+impl Default for Options {
+    /// 64 MiB of cache, files up to 64 MiB resident.
+    fn default() -> Self {
+        Self { cache_bytes: 64 << 20, resident_bytes: OpenOptions::default().resident_bytes }
+    }
+}
+
+/// An open lake. Share it behind an `Arc`; every request pins a version of its own.
+pub struct Lake {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    lake: trawl_store::Lake,
+    options: Options,
+    caches: Arc<Caches>,
+    state: Mutex<State>,
+    /// Held by whoever opens the segments of a new version.
+    opening: Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    newest: Option<Arc<Pinned>>,
+    segments: HashMap<String, Arc<Segment>>,
+    suffixes: Option<(String, Arc<SuffixList>)>,
+}
+
+impl Lake {
+    /// Opens the lake in `store` and pins its newest version.
+    pub fn open(store: Arc<dyn Store>, options: Options) -> Result<Self, QueryError> {
+        let lake = trawl_store::Lake::open(store)?;
+        let caches = Arc::new(Caches::new(options.cache_bytes));
+        let (state, opening) = (Mutex::default(), Mutex::default());
+        let lake = Self { inner: Arc::new(Inner { lake, options, caches, state, opening }) };
+        lake.pin()?;
+        Ok(lake)
+    }
+
+    /// The newest version. While it is unchanged this asks the store two questions and opens nothing; while somebody
+    /// else is opening a newer one, it answers with the version before.
+    pub fn pin(&self) -> Result<Arc<Pinned>, QueryError> {
+        let manifest = self.inner.lake.current()?;
+        let known = self.inner.state().newest.clone();
+        let fits = |pinned: &Arc<Pinned>| pinned.manifest().sequence >= manifest.sequence;
+        if let Some(pinned) = known.as_ref().filter(|pinned| fits(pinned)) {
+            return Ok(pinned.clone());
+        }
+        let _opening = match (self.inner.opening.try_lock(), known) {
+            (Ok(guard), _) => guard,
+            (Err(_), Some(pinned)) => return Ok(pinned),
+            (Err(_), None) => self.inner.opening.lock().unwrap_or_else(PoisonError::into_inner),
+        };
+        // Whoever held the lock before may have done the work.
+        if let Some(pinned) = self.inner.state().newest.clone().filter(fits) {
+            return Ok(pinned);
+        }
+        let version = manifest.current().cloned().unwrap_or_default();
+        let pinned = Arc::new(self.inner.open_version(&manifest, &version)?);
+        let mut state = self.inner.state();
+        state.newest = Some(pinned.clone());
+        // Segments of versions no longer listed are closed once the last request that pinned them ends.
+        let kept = |id: &String| manifest.versions.iter().flat_map(|v| &v.segments).any(|s| s.id == *id);
+        state.segments.retain(|id, _| kept(id));
+        Ok(pinned)
+    }
+
+    /// The store beneath.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        self.inner.lake.store()
+    }
+}
+
+impl Inner {
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        self.lake.store()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What it guards is replaced whole, so a panic elsewhere leaves it sound.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a version of `manifest`, sharing segments that are open already.
+    pub(crate) fn open_version(
+        self: &Arc<Self>,
+        manifest: &Arc<Manifest>,
+        version: &Version,
+    ) -> Result<Pinned, QueryError> {
+        let suffixes = self.suffixes(manifest)?;
+        let mut segments = Vec::with_capacity(version.segments.len());
+        for reference in &version.segments {
+            let known = self.state().segments.get(&reference.id).cloned();
+            let segment = match known {
+                Some(segment) => segment,
+                None => {
+                    let options = OpenOptions { resident_bytes: self.options.resident_bytes };
+                    let opened = Arc::new(Segment::open(self.store(), reference, &self.caches, options)?);
+                    self.state().segments.entry(reference.id.clone()).or_insert(opened).clone()
+                }
+            };
+            segments.push((segment, reference.clone()));
+        }
+        let deny = DenyList::new(manifest, &suffixes);
+        Ok(Pinned::new(self.clone(), manifest.clone(), version.version.clone(), segments, suffixes, deny))
+    }
+
+    fn suffixes(&self, manifest: &Manifest) -> Result<Arc<SuffixList>, QueryError> {
+        let hash = manifest.suffix_list.as_ref().map(|list| list.hash.clone()).unwrap_or_default();
+        if let Some((known, list)) = &self.state().suffixes
+            && *known == hash
+        {
+            return Ok(list.clone());
+        }
+        let bytes = self.lake.suffix_list(manifest)?;
+        let text = std::str::from_utf8(&bytes).map_err(QueryError::lake)?;
+        let list = Arc::new(SuffixList::parse(text).map_err(QueryError::lake)?);
+        self.state().suffixes = Some((hash, list.clone()));
+        Ok(list)
+    }
+}

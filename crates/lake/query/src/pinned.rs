@@ -1,0 +1,92 @@
+//! One version of the lake, held still.
+
+use crate::deny::DenyList;
+use crate::lake::Inner;
+use crate::{Principal, QueryError, name};
+use std::sync::Arc;
+use trawl_index::{Segment, Slot};
+use trawl_store::{Dataset, Manifest, SegmentRef};
+use trawl_url::SuffixList;
+
+/// One version of the lake. Its answers do not change, whatever is published meanwhile.
+pub struct Pinned {
+    inner: Arc<Inner>,
+    manifest: Arc<Manifest>,
+    version: String,
+    segments: Vec<(Arc<Segment>, SegmentRef)>,
+    suffixes: Arc<SuffixList>,
+    deny: DenyList,
+}
+
+/// A domain found in a segment.
+pub(crate) struct Found<'a> {
+    /// Place of the segment in the version.
+    pub index: usize,
+    pub segment: &'a Segment,
+    pub reference: &'a SegmentRef,
+    pub slot: Slot,
+}
+
+impl Pinned {
+    pub(crate) fn new(
+        inner: Arc<Inner>,
+        manifest: Arc<Manifest>,
+        version: String,
+        segments: Vec<(Arc<Segment>, SegmentRef)>,
+        suffixes: Arc<SuffixList>,
+        deny: DenyList,
+    ) -> Self {
+        Self { inner, manifest, version, segments, suffixes, deny }
+    }
+
+    /// The name of the version; empty while nothing was published.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The registrable domain that a request for `name` is about.
+    pub fn domain_of(&self, name: &str) -> Result<String, QueryError> {
+        name::registrable(name, &self.suffixes)
+    }
+
+    /// The state of the lake it was pinned in.
+    pub fn manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    pub(crate) fn segments(&self) -> &[(Arc<Segment>, SegmentRef)] {
+        &self.segments
+    }
+
+    pub(crate) fn deny(&self) -> &DenyList {
+        &self.deny
+    }
+
+    /// A dataset if it is there and `who` may see it.
+    pub(crate) fn visible(&self, dataset_id: u32, who: &Principal) -> Option<&Dataset> {
+        self.manifest.dataset(dataset_id).filter(|d| !d.dropped && !self.deny.dataset(d.id) && who.may_see(&d.info.acl))
+    }
+
+    /// Every segment that has the domain. Denied domains are looked up like others and then found nowhere.
+    pub(crate) fn find(&self, domain: &str) -> Result<Vec<Found<'_>>, QueryError> {
+        let mut found = Vec::new();
+        for (index, (segment, reference)) in self.segments.iter().enumerate() {
+            if let Some(slot) = segment.lookup(domain)? {
+                found.push(Found { index, segment, reference, slot });
+            }
+        }
+        if self.deny.domain(domain) {
+            found.clear();
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a version still takes the dataset from a segment.
+pub(crate) fn unmasked(reference: &SegmentRef, dataset_id: u32) -> bool {
+    reference.masked.binary_search(&dataset_id).is_err()
+}
