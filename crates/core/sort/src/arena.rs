@@ -148,6 +148,16 @@ impl SortedBuffer {
         get(data, index.get(n)?)
     }
 
+    pub fn len(&self) -> usize {
+        self.records
+    }
+
+    /// How many records have keys below `bound`.
+    pub fn lower_bound(&self, bound: &[u8]) -> usize {
+        let (data, index) = self.parts();
+        index.partition_point(|e| key(data, e) < bound)
+    }
+
     /// Writes all records as a run and gives the memory back.
     pub fn write(self, writer: &mut RunWriter) -> trawl_io::Result<Slab> {
         let (data, index) = self.parts();

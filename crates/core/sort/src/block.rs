@@ -52,14 +52,34 @@ impl Packer {
             self.out.extend_from_slice(raw);
         }
         let (head, stored) = self.out.split_at_mut(HEAD);
-        // Blocks are bounded by the largest record, which is far below 4 GiB.
-        let words = [stored.len() as u32, raw.len() as u32, codec].map(u32::to_le_bytes);
-        let crc = crc32c_of(&[words.as_flattened(), stored]).to_le_bytes();
-        for (to, from) in head.iter_mut().zip(words.iter().chain([&crc]).flatten()) {
-            *to = *from;
-        }
+        head.copy_from_slice(&head_of(raw.len(), codec, &[stored]));
         Ok(&self.out)
     }
+}
+
+/// The head of a block stored in pieces.
+fn head_of(raw_len: usize, codec: u32, stored: &[&[u8]]) -> [u8; HEAD] {
+    let stored_len: usize = stored.iter().map(|piece| piece.len()).sum();
+    // Blocks are bounded by the largest record, which is far below 4 GiB.
+    let [[a, b, c, d], [e, f, g, h], [i, j, k, l]] = [stored_len as u32, raw_len as u32, codec].map(u32::to_le_bytes);
+    let words = [a, b, c, d, e, f, g, h, i, j, k, l];
+    let mut pieces: Vec<&[u8]> = vec![&words];
+    pieces.extend_from_slice(stored);
+    let [m, n, o, p] = crc32c_of(&pieces).to_le_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
+}
+
+/// Head and lengths of a block that holds one record as it is; key and value follow. Large records are written so,
+/// without being copied together first.
+pub(crate) fn single(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut lengths = Vec::new();
+    for n in [0, key.len(), value.len()] {
+        put_uvarint(&mut lengths, n as u64);
+    }
+    let pieces = [lengths.as_slice(), key, value];
+    let mut out = head_of(pieces.iter().map(|p| p.len()).sum(), CODEC_NONE, &pieces).to_vec();
+    out.extend_from_slice(&lengths);
+    out
 }
 
 /// Reads and unpacks blocks.
@@ -77,19 +97,16 @@ impl Unpacker {
     /// the run was written with.
     pub fn read(&mut self, file: &dyn File, offset: u64, limit: usize, raw: &mut Vec<u8>) -> Result<u64, Error> {
         let corrupt = |expected, found| Error::Corrupt { path: file.path().into(), offset, expected, found };
-        let mut head = [0; HEAD];
-        file.read_exact_at(offset, &mut head)?;
-        let (words, _) = head.as_chunks::<4>();
-        let &[stored_len, raw_len, codec, crc] = words else { return Err(corrupt("a block head", String::new())) };
-        let [stored_len, raw_len, codec, crc] = [stored_len, raw_len, codec, crc].map(u32::from_le_bytes);
+        let (head, [stored_len, raw_len, codec, crc]) = head_at(file, offset)?;
         if raw_len as usize > limit || stored_len > raw_len || codec > CODEC_ZSTD {
             return Err(corrupt(
                 "the head of a sort block",
                 format!("lengths {stored_len} and {raw_len}, codec {codec}"),
             ));
         }
+        // Large records are stored as they are, so what needs unpacking is small.
         let target = if codec == CODEC_NONE { &mut *raw } else { &mut self.stored };
-        target.clear();
+        fit(target, stored_len as usize);
         target.resize(stored_len as usize, 0);
         file.read_exact_at(offset + HEAD as u64, target)?;
         let computed = crc32c_of(&[head.get(..12).unwrap_or_default(), target]);
@@ -97,8 +114,7 @@ impl Unpacker {
             return Err(corrupt("matching block crc", format!("{crc:08x}, computed {computed:08x}")));
         }
         if codec == CODEC_ZSTD {
-            raw.clear();
-            raw.reserve_exact(raw_len as usize);
+            fit(raw, raw_len as usize);
             self.zstd
                 .decompress_to_buffer(&self.stored, raw)
                 .map_err(|e| Error::io_at(Op::Read, file.path(), offset, e))?;
@@ -108,6 +124,29 @@ impl Unpacker {
         }
         Ok(offset + (HEAD as u64) + u64::from(stored_len))
     }
+}
+
+/// Empties `buffer` and gives it room for exactly `len` bytes if it has less.
+fn fit(buffer: &mut Vec<u8>, len: usize) {
+    buffer.clear();
+    if buffer.capacity() < len {
+        *buffer = Vec::with_capacity(len);
+    }
+}
+
+/// A block's head, as bytes and as its four numbers.
+fn head_at(file: &dyn File, offset: u64) -> Result<([u8; HEAD], [u32; 4]), Error> {
+    let mut head = [0; HEAD];
+    file.read_exact_at(offset, &mut head)?;
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = head;
+    let words = [[a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]];
+    Ok((head, words.map(u32::from_le_bytes)))
+}
+
+/// Where the block after the one at `offset` begins.
+pub(crate) fn skip(file: &dyn File, offset: u64) -> Result<u64, Error> {
+    let (_, [stored_len, ..]) = head_at(file, offset)?;
+    Ok(offset + (HEAD as u64) + u64::from(stored_len))
 }
 
 /// Appends a record to a raw block; `shared` key bytes are those of the record before.

@@ -41,6 +41,7 @@ mod settings;
 mod sorted;
 mod sorter;
 mod source;
+mod split;
 mod temp;
 mod tree;
 

@@ -1,9 +1,9 @@
 //! Merging runs, in several passes when there are too many for one.
 
-use crate::plan::Plan;
+use crate::plan::{Plan, RunNeed};
 use crate::run::{Run, RunWriter};
 use crate::settings::{Compression, OnProgress, Phase, Progress};
-use crate::source::{Reader, RunSource, Source};
+use crate::source::{KeyRange, Reader, RunSource, Source};
 use crate::temp::TempDir;
 use crate::tree::Tree;
 use std::sync::Arc;
@@ -19,9 +19,11 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    pub fn start(runs: Vec<Run>) -> Result<Merge> {
+    /// Merges the records of `runs` within `keys`; with each run goes the block in which to begin.
+    pub fn start(runs: Vec<(Arc<Run>, u64)>, keys: &KeyRange) -> Result<Merge> {
         let reader = Reader::start(runs.len().max(1))?;
-        let sources = runs.into_iter().map(|run| reader.open(run)).collect::<Result<Vec<_>>>()?;
+        let open = |(run, start)| reader.open(run, start, keys.clone());
+        let sources = runs.into_iter().map(open).collect::<Result<Vec<_>>>()?;
         Ok(Merge { tree: Tree::new(sources), _reader: reader })
     }
 }
@@ -37,19 +39,21 @@ pub(crate) struct Merger<'a> {
 }
 
 impl Merger<'_> {
-    /// Merges neighbouring runs until all that are left can be merged at once, and are at most `most`.
-    pub fn reduce(&mut self, runs: &mut Vec<Run>, most: usize) -> Result<()> {
+    /// Merges neighbouring runs until all that are left can be merged at once in each of `parts`, and are at most
+    /// `most`.
+    pub fn reduce(&mut self, runs: &mut Vec<Run>, most: usize, parts: usize) -> Result<()> {
         loop {
-            let at_once = self.plan.fan_in(runs.iter().map(|r| r.need), false).min(most);
+            let at_once = self.plan.fan_in(runs.iter().map(|r| r.need), parts).clamp(1, most);
             if runs.len() <= at_once {
                 return Ok(());
             }
             // Just enough of them, and the cheapest: what is merged here is written and read once more.
             let wanted = runs.len() - at_once + 1;
-            let width = wanted.clamp(2, self.plan.max_fan_in);
+            let largest = runs.iter().map(|r| r.need).reduce(RunNeed::max);
+            let fitting = self.plan.fan_in_writing(std::iter::repeat_n(largest, runs.len()).flatten());
+            let width = wanted.min(fitting).clamp(2, runs.len());
             let cost = |window: &[Run]| window.iter().map(|r| r.len).sum::<u64>();
             let start = runs.windows(width).enumerate().min_by_key(|(_, w)| cost(w)).map_or(0, |(i, _)| i);
-            let width = width.min(self.plan.fan_in(runs.iter().skip(start).map(|r| r.need), true));
             let others = runs.len() - width;
             let window: Vec<Run> = runs.drain(start..start + width).collect();
             let merged = self.merge(window, others)?;
@@ -62,7 +66,8 @@ impl Merger<'_> {
         let total = runs.iter().map(|r| r.records).sum();
         let count = (runs.len() + others) as u64;
         let mut writer = RunWriter::create(self.dir, self.plan, self.compression)?;
-        let mut merge = Merge::start(runs)?;
+        let runs = runs.into_iter().map(|run| (Arc::new(run), 0)).collect();
+        let mut merge = Merge::start(runs, &KeyRange::default())?;
         let mut records = 0;
         while let Some(shared) = merge.tree.advance()? {
             let Some(source) = merge.tree.current() else { break };

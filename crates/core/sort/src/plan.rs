@@ -45,15 +45,24 @@ impl Plan {
         Ok(Plan { memory, threads, buffer, block, max_record, writer, max_fan_in, max_runs })
     }
 
-    /// How many of the runs with these needs, from the first on, can be merged at once: at least two, as records are
-    /// limited to a sixteenth of the budget.
-    pub fn fan_in(&self, needs: impl IntoIterator<Item = RunNeed>, writing: bool) -> usize {
+    /// How many of the runs with these needs, from the first on, fit into one merge of `parts` that go on at once. At
+    /// least two do if `parts` is 1, as records are limited to a sixteenth of the budget.
+    pub fn fan_in(&self, needs: impl IntoIterator<Item = RunNeed>, parts: usize) -> usize {
+        self.fit(needs, (self.memory - self.memory / 16) / parts, false)
+    }
+
+    /// The same for a merge that writes a run.
+    pub fn fan_in_writing(&self, needs: impl IntoIterator<Item = RunNeed>) -> usize {
+        self.fit(needs, self.memory - self.memory / 16, true)
+    }
+
+    fn fit(&self, needs: impl IntoIterator<Item = RunNeed>, memory: usize, writing: bool) -> usize {
         let (mut sum, mut largest, mut n) = (DECODER_BYTES, 0, 0);
-        for need in needs {
+        for need in needs.into_iter().take(self.max_fan_in) {
             largest = largest.max(need.block);
             sum += 2 * need.block + need.key;
             let writer = if writing { self.writer.max(2 * largest) } else { 0 };
-            if n == self.max_fan_in || (n >= 2 && sum + largest + writer > self.memory - self.memory / 16) {
+            if sum + largest + writer > memory {
                 break;
             }
             n += 1;
@@ -69,6 +78,12 @@ pub(crate) struct RunNeed {
     pub block: usize,
     /// Its longest key.
     pub key: usize,
+}
+
+impl RunNeed {
+    pub fn max(self, other: Self) -> Self {
+        RunNeed { block: self.block.max(other.block), key: self.key.max(other.key) }
+    }
 }
 
 #[cfg(test)]
@@ -95,13 +110,15 @@ mod tests {
     fn fan_in_follows_the_budget() {
         let plan = Plan::new(4 << 20, 2, 256).unwrap();
         let small = RunNeed { block: 8 << 10, key: 100 };
-        let n = plan.fan_in(std::iter::repeat_n(small, 1000), false);
+        let n = plan.fan_in(std::iter::repeat_n(small, 1000), 1);
         assert!((200..=256).contains(&n), "{n}");
+        let half = plan.fan_in(std::iter::repeat_n(small, 1000), 2);
+        assert!((90..=128).contains(&half), "{half}");
         let large = RunNeed { block: (8 << 10) + plan.max_record, key: plan.max_record };
-        let n = plan.fan_in(std::iter::repeat_n(large, 1000), true);
+        let n = plan.fan_in_writing(std::iter::repeat_n(large, 1000));
         assert!((2..=5).contains(&n), "{n}");
         assert!(n * 3 * plan.max_record + 3 * plan.max_record < plan.memory + plan.memory / 8);
-        assert_eq!(plan.fan_in([small], true), 1);
-        assert_eq!(Plan::new(64 << 20, 2, 5).unwrap().fan_in([small; 9], false), 5);
+        assert_eq!(plan.fan_in_writing([small]), 1);
+        assert_eq!(Plan::new(64 << 20, 2, 5).unwrap().fan_in([small; 9], 1), 5);
     }
 }

@@ -1,7 +1,7 @@
 //! Runs: sorted records in a temporary file.
 
 use crate::Compression;
-use crate::block::{Packer, put_record};
+use crate::block::{self, Packer, put_record};
 use crate::plan::{Plan, RunNeed};
 use crate::temp::TempDir;
 use std::path::PathBuf;
@@ -23,6 +23,26 @@ pub(crate) struct Run {
 impl Run {
     pub fn open(&self) -> Result<Box<dyn File>> {
         self.dir.fs.open(&self.path, Mode::Read)
+    }
+}
+
+impl Run {
+    /// Where blocks begin: at most `most` of them (twice that while counting), evenly spread, the first always.
+    pub fn blocks(&self, most: usize) -> Result<Vec<u64>> {
+        let file = self.open()?;
+        let (mut blocks, mut at, mut n, mut every) = (Vec::new(), 0, 0usize, 1);
+        while at < self.len {
+            if n.is_multiple_of(every) {
+                blocks.push(at);
+            }
+            if blocks.len() >= 2 * most.max(1) {
+                every *= 2;
+                blocks = blocks.into_iter().step_by(2).collect();
+            }
+            n += 1;
+            at = block::skip(&*file, at)?;
+        }
+        Ok(blocks)
     }
 }
 
@@ -55,13 +75,27 @@ impl RunWriter {
 
     /// Appends the next record in order; `shared` key bytes are those of the one before.
     pub fn push(&mut self, key: &[u8], value: &[u8], shared: usize) -> Result<()> {
-        if self.raw.len() + key.len() + value.len() >= self.block {
+        self.run.records += 1;
+        self.run.need.key = self.run.need.key.max(key.len());
+        // Three lengths of at most ten bytes each come before key and value.
+        let size = key.len() + value.len() + 30;
+        if self.raw.len() + size > self.block {
             self.flush()?;
+            if size > self.block {
+                return self.put_alone(key, value);
+            }
         }
         let shared = if self.raw.is_empty() { 0 } else { shared };
         put_record(&mut self.raw, key, value, shared);
-        self.run.records += 1;
-        self.run.need.key = self.run.need.key.max(key.len());
+        Ok(())
+    }
+
+    /// Writes a record that is larger than a block as one of its own.
+    fn put_alone(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.run.need.block = self.run.need.block.max(key.len() + value.len() + 30);
+        for piece in [&block::single(key, value), key, value] {
+            self.file.put(piece)?;
+        }
         Ok(())
     }
 
@@ -73,7 +107,6 @@ impl RunWriter {
         let block = self.packer.pack(&self.raw).map_err(|e| Error::io(Op::Write, &self.run.path, e))?;
         self.file.put(block)?;
         self.raw.clear();
-        self.raw.shrink_to(self.block);
         Ok(())
     }
 
@@ -82,6 +115,9 @@ impl RunWriter {
         self.flush()?;
         self.file.flush_buffer()?;
         self.run.len = self.file.position();
+        // Buffers of equal size can be used again by an allocator when one run follows another.
+        self.run.need.block = self.run.need.block.next_multiple_of(self.block);
+        self.run.need.key = self.run.need.key.next_multiple_of(64);
         Ok(self.run)
     }
 }

@@ -49,8 +49,8 @@ pub struct Progress {
     pub spilled_bytes: u64,
 }
 
-/// Called now and then, from the thread that calls the sorter.
-pub(crate) type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
+/// Called now and then, from a thread that calls the sorter.
+pub(crate) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// Builds a [`Sorter`].
 #[must_use]
@@ -84,7 +84,7 @@ impl Builder {
             memory_bytes: DEFAULT_MEMORY_BYTES,
             threads: DEFAULT_THREADS,
             compression: Compression::Zstd(1),
-            max_fan_in: 256,
+            max_fan_in: 128,
             holder: "trawl sort".into(),
             on_progress: None,
         }
@@ -108,7 +108,7 @@ impl Builder {
         self
     }
 
-    /// The most runs merged at once, 256 unless told otherwise and at least 2; the budget may allow fewer.
+    /// The most runs merged at once, 128 unless told otherwise and at least 2; the budget may allow fewer.
     pub fn max_fan_in(mut self, n: usize) -> Self {
         self.max_fan_in = n.max(2);
         self
@@ -128,7 +128,7 @@ impl Builder {
 
     /// Is told how far the work is, at every run and every so many records.
     pub fn on_progress(mut self, f: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.on_progress = Some(Box::new(f));
+        self.on_progress = Some(Arc::new(f));
         self
     }
 

@@ -6,6 +6,8 @@ use crate::settings::{OnProgress, Phase, Progress};
 use crate::source::{MemorySource, Source};
 use crate::tree::Tree;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One record, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +40,13 @@ pub(crate) enum Inner {
 
 /// Hands out the records in order. Temporary files go when it is dropped.
 pub struct Sorted {
-    pub(crate) inner: Inner,
-    pub(crate) stats: Stats,
-    pub(crate) on_progress: Option<OnProgress>,
-    pub(crate) done: u64,
-    pub(crate) runs: u64,
+    inner: Inner,
+    stats: Stats,
+    runs: u64,
+    on_progress: Option<OnProgress>,
+    /// Records handed out by this part, and (in steps) by all parts.
+    done: u64,
+    done_by_all: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Sorted {
@@ -52,20 +56,31 @@ impl fmt::Debug for Sorted {
 }
 
 impl Sorted {
-    /// What sorting took so far.
+    /// Hands out parts of the same records.
+    pub(crate) fn parts(inner: Vec<Inner>, stats: Stats, runs: u64, on_progress: Option<OnProgress>) -> Vec<Sorted> {
+        let done_by_all = Arc::new(AtomicU64::new(0));
+        let part = |inner| {
+            let (on_progress, done_by_all) = (on_progress.clone(), done_by_all.clone());
+            Sorted { inner, stats, runs, on_progress, done: 0, done_by_all }
+        };
+        inner.into_iter().map(part).collect()
+    }
+
+    /// What sorting took, in all parts together.
     pub fn stats(&self) -> Stats {
         self.stats
     }
 
     /// The next record, valid until the next call.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
-        if self.done.is_multiple_of(REPORT_EVERY)
-            && let Some(report) = &self.on_progress
-        {
-            let (total, spilled_bytes) = (Some(self.stats.records), self.stats.spilled_bytes);
-            report(Progress { phase: Phase::Reading, records: self.done, total, runs: self.runs, spilled_bytes });
-        }
         self.done += 1;
+        if self.done.is_multiple_of(REPORT_EVERY) {
+            let records = self.done_by_all.fetch_add(REPORT_EVERY, Ordering::Relaxed) + REPORT_EVERY;
+            if let Some(report) = &self.on_progress {
+                let (total, spilled_bytes) = (Some(self.stats.records), self.stats.spilled_bytes);
+                report(Progress { phase: Phase::Reading, records, total, runs: self.runs, spilled_bytes });
+            }
+        }
         Ok(match &mut self.inner {
             Inner::Memory(tree) => tree.advance()?.and_then(|shared| record(tree.current()?, shared)),
             Inner::Runs(merge) => merge.tree.advance()?.and_then(|shared| record(merge.tree.current()?, shared)),

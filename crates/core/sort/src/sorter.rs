@@ -7,12 +7,13 @@
 //! ```
 
 use crate::arena::{Buffer, Slab, SortedBuffer};
-use crate::merge::{Merge, Merger};
+use crate::merge::Merger;
 use crate::plan::Plan;
 use crate::run::{Run, RunWriter};
 use crate::settings::{Builder, Phase, Progress};
 use crate::sorted::{Inner, Sorted, Stats};
-use crate::source::MemorySource;
+use crate::source::{KeyRange, MemorySource};
+use crate::split;
 use crate::temp::TempDir;
 use crate::tree::Tree;
 use crate::{Error, Result};
@@ -44,6 +45,15 @@ enum Job {
     Sort(JoinHandle<SortedBuffer>),
     /// Writes a run.
     Write(JoinHandle<trawl_io::Result<(Run, Slab)>>),
+}
+
+impl Job {
+    fn into_sorted(self) -> Option<SortedBuffer> {
+        match self {
+            Job::Sort(handle) => Some(joined(handle)),
+            Job::Write(_) => None,
+        }
+    }
 }
 
 impl fmt::Debug for Sorter {
@@ -100,27 +110,37 @@ impl Sorter {
     }
 
     /// Sorts what is left and gives all records back in order.
-    pub fn finish(mut self) -> Result<Sorted> {
+    pub fn finish(self) -> Result<Sorted> {
+        self.finish_parts(1)?.pop().ok_or(Error::Failed)
+    }
+
+    /// Like [`Sorter::finish`], in up to `parts` parts of about equal size, to be read by as many threads: every key of
+    /// a part is above those of the parts before it, and equal keys are in one part. The budget may allow fewer parts.
+    pub fn finish_parts(mut self, parts: usize) -> Result<Vec<Sorted>> {
         self.guarded(Self::seal)?;
-        let (inner, runs) = if self.dir.is_none() { (self.merge_in_memory(), 0) } else { self.merge_runs()? };
-        Ok(Sorted { inner, stats: self.stats, on_progress: self.settings.on_progress.take(), done: 0, runs })
+        let (inner, runs) = match self.dir {
+            None => (self.parts_in_memory(parts.max(1)), 0),
+            Some(_) => self.parts_of_runs(parts.max(1))?,
+        };
+        Ok(Sorted::parts(inner, self.stats, runs, self.settings.on_progress.take()))
     }
 
-    fn merge_in_memory(&mut self) -> Inner {
-        let sources = self.jobs.drain(..).filter_map(|job| match job {
-            Job::Sort(handle) => Some(MemorySource::new(joined(handle))),
-            // Nothing was written: there is no directory.
-            Job::Write(_) => None,
-        });
-        Inner::Memory(Tree::new(sources.collect()))
+    fn parts_in_memory(&mut self, parts: usize) -> Vec<Inner> {
+        let buffers: Vec<_> = self.jobs.drain(..).filter_map(Job::into_sorted).map(Arc::new).collect();
+        let source = |keys: &KeyRange| buffers.iter().map(|b| MemorySource::new(b.clone(), keys)).collect();
+        split::ranges(split::of_buffers(&buffers, parts)).iter().map(|k| Inner::Memory(Tree::new(source(k)))).collect()
     }
 
-    fn merge_runs(&mut self) -> Result<(Inner, u64)> {
+    fn parts_of_runs(&mut self, parts: usize) -> Result<(Vec<Inner>, u64)> {
         while self.retire_oldest()? {}
         self.spare.clear();
-        self.reduce(usize::MAX)?;
-        let runs = self.runs.len() as u64;
-        Ok((Inner::Runs(Merge::start(std::mem::take(&mut self.runs))?), runs))
+        // Fewer parts if not even two runs could be merged in each.
+        let needs = || self.runs.iter().map(|r| r.need);
+        let parts = (1..=parts).rev().find(|&p| self.plan.fan_in(needs(), p) >= self.runs.len().min(2)).unwrap_or(1);
+        self.reduce(usize::MAX, parts)?;
+        let runs: Vec<_> = self.runs.drain(..).map(Arc::new).collect();
+        let inner = split::merges(&runs, parts, &self.plan)?;
+        Ok((inner.into_iter().map(Inner::Runs).collect(), runs.len() as u64))
     }
 
     /// Runs a step after which, if it fails, records are missing.
@@ -143,7 +163,7 @@ impl Sorter {
         if self.runs.len() > self.plan.max_runs {
             while self.retire_oldest()? {}
             self.spare.clear();
-            self.reduce(self.plan.max_runs / 2)?;
+            self.reduce(self.plan.max_runs / 2, 1)?;
         }
         self.report();
         Ok(())
@@ -201,7 +221,7 @@ impl Sorter {
         }
     }
 
-    fn reduce(&mut self, most: usize) -> Result<()> {
+    fn reduce(&mut self, most: usize, parts: usize) -> Result<()> {
         let Some(dir) = &self.dir else { return Ok(()) };
         let mut merger = Merger {
             dir,
@@ -210,7 +230,7 @@ impl Sorter {
             on_progress: self.settings.on_progress.as_ref(),
             spilled: &mut self.stats.spilled_bytes,
         };
-        Ok(merger.reduce(&mut self.runs, most)?)
+        Ok(merger.reduce(&mut self.runs, most, parts)?)
     }
 
     fn report(&self) {

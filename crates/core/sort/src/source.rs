@@ -18,29 +18,42 @@ pub(crate) trait Source {
     fn value(&self) -> &[u8];
 }
 
+/// Keys from `from` on and below `until`; without a bound, all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeyRange {
+    pub from: Option<Arc<[u8]>>,
+    pub until: Option<Arc<[u8]>>,
+}
+
 /// Records of a sorted buffer.
 #[derive(Debug)]
 pub(crate) struct MemorySource {
-    buffer: SortedBuffer,
-    /// The record after the current one.
+    buffer: Arc<SortedBuffer>,
+    /// The current record, the one after it, and where to end.
+    current: Option<usize>,
     next: usize,
+    end: usize,
 }
 
 impl MemorySource {
-    pub fn new(buffer: SortedBuffer) -> Self {
-        MemorySource { buffer, next: 0 }
+    pub fn new(buffer: Arc<SortedBuffer>, keys: &KeyRange) -> Self {
+        let place = |bound: &Arc<[u8]>| buffer.lower_bound(bound);
+        let next = keys.from.as_ref().map_or(0, place);
+        let end = keys.until.as_ref().map_or(buffer.len(), place);
+        MemorySource { buffer, current: None, next, end }
     }
 
     fn current(&self) -> (&[u8], &[u8]) {
-        self.buffer.get(self.next.wrapping_sub(1)).unwrap_or_default()
+        self.current.and_then(|n| self.buffer.get(n)).unwrap_or_default()
     }
 }
 
 impl Source for MemorySource {
     #[inline]
     fn advance(&mut self) -> Result<Option<usize>> {
-        let Some((key, _)) = self.buffer.get(self.next) else { return Ok(None) };
+        let Some((key, _)) = self.buffer.get(self.next).filter(|_| self.next < self.end) else { return Ok(None) };
         let shared = prefix::shared(self.current().0, key);
+        self.current = Some(self.next);
         self.next += 1;
         Ok(Some(shared))
     }
@@ -91,7 +104,8 @@ impl Reader {
         Ok(Reader { requests: Some(requests), thread: Some(thread) })
     }
 
-    pub fn open(&self, run: Run) -> Result<RunSource> {
+    /// Reads a run's records within `keys`, all of which are in or after the block at `start`.
+    pub fn open(&self, run: Arc<Run>, start: u64, keys: KeyRange) -> Result<RunSource> {
         let file: Arc<dyn File> = Arc::from(run.open()?);
         let (reply, replies) = sync_channel(1);
         let requests = self.requests.clone().ok_or_else(|| stopped(&run))?;
@@ -100,14 +114,16 @@ impl Reader {
             requests,
             reply,
             replies,
-            raw: Vec::new(),
-            block_at: 0,
-            next_block: 0,
+            keys,
+            // Both blocks are allocated here and for good: threads that come and go would each keep what they freed.
+            raw: Vec::with_capacity(run.need.block),
+            block_at: start,
+            next_block: start,
             record: RawRecord { shared: 0, key_at: 0, value_at: 0, end: 0 },
             key: Vec::with_capacity(run.need.key),
             run,
         };
-        source.request(0, Vec::new())?;
+        source.request(start, Vec::with_capacity(source.run.need.block))?;
         Ok(source)
     }
 }
@@ -128,7 +144,9 @@ impl Drop for Reader {
 
 /// Records of a run.
 pub(crate) struct RunSource {
-    run: Run,
+    run: Arc<Run>,
+    /// `from` is taken once its place was found.
+    keys: KeyRange,
     file: Arc<dyn File>,
     requests: SyncSender<Fetch>,
     reply: SyncSender<Block>,
@@ -164,9 +182,10 @@ impl RunSource {
     }
 }
 
-impl Source for RunSource {
+impl RunSource {
+    /// Moves to the run's next record, whatever its key.
     #[inline]
-    fn advance(&mut self) -> Result<Option<usize>> {
+    fn step(&mut self) -> Result<Option<usize>> {
         let first = self.record.end == self.raw.len();
         if first && !self.next_block()? {
             return Ok(None);
@@ -180,6 +199,24 @@ impl Source for RunSource {
         self.key.extend_from_slice(rest);
         self.record = record;
         Ok(Some(shared))
+    }
+}
+
+impl Source for RunSource {
+    #[inline]
+    fn advance(&mut self) -> Result<Option<usize>> {
+        let mut shared = self.step()?;
+        if let Some(from) = self.keys.from.take() {
+            while shared.is_some() && *self.key < *from {
+                shared = self.step()?;
+            }
+            // The first record handed out shares nothing with one before it.
+            shared = shared.map(|_| 0);
+        }
+        match &self.keys.until {
+            Some(until) if shared.is_some() && *self.key >= **until => Ok(None),
+            _ => Ok(shared),
+        }
     }
 
     #[inline]

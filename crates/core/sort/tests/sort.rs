@@ -174,13 +174,13 @@ fn large_records_only() {
 #[test]
 fn progress_is_reported() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let pairs = urls(150_000);
+    let pairs = urls(300_000);
     let disk = FaultFs::new();
     let log = seen.clone();
     sorted_by(on(&disk).on_progress(move |p| log.lock().unwrap().push(p)), &pairs);
     let seen = seen.lock().unwrap();
     assert!(seen.iter().any(|p| p.phase == Phase::Pushing && p.records > 10_000 && p.runs > 0 && p.spilled_bytes > 0));
-    assert!(seen.iter().any(|p| p.phase == Phase::Reading && p.total == Some(150_000)));
+    assert!(seen.iter().any(|p| p.phase == Phase::Reading && p.records == 1 << 18 && p.total == Some(300_000)));
 }
 
 #[test]
@@ -208,6 +208,60 @@ fn real_files_work_too() {
     assert!(Path::new(dir.path()).exists());
 }
 
+/// Reads parts on threads of their own and puts them together.
+fn sorted_in_parts(builder: Builder, pairs: &[Pair], parts: usize) -> Vec<Vec<Pair>> {
+    let mut sorter = builder.build().unwrap();
+    pairs.iter().for_each(|(k, v)| sorter.push(k, v).unwrap());
+    let read = |mut part: trawl_sort::Sorted| {
+        let mut out: Vec<Pair> = Vec::new();
+        while let Some(r) = part.next_record().unwrap() {
+            let before = out.last().map(|p| p.0.as_slice()).unwrap_or_default();
+            assert_eq!(r.shared, before.iter().zip(r.key).take_while(|(a, b)| a == b).count());
+            out.push((r.key.to_vec(), r.value.to_vec()));
+        }
+        out
+    };
+    let parts = sorter.finish_parts(parts).unwrap();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = parts.into_iter().map(|part| scope.spawn(move || read(part))).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn parts_are_disjoint_and_even() {
+    for n in [0, 1, 8_000, 150_000] {
+        let pairs = urls(n);
+        let expected = expect(&pairs);
+        for wanted in [1, 2, 3, 8] {
+            let disk = FaultFs::new();
+            let parts = sorted_in_parts(on(&disk), &pairs, wanted);
+            assert!((1..=wanted).contains(&parts.len()));
+            for (part, next) in parts.iter().zip(parts.iter().skip(1)) {
+                assert!(part.last().unwrap().0 < next[0].0, "equal keys are in one part");
+            }
+            if n > 1000 {
+                assert!(parts.len() >= wanted.min(3), "{} parts of {wanted}", parts.len());
+                let share = expected.len() / parts.len();
+                for part in &parts {
+                    assert!((share / 2..share * 2).contains(&part.len()), "{} of {share}", part.len());
+                }
+            }
+            assert!(parts.concat() == expected, "{n} records in {wanted} parts");
+            assert!(disk.files().is_empty());
+        }
+    }
+}
+
+#[test]
+fn parts_of_one_key_are_one_part() {
+    let disk = FaultFs::new();
+    let pairs: Vec<Pair> = (0..60_000u32).map(|i| (b"same".to_vec(), i.to_be_bytes().repeat(10))).collect();
+    let parts = sorted_in_parts(on(&disk), &pairs, 4);
+    assert!(parts.concat() == pairs);
+    assert_eq!(parts.iter().filter(|p| !p.is_empty()).count(), 1);
+}
+
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         prop::collection::vec(0u8..3, 0..30),
@@ -233,6 +287,7 @@ proptest! {
             .collect();
         let disk = FaultFs::new();
         prop_assert!(sorted_by(on(&disk).max_fan_in(fan_in).threads(threads), &pairs) == expect(&pairs));
+        prop_assert!(sorted_in_parts(on(&disk).max_fan_in(fan_in), &pairs, threads).concat() == expect(&pairs));
         prop_assert!(disk.files().is_empty());
     }
 }
