@@ -1,1 +1,21 @@
-//! URL records to sorted, partitioned Parquet
+//! URL records to sorted, partitioned Parquet.
+//!
+//! ```text
+//!  UrlSource ── splits ──► parse, normalise (threads) ──► sort within a budget ──► Parquet (threads) ──► commit
+//!      lines · JSONL · CDXJ · …         │ rejected: counted, kept with a reason
+//! ```
+//! [`ingest`] is the whole way. Equal sources and settings give equal rows in equal order; a source is taken once.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+
+mod error;
+mod ingest;
+mod map;
+mod record;
+mod rejects;
+mod settings;
+pub mod source;
+mod writer;
+
+pub use error::{Error, Result};
+pub use ingest::ingest;
+pub use settings::{IngestReport, IngestSettings, Mode, Progress, Stage};

@@ -3,6 +3,7 @@
 //! ```text
 //! urls/dataset_id=7/domain_prefix=all/part-<writer>-00000.parquet     rows, immutable
 //! urls/dataset_id=7/_commits/0000000003.json                          which of them are live
+//! urls/dataset_id=7/_rejects/<writer>.jsonl                           what an ingest could not take, and why
 //! index/manifests/0000000012.json                                     commits: the n-th state of the lake
 //! index/manifest.json                                                 copy of a recent one, for people and simple readers
 //! index/<segment>/...                                                 one immutable index segment
@@ -34,6 +35,12 @@ pub fn dataset_dir(dataset_id: u32) -> String {
 /// Directory of a dataset's commits.
 pub fn commits_dir(dataset_id: u32) -> String {
     format!("urls/dataset_id={dataset_id}/_commits")
+}
+
+/// What one ingest of a dataset could not take.
+pub fn rejects(dataset_id: u32, writer: &str) -> Result<String> {
+    check_name(writer)?;
+    Ok(format!("urls/dataset_id={dataset_id}/_rejects/{writer}.jsonl"))
 }
 
 /// The `n`-th file of a numbered series.

@@ -1,7 +1,7 @@
 //! Page tables made from a file itself: its footer, its offset index, and every byte of its pages.
 
 use super::table::{self, NewColumn};
-use super::{Column, Columns, GroupTable, Plan, Rows};
+use super::{Column, Columns, GroupTable, Plan, Rows, chunk_range, guarded};
 use crate::{DataFile, Error, RangeRead, Result, Store};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
@@ -49,11 +49,9 @@ impl FilePages {
     /// Makes the tables of a file without comparing it with anything.
     pub fn read_unchecked(store: &dyn Store, path: &str, len: u64) -> Result<Self> {
         let reader = StoreFile { store, path, len };
-        let fail = |e: ParquetError| parquet_error(path, &e);
-        let metadata = ParquetMetaDataReader::new()
-            .with_offset_index_policy(PageIndexPolicy::Required)
-            .parse_and_finish(&reader)
-            .map_err(fail)?;
+        let parser = ParquetMetaDataReader::new().with_offset_index_policy(PageIndexPolicy::Required);
+        let corrupt = |found| Error::Corrupt { path: path.to_owned(), offset: 0, expected: "a parquet file", found };
+        let metadata = guarded(|| parser.parse_and_finish(&reader)).map_err(corrupt)?;
         let groups = (0..metadata.num_row_groups()).map(|group| group_table(&reader, &metadata, group));
         Ok(Self { path: path.to_owned(), groups: groups.collect::<Result<_>>()? })
     }
@@ -108,9 +106,10 @@ fn group_table(file: &StoreFile<'_>, metadata: &ParquetMetaData, group: usize) -
     let rows = u32::try_from(row_group.num_rows())
         .map_err(|_| corrupt("a row group of fewer than 2^32 rows", row_group.num_rows().to_string()))?;
     // The chunks lie one after the other, so one range covers the group.
-    let ranges = row_group.columns().iter().map(parquet::file::metadata::ColumnChunkMetaData::byte_range);
-    let whole = ranges
-        .map(|(start, len)| Some(start..start.checked_add(len)?))
+    let whole = row_group
+        .columns()
+        .iter()
+        .map(chunk_range)
         .reduce(|a, b| a.zip(b).map(|(a, b)| a.start.min(b.start)..a.end.max(b.end)))
         .flatten()
         .filter(|whole| whole.end <= file.len && whole.end - whole.start <= MAX_GROUP_BYTES)
@@ -129,14 +128,14 @@ fn group_table(file: &StoreFile<'_>, metadata: &ParquetMetaData, group: usize) -
         let locations =
             index.offset_index(i).map(parquet::file::page_index::offset_index::OffsetIndexMetaData::page_locations);
         let made = locations.and_then(|locations| {
-            let (start, len) = chunk.byte_range();
+            let Range { start, end } = chunk_range(chunk)?;
             let first = u64::try_from(locations.first()?.offset).ok()?;
             let mut at = first;
             let mut pages = Vec::with_capacity(locations.len());
             for location in locations {
                 let range = at..at.checked_add(u64::try_from(location.compressed_page_size).ok()?)?;
                 // Pages of a chunk lie next to each other in every file we write; a table has no room for gaps.
-                if u64::try_from(location.offset) != Ok(at) || range.end > start.checked_add(len)? {
+                if u64::try_from(location.offset) != Ok(at) || range.end > end {
                     return None;
                 }
                 at = range.end;
@@ -164,10 +163,6 @@ fn group_table(file: &StoreFile<'_>, metadata: &ParquetMetaData, group: usize) -
 fn slice(bytes: &Bytes, base: u64, range: Range<u64>) -> Option<&[u8]> {
     let place = |at: u64| usize::try_from(at.checked_sub(base)?).ok();
     bytes.get(place(range.start)?..place(range.end)?)
-}
-
-fn parquet_error(path: &str, error: &ParquetError) -> Error {
-    Error::Corrupt { path: path.to_owned(), offset: 0, expected: "a parquet file", found: error.to_string() }
 }
 
 /// An object of the store, as the Parquet library reads files.

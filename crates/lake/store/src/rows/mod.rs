@@ -9,6 +9,7 @@
 mod column;
 mod decode;
 mod footer;
+mod guard;
 mod plan;
 #[allow(clippy::module_inception)]
 mod rows;
@@ -16,6 +17,7 @@ mod table;
 
 pub use column::{Column, Columns, Kind, SCHEMA};
 pub use footer::{FilePages, hash};
+pub use guard::{chunk_range, guarded};
 pub use plan::{Plan, read};
 pub use rows::{Rows, UrlRow};
 pub use table::GroupTable;

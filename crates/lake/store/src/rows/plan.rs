@@ -1,7 +1,7 @@
 //! Which bytes a reading needs, before any are read: many plans make one round.
 
 use super::table::ColumnPages;
-use super::{Columns, GroupTable, Rows, decode};
+use super::{Columns, GroupTable, Rows, decode, guarded};
 use crate::{Error, RangeRead, Result, Store};
 use bytes::Bytes;
 use std::ops::Range;
@@ -75,7 +75,8 @@ impl Plan {
                 rest = after;
             }
             let skip = usize::try_from(self.rows.start - column.first_row).unwrap_or(usize::MAX);
-            let values = decode::column(column.column, dictionary.map(|(bytes, _)| bytes), data, skip, len)
+            let dictionary = dictionary.map(|(bytes, _)| bytes);
+            let values = guarded(|| decode::column(column.column, dictionary, data, skip, len))
                 .map_err(|found| self.corrupt(at, "pages of a known column", found))?;
             rows.set(column.column, values);
         }

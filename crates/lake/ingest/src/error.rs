@@ -1,0 +1,69 @@
+//! The error of this crate.
+
+use trawl_model::{Advice, DoorError};
+
+/// Result with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an ingest failed. Single bad records do not: they are rejected and counted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The lake could not be read or written.
+    #[error(transparent)]
+    Store(#[from] trawl_store::Error),
+    /// A source could not be read.
+    #[error(transparent)]
+    Source(#[from] DoorError),
+    /// A source file could not be opened or read; the message names it.
+    #[error(transparent)]
+    Io(#[from] trawl_io::Error),
+    /// Sorting failed.
+    #[error(transparent)]
+    Sort(#[from] trawl_sort::Error),
+    /// A Parquet file could not be written.
+    #[error("{path}: {source}")]
+    Parquet {
+        /// The file.
+        path: String,
+        /// What the library says.
+        source: parquet::errors::ParquetError,
+    },
+    /// Neither name nor first bytes say what a source is.
+    #[error("{path}: expected a format that can be recognised ({known}), found {found}")]
+    UnknownFormat {
+        /// The source.
+        path: String,
+        /// The formats.
+        known: &'static str,
+        /// What its name and first bytes look like.
+        found: String,
+    },
+    /// A setting that makes no sense.
+    #[error("{what}: expected {expected}, found {found}")]
+    Setting {
+        /// Which one.
+        what: &'static str,
+        /// What it may be.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
+    /// A part of the work ended without saying why.
+    #[error("{what} ended early")]
+    Ended {
+        /// Which part.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    /// What a caller is to do.
+    pub fn advice(&self) -> Advice {
+        match self {
+            Error::Store(e) => e.advice(),
+            Error::Source(e) => e.advice,
+            _ => Advice::Stop,
+        }
+    }
+}

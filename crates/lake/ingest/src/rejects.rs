@@ -1,0 +1,122 @@
+//! Items that could not be taken: counted always, kept in a file up to a limit.
+
+use crate::Result;
+use crate::source::BadItem;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Mutex;
+use trawl_model::DoorError;
+use trawl_store::{Store, Upload};
+
+/// One line of the file.
+#[derive(Serialize)]
+struct Line<'a> {
+    code: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    text: &'a str,
+}
+
+/// Takes rejected items from any thread. The file appears when it is finished, if there is anything in it.
+pub(crate) struct Rejects<'a> {
+    store: &'a dyn Store,
+    path: String,
+    limit: u64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    counts: BTreeMap<String, u64>,
+    total: u64,
+    file: Option<Box<dyn Upload>>,
+    failed: Option<crate::Error>,
+}
+
+/// What was rejected.
+#[derive(Debug, Default)]
+pub(crate) struct Rejected {
+    pub counts: BTreeMap<String, u64>,
+    pub total: u64,
+    pub file: Option<String>,
+}
+
+impl<'a> Rejects<'a> {
+    pub fn new(store: &'a dyn Store, path: String, limit: u64) -> Self {
+        Self { store, path, limit, inner: Mutex::default() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn total(&self) -> u64 {
+        self.lock().total
+    }
+
+    /// An item that a source could not make a record of.
+    pub fn item(&self, error: &DoorError) {
+        let place = error.at.as_ref();
+        let (source, offset) = (place.map(|p| &*p.file), place.map(|p| p.offset));
+        match error.source.downcast_ref::<BadItem>() {
+            Some(bad) => self.add(Line { code: bad.code, message: &bad.message, source, offset, text: &bad.text }),
+            None => {
+                let message = error.source.to_string();
+                self.add(Line { code: "item", message: &message, source, offset, text: "" });
+            }
+        }
+    }
+
+    /// A URL that was refused.
+    pub fn url(&self, source: &str, code: &str, message: &str, url: &str) {
+        let mut end = url.len().min(BadItem::MAX_TEXT);
+        while !url.is_char_boundary(end) {
+            end -= 1;
+        }
+        let text = url.get(..end).unwrap_or_default();
+        self.add(Line { code, message, source: Some(source), offset: None, text });
+    }
+
+    fn add(&self, line: Line<'_>) {
+        let mut inner = self.lock();
+        *inner.counts.entry(line.code.to_owned()).or_default() += 1;
+        inner.total += 1;
+        if inner.total > self.limit || inner.failed.is_some() {
+            return;
+        }
+        if let Err(error) = self.write(&mut inner, &line) {
+            inner.failed = Some(error);
+        }
+    }
+
+    fn write(&self, inner: &mut Inner, line: &Line<'_>) -> Result<()> {
+        if inner.file.is_none() {
+            inner.file = Some(self.store.upload(&self.path)?);
+        }
+        let Some(file) = &mut inner.file else { return Ok(()) };
+        let mut bytes = serde_json::to_vec(line).unwrap_or_default();
+        bytes.push(b'\n');
+        file.write_all(&bytes).map_err(|e| trawl_io::Error::io(trawl_io::Op::Write, &self.path, e))?;
+        Ok(())
+    }
+
+    /// Completes the file.
+    pub fn finish(self) -> Result<Rejected> {
+        let inner = self.inner.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(error) = inner.failed {
+            return Err(error);
+        }
+        let file = match inner.file {
+            None => None,
+            Some(file) => {
+                file.finish()?;
+                Some(self.path)
+            }
+        };
+        Ok(Rejected { counts: inner.counts, total: inner.total, file })
+    }
+}

@@ -1,0 +1,162 @@
+//! Settings of an ingest, and what it reports.
+
+use crate::{Error, Result};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use trawl_io::{Fs, RealFs};
+use trawl_model::SourceIdentity;
+
+/// What happens to the files a dataset has already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// They stay; sources that are in them are skipped.
+    Append,
+    /// They go, in the same commit that brings the new ones.
+    Replace,
+}
+
+/// How an ingest is done. Each field says what it costs.
+#[derive(Debug, Clone)]
+pub struct IngestSettings {
+    /// Names this run in file names and commits: new for every run, and a name by `trawl_store::check_name`.
+    pub writer: String,
+    /// Append unless told otherwise.
+    pub mode: Mode,
+    /// Memory for sorting and encoding, 1 GiB: less spills more and makes smaller row groups.
+    pub memory_bytes: usize,
+    /// Threads that parse, sort or encode, 2.
+    pub threads: usize,
+    /// Where sorted runs spill to. About half the size of the input's URLs.
+    pub temp_dir: PathBuf,
+    /// The file system of `temp_dir`.
+    pub temp_fs: Arc<dyn Fs>,
+    /// Bytes of a source that one thread reads at a time, 16 MiB.
+    pub split_bytes: u64,
+    /// Hex digits of `domain_prefix=`: 0 (`all`), 1 or 2; by the size of the sources unless told otherwise.
+    pub prefix_digits: Option<u8>,
+    /// Writes the columns `domain_id` and `url_id`: 9 bytes a row more.
+    pub store_ids: bool,
+    /// zstd level of the Parquet files, 6: higher is smaller and slower to write.
+    pub zstd_level: i32,
+    /// Rows of a data page, 4096: fewer make small readings smaller and the file larger.
+    pub page_rows: usize,
+    /// Bytes of a row group before encoding, 64 MiB, lowered to what the memory allows.
+    pub row_group_bytes: u64,
+    /// Bytes of a file before encoding at which the next one begins, 4 GiB.
+    pub file_bytes: u64,
+    /// Rejected items that are kept in the rejects file, 1 million; all are counted.
+    pub max_rejects: u64,
+}
+
+impl IngestSettings {
+    /// The defaults, for a run of this name that spills to `temp_dir`.
+    pub fn new(writer: impl Into<String>, temp_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            writer: writer.into(),
+            mode: Mode::Append,
+            memory_bytes: 1 << 30,
+            threads: 2,
+            temp_dir: temp_dir.into(),
+            temp_fs: Arc::new(RealFs),
+            split_bytes: 16 << 20,
+            prefix_digits: None,
+            store_ids: false,
+            zstd_level: 6,
+            page_rows: 4096,
+            row_group_bytes: 64 << 20,
+            file_bytes: 4 << 30,
+            max_rejects: 1_000_000,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        trawl_store::check_name(&self.writer)?;
+        let refuse =
+            |what, expected, found: &dyn ToString| Err(Error::Setting { what, expected, found: found.to_string() });
+        match self {
+            s if s.prefix_digits.is_some_and(|d| d > 2) => {
+                refuse("prefix digits", "0, 1 or 2", &s.prefix_digits.unwrap_or(0))
+            }
+            s if !(1..=22).contains(&s.zstd_level) => refuse("zstd level", "1 to 22", &s.zstd_level),
+            s if !(1..=1 << 20).contains(&s.page_rows) => refuse("page rows", "1 to 2^20", &s.page_rows),
+            s if s.memory_bytes < 16 << 20 => refuse("memory", "at least 16 MiB", &s.memory_bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// Half of the memory sorts, the other half encodes row groups: one being filled, one per thread, each with its
+    /// encoded form beside it.
+    pub(crate) fn row_group_limit(&self) -> u64 {
+        let share = self.memory_bytes / 2 / (2 * (self.threads.max(1) + 1));
+        self.row_group_bytes.clamp(1, (share as u64).max(1))
+    }
+}
+
+/// What part of the work is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Sources are read and sorted.
+    Reading,
+    /// Files are written.
+    Writing,
+    /// The commit is made.
+    Committing,
+}
+
+/// How far an ingest is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// The part of the work.
+    pub stage: Stage,
+    /// Rows of this stage done.
+    pub rows: u64,
+    /// Items rejected so far.
+    pub rejected: u64,
+    /// Bytes of the sources read, and rows written while writing.
+    pub done: u64,
+    /// What `done` will be at the end of the stage.
+    pub total: u64,
+}
+
+/// What an ingest did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct IngestReport {
+    /// The dataset.
+    pub dataset_id: u32,
+    /// The commit that holds the rows; `None` if there was nothing to commit.
+    pub commit: Option<u64>,
+    /// Rows written.
+    pub rows: u64,
+    /// Different raw URLs among them, exactly.
+    pub distinct_urls: u64,
+    /// Items rejected.
+    pub rejected: u64,
+    /// Items rejected, by reason.
+    pub rejected_by_code: BTreeMap<String, u64>,
+    /// Where the rejected items are, in the lake; `None` if there are none.
+    pub rejects_file: Option<String>,
+    /// Sources read.
+    pub sources: u64,
+    /// Sources that were in the dataset already and were skipped.
+    pub skipped: Vec<SourceIdentity>,
+    /// Bytes of the sources read.
+    pub source_bytes: u64,
+    /// Parquet files written.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Hex digits of `domain_prefix=`.
+    pub prefix_digits: u8,
+    /// Bytes of sorted runs written to temporary files.
+    pub spilled_bytes: u64,
+    /// Seconds spent reading and sorting.
+    pub read_seconds: f64,
+    /// Seconds spent merging and writing.
+    pub write_seconds: f64,
+    /// Seconds spent committing.
+    pub commit_seconds: f64,
+}

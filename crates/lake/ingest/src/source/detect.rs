@@ -1,0 +1,109 @@
+//! What a file is, by its name and its first bytes.
+
+use super::text::{Compression, SourceFile};
+use crate::Result;
+use std::io::Read;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+use trawl_io::{Fs, Mode};
+use trawl_model::SourceIdentity;
+
+/// The formats of sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Format {
+    /// A URL a line.
+    Lines,
+    /// A JSON object a line.
+    Jsonl,
+    /// A CDX index with JSON.
+    Cdxj,
+    /// Comma-separated, with a header line.
+    Csv,
+    /// Tab-separated, with a header line.
+    Tsv,
+    /// Parquet with a column `url`.
+    Parquet,
+}
+
+impl Format {
+    /// Their names, for messages.
+    pub const KNOWN: &'static str = "lines, jsonl, cdxj, csv, tsv, parquet";
+
+    fn of_extension(extension: &str) -> Option<Self> {
+        match extension.to_ascii_lowercase().as_str() {
+            "txt" | "urls" | "lst" | "list" | "seeds" => Some(Format::Lines),
+            "jsonl" | "ndjson" | "json" => Some(Format::Jsonl),
+            "cdxj" => Some(Format::Cdxj),
+            "csv" => Some(Format::Csv),
+            "tsv" => Some(Format::Tsv),
+            "parquet" => Some(Format::Parquet),
+            _ => None,
+        }
+    }
+
+    /// By the first bytes, decompressed.
+    fn of_bytes(head: &[u8]) -> Option<Self> {
+        if head.starts_with(b"PAR1") {
+            return Some(Format::Parquet);
+        }
+        let line =
+            head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).find(|l| !l.is_empty() && !l.starts_with(b"#"))?;
+        if line.starts_with(b"{") {
+            return Some(Format::Jsonl);
+        }
+        let first = line.split(|b| b.is_ascii_whitespace()).next().unwrap_or_default();
+        let text = first.iter().all(|b| *b > b' ' && *b != 0x7f);
+        match () {
+            () if text && first.contains(&b')') && line.contains(&b'{') => Some(Format::Cdxj),
+            () if text && memchr::memmem::find(first, b"://").is_some() => Some(Format::Lines),
+            () => None,
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "lines" => Ok(Format::Lines),
+            "jsonl" => Ok(Format::Jsonl),
+            "cdxj" => Ok(Format::Cdxj),
+            "csv" => Ok(Format::Csv),
+            "tsv" => Ok(Format::Tsv),
+            "parquet" => Ok(Format::Parquet),
+            _ => Err(format!("expected one of {}, found {text:?}", Format::KNOWN)),
+        }
+    }
+}
+
+/// The format of a file, if it can be told, and its compression. The name decides, then the first bytes; compression is
+/// always by the bytes.
+pub fn detect(fs: &Arc<dyn Fs>, path: &Path) -> Result<(Option<Format>, Compression)> {
+    let file = fs.open(path, Mode::Read)?;
+    let mut magic = [0; 4];
+    let n = file.read_at(0, &mut magic)?;
+    let compression = match magic.get(..n).unwrap_or_default() {
+        [0x1f, 0x8b, ..] => Compression::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
+        _ => Compression::None,
+    };
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let bare = [".gz", ".zst", ".zstd"].iter().find_map(|ext| name.strip_suffix(ext)).unwrap_or(&name);
+    let by_name = bare.rsplit_once('.').and_then(|(_, extension)| Format::of_extension(extension));
+    if by_name.is_some() {
+        return Ok((by_name, compression));
+    }
+    let identity = SourceIdentity { uri: name, size: 0, tag: String::new() };
+    let source = SourceFile { fs: fs.clone(), path: path.into(), compression, identity };
+    let mut head = Vec::new();
+    source
+        .reader(0)?
+        .take(4096)
+        .read_to_end(&mut head)
+        .map_err(|e| trawl_io::Error::io(trawl_io::Op::Read, path, e))?;
+    Ok((Format::of_bytes(&head), compression))
+}

@@ -1,0 +1,267 @@
+//! From named values to a record: known names fill its fields, all others go to the extras unchanged.
+
+use super::time;
+use trawl_model::{Digest, Place, UrlRecord};
+
+/// A value as its source has it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Value<'a> {
+    /// No value.
+    Null,
+    /// A text.
+    Text(&'a str),
+    /// A number, as written.
+    Number(&'a str),
+    /// Any other JSON, compact.
+    Json(&'a str),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Url,
+    Ts,
+    Status,
+    ContentType,
+    Digest,
+    BodyLength,
+    WarcFile,
+    WarcOffset,
+    WarcLength,
+}
+
+/// Which names mean which field. All are compared in lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// Trawl's own names, with those of captures.parquet and of the Common Crawl columnar index.
+    General,
+    /// The JSON of a CDXJ line, where `filename`, `offset` and `length` are the archive's.
+    Cdxj,
+}
+
+impl Names {
+    fn field(self, name: &str) -> Option<Field> {
+        let matches = |known: &[&str]| known.iter().any(|k| name.eq_ignore_ascii_case(k));
+        const GENERAL: &[(Field, &[&str])] = &[
+            (Field::Url, &["url"]),
+            (Field::Ts, &["ts", "timestamp", "fetch_time"]),
+            (Field::Status, &["status", "fetch_status"]),
+            (Field::ContentType, &["content_type", "content_mime_type"]),
+            (Field::Digest, &["digest", "content_digest"]),
+            (Field::BodyLength, &["body_length"]),
+            (Field::WarcFile, &["warc_file", "warc_filename"]),
+            (Field::WarcOffset, &["warc_offset", "warc_record_offset"]),
+            (Field::WarcLength, &["warc_length", "warc_record_length"]),
+        ];
+        const CDXJ: &[(Field, &[&str])] = &[
+            (Field::Url, &["url"]),
+            (Field::Status, &["status"]),
+            (Field::ContentType, &["mime"]),
+            (Field::Digest, &["digest"]),
+            (Field::WarcFile, &["filename"]),
+            (Field::WarcOffset, &["offset"]),
+            (Field::WarcLength, &["length"]),
+        ];
+        let table = match self {
+            Names::General => GENERAL,
+            Names::Cdxj => CDXJ,
+        };
+        table.iter().find(|(_, known)| matches(known)).map(|(field, _)| *field)
+    }
+}
+
+/// A record being gathered.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    record: UrlRecord,
+    has_url: bool,
+    warc_file: Option<String>,
+    warc_offset: Option<u64>,
+    warc_length: Option<u64>,
+    extras: String,
+}
+
+impl Fields {
+    /// Takes one named value. Nothing is lost: what does not fit its field goes to the extras under its own name.
+    pub fn take(&mut self, names: Names, name: &str, value: Value<'_>) {
+        match names.field(name) {
+            Some(_) if value == Value::Null => {}
+            Some(field) if self.fill(field, value) => {}
+            _ => push_member(&mut self.extras, name, value),
+        }
+    }
+
+    /// Sets the time, if nothing has.
+    pub fn set_ts(&mut self, ts: trawl_model::UnixMillis) {
+        self.record.ts.get_or_insert(ts);
+    }
+
+    /// Whether the value fits its field.
+    fn fill(&mut self, field: Field, value: Value<'_>) -> bool {
+        let text = match value {
+            Value::Text(text) | Value::Number(text) => text,
+            Value::Null | Value::Json(_) => return false,
+        };
+        fn set<T>(slot: &mut Option<T>, found: Option<T>) -> bool {
+            let fits = slot.is_none() && found.is_some();
+            if fits {
+                *slot = found;
+            }
+            fits
+        }
+        match field {
+            Field::Url if self.has_url || !matches!(value, Value::Text(_)) => false,
+            Field::Url => {
+                self.has_url = true;
+                text.clone_into(&mut self.record.url);
+                true
+            }
+            Field::Ts => {
+                let number = || text.parse().ok().and_then(time::from_number);
+                let ts = if matches!(value, Value::Number(_)) { number() } else { time::from_text(text) };
+                set(&mut self.record.ts, ts)
+            }
+            Field::Status => set(&mut self.record.status, text.parse().ok()),
+            Field::ContentType => set(&mut self.record.content_type, Some(text.to_owned())),
+            Field::Digest => set(&mut self.record.digest, Digest::parse(text).ok()),
+            Field::BodyLength => set(&mut self.record.body_length, small(text)),
+            Field::WarcFile => set(&mut self.warc_file, Some(text.to_owned())),
+            Field::WarcOffset => set(&mut self.warc_offset, small(text)),
+            Field::WarcLength => set(&mut self.warc_length, small(text)),
+        }
+    }
+
+    /// The record; `None` if it has no URL.
+    pub fn finish(mut self) -> Option<UrlRecord> {
+        if !self.has_url {
+            return None;
+        }
+        match (self.warc_file, self.warc_offset) {
+            (Some(file), Some(offset)) => {
+                self.record.place = Some(Place::new(file, offset, self.warc_length.unwrap_or(0)));
+            }
+            // Half a place leads nowhere, but somebody may want it.
+            (file, offset) => {
+                if let Some(file) = &file {
+                    push_member(&mut self.extras, "warc_file", Value::Text(file));
+                }
+                for (name, number) in [("warc_offset", offset), ("warc_length", self.warc_length)] {
+                    if let Some(number) = number {
+                        push_member(&mut self.extras, name, Value::Number(&number.to_string()));
+                    }
+                }
+            }
+        }
+        if !self.extras.is_empty() {
+            self.extras.push('}');
+            self.record.extras = Some(self.extras);
+        }
+        Some(self.record)
+    }
+}
+
+/// A number that fits the lake's signed columns.
+fn small(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|n| i64::try_from(*n).is_ok())
+}
+
+fn push_member(out: &mut String, name: &str, value: Value<'_>) {
+    out.push(if out.is_empty() { '{' } else { ',' });
+    push_json_text(out, name);
+    out.push(':');
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Text(text) => push_json_text(out, text),
+        Value::Number(json) | Value::Json(json) => out.push_str(json),
+    }
+}
+
+/// Appends a JSON string.
+pub(crate) fn push_json_text(out: &mut String, text: &str) {
+    // A text always serialises.
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trawl_model::UnixMillis;
+
+    fn gather(names: Names, values: &[(&str, Value<'_>)]) -> Option<UrlRecord> {
+        let mut fields = Fields::default();
+        values.iter().for_each(|(name, value)| fields.take(names, name, *value));
+        fields.finish()
+    }
+
+    #[test]
+    fn known_names_fill_fields_and_the_rest_is_kept() {
+        let record = gather(
+            Names::General,
+            &[
+                ("url", Value::Text("http://a.com/")),
+                ("TS", Value::Number("5")),
+                ("status", Value::Text("200")),
+                ("content_mime_type", Value::Text("text/html")),
+                ("digest", Value::Text("3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")),
+                ("warc_filename", Value::Text("a.warc.gz")),
+                ("warc_record_offset", Value::Number("7")),
+                ("lang", Value::Text("d\"e")),
+                ("score", Value::Number("1.50")),
+                ("x", Value::Null),
+                ("y", Value::Json("[1,{}]")),
+                ("body_length", Value::Null),
+            ],
+        )
+        .unwrap();
+        assert_eq!(record.ts, Some(UnixMillis(5000)));
+        assert_eq!((record.status, record.content_type.as_deref()), (Some(200), Some("text/html")));
+        assert_eq!(record.digest.unwrap().to_string(), "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
+        assert_eq!(record.place, Some(Place::new("a.warc.gz", 7, 0)));
+        assert_eq!(record.extras.as_deref(), Some(r#"{"lang":"d\"e","score":1.50,"x":null,"y":[1,{}]}"#));
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_to_the_extras() {
+        let record = gather(
+            Names::General,
+            &[
+                ("url", Value::Text("http://a.com/")),
+                ("ts", Value::Text("soon")),
+                ("status", Value::Number("99999")),
+                ("digest", Value::Json("{}")),
+                ("body_length", Value::Number("18446744073709551615")),
+                ("warc_file", Value::Text("a")),
+                ("warc_length", Value::Number("3")),
+                ("url", Value::Text("http://b.com/")),
+            ],
+        )
+        .unwrap();
+        assert_eq!(UrlRecord { extras: None, ..record.clone() }, UrlRecord::bare("http://a.com/"));
+        let expected = concat!(
+            r#"{"ts":"soon","status":99999,"digest":{},"body_length":18446744073709551615,"#,
+            r#""url":"http://b.com/","warc_file":"a","warc_length":3}"#
+        );
+        assert_eq!(record.extras.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_record_needs_a_url() {
+        assert_eq!(gather(Names::General, &[("uri", Value::Text("http://a.com/"))]), None);
+        assert_eq!(gather(Names::General, &[("url", Value::Number("7"))]), None);
+    }
+
+    #[test]
+    fn cdxj_names() {
+        let values = [
+            ("url", Value::Text("http://a.com/")),
+            ("filename", Value::Text("f")),
+            ("offset", Value::Text("1")),
+            ("length", Value::Text("2")),
+            ("mime", Value::Text("m")),
+        ];
+        let record = gather(Names::Cdxj, &values).unwrap();
+        assert_eq!((record.place, record.content_type.as_deref()), (Some(Place::new("f", 1, 2)), Some("m")));
+        let record = gather(Names::General, &values).unwrap();
+        assert_eq!(record.place, None);
+        assert!(record.extras.unwrap().contains("\"filename\":\"f\""));
+    }
+}

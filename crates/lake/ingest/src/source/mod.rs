@@ -1,0 +1,56 @@
+//! Where records come from: files of many formats, all behind the door `UrlSource`.
+//!
+//! | format | a record is | splits |
+//! | --- | --- | --- |
+//! | lines | a line: `url`, or `url`, tab, time; blank lines and `#` lines are none | by bytes |
+//! | jsonl | a line: a JSON object with `url` | by bytes |
+//! | cdxj | a line: SURT key, 14 digits, JSON object | by bytes |
+//! | csv, tsv | a row, under a header line with a column `url` | one |
+//! | parquet | a row, with a column `url`; captures.parquet and the Common Crawl index too | row groups |
+//!
+//! gzip and zstd are seen through; a compressed file is one split.
+
+mod csv;
+mod detect;
+mod fields;
+mod item;
+mod json;
+mod lines;
+mod parquet;
+mod text;
+mod time;
+
+pub use detect::{Format, detect};
+pub use item::BadItem;
+pub use text::Compression;
+
+use crate::{Error, Result};
+use csv::CsvSource;
+use lines::{LineFormat, LineSource};
+use parquet::ParquetSource;
+use std::path::Path;
+use std::sync::Arc;
+use text::SourceFile;
+use trawl_io::Fs;
+use trawl_model::UrlSource;
+
+/// Opens a file as a source. Its format is found by name and first bytes unless `format` says it.
+pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>) -> Result<Box<dyn UrlSource>> {
+    let (found, compression) = detect(fs, path)?;
+    let Some(format) = format.or(found) else {
+        return Err(Error::UnknownFormat {
+            path: path.display().to_string(),
+            known: Format::KNOWN,
+            found: "another name and other first bytes".into(),
+        });
+    };
+    let file = SourceFile::open(fs.clone(), path, compression)?;
+    Ok(match format {
+        Format::Lines => Box::new(LineSource { file, format: LineFormat::Urls }),
+        Format::Jsonl => Box::new(LineSource { file, format: LineFormat::Json }),
+        Format::Cdxj => Box::new(LineSource { file, format: LineFormat::Cdxj }),
+        Format::Csv => Box::new(CsvSource { file, separator: b',' }),
+        Format::Tsv => Box::new(CsvSource { file, separator: b'\t' }),
+        Format::Parquet => Box::new(ParquetSource::open(file)?),
+    })
+}

@@ -1,0 +1,232 @@
+//! Parquet files with a `url` column: captures.parquet, the Common Crawl columnar index, anybody's.
+//!
+//! Columns with known names fill the fields of a record, flat or nested others go to the extras. What is derived from the
+//! URL, and what would carry whole bodies, is left out: see [`LEFT_OUT`]. Empty texts and a status of 0 mean "none", as
+//! captures.parquet writes them. A split is a number of row groups.
+
+mod value;
+
+use super::fields::{Fields, Names, Value};
+use super::text::SourceFile;
+use super::{BadItem, time};
+use arrow_array::{Array, RecordBatch};
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::{ChunkReader, Length};
+use std::io::Read;
+use std::sync::Arc;
+use trawl_io::File;
+use trawl_model::{Advice, DoorError, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_store::rows::{chunk_range, guarded};
+
+/// Columns that are not taken: bodies and heads (the archive has them) and parts of the URL (the lake makes its own).
+const LEFT_OUT: &[&str] = &[
+    "body",
+    "markdown",
+    "resp_headers",
+    "req_headers",
+    "host",
+    "url_surtkey",
+    "url_host_name",
+    "url_host_tld",
+    "url_host_2nd_last_part",
+    "url_host_3rd_last_part",
+    "url_host_4th_last_part",
+    "url_host_5th_last_part",
+    "url_host_registry_suffix",
+    "url_host_registered_domain",
+    "url_host_private_suffix",
+    "url_host_private_domain",
+    "url_host_name_reversed",
+    "url_protocol",
+    "url_port",
+    "url_path",
+    "url_query",
+    "domain",
+    "domain_id",
+    "url_id",
+];
+
+/// Rows decoded at a time.
+const BATCH_ROWS: usize = 1024;
+
+/// A Parquet file.
+#[derive(Debug)]
+pub(crate) struct ParquetSource {
+    file: SourceFile,
+    metadata: ArrowReaderMetadata,
+    /// Offset of each row group's first byte.
+    starts: Vec<u64>,
+}
+
+impl ParquetSource {
+    pub fn open(file: SourceFile) -> Result<Self, DoorError> {
+        let reader = FileChunks::open(&file)?;
+        let fail = |e: String| DoorError::new(Advice::Stop, e).at(file.place(0, 0));
+        let metadata = guarded(|| ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new())).map_err(fail)?;
+        if metadata.schema().field_with_name("url").is_err() {
+            let error = "expected a column \"url\", found none";
+            return Err(DoorError::new(Advice::Stop, error).at(file.place(0, 0)));
+        }
+        let groups = metadata.metadata().row_groups();
+        let start =
+            |group: &RowGroupMetaData| group.columns().iter().map(|c| Some(chunk_range(c)?.start)).min().flatten();
+        let starts = groups.iter().map(start).collect::<Option<Vec<_>>>();
+        let starts = starts.ok_or_else(|| fail("expected column chunks inside the file".into()))?;
+        Ok(Self { file, metadata, starts })
+    }
+
+    fn records(
+        &self,
+        batch: &RecordBatch,
+        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
+    ) -> Result<(), DoorError> {
+        let schema = batch.schema();
+        for row in 0..batch.num_rows() {
+            let mut fields = Fields::default();
+            for (field, array) in schema.fields().iter().zip(batch.columns()) {
+                take(&mut fields, field.name(), array, row);
+            }
+            match fields.finish() {
+                Some(record) => each(Ok(record))?,
+                None => {
+                    let bad = BadItem::new("no_url", "expected a url in the row, found none", b"");
+                    each(Err(bad.at(self.file.place(0, 0))))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives one value to the record.
+fn take(fields: &mut Fields, name: &str, array: &dyn Array, row: usize) {
+    if array.is_null(row) {
+        return;
+    }
+    // `fetched_at` is captures.parquet's name of the time.
+    if matches!(name, "ts" | "timestamp" | "fetch_time" | "fetched_at")
+        && let Some(ts) = value::moment(array, row).or_else(|| unix(array, row))
+    {
+        fields.set_ts(ts);
+        return;
+    }
+    let mut scratch = String::new();
+    let value = value::of(array, row, &mut scratch);
+    let none = matches!((name, value), (_, Value::Null | Value::Text("")) | ("status", Value::Number("0")));
+    if !none {
+        fields.take(Names::General, name, value);
+    }
+}
+
+fn unix(array: &dyn Array, row: usize) -> Option<UnixMillis> {
+    let mut scratch = String::new();
+    match value::of(array, row, &mut scratch) {
+        Value::Number(text) => time::from_number(text.parse().ok()?),
+        Value::Text(text) => time::from_text(text),
+        _ => None,
+    }
+}
+
+impl UrlSource for ParquetSource {
+    fn identity(&self) -> SourceIdentity {
+        self.file.identity.clone()
+    }
+
+    fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {
+        let size = self.file.identity.size;
+        let mut splits: Vec<Split> = Vec::new();
+        for start in &self.starts {
+            match splits.last_mut() {
+                Some(last) if start.saturating_sub(last.start) < target_bytes => {}
+                Some(last) => {
+                    last.end = *start;
+                    splits.push(Split { start: *start, end: size });
+                }
+                None => splits.push(Split { start: 0, end: size }),
+            }
+        }
+        Ok(splits)
+    }
+
+    fn read(
+        &self,
+        split: Split,
+        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
+    ) -> Result<(), DoorError> {
+        let groups: Vec<usize> = (0..)
+            .zip(&self.starts)
+            .filter(|(_, start)| (split.start..split.end).contains(start))
+            .map(|(group, _)| group)
+            .collect();
+        let fail = |e: String| DoorError::new(Advice::Stop, e).at(self.file.place(split.start, 0));
+        let schema = self.metadata.schema();
+        let wanted = schema.fields().iter().enumerate().filter(|(_, field)| !LEFT_OUT.contains(&field.name().as_str()));
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted.map(|(i, _)| i));
+        let reader = FileChunks::open(&self.file)?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(reader, self.metadata.clone())
+            .with_projection(mask)
+            .with_row_groups(groups)
+            .with_batch_size(BATCH_ROWS);
+        let mut batches = guarded(|| builder.build()).map_err(fail)?;
+        while let Some(batch) = guarded(|| batches.next().transpose()).map_err(fail)? {
+            self.records(&batch, each)?;
+        }
+        Ok(())
+    }
+}
+
+/// A file, as the Parquet library reads it.
+struct FileChunks {
+    file: Arc<dyn File>,
+    len: u64,
+}
+
+impl FileChunks {
+    fn open(file: &SourceFile) -> Result<Self, DoorError> {
+        Ok(Self { file: Arc::from(file.file()?), len: file.identity.size })
+    }
+}
+
+impl Length for FileChunks {
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl ChunkReader for FileChunks {
+    type T = std::io::BufReader<FileFrom>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(std::io::BufReader::new(FileFrom { file: self.file.clone(), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        // A length in the footer is a claim: nothing is reserved past the end of the file.
+        let end = start.checked_add(length as u64).filter(|end| *end <= self.len);
+        let end = end.ok_or_else(|| ParquetError::EOF(format!("expected {length} bytes at {start}")))?;
+        let mut bytes = vec![0; usize::try_from(end - start)?];
+        self.file.read_exact_at(start, &mut bytes).map_err(|e| ParquetError::External(Box::new(e)))?;
+        Ok(bytes.into())
+    }
+}
+
+/// A file read from some offset on.
+struct FileFrom {
+    file: Arc<dyn File>,
+    at: u64,
+}
+
+impl Read for FileFrom {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.file.read_at(self.at, buf)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests;

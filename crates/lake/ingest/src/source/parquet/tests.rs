@@ -1,0 +1,135 @@
+use super::*;
+use crate::source::text::Compression;
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, StringArray, StructArray, TimestampMicrosecondArray,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+use std::path::Path;
+use trawl_io::Mode;
+use trawl_model::Place;
+
+fn file_of(columns: Vec<(&str, ArrayRef)>, group_rows: usize) -> Vec<u8> {
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(group_rows)).build();
+    let mut out = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut out, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    out
+}
+
+fn open(bytes: &[u8]) -> Result<ParquetSource, DoorError> {
+    let fs = trawl_io::fault::FaultFs::new().shared();
+    fs.open(Path::new("f.parquet"), Mode::Truncate).unwrap().write_at(0, bytes).unwrap();
+    ParquetSource::open(SourceFile::open(fs, Path::new("f.parquet"), Compression::None).unwrap())
+}
+
+fn read(source: &ParquetSource, target: u64) -> Result<Vec<Result<UrlRecord, String>>, DoorError> {
+    let mut out = Vec::new();
+    for split in source.splits(target)? {
+        source.read(split, &mut |item| {
+            out.push(item.map_err(|e| e.to_string()));
+            Ok(())
+        })?;
+    }
+    Ok(out)
+}
+
+fn text(values: &[Option<&str>]) -> ArrayRef {
+    Arc::new(StringArray::from(values.to_vec()))
+}
+
+#[test]
+fn captures_parquet() {
+    let bytes = file_of(
+        vec![
+            ("url", text(&[Some("http://a.com/"), Some("http://b.com/")])),
+            ("host", text(&[Some("a.com"), Some("b.com")])),
+            ("status", Arc::new(Int32Array::from(vec![200, 0]))),
+            ("fetched_at", Arc::new(Int64Array::from(vec![1_782_262_923_456, 1_782_262_923_457]))),
+            ("content_type", text(&[Some("text/html"), Some("")])),
+            ("digest", text(&[Some("da39a3ee5e6b4b0d3255bfef95601890afd80709"), Some("")])),
+            ("unchanged", Arc::new(BooleanArray::from(vec![true, false]))),
+            ("warc_file", text(&[Some("x.warc.gz"), Some("")])),
+            ("warc_offset", Arc::new(Int64Array::from(vec![5, 0]))),
+            ("warc_length", Arc::new(Int64Array::from(vec![6, 0]))),
+            ("error", text(&[Some(""), Some("timeout")])),
+            ("body", text(&[Some("long"), Some("long")])),
+        ],
+        10,
+    );
+    let records = read(&open(&bytes).unwrap(), 1 << 20).unwrap();
+    let first = records[0].as_ref().unwrap();
+    assert_eq!((first.status, first.ts), (Some(200), Some(UnixMillis(1_782_262_923_456))));
+    assert_eq!(first.place, Some(Place::new("x.warc.gz", 5, 6)));
+    assert_eq!(first.digest.as_ref().unwrap().to_string(), "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
+    assert_eq!(first.extras.as_deref(), Some(r#"{"unchanged":true}"#));
+    let failed = records[1].as_ref().unwrap();
+    assert_eq!((failed.status, &failed.place, failed.content_type.as_deref()), (None, &None, None));
+    let expected = r#"{"unchanged":false,"error":"timeout","warc_offset":0,"warc_length":0}"#;
+    assert_eq!(failed.extras.as_deref(), Some(expected));
+}
+
+#[test]
+fn common_crawl_columns_and_nested_values() {
+    let mut list = ListBuilder::new(StringBuilder::new());
+    list.values().append_value("a\"b");
+    list.append(true);
+    list.append(false);
+    let inner: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None]));
+    let bytes = file_of(
+        vec![
+            ("url_surtkey", text(&[Some("com,a)/"), Some("com,b)/")])),
+            ("url", text(&[Some("http://a.com/"), None])),
+            ("fetch_time", Arc::new(TimestampMicrosecondArray::from(vec![1_782_262_923_456_789, 0]))),
+            ("fetch_status", Arc::new(Int32Array::from(vec![301, 200]))),
+            ("warc_filename", text(&[Some("cc.warc.gz"), None])),
+            ("warc_record_offset", Arc::new(Int32Array::from(vec![7, 0]))),
+            ("warc_record_length", Arc::new(Int32Array::from(vec![8, 0]))),
+            ("score", Arc::new(Float64Array::from(vec![1.5, f64::NAN]))),
+            ("tags", Arc::new(list.finish())),
+            ("s", Arc::new(StructArray::try_from(vec![("k", inner)]).unwrap())),
+        ],
+        1,
+    );
+    let source = open(&bytes).unwrap();
+    assert_eq!(source.splits(1).unwrap().len(), 2, "a split a row group");
+    assert_eq!(source.splits(u64::MAX).unwrap().len(), 1);
+    for target in [1, u64::MAX] {
+        let records = read(&source, target).unwrap();
+        let record = records[0].as_ref().unwrap();
+        assert_eq!((record.status, record.ts), (Some(301), Some(UnixMillis(1_782_262_923_456))));
+        assert_eq!(record.place, Some(Place::new("cc.warc.gz", 7, 8)));
+        assert_eq!(record.extras.as_deref(), Some(r#"{"score":1.5,"tags":["a\"b"],"s":{"k":1}}"#));
+        assert!(records[1].as_ref().unwrap_err().contains("expected a url"));
+    }
+}
+
+#[test]
+fn no_url_column_no_source() {
+    let error = open(&file_of(vec![("uri", text(&[Some("x")]))], 1)).unwrap_err();
+    assert!(error.to_string().contains("\"url\""), "{error}");
+}
+
+#[test]
+fn cut_and_flipped_files_give_errors_or_values() {
+    let bytes = file_of(
+        vec![
+            ("url", text(&[Some("http://a.com/"), Some("http://b.com/")])),
+            ("x", Arc::new(Int32Array::from(vec![1, 2]))),
+        ],
+        1,
+    );
+    for cut in 0..bytes.len() {
+        assert!(open(&bytes[..cut]).is_err());
+    }
+    for bit in 0..bytes.len() * 8 {
+        let mut bytes = bytes.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(source) = open(&bytes) {
+            let _ = read(&source, 1);
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Sorted rows to Parquet files: rolls files and row groups, encodes row groups on several threads.
+//!
+//! ```text
+//! row ─► batch ─► row group full ─► encode (own thread) ─┐
+//!                                                        ▼ in order
+//!                       open parts, oldest first:  append row group … append row group, footer, publish
+//! ```
+//! A file ends where the domain prefix changes, or past its size at the next change of key: no key is in two files, so
+//! counts of different URLs add up.
+
+mod batch;
+mod part;
+mod schema;
+
+pub(crate) use schema::columns;
+
+use crate::record::Row;
+use crate::{Error, Result};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use batch::Batch;
+use parquet::arrow::arrow_writer::ArrowColumnChunk;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use part::Part;
+use schema::FileSettings;
+use std::collections::{HashSet, VecDeque};
+use std::thread::JoinHandle;
+use trawl_store::rows::{Column, SCHEMA};
+use trawl_store::{DataFile, Lake, layout};
+use trawl_url::LakeUrl;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Rows handed to the encoder at a time.
+const BATCH_ROWS: usize = 8192;
+
+/// How files are written. See `IngestSettings` for what each costs.
+#[derive(Debug, Clone)]
+pub(crate) struct WriterSettings {
+    pub dataset_id: u32,
+    /// Part of every file's name.
+    pub writer: String,
+    pub columns: Vec<Column>,
+    pub key_values: Vec<(String, String)>,
+    pub zstd_level: i32,
+    pub page_rows: usize,
+    pub row_group_bytes: u64,
+    pub file_bytes: u64,
+    pub threads: usize,
+}
+
+enum Job {
+    Group(JoinHandle<Result<Vec<ArrowColumnChunk>, ParquetError>>),
+    EndOfPart,
+}
+
+/// Writes sorted rows.
+pub(crate) struct Writer<'a> {
+    lake: &'a Lake,
+    settings: WriterSettings,
+    schema: SchemaRef,
+    properties: WriterProperties,
+    batch: Batch,
+    /// Batches of the row group being filled, and their raw bytes.
+    group: Vec<RecordBatch>,
+    group_bytes: u64,
+    /// Raw bytes of the file being filled.
+    file_bytes: u64,
+    /// The file being filled is the last; those before it wait for their jobs.
+    parts: VecDeque<Part>,
+    jobs: VecDeque<Job>,
+    done: Vec<DataFile>,
+    /// Whether the last part takes more rows.
+    open: bool,
+    next_number: u32,
+    seen: Seen,
+}
+
+impl<'a> Writer<'a> {
+    pub fn new(lake: &'a Lake, settings: WriterSettings) -> Result<Self> {
+        let schema = schema::arrow_schema(&settings.columns);
+        let file = FileSettings {
+            zstd_level: settings.zstd_level,
+            page_rows: settings.page_rows,
+            columns: settings.columns.clone(),
+            key_values: settings.key_values.clone(),
+        };
+        let properties =
+            schema::properties(&file).map_err(|source| Error::Parquet { path: "writer settings".into(), source })?;
+        let dataset_id = i32::try_from(settings.dataset_id).map_err(|_| Error::Setting {
+            what: "dataset id",
+            expected: "a number below 2^31",
+            found: settings.dataset_id.to_string(),
+        })?;
+        let batch = Batch::new(schema.clone(), &settings.columns, dataset_id);
+        Ok(Self {
+            lake,
+            settings,
+            schema,
+            properties,
+            batch,
+            group: Vec::new(),
+            group_bytes: 0,
+            file_bytes: 0,
+            parts: VecDeque::new(),
+            jobs: VecDeque::new(),
+            done: Vec::new(),
+            open: false,
+            next_number: 0,
+            seen: Seen::default(),
+        })
+    }
+
+    /// Takes the next row, which must not sort before the one taken last.
+    pub fn push(&mut self, prefix: &str, row: &Row<'_>) -> Result<()> {
+        let new_key = self.seen.key != row.key;
+        if let Some(part) = self.parts.back().filter(|_| self.open)
+            && (part.about.prefix != prefix
+                || new_key && self.file_bytes + self.batch.raw_bytes() >= self.settings.file_bytes)
+        {
+            self.end_part()?;
+        }
+        if !self.open {
+            self.begin_part(prefix, row)?;
+        }
+        self.batch.push(row);
+        let new_url = self.seen.is_new(row);
+        if let Some(part) = self.parts.back_mut() {
+            let about = &mut part.about;
+            about.rows += 1;
+            about.distinct_urls += u64::from(new_url);
+            if new_key {
+                row.key.clone_into(&mut about.max_key);
+                if about.max_domain != row.domain {
+                    row.domain.clone_into(&mut about.max_domain);
+                }
+            }
+        }
+        let group_bytes = self.group_bytes + self.batch.raw_bytes();
+        if self.batch.rows() >= BATCH_ROWS || group_bytes >= self.settings.row_group_bytes {
+            self.take_batch()?;
+        }
+        Ok(())
+    }
+
+    fn begin_part(&mut self, prefix: &str, row: &Row<'_>) -> Result<()> {
+        let path = layout::part(self.settings.dataset_id, prefix, &self.settings.writer, self.next_number)?;
+        self.next_number += 1;
+        let about = DataFile {
+            path,
+            prefix: prefix.to_owned(),
+            added: 0,
+            rows: 0,
+            row_groups: 0,
+            bytes: 0,
+            hash: String::new(),
+            schema: SCHEMA,
+            min_domain: row.domain.to_owned(),
+            max_domain: row.domain.to_owned(),
+            min_key: row.key.to_owned(),
+            max_key: row.key.to_owned(),
+            distinct_urls: 0,
+        };
+        let part = Part::create(&**self.lake.store(), about, self.schema.clone(), self.properties.clone())?;
+        self.parts.push_back(part);
+        self.open = true;
+        self.file_bytes = 0;
+        self.seen = Seen::default();
+        Ok(())
+    }
+
+    fn take_batch(&mut self) -> Result<()> {
+        if self.batch.rows() == 0 {
+            return Ok(());
+        }
+        self.group_bytes += self.batch.raw_bytes();
+        self.file_bytes += self.batch.raw_bytes();
+        let batch = self.batch.take().map_err(|e| self.failed(e.into()))?;
+        self.group.push(batch);
+        if self.group_bytes >= self.settings.row_group_bytes {
+            self.end_group()?;
+        }
+        Ok(())
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        if self.group.is_empty() {
+            return Ok(());
+        }
+        let batches = std::mem::take(&mut self.group);
+        self.group_bytes = 0;
+        let Some(part) = self.parts.back_mut() else { return Err(Error::Ended { what: "a file" }) };
+        let writers = part.begin_group()?;
+        let schema = self.schema.clone();
+        self.jobs.push_back(Job::Group(std::thread::spawn(move || part::encode(&schema, writers, &batches))));
+        self.settle(self.settings.threads)
+    }
+
+    fn end_part(&mut self) -> Result<()> {
+        self.take_batch()?;
+        self.end_group()?;
+        self.jobs.push_back(Job::EndOfPart);
+        self.open = false;
+        Ok(())
+    }
+
+    /// Waits until at most `running` jobs are left, and does what the others ask for.
+    fn settle(&mut self, running: usize) -> Result<()> {
+        while self.jobs.len() > running || matches!(self.jobs.front(), Some(Job::EndOfPart)) {
+            match self.jobs.pop_front() {
+                None => return Ok(()),
+                Some(Job::Group(handle)) => {
+                    let encoded = handle.join().map_err(|_| Error::Ended { what: "a thread that encodes" })?;
+                    let chunks = encoded.map_err(|e| self.failed(e))?;
+                    self.parts.front_mut().ok_or(Error::Ended { what: "a file" })?.append(chunks)?;
+                }
+                Some(Job::EndOfPart) => {
+                    let part = self.parts.pop_front().ok_or(Error::Ended { what: "a file" })?;
+                    self.done.push(part.finish()?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes all files and tells what they are.
+    pub fn finish(mut self) -> Result<Vec<DataFile>> {
+        if self.open {
+            self.end_part()?;
+        }
+        self.settle(0)?;
+        Ok(std::mem::take(&mut self.done))
+    }
+
+    fn failed(&self, source: ParquetError) -> Error {
+        let path = self.parts.front().map_or_else(String::new, |part| part.about.path.clone());
+        Error::Parquet { path, source }
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        // After an error: let no thread outlive the call that started it.
+        for job in self.jobs.drain(..) {
+            if let Job::Group(handle) = job {
+                let _ = handle.join();
+            }
+        }
+    }
+}
+
+/// Tells different URLs apart within one key; those of different keys are different anyway.
+#[derive(Debug, Default)]
+struct Seen {
+    key: String,
+    /// 128-bit hashes of the URLs of this key: one key may have very many (fragments), whose texts would not fit.
+    urls: HashSet<u128>,
+    url: String,
+}
+
+impl Seen {
+    fn is_new(&mut self, row: &Row<'_>) -> bool {
+        if self.key != row.key {
+            row.key.clone_into(&mut self.key);
+            self.urls.clear();
+        }
+        let hash = match &row.raw_url {
+            Some(raw) => xxh3_128(raw.as_bytes()),
+            None => {
+                self.url.clear();
+                LakeUrl::from_parts_into(row.scheme, &row.host, row.port, row.path_query, &mut self.url);
+                xxh3_128(self.url.as_bytes())
+            }
+        };
+        self.urls.insert(hash)
+    }
+}

@@ -1,0 +1,81 @@
+//! What the tests share.
+#![allow(dead_code)]
+
+use std::path::Path;
+use std::sync::Arc;
+use trawl_ingest::{IngestReport, IngestSettings, Progress, ingest, source};
+use trawl_io::fault::FaultFs;
+use trawl_io::{Fs, Mode};
+use trawl_model::{UnixMillis, UrlSource};
+use trawl_store::rows::{Columns, FilePages, UrlRow};
+use trawl_store::{DatasetCommit, DatasetInfo, DirStore, Lake, Store};
+use trawl_url::SuffixList;
+
+pub const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
+
+pub fn lake_on(fs: &Arc<dyn Fs>) -> Lake {
+    let store = Arc::new(DirStore::with_fs(fs.clone(), "lake"));
+    let lake = Lake::init(store, NOW, "n1", SuffixList::builtin().text().as_bytes()).unwrap();
+    lake.register_dataset(NOW, &DatasetInfo::named("d")).unwrap();
+    lake
+}
+
+/// A lake in memory with one dataset, and its file system.
+pub fn new_lake() -> (Arc<dyn Fs>, Lake) {
+    let fs = FaultFs::new().shared();
+    let lake = lake_on(&fs);
+    (fs, lake)
+}
+
+pub fn write(fs: &Arc<dyn Fs>, name: &str, bytes: &[u8]) {
+    fs.open(Path::new(name), Mode::Truncate).unwrap().write_at(0, bytes).unwrap();
+}
+
+pub fn file(fs: &Arc<dyn Fs>, name: &str, bytes: impl AsRef<[u8]>) -> Box<dyn UrlSource> {
+    write(fs, name, bytes.as_ref());
+    source::open(fs, Path::new(name), None).unwrap()
+}
+
+pub fn settings(fs: &Arc<dyn Fs>, writer: &str) -> IngestSettings {
+    IngestSettings { temp_fs: fs.clone(), memory_bytes: 16 << 20, ..IngestSettings::new(writer, "tmp") }
+}
+
+pub fn quiet(_: Progress) {}
+
+pub fn take(
+    lake: &Lake,
+    sources: Vec<Box<dyn UrlSource>>,
+    settings: &IngestSettings,
+) -> trawl_ingest::Result<IngestReport> {
+    ingest(lake, 1, &sources, settings, &|| NOW, &quiet)
+}
+
+/// Every row of a commit, file by file, with every invariant of its files checked on the way.
+pub fn rows_of(store: &dyn Store, commit: &DatasetCommit) -> Vec<UrlRow> {
+    let mut out = Vec::new();
+    for file in &commit.files {
+        let pages = FilePages::read(store, file).unwrap();
+        let first = out.len();
+        pages
+            .scan(store, Columns::ALL, 1000, |_, _, rows| {
+                out.extend((0..rows.len()).map(|i| rows.row(i)));
+                Ok(())
+            })
+            .unwrap();
+        let rows = &out[first..];
+        assert_eq!(rows.len() as u64, file.rows);
+        assert_eq!(rows.first().unwrap().domain, file.min_domain);
+        assert_eq!(rows.last().unwrap().domain, file.max_domain);
+        let distinct: std::collections::BTreeSet<_> = rows.iter().map(|r| &r.url).collect();
+        assert_eq!(distinct.len() as u64, file.distinct_urls);
+    }
+    out
+}
+
+pub fn all_rows(lake: &Lake) -> Vec<UrlRow> {
+    lake.dataset_newest(1).unwrap().map(|commit| rows_of(&**lake.store(), &commit)).unwrap_or_default()
+}
+
+pub fn urls(lake: &Lake) -> Vec<String> {
+    all_rows(lake).into_iter().map(|row| row.url).collect()
+}
