@@ -90,7 +90,7 @@ characters! {
     RobotsOdd Robots "odd case, spaces, comments, line ends and unknown lines"
     RobotsBom Robots "a byte order mark before the first group"
     RobotsHuge Robots "larger than 500 KiB; the rules that matter stand early"
-    RobotsRedirect Robots "up to five redirects lead to the rules"
+    RobotsRedirect Robots "up to four redirects lead to the rules"
     RobotsLoop Robots "redirects without end"
     RobotsClosed Robots "everything is closed"
     RobotsError Robots "503: nothing may be fetched for now"

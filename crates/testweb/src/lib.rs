@@ -2,7 +2,8 @@
 //!
 //! [`World`] is the model: hosts, pages, links, robots rules and the pages a polite crawler fetches, all computed from a
 //! seed. [`TestWeb`] serves it over real HTTP with real-looking host names (a client connects to one address whatever the
-//! name, as with `--connect-to ::127.0.0.1:PORT`) and logs what clients did. It shares no code with the crawler it judges.
+//! name, as with `--connect-to ::127.0.0.1:PORT`) and logs what clients did. [`judge()`] reads that log and lists every rule
+//! a crawl broke. It shares no code with the crawler it judges.
 //!
 //! ```
 //! use trawl_testweb::{Config, TestWeb};
@@ -19,6 +20,7 @@ mod config;
 mod date;
 mod dice;
 mod error;
+mod judge;
 mod log;
 mod names;
 mod profiles;
@@ -30,6 +32,8 @@ mod world;
 pub use character::{Axis, Character, Shares};
 pub use config::{Addresses, Config};
 pub use error::{Error, Result};
+pub use judge::{Kind, LogFault, Verdict, Violation, judge, judge_reader};
+pub use log::{Event, LogReader, Record};
 pub use profiles::Profile;
 pub use server::{Running, TestWeb};
 pub use settings::CrawlSettings;

@@ -52,16 +52,8 @@ fn bad_certificates_are_refused_for_their_reason() {
 
 /// A body over HTTP/2; the error of a stream that broke.
 async fn get_h2(web: &Running, urls: Vec<(String, String)>) -> Vec<Result<(u16, Vec<u8>), String>> {
-    use tokio_rustls::rustls::pki_types::pem::PemObject;
-    use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(web.ca_pem().unwrap().as_bytes()).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    use rustls::pki_types::ServerName;
+    let mut config = common::trusting(web.ca_pem().unwrap());
     config.alpn_protocols = vec![b"h2".to_vec()];
     let tcp = tokio::net::TcpStream::connect(web.addr()).await.unwrap();
     let name = ServerName::try_from(urls[0].0.clone()).unwrap();

@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::accept::Wire;
-use super::{Shared, plan, send};
+use super::send::{After, Sender};
+use super::{Shared, plan};
 use crate::log::{Pending, Proto, Request};
 
 /// Longest request head accepted.
@@ -21,14 +22,21 @@ const LOGGED_NONSENSE: usize = 200;
 /// The answer to what is not HTTP.
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Serves one connection until it ends.
+/// Serves one connection until it ends, and ends it in order: over TLS with a notice, or the client would see a cut.
 pub(super) async fn connection<S: Wire>(mut stream: S, conn: u64, shared: &Shared, secure: bool) -> io::Result<()> {
+    match requests(&mut stream, conn, shared, secure).await? {
+        After::Drop => Ok(()),
+        _ => stream.shutdown().await,
+    }
+}
+
+async fn requests<S: Wire>(stream: &mut S, conn: u64, shared: &Shared, secure: bool) -> io::Result<After> {
     let mut input = Vec::with_capacity(4 << 10);
     let mut output = Vec::with_capacity(16 << 10);
     let mut count = 0;
     let proto = if secure { Proto::Https1 } else { Proto::Http1 };
     loop {
-        let Some(head_len) = read_head(&mut stream, &mut input).await? else { return Ok(()) };
+        let Some(head_len) = read_head(stream, &mut input).await? else { return Ok(After::End) };
         count += 1;
         let start = shared.log.now();
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -39,9 +47,10 @@ pub(super) async fn connection<S: Wire>(mut stream: S, conn: u64, shared: &Share
             let request = Request { conn, stream: count, target, ..Request::unknown(proto) };
             let mut pending = Pending::new(&shared.log, start, &request);
             pending.status = 400;
+            pending.writing();
             stream.write_all(BAD_REQUEST).await?;
             pending.whole = true;
-            return Ok(());
+            return Ok(After::End);
         };
         let fields = Fields::of(&parsed);
         let request = fields.request(&parsed, proto, conn, count);
@@ -53,15 +62,18 @@ pub(super) async fn connection<S: Wire>(mut stream: S, conn: u64, shared: &Share
         }
         pending.status = reply.status;
         let keep = fields.keep && !reply.close && fields.body_bytes <= MAX_BODY_BYTES;
-        let mut out = send::Sender { stream: &mut stream, output: &mut output, pending: &mut pending, shared };
-        let again = out.send(&reply, keep, request.method != b"HEAD").await?;
+        let mut out = Sender { stream, output: &mut output, pending: &mut pending, shared };
+        let after = out.send(&reply, keep, request.method != b"HEAD").await?;
         let body_bytes = fields.body_bytes;
         drop(pending);
-        if !keep || !again {
-            return Ok(());
+        if after != After::Again {
+            return Ok(after);
+        }
+        if !keep {
+            return Ok(After::End);
         }
         input.drain(..head_len.min(input.len()));
-        skip(&mut stream, &mut input, body_bytes).await?;
+        skip(stream, &mut input, body_bytes).await?;
     }
 }
 

@@ -109,6 +109,7 @@ async fn send(
     }
     // Every name and value here is plain ASCII, so a head can always be built.
     let head = head.body(()).unwrap_or_default();
+    pending.writing();
     if !with_body || (reply.body.is_empty() && reply.manner != Manner::Endless) {
         respond.send_response(head, true)?;
         pending.whole = true;
@@ -152,6 +153,7 @@ async fn data(stream: &mut SendStream<Bytes>, piece: &[u8], pending: &mut Pendin
         };
         let now = rest.split_to(granted.min(rest.len()));
         pending.bytes += now.len() as u64;
+        pending.writing();
         stream.send_data(now, false)?;
     }
     Ok(())

@@ -17,6 +17,17 @@ pub(super) const ENDLESS: &[u8] = &[b'a'; 16 << 10];
 /// How much a body that is too long has too much.
 const EXCESS: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlies";
 
+/// What a reply leaves of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// It can serve another request.
+    Again,
+    /// It is to be ended in order.
+    End,
+    /// It is to be dropped as it is.
+    Drop,
+}
+
 /// Sends one reply on a connection.
 pub(super) struct Sender<'a, 'r, S> {
     pub(super) stream: &'a mut S,
@@ -26,8 +37,8 @@ pub(super) struct Sender<'a, 'r, S> {
 }
 
 impl<S: Wire> Sender<'_, '_, S> {
-    /// Sends the reply; whether the connection may serve another request.
-    pub(super) async fn send(&mut self, reply: &Reply, keep: bool, with_body: bool) -> io::Result<bool> {
+    /// Sends the reply.
+    pub(super) async fn send(&mut self, reply: &Reply, keep: bool, with_body: bool) -> io::Result<After> {
         self.output.clear();
         let body: &[u8] = if with_body { &reply.body } else { b"" };
         let manner = if with_body || matches!(reply.manner, Manner::Silence | Manner::HangUp) {
@@ -52,7 +63,8 @@ impl<S: Wire> Sender<'_, '_, S> {
                 self.head(reply, None, false);
                 self.output.extend_from_slice(body);
                 self.write_out(body.len()).await?;
-                return Ok(false);
+                self.pending.whole = true;
+                return Ok(After::End);
             }
             Manner::Drip => {
                 self.head(reply, Some(body.len() as u64), keep);
@@ -71,20 +83,20 @@ impl<S: Wire> Sender<'_, '_, S> {
                 // Let the half be read before the reset throws away what is on the way.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 self.stream.reset_on_close();
-                return Ok(false);
+                return Ok(After::Drop);
             }
             Manner::Short => {
                 self.head(reply, Some(body.len() as u64), keep);
                 self.write_out(0).await?;
                 self.piece(half(body)).await?;
-                return Ok(false);
+                return Ok(After::Drop);
             }
             Manner::Long => {
                 self.head(reply, Some(body.len() as u64), keep);
                 self.output.extend_from_slice(body);
                 self.output.extend_from_slice(EXCESS);
                 self.write_out(body.len() + EXCESS.len()).await?;
-                return Ok(false);
+                return Ok(After::End);
             }
             Manner::Endless => {
                 self.head(reply, None, false);
@@ -92,20 +104,20 @@ impl<S: Wire> Sender<'_, '_, S> {
                 while self.pending.bytes < self.shared.world.config().endless_bytes {
                     self.piece(ENDLESS).await?;
                 }
-                return Ok(false);
+                return Ok(After::End);
             }
             Manner::BadHead(kind) => return self.bad_head(reply, kind).await,
             Manner::Silence => {
                 self.wait_for_end().await?;
-                return Ok(false);
+                return Ok(After::Drop);
             }
             Manner::HangUp => {
                 self.stream.reset_on_close();
-                return Ok(false);
+                return Ok(After::Drop);
             }
         }
         self.pending.whole = true;
-        Ok(true)
+        Ok(After::Again)
     }
 
     /// Appends a head with the reply's headers and a length, if there is to be one.
@@ -151,7 +163,7 @@ impl<S: Wire> Sender<'_, '_, S> {
     }
 
     /// Heads that break the rules. Most can be read by a tolerant client; kinds 10 and 11 cannot.
-    async fn bad_head(&mut self, reply: &Reply, kind: u8) -> io::Result<bool> {
+    async fn bad_head(&mut self, reply: &Reply, kind: u8) -> io::Result<After> {
         let length = reply.body.len();
         let out = &mut *self.output;
         let plain = |out: &mut Vec<u8>, first: &str, extra: &[u8]| {
@@ -199,7 +211,7 @@ impl<S: Wire> Sender<'_, '_, S> {
         self.output.extend_from_slice(&reply.body);
         self.write_out(length).await?;
         self.pending.whole = true;
-        Ok(false)
+        Ok(After::End)
     }
 
     /// Writes what was gathered, the last `body_bytes` of which belong to the body.
@@ -208,6 +220,7 @@ impl<S: Wire> Sender<'_, '_, S> {
         let counted = self.pending.bytes;
         let mut done = 0;
         while let Some(rest) = self.output.get(done..).filter(|rest| !rest.is_empty()) {
+            self.pending.writing();
             done += self.stream.write(rest).await?;
             self.pending.bytes = counted + (done as u64).saturating_sub(before);
         }
@@ -215,6 +228,7 @@ impl<S: Wire> Sender<'_, '_, S> {
     }
 
     async fn piece(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.pending.writing();
         self.stream.write_all(piece).await?;
         self.stream.flush().await?;
         self.pending.bytes += piece.len() as u64;

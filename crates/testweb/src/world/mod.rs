@@ -36,6 +36,7 @@ use crate::config::{Addresses, Config};
 use crate::error::Result;
 
 pub use describe::{CharacterCount, Description};
+pub(crate) use expect::redirects_before;
 pub use expect::{Expectation, Want};
 pub use fate::Outcome;
 pub use form::Form;

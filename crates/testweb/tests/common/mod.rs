@@ -43,21 +43,83 @@ pub fn tcp(addr: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A TLS connection that trusts the authority.
-pub fn tls(addr: SocketAddr, ca_pem: &str, name: &str) -> Result<impl Wire + use<>, String> {
+type TlsStream = rustls::StreamOwned<rustls::ClientConnection, TcpStream>;
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Settings of a client that trusts the authority.
+pub fn trusting(ca_pem: &str) -> rustls::ClientConfig {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let builder = rustls::ClientConfig::builder_with_provider(provider());
+    builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots).with_no_client_auth()
+}
+
+/// Settings of a client that takes any certificate, as crawlers do.
+pub fn credulous() -> rustls::ClientConfig {
+    let builder = rustls::ClientConfig::builder_with_provider(provider());
+    let builder = builder.with_safe_default_protocol_versions().unwrap().dangerous();
+    builder.with_custom_certificate_verifier(Arc::new(AnyCertificate(provider()))).with_no_client_auth()
+}
+
+#[derive(Debug)]
+struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
+
+impl rustls::client::danger::ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &rustls::pki_types::CertificateDer<'_>,
+        _: &[rustls::pki_types::CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: rustls::pki_types::UnixTime,
+    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
+        Ok(rustls::client::danger::ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &rustls::pki_types::CertificateDer<'_>,
+        _: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &rustls::pki_types::CertificateDer<'_>,
+        _: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// A TLS connection that trusts the authority.
+pub fn tls(addr: SocketAddr, ca_pem: &str, name: &str) -> Result<TlsStream, String> {
+    tls_with(addr, Arc::new(trusting(ca_pem)), name, Duration::from_secs(5))
+}
+
+/// A TLS connection with these settings, whose reads give up after a while.
+pub fn tls_with(
+    addr: SocketAddr,
+    config: Arc<rustls::ClientConfig>,
+    name: &str,
+    patience: Duration,
+) -> Result<TlsStream, String> {
     let name = ServerName::try_from(name.to_owned()).unwrap();
-    let mut connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut connection = rustls::ClientConnection::new(config, name).unwrap();
     let mut stream = tcp(addr);
+    stream.set_read_timeout(Some(patience)).unwrap();
     while connection.is_handshaking() {
         connection.complete_io(&mut stream).map_err(|e| e.to_string())?;
     }

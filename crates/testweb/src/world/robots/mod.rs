@@ -11,8 +11,8 @@ use crate::dice::{Dice, purpose};
 
 /// URLs in the circle of a robots.txt that never arrives.
 const LOOP_HOPS: u32 = 2;
-/// Most redirects a client must follow to get at a robots.txt.
-const MAX_HOPS: u64 = 5;
+/// Most redirects to get at a robots.txt: with that from http to https they are the five a client must follow.
+const MAX_HOPS: u64 = 4;
 
 /// What is sent for a robots.txt, before HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -67,3 +67,61 @@ fn odd(text: &str, mut dice: Dice) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::profiles::Profile;
+    use crate::world::{Group, Robots, Rule};
+
+    /// A small reading of robots.txt: lines end at CR or LF, comments go, names are case-insensitive, and a group is
+    /// what follows its agents.
+    fn read(bytes: &[u8]) -> Robots {
+        let text = std::str::from_utf8(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).unwrap();
+        let mut robots = Robots::default();
+        let mut in_rules = true;
+        for line in text.split(['\r', '\n']) {
+            let line = line.split('#').next().unwrap();
+            let Some((name, value)) = line.split_once(':') else { continue };
+            let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_owned());
+            match (name.as_str(), robots.groups.last_mut()) {
+                ("user-agent", Some(group)) if !in_rules => group.agents.push(value),
+                ("user-agent", _) => {
+                    robots.groups.push(Group { agents: vec![value], rules: vec![], crawl_delay_ms: None });
+                    in_rules = false;
+                }
+                ("allow" | "disallow", Some(group)) => {
+                    group.rules.push(Rule { allow: name == "allow", pattern: value });
+                    in_rules = true;
+                }
+                ("crawl-delay", Some(group)) => {
+                    group.crawl_delay_ms = Some((value.parse::<f64>().unwrap() * 1000.0).round() as u64);
+                    in_rules = true;
+                }
+                ("sitemap", _) => robots.sitemaps.push(value),
+                _ => {}
+            }
+        }
+        robots
+    }
+
+    #[test]
+    fn every_file_says_what_the_rules_are() {
+        let world = World::new(&Config { domains: 800, ..Config::profile(Profile::Hostile) }).unwrap();
+        let mut kinds = std::collections::BTreeSet::new();
+        for (id, host) in world.host_ids().zip(world.hosts()) {
+            let Some(rules) = world.robots(id) else { continue };
+            let reply = reply(&world, id);
+            let mut found = read(&reply.body);
+            if host.robots == Some(Character::RobotsHuge) {
+                assert!(reply.body.len() > 500 << 10);
+                // What stands past the limit closes nothing.
+                assert_eq!(found.groups.pop().unwrap().rules[0].pattern, "/never/");
+            }
+            assert_eq!(found, rules, "{}", String::from_utf8_lossy(&reply.body));
+            kinds.insert(host.robots);
+        }
+        assert!(kinds.len() >= 11, "{kinds:?}");
+    }
+}
