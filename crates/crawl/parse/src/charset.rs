@@ -98,10 +98,40 @@ impl Guesser {
     }
 
     pub(crate) fn finish(&self, tld: Option<&str>) -> &'static Encoding {
+        // The detector panics on anything else.
+        let label = |tld: &&str| tld.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        let tld = tld.filter(label);
         match &self.detector {
             // ASCII is valid UTF-8, and everything else too.
             None => UTF_8,
             Some(detector) => detector.guess(tld.map(str::as_bytes), Utf8Detection::Allow),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_hint_is_taken() {
+        for tld in [None, Some("ru"), Some("RU"), Some("a.b"), Some(""), Some("рф"), Some("xn--p1ai")] {
+            assert_eq!(guess("Правительство".as_bytes(), tld), UTF_8, "{tld:?}");
+        }
+    }
+
+    #[test]
+    fn labels_in_headers() {
+        for (value, want) in [
+            ("text/html; charset=utf-8", Some("UTF-8")),
+            ("text/html;CHARSET = 'Latin1' ; x", Some("windows-1252")),
+            ("text/html; charset=\"koi8-r\"", Some("KOI8-R")),
+            ("text/html; charset charset=gbk,", Some("GBK")),
+            ("text/html; charset=", None),
+            ("text/html; charset=nonsense", None),
+            ("text/html", None),
+        ] {
+            assert_eq!(from_content_type(value).map(Encoding::name), want, "{value}");
         }
     }
 }

@@ -170,8 +170,10 @@ impl AgentRules {
 }
 
 /// The product token at the start of a `User-Agent` value: `TrawlBot` of `TrawlBot/1.0 (+https://…)`.
+///
+/// RFC 9309 allows only letters, `_` and `-`; digits and dots occur and are taken too.
 pub fn product_token(user_agent: &str) -> &str {
-    let end = user_agent.bytes().position(|b| !(b.is_ascii_alphabetic() || matches!(b, b'_' | b'-')));
+    let end = user_agent.bytes().position(|b| !in_token(&b));
     end.and_then(|end| user_agent.get(..end)).unwrap_or(user_agent)
 }
 
@@ -194,15 +196,18 @@ pub fn path_and_query(url: &str) -> Cow<'_, str> {
 /// The agent names of a `User-agent` value: split at blanks and commas, each without version or trailing `*`. The
 /// list ends where something else begins, such as the comment of a whole `User-Agent` header.
 fn names(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let token = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     value
         .split(|b| b.is_ascii_whitespace() || *b == b',')
         .filter(|name| !name.is_empty())
-        .take_while(move |name| name.first().is_some_and(|b| token(b) || *b == b'*'))
-        .map(move |name| match name.iter().position(|b| !token(b)) {
+        .take_while(|name| name.first().is_some_and(|b| in_token(b) || *b == b'*'))
+        .map(|name| match name.iter().position(|b| !in_token(b)) {
             Some(0) | None => name,
             Some(end) => name.get(..end).unwrap_or(name),
         })
+}
+
+fn in_token(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
 /// Seconds, with a fraction if any; what follows the number is ignored.

@@ -103,6 +103,19 @@ fn utf16_with_a_byte_order_mark_is_read() {
     }
 }
 
+#[test]
+fn a_file_made_to_be_slow_forbids_instead() {
+    // Digits that the path has in every pair, but not in this order: each rule must look at the whole path.
+    let number = |i: u64| i.wrapping_mul(6_364_136_223_846_793_005) >> 20;
+    let rules: String = (0..20_000).map(|i| format!("Allow: /*{}\n", number(i))).collect();
+    let rules = Robots::parse(format!("User-agent: *\n{rules}Disallow: /x\n").as_bytes()).agent("x");
+    assert!(rules.allows("/ab").allowed);
+    assert!(!rules.allows("/x").allowed);
+    let path = |count| (0..count).fold("/".to_owned(), |path, i| path + &number(1_000_000 + i).to_string());
+    assert!(rules.allows(path(50)).allowed);
+    assert!(!rules.allows(path(4000)).allowed);
+}
+
 mod against_a_plain_matcher {
     //! The compiled matcher against one that tries every rule in turn.
 
