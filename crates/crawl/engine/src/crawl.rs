@@ -42,7 +42,7 @@ enum Told {
     Failed(Error),
 }
 
-pub(crate) struct Crawl<'a> {
+struct Crawl<'a> {
     config: &'a Config,
     clock: &'a Clock,
     state: State,
@@ -51,7 +51,7 @@ pub(crate) struct Crawl<'a> {
     cpu: Arc<Semaphore>,
     tasks: JoinSet<()>,
     told: mpsc::Sender<Told>,
-    items: Option<SyncSender<Item>>,
+    items: SyncSender<Item>,
     /// Fetches under way.
     in_flight: usize,
     /// Captures that are not durable, fetches under way included.
@@ -82,23 +82,28 @@ pub(crate) fn capacity(config: &Config) -> usize {
     config.max_unacked + SEEDS_AHEAD
 }
 
+/// What a crawl works with.
+pub(crate) struct Parts {
+    pub state: State,
+    pub fetcher: Fetcher,
+    pub worker: Worker,
+    pub items: SyncSender<Item>,
+}
+
 /// Runs a crawl to its end, or until it is stopped. The writer's thread is left to be joined.
 pub(crate) async fn crawl(
     config: &Config,
     clock: &Clock,
-    state: State,
-    fetcher: Fetcher,
-    worker: Worker,
+    parts: Parts,
     writer: &mut Writer,
-    items: SyncSender<Item>,
     stop: &Stop,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Ended, Error> {
-    let threads =
-        if config.threads == 0 { std::thread::available_parallelism().map_or(2, |n| n.get()) } else { config.threads };
+    let cores = || std::thread::available_parallelism().map_or(2, |n| n.get());
+    let threads = if config.threads == 0 { cores() } else { config.threads };
+    let Parts { state, fetcher, worker, items } = parts;
     let (told, tellings) = mpsc::channel(capacity(config));
-    let begun = Instant::now();
-    let captures = state.counts.captures;
+    let (begun, captures) = (Instant::now(), state.counts.captures);
     let crawl = Crawl {
         config,
         clock,
@@ -110,7 +115,7 @@ pub(crate) async fn crawl(
         cpu: Arc::new(Semaphore::new(threads)),
         tasks: JoinSet::new(),
         told,
-        items: Some(items),
+        items,
         in_flight: 0,
         unacked: 0,
         committing: 0,
@@ -251,9 +256,8 @@ impl Crawl<'_> {
     }
 
     fn commit(&mut self, item: Item) -> Result<(), Error> {
-        let items = self.items.as_ref().ok_or_else(|| failed("writer"))?;
         self.committing += 1;
-        items.try_send(item).map_err(|_| failed("writer"))
+        self.items.try_send(item).map_err(|_| failed("writer"))
     }
 
     fn acked(&mut self, acked: Acked) -> Result<(), Error> {

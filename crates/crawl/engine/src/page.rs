@@ -180,7 +180,7 @@ impl Worker {
         drop(result);
         if let Some(extractor) = extractor {
             let page = extractor.finish(url);
-            let mut directives = page.directives.clone();
+            let mut directives = page.directives;
             for value in head.all("x-robots-tag") {
                 directives.merge(&Directives::header(&String::from_utf8_lossy(value), &self.agent));
             }
@@ -195,8 +195,7 @@ impl Worker {
 
     fn options(&self) -> Options {
         let mut options = Options::default();
-        options.embeds = self.embeds;
-        options.agent = Some(self.agent.clone());
+        (options.embeds, options.agent) = (self.embeds, Some(self.agent.clone()));
         options
     }
 

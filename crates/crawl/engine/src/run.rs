@@ -2,7 +2,7 @@
 
 use crate::commit::Committer;
 use crate::config::Config;
-use crate::crawl::{Ended, capacity, crawl};
+use crate::crawl::{Ended, Parts, capacity, crawl};
 use crate::derived::{Range, list_files, read_report, write_index, write_rejects, write_report};
 use crate::error::Error;
 use crate::layout::Layout;
@@ -67,8 +67,8 @@ pub fn run_in(
     let committer = Committer::new(sink, journal, durable);
     let mut writer = start(fs.clone(), layout.clone(), committer, ranges, rhythm, capacity(&config))?;
     let runtime = runtime(&config)?;
-    let items = writer.items.clone();
-    let ended = runtime.block_on(crawl(&config, &clock, state, fetcher, worker, &mut writer, items, stop, progress));
+    let parts = Parts { state, fetcher, worker, items: writer.items.clone() };
+    let ended = runtime.block_on(crawl(&config, &clock, parts, &mut writer, stop, progress));
     // Lookups that were given up may still sit on their threads.
     runtime.shutdown_background();
     drop(writer.items);

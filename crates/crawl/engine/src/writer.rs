@@ -67,12 +67,11 @@ fn write(
             }
             committer.add(item)?;
         }
-        if ended || committer.waiting_bytes() >= rhythm.bytes || Instant::now() >= due {
-            if let Some(acked) = committer.commit()? {
-                indexer.committed(&committer.durable().file, acked.offset)?;
-                // Nobody listens any more when the crawl failed: what was committed is safe all the same.
-                let _ = acks.blocking_send(acked);
-            }
+        let is_due = ended || committer.waiting_bytes() >= rhythm.bytes || Instant::now() >= due;
+        if is_due && let Some(acked) = committer.commit()? {
+            indexer.committed(&committer.durable().file, acked.offset)?;
+            // Nobody listens any more when the crawl failed: what was committed is safe all the same.
+            let _ = acks.blocking_send(acked);
         }
         if ended {
             committer.finish()?;

@@ -331,8 +331,7 @@ enum Attempt {
 
 fn not_http(buf: &[u8]) -> bool {
     let text = buf.trim_ascii_start();
-    let starts = |word: &[u8]| text.get(..word.len()).is_none_or(|t| t.eq_ignore_ascii_case(word));
-    !text.is_empty() && !starts(b"HTTP") && !starts(b"ICY ")
+    !text.is_empty() && !text.starts_with(b"HTTP/") && !b"HTTP/".starts_with(text)
 }
 
 /// The start of what came, fit for a message.

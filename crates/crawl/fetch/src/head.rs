@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! head    = *( CR | LF ) status *line empty        lines end in LF or CRLF, mixed as they like
-//! status  = "HTTP" [ "/" version ] SP code [ SP reason ]      also "ICY 200 OK"; any case, any version
+//! status  = "HTTP/" version SP code [ SP reason ]      any version; what does not begin like this no archive reader takes for HTTP
 //! line    = name *SP ":" value, folded lines belong to the one before; a line without a colon is kept, and means nothing
 //! ```
 
@@ -42,8 +42,7 @@ struct Line {
 pub struct Head {
     raw: Bytes,
     status: u16,
-    /// Whether connections stay open unless said otherwise: HTTP/1.1 and later.
-    persistent: bool,
+    /// Of a version that closes connections unless said otherwise.
     http10: bool,
     lines: Vec<Line>,
 }
@@ -54,7 +53,7 @@ impl Head {
         let start = raw.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
         let raw = raw.slice(start..);
         let mut lines = line_ranges(&raw);
-        let (status, minor) = status_line(raw.get(lines.next()?)?)?;
+        let (status, http10) = status_line(raw.get(lines.next()?)?)?;
         let mut parsed: Vec<Line> = Vec::new();
         for whole in lines {
             let line = raw.get(whole.clone())?;
@@ -79,7 +78,7 @@ impl Head {
             let value = value.strip_prefix(b":").unwrap_or(value).trim_ascii().to_vec();
             parsed.push(Line { whole, name, value });
         }
-        Some(Self { status, persistent: minor != Some(0), http10: minor == Some(0), lines: parsed, raw })
+        Some(Self { status, http10, lines: parsed, raw })
     }
 
     /// The status code.
@@ -124,7 +123,7 @@ impl Head {
         if self.has_token("connection", "close") {
             return false;
         }
-        self.persistent || self.has_token("connection", "keep-alive")
+        !self.http10 || self.has_token("connection", "keep-alive")
     }
 
     /// The head to store beside a body of `stored` bytes: `Transfer-Encoding` and a `Content-Length` that says something
@@ -188,13 +187,10 @@ fn line_ranges(raw: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// Code and minor version (of HTTP/1) in a status line.
-fn status_line(line: &[u8]) -> Option<(u16, Option<u8>)> {
+/// The code in a status line, and whether the version is one that closes connections by default.
+fn status_line(line: &[u8]) -> Option<(u16, bool)> {
     let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty());
-    let protocol = words.next()?.to_ascii_uppercase();
-    if !protocol.starts_with(b"HTTP") && protocol != b"ICY" {
-        return None;
-    }
+    let version = words.next()?.strip_prefix(b"HTTP/")?;
     let code = words.next()?;
     let digits = code.get(..3)?;
     // "200OK" is seen; "2000" is something else.
@@ -202,11 +198,8 @@ fn status_line(line: &[u8]) -> Option<(u16, Option<u8>)> {
         return None;
     }
     let code = digits.iter().fold(0u16, |n, d| n * 10 + u16::from(d - b'0'));
-    let minor = match protocol.as_slice() {
-        b"HTTP/1.0" | b"HTTP/0.9" | b"ICY" | b"HTTP" => Some(0),
-        _ => Some(1),
-    };
-    (code >= 100).then_some((code, minor))
+    let old = matches!(version, b"1.0" | b"0.9");
+    (code >= 100).then_some((code, old))
 }
 
 #[cfg(test)]

@@ -146,7 +146,6 @@ async fn malformed_but_understandable() {
             "HTTP/2 200\r\nContent-Length: 1\r\n\r\n",
             "x",
         ),
-        ("ICY 200 OK\r\n\r\nx", "ICY 200 OK\r\n\r\n", "x"),
         ("HTTP/1.1 204 Nothing\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 204 Nothing\r\nContent-Length: 0\r\n\r\n", ""),
         (
             "HTTP/1.1 304 Not Modified\r\nContent-Length: 77\r\n\r\n",
@@ -176,6 +175,7 @@ async fn malformed_but_understandable() {
 async fn what_is_not_http_fails_with_its_class() {
     assert_eq!(failed(&answer("<html>hello</html>").await), ErrorClass::ProtocolError);
     assert_eq!(failed(&answer("SSH-2.0-OpenSSH_9\r\n").await), ErrorClass::ProtocolError);
+    assert_eq!(failed(&answer("ICY 200 OK\r\n\r\nx").await), ErrorClass::ProtocolError);
     assert_eq!(failed(&answer("").await), ErrorClass::Reset);
     assert_eq!(failed(&answer("HTTP/1.1 200 OK\r\nA: ").await), ErrorClass::Reset);
     assert_eq!(failed(&answer(format!("HTTP/1.1 200 OK\r\nA: {}", "x".repeat(5000))).await), ErrorClass::TooLarge);
