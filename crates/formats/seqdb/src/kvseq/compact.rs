@@ -1,0 +1,50 @@
+//! Regaining space: a copy without deleted entries.
+
+use super::{CreateKvseq, Kvseq};
+use crate::open;
+use crate::{Access, Result, Settings};
+use std::path::Path;
+
+/// Copies the entries not deleted to a new file that takes the old one's place in one step. Indexes and perms over the
+/// file must be rebuilt. Returns the bytes before and after.
+pub fn compact(path: &Path, settings: &Settings, progress: &dyn Fn(u64, u64)) -> Result<(u64, u64)> {
+    let lock = open::lock(settings, &super::create::lock_path(path))?;
+    let guard = open::Guard::Owner { writer_lives: false };
+    let old = Kvseq::open_guarded(path, Access::Write, settings, guard)?;
+    let aside = open::with_suffix(path, "new");
+    let _ = settings.fs.remove_file(&aside);
+    CreateKvseq::like(&old.sb, old.layout).publish(&aside, settings)?;
+    let mut new = Kvseq::open_guarded(&aside, Access::Write, settings, guard)?;
+    let mut scan = old.scan();
+    let mut buf = Vec::new();
+    while let Some(item) = scan.next_entry()? {
+        progress(item.ptr, old.end());
+        match item.value {
+            Some(value) => new.append(item.key, value)?,
+            None => copy_large(&old, item.ptr, item.key, &mut new, &mut buf)?,
+        };
+        new.settle()?;
+    }
+    new.checkpoint()?;
+    let sizes = (old.end(), new.end());
+    drop(new);
+    settings.fs.rename(&aside, path)?;
+    settings.fs.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
+    lock.release_and_remove(&*settings.fs)?;
+    Ok(sizes)
+}
+
+/// Copies an entry whose value is too large for memory.
+fn copy_large(old: &Kvseq, ptr: u64, key: &[u8], new: &mut Kvseq, buf: &mut Vec<u8>) -> Result<u64> {
+    buf.resize(1 << 20, 0);
+    let to = new.append(key, b"")?;
+    let mut offset = 0;
+    loop {
+        let n = old.read_value(ptr, offset, buf)?;
+        if n == 0 {
+            return Ok(to);
+        }
+        new.extend_last_value(to, buf.get(..n).unwrap_or_default())?;
+        offset += n as u64;
+    }
+}

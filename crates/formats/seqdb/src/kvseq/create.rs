@@ -1,0 +1,136 @@
+//! Creating a kvseq.
+
+use super::layout::Layout;
+use super::{Kvseq, MAX_ALIGN, Repr};
+use crate::open::with_suffix;
+use crate::superblock::{Name, Purpose};
+use crate::{Access, Error, Kind, Result, Settings, Superblock, design};
+use std::path::Path;
+use trawl_io::Outcome;
+
+/// What a new kvseq is like.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct CreateKvseq {
+    /// Size of the superblock.
+    pub sbsize: u64,
+    /// Step in which the file grows; 0: exactly.
+    pub fileincr: i64,
+    /// What the file is for.
+    pub purpose: Purpose,
+    /// Representation of keys.
+    pub key: Repr,
+    /// Representation of values.
+    pub value: Repr,
+    /// Whether entries can be deleted.
+    pub delflag: bool,
+    /// Entries start at multiples of this; 0 or 1: anywhere.
+    pub align: u64,
+    /// Whether HTALGO hints at the hash algorithm for these keys.
+    pub hash_hint: bool,
+    /// Further variables, appended in this order.
+    pub extra: Vec<(Name, i64)>,
+}
+
+impl Default for CreateKvseq {
+    fn default() -> Self {
+        CreateKvseq {
+            sbsize: design::DEFAULT_SBSIZE,
+            fileincr: design::DEFAULT_FILEINCR,
+            purpose: Purpose::default(),
+            key: Repr::Int8,
+            value: Repr::Int64,
+            delflag: true,
+            align: 0,
+            hash_hint: true,
+            extra: Vec::new(),
+        }
+    }
+}
+
+impl CreateKvseq {
+    /// Creates an empty kvseq, which appears complete and durable or not at all, and opens it for writing.
+    pub fn create(&self, path: &Path, settings: &Settings) -> Result<Kvseq> {
+        self.publish(path, settings)?;
+        Kvseq::open(path, Access::Write, settings)
+    }
+
+    /// Only the file.
+    pub(crate) fn publish(&self, path: &Path, settings: &Settings) -> Result<()> {
+        publish_new(path, settings, &self.superblock(path, settings)?.encode_full())
+    }
+
+    fn superblock(&self, path: &Path, settings: &Settings) -> Result<Superblock> {
+        let mut sb = Superblock::new(path, self.sbsize, Kind::Kvseq, self.purpose)?;
+        if self.align > MAX_ALIGN {
+            return Err(Error::refused(path, format!("ALIGN of {} is over the limit of {MAX_ALIGN}", self.align)));
+        }
+        if self.fileincr > i64::MAX / 2 {
+            return Err(Error::refused(path, "FILEINCR is too large"));
+        }
+        let size = i64::try_from(self.sbsize).unwrap_or(i64::MAX);
+        sb.put(Name::FILESIZE, size)?;
+        sb.put(Name::FILEINCR, self.fileincr)?;
+        sb.put(Name::SYNCSIZE, size)?;
+        sb.put(Name::SYNCTIME, settings.clock.seconds())?;
+        sb.put(Name::KEYREPR, self.key.to_value())?;
+        sb.put(Name::VALREPR, self.value.to_value())?;
+        if self.delflag {
+            sb.put(Name::KVDELFL, 1)?;
+        }
+        sb.put(Name::ALIGN, i64::try_from(self.align).unwrap_or(0))?;
+        sb.put(Name::ENTRIES, 0)?;
+        sb.put(Name::AENTRIES, 0)?;
+        if self.hash_hint {
+            sb.put(Name::HTALGO, design::HTALGO_MD5)?;
+        }
+        for (name, value) in &self.extra {
+            sb.put(*name, *value)?;
+        }
+        Ok(sb)
+    }
+
+    /// The parameters of an existing file, for one like it.
+    pub(crate) fn like(sb: &Superblock, layout: Layout) -> Self {
+        let known = [
+            Name::SBSIZE,
+            Name::FORMAT,
+            Name::PURPOSE,
+            Name::FILESIZE,
+            Name::FILEINCR,
+            Name::SYNCSIZE,
+            Name::SYNCTIME,
+            Name::KEYREPR,
+            Name::VALREPR,
+            Name::KVDELFL,
+            Name::ALIGN,
+            Name::ENTRIES,
+            Name::AENTRIES,
+            Name::HTALGO,
+        ];
+        CreateKvseq {
+            sbsize: sb.sbsize(),
+            fileincr: sb.value(Name::FILEINCR).unwrap_or(0).max(0),
+            purpose: sb.purpose(),
+            key: layout.key,
+            value: layout.value,
+            delflag: layout.delflag,
+            align: if layout.align == 1 { 0 } else { layout.align },
+            hash_hint: sb.value(Name::HTALGO).is_some(),
+            extra: sb.variables().filter(|(name, _)| !known.contains(name)).collect(),
+        }
+    }
+}
+
+/// Puts a new container file in place, whole and durable, unless the name is taken.
+pub(crate) fn publish_new(path: &Path, settings: &Settings, bytes: &[u8]) -> Result<()> {
+    match trawl_io::publish_new(&settings.fs, path, bytes)? {
+        Outcome::Won => Ok(()),
+        Outcome::Lost => Err(Error::refused(path, "a file of that name exists")),
+    }
+}
+
+/// The lock file beside a container that is no part of a filesys.
+pub(crate) fn lock_path(path: &Path) -> std::path::PathBuf {
+    with_suffix(path, design::LOCK_SUFFIX)
+}

@@ -1,0 +1,243 @@
+//! kvseq: a sequence of keys and values, appended to.
+//!
+//! ```text
+//! superblock | entry | entry | ... | entry | room reserved, meaningless
+//!            ^ SBSIZE                      ^ FILESIZE (at the last sync: SYNCSIZE)
+//! ```
+//! An entry is known by its offset, its *pointer*. Space is never used again. What was appended since the last sync is
+//! dropped after a crash ([`Kvseq::rollback`]); what is changed in place (delete flags, overwritten values) is not undone.
+//!
+//! The order of writes, and what it gives:
+//! 1. bytes of entries, 2. the length of a value that grew, 3. the superblock: FILESIZE never counts bytes that are not
+//!    in the file, so that a reader beside a writer sees whole entries only;
+//! 4. sync, 5. the superblock with SYNCSIZE = FILESIZE, 6. sync: bytes before SYNCSIZE survive a power cut.
+
+mod compact;
+mod create;
+mod layout;
+mod read;
+mod recover;
+mod repr;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod write;
+
+pub use compact::compact;
+pub use create::CreateKvseq;
+pub use layout::Layout;
+pub(crate) use layout::Span;
+pub use read::KvEntry;
+pub(crate) use recover::repair_locked;
+pub use recover::{KvRepair, repair};
+pub use repr::Repr;
+pub use scan::{Item, Scan};
+pub use verify::{KvFindings, verify};
+pub(crate) use verify::{Walk, walk};
+
+use crate::open::{self, Guard, with_suffix};
+use crate::store::Store;
+use crate::superblock::Name;
+use crate::{Access, Error, Kind, Result, Settings, Superblock, design};
+use std::path::Path;
+use trawl_io::LockFile;
+
+/// The largest ALIGN that entries are appended with: a gap is filled with zeros.
+pub(crate) const MAX_ALIGN: u64 = 1 << 30;
+
+/// An open kvseq.
+#[derive(Debug)]
+pub struct Kvseq {
+    settings: Settings,
+    access: Access,
+    store: Store,
+    sb: Superblock,
+    layout: Layout,
+    /// For a reader: the end of what it sees. A writer's is that of its store.
+    seen: u64,
+    entries: i64,
+    live: i64,
+    /// An entry that passes the end is a fault, whatever the reason.
+    strict: bool,
+    /// FILESIZE as the file has it.
+    announced: u64,
+    /// The superblock in the file is older than the one here.
+    stale: bool,
+    added: u64,
+    last_sync: i64,
+    lock: Option<LockFile>,
+}
+
+impl Kvseq {
+    /// Opens a kvseq. A writer takes the lock beside it (`NAME.lock`) and refuses a file that was not closed properly;
+    /// a reader sees all of such a file while its writer lives, and only what was synced otherwise.
+    pub fn open(path: &Path, access: Access, settings: &Settings) -> Result<Self> {
+        let lock = with_suffix(path, design::LOCK_SUFFIX);
+        Self::open_guarded(path, access, settings, Guard::Own(&lock))
+    }
+
+    pub(crate) fn open_guarded(path: &Path, access: Access, settings: &Settings, guard: Guard<'_>) -> Result<Self> {
+        let lock = match (access, guard) {
+            (Access::Write, Guard::Own(at)) => Some(open::lock(settings, at)?),
+            _ => None,
+        };
+        let opened = open::open(settings, path, access, Kind::Kvseq)?;
+        let layout = Layout::of(&opened.sb)?;
+        let seen = match Self::bounds(&opened.sb, path, opened.room) {
+            Ok((end, synced)) if end == synced => end,
+            // After a power cut FILESIZE may count bytes that never arrived; what was synced is there.
+            Err(Error::FileSizeBeyondEof { .. }) if access == Access::Read => synced(&opened.sb, path, opened.room)?,
+            Err(e) => return Err(e),
+            Ok((end, synced)) => {
+                let lives = match (access, guard) {
+                    (Access::Write, _) => return Err(unclean(path)),
+                    (Access::Read, Guard::Own(at)) => open::writer_lives(settings, at)?,
+                    (Access::Read, Guard::Owner { writer_lives }) => writer_lives,
+                };
+                if lives { end } else { synced }
+            }
+        };
+        if access == Access::Write && layout.align > MAX_ALIGN {
+            return Err(opened.sb.fault(Name::ALIGN, "an ALIGN of at most 2^30"));
+        }
+        Ok(Self::assemble(opened, layout, seen, access, settings, lock))
+    }
+
+    /// Opens up to `end` without asking whether the file is clean: for verification and repair.
+    pub(crate) fn open_anyway(path: &Path, end: Option<u64>, access: Access, settings: &Settings) -> Result<Self> {
+        let opened = open::open(settings, path, access, Kind::Kvseq)?;
+        let layout = Layout::of(&opened.sb)?;
+        let claimed = opened.sb.length(Name::FILESIZE)?.unwrap_or(opened.room);
+        let end = end.unwrap_or(claimed).min(opened.room);
+        let mut kv = Self::assemble(opened, layout, end, access, settings, None);
+        kv.strict = true;
+        Ok(kv)
+    }
+
+    fn assemble(
+        opened: open::Opened,
+        layout: Layout,
+        seen: u64,
+        access: Access,
+        settings: &Settings,
+        lock: Option<LockFile>,
+    ) -> Self {
+        let open::Opened { file, sb, room } = opened;
+        // Without FILESIZE the file's own length counts: then no room may be reserved.
+        let step = match (sb.value(Name::FILESIZE), sb.value(Name::FILEINCR)) {
+            (Some(_), Some(step)) => u64::try_from(step).unwrap_or(0),
+            _ => 0,
+        };
+        let count = |name| sb.value(name).unwrap_or(0);
+        Kvseq {
+            access,
+            store: Store::new(file, room, seen, step, settings),
+            layout,
+            seen,
+            entries: count(Name::ENTRIES),
+            live: count(Name::AENTRIES),
+            strict: false,
+            announced: seen,
+            stale: false,
+            added: 0,
+            last_sync: settings.clock.seconds(),
+            lock,
+            settings: settings.clone(),
+            sb,
+        }
+    }
+
+    /// FILESIZE and SYNCSIZE (equal where there is no SYNCSIZE), checked against each other and the file.
+    fn bounds(sb: &Superblock, path: &Path, room: u64) -> Result<(u64, u64)> {
+        let end = open::logical_end(sb, path, room)?;
+        let synced = sb.length(Name::SYNCSIZE)?.unwrap_or(end);
+        if synced < sb.sbsize() || synced > end {
+            return Err(sb.fault(Name::SYNCSIZE, "a SYNCSIZE between SBSIZE and FILESIZE"));
+        }
+        Ok((end, synced))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    /// The variables as they are now.
+    pub fn superblock(&self) -> &Superblock {
+        &self.sb
+    }
+
+    /// How entries are laid out.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Entries, deleted ones included, if the file counts them.
+    pub fn entries(&self) -> Option<u64> {
+        self.sb.value(Name::ENTRIES).map(|_| self.entries.unsigned_abs())
+    }
+
+    /// Entries not deleted, if the file counts them.
+    pub fn live_entries(&self) -> Option<u64> {
+        self.sb.value(Name::AENTRIES).map(|_| self.live.unsigned_abs())
+    }
+
+    /// Where the last entry ends.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        match self.access {
+            Access::Read => self.seen,
+            Access::Write => self.store.end(),
+        }
+    }
+
+    /// Where the first entry starts, or would.
+    pub fn first(&self) -> u64 {
+        self.layout.aligned(self.sb.sbsize()).unwrap_or(u64::MAX)
+    }
+
+    /// The end at the last sync.
+    pub fn synced_end(&self) -> Option<u64> {
+        self.sb.value(Name::SYNCSIZE).and_then(|n| u64::try_from(n).ok())
+    }
+
+    /// How it was opened.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// For a reader: looks how far the writer is by now. Returns whether there is more.
+    pub fn refresh(&mut self) -> Result<bool> {
+        if self.access == Access::Write {
+            return Ok(false);
+        }
+        let sb = open::read_superblock(self.store.file(), Access::Read)?;
+        let (end, _) = Self::bounds(&sb, self.path(), self.store.file().len()?)?;
+        let more = end > self.seen;
+        // Only a live writer moves FILESIZE, and it writes entries first.
+        if sb != self.sb {
+            self.seen = end;
+            self.store.see(end);
+            self.entries = sb.value(Name::ENTRIES).unwrap_or(0);
+            self.live = sb.value(Name::AENTRIES).unwrap_or(0);
+            self.sb = sb;
+        }
+        Ok(more)
+    }
+}
+
+fn synced(sb: &Superblock, path: &Path, room: u64) -> Result<u64> {
+    match sb.length(Name::SYNCSIZE)? {
+        Some(synced) if synced >= sb.sbsize() && synced <= room => Ok(synced),
+        _ => Err(Error::FileSizeBeyondEof {
+            path: path.into(),
+            filesize: sb.length(Name::FILESIZE)?.unwrap_or(0),
+            unix: room,
+        }),
+    }
+}
+
+fn unclean(path: &Path) -> Error {
+    Error::NeedsCheck { path: path.into(), why: "SYNCSIZE is not FILESIZE: it was not closed properly" }
+}

@@ -1,0 +1,109 @@
+//! After a crash: back to the last sync, or as far as entries are whole.
+
+use super::Kvseq;
+use super::verify::{Walk, walk};
+use crate::open;
+use crate::superblock::Name;
+use crate::{Access, Error, Result, Settings};
+use std::path::Path;
+
+/// What a repair did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KvRepair {
+    /// FILESIZE before.
+    pub old_end: u64,
+    /// FILESIZE now.
+    pub new_end: u64,
+    /// Entries now.
+    pub entries: u64,
+    /// Entries not deleted now.
+    pub live: u64,
+    /// The entry whose value was cut, as it had been made longer since the last sync.
+    pub clamped: Option<u64>,
+    /// Whether anything was changed.
+    pub changed: bool,
+}
+
+impl Kvseq {
+    /// Returns to the length at the last sync: what was added since is gone, what was changed in place stays. Indexes
+    /// over the file must be rebuilt before it is appended to again.
+    pub fn rollback(&mut self) -> Result<KvRepair> {
+        let claimed = self.store.end();
+        let target = match self.synced_end() {
+            Some(synced) if synced >= self.sb.sbsize() && synced <= claimed => synced,
+            _ => return Err(self.sb.fault(Name::SYNCSIZE, "a SYNCSIZE between SBSIZE and FILESIZE")),
+        };
+        self.return_to(claimed, target, false)
+    }
+
+    /// Makes `target`, or the last whole entry before it, the end.
+    fn return_to(&mut self, claimed: u64, target: u64, salvage: bool) -> Result<KvRepair> {
+        let synced = self.synced_end();
+        self.store.abandon(target);
+        let counted = walk(self, &mut |_| Ok(()))?;
+        let (end, clamped) = settle(self, &counted, target, salvage)?;
+        // The walk stopped at a value that is now cut to size.
+        let (mut entries, mut live) = (counted.entries, counted.live);
+        if let Some(ptr) = clamped {
+            entries += 1;
+            live += i64::from(!self.is_deleted(ptr)?);
+        }
+        let changed = clamped.is_some()
+            || end != claimed
+            || synced.is_some_and(|s| s != end)
+            || self.entries().is_some_and(|n| n != entries.unsigned_abs())
+            || self.live_entries().is_some_and(|n| n != live.unsigned_abs());
+        self.store.cut(end);
+        self.set_counts(entries, live);
+        self.checkpoint()?;
+        let (entries, live) = (entries.unsigned_abs(), live.unsigned_abs());
+        Ok(KvRepair { old_end: claimed, new_end: end, entries, live, clamped, changed })
+    }
+}
+
+/// Makes the file whole: back to the last sync, or with `salvage` as far as entries are whole; counts anew.
+pub fn repair(path: &Path, settings: &Settings, salvage: bool) -> Result<KvRepair> {
+    let lock = open::lock(settings, &super::create::lock_path(path))?;
+    let report = repair_locked(path, settings, salvage)?;
+    lock.release_and_remove(&*settings.fs)?;
+    Ok(report)
+}
+
+/// The same for a caller that holds the lock.
+pub(crate) fn repair_locked(path: &Path, settings: &Settings, salvage: bool) -> Result<KvRepair> {
+    let mut kv = Kvseq::open_anyway(path, None, Access::Write, settings)?;
+    let room = kv.store.file().len()?;
+    let claimed = kv.sb.length(Name::FILESIZE)?.unwrap_or(room);
+    if claimed.min(room) < kv.sb.sbsize() {
+        return Err(kv.sb.fault(Name::FILESIZE, "a FILESIZE, and a file, not below SBSIZE"));
+    }
+    let target = match kv.sb.length(Name::SYNCSIZE)? {
+        _ if salvage => claimed.min(room),
+        None if claimed <= room => claimed,
+        Some(synced) if synced >= kv.sb.sbsize() && synced <= claimed && synced <= room => synced,
+        _ => return Err(kv.sb.fault(Name::SYNCSIZE, "a SYNCSIZE between SBSIZE and FILESIZE, within the file")),
+    };
+    kv.return_to(claimed, target, salvage)
+}
+
+/// Finds where the file ends from now on; a last value that passes `target` is cut to end there.
+fn settle(kv: &mut Kvseq, counted: &Walk, target: u64, salvage: bool) -> Result<(u64, Option<u64>)> {
+    let whole_end = counted.last.map_or(kv.sb.sbsize(), |span| span.end);
+    let Some((at, _)) = &counted.stopped else {
+        return Ok((whole_end, None));
+    };
+    let at = *at;
+    if let Ok((span, _)) = kv.claimed_span(at, &mut [0; 64])
+        && kv.layout.value.can_grow()
+        && span.value_at <= target
+        && span.end > target
+    {
+        let (prefix, width) = kv.layout.value.write_len(target - span.value_at);
+        kv.store.overwrite(span.value_head, prefix.get(..width).unwrap_or_default())?;
+        return Ok((target, Some(at)));
+    }
+    if salvage {
+        return Ok((whole_end, None));
+    }
+    Err(Error::corrupt(kv.path(), at, "an entry", "none; salvaging would keep what is before it"))
+}

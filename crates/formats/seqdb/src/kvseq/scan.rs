@@ -1,0 +1,177 @@
+//! Reading entries in disk order, many at a time.
+
+use super::Kvseq;
+use super::layout::{MAX_PREFIX, Span};
+use crate::{Error, Result};
+use trawl_io::Hint;
+
+/// A value up to this size is handed out as a slice; larger ones are read by the caller, in parts.
+const INLINE_LIMIT: u64 = 16 << 20;
+
+/// One entry of an iteration.
+#[derive(Debug, Clone, Copy)]
+pub struct Item<'a> {
+    /// Where it starts.
+    pub ptr: u64,
+    /// Whether it is marked deleted.
+    pub deleted: bool,
+    /// Its key.
+    pub key: &'a [u8],
+    /// Bytes of its value.
+    pub value_len: u64,
+    /// Its value, unless it is very large or values were not asked for: see [`Kvseq::read_value`].
+    pub value: Option<&'a [u8]>,
+    pub(crate) span: Span,
+}
+
+/// An iteration over a [`Kvseq`].
+#[derive(Debug)]
+pub struct Scan<'a> {
+    kv: &'a Kvseq,
+    /// Only the first `have` bytes mean something: the rest is kept so that it need not be zeroed again.
+    buf: Vec<u8>,
+    have: usize,
+    /// Offset in the file of `buf[0]`.
+    start: u64,
+    /// The next entry.
+    at: u64,
+    end: u64,
+    chunk: usize,
+    values: bool,
+    deleted: bool,
+    dropped: u64,
+}
+
+impl Kvseq {
+    /// All entries not deleted, in disk order.
+    pub fn scan(&self) -> Scan<'_> {
+        self.scan_from(self.first())
+    }
+
+    /// The same from an entry on.
+    pub fn scan_from(&self, ptr: u64) -> Scan<'_> {
+        let end = self.end();
+        if self.settings.big_readahead {
+            // A hint: without it the system reads ahead as it sees fit.
+            let _ = self.store.file().advise(ptr..end, Hint::Sequential);
+        }
+        let chunk = self.settings.scan_bytes();
+        Scan {
+            kv: self,
+            buf: Vec::new(),
+            have: 0,
+            start: ptr,
+            at: ptr,
+            end,
+            chunk,
+            values: true,
+            deleted: false,
+            dropped: ptr,
+        }
+    }
+}
+
+impl<'a> Scan<'a> {
+    /// Deleted entries too.
+    #[must_use]
+    pub fn with_deleted(mut self) -> Self {
+        self.deleted = true;
+        self
+    }
+
+    /// Leaves out values, which spares reading large ones.
+    #[must_use]
+    pub fn keys_only(mut self) -> Self {
+        self.values = false;
+        self
+    }
+
+    /// Where the next entry starts, or would.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// The next entry, valid until the next call; `None` at the end.
+    pub fn next_entry(&mut self) -> Result<Option<Item<'_>>> {
+        let span = loop {
+            if self.at >= self.end {
+                return Ok(None);
+            }
+            let span = match self.parse()? {
+                Some(span) => span,
+                None => self.refill_and_parse()?,
+            };
+            self.at = self.kv.layout.aligned(span.end).unwrap_or(u64::MAX);
+            if !span.deleted || self.deleted {
+                break span;
+            }
+        };
+        let slice = |at: u64, len: u64| {
+            let start = usize::try_from(at.checked_sub(self.start)?).ok()?;
+            self.filled().get(start..)?.get(..usize::try_from(len).ok()?)
+        };
+        let key = slice(span.key_at, span.key_len).unwrap_or_default();
+        let value = if self.values { slice(span.value_at, span.value_len) } else { None };
+        Ok(Some(Item { ptr: span.ptr, deleted: span.deleted, key, value_len: span.value_len, value, span }))
+    }
+
+    #[inline]
+    fn filled(&self) -> &[u8] {
+        self.buf.get(..self.have).unwrap_or_default()
+    }
+
+    /// The entry at `at` if enough of it is in the buffer.
+    #[inline]
+    fn parse(&self) -> Result<Option<Span>> {
+        let Some(bytes) = usize::try_from(self.at - self.start).ok().and_then(|skip| self.filled().get(skip..)) else {
+            return Ok(None);
+        };
+        let broken = |b: super::layout::Broken| b.at(self.kv.path(), self.at);
+        let Some(key) = self.kv.layout.key_span(self.at, bytes).map_err(broken)? else { return Ok(None) };
+        let Some(rest) = usize::try_from(key.value_head - self.at).ok().and_then(|skip| bytes.get(skip..)) else {
+            return Ok(None);
+        };
+        let Some(span) = self.kv.layout.value_span(self.at, key, rest).map_err(broken)? else { return Ok(None) };
+        let needed = if self.values && span.value_len <= INLINE_LIMIT { span.end } else { span.value_head };
+        let enough = needed - self.at <= bytes.len() as u64;
+        Ok((enough && span.end <= self.end).then_some(span))
+    }
+
+    /// Fetches more, at least as much of the next entry as is needed.
+    #[cold]
+    fn refill_and_parse(&mut self) -> Result<Span> {
+        // The places first, so that the buffer grows only for an entry that really is in the file.
+        let span = self.kv.span(self.at)?;
+        if span.key_len > self.kv.settings.max_key_bytes {
+            let (len, limit) = (span.key_len, self.kv.settings.max_key_bytes);
+            return Err(Error::TooLong { path: self.kv.path().into(), what: "key", len, limit });
+        }
+        let inline = self.values && span.value_len <= INLINE_LIMIT;
+        let needed = if inline { span.end } else { span.value_head + 8 }.min(self.end) - self.at;
+        self.drop_read();
+        let used = usize::try_from(self.at - self.start).unwrap_or(usize::MAX).min(self.have);
+        self.buf.copy_within(used..self.have, 0);
+        self.have -= used;
+        self.start = self.at;
+        let wanted = usize::try_from(needed).unwrap_or(usize::MAX).max(self.chunk + MAX_PREFIX);
+        let wanted = wanted.min(usize::try_from(self.end - self.start).unwrap_or(usize::MAX));
+        if wanted > self.have {
+            if wanted > self.buf.len() {
+                self.buf.resize(wanted, 0);
+            }
+            let room = self.buf.get_mut(self.have..wanted).unwrap_or_default();
+            self.kv.store.read(self.start + self.have as u64, room)?;
+            self.have = wanted;
+        }
+        Ok(span)
+    }
+
+    /// Lets go of pages that were read, if they are not to stay.
+    fn drop_read(&mut self) {
+        if !self.kv.settings.data_caching && self.start > self.dropped {
+            // Failing to tidy the cache is no reason to stop reading.
+            let _ = self.kv.store.file().advise(self.dropped - self.dropped % 4096..self.start, Hint::Done);
+            self.dropped = self.start;
+        }
+    }
+}

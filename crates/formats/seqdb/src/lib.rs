@@ -1,0 +1,32 @@
+//! seqdb containers: a few large files instead of one file per document, friendly to the page cache, appended to.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | [`Kvseq`] | a sequence of keys and values; deleted entries are marked |
+//!
+//! All integers are big-endian. The formats have no checksums: a broken length is noticed, a flipped bit in a value is
+//! not. `docs/formats/seqdb.md` is the byte-level description; [`design`] holds every constant that the published
+//! description leaves open.
+//!
+//! Writers assume that a disk writes a sector of 512 bytes whole or not at all; nothing else is assumed about what a
+//! power cut leaves of writes that were not synced.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+
+pub mod design;
+mod error;
+mod findings;
+mod hash;
+mod kind;
+pub mod kvseq;
+mod open;
+mod settings;
+mod store;
+pub mod superblock;
+
+pub use error::{Error, Result};
+pub use findings::{Finding, Findings, Severity};
+pub use hash::h64;
+pub use kind::{HEAD_BYTES, Kind, is_seqdb, purpose_of};
+pub use kvseq::{CreateKvseq, Item, KvEntry, Kvseq, Repr, Scan};
+pub use settings::{Access, Clock, Settings, SyncPolicy};
+pub use superblock::{Name, Purpose, Superblock};

@@ -1,0 +1,136 @@
+//! What opening any container has in common: its superblock, its lock, and how much of it may be believed.
+
+use crate::superblock::Name;
+use crate::{Access, Error, Kind, Result, Settings, Superblock};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use trawl_io::{File, LockError, LockFile, Mode};
+
+/// Bytes read at first: most superblocks end in them.
+const FIRST_READ: usize = 4096;
+/// How often a superblock is read again while a writer changes it.
+const STABLE_READS: usize = 50;
+
+/// An open file and its superblock.
+pub(crate) struct Opened {
+    pub file: Box<dyn File>,
+    pub sb: Superblock,
+    /// Bytes the file has.
+    pub room: u64,
+}
+
+/// Opens a container of the kind wanted.
+pub(crate) fn open(settings: &Settings, path: &Path, access: Access, kind: Kind) -> Result<Opened> {
+    let mode = match access {
+        Access::Read => Mode::Read,
+        Access::Write => Mode::Write,
+    };
+    let file = settings.fs.open(path, mode)?;
+    let sb = read_superblock(&*file, access)?;
+    if sb.kind() != kind {
+        return Err(Error::UnknownFormat { path: path.into(), expected: kind.as_str(), found: sb.kind().format() });
+    }
+    let room = file.len()?;
+    Ok(Opened { file, sb, room })
+}
+
+/// Reads a superblock. Beside a writer it is read until two readings agree: the system does not promise that a read
+/// sees a concurrent write as a whole.
+pub(crate) fn read_superblock(file: &dyn File, access: Access) -> Result<Superblock> {
+    let mut last = read_head(file)?;
+    if access == Access::Read {
+        for _ in 0..STABLE_READS {
+            let again = read_head(file)?;
+            if again == last {
+                break;
+            }
+            last = again;
+        }
+    }
+    Superblock::decode(file.path(), &last)
+}
+
+/// The bytes that hold the list of variables.
+fn read_head(file: &dyn File) -> Result<Vec<u8>> {
+    let mut head = vec![0; FIRST_READ];
+    let n = read_up_to(file, 0, &mut head)?;
+    head.truncate(n);
+    let sbsize = Superblock::sbsize_of(file.path(), &head)?;
+    let wanted = usize::try_from(sbsize).unwrap_or(FIRST_READ);
+    // A full first read without the end of the list: there are many variables.
+    let ended = head.get(8..).unwrap_or_default().chunks_exact(16).any(|slot| slot.starts_with(&[0; 8]));
+    if n < wanted && n == FIRST_READ && !ended {
+        head.resize(wanted, 0);
+        let more = read_up_to(file, n as u64, head.get_mut(n..).unwrap_or_default())?;
+        head.truncate(n + more);
+    }
+    head.truncate(wanted);
+    Ok(head)
+}
+
+/// Reads until `buf` is full or the file ends.
+pub(crate) fn read_up_to(file: &dyn File, at: u64, buf: &mut [u8]) -> Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(at.saturating_add(done as u64), rest)? {
+            0 => break,
+            n => done += n,
+        }
+    }
+    Ok(done)
+}
+
+/// The logical end that FILESIZE claims, or the file's own; an error if the claim is false.
+pub(crate) fn logical_end(sb: &Superblock, path: &Path, room: u64) -> Result<u64> {
+    let end = sb.length(Name::FILESIZE)?.unwrap_or(room);
+    if end < sb.sbsize() {
+        return Err(sb.fault(Name::FILESIZE, "a FILESIZE not below SBSIZE"));
+    }
+    if end > room {
+        return Err(Error::FileSizeBeyondEof { path: path.into(), filesize: end, unix: room });
+    }
+    Ok(end)
+}
+
+/// Takes the lock of a writer, which tells others who it is.
+pub(crate) fn lock(settings: &Settings, path: &Path) -> Result<LockFile> {
+    for _ in 0..5 {
+        match LockFile::acquire_in(&*settings.fs, path, &settings.holder) {
+            // A reader that looks whether a writer lives holds the lock for an instant, and leaves no name.
+            Err(LockError::Held { holder, .. }) if holder == "an unnamed process" => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            result => return Ok(result?),
+        }
+    }
+    Ok(LockFile::acquire_in(&*settings.fs, path, &settings.holder)?)
+}
+
+/// Whether somebody has the lock of a writer.
+pub(crate) fn writer_lives(settings: &Settings, path: &Path) -> Result<bool> {
+    match settings.fs.open(path, Mode::Read) {
+        Ok(file) => Ok(!file.try_lock_shared()?),
+        Err(e) if e.is_not_found() => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// `path` with a dot and `suffix` after its whole name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    name.into()
+}
+
+/// Who takes care of the writer's lock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Guard<'a> {
+    /// The container itself, at this path.
+    Own(&'a Path),
+    /// Whoever opens it holds the lock already (a writer), or has found that a writer lives or not (a reader).
+    Owner {
+        /// Whether a writer lives.
+        writer_lives: bool,
+    },
+}
