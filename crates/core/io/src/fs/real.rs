@@ -41,7 +41,9 @@ impl Fs for RealFs {
             // Not every file system knows the flag; every one with hard links refuses to link over a name.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 fs::hard_link(from, to).map_err(|e| Error::io(Op::Rename, to, e))?;
-                fs::remove_file(from).map_err(|e| Error::io(Op::Remove, from, e))
+                // The file has its name: an old name that stays does not make that a failure.
+                let _ = fs::remove_file(from);
+                Ok(())
             }
             Err(e) => Err(Error::io(Op::Rename, to, e.into())),
         }

@@ -288,3 +288,18 @@ fn a_hostile_file_costs_bounded_work() {
     let err = recover(&disk_with(&hostile).shared(), Options::default()).unwrap_err();
     assert!(matches!(err, Error::Corrupt { .. }), "{err}");
 }
+
+proptest::proptest! {
+    #[test]
+    fn garbage_after_good_frames_never_panics_and_never_hides_them(
+        garbage in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
+        whole in 0usize..=5,
+    ) {
+        let (bytes, offsets, records) = sample();
+        let mut file = bytes[..offsets[whole] as usize].to_vec();
+        file.extend_from_slice(&garbage);
+        let (_, recovery, seen) = recover(&disk_with(&file).shared(), lenient()).unwrap();
+        assert_eq!(seen, records[..whole]);
+        assert_eq!(recovery.cut_bytes(), garbage.len() as u64);
+    }
+}
