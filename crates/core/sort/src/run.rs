@@ -24,9 +24,7 @@ impl Run {
     pub fn open(&self) -> Result<Box<dyn File>> {
         self.dir.fs.open(&self.path, Mode::Read)
     }
-}
 
-impl Run {
     /// Where blocks begin: at most `most` of them (twice that while counting), evenly spread, the first always.
     pub fn blocks(&self, most: usize) -> Result<Vec<u64>> {
         let file = self.open()?;

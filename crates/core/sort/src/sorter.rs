@@ -262,3 +262,31 @@ impl Drop for Sorter {
 fn joined<T>(handle: JoinHandle<T>) -> T {
     handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trawl_io::fault::FaultFs;
+
+    #[test]
+    fn runs_are_merged_while_pushing_when_they_get_too_many() {
+        let disk = FaultFs::new();
+        let settings = Sorter::builder("/").fs(disk.shared()).memory_bytes(2 << 20);
+        let plan = Plan::new(2 << 20, 2, 3).unwrap();
+        let mut sorter = Sorter::new(settings, Plan { max_runs: 6, ..plan });
+        for n in 0..120_000u32 {
+            // Few keys, so that equal ones are in many runs.
+            sorter.push(&(n.wrapping_mul(2_654_435_761) % 1000).to_be_bytes(), &n.to_be_bytes().repeat(10)).unwrap();
+            assert!(sorter.runs.len() <= 7);
+        }
+        assert!(sorter.stats.runs > 20, "{:?}", sorter.stats);
+        let mut sorted = sorter.finish().unwrap();
+        let (mut last, mut count) = ((Vec::new(), Vec::new()), 0);
+        while let Some(r) = sorted.next_record().unwrap() {
+            assert!((&last.0[..], &last.1[..]) < (r.key, r.value), "by key, then in the order of pushing");
+            last = (r.key.to_vec(), r.value.to_vec());
+            count += 1;
+        }
+        assert_eq!(count, 120_000);
+    }
+}
