@@ -62,7 +62,7 @@ pub struct Config {
     pub epoch_s: u64,
     /// Virtual seconds per real second; 0 stops the virtual clock except for [`crate::Running::set_time`].
     pub clock_rate: f64,
-    /// Loopback address to listen on; port 0 takes a free one.
+    /// Address in 127.0.0.0/8 to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Whether hosts have addresses of their own.
     pub addresses: Addresses,
@@ -153,8 +153,8 @@ impl Config {
         if self.min_crawl_delay_ms > self.max_crawl_delay_ms {
             return Err(refuse("min_crawl_delay_ms", "at most max_crawl_delay_ms", &self.min_crawl_delay_ms));
         }
-        if !self.listen.ip().is_loopback() {
-            return Err(refuse("listen", "a loopback address", &self.listen));
+        if !(self.listen.is_ipv4() && self.listen.ip().is_loopback()) {
+            return Err(refuse("listen", "an address in 127.0.0.0/8", &self.listen));
         }
         Ok(())
     }
@@ -187,6 +187,7 @@ mod tests {
             (Config { shares: overfull, ..Config::default() }, "shares"),
             (Config { agent: "Trawl/1".into(), ..Config::default() }, "agent"),
             (Config { min_crawl_delay_ms: 9_999, ..Config::default() }, "min_crawl_delay_ms"),
+            (Config { listen: SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 0)), ..Config::default() }, "listen"),
             (Config { listen: SocketAddr::from(([192, 0, 2, 1], 80)), ..Config::default() }, "listen"),
         ];
         for (config, name) in bad {

@@ -119,3 +119,24 @@ fn http2_streams_break_too() {
         assert!(!error.is_empty());
     }
 }
+
+#[test]
+fn a_stop_within_another_runtime_cuts_streams_and_logs_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let config = Config { log: Some(log.clone()), ..only(&[Character::Http2, Character::Stall]) };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let web = Arc::new(TestWeb::start(config).unwrap());
+        let (_, node) = find_page(web.world(), |page| web.world().fate(page).is_some());
+        let (urls, other) = (vec![parts(web.world(), node)], Arc::clone(&web));
+        let client = tokio::spawn(async move { get_h2(&other, urls).await });
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        client.abort();
+        let _ = client.await;
+        Arc::into_inner(web).unwrap().stop().unwrap();
+    });
+    let text = std::fs::read_to_string(&log).unwrap();
+    let (request, end) = (text.find("\nR\t").unwrap(), text.find("\nX\t").unwrap());
+    assert!(request < end && text.contains("\tcut\n"), "{text}");
+}

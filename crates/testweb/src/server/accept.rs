@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -45,7 +46,7 @@ impl Wire for TlsStream<TcpStream> {
 
 /// Opens the listening socket. With many addresses it is bound to all of them, but only on the loopback device.
 pub(super) fn listen(addr: SocketAddr, addresses: Addresses) -> std::io::Result<TcpListener> {
-    let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
     match addresses {
         Addresses::One => socket.bind(addr)?,
@@ -91,14 +92,17 @@ async fn serve(stream: TcpStream, remote: SocketAddr, shared: Arc<Shared>, mut s
     }
     // Small responses must not wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
+    // The streams of HTTP/2 are tasks of their own; whatever ends the connection, they end first, and are logged.
+    let mut streams = JoinSet::new();
     tokio::select! {
-        _ = speak(stream, conn, &shared) => {}
+        _ = speak(stream, conn, &shared, &mut streams) => {}
         _ = stopped.changed() => {}
     }
+    streams.shutdown().await;
     shared.log.closed(conn);
 }
 
-async fn speak(stream: TcpStream, conn: u64, shared: &Arc<Shared>) -> std::io::Result<()> {
+async fn speak(stream: TcpStream, conn: u64, shared: &Arc<Shared>, streams: &mut JoinSet<()>) -> std::io::Result<()> {
     let mut first = [0; 1];
     let Some(tls) = &shared.tls else { return http1::connection(stream, conn, shared, false).await };
     if stream.peek(&mut first).await? == 0 || first != [TLS_HANDSHAKE] {
@@ -115,7 +119,7 @@ async fn speak(stream: TcpStream, conn: u64, shared: &Arc<Shared>) -> std::io::R
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     shared.log.secured(conn, name.as_deref(), Some(if http2 { "h2" } else { "http/1.1" }));
     if http2 {
-        http2::connection(stream, conn, shared).await
+        http2::connection(stream, conn, shared, streams).await
     } else {
         http1::connection(stream, conn, shared, true).await
     }

@@ -9,6 +9,7 @@ use h2::server::SendResponse;
 use h2::{Reason, SendStream};
 use http::header::{ACCEPT_ENCODING, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT};
 use http::{HeaderName, HeaderValue, Response};
+use tokio::task::JoinSet;
 
 use super::Shared;
 use super::accept::Wire;
@@ -23,26 +24,27 @@ fn fail(error: h2::Error) -> io::Error {
     io::Error::other(error)
 }
 
-/// Serves one connection until it ends.
-pub(super) async fn connection<S: Wire + 'static>(stream: S, conn: u64, shared: &Arc<Shared>) -> io::Result<()> {
+/// Serves one connection until it ends; its streams are left in the set.
+pub(super) async fn connection<S: Wire + 'static>(
+    stream: S,
+    conn: u64,
+    shared: &Arc<Shared>,
+    streams: &mut JoinSet<()>,
+) -> io::Result<()> {
     let mut builder = h2::server::Builder::new();
     builder.max_concurrent_streams(MAX_STREAMS);
     let mut connection = builder.handshake::<_, Bytes>(stream).await.map_err(fail)?;
     let mut count = 0;
-    // Streams live in this set, so that they end with the connection and are logged before its end is.
-    let mut streams = tokio::task::JoinSet::new();
     loop {
         let accepted = tokio::select! {
             accepted = connection.accept() => accepted,
             Some(_) = streams.join_next() => continue,
         };
-        let Some(accepted) = accepted else { break };
+        let Some(accepted) = accepted else { return Ok(()) };
         let (request, respond) = accepted.map_err(fail)?;
         count += 1;
         streams.spawn(answer(request, respond, conn, count, Arc::clone(shared)));
     }
-    streams.shutdown().await;
-    Ok(())
 }
 
 async fn answer(

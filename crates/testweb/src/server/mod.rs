@@ -158,11 +158,16 @@ impl Running {
     fn shut_down(&mut self) {
         let Some(runtime) = self.runtime.take() else { return };
         let _ = self.stop.send(true);
-        // Every connection holds a receiver; once all are gone, every last request is in the log.
-        runtime.block_on(async {
-            let _ = tokio::time::timeout(STOP_WITHIN, self.stop.closed()).await;
+        // Every connection holds a receiver; once all are gone, every last request is in the log. The wait happens on
+        // the runtime's own threads, so that a web may also be stopped by somebody who is inside another runtime.
+        let (done, all_gone) = std::sync::mpsc::channel();
+        let stop = self.stop.clone();
+        runtime.spawn(async move {
+            stop.closed().await;
+            let _ = done.send(());
         });
-        runtime.shutdown_timeout(STOP_WITHIN);
+        let _ = all_gone.recv_timeout(STOP_WITHIN);
+        runtime.shutdown_background();
         self.shared.log.flush();
     }
 }

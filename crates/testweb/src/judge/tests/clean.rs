@@ -20,6 +20,17 @@ fn clean_logs_of_every_profile_are_clean() {
 }
 
 #[test]
+fn clean_with_sitemaps() {
+    for sitemap_depth in [Some(0), Some(2)] {
+        let settings = CrawlSettings { sitemap_depth, depth: 4, ..CrawlSettings::default() };
+        let world = world(Profile::Standard, 2);
+        let verdict = expect(&Simulation::run(&world, &settings), &[]);
+        let without = CrawlSettings { sitemap_depth: None, ..settings.clone() };
+        assert!(verdict.expected > world.expect(&without).wanted().count() as u64);
+    }
+}
+
+#[test]
 fn clean_with_addresses_of_their_own() {
     let config =
         Config { addresses: Addresses::Many, domains_per_address: 3, ..world(Profile::Standard, 1).config().clone() };

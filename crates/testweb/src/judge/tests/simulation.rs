@@ -67,6 +67,7 @@ impl<'a> Simulation<'a> {
         // The least depth known of each node: a shorter way found later is passed on, without another fetch.
         let mut depths: HashMap<Node, u32> = queue.iter().copied().collect();
         let mut fetched: HashMap<Node, bool> = HashMap::new();
+        let mut mapped: HashSet<HostId> = HashSet::new();
         while let Some((node, depth)) = queue.pop_front() {
             if depths[&node] < depth {
                 continue;
@@ -93,7 +94,14 @@ impl<'a> Simulation<'a> {
                 }
                 _ => Vec::new(),
             };
-            for (to, depth) in found {
+            let mut found = found;
+            if let Some(depth) = self.settings.sitemap_depth.filter(|_| mapped.insert(node.host)) {
+                let host = self.world.host(node.host).unwrap();
+                let announced = self.world.robots(node.host).is_some_and(|r| !r.sitemaps.is_empty());
+                let pages = (0..host.pages).filter(|_| announced);
+                found.extend(pages.map(|n| (self.world.node(node.host, Resource::Page(n)), depth)));
+            }
+            for (to, depth) in found.into_iter().filter(|&(_, depth)| depth <= self.settings.depth) {
                 let known = depths.entry(to).or_insert(u32::MAX);
                 if depth < *known {
                     *known = depth;
