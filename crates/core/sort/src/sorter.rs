@@ -274,7 +274,7 @@ mod tests {
         let settings = Sorter::builder("/").fs(disk.shared()).memory_bytes(2 << 20);
         let plan = Plan::new(2 << 20, 2, 3).unwrap();
         let mut sorter = Sorter::new(settings, Plan { max_runs: 6, ..plan });
-        for n in 0..120_000u32 {
+        for n in 0..300_000u32 {
             // Few keys, so that equal ones are in many runs.
             sorter.push(&(n.wrapping_mul(2_654_435_761) % 1000).to_be_bytes(), &n.to_be_bytes().repeat(10)).unwrap();
             assert!(sorter.runs.len() <= 7);
@@ -287,6 +287,6 @@ mod tests {
             last = (r.key.to_vec(), r.value.to_vec());
             count += 1;
         }
-        assert_eq!(count, 120_000);
+        assert_eq!(count, 300_000);
     }
 }
