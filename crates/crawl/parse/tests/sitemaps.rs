@@ -113,7 +113,9 @@ fn known_answers_in_utf16() {
 fn every_prefix_keeps_its_entries() {
     for case in cases() {
         let Ok(whole) = parse(&case.document, &case.url, NOW, &Options::default()) else { continue };
-        for cut in 0..case.document.len() {
+        // Long documents repeat themselves: every seventh byte of those.
+        let step = if case.document.len() > 1500 { 7 } else { 1 };
+        for cut in (0..case.document.len()).step_by(step) {
             let Ok(part) = parse(&case.document[..cut], &case.url, NOW, &Options::default()) else { continue };
             if whole.kind == trawl_parse::sitemap::Kind::Text {
                 continue; // a line that is cut may still be a URL

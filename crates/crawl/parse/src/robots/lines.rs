@@ -140,14 +140,15 @@ fn split(line: &[u8]) -> Option<(Field, &[u8])> {
     Some((Field::parse(name)?, value))
 }
 
+/// A line of a page without its tags.
 fn without_tags(line: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(line.len());
-    let mut depth = false;
+    let mut in_tag = false;
     for &byte in line {
         match byte {
-            b'<' => depth = true,
-            b'>' => depth = false,
-            _ if !depth => out.push(byte),
+            b'<' => in_tag = true,
+            b'>' => in_tag = false,
+            _ if !in_tag => out.push(byte),
             _ => {}
         }
     }
