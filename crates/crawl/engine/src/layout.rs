@@ -48,7 +48,9 @@ impl Layout {
     pub(crate) fn lock(&self, fs: &dyn Fs, software: &str, now: UnixMillis) -> Result<LockFile, Error> {
         create_dir_all_synced(fs, &self.spool)?;
         let lock = LockFile::acquire_in(fs, &self.lock, &describe_holder(software, &now.rfc3339_seconds()))?;
-        remove_leftovers(fs, &self.out)?;
+        for dir in [&self.out, &self.out.join(".crawl"), &self.spool] {
+            remove_leftovers(fs, dir)?;
+        }
         Ok(lock)
     }
 

@@ -47,8 +47,10 @@ pub(crate) fn open(
         let sink = WarcSink::create(fs.clone(), &layout.out, sink_options, ids.clone(), clock.clone())?;
         return Ok(Opened { tag, state, sink, journal, durable, ranges: Vec::new() });
     }
+    let header = journal::JournalReader::open(&**fs, &layout.journal, &options)?.header().clone();
+    let tag = check_tag(&header.tag, config, layout)?;
     let (mut committed, mut ranges, mut failed) = (None, Vec::new(), None);
-    let (journal, recovery) = Journal::recover(fs, &layout.journal, options, &mut |position, batch| {
+    let (journal, _) = Journal::recover(fs, &layout.journal, options, &mut |position, batch| {
         // The visitor cannot carry this crate's error: the first one is kept, and the rest of the journal passed over.
         if failed.is_none() {
             failed = replay(&mut state, layout, position.offset, batch, &mut committed, &mut ranges).err();
@@ -58,7 +60,6 @@ pub(crate) fn open(
     if let Some(error) = failed {
         return Err(error);
     }
-    let tag = check_tag(&recovery.header.tag, config, layout)?;
     let sink_options = sink_options(config, &tag)?;
     let durable = committed.clone().unwrap_or_else(|| Durable { file: sink_options.names.name(0), end: 0 });
     let sink = WarcSink::resume(fs.clone(), &layout.out, sink_options, ids.clone(), clock.clone(), committed.as_ref())?;

@@ -293,3 +293,6 @@ impl Rules for ParsedRules {
         self.0.crawl_delay().map(|delay| i64::try_from(delay.as_millis()).unwrap_or(i64::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -159,3 +159,37 @@ fn a_stop_loses_nothing_and_a_resume_repeats_nothing() {
     let robots: Vec<_> = rows.iter().filter(|r| r.url.ends_with("robots.txt")).map(|r| &r.url).collect();
     assert_eq!(robots.iter().collect::<BTreeSet<_>>().len(), robots.len());
 }
+
+#[test]
+fn a_full_frontier_says_so_and_goes_on_with_more_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let web = web(dir.path(), |_| {});
+    let out = dir.path().join("out");
+    let mut small = config(&out, web.addr(), web.world().seeds(), 3);
+    small.frontier.max_known = 50;
+    let error = crawl(small.clone()).unwrap_err();
+    assert!(matches!(error, Error::Frontier(_)) && error.to_string().contains("max-known"), "{error}");
+    let report = crawl(trawl_engine::Config {
+        start: Start::Resume,
+        frontier: trawl_frontier::Config { max_known: 1_000_000, ..small.frontier.clone() },
+        ..small.clone()
+    })
+    .unwrap();
+    assert!(report.complete);
+    let pages = check(&out).into_iter().filter(|r| r.status != 0 && !r.url.ends_with("robots.txt")).map(|r| r.url);
+    assert_eq!(pages.collect::<BTreeSet<_>>(), web.world().expected_pages(3));
+    // What makes two URLs the same cannot change within a run.
+    small.frontier.identity = Identity::Exact;
+    small.start = Start::Resume;
+    assert!(matches!(crawl(small), Err(Error::Setting { .. })));
+}
+
+#[test]
+fn a_seed_list_that_is_not_there_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let web = web(dir.path(), |_| {});
+    let mut config = config(&dir.path().join("out"), web.addr(), vec![], 0);
+    config.seeds = vec![SeedInput::File("no/such/list".into())];
+    let error = crawl(config).unwrap_err().to_string();
+    assert!(error.contains("no/such/list"), "{error}");
+}

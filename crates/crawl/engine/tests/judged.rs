@@ -33,6 +33,7 @@ fn judged(profile: Profile, seed: u64) {
     config.frontier.max_attempts = settings.retries + 1;
     config.frontier.max_hops = settings.max_redirects;
     config.frontier.max_pages_per_host = Some(200);
+    config.roll_bytes = 1 << 20;
     config.fetch.limits.body_bytes = 1 << 20;
     config.fetch.limits.first_byte = Duration::from_millis(700);
     config.fetch.limits.idle = Duration::from_millis(700);
@@ -40,6 +41,7 @@ fn judged(profile: Profile, seed: u64) {
     let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
     assert!(report.complete);
     check(&out);
+    assert!(report.files.iter().any(|f| f.name == "captures-00001.parquet"), "files rolled: {:?}", report.files);
     web.flush_log();
     let verdict = judge(&log, web.world(), &settings).unwrap();
     assert!(verdict.expected > 100, "{}", verdict.expected);

@@ -88,8 +88,9 @@ impl Fetcher {
         Ok(Self { shared: Arc::new(Shared { config, fs, pool, resolver, tls }) })
     }
 
-    /// The address a name is sent to by `--connect-to`, if a rule is about it: such hosts share addresses by choice.
+    /// Whether a rule of `--connect-to` is about a host: such hosts share addresses by choice.
     pub fn is_redirected(&self, host: &str, port: u16) -> bool {
+        let host = host.trim_matches(['[', ']']);
         self.shared.config.connect_to.iter().any(|rule| rule.apply(host, port).is_some())
     }
 

@@ -1,0 +1,134 @@
+use super::*;
+use bytes::Bytes;
+use std::io::Write;
+use trawl_io::RealFs;
+use trawl_model::{Body, CaptureSink};
+use trawl_warc::{SinkOptions, WarcInfo, WarcSink};
+
+fn worker(dir: &std::path::Path) -> Worker {
+    let options = SinkOptions::new("t", "run", None, WarcInfo::default()).unwrap();
+    let next = std::sync::atomic::AtomicU64::new(0);
+    let ids = Arc::new(move || u128::from(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)).to_be_bytes());
+    let sink = WarcSink::create(Arc::new(RealFs), dir, options, ids, Arc::new(|| UnixMillis(0))).unwrap();
+    assert!(sink.carries().has(trawl_model::Capability::Failures));
+    Worker {
+        preparer: sink.preparer(),
+        identity: Identity::Key,
+        scope: Scope::Domain,
+        follow: true,
+        embeds: false,
+        obey: true,
+        agent: "trawl".into(),
+        run_id: "run".into(),
+        decode_bytes: 1 << 20,
+    }
+}
+
+fn lease(id: LeaseId, url: &str) -> Lease {
+    let robots = trawl_model::RobotsVerdict::Allowed;
+    Lease { id, url: url.into(), depth: 0, hops: 0, attempt: 1, source: Source::Seed, robots, meta_json: None }
+}
+
+fn fetched(url: &str, head: &str, body: impl Into<Vec<u8>>) -> Fetched {
+    let message = Message { head: Bytes::from(head.to_owned()), body: Body::Memory(body.into().into()) };
+    let outcome = Outcome::Response { message, payload_digest: None, truncated: None };
+    let facts = CaptureFacts { fetched_at: UnixMillis(1_000_000_000_000), ..CaptureFacts::default() };
+    let capture = Capture { url: url.into(), started_at: UnixMillis(0), request: None, outcome, facts };
+    Fetched { capture, head: Head::parse(head.to_owned().into()) }
+}
+
+const URL: &str = "http://www.a.example/dir/";
+
+fn page(head: &str, body: impl Into<Vec<u8>>) -> Event {
+    let dir = tempfile::tempdir().unwrap();
+    let lease = lease(LeaseId::Page(Identity::Key.of(URL)), URL);
+    worker(dir.path()).event(lease, fetched(URL, head, body)).unwrap()
+}
+
+fn links(event: &Event) -> Vec<&str> {
+    event.links.iter().map(|(_, url)| url.as_str()).collect()
+}
+
+const HTML: &str = "HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; charset=utf-8\r\n";
+
+#[test]
+fn links_are_distinct_in_scope_and_pages() {
+    let body = "<a href=x><a href=x?utm_source=y><a href='http://b.a.example/'><a href='http://other.example/'>\
+                <a href='#top'><a href=./><img src=i.png><a href=mailto:x@y><form action=f>";
+    let event = page(&format!("{HTML}\r\n"), body);
+    assert_eq!(links(&event), ["http://www.a.example/dir/x", "http://b.a.example/"]);
+    assert_eq!(event.row.body_digest.as_ref().map(String::len), Some(64));
+    assert_eq!(event.row.digest.len(), 40);
+    assert_eq!(event.prepared.payload_digest().unwrap().hex(), event.row.digest);
+    assert_eq!(event.row.record_id.as_deref(), Some(event.prepared.record_id()));
+    // Only what is HTML, only on success, and not where the page asks not to.
+    assert!(page("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", body).links.is_empty());
+    assert!(page("HTTP/1.1 404 No\r\nContent-Type: text/html\r\n\r\n", body).links.is_empty());
+    assert!(page(&format!("{HTML}X-Robots-Tag: nofollow\r\n\r\n"), body).links.is_empty());
+    assert!(page(&format!("{HTML}\r\n"), format!("<meta name=robots content=nofollow>{body}")).links.is_empty());
+    assert_eq!(page("HTTP/1.1 200 OK\r\n\r\n", format!("  {body}")).links.len(), 2, "by its looks");
+}
+
+#[test]
+fn coded_bodies_are_looked_into_and_bombs_are_not() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"<a href=x>").unwrap();
+    let coded = page(&format!("{HTML}Content-Encoding: gzip\r\n\r\n"), gzip.finish().unwrap());
+    let plain = page(&format!("{HTML}\r\n"), "<a href=x>");
+    assert_eq!((links(&coded), &coded.row.body_digest), (links(&plain), &plain.row.body_digest));
+    assert_ne!(coded.row.digest, plain.row.digest);
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    bomb.write_all(b"<a href=x>").unwrap();
+    bomb.write_all(&vec![b' '; 4 << 20]).unwrap();
+    let bomb = page(&format!("{HTML}Content-Encoding: gzip\r\n\r\n"), bomb.finish().unwrap());
+    assert_eq!((links(&bomb).len(), &bomb.row.body_digest), (1, &None), "links up to the limit, no digest of a part");
+    let odd = page(&format!("{HTML}Content-Encoding: nonsense\r\n\r\n"), "<a href=x>");
+    assert_eq!((odd.links.len(), &odd.row.body_digest), (0, &None));
+}
+
+#[test]
+fn redirects_and_retry_after() {
+    let event = page("HTTP/1.1 302 Found\r\nLocation: ../other#f\r\n\r\n", "");
+    assert_eq!(event.redirect.as_deref(), Some("http://www.a.example/other"));
+    assert_eq!(event.row.redirect_to.as_deref(), Some("http://www.a.example/other"));
+    assert_eq!(page("HTTP/1.1 302 Found\r\nLocation: mailto:x@y\r\n\r\n", "").redirect, None);
+    assert_eq!(page("HTTP/1.1 200 OK\r\nLocation: x\r\n\r\n", "").redirect, None);
+    let after = |value: &str| match page(&format!("HTTP/1.1 429 x\r\nRetry-After: {value}\r\n\r\n"), "").answer {
+        Answer::Response { status: 429, retry_after_ms } => retry_after_ms,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(after(" 120 "), Some(120_000));
+    assert_eq!(after("Sun, 09 Sep 2001 01:47:40 GMT"), Some(60_000));
+    assert_eq!(after("Sun, 09 Sep 2000 01:47:40 GMT"), Some(0));
+    assert_eq!(after("soon"), None);
+}
+
+#[test]
+fn robots_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    let worker = worker(dir.path());
+    let found = |head: &str, body: &str| {
+        let url = "http://www.a.example/robots.txt";
+        let event = worker.event(lease(LeaseId::Robots(1), url), fetched(url, head, body)).unwrap();
+        assert!(event.links.is_empty() && event.redirect.is_none() && event.row.robots.is_none());
+        event.robots.unwrap()
+    };
+    let rules = |finding: Finding| match finding.answer {
+        RobotsAnswer::Rules(rules) => rules,
+        RobotsAnswer::Redirect(_) | RobotsAnswer::Unavailable(..) => panic!("no rules"),
+    };
+    let text = "User-agent: *\nDisallow: /no\nCrawl-delay: 2";
+    let good = rules(found("HTTP/1.1 200 OK\r\n\r\n", text));
+    assert!(!good.allows("/no/x") && good.allows("/yes") && good.crawl_delay_ms() == Some(2000));
+    for head in ["HTTP/1.1 404 x\r\n\r\n", "HTTP/1.1 403 x\r\n\r\n", "HTTP/1.1 301 x\r\n\r\n"] {
+        let finding = found(head, text);
+        assert_eq!(finding.text.as_deref(), Some(""), "{head}");
+        assert!(rules(finding).allows("/no/x"), "{head}");
+    }
+    for head in ["HTTP/1.1 500 x\r\n\r\n", "HTTP/1.1 503 x\r\n\r\n", "HTTP/1.1 429 x\r\n\r\n"] {
+        let finding = found(head, text);
+        assert!(finding.text.is_none() && matches!(finding.answer, RobotsAnswer::Unavailable(..)), "{head}");
+    }
+    let moved = found("HTTP/1.1 301 x\r\nLocation: //b.example/r\r\n\r\n", "");
+    assert!(matches!(moved.answer, RobotsAnswer::Redirect(to) if to == "http://b.example/r"));
+}
