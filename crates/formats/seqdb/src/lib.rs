@@ -3,6 +3,8 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | [`Kvseq`] | a sequence of keys and values; deleted entries are marked |
+//! | [`Hindex`] | a hash table from keys to entries of a kvseq |
+//! | [`Map`] | both together: a map on disk |
 //!
 //! All integers are big-endian. The formats have no checksums: a broken length is noticed, a flipped bit in a value is
 //! not. `docs/formats/seqdb.md` is the byte-level description; [`design`] holds every constant that the published
@@ -16,9 +18,12 @@ pub mod design;
 mod error;
 mod findings;
 mod hash;
+pub mod hindex;
 mod kind;
 pub mod kvseq;
+pub mod map;
 mod open;
+mod progress;
 mod settings;
 mod store;
 pub mod superblock;
@@ -26,7 +31,10 @@ pub mod superblock;
 pub use error::{Error, Result};
 pub use findings::{Finding, Findings, Severity};
 pub use hash::h64;
+pub use hindex::{CreateHindex, Hindex, Keys};
 pub use kind::{HEAD_BYTES, Kind, is_seqdb, purpose_of};
 pub use kvseq::{CreateKvseq, Item, KvEntry, Kvseq, Repr, Scan};
+pub use map::{Map, MapFiles};
+pub use progress::{OnProgress, Progress, silent};
 pub use settings::{Access, Clock, Settings, SyncPolicy};
 pub use superblock::{Name, Purpose, Superblock};

@@ -115,6 +115,11 @@ pub(crate) fn writer_lives(settings: &Settings, path: &Path) -> Result<bool> {
     }
 }
 
+/// The directory of `path`: `.` for a bare name.
+pub(crate) fn dir_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// `path` with a dot and `suffix` after its whole name.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -4,7 +4,7 @@ mod common;
 
 use common::{FILES, settings, vector};
 use trawl_io::fault::FaultFs;
-use trawl_seqdb::{Access, CreateKvseq, Kvseq, Purpose, Repr};
+use trawl_seqdb::{Access, CreateHindex, CreateKvseq, Findings, Hindex, Kvseq, Purpose, Repr, hindex, silent};
 
 #[test]
 fn v1_kvseq() {
@@ -36,4 +36,32 @@ fn v1_kvseq() {
     let row = |ptr, deleted, key: &str, value: &str| (ptr, deleted, key.into(), value.into());
     assert_eq!(seen, [row(256, false, "apple", "red"), row(268, true, "pear", "green"), row(281, false, "fig", "")]);
     assert_eq!(FILES.len(), 7);
+}
+
+#[test]
+fn v2_and_v3_hindex() {
+    for (name, cellsz) in [("v2.hindex", 1), ("v3.hindex", 2)] {
+        let fs = common::disk_with(&[("/v1", "v1.kvseq")]);
+        let kv = Kvseq::open("/v1".as_ref(), Access::Read, &settings(&fs)).unwrap();
+        let path = "/index".as_ref();
+        let purpose = Purpose::new("TESTIDX").unwrap();
+        let create = CreateHindex { sbsize: 256, purpose, htsize: 5, cellsz, ..CreateHindex::default() };
+        let mut index = create.create(path, &settings(&fs)).unwrap();
+        for (key, ptr) in [("apple", 256), ("pear", 268), ("fig", 281)] {
+            index.insert(&kv, key.as_bytes(), ptr).unwrap();
+        }
+        assert_eq!(index.remove(&kv, b"pear").unwrap(), Some(268));
+        index.close().unwrap();
+        assert!(fs.files()[path] == vector(name), "{name}");
+
+        let fs = common::disk_with(&[("/v1", "v1.kvseq"), ("/index", name)]);
+        let index = Hindex::open(path, Access::Read, &settings(&fs)).unwrap();
+        assert_eq!((index.htsize(), index.cellsz(), index.used_cells(), index.keys()), (5, cellsz, 3, 2));
+        assert_eq!(index.find(&kv, b"apple").unwrap(), Some(256));
+        assert_eq!(index.find(&kv, b"fig").unwrap(), Some(281));
+        assert_eq!(index.find(&kv, b"pear").unwrap(), None);
+        let mut findings = Findings::new();
+        hindex::verify(path, &kv, &settings(&fs), &mut findings, &silent).unwrap();
+        assert!(findings.is_sound() && findings.warnings() == 0, "{:?}", findings.list());
+    }
 }

@@ -2,12 +2,12 @@
 
 use super::{CreateKvseq, Kvseq};
 use crate::open;
-use crate::{Access, Result, Settings};
+use crate::{Access, OnProgress, Progress, Result, Settings};
 use std::path::Path;
 
 /// Copies the entries not deleted to a new file that takes the old one's place in one step. Indexes and perms over the
 /// file must be rebuilt. Returns the bytes before and after.
-pub fn compact(path: &Path, settings: &Settings, progress: &dyn Fn(u64, u64)) -> Result<(u64, u64)> {
+pub fn compact(path: &Path, settings: &Settings, progress: OnProgress<'_>) -> Result<(u64, u64)> {
     let lock = open::lock(settings, &super::create::lock_path(path))?;
     let guard = open::Guard::Owner { writer_lives: false };
     let old = Kvseq::open_guarded(path, Access::Write, settings, guard)?;
@@ -18,7 +18,7 @@ pub fn compact(path: &Path, settings: &Settings, progress: &dyn Fn(u64, u64)) ->
     let mut scan = old.scan();
     let mut buf = Vec::new();
     while let Some(item) = scan.next_entry()? {
-        progress(item.ptr, old.end());
+        progress(Progress { stage: "copying", done: item.ptr, total: old.end() });
         match item.value {
             Some(value) => new.append(item.key, value)?,
             None => copy_large(&old, item.ptr, item.key, &mut new, &mut buf)?,
@@ -29,7 +29,7 @@ pub fn compact(path: &Path, settings: &Settings, progress: &dyn Fn(u64, u64)) ->
     let sizes = (old.end(), new.end());
     drop(new);
     settings.fs.rename(&aside, path)?;
-    settings.fs.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
+    settings.fs.sync_dir(crate::open::dir_of(path))?;
     lock.release_and_remove(&*settings.fs)?;
     Ok(sizes)
 }

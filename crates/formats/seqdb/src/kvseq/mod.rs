@@ -26,6 +26,7 @@ mod write;
 
 pub use compact::compact;
 pub use create::CreateKvseq;
+pub(crate) use create::{lock_path, publish_new};
 pub use layout::Layout;
 pub(crate) use layout::Span;
 pub use read::KvEntry;

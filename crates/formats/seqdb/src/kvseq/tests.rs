@@ -302,7 +302,7 @@ fn compaction_drops_what_is_deleted() {
         kv.delete(*ptr).unwrap();
     }
     kv.close().unwrap();
-    let (old, new) = compact(&file(), &settings(&fs), &|_, _| {}).unwrap();
+    let (old, new) = compact(&file(), &settings(&fs), &crate::silent).unwrap();
     assert_eq!(old - new, 25 * (1 + 1 + 1 + 8 + 30));
     assert_eq!(sound(&fs), KvFindings { entries: 25, live: 25, clean: true });
     let kv = Kvseq::open(&file(), Access::Read, &settings(&fs)).unwrap();

@@ -17,7 +17,9 @@ impl Kvseq {
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<u64> {
         let ptr = self.append(key, value)?;
         self.settle()?;
-        self.sync_if_due()?;
+        if self.sync_is_due() {
+            self.checkpoint()?;
+        }
         Ok(ptr)
     }
 
@@ -91,16 +93,13 @@ impl Kvseq {
         if due || self.store.written() > self.announced { self.flush() } else { Ok(()) }
     }
 
-    /// Syncs if the interval of the settings has passed.
-    fn sync_if_due(&mut self) -> Result<()> {
+    /// Whether the interval between syncs has passed.
+    #[inline]
+    pub(crate) fn sync_is_due(&self) -> bool {
         // Asking the clock for every small entry would cost more than the entry.
-        if self.settings.sync_every < 0 || !self.entries.unsigned_abs().is_multiple_of(64) {
-            return Ok(());
-        }
-        if self.settings.clock.seconds().saturating_sub(self.last_sync) >= self.settings.sync_every {
-            self.checkpoint()?;
-        }
-        Ok(())
+        self.settings.sync_every >= 0
+            && self.entries.unsigned_abs().is_multiple_of(64)
+            && self.settings.clock.seconds().saturating_sub(self.last_sync) >= self.settings.sync_every
     }
 
     /// Overwrites a part of the value at `ptr`; its length stays.

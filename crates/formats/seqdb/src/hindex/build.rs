@@ -1,0 +1,216 @@
+//! Writing a whole table in one pass, from keys in any order and within a memory budget.
+//!
+//! Keys are sorted by home; then each goes to its home or, if that is taken, to the next cell: the table is written from
+//! front to back. What passes the end goes to the first free cells of the front, as searches do.
+
+use super::cells::words;
+use super::{CreateHindex, Keys};
+use crate::design::{DELETED_CELL, FREE_CELL};
+use crate::{Error, OnProgress, Progress, Result, Settings};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use trawl_io::AtomicFile;
+use trawl_sort::Sorter;
+
+/// Keys held in memory to tell apart those with one hash.
+const MAX_GROUP_BYTES: usize = 64 << 20;
+
+/// Collects hashes and pointers, then writes the table.
+pub(crate) struct Builder<'a> {
+    create: CreateHindex,
+    path: PathBuf,
+    settings: &'a Settings,
+    sorter: Sorter,
+    progress: OnProgress<'a>,
+    pushed: u64,
+}
+
+/// What became of the keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Built {
+    pub keys: u64,
+}
+
+/// A cell that found no room before the end of the table.
+type Late = (u64, u64);
+
+impl<'a> Builder<'a> {
+    pub fn new(create: CreateHindex, path: &Path, settings: &'a Settings, progress: OnProgress<'a>) -> Result<Self> {
+        let sorter = Sorter::builder(crate::open::dir_of(path))
+            .memory_bytes(settings.sort_memory_bytes)
+            .threads(1)
+            .fs(settings.fs.clone())
+            .holder(settings.holder.clone())
+            .build()?;
+        Ok(Builder { create, path: path.into(), settings, sorter, progress, pushed: 0 })
+    }
+
+    /// Takes a key's hash and pointer. Of equal keys the one pushed last is kept.
+    pub fn push(&mut self, hash: u64, ptr: u64) -> Result<()> {
+        if ptr == FREE_CELL || ptr == DELETED_CELL {
+            return Err(Error::BadPointer { path: self.path.clone(), ptr });
+        }
+        let mut key = [0; 16];
+        let home = hash % self.create.htsize;
+        key.iter_mut().zip(home.to_be_bytes().into_iter().chain(hash.to_be_bytes())).for_each(|(to, b)| *to = b);
+        self.sorter.push(&key, &ptr.to_be_bytes())?;
+        self.pushed += 1;
+        Ok(())
+    }
+
+    /// Writes the table and puts it in place. With `keys`, equal keys are found and `superseded` is told the pointers
+    /// that lost; without, the caller knows that there are none. A table that is not `whole` is in use.
+    pub fn finish(
+        self,
+        keys: Option<&dyn Keys>,
+        superseded: &mut dyn FnMut(u64) -> Result<()>,
+        whole: bool,
+    ) -> Result<Built> {
+        let Builder { create, path, settings, sorter, progress, pushed } = self;
+        let (sb, _) = create.superblock(&path, settings, false, 0)?;
+        let mut file = AtomicFile::create(&settings.fs, &path)?;
+        file.put(&sb.encode_full())?;
+        let mut out = Out { file, create: &create, next: 0, keys: 0, late: Vec::new(), path: &path };
+        let mut sorted = sorter.finish()?;
+        let mut group: Vec<u64> = Vec::new();
+        let mut group_key = [0u8; 16];
+        let mut done = 0u64;
+        while let Some(record) = sorted.next_record()? {
+            let ptr = record.value.first_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b));
+            if record.key != group_key {
+                out.place_group(&group_key, &group, keys, superseded)?;
+                group.clear();
+                group_key.iter_mut().zip(record.key).for_each(|(to, b)| *to = *b);
+            }
+            group.push(ptr);
+            done += 1;
+            if done.is_multiple_of(1 << 16) {
+                progress(Progress { stage: "writing index", done, total: pushed });
+            }
+        }
+        out.place_group(&group_key, &group, keys, superseded)?;
+        let (mut file, keys) = out.finish(settings)?;
+        let (sb, _) = create.superblock(&path, settings, whole, keys)?;
+        // The cells first: a table that says it is whole must be.
+        file.flushed()?.sync_data()?;
+        file.flushed()?.write_at(0, &sb.encode())?;
+        file.publish()?;
+        Ok(Built { keys })
+    }
+}
+
+struct Out<'a> {
+    file: AtomicFile,
+    create: &'a CreateHindex,
+    path: &'a Path,
+    /// The next cell to be written.
+    next: u64,
+    keys: u64,
+    late: Vec<Late>,
+}
+
+impl Out<'_> {
+    fn cell(&self, first: u64, second: u64) -> ([u8; 16], usize) {
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(first.to_be_bytes().into_iter().chain(second.to_be_bytes())).for_each(|(to, b)| *to = b);
+        (bytes, if self.create.cellsz == 1 { 8 } else { 16 })
+    }
+
+    /// Places pointers of one hash: one each for keys that differ.
+    fn place_group(
+        &mut self,
+        key: &[u8; 16],
+        group: &[u64],
+        keys: Option<&dyn Keys>,
+        superseded: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let hash = key.last_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b));
+        let Some(keys) = keys.filter(|_| group.len() > 1) else {
+            return group.iter().try_for_each(|ptr| self.place(hash, *ptr));
+        };
+        let mut newest: HashMap<Vec<u8>, u64> = HashMap::new();
+        let mut bytes = 0;
+        for ptr in group {
+            let key = keys.key_at(*ptr)?;
+            bytes += key.len();
+            if bytes > MAX_GROUP_BYTES {
+                let (path, len, limit) = (self.path.into(), bytes as u64, MAX_GROUP_BYTES as u64);
+                return Err(Error::TooLong { path, what: "group of keys with one hash", len, limit });
+            }
+            if let Some(old) = newest.insert(key, *ptr) {
+                superseded(old)?;
+            }
+        }
+        // In the order of the container, so that the same input gives the same table.
+        let mut survivors: Vec<u64> = newest.into_values().collect();
+        survivors.sort_unstable();
+        survivors.iter().try_for_each(|ptr| self.place(hash, *ptr))
+    }
+
+    fn place(&mut self, hash: u64, ptr: u64) -> Result<()> {
+        self.keys += 1;
+        if self.keys >= self.create.htsize {
+            return Err(Error::TableFull { path: self.path.into(), htsize: self.create.htsize });
+        }
+        let home = hash % self.create.htsize;
+        if home.max(self.next) >= self.create.htsize {
+            self.late.push((hash, ptr));
+            return Ok(());
+        }
+        self.free_up_to(home)?;
+        let (cell, width) = self.cell(ptr, hash);
+        self.file.put(cell.get(..width).unwrap_or_default())?;
+        self.next += 1;
+        Ok(())
+    }
+
+    /// Writes free cells until `cell` is the next.
+    fn free_up_to(&mut self, cell: u64) -> Result<()> {
+        let zeros = [0; 4096];
+        let mut bytes = cell.saturating_sub(self.next) * 8 * self.create.cellsz;
+        while bytes > 0 {
+            let n = usize::try_from(bytes).unwrap_or(usize::MAX).min(zeros.len());
+            self.file.put(zeros.get(..n).unwrap_or_default())?;
+            bytes -= n as u64;
+        }
+        self.next = self.next.max(cell);
+        Ok(())
+    }
+
+    /// Completes the table; late cells go to the free ones at the front.
+    fn finish(mut self, settings: &Settings) -> Result<(AtomicFile, u64)> {
+        self.free_up_to(self.create.htsize)?;
+        let limit = settings.sort_memory_bytes / 16;
+        if self.late.len() > limit {
+            let (len, limit) = (self.late.len() as u64, limit as u64);
+            return Err(Error::TooLong { path: self.path.into(), what: "cluster at the end of the table", len, limit });
+        }
+        let mut late = std::mem::take(&mut self.late).into_iter();
+        let width = if self.create.cellsz == 1 { 8 } else { 16 };
+        let mut at = self.create.sbsize;
+        let mut page = [0; 4096];
+        let mut next = late.next();
+        while let Some((hash, ptr)) = next {
+            // There is a free cell: fewer keys than cells were placed.
+            let file = self.file.flushed()?;
+            let n = crate::open::read_up_to(file, at, &mut page)? / width * width;
+            if n == 0 {
+                return Err(Error::TableFull { path: self.path.into(), htsize: self.create.htsize });
+            }
+            let free = page.get(..n).unwrap_or_default().chunks_exact(width).position(|c| words(c).0 == FREE_CELL);
+            match free {
+                None => at += n as u64,
+                Some(i) => {
+                    at += (i * width) as u64;
+                    let mut cell = [0; 16];
+                    let both = ptr.to_be_bytes().into_iter().chain(hash.to_be_bytes());
+                    cell.iter_mut().zip(both).for_each(|(to, b)| *to = b);
+                    file.write_at(at, cell.get(..width).unwrap_or_default())?;
+                    at += width as u64;
+                    next = late.next();
+                }
+            }
+        }
+        Ok((self.file, self.keys))
+    }
+}

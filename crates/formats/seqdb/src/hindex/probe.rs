@@ -1,0 +1,141 @@
+//! Searching, inserting, deleting: linear probing.
+
+use super::cells::{Window, words};
+use super::{Hindex, Keys};
+use crate::design::{DELETED_CELL, FREE_CELL, LOAD_DEN, LOAD_NUM};
+use crate::{Error, Result, h64};
+
+/// Where a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found<T> {
+    /// The key's cell, its pointer, and what the caller made of it.
+    Here { cell: u64, ptr: u64, what: T },
+    /// No such key; it would go to this cell, which is free or deleted.
+    Absent { cell: u64, free: bool },
+    /// No such key, and no cell for it.
+    Full,
+}
+
+impl Hindex {
+    /// The pointer of `key`.
+    pub fn find(&self, keys: &impl Keys, key: &[u8]) -> Result<Option<u64>> {
+        let found = self.search(h64(key), |ptr| Ok(keys.has_key(ptr, key)?.then_some(())))?;
+        Ok(match found {
+            Found::Here { ptr, .. } => Some(ptr),
+            Found::Absent { .. } | Found::Full => None,
+        })
+    }
+
+    /// Searches for a key with this hash; `is_it` looks whether an entry is the one and may bring something back.
+    #[inline]
+    pub(crate) fn search<T>(&self, hash: u64, mut is_it: impl FnMut(u64) -> Result<Option<T>>) -> Result<Found<T>> {
+        let home = hash % self.htsize;
+        let (mut cell, mut left) = (home, self.htsize);
+        let mut reusable = None;
+        let mut window = Window::default();
+        let width = usize::try_from(8 * self.cellsz).unwrap_or(16);
+        while left > 0 {
+            let run = self.cells.run(&*self.file, cell, &mut window)?;
+            for bytes in run.chunks_exact(width).take(usize::try_from(left).unwrap_or(usize::MAX)) {
+                let (first, second) = words(bytes);
+                match first {
+                    FREE_CELL => {
+                        return Ok(match reusable {
+                            Some(cell) => Found::Absent { cell, free: false },
+                            None => Found::Absent { cell, free: true },
+                        });
+                    }
+                    DELETED_CELL => reusable = reusable.or(Some(cell)),
+                    ptr if self.cellsz == 1 || second == hash => {
+                        if let Some(what) = is_it(ptr)? {
+                            return Ok(Found::Here { cell, ptr, what });
+                        }
+                    }
+                    _ => {}
+                }
+                cell += 1;
+                left -= 1;
+            }
+            if cell >= self.htsize {
+                cell = 0;
+            }
+        }
+        Ok(reusable.map_or(Found::Full, |cell| Found::Absent { cell, free: false }))
+    }
+
+    /// Enters a new key.
+    pub fn insert(&mut self, keys: &impl Keys, key: &[u8], ptr: u64) -> Result<()> {
+        let hash = h64(key);
+        match self.search(hash, |ptr| Ok(keys.has_key(ptr, key)?.then_some(())))? {
+            Found::Here { .. } => Err(Error::KeyExists { path: self.path().into() }),
+            absent => self.occupy(absent, hash, ptr),
+        }
+    }
+
+    /// Enters a key, new or not, and returns the pointer it had.
+    pub fn replace(&mut self, keys: &impl Keys, key: &[u8], ptr: u64) -> Result<Option<u64>> {
+        let hash = h64(key);
+        match self.search(hash, |ptr| Ok(keys.has_key(ptr, key)?.then_some(())))? {
+            Found::Here { cell, ptr: old, .. } => {
+                self.redirect(cell, hash, ptr)?;
+                Ok(Some(old))
+            }
+            absent => self.occupy(absent, hash, ptr).map(|()| None),
+        }
+    }
+
+    /// Deletes a key and returns the pointer it had.
+    pub fn remove(&mut self, keys: &impl Keys, key: &[u8]) -> Result<Option<u64>> {
+        match self.search(h64(key), |ptr| Ok(keys.has_key(ptr, key)?.then_some(())))? {
+            Found::Here { cell, ptr, .. } => self.clear(cell).map(|()| Some(ptr)),
+            Found::Absent { .. } | Found::Full => Ok(None),
+        }
+    }
+
+    /// Gives the cell where a search ended to a new key.
+    pub(crate) fn occupy<T>(&mut self, place: Found<T>, hash: u64, ptr: u64) -> Result<()> {
+        let Found::Absent { cell, free } = place else { return Err(self.full()) };
+        if free && self.entries + 1 >= self.htsize {
+            return Err(self.full());
+        }
+        self.set(cell, ptr, hash)?;
+        self.entries += u64::from(free);
+        self.live += 1;
+        Ok(())
+    }
+
+    /// Lets a key's cell point elsewhere.
+    pub(crate) fn redirect(&mut self, cell: u64, hash: u64, ptr: u64) -> Result<()> {
+        self.set(cell, ptr, hash)
+    }
+
+    /// Makes a key's cell a deleted one.
+    pub(crate) fn clear(&mut self, cell: u64) -> Result<()> {
+        self.set(cell, DELETED_CELL, 0)?;
+        self.live = self.live.saturating_sub(1);
+        Ok(())
+    }
+
+    fn set(&mut self, cell: u64, ptr: u64, hash: u64) -> Result<()> {
+        self.writable()?;
+        self.begin()?;
+        self.cells.load(&*self.file, cell)?;
+        self.cells.set(cell, ptr, hash);
+        self.stale = true;
+        Ok(())
+    }
+
+    /// Whether the table should be made larger, or rid of deleted cells, before another key is entered; and its new size.
+    #[inline]
+    pub(crate) fn wants_resize(&self) -> Option<u64> {
+        // The second condition is for tiny tables, whose last free cell comes before the load does.
+        if LOAD_DEN * self.entries < LOAD_NUM * self.htsize && self.entries + 1 < self.htsize {
+            return None;
+        }
+        Some(if 2 * self.live >= self.htsize { 2 * self.htsize + 1 } else { self.htsize })
+    }
+
+    fn full(&self) -> Error {
+        Error::TableFull { path: self.path().into(), htsize: self.htsize }
+    }
+}

@@ -1,0 +1,268 @@
+//! Checking a table against its container, within a memory budget and in time proportional to both.
+//!
+//! ```text
+//! cells, in order ──(pointer, cell, hash)──► sort by pointer ──┐
+//! container, in order ─────────────────────────────────────────┴─► on a boundary? deleted? hash right?
+//!        ├──(cell, hash)──► sort by cell ──► beside the cells again: no free cell between home and cell
+//!        └──(hash, key)───► sort ──► equal neighbours: a key twice
+//! ```
+
+use super::Hindex;
+use crate::design::{DELETED_CELL, FREE_CELL};
+use crate::findings::Findings;
+use crate::superblock::Name;
+use crate::{Access, Error, Kvseq, OnProgress, Progress, Result, Settings, h64};
+use std::path::Path;
+use trawl_sort::{Sorted, Sorter};
+
+/// Bytes of a key that take part in the search for keys that are there twice.
+const KEY_PART: usize = 1024;
+
+/// What the verification of an index counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IndexFindings {
+    /// Keys.
+    pub keys: u64,
+    /// Deleted cells.
+    pub deleted: u64,
+    /// Entries of the container, not deleted, that no cell points to.
+    pub unreferenced: u64,
+}
+
+/// The entries an index is about: a kvseq's own, or the inodes of a filesys.
+pub(crate) trait Subject {
+    /// Hands over every indexed entry in the order of the container: pointer, whether it is deleted, its key.
+    fn each(&self, take: &mut dyn FnMut(u64, bool, &[u8]) -> Result<()>) -> Result<()>;
+
+    /// Whether an entry that no cell points to is worth a warning.
+    fn expects_all(&self) -> bool;
+}
+
+impl Subject for Kvseq {
+    fn each(&self, take: &mut dyn FnMut(u64, bool, &[u8]) -> Result<()>) -> Result<()> {
+        let mut scan = self.scan().with_deleted().keys_only();
+        while let Some(item) = scan.next_entry()? {
+            take(item.ptr, item.deleted, item.key)?;
+        }
+        Ok(())
+    }
+
+    fn expects_all(&self) -> bool {
+        true
+    }
+}
+
+/// Checks the index at `path` against `container`; faults go to `findings`.
+pub fn verify(
+    path: &Path,
+    container: &Kvseq,
+    settings: &Settings,
+    findings: &mut Findings,
+    progress: OnProgress<'_>,
+) -> Result<IndexFindings> {
+    verify_over(path, container, settings, findings, progress)
+}
+
+/// The same over any container.
+pub(crate) fn verify_over(
+    path: &Path,
+    subject: &dyn Subject,
+    settings: &Settings,
+    findings: &mut Findings,
+    progress: OnProgress<'_>,
+) -> Result<IndexFindings> {
+    let settings = Settings { buffer_index: false, ..settings.clone() };
+    let index = match Hindex::open_anyway(path, Access::Read, &settings) {
+        Ok(index) => index,
+        Err(e) => return findings.take(e).map(|()| IndexFindings::default()),
+    };
+    if index.in_use {
+        findings.fault(path, 0, "an index closed properly", "SYNCSIZE 0: it was in use");
+    }
+    let mut check = Check { index: &index, settings: &settings, findings, counted: IndexFindings::default() };
+    let by_pointer = check.cells()?;
+    progress(Progress { stage: "checking index", done: 1, total: 3 });
+    let (by_cell, by_key) = check.container(subject, by_pointer)?;
+    progress(Progress { stage: "checking index", done: 2, total: 3 });
+    check.paths(by_cell)?;
+    check.twice(by_key)?;
+    Ok(check.counted)
+}
+
+struct Check<'a> {
+    index: &'a Hindex,
+    settings: &'a Settings,
+    findings: &'a mut Findings,
+    counted: IndexFindings,
+}
+
+/// Takes the `i`-th number from a record.
+fn number(bytes: &[u8], i: usize) -> u64 {
+    bytes.get(8 * i..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| u64::from_be_bytes(*b))
+}
+
+impl Check<'_> {
+    fn sorter(&self) -> Result<Sorter> {
+        Ok(Sorter::builder(crate::open::dir_of(self.index.path()))
+            .memory_bytes((self.settings.sort_memory_bytes / 3).max(2 << 20))
+            .threads(1)
+            .fs(self.settings.fs.clone())
+            .holder(self.settings.holder.clone())
+            .build()?)
+    }
+
+    fn offset(&self, cell: u64) -> u64 {
+        self.index.sb.sbsize() + 8 * self.index.cellsz * cell
+    }
+
+    /// Looks at the cells themselves and sorts those in use by pointer.
+    fn cells(&mut self) -> Result<Sorted> {
+        let mut sorter = self.sorter()?;
+        let (mut free, mut live, mut deleted) = (0u64, 0u64, 0u64);
+        let mut bad = Vec::new();
+        self.index.for_each_cell(&mut |cell, first, second| {
+            match first {
+                FREE_CELL => free += 1,
+                DELETED_CELL => deleted += 1,
+                _ => live += 1,
+            }
+            if first == FREE_CELL || first == DELETED_CELL {
+                if second != 0 && bad.len() < 1000 {
+                    bad.push((cell, second));
+                }
+                return Ok(());
+            }
+            let value: Vec<u8> = cell.to_be_bytes().into_iter().chain(second.to_be_bytes()).collect();
+            Ok(sorter.push(&first.to_be_bytes(), &value)?)
+        })?;
+        let path = self.index.path();
+        for (cell, second) in bad {
+            let at = self.offset(cell);
+            self.findings.fault(path, at, "no hash in a cell without a key", format!("{second:016x}"));
+        }
+        for (name, count) in [(Name::ENTRIES, live + deleted), (Name::AENTRIES, live)] {
+            if self.index.sb.value(name).is_some_and(|stored| i64::try_from(count) != Ok(stored)) {
+                self.findings.take(self.index.sb.fault(name, "the number of cells there are"))?;
+            }
+        }
+        if free == 0 {
+            self.findings.fault(path, self.index.sb.sbsize(), "a free cell", "none");
+        }
+        (self.counted.keys, self.counted.deleted) = (live, deleted);
+        Ok(sorter.finish()?)
+    }
+
+    /// Goes through container and pointers side by side. Returns (cell, hash) and (hash, key part, pointer) of good cells.
+    fn container(&mut self, subject: &dyn Subject, mut cells: Sorted) -> Result<(Sorted, Sorted)> {
+        let (mut by_cell, mut by_key) = (self.sorter()?, self.sorter()?);
+        let path = self.index.path();
+        let cellsz = self.index.cellsz;
+        let mut next = read(&mut cells)?;
+        let (findings, counted) = (&mut *self.findings, &mut self.counted);
+        let offset = |cell: u64| self.index.sb.sbsize() + 8 * cellsz * cell;
+        let mut take = |ptr: u64, deleted: bool, key: &[u8]| {
+            let mut referenced = false;
+            while let Some((to, cell, stored)) = next.filter(|n| n.0 <= ptr) {
+                next = read(&mut cells)?;
+                if to < ptr {
+                    findings.fault(path, offset(cell), "a pointer to the start of an entry", to.to_string());
+                    continue;
+                }
+                if referenced {
+                    findings.fault(path, offset(cell), "one cell for an entry", format!("another for {to}"));
+                    continue;
+                }
+                referenced = true;
+                if deleted {
+                    findings.fault(path, offset(cell), "a pointer to an entry not deleted", to.to_string());
+                }
+                let hash = h64(key);
+                if cellsz == 2 && stored != hash {
+                    findings.fault(path, offset(cell), format!("hash {hash:016x}"), format!("{stored:016x}"));
+                    continue;
+                }
+                by_cell.push(&cell.to_be_bytes(), &hash.to_be_bytes())?;
+                let mut part = hash.to_be_bytes().to_vec();
+                part.extend_from_slice(&(key.len() as u64).to_be_bytes());
+                part.extend_from_slice(key.get(..KEY_PART).unwrap_or(key));
+                by_key.push(&part, &cell.to_be_bytes())?;
+            }
+            if !referenced && !deleted {
+                counted.unreferenced += 1;
+            }
+            Ok(())
+        };
+        let walked = subject.each(&mut take);
+        match walked {
+            Err(e @ (Error::TornEntry { .. } | Error::CorruptEntry { .. })) => self.findings.take(e)?,
+            other => other?,
+        }
+        while let Some((to, cell, _)) = next {
+            next = read(&mut cells)?;
+            self.findings.fault(path, offset(cell), "a pointer to an entry", to.to_string());
+        }
+        if subject.expects_all() && self.counted.unreferenced > 0 {
+            let found = format!("{} that have none", self.counted.unreferenced);
+            self.findings.warning(path, self.index.sb.sbsize(), "a cell for every entry not deleted", found);
+        }
+        Ok((by_cell.finish()?, by_key.finish()?))
+    }
+
+    /// No free cell may lie between a key's home and its cell, or a search would end there.
+    fn paths(&mut self, mut by_cell: Sorted) -> Result<()> {
+        // A search that wraps around passes every free cell from its home to the end of the table.
+        let mut last_free_of_all = None;
+        self.index.for_each_cell(&mut |cell, first, _| {
+            if first == FREE_CELL {
+                last_free_of_all = Some(cell);
+            }
+            Ok(())
+        })?;
+        let mut next = read_pair(&mut by_cell)?;
+        let mut last_free: Option<u64> = None;
+        let (index, findings) = (self.index, &mut *self.findings);
+        let offset = |cell: u64| index.sb.sbsize() + 8 * index.cellsz * cell;
+        index.for_each_cell(&mut |cell, first, _| {
+            if first == FREE_CELL {
+                last_free = Some(cell);
+            }
+            let Some((_, hash)) = next.filter(|n| n.0 == cell) else { return Ok(()) };
+            next = read_pair(&mut by_cell)?;
+            let home = hash % index.htsize;
+            let interrupted = if home <= cell {
+                last_free.is_some_and(|free| free >= home)
+            } else {
+                last_free.is_some() || last_free_of_all.is_some_and(|free| free >= home)
+            };
+            if interrupted {
+                findings.fault(index.path(), offset(cell), format!("no free cell after the home {home}"), "one");
+            }
+            Ok(())
+        })
+    }
+
+    /// No key may be there twice.
+    fn twice(&mut self, mut by_key: Sorted) -> Result<()> {
+        let mut last: Vec<u8> = Vec::new();
+        while let Some(record) = by_key.next_record()? {
+            // Longer keys are told apart by their first bytes and their length only: then nothing is claimed.
+            if record.key == last && record.key.len() < 16 + KEY_PART {
+                let at = self.offset(number(record.value, 0));
+                self.findings.fault(self.index.path(), at, "each key once", "a key that has another cell");
+            }
+            last.clear();
+            last.extend_from_slice(record.key);
+        }
+        Ok(())
+    }
+}
+
+/// Pointer, cell, stored hash.
+fn read(sorted: &mut Sorted) -> Result<Option<(u64, u64, u64)>> {
+    Ok(sorted.next_record()?.map(|r| (number(r.key, 0), number(r.value, 0), number(r.value, 1))))
+}
+
+/// Cell, hash.
+fn read_pair(sorted: &mut Sorted) -> Result<Option<(u64, u64)>> {
+    Ok(sorted.next_record()?.map(|r| (number(r.key, 0), number(r.value, 0))))
+}

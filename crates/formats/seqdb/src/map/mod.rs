@@ -1,0 +1,217 @@
+//! A map on disk: a kvseq, and an index over it.
+//!
+//! `NAME.kvseq` holds the pairs, `NAME.hindex` leads to them. A new value is a new entry; the old one is marked deleted,
+//! but only once the new one is durable, so that a power cut leaves one of the two. A crash leaves the index marked as
+//! in use; [`repair`] takes the kvseq back to its last sync and rebuilds the index from it.
+
+mod repair;
+#[cfg(test)]
+mod tests;
+
+pub use repair::{MapRepair, repair, verify};
+
+use crate::hindex::Found;
+use crate::kvseq::lock_path;
+use crate::open::{self, Guard, with_suffix};
+use crate::{Access, CreateHindex, CreateKvseq, Hindex, Kvseq, Result, Settings, SyncPolicy, h64};
+use std::path::{Path, PathBuf};
+use trawl_io::LockFile;
+
+/// Old entries that may wait for their delete flag; then a sync is made.
+const MAX_DEFERRED: usize = 1 << 20;
+
+/// Where the two files of a map are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapFiles {
+    /// The pairs.
+    pub kvseq: PathBuf,
+    /// The index.
+    pub hindex: PathBuf,
+}
+
+impl MapFiles {
+    /// `NAME.kvseq` and `NAME.hindex`.
+    pub fn named(stem: &Path) -> Self {
+        MapFiles { kvseq: with_suffix(stem, "kvseq"), hindex: with_suffix(stem, "hindex") }
+    }
+}
+
+/// An open map.
+#[derive(Debug)]
+pub struct Map {
+    kv: Kvseq,
+    index: Hindex,
+    /// Replaced entries to be marked deleted once what replaces them is durable.
+    deferred: Vec<u64>,
+    lock: Option<LockFile>,
+    settings: Settings,
+    files: MapFiles,
+}
+
+impl Map {
+    /// Creates both files and opens the map for writing.
+    pub fn create(files: &MapFiles, kvseq: &CreateKvseq, hindex: &CreateHindex, settings: &Settings) -> Result<Self> {
+        kvseq.publish(&files.kvseq, settings)?;
+        hindex.publish(&files.hindex, settings)?;
+        Self::open(files, Access::Write, settings)
+    }
+
+    /// Opens a map. A writer takes the kvseq's lock and refuses a map that was not closed properly.
+    pub fn open(files: &MapFiles, access: Access, settings: &Settings) -> Result<Self> {
+        let at = lock_path(&files.kvseq);
+        let (lock, writer_lives) = match access {
+            Access::Write => (Some(open::lock(settings, &at)?), false),
+            Access::Read => (None, open::writer_lives(settings, &at)?),
+        };
+        let guard = Guard::Owner { writer_lives };
+        let kv = Kvseq::open_guarded(&files.kvseq, access, settings, guard)?;
+        let index = Hindex::open_guarded(&files.hindex, access, settings, guard)?;
+        let (deferred, settings, files) = (Vec::new(), settings.clone(), files.clone());
+        Ok(Map { kv, index, deferred, lock, settings, files })
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match self.index.search(h64(key), |ptr| self.kv.value_if(ptr, key))? {
+            Found::Here { what, .. } => Ok(Some(what)),
+            Found::Absent { .. } | Found::Full => Ok(None),
+        }
+    }
+
+    /// The pointer of `key`'s entry.
+    pub fn find(&self, key: &[u8]) -> Result<Option<u64>> {
+        self.index.find(&self.kv, key)
+    }
+
+    /// Keys.
+    pub fn len(&self) -> u64 {
+        self.index.keys()
+    }
+
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sets the value of `key`.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.begin()?;
+        let hash = h64(key);
+        let found = self.index.search(hash, |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))?;
+        let ptr = self.kv.append(key, value)?;
+        match found {
+            Found::Here { cell, ptr: old, .. } => {
+                self.index.redirect(cell, hash, ptr)?;
+                self.retire(old)?;
+            }
+            absent => self.index.occupy(absent, hash, ptr)?,
+        }
+        self.settle()
+    }
+
+    /// Enters `key` only if it is new; says whether it was.
+    pub fn put_new(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.begin()?;
+        let hash = h64(key);
+        match self.index.search(hash, |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))? {
+            Found::Here { .. } => Ok(false),
+            absent => {
+                let ptr = self.kv.append(key, value)?;
+                self.index.occupy(absent, hash, ptr)?;
+                self.settle()?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Takes `key` away; says whether it was there.
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
+        self.begin()?;
+        match self.index.search(h64(key), |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))? {
+            Found::Here { cell, ptr, .. } => {
+                self.index.clear(cell)?;
+                if self.kv.layout().delflag {
+                    self.kv.delete(ptr)?;
+                }
+                Ok(true)
+            }
+            Found::Absent { .. } | Found::Full => Ok(false),
+        }
+    }
+
+    /// From here on a crash means a rebuild of the index; and there is a cell for another key.
+    #[inline]
+    fn begin(&mut self) -> Result<()> {
+        self.index.begin()?;
+        self.index.make_room(&self.kv)
+    }
+
+    /// Marks a replaced entry deleted: now if the last sync does not know it, else after the next.
+    fn retire(&mut self, old: u64) -> Result<()> {
+        if !self.kv.layout().delflag {
+            return Ok(());
+        }
+        if self.kv.synced_end().is_some_and(|synced| old >= synced) {
+            return self.kv.delete(old);
+        }
+        self.deferred.push(old);
+        if self.deferred.len() >= MAX_DEFERRED { self.sync_data() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn settle(&mut self) -> Result<()> {
+        self.kv.settle()?;
+        if self.kv.sync_is_due() { self.sync() } else { Ok(()) }
+    }
+
+    /// Hands everything to the system: readers see it, a crash of this process does not lose it.
+    pub fn flush(&mut self) -> Result<()> {
+        self.kv.flush()?;
+        self.index.flush()
+    }
+
+    fn sync_data(&mut self) -> Result<()> {
+        self.kv.checkpoint()?;
+        for old in std::mem::take(&mut self.deferred) {
+            self.kv.delete(old)?;
+        }
+        self.kv.checkpoint()
+    }
+
+    /// Makes everything durable, as far as the settings want it.
+    pub fn sync(&mut self) -> Result<()> {
+        self.sync_data()?;
+        if self.settings.sync == SyncPolicy::Data { Ok(()) } else { self.index.checkpoint() }
+    }
+
+    /// Syncs and closes; the lock file goes too.
+    pub fn close(mut self) -> Result<()> {
+        if let Some(lock) = self.lock.take() {
+            self.sync_data()?;
+            self.index.checkpoint()?;
+            lock.release_and_remove(&*self.settings.fs)?;
+        }
+        Ok(())
+    }
+
+    /// For a reader: looks how far the writer is by now.
+    pub fn refresh(&mut self) -> Result<()> {
+        self.index.refresh()?;
+        self.kv.refresh().map(|_| ())
+    }
+
+    /// The pairs; entries that were replaced since the last sync are still among them.
+    pub fn kvseq(&self) -> &Kvseq {
+        &self.kv
+    }
+
+    /// The index.
+    pub fn hindex(&self) -> &Hindex {
+        &self.index
+    }
+
+    /// Where the files are.
+    pub fn files(&self) -> &MapFiles {
+        &self.files
+    }
+}
