@@ -24,6 +24,7 @@ SIDEWAYS = {
 }
 # What a test may use in addition: the synthetic web for crawlers, the writer for those who read what it wrote.
 SIDEWAYS_IN_TESTS = {
+    "trawl-captures": {"trawl-warc"},
     "trawl-engine": {"trawl-testweb"},
     "trawl-fetch": {"trawl-testweb"},
     "trawl-index": {"trawl-ingest"},

@@ -45,6 +45,14 @@ pub struct Cli {
 /// Daily acts are bare verbs; the rest is noun, then verb.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Demo(commands::demo::Args),
+    Crawl(commands::crawl::Args),
+    Inspect(commands::inspect::Args),
+    Verify(commands::verify::Args),
+    Cat(commands::cat::Args),
+    Lake(commands::lake::Args),
+    Query(commands::query::Args),
+    Serve(commands::serve::Args),
     Url(commands::url::Args),
     Testweb(commands::testweb::Args),
     Settings(commands::meta::SettingsArgs),

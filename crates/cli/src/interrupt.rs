@@ -24,9 +24,15 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// The flag itself, for work that looks at it now and then.
-    pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
+    /// Calls `act` once somebody wants us to stop, from a thread that waits for it.
+    pub fn on_stop(&self, act: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
+        let waiting = self.clone();
+        let name = std::thread::Builder::new().name("interrupt".into());
+        name.spawn(move || {
+            waiting.wait();
+            act();
+        })?;
+        Ok(())
     }
 
     /// Sleeps until somebody wants us to stop.

@@ -3,10 +3,15 @@
 mod cli;
 mod commands;
 mod exit;
+mod formats;
 mod interrupt;
+mod lake_dir;
 mod output;
 mod progress;
 mod settings;
+mod system;
+mod units;
+mod verify;
 
 use clap::FromArgMatches;
 use std::process::ExitCode;

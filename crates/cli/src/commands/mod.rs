@@ -1,8 +1,16 @@
 //! One file per command.
 
+pub mod cat;
+pub mod crawl;
+pub mod demo;
+pub mod inspect;
+pub mod lake;
 pub mod meta;
+pub mod query;
+pub mod serve;
 pub mod testweb;
 pub mod url;
+pub mod verify;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Status;
@@ -14,6 +22,14 @@ pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
     let status = match cli.command {
         _ if cli.version => meta::version(&mut out, cli.verbose),
         None => return Ok(Status::Done),
+        Some(Command::Demo(args)) => demo::run(args, &mut out),
+        Some(Command::Inspect(args)) => inspect::run(args, &mut out),
+        Some(Command::Verify(args)) => verify::run(args, &mut out),
+        Some(Command::Cat(args)) => cat::run(args, &mut out),
+        Some(Command::Crawl(args)) => crawl::run(args, &mut out),
+        Some(Command::Lake(args)) => lake::run(args, &mut out),
+        Some(Command::Query(args)) => query::run(args, &mut out),
+        Some(Command::Serve(args)) => serve::run(args, &mut out),
         Some(Command::Url(args)) => url::run(args, &mut out),
         Some(Command::Testweb(args)) => testweb::run(args, &mut out),
         Some(Command::Settings(args)) => meta::settings(args, &tree, &mut out),

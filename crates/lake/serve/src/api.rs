@@ -83,10 +83,8 @@ pub(crate) async fn domains(state: Shared, params: Result<Query<NamesParams>, Qu
 
 /// `GET /v1/datasets`.
 pub(crate) async fn datasets(state: Shared) -> Answer {
-    ask(state, |pinned, who| {
-        Ok(serde_json::json!({ "version": pinned.version(), "datasets": pinned.datasets(who)? }))
-    })
-    .await
+    ask(state, |pinned, who| Ok(serde_json::json!({ "version": pinned.version(), "datasets": pinned.datasets(who)? })))
+        .await
 }
 
 /// `GET /v1/stats`.

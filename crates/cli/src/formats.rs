@@ -1,0 +1,100 @@
+//! Which format a file has, by its first bytes, and the files of a path. A new format is one line in [`FORMATS`].
+
+use anyhow::{Context, bail};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_io::ReadAt;
+use trawl_io::read_at::FileReader;
+use trawl_warc::WarcReader;
+
+/// A format this binary knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// WARC or ARC, in any compression.
+    Warc,
+    /// WACZ.
+    Wacz,
+    /// captures.parquet.
+    Captures,
+}
+
+/// A format's name and how it is told.
+type Row = (Format, &'static str, fn(&Path, &[u8]) -> bool);
+
+/// Every format, the cheap tests first.
+const FORMATS: &[Row] = &[
+    (Format::Captures, "captures.parquet", |_, head| head.starts_with(b"PAR1")),
+    (Format::Wacz, "wacz", |_, head| head.starts_with(b"PK\x03\x04")),
+    (Format::Warc, "warc", |path, head| looks_like_warc(path, head)),
+];
+
+impl Format {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        FORMATS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+}
+
+/// The format of a file; `None` when it is none of ours.
+pub fn detect(path: &Path) -> anyhow::Result<Option<Format>> {
+    let mut head = Vec::new();
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    file.take(16).read_to_end(&mut head).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(FORMATS.iter().find(|row| (row.2)(path, &head)).map(|row| row.0))
+}
+
+/// Archives begin with a version line, bare or in gzip or zstd; only the first record tells a compressed one from any
+/// other compressed file. A name that says so is believed, so that a damaged file is reported and not passed over.
+fn looks_like_warc(path: &Path, head: &[u8]) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let named = name.contains(".warc") || trawl_warc::is_arc_name(&name);
+    let compressed = matches!(head, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [_, 0x2a, 0x4d, 0x18, ..]);
+    let first_record = || {
+        let reader = WarcReader::builder().lenient(true).open(path);
+        reader.is_ok_and(|mut reader| matches!(reader.next_record(), Ok(Some(_))))
+    };
+    head.starts_with(b"WARC/") || head.starts_with(b"filedesc://") || named || compressed && first_record()
+}
+
+/// A file and its format.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The file.
+    pub path: PathBuf,
+    /// Its format.
+    pub format: Format,
+}
+
+impl Found {
+    /// The file, to be read at any place.
+    pub fn open(&self) -> anyhow::Result<Arc<dyn ReadAt>> {
+        Ok(Arc::new(FileReader::open(&self.path)?))
+    }
+}
+
+/// The files of a path: the file itself, or everything in the directory that has one of our formats, by name.
+pub fn files(path: &Path) -> anyhow::Result<Vec<Found>> {
+    let meta = std::fs::metadata(path).with_context(|| format!("cannot find {}", path.display()))?;
+    if !meta.is_dir() {
+        let Some(format) = detect(path)? else {
+            let known: Vec<_> = FORMATS.iter().map(|row| row.1).collect();
+            bail!("{} is in no format known here ({})", path.display(), known.join(", "));
+        };
+        return Ok(vec![Found { path: path.to_owned(), format }]);
+    }
+    let entries = std::fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut paths = entries.map(|e| Ok(e?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths.into_iter().filter(|p| p.is_file()) {
+        if let Some(format) = detect(&path)? {
+            found.push(Found { path, format });
+        }
+    }
+    if found.is_empty() {
+        bail!("{} holds no file in a format known here", path.display());
+    }
+    Ok(found)
+}

@@ -1,0 +1,44 @@
+//! Opening a lake in a directory, making it when asked to.
+
+use crate::system;
+use anyhow::{Context, bail};
+use std::path::Path;
+use std::sync::Arc;
+use trawl_store::{DirStore, Lake, Store};
+use trawl_url::SuffixList;
+
+/// The store of a lake in `dir`.
+pub fn store(dir: &Path) -> Arc<dyn Store> {
+    Arc::new(DirStore::new(dir))
+}
+
+/// Opens the lake in `dir`.
+pub fn open(dir: &Path) -> anyhow::Result<Lake> {
+    if !is_lake(dir) {
+        bail!("there is no lake in {}: `trawl lake ingest --lake {0} --dataset NAME FILE…` makes one", dir.display());
+    }
+    Lake::open(store(dir)).with_context(|| format!("cannot open the lake in {}", dir.display()))
+}
+
+/// Opens the lake in `dir`, or makes one in an empty or new directory.
+pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
+    if is_lake(dir) {
+        return open(dir);
+    }
+    let taken = std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
+    if taken {
+        bail!("{} is neither a lake nor empty: a lake gets a directory of its own", dir.display());
+    }
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    let list = SuffixList::builtin().text();
+    let made = Lake::init(store(dir), system::now(), &system::nonce()?, list.as_bytes());
+    match made {
+        // Somebody else was quicker: then it is there.
+        Err(trawl_store::Error::AlreadyALake { .. }) => open(dir),
+        made => made.with_context(|| format!("cannot make a lake in {}", dir.display())),
+    }
+}
+
+fn is_lake(dir: &Path) -> bool {
+    dir.join(trawl_store::layout::MANIFESTS).is_dir()
+}

@@ -1,0 +1,122 @@
+//! Checking archives and their indexes, for `trawl verify` and for the demo.
+
+use crate::formats::{Format, Found};
+use serde::Serialize;
+use std::path::Path;
+use trawl_captures::{CapturesReader, IndexReport, IndexVerifier};
+use trawl_model::DoorError;
+use trawl_warc::wacz::Wacz;
+use trawl_warc::{Finding, Limits, Severity, Verifier, VerifyReport, WarcSource};
+
+/// Something that is not as it should be.
+#[derive(Debug, Serialize)]
+pub struct Fault {
+    /// `fault`, or `note` where nothing is lost.
+    #[serde(rename = "type")]
+    pub severity: Severity,
+    /// The file, or the capture an index row is about.
+    pub file: String,
+    /// Where in the file, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// What kind, for machines.
+    pub kind: &'static str,
+    /// What exactly, for people.
+    pub detail: String,
+}
+
+/// What was checked.
+#[derive(Debug, Default, Serialize)]
+pub struct Checked {
+    /// The archives.
+    #[serde(flatten)]
+    pub archives: VerifyReport,
+    /// Their index, where there is one beside them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<IndexReport>,
+}
+
+/// Checks the files of one path: each archive, what the records of all of them say of each other, and that an index beside
+/// them has exactly a row for each capture. `temp` takes what does not fit into `memory` bytes.
+pub fn verify(
+    files: &[Found],
+    temp: &Path,
+    memory: usize,
+    on_fault: &mut dyn FnMut(Fault),
+    progress: &mut dyn FnMut(u64, u64),
+) -> anyhow::Result<Checked> {
+    let mut checked = Checked { archives: archives(files, temp, memory, on_fault, progress)?, index: None };
+    let of = |format| move |found: &&Found| found.format == format;
+    let indexes: Vec<_> = files.iter().filter(of(Format::Captures)).collect();
+    let warcs: Vec<_> = files.iter().filter(of(Format::Warc)).collect();
+    // An index alone points at archives that are somewhere else: opening it is all that can be checked.
+    for index in &indexes {
+        for row in CapturesReader::over(index.open()?)? {
+            row?;
+        }
+    }
+    if !indexes.is_empty() && !warcs.is_empty() {
+        checked.index = Some(index(&indexes, &warcs, temp, memory, on_fault)?);
+    }
+    Ok(checked)
+}
+
+fn archives(
+    files: &[Found],
+    temp: &Path,
+    memory: usize,
+    on_fault: &mut dyn FnMut(Fault),
+    progress: &mut dyn FnMut(u64, u64),
+) -> anyhow::Result<VerifyReport> {
+    let mut packages = Vec::new();
+    let mut verifier = Verifier::new(Limits::default(), temp, memory, |finding| on_fault(fault(finding)))?;
+    let mut records = 0;
+    for found in files {
+        let mut tell = |p: trawl_warc::Progress| progress(records + p.records, p.bytes);
+        match found.format {
+            Format::Warc => verifier.file(found.open()?, &mut tell)?,
+            Format::Wacz => {
+                let wacz = Wacz::open(found.open()?)?;
+                for entry in wacz.warc_entries() {
+                    verifier.file(wacz.warc(&entry.name)?, &mut tell)?;
+                }
+                packages.push(wacz);
+            }
+            Format::Captures => {}
+        }
+        records += 1;
+    }
+    let mut report = verifier.finish()?;
+    for wacz in packages {
+        report.faults += wacz.verify(&mut |finding| on_fault(fault(finding)))?;
+    }
+    Ok(report)
+}
+
+fn index(
+    indexes: &[&Found],
+    warcs: &[&Found],
+    temp: &Path,
+    memory: usize,
+    on_fault: &mut dyn FnMut(Fault),
+) -> anyhow::Result<IndexReport> {
+    let mut verifier = IndexVerifier::new(temp, memory)?;
+    for found in indexes {
+        verifier.index(CapturesReader::over(found.open()?)?, &mut |_| {})?;
+    }
+    for found in warcs {
+        let mut source = WarcSource::over(found.open()?, Limits::default(), true);
+        // What cannot be read has been reported with the archive itself.
+        verifier.archive(&mut source, &mut |_: DoorError| {}, &mut |_| {})?;
+    }
+    let report = verifier.finish(&mut |finding| {
+        let (file, kind, detail) = (finding.about, finding.kind, finding.detail);
+        on_fault(Fault { severity: Severity::Fault, file, offset: None, kind, detail });
+    })?;
+    Ok(report)
+}
+
+fn fault(finding: Finding) -> Fault {
+    let Finding { at, severity, kind, detail } = finding;
+    Fault { severity, file: at.file.to_string(), offset: Some(at.offset), kind, detail }
+}
