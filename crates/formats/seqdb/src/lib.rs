@@ -5,6 +5,7 @@
 //! | [`Kvseq`] | a sequence of keys and values; deleted entries are marked |
 //! | [`Hindex`] | a hash table from keys to entries of a kvseq |
 //! | [`Map`] | both together: a map on disk |
+//! | [`Perm`] | pointers into a kvseq that can be grouped by key |
 //!
 //! All integers are big-endian. The formats have no checksums: a broken length is noticed, a flipped bit in a value is
 //! not. `docs/formats/seqdb.md` is the byte-level description; [`design`] holds every constant that the published
@@ -23,6 +24,7 @@ mod kind;
 pub mod kvseq;
 pub mod map;
 mod open;
+pub mod perm;
 mod progress;
 mod settings;
 mod store;
@@ -35,6 +37,7 @@ pub use hindex::{CreateHindex, Hindex, Keys};
 pub use kind::{HEAD_BYTES, Kind, is_seqdb, purpose_of};
 pub use kvseq::{CreateKvseq, Item, KvEntry, Kvseq, Repr, Scan};
 pub use map::{Map, MapFiles};
+pub use perm::{CreatePerm, Perm};
 pub use progress::{OnProgress, Progress, silent};
 pub use settings::{Access, Clock, Settings, SyncPolicy};
 pub use superblock::{Name, Purpose, Superblock};

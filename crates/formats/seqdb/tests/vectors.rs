@@ -4,7 +4,9 @@ mod common;
 
 use common::{FILES, settings, vector};
 use trawl_io::fault::FaultFs;
-use trawl_seqdb::{Access, CreateHindex, CreateKvseq, Findings, Hindex, Kvseq, Purpose, Repr, hindex, silent};
+use trawl_seqdb::{
+    Access, CreateHindex, CreateKvseq, CreatePerm, Findings, Hindex, Kvseq, Perm, Purpose, Repr, hindex, perm, silent,
+};
 
 #[test]
 fn v1_kvseq() {
@@ -64,4 +66,26 @@ fn v2_and_v3_hindex() {
         hindex::verify(path, &kv, &settings(&fs), &mut findings, &silent).unwrap();
         assert!(findings.is_sound() && findings.warnings() == 0, "{:?}", findings.list());
     }
+}
+
+#[test]
+fn v4_perm() {
+    let fs = common::disk_with(&[("/v1", "v1.kvseq")]);
+    let kv = Kvseq::open("/v1".as_ref(), Access::Read, &settings(&fs)).unwrap();
+    let path = "/v4".as_ref();
+    let create = CreatePerm { sbsize: 256, purpose: Purpose::new("TESTPRM").unwrap(), ..CreatePerm::default() };
+    let mut perm = create.create(path, &settings(&fs)).unwrap();
+    perm.add(&kv, 256).unwrap();
+    perm.add(&kv, 281).unwrap();
+    perm.group(&kv, None, &silent).unwrap();
+    perm.close().unwrap();
+    assert!(fs.files()[path] == vector("v4.perm"));
+
+    let fs = common::disk_with(&[("/v4", "v4.perm")]);
+    let perm = Perm::open(path, Access::Write, &settings(&fs)).unwrap();
+    assert_eq!(perm.lookup(0).unwrap().map(|p| (p.ptr, p.hash)), Some((281, 0x04d8_b0d7_2264_ac23)));
+    assert_eq!(perm.lookup(1).unwrap().map(|p| (p.ptr, p.hash)), Some((256, 0x1f38_70be_274f_6c49)));
+    let mut findings = Findings::new();
+    let found = perm::verify(path, &kv, &settings(&fs), &mut findings).unwrap();
+    assert!(findings.is_sound() && found.grouped && found.pairs == 2);
 }
