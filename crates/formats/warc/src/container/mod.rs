@@ -187,6 +187,12 @@ impl Container {
         self.window.seek(offset)
     }
 
+    /// Forgets how the file is stored: what is found next decides.
+    pub(crate) fn forget_codec(&mut self) {
+        self.open = false;
+        self.codec = Codec::Undetected;
+    }
+
     /// The stored bytes, for finding a way on after damage.
     pub(crate) fn window(&mut self) -> &mut Window {
         &mut self.window

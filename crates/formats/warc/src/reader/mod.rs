@@ -191,7 +191,7 @@ impl WarcReader {
 
     /// Goes to the first byte of the next record, into the next member if need be.
     fn next_start(&mut self) -> Result<bool> {
-        if self.member_used {
+        if self.member_used && self.compression() != Compression::None {
             self.index = self.index.saturating_add(1);
         }
         loop {
@@ -206,15 +206,17 @@ impl WarcReader {
                 }
                 continue;
             }
-            if !data.is_empty() {
+            let (ended, zero) = (data.is_empty(), data.first() == Some(&0));
+            let between = ended || zero && self.compression() == Compression::None;
+            // Padding is what a torn write of a preallocated file leaves behind.
+            if between && self.lenient && self.zeros_to_the_end()? {
+                return Ok(false);
+            }
+            if !self.container.data().is_empty() {
                 return Ok(true);
             }
             self.index = 0;
             self.member_used = false;
-            // Padding is what a torn write of a preallocated file leaves behind.
-            if self.lenient && self.zeros_to_the_end()? {
-                return Ok(false);
-            }
             if !self.container.next_member()? {
                 return Ok(false);
             }
@@ -368,3 +370,6 @@ impl WarcReader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,6 +47,12 @@ impl WarcReader {
         Ok(Some(Gap { from, to: self.container.stored_offset() }))
     }
 
+    /// [`WarcReader::recover`] after an error that came from reading a block rather than from [`WarcReader::next_record`].
+    pub(crate) fn recover_from_here(&mut self) -> Result<Option<Gap>> {
+        self.give_up();
+        self.recover()
+    }
+
     /// The first byte of what could not be read: a record, or the member after the last good one.
     fn damage_offset(&self) -> u64 {
         match self.compression() {
@@ -58,6 +64,11 @@ impl WarcReader {
     /// The next stored offset from `at` on that has the mark of a member or record.
     fn candidate(&mut self, at: u64) -> Result<Option<u64>> {
         let marks: &[&[u8]] = match self.compression() {
+            // Nothing was read yet, so what the file is was guessed from bytes that may be the damaged ones.
+            _ if !self.member_was_warc() && self.arc.is_none() => {
+                self.container.forget_codec();
+                &[b"WARC/", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"]
+            }
             Compression::None if self.arc.is_some() => &[b"\nhttp", b"\ndns:", b"\nfiledesc:"],
             Compression::None => &[b"WARC/"],
             Compression::Gzip => &[b"\x1f\x8b\x08"],

@@ -34,3 +34,8 @@ pub use names::FileNames;
 pub use sink::{Clock, SinkOptions, WarcSink};
 
 pub(crate) use facts::EventFacts;
+pub(crate) use fields::{HeaderText, header_uri, parse_fields, put_field};
+pub(crate) use member::{Encoder, Stored, spool_error};
+
+#[cfg(test)]
+mod tests;

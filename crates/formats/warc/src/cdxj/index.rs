@@ -1,0 +1,98 @@
+//! Makes index lines out of records.
+
+use super::line::CdxjLine;
+use crate::digest::Hasher;
+use crate::error::Result;
+use crate::header::RecordType;
+use crate::http::Head;
+use crate::reader::{Record, WarcReader};
+use std::io::BufRead;
+use trawl_model::Algorithm;
+
+/// What is indexed.
+#[derive(Debug, Clone, Default)]
+pub struct CdxjOptions {
+    /// The `filename` of the lines; the file's own base name otherwise.
+    pub filename: Option<String>,
+    /// Also requests, and metadata and resources that only say something about other records.
+    pub all_records: bool,
+}
+
+/// Gives `each` a line for every record of a file that an index lists: responses, revisits, and those resources and
+/// metadata records that are content rather than `application/warc-fields`.
+pub fn index_records(
+    reader: &mut WarcReader,
+    options: &CdxjOptions,
+    each: &mut dyn FnMut(CdxjLine) -> Result<()>,
+) -> Result<()> {
+    while let Some(record) = reader.next_record()? {
+        if let Some(line) = index_record(record, options)? {
+            each(line)?;
+        }
+    }
+    Ok(())
+}
+
+fn listed(record: &Record<'_>, all: bool) -> bool {
+    match record.header().record_type() {
+        RecordType::Response | RecordType::Revisit => true,
+        RecordType::Resource | RecordType::Metadata => {
+            all || record.header().get("Content-Type") != Some(b"application/warc-fields")
+        }
+        RecordType::Request => all,
+        _ => false,
+    }
+}
+
+fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Option<CdxjLine>> {
+    if !listed(&record, options.all_records) {
+        return Ok(None);
+    }
+    let header = record.header();
+    let Some(url) = header.target_uri().map(|u| u.into_owned()) else { return Ok(None) };
+    let mut line = CdxjLine::new(&url, header.date().unwrap_or_default());
+    let record_type = header.record_type();
+    let own_type = header.text("Content-Type").map(|t| t.into_owned());
+    let stated = header.text("WARC-Payload-Digest").filter(|d| !d.is_empty()).map(|d| d.into_owned());
+    let is_message = header.is_http() && !matches!(record_type, RecordType::Resource | RecordType::Metadata);
+    let place = record.place();
+    let head = if is_message { record.take_http_head()? } else { None };
+    line.put("url", url);
+    let mime = match record_type {
+        RecordType::Revisit => Some("warc/revisit".to_owned()),
+        RecordType::Response | RecordType::Request => head.as_deref().and_then(|h| Head::new(h).text("Content-Type")),
+        _ => own_type,
+    };
+    if let Some(mime) = mime {
+        let bare = mime.split(|c: char| c == ';' || c.is_whitespace()).next().unwrap_or_default();
+        line.put("mime", bare);
+    }
+    if matches!(record_type, RecordType::Response | RecordType::Revisit)
+        && let Some(status) = head.as_deref().and_then(|h| Head::new(h).status())
+    {
+        line.put("status", status.to_string());
+    }
+    let digest = match stated {
+        Some(digest) => digest,
+        None => payload_digest(&mut record)?,
+    };
+    line.put("digest", digest);
+    let length = record.finish()?.length;
+    line.put("length", length.to_string());
+    line.put("offset", place.offset.to_string());
+    line.put("filename", options.filename.clone().unwrap_or_else(|| place.file.to_string()));
+    Ok(Some(line))
+}
+
+fn payload_digest(record: &mut Record<'_>) -> Result<String> {
+    let Some(mut hasher) = Hasher::new(Algorithm::Sha1) else { return Ok(String::new()) };
+    loop {
+        let chunk = record.chunk()?;
+        if chunk.is_empty() {
+            return Ok(hasher.finish().to_string());
+        }
+        hasher.update(chunk);
+        let n = chunk.len();
+        record.consume(n);
+    }
+}

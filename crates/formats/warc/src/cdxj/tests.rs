@@ -1,0 +1,154 @@
+use super::*;
+use bytes::Bytes;
+use std::sync::Arc;
+use trawl_io::ReadAt;
+use trawl_io::read_at::Counting;
+
+/// Keys as cdxj-indexer 1.5 makes them.
+const KEYS: &[(&str, &str)] = &[
+    ("http://example.com", "com,example)/"),
+    ("https://www2.Example.com:443/A/../B/?y=2&x=1#f", "com,example)/b?x=1&y=2"),
+    ("http://user:pass@www.example.com:8080/", "com,example:8080)/"),
+    ("http://example.com/a%20b//c/./d/", "com,example)/a%20b/c/d"),
+    ("http://example.com/%2541", "com,example)/a"),
+    ("http://example.com/?", "com,example)/"),
+    ("http://example.com/?a=&b&a", "com,example)/?a&a=&b"),
+    ("http://example.com/x?jsessionid=0123456789abcdef0123456789ABCDEF&z=1", "com,example)/x?z=1"),
+    ("http://example.com/x?z=1&sid=0123456789abcdef0123456789ABCDEF", "com,example)/x?&z=1"),
+    ("http://example.com/(S(4hqa0555fwsecu455xqckv45))/mileg.aspx", "com,example)/mileg.aspx"),
+    ("http://192.168.1.1/x", "1,1,168,192)/x"),
+    ("http://3279880203/blah", "11,0,127,195)/blah"),
+    ("dns:example.com", "dns:example.com"),
+    ("http://bücher.example/ä", "example,xn--bcher-kva)/%c3%a4"),
+    ("http:////////www.vikings.com/x", "com,vikings)/x"),
+    ("http://https://example.com/", "com,example)/"),
+    ("example.org/x", "org,example)/x"),
+    ("http://example.com:bad/x", "http://example.com:bad/x"),
+    ("http://[2001:db8::1]:81/x", "2001:db8::1:81)/x"),
+    ("filedesc:foo", "filedesc:foo"),
+    ("", "-"),
+    ("http://example.com/../x/..", "com,example)/.."),
+    ("http://example..com./", "com,example)/"),
+    ("ftp://www.example.com/Pub/", "com,example)/pub"),
+    ("urn:uuid:ABC", "urn:uuid:abc"),
+];
+
+#[test]
+fn keys_are_those_of_other_tools() {
+    for (url, key) in KEYS {
+        assert_eq!(surt_key(url), *key, "{url}");
+    }
+}
+
+#[test]
+fn keys_of_anything_do_not_panic() {
+    use proptest::prelude::*;
+    proptest!(|(url in "(?s).{0,60}")| { surt_key(&url); });
+    proptest!(|(url in "(http://)?[a-z0-9.:@\\[\\]%/?&=();#-]{0,60}")| { surt_key(&url); });
+}
+
+fn line(n: usize) -> CdxjLine {
+    let url = format!("http://h{:03}.example/p/{n}", n % 100);
+    let mut line = CdxjLine::new(&url, trawl_model::UnixMillis(1_782_262_923_000));
+    for (name, value) in [
+        ("url", url.as_str()),
+        ("mime", "text/html"),
+        ("status", "200"),
+        ("length", "10"),
+        ("offset", "20"),
+        ("filename", "a.gz"),
+    ] {
+        line.put(name, value);
+    }
+    line
+}
+
+fn sorted_text(n: usize) -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sorter = CdxjSorter::new(dir.path(), 1 << 20).unwrap();
+    (0..n).rev().chain([0]).for_each(|i| sorter.push(&line(i)).unwrap());
+    let mut out = Vec::new();
+    assert_eq!(sorter.write(&mut out).unwrap(), n as u64);
+    out
+}
+
+#[test]
+fn lines_come_back() {
+    let mut odd = line(7);
+    odd.put("title", "\"é\u{1F600}\\\n");
+    let text = odd.to_text();
+    assert!(text.contains(r#""title": "\"\u00e9\ud83d\ude00\\\n""#), "{text}");
+    assert_eq!(CdxjLine::parse(text.as_bytes()).unwrap(), odd);
+    assert_eq!(odd.place().unwrap(), trawl_model::Place::new("a.gz", 20, 10));
+    assert_eq!(odd.to_record().status, Some(200));
+    let numbers = CdxjLine::parse(br#"a 2026 {"status": 200, "offset": 5}"#).unwrap();
+    assert_eq!(numbers.get("status"), Some("200"));
+    for bad in ["", "a", "a 2026", "a x {}", "a 2026 []", "a 2026 {", "a 202606240102034567 {}"] {
+        assert!(CdxjLine::parse(bad.as_bytes()).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn every_line_is_found_in_a_few_reads() {
+    let text = sorted_text(2000);
+    let lines: Vec<&[u8]> = text.split(|b| *b == b'\n').filter(|l| !l.is_empty()).collect();
+    assert!(lines.is_sorted());
+    let counting = Arc::new(Counting::new(Bytes::from(text.clone())));
+    let file = CdxjFile::new(counting.clone());
+    for i in 0..2000 {
+        let wanted = line(i);
+        let found: Vec<_> = file.lines(format!("{} ", wanted.key).as_bytes()).unwrap().map(Result::unwrap).collect();
+        assert_eq!(found, [wanted.to_text().into_bytes()]);
+    }
+    assert_eq!(file.lines(b"example,h042)").unwrap().count(), 20);
+    assert_eq!(file.lines(b"").unwrap().count(), 2000);
+    assert_eq!(file.lines(b"zzz").unwrap().count(), 0);
+    assert_eq!(file.lines(b"!").unwrap().count(), 0);
+    let empty = CdxjFile::new(Arc::new(Bytes::new()));
+    assert_eq!(empty.lines(b"a").unwrap().count(), 0);
+}
+
+type Result<T> = crate::Result<T>;
+
+#[test]
+fn blocks_give_the_same_answers() {
+    let text = sorted_text(1000);
+    for style in [BlockIndex::Cluster, BlockIndex::Wacz] {
+        let mut writer = BlockWriter::new(Vec::new(), Vec::new(), style.clone(), "cdx-00000.gz", 64).unwrap();
+        for line in text.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
+            writer.push(line).unwrap();
+        }
+        let (data, index) = writer.finish().unwrap();
+        let data = Bytes::from(data);
+        let zipnum = ZipNum::new(Arc::new(Bytes::from(index)), move |name| {
+            assert_eq!(name, "cdx-00000.gz");
+            Ok(Arc::new(data.clone()) as Arc<dyn ReadAt>)
+        })
+        .unwrap();
+        let plain = CdxjFile::new(Arc::new(Bytes::from(text.clone())));
+        let prefixes =
+            (0..1000).map(|i| format!("{} ", line(i).key)).chain(["".into(), "example,h05".into(), "x".into()]);
+        for prefix in prefixes {
+            let collect = |lines: Result<Lines>| lines.unwrap().map(std::result::Result::unwrap).collect::<Vec<_>>();
+            assert_eq!(collect(zipnum.lines(prefix.as_bytes())), collect(plain.lines(prefix.as_bytes())), "{prefix}");
+        }
+    }
+}
+
+#[test]
+fn sorted_indexes_merge_and_unsorted_ones_are_named() {
+    let text = sorted_text(300);
+    let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
+    let part = |keep: fn(usize) -> bool| {
+        let bytes: Vec<u8> = lines.iter().enumerate().filter(|(i, _)| keep(*i)).flat_map(|(_, l)| l.to_vec()).collect();
+        Box::new(std::io::Cursor::new(bytes)) as Box<dyn std::io::BufRead>
+    };
+    let inputs =
+        vec![("a".into(), part(|i| i % 3 == 0)), ("b".into(), part(|i| i % 3 != 0)), ("c".into(), part(|i| i < 50))];
+    let mut merged = Vec::new();
+    assert_eq!(merge_cdxj(inputs, &mut |line| write_lines(&mut merged, &[line])).unwrap(), 300);
+    assert_eq!(merged, text);
+    let bad: Box<dyn std::io::BufRead> = Box::new(std::io::Cursor::new(b"b 1 {}\na 1 {}\n".to_vec()));
+    let error = merge_cdxj(vec![("bad.cdxj".into(), bad)], &mut |_| Ok(())).unwrap_err().to_string();
+    assert_eq!(error, "bad.cdxj@7: expected sorted lines, found \"a 1 {}\"");
+}

@@ -1,0 +1,276 @@
+use super::*;
+use crate::RecordType;
+use bytes::Bytes;
+use std::io::Write;
+use std::sync::Mutex;
+
+fn record(n: usize, block: &[u8]) -> Vec<u8> {
+    let header = format!(
+        "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:{n}>\r\nWARC-Date: 2026-06-24T01:02:03Z\r\n\
+         WARC-Target-URI: http://a.example/{n}\r\nContent-Length: {}\r\n\r\n",
+        block.len()
+    );
+    [header.as_bytes(), block, b"\r\n\r\n"].concat()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(bytes).unwrap();
+    gz.finish().unwrap()
+}
+
+fn blocks() -> Vec<Vec<u8>> {
+    vec![b"first".to_vec(), Vec::new(), b"WARC/1.0\r\nnot a record\r\n\r\n".repeat(3), b"last\n".to_vec()]
+}
+
+/// The same four records, stored every way there is.
+fn stored() -> Vec<(&'static str, Vec<u8>)> {
+    let records: Vec<_> = blocks().iter().enumerate().map(|(n, b)| record(n, b)).collect();
+    let all = records.concat();
+    let each = |pack: &dyn Fn(&[u8]) -> Vec<u8>| records.iter().flat_map(|r| pack(r)).collect::<Vec<_>>();
+    let zst = |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap();
+    let dictionary = b"WARC/1.0\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:".repeat(4);
+    let with = |bytes: &[u8]| zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap().compress(bytes).unwrap();
+    let front = |dictionary: &[u8]| {
+        [b"\x5d\x2a\x4d\x18", &u32::try_from(dictionary.len()).unwrap().to_le_bytes()[..], dictionary].concat()
+    };
+    let named = {
+        let mut gz = flate2::GzBuilder::new()
+            .filename("a name")
+            .comment("and more")
+            .extra("x")
+            .write(Vec::new(), flate2::Compression::best());
+        gz.write_all(&all).unwrap();
+        gz.finish().unwrap()
+    };
+    vec![
+        ("plain", all.clone()),
+        ("gzip members", each(&gzip)),
+        ("one gzip member", gzip(&all)),
+        ("one gzip member with a name", named),
+        ("two gzip members", [gzip(&records[..2].concat()), gzip(&records[2..].concat())].concat()),
+        ("zstd frames", each(&zst)),
+        ("one zstd frame", zst(&all)),
+        ("zstd with a dictionary", [front(&dictionary), each(&with)].concat()),
+        ("zstd with a packed dictionary", [front(&zst(&dictionary)), each(&with)].concat()),
+        ("zstd with a skippable frame", [each(&zst), b"\x50\x2a\x4d\x18\x03\0\0\0abc".to_vec(), zst(b"")].concat()),
+    ]
+}
+
+fn read_all(mut reader: WarcReader) -> Result<Vec<(Vec<u8>, Place)>> {
+    let mut all = Vec::new();
+    while let Some(mut record) = reader.next_record()? {
+        let mut place = record.place();
+        let block = record.read_block(1 << 20)?.to_vec();
+        place.length = record.finish()?.length;
+        all.push((block, place));
+    }
+    Ok(all)
+}
+
+use trawl_model::Place;
+
+fn open(bytes: &[u8]) -> WarcReader {
+    WarcReader::builder().over(Arc::new(Bytes::copy_from_slice(bytes)))
+}
+
+#[test]
+fn every_container_gives_the_same_records() {
+    for (name, bytes) in stored() {
+        let found = read_all(open(&bytes)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(found.iter().map(|f| f.0.clone()).collect::<Vec<_>>(), blocks(), "{name}");
+        let streamed = WarcReader::builder().from_read(std::io::Cursor::new(bytes.clone()), "stream");
+        assert_eq!(read_all(streamed).unwrap().len(), 4, "{name}");
+        // Every record can be read alone, by its place.
+        let file = RecordFile::new(Arc::new(Bytes::from(bytes)));
+        for (block, place) in found {
+            let alone = file.record_at(place.offset, place.index, |mut r| r.read_block(1 << 20)).unwrap();
+            assert_eq!(alone, block, "{name} at {place}");
+        }
+    }
+}
+
+#[test]
+fn a_place_is_exactly_its_record() {
+    for (name, bytes) in stored() {
+        for (n, (_, place)) in read_all(open(&bytes)).unwrap().into_iter().enumerate() {
+            if place.length == 0 {
+                assert!(name.contains("one") || name.contains("two"), "{name}");
+                continue;
+            }
+            let part = &bytes[usize::try_from(place.offset).unwrap()..][..usize::try_from(place.length).unwrap()];
+            if name.contains("dictionary") {
+                continue;
+            }
+            let found = read_all(open(part)).unwrap();
+            assert_eq!(found.len(), 1, "{name}");
+            assert_eq!(found[0].0, blocks()[n], "{name}");
+        }
+    }
+}
+
+/// Reads leniently and recovers from everything; must end.
+fn survive(bytes: &[u8]) -> usize {
+    let mut reader = WarcReader::builder().lenient(true).over(Arc::new(Bytes::copy_from_slice(bytes)));
+    let mut count = 0;
+    for _ in 0..100 {
+        let result = loop {
+            match reader.next_record() {
+                Ok(Some(mut record)) => match record.read_block(1 << 20) {
+                    Ok(_) => count += 1,
+                    Err(e) => break Err(e),
+                },
+                Ok(None) => break Ok(()),
+                Err(e) => break Err(e),
+            }
+        };
+        match result {
+            Ok(()) => return count,
+            Err(_) => drop(reader.recover_from_here().unwrap()),
+        }
+    }
+    panic!("no end in sight");
+}
+
+#[test]
+fn cut_anywhere_it_is_an_error_or_a_prefix() {
+    for (name, bytes) in stored() {
+        for cut in 0..bytes.len() {
+            match read_all(open(&bytes[..cut])) {
+                Ok(found) => {
+                    let found: Vec<_> = found.into_iter().map(|f| f.0).collect();
+                    assert_eq!(found, blocks()[..found.len()], "{name} cut at {cut}");
+                    // Only at a record's end, or past the last one.
+                    assert!(found.len() < 4 || name.contains("skippable"), "{name} cut at {cut}");
+                }
+                Err(e) => assert!(e.is_damage(), "{name} cut at {cut}: {e}"),
+            }
+            survive(&bytes[..cut]);
+        }
+    }
+}
+
+#[test]
+fn any_flipped_bit_is_an_error_or_harmless() {
+    for (name, bytes) in stored() {
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(found) = read_all(open(&bad)) {
+                // A checksum guards the compressed ones; zstd frames here carry none, and neither does plain text.
+                let guarded = name.contains("gzip");
+                assert!(!guarded || found.iter().zip(blocks()).all(|(f, b)| f.0 == b), "{name} bit {bit}");
+            }
+            survive(&bad);
+        }
+    }
+}
+
+#[test]
+fn after_damage_the_other_records_are_found() {
+    for (name, bytes) in stored() {
+        if name.contains("one") || name.contains("two") || name.contains("dictionary") {
+            continue;
+        }
+        let places: Vec<_> = read_all(open(&bytes)).unwrap().into_iter().map(|f| f.1).collect();
+        for place in &places {
+            let mut bad = bytes.clone();
+            let at = usize::try_from(place.offset).unwrap();
+            bad[at] = b'X';
+            assert!(survive(&bad) >= 3, "{name}: record at {at} is gone, the others are not");
+            let mut bad = bytes.clone();
+            bad.splice(at..at, b"garbage \x1f\x8b\x08 \x28\xb5\x2f\xfd WARC/1".to_vec());
+            assert!(survive(&bad) >= if at == 0 { 0 } else { 4 }, "{name}: garbage at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_gap_says_what_was_skipped() {
+    let records: Vec<_> = blocks().iter().enumerate().map(|(n, b)| gzip(&record(n, b))).collect();
+    let mut bytes = records.concat();
+    let (from, to) = (records[0].len() as u64, (records[0].len() + records[1].len()) as u64);
+    bytes[records[0].len() + 20] ^= 0xff;
+    let mut reader = open(&bytes);
+    reader.next_record().unwrap().unwrap();
+    let error = loop {
+        match reader.next_record() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("no error"),
+            Err(e) => break e,
+        }
+    };
+    assert!(error.to_string().starts_with(&format!("(memory)@{from}")), "{error}");
+    assert!(reader.next_record().unwrap().is_none(), "nothing comes after an error unless asked");
+    assert_eq!(reader.recover().unwrap(), Some(Gap { from, to }));
+    assert_eq!(reader.next_record().unwrap().unwrap().header().record_id().unwrap(), "urn:x:2");
+}
+
+#[test]
+fn oddities_are_errors_or_told() {
+    let one = record(1, b"abc");
+    let two = record(2, b"def");
+    let short = one.len() - 2;
+    for (bytes, what) in [
+        ([&b"\r\n"[..], &one, &two].concat(), "blank lines before a record"),
+        ([&one[..short], &two].concat(), "a block is not followed by CR LF CR LF"),
+        ([&one[..], &two, &[0; 512]].concat(), "zeros at the end of the file"),
+        ([&gzip(&one)[..], &gzip(&two), &[0; 512]].concat(), "zeros at the end of the file"),
+        ([&one[..], &two[..two.len() - 4]].concat(), "a block is not followed by CR LF CR LF"),
+    ] {
+        assert!(read_all(open(&bytes)).is_err(), "{what}");
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let list = told.clone();
+        let reader = WarcReader::builder()
+            .lenient(true)
+            .on_warning(move |w| list.lock().unwrap().push(w.what))
+            .over(Arc::new(Bytes::from(bytes)));
+        assert_eq!(read_all(reader).unwrap().len(), 2, "{what}");
+        assert_eq!(*told.lock().unwrap(), [what]);
+    }
+}
+
+#[test]
+fn claims_past_the_limits_are_refused_before_anything_is_read() {
+    let ten_gigabytes = record(1, b"").strip_suffix(b"Content-Length: 0\r\n\r\n\r\n\r\n").unwrap().to_vec();
+    let huge = [&ten_gigabytes[..], b"Content-Length: 10737418240\r\n\r\nabc"].concat();
+    for bytes in [huge.clone(), gzip(&huge)] {
+        let error = read_all(open(&bytes)).unwrap_err();
+        assert!(matches!(error, Error::OverLimit { what: "record block", claimed: 10_737_418_240, .. }), "{error}");
+    }
+    let limits = Limits { block_bytes: 1000, ..Limits::default() };
+    let bomb = gzip(&record(1, &vec![0; 1 << 20]));
+    assert!(bomb.len() < 20_000);
+    let error = read_all(WarcReader::builder().limits(limits).over(Arc::new(Bytes::from(bomb)))).unwrap_err();
+    assert!(error.to_string().ends_with("record block of 1048576 bytes is over the limit of 1000"), "{error}");
+    // A header without end is refused after the header limit, however much a member inflates to.
+    let endless = gzip(&[b"WARC/1.0\r\nX: ".to_vec(), vec![b'x'; 64 << 20]].concat());
+    let error = read_all(open(&endless)).unwrap_err();
+    assert!(matches!(error, Error::OverLimit { what: "record header", .. }), "{error}");
+    let window = zstd_with_window(31);
+    let error = read_all(open(&window)).unwrap_err();
+    assert!(error.is_damage(), "{error}");
+}
+
+/// A zstd frame that asks for a window of 2^31 bytes.
+fn zstd_with_window(log: u8) -> Vec<u8> {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, (log - 10) << 3];
+    frame.extend_from_slice(&[0x01, 0x00, 0x00]);
+    frame
+}
+
+#[test]
+fn a_block_is_read_or_skipped_in_any_step() {
+    let block: Vec<u8> = (0..300_000u32).map(|i| (i * 7 % 251) as u8).collect();
+    let bytes = [gzip(&record(1, &block)), gzip(&record(2, b"x"))].concat();
+    let mut reader = open(&bytes);
+    let mut record = reader.next_record().unwrap().unwrap();
+    assert_eq!(record.header().record_type(), RecordType::Resource);
+    let mut out = vec![0; 100_001];
+    record.read_exact(&mut out).unwrap();
+    assert_eq!(out, block[..100_001]);
+    assert_eq!(record.left(), 199_999);
+    let mut record = reader.next_record().unwrap().unwrap();
+    assert_eq!(record.read_block(10).unwrap(), "x");
+    assert_eq!(record.read(&mut out).unwrap(), 0);
+}

@@ -1,0 +1,158 @@
+//! Writes a WACZ file from WARC files.
+
+use super::zip_write::{Written, ZipWriter};
+use crate::cdxj::{BlockIndex, BlockWriter, CdxjLine, CdxjOptions, CdxjSorter, index_records};
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::reader::WarcReader;
+use crate::verify::Progress;
+use crate::writer::spool_error;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_io::read_at::{Cursor, FileReader};
+use trawl_io::{Fs, ReadAt, SpoolWriter};
+use trawl_model::UnixMillis;
+
+/// Lines of an index block: what cdxj-indexer uses in WACZ files.
+const LINES: usize = 300;
+/// Bytes of index and page list kept in memory before they go to a file.
+const SPOOL_BYTES: usize = 4 << 20;
+
+/// What a WACZ file says about itself, and how it is made.
+#[derive(Debug, Clone)]
+pub struct WaczOptions {
+    /// Program and version.
+    pub software: String,
+    /// Title of the collection.
+    pub title: Option<String>,
+    /// When it was made.
+    pub created: UnixMillis,
+    /// Where sorting and spooling go when memory is full.
+    pub temp_dir: PathBuf,
+    /// Memory for sorting.
+    pub memory_bytes: usize,
+    /// Limits for reading the WARC files.
+    pub limits: Limits,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct WaczSummary {
+    /// WARC files.
+    pub files: u64,
+    /// Lines of the index.
+    pub captures: u64,
+    /// Pages listed.
+    pub pages: u64,
+    /// Bytes of the WACZ file.
+    pub bytes: u64,
+}
+
+/// Packs WARC files into a WACZ file at `path`.
+pub fn write_wacz(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    warcs: &[PathBuf],
+    options: &WaczOptions,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<WaczSummary> {
+    let mut summary = WaczSummary { files: warcs.len() as u64, ..WaczSummary::default() };
+    let mut sorter = CdxjSorter::new(&options.temp_dir, options.memory_bytes)?;
+    let mut pages = SpoolWriter::new(fs.clone(), &options.temp_dir, SPOOL_BYTES);
+    pages.put(b"{\"format\": \"json-pages-1.0\", \"id\": \"pages\", \"title\": \"All Pages\"}\n")?;
+    let mut zip = ZipWriter::create(fs, path)?;
+    let mut names: Vec<String> = Vec::new();
+    let mut done = Progress::default();
+    for warc in warcs {
+        let file: Arc<dyn ReadAt> = Arc::new(FileReader::open_in(&**fs, warc)?);
+        let base = warc.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        if names.contains(&base) {
+            let reason = "two files of this name cannot be in one WACZ file".to_owned();
+            return Err(Error::Refused { file: base, reason });
+        }
+        done.total_bytes = file.len();
+        done.bytes = 0;
+        index(&file, options, &mut sorter, &mut pages, &mut summary)?;
+        zip.add(&format!("archive/{base}"), file.len(), &mut Cursor::new(file.clone()), &mut |n| {
+            done.bytes += n;
+            progress(done);
+        })?;
+        names.push(base);
+    }
+    add_index(fs, &mut zip, sorter, options, &mut summary)?;
+    let pages = pages.finish()?;
+    zip.add("pages/pages.jsonl", pages.len(), &mut pages.reader(), &mut |_| {})?;
+    let package = datapackage(zip.entries(), options);
+    let digest = zip.add_bytes("datapackage.json", package.as_bytes())?.sha256.clone();
+    let digest = format!("{{\n  \"path\": \"datapackage.json\",\n  \"hash\": \"sha256:{digest}\"\n}}\n");
+    zip.add_bytes("datapackage-digest.json", digest.as_bytes())?;
+    summary.bytes = zip.finish()?;
+    Ok(summary)
+}
+
+fn index(
+    file: &Arc<dyn ReadAt>,
+    options: &WaczOptions,
+    sorter: &mut CdxjSorter,
+    pages: &mut SpoolWriter,
+    summary: &mut WaczSummary,
+) -> Result<()> {
+    let mut reader = WarcReader::builder().limits(options.limits).lenient(true).over(file.clone());
+    index_records(&mut reader, &CdxjOptions::default(), &mut |line| {
+        if let Some(page) = page_line(&line) {
+            pages.write_all(page.as_bytes()).map_err(spool_error)?;
+            summary.pages += 1;
+        }
+        sorter.push(&line)
+    })
+}
+
+/// A page is what a person would open: HTML that was really there.
+fn page_line(line: &CdxjLine) -> Option<String> {
+    let html = matches!(line.get("mime"), Some("text/html" | "application/xhtml+xml"));
+    if !html || line.get("status") != Some("200") {
+        return None;
+    }
+    let url = line.get("url")?;
+    let ts = UnixMillis::parse(&line.timestamp).ok()?.rfc3339_seconds();
+    // The id only has to be unique in the list: the place of the record is.
+    let id = format!("{}-{}", line.get("filename")?, line.get("offset")?);
+    Some(format!("{}\n", serde_json::json!({"id": id, "url": url, "ts": ts})))
+}
+
+fn add_index(
+    fs: &Arc<dyn Fs>,
+    zip: &mut ZipWriter,
+    sorter: CdxjSorter,
+    options: &WaczOptions,
+    summary: &mut WaczSummary,
+) -> Result<()> {
+    let spool = || SpoolWriter::new(fs.clone(), &options.temp_dir, SPOOL_BYTES);
+    let mut blocks = BlockWriter::new(spool(), spool(), BlockIndex::Wacz, "index.cdx.gz", LINES)?;
+    summary.captures = sorter.finish(&mut |line| blocks.push(line))?;
+    let (data, index) = blocks.finish()?;
+    for (name, spool) in [("indexes/index.cdx.gz", data.finish()?), ("indexes/index.idx", index.finish()?)] {
+        zip.add(name, spool.len(), &mut spool.reader(), &mut |_| {})?;
+    }
+    Ok(())
+}
+
+fn datapackage(entries: &[Written], options: &WaczOptions) -> String {
+    let resource = |entry: &Written| {
+        let name = entry.name.rsplit('/').next().unwrap_or_default();
+        let hash = format!("sha256:{}", entry.sha256);
+        serde_json::json!({"name": name, "path": entry.name, "hash": hash, "bytes": entry.size})
+    };
+    let mut package = serde_json::json!({
+        "profile": "data-package",
+        "wacz_version": "1.1.1",
+        "software": options.software,
+        "created": options.created.rfc3339_seconds(),
+        "resources": entries.iter().map(resource).collect::<Vec<_>>(),
+    });
+    if let (Some(title), Some(map)) = (&options.title, package.as_object_mut()) {
+        map.insert("title".into(), title.as_str().into());
+    }
+    format!("{package:#}\n")
+}

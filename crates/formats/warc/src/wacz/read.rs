@@ -1,0 +1,166 @@
+//! Reads WACZ files.
+
+use super::zip::{ZipArchive, ZipEntry};
+use crate::cdxj::{CdxjFile, Lines, ZipNum};
+use crate::error::{Error, Result};
+use crate::verify::{Finding, Severity};
+use sha2::Digest as _;
+use std::io::Read;
+use std::sync::Arc;
+use trawl_io::ReadAt;
+
+/// Bytes `datapackage.json` may have.
+const MAX_PACKAGE: u64 = 64 << 20;
+/// Bytes a plain index may have if the ZIP file holds it compressed, so that it must be inflated to be searched.
+const MAX_INDEX: u64 = 1 << 30;
+
+/// A WACZ file opened for reading.
+#[derive(Clone)]
+pub struct Wacz {
+    zip: ZipArchive,
+}
+
+impl Wacz {
+    /// Opens a WACZ file.
+    pub fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
+        Ok(Wacz { zip: ZipArchive::open(file)? })
+    }
+
+    /// The ZIP file.
+    pub fn zip(&self) -> &ZipArchive {
+        &self.zip
+    }
+
+    /// The WARC files, in the order of the ZIP directory.
+    pub fn warc_entries(&self) -> impl Iterator<Item = &ZipEntry> {
+        self.zip.entries().iter().filter(|e| e.name.starts_with("archive/") && !e.name.ends_with('/'))
+    }
+
+    /// A WARC file by its name in the index.
+    pub fn warc(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        let path = format!("archive/{name}");
+        match self.warc_entries().find(|e| e.name == path || e.name == name) {
+            Some(entry) => self.zip.stored(entry),
+            None => Err(Error::Refused { file: path, reason: "no such file in this WACZ file".into() }),
+        }
+    }
+
+    /// Lines of the index that begin with `prefix`, in order.
+    pub fn lookup(&self, prefix: &[u8]) -> Result<Lines> {
+        let index = |suffix: &str| {
+            self.zip.entries().iter().find(|e| e.name.starts_with("indexes/") && e.name.ends_with(suffix))
+        };
+        if let Some(idx) = index(".idx") {
+            let zip = self.zip.clone();
+            let open = move |name: &str| {
+                let path = format!("indexes/{name}");
+                match zip.entry(&path) {
+                    Some(entry) => at_hand(&zip, entry),
+                    None => Err(Error::Refused { file: path, reason: "no such file in this WACZ file".into() }),
+                }
+            };
+            return ZipNum::new(at_hand(&self.zip, idx)?, open)?.lines(prefix);
+        }
+        match index(".cdxj").or_else(|| index(".cdx")) {
+            Some(entry) => CdxjFile::new(at_hand(&self.zip, entry)?).lines(prefix),
+            None => Err(Error::Refused { file: "indexes/".into(), reason: "this WACZ file has no index".into() }),
+        }
+    }
+
+    /// `datapackage.json`.
+    pub fn datapackage(&self) -> Result<serde_json::Value> {
+        let entry = self.required("datapackage.json")?;
+        let bytes = self.zip.read(entry, MAX_PACKAGE)?;
+        serde_json::from_slice(&bytes).map_err(|e| Error::corrupt(self.zip.at(entry), "a JSON object", e.to_string()))
+    }
+
+    fn required(&self, name: &str) -> Result<&ZipEntry> {
+        let missing = || Error::Refused { file: name.to_owned(), reason: "no such file in this WACZ file".into() };
+        self.zip.entry(name).ok_or_else(missing)
+    }
+
+    /// Checks every length, checksum and SHA-256 that the package states; says how many files were checked.
+    pub fn verify(&self, on_finding: &mut dyn FnMut(Finding)) -> Result<u64> {
+        let mut checked = 0;
+        let package = self.required("datapackage.json")?;
+        let stated = self.datapackage()?;
+        if let Some(entry) = self.zip.entry("datapackage-digest.json") {
+            let bytes = self.zip.read(entry, MAX_PACKAGE)?;
+            let digest: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            let hash = digest.get("hash").and_then(|h| h.as_str()).unwrap_or_default();
+            self.check(package, hash, None, on_finding)?;
+            checked += 1;
+        } else {
+            let detail = "there is no datapackage-digest.json, so nothing vouches for datapackage.json".to_owned();
+            on_finding(Finding { at: self.zip.at(package), severity: Severity::Note, kind: "wacz-no-digest", detail });
+        }
+        for resource in stated.get("resources").and_then(|r| r.as_array()).unwrap_or(&Vec::new()) {
+            let text = |name: &str| resource.get(name).and_then(|v| v.as_str()).unwrap_or_default();
+            match self.zip.entry(text("path")) {
+                Some(entry) => {
+                    self.check(entry, text("hash"), resource.get("bytes").and_then(|b| b.as_u64()), on_finding)?;
+                }
+                None => {
+                    let detail = format!("{} is in datapackage.json but not in the file", text("path"));
+                    on_finding(Finding {
+                        at: self.zip.at(package),
+                        severity: Severity::Fault,
+                        kind: "wacz-missing",
+                        detail,
+                    });
+                }
+            }
+            checked += 1;
+        }
+        Ok(checked)
+    }
+
+    fn check(
+        &self,
+        entry: &ZipEntry,
+        hash: &str,
+        bytes: Option<u64>,
+        on_finding: &mut dyn FnMut(Finding),
+    ) -> Result<()> {
+        let mut found = |kind, detail| {
+            on_finding(Finding { at: self.zip.at(entry), severity: Severity::Fault, kind, detail });
+        };
+        let mut sha = sha2::Sha256::new();
+        let mut crc = crc32fast::Hasher::new();
+        let mut size = 0u64;
+        let mut reader = self.zip.stream(entry)?;
+        let mut buf = vec![0; 256 << 10];
+        loop {
+            match reader.read(&mut buf) {
+                Ok(0) => break,
+                Ok(n) => {
+                    let part = buf.get(..n).unwrap_or_default();
+                    sha.update(part);
+                    crc.update(part);
+                    size += n as u64;
+                    if size > entry.size {
+                        break;
+                    }
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    found("wacz-damage", format!("{}: {e}", entry.name));
+                    return Ok(());
+                }
+            }
+        }
+        let actual = format!("sha256:{}", data_encoding::HEXLOWER.encode(&sha.finalize()));
+        if hash.starts_with("sha256:") && hash != actual {
+            found("wacz-hash", format!("{}: expected {hash}, found {actual}", entry.name));
+        }
+        if size != entry.size || bytes.is_some_and(|b| b != size) || crc.finalize() != entry.crc {
+            found("wacz-size", format!("{}: length or crc32 is not what the file states", entry.name));
+        }
+        Ok(())
+    }
+}
+
+/// An entry with offsets: in place if it is stored, in memory if it must be inflated first.
+fn at_hand(zip: &ZipArchive, entry: &ZipEntry) -> Result<Arc<dyn ReadAt>> {
+    if entry.method == 0 { zip.stored(entry) } else { Ok(Arc::new(zip.read(entry, MAX_INDEX)?)) }
+}

@@ -1,0 +1,96 @@
+use super::*;
+use crate::testing::{captures, fs, options, sink_with};
+use crate::{Limits, WarcReader};
+use std::path::Path;
+use std::sync::Arc;
+use trawl_io::ReadAt;
+use trawl_io::read_at::FileReader;
+use trawl_model::{CaptureSink, UnixMillis};
+
+fn wacz(dir: &Path) -> (std::path::PathBuf, Vec<u8>, WaczSummary) {
+    let mut sink = sink_with(dir, options());
+    for capture in captures() {
+        let prepared = sink.prepare(capture).unwrap();
+        sink.commit(prepared).unwrap();
+    }
+    let warc = dir.join(&sink.finish().unwrap().files[0].0);
+    let options = WaczOptions {
+        software: "trawl/test".into(),
+        title: Some("a test".into()),
+        created: UnixMillis(1_782_262_923_000),
+        temp_dir: dir.into(),
+        memory_bytes: 1 << 20,
+        limits: Limits::default(),
+    };
+    let path = dir.join("a.wacz");
+    let summary = write_wacz(&fs(), &path, std::slice::from_ref(&warc), &options, &mut |_| {}).unwrap();
+    (path, std::fs::read(warc).unwrap(), summary)
+}
+
+fn open(path: &Path) -> Wacz {
+    Wacz::open(Arc::new(FileReader::open(path).unwrap())).unwrap()
+}
+
+#[test]
+fn what_is_packed_is_found_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, warc, summary) = wacz(dir.path());
+    assert_eq!((summary.files, summary.captures, summary.pages), (1, 7, 5));
+    assert_eq!(summary.bytes, std::fs::metadata(&path).unwrap().len());
+    let wacz = open(&path);
+    let entry = wacz.warc_entries().next().unwrap();
+    assert_eq!(entry.name, "archive/trawl-run7-00000.warc.gz");
+    let packed = wacz.zip().stored(entry).unwrap();
+    assert_eq!(packed.read_range(0..packed.len()).unwrap(), warc);
+    let lines: Vec<_> = wacz.lookup(b"example,host0)/page/0?q=1 ").unwrap().map(Result::unwrap).collect();
+    let line = crate::cdxj::CdxjLine::parse(&lines[0]).unwrap();
+    let place = line.place().unwrap();
+    let mut reader = WarcReader::builder().over_from(wacz.warc(&place.file).unwrap(), place.offset);
+    let record = reader.next_record().unwrap().unwrap();
+    assert_eq!(record.header().target_uri().unwrap(), "http://host0.example/page/0?q=1");
+    assert_eq!(record.finish().unwrap().length, place.length);
+    assert_eq!(wacz.lookup(b"").unwrap().count(), 7);
+    assert_eq!(wacz.datapackage().unwrap()["resources"].as_array().unwrap().len(), 4);
+    let mut findings = Vec::new();
+    assert_eq!(wacz.verify(&mut |f| findings.push(f)).unwrap(), 5);
+    assert_eq!(findings, []);
+}
+
+#[test]
+fn every_flipped_bit_of_a_file_is_found_or_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, ..) = wacz(dir.path());
+    let bytes = std::fs::read(&path).unwrap();
+    let faults = |bytes: Vec<u8>| {
+        let mut count = 0;
+        let wacz = match Wacz::open(Arc::new(bytes::Bytes::from(bytes))) {
+            Ok(wacz) => wacz,
+            Err(_) => return 1,
+        };
+        let _ = wacz.lookup(b"").map(|lines| lines.take(100).count());
+        wacz.verify(&mut |_| count += 1).map_or(1, |_| count)
+    };
+    assert_eq!(faults(bytes.clone()), 0);
+    for at in (40..bytes.len()).step_by(97) {
+        let mut bad = bytes.clone();
+        bad[at] ^= 1 << (at % 8);
+        // A few bits (times, permissions, version numbers) say nothing that matters.
+        let matters = memchr::memmem::rfind(&bytes[..at], b"PK").is_none_or(|pk| at - pk >= 46);
+        assert!(faults(bad) > 0 || !matters, "bit in byte {at}");
+    }
+    for cut in (0..bytes.len()).step_by(61) {
+        assert!(Wacz::open(Arc::new(bytes::Bytes::copy_from_slice(&bytes[..cut]))).is_err(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn sizes_and_offsets_past_four_gigabytes_have_room() {
+    let far = (5u64 << 30) + 1;
+    for (size, header) in [(3, far), (far, 7), (far, far), (3, 7), (u64::from(u32::MAX), 7)] {
+        let entry = zip_write::Written { name: "archive/a".into(), size, crc: 9, header, sha256: String::new() };
+        let bytes = [zip_write::central_entry(&entry), b"rest".to_vec()].concat();
+        let (found, rest) = zip::parse_entry(&bytes).unwrap();
+        let wanted = ZipEntry { name: "archive/a".into(), method: 0, crc: 9, stored: size, size, header };
+        assert_eq!((found, rest), (wanted, &b"rest"[..]));
+    }
+}

@@ -1,0 +1,241 @@
+//! ZIP files, as far as WACZ needs them: the central directory, stored and deflated entries, ZIP64.
+//!
+//! ```text
+//! end of central directory, in the last 64 KiB      50 4b 05 06, … entries, size, offset, comment
+//! ZIP64: 20 bytes before it                         50 4b 06 07, disk, offset of 50 4b 06 06 …
+//! central entry, 46 bytes                           50 4b 01 02, … method@10 crc@16 stored@20 size@24 name@28 extra@30
+//!                                                   comment@32 … local header@42, then name, extra, comment
+//! local header, 30 bytes                            50 4b 03 04, … name@26 extra@28, then name, extra, data
+//! ```
+
+use crate::error::{At, Error, Result, shown};
+use bytes::Bytes;
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_io::ReadAt;
+use trawl_io::read_at::Cursor;
+
+/// Entries a file may have.
+const MAX_ENTRIES: u64 = 1 << 20;
+/// Bytes its central directory may have.
+const MAX_DIRECTORY: u64 = 256 << 20;
+
+/// One file in a ZIP file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZipEntry {
+    /// Its path, with slashes.
+    pub name: String,
+    /// 0 stored, 8 deflated.
+    pub method: u16,
+    /// CRC-32 of its contents.
+    pub crc: u32,
+    /// Bytes in the ZIP file.
+    pub stored: u64,
+    /// Bytes of its contents.
+    pub size: u64,
+    /// Where its local header is.
+    pub header: u64,
+}
+
+/// A ZIP file opened for reading.
+#[derive(Clone)]
+pub struct ZipArchive {
+    file: Arc<dyn ReadAt>,
+    entries: Arc<Vec<ZipEntry>>,
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    bytes.get(at..)?.first_chunk::<2>().map(|b| u16::from_le_bytes(*b))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk::<4>().map(|b| u32::from_le_bytes(*b))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk::<8>().map(|b| u64::from_le_bytes(*b))
+}
+
+impl ZipArchive {
+    /// Reads the central directory.
+    pub fn open(file: Arc<dyn ReadAt>) -> Result<Self> {
+        let name: Arc<str> = file.name().to_string_lossy().into();
+        let at = |offset| At { file: name.clone(), offset, inside: 0 };
+        let (count, directory) = find_directory(&*file, &at)?;
+        let size = directory.end - directory.start;
+        if count > MAX_ENTRIES || size > MAX_DIRECTORY {
+            let what = "ZIP central directory";
+            return Err(Error::OverLimit { at: at(directory.start), what, claimed: size, limit: MAX_DIRECTORY });
+        }
+        let bytes = file.read_range(directory.clone())?;
+        let mut entries = Vec::new();
+        let mut rest = &bytes[..];
+        for _ in 0..count {
+            let offset = directory.start + (bytes.len() - rest.len()) as u64;
+            let (entry, after) = parse_entry(rest)
+                .ok_or_else(|| Error::corrupt(at(offset), "an entry of a ZIP central directory", shown(rest)))?;
+            if entry.header.saturating_add(entry.stored) > file.len() {
+                return Err(Error::corrupt(at(offset), "an entry inside the file", entry.name));
+            }
+            entries.push(entry);
+            rest = after;
+        }
+        Ok(ZipArchive { file, entries: Arc::new(entries) })
+    }
+
+    /// The entries, in the order of the directory.
+    pub fn entries(&self) -> &[ZipEntry] {
+        &self.entries
+    }
+
+    /// The entry called `name`.
+    pub fn entry(&self, name: &str) -> Option<&ZipEntry> {
+        self.entries.iter().find(|e| e.name == name)
+    }
+
+    /// The place in the ZIP file, for messages.
+    pub(super) fn at(&self, entry: &ZipEntry) -> At {
+        At { file: self.file.name().to_string_lossy().into(), offset: entry.header, inside: 0 }
+    }
+
+    fn data_range(&self, entry: &ZipEntry) -> Result<Range<u64>> {
+        let bad = |found: &[u8]| Error::corrupt(self.at(entry), "a local ZIP header", shown(found));
+        let header = self.file.read_range(entry.header..entry.header.saturating_add(30))?;
+        let lengths = (|| Some((u16_at(&header, 26)?, u16_at(&header, 28)?)))();
+        let (true, Some((name, extra))) = (header.starts_with(b"PK\x03\x04"), lengths) else {
+            return Err(bad(&header));
+        };
+        let named = self.file.read_range(entry.header + 30..entry.header + 30 + u64::from(name))?;
+        if named != entry.name.as_bytes() {
+            return Err(Error::corrupt(self.at(entry), "the name the directory states", shown(&named)));
+        }
+        let start = entry.header + 30 + u64::from(name) + u64::from(extra);
+        let end = start.saturating_add(entry.stored);
+        if end > self.file.len() { Err(bad(&header)) } else { Ok(start..end) }
+    }
+
+    /// A stored entry as something with offsets of its own.
+    pub fn stored(&self, entry: &ZipEntry) -> Result<Arc<dyn ReadAt>> {
+        if entry.method != 0 {
+            let found = format!("method {}", entry.method);
+            return Err(Error::corrupt(self.at(entry), "an entry that is stored, not compressed", found));
+        }
+        let range = self.data_range(entry)?;
+        Ok(Arc::new(Slice { file: self.file.clone(), range, name: PathBuf::from(&entry.name) }))
+    }
+
+    /// Reads an entry of at most `limit` bytes and checks its checksum.
+    pub fn read(&self, entry: &ZipEntry, limit: u64) -> Result<Bytes> {
+        if entry.size > limit {
+            return Err(Error::OverLimit { at: self.at(entry), what: "ZIP entry", claimed: entry.size, limit });
+        }
+        let mut out = Vec::new();
+        let bad = |e: std::io::Error| Error::corrupt(self.at(entry), "an entry that can be read", e.to_string());
+        self.stream(entry)?.take(limit + 1).read_to_end(&mut out).map_err(bad)?;
+        if out.len() as u64 != entry.size || crc32fast::hash(&out) != entry.crc {
+            let found = format!("{} bytes with crc32 {:08x}", out.len(), crc32fast::hash(&out));
+            return Err(Error::corrupt(self.at(entry), "the length and crc32 the directory states", found));
+        }
+        Ok(out.into())
+    }
+
+    /// The contents of an entry as a stream, inflated if need be. The checksum is the reader's business.
+    pub fn stream(&self, entry: &ZipEntry) -> Result<Box<dyn Read + Send>> {
+        let range = self.data_range(entry)?;
+        let slice = Slice { file: self.file.clone(), range, name: PathBuf::from(&entry.name) };
+        let reader = std::io::BufReader::with_capacity(64 << 10, Cursor::new(slice));
+        match entry.method {
+            0 => Ok(Box::new(reader)),
+            8 => Ok(Box::new(flate2::bufread::DeflateDecoder::new(reader))),
+            other => {
+                Err(Error::corrupt(self.at(entry), "an entry that is stored or deflated", format!("method {other}")))
+            }
+        }
+    }
+}
+
+/// Entry count and range of the central directory.
+fn find_directory(file: &dyn ReadAt, at: &dyn Fn(u64) -> At) -> Result<(u64, Range<u64>)> {
+    let len = file.len();
+    let tail_start = len.saturating_sub(22 + 65_535 + 20);
+    let tail = file.read_range(tail_start..len)?;
+    let bad = |offset: u64, found: &[u8]| Error::corrupt(at(offset), "the end of a ZIP file", shown(found));
+    let end = memchr::memmem::rfind(&tail, b"PK\x05\x06").ok_or_else(|| bad(tail_start, &tail))?;
+    let record = tail.get(end..).unwrap_or_default();
+    let fields = (|| Some((u16_at(record, 10)?, u32_at(record, 12)?, u32_at(record, 16)?)))();
+    let (count, size, offset) = fields.ok_or_else(|| bad(tail_start + end as u64, record))?;
+    let (mut count, mut size, mut offset) = (u64::from(count), u64::from(size), u64::from(offset));
+    let locator = end.checked_sub(20).and_then(|at| tail.get(at..end)).filter(|l| l.starts_with(b"PK\x06\x07"));
+    if let Some(wide) = locator.and_then(|l| u64_at(l, 8)) {
+        let record = file.read_range(wide..wide.saturating_add(56))?;
+        let fields = (|| Some((u64_at(&record, 32)?, u64_at(&record, 40)?, u64_at(&record, 48)?)))();
+        match fields.filter(|_| record.starts_with(b"PK\x06\x06")) {
+            Some(wide) => (count, size, offset) = wide,
+            None => return Err(bad(wide, &record)),
+        }
+    }
+    let last = offset.saturating_add(size);
+    if last > len { Err(bad(offset, record)) } else { Ok((count, offset..last)) }
+}
+
+pub(super) fn parse_entry(bytes: &[u8]) -> Option<(ZipEntry, &[u8])> {
+    if !bytes.starts_with(b"PK\x01\x02") {
+        return None;
+    }
+    let name_len = usize::from(u16_at(bytes, 28)?);
+    let extra_len = usize::from(u16_at(bytes, 30)?);
+    let comment_len = usize::from(u16_at(bytes, 32)?);
+    let name = bytes.get(46..46 + name_len)?;
+    let mut extra = bytes.get(46 + name_len..46 + name_len + extra_len)?;
+    let rest = bytes.get(46 + name_len + extra_len + comment_len..)?;
+    let (mut stored, mut size, mut header) =
+        (u64::from(u32_at(bytes, 20)?), u64::from(u32_at(bytes, 24)?), u64::from(u32_at(bytes, 42)?));
+    while let (Some(id), Some(len)) = (u16_at(extra, 0), u16_at(extra, 2)) {
+        let body = extra.get(4..4 + usize::from(len))?;
+        if id == 1 {
+            // The fields that did not fit are listed here, in this order.
+            let mut at = 0;
+            for slot in [&mut size, &mut stored, &mut header] {
+                if *slot == u64::from(u32::MAX) {
+                    *slot = u64_at(body, at)?;
+                    at += 8;
+                }
+            }
+        }
+        extra = extra.get(4 + usize::from(len)..)?;
+    }
+    let entry = ZipEntry {
+        name: String::from_utf8_lossy(name).into_owned(),
+        method: u16_at(bytes, 10)?,
+        crc: u32_at(bytes, 16)?,
+        stored,
+        size,
+        header,
+    };
+    Some((entry, rest))
+}
+
+/// A part of something with offsets.
+struct Slice {
+    file: Arc<dyn ReadAt>,
+    range: Range<u64>,
+    name: PathBuf,
+}
+
+impl ReadAt for Slice {
+    fn name(&self) -> &Path {
+        &self.name
+    }
+
+    fn len(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> trawl_io::Result<()> {
+        let end = offset.saturating_add(buf.len() as u64);
+        trawl_io::read_at::check_range(&self.name, ReadAt::len(self), &(offset..end))?;
+        self.file.read_at(self.range.start + offset, buf)
+    }
+}
