@@ -108,6 +108,10 @@ impl Store for CountingStore {
         None
     }
 
+    fn sweep(&self) -> Result<u64> {
+        self.inner.sweep()
+    }
+
     fn place(&self) -> String {
         self.inner.place()
     }

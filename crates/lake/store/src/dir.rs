@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_io::{AtomicFile, File, Fs, Mode, Outcome, RealFs, create_dir_all_synced};
+use trawl_io::{AtomicFile, File, Fs, Mode, Outcome, RealFs, create_dir_all_synced, remove_leftovers};
 
 /// Objects as files below one directory. Writing goes aside, is synced and renamed; creating refuses a taken name.
 #[derive(Debug, Clone)]
@@ -160,6 +160,17 @@ impl Store for DirStore {
 
     fn open_local(&self, path: &str) -> Option<PathBuf> {
         self.mappable.then(|| self.full(path).ok()).flatten()
+    }
+
+    fn sweep(&self) -> Result<u64> {
+        fn below(fs: &dyn Fs, dir: &Path) -> Result<u64> {
+            let mut removed = remove_leftovers(fs, dir)?.len() as u64;
+            for entry in fs.list(dir)?.into_iter().filter(|entry| entry.is_dir) {
+                removed += below(fs, &dir.join(entry.name))?;
+            }
+            Ok(removed)
+        }
+        if self.fs.exists(&self.root)? { below(&*self.fs, &self.root) } else { Ok(0) }
     }
 
     fn place(&self) -> String {

@@ -176,6 +176,23 @@ impl Lake {
         Ok(self.commit(now, |manifest| manifest.register(now, info.clone()))?.value)
     }
 
+    /// Drops a dataset: from now on it is answered nowhere, and its files go with a later collection. Its id stays taken.
+    pub fn drop_dataset(&self, now: UnixMillis, writer: &str, dataset_id: u32) -> Result<()> {
+        self.commit(now, |manifest| match manifest.dataset_mut(dataset_id) {
+            Some(dataset) => {
+                dataset.dropped = true;
+                Ok(())
+            }
+            None => Err(Error::UnknownDataset { found: dataset_id.to_string() }),
+        })?;
+        self.commit_dataset(dataset_id, now, writer, |commit| {
+            let anything = !commit.files.is_empty() || !commit.sources.is_empty();
+            commit.clear();
+            Ok(anything)
+        })?;
+        Ok(())
+    }
+
     /// Stores a suffix list under the hash of its bytes; naming it in the manifest is the caller's commit.
     pub fn put_suffix_list(&self, bytes: &[u8]) -> Result<SuffixListRef> {
         let hash = format!("{:016x}", xxh3_64(bytes));

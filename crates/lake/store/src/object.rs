@@ -83,6 +83,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The object as a file of this machine that can be mapped, if it is one.
     fn open_local(&self, path: &str) -> Option<PathBuf>;
 
+    /// Removes what writers that died left half-written, and tells how many files that were. A store that shows no
+    /// object before it is whole has nothing to do.
+    fn sweep(&self) -> Result<u64> {
+        Ok(0)
+    }
+
     /// What to call this store in messages.
     fn place(&self) -> String;
 }

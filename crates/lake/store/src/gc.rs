@@ -1,0 +1,277 @@
+//! Collecting what no kept version needs.
+//!
+//! ```text
+//! list all objects ─► read heartbeats ─► give up dead writers (commits) ─► read what is kept ─► delete the rest
+//! ```
+//! The order is what makes it safe beside living writers. A writer shows its heartbeat before its first file and ends it
+//! after its commit. So a file in the list belongs to a living writer (spared), to a commit (read after the list, so it is
+//! seen), or to nobody. A writer taken for dead is first named in a commit of every series it might write to; if it
+//! wakes up, its own commit comes before that one and is seen, or after it and is refused.
+
+use crate::manifest::Manifest;
+use crate::{CommitMode, DatasetCommit, Heartbeat, Lake, Listed, Result, layout};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use trawl_model::UnixMillis;
+
+/// Dead writers a series remembers; the oldest are forgotten first.
+const MAX_REVOKED: usize = 1000;
+
+/// What is kept.
+#[derive(Debug, Clone)]
+pub struct GcSettings {
+    /// Names this run in commits: new for every run.
+    pub writer: String,
+    /// Newest versions that are kept, at least 1.
+    pub keep_versions: usize,
+    /// Newest manifests and dataset commits that are kept, at least 1: readers pinned to an older one get 410.
+    pub keep_states: u64,
+    /// Milliseconds: younger versions and states are kept too, and writers whose last sign of life is younger are spared.
+    pub grace_ms: i64,
+    /// Finds out what would go, and changes nothing.
+    pub dry_run: bool,
+}
+
+impl GcSettings {
+    /// Ten versions, a hundred states, one day.
+    pub fn new(writer: impl Into<String>) -> Self {
+        Self { writer: writer.into(), keep_versions: 10, keep_states: 100, grace_ms: 86_400_000, dry_run: false }
+    }
+}
+
+/// What went.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct GcReport {
+    /// Versions dropped from the manifest.
+    pub versions: Vec<String>,
+    /// Writers given up.
+    pub writers: Vec<String>,
+    /// Objects deleted.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Half-written files of dead processes removed.
+    pub leftovers: u64,
+    /// Objects kept.
+    pub kept: u64,
+}
+
+/// Collects. `now` is the time.
+pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<GcReport> {
+    crate::check_name(&settings.writer)?;
+    let store = lake.store();
+    let mut objects = store.list("urls")?;
+    objects.extend(store.list("index")?);
+    let (living, dead): (Vec<_>, Vec<_>) =
+        lake.heartbeats()?.into_iter().partition(|beat| is_young(beat.beat, now, settings));
+
+    let mut report = GcReport { writers: dead.iter().map(|beat| beat.writer.clone()).collect(), ..GcReport::default() };
+    let datasets: BTreeSet<u32> = objects.iter().filter_map(|object| dataset_of(&object.path)).collect();
+    let manifest = if settings.dry_run {
+        let mut manifest = (*lake.current()?).clone();
+        report.versions = drop_versions(&mut manifest, now, settings);
+        manifest
+    } else {
+        let committed = lake.commit(now, |manifest| {
+            revoke(&mut manifest.revoked, &dead);
+            Ok(drop_versions(manifest, now, settings))
+        })?;
+        report.versions = committed.value;
+        for dataset in &datasets {
+            give_up(lake, *dataset, now, settings, &dead)?;
+        }
+        (*committed.manifest).clone()
+    };
+
+    let keep = kept(lake, &manifest, &datasets, now, settings)?;
+    let gone: Vec<_> =
+        objects.iter().filter(|object| !keep.has(&object.path) && !is_spared(&object.path, &living)).collect();
+    report.kept = (objects.len() - gone.len()) as u64;
+    for object in gone {
+        if !settings.dry_run {
+            store.delete(&object.path)?;
+        }
+        report.objects += 1;
+        report.bytes += object.len;
+    }
+    if !settings.dry_run {
+        report.leftovers = store.sweep()?;
+        for beat in dead {
+            lake.end_beat(&beat.writer)?;
+        }
+    }
+    Ok(report)
+}
+
+fn is_young(time: UnixMillis, now: UnixMillis, settings: &GcSettings) -> bool {
+    now.0.saturating_sub(time.0) <= settings.grace_ms
+}
+
+fn is_young_text(time: &str, now: UnixMillis, settings: &GcSettings) -> bool {
+    // A time that cannot be read says nothing, so what has it is kept.
+    UnixMillis::parse(time).map_or(true, |time| is_young(time, now, settings))
+}
+
+fn is_spared(path: &str, living: &[Heartbeat]) -> bool {
+    living.iter().any(|beat| {
+        beat.prefixes.iter().any(|prefix| path.starts_with(prefix.as_str()))
+            || layout::heartbeat(&beat.writer).is_ok_and(|own| own == path)
+    })
+}
+
+fn revoke(revoked: &mut Vec<String>, dead: &[Heartbeat]) {
+    for beat in dead {
+        if !revoked.contains(&beat.writer) {
+            revoked.push(beat.writer.clone());
+        }
+    }
+    let excess = revoked.len().saturating_sub(MAX_REVOKED);
+    revoked.drain(..excess);
+}
+
+fn drop_versions(manifest: &mut Manifest, now: UnixMillis, settings: &GcSettings) -> Vec<String> {
+    let old = manifest.versions.len().saturating_sub(settings.keep_versions.max(1));
+    let current = manifest.current_version.clone();
+    let mut index = 0;
+    let mut dropped = Vec::new();
+    manifest.versions.retain(|version| {
+        index += 1;
+        let keep = index > old || version.version == current || is_young_text(&version.version, now, settings);
+        if !keep {
+            dropped.push(version.version.clone());
+        }
+        keep
+    });
+    dropped
+}
+
+/// Names the dead in a dataset they may have been writing to.
+fn give_up(lake: &Lake, dataset: u32, now: UnixMillis, settings: &GcSettings, dead: &[Heartbeat]) -> Result<()> {
+    let dir = format!("{}/", layout::dataset_dir(dataset));
+    let here = |beat: &&Heartbeat| beat.prefixes.iter().any(|p| p.starts_with(&dir) || dir.starts_with(p.as_str()));
+    let dead: Vec<_> = dead.iter().filter(here).cloned().collect();
+    lake.commit_dataset(dataset, now, &settings.writer, |commit| {
+        let before = commit.revoked.len();
+        revoke(&mut commit.revoked, &dead);
+        commit.mode = CommitMode::Note;
+        Ok(commit.revoked.len() != before)
+    })?;
+    Ok(())
+}
+
+/// What stays.
+#[derive(Debug, Default)]
+struct Keep {
+    paths: BTreeSet<String>,
+    dirs: BTreeSet<String>,
+}
+
+impl Keep {
+    fn has(&self, path: &str) -> bool {
+        let in_dir =
+            || path.match_indices('/').any(|(at, _)| path.get(..at).is_some_and(|dir| self.dirs.contains(dir)));
+        self.paths.contains(path) || in_dir()
+    }
+}
+
+fn kept(
+    lake: &Lake,
+    manifest: &Manifest,
+    datasets: &BTreeSet<u32>,
+    now: UnixMillis,
+    settings: &GcSettings,
+) -> Result<Keep> {
+    let mut keep = Keep::default();
+    keep.paths.insert(layout::MANIFEST_COPY.to_owned());
+    keep.paths.extend(manifest.suffix_list.iter().map(|list| list.path.clone()));
+    for segment in manifest.versions.iter().flat_map(|version| &version.segments) {
+        keep.dirs.insert(layout::segment_dir(&segment.id)?);
+    }
+    // Versions that name files themselves, as the seed's own do.
+    for files in manifest.versions.iter().filter_map(|version| version.files.as_ref()) {
+        let dir = files.domains_txt.rsplit_once('/').map(|(dir, _)| dir.to_owned());
+        keep.dirs.extend(dir.filter(|dir| dir.starts_with("index/")));
+    }
+    let newest = lake.current()?.sequence;
+    keep_states(lake, layout::MANIFESTS, &mut keep, |number| {
+        let young = || match lake.manifest(number) {
+            Ok(Some(state)) => is_young_text(&state.written, now, settings),
+            _ => true,
+        };
+        Ok(number.saturating_add(settings.keep_states.max(1)) > newest || young())
+    })?;
+    let mut pinned: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
+    for (dataset, commit) in manifest.versions.iter().flat_map(|version| &version.commits) {
+        pinned.entry(*dataset).or_default().insert(*commit);
+    }
+    for dataset in datasets {
+        keep_dataset(lake, manifest, *dataset, pinned.get(dataset), now, settings, &mut keep)?;
+    }
+    Ok(keep)
+}
+
+fn keep_dataset(
+    lake: &Lake,
+    manifest: &Manifest,
+    dataset: u32,
+    pinned: Option<&BTreeSet<u64>>,
+    now: UnixMillis,
+    settings: &GcSettings,
+    keep: &mut Keep,
+) -> Result<()> {
+    let Some(newest) = lake.dataset_newest(dataset)? else { return Ok(()) };
+    let live = manifest.dataset(dataset).is_some_and(|d| !d.dropped);
+    if live {
+        keep.dirs.insert(format!("{}/_rejects", layout::dataset_dir(dataset)));
+    }
+    let mut files = Vec::new();
+    keep_states(lake, &layout::commits_dir(dataset), keep, |number| {
+        let is_newest = number == newest.sequence;
+        let needed = pinned.is_some_and(|pinned| pinned.contains(&number));
+        let recent = number.saturating_add(settings.keep_states.max(1)) > newest.sequence;
+        let Some(commit) = lake.dataset_commit(dataset, number)? else { return Ok(false) };
+        let young = is_young_text(&commit.written, now, settings);
+        // A dropped dataset keeps its id and numbers, and files only for versions that still serve it.
+        if needed || is_newest && live || young {
+            files.extend(commit.files.into_iter().map(|file| file.path));
+        }
+        Ok(is_newest || needed || recent || young)
+    })?;
+    keep.paths.extend(files);
+    Ok(())
+}
+
+/// Keeps every state of a series from the oldest that `wanted` asks for. No hole may be left: a reader takes a number
+/// without a successor for the newest.
+fn keep_states(lake: &Lake, dir: &str, keep: &mut Keep, mut wanted: impl FnMut(u64) -> Result<bool>) -> Result<()> {
+    let mut found = false;
+    for (path, number) in states(lake, dir)? {
+        // Asked for each, since the answer may keep files too.
+        found |= wanted(number)?;
+        if found {
+            keep.paths.insert(path);
+        }
+    }
+    Ok(())
+}
+
+fn states(lake: &Lake, dir: &str) -> Result<Vec<(String, u64)>> {
+    let listed = lake.store().list(dir)?;
+    let mut states: Vec<_> =
+        listed.into_iter().filter_map(|Listed { path, .. }| layout::number_of(&path).map(|n| (path, n))).collect();
+    states.sort_unstable_by_key(|(_, number)| *number);
+    Ok(states)
+}
+
+fn dataset_of(path: &str) -> Option<u32> {
+    path.strip_prefix("urls/dataset_id=")?.split('/').next()?.parse().ok()
+}
+
+impl DatasetCommit {
+    /// Removes all files; what [`CommitMode::Drop`] means.
+    pub fn clear(&mut self) {
+        self.files.clear();
+        self.sources.clear();
+        self.mode = CommitMode::Drop;
+    }
+}

@@ -1,0 +1,185 @@
+//! What is collected, and what is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use trawl_io::fault::FaultFs;
+use trawl_model::UnixMillis;
+use trawl_store::{
+    DataFile, DatasetInfo, DirStore, Error, GcReport, GcSettings, Heartbeat, Lake, SegmentRef, Store, collect, layout,
+};
+
+const DAY: i64 = 86_400_000;
+const START: UnixMillis = UnixMillis(1_782_262_923_456);
+
+fn day(n: i64) -> UnixMillis {
+    UnixMillis(START.0 + n * DAY)
+}
+
+fn new_lake() -> (Arc<DirStore>, Lake) {
+    let store = Arc::new(DirStore::with_fs(FaultFs::new().shared(), "lake"));
+    let lake = Lake::init(store.clone(), day(0), "n", b"com\n").unwrap();
+    lake.register_dataset(day(0), &DatasetInfo::named("d")).unwrap();
+    (store, lake)
+}
+
+fn part(writer: &str) -> String {
+    layout::part(1, "all", writer, 0).unwrap()
+}
+
+/// Writes a file and commits it, in place of the others if `replace`.
+fn ingest(lake: &Lake, writer: &str, now: UnixMillis, replace: bool) -> u64 {
+    lake.store().put(&part(writer), writer.as_bytes()).unwrap();
+    let file = DataFile {
+        path: part(writer),
+        prefix: "all".into(),
+        added: 0,
+        rows: 1,
+        row_groups: 1,
+        bytes: writer.len() as u64,
+        hash: String::new(),
+        schema: 1,
+        min_domain: "a.com".into(),
+        max_domain: "a.com".into(),
+        min_key: writer.into(),
+        max_key: writer.into(),
+        distinct_urls: 1,
+    };
+    let (commit, _) = lake
+        .commit_dataset(1, now, writer, |commit| {
+            if replace {
+                commit.files.clear();
+            }
+            commit.files.push(file.clone());
+            Ok(true)
+        })
+        .unwrap();
+    commit.sequence
+}
+
+fn publish(lake: &Lake, segment: &str, commit: u64, now: UnixMillis) -> String {
+    lake.store().put(&layout::segment_file(segment, "postings/0/postings.idx.zst").unwrap(), b"x").unwrap();
+    let segments = vec![SegmentRef { id: segment.into(), ..SegmentRef::default() }];
+    lake.commit(now, |m| Ok(m.publish(now, segments.clone(), BTreeMap::from([(1, commit)])))).unwrap().value
+}
+
+fn settings(keep_versions: usize) -> GcSettings {
+    GcSettings { keep_versions, keep_states: 1, ..GcSettings::new("gc") }
+}
+
+fn files(store: &dyn Store) -> BTreeSet<String> {
+    let listed = store.list("urls").unwrap().into_iter().chain(store.list("index").unwrap());
+    listed
+        .map(|l| l.path)
+        .filter(|p| !p.contains("/manifest") && !p.contains("_commits") && !p.contains("suffix"))
+        .collect()
+}
+
+fn set(paths: &[&str]) -> BTreeSet<String> {
+    paths.iter().map(|p| (*p).to_owned()).collect()
+}
+
+#[test]
+fn only_what_kept_versions_need_stays() {
+    let (store, lake) = new_lake();
+    let first = ingest(&lake, "w1", day(0), false);
+    publish(&lake, "s1", first, day(0));
+    let second = ingest(&lake, "w2", day(1), true);
+    publish(&lake, "s2", second, day(1));
+    // Nothing is old enough yet.
+    assert_eq!(collect(&lake, day(1), &settings(1)).unwrap().objects, 0);
+
+    let dry = GcSettings { dry_run: true, ..settings(1) };
+    let would = collect(&lake, day(9), &dry).unwrap();
+    assert_eq!(files(&*store).len(), 4, "a dry run deletes nothing");
+    assert_eq!(lake.current().unwrap().versions.len(), 2);
+
+    // Two kept versions need everything.
+    collect(&lake, day(9), &settings(2)).unwrap();
+    assert_eq!(files(&*store).len(), 4);
+
+    let report = collect(&lake, day(9), &settings(1)).unwrap();
+    assert_eq!((report.versions.len(), would.versions.len()), (1, 1));
+    assert_eq!(files(&*store), set(&[&part("w2"), "index/s2/postings/0/postings.idx.zst"]));
+    assert_eq!(lake.dataset_newest(1).unwrap().unwrap().files[0].path, part("w2"));
+    // What is left opens, and the lake goes on.
+    let again = Lake::open(store.clone()).unwrap();
+    assert_eq!(again.current().unwrap().versions.len(), 1);
+    let third = ingest(&again, "w3", day(9), false);
+    assert_eq!(third, 3);
+    assert_eq!(collect(&again, day(9), &settings(1)).unwrap().objects, 0);
+}
+
+#[test]
+fn unpublished_commits_and_the_states_between_stay() {
+    let (store, lake) = new_lake();
+    let first = ingest(&lake, "w1", day(0), false);
+    publish(&lake, "s1", first, day(0));
+    for writer in ["w2", "w3", "w4"] {
+        ingest(&lake, writer, day(0), false);
+    }
+    collect(&lake, day(9), &settings(1)).unwrap();
+    // A fresh reader starts from the published commit and must find the newest: no number may be missing between.
+    let reader = Lake::open(store).unwrap();
+    assert_eq!(reader.dataset_newest(1).unwrap().unwrap().sequence, 4);
+    assert_eq!(ingest(&reader, "w5", day(9), false), 5);
+    assert_eq!(reader.dataset_newest(1).unwrap().unwrap().files.len(), 5);
+}
+
+fn beat(writer: &str, time: UnixMillis, prefix: &str) -> Heartbeat {
+    Heartbeat { writer: writer.into(), act: "ingest".into(), beat: time, prefixes: vec![prefix.into()] }
+}
+
+#[test]
+fn the_living_are_spared_and_the_dead_are_given_up() {
+    let (store, lake) = new_lake();
+    ingest(&lake, "w1", day(0), false);
+    store.put(&part("alive"), b"x").unwrap();
+    store.put("index/seg-alive/f", b"x").unwrap();
+    store.put("index/seg-nobody/f", b"x").unwrap();
+    lake.beat(&beat("alive", day(9), "urls/dataset_id=1/")).unwrap();
+    lake.beat(&beat("builder", day(9), "index/seg-alive/")).unwrap();
+    collect(&lake, day(9), &settings(1)).unwrap();
+    assert!(store.exists(&part("alive")).unwrap() && store.exists("index/seg-alive/f").unwrap());
+    assert!(!store.exists("index/seg-nobody/f").unwrap());
+    assert_eq!(lake.heartbeats().unwrap().len(), 2);
+
+    let report: GcReport = collect(&lake, day(11), &settings(1)).unwrap();
+    assert_eq!(report.writers, ["alive", "builder"]);
+    assert!(!store.exists(&part("alive")).unwrap() && !store.exists("index/seg-alive/f").unwrap());
+    assert!(lake.heartbeats().unwrap().is_empty());
+    // They were not dead after all: too late.
+    let woken = lake.commit_dataset(1, day(11), "alive", |_| Ok(true));
+    assert!(matches!(woken, Err(Error::Revoked { .. })));
+    assert!(lake.commit(day(11), |m| m.refuse_revoked("builder")).is_err());
+    assert_eq!(lake.dataset_newest(1).unwrap().unwrap().files.len(), 1);
+}
+
+#[test]
+fn a_dropped_dataset_goes_once_no_version_serves_it() {
+    let (store, lake) = new_lake();
+    let first = ingest(&lake, "w1", day(0), false);
+    publish(&lake, "s1", first, day(0));
+    lake.drop_dataset(day(1), "dropper", 1).unwrap();
+    assert!(lake.current().unwrap().dataset(1).unwrap().dropped);
+    assert!(lake.dataset_newest(1).unwrap().unwrap().files.is_empty());
+    collect(&lake, day(9), &settings(1)).unwrap();
+    assert!(store.exists(&part("w1")).unwrap(), "the current version still names it");
+    lake.commit(day(9), |m| Ok(m.publish(day(9), vec![], BTreeMap::new()))).unwrap();
+    collect(&lake, day(11), &settings(1)).unwrap();
+    assert!(files(&*store).is_empty());
+    assert!(matches!(lake.drop_dataset(day(1), "dropper", 7), Err(Error::UnknownDataset { .. })));
+}
+
+#[test]
+fn half_written_files_of_dead_processes_go() {
+    let fs = FaultFs::new();
+    let lake = Lake::init(Arc::new(DirStore::with_fs(fs.shared(), "lake")), day(0), "n", b"com\n").unwrap();
+    let mut upload = lake.store().upload("index/s/f").unwrap();
+    upload.write_all(b"half").unwrap();
+    upload.flush().unwrap();
+    // The process dies: its locks are gone after a reboot, its files are not.
+    let rebooted = fs.reboot(trawl_io::fault::Loss::None);
+    let lake = Lake::open(Arc::new(DirStore::with_fs(rebooted.shared(), "lake"))).unwrap();
+    assert_eq!(collect(&lake, day(0), &settings(1)).unwrap().leftovers, 1);
+    assert_eq!(collect(&lake, day(0), &settings(1)).unwrap().leftovers, 0);
+}
