@@ -15,6 +15,9 @@ pub enum Error {
     /// A file operation failed; the message names the file.
     #[error(transparent)]
     File(#[from] trawl_io::Error),
+    /// Sorting failed.
+    #[error(transparent)]
+    Sort(#[from] trawl_sort::Error),
     /// The file is not a Parquet file, or a damaged one.
     #[error("{}: expected a Parquet file, found: {source}", .file.display())]
     Parquet {
@@ -50,6 +53,7 @@ impl Error {
     pub fn advice(&self) -> Advice {
         match self {
             Error::File(e) => e.advice(),
+            Error::Sort(e) => e.advice(),
             Error::Body { source, .. } => trawl_io::advice_of(source.kind()),
             Error::Column { .. } => Advice::Skip,
             Error::Parquet { source, .. } => match source {

@@ -8,16 +8,22 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod columns;
+mod common_crawl;
 mod derive;
 mod error;
 mod reader;
+mod rebuild;
 mod row;
+mod verify;
 mod writer;
 
 pub use columns::REQUIRED;
+pub use common_crawl::export_common_crawl;
 pub use error::{Error, Result};
 pub use reader::CapturesReader;
+pub use rebuild::{RebuildReport, rebuild};
 pub use row::CaptureRow;
+pub use verify::{IndexReport, IndexVerifier, RowFinding};
 pub use writer::{CapturesWriter, ROW_GROUP_ROWS, VERSION, VERSION_KEY};
 
 #[cfg(test)]
