@@ -185,6 +185,27 @@ fn robots_are_sent_in_all_their_forms() {
 }
 
 #[test]
+fn nofollow_is_said_in_the_page_or_in_the_header() {
+    let web = TestWeb::start(Config::profile(trawl_testweb::Profile::Hostile)).unwrap();
+    let mut ways = [0, 0, 0];
+    for page in web.world().host_ids().flat_map(|id| web.world().pages(id)) {
+        let node = web.world().node(page.host, Resource::Page(page.number));
+        let plain = !node.secure && web.world().host(page.host).unwrap().conduct.is_none();
+        if !plain || web.world().outcome_of(node) != Outcome::Content(node) {
+            continue;
+        }
+        let (host, target) = parts(web.world(), node);
+        let answer = get(&mut tcp(web.addr()), &host, &target, "");
+        let (header, meta) = (answer.header("x-robots-tag").is_some(), answer.text().contains("content=\"nofollow\""));
+        if !answer.body.starts_with(b"\xff\xfe") {
+            assert_eq!(header || meta, web.world().is_nofollow(page), "{target}");
+        }
+        ways[usize::from(header) + 2 * usize::from(meta)] += 1;
+    }
+    assert!(ways.iter().all(|&n| n > 0), "{ways:?}");
+}
+
+#[test]
 fn missing_pages_are_404_or_one_and_the_same_page() {
     for (characters, status) in [(vec![], 404), (vec![Character::SoftNotFound], 200)] {
         let web = TestWeb::start(only(&characters)).unwrap();

@@ -22,7 +22,7 @@ pub(super) fn check(log: &Log, world: &World, settings: &CrawlSettings, verdict:
         coverage.one(fetch);
         match fetch.node {
             None => coverage.add(Kind::NotLinked, fetch, None, "nothing is there".into()),
-            Some(node) if !matches!(node.what, Resource::Robots | Resource::RobotsHop(_)) && fetch.with_body => {
+            Some(node) if !fetch.is_robots() && fetch.with_body => {
                 let earlier = by_node.entry(node).or_default();
                 earlier.push(fetch);
                 // Fetches come in order of time within a host, so the budget goes to the first.

@@ -26,9 +26,9 @@ pub use verdict::{Kind, LogFault, Verdict, Violation};
 
 use crate::error::{Error, Result};
 use crate::settings::CrawlSettings;
-use crate::world::{HostId, Node, World};
+use crate::world::{HostId, Node, Resource, World};
 
-/// What is kept of a request to a host of this web: some eighty bytes.
+/// What is kept of a request to a host of this web.
 #[derive(Debug, Clone)]
 struct Fetch {
     line: u64,
@@ -46,6 +46,21 @@ struct Fetch {
     /// HEAD requests count for politeness, not as fetches.
     with_body: bool,
     conditions: Option<Box<Conditions>>,
+}
+
+/// What a crawler must read of a robots.txt; it may leave the rest.
+const ROBOTS_BYTES: u64 = 500 << 10;
+
+impl Fetch {
+    /// Whether this is a request for a robots.txt, or for a file that one redirects to.
+    fn is_robots(&self) -> bool {
+        matches!(self.node.map(|n| n.what), Some(Resource::Robots | Resource::RobotsHop(_)))
+    }
+
+    /// Whether as much of a robots.txt was sent as a crawler has to read.
+    fn is_enough_robots(&self) -> bool {
+        self.is_robots() && (self.whole || self.bytes >= ROBOTS_BYTES)
+    }
 }
 
 /// The validators a request carried.

@@ -26,7 +26,7 @@ pub(super) fn host(fetches: &[Fetch], world: &World, settings: &CrawlSettings, v
     let rules = world.robots(first.host).filter(|_| settings.obey_robots);
     let delay = rules.and_then(|r| r.crawl_delay_ms(&settings.agent)).unwrap_or(0).min(settings.max_crawl_delay_ms);
     // The crawler knows the delay from when it has the rules.
-    let known_from = fetches.iter().find(|f| has_rules(f)).map(|f| f.end_us);
+    let known_from = fetches.iter().find(|f| f.status == 200 && f.is_enough_robots()).map(|f| f.end_us);
     for (last, next) in fetches.iter().zip(fetches.iter().skip(1)) {
         let asked = if known_from.is_some_and(|known| last.start_us >= known) { delay } else { 0 };
         let (kind, wanted_ms) = if asked > settings.host_interval_ms {
@@ -47,12 +47,6 @@ pub(super) fn address(fetches: &[Fetch], world: &World, settings: &CrawlSettings
     for (last, next) in fetches.iter().zip(fetches.iter().skip(1)) {
         spacing(last, next, Kind::IpSpacing, settings.ip_interval_ms, world, settings, verdict);
     }
-}
-
-/// Whether this is the answer that holds the rules of the host.
-fn has_rules(fetch: &Fetch) -> bool {
-    let robots = matches!(fetch.node.map(|n| n.what), Some(Resource::Robots | Resource::RobotsHop(_)));
-    robots && fetch.status == 200 && fetch.whole
 }
 
 fn concurrency(

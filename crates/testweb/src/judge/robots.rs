@@ -22,23 +22,19 @@ struct Known {
 pub(super) fn host(fetches: &[Fetch], world: &World, settings: &CrawlSettings, verdict: &mut Verdict) {
     let Some(host) = fetches.first().and_then(|f| world.host(f.host)) else { return };
     let mut check = Check { host, known: [Known::default(); 2], detours: 0, circles: 0, world, settings, verdict };
-    let mut by_end: Vec<&Fetch> = fetches.iter().filter(|f| is_robots(f)).collect();
+    let mut by_end: Vec<&Fetch> = fetches.iter().filter(|f| f.is_robots()).collect();
     by_end.sort_by_key(|f| f.end_us);
     let mut answers = by_end.into_iter().peekable();
     for fetch in fetches {
         while let Some(answer) = answers.next_if(|a| a.end_us <= fetch.start_us) {
             check.learn(answer);
         }
-        if is_robots(fetch) {
+        if fetch.is_robots() {
             check.robots(fetch);
         } else {
             check.page(fetch);
         }
     }
-}
-
-fn is_robots(fetch: &Fetch) -> bool {
-    matches!(fetch.node.map(|n| n.what), Some(Resource::Robots | Resource::RobotsHop(_)))
 }
 
 /// The state of a crawler that keeps the rules, as far as one host is concerned.
@@ -74,7 +70,7 @@ impl Check<'_> {
         let settles = match self.world.outcome_of(node) {
             // A circle never settles; having asked is all a crawler can do.
             Outcome::Redirect { .. } => self.is_circle() && answer.secure == self.host.is_secure(),
-            _ => answer.whole && answer.status < 500 && answer.status != 429,
+            _ => answer.is_enough_robots() && answer.status < 500 && answer.status != 429,
         };
         let [plain, encrypted] = &mut self.known;
         let known = if answer.secure { encrypted } else { plain };

@@ -236,7 +236,7 @@ fn page(shared: &Shared, request: &Request<'_>, node: Node, now_s: u64) -> Reply
             None => Reply::new(200, &content_type, body),
         }
     };
-    if world.is_nofollow(page) && nofollow_in_header(world.original(page)) {
+    if world.is_nofollow(page) && nofollow_in_header(page) {
         reply = reply.with("x-robots-tag", "nofollow");
     }
     if let Some(etag) = etag {

@@ -179,7 +179,8 @@ impl<'a> Walk<'a> {
     fn follow(&mut self, node: Node, depth: u8) {
         let readable = match self.world.outcome_of(node) {
             Outcome::Redirect { to, .. } => {
-                if self.liberal || redirects_before(node) < self.settings.max_redirects {
+                // One redirect to spare: the chain may itself have been reached by the redirect from http to https.
+                if self.liberal || redirects_before(node) + 1 < self.settings.max_redirects {
                     self.visit(to, depth);
                 }
                 false

@@ -112,12 +112,16 @@ impl World {
         }
     }
 
-    /// Whether a page asks crawlers not to follow its links.
+    /// Whether a page asks crawlers not to follow its links: an ordinary leaf, of which there is no second copy.
     pub fn is_nofollow(&self, page: PageId) -> bool {
-        let page = self.original(page);
+        if self.draws.directive.is_plain() || !self.is_leaf(page) {
+            return false;
+        }
         let place = u64::from(page.number) | 1 << 43;
         let mut dice = Dice::new(self.config.seed, purpose::FORM, page.host.0.into(), place);
-        !self.draws.directive.is_plain() && self.is_leaf(page) && self.draws.directive.draw(&mut dice).is_some()
+        let after = PageId { number: page.number.saturating_add(1), ..page };
+        let copied = |page| self.text_character(page) == Some(Character::Duplicate);
+        self.draws.directive.draw(&mut dice).is_some() && self.fate(page).is_none() && !copied(page) && !copied(after)
     }
 
     /// Virtual seconds between two versions of a page; `None` for a page that never changes.

@@ -63,9 +63,11 @@ impl World {
             if drawn == Some(Character::Insecure) && matches!(to.what, Resource::Page(_)) {
                 to.secure = false;
             }
+            // A rule that ends in $ tells a tracked URL from the plain one, and then they are no longer the same page.
+            let closed = matches!(to.what, Resource::Page(number) if self.is_closed(PageId { host: to.host, number }));
             out.push(Link {
                 to,
-                tracked: drawn == Some(Character::Tracked),
+                tracked: drawn == Some(Character::Tracked) && !closed,
                 spelling: (drawn == Some(Character::OddSpelling)).then_some(spelling),
             });
         }

@@ -79,7 +79,7 @@ pub struct Host {
     hub: Option<u32>,
     style: page::Style,
     language: text::Language,
-    /// Its character on each axis that concerns hosts.
+    /// How it is reached; plain http without a character.
     pub transport: Option<Character>,
     /// What is wrong with its certificate.
     pub certificate: Option<Character>,

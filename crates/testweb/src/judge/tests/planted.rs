@@ -152,6 +152,20 @@ fn robots_redirect_not_followed() {
 }
 
 #[test]
+fn robots_cut_short() {
+    let world = only(&[(Character::RobotsHuge, 1000)]);
+    let settings = CrawlSettings::default();
+    let mut simulation = Simulation::run(&world, &settings);
+    let host = simulation.requests[simulation.some_page()].host.clone();
+    let robots = simulation.find(|r| r.host == host && r.target == "/robots.txt");
+    (simulation.requests[robots].whole, simulation.requests[robots].bytes) = (false, 500 << 10);
+    expect(&simulation, &[]);
+    simulation.requests[robots].bytes -= 1;
+    let pages = simulation.requests.iter().filter(|r| r.host == host).count() - 1;
+    expect(&simulation, &[(Kind::RobotsNotFetched, pages as u64)]);
+}
+
+#[test]
 fn robots_stale() {
     plant(Kind::RobotsStale, &CrawlSettings::default(), |s| {
         let (_, last) = neighbours(s, is_page);
