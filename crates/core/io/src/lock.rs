@@ -124,30 +124,36 @@ mod tests {
         LockFile::acquire(&path, "c").unwrap();
     }
 
+    /// Names the lock file in the process that the next test starts.
+    const HOLD: &str = "TRAWL_TEST_HOLD_LOCK";
+
+    /// The other process of the next test is this program running only this; in an ordinary run it has nothing to do.
+    #[test]
+    fn hold_a_lock_when_told_to() {
+        let Some(path) = std::env::var_os(HOLD) else { return };
+        let _lock = LockFile::acquire(Path::new(&path), "somebody").unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(60));
+    }
+
     #[test]
     fn a_dead_process_frees_its_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
-        let ready = dir.path().join("ready");
-        // `flock` from util-linux holds the same kind of lock in another process.
-        let script = format!(
-            "echo somebody > '{0}'; flock -n '{0}' sh -c 'touch \"{1}\"; exec sleep 60'",
-            path.display(),
-            ready.display()
-        );
-        let Ok(mut child) = std::process::Command::new("setsid").args(["sh", "-c", &script]).spawn() else { return };
-        while !ready.exists() {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "lock::tests::hold_a_lock_when_told_to"])
+            .env(HOLD, &path)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // The name is written after the lock is taken, so whoever reads it finds the lock held.
+        while !std::fs::read_to_string(&path).is_ok_and(|name| name == "somebody") {
             assert!(child.try_wait().unwrap().is_none(), "the holder ended early");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         assert!(LockFile::acquire(&path, "us").unwrap_err().to_string().ends_with("held by somebody"));
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).unwrap();
+        child.kill().unwrap();
         child.wait().unwrap();
-        // The group's members die one after another; the last one frees the lock.
-        while LockFile::acquire(&path, "us").is_err() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        LockFile::acquire(&path, "us").unwrap();
     }
 
     #[test]

@@ -63,7 +63,7 @@ async function home() {
     el('h1', {}, 'The lake'),
     el('p', { class: 'quiet' }, 'Type a domain above to see which datasets hold it and which of its URLs.'),
     el('div', { class: 'tiles' },
-      tile(number.format(stats.domains), 'domains'), tile(number.format(stats.rows), 'rows'),
+      tile((stats.segments > 1 ? '≤ ' : '') + number.format(stats.domains), 'domains'), tile(number.format(stats.rows), 'rows'),
       tile(number.format(stats.datasets), 'datasets'), tile(bytes(stats.bytes), 'on disk, index included')),
     el('h2', {}, 'Datasets'),
     catalogue.datasets.length
@@ -115,9 +115,9 @@ async function urlsView(name, dataset, query) {
   const captured = page.items.some((i) => i.status !== undefined);
   const rows = page.items.map((item) => el('tr', {},
     el('td', { class: 'url' }, item.url),
-    captured ? el('td', { class: `num status s${String(item.status ?? 0)[0]}` }, String(item.status ?? '')) : null,
+    captured ? el('td', { class: `num status s${String(item.status ?? 0)[0]}` }, item.status ? String(item.status) : 'none') : null,
     captured ? el('td', { class: 'quiet' }, (item.content_type || '').split(';')[0]) : null,
-    captured ? el('td', { class: 'num quiet' }, item.body_length === undefined ? '' : bytes(item.body_length)) : null,
+    captured ? el('td', { class: 'num quiet' }, item.status && item.body_length !== undefined ? bytes(item.body_length) : '') : null,
     el('td', { class: 'time' }, moment(item.ts))));
   const title = answer.datasets.find((d) => d.dataset_id === Number(dataset));
   const last = offset + page.items.length;
@@ -165,7 +165,7 @@ async function show() {
     nodes = [note(unknown ? `No dataset holds ${parts[1]}` : 'That did not work', unknown ? 'Try another spelling, or a shorter name.' : error.message)];
   }
   if (mine !== turn) return; // a newer address has been asked for meanwhile
-  if (parts[0] === 'd' && document.activeElement !== box) box.value = parts[1];
+  if (parts[0] === 'd' && (document.activeElement !== box || !box.value)) box.value = parts[1];
   document.title = parts[1] ? `${parts[1]} · Trawl` : 'Trawl explorer';
   main.replaceChildren(...nodes);
 }

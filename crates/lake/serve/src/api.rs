@@ -83,8 +83,15 @@ pub(crate) async fn domains(state: Shared, params: Result<Query<NamesParams>, Qu
 
 /// `GET /v1/datasets`.
 pub(crate) async fn datasets(state: Shared) -> Answer {
-    ask(state, |pinned, who| Ok(serde_json::json!({ "version": pinned.version(), "datasets": pinned.datasets(who)? })))
-        .await
+    ask(state, |pinned, who| {
+        let mut datasets = pinned.datasets(who)?;
+        for dataset in &mut datasets {
+            // Where files lie on this machine is nobody's business on another.
+            dataset.archive_base.retain(|base| !base.starts_with("file:"));
+        }
+        Ok(serde_json::json!({ "version": pinned.version(), "datasets": datasets }))
+    })
+    .await
 }
 
 /// `GET /v1/stats`.
