@@ -6,6 +6,7 @@
 //! | [`Hindex`] | a hash table from keys to entries of a kvseq |
 //! | [`Map`] | both together: a map on disk |
 //! | [`Perm`] | pointers into a kvseq that can be grouped by key |
+//! | [`Filesys`] | many files in a few large ones, append-only if wanted |
 //!
 //! All integers are big-endian. The formats have no checksums: a broken length is noticed, a flipped bit in a value is
 //! not. `docs/formats/seqdb.md` is the byte-level description; [`design`] holds every constant that the published
@@ -17,6 +18,7 @@
 
 pub mod design;
 mod error;
+pub mod filesys;
 mod findings;
 mod hash;
 pub mod hindex;
@@ -31,6 +33,7 @@ mod store;
 pub mod superblock;
 
 pub use error::{Error, Result};
+pub use filesys::{Base, CreateFilesys, FileHandle, FileInfo, Filesys, FsPaths, WriteFlags};
 pub use findings::{Finding, Findings, Severity};
 pub use hash::h64;
 pub use hindex::{CreateHindex, Hindex, Keys};

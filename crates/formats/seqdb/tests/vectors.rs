@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{FILES, settings, vector};
+use common::{FILES, SYNCTIME, settings, vector};
 use trawl_io::fault::FaultFs;
 use trawl_seqdb::{
-    Access, CreateHindex, CreateKvseq, CreatePerm, Findings, Hindex, Kvseq, Perm, Purpose, Repr, hindex, perm, silent,
+    Access, CreateFilesys, CreateHindex, CreateKvseq, CreatePerm, Filesys, Findings, FsPaths, Hindex, Kvseq, Perm,
+    Purpose, Repr, WriteFlags, filesys, hindex, perm, silent,
 };
 
 #[test]
@@ -88,4 +89,45 @@ fn v4_perm() {
     let mut findings = Findings::new();
     let found = perm::verify(path, &kv, &settings(&fs), &mut findings).unwrap();
     assert!(findings.is_sound() && found.grouped && found.pairs == 2);
+}
+
+#[test]
+fn v5_to_v7_append_only_filesys() {
+    let paths = FsPaths::new("/".as_ref(), "v").unwrap();
+    let mut create = CreateFilesys::new(0x0123_4567_89ab_cdef);
+    create.sbsize = 512;
+    create.small_sbsize = 256;
+    create.fileincr = 0;
+    create.isz = 64;
+    create.htsize = 3;
+    create.append_only = Some(60);
+    let named = [(paths.data(), "v5.data"), (paths.index(), "v6.idx"), (paths.time(), "v7.time")];
+    // In one step, and by opening and writing.
+    for one_step in [true, false] {
+        let fs = FaultFs::new();
+        let mut filesys = create.create(&paths, &settings(&fs)).unwrap();
+        if one_step {
+            filesys.put_file(b"a.txt", 'f', None, b"hello\n").unwrap();
+        } else {
+            let mut file = filesys.open_file_wr(b"a.txt", 'f', WriteFlags::default()).unwrap();
+            filesys.append_file(&mut file, b"hel").unwrap();
+            filesys.append_file(&mut file, b"lo\n").unwrap();
+        }
+        filesys.close().unwrap();
+        for (path, name) in &named {
+            assert!(fs.files()[path] == vector(name), "{name}");
+        }
+    }
+
+    let fs = common::disk_with(&[("/v.data", "v5.data"), ("/v.idx", "v6.idx"), ("/v.time", "v7.time")]);
+    let filesys = Filesys::open(&paths, Access::Read, &settings(&fs)).unwrap();
+    assert!(filesys.is_append_only());
+    let info = filesys.stat(b"a.txt").unwrap();
+    assert_eq!((info.kind, info.size, info.mtime), ('f', 6, SYNCTIME));
+    assert_eq!(filesys.read_all(b"a.txt").unwrap(), b"hello\n");
+    assert_eq!(filesys.files_since(SYNCTIME).unwrap().next_file().unwrap().unwrap().name, b"a.txt");
+    assert!(filesys.files_since(SYNCTIME + 1).unwrap().next_file().unwrap().is_none());
+    let mut findings = Findings::new();
+    filesys::verify(&paths, &settings(&fs), &mut findings, &silent).unwrap();
+    assert!(findings.is_sound() && findings.warnings() == 0, "{:?}", findings.list());
 }

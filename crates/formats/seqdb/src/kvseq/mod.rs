@@ -26,7 +26,7 @@ mod write;
 
 pub use compact::compact;
 pub use create::CreateKvseq;
-pub(crate) use create::{lock_path, publish_new};
+pub(crate) use create::{known_variables, lock_path, publish_new};
 pub use layout::Layout;
 pub(crate) use layout::Span;
 pub use read::KvEntry;
@@ -34,8 +34,8 @@ pub(crate) use recover::repair_locked;
 pub use recover::{KvRepair, repair};
 pub use repr::Repr;
 pub use scan::{Item, Scan};
+pub(crate) use verify::walk;
 pub use verify::{KvFindings, verify};
-pub(crate) use verify::{Walk, walk};
 
 use crate::open::{self, Guard, with_suffix};
 use crate::store::Store;
@@ -201,11 +201,6 @@ impl Kvseq {
     /// The end at the last sync.
     pub fn synced_end(&self) -> Option<u64> {
         self.sb.value(Name::SYNCSIZE).and_then(|n| u64::try_from(n).ok())
-    }
-
-    /// How it was opened.
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.settings
     }
 
     /// For a reader: looks how far the writer is by now. Returns whether there is more.

@@ -54,6 +54,11 @@ impl Kvseq {
         self.read_in(&span, offset, buf)
     }
 
+    /// Bytes of the file as they are; the caller keeps within the end.
+    pub(crate) fn read_raw(&self, at: u64, buf: &mut [u8]) -> Result<()> {
+        self.store.read(at, buf)
+    }
+
     pub(crate) fn read_in(&self, span: &Span, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let left = usize::try_from(span.value_len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let n = left.min(buf.len());

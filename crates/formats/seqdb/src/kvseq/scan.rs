@@ -19,7 +19,8 @@ pub struct Item<'a> {
     pub key: &'a [u8],
     /// Bytes of its value.
     pub value_len: u64,
-    /// Its value, unless it is very large or values were not asked for: see [`Kvseq::read_value`].
+    /// Its value, unless it is very large, or values were not asked for and it was not read anyway: see
+    /// [`Kvseq::read_value`].
     pub value: Option<&'a [u8]>,
     pub(crate) span: Span,
 }
@@ -111,7 +112,7 @@ impl<'a> Scan<'a> {
             self.filled().get(start..)?.get(..usize::try_from(len).ok()?)
         };
         let key = slice(span.key_at, span.key_len).unwrap_or_default();
-        let value = if self.values { slice(span.value_at, span.value_len) } else { None };
+        let value = slice(span.value_at, span.value_len);
         Ok(Some(Item { ptr: span.ptr, deleted: span.deleted, key, value_len: span.value_len, value, span }))
     }
 

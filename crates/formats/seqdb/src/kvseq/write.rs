@@ -114,6 +114,12 @@ impl Kvseq {
         self.store.overwrite(span.value_at + offset, bytes)
     }
 
+    /// Overwrites bytes of a value whose place the caller knows.
+    pub(crate) fn overwrite_raw(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        self.writable()?;
+        self.store.overwrite(at, bytes)
+    }
+
     /// Replaces the value at `ptr` by one of the same length, or by any that fits where room was reserved.
     pub fn set_value(&mut self, ptr: u64, value: &[u8]) -> Result<()> {
         self.writable()?;

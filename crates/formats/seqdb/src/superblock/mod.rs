@@ -112,6 +112,11 @@ impl Superblock {
         bytes
     }
 
+    /// The file, as messages name it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Its size; the body starts there.
     pub fn sbsize(&self) -> u64 {
         self.sbsize

@@ -1,0 +1,111 @@
+//! Regaining space: a copy without what is deleted.
+
+use super::base::lock_alone;
+use super::inode::Inode;
+use super::{CreateFilesys, Filesys, FsPaths, WriteFlags};
+use crate::hindex::roomy;
+use crate::open::{self, Guard};
+use crate::superblock::Name;
+use crate::{Access, Error, OnProgress, Progress, Result, Settings};
+
+/// Files up to this size are copied in one piece.
+const ONE_PIECE: u64 = 16 << 20;
+
+/// What a compaction came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Compacted {
+    /// Files copied.
+    pub files: u64,
+    /// Bytes of the data file before.
+    pub old_bytes: u64,
+    /// And after.
+    pub new_bytes: u64,
+}
+
+/// Copies existing files, in the order of the data file, to a new filesys that then takes the old one's place. Contents,
+/// names, types and times stay; each file is one piece afterwards. `fsgen` is a random positive number. A crash while
+/// names are exchanged leaves files that do not belong together: a repair goes by the data file.
+pub fn compact(
+    paths: &FsPaths,
+    settings: &Settings,
+    htsize: Option<u64>,
+    fsgen: i64,
+    progress: OnProgress<'_>,
+) -> Result<Compacted> {
+    let _alone = lock_alone(paths, settings)?;
+    if !settings.fs.exists(&paths.data())? {
+        return Err(Error::FilesysNotFound { path: paths.data() });
+    }
+    let _lock = open::lock(settings, &paths.lock())?;
+    let guard = Guard::Owner { writer_lives: false };
+    let old = Filesys::open_guarded(paths, Access::Write, settings, guard)?;
+    let aside = paths.aside();
+    for path in [aside.data(), aside.index(), aside.time()] {
+        match settings.fs.remove_file(&path) {
+            Err(e) if !e.is_not_found() => return Err(e.into()),
+            _ => {}
+        }
+    }
+    let create = like(&old, htsize.unwrap_or_else(|| roomy(old.index.keys())), fsgen);
+    create.publish(&aside, settings)?;
+    let mut new = Filesys::open_guarded(&aside, Access::Write, settings, guard)?;
+    let mut files = old.files();
+    let mut count = 0;
+    while let Some(inode) = files.next_inode()? {
+        copy(&old, &mut new, inode)?;
+        count += 1;
+        if count % 1024 == 0 {
+            progress(Progress { stage: "copying", done: count, total: old.index.keys() });
+        }
+    }
+    let (old_bytes, new_bytes) = (old.data.end(), new.data.end());
+    let has_time = new.time.is_some();
+    new.close()?;
+    drop(old);
+    settings.fs.rename(&aside.data(), &paths.data())?;
+    settings.fs.rename(&aside.index(), &paths.index())?;
+    if has_time {
+        settings.fs.rename(&aside.time(), &paths.time())?;
+    }
+    settings.fs.sync_dir(paths.base())?;
+    Ok(Compacted { files: count, old_bytes, new_bytes })
+}
+
+/// The parameters of a filesys, for one like it.
+fn like(fs: &Filesys, htsize: u64, fsgen: i64) -> CreateFilesys {
+    let sb = fs.data.superblock();
+    let known = crate::kvseq::known_variables();
+    let ours = [Name::ISZ, Name::HAVEDUPS, Name::HAVEAO, Name::DTOTSZ, Name::ITOTSZ, Name::FSGEN];
+    CreateFilesys {
+        sbsize: sb.sbsize(),
+        small_sbsize: fs.index.superblock().sbsize(),
+        fileincr: sb.value(Name::FILEINCR).unwrap_or(0).max(0),
+        isz: fs.isz,
+        htsize,
+        cellsz: fs.index.cellsz(),
+        have_dups: fs.have_dups,
+        append_only: fs.time.as_ref().map(|time| time.timemp),
+        fsgen,
+        extra: sb.variables().filter(|(name, _)| !known.contains(name) && !ours.contains(name)).collect(),
+    }
+}
+
+fn copy(old: &Filesys, new: &mut Filesys, inode: Inode) -> Result<()> {
+    let (kind, mtime, name) = (char::from(inode.kind), Some(inode.mtime), inode.name.clone());
+    let file = old.handle(inode, old.open.enter(&old.paths, &name, false)?, false, true)?;
+    if file.size() <= ONE_PIECE {
+        let contents = old.read_handle(&file)?;
+        return new.put_file(&name, kind, mtime, &contents);
+    }
+    let mut copy = new.open_file_wr(&name, kind, WriteFlags { excl: true, mtime })?;
+    let mut buf = vec![0; 1 << 20];
+    let mut offset = 0;
+    loop {
+        let n = old.read_file(&file, offset, &mut buf)?;
+        if n == 0 {
+            return Ok(());
+        }
+        new.append_file(&mut copy, buf.get(..n).unwrap_or_default())?;
+        offset += n as u64;
+    }
+}

@@ -1,0 +1,151 @@
+//! Open files.
+
+use super::Filesys;
+use super::inode::{FsKey, Inode};
+use super::names::OpenName;
+use crate::error::shown;
+use crate::hindex::Found;
+use crate::kvseq::Span;
+use crate::{Error, Result, h64};
+
+/// How a file is opened for writing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WriteFlags {
+    /// Refuse a file that exists.
+    pub excl: bool,
+    /// The mtime to give it, instead of the moment of each change.
+    pub mtime: Option<i64>,
+}
+
+/// A part of a file: the value of a data entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    pub ptr: u64,
+    /// First byte inside the file, and bytes.
+    pub start: u64,
+    pub len: u64,
+    /// Offset of the value in the data file.
+    pub at: u64,
+}
+
+/// An open file. It holds no descriptor; dropping it closes it.
+#[derive(Debug)]
+pub struct FileHandle {
+    pub(super) inode: Inode,
+    pub(super) extents: Vec<Extent>,
+    pub(super) write: bool,
+    pub(super) keep_mtime: bool,
+    pub(super) _open: OpenName,
+}
+
+impl FileHandle {
+    /// The name.
+    pub fn name(&self) -> &[u8] {
+        &self.inode.name
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.inode.size
+    }
+
+    /// The type: `f` plain, `c` gzip, `a` archive, `x` unknown.
+    pub fn file_type(&self) -> char {
+        char::from(self.inode.kind)
+    }
+
+    /// Seconds since 1970 of the last change, or of the creation in an append-only filesys.
+    pub fn mtime(&self) -> i64 {
+        self.inode.mtime
+    }
+
+    /// Bytes that can be stored without growing.
+    pub fn capacity(&self) -> u64 {
+        self.extents.last().map_or(0, |e| e.start + e.len)
+    }
+}
+
+impl Filesys {
+    /// Whether there is a file of that name.
+    pub fn contains(&self, name: &[u8]) -> Result<bool> {
+        Ok(self.index.find(&self.names(), name)?.is_some())
+    }
+
+    /// The inode a name leads to, and its cell.
+    pub(super) fn find(&self, name: &[u8]) -> Result<Found<Inode>> {
+        self.index.search(h64(name), |ptr| {
+            if !self.data.is_pointer(ptr) {
+                return Ok(None);
+            }
+            match Inode::load(&self.data, ptr) {
+                Ok(inode) => Ok((inode.name == name).then_some(inode)),
+                // A cell that leads to no inode leads nowhere.
+                Err(Error::CorruptEntry { .. } | Error::TornEntry { .. }) => Ok(None),
+                Err(e) => Err(e),
+            }
+        })
+    }
+
+    pub(super) fn not_found(&self, name: &[u8]) -> Error {
+        Error::FileNotFound { path: self.paths.data(), name: shown(name) }
+    }
+
+    /// Opens a file for reading, if its type is one of `types` (any if that is empty).
+    pub fn open_file(&self, name: &[u8], types: &str) -> Result<FileHandle> {
+        let Found::Here { what: inode, .. } = self.find(name)? else { return Err(self.not_found(name)) };
+        self.expect_type(&inode, types)?;
+        let open = self.open.enter(&self.paths, name, false)?;
+        self.handle(inode, open, false, true)
+    }
+
+    pub(super) fn expect_type(&self, inode: &Inode, types: &str) -> Result<()> {
+        let found = char::from(inode.kind);
+        if types.is_empty() || types.contains(found) {
+            return Ok(());
+        }
+        let name = shown(&inode.name);
+        Err(Error::TypeMismatch { path: self.paths.data(), name, wanted: types.into(), found })
+    }
+
+    pub(super) fn handle(&self, inode: Inode, open: OpenName, write: bool, keep_mtime: bool) -> Result<FileHandle> {
+        let extents = self.extents(&inode)?;
+        let capacity = extents.last().map_or(0, |e| e.start + e.len);
+        if inode.size > capacity {
+            let found = format!("{} in {capacity} bytes", inode.size);
+            return Err(Error::corrupt(self.data.path(), inode.ptr, "a file size within its data", found));
+        }
+        Ok(FileHandle { inode, extents, write, keep_mtime, _open: open })
+    }
+
+    /// The data entries of an inode, checked.
+    pub(super) fn extents(&self, inode: &Inode) -> Result<Vec<Extent>> {
+        let mut extents = Vec::new();
+        let mut start = 0u64;
+        for ptr in &inode.pointers {
+            let span = extent_at(&self.data, inode, *ptr, start)?;
+            extents.push(Extent { ptr: *ptr, start, len: span.value_len, at: span.value_at });
+            start = start.checked_add(span.value_len).ok_or_else(|| {
+                Error::corrupt(self.data.path(), inode.ptr, "a file of less than 2^64 bytes", "a larger one")
+            })?;
+        }
+        Ok(extents)
+    }
+}
+
+/// The data entry at `ptr`, which must be the part of the inode's file that begins at `start`.
+pub(super) fn extent_at(data: &crate::Kvseq, inode: &Inode, ptr: u64, start: u64) -> Result<Span> {
+    let broken = |found: String| Error::corrupt(data.path(), ptr, "the next data entry of a file", found);
+    if !data.is_pointer(ptr) {
+        return Err(broken("a pointer past the end".into()));
+    }
+    let mut head = [0; 64];
+    let (span, have) = data.span_with(ptr, &mut head)?;
+    let skip = usize::try_from(span.key_at - ptr).unwrap_or(usize::MAX);
+    let key = head.get(..have).and_then(|h| h.get(skip..)).and_then(|h| h.get(..usize::try_from(span.key_len).ok()?));
+    let wanted = FsKey::Data { file_id: inode.file_id, offset: start };
+    match key.and_then(FsKey::decode) {
+        Some(key) if key == wanted => Ok(span),
+        Some(key) => Err(broken(format!("{key:?} instead of {wanted:?}"))),
+        None => Err(broken("another kind of entry".into())),
+    }
+}

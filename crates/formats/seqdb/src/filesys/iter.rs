@@ -1,0 +1,88 @@
+//! Going through files: in the order of the data file, from a time on, or in the order of the index.
+
+use super::Filesys;
+use super::inode::{FsKey, Inode};
+use crate::Result;
+use crate::kvseq::Scan;
+
+/// What is known of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileInfo {
+    /// The name.
+    pub name: Vec<u8>,
+    /// The type.
+    pub kind: char,
+    /// Bytes.
+    pub size: u64,
+    /// Seconds since 1970.
+    pub mtime: i64,
+}
+
+impl From<Inode> for FileInfo {
+    fn from(inode: Inode) -> Self {
+        FileInfo { name: inode.name, kind: char::from(inode.kind), size: inode.size, mtime: inode.mtime }
+    }
+}
+
+/// An iteration in the order of the data file.
+#[derive(Debug)]
+pub struct Files<'a> {
+    fs: &'a Filesys,
+    scan: Scan<'a>,
+    since: Option<i64>,
+}
+
+impl Filesys {
+    /// All files, in the order of the data file.
+    pub fn files(&self) -> Files<'_> {
+        Files { fs: self, scan: self.data.scan().keys_only(), since: None }
+    }
+
+    /// Files of time `t` and later, in the order of the data file. An append-only filesys starts where they begin.
+    pub fn files_since(&self, t: i64) -> Result<Files<'_>> {
+        let start = match &self.time {
+            Some(time) => time.start_for(t)?.filter(|ptr| self.data.is_pointer(*ptr)),
+            None => None,
+        };
+        let scan = self.data.scan_from(start.unwrap_or_else(|| self.data.first())).keys_only();
+        Ok(Files { fs: self, scan, since: Some(t) })
+    }
+
+    /// Hands every file to `each`, in the order of the index.
+    pub fn for_each_indexed(&self, each: &mut dyn FnMut(FileInfo) -> Result<()>) -> Result<()> {
+        self.index.for_each(&mut |ptr, _| each(Inode::load(&self.data, ptr)?.into()))
+    }
+
+    /// Whether an inode that is not marked deleted is that of an existing file.
+    pub(crate) fn is_alive(&self, inode: &Inode) -> Result<bool> {
+        if self.have_dups {
+            return Ok(self.index.find(&self.names(), &inode.name)? == Some(inode.ptr));
+        }
+        Ok(!inode.deleted && !self.deferred.contains(&inode.ptr))
+    }
+}
+
+impl Files<'_> {
+    /// The next file; `None` at the end.
+    pub fn next_file(&mut self) -> Result<Option<FileInfo>> {
+        Ok(self.next_inode()?.map(FileInfo::from))
+    }
+
+    pub(crate) fn next_inode(&mut self) -> Result<Option<Inode>> {
+        while let Some(item) = self.scan.next_entry()? {
+            if !matches!(FsKey::decode(item.key), Some(FsKey::Inode { .. })) {
+                continue;
+            }
+            let inode = match item.value {
+                Some(value) => Inode::decode(item.ptr, item.deleted, item.key, value)
+                    .map_err(|found| crate::Error::corrupt(self.fs.data.path(), item.ptr, "an inode", found))?,
+                None => Inode::load(&self.fs.data, item.ptr)?,
+            };
+            if self.since.is_some_and(|t| inode.mtime < t) || !self.fs.is_alive(&inode)? {
+                continue;
+            }
+            return Ok(Some(inode));
+        }
+        Ok(None)
+    }
+}

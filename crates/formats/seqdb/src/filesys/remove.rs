@@ -1,0 +1,76 @@
+//! Deleting and renaming files.
+
+use super::Filesys;
+use super::inode::{Inode, MAX_NAME, Names};
+use crate::design::INODE_HEAD_BYTES;
+use crate::error::shown;
+use crate::hindex::Found;
+use crate::{Error, Result, h64};
+
+impl Filesys {
+    /// Deletes a file: its name, and unless deletions are recorded in the index only, its inode and data.
+    pub fn delete_file(&mut self, name: &[u8]) -> Result<()> {
+        self.begin()?;
+        self.open.expect_closed(&self.paths, name)?;
+        let Found::Here { cell, what: inode, .. } = self.find(name)? else { return Err(self.not_found(name)) };
+        let extents = self.extents(&inode)?;
+        self.index.clear(cell)?;
+        if !self.have_dups {
+            self.data.delete(inode.ptr)?;
+            for extent in &extents {
+                self.data.delete(extent.ptr)?;
+            }
+        }
+        self.itot -= i64::try_from(inode.entry_bytes()).unwrap_or(0);
+        self.dtot -= i64::try_from(extents.iter().map(|e| e.len).sum::<u64>()).unwrap_or(0);
+        self.settle()
+    }
+
+    /// Takes only the name away; the data file is not touched. A rebuild of the index brings the file back.
+    pub fn delete_name_from_index(&mut self, name: &[u8]) -> Result<()> {
+        self.begin()?;
+        self.open.expect_closed(&self.paths, name)?;
+        let Found::Here { cell, .. } = self.find(name)? else { return Err(self.not_found(name)) };
+        self.index.clear(cell)?;
+        self.settle()
+    }
+
+    /// Gives a file another name, which must be free.
+    pub fn rename_file(&mut self, old: &[u8], new: &[u8]) -> Result<()> {
+        self.begin()?;
+        self.index.make_room(&Names(&self.data))?;
+        self.open.expect_closed(&self.paths, old)?;
+        self.open.expect_closed(&self.paths, new)?;
+        if new.is_empty() || new.len() > MAX_NAME {
+            let (len, limit) = (new.len() as u64, MAX_NAME as u64);
+            return Err(Error::TooLong { path: self.paths.data(), what: "file name", len, limit });
+        }
+        let Found::Here { cell, what: inode, .. } = self.find(old)? else { return Err(self.not_found(old)) };
+        let place = match self.find(new)? {
+            Found::Here { .. } => return Err(Error::FileExists { path: self.paths.data(), name: shown(new) }),
+            absent => absent,
+        };
+        let mut renamed = inode.clone();
+        renamed.name = new.to_vec();
+        renamed.hash = h64(new);
+        if inode.fits(inode.pointers.len(), new.len()) {
+            self.rename_in_place(&inode, &renamed)?;
+        } else {
+            renamed = self.store_larger(&renamed, 0)?;
+            self.itot += i64::try_from(renamed.entry_bytes() - inode.entry_bytes()).unwrap_or(0);
+            self.retire(inode.ptr)?;
+        }
+        self.index.occupy(place, renamed.hash, renamed.ptr)?;
+        self.index.clear(cell)?;
+        self.settle()
+    }
+
+    /// Rewrites what follows the pointers, the length of the name, and the hash in the key.
+    fn rename_in_place(&mut self, old: &Inode, new: &Inode) -> Result<()> {
+        let value = new.encode();
+        let from = usize::try_from(INODE_HEAD_BYTES).unwrap_or(23) + 8 * old.pointers.len();
+        self.data.write_value(old.ptr, from as u64, value.get(from..).unwrap_or_default())?;
+        self.data.write_value(old.ptr, 1, value.get(1..3).unwrap_or_default())?;
+        self.data.set_key(old.ptr, &new.key())
+    }
+}

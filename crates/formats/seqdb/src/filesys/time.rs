@@ -1,0 +1,103 @@
+//! The timefile: from a time to the place in the data file where files of that time begin.
+//!
+//! ```text
+//! entry: time mark (8) | pointer of the first inode whose mtime is at or after the mark (8)
+//! ```
+//! Marks and pointers both increase. A file gets a mark if the last one is at least TIMEMP seconds old.
+
+use crate::open::Guard;
+use crate::superblock::{Name, Purpose};
+use crate::{Access, CreateKvseq, Error, Kvseq, Repr, Result, Settings, design};
+use std::path::Path;
+
+const ENTRY: u64 = 16;
+
+#[derive(Debug)]
+pub(crate) struct Timefile {
+    pub kv: Kvseq,
+    pub timemp: i64,
+    last: Option<i64>,
+}
+
+/// What a new timefile is like.
+pub(crate) fn create(sbsize: u64, fileincr: i64, timemp: i64, fsgen: Option<i64>) -> CreateKvseq {
+    CreateKvseq {
+        sbsize,
+        fileincr,
+        purpose: Purpose::fixed(design::PURPOSE_TIME),
+        key: Repr::Fixed(8),
+        value: Repr::Fixed(8),
+        delflag: false,
+        align: 0,
+        hash_hint: false,
+        extra: [(Name::TIMEMP, timemp)].into_iter().chain(fsgen.map(|n| (Name::FSGEN, n))).collect(),
+    }
+}
+
+impl Timefile {
+    pub fn open(path: &Path, access: Access, settings: &Settings, guard: Guard<'_>) -> Result<Self> {
+        Self::from_kvseq(Kvseq::open_guarded(path, access, settings, guard)?)
+    }
+
+    fn from_kvseq(kv: Kvseq) -> Result<Self> {
+        let layout = kv.layout();
+        let plain = layout.key == Repr::Fixed(8) && layout.value == Repr::Fixed(8);
+        if !plain || layout.delflag || layout.align != 1 {
+            return Err(kv
+                .superblock()
+                .fault(Name::KEYREPR, "a timefile: KEYREPR 12, VALREPR 12, no KVDELFL, no ALIGN"));
+        }
+        let timemp = kv.superblock().value(Name::TIMEMP).unwrap_or(design::DEFAULT_TIMEMP);
+        let mut time = Timefile { kv, timemp, last: None };
+        time.last = match time.marks().checked_sub(1) {
+            Some(i) => Some(time.mark(i)?.0),
+            None => None,
+        };
+        Ok(time)
+    }
+
+    pub fn marks(&self) -> u64 {
+        (self.kv.end() - self.kv.first()) / ENTRY
+    }
+
+    /// The `i`-th mark and its pointer.
+    pub fn mark(&self, i: u64) -> Result<(i64, u64)> {
+        let mut bytes = [0; 16];
+        let at = self.kv.first() + i * ENTRY;
+        if at + ENTRY > self.kv.end() {
+            return Err(Error::BadPointer { path: self.kv.path().into(), ptr: at });
+        }
+        self.kv.read_raw(at, &mut bytes)?;
+        let (mark, ptr) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>());
+        Ok((mark.map_or(0, |b| i64::from_be_bytes(*b)), ptr.map_or(0, |b| u64::from_be_bytes(*b))))
+    }
+
+    /// Notes a new file, if it is time for a mark.
+    pub fn note(&mut self, mtime: i64, ptr: u64) -> Result<()> {
+        let step = self.timemp.max(1);
+        if self.last.is_none_or(|last| mtime >= last.saturating_add(step)) {
+            self.kv.append(&mtime.to_be_bytes(), &ptr.to_be_bytes())?;
+            self.last = Some(mtime);
+        }
+        Ok(())
+    }
+
+    /// Where to start looking for files of time `t` and later: the pointer of the last mark not after `t`.
+    pub fn start_for(&self, t: i64) -> Result<Option<u64>> {
+        let (mut low, mut high) = (0, self.marks());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.mark(middle)?.0 <= t {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low.checked_sub(1).map(|i| Ok(self.mark(i)?.1)).transpose()
+    }
+
+    /// The pointer of the last mark.
+    pub fn last_pointer(&self) -> Result<Option<u64>> {
+        self.marks().checked_sub(1).map(|i| Ok(self.mark(i)?.1)).transpose()
+    }
+}

@@ -1,0 +1,371 @@
+//! Creating, writing and growing files.
+
+use super::handle::Extent;
+use super::inode::{FRAME_BYTES, FsKey, Inode, MAX_AREA, MAX_NAME, Names};
+use super::{FileHandle, Filesys, WriteFlags};
+use crate::design::{INODE_HEAD_BYTES, MAX_GROWTH};
+use crate::error::shown;
+use crate::hindex::Found;
+use crate::superblock::Name;
+use crate::{Error, Result, h64};
+
+/// A variable of our own: the mtime of the last file, where it exists.
+pub(crate) const LAST_MTIME: &str = "LASTMT";
+/// Offset of P, mtime and size in an inode.
+const NUMBERS_AT: u64 = 3;
+
+impl Filesys {
+    /// Opens a file for writing, creating it if there is none. In an append-only filesys it must be new.
+    pub fn open_file_wr(&mut self, name: &[u8], kind: char, flags: WriteFlags) -> Result<FileHandle> {
+        self.begin()?;
+        self.index.make_room(&Names(&self.data))?;
+        let open = self.open.enter(&self.paths, name, true)?;
+        let keep_mtime = flags.mtime.is_some() || self.append_only;
+        match self.find(name)? {
+            Found::Here { .. } if flags.excl => Err(Error::FileExists { path: self.paths.data(), name: shown(name) }),
+            Found::Here { .. } if self.append_only => Err(self.restricted("the file exists")),
+            Found::Here { what: mut inode, .. } => {
+                self.expect_type(&inode, &String::from(kind))?;
+                if let Some(mtime) = flags.mtime {
+                    inode.mtime = mtime;
+                    self.write_numbers(&inode)?;
+                }
+                self.handle(inode, open, true, keep_mtime)
+            }
+            absent => {
+                let inode = self.new_inode(name, kind, flags.mtime)?;
+                self.add_inode(&inode, absent)?;
+                self.settle()?;
+                self.handle(inode, open, true, keep_mtime)
+            }
+        }
+    }
+
+    /// Stores a whole new file in one step: a reader beside sees all of it or nothing.
+    pub fn put_file(&mut self, name: &[u8], kind: char, mtime: Option<i64>, contents: &[u8]) -> Result<()> {
+        self.begin()?;
+        self.index.make_room(&Names(&self.data))?;
+        self.open.expect_closed(&self.paths, name)?;
+        match self.find(name)? {
+            Found::Here { .. } => Err(Error::FileExists { path: self.paths.data(), name: shown(name) }),
+            absent => {
+                self.put_at(absent, name, kind, mtime, contents)?;
+                Ok(())
+            }
+        }
+    }
+
+    /// The same where the index was searched already. Returns the inode's pointer.
+    pub(crate) fn put_at<T>(
+        &mut self,
+        place: Found<T>,
+        name: &[u8],
+        kind: char,
+        mtime: Option<i64>,
+        contents: &[u8],
+    ) -> Result<u64> {
+        let mut inode = self.new_inode(name, kind, mtime)?;
+        if !contents.is_empty() {
+            inode.pointers.push(inode.ptr + inode.entry_bytes());
+            inode.size = contents.len() as u64;
+        }
+        let data_key = FsKey::Data { file_id: inode.file_id, offset: 0 }.encode();
+        self.add_inode(&inode, place)?;
+        if !contents.is_empty()
+            && let Err(e) = self.data.append(&data_key, contents)
+        {
+            // The inode without its data is taken back: it points to nothing.
+            self.data.uncount(inode.ptr, 1);
+            self.itot -= i64::try_from(inode.entry_bytes()).unwrap_or(0);
+            if let Found::Here { cell, .. } = self.index.search(inode.hash, |p| Ok((p == inode.ptr).then_some(())))? {
+                self.index.clear(cell)?;
+            }
+            return Err(e);
+        }
+        self.dtot += i64::try_from(inode.size).unwrap_or(0);
+        self.settle()?;
+        Ok(inode.ptr)
+    }
+
+    /// An inode that is not stored yet, as the next entry of the data file.
+    fn new_inode(&mut self, name: &[u8], kind: char, mtime: Option<i64>) -> Result<Inode> {
+        if name.is_empty() || name.len() > MAX_NAME {
+            let (len, limit) = (name.len() as u64, MAX_NAME as u64);
+            return Err(Error::TooLong { path: self.paths.data(), what: "file name", len, limit });
+        }
+        let kind = u8::try_from(kind).ok().filter(u8::is_ascii_graphic);
+        let kind = kind.ok_or_else(|| Error::refused(&self.paths.data(), "a file type is one printable character"))?;
+        let mtime = self.new_mtime(mtime)?;
+        let ptr = self.data.end();
+        // Room for one pointer from the start, or the first data entry would need another inode.
+        let area = Inode::area_for(self.isz, 1, name.len());
+        let name = name.to_vec();
+        let (deleted, size, pointers) = (false, 0, Vec::new());
+        Ok(Inode { ptr, file_id: ptr, hash: h64(&name), deleted, kind, mtime, size, area, name, pointers })
+    }
+
+    /// The mtime of a new file. In an append-only filesys times never go back.
+    fn new_mtime(&mut self, wanted: Option<i64>) -> Result<i64> {
+        let now = self.settings.clock.seconds();
+        if !self.append_only {
+            return Ok(wanted.unwrap_or(now));
+        }
+        let last = match self.last_mtime {
+            Some(last) => Some(last),
+            None => self.find_last_mtime()?,
+        };
+        let mtime = match (wanted, last) {
+            (Some(wanted), Some(last)) if wanted < last => {
+                return Err(self.restricted("an mtime before that of the last file"));
+            }
+            (Some(wanted), _) => wanted,
+            (None, last) => last.map_or(now, |last| now.max(last)),
+        };
+        Ok(mtime)
+    }
+
+    /// The mtime of the last file of an append-only filesys.
+    pub(crate) fn find_last_mtime(&mut self) -> Result<Option<i64>> {
+        if self.last_mtime.is_none() {
+            // Only containers of captures have the variable; elsewhere the files since the last mark are looked at.
+            self.last_mtime = match self.data.superblock().get(LAST_MTIME) {
+                Some(last) if self.data.end() > self.data.first() => Some(last),
+                Some(_) => None,
+                None => self.scan_last_mtime()?,
+            };
+        }
+        Ok(self.last_mtime)
+    }
+
+    fn scan_last_mtime(&self) -> Result<Option<i64>> {
+        let start = self.time.as_ref().map_or(Ok(None), |time| time.last_pointer())?;
+        let start = start.filter(|ptr| self.data.is_pointer(*ptr)).unwrap_or_else(|| self.data.first());
+        let mut scan = self.data.scan_from(start).with_deleted().keys_only();
+        let mut last = None;
+        while let Some(item) = scan.next_entry()? {
+            if matches!(FsKey::decode(item.key), Some(FsKey::Inode { .. })) {
+                last = Some(Inode::load(&self.data, item.ptr)?.mtime);
+            }
+        }
+        Ok(last)
+    }
+
+    /// Appends an inode and enters its name.
+    fn add_inode<T>(&mut self, inode: &Inode, place: Found<T>) -> Result<()> {
+        let ptr = self.data.append(&inode.key(), &inode.encode())?;
+        if let Err(e) = self.index.occupy(place, inode.hash, ptr) {
+            self.data.uncount(ptr, 1);
+            return Err(e);
+        }
+        self.itot += i64::try_from(inode.entry_bytes()).unwrap_or(0);
+        if let Some(time) = &mut self.time {
+            time.note(inode.mtime, ptr)?;
+            self.last_mtime = Some(inode.mtime);
+            if let Some(name) = Name::parse(LAST_MTIME) {
+                self.data.update_variable(name, inode.mtime);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn restricted(&self, what: &'static str) -> Error {
+        Error::AppendOnlyRestriction { path: self.paths.data(), what }
+    }
+
+    /// Whether a file is the last of the data file: then it can grow in place.
+    fn is_last(&self, file: &FileHandle) -> bool {
+        let end = self.data.end();
+        match file.extents.last() {
+            Some(extent) => extent.at + extent.len == end,
+            None => file.inode.ptr + file.inode.entry_bytes() == end,
+        }
+    }
+
+    /// Starts a change of a file.
+    fn begin_file(&mut self, file: &FileHandle) -> Result<()> {
+        self.begin()?;
+        if !file.write {
+            return Err(Error::ReadOnly { path: self.paths.data() });
+        }
+        if self.append_only && !self.is_last(file) {
+            return Err(self.restricted("only the last file can be written to"));
+        }
+        Ok(())
+    }
+
+    /// Writes at `offset`; a gap after the end of the file is filled with zeros.
+    pub fn write_file(&mut self, file: &mut FileHandle, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.begin_file(file)?;
+        let end = offset.checked_add(bytes.len() as u64).filter(|n| i64::try_from(*n).is_ok());
+        let Some(end) = end else {
+            let (len, limit) = (offset, i64::MAX.unsigned_abs());
+            return Err(Error::TooLong { path: self.paths.data(), what: "file", len, limit });
+        };
+        if offset > file.size() {
+            self.fill(file, offset)?;
+        }
+        let inside = usize::try_from(file.capacity().saturating_sub(offset)).unwrap_or(usize::MAX).min(bytes.len());
+        let (old, new) = bytes.split_at_checked(inside).unwrap_or((bytes, &[]));
+        self.overwrite(file, offset, old)?;
+        if !new.is_empty() {
+            self.grow(file, new, new.len() as u64)?;
+        }
+        file.inode.size = file.inode.size.max(end);
+        self.changed(file)
+    }
+
+    /// Appends to the end of the file.
+    pub fn append_file(&mut self, file: &mut FileHandle, bytes: &[u8]) -> Result<()> {
+        self.write_file(file, file.size(), bytes)
+    }
+
+    /// Makes the file `size` bytes long: cut, or filled with zeros.
+    pub fn truncate(&mut self, file: &mut FileHandle, size: u64) -> Result<()> {
+        if self.append_only {
+            return Err(self.restricted("a file cannot be truncated"));
+        }
+        self.begin_file(file)?;
+        if size > file.size() {
+            self.fill(file, size)?;
+        }
+        file.inode.size = size;
+        self.changed(file)
+    }
+
+    /// Makes sure that the file can become `capacity` bytes long in one piece. Nothing happens in an append-only filesys.
+    pub fn reserve(&mut self, file: &mut FileHandle, capacity: u64) -> Result<()> {
+        if self.append_only {
+            return Ok(());
+        }
+        self.begin_file(file)?;
+        let more = capacity.saturating_sub(file.capacity());
+        if more > 0 {
+            self.grow(file, &[], more)?;
+            self.write_numbers(&file.inode)?;
+        }
+        self.settle()
+    }
+
+    /// Changes the mtime.
+    pub fn set_mtime(&mut self, file: &mut FileHandle, mtime: i64) -> Result<()> {
+        if self.append_only {
+            return Err(self.restricted("an mtime cannot be changed"));
+        }
+        self.begin_file(file)?;
+        file.inode.mtime = mtime;
+        file.keep_mtime = true;
+        self.write_numbers(&file.inode)?;
+        self.settle()
+    }
+
+    /// Fills with zeros from the end of the file to `size`.
+    fn fill(&mut self, file: &mut FileHandle, size: u64) -> Result<()> {
+        let zeros = vec![0; 64 << 10];
+        let mut at = file.size();
+        let within = size.min(file.capacity());
+        while at < within {
+            let n = usize::try_from(within - at).unwrap_or(usize::MAX).min(zeros.len());
+            self.overwrite(file, at, zeros.get(..n).unwrap_or_default())?;
+            at += n as u64;
+        }
+        let more = size.saturating_sub(file.capacity());
+        if more > 0 {
+            self.grow(file, &[], more)?;
+        }
+        file.inode.size = size;
+        Ok(())
+    }
+
+    fn overwrite(&mut self, file: &FileHandle, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mut done = 0;
+        let first = file.extents.partition_point(|e| e.start + e.len <= offset);
+        for extent in file.extents.iter().skip(first) {
+            let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) else { break };
+            let inside = (offset + done as u64).saturating_sub(extent.start);
+            let n = usize::try_from(extent.len - inside).unwrap_or(usize::MAX).min(rest.len());
+            self.data.overwrite_raw(extent.at + inside, rest.get(..n).unwrap_or_default())?;
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// Adds `more` bytes of capacity, the first of them `bytes`, the rest zeros.
+    fn grow(&mut self, file: &mut FileHandle, bytes: &[u8], more: u64) -> Result<()> {
+        let end = self.data.end();
+        if let Some(extent) = file.extents.last_mut().filter(|e| e.at + e.len == end) {
+            let span = self.data.span(extent.ptr)?;
+            self.data.extend(&span, bytes, more)?;
+            extent.len += more;
+            self.dtot += i64::try_from(more).unwrap_or(0);
+            return Ok(());
+        }
+        let capacity = file.capacity();
+        // Twice as much each time, within reason, so that a file that grows slowly has few parts.
+        let spare = if self.append_only { 0 } else { capacity.min(MAX_GROWTH) };
+        let len = more.max(spare);
+        if !file.inode.fits(file.inode.pointers.len() + 1, file.inode.name.len()) {
+            self.replace_inode(file, 1)?;
+        }
+        let key = FsKey::Data { file_id: file.inode.file_id, offset: capacity }.encode();
+        let ptr = self.data.append(&key, bytes)?;
+        let rest = len - bytes.len() as u64;
+        if rest > 0 {
+            let span = self.data.span(ptr)?;
+            if let Err(e) = self.data.extend(&span, &[], rest) {
+                self.data.uncount(ptr, 1);
+                return Err(e);
+            }
+        }
+        let at = ptr + FRAME_BYTES;
+        let slot = INODE_HEAD_BYTES + 8 * file.inode.pointers.len() as u64;
+        self.data.write_value(file.inode.ptr, slot, &ptr.to_be_bytes())?;
+        file.inode.pointers.push(ptr);
+        file.extents.push(Extent { ptr, start: capacity, len, at });
+        self.dtot += i64::try_from(len).unwrap_or(0);
+        Ok(())
+    }
+
+    /// Stores a larger copy of the inode with room for `more` pointers, and lets the name lead to it.
+    pub(super) fn replace_inode(&mut self, file: &mut FileHandle, more: u64) -> Result<()> {
+        let new = self.store_larger(&file.inode, more)?;
+        self.swap_inode(&file.inode, &new)?;
+        file.inode = new;
+        Ok(())
+    }
+
+    /// Appends a copy of `inode` (whose name may have changed) with an area twice as big, or more.
+    pub(super) fn store_larger(&mut self, inode: &Inode, more: u64) -> Result<Inode> {
+        if self.append_only {
+            return Err(self.restricted("it would need a bigger inode"));
+        }
+        let mut new = inode.clone();
+        new.area = Inode::area_for(inode.area.saturating_mul(2), inode.pointers.len() as u64 + more, inode.name.len());
+        if new.area > MAX_AREA {
+            return Err(Error::TooLong { path: self.paths.data(), what: "inode", len: new.area, limit: MAX_AREA });
+        }
+        new.ptr = self.data.append(&new.key(), &new.encode())?;
+        Ok(new)
+    }
+
+    /// Lets the name lead to the new inode, and marks the old one deleted.
+    fn swap_inode(&mut self, old: &Inode, new: &Inode) -> Result<()> {
+        let found = self.index.search(new.hash, |ptr| Ok((ptr == old.ptr).then_some(())))?;
+        let Found::Here { cell, .. } = found else { return Err(self.not_found(&old.name)) };
+        self.index.redirect(cell, new.hash, new.ptr)?;
+        self.itot += i64::try_from(new.entry_bytes() - old.entry_bytes()).unwrap_or(0);
+        self.retire(old.ptr)
+    }
+
+    /// Stores size and time after a change, and completes the operation.
+    fn changed(&mut self, file: &mut FileHandle) -> Result<()> {
+        if !file.keep_mtime {
+            file.inode.mtime = self.settings.clock.seconds();
+        }
+        self.write_numbers(&file.inode)?;
+        self.settle()
+    }
+
+    fn write_numbers(&mut self, inode: &Inode) -> Result<()> {
+        self.data.write_value(inode.ptr, NUMBERS_AT, &inode.numbers())
+    }
+}
