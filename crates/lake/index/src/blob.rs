@@ -189,11 +189,11 @@ mod tests {
         }
         let other = Blob::open(&remote, "index/s/b", 5).unwrap();
         counting.take();
-        let (a, b) = read_both((&ranged, &[0..2, 5..6]), (&other, &[1..3])).unwrap();
-        assert_eq!((a, b), (vec!["01".into(), "5".into()], vec!["bc".into()]));
+        let (a, b) = read_both((&ranged, &[0..2, 5..6]), (&other, &[1..3, 0..0])).unwrap();
+        assert_eq!((a, b), (vec!["01".into(), "5".into()], vec!["bc".into(), "".into()]));
         assert_eq!(counting.take().rounds, 1);
-        let (a, b) = read_both((&mapped, &[0..2]), (&other, &[])).unwrap();
-        assert_eq!((a.len(), b.len()), (1, 0));
+        let (a, b) = read_both((&mapped, &[0..2, 2..3]), (&other, &[])).unwrap();
+        assert_eq!((a.len(), b.len()), (2, 0));
         assert!(Blob::open(&remote, "index/s/none", 5).is_err());
     }
 }

@@ -17,15 +17,18 @@
 //! none that was not checked.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+mod beat;
 mod blob;
 mod build;
 mod cache;
+mod compact;
 pub mod counts;
 mod error;
 pub mod files;
 mod inspect;
 pub mod lines;
 pub mod membership;
+mod merge;
 pub mod meta;
 pub mod mphf;
 pub mod paged;
@@ -40,8 +43,10 @@ mod verify;
 pub use blob::Blob;
 pub use build::{BuildOptions, Progress, SourceFile, TOP_PATHS_MIN_ROWS, build_segment, sort_files};
 pub use cache::Caches;
+pub use compact::{Compacted, Compaction, MAX_SEGMENTS, compact};
 pub use error::{Error, Result};
 pub use inspect::{Inspection, inspect_segment};
+pub use merge::{MergeInput, merge_segments};
 pub use meta::SegmentMeta;
 pub use publish::{Published, publish};
 pub use scratch::Scratch;

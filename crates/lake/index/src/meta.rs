@@ -116,7 +116,7 @@ impl SegmentMeta {
         if meta.format != SEGMENT_FORMAT {
             return Err(corrupt("segment format 1", meta.format.to_string()));
         }
-        if meta.shards == 0 || meta.shards > 1024 {
+        if meta.shards == 0 || meta.shards > crate::postings::MAX_SHARDS {
             return Err(corrupt("1 to 1024 shards", meta.shards.to_string()));
         }
         Ok(meta)

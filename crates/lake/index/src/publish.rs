@@ -1,17 +1,15 @@
 //! Publishes what datasets have committed: one new segment, one new version.
 
+use crate::beat::{Beat, give_up};
 use crate::build::{BuildOptions, Progress, SourceFile, build_segment, sort_files};
 use crate::meta::SegmentMeta;
 use crate::{Error, Result};
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
-use trawl_store::{Heartbeat, Lake, Manifest, SegmentRef, layout};
+use trawl_store::{Lake, Manifest, SegmentRef, layout};
 
 /// Rounds a publisher goes when others publish the same datasets.
 const MAX_ATTEMPTS: u32 = 10;
-/// Milliseconds between signs of life.
-const BEAT_EVERY_MS: i64 = 20_000;
 
 /// What a publish did.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,10 +35,8 @@ pub fn publish(
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
     trawl_store::check_name(writer)?;
-    let result = attempts(lake, now, writer, options, progress);
-    let ended = lake.end_beat(writer);
-    let published = result?;
-    ended?;
+    let published = attempts(lake, now, writer, options, progress)?;
+    lake.end_beat(writer)?;
     Ok(published)
 }
 
@@ -62,34 +58,27 @@ fn attempts(
             None
         } else {
             sort_files(&mut plan.files);
-            let beat = Beat::start(lake, now, writer, &id)?;
+            let beat = Beat::start(lake, now, writer, "publish", &id)?;
             let built = build_segment(lake.store(), &id, &plan.files, options, &|p| {
                 beat.now_and_then();
                 progress(p);
             });
-            Some(built.inspect_err(|_| remove(lake, &id))?)
+            Some(built.inspect_err(|_| give_up(lake, writer, &id))?)
         };
         let reference = segment.as_ref().map(|meta| meta.to_ref(0)).transpose()?;
         let committed = lake.commit(now(), |manifest| {
             manifest.refuse_revoked(writer)?;
             Ok(plan.apply(manifest, now(), reference.clone()))
         });
-        match committed.inspect_err(|_| remove(lake, &id))?.value {
+        // After an error the commit's fate is unknown, and it may yet appear: files and heartbeat stay for a collector.
+        match committed?.value {
             Some(version) => return Ok(Published { version: Some(version), segment, commits: plan.commits }),
             // Somebody else published one of our datasets meanwhile: start from what is there now.
-            None => remove(lake, &id),
+            None => give_up(lake, writer, &id),
         }
     }
     let path = layout::MANIFESTS.to_owned();
     Err(Error::Store(trawl_store::Error::Contended { path, attempts: MAX_ATTEMPTS }))
-}
-
-/// Removes what was written of a segment that nobody will ever name. Failing is fine: a collector finds it later.
-fn remove(lake: &Lake, id: &str) {
-    let Ok(dir) = layout::segment_dir(id) else { return };
-    for listed in lake.store().list(&dir).unwrap_or_default() {
-        let _ = lake.store().delete(&listed.path);
-    }
 }
 
 /// What a version lacks.
@@ -166,32 +155,5 @@ impl Plan {
         commits.extend(&self.commits);
         commits.retain(|id, _| !self.dropped.contains(id));
         Some(manifest.publish(now, segments, commits))
-    }
-}
-
-/// Signs of life while a build runs.
-struct Beat<'a> {
-    lake: &'a Lake,
-    now: &'a dyn Fn() -> UnixMillis,
-    last: Cell<UnixMillis>,
-    heartbeat: Heartbeat,
-}
-
-impl<'a> Beat<'a> {
-    fn start(lake: &'a Lake, now: &'a dyn Fn() -> UnixMillis, writer: &str, id: &str) -> Result<Self> {
-        let beat = now();
-        let prefixes = vec![format!("{}/", layout::segment_dir(id)?)];
-        let heartbeat = Heartbeat { writer: writer.to_owned(), act: "publish".into(), beat, prefixes };
-        lake.beat(&heartbeat)?;
-        Ok(Self { lake, now, last: Cell::new(beat), heartbeat })
-    }
-
-    /// A missed beat is no reason to stop: the commit itself finds out whether a collector gave this writer up.
-    fn now_and_then(&self) {
-        let now = (self.now)();
-        if now.0.saturating_sub(self.last.get().0) >= BEAT_EVERY_MS {
-            self.last.set(now);
-            let _ = self.lake.beat(&Heartbeat { beat: now, ..self.heartbeat.clone() });
-        }
     }
 }

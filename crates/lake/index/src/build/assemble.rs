@@ -30,6 +30,11 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
+    /// A pair with counts that are known already.
+    pub fn new(dataset_id: u32, runs: Vec<Run>, count: Count) -> Self {
+        Self { dataset_id, runs, count, chain: 0 }
+    }
+
     /// Adds what a further file has.
     pub(super) fn add(&mut self, summary: Summary) {
         self.runs.extend(summary.postings());
@@ -53,7 +58,7 @@ impl From<Summary> for Pair {
     }
 }
 
-fn merge_paths(into: &mut Vec<(String, u64)>, more: Vec<(String, u64)>) {
+pub(crate) fn merge_paths(into: &mut Vec<(String, u64)>, more: Vec<(String, u64)>) {
     for (path, rows) in more {
         match into.iter_mut().find(|(known, _)| *known == path) {
             Some((_, sum)) => *sum += rows,

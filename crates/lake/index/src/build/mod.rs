@@ -14,7 +14,7 @@ mod paths;
 mod scan;
 mod summary;
 
-pub(crate) use assemble::{Assembler, Pair};
+pub(crate) use assemble::{Assembler, Pair, merge_paths};
 pub(crate) use output::Outputs;
 
 use crate::files::FileEntry;
@@ -31,17 +31,22 @@ use trawl_store::{DataFile, Store, layout};
 
 pub use paths::TOP_PATHS_MIN_ROWS;
 
+/// Least memory a sorter with its threads works in.
+const MIN_MEMORY: usize = 2 << 20;
+
 /// Settings of a build.
 #[derive(Debug, Clone)]
 pub struct BuildOptions {
     /// Directory for temporary files.
     pub scratch_dir: PathBuf,
-    /// Memory for sorting.
+    /// Memory for sorting, 2 MiB at least.
     pub memory_bytes: usize,
     /// Bytes of text in a dictionary block: smaller is faster to look up, larger compresses better.
     pub dictionary_block_bytes: usize,
     /// Rows decoded at a time.
     pub scan_rows: u32,
+    /// Postings shards; by the number of pairs unless told otherwise.
+    pub shards: Option<u32>,
 }
 
 impl BuildOptions {
@@ -52,6 +57,7 @@ impl BuildOptions {
             memory_bytes: 256 << 20,
             dictionary_block_bytes: 8 << 10,
             scan_rows: 65_536,
+            shards: None,
         }
     }
 
@@ -142,13 +148,14 @@ pub fn build_segment(
     outputs.close_lines("files.tsv.zst", list.finish()?)?;
     outputs.close("pages.bin", pages.finish()?)?;
     let summaries = sorter.stats().records;
-    let assembler = Assembler::new(outputs, options, postings::shards_for(summaries))?;
+    let shards = options.shards.unwrap_or_else(|| postings::shards_for(summaries)).clamp(1, postings::MAX_SHARDS);
+    let assembler = Assembler::new(outputs, options, shards)?;
     assemble(sorter, assembler, &mut meta, &|done| progress(Progress::Assemble { summaries: done, total: summaries }))?;
     Ok(meta)
 }
 
-fn sorter(options: &BuildOptions) -> Result<trawl_sort::Sorter> {
-    let memory = options.memory_bytes.max(trawl_sort::MIN_MEMORY_BYTES);
+pub(crate) fn sorter(options: &BuildOptions) -> Result<trawl_sort::Sorter> {
+    let memory = options.memory_bytes.max(MIN_MEMORY);
     Ok(trawl_sort::Sorter::builder(&options.scratch_dir).memory_bytes(memory).holder("trawl index").build()?)
 }
 

@@ -79,11 +79,14 @@ pub fn paths(shard: u32) -> [String; 2] {
     [format!("postings/{shard}/postings.idx.zst"), format!("postings/{shard}/postings.dat.zst")]
 }
 
+/// Most shards a segment has.
+pub const MAX_SHARDS: u32 = 1024;
+
 /// Shards for a segment with so many (slot, dataset) pairs: one while it is small, the seed's 1024 for the largest.
 ///
 /// A shard of a million pairs has an index of about 2,000 frames: its tables take 50 KB once opened.
 pub fn shards_for(pairs: u64) -> u32 {
-    u32::try_from(pairs.div_ceil(1 << 20).next_power_of_two().min(1024)).unwrap_or(1024)
+    u32::try_from(pairs.div_ceil(1 << 20).next_power_of_two().min(u64::from(MAX_SHARDS))).unwrap_or(MAX_SHARDS)
 }
 
 #[cfg(test)]

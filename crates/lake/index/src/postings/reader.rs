@@ -78,11 +78,15 @@ impl Shard {
         let after = self.firsts.partition_point(|f| (f.0, f.1) <= (slot, dataset_id));
         let Some(frame) = after.checked_sub(1) else { return Ok(None) };
         let bytes = self.index_frame(frame)?;
-        let entries = self.parse_frame(frame, &bytes)?;
-        let Ok(at) = entries.binary_search_by_key(&(slot, dataset_id), |e| (e.slot, e.dataset_id)) else {
-            return Ok(None);
+        let entries = if frame == 0 { bytes.get(HEADER as usize..).unwrap_or_default() } else { &bytes };
+        let (entries, _) = entries.as_chunks::<{ ENTRY as usize }>();
+        let key = |bytes: &[u8; ENTRY as usize]| {
+            let entry = parse_entry(&mut SliceReader::new(bytes));
+            entry.map_or((u64::MAX, u32::MAX), |e| (e.slot, e.dataset_id))
         };
-        entries.get(at).map(|entry| self.payload(entry)).transpose()
+        let Ok(at) = entries.binary_search_by_key(&(slot, dataset_id), key) else { return Ok(None) };
+        let entry = entries.get(at).and_then(|bytes| parse_entry(&mut SliceReader::new(bytes)).ok());
+        entry.map(|entry| self.payload(&entry)).transpose()
     }
 
     /// Reads and decodes the payload of an entry.
@@ -127,7 +131,7 @@ impl Shard {
         Ok(())
     }
 
-    /// An index frame and, in the same round, the payload frames its entries point at, if they are few.
+    /// An index frame, checked, and in the same round the payload frames its entries point at, if they are few.
     fn index_frame(&self, frame: usize) -> Result<Bytes> {
         if let Some(bytes) = self.caches.frames.get(&(self.keys[0], frame)) {
             return Ok(bytes);
@@ -144,6 +148,7 @@ impl Shard {
             }
             self.idx.decode(frame, own.first().map_or(&[][..], |b| b))?.into()
         };
+        self.parse_frame(frame, &content)?;
         self.caches.frames.insert((self.keys[0], frame), content.clone());
         Ok(content)
     }

@@ -1,0 +1,140 @@
+//! Keeps the list of segments short.
+
+use crate::beat::{Beat, give_up};
+use crate::build::{BuildOptions, Progress};
+use crate::merge::{MergeInput, merge_segments};
+use crate::meta::SegmentMeta;
+use crate::{Caches, Error, OpenOptions, Result, Segment};
+use std::ops::Range;
+use std::sync::Arc;
+use trawl_model::UnixMillis;
+use trawl_store::{Lake, Manifest, SegmentRef, layout};
+
+/// Segments a version has at most after a tiered compaction: each costs a lookup that finds a domain nothing, or a block.
+pub const MAX_SEGMENTS: usize = 8;
+/// Segments a tiered compaction leaves when it does anything, so that it does not run after every publish.
+const TARGET_SEGMENTS: usize = 4;
+/// Rounds a compaction goes when others change what it merges.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// How much to merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compaction {
+    /// If there are more than [`MAX_SEGMENTS`]: the neighbours that are smallest together.
+    Tiered,
+    /// Everything into one segment: the original single set of files, with exact distinct counts.
+    Full,
+}
+
+/// What a compaction did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compacted {
+    /// The version readers use now.
+    pub version: String,
+    /// The segments that were merged.
+    pub merged: Vec<String>,
+    /// What they became.
+    pub segment: SegmentMeta,
+}
+
+/// Merges segments of the current version; `None` if there is nothing to do. `writer` must be new for each call; `now`
+/// is the clock. The merged segments stay until no kept version names them.
+pub fn compact(
+    lake: &Lake,
+    now: &dyn Fn() -> UnixMillis,
+    writer: &str,
+    how: Compaction,
+    options: &BuildOptions,
+    progress: &dyn Fn(Progress),
+) -> Result<Option<Compacted>> {
+    trawl_store::check_name(writer)?;
+    for attempt in 0..MAX_ATTEMPTS {
+        let manifest = lake.current()?;
+        let segments = manifest.current().map(|v| v.segments.clone()).unwrap_or_default();
+        let chosen = segments.get(choose(&segments, how)).unwrap_or_default();
+        if chosen.is_empty() {
+            return Ok(None);
+        }
+        let id = format!("{}-{writer}-{attempt}", now().digits14());
+        let beat = Beat::start(lake, now, writer, "compact", &id)?;
+        let meta = merge(lake, &id, chosen, options, &|p| {
+            beat.now_and_then();
+            progress(p);
+        })
+        .inspect_err(|_| give_up(lake, writer, &id))?;
+        let level = chosen.iter().map(|s| s.level).max().unwrap_or(0).saturating_add(1);
+        let reference = meta.to_ref(level)?;
+        let committed = lake.commit(now(), |manifest| {
+            manifest.refuse_revoked(writer)?;
+            Ok(replace(manifest, now(), chosen, &reference))
+        });
+        // After an error the commit's fate is unknown: files and heartbeat stay for a collector.
+        if let Some(version) = committed?.value {
+            lake.end_beat(writer)?;
+            let merged = chosen.iter().map(|s| s.id.clone()).collect();
+            return Ok(Some(Compacted { version, merged, segment: meta }));
+        }
+        give_up(lake, writer, &id);
+    }
+    let path = layout::MANIFESTS.to_owned();
+    Err(Error::Store(trawl_store::Error::Contended { path, attempts: MAX_ATTEMPTS }))
+}
+
+/// Which neighbours to merge.
+fn choose(segments: &[SegmentRef], how: Compaction) -> Range<usize> {
+    match how {
+        Compaction::Full if segments.len() > 1 || segments.iter().any(|s| !s.masked.is_empty()) => 0..segments.len(),
+        Compaction::Tiered if segments.len() > MAX_SEGMENTS => {
+            let window = segments.len() - TARGET_SEGMENTS + 1;
+            let bytes = |start: usize| segments.iter().skip(start).take(window).map(|s| s.bytes).sum::<u64>();
+            let start = (0..=segments.len() - window).min_by_key(|start| bytes(*start)).unwrap_or(0);
+            start..start + window
+        }
+        _ => 0..0,
+    }
+}
+
+fn merge(
+    lake: &Lake,
+    id: &str,
+    chosen: &[SegmentRef],
+    options: &BuildOptions,
+    progress: &dyn Fn(Progress),
+) -> Result<SegmentMeta> {
+    let caches = Arc::new(Caches::default());
+    let open = |s: &SegmentRef| Segment::open(lake.store(), s, &caches, OpenOptions::default());
+    let segments = chosen.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let inputs: Vec<_> =
+        segments.iter().zip(chosen).map(|(segment, s)| MergeInput { segment, masked: &s.masked }).collect();
+    merge_segments(lake.store(), id, &inputs, options, progress)
+}
+
+/// Puts the merged segment in the place of those it came from; `None` if they are no longer as they were.
+fn replace(manifest: &mut Manifest, now: UnixMillis, old: &[SegmentRef], new: &SegmentRef) -> Option<String> {
+    let current = manifest.current()?.clone();
+    let mut segments = current.segments;
+    let start = segments.windows(old.len()).position(|window| window == old)?;
+    segments.splice(start..start + old.len(), [new.clone()]);
+    Some(manifest.publish(now, segments, current.commits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(sizes: &[u64]) -> Vec<SegmentRef> {
+        sizes.iter().map(|bytes| SegmentRef { bytes: *bytes, ..SegmentRef::default() }).collect()
+    }
+
+    #[test]
+    fn the_smallest_neighbours_are_merged() {
+        assert_eq!(choose(&segments(&[1; 8]), Compaction::Tiered), 0..0);
+        assert_eq!(choose(&segments(&[900, 80, 1, 2, 3, 1, 1, 1, 1]), Compaction::Tiered), 2..8);
+        assert_eq!(choose(&segments(&[1, 1, 1, 1, 1, 1, 500, 1, 1]), Compaction::Tiered), 0..6);
+        assert_eq!(choose(&segments(&[1, 2]), Compaction::Full), 0..2);
+        assert_eq!(choose(&segments(&[1]), Compaction::Full), 0..0);
+        assert_eq!(choose(&segments(&[]), Compaction::Full), 0..0);
+        let masked = SegmentRef { masked: vec![1], ..SegmentRef::default() };
+        assert_eq!(choose(&[masked], Compaction::Full), 0..1);
+    }
+}

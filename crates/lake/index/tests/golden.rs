@@ -1,0 +1,116 @@
+//! Files as the first release wrote them: they must still read, and today's bytes must be the same.
+//!
+//! Compressed bytes may change with the zstd library, so `.zst` files are compared decompressed; the stored ones must read
+//! all the same. After a wanted change of a format, with a new version number, run with `TRAWL_BLESS=1` and commit.
+
+use bytes::Bytes;
+use std::path::PathBuf;
+use std::sync::Arc;
+use trawl_index::counts::{Count, Counts, CountsWriter};
+use trawl_index::lines::{Keys, Lines, LinesWriter};
+use trawl_index::membership::{Membership, MembershipWriter};
+use trawl_index::mphf::{Candidate, DictionaryHashes, Mphf, MphfWriter};
+use trawl_index::pages::{Pages, PagesWriter};
+use trawl_index::postings::{Run, Shard, ShardWriter};
+use trawl_index::{Caches, Scratch};
+use trawl_model::UnixMillis;
+
+/// The stored bytes, after comparing them with what is written today.
+fn golden(name: &str, today: &[u8]) -> Arc<Bytes> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("TRAWL_BLESS").is_some() {
+        std::fs::write(&path, today).unwrap();
+    }
+    let stored = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let plain = |bytes: &[u8]| match name.ends_with(".zst") {
+        true => zstd::stream::decode_all(bytes).unwrap(),
+        false => bytes.to_vec(),
+    };
+    assert!(plain(&stored) == plain(today), "{name}: the bytes have changed");
+    Arc::new(stored.into())
+}
+
+fn names() -> Vec<String> {
+    (0..600).map(|n| format!("name{:04}.example", n * 3)).collect()
+}
+
+#[test]
+fn dictionary_and_perfect_hash() {
+    let mut lines = LinesWriter::new(Vec::new(), "domains.txt.zst", Keys::Sorted, 9, 4096).unwrap();
+    let mut mphf = MphfWriter::new(Vec::new()).unwrap();
+    for name in names() {
+        let begins = lines.push(&name).unwrap();
+        mphf.push(&name, begins).unwrap();
+    }
+    let text = golden("domains-v1.txt.zst", &lines.finish().unwrap().0);
+    // The hashes of the dictionary would change with the zstd library: any will do here.
+    let (bytes, _) = mphf.finish(DictionaryHashes { file: 1, table: 2 }).unwrap();
+    let lines = Lines::open(text, Arc::new(Caches::default())).unwrap();
+    let mphf = Mphf::open(golden("domains-v1.mphf", &bytes)).unwrap();
+    assert_eq!((lines.len(), mphf.names(), mphf.searched_chunks()), (600, 600, 0));
+    assert_eq!(mphf.dictionary(), DictionaryHashes { file: 1, table: 2 });
+    for (slot, name) in (0u64..).zip(names()) {
+        assert_eq!(lines.find(&name).unwrap(), Some(slot));
+        let block = lines.block_of(&name).unwrap();
+        let line = u32::try_from(slot - lines.block_lines(block).start).unwrap();
+        assert_eq!(mphf.get(&name, block).unwrap(), Candidate::Line(line));
+    }
+}
+
+#[test]
+fn membership() {
+    let sets: Vec<Vec<u32>> = (0..100).map(|n| (0..=n % 5).map(|i| i * 70_000 + n % 3).collect()).collect();
+    let mut writer = MembershipWriter::new(&Scratch::new(std::env::temp_dir(), 1 << 20));
+    sets.iter().for_each(|set| writer.push(set).unwrap());
+    let file = golden("domain_to_datasets-v1.roar", &writer.finish(Vec::new()).unwrap().0);
+    let membership = Membership::open(file).unwrap();
+    let read: Vec<_> = (0..membership.slots()).map(|slot| membership.datasets(slot).unwrap()).collect();
+    assert_eq!(read, sets);
+}
+
+#[test]
+fn counts() {
+    let count = |n: u64| Count {
+        rows: n * n + 1,
+        distinct: n + 1,
+        exact: n % 7 != 0,
+        times: (n % 3 == 0).then(|| (UnixMillis(n as i64 * 1000 - 5000), UnixMillis(n as i64 * 2000))),
+        paths: (0..n % 4).map(|i| (format!("/path{i}/"), n - i)).collect(),
+    };
+    let slots: Vec<Vec<Count>> = (0..100).map(|n| (0..=n % 3).map(|i| count(n + i)).collect()).collect();
+    let mut writer = CountsWriter::new(Vec::new()).unwrap();
+    slots.iter().for_each(|slot| writer.push(slot.clone()).unwrap());
+    let counts = Counts::open(golden("counts-v1.bin", &writer.finish().unwrap().0)).unwrap();
+    let read: Vec<_> = (0u64..).zip(&slots).map(|(slot, of)| counts.get(slot, of.len()).unwrap()).collect();
+    assert_eq!(read, slots);
+}
+
+#[test]
+fn postings() {
+    let runs = |slot: u64, dataset: u32| -> Vec<Run> {
+        let run = |i: u32| Run { file_id: i * 2, row_group: dataset + i, first_row: slot * 10, row_count: slot + 1 };
+        (0..=dataset % 3).map(run).collect()
+    };
+    let pairs: Vec<(u64, u32)> = (0..700).flat_map(|slot| [(slot * 4 + 1, 7), (slot * 4 + 1, 1000)]).collect();
+    let mut writer = ShardWriter::new(Vec::new(), &Scratch::new(std::env::temp_dir(), 1 << 20)).unwrap();
+    pairs.iter().for_each(|(slot, dataset)| writer.push(*slot, *dataset, &runs(*slot, *dataset)).unwrap());
+    let ((idx, _), (dat, _)) = writer.finish(Vec::new()).unwrap();
+    let (idx, dat) = (golden("postings-v2.idx.zst", &idx), golden("postings-v2.dat.zst", &dat));
+    let shard = Shard::open(idx, dat, Arc::new(Caches::default())).unwrap();
+    for (slot, dataset) in pairs {
+        assert_eq!(shard.runs(slot, dataset).unwrap(), Some(runs(slot, dataset)));
+    }
+}
+
+#[test]
+fn pages() {
+    let files: Vec<Vec<Vec<u8>>> =
+        (0..9u8).map(|f| (0..f % 4).map(|g| vec![f * 16 + g; usize::from(f) * 9]).collect()).collect();
+    let mut writer = PagesWriter::new(Vec::new()).unwrap();
+    files.iter().for_each(|file| writer.push(file).unwrap());
+    let pages = Pages::open(golden("pages-v1.bin", &writer.finish().unwrap().0)).unwrap();
+    for (file, groups) in (0u32..).zip(&files) {
+        let wanted: Vec<_> = (0..pages.groups_of(file).unwrap()).map(|group| (file, group)).collect();
+        assert_eq!(pages.tables(&wanted).unwrap(), *groups);
+    }
+}

@@ -1,0 +1,281 @@
+//! Whole segments: built, verified, damaged, rebuilt.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_index::{
+    BuildOptions, Caches, OpenOptions, Segment, SegmentMeta, SourceFile, build_segment, inspect_segment, sort_files,
+    verify_segment,
+};
+use trawl_ingest::{IngestSettings, ingest};
+use trawl_model::{DoorError, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_store::{DatasetInfo, DirStore, Lake, SegmentRef, Store};
+use trawl_url::SuffixList;
+
+struct Records(Vec<UrlRecord>);
+
+impl UrlSource for Records {
+    fn identity(&self) -> SourceIdentity {
+        SourceIdentity { uri: "records".into(), size: self.0.len() as u64, tag: String::new() }
+    }
+
+    fn splits(&self, _: u64) -> Result<Vec<Split>, DoorError> {
+        Ok(vec![Split { start: 0, end: self.0.len() as u64 }])
+    }
+
+    fn read(
+        &self,
+        _: Split,
+        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
+    ) -> Result<(), DoorError> {
+        self.0.iter().try_for_each(|record| each(Ok(record.clone())))
+    }
+}
+
+struct World {
+    dir: tempfile::TempDir,
+    store: Arc<dyn Store>,
+    files: Vec<SourceFile>,
+}
+
+/// `domains` domains in three datasets, files small enough that the largest domain spans several.
+fn world(domains: u32) -> World {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("tmp")).unwrap();
+    let store: Arc<dyn Store> = Arc::new(DirStore::new(dir.path().join("lake")));
+    let lake = Lake::init(store.clone(), UnixMillis(0), "probe", SuffixList::builtin().text().as_bytes()).unwrap();
+    let mut files = Vec::new();
+    for dataset in 1..=3u32 {
+        let id = lake.register_dataset(UnixMillis(1), &DatasetInfo::named(format!("d{dataset}"))).unwrap();
+        let mut records: Vec<UrlRecord> = Vec::new();
+        for n in 0..domains * 3 {
+            let domain = n % domains;
+            if domain % 3 != dataset % 3 {
+                let mut record = UrlRecord::bare(format!("http://www.d{domain:04}.com/a/{}", n % 7));
+                record.ts = (n % 4 != 0).then_some(UnixMillis(i64::from(n) * 1000 + i64::from(dataset)));
+                records.push(record);
+            }
+        }
+        records.extend((0..400).map(|n| UrlRecord::bare(format!("https://big.com/{}/{}", n % 5, n % 200))));
+        let mut settings = IngestSettings::new(format!("w{dataset}"), dir.path().join("tmp"));
+        (settings.memory_bytes, settings.page_rows) = (32 << 20, 16);
+        (settings.row_group_bytes, settings.file_bytes) = (4 << 10, 10 << 10);
+        let sources: Vec<Box<dyn UrlSource>> = vec![Box::new(Records(records))];
+        ingest(&lake, id, &sources, &settings, &|| UnixMillis(2), &|_| ()).unwrap();
+        let commit = lake.dataset_newest(id).unwrap().unwrap();
+        files.extend(commit.files.into_iter().map(|file| SourceFile { dataset_id: id, file }));
+    }
+    sort_files(&mut files);
+    World { dir, store, files }
+}
+
+impl World {
+    fn build(&self, id: &str, change: impl Fn(&mut BuildOptions)) -> SegmentMeta {
+        let mut options = BuildOptions::new(self.dir.path().join("tmp"));
+        options.memory_bytes = 16 << 20;
+        change(&mut options);
+        build_segment(&self.store, id, &self.files, &options, &|_| ()).unwrap()
+    }
+
+    fn open(&self, reference: &SegmentRef) -> Segment {
+        Segment::open(&self.store, reference, &Arc::new(Caches::default()), OpenOptions::default()).unwrap()
+    }
+
+    fn faults(&self, reference: &SegmentRef) -> Vec<String> {
+        let mut faults = Vec::new();
+        match verify_segment(&self.store, reference, &mut |e| faults.push(e.to_string())) {
+            Ok(verified) => assert_eq!(verified.faults, faults.len() as u64),
+            Err(e) => faults.push(e.to_string()),
+        }
+        faults
+    }
+
+    fn segment_dir(&self, id: &str) -> PathBuf {
+        self.dir.path().join("lake/index").join(id)
+    }
+}
+
+fn files_below(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(next) = dirs.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else {
+                let name = path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
+                files.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn a_built_segment_verifies_and_says_what_it_is() {
+    let world = world(100);
+    assert!(world.files.len() > 6, "several files a dataset");
+    let meta = world.build("s1", |_| ());
+    let reference = meta.to_ref(0).unwrap();
+    assert_eq!(world.faults(&reference), [""; 0]);
+    let rows: u64 = world.files.iter().map(|f| f.file.rows).sum();
+    assert_eq!((meta.domains, meta.rows, meta.shards), (101, rows, 1));
+    let inspection = inspect_segment(&world.store, &reference).unwrap();
+    assert_eq!(inspection.first_domains[0], "big.com");
+    assert!(inspection.to_string().contains("101 domains"));
+    let names: BTreeSet<_> = files_below(&world.segment_dir("s1")).into_keys().collect();
+    let expected = [
+        "counts.bin",
+        "domain_to_datasets.roar",
+        "domains.mphf",
+        "domains.txt.zst",
+        "files.tsv.zst",
+        "pages.bin",
+        "postings/0/postings.dat.zst",
+        "postings/0/postings.idx.zst",
+        "segment.json",
+    ];
+    assert_eq!(names, expected.map(str::to_owned).into());
+}
+
+#[test]
+fn a_domain_over_several_files_has_exact_counts() {
+    let world = world(100);
+    let meta = world.build("s1", |_| ());
+    let segment = world.open(&meta.to_ref(0).unwrap());
+    let slot = segment.lookup("big.com").unwrap().unwrap();
+    for (dataset, count) in segment.counts(slot).unwrap() {
+        let runs = segment.postings(slot, dataset).unwrap();
+        let files: BTreeSet<u32> = runs.iter().map(|r| r.file_id).collect();
+        assert!(files.len() > 1, "the domain spans files");
+        assert_eq!((count.rows, count.distinct, count.exact), (400, 200, true), "dataset {dataset}");
+        assert_eq!(runs.iter().map(|r| r.row_count).sum::<u64>(), 400);
+        assert!(files.iter().all(|f| segment.file(*f).unwrap().dataset_id == dataset));
+        let paths: u64 = count.paths.iter().map(|(_, rows)| rows).sum();
+        assert_eq!((count.paths.len(), paths), (5, 400));
+    }
+}
+
+#[test]
+fn shards_change_nothing_but_the_files() {
+    let world = world(100);
+    let one = world.build("one", |_| ()).to_ref(0).unwrap();
+    let many = world.build("many", |o| o.shards = Some(8)).to_ref(0).unwrap();
+    assert_eq!(world.faults(&many), [""; 0]);
+    assert_eq!(many.shards, 8);
+    let (one, many) = (world.open(&one), world.open(&many));
+    one.names_with_prefix("", None, &mut |slot, name| {
+        assert_eq!(many.lookup(name).unwrap(), Some(slot));
+        for dataset in one.datasets(slot).unwrap() {
+            assert_eq!(one.postings(slot, dataset).unwrap(), many.postings(slot, dataset).unwrap());
+        }
+        true
+    })
+    .unwrap();
+    assert_eq!(many.postings(trawl_index::Slot(0), 99).unwrap(), []);
+}
+
+#[test]
+fn the_same_files_give_the_same_bytes() {
+    let world = world(60);
+    world.build("a", |_| ());
+    world.build("b", |o| o.memory_bytes = 1 << 20);
+    let (mut a, mut b) = (files_below(&world.segment_dir("a")), files_below(&world.segment_dir("b")));
+    let text =
+        |files: &mut BTreeMap<String, Vec<u8>>| String::from_utf8(files.remove("segment.json").unwrap()).unwrap();
+    assert_eq!(text(&mut a).replace("\"a\"", "\"b\""), text(&mut b));
+    assert!(a == b);
+}
+
+#[test]
+fn a_segment_of_nothing() {
+    let mut world = world(3);
+    world.files.clear();
+    let reference = world.build("empty", |_| ()).to_ref(0).unwrap();
+    assert_eq!(world.faults(&reference), [""; 0]);
+    let segment = world.open(&reference);
+    assert!(segment.is_empty() && segment.lookup("big.com").unwrap().is_none());
+}
+
+/// Damage in any file is found by verification, wherever it is.
+#[test]
+fn every_damage_is_found() {
+    let world = world(12);
+    let reference = world.build("s1", |o| o.shards = Some(2)).to_ref(0).unwrap();
+    let dir = world.segment_dir("s1");
+    for (name, bytes) in files_below(&dir) {
+        let path = dir.join(&name);
+        let damage = |bytes: &[u8], what: &str| {
+            std::fs::write(&path, bytes).unwrap();
+            assert!(!world.faults(&reference).is_empty(), "{name}: {what} was not found");
+        };
+        let step = (bytes.len() / 40).max(1);
+        for at in (0..bytes.len()).step_by(step) {
+            damage(&bytes[..at], &format!("cut at {at}"));
+            if name != "segment.json" {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 1 << (at % 8);
+                damage(&flipped, &format!("flip at {at}"));
+            }
+        }
+        damage(&[&bytes[..], b"x"].concat(), "a byte more");
+        std::fs::remove_file(&path).unwrap();
+        assert!(!world.faults(&reference).is_empty(), "{name}: its absence was not found");
+        std::fs::write(&path, &bytes).unwrap();
+    }
+    assert_eq!(world.faults(&reference), [""; 0]);
+}
+
+/// A perfect hash of another dictionary, or a damaged one, is not used; lookups search and stay right.
+#[test]
+fn lookups_survive_without_the_perfect_hash() {
+    let world = world(50);
+    let reference = world.build("s1", |_| ()).to_ref(0).unwrap();
+    world.build("other", |o| o.dictionary_block_bytes = 4096);
+    let path = world.segment_dir("s1").join("domains.mphf");
+    let names = {
+        let mut names = Vec::new();
+        world
+            .open(&reference)
+            .names_with_prefix("", None, &mut |slot, name| {
+                names.push((slot, name.to_owned()));
+                true
+            })
+            .unwrap();
+        names
+    };
+    let check = || {
+        let segment = world.open(&reference);
+        for (slot, name) in &names {
+            assert_eq!(segment.lookup(name).unwrap(), Some(*slot));
+        }
+        assert_eq!(segment.lookup("nobody.com").unwrap(), None);
+        segment.mphf_fault().map(ToString::to_string)
+    };
+    assert_eq!(check(), None);
+    let good = std::fs::read(&path).unwrap();
+    for bad in [&b""[..], &good[..good.len() - 1], &[]] {
+        std::fs::write(&path, bad).unwrap();
+        assert!(check().is_some());
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(check().is_some());
+}
+
+/// The input must be what its commit says.
+#[test]
+fn changed_input_is_refused() {
+    let mut world = world(10);
+    let path = world.dir.path().join("lake").join(&world.files[0].file.path);
+    let good = std::fs::read(&path).unwrap();
+    let mut bad = good.clone();
+    bad[good.len() / 2] ^= 1;
+    std::fs::write(&path, &bad).unwrap();
+    let options = BuildOptions::new(world.dir.path().join("tmp"));
+    let build = |world: &World| build_segment(&world.store, "s", &world.files, &options, &|_| ());
+    assert!(build(&world).unwrap_err().to_string().contains("hash"));
+    std::fs::write(&path, &good).unwrap();
+    world.files[0].file.rows += 1;
+    assert!(build(&world).is_err());
+}

@@ -1,0 +1,97 @@
+//! How many reads a question costs, once the segments are open.
+
+mod common;
+
+use common::Fixture;
+use std::sync::Arc;
+use trawl_model::{UnixMillis, UrlRecord};
+use trawl_query::{Filter, Lake, Options, Page, Principal};
+use trawl_store::{CountingStore, DatasetInfo, Store};
+
+/// One dataset with one large domain and 20,000 small ones.
+fn fixture() -> Fixture {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("tail"));
+    let url = |host: String, n: u32| UrlRecord {
+        ts: Some(UnixMillis(1_600_000_000_000 + i64::from(n) * 1000)),
+        status: Some(200),
+        ..UrlRecord::bare(format!("https://{host}/some/path/page-{n}.html?session={}", n * 7919))
+    };
+    let mut records: Vec<UrlRecord> = (0..40_000).map(|n| url(format!("www.tail{}.example", n / 2), n)).collect();
+    records.extend((0..30_000).map(|n| url("big.example".into(), n)));
+    fixture.ingest(id, records, |s| s.row_group_bytes = 2 << 20);
+    fixture.publish();
+    fixture
+}
+
+#[test]
+fn questions_cost_few_reads() {
+    let fixture = fixture();
+    let counting = Arc::new(CountingStore::new(fixture.store.clone()));
+    let store: Arc<dyn Store> = counting.clone();
+    let lake = Lake::open(store, Options::default()).unwrap();
+    let pinned = lake.pin().unwrap();
+    let who = Principal::anyone();
+    counting.take();
+
+    for i in 0..500 {
+        pinned.domain(&format!("tail{i}.example"), &who).unwrap();
+        pinned.domain(&format!("stranger{i}.example"), &who).unwrap_err();
+    }
+    assert_eq!(counting.take().reads, 0, "domain → datasets needs no read once the segment is open");
+
+    pinned.urls("tail19999.example", 1, &Page::default(), &Filter::default(), &who).unwrap();
+    counting.take();
+    for i in [0, 1, 777, 9_999, 19_998] {
+        let answer = pinned.urls(&format!("tail{i}.example"), 1, &Page::default(), &Filter::default(), &who).unwrap();
+        assert_eq!(answer.items.len(), 2);
+        let cost = counting.take();
+        assert!(cost.rounds <= 2, "{} rounds", cost.rounds);
+        assert!(cost.bytes_read <= 1 << 20, "{} bytes", cost.bytes_read);
+    }
+
+    let first = pinned.urls("big.example", 1, &Page::at(0, 1000), &Filter::default(), &who).unwrap();
+    let cost_first = counting.take();
+    let late = pinned.urls("big.example", 1, &Page::at(29_000, 1000), &Filter::default(), &who).unwrap();
+    let cost_late = counting.take();
+    assert_eq!((first.total_est, first.items.len(), late.items.len()), (30_000, 1000, 1000));
+    assert!(
+        cost_late.bytes_read < cost_first.bytes_read * 3,
+        "skipped rows are not read: {cost_late:?}, {cost_first:?}"
+    );
+    assert!(cost_late.rounds <= 2);
+}
+
+#[test]
+fn pinning_an_unchanged_lake_moves_no_bytes() {
+    let fixture = fixture();
+    let counting = Arc::new(CountingStore::new(fixture.store.clone()));
+    let lake = Lake::open(counting.clone() as Arc<dyn Store>, Options::default()).unwrap();
+    let first = lake.pin().unwrap();
+    counting.take();
+    let second = lake.pin().unwrap();
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(counting.take().bytes_read, 0);
+}
+
+/// Nothing resident: everything is read by ranges, and the answers are the same.
+#[test]
+fn without_resident_files_answers_are_the_same() {
+    let fixture = fixture();
+    let counting = Arc::new(CountingStore::new(fixture.store.clone()));
+    let resident = Lake::open(fixture.store.clone(), Options::default()).unwrap().pin().unwrap();
+    let options = Options { resident_bytes: 0, cache_bytes: 1 << 20 };
+    let ranged = Lake::open(counting.clone() as Arc<dyn Store>, options).unwrap().pin().unwrap();
+    let who = Principal::anyone();
+    for i in (0..20_000).step_by(997) {
+        let name = format!("tail{i}.example");
+        assert_eq!(ranged.domain(&name, &who).unwrap(), resident.domain(&name, &who).unwrap());
+        let page = Page::default();
+        let urls = |p: &trawl_query::Pinned| p.urls(&name, 1, &page, &Filter::default(), &who).unwrap();
+        assert_eq!(urls(&ranged), urls(&resident));
+    }
+    counting.take();
+    ranged.domain("tail12345.example", &who).unwrap();
+    let cost = counting.take();
+    assert!(cost.rounds <= 5 && cost.bytes_read < 64 << 10, "{cost:?}");
+}

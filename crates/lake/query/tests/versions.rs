@@ -1,0 +1,194 @@
+//! Versions: what is pinned stays, what is replaced goes, cursors belong to their version.
+
+mod common;
+
+use common::{Dice, Fixture, hosts, records};
+use trawl_ingest::Mode;
+use trawl_model::UrlRecord;
+use trawl_query::{Filter, Lake, Options, Page, Principal};
+use trawl_store::DatasetInfo;
+
+fn urls(domain: &str, count: u32) -> Vec<UrlRecord> {
+    (0..count).map(|n| UrlRecord::bare(format!("http://{domain}/{n:05}"))).collect()
+}
+
+#[test]
+fn an_empty_lake_answers() {
+    let fixture = Fixture::new();
+    assert_eq!(fixture.publish().version, None);
+    let lake = Lake::open(fixture.store.clone(), Options::default()).unwrap();
+    let pinned = lake.pin().unwrap();
+    let who = Principal::anyone();
+    assert_eq!(pinned.version(), "");
+    assert_eq!(pinned.domain("example.com", &who).unwrap_err().code(), "unknown_domain");
+    assert_eq!(pinned.stats().unwrap().rows, 0);
+    assert!(pinned.domains("", None, 10, &who).unwrap().is_empty() && pinned.datasets(&who).unwrap().is_empty());
+}
+
+#[test]
+fn datasets_of_no_one_and_two_domains() {
+    let mut fixture = Fixture::new();
+    let who = Principal::anyone();
+    let lake = Lake::open(fixture.store.clone(), Options::default()).unwrap();
+    for (n, records) in
+        [vec![], urls("one.com", 1), [urls("one.com", 1), urls("two.com", 3)].concat()].into_iter().enumerate()
+    {
+        let id = fixture.register(DatasetInfo::named(format!("d{n}")));
+        fixture.ingest(id, records, |_| ());
+        fixture.publish();
+        let pinned = lake.pin().unwrap();
+        for domain in fixture.domains() {
+            let found: Vec<_> = pinned
+                .domain(&domain, &who)
+                .unwrap()
+                .datasets
+                .iter()
+                .map(|d| (d.dataset_id, d.url_count_est, d.distinct_urls))
+                .collect();
+            assert_eq!(found, fixture.expected_counts(&domain));
+        }
+        assert!(pinned.domain("three.com", &who).is_err());
+    }
+}
+
+#[test]
+fn a_pinned_version_does_not_change_and_a_cursor_keeps_to_it() {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("d"));
+    fixture.ingest(id, urls("x.com", 10), |_| ());
+    fixture.publish();
+    let lake = Lake::open(fixture.store.clone(), Options::default()).unwrap();
+    let (old, who, all) = (lake.pin().unwrap(), Principal::anyone(), Filter::default());
+    let first = old.urls("x.com", id, &Page::at(0, 4), &all, &who).unwrap();
+
+    fixture.ingest(id, urls("x.com", 7), |_| ());
+    fixture.publish();
+    let new = lake.pin().unwrap();
+    assert_ne!(old.version(), new.version());
+    assert_eq!(old.domain("x.com", &who).unwrap().datasets[0].url_count_est, 10);
+    let now = &new.domain("x.com", &who).unwrap().datasets[0];
+    assert_eq!((now.url_count_est, now.distinct_urls, now.distinct_exact), (17, 17, false));
+
+    // The cursor of the old version, given to the new one, goes on in the old one.
+    let page = Page::from_cursor(first.next_cursor.clone().unwrap(), 100);
+    let rest = new.urls("x.com", id, &page, &all, &who).unwrap();
+    assert_eq!((rest.version.as_str(), rest.items.len(), rest.total_est), (old.version(), 6, 10));
+    assert_eq!(rest.next_cursor, None);
+
+    // Once the manifest no longer lists that version it is gone.
+    let gone = old.version().to_owned();
+    fixture
+        .lake
+        .commit(fixture.now(), |m| {
+            m.versions.retain(|v| v.version != gone);
+            Ok(())
+        })
+        .unwrap();
+    let error = lake.pin().unwrap().urls("x.com", id, &page, &all, &who).unwrap_err();
+    assert_eq!((error.code(), error.status()), ("gone", 410));
+}
+
+#[test]
+fn cursors_of_other_questions_are_refused() {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("d"));
+    fixture.ingest(id, [urls("x.com", 5), urls("y.com", 5)].concat(), |_| ());
+    fixture.publish();
+    let pinned = Lake::open(fixture.store.clone(), Options::default()).unwrap().pin().unwrap();
+    let (who, all) = (Principal::anyone(), Filter::default());
+    let cursor = pinned.urls("x.com", id, &Page::at(0, 2), &all, &who).unwrap().next_cursor.unwrap();
+    let ask = |domain: &str, cursor: &str| pinned.urls(domain, id, &Page::from_cursor(cursor, 2), &all, &who);
+    assert_eq!(ask("x.com", &cursor).unwrap().items[0].url, "http://x.com/00002");
+    assert_eq!(ask("y.com", &cursor).unwrap_err().code(), "bad_cursor");
+    assert_eq!(ask("x.com", "nonsense").unwrap_err().code(), "bad_cursor");
+    let filter = Filter { status: Some(200), ..Filter::default() };
+    assert_eq!(pinned.urls("x.com", id, &Page::at(1, 2), &filter, &who).unwrap_err().code(), "bad_request");
+}
+
+#[test]
+fn offsets_and_limits_at_their_ends() {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("d"));
+    fixture.ingest(id, urls("x.com", 12_000), |s| {
+        s.page_rows = 100;
+        s.row_group_bytes = 50 << 10;
+    });
+    fixture.publish();
+    let pinned = Lake::open(fixture.store.clone(), Options::default()).unwrap().pin().unwrap();
+    let ask = |offset, limit| {
+        pinned.urls("x.com", id, &Page::at(offset, limit), &Filter::default(), &Principal::anyone()).unwrap()
+    };
+    assert_eq!(ask(0, 20_000).items.len(), 10_000, "the limit is capped");
+    assert_eq!(ask(0, 20_000).next_offset, Some(10_000));
+    assert_eq!((ask(11_999, 10).items.len(), ask(11_999, 10).next_offset), (1, None));
+    for past in [12_000, 12_001, u64::MAX] {
+        assert_eq!((ask(past, 10).items.len(), ask(past, 10).next_offset, ask(past, 10).total_est), (0, None, 12_000));
+    }
+    assert_eq!((ask(0, 0).items.len(), ask(0, 0).next_offset), (0, None));
+    for offset in (0..12_000).step_by(777) {
+        let answer = ask(offset, 3);
+        let expected: Vec<_> = (offset..offset + 3).map(|n| format!("http://x.com/{n:05}")).collect();
+        assert_eq!(answer.items.into_iter().map(|i| i.url).collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn replaced_and_dropped_datasets_leave_no_trace() {
+    let mut fixture = Fixture::new();
+    let mut dice = Dice(3);
+    let hosts = hosts(&mut dice, 50);
+    let (a, b) = (fixture.register(DatasetInfo::named("a")), fixture.register(DatasetInfo::named("b")));
+    fixture.ingest(a, records(&mut dice, &hosts, 500, false), |_| ());
+    fixture.ingest(b, records(&mut dice, &hosts[..30], 500, true), |_| ());
+    fixture.publish();
+    fixture.ingest(a, records(&mut dice, &hosts[..10], 200, true), |s| s.mode = Mode::Replace);
+    fixture.publish();
+    let lake = Lake::open(fixture.store.clone(), Options::default()).unwrap();
+    let who = Principal::anyone();
+    let check = |fixture: &Fixture| {
+        let pinned = lake.pin().unwrap();
+        let names: Vec<_> = pinned.domains("", None, 1000, &who).unwrap().into_iter().map(|s| s.domain).collect();
+        assert_eq!(names, fixture.domains().into_iter().collect::<Vec<_>>());
+        for domain in &names {
+            let answer = pinned.domain(domain, &who).unwrap();
+            let found: Vec<_> =
+                answer.datasets.iter().map(|d| (d.dataset_id, d.url_count_est, d.distinct_urls)).collect();
+            assert_eq!(found, fixture.expected_counts(domain), "{domain}");
+            for (dataset, rows, _) in fixture.expected_counts(domain) {
+                let urls = pinned.urls(domain, dataset, &Page::default(), &Filter::default(), &who).unwrap();
+                assert_eq!((urls.total_est, urls.items.len() as u64), (rows, rows));
+            }
+        }
+    };
+    check(&fixture);
+
+    fixture.lake.commit(fixture.now(), |m| Ok(m.dataset_mut(b).map(|d| d.dropped = true))).unwrap();
+    fixture.rows.retain(|(dataset, _), _| *dataset != b);
+    check(&fixture);
+    fixture.publish();
+    check(&fixture);
+    let version = fixture.lake.current().unwrap().current().unwrap().clone();
+    assert_eq!(version.segments.len(), 1, "a segment that serves nothing any more is not listed");
+    assert_eq!(fixture.publish().version, None);
+}
+
+#[test]
+fn publishers_race_and_nothing_is_doubled() {
+    let mut fixture = Fixture::new();
+    let ids: Vec<u32> = (0..3).map(|n| fixture.register(DatasetInfo::named(format!("d{n}")))).collect();
+    for id in &ids {
+        fixture.ingest(*id, urls("x.com", 100 + id), |_| ());
+    }
+    let fixture = &fixture;
+    let versions: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(move || fixture.publish().version)).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert!(versions.iter().any(Option::is_some));
+    let pinned = Lake::open(fixture.store.clone(), Options::default()).unwrap().pin().unwrap();
+    let answer = pinned.domain("x.com", &Principal::anyone()).unwrap();
+    let found: Vec<_> = answer.datasets.iter().map(|d| (d.dataset_id, d.url_count_est)).collect();
+    assert_eq!(found, ids.iter().map(|id| (*id, u64::from(100 + id))).collect::<Vec<_>>());
+    assert_eq!(pinned.stats().unwrap().segments, 1);
+    assert!(fixture.lake.heartbeats().unwrap().is_empty());
+}
