@@ -73,8 +73,8 @@ fn counts() {
     let count = |n: u64| Count {
         rows: n * n + 1,
         distinct: n + 1,
-        exact: n % 7 != 0,
-        times: (n % 3 == 0).then(|| (UnixMillis(n as i64 * 1000 - 5000), UnixMillis(n as i64 * 2000))),
+        exact: !n.is_multiple_of(7),
+        times: n.is_multiple_of(3).then(|| (UnixMillis(n as i64 * 1000 - 5000), UnixMillis(n as i64 * 2000))),
         paths: (0..n % 4).map(|i| (format!("/path{i}/"), n - i)).collect(),
     };
     let slots: Vec<Vec<Count>> = (0..100).map(|n| (0..=n % 3).map(|i| count(n + i)).collect()).collect();
