@@ -44,7 +44,7 @@ pub fn rebuild(
                 report.failures += u64::from(row.is_failure());
                 writer.push(row)?;
                 report.rows += 1;
-                if report.rows % 1024 == 0 {
+                if report.rows.is_multiple_of(1024) {
                     progress(report.rows);
                 }
             }

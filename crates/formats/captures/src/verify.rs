@@ -67,7 +67,7 @@ impl IndexVerifier {
         for row in reader {
             self.push(&row?, b'R')?;
             self.report.rows += 1;
-            if self.report.rows % 1024 == 0 {
+            if self.report.rows.is_multiple_of(1024) {
                 progress(self.report.rows);
             }
         }
@@ -89,7 +89,7 @@ impl IndexVerifier {
                     let row = CaptureRow::from_capture(&mut capture, Some(&place))?;
                     self.push(&row, b'C')?;
                     self.report.captures += 1;
-                    if self.report.captures % 1024 == 0 {
+                    if self.report.captures.is_multiple_of(1024) {
                         progress(self.report.captures);
                     }
                 }
