@@ -4,10 +4,12 @@
 //! per thousand of the things it can apply to); what is left over is plain. Axes are independent of each other.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::dice::Dice;
+use crate::error::Error;
 
 /// What a character is about; things draw one character an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -159,6 +161,18 @@ impl Character {
     }
 }
 
+impl FromStr for Character {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::ALL.iter().copied().find(|character| character.name() == name).ok_or_else(|| Error::Setting {
+            setting: "shares",
+            expected: "the name of a character",
+            found: name.to_owned(),
+        })
+    }
+}
+
 /// How often each character occurs, in parts per thousand of what it can apply to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -221,8 +235,10 @@ mod tests {
     fn names_are_those_of_the_settings() {
         for &character in Character::ALL {
             assert_eq!(serde_json::to_string(&character).unwrap(), format!("\"{}\"", character.name()));
+            assert_eq!(character.name().parse::<Character>().unwrap(), character);
             assert!(!character.about().is_empty());
         }
+        assert!("gzipp".parse::<Character>().unwrap_err().to_string().contains("gzipp"));
     }
 
     #[test]

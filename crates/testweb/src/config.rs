@@ -171,9 +171,11 @@ mod tests {
 
     #[test]
     fn bad_settings_are_named() {
-        for profile in [Profile::Demo, Profile::Standard, Profile::Hostile] {
+        for profile in Profile::ALL {
             Config::profile(profile).validate().unwrap();
+            assert_eq!(profile.name().parse::<Profile>().unwrap(), profile);
         }
+        assert!("gentle".parse::<Profile>().is_err());
         let mut overfull = Shares::default();
         overfull.set(Character::Slow, 600).set(Character::Silent, 600);
         let bad = [

@@ -1,8 +1,11 @@
 //! Ready-made sets of characters.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::character::{Character, Shares};
+use crate::error::Error;
 
 /// A ready-made set of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,6 +21,18 @@ pub enum Profile {
 }
 
 impl Profile {
+    /// All profiles, the mildest first.
+    pub const ALL: [Self; 3] = [Self::Demo, Self::Standard, Self::Hostile];
+
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Demo => "demo",
+            Self::Standard => "standard",
+            Self::Hostile => "hostile",
+        }
+    }
+
     /// How often each character occurs in this profile.
     pub fn shares(self) -> Shares {
         match self {
@@ -25,6 +40,18 @@ impl Profile {
             Self::Standard => standard(),
             Self::Hostile => hostile(),
         }
+    }
+}
+
+impl FromStr for Profile {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| Error::Setting {
+            setting: "profile",
+            expected: "demo, standard or hostile",
+            found: name.to_owned(),
+        })
     }
 }
 

@@ -205,7 +205,7 @@ fn crawls<const N: usize>(list: [(Profile, Sins); N]) -> [Verdict; N] {
 
 #[test]
 fn a_crawler_that_keeps_the_rules_is_found_clean() {
-    let profiles = [Profile::Demo, Profile::Standard, Profile::Hostile];
+    let profiles = Profile::ALL;
     for (profile, verdict) in profiles.iter().zip(crawls(profiles.map(|p| (p, Sins::default())))) {
         assert!(verdict.clean && verdict.expected > 150, "{profile:?}: {verdict}");
     }

@@ -18,5 +18,8 @@
 mod read;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use read::{Event, LogReader, Record};
 pub(crate) use write::{Log, Pending, Proto, Request};

@@ -35,7 +35,7 @@ fn the_same_seed_gives_the_same_web_and_another_seed_another() {
 
 #[test]
 fn every_url_leads_back_to_its_node() {
-    for profile in [Profile::Demo, Profile::Standard, Profile::Hostile] {
+    for profile in Profile::ALL {
         let world = of(profile);
         let mut seen = HashSet::new();
         for page in all_pages(&world) {
@@ -131,7 +131,7 @@ fn page_counts_follow_a_zipf_law() {
 
 #[test]
 fn html_holds_the_links_of_the_model_in_every_profile() {
-    for profile in [Profile::Demo, Profile::Standard, Profile::Hostile] {
+    for profile in Profile::ALL {
         let world = of(profile);
         for page in all_pages(&world).step_by(3) {
             let node = world.node(page.host, Resource::Page(page.number));

@@ -3,7 +3,7 @@ use crate::config::Addresses;
 
 #[test]
 fn clean_logs_of_every_profile_are_clean() {
-    for profile in [Profile::Demo, Profile::Standard, Profile::Hostile] {
+    for profile in Profile::ALL {
         for seed in 1..=4 {
             let world = world(profile, seed);
             for depth in [0, 2, u32::MAX] {
