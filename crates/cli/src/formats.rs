@@ -30,13 +30,6 @@ const FORMATS: &[Row] = &[
     (Format::Warc, "warc", |path, head| looks_like_warc(path, head)),
 ];
 
-impl Format {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        FORMATS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
-    }
-}
-
 /// The format of a file; `None` when it is none of ours.
 pub fn detect(path: &Path) -> anyhow::Result<Option<Format>> {
     let mut head = Vec::new();

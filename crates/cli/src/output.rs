@@ -1,7 +1,7 @@
 //! Results on stdout, all else on stderr.
 
 use serde::Serialize;
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::io::{self, BufWriter, StdoutLock, Write};
 
 /// Where a command's results go, and in which form.
 pub struct Output {
@@ -24,11 +24,6 @@ impl Output {
     /// Whether progress and remarks are unwanted.
     pub fn quiet(&self) -> bool {
         self.quiet
-    }
-
-    /// Whether a person reads the results as they come.
-    pub fn to_terminal(&self) -> bool {
-        io::stdout().is_terminal()
     }
 
     /// One JSON value on one line.

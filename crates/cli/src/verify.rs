@@ -70,9 +70,13 @@ fn archives(
 ) -> anyhow::Result<VerifyReport> {
     let mut packages = Vec::new();
     let mut verifier = Verifier::new(Limits::default(), temp, memory, |finding| on_fault(fault(finding)))?;
-    let mut records = 0;
+    let mut before = 0;
     for found in files {
-        let mut tell = |p: trawl_warc::Progress| progress(records + p.records, p.bytes);
+        let mut seen = 0;
+        let mut tell = |p: trawl_warc::Progress| {
+            seen = p.records;
+            progress(before + seen, p.bytes);
+        };
         match found.format {
             Format::Warc => verifier.file(found.open()?, &mut tell)?,
             Format::Wacz => {
@@ -84,7 +88,7 @@ fn archives(
             }
             Format::Captures => {}
         }
-        records += 1;
+        before += seen;
     }
     let mut report = verifier.finish()?;
     for wacz in packages {

@@ -1,6 +1,9 @@
 //! One file per command.
 
+pub mod captures;
 pub mod cat;
+pub mod cdxj;
+pub mod convert;
 pub mod crawl;
 pub mod demo;
 pub mod inspect;
@@ -26,6 +29,9 @@ pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
         Some(Command::Inspect(args)) => inspect::run(args, &mut out),
         Some(Command::Verify(args)) => verify::run(args, &mut out),
         Some(Command::Cat(args)) => cat::run(args, &mut out),
+        Some(Command::Convert(args)) => convert::run(args, &mut out),
+        Some(Command::Cdxj(args)) => cdxj::run(args, &mut out),
+        Some(Command::Captures(args)) => captures::run(args, &mut out),
         Some(Command::Crawl(args)) => crawl::run(args, &mut out),
         Some(Command::Lake(args)) => lake::run(args, &mut out),
         Some(Command::Query(args)) => query::run(args, &mut out),

@@ -3,33 +3,30 @@
 use crate::exit::Status;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::units::duration;
 use anyhow::Context;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use trawl_testweb::{Config, TestWeb};
+use std::time::Duration;
+use trawl_testweb::{Addresses, Config, CrawlSettings, Profile, TestWeb, World, judge};
 
-/// Serves a deterministic synthetic web on loopback
+/// Serves a deterministic synthetic web on loopback, or judges what a crawler did there
 ///
 /// Hundreds of hosts with real-looking names, links and robots.txt, all behind one address: a crawler reaches them
 /// with --connect-to. The same --seed gives the same web. Runs until ctrl-c.
 ///
 /// Examples:
 ///   trawl testweb --seeds-file seeds.txt --log requests.log
-///   trawl crawl seeds.txt --out crawl --depth 3 --connect-to ::127.0.0.1:PORT
+///   trawl crawl seeds.txt --out crawl --depth 3 --scope any --connect-to ::127.0.0.1:PORT
+///   trawl testweb judge requests.log --depth 3
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, args_conflicts_with_subcommands = true)]
 pub struct Args {
-    /// Everything about the web follows from this number
-    #[arg(long, default_value_t = Config::default().seed)]
-    seed: u64,
+    #[command(subcommand)]
+    verb: Option<Verb>,
 
-    /// Registrable domains
-    #[arg(long, default_value_t = Config::default().domains)]
-    domains: u32,
-
-    /// Pages over all hosts, about
-    #[arg(long, default_value_t = Config::default().pages)]
-    pages: u32,
+    #[command(flatten)]
+    web: WebArgs,
 
     /// Wait this long before each response, in milliseconds
     #[arg(long, default_value_t = 0, value_name = "MS")]
@@ -38,6 +35,10 @@ pub struct Args {
     /// Loopback address to listen on; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
     listen: SocketAddr,
+
+    /// Give each domain an address of its own in 127.0.0.0/8
+    #[arg(long)]
+    many_addresses: bool,
 
     /// Log every connection and request to this file
     #[arg(long, value_name = "FILE")]
@@ -56,18 +57,96 @@ pub struct Args {
     depth: Option<u32>,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Judge(JudgeArgs),
+}
+
+/// Which web: the same words give the same web.
+#[derive(Debug, clap::Args)]
+struct WebArgs {
+    /// Everything about the web follows from this number
+    #[arg(long, default_value_t = Config::default().seed)]
+    seed: u64,
+
+    /// Registrable domains
+    #[arg(long, default_value_t = Config::default().domains)]
+    domains: u32,
+
+    /// Pages over all hosts, about
+    #[arg(long, default_value_t = Config::default().pages)]
+    pages: u32,
+
+    /// How much trouble there is
+    #[arg(long, value_enum, default_value_t = ProfileName::Demo)]
+    profile: ProfileName,
+}
+
+/// Lists every rule that a crawler broke, from the web's own log
+///
+/// Politeness per host and address, crawl-delay and Retry-After, robots.txt, pages fetched twice or never, and more. Name
+/// the same web and the settings of the crawl. Shares no code with the crawler. Exit code 1 when a rule was broken.
+///
+/// Example: trawl testweb judge requests.log --depth 3 --delay 5ms
+#[derive(Debug, clap::Args)]
+struct JudgeArgs {
+    /// The log that `trawl testweb --log` wrote
+    log: PathBuf,
+
+    #[command(flatten)]
+    web: WebArgs,
+
+    /// Depth of the crawl; everything when not given
+    #[arg(long)]
+    depth: Option<u32>,
+
+    /// Delay between requests to a host that the crawl promised
+    #[arg(long, default_value = "1s", value_parser = duration)]
+    delay: Duration,
+
+    /// Product token of the crawler's user agent
+    #[arg(long, default_value = "trawl")]
+    agent: String,
+
+    /// Further settings of the crawl as JSON, as docs/testweb.md lists them
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ProfileName {
+    /// Small and well-behaved
+    Demo,
+    /// What a crawler meets on an ordinary day
+    Standard,
+    /// Mostly trouble
+    Hostile,
+}
+
+impl WebArgs {
+    fn config(&self) -> Config {
+        let profile = match self.profile {
+            ProfileName::Demo => Profile::Demo,
+            ProfileName::Standard => Profile::Standard,
+            ProfileName::Hostile => Profile::Hostile,
+        };
+        let seeds = Config::default().seeds.min(self.domains.max(1));
+        Config { seed: self.seed, domains: self.domains, pages: self.pages, seeds, ..Config::profile(profile) }
+    }
+}
+
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
+    if let Some(Verb::Judge(args)) = &args.verb {
+        return judge_log(args, out);
+    }
     let interrupt = Interrupt::install()?;
     let web = TestWeb::start(Config {
-        seed: args.seed,
-        domains: args.domains,
-        pages: args.pages,
-        seeds: Config::default().seeds.min(args.domains.max(1)),
         latency_ms: args.latency,
         listen: args.listen,
+        addresses: if args.many_addresses { Addresses::Many } else { Addresses::One },
         log: args.log,
-        ..Config::default()
+        ..args.web.config()
     })?;
     let world = web.world();
     if let Some(path) = &args.seeds_file {
@@ -78,7 +157,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     }
     let address = web.addr();
     let facts = serde_json::json!({
-        "address": address, "seed": args.seed, "hosts": world.hosts().len(), "pages": world.page_count(),
+        "address": address, "seed": args.web.seed, "hosts": world.hosts().len(), "pages": world.page_count(),
         "connect_to": format!("::{address}"), "seeds": world.seeds(),
     });
     out.fact(&facts, |w| {
@@ -89,6 +168,22 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     interrupt.wait();
     web.stop()?;
     Ok(Status::Done)
+}
+
+fn judge_log(args: &JudgeArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let mut settings = match &args.settings {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            serde_json::from_str(&text).with_context(|| format!("{} are no settings", path.display()))?
+        }
+        None => CrawlSettings::default(),
+    };
+    settings.agent.clone_from(&args.agent);
+    settings.depth = args.depth.unwrap_or(settings.depth);
+    settings.host_interval_ms = u64::try_from(args.delay.as_millis()).context("--delay")?;
+    let verdict = judge(&args.log, &World::new(&args.web.config())?, &settings)?;
+    out.fact(&verdict, |w| write!(w, "{verdict}"))?;
+    Ok(Status::from_findings(!verdict.clean))
 }
 
 fn write_lines(path: &PathBuf, lines: impl IntoIterator<Item = String>) -> anyhow::Result<()> {

@@ -7,7 +7,6 @@ use crate::units::{bytes, show_bytes, show_count};
 use crate::verify::verify;
 use crate::{formats, output};
 use anyhow::Context;
-use std::io::Write;
 use std::path::PathBuf;
 use trawl_warc::Severity;
 

@@ -1,0 +1,205 @@
+//! `trawl cdxj`: indexes of archives that other web-archive tools read.
+
+use crate::exit::Status;
+use crate::formats::{self, Format};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::units::{bytes, show_count};
+use anyhow::{Context, bail};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_io::read_at::FileReader;
+use trawl_io::{AtomicFile, Fs, ReadAt, RealFs};
+use trawl_warc::WarcReader;
+use trawl_warc::cdxj::{
+    BlockIndex, BlockWriter, CdxjFile, CdxjOptions, CdxjSorter, ZIPNUM_LINES, ZipNum, index_records, merge_cdxj,
+    surt_key, write_lines,
+};
+use trawl_warc::wacz::Wacz;
+
+/// Makes, merges and searches CDXJ indexes
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Index(IndexArgs),
+    Merge(MergeArgs),
+    Lookup(LookupArgs),
+}
+
+/// Writes the sorted index of archives
+///
+/// Example: trawl cdxj index crawl/ > crawl.cdxj
+#[derive(Debug, clap::Args)]
+struct IndexArgs {
+    /// Archives, or directories of them
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Index requests and metadata too
+    #[arg(long)]
+    all: bool,
+
+    /// Memory for sorting; less spills to disk
+    #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
+    memory: u64,
+}
+
+/// Merges sorted indexes into one
+///
+/// Example: trawl cdxj merge a.cdxj b.cdxj --zipnum merged/
+#[derive(Debug, clap::Args)]
+struct MergeArgs {
+    /// Sorted CDXJ files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct TargetArgs {
+    /// Write to this file instead of stdout
+    #[arg(long, short, value_name = "FILE", conflicts_with = "zipnum")]
+    out: Option<PathBuf>,
+
+    /// Write compressed blocks (cdx.cdxj.gz) and cluster.idx into this directory: for large indexes
+    #[arg(long, value_name = "DIR")]
+    zipnum: Option<PathBuf>,
+}
+
+/// Prints the lines of a URL, by binary search
+///
+/// Exit code 1 when there are none.
+///
+/// Example: trawl cdxj lookup crawl.cdxj https://example.com/
+#[derive(Debug, clap::Args)]
+struct LookupArgs {
+    /// A CDXJ file, or a directory with cluster.idx
+    index: PathBuf,
+
+    /// The URL; with --prefix a SURT prefix such as com,example)/
+    url: String,
+
+    /// Take the URL as a SURT prefix
+    #[arg(long)]
+    prefix: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
+    match args.command {
+        Verb::Index(args) => index(&args, out),
+        Verb::Merge(args) => merge(&args, out),
+        Verb::Lookup(args) => lookup(&args, out),
+    }
+}
+
+fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let mut sorter = CdxjSorter::new(&std::env::temp_dir(), usize::try_from(args.memory).context("--memory")?)?;
+    let bar = Progress::start("cdxj", None, out.quiet());
+    let mut lines = 0u64;
+    let options = CdxjOptions { filename: None, all_records: args.all };
+    let mut add = |file: Arc<dyn ReadAt>| {
+        index_records(&mut WarcReader::builder().lenient(true).over(file), &options, &mut |line| {
+            lines += 1;
+            bar.report(lines, || format!("{} lines", show_count(lines)));
+            sorter.push(&line)
+        })
+    };
+    for path in &args.paths {
+        for found in formats::files(path)? {
+            match found.format {
+                Format::Warc => add(found.open()?)?,
+                Format::Wacz => {
+                    let wacz = Wacz::open(found.open()?)?;
+                    for entry in wacz.warc_entries() {
+                        add(wacz.warc(&entry.name)?)?;
+                    }
+                }
+                Format::Captures => {}
+            }
+        }
+    }
+    drop(bar);
+    args.target.write(out, |each| sorter.finish(each))?;
+    Ok(Status::from_findings(lines == 0))
+}
+
+fn merge(args: &MergeArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let open = |path: &PathBuf| -> anyhow::Result<(String, Box<dyn BufRead>)> {
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        Ok((path.display().to_string(), Box::new(BufReader::new(file))))
+    };
+    let inputs = args.files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
+    args.target.write(out, |each| merge_cdxj(inputs, each))?;
+    Ok(Status::Done)
+}
+
+/// Hands sorted lines to the callback it is given.
+type Each<'a> = &'a mut dyn FnMut(&[u8]) -> trawl_warc::Result<()>;
+
+impl TargetArgs {
+    fn write(&self, out: &mut Output, lines: impl FnOnce(Each<'_>) -> trawl_warc::Result<u64>) -> anyhow::Result<()> {
+        let fs: Arc<dyn Fs> = Arc::new(RealFs);
+        if let Some(dir) = &self.zipnum {
+            std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+            let name = "cdx.cdxj.gz";
+            let data = AtomicFile::create(&fs, &dir.join(name))?;
+            let cluster = AtomicFile::create(&fs, &dir.join("cluster.idx"))?;
+            let mut blocks = BlockWriter::new(data, cluster, BlockIndex::Cluster, name, ZIPNUM_LINES)?;
+            let count = lines(&mut |line| blocks.push(line))?;
+            let (data, cluster) = blocks.finish()?;
+            // The index of blocks comes last: what it names is there.
+            data.publish()?;
+            cluster.publish()?;
+            out.remark(&format!("{} lines in {}", show_count(count), dir.display()));
+        } else if let Some(path) = &self.out {
+            let mut file = AtomicFile::create(&fs, path)?;
+            let count = lines(&mut |line| write_lines(&mut file, &[line]))?;
+            file.publish()?;
+            out.remark(&format!("{} lines in {}", show_count(count), path.display()));
+        } else {
+            lines(&mut |line| write_lines(out, &[line]))?;
+        }
+        Ok(())
+    }
+}
+
+fn lookup(args: &LookupArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let prefix = if args.prefix { args.url.clone() } else { format!("{} ", surt_key(&args.url)) };
+    let lines = if args.index.is_dir() {
+        let dir = args.index.clone();
+        let cluster = open(&dir.join("cluster.idx"))?;
+        let blocks = move |name: &str| -> trawl_warc::Result<Arc<dyn ReadAt>> {
+            Ok(Arc::new(FileReader::open(&dir.join(name))?))
+        };
+        ZipNum::new(cluster, blocks)?.lines(prefix.as_bytes())?
+    } else {
+        CdxjFile::new(open(&args.index)?).lines(prefix.as_bytes())?
+    };
+    let mut found = 0u64;
+    for line in lines {
+        out.write_all(&line?)?;
+        out.write_all(b"\n")?;
+        found += 1;
+    }
+    Ok(Status::from_findings(found == 0))
+}
+
+fn open(path: &Path) -> anyhow::Result<Arc<dyn ReadAt>> {
+    if !path.is_file() {
+        bail!("there is no index at {}", path.display());
+    }
+    Ok(Arc::new(FileReader::open(path)?))
+}

@@ -1,0 +1,168 @@
+//! `trawl convert`: one container into another.
+
+use crate::exit::Status;
+use crate::formats::{self, Format, Found};
+use crate::output::{self, Output};
+use crate::progress::Progress;
+use crate::system;
+use crate::units::{bytes, show_bytes, show_count};
+use anyhow::{Context, bail};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_io::{Fs, ReadAt, RealFs};
+use trawl_warc::convert::{CopyOptions, RecordWriter, copy_records};
+use trawl_warc::wacz::{Wacz, WaczOptions, write_wacz};
+use trawl_warc::{Compression, Limits, WarcReader};
+
+/// Converts archives: WARC, ARC and WACZ into WARC or WACZ
+///
+/// The target's name says what it becomes: .warc, .warc.gz, .warc.zst or .wacz. WARC to WARC works on records and loses
+/// nothing, unknown record types included. Several sources become one target. An existing target is not overwritten.
+///
+/// Examples:
+///   trawl convert old.arc.gz new.warc.gz
+///   trawl convert crawl/ crawl.wacz
+///   trawl convert a.warc.gz b.warc.gz both.warc.zst
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Args {
+    /// Files or directories, then the target
+    #[arg(required = true, num_args = 2.., value_name = "SRC… DST")]
+    paths: Vec<PathBuf>,
+
+    /// Fail at the first damaged record instead of leaving it out with exit code 1
+    #[arg(long)]
+    strict: bool,
+
+    /// Compression level; the format's own when not given
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<i32>,
+
+    /// Title of a WACZ file
+    #[arg(long)]
+    title: Option<String>,
+
+    /// Memory for sorting the index of a WACZ file
+    #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
+    memory: u64,
+}
+
+/// What was written.
+#[derive(Debug, Default, Serialize)]
+struct Done {
+    target: String,
+    records: u64,
+    damaged: u64,
+    bytes: u64,
+}
+
+/// Runs the command.
+pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
+    let Some((target, sources)) = args.paths.split_last() else { bail!("no target") };
+    if target.exists() {
+        bail!("{} is there already: choose another name or remove it", target.display());
+    }
+    let mut files = Vec::new();
+    for source in sources {
+        files.extend(formats::files(source)?);
+    }
+    files.retain(|found| found.format != Format::Captures);
+    let done = match target_format(target)? {
+        Target::Records(compression) => records(&args, target, &files, compression, out)?,
+        Target::Package => package(&args, target, &files, out)?,
+    };
+    out.fact(&done, |w| {
+        let (records, size) = (show_count(done.records), show_bytes(done.bytes));
+        writeln!(w, "{}: {records} records, {size}", done.target)?;
+        if done.damaged > 0 {
+            writeln!(w, "  {} damaged places were left out", show_count(done.damaged))?;
+        }
+        Ok(())
+    })?;
+    Ok(Status::from_findings(done.damaged > 0))
+}
+
+enum Target {
+    Records(Compression),
+    Package,
+}
+
+fn target_format(path: &Path) -> anyhow::Result<Target> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    Ok(match name {
+        name if name.ends_with(".warc") => Target::Records(Compression::None),
+        name if name.ends_with(".warc.gz") => Target::Records(Compression::Gzip),
+        name if name.ends_with(".warc.zst") => Target::Records(Compression::Zstd),
+        name if name.ends_with(".wacz") => Target::Package,
+        _ => bail!("{}: a target ends in .warc, .warc.gz, .warc.zst or .wacz", path.display()),
+    })
+}
+
+fn records(
+    args: &Args,
+    target: &Path,
+    files: &[Found],
+    compression: Compression,
+    out: &Output,
+) -> anyhow::Result<Done> {
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let ids = system::ids()?;
+    let mut writer = RecordWriter::create(&fs, target, compression, args.level)?;
+    let bar = Progress::start("convert", None, out.quiet());
+    let mut damaged = 0u64;
+    for file in archives(files)? {
+        let mut tell = |error: trawl_warc::Error| output::complain(&format!("left out: {error}"));
+        let mut options = CopyOptions {
+            ids: &*ids,
+            on_damage: if args.strict { None } else { Some(&mut tell) },
+            software: concat!("trawl/", env!("CARGO_PKG_VERSION")),
+        };
+        let mut reader = WarcReader::builder().lenient(true).over(file);
+        let report = copy_records(&mut reader, &mut writer, &mut options, &mut |p| {
+            bar.report(p.records, || format!("{} records, {}", show_count(p.records), show_bytes(p.bytes)));
+        })?;
+        damaged += report.damaged;
+    }
+    drop(bar);
+    let done = Done { target: target.display().to_string(), records: writer.records(), damaged, bytes: writer.bytes() };
+    writer.finish()?;
+    Ok(done)
+}
+
+/// Every archive in the files, those inside WACZ files included.
+fn archives(files: &[Found]) -> anyhow::Result<Vec<Arc<dyn ReadAt>>> {
+    let mut archives: Vec<Arc<dyn ReadAt>> = Vec::new();
+    for found in files {
+        if found.format == Format::Wacz {
+            let wacz = Wacz::open(found.open()?)?;
+            for entry in wacz.warc_entries() {
+                archives.push(wacz.warc(&entry.name)?);
+            }
+        } else {
+            archives.push(found.open()?);
+        }
+    }
+    Ok(archives)
+}
+
+fn package(args: &Args, target: &Path, files: &[Found], out: &Output) -> anyhow::Result<Done> {
+    if let Some(wacz) = files.iter().find(|found| found.format == Format::Wacz) {
+        bail!("{} is a WACZ file already: convert it to .warc.gz first", wacz.path.display());
+    }
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let warcs: Vec<_> = files.iter().map(|found| found.path.clone()).collect();
+    let options = WaczOptions {
+        software: concat!("trawl/", env!("CARGO_PKG_VERSION")).into(),
+        title: args.title.clone(),
+        created: system::now(),
+        temp_dir: std::env::temp_dir(),
+        memory_bytes: usize::try_from(args.memory).context("--memory")?,
+        limits: Limits::default(),
+    };
+    let bar = Progress::start("convert", None, out.quiet());
+    let summary = write_wacz(&fs, target, &warcs, &options, &mut |p| {
+        bar.report(p.bytes, || format!("{} of {}", show_bytes(p.bytes), show_bytes(p.total_bytes)));
+    })?;
+    Ok(Done { target: target.display().to_string(), records: summary.captures, damaged: 0, bytes: summary.bytes })
+}
