@@ -48,7 +48,7 @@ pub use error::{Error, Result};
 pub use inspect::{Inspection, inspect_segment};
 pub use merge::{MergeInput, merge_segments};
 pub use meta::SegmentMeta;
-pub use publish::{Published, publish};
+pub use publish::{Published, publish, rebuild};
 pub use scratch::Scratch;
 pub use segment::{OpenOptions, Segment, Slot};
 pub use verify::{Verified, verify_segment};

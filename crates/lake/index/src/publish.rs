@@ -34,22 +34,44 @@ pub fn publish(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
-    trawl_store::check_name(writer)?;
-    let published = attempts(lake, now, writer, options, progress)?;
-    lake.end_beat(writer)?;
-    Ok(published)
+    attempts(lake, Scope::New, now, writer, options, progress)
 }
 
-fn attempts(
+/// Builds the index anew from the Parquet files of every dataset's newest commit: one segment, and a version of it alone.
+/// For an index that is damaged, lost, or written by a format of the past.
+///
+/// `writer` must be new for each call; `now` is the clock.
+pub fn rebuild(
     lake: &Lake,
     now: &dyn Fn() -> UnixMillis,
     writer: &str,
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
+    attempts(lake, Scope::All, now, writer, options, progress)
+}
+
+/// Which files a plan takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Those the current version does not cover.
+    New,
+    /// All.
+    All,
+}
+
+fn attempts(
+    lake: &Lake,
+    scope: Scope,
+    now: &dyn Fn() -> UnixMillis,
+    writer: &str,
+    options: &BuildOptions,
+    progress: &dyn Fn(Progress),
+) -> Result<Published> {
+    trawl_store::check_name(writer)?;
     for attempt in 0..MAX_ATTEMPTS {
         let manifest = lake.current()?;
-        let mut plan = Plan::new(lake, &manifest)?;
+        let mut plan = Plan::new(lake, &manifest, scope)?;
         if plan.is_empty() {
             return Ok(Published { version: None, segment: None, commits: BTreeMap::new() });
         }
@@ -72,7 +94,10 @@ fn attempts(
         });
         // After an error the commit's fate is unknown, and it may yet appear: files and heartbeat stay for a collector.
         match committed?.value {
-            Some(version) => return Ok(Published { version: Some(version), segment, commits: plan.commits }),
+            Some(version) => {
+                lake.end_beat(writer)?;
+                return Ok(Published { version: Some(version), segment, commits: plan.commits });
+            }
             // Somebody else published one of our datasets meanwhile: start from what is there now.
             None => give_up(lake, writer, &id),
         }
@@ -94,7 +119,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(lake: &Lake, manifest: &Manifest) -> Result<Self> {
+    fn new(lake: &Lake, manifest: &Manifest, scope: Scope) -> Result<Self> {
         let (files, base, commits) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let mut plan = Self { files, base, commits, masked: BTreeSet::new(), dropped: BTreeSet::new() };
         for dataset in &manifest.datasets {
@@ -107,8 +132,10 @@ impl Plan {
                 }
                 continue;
             }
-            let Some(newest) = lake.dataset_newest(id)?.filter(|newest| newest.sequence > live) else { continue };
+            let wanted = |sequence: u64| scope == Scope::All || sequence > live;
+            let Some(newest) = lake.dataset_newest(id)?.filter(|newest| wanted(newest.sequence)) else { continue };
             let covered: Option<BTreeSet<String>> = match live {
+                _ if scope == Scope::All => None,
                 0 => Some(BTreeSet::new()),
                 // A commit that was collected cannot tell what is covered: take everything anew.
                 live => lake.dataset_commit(id, live)?.map(|c| c.files.into_iter().map(|f| f.path).collect()),

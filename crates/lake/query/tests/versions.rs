@@ -192,3 +192,32 @@ fn publishers_race_and_nothing_is_doubled() {
     assert_eq!(pinned.stats().unwrap().segments, 1);
     assert!(fixture.lake.heartbeats().unwrap().is_empty());
 }
+
+#[test]
+fn a_lost_index_is_rebuilt_from_the_rows() {
+    let mut fixture = Fixture::new();
+    let mut dice = Dice(21);
+    let hosts = hosts(&mut dice, 40);
+    let ids: Vec<u32> = ["a", "b"].map(|n| fixture.register(DatasetInfo::named(n))).into();
+    for round in 0..4 {
+        fixture.ingest(ids[round % 2], records(&mut dice, &hosts, 200, true), |_| ());
+        fixture.publish();
+    }
+    for segment in &fixture.lake.current().unwrap().current().unwrap().segments {
+        for listed in fixture.store.list(&format!("index/{}", segment.id)).unwrap() {
+            fixture.store.delete(&listed.path).unwrap();
+        }
+    }
+    assert!(Lake::open(fixture.store.clone(), Options::default()).is_err());
+    let options = fixture.build_options();
+    let rebuilt = trawl_index::rebuild(&fixture.lake, &|| fixture.now(), &fixture.writer(), &options, &|_| ()).unwrap();
+    let pinned = Lake::open(fixture.store.clone(), Options::default()).unwrap().pin().unwrap();
+    assert_eq!(Some(pinned.version()), rebuilt.version.as_deref());
+    assert_eq!(pinned.stats().unwrap().segments, 1);
+    for domain in fixture.domains() {
+        let answer = pinned.domain(&domain, &Principal::anyone()).unwrap();
+        let found: Vec<_> = answer.datasets.iter().map(|d| (d.dataset_id, d.url_count_est)).collect();
+        let expected: Vec<_> = fixture.expected_counts(&domain).iter().map(|(id, rows, _)| (*id, *rows)).collect();
+        assert_eq!(found, expected, "{domain}");
+    }
+}
