@@ -2,6 +2,8 @@
 """A crawl of the synthetic web: warcio checks the WARCs, DuckDB runs the documented queries on captures.parquet."""
 import glob
 import gzip
+import hashlib
+import io
 import pathlib
 import sys
 
@@ -49,7 +51,7 @@ check(len(hosts) == 25 and hosts[0][1] > 0, "hosts by bytes")
 failed = db.sql(f"SELECT url, error FROM '{index}' WHERE error <> ''").fetchall()
 check(all(error for _, error in failed), f"failures with their reasons ({len(failed)})")
 db.sql(f"SELECT url, json_extract_string(meta_json, '$.source') AS source FROM '{index}' WHERE meta_json <> ''").fetchall()
-check(db.sql("SELECT count(*) FROM 'crawl*/captures.parquet'").fetchone()[0] == sum(n for _, n in statuses), "a glob over runs")
+check(db.sql("SELECT count(*) FROM 'crawl*/captures.parquet'").fetchall()[0][0] == sum(n for _, n in statuses), "a glob over runs")
 
 rows = db.sql(f"SELECT url, status, digest, warc_file, warc_offset, warc_length FROM '{index}' WHERE warc_file <> ''").fetchall()
 check(len(rows) == records["response"] + records.get("revisit", 0), "one row for each response")
@@ -57,11 +59,10 @@ for url, status, digest, name, offset, length in rows:
     with open(f"crawl/{name}", "rb") as stream:
         stream.seek(offset)
         member = stream.read(length)
-    record = next(iter(ArchiveIterator(__import__("io").BytesIO(member))))
+    record = next(iter(ArchiveIterator(io.BytesIO(member))))
     assert gzip.decompress(member).startswith(b"WARC/1.1\r\n"), url
     assert record.rec_type == "response" and record.rec_headers.get_header("WARC-Target-URI") == url, url
     assert int(record.http_headers.get_statuscode()) == status, url
-    import hashlib
     assert hashlib.sha1(record.raw_stream.read()).hexdigest() == digest, url
 check(True, f"each of {len(rows)} rows inflates alone to its record, digest included")
 

@@ -96,8 +96,8 @@ some = next(d for d in counts if d.endswith(".com"))
 [plain], [www] = trawl_json("query", "domain", some, "--lake", "lake"), trawl_json("query", "domain", "WWW." + some.upper() + ".", "--lake", "lake")
 check(plain == www, "a host name is answered for its registrable domain")
 
-total = db.sql("select count(*) from truth").fetchone()[0]
-lake = db.sql("select count(*) from read_parquet('lake/urls/*/*/*.parquet', hive_partitioning = true)").fetchone()[0]
+total = db.sql("select count(*) from truth").fetchall()[0][0]
+lake = db.sql("select count(*) from read_parquet('lake/urls/*/*/*.parquet', hive_partitioning = true)").fetchall()[0][0]
 check(lake == total, f"DuckDB counts {total} rows in the lake's own Parquet")
 trawl("lake", "verify", "--lake", "lake", "--quiet")
 check(True, "trawl lake verify finds nothing wrong")
