@@ -26,10 +26,24 @@ pub fn code(result: anyhow::Result<Status>) -> ExitCode {
         Ok(Status::Findings) => ExitCode::from(1),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            crate::output::complain(&format!("{error:#}"));
+            crate::output::complain(&in_one_line(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// The error and its causes. A library's message often ends with its cause's: that is not said twice.
+pub fn in_one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if line.is_empty() {
+            line = text;
+        } else if !line.contains(&text) {
+            line = format!("{line}: {text}");
+        }
+    }
+    line
 }
 
 /// Whether the reader of our output went away, as `head` does: nothing to report.

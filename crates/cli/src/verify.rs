@@ -92,7 +92,18 @@ fn archives(
     }
     let mut report = verifier.finish()?;
     for wacz in packages {
-        report.faults += wacz.verify(&mut |finding| on_fault(fault(finding)))?;
+        wacz.verify(&mut |finding| {
+            report.faults += u64::from(finding.severity == Severity::Fault);
+            on_fault(fault(finding));
+        })?;
+    }
+    for found in files {
+        // A container without a byte is no container, however well it follows the rules.
+        if found.open()?.is_empty() {
+            report.faults += 1;
+            let (file, detail) = (found.path.display().to_string(), "the file is empty".to_owned());
+            on_fault(Fault { severity: Severity::Fault, file, offset: Some(0), kind: "empty", detail });
+        }
     }
     Ok(report)
 }

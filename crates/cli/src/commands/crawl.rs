@@ -4,8 +4,8 @@ use crate::exit::Status;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::system;
 use crate::units::{bytes, duration, show_bytes, show_count};
-use crate::{exit, system};
 use anyhow::bail;
 use clap::ValueEnum;
 use std::io::{self, Write};
@@ -185,9 +185,10 @@ pub fn crawl(config: Config, interrupt: &Interrupt, out: &Output) -> anyhow::Res
     Ok(report)
 }
 
-/// A crawl that could not fetch everything is done with findings.
-fn status(report: &Report) -> exit::Status {
-    exit::Status::from_findings(!report.complete || report.counts.rejects > 0)
+/// A crawl that was stopped, had bad seeds, or got no answer from anybody is done with findings.
+fn status(report: &Report) -> Status {
+    let silence = report.counts.captures > 0 && report.counts.responses() == 0;
+    Status::from_findings(!report.complete || report.counts.rejects > 0 || silence)
 }
 
 fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {

@@ -5,7 +5,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::units::{bytes, show_bytes, show_count};
 use crate::verify::verify;
-use crate::{formats, output};
+use crate::{exit, formats, output};
 use anyhow::Context;
 use std::path::PathBuf;
 use trawl_warc::Severity;
@@ -82,7 +82,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
             }
             Err(error) => {
                 failed += 1;
-                output::complain(&format!("{error:#}"));
+                output::complain(&exit::in_one_line(&error));
             }
         }
     }

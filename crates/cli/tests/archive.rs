@@ -1,0 +1,157 @@
+//! A small crawl and every command that looks at it.
+
+mod common;
+
+use common::{stderr, stdout, trawl};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
+
+/// The synthetic web in a process of its own, ended when dropped.
+struct Web {
+    child: Child,
+    connect_to: String,
+}
+
+impl Web {
+    fn start(dir: &Path) -> Self {
+        let mut child = trawl(dir)
+            .args(["--json", "testweb", "--domains", "12", "--pages", "60", "--seeds-file", "seeds.txt"])
+            .args(["--expected-file", "expected.txt", "--depth", "2", "--log", "requests.log"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let facts: serde_json::Value = serde_json::from_str(&line).unwrap();
+        Self { child, connect_to: facts["connect_to"].as_str().unwrap().to_owned() }
+    }
+
+    fn crawl(&self, dir: &Path, more: &[&str]) -> Output {
+        trawl(dir)
+            .args(["crawl", "seeds.txt", "--out", "crawl", "--depth", "2", "--scope", "any", "--delay", "20ms", "-q"])
+            .args(["--connect-to", &self.connect_to])
+            .args(more)
+            .output()
+            .unwrap()
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(dir: &Path, args: &[&str], status: i32) -> String {
+    let output = trawl(dir).args(args).output().unwrap();
+    assert_eq!(output.status.code(), Some(status), "{args:?}: {}{}", stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+fn json_lines(text: &str) -> Vec<serde_json::Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_crawl_and_what_can_be_asked_of_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let web = Web::start(dir);
+    let crawled = web.crawl(dir, &[]);
+    assert_eq!(crawled.status.code(), Some(0), "{}", stderr(&crawled));
+    let again = web.crawl(dir, &[]);
+    assert_eq!(again.status.code(), Some(2), "a finished crawl was overwritten");
+    assert!(stderr(&again).contains("resume"), "{}", stderr(&again));
+    let resumed = web.crawl(dir, &["--resume"]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
+
+    // The other witness: the web's own log, judged.
+    let verdict = run(
+        dir,
+        &["testweb", "judge", "requests.log", "--domains", "12", "--pages", "60", "--depth", "2", "--delay", "20ms"],
+        0,
+    );
+    assert!(verdict.contains("no rule broken"), "{verdict}");
+    let impatient =
+        ["testweb", "judge", "requests.log", "--domains", "12", "--pages", "60", "--depth", "2", "--delay", "1m"];
+    run(dir, &impatient, 1);
+
+    let expected: Vec<String> =
+        std::fs::read_to_string(dir.join("expected.txt")).unwrap().lines().map(str::to_owned).collect();
+    let facts = json_lines(&run(dir, &["--json", "-q", "inspect", "crawl"], 0));
+    let index = facts.iter().find(|f| f["format"] == "captures").unwrap();
+    let archive = facts.iter().find(|f| f["format"] == "warc").unwrap();
+    assert!(index["rows"].as_u64().unwrap() >= expected.len() as u64);
+    assert_eq!(archive["types"]["response"]["count"], archive["types"]["request"]["count"]);
+    run(dir, &["-q", "verify", "crawl"], 0);
+
+    let page = expected.first().unwrap();
+    let body = run(dir, &["cat", "crawl", "--url", page, "--body"], 0);
+    assert!(body.starts_with("<!DOCTYPE html>"), "{body:.80}");
+    let head = run(dir, &["cat", "crawl", "--url", page, "--head"], 0);
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    run(dir, &["cat", "crawl", "--url", "http://nowhere.example/"], 1);
+    let records = json_lines(&run(dir, &["--json", "cat", "crawl", "--digests", "--url", page], 0));
+    assert_eq!(
+        records.iter().map(|r| r["type"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["response", "request", "metadata"]
+    );
+
+    // The index can be made again from the archive alone, row for row.
+    run(dir, &["-q", "captures", "rebuild", "crawl", "--out", "again.parquet"], 0);
+    let mut ours = json_lines(&run(dir, &["cat", "crawl/captures.parquet"], 0));
+    let mut again = json_lines(&run(dir, &["cat", "again.parquet"], 0));
+    ours.sort_by_key(ToString::to_string);
+    again.sort_by_key(ToString::to_string);
+    assert_eq!(ours, again);
+
+    // Recompressed, packed and unpacked, the records are the same.
+    let records = |path: &str| run(dir, &["cat", path], 0);
+    let warc = std::fs::read_dir(dir.join("crawl")).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let warc = format!("crawl/{}", warc.into_iter().find(|name| name.ends_with(".warc.gz")).unwrap());
+    for target in ["copy.warc", "copy.warc.zst", "copy.warc.gz"] {
+        run(dir, &["-q", "convert", &warc, target], 0);
+        assert_eq!(records(target), records(&warc), "{target}");
+        run(dir, &["-q", "verify", target], 0);
+    }
+    run(dir, &["-q", "convert", "crawl", "copy.wacz"], 0);
+    run(dir, &["-q", "verify", "copy.wacz"], 0);
+    assert_eq!(records("copy.wacz"), records(&warc));
+    run(dir, &["-q", "convert", "crawl", "copy.wacz"], 2);
+
+    let lines = run(dir, &["-q", "cdxj", "index", "crawl"], 0);
+    std::fs::write(dir.join("all.cdxj"), &lines).unwrap();
+    let found = run(dir, &["cdxj", "lookup", "all.cdxj", page], 0);
+    assert!(found.contains(page.as_str()) && found.lines().count() == 1, "{found}");
+    run(dir, &["-q", "cdxj", "merge", "all.cdxj", "all.cdxj", "--zipnum", "zipped"], 0);
+    assert_eq!(run(dir, &["cdxj", "lookup", "zipped", page], 0), found);
+
+    // The same crawl as a dataset.
+    run(dir, &["-q", "lake", "ingest", "--lake", "lake", "--dataset", "c", "crawl"], 0);
+    run(dir, &["-q", "lake", "verify", "--lake", "lake"], 0);
+    let host = page.split('/').nth(2).unwrap();
+    let answer = json_lines(&run(dir, &["--json", "query", "domain", host, "--lake", "lake"], 0));
+    assert_eq!(answer[0]["datasets"][0]["name"], "c");
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    std::fs::write(dir.join("empty.warc.gz"), b"").unwrap();
+    assert!(run(dir, &["-q", "verify", "empty.warc.gz"], 1).contains("empty"));
+    let record = "WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000001>\r\n\
+                  WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Target-URI: urn:x\r\nContent-Type: text/plain\r\n\
+                  WARC-Block-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\r\nContent-Length: 5\r\n\r\nhello\r\n\r\n";
+    std::fs::write(dir.join("bad.warc"), record).unwrap();
+    let faults = json_lines(&run(dir, &["--json", "-q", "verify", "bad.warc"], 1));
+    assert_eq!(faults[0]["type"], "fault");
+    assert_eq!(faults[0]["offset"], 0);
+    let huge = record.replace("Content-Length: 5", "Content-Length: 99999999999");
+    std::fs::write(dir.join("huge.warc"), huge).unwrap();
+    assert!(run(dir, &["-q", "verify", "huge.warc"], 1).contains("limit"));
+    std::fs::write(dir.join("text.txt"), "hello").unwrap();
+    run(dir, &["inspect", "text.txt"], 2);
+}
