@@ -125,13 +125,16 @@ fn too_many_bad_lines_end_the_run() {
 #[test]
 fn a_stop_loses_nothing_and_a_resume_repeats_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let web = web(dir.path(), |web| web.latency_ms = 2);
+    // Few workers and slow answers: the crawl must not be over before it is stopped, however fast the machine.
+    let web = web(dir.path(), |web| web.latency_ms = 5);
     let expected = web.world().expected_pages(3);
     let out = dir.path().join("out");
     let mut stops = 0;
     loop {
         let mut config = config(&out, web.addr(), web.world().seeds(), 3);
         config.start = Start::Resume;
+        config.workers = 4;
+        config.progress_interval = Duration::from_millis(10);
         config.grace = Duration::from_millis(if stops % 2 == 0 { 2000 } else { 0 });
         let stop = Stop::new();
         let mut begun = None;
