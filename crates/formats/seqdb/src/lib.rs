@@ -29,6 +29,7 @@ mod open;
 pub mod perm;
 mod progress;
 mod settings;
+mod sorting;
 mod store;
 pub mod superblock;
 

@@ -10,6 +10,8 @@ use crate::{Error, Result, Settings};
 use std::path::Path;
 use trawl_io::{File, Hint};
 
+/// The largest step in which a file grows, whatever it says of itself: room in advance is a favour, not a duty.
+const MAX_STEP: u64 = 256 << 20;
 /// Written bytes between two requests to drop pages.
 const DROP_WINDOW: u64 = 8 << 20;
 
@@ -59,7 +61,7 @@ impl Store {
             tail: Vec::new(),
             patch: None,
             room,
-            step: step.max(1),
+            step: step.clamp(1, MAX_STEP),
             buffer: settings.buffer_bytes,
             drop_behind: !settings.data_caching,
             dropped: end,

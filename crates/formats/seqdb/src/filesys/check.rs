@@ -8,10 +8,10 @@ use crate::findings::Findings;
 use crate::hindex::{self, Hindex, Subject};
 use crate::kvseq::{self, Scan};
 use crate::open::{Guard, dir_of};
+use crate::sorting::{InOrder, Sort, number};
 use crate::superblock::Name;
 use crate::{Access, Error, Kvseq, OnProgress, Progress, Result, Settings, h64, open};
 use trawl_io::LockError;
-use trawl_sort::{Sorted, Sorter};
 
 /// What a check counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -157,14 +157,9 @@ struct Check<'a> {
 
 impl Check<'_> {
     /// Goes through all inodes. Returns the pointers to data entries, sorted.
-    fn inodes(&mut self, settings: &Settings, progress: OnProgress<'_>) -> Result<Sorted> {
+    fn inodes(&mut self, settings: &Settings, progress: OnProgress<'_>) -> Result<InOrder> {
         let path = self.data.path();
-        let mut sorter = Sorter::builder(dir_of(path))
-            .memory_bytes(settings.sort_memory_bytes)
-            .threads(1)
-            .fs(settings.fs.clone())
-            .holder(settings.holder.clone())
-            .build()?;
+        let mut sort = Sort::new(settings, dir_of(path), 1);
         let (mut itot, mut dtot) = (0i64, 0i64);
         let mut last_mtime = None;
         let mut seen = 0u64;
@@ -200,7 +195,7 @@ impl Check<'_> {
                     format!("{:016x}", inode.hash),
                 );
             }
-            let capacity = self.pointers(&inode, &mut sorter)?;
+            let capacity = self.pointers(&inode, &mut sort)?;
             if self.is_alive(&inode)? {
                 itot += i64::try_from(inode.entry_bytes()).unwrap_or(0);
                 dtot += i64::try_from(capacity).unwrap_or(0);
@@ -219,7 +214,7 @@ impl Check<'_> {
             let found = format!("{} of {} that do not", time.marks() - self.mark, time.marks());
             self.findings.fault(time.kv.path(), 0, "marks that point to inodes, in order", found);
         }
-        Ok(sorter.finish()?)
+        sort.finish()
     }
 
     fn is_alive(&self, inode: &Inode) -> Result<bool> {
@@ -231,7 +226,7 @@ impl Check<'_> {
     }
 
     /// Checks the data entries of an inode and returns its capacity.
-    fn pointers(&mut self, inode: &Inode, sorter: &mut Sorter) -> Result<u64> {
+    fn pointers(&mut self, inode: &Inode, sort: &mut Sort<'_>) -> Result<u64> {
         let mut capacity = 0u64;
         for ptr in &inode.pointers {
             match extent_at(self.data, inode, *ptr, capacity) {
@@ -240,7 +235,7 @@ impl Check<'_> {
                         let found = "one that is marked deleted";
                         self.findings.fault(self.data.path(), *ptr, "the data of an existing file", found);
                     }
-                    sorter.push(&ptr.to_be_bytes(), b"")?;
+                    sort.push(&ptr.to_be_bytes(), b"")?;
                     capacity = capacity.saturating_add(span.value_len);
                 }
                 Err(e) => {
@@ -280,10 +275,8 @@ impl Check<'_> {
     }
 
     /// Compares the pointers of inodes with the data entries there are.
-    fn orphans(&mut self, mut references: Sorted) -> Result<()> {
-        let mut read = || -> Result<Option<u64>> {
-            Ok(references.next_record()?.and_then(|r| r.key.first_chunk::<8>().map(|b| u64::from_be_bytes(*b))))
-        };
+    fn orphans(&mut self, mut references: InOrder) -> Result<()> {
+        let mut read = || -> Result<Option<u64>> { Ok(references.next_record()?.map(|(key, _)| number(key, 0))) };
         let mut next = read()?;
         let mut scan = self.data.scan().keys_only();
         while let Ok(Some(item)) = scan.next_entry() {

@@ -10,9 +10,9 @@ use crate::design::{DEFAULT_TIMEMP, PURPOSE_INDEX};
 use crate::hindex::{Builder, CreateHindex, Hindex, roomy};
 use crate::kvseq::{self, KvRepair};
 use crate::open::{self, Guard, dir_of};
+use crate::sorting::{Sort, number};
 use crate::superblock::{Name, Purpose};
 use crate::{Access, Error, Kind, Kvseq, OnProgress, Progress, Result, Settings, Superblock, h64};
-use trawl_sort::Sorter;
 
 /// What a repair did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -241,12 +241,7 @@ impl<'a> Repair<'a> {
 
     /// Marks data entries as the inodes that use them are, and sums up.
     fn fix_data_entries(&mut self) -> Result<()> {
-        let mut sorter = Sorter::builder(dir_of(&self.paths.data()))
-            .memory_bytes(self.settings.sort_memory_bytes)
-            .threads(1)
-            .fs(self.settings.fs.clone())
-            .holder(self.settings.holder.clone())
-            .build()?;
+        let mut sort = Sort::new(self.settings, dir_of(&self.paths.data()), 1);
         let index = Hindex::open_anyway(&self.paths.index(), Access::Read, self.settings)?;
         let (mut itot, mut dtot) = (0i64, 0i64);
         self.each_entry("checking data", &mut |this, ptr, deleted, key| {
@@ -257,15 +252,13 @@ impl<'a> Repair<'a> {
             let alive = !this.have_dups || index.find(&Names(&this.data), &inode.name)? == Some(ptr);
             itot += if alive { i64::try_from(inode.entry_bytes()).unwrap_or(0) } else { 0 };
             for to in &inode.pointers {
-                sorter.push(&to.to_be_bytes(), b"")?;
+                sort.push(&to.to_be_bytes(), b"")?;
                 dtot += if alive { i64::try_from(this.data.value_len(*to)?).unwrap_or(0) } else { 0 };
             }
             Ok(())
         })?;
-        let mut used = sorter.finish()?;
-        let mut read = || -> Result<Option<u64>> {
-            Ok(used.next_record()?.and_then(|r| r.key.first_chunk::<8>().map(|b| u64::from_be_bytes(*b))))
-        };
+        let mut used = sort.finish()?;
+        let mut read = || -> Result<Option<u64>> { Ok(used.next_record()?.map(|(key, _)| number(key, 0))) };
         let mut next = read()?;
         self.each_entry("checking data", &mut |this, ptr, deleted, key| {
             while next.is_some_and(|n| n < ptr) {
@@ -300,7 +293,7 @@ impl<'a> Repair<'a> {
             Err(e) if !e.is_not_found() => return Err(e.into()),
             _ => {}
         }
-        time::create(sbsize, incr.clamp(0, 1 << 30), timemp, fsgen).publish(&path, self.settings)?;
+        time::create(sbsize, incr.clamp(0, 1 << 20), timemp, fsgen).publish(&path, self.settings)?;
         let guard = Guard::Owner { writer_lives: false };
         let mut time = time::Timefile::open(&path, Access::Write, self.settings, guard)?;
         let mut last = None;

@@ -6,11 +6,12 @@
 use super::cells::words;
 use super::{CreateHindex, Keys};
 use crate::design::{DELETED_CELL, FREE_CELL};
+use crate::open::dir_of;
+use crate::sorting::{Sort, number, pair};
 use crate::{Error, OnProgress, Progress, Result, Settings};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use trawl_io::AtomicFile;
-use trawl_sort::Sorter;
 
 /// Keys held in memory to tell apart those with one hash.
 const MAX_GROUP_BYTES: usize = 64 << 20;
@@ -20,7 +21,7 @@ pub(crate) struct Builder<'a> {
     create: CreateHindex,
     path: PathBuf,
     settings: &'a Settings,
-    sorter: Sorter,
+    sort: Sort<'a>,
     progress: OnProgress<'a>,
     pushed: u64,
 }
@@ -36,13 +37,8 @@ type Late = (u64, u64);
 
 impl<'a> Builder<'a> {
     pub fn new(create: CreateHindex, path: &Path, settings: &'a Settings, progress: OnProgress<'a>) -> Result<Self> {
-        let sorter = Sorter::builder(crate::open::dir_of(path))
-            .memory_bytes(settings.sort_memory_bytes)
-            .threads(1)
-            .fs(settings.fs.clone())
-            .holder(settings.holder.clone())
-            .build()?;
-        Ok(Builder { create, path: path.into(), settings, sorter, progress, pushed: 0 })
+        let sort = Sort::new(settings, dir_of(path), 1);
+        Ok(Builder { create, path: path.into(), settings, sort, progress, pushed: 0 })
     }
 
     /// Takes a key's hash and pointer. Of equal keys the one pushed last is kept.
@@ -50,10 +46,8 @@ impl<'a> Builder<'a> {
         if ptr == FREE_CELL || ptr == DELETED_CELL {
             return Err(Error::BadPointer { path: self.path.clone(), ptr });
         }
-        let mut key = [0; 16];
         let home = hash % self.create.htsize;
-        key.iter_mut().zip(home.to_be_bytes().into_iter().chain(hash.to_be_bytes())).for_each(|(to, b)| *to = b);
-        self.sorter.push(&key, &ptr.to_be_bytes())?;
+        self.sort.push(&pair(home, hash), &ptr.to_be_bytes())?;
         self.pushed += 1;
         Ok(())
     }
@@ -66,21 +60,21 @@ impl<'a> Builder<'a> {
         superseded: &mut dyn FnMut(u64) -> Result<()>,
         whole: bool,
     ) -> Result<Built> {
-        let Builder { create, path, settings, sorter, progress, pushed } = self;
+        let Builder { create, path, settings, sort, progress, pushed } = self;
         let (sb, _) = create.superblock(&path, settings, false, 0)?;
         let mut file = AtomicFile::create(&settings.fs, &path)?;
         file.put(&sb.encode_full())?;
         let mut out = Out { file, create: &create, next: 0, keys: 0, late: Vec::new(), path: &path };
-        let mut sorted = sorter.finish()?;
+        let mut sorted = sort.finish()?;
         let mut group: Vec<u64> = Vec::new();
-        let mut group_key = [0u8; 16];
+        let mut group_hash = 0;
         let mut done = 0u64;
-        while let Some(record) = sorted.next_record()? {
-            let ptr = record.value.first_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b));
-            if record.key != group_key {
-                out.place_group(&group_key, &group, keys, superseded)?;
+        while let Some((key, value)) = sorted.next_record()? {
+            let (hash, ptr) = (number(key, 1), number(value, 0));
+            if hash != group_hash {
+                out.place_group(group_hash, &group, keys, superseded)?;
                 group.clear();
-                group_key.iter_mut().zip(record.key).for_each(|(to, b)| *to = *b);
+                group_hash = hash;
             }
             group.push(ptr);
             done += 1;
@@ -88,7 +82,7 @@ impl<'a> Builder<'a> {
                 progress(Progress { stage: "writing index", done, total: pushed });
             }
         }
-        out.place_group(&group_key, &group, keys, superseded)?;
+        out.place_group(group_hash, &group, keys, superseded)?;
         let (mut file, keys) = out.finish(settings)?;
         let (sb, _) = create.superblock(&path, settings, whole, keys)?;
         // The cells first: a table that says it is whole must be.
@@ -110,21 +104,18 @@ struct Out<'a> {
 }
 
 impl Out<'_> {
-    fn cell(&self, first: u64, second: u64) -> ([u8; 16], usize) {
-        let mut bytes = [0; 16];
-        bytes.iter_mut().zip(first.to_be_bytes().into_iter().chain(second.to_be_bytes())).for_each(|(to, b)| *to = b);
-        (bytes, if self.create.cellsz == 1 { 8 } else { 16 })
+    fn width(&self) -> usize {
+        if self.create.cellsz == 1 { 8 } else { 16 }
     }
 
     /// Places pointers of one hash: one each for keys that differ.
     fn place_group(
         &mut self,
-        key: &[u8; 16],
+        hash: u64,
         group: &[u64],
         keys: Option<&dyn Keys>,
         superseded: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<()> {
-        let hash = key.last_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b));
         let Some(keys) = keys.filter(|_| group.len() > 1) else {
             return group.iter().try_for_each(|ptr| self.place(hash, *ptr));
         };
@@ -158,8 +149,8 @@ impl Out<'_> {
             return Ok(());
         }
         self.free_up_to(home)?;
-        let (cell, width) = self.cell(ptr, hash);
-        self.file.put(cell.get(..width).unwrap_or_default())?;
+        let width = self.width();
+        self.file.put(pair(ptr, hash).get(..width).unwrap_or_default())?;
         self.next += 1;
         Ok(())
     }
@@ -186,7 +177,7 @@ impl Out<'_> {
             return Err(Error::TooLong { path: self.path.into(), what: "cluster at the end of the table", len, limit });
         }
         let mut late = std::mem::take(&mut self.late).into_iter();
-        let width = if self.create.cellsz == 1 { 8 } else { 16 };
+        let width = self.width();
         let mut at = self.create.sbsize;
         let mut page = [0; 4096];
         let mut next = late.next();
@@ -202,10 +193,7 @@ impl Out<'_> {
                 None => at += n as u64,
                 Some(i) => {
                     at += (i * width) as u64;
-                    let mut cell = [0; 16];
-                    let both = ptr.to_be_bytes().into_iter().chain(hash.to_be_bytes());
-                    cell.iter_mut().zip(both).for_each(|(to, b)| *to = b);
-                    file.write_at(at, cell.get(..width).unwrap_or_default())?;
+                    file.write_at(at, pair(ptr, hash).get(..width).unwrap_or_default())?;
                     at += width as u64;
                     next = late.next();
                 }

@@ -1,6 +1,7 @@
 //! The cells of a hash table: in the file, and in memory as far as they were touched.
 
 use crate::open::read_up_to;
+use crate::sorting::{number, pair};
 use crate::{Error, Result};
 use trawl_io::File;
 
@@ -32,9 +33,7 @@ pub(super) struct Cells {
 /// Both words of a cell; the second is 0 where there is none.
 #[inline]
 pub(super) fn words(cell: &[u8]) -> (u64, u64) {
-    let first = cell.first_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b));
-    let second = cell.get(8..16).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| u64::from_be_bytes(*b));
-    (first, second)
+    (number(cell, 0), number(cell, 1))
 }
 
 impl Cells {
@@ -128,8 +127,7 @@ impl Cells {
     pub fn set(&mut self, cell: u64, first: u64, second: u64) {
         let (page, at) = self.locate(cell);
         let Some(Some(bytes)) = self.pages.get_mut(page) else { return };
-        let mut both = [0; 16];
-        both.iter_mut().zip(first.to_be_bytes().into_iter().chain(second.to_be_bytes())).for_each(|(to, b)| *to = b);
+        let both = pair(first, second);
         if let (Some(target), Some(source)) = (bytes.get_mut(at..at + self.width), both.get(..self.width)) {
             target.copy_from_slice(source);
         }

@@ -3,9 +3,9 @@
 use super::{Builder, CreateHindex, Hindex, Keys};
 
 use crate::kvseq::lock_path;
+use crate::sorting::{Sort, number};
 use crate::{Access, Error, Kvseq, OnProgress, Progress, Result, Settings, design, h64, open};
 use std::path::Path;
-use trawl_sort::Sorter;
 
 /// What a rebuild found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,16 +130,11 @@ impl Hindex {
 
     /// Without stored hashes every key is read: in the order of the container, so that its pages are read once.
     fn push_by_pointer(&self, keys: &impl Keys, builder: &mut Builder<'_>) -> Result<()> {
-        let mut sorter = Sorter::builder(crate::open::dir_of(self.path()))
-            .memory_bytes(self.settings.sort_memory_bytes)
-            .threads(1)
-            .fs(self.settings.fs.clone())
-            .holder(self.settings.holder.clone())
-            .build()?;
-        self.for_each(&mut |ptr, _| Ok(sorter.push(&ptr.to_be_bytes(), b"")?))?;
-        let mut sorted = sorter.finish()?;
-        while let Some(record) = sorted.next_record()? {
-            let ptr = record.key.first_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b));
+        let mut sort = Sort::new(&self.settings, open::dir_of(self.path()), 2);
+        self.for_each(&mut |ptr, _| sort.push(&ptr.to_be_bytes(), b""))?;
+        let mut sorted = sort.finish()?;
+        while let Some((key, _)) = sorted.next_record()? {
+            let ptr = number(key, 0);
             builder.push(h64(&keys.key_at(ptr)?), ptr)?;
         }
         Ok(())

@@ -10,10 +10,11 @@
 use super::Hindex;
 use crate::design::{DELETED_CELL, FREE_CELL};
 use crate::findings::Findings;
+use crate::open::dir_of;
+use crate::sorting::{InOrder, Sort, number, pair};
 use crate::superblock::Name;
 use crate::{Access, Error, Kvseq, OnProgress, Progress, Result, Settings, h64};
 use std::path::Path;
-use trawl_sort::{Sorted, Sorter};
 
 /// Bytes of a key that take part in the search for keys that are there twice.
 const KEY_PART: usize = 1024;
@@ -96,19 +97,9 @@ struct Check<'a> {
     counted: IndexFindings,
 }
 
-/// Takes the `i`-th number from a record.
-fn number(bytes: &[u8], i: usize) -> u64 {
-    bytes.get(8 * i..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| u64::from_be_bytes(*b))
-}
-
-impl Check<'_> {
-    fn sorter(&self) -> Result<Sorter> {
-        Ok(Sorter::builder(crate::open::dir_of(self.index.path()))
-            .memory_bytes((self.settings.sort_memory_bytes / 3).max(2 << 20))
-            .threads(1)
-            .fs(self.settings.fs.clone())
-            .holder(self.settings.holder.clone())
-            .build()?)
+impl<'a> Check<'a> {
+    fn sort(&self) -> Sort<'a> {
+        Sort::new(self.settings, dir_of(self.index.path()), 3)
     }
 
     fn offset(&self, cell: u64) -> u64 {
@@ -116,8 +107,8 @@ impl Check<'_> {
     }
 
     /// Looks at the cells themselves and sorts those in use by pointer.
-    fn cells(&mut self) -> Result<Sorted> {
-        let mut sorter = self.sorter()?;
+    fn cells(&mut self) -> Result<InOrder> {
+        let mut sort = self.sort();
         let (mut free, mut live, mut deleted) = (0u64, 0u64, 0u64);
         let mut bad = Vec::new();
         self.index.for_each_cell(&mut |cell, first, second| {
@@ -132,8 +123,7 @@ impl Check<'_> {
                 }
                 return Ok(());
             }
-            let value: Vec<u8> = cell.to_be_bytes().into_iter().chain(second.to_be_bytes()).collect();
-            Ok(sorter.push(&first.to_be_bytes(), &value)?)
+            sort.push(&first.to_be_bytes(), &pair(cell, second))
         })?;
         let path = self.index.path();
         for (cell, second) in bad {
@@ -149,12 +139,12 @@ impl Check<'_> {
             self.findings.fault(path, self.index.sb.sbsize(), "a free cell", "none");
         }
         (self.counted.keys, self.counted.deleted) = (live, deleted);
-        Ok(sorter.finish()?)
+        sort.finish()
     }
 
     /// Goes through container and pointers side by side. Returns (cell, hash) and (hash, key part, pointer) of good cells.
-    fn container(&mut self, subject: &dyn Subject, mut cells: Sorted) -> Result<(Sorted, Sorted)> {
-        let (mut by_cell, mut by_key) = (self.sorter()?, self.sorter()?);
+    fn container(&mut self, subject: &dyn Subject, mut cells: InOrder) -> Result<(InOrder, InOrder)> {
+        let (mut by_cell, mut by_key) = (self.sort(), self.sort());
         let path = self.index.path();
         let cellsz = self.index.cellsz;
         let mut next = read(&mut cells)?;
@@ -209,7 +199,7 @@ impl Check<'_> {
     }
 
     /// No free cell may lie between a key's home and its cell, or a search would end there.
-    fn paths(&mut self, mut by_cell: Sorted) -> Result<()> {
+    fn paths(&mut self, mut by_cell: InOrder) -> Result<()> {
         // A search that wraps around passes every free cell from its home to the end of the table.
         let mut last_free_of_all = None;
         self.index.for_each_cell(&mut |cell, first, _| {
@@ -242,27 +232,27 @@ impl Check<'_> {
     }
 
     /// No key may be there twice.
-    fn twice(&mut self, mut by_key: Sorted) -> Result<()> {
+    fn twice(&mut self, mut by_key: InOrder) -> Result<()> {
         let mut last: Vec<u8> = Vec::new();
-        while let Some(record) = by_key.next_record()? {
+        while let Some((key, cell)) = by_key.next_record()? {
             // Longer keys are told apart by their first bytes and their length only: then nothing is claimed.
-            if record.key == last && record.key.len() < 16 + KEY_PART {
-                let at = self.offset(number(record.value, 0));
+            if key == last && key.len() < 16 + KEY_PART {
+                let at = self.index.sb.sbsize() + 8 * self.index.cellsz * number(cell, 0);
                 self.findings.fault(self.index.path(), at, "each key once", "a key that has another cell");
             }
             last.clear();
-            last.extend_from_slice(record.key);
+            last.extend_from_slice(key);
         }
         Ok(())
     }
 }
 
 /// Pointer, cell, stored hash.
-fn read(sorted: &mut Sorted) -> Result<Option<(u64, u64, u64)>> {
-    Ok(sorted.next_record()?.map(|r| (number(r.key, 0), number(r.value, 0), number(r.value, 1))))
+fn read(sorted: &mut InOrder) -> Result<Option<(u64, u64, u64)>> {
+    Ok(sorted.next_record()?.map(|(k, v)| (number(k, 0), number(v, 0), number(v, 1))))
 }
 
 /// Cell, hash.
-fn read_pair(sorted: &mut Sorted) -> Result<Option<(u64, u64)>> {
-    Ok(sorted.next_record()?.map(|r| (number(r.key, 0), number(r.value, 0))))
+fn read_pair(sorted: &mut InOrder) -> Result<Option<(u64, u64)>> {
+    Ok(sorted.next_record()?.map(|(k, v)| (number(k, 0), number(v, 0))))
 }

@@ -5,11 +5,11 @@
 
 use super::Perm;
 use crate::open::dir_of;
+use crate::sorting::{Sort, number, pair};
 use crate::superblock::Name;
 use crate::{Access, Keys, OnProgress, Progress, Result};
 use std::path::Path;
 use trawl_io::AtomicFile;
-use trawl_sort::Sorter;
 
 /// Pairs of one hash that are sorted in memory.
 const SMALL_GROUP: usize = 1024;
@@ -20,10 +20,9 @@ impl Perm {
         self.checkpoint()?;
         let path = self.path().to_owned();
         let scratch = scratch.unwrap_or_else(|| dir_of(&path)).to_owned();
-        let mut sorter = self.sorter(&scratch)?;
-        self.for_each(0, &mut |index, pair| {
-            let key: Vec<u8> = pair.hash.to_be_bytes().into_iter().chain(pair.ptr.to_be_bytes()).collect();
-            sorter.push(&key, b"")?;
+        let mut sort = Sort::new(&self.settings, &scratch, 2);
+        self.for_each(0, &mut |index, element| {
+            sort.push(&pair(element.hash, element.ptr), b"")?;
             if index.is_multiple_of(1 << 16) {
                 progress(Progress { stage: "sorting", done: index, total: self.len });
             }
@@ -34,13 +33,10 @@ impl Perm {
         sb.update(Name::SYNCTIME, self.settings.clock.seconds());
         file.put(&sb.encode_full())?;
         let mut out = Out { perm: self, container, scratch: &scratch, file, hash: 0, group: Vec::new(), large: None };
-        let mut sorted = sorter.finish()?;
+        let mut sorted = sort.finish()?;
         let mut done = 0u64;
-        while let Some(record) = sorted.next_record()? {
-            let word = |i: usize| {
-                record.key.get(8 * i..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| u64::from_be_bytes(*b))
-            };
-            out.take(word(0), word(1))?;
+        while let Some((key, _)) = sorted.next_record()? {
+            out.take(number(key, 0), number(key, 1))?;
             done += 1;
             if done.is_multiple_of(1 << 16) {
                 progress(Progress { stage: "grouping", done, total: self.len });
@@ -53,15 +49,6 @@ impl Perm {
         *self = new;
         Ok(())
     }
-
-    fn sorter(&self, scratch: &Path) -> Result<Sorter> {
-        Ok(Sorter::builder(scratch)
-            .memory_bytes(self.settings.sort_memory_bytes / 2)
-            .threads(1)
-            .fs(self.settings.fs.clone())
-            .holder(self.settings.holder.clone())
-            .build()?)
-    }
 }
 
 struct Out<'a, K: Keys> {
@@ -71,7 +58,7 @@ struct Out<'a, K: Keys> {
     file: AtomicFile,
     hash: u64,
     group: Vec<u64>,
-    large: Option<Sorter>,
+    large: Option<Sort<'a>>,
 }
 
 impl<K: Keys> Out<'_, K> {
@@ -83,13 +70,13 @@ impl<K: Keys> Out<'_, K> {
         self.group.push(ptr);
         if self.group.len() >= SMALL_GROUP {
             if self.large.is_none() {
-                self.large = Some(self.perm.sorter(self.scratch)?);
+                self.large = Some(Sort::new(&self.perm.settings, self.scratch, 2));
             }
             for ptr in std::mem::take(&mut self.group) {
                 let key = self.container.key_at(ptr)?;
-                if let Some(sorter) = &mut self.large {
+                if let Some(sort) = &mut self.large {
                     // Equal keys keep the order they come in, which is that of pointers.
-                    sorter.push(&key, &ptr.to_be_bytes())?;
+                    sort.push(&key, &ptr.to_be_bytes())?;
                 }
             }
         }
@@ -98,14 +85,13 @@ impl<K: Keys> Out<'_, K> {
 
     fn end_group(&mut self) -> Result<()> {
         let group = std::mem::take(&mut self.group);
-        if let Some(mut sorter) = self.large.take() {
+        if let Some(mut sort) = self.large.take() {
             for ptr in group {
-                sorter.push(&self.container.key_at(ptr)?, &ptr.to_be_bytes())?;
+                sort.push(&self.container.key_at(ptr)?, &ptr.to_be_bytes())?;
             }
-            let mut sorted = sorter.finish()?;
-            while let Some(record) = sorted.next_record()? {
-                let ptr = record.value.first_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b));
-                put(&mut self.file, ptr, self.hash)?;
+            let mut sorted = sort.finish()?;
+            while let Some((_, value)) = sorted.next_record()? {
+                put(&mut self.file, number(value, 0), self.hash)?;
             }
             return Ok(());
         }
@@ -122,6 +108,5 @@ impl<K: Keys> Out<'_, K> {
 }
 
 fn put(file: &mut AtomicFile, ptr: u64, hash: u64) -> Result<()> {
-    file.put(&ptr.to_be_bytes())?;
-    Ok(file.put(&hash.to_be_bytes())?)
+    Ok(file.put(&pair(ptr, hash))?)
 }

@@ -20,7 +20,7 @@ use crate::kvseq::lock_path;
 use crate::open;
 use crate::store::Store;
 use crate::superblock::Name;
-use crate::{Access, Error, Keys, Kind, Kvseq, Result, Settings, Superblock, SyncPolicy, design, h64};
+use crate::{Access, Error, Keys, Kind, Kvseq, Result, Settings, Superblock, SyncPolicy, design, h64, sorting};
 use std::path::Path;
 use trawl_io::LockFile;
 
@@ -192,10 +192,7 @@ impl Perm {
     /// The same for a caller who knows the key.
     pub fn add_key(&mut self, key: &[u8], ptr: u64) -> Result<()> {
         self.writable()?;
-        let mut bytes = [0; 16];
-        let both = ptr.to_be_bytes().into_iter().chain(self.hash(key).to_be_bytes());
-        bytes.iter_mut().zip(both).for_each(|(to, b)| *to = b);
-        self.store.append(&bytes)?;
+        self.store.append(&sorting::pair(ptr, self.hash(key)))?;
         self.len += 1;
         self.stale = true;
         self.added += 1;
@@ -308,6 +305,5 @@ pub fn repair(path: &Path, settings: &Settings) -> Result<u64> {
 }
 
 fn pair(bytes: &[u8]) -> Pair {
-    let word = |i: usize| bytes.get(8 * i..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| u64::from_be_bytes(*b));
-    Pair { ptr: word(0), hash: word(1) }
+    Pair { ptr: sorting::number(bytes, 0), hash: sorting::number(bytes, 1) }
 }

@@ -3,10 +3,10 @@
 use super::Perm;
 use crate::findings::Findings;
 use crate::open::dir_of;
+use crate::sorting::{InOrder, Sort, number, pair};
 use crate::superblock::Name;
 use crate::{Access, Keys, Kvseq, Result, Settings};
 use std::path::Path;
-use trawl_sort::{Sorted, Sorter};
 
 /// What the verification of a perm file found besides faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,23 +26,17 @@ pub fn verify(path: &Path, container: &Kvseq, settings: &Settings, findings: &mu
     if perm.sb.length(Name::SYNCSIZE)?.is_some_and(|synced| synced != perm.end()) {
         findings.fault(path, 0, "SYNCSIZE equal to FILESIZE, as after a proper close", "another value");
     }
-    let mut sorter = Sorter::builder(dir_of(path))
-        .memory_bytes(settings.sort_memory_bytes)
-        .threads(1)
-        .fs(settings.fs.clone())
-        .holder(settings.holder.clone())
-        .build()?;
+    let mut sort = Sort::new(settings, dir_of(path), 1);
     let mut grouped = true;
     let mut last: Option<super::Pair> = None;
-    perm.for_each(0, &mut |index, pair| {
-        let value: Vec<u8> = index.to_be_bytes().into_iter().chain(pair.hash.to_be_bytes()).collect();
-        sorter.push(&pair.ptr.to_be_bytes(), &value)?;
-        if let Some(last) = last.replace(pair).filter(|_| grouped) {
-            grouped = in_order(container, last, pair);
+    perm.for_each(0, &mut |index, element| {
+        sort.push(&element.ptr.to_be_bytes(), &pair(index, element.hash))?;
+        if let Some(last) = last.replace(element).filter(|_| grouped) {
+            grouped = in_order(container, last, element);
         }
         Ok(true)
     })?;
-    compare(&perm, container, sorter.finish()?, findings)?;
+    compare(&perm, container, sort.finish()?, findings)?;
     Ok(PermFindings { pairs: perm.len, grouped })
 }
 
@@ -58,12 +52,9 @@ fn in_order(container: &Kvseq, a: super::Pair, b: super::Pair) -> bool {
 }
 
 /// Goes through container and pointers side by side.
-fn compare(perm: &Perm, container: &Kvseq, mut pairs: Sorted, findings: &mut Findings) -> Result<()> {
-    let number = |bytes: &[u8], i: usize| {
-        bytes.get(8 * i..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| u64::from_be_bytes(*b))
-    };
+fn compare(perm: &Perm, container: &Kvseq, mut pairs: InOrder, findings: &mut Findings) -> Result<()> {
     let mut read = || -> Result<Option<(u64, u64, u64)>> {
-        Ok(pairs.next_record()?.map(|r| (number(r.key, 0), number(r.value, 0), number(r.value, 1))))
+        Ok(pairs.next_record()?.map(|(k, v)| (number(k, 0), number(v, 0), number(v, 1))))
     };
     let at = |index: u64| perm.sb.sbsize() + super::PAIR * index;
     let mut next = read()?;
