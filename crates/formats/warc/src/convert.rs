@@ -112,7 +112,7 @@ pub fn copy_records(
             }
             Err(e) => return Err(e),
         }
-        if report.records % REPORT_EVERY == 0 {
+        if report.records.is_multiple_of(REPORT_EVERY) {
             progress(Progress { records: report.records, bytes: reader.stored_offset(), total_bytes: 0 });
         }
     }

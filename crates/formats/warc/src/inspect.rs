@@ -88,7 +88,7 @@ impl Inspection {
                 }
                 Err(e) => return Err(e),
             }
-            if all.records % REPORT_EVERY == 0 {
+            if all.records.is_multiple_of(REPORT_EVERY) {
                 progress(Progress { records: all.records, bytes: reader.stored_offset(), total_bytes: 0 });
             }
         }

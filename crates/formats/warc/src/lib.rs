@@ -15,6 +15,7 @@ mod reader;
 mod source;
 #[cfg(test)]
 mod testing;
+mod url_source;
 mod verify;
 pub mod wacz;
 mod writer;
@@ -27,6 +28,7 @@ pub use inspect::{Inspection, Sample, Tally};
 pub use limits::{Limits, Step};
 pub use reader::{Finished, Gap, ReaderBuilder, Record, RecordFile, WarcReader, Warning};
 pub use source::WarcSource;
+pub use url_source::WarcUrls;
 pub use verify::{Finding, Progress, Severity, Verifier, VerifyReport};
 pub use writer::{
     Clock, EventIds, FileNames, IdSource, Prepared, PreparedRecord, Preparer, SinkOptions, WarcInfo, WarcSink,

@@ -187,6 +187,11 @@ impl Container {
         self.window.seek(offset)
     }
 
+    /// Whether how the file is stored is known.
+    pub(crate) fn is_detected(&self) -> bool {
+        !matches!(self.codec, Codec::Undetected)
+    }
+
     /// Forgets how the file is stored: what is found next decides.
     pub(crate) fn forget_codec(&mut self) {
         self.open = false;

@@ -28,23 +28,43 @@ impl WarcReader {
             return Ok(None);
         }
         let from = self.damage_offset();
-        let mut at = from + 1;
+        if !self.member_was_warc() && self.arc.is_none() {
+            // Nothing was read yet, so how the file is stored was guessed from bytes that may be the damaged ones.
+            self.container.forget_codec();
+        }
+        let to = self.find_record(from + 1)?;
+        Ok(Some(Gap { from, to }))
+    }
+
+    /// Goes to the first record that begins at or after a stored offset.
+    pub(crate) fn seek_record(&mut self, offset: u64) -> Result<()> {
+        self.state = State::Damaged;
+        self.container.read_front()?;
+        self.find_record(offset).map(|_| ())
+    }
+
+    /// Goes to the first place from `at` on where a record can be read, and says where that is; the end otherwise.
+    fn find_record(&mut self, mut at: u64) -> Result<u64> {
         if !self.container.seek(at) {
             at = self.container.stored_offset();
         }
         self.index = 0;
         self.member_used = false;
         while let Some(candidate) = self.candidate(at)? {
+            let guessing = !self.container.is_detected();
             if self.try_at(candidate)? {
                 self.state = State::Between;
-                return Ok(Some(Gap { from, to: candidate }));
+                return Ok(candidate);
+            }
+            if guessing {
+                self.container.forget_codec();
             }
             at = candidate + 1;
             if !self.container.seek(at) {
                 at = self.container.stored_offset();
             }
         }
-        Ok(Some(Gap { from, to: self.container.stored_offset() }))
+        Ok(self.container.stored_offset())
     }
 
     /// [`WarcReader::recover`] after an error that came from reading a block rather than from [`WarcReader::next_record`].
@@ -64,11 +84,7 @@ impl WarcReader {
     /// The next stored offset from `at` on that has the mark of a member or record.
     fn candidate(&mut self, at: u64) -> Result<Option<u64>> {
         let marks: &[&[u8]] = match self.compression() {
-            // Nothing was read yet, so what the file is was guessed from bytes that may be the damaged ones.
-            _ if !self.member_was_warc() && self.arc.is_none() => {
-                self.container.forget_codec();
-                &[b"WARC/", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"]
-            }
+            _ if !self.container.is_detected() => &[b"WARC/", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"],
             Compression::None if self.arc.is_some() => &[b"\nhttp", b"\ndns:", b"\nfiledesc:"],
             Compression::None => &[b"WARC/"],
             Compression::Gzip => &[b"\x1f\x8b\x08"],

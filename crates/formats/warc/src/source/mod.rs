@@ -56,26 +56,19 @@ impl WarcSource {
         lenient: bool,
         on_warning: impl FnMut(Warning) + Send + 'static,
     ) -> Self {
-        WarcSource {
-            reader: WarcReader::builder().limits(limits).lenient(lenient).on_warning(on_warning).over(file.clone()),
-            file: RecordFile::new(file).limits(limits).lenient(lenient),
-            ahead: None,
-            ready: VecDeque::new(),
-            damaged: false,
-        }
+        let reader = WarcReader::builder().limits(limits).lenient(lenient).on_warning(on_warning).over(file.clone());
+        Self::from_reader(reader, RecordFile::new(file).limits(limits).lenient(lenient))
     }
 
     /// The capture whose response (or lone record) lies at `place`, with whatever of its event follows it there.
     pub fn capture_at(file: Arc<dyn ReadAt>, limits: Limits, place: &Place) -> Result<Option<(Entry<'static>, Place)>> {
         let records = RecordFile::new(file).limits(limits).lenient(true);
-        let mut source = WarcSource {
-            reader: records.reader_at(place.offset, place.index)?,
-            file: records,
-            ahead: None,
-            ready: VecDeque::new(),
-            damaged: false,
-        };
-        source.next_owned()
+        Self::from_reader(records.reader_at(place.offset, place.index)?, records).next_owned()
+    }
+
+    /// Goes on where `reader` stands; long bodies are read again from `file`.
+    pub(crate) fn from_reader(reader: WarcReader, file: RecordFile) -> Self {
+        WarcSource { reader, file, ahead: None, ready: VecDeque::new(), damaged: false }
     }
 
     /// Stored bytes read so far: for progress.

@@ -113,7 +113,7 @@ impl<'a> Verifier<'a> {
             .over(file);
         self.report.files += 1;
         self.report.bytes += total_bytes;
-        let mut records = 0;
+        let mut records = 0u64;
         let mut shared = false;
         loop {
             let step = self.record(&mut reader, index, &mut shared);
@@ -134,7 +134,7 @@ impl<'a> Verifier<'a> {
                 }
                 Err(e) => return Err(e),
             }
-            if records % REPORT_EVERY == 0 {
+            if records.is_multiple_of(REPORT_EVERY) {
                 progress(Progress { records, bytes: reader.stored_offset(), total_bytes });
             }
         }

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""WACZ: ours under Python's zipfile and py-wacz's validator, py-wacz's read by us."""
+import hashlib
+import json
+import pathlib
+import sys
+import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from peer import check, done, run, trawl
+from warcio.archiveiterator import ArchiveIterator
+
+RUNS = pathlib.Path(__file__).resolve().parents[2] / "crates/formats/captures/tests/specimen/runs"
+warcs = sorted(RUNS.glob("*/*.warc.gz"))
+trawl("convert", *warcs, "ours.wacz")
+with zipfile.ZipFile("ours.wacz") as archive:
+    check(archive.testzip() is None, "zipfile finds every checksum right")
+    check(all(i.compress_type == zipfile.ZIP_STORED for i in archive.infolist()), "everything is stored")
+    package = json.loads(archive.read("datapackage.json"))
+    for resource in package["resources"]:
+        data = archive.read(resource["path"])
+        assert len(data) == resource["bytes"] and resource["hash"] == "sha256:" + hashlib.sha256(data).hexdigest(), resource
+    check(len(package["resources"]) == 5, "datapackage.json describes every file")
+    for warc in warcs:
+        check(archive.read(f"archive/{warc.name}") == warc.read_bytes(), f"{warc.name} is in it, byte for byte")
+    pages = [json.loads(line) for line in archive.read("pages/pages.jsonl").splitlines()]
+    check(pages[0]["format"] == "json-pages-1.0" and any(p.get("url") == "http://www.example.org/" for p in pages), "the list of pages")
+run("wacz", "validate", "-f", "ours.wacz")
+check(True, "wacz validate passes")
+trawl("verify", "ours.wacz")
+check(True, "trawl verify passes")
+
+
+def ids(path):
+    with open(path, "rb") as stream:
+        return [r.rec_headers.get_header("WARC-Record-ID") for r in ArchiveIterator(stream)]
+
+
+run("wacz", "create", "-f", *warcs, "-o", "theirs.wacz", "--detect-pages")
+trawl("verify", "theirs.wacz")
+for name in ("ours.wacz", "theirs.wacz"):
+    trawl("convert", name, "back.warc.gz")
+    check(sorted(ids("back.warc.gz")) == sorted(i for w in warcs for i in ids(w)), f"every record comes out of {name}")
+done()
