@@ -24,13 +24,15 @@ pub enum Format {
     Csv,
     /// Tab-separated, with a header line.
     Tsv,
+    /// WARC or ARC, of any compression.
+    Warc,
     /// Parquet with a column `url`.
     Parquet,
 }
 
 impl Format {
     /// Their names, for messages.
-    pub const KNOWN: &'static str = "lines, jsonl, cdxj, csv, tsv, parquet";
+    pub const KNOWN: &'static str = "lines, jsonl, cdxj, csv, tsv, warc, parquet";
 
     fn of_extension(extension: &str) -> Option<Self> {
         match extension.to_ascii_lowercase().as_str() {
@@ -39,6 +41,7 @@ impl Format {
             "cdxj" => Some(Format::Cdxj),
             "csv" => Some(Format::Csv),
             "tsv" => Some(Format::Tsv),
+            "warc" | "arc" => Some(Format::Warc),
             "parquet" => Some(Format::Parquet),
             _ => None,
         }
@@ -48,6 +51,9 @@ impl Format {
     fn of_bytes(head: &[u8]) -> Option<Self> {
         if head.starts_with(b"PAR1") {
             return Some(Format::Parquet);
+        }
+        if head.starts_with(b"WARC/") || head.starts_with(b"filedesc://") {
+            return Some(Format::Warc);
         }
         let line =
             head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).find(|l| !l.is_empty() && !l.starts_with(b"#"))?;
@@ -74,6 +80,7 @@ impl FromStr for Format {
             "cdxj" => Ok(Format::Cdxj),
             "csv" => Ok(Format::Csv),
             "tsv" => Ok(Format::Tsv),
+            "warc" => Ok(Format::Warc),
             "parquet" => Ok(Format::Parquet),
             _ => Err(format!("expected one of {}, found {text:?}", Format::KNOWN)),
         }

@@ -95,6 +95,11 @@ impl Fields {
         self.record.ts.get_or_insert(ts);
     }
 
+    /// Sets the time, whatever did before.
+    pub fn replace_ts(&mut self, ts: trawl_model::UnixMillis) {
+        self.record.ts = Some(ts);
+    }
+
     /// Whether the value fits its field.
     fn fill(&mut self, field: Field, value: Value<'_>) -> bool {
         let text = match value {
@@ -139,6 +144,8 @@ impl Fields {
             (Some(file), Some(offset)) => {
                 self.record.place = Some(Place::new(file, offset, self.warc_length.unwrap_or(0)));
             }
+            // How captures.parquet says that there is none.
+            (None, Some(0)) if self.warc_length.unwrap_or(0) == 0 => {}
             // Half a place leads nowhere, but somebody may want it.
             (file, offset) => {
                 if let Some(file) = &file {

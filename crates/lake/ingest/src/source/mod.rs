@@ -6,6 +6,7 @@
 //! | jsonl | a line: a JSON object with `url` | by bytes |
 //! | cdxj | a line: SURT key, 14 digits, JSON object | by bytes |
 //! | csv, tsv | a row, under a header line with a column `url` | one |
+//! | warc | a capture of a WARC or ARC file | one |
 //! | parquet | a row, with a column `url`; captures.parquet and the Common Crawl index too | row groups |
 //!
 //! gzip and zstd are seen through; a compressed file is one split.
@@ -19,6 +20,7 @@ mod lines;
 mod parquet;
 mod text;
 mod time;
+mod warc;
 
 pub use detect::{Format, detect};
 pub use item::BadItem;
@@ -33,6 +35,7 @@ use std::sync::Arc;
 use text::SourceFile;
 use trawl_io::Fs;
 use trawl_model::UrlSource;
+use warc::ArchiveSource;
 
 /// Opens a file as a source. Its format is found by name and first bytes unless `format` says it.
 pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>) -> Result<Box<dyn UrlSource>> {
@@ -51,6 +54,7 @@ pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>) -> Result<Box
         Format::Cdxj => Box::new(LineSource { file, format: LineFormat::Cdxj }),
         Format::Csv => Box::new(CsvSource { file, separator: b',' }),
         Format::Tsv => Box::new(CsvSource { file, separator: b'\t' }),
+        Format::Warc => Box::new(ArchiveSource { file }),
         Format::Parquet => Box::new(ParquetSource::open(file)?),
     })
 }

@@ -1,8 +1,9 @@
 //! Parquet files with a `url` column: captures.parquet, the Common Crawl columnar index, anybody's.
 //!
 //! Columns with known names fill the fields of a record, flat or nested others go to the extras. What is derived from the
-//! URL, and what would carry whole bodies, is left out: see [`LEFT_OUT`]. Empty texts and a status of 0 mean "none", as
-//! captures.parquet writes them. A split is a number of row groups.
+//! URL, and what would carry whole bodies, is left out: see `LEFT_OUT`. Empty texts and a status of 0 mean "none", as
+//! captures.parquet writes them; of that file only what says something about the capture is taken (`CAPTURES_KEPT`). A
+//! split is a number of row groups.
 
 mod value;
 
@@ -50,6 +51,29 @@ const LEFT_OUT: &[&str] = &[
     "url_id",
 ];
 
+/// Columns of a captures.parquet that are kept besides the fields of a record. The others (timings, addresses, validators) are
+/// of use beside the archive, and would be most of a lake's bytes.
+const CAPTURES_KEPT: &[&str] = &[
+    "url",
+    "status",
+    "content_type",
+    "digest",
+    "body_length",
+    "warc_file",
+    "warc_offset",
+    "warc_length",
+    "fetched_at",
+    "started_at",
+    "unchanged",
+    "error",
+    "error_class",
+    "truncated",
+    "redirect_to",
+    "redirect_of",
+    "record_type",
+    "meta_json",
+];
+
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 1024;
 
@@ -60,6 +84,8 @@ pub(crate) struct ParquetSource {
     metadata: ArrowReaderMetadata,
     /// Offset of each row group's first byte.
     starts: Vec<u64>,
+    /// Whether it is a captures.parquet.
+    captures: bool,
 }
 
 impl ParquetSource {
@@ -76,7 +102,9 @@ impl ParquetSource {
             |group: &RowGroupMetaData| group.columns().iter().map(|c| Some(chunk_range(c)?.start)).min().flatten();
         let starts = groups.iter().map(start).collect::<Option<Vec<_>>>();
         let starts = starts.ok_or_else(|| fail("expected column chunks inside the file".into()))?;
-        Ok(Self { file, metadata, starts })
+        let has = |name| metadata.schema().field_with_name(name).is_ok();
+        let captures = has("fetched_at") && has("warc_file") && has("unchanged");
+        Ok(Self { file, metadata, starts, captures })
     }
 
     fn records(
@@ -88,7 +116,7 @@ impl ParquetSource {
         for row in 0..batch.num_rows() {
             let mut fields = Fields::default();
             for (field, array) in schema.fields().iter().zip(batch.columns()) {
-                take(&mut fields, field.name(), array, row);
+                take(&mut fields, field.name(), array, row, self.captures);
             }
             match fields.finish() {
                 Some(record) => each(Ok(record))?,
@@ -103,23 +131,37 @@ impl ParquetSource {
 }
 
 /// Gives one value to the record.
-fn take(fields: &mut Fields, name: &str, array: &dyn Array, row: usize) {
+fn take(fields: &mut Fields, name: &str, array: &dyn Array, row: usize, captures: bool) {
     if array.is_null(row) {
         return;
     }
-    // `fetched_at` is captures.parquet's name of the time.
-    if matches!(name, "ts" | "timestamp" | "fetch_time" | "fetched_at")
-        && let Some(ts) = value::moment(array, row).or_else(|| unix(array, row))
-    {
-        fields.set_ts(ts);
+    let is_time = match name {
+        "ts" | "timestamp" | "fetch_time" => true,
+        "fetched_at" | "started_at" => captures,
+        _ => false,
+    };
+    if is_time && let Some(ts) = value::moment(array, row).or_else(|| unix(array, row)) {
+        // The start is what the archive's own records say, so it goes before the end.
+        if name == "started_at" {
+            fields.replace_ts(ts)
+        } else {
+            fields.set_ts(ts)
+        }
         return;
     }
     let mut scratch = String::new();
-    let value = value::of(array, row, &mut scratch);
-    let none = matches!((name, value), (_, Value::Null | Value::Text("")) | ("status", Value::Number("0")));
-    if !none {
-        fields.take(Names::General, name, value);
+    match (name, value::of(array, row, &mut scratch)) {
+        (_, Value::Null | Value::Text("")) | ("status", Value::Number("0")) => {}
+        ("unchanged", Value::Json("false")) | ("record_type", Value::Text("response")) if captures => {}
+        ("meta_json", Value::Text(text)) if captures && is_object(text) => {
+            fields.take(Names::General, "meta", Value::Json(text));
+        }
+        (name, value) => fields.take(Names::General, name, value),
     }
+}
+
+pub(super) fn is_object(text: &str) -> bool {
+    text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 fn unix(array: &dyn Array, row: usize) -> Option<UnixMillis> {
@@ -164,7 +206,10 @@ impl UrlSource for ParquetSource {
             .collect();
         let fail = |e: String| DoorError::new(Advice::Stop, e).at(self.file.place(split.start, 0));
         let schema = self.metadata.schema();
-        let wanted = schema.fields().iter().enumerate().filter(|(_, field)| !LEFT_OUT.contains(&field.name().as_str()));
+        let wanted = schema.fields().iter().enumerate().filter(|(_, field)| {
+            let name = field.name().as_str();
+            if self.captures { CAPTURES_KEPT.contains(&name) } else { !LEFT_OUT.contains(&name) }
+        });
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted.map(|(i, _)| i));
         let reader = FileChunks::open(&self.file)?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(reader, self.metadata.clone())

@@ -56,19 +56,23 @@ fn captures_parquet() {
             ("warc_offset", Arc::new(Int64Array::from(vec![5, 0]))),
             ("warc_length", Arc::new(Int64Array::from(vec![6, 0]))),
             ("error", text(&[Some(""), Some("timeout")])),
+            ("meta_json", text(&[Some(""), Some(r#"{"k":"v"}"#)])),
+            ("started_at", Arc::new(Int64Array::from(vec![Some(1_782_262_923_000), None]))),
+            ("ttfb_ms", Arc::new(Int64Array::from(vec![1, 2]))),
+            ("record_type", text(&[Some("revisit"), None])),
             ("body", text(&[Some("long"), Some("long")])),
         ],
         10,
     );
     let records = read(&open(&bytes).unwrap(), 1 << 20).unwrap();
     let first = records[0].as_ref().unwrap();
-    assert_eq!((first.status, first.ts), (Some(200), Some(UnixMillis(1_782_262_923_456))));
+    assert_eq!((first.status, first.ts), (Some(200), Some(UnixMillis(1_782_262_923_000))));
     assert_eq!(first.place, Some(Place::new("x.warc.gz", 5, 6)));
     assert_eq!(first.digest.as_ref().unwrap().to_string(), "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
-    assert_eq!(first.extras.as_deref(), Some(r#"{"unchanged":true}"#));
+    assert_eq!(first.extras.as_deref(), Some(r#"{"unchanged":true,"record_type":"revisit"}"#));
     let failed = records[1].as_ref().unwrap();
     assert_eq!((failed.status, &failed.place, failed.content_type.as_deref()), (None, &None, None));
-    let expected = r#"{"unchanged":false,"error":"timeout","warc_offset":0,"warc_length":0}"#;
+    let expected = r#"{"error":"timeout","meta":{"k":"v"}}"#;
     assert_eq!(failed.extras.as_deref(), Some(expected));
 }
 
