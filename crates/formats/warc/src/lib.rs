@@ -2,6 +2,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod arc;
+mod cat;
 pub mod cdxj;
 mod container;
 pub mod convert;
@@ -21,6 +22,7 @@ pub mod wacz;
 mod writer;
 
 pub use arc::is_arc_name;
+pub use cat::{LongValues, RecordView, view_record};
 pub use container::Compression;
 pub use error::{At, Error, Result};
 pub use header::{RecordHeader, RecordType, Version, record_header};

@@ -45,7 +45,8 @@ pub(crate) struct Encoder {
     fs: Arc<dyn Fs>,
     spool_dir: PathBuf,
     /// Setting up a compressor costs more than compressing a small record.
-    pool: Mutex<Vec<libdeflater::Compressor>>,
+    gzips: Mutex<Vec<libdeflater::Compressor>>,
+    zstds: Mutex<Vec<zstd::bulk::Compressor<'static>>>,
 }
 
 impl Encoder {
@@ -60,7 +61,14 @@ impl Encoder {
             Compression::Gzip => level.unwrap_or(Self::DEFAULT_GZIP_LEVEL).clamp(1, 12),
             Compression::Zstd => level.unwrap_or(Self::DEFAULT_ZSTD_LEVEL).clamp(1, 19),
         };
-        Encoder { compression, level, fs, spool_dir: spool_dir.into(), pool: Mutex::default() }
+        Encoder {
+            compression,
+            level,
+            fs,
+            spool_dir: spool_dir.into(),
+            gzips: Mutex::default(),
+            zstds: Mutex::default(),
+        }
     }
 
     pub(crate) fn spool(&self, threshold: usize) -> SpoolWriter {
@@ -88,21 +96,37 @@ impl Encoder {
         Ok(Stored::Memory(match self.compression {
             Compression::None => plain,
             Compression::Gzip => self.gzip(&plain)?,
-            Compression::Zstd => zstd::bulk::compress(&plain, self.level).map_err(spool_error)?,
+            Compression::Zstd => self.zstd(&plain).map_err(spool_error)?,
         }))
     }
 
     fn gzip(&self, plain: &[u8]) -> Result<Vec<u8>> {
-        let pooled = self.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let pooled = self.gzips.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut compressor = pooled.unwrap_or_else(|| {
             let level = libdeflater::CompressionLvl::new(self.level).unwrap_or_default();
             libdeflater::Compressor::new(level)
         });
         let mut out = vec![0; compressor.gzip_compress_bound(plain.len())];
         let n = compressor.gzip_compress(plain, &mut out).map_err(|e| spool_error(io::Error::other(e.to_string())))?;
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(compressor);
+        self.gzips.lock().unwrap_or_else(PoisonError::into_inner).push(compressor);
         out.truncate(n);
         out.shrink_to_fit();
+        Ok(out)
+    }
+
+    /// A frame with its size and a checksum, as warc-zstd advises.
+    fn zstd(&self, plain: &[u8]) -> io::Result<Vec<u8>> {
+        let pooled = self.zstds.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut compressor = match pooled {
+            Some(compressor) => compressor,
+            None => {
+                let mut compressor = zstd::bulk::Compressor::new(self.level)?;
+                compressor.include_checksum(true)?;
+                compressor
+            }
+        };
+        let out = compressor.compress(plain)?;
+        self.zstds.lock().unwrap_or_else(PoisonError::into_inner).push(compressor);
         Ok(out)
     }
 
@@ -129,6 +153,7 @@ impl Encoder {
             }
             Compression::Zstd => {
                 let mut encoder = zstd::stream::write::Encoder::new(spool, self.level).map_err(spool_error)?;
+                encoder.include_checksum(true).map_err(spool_error)?;
                 let got = copy(&mut encoder).map_err(spool_error)?;
                 (got, encoder.finish().map_err(spool_error)?)
             }
