@@ -117,6 +117,38 @@ pub struct UrlItem {
     pub extras: Option<serde_json::Value>,
 }
 
+/// `GET /v1/url`: one URL across datasets.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UrlAnswer {
+    /// The URL asked for.
+    pub url: String,
+    /// xxh3_64 of it.
+    #[serde(serialize_with = "hex")]
+    pub url_id: u64,
+    /// The form by which rows were compared.
+    pub normalised: String,
+    /// Its registrable domain, in punycode.
+    pub domain: String,
+    /// The version that answered.
+    pub version: String,
+    /// The rows with this URL.
+    pub items: Vec<UrlHit>,
+    /// Whether there are more than were asked for.
+    pub more: bool,
+}
+
+/// A row of some dataset.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UrlHit {
+    /// The dataset.
+    pub dataset_id: u32,
+    /// Its name.
+    pub dataset: String,
+    /// The row.
+    #[serde(flatten)]
+    pub item: UrlItem,
+}
+
 /// One line of the search box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DomainSummary {

@@ -26,6 +26,14 @@ pub enum QueryError {
         /// What is wrong with it.
         why: String,
     },
+    /// What was asked for is no URL that a lake takes.
+    #[error("expected a url, found {found:?}: {why}")]
+    BadUrl {
+        /// What was asked for, cut to a length fit for a message.
+        found: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A cursor that this lake did not hand out, or for another question.
     #[error("expected a cursor from an earlier answer to the same question: {why}")]
     BadCursor {
@@ -76,6 +84,7 @@ impl QueryError {
             QueryError::UnknownDomain { .. } => "unknown_domain",
             QueryError::UnknownDataset { .. } => "unknown_dataset",
             QueryError::BadDomain { .. } => "bad_domain",
+            QueryError::BadUrl { .. } => "bad_url",
             QueryError::BadCursor { .. } => "bad_cursor",
             QueryError::BadRequest { .. } => "bad_request",
             QueryError::Gone { .. } => "gone",
@@ -87,7 +96,10 @@ impl QueryError {
     pub fn status(&self) -> u16 {
         match self {
             QueryError::UnknownDomain { .. } | QueryError::UnknownDataset { .. } => 404,
-            QueryError::BadDomain { .. } | QueryError::BadCursor { .. } | QueryError::BadRequest { .. } => 400,
+            QueryError::BadDomain { .. }
+            | QueryError::BadUrl { .. }
+            | QueryError::BadCursor { .. }
+            | QueryError::BadRequest { .. } => 400,
             QueryError::Gone { .. } => 410,
             QueryError::Lake { .. } => 500,
         }

@@ -5,6 +5,7 @@
 //!   └ lake.pin()               once per request: the newest version, cheap while it is unchanged
 //!       ├ domain(name, who)                          → DomainAnswer
 //!       ├ urls(name, dataset_id, page, filter, who)  → UrlsAnswer
+//!       ├ url(url, limit, who)                       → UrlAnswer
 //!       ├ domains(prefix, after, limit, who)         → Vec<DomainSummary>
 //!       ├ datasets(who)                              → Vec<DatasetInfo>
 //!       └ stats()                                    → LakeStats
@@ -24,14 +25,19 @@ mod deny;
 mod domain;
 mod error;
 mod lake;
+mod lookup;
 mod name;
 mod names;
 mod overview;
 mod pinned;
+mod postings;
 mod principal;
+mod seek;
 mod urls;
 
-pub use answer::{DatasetInfo, DomainAnswer, DomainDataset, DomainSummary, LakeStats, TopPath, UrlItem, UrlsAnswer};
+pub use answer::{
+    DatasetInfo, DomainAnswer, DomainDataset, DomainSummary, LakeStats, TopPath, UrlAnswer, UrlHit, UrlItem, UrlsAnswer,
+};
 pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page};
 pub use error::QueryError;
 pub use lake::{Lake, Options};

@@ -58,6 +58,10 @@ impl Pinned {
         &self.inner
     }
 
+    pub(crate) fn suffixes(&self) -> &SuffixList {
+        &self.suffixes
+    }
+
     pub(crate) fn segments(&self) -> &[(Arc<Segment>, SegmentRef)] {
         &self.segments
     }

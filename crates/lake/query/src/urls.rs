@@ -3,21 +3,19 @@
 use crate::answer::{UrlItem, UrlsAnswer};
 use crate::ask::{Filter, MAX_LIMIT, Page};
 use crate::cursor::Cursor;
-use crate::pinned::{Found, unmasked};
+use crate::postings::Postings;
+use crate::seek::KeyRange;
 use crate::{Pinned, Principal, QueryError};
-use trawl_index::postings::Run;
-use trawl_store::rows::{self, Column, Columns, GroupTable, Plan, Rows};
+use trawl_store::rows::{Column, Columns, Rows};
 use trawl_url::{domain_id, url_id};
 
-/// Runs read for one page at most; a domain in very many small files gets shorter pages.
-const MAX_RUNS: usize = 256;
 /// Rows looked at for one page with a filter at most.
 const MAX_FILTERED: u64 = 50_000;
 /// Rows read at a time with a filter.
 const FILTER_STEP: u64 = 5_000;
 
 /// Everything an item shows.
-const WANTED: Columns = Columns::URL.and(Columns::of(&[
+pub(crate) const WANTED: Columns = Columns::URL.and(Columns::of(&[
     Column::Ts,
     Column::Status,
     Column::ContentType,
@@ -28,13 +26,6 @@ const WANTED: Columns = Columns::URL.and(Columns::of(&[
     Column::WarcLength,
     Column::Extras,
 ]));
-
-/// All rows of a (domain, dataset) in the order of pages.
-struct Postings {
-    /// Place of the segment in the version, and the run.
-    runs: Vec<(usize, Run)>,
-    total: u64,
-}
 
 impl Pinned {
     /// The URLs of the registrable domain of `name` in a dataset. Order is (file, row) within the version.
@@ -60,16 +51,20 @@ impl Pinned {
                 why: "with a filter, page by cursor: an offset counts unfiltered rows",
             });
         }
-        let postings = self.postings(&domain, dataset_id, who)?;
+        let mut postings = self.postings(&domain, dataset_id, who)?;
+        let total_est = postings.total();
+        if let Some(keys) = filter_keys(filter) {
+            self.narrow(&mut postings, &keys)?;
+        }
         let start = match &cursor {
             Some(cursor) => postings.offset_of(cursor),
-            None => page.offset.min(postings.total),
+            None => page.offset.min(postings.total()),
         };
         let (items, end) = self.page(&postings, start, u64::from(page.limit.min(MAX_LIMIT)), filter)?;
-        let more = end < postings.total && page.limit > 0;
+        let more = end < postings.total() && page.limit > 0;
         Ok(UrlsAnswer {
             version: self.version().to_owned(),
-            total_est: postings.total,
+            total_est,
             items,
             next_offset: (more && filter.is_empty()).then_some(end),
             next_cursor: more.then(|| self.cursor_at(&postings, end, &domain, dataset_id)).flatten(),
@@ -85,36 +80,6 @@ impl Pinned {
         self.inner().open_version(self.manifest(), version.ok_or_else(gone)?)
     }
 
-    /// The runs of a pair. Absent and hidden alike are found out from the membership, before any postings are read.
-    fn postings(&self, domain: &str, dataset_id: u32, who: &Principal) -> Result<Postings, QueryError> {
-        let found = self.find(domain)?;
-        let mut holders: Vec<&Found<'_>> = Vec::new();
-        let mut any = false;
-        for place in &found {
-            for id in place.segment.datasets(place.slot)? {
-                let shown = unmasked(place.reference, id) && self.visible(id, who).is_some();
-                any |= shown;
-                if shown && id == dataset_id {
-                    holders.push(place);
-                }
-            }
-        }
-        if !any {
-            return Err(QueryError::UnknownDomain { domain: domain.to_owned() });
-        }
-        if holders.is_empty() {
-            return Err(QueryError::UnknownDataset { domain: domain.to_owned(), dataset_id });
-        }
-        let mut postings = Postings { runs: Vec::new(), total: 0 };
-        for place in holders {
-            for run in place.segment.postings(place.slot, dataset_id)? {
-                postings.total = postings.total.saturating_add(run.row_count);
-                postings.runs.push((place.index, run));
-            }
-        }
-        Ok(postings)
-    }
-
     /// Items from `start` on, and where the page ended.
     fn page(
         &self,
@@ -126,11 +91,11 @@ impl Pinned {
         let mut items = Vec::new();
         let mut at = start;
         let until = if filter.is_empty() { start.saturating_add(limit) } else { start.saturating_add(MAX_FILTERED) };
-        let until = until.min(postings.total);
+        let until = until.min(postings.total());
         while at < until && (items.len() as u64) < limit {
             let step = if filter.is_empty() { limit } else { FILTER_STEP };
             let pieces = postings.pieces(at, (until - at).min(step));
-            for rows in self.read(&pieces)? {
+            for rows in self.read(&pieces, WANTED)? {
                 for i in 0..rows.len() {
                     if items.len() as u64 >= limit {
                         return Ok((items, at));
@@ -146,25 +111,6 @@ impl Pinned {
             }
         }
         Ok((items, at))
-    }
-
-    /// Reads pieces of runs: one round, whatever their number.
-    fn read(&self, pieces: &[(usize, Run)]) -> Result<Vec<Rows>, QueryError> {
-        let mut plans = Vec::with_capacity(pieces.len());
-        for of_one in pieces.chunk_by(|a, b| a.0 == b.0) {
-            let Some((segment, _)) = of_one.first().and_then(|(index, _)| self.segments().get(*index)) else {
-                continue;
-            };
-            let wanted: Vec<_> = of_one.iter().map(|(_, run)| (run.file_id, run.row_group)).collect();
-            for ((_, run), table) in of_one.iter().zip(segment.page_tables(&wanted)?) {
-                let path = segment.file(run.file_id)?.path;
-                let table = GroupTable::new(&path, &table)?;
-                let row = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-                let rows = row(run.first_row)..row(run.first_row.saturating_add(run.row_count));
-                plans.push(Plan::new(&path, &table, rows, WANTED)?);
-            }
-        }
-        Ok(rows::read(&**self.inner().store(), &plans)?)
     }
 
     fn passes(&self, rows: &Rows, i: usize, filter: &Filter) -> bool {
@@ -200,46 +146,13 @@ impl Pinned {
     }
 }
 
-impl Postings {
-    /// The parts of runs that hold `len` rows from `offset` on; no more than some hundred of them.
-    fn pieces(&self, offset: u64, len: u64) -> Vec<(usize, Run)> {
-        let (mut skip, mut left) = (offset, len);
-        let mut pieces = Vec::new();
-        for (segment, run) in &self.runs {
-            if left == 0 || pieces.len() >= MAX_RUNS {
-                break;
-            }
-            if skip >= run.row_count {
-                skip -= run.row_count;
-                continue;
-            }
-            let row_count = (run.row_count - skip).min(left);
-            pieces.push((*segment, Run { first_row: run.first_row + skip, row_count, ..*run }));
-            left -= row_count;
-            skip = 0;
-        }
-        pieces
-    }
-
-    /// The offset of the row a cursor points at, or of the first one after it.
-    fn offset_of(&self, cursor: &Cursor) -> u64 {
-        let mut offset = 0;
-        for (segment, run) in &self.runs {
-            let place = (*segment as u64, run.file_id, run.row_group);
-            let wanted = (u64::from(cursor.segment), cursor.file_id, cursor.row_group);
-            if place > wanted {
-                break;
-            }
-            if place == wanted && cursor.row < run.first_row + run.row_count {
-                return offset + cursor.row.saturating_sub(run.first_row);
-            }
-            offset += run.row_count;
-        }
-        offset
-    }
+/// The keys a filter leaves, where it says enough to look for them: those of its host, from its path prefix on.
+fn filter_keys(filter: &Filter) -> Option<KeyRange> {
+    let host = filter.host.as_ref()?;
+    Some(KeyRange::prefix(host, filter.path_prefix.as_deref().unwrap_or_default()))
 }
 
-fn item(rows: &Rows, i: usize) -> UrlItem {
+pub(crate) fn item(rows: &Rows, i: usize) -> UrlItem {
     let row = rows.row(i);
     UrlItem {
         url_id: url_id(row.url.as_bytes()),

@@ -1,0 +1,110 @@
+//! The rows of a (domain, dataset) in the order of pages, and reading them.
+
+use crate::cursor::Cursor;
+use crate::pinned::{Found, unmasked};
+use crate::{Pinned, Principal, QueryError};
+use trawl_index::postings::Run;
+use trawl_store::rows::{self, Columns, GroupTable, Plan, Rows};
+
+/// Runs read for one page at most; a domain in very many small files gets shorter pages.
+const MAX_RUNS: usize = 256;
+
+/// All rows of a (domain, dataset) in the order of pages.
+pub(crate) struct Postings {
+    /// Place of the segment in the version, and the run.
+    pub runs: Vec<(usize, Run)>,
+}
+
+impl Postings {
+    /// Rows of all runs.
+    pub fn total(&self) -> u64 {
+        self.runs.iter().fold(0, |sum, (_, run)| sum.saturating_add(run.row_count))
+    }
+
+    /// The parts of runs that hold `len` rows from `offset` on; no more than some hundred of them.
+    pub fn pieces(&self, offset: u64, len: u64) -> Vec<(usize, Run)> {
+        let (mut skip, mut left) = (offset, len);
+        let mut pieces = Vec::new();
+        for (segment, run) in &self.runs {
+            if left == 0 || pieces.len() >= MAX_RUNS {
+                break;
+            }
+            if skip >= run.row_count {
+                skip -= run.row_count;
+                continue;
+            }
+            let row_count = (run.row_count - skip).min(left);
+            pieces.push((*segment, Run { first_row: run.first_row + skip, row_count, ..*run }));
+            left -= row_count;
+            skip = 0;
+        }
+        pieces
+    }
+
+    /// The offset of the row a cursor points at, or of the first one after it.
+    pub fn offset_of(&self, cursor: &Cursor) -> u64 {
+        let mut offset = 0;
+        for (segment, run) in &self.runs {
+            let place = (*segment as u64, run.file_id, run.row_group);
+            let wanted = (u64::from(cursor.segment), cursor.file_id, cursor.row_group);
+            if place > wanted {
+                break;
+            }
+            if place == wanted && cursor.row < run.first_row + run.row_count {
+                return offset + cursor.row.saturating_sub(run.first_row);
+            }
+            offset += run.row_count;
+        }
+        offset
+    }
+}
+
+impl Pinned {
+    /// The runs of a pair. Absent and hidden alike are found out from the membership, before any postings are read.
+    pub(crate) fn postings(&self, domain: &str, dataset_id: u32, who: &Principal) -> Result<Postings, QueryError> {
+        let found = self.find(domain)?;
+        let mut holders: Vec<&Found<'_>> = Vec::new();
+        let mut any = false;
+        for place in &found {
+            for id in place.segment.datasets(place.slot)? {
+                let shown = unmasked(place.reference, id) && self.visible(id, who).is_some();
+                any |= shown;
+                if shown && id == dataset_id {
+                    holders.push(place);
+                }
+            }
+        }
+        if !any {
+            return Err(QueryError::UnknownDomain { domain: domain.to_owned() });
+        }
+        if holders.is_empty() {
+            return Err(QueryError::UnknownDataset { domain: domain.to_owned(), dataset_id });
+        }
+        let mut runs = Vec::new();
+        for place in holders {
+            for run in place.segment.postings(place.slot, dataset_id)? {
+                runs.push((place.index, run));
+            }
+        }
+        Ok(Postings { runs })
+    }
+
+    /// Reads pieces of runs: one round, whatever their number.
+    pub(crate) fn read(&self, pieces: &[(usize, Run)], wanted: Columns) -> Result<Vec<Rows>, QueryError> {
+        let mut plans = Vec::with_capacity(pieces.len());
+        for of_one in pieces.chunk_by(|a, b| a.0 == b.0) {
+            let Some((segment, _)) = of_one.first().and_then(|(index, _)| self.segments().get(*index)) else {
+                continue;
+            };
+            let groups: Vec<_> = of_one.iter().map(|(_, run)| (run.file_id, run.row_group)).collect();
+            for ((_, run), table) in of_one.iter().zip(segment.page_tables(&groups)?) {
+                let path = segment.file(run.file_id)?.path;
+                let table = GroupTable::new(&path, &table)?;
+                let row = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+                let rows = row(run.first_row)..row(run.first_row.saturating_add(run.row_count));
+                plans.push(Plan::new(&path, &table, rows, wanted)?);
+            }
+        }
+        Ok(rows::read(&**self.inner().store(), &plans)?)
+    }
+}
