@@ -59,6 +59,13 @@ pub struct FileMeta {
     pub hash: String,
 }
 
+/// The note in a manifest that holds the hash of `segment.json`.
+const META_HASH: &str = "segment_json_hash";
+
+fn hash(bytes: &[u8]) -> String {
+    format!("{:016x}", xxhash_rust::xxh3::xxh3_64(bytes))
+}
+
 /// Manifest keys and file names: the seed's keys first.
 pub(crate) const KEYS: [(&str, &str); 9] = [
     ("domains_txt", "domains.txt.zst"),
@@ -90,7 +97,10 @@ impl SegmentMeta {
             datasets: self.datasets.keys().copied().collect(),
             masked: Vec::new(),
             files,
-            notes: serde_json::Map::from_iter([("format".to_owned(), self.format.into())]),
+            notes: serde_json::Map::from_iter([
+                ("format".to_owned(), self.format.into()),
+                (META_HASH.to_owned(), hash(&self.to_json()).into()),
+            ]),
         })
     }
 
@@ -102,9 +112,18 @@ impl SegmentMeta {
         bytes
     }
 
-    /// Reads it from the store.
-    pub fn read(store: &dyn Store, path: &str) -> Result<Self> {
-        Self::parse(path, &store.get(path, MAX_META)?)
+    /// Reads the one of the segment that a manifest names, and checks it by the hash there.
+    pub fn read(store: &dyn Store, reference: &SegmentRef) -> Result<Self> {
+        let path = reference.file("segment", 0).unwrap_or_default();
+        let bytes = store.get(&path, MAX_META)?;
+        let found = hash(&bytes);
+        if reference.notes.get(META_HASH).is_some_and(|expected| *expected != *found) {
+            let expected = "the segment.json whose hash is in the manifest";
+            return Err(
+                trawl_store::Error::Corrupt { path, offset: 0, expected, found: format!("hash {found}") }.into()
+            );
+        }
+        Self::parse(&path, &bytes)
     }
 
     /// Reads the JSON text of `path`.

@@ -3,7 +3,7 @@
 use crate::deny::DenyList;
 use crate::{Pinned, QueryError};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use trawl_index::{Caches, OpenOptions, Segment};
 use trawl_store::{Manifest, Store, Version};
 use trawl_url::SuffixList;
@@ -67,8 +67,9 @@ impl Lake {
         }
         let _opening = match (self.inner.opening.try_lock(), known) {
             (Ok(guard), _) => guard,
-            (Err(_), Some(pinned)) => return Ok(pinned),
-            (Err(_), None) => self.inner.opening.lock().unwrap_or_else(PoisonError::into_inner),
+            (Err(TryLockError::WouldBlock), Some(pinned)) => return Ok(pinned),
+            (Err(TryLockError::Poisoned(guard)), _) => guard.into_inner(),
+            (Err(TryLockError::WouldBlock), None) => self.inner.opening.lock().unwrap_or_else(PoisonError::into_inner),
         };
         // Whoever held the lock before may have done the work.
         if let Some(pinned) = self.inner.state().newest.clone().filter(fits) {

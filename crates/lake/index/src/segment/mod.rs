@@ -64,7 +64,7 @@ impl Segment {
             })
         };
         let blob = |key| Blob::open(store, &path(key)?, options.resident_bytes);
-        let meta = SegmentMeta::read(&**store, &path("segment")?)?;
+        let meta = SegmentMeta::read(&**store, reference)?;
         let dictionary = Lines::open(blob("domains_txt")?, caches.clone())?;
         let segment = Self {
             mphf: blob("domains_mphf").and_then(|blob| fitting(Mphf::open(blob)?, &dictionary)),
