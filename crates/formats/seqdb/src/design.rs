@@ -78,3 +78,10 @@ pub const PURPOSE_URLS: &str = "FSYSURLS";
 pub const LOAD_NUM: u64 = 3;
 /// See [`LOAD_NUM`].
 pub const LOAD_DEN: u64 = 4;
+
+/// File type of a plain file. (Known.)
+pub const TYPE_PLAIN: char = 'f';
+/// File type of a gzip-compressed file. (Known.)
+pub const TYPE_GZIP: char = 'c';
+/// File type of a zstd-compressed file.
+pub const TYPE_ZSTD: char = 'z';

@@ -7,6 +7,7 @@
 //! | [`Map`] | both together: a map on disk |
 //! | [`Perm`] | pointers into a kvseq that can be grouped by key |
 //! | [`Filesys`] | many files in a few large ones, append-only if wanted |
+//! | [`Pages`] | captures in an append-only filesys, found by URL |
 //!
 //! All integers are big-endian. The formats have no checksums: a broken length is noticed, a flipped bit in a value is
 //! not. `docs/formats/seqdb.md` is the byte-level description; [`design`] holds every constant that the published
@@ -26,6 +27,7 @@ mod kind;
 pub mod kvseq;
 pub mod map;
 mod open;
+pub mod pages;
 pub mod perm;
 mod progress;
 mod settings;
@@ -41,6 +43,7 @@ pub use hindex::{CreateHindex, Hindex, Keys};
 pub use kind::{HEAD_BYTES, Kind, is_seqdb, purpose_of};
 pub use kvseq::{CreateKvseq, Item, KvEntry, Kvseq, Repr, Scan};
 pub use map::{Map, MapFiles};
+pub use pages::{CreatePages, Form, Page, Pages};
 pub use perm::{CreatePerm, Perm};
 pub use progress::{OnProgress, Progress, silent};
 pub use settings::{Access, Clock, Settings, SyncPolicy};

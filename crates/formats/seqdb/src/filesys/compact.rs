@@ -92,7 +92,7 @@ fn like(fs: &Filesys, htsize: u64, fsgen: i64) -> CreateFilesys {
 
 fn copy(old: &Filesys, new: &mut Filesys, inode: Inode) -> Result<()> {
     let (kind, mtime, name) = (char::from(inode.kind), Some(inode.mtime), inode.name.clone());
-    let file = old.handle(inode, old.open.enter(&old.paths, &name, false)?, false, true)?;
+    let file = old.handle_of(inode)?;
     if file.size() <= ONE_PIECE {
         let contents = old.read_handle(&file)?;
         return new.put_file(&name, kind, mtime, &contents);

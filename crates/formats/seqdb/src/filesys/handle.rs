@@ -72,7 +72,7 @@ impl Filesys {
     }
 
     /// The inode a name leads to, and its cell.
-    pub(super) fn find(&self, name: &[u8]) -> Result<Found<Inode>> {
+    pub(crate) fn find(&self, name: &[u8]) -> Result<Found<Inode>> {
         self.index.search(h64(name), |ptr| {
             if !self.data.is_pointer(ptr) {
                 return Ok(None);
@@ -86,7 +86,7 @@ impl Filesys {
         })
     }
 
-    pub(super) fn not_found(&self, name: &[u8]) -> Error {
+    pub(crate) fn not_found(&self, name: &[u8]) -> Error {
         Error::FileNotFound { path: self.paths.data(), name: shown(name) }
     }
 
@@ -115,6 +115,12 @@ impl Filesys {
             return Err(Error::corrupt(self.data.path(), inode.ptr, "a file size within its data", found));
         }
         Ok(FileHandle { inode, extents, write, keep_mtime, _open: open })
+    }
+
+    /// A handle for reading a file whose inode is known.
+    pub(crate) fn handle_of(&self, inode: Inode) -> Result<FileHandle> {
+        let open = self.open.enter(&self.paths, &inode.name, false)?;
+        self.handle(inode, open, false, true)
     }
 
     /// The data entries of an inode, checked.

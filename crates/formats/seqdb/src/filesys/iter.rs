@@ -30,22 +30,31 @@ pub struct Files<'a> {
     fs: &'a Filesys,
     scan: Scan<'a>,
     since: Option<i64>,
+    /// Inodes at or after this are not given.
+    until: u64,
 }
 
 impl Filesys {
     /// All files, in the order of the data file.
     pub fn files(&self) -> Files<'_> {
-        Files { fs: self, scan: self.data.scan().keys_only(), since: None }
+        Files { fs: self, scan: self.data.scan().keys_only(), since: None, until: u64::MAX }
     }
 
     /// Files of time `t` and later, in the order of the data file. An append-only filesys starts where they begin.
     pub fn files_since(&self, t: i64) -> Result<Files<'_>> {
-        let start = match &self.time {
-            Some(time) => time.start_for(t)?.filter(|ptr| self.data.is_pointer(*ptr)),
-            None => None,
-        };
-        let scan = self.data.scan_from(start.unwrap_or_else(|| self.data.first())).keys_only();
-        Ok(Files { fs: self, scan, since: Some(t) })
+        let start = self.start_for(t)?.unwrap_or_else(|| self.data.first());
+        Ok(Files { since: Some(t), ..self.files_between(start, u64::MAX) })
+    }
+
+    /// Where files of time `t` and later begin, if there are marks.
+    pub(crate) fn start_for(&self, t: i64) -> Result<Option<u64>> {
+        let start = self.time.as_ref().map_or(Ok(None), |time| time.start_for(t))?;
+        Ok(start.filter(|ptr| self.data.is_pointer(*ptr)))
+    }
+
+    /// Files whose inodes lie between two places, of which the first is that of an entry.
+    pub(crate) fn files_between(&self, start: u64, until: u64) -> Files<'_> {
+        Files { fs: self, scan: self.data.scan_from(start).keys_only(), since: None, until }
     }
 
     /// Hands every file to `each`, in the order of the index.
@@ -69,7 +78,8 @@ impl Files<'_> {
     }
 
     pub(crate) fn next_inode(&mut self) -> Result<Option<Inode>> {
-        while let Some(item) = self.scan.next_entry()? {
+        while self.scan.position() < self.until {
+            let Some(item) = self.scan.next_entry()? else { break };
             if !matches!(FsKey::decode(item.key), Some(FsKey::Inode { .. })) {
                 continue;
             }

@@ -211,6 +211,12 @@ impl Filesys {
         }
     }
 
+    /// To be called before a file is added: from here on a crash means a repair, and there is a cell for its name.
+    pub(crate) fn prepare(&mut self) -> Result<()> {
+        self.begin()?;
+        self.index.make_room(&Names(&self.data))
+    }
+
     /// To be called when an operation is complete.
     fn settle(&mut self) -> Result<()> {
         self.data.update_variable(Name::DTOTSZ, self.dtot);
@@ -246,7 +252,7 @@ impl Filesys {
         self.time.as_mut().map_or(Ok(()), |time| time.kv.flush())
     }
 
-    fn sync_data(&mut self) -> Result<()> {
+    pub(crate) fn sync_data(&mut self) -> Result<()> {
         self.data.checkpoint()?;
         if !self.deferred.is_empty() {
             for old in std::mem::take(&mut self.deferred) {
@@ -267,7 +273,7 @@ impl Filesys {
         self.sync_rest()
     }
 
-    fn sync_rest(&mut self) -> Result<()> {
+    pub(crate) fn sync_rest(&mut self) -> Result<()> {
         // The mark of the index goes last: as long as it is there, the timefile is rebuilt too.
         if let Some(time) = &mut self.time {
             time.kv.checkpoint()?;

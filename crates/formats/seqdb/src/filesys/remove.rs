@@ -1,7 +1,7 @@
 //! Deleting and renaming files.
 
 use super::Filesys;
-use super::inode::{Inode, MAX_NAME, Names};
+use super::inode::{Inode, MAX_NAME};
 use crate::design::INODE_HEAD_BYTES;
 use crate::error::shown;
 use crate::hindex::Found;
@@ -37,8 +37,7 @@ impl Filesys {
 
     /// Gives a file another name, which must be free.
     pub fn rename_file(&mut self, old: &[u8], new: &[u8]) -> Result<()> {
-        self.begin()?;
-        self.index.make_room(&Names(&self.data))?;
+        self.prepare()?;
         self.open.expect_closed(&self.paths, old)?;
         self.open.expect_closed(&self.paths, new)?;
         if new.is_empty() || new.len() > MAX_NAME {

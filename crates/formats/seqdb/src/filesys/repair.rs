@@ -188,7 +188,7 @@ impl<'a> Repair<'a> {
         let create = self.index_like_before(inodes, htsize, cellsz);
         let path = self.paths.index();
         let settings = self.settings;
-        let mut builder = Builder::new(create, &path, settings, self.progress)?;
+        let mut builder = Builder::new(create, &path, settings, self.progress);
         let old = if self.have_dups { self.old_index.take() } else { None };
         self.report.resurrected = self.have_dups && old.is_none();
         self.each_entry("reading names", &mut |this, ptr, deleted, key| {

@@ -1,7 +1,7 @@
 //! Creating, writing and growing files.
 
 use super::handle::Extent;
-use super::inode::{FRAME_BYTES, FsKey, Inode, MAX_AREA, MAX_NAME, Names};
+use super::inode::{FRAME_BYTES, FsKey, Inode, MAX_AREA, MAX_NAME};
 use super::{FileHandle, Filesys, WriteFlags};
 use crate::design::{INODE_HEAD_BYTES, MAX_GROWTH};
 use crate::error::shown;
@@ -17,8 +17,7 @@ const NUMBERS_AT: u64 = 3;
 impl Filesys {
     /// Opens a file for writing, creating it if there is none. In an append-only filesys it must be new.
     pub fn open_file_wr(&mut self, name: &[u8], kind: char, flags: WriteFlags) -> Result<FileHandle> {
-        self.begin()?;
-        self.index.make_room(&Names(&self.data))?;
+        self.prepare()?;
         let open = self.open.enter(&self.paths, name, true)?;
         let keep_mtime = flags.mtime.is_some() || self.append_only;
         match self.find(name)? {
@@ -43,8 +42,7 @@ impl Filesys {
 
     /// Stores a whole new file in one step: a reader beside sees all of it or nothing.
     pub fn put_file(&mut self, name: &[u8], kind: char, mtime: Option<i64>, contents: &[u8]) -> Result<()> {
-        self.begin()?;
-        self.index.make_room(&Names(&self.data))?;
+        self.prepare()?;
         self.open.expect_closed(&self.paths, name)?;
         match self.find(name)? {
             Found::Here { .. } => Err(Error::FileExists { path: self.paths.data(), name: shown(name) }),

@@ -36,18 +36,23 @@ pub(crate) struct Built {
 type Late = (u64, u64);
 
 impl<'a> Builder<'a> {
-    pub fn new(create: CreateHindex, path: &Path, settings: &'a Settings, progress: OnProgress<'a>) -> Result<Self> {
+    pub fn new(create: CreateHindex, path: &Path, settings: &'a Settings, progress: OnProgress<'a>) -> Self {
         let sort = Sort::new(settings, dir_of(path), 1);
-        Ok(Builder { create, path: path.into(), settings, sort, progress, pushed: 0 })
+        Builder { create, path: path.into(), settings, sort, progress, pushed: 0 }
     }
 
     /// Takes a key's hash and pointer. Of equal keys the one pushed last is kept.
     pub fn push(&mut self, hash: u64, ptr: u64) -> Result<()> {
+        self.push_ranked(hash, ptr, 0)
+    }
+
+    /// The same; of equal keys the one of the highest rank is kept.
+    pub fn push_ranked(&mut self, hash: u64, ptr: u64, rank: u64) -> Result<()> {
         if ptr == FREE_CELL || ptr == DELETED_CELL {
             return Err(Error::BadPointer { path: self.path.clone(), ptr });
         }
         let home = hash % self.create.htsize;
-        self.sort.push(&pair(home, hash), &ptr.to_be_bytes())?;
+        self.sort.push(&pair(home, hash), &pair(ptr, rank))?;
         self.pushed += 1;
         Ok(())
     }
@@ -66,17 +71,17 @@ impl<'a> Builder<'a> {
         file.put(&sb.encode_full())?;
         let mut out = Out { file, create: &create, next: 0, keys: 0, late: Vec::new(), path: &path };
         let mut sorted = sort.finish()?;
-        let mut group: Vec<u64> = Vec::new();
+        let mut group: Vec<(u64, u64)> = Vec::new();
         let mut group_hash = 0;
         let mut done = 0u64;
         while let Some((key, value)) = sorted.next_record()? {
-            let (hash, ptr) = (number(key, 1), number(value, 0));
+            let (hash, ptr, rank) = (number(key, 1), number(value, 0), number(value, 1));
             if hash != group_hash {
                 out.place_group(group_hash, &group, keys, superseded)?;
                 group.clear();
                 group_hash = hash;
             }
-            group.push(ptr);
+            group.push((ptr, rank));
             done += 1;
             if done.is_multiple_of(1 << 16) {
                 progress(Progress { stage: "writing index", done, total: pushed });
@@ -112,28 +117,32 @@ impl Out<'_> {
     fn place_group(
         &mut self,
         hash: u64,
-        group: &[u64],
+        group: &[(u64, u64)],
         keys: Option<&dyn Keys>,
         superseded: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<()> {
         let Some(keys) = keys.filter(|_| group.len() > 1) else {
-            return group.iter().try_for_each(|ptr| self.place(hash, *ptr));
+            return group.iter().try_for_each(|(ptr, _)| self.place(hash, *ptr));
         };
-        let mut newest: HashMap<Vec<u8>, u64> = HashMap::new();
+        let mut newest: HashMap<Vec<u8>, (u64, u64)> = HashMap::new();
         let mut bytes = 0;
-        for ptr in group {
+        for (ptr, rank) in group {
             let key = keys.key_at(*ptr)?;
             bytes += key.len();
             if bytes > MAX_GROUP_BYTES {
                 let (path, len, limit) = (self.path.into(), bytes as u64, MAX_GROUP_BYTES as u64);
                 return Err(Error::TooLong { path, what: "group of keys with one hash", len, limit });
             }
-            if let Some(old) = newest.insert(key, *ptr) {
-                superseded(old)?;
+            match newest.get_mut(&key) {
+                Some(kept) if kept.1 > *rank => superseded(*ptr)?,
+                Some(kept) => superseded(std::mem::replace(kept, (*ptr, *rank)).0)?,
+                None => {
+                    newest.insert(key, (*ptr, *rank));
+                }
             }
         }
         // In the order of the container, so that the same input gives the same table.
-        let mut survivors: Vec<u64> = newest.into_values().collect();
+        let mut survivors: Vec<u64> = newest.into_values().map(|(ptr, _)| ptr).collect();
         survivors.sort_unstable();
         survivors.iter().try_for_each(|ptr| self.place(hash, *ptr))
     }

@@ -76,7 +76,7 @@ pub(crate) fn rebuild_with(
     superseded: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Rebuilt> {
     let htsize = plan.create.htsize;
-    let mut builder = Builder::new(plan.create, path, settings, progress)?;
+    let mut builder = Builder::new(plan.create, path, settings, progress);
     let mut scan = container.scan().keys_only();
     let mut seen = 0u64;
     while let Some(item) = scan.next_entry()? {
@@ -117,7 +117,7 @@ impl Hindex {
             return self.become_other(new);
         }
         let settings = self.settings.clone();
-        let mut builder = Builder::new(create, &path, &settings, &crate::progress::silent)?;
+        let mut builder = Builder::new(create, &path, &settings, &crate::progress::silent);
         if self.cellsz == 2 {
             self.for_each(&mut |ptr, hash| builder.push(hash, ptr))?;
         } else {

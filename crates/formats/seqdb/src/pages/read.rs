@@ -1,0 +1,153 @@
+//! One capture.
+
+use super::name::{self, Form};
+use super::{Pages, Urls};
+use crate::filesys::FileHandle;
+use crate::filesys::inode::{FRAME_BYTES, FsKey, Inode};
+use crate::hindex::Found;
+use crate::{Error, Result, h64};
+use std::io::{self, Read};
+use trawl_model::{Place, UnixMillis};
+
+/// Bytes read at once: inode and contents of most captures.
+const PAGE_READ: usize = 32 << 10;
+
+/// A capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Its URL; empty for records that have none.
+    pub url: Vec<u8>,
+    /// Its time.
+    pub time: UnixMillis,
+    /// How the event is stored.
+    pub form: Form,
+    /// The event: its WARC records.
+    pub event: Vec<u8>,
+    /// Where the event's bytes lie.
+    pub place: Place,
+}
+
+impl Pages {
+    /// The newest capture of `url`: one read of the index, one of the data file.
+    pub fn newest(&self, url: &[u8]) -> Result<Option<Page>> {
+        let found = self.urls.search(h64(url), |ptr| self.page_if(ptr, |parts| parts.url == url))?;
+        Ok(match found {
+            Found::Here { what, .. } => Some(what),
+            Found::Absent { .. } | Found::Full => None,
+        })
+    }
+
+    /// The capture of `url` at `time`.
+    pub fn get(&self, url: &[u8], time: UnixMillis) -> Result<Option<Page>> {
+        let name = name::join(url, time, 0);
+        let found = self.fs.index().search(h64(&name), |ptr| {
+            self.page_if(ptr, |parts| parts.url == url && parts.time == time && parts.nth == 0)
+        })?;
+        Ok(match found {
+            Found::Here { what, .. } => Some(what),
+            Found::Absent { .. } | Found::Full => None,
+        })
+    }
+
+    /// Whether there is a capture of `url`, and of when the newest is.
+    pub fn newest_time(&self, url: &[u8]) -> Result<Option<UnixMillis>> {
+        let data = self.fs.data();
+        let keys = Urls(data);
+        match self.urls.find(&keys, url)? {
+            Some(ptr) => Ok(name::split(&Inode::load(data, ptr)?.name).map(|parts| parts.time)),
+            None => Ok(None),
+        }
+    }
+
+    /// The capture whose inode is at `ptr`, if it is the one wanted. Inode and contents in one read where they fit.
+    fn page_if(&self, ptr: u64, wanted: impl Fn(name::Parts<'_>) -> bool) -> Result<Option<Page>> {
+        let data = self.fs.data();
+        if !data.is_pointer(ptr) {
+            return Ok(None);
+        }
+        let mut buf = vec![0; PAGE_READ];
+        let (span, have) = data.span_with(ptr, &mut buf)?;
+        buf.truncate(have);
+        let slice = |at: u64, len: u64| {
+            let start = usize::try_from(at.checked_sub(ptr)?).ok()?;
+            buf.get(start..)?.get(..usize::try_from(len).ok()?)
+        };
+        let inode = match (slice(span.key_at, span.key_len), slice(span.value_at, span.value_len)) {
+            (Some(key), Some(value)) => Inode::decode(ptr, span.deleted, key, value)
+                .map_err(|found| Error::corrupt(data.path(), ptr, "an inode", found))?,
+            _ => Inode::load(data, ptr)?,
+        };
+        let Some(parts) = name::split(&inode.name).filter(|parts| !inode.deleted && wanted(*parts)) else {
+            return Ok(None);
+        };
+        let (url, time) = (parts.url.to_vec(), parts.time);
+        let form = Form::from_type(char::from(inode.kind));
+        let place = self.event_place(&inode);
+        // The usual case: one data entry, right behind.
+        let key = FsKey::Data { file_id: inode.file_id, offset: 0 }.encode();
+        let adjacent = inode.pointers.len() == 1
+            && inode.pointers.first() == Some(&span.end)
+            && slice(span.end, 2) == Some(&[0, u8::try_from(key.len()).unwrap_or(0)])
+            && slice(span.end + 2, key.len() as u64) == Some(&key);
+        if adjacent && let Some(event) = slice(span.end + FRAME_BYTES, inode.size) {
+            let event = event.to_vec();
+            return Ok(Some(Page { url, time, form, event, place }));
+        }
+        let file = self.fs.handle_of(inode)?;
+        let event = self.fs.read_handle(&file)?;
+        Ok(Some(Page { url, time, form, event, place }))
+    }
+
+    /// Where an event's bytes lie, if they are in one piece; else where its inode is.
+    pub(super) fn event_place(&self, inode: &Inode) -> Place {
+        match inode.pointers[..] {
+            [ptr] => Place::new(self.file.clone(), ptr + FRAME_BYTES, inode.size),
+            _ => Place::new(self.file.clone(), inode.ptr, inode.entry_bytes()),
+        }
+    }
+
+    pub(super) fn place_of(&self, ptr: u64) -> Result<Place> {
+        Ok(self.event_place(&Inode::load(self.fs.data(), ptr)?))
+    }
+
+    /// Reads a capture of any size, part by part.
+    pub fn reader(&self, url: &[u8], time: UnixMillis) -> Result<Option<EventReader<'_>>> {
+        self.reader_named(&name::join(url, time, 0))
+    }
+
+    pub(super) fn reader_named(&self, name: &[u8]) -> Result<Option<EventReader<'_>>> {
+        match self.fs.open_file(name, "") {
+            Ok(file) => Ok(Some(EventReader { pages: self, file, at: 0 })),
+            Err(Error::FileNotFound { .. }) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// Reads the bytes of one event.
+#[derive(Debug)]
+pub struct EventReader<'a> {
+    pages: &'a Pages,
+    file: FileHandle,
+    at: u64,
+}
+
+impl EventReader<'_> {
+    /// Bytes of the event.
+    pub fn len(&self) -> u64 {
+        self.file.size()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Read for EventReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.pages.fs.read_file(&self.file, self.at, buf).map_err(io::Error::other)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}

@@ -1,0 +1,118 @@
+//! Checking and repairing a container of captures: its filesys, and the index by URL.
+
+use super::{Urls, name, url_index, url_index_path};
+use crate::filesys::inode::{FsKey, Inode};
+use crate::filesys::{self, FsFindings, FsPaths, FsRepair};
+use crate::findings::Findings;
+use crate::hindex::{Builder, CreateHindex, Hindex, Subject, roomy, verify_over};
+use crate::open::{self, Guard};
+use crate::superblock::Name;
+use crate::{Access, Kvseq, OnProgress, Result, Settings, h64};
+
+/// What a repair did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PagesRepair {
+    /// To the filesys.
+    pub filesys: FsRepair,
+    /// URLs in the rebuilt index.
+    pub urls: u64,
+}
+
+/// Repairs the filesys (see [`filesys::repair`]) and rebuilds the index by URL.
+pub fn repair(paths: &FsPaths, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<PagesRepair> {
+    let filesys = filesys::repair(paths, settings, salvage, progress)?;
+    let _lock = open::lock(settings, &paths.lock())?;
+    let urls = rebuild_urls(paths, settings, filesys.files, progress)?;
+    Ok(PagesRepair { filesys, urls })
+}
+
+/// Builds the index by URL anew: the newest capture of each.
+fn rebuild_urls(paths: &FsPaths, settings: &Settings, captures: u64, progress: OnProgress<'_>) -> Result<u64> {
+    let guard = Guard::Owner { writer_lives: false };
+    let data = Kvseq::open_guarded(&paths.data(), Access::Read, settings, guard)?;
+    let fsgen = data.superblock().value(Name::FSGEN).unwrap_or(0);
+    let create = CreateHindex { htsize: roomy(captures), ..url_index(fsgen) };
+    let path = url_index_path(paths);
+    let mut builder = Builder::new(create, &path, settings, progress);
+    each_capture(&data, &mut |ptr, deleted, parts| {
+        if deleted {
+            return Ok(());
+        }
+        // As an unsigned number, in the order of times.
+        let rank = parts.time.0.wrapping_sub(i64::MIN).cast_unsigned();
+        builder.push_ranked(h64(parts.url), ptr, rank)
+    })?;
+    Ok(builder.finish(Some(&Urls(&data)), &mut |_| Ok(()), true)?.keys)
+}
+
+/// Hands over every capture that has a URL: its inode's pointer, whether it is deleted, the parts of its name.
+fn each_capture(data: &Kvseq, take: &mut dyn FnMut(u64, bool, name::Parts<'_>) -> Result<()>) -> Result<()> {
+    let mut scan = data.scan().with_deleted().keys_only();
+    while let Some(item) = scan.next_entry()? {
+        if !matches!(FsKey::decode(item.key), Some(FsKey::Inode { .. })) {
+            continue;
+        }
+        let inode = match item.value {
+            Some(value) => Inode::decode(item.ptr, item.deleted, item.key, value).ok(),
+            None => Inode::load(data, item.ptr).ok(),
+        };
+        let Some(inode) = inode else { continue };
+        if let Some(parts) = name::split(&inode.name).filter(|parts| !parts.url.is_empty()) {
+            take(item.ptr, item.deleted, parts)?;
+        }
+    }
+    Ok(())
+}
+
+struct Captures<'a>(&'a Kvseq);
+
+impl Subject for Captures<'_> {
+    fn each(&self, take: &mut dyn FnMut(u64, bool, &[u8]) -> Result<()>) -> Result<()> {
+        each_capture(self.0, &mut |ptr, deleted, parts| take(ptr, deleted, parts.url))
+    }
+
+    fn expects_all(&self) -> bool {
+        false
+    }
+}
+
+/// Checks the filesys and the index by URL; faults go to `findings`.
+pub fn verify(
+    paths: &FsPaths,
+    settings: &Settings,
+    findings: &mut Findings,
+    progress: OnProgress<'_>,
+) -> Result<FsFindings> {
+    let counted = filesys::verify(paths, settings, findings, progress)?;
+    let Ok(data) = Kvseq::open_anyway(&paths.data(), None, Access::Read, settings) else { return Ok(counted) };
+    let path = url_index_path(paths);
+    if !settings.fs.exists(&path)? {
+        findings.fault(&path, 0, "an index by URL", "no file");
+        return Ok(counted);
+    }
+    verify_over(&path, &Captures(&data), settings, findings, progress)?;
+    let Ok(urls) = Hindex::open_anyway(&path, Access::Read, settings) else { return Ok(counted) };
+    let fsgen = data.superblock().value(Name::FSGEN);
+    if urls.superblock().value(Name::FSGEN) != fsgen {
+        findings.fault(&path, 0, "the FSGEN of the data file", "another");
+    }
+    let mut outdated = 0u64;
+    let checked = each_capture(&data, &mut |_, deleted, parts| {
+        if deleted {
+            return Ok(());
+        }
+        let newest = match urls.find(&Urls(&data), parts.url)? {
+            Some(ptr) => name::split(&Inode::load(&data, ptr)?.name).map(|newest| newest.time),
+            None => None,
+        };
+        outdated += u64::from(newest.is_none_or(|newest| newest < parts.time));
+        Ok(())
+    });
+    if let Err(e) = checked {
+        findings.take(e)?;
+    }
+    if outdated > 0 {
+        findings.fault(&path, 0, "the newest capture of each URL", format!("{outdated} captures that are newer"));
+    }
+    Ok(counted)
+}

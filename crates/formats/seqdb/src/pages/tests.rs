@@ -1,0 +1,250 @@
+use super::*;
+use crate::filesys::WriteFlags;
+use crate::findings::Findings;
+use crate::{Clock, silent};
+use std::path::Path;
+use trawl_io::fault::{FaultFs, Loss};
+use trawl_model::UrlSource;
+
+fn settings(disk: &FaultFs) -> Settings {
+    let clock = Clock::fixed(UnixMillis(1_200_913_506_000));
+    Settings { sort_memory_bytes: 6 << 20, ..Settings::new(clock, "test").on(disk.shared()) }
+}
+
+fn paths() -> FsPaths {
+    FsPaths::new(Path::new("/"), "crawl").unwrap()
+}
+
+fn create(disk: &FaultFs) -> Pages {
+    CreatePages { expected: 10, ..CreatePages::new(5) }.create(&paths(), &settings(disk)).unwrap()
+}
+
+fn at(ms: i64) -> UnixMillis {
+    UnixMillis(1_782_262_923_000 + ms)
+}
+
+fn url(n: usize) -> Vec<u8> {
+    format!("https://www.example.com/section/{}/page-{n}.html", n % 7).into_bytes()
+}
+
+fn event(n: usize, len: usize) -> Vec<u8> {
+    let mut event = format!("WARC/1.1\r\nWARC-Type: response\r\nX: {n}\r\n\r\n").into_bytes();
+    event.extend((0..len).map(|i| (i * 31 + n) as u8));
+    event
+}
+
+fn sound(disk: &FaultFs) {
+    let mut findings = Findings::new();
+    verify(&paths(), &settings(disk), &mut findings, &silent).unwrap();
+    assert!(findings.is_sound() && findings.warnings() == 0, "{:?}", findings.list());
+}
+
+#[test]
+fn a_page_is_one_probe_and_one_read() {
+    let disk = FaultFs::new();
+    let mut pages = create(&disk);
+    for n in 0..300 {
+        pages.append(&url(n), at(n as i64), Form::Gzip, &event(n, 20_000)).unwrap();
+    }
+    pages.close().unwrap();
+    sound(&disk);
+    let pages = Pages::open(&paths(), Access::Read, &settings(&disk)).unwrap();
+    let mut more = 0;
+    for n in 0..300 {
+        let before = disk.counts().reads;
+        let page = pages.newest(&url(n)).unwrap().unwrap();
+        let reads = disk.counts().reads - before;
+        assert_eq!((page.event, page.time, page.form), (event(n, 20_000), at(n as i64), Form::Gzip));
+        // A search that goes far, or around the end of the table, takes another look at the index.
+        assert!((2..=3).contains(&reads), "{reads} reads");
+        more += u64::from(reads > 2);
+    }
+    assert!(more <= 15, "{more} of 300 took more than two reads");
+    let before = disk.counts().reads;
+    assert_eq!(pages.newest(b"https://nowhere.example/").unwrap(), None);
+    assert!(disk.counts().reads - before <= 2, "an absent URL costs no read of the data");
+}
+
+#[test]
+fn the_newest_capture_answers_whatever_the_order() {
+    let disk = FaultFs::new();
+    let mut pages = create(&disk);
+    let u = url(1);
+    for ms in [5000, 9000, 7000, 9000, 1000] {
+        pages.append(&u, at(ms), Form::Plain, format!("at {ms}").as_bytes()).unwrap();
+    }
+    pages.append(b"", at(0), Form::Plain, b"warcinfo").unwrap();
+    assert_eq!((pages.len(), pages.url_count()), (6, 1));
+    let newest = pages.newest(&u).unwrap().unwrap();
+    assert_eq!((newest.time, newest.event.as_slice()), (at(9000), &b"at 9000"[..]));
+    assert_eq!(pages.get(&u, at(7000)).unwrap().unwrap().event, b"at 7000");
+    assert_eq!(pages.get(&u, at(7001)).unwrap(), None);
+    assert_eq!(pages.newest_time(&u).unwrap(), Some(at(9000)));
+    assert_eq!(pages.newest(b"").unwrap(), None);
+    // In disk order everything comes back as it went in, the second of one moment too.
+    let mut scan = pages.scan();
+    let mut events = Vec::new();
+    while let Some(page) = scan.next_page().unwrap() {
+        events.push(String::from_utf8(page.event.unwrap().to_vec()).unwrap());
+    }
+    assert_eq!(events, ["at 5000", "at 9000", "at 7000", "at 9000", "at 1000", "warcinfo"]);
+    pages.close().unwrap();
+    sound(&disk);
+    // A rebuilt index finds the same.
+    disk.shared().remove_file(&url_index_path(&paths())).unwrap();
+    assert!(matches!(Pages::open(&paths(), Access::Read, &settings(&disk)), Err(Error::NeedsCheck { .. })));
+    assert_eq!(repair(&paths(), &settings(&disk), false, &silent).unwrap().urls, 1);
+    sound(&disk);
+    let pages = Pages::open(&paths(), Access::Read, &settings(&disk)).unwrap();
+    assert_eq!(pages.newest(&u).unwrap().unwrap().time, at(9000));
+}
+
+#[test]
+fn events_of_any_size() {
+    let disk = FaultFs::new();
+    let mut pages = create(&disk);
+    let long_url = [b"https://e.com/".to_vec(), vec![b'x'; 3000]].concat();
+    let sizes = [0, 1, 29_000, 40_000, 2 << 20, 17 << 20];
+    for (n, size) in sizes.into_iter().enumerate() {
+        let event = event(n, size);
+        let u = if n == 2 { long_url.clone() } else { url(n) };
+        let place = pages.append_from(&u, at(n as i64), Form::Plain, &mut &event[..]).unwrap();
+        assert_eq!(place.length, event.len() as u64);
+        pages.flush().unwrap();
+        let offset = usize::try_from(place.offset).unwrap();
+        let stored = &disk.files()[&paths().data()][offset..][..event.len()];
+        assert!(stored == event, "a place is where the event's bytes are");
+    }
+    struct Breaks(usize);
+    impl Read for Breaks {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            self.0 += 1;
+            if self.0 > 3 { Err(std::io::Error::other("torn")) } else { Ok(buf.len()) }
+        }
+    }
+    assert!(pages.append_from(&url(9), at(9), Form::Plain, &mut Breaks(0)).is_err());
+    assert_eq!((pages.len(), pages.newest(&url(9)).unwrap()), (6, None));
+    pages.append(&url(9), at(9), Form::Plain, b"again").unwrap();
+    let mut scan = pages.scan();
+    let mut seen = 0;
+    while let Some(page) = scan.next_page().unwrap() {
+        let mut all = Vec::new();
+        page.reader().unwrap().unwrap().read_to_end(&mut all).unwrap();
+        assert_eq!(all.len() as u64, page.len);
+        if let Some(event) = page.event {
+            assert!(event == all);
+        } else {
+            assert!(page.len > 16 << 20);
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 7);
+    let big = Settings { max_value_bytes: 1 << 20, ..settings(&disk) };
+    pages.close().unwrap();
+    let pages = Pages::open(&paths(), Access::Read, &big).unwrap();
+    assert!(matches!(pages.newest(&url(4)), Err(Error::TooLong { .. })));
+    assert_eq!(pages.reader(&url(4), at(4)).unwrap().unwrap().len(), event(4, 2 << 20).len() as u64);
+    sound(&disk);
+}
+
+#[test]
+fn urls_for_the_lake_in_splits() {
+    let disk = FaultFs::new();
+    let mut pages = create(&disk);
+    pages.append(b"", at(0), Form::Plain, b"warcinfo").unwrap();
+    for n in 0..100 {
+        pages.append(&url(n), at(n as i64), Form::Plain, &event(n, 500)).unwrap();
+    }
+    pages.append(b"http://e.com/\xff", at(500), Form::Plain, b"x").unwrap();
+    pages.sync().unwrap();
+    let identity = pages.identity();
+    for target in [1, 3000, 1 << 40] {
+        let splits = pages.splits(target).unwrap();
+        assert!(splits.windows(2).all(|w| w[0].end == w[1].start));
+        let (mut urls, mut bad) = (Vec::new(), 0);
+        for split in splits {
+            pages
+                .read(split, &mut |record| {
+                    match record {
+                        Ok(record) => {
+                            let place = record.place.unwrap();
+                            assert!(record.ts.is_some() && place.file.as_ref() == "crawl.data" && place.length > 500);
+                            urls.push(record.url.into_bytes());
+                        }
+                        Err(e) => {
+                            assert_eq!(e.advice, trawl_model::Advice::Skip);
+                            bad += 1;
+                        }
+                    }
+                    Ok(())
+                })
+                .unwrap();
+        }
+        assert_eq!(urls, (0..100).map(url).collect::<Vec<_>>(), "{target}");
+        assert_eq!(bad, 1);
+    }
+    pages.append(&url(7), at(900), Form::Plain, b"").unwrap();
+    assert_ne!(pages.identity(), identity, "another container now");
+}
+
+#[test]
+fn every_cut_keeps_what_was_synced_in_both_indexes() {
+    let small = |disk: &FaultFs| Settings { buffer_bytes: 2000, ..settings(disk) };
+    for cut in (10..).step_by(3) {
+        let disk = FaultFs::new();
+        disk.cut_after(cut);
+        let (mut synced, mut created) = (0, false);
+        let mut work = || -> Result<()> {
+            let mut pages = CreatePages { expected: 3, ..CreatePages::new(5) }.create(&paths(), &small(&disk))?;
+            created = true;
+            for n in 0..12 {
+                pages.append(&url(n % 8), at(n as i64), Form::Plain, &event(n, 300 * n))?;
+                if n % 4 == 3 {
+                    pages.sync()?;
+                    synced = n + 1;
+                }
+            }
+            pages.close()
+        };
+        let done = work().is_ok();
+        for loss in [Loss::All, Loss::None].into_iter().chain((0..5).map(|seed| Loss::Torn { seed, unit: 512 })) {
+            let disk = disk.reboot(loss);
+            if !created {
+                continue;
+            }
+            if Pages::open(&paths(), Access::Write, &small(&disk)).is_err() {
+                repair(&paths(), &small(&disk), false, &silent).unwrap();
+            }
+            sound(&disk);
+            let pages = Pages::open(&paths(), Access::Write, &small(&disk)).unwrap();
+            let there = usize::try_from(pages.len()).unwrap();
+            assert!(there >= synced, "cut {cut}, {loss:?}: {there} of {synced}");
+            for n in 0..there {
+                let page = pages.get(&url(n % 8), at(n as i64)).unwrap().unwrap();
+                assert!(page.event == event(n, 300 * n), "cut {cut}, {loss:?}");
+            }
+            for n in 0..there.min(8) {
+                let newest = if n + 8 < there { n + 8 } else { n };
+                assert_eq!(pages.newest(&url(n)).unwrap().unwrap().time, at(newest as i64), "cut {cut}, {loss:?}");
+            }
+        }
+        if done {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_plain_filesys_is_no_container_of_captures() {
+    let disk = FaultFs::new();
+    let mut fs = CreateFilesys::new(3).create(&paths(), &settings(&disk)).unwrap();
+    drop(fs.open_file_wr(b"x", 'f', WriteFlags::default()).unwrap());
+    fs.close().unwrap();
+    assert!(Pages::open(&paths(), Access::Read, &settings(&disk)).is_err());
+    let mut pages = {
+        let other = FsPaths::new(Path::new("/"), "other").unwrap();
+        CreatePages::new(9).create(&other, &settings(&disk)).unwrap()
+    };
+    assert!(matches!(pages.append(b"u", UnixMillis(i64::MAX), Form::Plain, b""), Err(Error::Refused { .. })));
+    assert!(matches!(pages.append(&[b'u'; 65530], at(0), Form::Plain, b""), Err(Error::TooLong { .. })));
+}
