@@ -47,7 +47,8 @@ URLS = sorted(random.sample(sorted(URLS), 1500)) + ["dns:example.com", "urn:x:Y"
 with open("odd.warc.gz", "wb") as out:
     writer = WARCWriter(out, gzip=True)
     for n, url in enumerate(URLS):
-        kind = ("response", "response", "revisit", "resource")[n % 4]
+        # warcio looks for HTTP only behind http: and https:, spelled so.
+        kind = ("response", "response", "revisit", "resource")[n % 4] if url.startswith(("http:", "https:")) else "resource"
         head = StatusAndHeaders("200 OK" if n % 3 else "404 Not Found", [("Content-Type", ("text/html; charset=utf-8", "image/png", "", "a/b c")[n % 5 % 4])], protocol="HTTP/1.1")
         headers = {"WARC-Date": f"2026-0{1 + n % 9}-11T0{n % 10}:00:00.123Z"} if n % 2 else {"WARC-Date": "2020-02-29T23:59:59Z"}
         if kind == "revisit":

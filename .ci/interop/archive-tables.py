@@ -36,7 +36,7 @@ check(len(failed) == 4 and all(error for _, error in failed), "everything that f
 sources = db.sql("""SELECT url, json_extract_string(meta_json, '$.source') AS source
 FROM 'ami-out/captures.parquet' WHERE meta_json <> '';""").fetchall()
 check(len(sources) == 6 and {s for _, s in sources} == {"sitemap"}, "a seed's passthrough metadata")
-total = db.sql("SELECT count(*) FROM 'runs/*/captures.parquet';").fetchone()[0]
+total = db.sql("SELECT count(*) FROM 'runs/*/captures.parquet';").fetchall()[0][0]
 check(total == 16 + 20, "two runs union cleanly")
 check(list(pandas.read_parquet("ami-out/captures.parquet").head().columns[:13]) == FIRST, "pandas reads it, the 13 columns first")
 
@@ -55,7 +55,7 @@ bloom = db.sql("SELECT * FROM parquet_bloom_probe('runs/b/captures.parquet', 'ur
 check(all(row[2] for row in bloom), "the Bloom filter of url excludes a stranger", bloom)
 types = {name: str(kind) for name, kind in zip(table.schema.names, table.schema.types)}
 check((types["status"], types["fetched_at"], types["unchanged"], types["url"]) == ("int32", "int64", "bool", "string"), "the seed's types", types)
-meta = json.loads(db.sql("SELECT meta_json FROM 'runs/a/captures.parquet' WHERE meta_json <> '' ORDER BY started_at LIMIT 1").fetchone()[0])
+meta = json.loads(db.sql("SELECT meta_json FROM 'runs/a/captures.parquet' WHERE meta_json <> '' ORDER BY started_at LIMIT 1").fetchall()[0][0])
 check(meta == {"source": "sitemap", "depth": 0, "tags": ["a", None, True], "note": "<&>é é"}, "meta_json keeps its JSON types", meta)
 
 rows = db.sql("SELECT url, status, digest, unchanged, filename, warc_file, warc_offset, warc_length, started_at FROM read_parquet('runs/*/captures.parquet', "

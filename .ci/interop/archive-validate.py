@@ -10,7 +10,6 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from fastwarc.stream_io import FileStream
 from fastwarc.warc import ArchiveIterator as FastIterator
 from peer import check, done, run, trawl
 from warcio.archiveiterator import ArchiveIterator
@@ -44,7 +43,7 @@ for path in warcs:
     check(all(link in ids for link in linked), "every request names a record of its file")
 
     blocks = payloads = 0
-    for record in FastIterator(FileStream(str(path)), parse_http=False):
+    for record in FastIterator(str(path), parse_http=False):
         if record.headers.get("WARC-Block-Digest"):
             assert record.verify_block_digest(), record.record_id
             blocks += 1

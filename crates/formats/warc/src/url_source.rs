@@ -126,7 +126,11 @@ mod tests {
         let read = |splits: Vec<Split>| {
             let mut urls = Vec::new();
             for split in splits {
-                source.read(split, &mut |r| Ok(urls.push(r.unwrap()))).unwrap();
+                let mut each = |r: Result<UrlRecord, DoorError>| {
+                    urls.push(r?);
+                    Ok(())
+                };
+                source.read(split, &mut each).unwrap();
             }
             urls
         };

@@ -49,7 +49,8 @@ fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Option<
         return Ok(None);
     }
     let header = record.header();
-    let Some(url) = header.target_uri().map(|u| u.into_owned()) else { return Ok(None) };
+    // A blank cannot be in a URI; warcio, and so cdxj-indexer, escapes those it finds.
+    let Some(url) = header.target_uri().map(|u| u.replace(' ', "%20")) else { return Ok(None) };
     let mut line = CdxjLine::new(&url, header.date().unwrap_or_default());
     let record_type = header.record_type();
     let own_type = header.text("Content-Type").map(|t| t.into_owned());
@@ -77,7 +78,7 @@ fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Option<
         None => payload_digest(&mut record)?,
     };
     line.put("digest", digest);
-    let length = record.finish()?.length;
+    let length = record.finish()?.block_end;
     line.put("length", length.to_string());
     line.put("offset", place.offset.to_string());
     line.put("filename", options.filename.clone().unwrap_or_else(|| place.file.to_string()));

@@ -277,7 +277,7 @@ impl WarcReader {
     /// Reads what is left of the current record and says how long it is as stored.
     fn finish_record(&mut self) -> Result<Finished> {
         let State::Block(mut left) = self.state else {
-            return Ok(Finished { length: 0 });
+            return Ok(Finished { length: 0, block_end: 0 });
         };
         while left > 0 {
             let here = self.block_chunk(left)?.len();
@@ -285,15 +285,18 @@ impl WarcReader {
             left -= here as u64;
         }
         self.state = State::Between;
+        let block_end = self.container.at().offset;
         self.record_end()?;
         // Driving the container to the member's end also checks its checksum.
         let more = !self.container.fill(1)?.is_empty();
+        let start = self.start.offset;
         let length = match self.compression() {
-            Compression::None => self.container.at().offset - self.start.offset,
+            Compression::None => self.container.at().offset - start,
             _ if more || self.index > 0 => 0,
-            _ => self.container.stored_offset() - self.start.offset,
+            _ => self.container.stored_offset() - start,
         };
-        Ok(Finished { length })
+        let plain = self.compression() == Compression::None;
+        Ok(Finished { length, block_end: if plain { block_end - start } else { length } })
     }
 
     /// The next bytes of the block, of which `left` are still to come: at least one.

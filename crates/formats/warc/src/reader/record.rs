@@ -19,6 +19,8 @@ pub struct Record<'r> {
 pub struct Finished {
     /// Stored bytes, from the first of the member to the last of its trailer; 0 where several records share a member.
     pub length: u64,
+    /// The same, but in an uncompressed file only up to the end of the block: what other tools put into their indexes.
+    pub block_end: u64,
 }
 
 impl Record<'_> {
