@@ -119,7 +119,8 @@ fn refusals_have_a_status_and_a_code() {
         let (got, answer) = get(server.address(), &path);
         assert_eq!((got, answer["error"].as_str()), (status, Some(code)), "{path}: {answer}");
     }
-    let post = send(server.address(), "POST /v1/stats HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    let post =
+        send(server.address(), "POST /v1/stats HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     assert!(post.starts_with("HTTP/1.1 405"), "{post}");
     assert!(send(server.address(), "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
 }
