@@ -1,0 +1,139 @@
+//! What a container file says of itself, for a person.
+
+use crate::kvseq::Repr;
+use crate::superblock::{Name, Purpose};
+use crate::{Access, Kind, Result, Settings, Superblock, design, open};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use trawl_model::UnixMillis;
+
+/// One variable and what it means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: i64,
+    /// What the value means, where that is known.
+    pub remark: Option<String>,
+}
+
+/// What is known of a file without reading its body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// The file.
+    pub path: PathBuf,
+    /// Its format.
+    pub kind: Kind,
+    /// What it is for; empty if it does not say.
+    pub purpose: String,
+    /// Bytes the file has.
+    pub unix_bytes: u64,
+    /// Bytes that mean something: FILESIZE.
+    pub bytes: u64,
+    /// Whether it was closed properly; nothing if the file cannot tell.
+    pub clean: Option<bool>,
+    /// All variables, in their order.
+    pub variables: Vec<Variable>,
+}
+
+/// Reads the superblock of a container file of any kind.
+pub fn inspect(path: &Path, settings: &Settings) -> Result<Inspection> {
+    let file = settings.fs.open(path, trawl_io::Mode::Read)?;
+    let sb = open::read_superblock(&*file, Access::Read)?;
+    let unix_bytes = file.len()?;
+    let bytes = sb.length(Name::FILESIZE)?.unwrap_or(unix_bytes);
+    let clean = sb.length(Name::SYNCSIZE)?.map(|synced| synced == bytes && bytes <= unix_bytes);
+    Ok(Inspection {
+        path: path.into(),
+        kind: sb.kind(),
+        purpose: sb.purpose().to_string(),
+        unix_bytes,
+        bytes,
+        clean,
+        variables: variables(&sb),
+    })
+}
+
+/// All variables of a superblock with their meanings.
+pub fn variables(sb: &Superblock) -> Vec<Variable> {
+    let variable = |(name, value): (Name, i64)| Variable { name: name.to_string(), value, remark: remark(name, value) };
+    sb.variables().map(variable).collect()
+}
+
+fn remark(name: Name, value: i64) -> Option<String> {
+    match name {
+        Name::FORMAT => Kind::from_format(value).map(|kind| kind.to_string()),
+        Name::PURPOSE => Some(Purpose::from_value(value)).filter(|p| !p.is_none()).map(|p| p.to_string()),
+        Name::HTALGO if value == design::HTALGO_MD5 => Some("MD5".into()),
+        Name::KEYREPR | Name::VALREPR => Repr::from_value(value).map(|repr| repr.to_string()),
+        Name::KVDELFL if value == 1 => Some("entries have delete flags".into()),
+        Name::CELLSZ if value == 1 => Some("plain".into()),
+        Name::CELLSZ if value == 2 => Some("with stored hashes".into()),
+        Name::HAVEAO if value == 1 => Some("append-only".into()),
+        Name::HAVEDUPS if value == 1 => Some("deletions in the index only".into()),
+        Name::SYNCTIME => value.checked_mul(1000).map(|ms| UnixMillis(ms).rfc3339_seconds()),
+        _ => None,
+    }
+}
+
+/// A heading, then a line for each variable: two blanks, the name in 8 columns, a colon, the number in 19, a remark.
+impl fmt::Display for Inspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Superblock of {}:", self.path.display())?;
+        for Variable { name, value, remark } in &self.variables {
+            match remark {
+                Some(remark) => writeln!(f, "  {name:<8}: {value:>19} ({remark})")?,
+                None => writeln!(f, "  {name:<8}: {value:>19}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sets variables of a file that nobody writes to. The result is checked before it is written.
+pub fn set_variables(path: &Path, changes: &[(String, i64)], settings: &Settings) -> Result<()> {
+    let lock = open::lock(settings, &crate::kvseq::lock_path(path))?;
+    let file = settings.fs.open(path, trawl_io::Mode::Write)?;
+    let mut sb = open::read_superblock(&*file, Access::Write)?;
+    for (name, value) in changes {
+        sb.set(name, *value)?;
+    }
+    let bytes = sb.encode();
+    Superblock::decode(path, &sb.encode_full())?;
+    file.write_at(0, &bytes)?;
+    file.sync_data()?;
+    lock.release_and_remove(&*settings.fs)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Clock, CreateKvseq};
+    use trawl_io::fault::FaultFs;
+
+    #[test]
+    fn shown_as_the_original_tool_does() {
+        let disk = FaultFs::new();
+        let clock = Clock::fixed(UnixMillis(1_200_913_506_000));
+        let settings = Settings::new(clock, "test").on(disk.shared());
+        let path = Path::new("/f");
+        let create = CreateKvseq { sbsize: 256, purpose: Purpose::new("TEST").unwrap(), ..Default::default() };
+        create.create(path, &settings).unwrap().close().unwrap();
+        let text = inspect(path, &settings).unwrap().to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "Superblock of /f:");
+        assert_eq!(lines[1], "  SBSIZE  :                 256");
+        assert_eq!(lines[2], "  FORMAT  :                  16 (kvseq)");
+        assert_eq!(lines[3], "  PURPOSE : 6072351292821340160 (TEST)");
+        assert_eq!(lines[7], "  SYNCTIME:          1200913506 (2008-01-21T11:05:06Z)");
+        assert_eq!(lines[8], "  KEYREPR :                   0 (int8)");
+
+        set_variables(path, &[("MINE".into(), 7), ("ALIGN".into(), 8)], &settings).unwrap();
+        let again = inspect(path, &settings).unwrap();
+        assert_eq!(again.clean, Some(true));
+        assert_eq!(again.variables.last().unwrap().value, 7);
+        assert!(set_variables(path, &[("SBSIZE".into(), 512)], &settings).is_err());
+    }
+}

@@ -1,0 +1,197 @@
+//! Checking and repairing whatever a path names, by its magic and its neighbours.
+
+use crate::filesys::{self, FsFindings, FsPaths, FsRepair};
+use crate::findings::Findings;
+use crate::hindex::{self, IndexFindings, Rebuilt};
+use crate::kvseq::{self, KvFindings, KvRepair};
+use crate::map::{self, MapFiles, MapRepair};
+use crate::pages::{self, PagesRepair};
+use crate::perm::{self, PermFindings};
+use crate::{Access, Error, Kind, Kvseq, OnProgress, Result, Settings, design, inspect};
+use std::path::{Path, PathBuf};
+
+/// What a path names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whole {
+    /// A filesys.
+    Filesys(FsPaths),
+    /// A container of captures: a filesys with an index by URL.
+    Pages(FsPaths),
+    /// A kvseq with an index beside it.
+    Map(MapFiles),
+    /// A kvseq alone.
+    Kvseq(PathBuf),
+    /// An index, with its container if that lies beside it.
+    Hindex(PathBuf, Option<PathBuf>),
+    /// A perm file, with its container if that lies beside it.
+    Perm(PathBuf, Option<PathBuf>),
+}
+
+/// What a check counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Counted {
+    /// Files.
+    Filesys(FsFindings),
+    /// Entries.
+    Kvseq(KvFindings),
+    /// Keys.
+    Hindex(IndexFindings),
+    /// Pairs.
+    Perm(PermFindings),
+    /// Only the superblock could be checked, for want of the container.
+    Superblock,
+}
+
+/// What a repair did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Repaired {
+    /// To a filesys.
+    Filesys(FsRepair),
+    /// To a container of captures.
+    Pages(PagesRepair),
+    /// To a map.
+    Map(MapRepair),
+    /// To a kvseq.
+    Kvseq(KvRepair),
+    /// To an index.
+    Hindex(Rebuilt),
+    /// To a perm file, which has so many pairs now.
+    Perm(u64),
+}
+
+impl Whole {
+    /// Finds out what `path` names: one of the files, or a filesys as `BASE/NAME`.
+    pub fn of(path: &Path, settings: &Settings) -> Result<Self> {
+        let fs = &settings.fs;
+        let is_file = fs.metadata(path).is_ok_and(|m| !m.is_dir);
+        if !is_file {
+            let paths = FsPaths::of(path)?;
+            if !fs.exists(&paths.data())? {
+                return Err(Error::FilesysNotFound { path: paths.data() });
+            }
+            return Self::filesys(paths, settings);
+        }
+        let seen = inspect::inspect(path, settings)?;
+        let stem = path.with_extension("");
+        let beside = |suffix: &str| -> Result<Option<PathBuf>> {
+            let other = crate::open::with_suffix(&stem, suffix);
+            Ok(if fs.exists(&other)? { Some(other) } else { None })
+        };
+        match (seen.kind, seen.purpose.as_str()) {
+            (_, design::PURPOSE_DATA | design::PURPOSE_INDEX | design::PURPOSE_TIME | design::PURPOSE_URLS) => {
+                Self::filesys(FsPaths::of(&stem)?, settings)
+            }
+            (Kind::Kvseq, _) => Ok(match beside("hindex")? {
+                Some(hindex) if hindex != path => Whole::Map(MapFiles { kvseq: path.into(), hindex }),
+                _ => Whole::Kvseq(path.into()),
+            }),
+            (Kind::Hindex, _) => Ok(Whole::Hindex(path.into(), beside("kvseq")?)),
+            (Kind::Perm, _) => Ok(Whole::Perm(path.into(), beside("kvseq")?)),
+        }
+    }
+
+    fn filesys(paths: FsPaths, settings: &Settings) -> Result<Self> {
+        let urls = settings.fs.exists(&pages::url_index_path(&paths))?;
+        Ok(if urls { Whole::Pages(paths) } else { Whole::Filesys(paths) })
+    }
+
+    /// Checks everything that belongs to it; faults go to `findings`.
+    pub fn verify(&self, settings: &Settings, findings: &mut Findings, progress: OnProgress<'_>) -> Result<Counted> {
+        Ok(match self {
+            Whole::Filesys(paths) => Counted::Filesys(filesys::verify(paths, settings, findings, progress)?),
+            Whole::Pages(paths) => Counted::Filesys(pages::verify(paths, settings, findings, progress)?),
+            Whole::Map(files) => {
+                map::verify(files, settings, findings, progress)?;
+                Counted::Kvseq(kvseq::verify(&files.kvseq, settings, &mut Findings::new())?)
+            }
+            Whole::Kvseq(path) => Counted::Kvseq(kvseq::verify(path, settings, findings)?),
+            Whole::Hindex(path, Some(container)) => {
+                let kv = Kvseq::open(container, Access::Read, settings)?;
+                Counted::Hindex(hindex::verify(path, &kv, settings, findings, progress)?)
+            }
+            Whole::Perm(path, Some(container)) => {
+                let kv = Kvseq::open(container, Access::Read, settings)?;
+                Counted::Perm(perm::verify(path, &kv, settings, findings)?)
+            }
+            Whole::Hindex(path, None) => {
+                if let Err(e) = crate::Hindex::open(path, Access::Read, settings) {
+                    findings.take(e)?;
+                }
+                Counted::Superblock
+            }
+            Whole::Perm(path, None) => {
+                if let Err(e) = crate::Perm::open(path, Access::Read, settings) {
+                    findings.take(e)?;
+                }
+                Counted::Superblock
+            }
+        })
+    }
+
+    /// Repairs it: back to the last sync, or with `salvage` as far as entries are whole; indexes are rebuilt.
+    pub fn repair(&self, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<Repaired> {
+        Ok(match self {
+            Whole::Filesys(paths) => Repaired::Filesys(filesys::repair(paths, settings, salvage, progress)?),
+            Whole::Pages(paths) => Repaired::Pages(pages::repair(paths, settings, salvage, progress)?),
+            Whole::Map(files) => Repaired::Map(map::repair(files, settings, salvage, progress)?),
+            Whole::Kvseq(path) => Repaired::Kvseq(kvseq::repair(path, settings, salvage)?),
+            Whole::Perm(path, _) => Repaired::Perm(perm::repair(path, settings)?),
+            Whole::Hindex(path, Some(container)) => {
+                let kv = Kvseq::open(container, Access::Read, settings)?;
+                Repaired::Hindex(hindex::rebuild(path, &kv, None, None, settings, progress)?)
+            }
+            Whole::Hindex(path, None) => {
+                return Err(Error::refused(path, "an index is rebuilt from its container, which is not beside it"));
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Clock, CreateFilesys, CreateHindex, CreateKvseq, CreatePages, CreatePerm, Map, silent};
+    use trawl_io::fault::FaultFs;
+    use trawl_model::UnixMillis;
+
+    #[test]
+    fn a_path_is_enough() {
+        let disk = FaultFs::new();
+        let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+        let map = MapFiles::named(Path::new("/map"));
+        let mut both = Map::create(&map, &CreateKvseq::default(), &CreateHindex::default(), &settings).unwrap();
+        both.put(b"a", b"1").unwrap();
+        both.close().unwrap();
+        let kv = Kvseq::open(&map.kvseq, Access::Read, &settings).unwrap();
+        let mut perm = CreatePerm::default().create(Path::new("/map.perm"), &settings).unwrap();
+        perm.build(&kv).unwrap();
+        perm.close().unwrap();
+        CreateKvseq::default().create(Path::new("/alone"), &settings).unwrap().close().unwrap();
+        let paths = |name| FsPaths::new(Path::new("/"), name).unwrap();
+        CreateFilesys::new(1).create(&paths("fs"), &settings).unwrap().close().unwrap();
+        CreatePages::new(1).create(&paths("pages"), &settings).unwrap().close().unwrap();
+        let expected = [
+            ("/map.kvseq", Whole::Map(map.clone())),
+            ("/map.hindex", Whole::Hindex(map.hindex.clone(), Some(map.kvseq.clone()))),
+            ("/map.perm", Whole::Perm("/map.perm".into(), Some(map.kvseq.clone()))),
+            ("/alone", Whole::Kvseq("/alone".into())),
+            ("/fs", Whole::Filesys(paths("fs"))),
+            ("/fs.data", Whole::Filesys(paths("fs"))),
+            ("/fs.idx", Whole::Filesys(paths("fs"))),
+            ("/pages", Whole::Pages(paths("pages"))),
+            ("/pages.urls", Whole::Pages(paths("pages"))),
+            ("/pages.time", Whole::Pages(paths("pages"))),
+        ];
+        for (path, whole) in expected {
+            let found = Whole::of(Path::new(path), &settings).unwrap();
+            assert_eq!(found, whole, "{path}");
+            let mut findings = Findings::new();
+            found.verify(&settings, &mut findings, &silent).unwrap();
+            assert!(findings.is_sound() && findings.warnings() == 0, "{path}: {:?}", findings.list());
+            found.repair(&settings, false, &silent).unwrap();
+        }
+        assert!(matches!(Whole::of(Path::new("/none"), &settings), Err(Error::FilesysNotFound { .. })));
+    }
+}
