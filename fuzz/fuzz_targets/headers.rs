@@ -11,7 +11,9 @@ fuzz_target!(|text: &str| {
     let now = UnixMillis(1_700_000_000_000);
     let _ = headers::retry_after(text, now);
     let links = headers::link_header(text);
-    assert!(links.iter().all(|link| link.resolve("http://h.example/p").is_none_or(|link| link.url.starts_with("http"))));
+    assert!(
+        links.iter().all(|link| link.resolve("http://h.example/p").is_none_or(|link| link.url.starts_with("http")))
+    );
     let for_all = Directives::parse(text);
     let _ = Directives::header(text, "TrawlBot");
     let mut merged = for_all;
