@@ -28,3 +28,5 @@ pub use writer::{CapturesWriter, ROW_GROUP_ROWS, VERSION, VERSION_KEY};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_foreign;

@@ -15,6 +15,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::ReadAt;
@@ -47,10 +48,18 @@ impl ChunkReader for Chunks {
     }
 }
 
+/// Calls the Parquet library, which divides by zero and indexes past ends when a file is damaged in certain ways: that is
+/// an error of the file, not of the program. Nothing it touched is used afterwards.
+fn guarded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    let damaged = || ParquetError::General("damaged in a way the Parquet library does not survive".into());
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(damaged()))
+}
+
 /// Reads rows, a batch at a time.
 pub struct CapturesReader {
     file: PathBuf,
-    batches: ParquetRecordBatchReader,
+    /// `None` once it has failed.
+    batches: Option<ParquetRecordBatchReader>,
     /// For each column of a batch, the column it is.
     columns: Vec<&'static Column>,
     batch: std::vec::IntoIter<CaptureRow>,
@@ -75,7 +84,8 @@ impl CapturesReader {
         let fail = |source| Error::Parquet { file: name.clone(), source };
         // The embedded Arrow schema is another program's wish about types; the Parquet schema is what the file has.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(Chunks(file), options).map_err(fail)?;
+        let builder =
+            guarded(|| ParquetRecordBatchReaderBuilder::try_new_with_options(Chunks(file), options)).map_err(fail)?;
         let schema = builder.schema().clone();
         let mut wanted = Vec::new();
         let mut columns = Vec::new();
@@ -105,8 +115,15 @@ impl CapturesReader {
         if let Some(row_groups) = row_groups {
             builder = builder.with_row_groups(row_groups);
         }
-        let batches = builder.build().map_err(fail)?;
-        Ok(CapturesReader { file: name, batches, columns, batch: Vec::new().into_iter(), row_count, version })
+        let batches = guarded(|| builder.build()).map_err(fail)?;
+        Ok(CapturesReader {
+            file: name,
+            batches: Some(batches),
+            columns,
+            batch: Vec::new().into_iter(),
+            row_count,
+            version,
+        })
     }
 
     /// Rows in the file.
@@ -141,10 +158,12 @@ impl Iterator for CapturesReader {
             if let Some(row) = self.batch.next() {
                 return Some(Ok(row));
             }
-            match self.batches.next()? {
-                Ok(batch) => self.batch = self.rows(&batch).into_iter(),
-                Err(e) => {
-                    let source = ParquetError::ArrowError(e.to_string());
+            let batches = self.batches.as_mut()?;
+            match guarded(|| batches.next().transpose().map_err(ParquetError::from)) {
+                Ok(Some(batch)) => self.batch = self.rows(&batch).into_iter(),
+                Ok(None) => return None,
+                Err(source) => {
+                    self.batches = None;
                     return Some(Err(Error::Parquet { file: self.file.clone(), source }));
                 }
             }

@@ -47,7 +47,7 @@ fn capture(n: u64) -> Capture<'static> {
             run_id: Some("run 1".into()),
             fetched_at: UnixMillis(1_782_262_923_900 + n as i64),
             ip: Some("2001:db8::7".parse().unwrap()),
-            protocol: Some(if n % 2 == 0 { "h2" } else { "http/1.1" }.into()),
+            protocol: Some(if n.is_multiple_of(2) { "h2" } else { "http/1.1" }.into()),
             redirect_of: (n == 8).then(|| "http://from.example/".into()),
             via: Some("http://via.example/".into()),
             depth: 3,
@@ -56,7 +56,7 @@ fn capture(n: u64) -> Capture<'static> {
             timings: Timings { connect_ms: Some(1), tls_ms: Some(2), ttfb_ms: None, total_ms: Some(900) },
             tls: Some(TlsFacts { version: "TLSv1.3".into(), cipher_suite: "X".into(), refused: Some("old".into()) }),
             body_digest: Some(Digest::sha256([5; 32])),
-            meta_json: (n % 3 == 0).then(|| "{\"source\": \"sitemap\", \"depth\": 1}".into()),
+            meta_json: n.is_multiple_of(3).then(|| "{\"source\": \"sitemap\", \"depth\": 1}".into()),
         },
     }
 }
