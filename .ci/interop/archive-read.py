@@ -28,10 +28,10 @@ def records(path):
 def same_records(source, what):
     """Through every compression and back, nothing changes."""
     wanted = records(source)
-    trawl("convert", source, "c.warc.gz")
+    trawl("convert", "--overwrite", source, "c.warc.gz")
     check(records("c.warc.gz") == wanted, f"{what}: {len(wanted)} records recompressed, all equal")
-    trawl("convert", "c.warc.gz", "c.warc.zst")
-    trawl("convert", "c.warc.zst", "c.warc")
+    trawl("convert", "--overwrite", "c.warc.gz", "c.warc.zst")
+    trawl("convert", "--overwrite", "c.warc.zst", "c.warc")
     check(records("c.warc") == wanted, f"{what}: the same after zstd and none")
     run("warcio", "check", "c.warc.gz")
     check(True, f"{what}: warcio check passes on the copy")
@@ -66,7 +66,7 @@ for version in ("1.0", "1.1"):
 with open("g.warc.gz", "wb") as whole:
     whole.write(gzip.compress(b"".join(gzip.decompress(part) for part in [pathlib.Path("w.warc.gz").read_bytes()])))
 same_records("c.warc", "uncompressed")
-trawl("convert", "g.warc.gz", "g2.warc.gz")
+trawl("convert", "--overwrite", "g.warc.gz", "g2.warc.gz")
 check(records("g2.warc.gz") == records("w.warc.gz"), "one gzip member around a whole file")
 
 # wget writes, from a server on this machine.
@@ -120,7 +120,7 @@ for version, tail in ((1, b"text/html %d\n"), (2, b"text/html 200 - - 0 a.arc %d
     pathlib.Path("a.arc").write_bytes(arc)
     pathlib.Path("a.arc.gz").write_bytes(gzip.compress(arc))
     for name in ("a.arc", "a.arc.gz"):
-        trawl("convert", name, "arc.warc.gz")
+        trawl("convert", "--overwrite", name, "arc.warc.gz")
         run("warcio", "check", "arc.warc.gz")
         found = records("arc.warc.gz")
         check([r[0] for r in found] == ["warcinfo"] + ["response"] * 5 and all(r[2] == hashlib.sha1(page).hexdigest() for r in found[1:]), f"{name}, version {version}, becomes WARC")

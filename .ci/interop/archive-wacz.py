@@ -12,7 +12,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 RUNS = pathlib.Path(__file__).resolve().parents[2] / "crates/formats/captures/tests/specimen/runs"
 warcs = sorted(RUNS.glob("*/*.warc.gz"))
-trawl("convert", *warcs, "ours.wacz")
+trawl("convert", "--overwrite", *warcs, "ours.wacz")
 with zipfile.ZipFile("ours.wacz") as archive:
     check(archive.testzip() is None, "zipfile finds every checksum right")
     check(all(i.compress_type == zipfile.ZIP_STORED for i in archive.infolist()), "everything is stored")
@@ -39,6 +39,6 @@ def ids(path):
 run("wacz", "create", "-f", *warcs, "-o", "theirs.wacz", "--detect-pages")
 trawl("verify", "theirs.wacz")
 for name in ("ours.wacz", "theirs.wacz"):
-    trawl("convert", name, "back.warc.gz")
+    trawl("convert", "--overwrite", name, "back.warc.gz")
     check(sorted(ids("back.warc.gz")) == sorted(i for w in warcs for i in ids(w)), f"every record comes out of {name}")
 done()

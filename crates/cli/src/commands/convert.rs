@@ -18,7 +18,7 @@ use trawl_warc::{Compression, Limits, WarcReader};
 /// Converts archives: WARC, ARC and WACZ into WARC or WACZ
 ///
 /// The target's name says what it becomes: .warc, .warc.gz, .warc.zst or .wacz. WARC to WARC works on records and loses
-/// nothing, unknown record types included. Several sources become one target. An existing target is not overwritten.
+/// nothing, unknown record types included. Several sources become one target. An existing target stays unless --overwrite.
 ///
 /// Examples:
 ///   trawl convert old.arc.gz new.warc.gz
@@ -30,6 +30,10 @@ pub struct Args {
     /// Files or directories, then the target
     #[arg(required = true, num_args = 2.., value_name = "SRC… DST")]
     paths: Vec<PathBuf>,
+
+    /// Replace the target if it is there already, once the new one is complete
+    #[arg(long)]
+    overwrite: bool,
 
     /// Fail at the first damaged record instead of leaving it out with exit code 1
     #[arg(long)]
@@ -60,8 +64,8 @@ struct Done {
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let Some((target, sources)) = args.paths.split_last() else { bail!("no target") };
-    if target.exists() {
-        bail!("{} is there already: choose another name or remove it", target.display());
+    if target.exists() && !args.overwrite {
+        bail!("{} is there already: choose another name, or --overwrite it", target.display());
     }
     let mut files = Vec::new();
     for source in sources {
