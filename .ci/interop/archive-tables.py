@@ -81,7 +81,7 @@ for run in ("a", "b"):
 trawl("verify", "runs/a", "runs/b")
 check(True, "trawl verify finds rows and records in agreement")
 
-trawl("captures", "export", "runs/a/captures.parquet", "--common-crawl", "--out", "cc.parquet")
+trawl("captures", "export", "runs/a/captures.parquet", "cc.parquet")
 cc = db.sql("SELECT url_surtkey, url_host_registered_domain, fetch_status, content_digest, warc_filename, warc_record_offset FROM 'cc.parquet' "
             "WHERE fetch_time >= TIMESTAMPTZ '2026-06-24 00:00:00+00' AND content_mime_type = 'text/html'").fetchall()
 check(len(cc) > 4 and all(len(row[3]) == 32 for row in cc), "Common Crawl's column names answer Common Crawl's queries")
