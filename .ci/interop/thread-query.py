@@ -45,7 +45,7 @@ with open("rows.jsonl", "w", encoding="utf-8") as f:
         f.write(json.dumps({"url": url, "ts": ts, "tag": rng.randrange(9)}, ensure_ascii=False) + "\n")
 with open("late.txt", "w", encoding="utf-8") as f:
     f.writelines(f"{url}\n" for _, url, _, _ in urls("late", 3000))
-    f.write("not a url at all\nftp://x.example/\n")
+    f.write("not a url at all\njavascript:void(0)\n")
 
 trawl("lake", "ingest", "--lake", "lake", "--dataset", "list", "list.txt", "--quiet")
 trawl("lake", "ingest", "--lake", "lake", "--dataset", "rows", "rows.jsonl", "--quiet")
