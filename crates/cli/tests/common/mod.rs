@@ -1,8 +1,7 @@
 //! Running the real binary.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// The binary in an empty environment of settings, working in `dir`.
 pub fn trawl(dir: &Path) -> Command {
@@ -14,20 +13,6 @@ pub fn trawl(dir: &Path) -> Command {
         }
     }
     command
-}
-
-/// Runs it with `input` on stdin.
-pub fn feed(mut command: Command, input: &[u8]) -> Output {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    let writer = std::thread::spawn(move || {
-        // The other end may close early; that is what some tests are about.
-        let _ = stdin.write_all(&input);
-    });
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    output
 }
 
 /// Standard output as text.

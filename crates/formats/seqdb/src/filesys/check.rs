@@ -5,7 +5,7 @@ use super::inode::{FsKey, Inode, Names};
 use super::time::Timefile;
 use super::{FsPaths, check_data, expect_generation};
 use crate::findings::Findings;
-use crate::hindex::{self, Hindex, Subject};
+use crate::hindex::{self, Hindex, Subject, Take};
 use crate::kvseq::{self, Scan};
 use crate::open::{Guard, dir_of};
 use crate::sorting::{InOrder, Sort, number};
@@ -108,7 +108,7 @@ struct Inodes<'a> {
 }
 
 impl Subject for Inodes<'_> {
-    fn each(&self, take: &mut dyn FnMut(u64, bool, &[u8]) -> Result<()>) -> Result<()> {
+    fn each(&self, take: Take<'_>) -> Result<()> {
         let mut scan = self.data.scan().with_deleted().keys_only();
         while let Some((ptr, deleted, inode)) = next_inode(self.data, &mut scan)? {
             // An inode that cannot be read is told elsewhere; a cell that points to it leads nowhere.
@@ -124,11 +124,11 @@ impl Subject for Inodes<'_> {
     }
 }
 
-/// The next inode of a scan: its pointer, whether it is marked deleted, and what it holds or why not.
-pub(super) fn next_inode(
-    data: &Kvseq,
-    scan: &mut Scan<'_>,
-) -> Result<Option<(u64, bool, std::result::Result<Inode, Error>)>> {
+/// An inode of a scan: its pointer, whether it is marked deleted, and what it holds or why not.
+pub(super) type Scanned = (u64, bool, std::result::Result<Inode, Error>);
+
+/// The next inode of a scan.
+pub(super) fn next_inode(data: &Kvseq, scan: &mut Scan<'_>) -> Result<Option<Scanned>> {
     while let Some(item) = scan.next_entry()? {
         if !matches!(FsKey::decode(item.key), Some(FsKey::Inode { .. })) {
             continue;

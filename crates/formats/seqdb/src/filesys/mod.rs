@@ -8,11 +8,11 @@
 //! | `NAME.lock` | who writes; empty when nobody does |
 //!
 //! A name is any string of bytes; there are no directories. A file is read and written in parts and grows; space is not
-//! used again before a [`compact`]ion. The append-only variant never touches what it has written except to mark it
+//! used again before a [`compact()`]ion. The append-only variant never touches what it has written except to mark it
 //! deleted: a file is created, written while it is the last one, and can be iterated over in the order of time.
 //!
 //! One process writes, others may read beside it and see whole files. Before a writer changes anything it marks the index
-//! as in use, durably; after a crash that mark asks for a [`repair`], which takes the data back to its last sync and
+//! as in use, durably; after a crash that mark asks for a [`repair()`], which takes the data back to its last sync and
 //! rebuilds the rest.
 
 mod base;

@@ -30,7 +30,7 @@ pub(crate) use probe::Found;
 pub(crate) use rebuild::{RebuildPlan, rebuild_with, roomy};
 pub use rebuild::{Rebuilt, rebuild};
 pub use verify::{IndexFindings, verify};
-pub(crate) use verify::{Subject, verify_over};
+pub(crate) use verify::{Subject, Take, verify_over};
 
 use crate::open::{self, Guard, with_suffix};
 use crate::superblock::Name;

@@ -30,17 +30,20 @@ pub struct IndexFindings {
     pub unreferenced: u64,
 }
 
+/// Takes an indexed entry: pointer, whether it is deleted, its key.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(u64, bool, &[u8]) -> Result<()>;
+
 /// The entries an index is about: a kvseq's own, or the inodes of a filesys.
 pub(crate) trait Subject {
-    /// Hands over every indexed entry in the order of the container: pointer, whether it is deleted, its key.
-    fn each(&self, take: &mut dyn FnMut(u64, bool, &[u8]) -> Result<()>) -> Result<()>;
+    /// Hands over every indexed entry in the order of the container.
+    fn each(&self, take: Take<'_>) -> Result<()>;
 
     /// Whether an entry that no cell points to is worth a warning.
     fn expects_all(&self) -> bool;
 }
 
 impl Subject for Kvseq {
-    fn each(&self, take: &mut dyn FnMut(u64, bool, &[u8]) -> Result<()>) -> Result<()> {
+    fn each(&self, take: Take<'_>) -> Result<()> {
         let mut scan = self.scan().with_deleted().keys_only();
         while let Some(item) = scan.next_entry()? {
             take(item.ptr, item.deleted, item.key)?;

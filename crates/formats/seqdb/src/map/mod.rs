@@ -2,7 +2,7 @@
 //!
 //! `NAME.kvseq` holds the pairs, `NAME.hindex` leads to them. A new value is a new entry; the old one is marked deleted,
 //! but only once the new one is durable, so that a power cut leaves one of the two. A crash leaves the index marked as
-//! in use; [`repair`] takes the kvseq back to its last sync and rebuilds the index from it.
+//! in use; [`repair()`] takes the kvseq back to its last sync and rebuilds the index from it.
 
 mod repair;
 #[cfg(test)]

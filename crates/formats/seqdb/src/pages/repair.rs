@@ -4,7 +4,7 @@ use super::{Urls, name, url_index, url_index_path};
 use crate::filesys::inode::{FsKey, Inode};
 use crate::filesys::{self, FsFindings, FsPaths, FsRepair};
 use crate::findings::Findings;
-use crate::hindex::{Builder, CreateHindex, Hindex, Subject, roomy, verify_over};
+use crate::hindex::{Builder, CreateHindex, Hindex, Subject, Take, roomy, verify_over};
 use crate::open::{self, Guard};
 use crate::superblock::Name;
 use crate::{Access, Kvseq, OnProgress, Result, Settings, h64};
@@ -67,7 +67,7 @@ fn each_capture(data: &Kvseq, take: &mut dyn FnMut(u64, bool, name::Parts<'_>) -
 struct Captures<'a>(&'a Kvseq);
 
 impl Subject for Captures<'_> {
-    fn each(&self, take: &mut dyn FnMut(u64, bool, &[u8]) -> Result<()>) -> Result<()> {
+    fn each(&self, take: Take<'_>) -> Result<()> {
         each_capture(self.0, &mut |ptr, deleted, parts| take(ptr, deleted, parts.url))
     }
 
