@@ -1,5 +1,8 @@
 //! The `trawl` binary: thin, every command is a call into a library.
 
+// Doc comments of commands are help texts: their examples are for a terminal.
+#![allow(rustdoc::bare_urls)]
+
 mod cli;
 mod commands;
 mod exit;
