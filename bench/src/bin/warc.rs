@@ -133,7 +133,7 @@ fn write(dir: &Path, pages: u64) -> (PathBuf, f64, u64) {
 fn verify(path: &Path) -> (f64, u64) {
     let start = cpu_seconds();
     let dir = path.parent().unwrap();
-    let mut verifier = Verifier::new(Limits::default(), dir, 64 << 20, |f| panic!("{}: {}", f.at, f.detail)).unwrap();
+    let mut verifier = Verifier::new(Limits::default(), dir, 8 << 20, |f| panic!("{}: {}", f.at, f.detail)).unwrap();
     verifier.file(Arc::new(FileReader::open(path).unwrap()), &mut |_| {}).unwrap();
     let report = verifier.finish().unwrap();
     ((cpu_seconds() - start), report.digests)

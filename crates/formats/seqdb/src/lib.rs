@@ -17,6 +17,7 @@
 //! power cut leaves of writes that were not synced.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+pub mod bundle;
 pub mod design;
 mod error;
 pub mod filesys;
@@ -37,6 +38,7 @@ mod store;
 pub mod superblock;
 mod whole;
 
+pub use bundle::{Bundle, BundleFiles};
 pub use error::{Error, Result};
 pub use filesys::{Base, CreateFilesys, FileHandle, FileInfo, Filesys, FsPaths, WriteFlags};
 pub use findings::{Finding, Findings, Severity};

@@ -1,4 +1,25 @@
-//! WARC files, read and written.
+//! WARC files, read and written; ARC read; CDXJ and WACZ both.
+//!
+//! | layer | what it knows | where |
+//! | --- | --- | --- |
+//! | container | members: gzip, zstd, none. Nothing of records | `container` |
+//! | records | headers, blocks, where each lies. Nothing of HTTP | [`record_header`], [`WarcReader`], [`RecordFile`] |
+//! | messages | heads, chunks, codings | [`http`] |
+//! | captures | which records belong together | [`WarcSource`], [`WarcSink`], [`WarcUrls`] |
+//!
+//! ```no_run
+//! # fn main() -> Result<(), trawl_warc::Error> {
+//! use std::io::Read;
+//! let mut warc = trawl_warc::WarcReader::builder().lenient(true).open("a.warc.gz".as_ref())?;
+//! while let Some(mut record) = warc.next_record()? {
+//!     println!("{} {:?}", record.at(), record.header().target_uri());
+//!     let mut start = String::new();
+//!     let _ = record.body().take(100).read_to_string(&mut start);
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! Everything is synchronous, bounded by [`Limits`], and free of network and clock.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod arc;

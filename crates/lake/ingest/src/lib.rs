@@ -12,10 +12,13 @@ mod ingest;
 mod map;
 mod record;
 mod rejects;
+mod rewrite;
+mod run;
 mod settings;
 pub mod source;
 mod writer;
 
 pub use error::{Error, Result};
 pub use ingest::ingest;
+pub use rewrite::{Rewrite, RewriteReport, rewrite};
 pub use settings::{IngestReport, IngestSettings, Mode, Progress, Stage};

@@ -23,6 +23,7 @@ mod name;
 mod object;
 pub mod rows;
 mod series;
+mod verify;
 
 pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit};
 pub use counting::{CountingStore, Counts};
@@ -34,3 +35,4 @@ pub use lake::{Committed, Lake};
 pub use manifest::{Acl, Dataset, DatasetInfo, Manifest, SegmentRef, Version};
 pub use name::{MAX_PATH_LEN, check_name, check_path};
 pub use object::{Created, Listed, RangeRead, Store, Upload, probe};
+pub use verify::{DatasetVerified, Fault, verify_dataset};

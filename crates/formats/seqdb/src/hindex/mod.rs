@@ -268,7 +268,7 @@ impl Hindex {
 
     /// Says in the file, durably, that it is in use: from now on a crash means a rebuild. To be called before the
     /// container is changed.
-    pub(crate) fn begin(&mut self) -> Result<()> {
+    pub fn begin(&mut self) -> Result<()> {
         if self.in_use {
             return Ok(());
         }

@@ -72,6 +72,20 @@ impl Kvseq {
     }
 }
 
+impl Kvseq {
+    /// The last entry of `key` that is not deleted: without an index all entries are read.
+    pub fn lookup(&self, key: &[u8]) -> Result<Option<u64>> {
+        let mut scan = self.scan().keys_only();
+        let mut found = None;
+        while let Some(item) = scan.next_entry()? {
+            if item.key == key {
+                found = Some(item.ptr);
+            }
+        }
+        Ok(found)
+    }
+}
+
 impl<'a> Scan<'a> {
     /// Deleted entries too.
     #[must_use]

@@ -18,7 +18,7 @@ mod tests;
 
 pub use name::Form;
 pub use read::{EventReader, Page};
-pub use repair::{PagesRepair, repair, verify};
+pub use repair::{PagesRepair, compact, repair, verify};
 pub use scan::{PageRef, PageScan};
 
 use crate::design::{PURPOSE_URLS, URL_INDEX_SUFFIX};

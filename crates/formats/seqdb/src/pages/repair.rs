@@ -2,7 +2,7 @@
 
 use super::{Urls, name, url_index, url_index_path};
 use crate::filesys::inode::{FsKey, Inode};
-use crate::filesys::{self, FsFindings, FsPaths, FsRepair};
+use crate::filesys::{self, Compacted, FsFindings, FsPaths, FsRepair};
 use crate::findings::Findings;
 use crate::hindex::{Builder, CreateHindex, Hindex, Subject, Take, roomy, verify_over};
 use crate::open::{self, Guard};
@@ -24,6 +24,14 @@ pub fn repair(paths: &FsPaths, settings: &Settings, salvage: bool, progress: OnP
     let _lock = open::lock(settings, &paths.lock())?;
     let urls = rebuild_urls(paths, settings, filesys.files, progress)?;
     Ok(PagesRepair { filesys, urls })
+}
+
+/// Compacts the filesys (see [`filesys::compact`]) and rebuilds the index by URL.
+pub fn compact(paths: &FsPaths, settings: &Settings, fsgen: i64, progress: OnProgress<'_>) -> Result<Compacted> {
+    let done = filesys::compact(paths, settings, None, fsgen, progress)?;
+    let _lock = open::lock(settings, &paths.lock())?;
+    rebuild_urls(paths, settings, done.files, progress)?;
+    Ok(done)
 }
 
 /// Builds the index by URL anew: the newest capture of each.

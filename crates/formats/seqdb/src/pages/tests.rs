@@ -95,6 +95,8 @@ fn the_newest_capture_answers_whatever_the_order() {
     assert!(matches!(Pages::open(&paths(), Access::Read, &settings(&disk)), Err(Error::NeedsCheck { .. })));
     assert_eq!(repair(&paths(), &settings(&disk), false, &silent).unwrap().urls, 1);
     sound(&disk);
+    compact(&paths(), &settings(&disk), 6, &silent).unwrap();
+    sound(&disk);
     let pages = Pages::open(&paths(), Access::Read, &settings(&disk)).unwrap();
     assert_eq!(pages.newest(&u).unwrap().unwrap().time, at(9000));
 }

@@ -27,3 +27,122 @@ fn what_was_written_comes_back() {
         assert_eq!(found, wanted);
     }
 }
+
+fn record(kind: &str, id: &str, concurrent: Option<&str>, target: &str, block: &str) -> String {
+    let link = concurrent.map(|c| format!("WARC-Concurrent-To: <urn:x:{c}>\r\n")).unwrap_or_default();
+    let content_type = match kind {
+        "request" => "application/http; msgtype=request",
+        "response" => "application/http; msgtype=response",
+        _ => "application/warc-fields",
+    };
+    format!(
+        "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:x:{id}>\r\nWARC-Date: 2026-06-24T01:02:03Z\r\n{link}\
+         WARC-Target-URI: {target}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+        block.len()
+    )
+}
+
+/// What a file gives: for a capture its URL and whether it has its request, for other records their type.
+fn entries(file: &str) -> Vec<String> {
+    let bytes = bytes::Bytes::copy_from_slice(file.as_bytes());
+    let mut source = WarcSource::over(Arc::new(bytes), Limits::default(), false);
+    let mut out = Vec::new();
+    while let Some((entry, _)) = source.next_owned().unwrap() {
+        out.push(match entry {
+            Entry::Capture(c) if c.request.is_some() => format!("{} +", c.url),
+            Entry::Capture(c) => format!("{} -", c.url),
+            Entry::Other(record) => record.kind,
+        });
+    }
+    out
+}
+
+#[test]
+fn requests_find_their_responses() {
+    let response = |id, link, url| record("response", id, link, url, "HTTP/1.1 200 OK\r\n\r\nx");
+    let request = |id, link, url| record("request", id, link, url, "GET / HTTP/1.1\r\n\r\n");
+    let (a, b) = ("http://a.example/", "http://b.example/");
+    for (file, wanted) in [
+        // warcio and ours: the request names the response, in either order.
+        (request("2", Some("1"), a) + &response("1", None, a), vec!["http://a.example/ +"]),
+        (response("1", None, a) + &request("2", Some("1"), a), vec!["http://a.example/ +"]),
+        // wget and Common Crawl: the response names the request.
+        (request("1", None, a) + &response("2", Some("1"), a), vec!["http://a.example/ +"]),
+        // ami: one id for both, no link.
+        (request("1", None, a) + &response("1", None, a), vec!["http://a.example/ +"]),
+        // Side by side with the same target.
+        (
+            request("1", None, a) + &response("2", None, a) + &request("3", None, b) + &response("4", None, b),
+            vec!["http://a.example/ +", "http://b.example/ +"],
+        ),
+        // Side by side, but about something else, or said to belong elsewhere.
+        (request("1", None, a) + &response("2", None, b), vec!["request", "http://b.example/ -"]),
+        (request("1", Some("9"), a) + &response("2", None, a), vec!["request", "http://a.example/ -"]),
+        (
+            response("1", None, a) + &response("2", None, a) + &request("3", Some("2"), a),
+            vec!["http://a.example/ -", "http://a.example/ +"],
+        ),
+        // Others' metadata is carried, and does not stand between.
+        (
+            response("1", None, a) + &record("metadata", "2", Some("1"), a, "via: x\r\n") + &response("3", None, b),
+            vec!["http://a.example/ -", "metadata", "http://b.example/ -"],
+        ),
+    ] {
+        assert_eq!(entries(&file), wanted, "{file}");
+    }
+}
+
+#[test]
+fn a_response_that_is_no_message_is_carried() {
+    let file = record("response", "1", None, "dns:a.example", "20260624\na.example. 60 IN A 192.0.2.1\n");
+    assert_eq!(entries(&file), ["response"]);
+}
+
+fn small() -> (Vec<u8>, Vec<(String, Place)>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sink = sink_with(dir.path(), options());
+    let mut all = Vec::new();
+    for capture in captures().into_iter().filter(|c| c.url != "http://host2.example/page/2?q=1") {
+        let prepared = sink.prepare(capture).unwrap();
+        all.push(sink.commit(prepared).unwrap());
+    }
+    let path = dir.path().join(&sink.finish().unwrap().files[0].0);
+    let shown = captures().into_iter().filter(|c| c.url != "http://host2.example/page/2?q=1").map(describe);
+    (std::fs::read(path).unwrap(), shown.zip(all).collect())
+}
+
+#[test]
+fn a_capture_is_read_by_its_place() {
+    let (bytes, all) = small();
+    let file: Arc<dyn ReadAt> = Arc::new(bytes::Bytes::from(bytes));
+    for (wanted, mut place) in all {
+        place.file = "(memory)".into();
+        let (entry, found) = WarcSource::capture_at(file.clone(), Limits::default(), &place).unwrap().unwrap();
+        let Entry::Capture(capture) = entry else { panic!("no capture at {place}") };
+        assert_eq!((describe(*capture), found), (wanted, place));
+    }
+}
+
+#[test]
+fn damage_anywhere_costs_little_and_ends() {
+    let (bytes, all) = small();
+    let survivors = |bytes: Vec<u8>| {
+        let mut source = WarcSource::over(Arc::new(bytes::Bytes::from(bytes)), Limits::default(), true);
+        let mut count = 0;
+        for _ in 0..200 {
+            match source.next_owned() {
+                Ok(Some((Entry::Capture(_), _))) => count += 1,
+                Ok(Some(_)) | Err(_) => {}
+                Ok(None) => return count,
+            }
+        }
+        panic!("no end in sight");
+    };
+    assert_eq!(survivors(bytes.clone()), all.len());
+    for at in (0..bytes.len()).step_by(7) {
+        let mut bad = bytes.clone();
+        bad[at] ^= 0x10;
+        assert!(survivors(bad) >= all.len() - 2, "byte {at}");
+        survivors(bytes[..at].to_vec());
+    }
+}

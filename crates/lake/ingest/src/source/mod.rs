@@ -16,6 +16,7 @@ mod detect;
 mod fields;
 mod item;
 mod json;
+mod lake;
 mod lines;
 mod parquet;
 mod text;
@@ -24,6 +25,7 @@ mod warc;
 
 pub use detect::{Format, detect};
 pub use item::BadItem;
+pub(crate) use lake::LakeSource;
 pub use text::Compression;
 
 use crate::{Error, Result};

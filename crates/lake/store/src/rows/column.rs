@@ -1,8 +1,6 @@
 //! The columns of a URL file, in the order they are written.
 
-use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
-use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type};
-use std::sync::{Arc, LazyLock};
+use parquet::basic::Type as Physical;
 
 /// Number of the schema this program writes: it changes when a column's meaning does.
 pub const SCHEMA: u32 = 1;
@@ -127,34 +125,6 @@ impl Column {
             Kind::Text => Physical::BYTE_ARRAY,
         }
     }
-
-    fn logical(self) -> Option<LogicalType> {
-        match self.kind() {
-            Kind::Int32 | Kind::Int64 => None,
-            Kind::UInt64 => Some(LogicalType::integer(64, false)),
-            Kind::Millis => Some(LogicalType::timestamp(true, TimeUnit::MILLIS)),
-            Kind::Text => Some(LogicalType::String),
-        }
-    }
-
-    /// Its descriptor, as a decoder wants it.
-    pub(crate) fn descriptor(self) -> Option<ColumnDescPtr> {
-        static ALL: LazyLock<Option<SchemaDescriptor>> = LazyLock::new(|| schema_of(Column::ALL));
-        ALL.as_ref().and_then(|schema| schema.columns().get(usize::from(self as u8)).cloned())
-    }
-}
-
-/// The Parquet schema of a file that has `columns`. `None` never happens: the table above makes valid types.
-fn schema_of(columns: &[Column]) -> Option<SchemaDescriptor> {
-    let fields = columns.iter().map(|column| {
-        let repetition = if column.nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-        let field = Type::primitive_type_builder(column.name(), column.physical())
-            .with_repetition(repetition)
-            .with_logical_type(column.logical());
-        Some(Arc::new(field.build().ok()?))
-    });
-    let root = Type::group_type_builder("url").with_fields(fields.collect::<Option<Vec<_>>>()?).build().ok()?;
-    Some(SchemaDescriptor::new(Arc::new(root)))
 }
 
 /// A set of columns.
@@ -203,9 +173,6 @@ mod tests {
             assert_eq!(usize::from(*column as u8), i, "ids are places in the list");
             assert_eq!(Column::from_id(*column as u8), Some(*column));
             assert_eq!(Column::named(column.name()), Some(*column));
-            let descriptor = column.descriptor().unwrap();
-            assert_eq!(descriptor.name(), column.name());
-            assert_eq!(descriptor.max_def_level(), i16::from(column.nullable()));
         }
         assert_eq!(Column::from_id(18), None);
         assert_eq!(Column::named("x"), None);

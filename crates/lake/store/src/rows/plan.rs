@@ -1,7 +1,8 @@
 //! Which bytes a reading needs, before any are read: many plans make one round.
 
+use super::decode::{Decoder, Pages};
 use super::table::ColumnPages;
-use super::{Columns, GroupTable, Rows, decode, guarded};
+use super::{Columns, GroupTable, Rows};
 use crate::{Error, RangeRead, Result, Store};
 use bytes::Bytes;
 use std::ops::Range;
@@ -46,38 +47,40 @@ impl Plan {
         let mut next = |offset: u64| {
             fetched.next().ok_or_else(|| self.corrupt(offset, "one answer for each read", "fewer".into()))
         };
-        let len = self.rows.len();
-        let mut rows = Rows::new(len);
+        let mut rows = Rows::new(self.rows.len());
+        let mut decoder = Decoder::new().map_err(|found| self.corrupt(0, "a zstd decoder", found))?;
         for column in &self.columns {
             let at = column.range.start;
-            let (dictionary, data) = match &column.dictionary {
-                None => (None, next(at)?.clone()),
+            let short = |found: usize| self.corrupt(at, "the bytes asked for", format!("{found} bytes"));
+            let (dictionary, data): (Option<(&[u8], u32)>, &[u8]) = match &column.dictionary {
+                None => (None, next(at)?),
                 Some((dictionary, crc)) if dictionary.end == at => {
-                    let mut both = next(at)?.clone();
+                    let both = next(at)?;
                     let len = usize::try_from(dictionary.end - dictionary.start).unwrap_or(usize::MAX);
-                    if len > both.len() {
-                        return Err(self.corrupt(at, "the bytes asked for", format!("{}", both.len())));
-                    }
-                    let data = both.split_off(len);
-                    (Some((both, *crc)), data)
+                    let (dictionary, data) = both.split_at_checked(len).ok_or_else(|| short(both.len()))?;
+                    (Some((dictionary, *crc)), data)
                 }
-                Some((_, crc)) => (Some((next(at)?.clone(), *crc)), next(at)?.clone()),
+                Some((_, crc)) => (Some((&next(at)?[..], *crc)), next(at)?),
             };
-            if let Some((bytes, crc)) = &dictionary {
-                self.check(at, bytes, *crc)?;
+            if let Some((bytes, crc)) = dictionary {
+                self.check(at, bytes, crc)?;
             }
-            let mut rest = &data[..];
-            for (len, crc) in &column.pages {
-                let Some((page, after)) = rest.split_at_checked(*len) else {
-                    return Err(self.corrupt(at, "the bytes asked for", format!("{}", data.len())));
-                };
+            let mut rest = data;
+            let mut pages = Vec::with_capacity(column.pages.len());
+            for (len, crc, rows) in &column.pages {
+                let (page, after) = rest.split_at_checked(*len).ok_or_else(|| short(data.len()))?;
                 self.check(at, page, *crc)?;
+                pages.push((page, *rows));
                 rest = after;
             }
-            let skip = usize::try_from(self.rows.start - column.first_row).unwrap_or(usize::MAX);
-            let dictionary = dictionary.map(|(bytes, _)| bytes);
-            let values = guarded(|| decode::column(column.column, dictionary, data, skip, len))
-                .map_err(|found| self.corrupt(at, "pages of a known column", found))?;
+            let first = usize::try_from(self.rows.start - column.first_row).unwrap_or(usize::MAX);
+            let pages = Pages {
+                column: column.column,
+                dictionary: dictionary.map(|(bytes, _)| bytes),
+                pages,
+                window: first..first.saturating_add(self.rows.len()),
+            };
+            let values = decoder.column(&pages).map_err(|found| self.corrupt(at, "pages of a known column", found))?;
             rows.set(column.column, values);
         }
         Ok(rows)

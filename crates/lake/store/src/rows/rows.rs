@@ -1,16 +1,67 @@
 //! Decoded rows, column by column.
 
 use super::Column;
-use parquet::data_type::ByteArray;
 use trawl_model::UnixMillis;
 use trawl_url::LakeUrl;
 
 /// Values of one column, one entry a row.
 #[derive(Debug, Clone)]
 pub(super) enum Values {
-    Int32(Vec<Option<i32>>),
-    Int64(Vec<Option<i64>>),
-    Text(Vec<Option<ByteArray>>),
+    Numbers(Vec<Option<i64>>),
+    Texts(Texts),
+}
+
+/// Texts one after the other.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Texts {
+    bytes: Vec<u8>,
+    /// The end of each row's text, with [`ABSENT`] set where the row has none.
+    ends: Vec<u32>,
+}
+
+/// Most that a reading may bring of one column; a small page can be made to hold very much.
+const MAX_TEXT_BYTES: u32 = 1 << 30;
+/// Marks a row without a text, in a bit that no end needs.
+const ABSENT: u32 = 1 << 31;
+
+impl Texts {
+    pub fn with_capacity(rows: usize) -> Self {
+        Self { bytes: Vec::new(), ends: Vec::with_capacity(rows) }
+    }
+
+    pub fn push(&mut self, text: &[u8]) -> Result<(), String> {
+        self.bytes.extend_from_slice(text);
+        let end = u32::try_from(self.bytes.len()).ok().filter(|end| *end <= MAX_TEXT_BYTES);
+        self.ends.push(end.ok_or("texts of more than 1 GiB")?);
+        Ok(())
+    }
+
+    pub fn push_absent(&mut self, rows: usize) {
+        let end = self.ends.last().copied().unwrap_or(0) | ABSENT;
+        self.ends.extend(std::iter::repeat_n(end, rows));
+    }
+
+    /// Checks that every text is UTF-8, and tells of how many rows they are.
+    pub fn check(&self) -> Result<usize, String> {
+        let all = std::str::from_utf8(&self.bytes).map_err(|e| e.to_string())?;
+        match self.ends.iter().find(|end| !all.is_char_boundary((*end & !ABSENT) as usize)) {
+            Some(_) => Err("a text that ends inside a character".into()),
+            None => Ok(self.ends.len()),
+        }
+    }
+
+    fn get(&self, row: usize) -> Option<&str> {
+        let end = *self.ends.get(row)?;
+        if end & ABSENT != 0 {
+            return None;
+        }
+        let start = match row.checked_sub(1) {
+            Some(before) => self.ends.get(before)? & !ABSENT,
+            None => 0,
+        };
+        // Checked as a whole when it was decoded.
+        std::str::from_utf8(self.bytes.get(start as usize..end as usize)?).ok()
+    }
 }
 
 /// Some rows of a file, with the columns that were asked for and are there.
@@ -82,18 +133,16 @@ impl Rows {
     /// A text of row `i`; `None` where the row has none, or the column was not read or holds no text.
     pub fn text(&self, column: Column, i: usize) -> Option<&str> {
         match self.values(column)? {
-            // Checked when it was decoded.
-            Values::Text(values) => std::str::from_utf8(values.get(i)?.as_ref()?.data()).ok(),
-            _ => None,
+            Values::Texts(texts) => texts.get(i),
+            Values::Numbers(_) => None,
         }
     }
 
     /// A number of row `i`; `None` where the row has none, or the column was not read or holds no number.
     pub fn number(&self, column: Column, i: usize) -> Option<i64> {
         match self.values(column)? {
-            Values::Int32(values) => values.get(i)?.map(i64::from),
-            Values::Int64(values) => *values.get(i)?,
-            Values::Text(_) => None,
+            Values::Numbers(numbers) => *numbers.get(i)?,
+            Values::Texts(_) => None,
         }
     }
 

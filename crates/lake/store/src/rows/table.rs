@@ -48,8 +48,8 @@ pub(crate) struct ColumnPages {
     pub dictionary: Option<(Range<u64>, u32)>,
     /// Bytes in the file: the pages lie next to each other.
     pub range: Range<u64>,
-    /// Length and checksum of each page.
-    pub pages: Vec<(usize, u32)>,
+    /// Length, checksum and rows of each page.
+    pub pages: Vec<(usize, u32, usize)>,
     /// Row of the group at which the first of them begins.
     pub first_row: u32,
 }
@@ -153,9 +153,12 @@ impl<'a> GroupTable<'a> {
         };
         let start = head.start.checked_add(u64::from(at))?;
         let mut pages = Vec::with_capacity(end.saturating_sub(first));
-        for entry in entries.get(first..end)? {
-            let page_end = u32_at(entry, 4)?;
-            pages.push((page_end.checked_sub(at)? as usize, u32_at(entry, 8)?));
+        for i in first..end {
+            let entry = entries.get(i)?;
+            let (page_end, crc) = (u32_at(entry, 4)?, u32_at(entry, 8)?);
+            let next_row = entries.get(i + 1).map_or(self.rows, first_row);
+            let rows = next_row.checked_sub(first_row(entry))?;
+            pages.push((page_end.checked_sub(at)? as usize, crc, rows as usize));
             at = page_end;
         }
         Some(ColumnPages {
@@ -241,7 +244,7 @@ mod tests {
         let all = Columns::ALL;
         let found = table.find("f", 4..6, all).unwrap();
         assert_eq!(found[0].range, 103..105);
-        assert_eq!(found[0].pages, [(2, crc32c(b"bb"))]);
+        assert_eq!(found[0].pages, [(2, crc32c(b"bb"), 6)]);
         assert_eq!(found[0].first_row, 4);
         assert_eq!(found[1].range, 9..11);
         assert_eq!(found[1].first_row, 3);

@@ -1,0 +1,246 @@
+//! A kvseq with any number of indexes over its keys, and at most one perm: what a command line edits.
+//!
+//! With one index this is a [`crate::Map`]; without any, keys may repeat and a search reads the file.
+
+use crate::kvseq::{self, lock_path};
+use crate::open::{self, Guard};
+use crate::perm::CreatePerm;
+use crate::{Access, Hindex, KvEntry, Kvseq, OnProgress, Perm, Result, Settings, hindex};
+use std::path::{Path, PathBuf};
+use trawl_io::LockFile;
+
+/// Which files belong together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BundleFiles {
+    /// The entries.
+    pub kvseq: PathBuf,
+    /// Indexes over their keys.
+    pub indexes: Vec<PathBuf>,
+    /// Pointers to entries.
+    pub perm: Option<PathBuf>,
+}
+
+/// The files, open.
+#[derive(Debug)]
+pub struct Bundle {
+    kv: Kvseq,
+    indexes: Vec<Hindex>,
+    perm: Option<Perm>,
+    /// Replaced entries to be marked deleted once what replaces them is durable.
+    deferred: Vec<u64>,
+    settings: Settings,
+    access: Access,
+    lock: Option<LockFile>,
+}
+
+impl Bundle {
+    /// Opens all files. A writer takes the kvseq's lock.
+    pub fn open(files: &BundleFiles, access: Access, settings: &Settings) -> Result<Self> {
+        let at = lock_path(&files.kvseq);
+        let (lock, writer_lives) = match access {
+            Access::Write => (Some(open::lock(settings, &at)?), false),
+            Access::Read => (None, open::writer_lives(settings, &at)?),
+        };
+        let guard = Guard::Owner { writer_lives };
+        let kv = Kvseq::open_guarded(&files.kvseq, access, settings, guard)?;
+        let open = |path: &PathBuf| Hindex::open_guarded(path, access, settings, guard);
+        let indexes = files.indexes.iter().map(open).collect::<Result<_>>()?;
+        let perm = files.perm.as_ref().map(|path| Perm::open(path, access, settings)).transpose()?;
+        let (deferred, settings) = (Vec::new(), settings.clone());
+        Ok(Bundle { kv, indexes, perm, deferred, settings, access, lock })
+    }
+
+    /// The entries.
+    pub fn kvseq(&self) -> &Kvseq {
+        &self.kv
+    }
+
+    /// The entry of `key`: by the first index, or by reading all entries.
+    pub fn get(&self, key: &[u8]) -> Result<Option<KvEntry>> {
+        let ptr = match self.indexes.first() {
+            Some(index) => index.find(&self.kv, key)?,
+            None => self.kv.lookup(key)?,
+        };
+        ptr.map(|ptr| self.kv.get(ptr)).transpose()
+    }
+
+    /// Adds an entry. With an index it replaces the one the key had.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<u64> {
+        for index in &mut self.indexes {
+            index.begin()?;
+            index.make_room(&self.kv)?;
+        }
+        let ptr = self.kv.append(key, value)?;
+        let mut old = None;
+        for index in &mut self.indexes {
+            old = index.replace(&self.kv, key, ptr)?.or(old);
+        }
+        if let Some(perm) = &mut self.perm {
+            perm.add_key(key, ptr)?;
+        }
+        if let Some(old) = old.filter(|_| self.kv.layout().delflag) {
+            self.deferred.push(old);
+        }
+        self.kv.settle()?;
+        Ok(ptr)
+    }
+
+    /// Deletes the entry of `key`; says whether there was one.
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
+        let ptr = match self.indexes.first() {
+            Some(index) => index.find(&self.kv, key)?,
+            None => self.kv.lookup(key)?,
+        };
+        let Some(ptr) = ptr else { return Ok(false) };
+        for index in &mut self.indexes {
+            index.begin()?;
+            index.remove(&self.kv, key)?;
+        }
+        self.kv.delete(ptr)?;
+        Ok(true)
+    }
+
+    /// Makes everything durable.
+    pub fn sync(&mut self) -> Result<()> {
+        self.kv.checkpoint()?;
+        for old in std::mem::take(&mut self.deferred) {
+            self.kv.delete(old)?;
+        }
+        self.kv.checkpoint()?;
+        self.indexes.iter_mut().try_for_each(Hindex::checkpoint)?;
+        self.perm.as_mut().map_or(Ok(()), Perm::checkpoint)
+    }
+
+    /// Syncs and closes.
+    pub fn close(mut self) -> Result<()> {
+        if self.access == Access::Write {
+            self.sync()?;
+        }
+        if let Some(perm) = self.perm.take() {
+            perm.close()?;
+        }
+        if let Some(lock) = self.lock.take() {
+            lock.release_and_remove(&*self.settings.fs)?;
+        }
+        Ok(())
+    }
+}
+
+/// Lets indexes say that they are in use, so that a crash before they are rebuilt does not go unnoticed.
+fn distrust(files: &BundleFiles, settings: &Settings) -> Result<()> {
+    for path in &files.indexes {
+        Hindex::open_anyway(path, Access::Write, settings)?.begin()?;
+    }
+    Ok(())
+}
+
+/// Rebuilds indexes and perm from the kvseq. The perm holds the entries not deleted, in the order of the kvseq.
+pub fn rebuild(files: &BundleFiles, settings: &Settings, progress: OnProgress<'_>) -> Result<()> {
+    let kv = Kvseq::open(&files.kvseq, Access::Read, settings)?;
+    for path in &files.indexes {
+        hindex::rebuild(path, &kv, None, None, settings, progress)?;
+    }
+    if let Some(path) = &files.perm {
+        rebuild_perm(path, &kv, settings)?;
+    }
+    Ok(())
+}
+
+fn rebuild_perm(path: &Path, kv: &Kvseq, settings: &Settings) -> Result<()> {
+    let old = open::open(settings, path, Access::Read, crate::Kind::Perm)?.sb;
+    let number = |name| old.value(name).unwrap_or(0);
+    let create = CreatePerm {
+        sbsize: old.sbsize(),
+        fileincr: number(crate::Name::FILEINCR).max(0),
+        purpose: old.purpose(),
+        htsize: number(crate::Name::HTSIZE).max(1),
+    };
+    let aside = open::with_suffix(path, "new");
+    let _ = settings.fs.remove_file(&aside);
+    let mut perm = create.create(&aside, settings)?;
+    perm.build(kv)?;
+    perm.close()?;
+    settings.fs.rename(&aside, path)?;
+    Ok(settings.fs.sync_dir(open::dir_of(path))?)
+}
+
+/// Copies the entries not deleted to a new kvseq in the old one's place, and rebuilds the rest. Returns the bytes before
+/// and after.
+pub fn compact(files: &BundleFiles, settings: &Settings, progress: OnProgress<'_>) -> Result<(u64, u64)> {
+    distrust(files, settings)?;
+    let sizes = kvseq::compact(&files.kvseq, settings, progress)?;
+    rebuild(files, settings, progress)?;
+    Ok(sizes)
+}
+
+/// Takes the kvseq back to its last sync (or with `salvage` as far as entries are whole), and rebuilds the rest.
+pub fn rollback(
+    files: &BundleFiles,
+    settings: &Settings,
+    salvage: bool,
+    progress: OnProgress<'_>,
+) -> Result<kvseq::KvRepair> {
+    distrust(files, settings)?;
+    let done = kvseq::repair(&files.kvseq, settings, salvage)?;
+    rebuild(files, settings, progress)?;
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Clock, CreateHindex, CreateKvseq, Error, Findings, silent};
+    use trawl_io::fault::FaultFs;
+    use trawl_model::UnixMillis;
+
+    #[test]
+    fn several_indexes_and_a_perm() {
+        let disk = FaultFs::new();
+        let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+        let files = BundleFiles {
+            kvseq: "/b.kvseq".into(),
+            indexes: vec!["/b.one".into(), "/b.two".into()],
+            perm: Some("/b.perm".into()),
+        };
+        CreateKvseq { fileincr: 0, ..Default::default() }.create(&files.kvseq, &settings).unwrap().close().unwrap();
+        for (path, cellsz) in files.indexes.iter().zip([1, 2]) {
+            let create = CreateHindex { htsize: 3, cellsz, ..Default::default() };
+            create.create(path, &settings).unwrap().close().unwrap();
+        }
+        CreatePerm::default().create(Path::new("/b.perm"), &settings).unwrap().close().unwrap();
+        let mut bundle = Bundle::open(&files, Access::Write, &settings).unwrap();
+        for n in 0..50u8 {
+            bundle.add(&[n % 20], &[n]).unwrap();
+        }
+        assert!(bundle.remove(&[3]).unwrap() && !bundle.remove(&[3]).unwrap());
+        assert_eq!(bundle.get(&[5]).unwrap().unwrap().value, [45]);
+        bundle.close().unwrap();
+        let check = || {
+            let kv = Kvseq::open(&files.kvseq, Access::Read, &settings).unwrap();
+            let mut findings = Findings::new();
+            kvseq::verify(&files.kvseq, &settings, &mut findings).unwrap();
+            for path in &files.indexes {
+                hindex::verify(path, &kv, &settings, &mut findings, &silent).unwrap();
+            }
+            let pairs = crate::perm::verify(Path::new("/b.perm"), &kv, &settings, &mut findings).unwrap().pairs;
+            assert!(findings.is_sound() && findings.warnings() == 0, "{:?}", findings.list());
+            (kv.entries().unwrap(), kv.live_entries().unwrap(), pairs)
+        };
+        assert_eq!(check(), (50, 19, 50));
+        let (old, new) = compact(&files, &settings, &silent).unwrap();
+        assert!(new < old);
+        assert_eq!(check(), (19, 19, 19));
+        let mut bundle = Bundle::open(&files, Access::Write, &settings).unwrap();
+        bundle.add(b"new", b"").unwrap();
+        bundle.kv.flush().unwrap();
+        drop(bundle);
+        assert!(matches!(Bundle::open(&files, Access::Write, &settings), Err(Error::NeedsCheck { .. })));
+        rollback(&files, &settings, false, &silent).unwrap();
+        assert_eq!(check(), (19, 19, 19));
+        // Without an index, all entries are read.
+        let plain = BundleFiles { indexes: Vec::new(), perm: None, ..files };
+        let bundle = Bundle::open(&plain, Access::Read, &settings).unwrap();
+        assert_eq!(bundle.get(&[5]).unwrap().unwrap().value, [45]);
+        assert_eq!(bundle.get(b"none").unwrap(), None);
+    }
+}

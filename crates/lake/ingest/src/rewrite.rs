@@ -1,0 +1,125 @@
+//! Files of a dataset written again: without some rows (a purge), under another suffix list, or into fewer files.
+
+use crate::Result;
+use crate::run::{Run, Suffixes, check_dataset};
+use crate::settings::{IngestReport, IngestSettings, Progress};
+use crate::source::LakeSource;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use trawl_model::{UnixMillis, UrlRecord, UrlSource};
+use trawl_store::manifest::SuffixListRef;
+use trawl_store::{CommitMode, DataFile, DatasetCommit, Lake};
+
+/// What to write again.
+pub struct Rewrite<'a> {
+    /// Whether a row stays.
+    pub keep: &'a (dyn Fn(&UrlRecord) -> bool + Sync),
+    /// All files, or only those that hold a row which does not stay.
+    pub all_files: bool,
+    /// The suffix list by which domains are cut; that of the lake if `None`. It must be stored in the lake already, and
+    /// naming it in the manifest is left to the caller, once every dataset is rewritten.
+    pub suffix_list: Option<&'a SuffixListRef>,
+}
+
+/// What a rewrite did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RewriteReport {
+    /// The commit that holds the new files; `None` if there was nothing to do.
+    pub commit: Option<u64>,
+    /// Files read, and their rows and bytes.
+    pub files_before: u64,
+    /// Rows of the files read.
+    pub rows_before: u64,
+    /// Bytes of the files read.
+    pub bytes_before: u64,
+    /// Files written in their place.
+    pub files_after: u64,
+    /// Rows of the files written.
+    pub rows_after: u64,
+    /// Bytes of the files written.
+    pub bytes_after: u64,
+}
+
+/// Writes files of a dataset again, in one commit. Other writers may append meanwhile; if one replaced a file that was
+/// being rewritten, the rewrite is refused. The old files stay until a collector takes them.
+pub fn rewrite(
+    lake: &Lake,
+    dataset_id: u32,
+    what: &Rewrite<'_>,
+    settings: &IngestSettings,
+    clock: &dyn Fn() -> UnixMillis,
+    progress: &dyn Fn(Progress),
+) -> Result<RewriteReport> {
+    settings.check()?;
+    check_dataset(lake, dataset_id)?;
+    let suffixes = match what.suffix_list {
+        None => Suffixes::of(lake)?,
+        Some(list) => Suffixes::parse(&lake.store().get(&list.path, MAX_SUFFIX_LIST_BYTES)?, list.hash.clone())?,
+    };
+    let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
+    let store = &**lake.store();
+    let mut sources = Vec::new();
+    for file in &before.files {
+        let source = LakeSource::open(store, file, what.keep)?;
+        if what.all_files || loses_rows(&source, file)? {
+            sources.push((file, source));
+        }
+    }
+    let mut report = RewriteReport::default();
+    if sources.is_empty() {
+        return Ok(report);
+    }
+    for (file, _) in &sources {
+        report.files_before += 1;
+        report.rows_before += file.rows;
+        report.bytes_before += file.bytes;
+    }
+    let old: BTreeSet<&str> = sources.iter().map(|(file, _)| file.path.as_str()).collect();
+    let taken: Vec<&dyn UrlSource> = sources.iter().map(|(_, source)| source as &dyn UrlSource).collect();
+    let digits = settings.prefix_digits.unwrap_or_else(|| digits_of(&before.files));
+    let run = Run {
+        lake,
+        dataset_id,
+        act: "rewrite",
+        settings,
+        clock,
+        progress,
+        suffixes: &suffixes,
+        digits,
+        lossless: true,
+    };
+    let mut done = IngestReport::default();
+    run.work(&taken, &mut done, |commit, files| {
+        let refuse = |reason: String| Err(trawl_store::Error::Refused { reason });
+        if commit.files.iter().filter(|file| old.contains(file.path.as_str())).count() != old.len() {
+            return refuse("another writer replaced files that were being rewritten; run again".to_owned());
+        }
+        commit.mode = CommitMode::Rewrite;
+        commit.files.retain(|file| !old.contains(file.path.as_str()));
+        commit.files.extend(files.iter().cloned());
+        Ok(())
+    })?;
+    report.commit = done.commit;
+    (report.files_after, report.rows_after, report.bytes_after) = (done.files, done.rows, done.bytes);
+    Ok(report)
+}
+
+/// Largest suffix list that is read.
+const MAX_SUFFIX_LIST_BYTES: u64 = 16 << 20;
+
+fn loses_rows(source: &LakeSource<'_>, file: &DataFile) -> Result<bool> {
+    let mut stay = 0;
+    for split in source.splits(u64::MAX)? {
+        source.read(split, &mut |_| {
+            stay += 1;
+            Ok(())
+        })?;
+    }
+    Ok(stay != file.rows)
+}
+
+/// As many digits as the files have already.
+fn digits_of(files: &[DataFile]) -> u8 {
+    let digits = |file: &DataFile| if file.prefix == "all" { 0 } else { file.prefix.len() };
+    files.iter().map(digits).max().and_then(|digits| u8::try_from(digits).ok()).unwrap_or(0)
+}

@@ -1,0 +1,60 @@
+//! Packed integers: runs and bit-packed groups (RLE hybrid), and plain bit-packed blocks.
+
+use super::Found;
+use trawl_io::slice::SliceReader;
+
+/// Value number `i` of `width` bits in `bytes`, low bits first. Bits past the end are zero.
+#[inline]
+pub(super) fn unpack(bytes: &[u8], width: u32, i: usize) -> u64 {
+    let bit = i * width as usize;
+    let from = bytes.get(bit / 8..).unwrap_or_default();
+    let shift = bit % 8;
+    let word = match from.first_chunk::<16>() {
+        Some(chunk) => u128::from_le_bytes(*chunk),
+        None => {
+            let mut chunk = [0; 16];
+            for (to, byte) in chunk.iter_mut().zip(from) {
+                *to = *byte;
+            }
+            u128::from_le_bytes(chunk)
+        }
+    };
+    let mask = (1u128 << width) - 1;
+    ((word >> shift) & mask) as u64
+}
+
+/// Hands out `count` values of an RLE hybrid of `width` bits (at most 32), in order, run by run.
+pub(super) fn hybrid(bytes: &[u8], width: u32, count: usize, mut each: impl FnMut(u32, usize)) -> Found<()> {
+    if width > 32 {
+        return Err(format!("values of {width} bits"));
+    }
+    let mut reader = SliceReader::new(bytes);
+    let mut left = count;
+    while left > 0 {
+        let head = reader.uvarint("run").map_err(|e| e.to_string())?;
+        let units = usize::try_from(head >> 1).unwrap_or(usize::MAX);
+        if units == 0 {
+            return Err("an empty run".into());
+        }
+        if head & 1 == 0 {
+            let value = reader.take(width.div_ceil(8) as usize, "run value").map_err(|e| e.to_string())?;
+            let value = unpack(value, width, 0);
+            let n = units.min(left);
+            each(u32::try_from(value).unwrap_or(u32::MAX), n);
+            left -= n;
+        } else {
+            // A group is eight values; the last one may be cut short at the end of the page.
+            let len = units.saturating_mul(width as usize).min(reader.rest().len());
+            let packed = reader.take(len, "packed group").map_err(|e| e.to_string())?;
+            let n = units.saturating_mul(8).min(left);
+            if width > 0 && packed.len().saturating_mul(8) < n * width as usize {
+                return Err("a packed group cut short".into());
+            }
+            for i in 0..n {
+                each(u32::try_from(unpack(packed, width, i)).unwrap_or(u32::MAX), 1);
+            }
+            left -= n;
+        }
+    }
+    Ok(())
+}
