@@ -224,9 +224,11 @@ fn lake(dir: &Path, rows: u64, datasets: u64) -> Result<()> {
     }
     let of = |name: &str| meta.files.get(name).map_or(0, |f| f.bytes);
     let share = (of("domain_to_datasets.roar") + of("counts.bin")) as f64 / meta.pairs as f64;
+    let lookup = of("domains.txt.zst") + of("domains.mphf") + of("domain_to_datasets.roar") + of("counts.bin");
     println!(
-        "    {total:>10} bytes {:6.2} a domain  in all; membership and counts {share:.2} a pair; Parquet {:.2} a row",
+        "    {total:>10} bytes {:6.2} a domain  in all; {:.2} for domain → datasets and counts; membership and counts {share:.2} a pair; Parquet {:.2} a row",
         total as f64 / meta.domains as f64,
+        lookup as f64 / meta.domains as f64,
         meta.parquet_bytes as f64 / meta.rows as f64
     );
     questions(store, rows / 10)

@@ -7,6 +7,7 @@
 //!
 //! `cargo run --release --features warc --bin warc [-- --pages 20000] [--large]`
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trawl_io::RealFs;
 use trawl_io::read_at::FileReader;
 use trawl_model::{Body, Capture, CaptureFacts, CaptureSink, Message, Outcome, UnixMillis};
-use trawl_warc::{Limits, SinkOptions, Verifier, WarcInfo, WarcSink};
+use trawl_warc::{Limits, SinkOptions, Verifier, WarcInfo, WarcSink, WarcSource};
 
 const WORDS: &[&str] = &[
     "the",
@@ -133,10 +134,71 @@ fn write(dir: &Path, pages: u64) -> (PathBuf, f64, u64) {
 fn verify(path: &Path) -> (f64, u64) {
     let start = cpu_seconds();
     let dir = path.parent().unwrap();
+    // A small budget for sorting, so that what grows with the archive, if anything does, is seen.
     let mut verifier = Verifier::new(Limits::default(), dir, 8 << 20, |f| panic!("{}: {}", f.at, f.detail)).unwrap();
     verifier.file(Arc::new(FileReader::open(path).unwrap()), &mut |_| {}).unwrap();
     let report = verifier.finish().unwrap();
     ((cpu_seconds() - start), report.digests)
+}
+
+/// A body that is made as it is read, any number of times.
+struct Made(u64);
+
+impl trawl_model::Reopen for Made {
+    fn open(&self) -> std::io::Result<Box<dyn Read + Send>> {
+        let line = b"A long body that nobody holds in memory, line after line after line.\n";
+        let lines = std::iter::repeat_n(&line[..], usize::try_from(self.0).unwrap() / line.len() + 1);
+        Ok(Box::new(Lines(lines, &[]).take(self.0)))
+    }
+
+    fn len_bytes(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Lines one after another.
+struct Lines<I>(I, &'static [u8]);
+
+impl<I: Iterator<Item = &'static [u8]>> Read for Lines<I> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            if self.1.is_empty() {
+                match self.0.next() {
+                    Some(line) => self.1 = line,
+                    None => break,
+                }
+            }
+            let n = self.1.len().min(buf.len() - done);
+            buf[done..done + n].copy_from_slice(&self.1[..n]);
+            self.1 = &self.1[n..];
+            done += n;
+        }
+        Ok(done)
+    }
+}
+
+/// Writes one capture with a body of `len` bytes and reads it back through the door.
+fn long_body(dir: &Path, len: u64) {
+    let mut capture = capture(0);
+    if let Outcome::Response { message, .. } = &mut capture.outcome {
+        message.body = Body::Spooled(Arc::new(Made(len)));
+    }
+    let mut sink = sink(dir);
+    let prepared = sink.prepare(capture).unwrap();
+    sink.commit(prepared).unwrap();
+    let path = dir.join(&sink.finish().unwrap().files[0].0);
+    verify(&path);
+    let mut source = WarcSource::open(&path, Limits::default(), false).unwrap();
+    while let Some((entry, _)) = source.next_owned().unwrap() {
+        if let trawl_model::Entry::Capture(mut capture) = entry
+            && let Outcome::Response { message, .. } = &mut capture.outcome
+        {
+            assert_eq!(std::io::copy(&mut message.body.reader().unwrap(), &mut std::io::sink()).unwrap(), len);
+            return;
+        }
+    }
+    panic!("the capture is gone");
 }
 
 const FASTWARC: &str = "
@@ -226,6 +288,12 @@ fn main() {
         println!("{seconds} {digests} {}", peak_kib());
         return;
     }
+    if let Some(at) = flag("--body-child") {
+        let dir = tempfile::tempdir().unwrap();
+        long_body(dir.path(), args[at + 1].parse().unwrap());
+        println!("0 0 {}", peak_kib());
+        return;
+    }
     let pages: u64 = flag("--pages").map_or(12_000, |at| args[at + 1].parse().unwrap());
     let dir = tempfile::tempdir().unwrap();
     let (path, seconds, body_bytes) = write(dir.path(), pages);
@@ -264,5 +332,9 @@ fn main() {
             let size = std::fs::metadata(&path).unwrap().len();
             println!("memory  {:.0} MB archive: peak {:.1} MB", size as f64 / 1e6, peak / 1024.0);
         }
+        let output = Command::new(&args[0]).arg("--body-child").arg("5000000000").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let peak: f64 = text.split_whitespace().nth(2).unwrap().parse().unwrap();
+        println!("memory  one body of 5000 MB, written, verified and read back: peak {:.1} MB", peak / 1024.0);
     }
 }

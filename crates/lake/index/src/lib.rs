@@ -7,7 +7,8 @@
 //! | `domains.txt.zst` | slot → name, prefix → names, is this the name | [`lines`] |
 //! | `domains.mphf` | name → slot | [`mphf`] |
 //! | `domain_to_datasets.roar` | slot → datasets | [`membership`] |
-//! | `counts.bin` | (slot, dataset) → rows, distinct URLs, times, top paths | [`counts`] |
+//! | `counts.bin` | (slot, dataset) → rows, distinct URLs, top paths | [`counts`] |
+//! | `times.bin` | (slot, dataset) → earliest and latest time | [`times`] |
 //! | `postings/{shard}/postings.{idx,dat}.zst` | (slot, dataset) → runs of rows | [`postings`] |
 //! | `files.tsv.zst` | file id → Parquet file | [`files`] |
 //! | `pages.bin` | (file, row group) → page table | [`pages`] |
@@ -38,6 +39,8 @@ mod publish;
 mod scratch;
 pub mod seekable;
 mod segment;
+pub mod slots;
+pub mod times;
 mod verify;
 
 pub use blob::Blob;

@@ -126,6 +126,7 @@ impl Check<'_> {
         let mut faults = Vec::new();
         parts.membership.check_pages(&mut |e| faults.push(e));
         parts.counts.check_pages(&mut |e| faults.push(e));
+        parts.times.check_pages(&mut |e| faults.push(e));
         parts.pages.check_pages(&mut |e| faults.push(e));
         faults.into_iter().for_each(|e| self.report(e));
     }
@@ -181,7 +182,7 @@ impl Check<'_> {
                         continue;
                     }
                     if entry.slot != slot_entries.0 {
-                        self.slot(parts, &std::mem::replace(&mut slot_entries, (entry.slot, Vec::new())));
+                        self.slot(&std::mem::replace(&mut slot_entries, (entry.slot, Vec::new())));
                     }
                     let runs = self.ok(shard.payload(&entry)).unwrap_or_default();
                     let rows = runs.iter().map(|run| run.row_count).sum();
@@ -193,7 +194,7 @@ impl Check<'_> {
                     }
                 }
             }
-            self.slot(parts, &slot_entries);
+            self.slot(&slot_entries);
         }
         let missed = groups.rows.iter().filter(|(rows, named)| rows != named).count();
         if missed > 0 {
@@ -213,14 +214,12 @@ impl Check<'_> {
     }
 
     /// Membership, counts and postings of a slot must tell the same.
-    fn slot(&mut self, parts: &Parts<'_>, (slot, postings): &(u64, Vec<(u32, u64)>)) {
+    fn slot(&mut self, (slot, postings): &(u64, Vec<(u32, u64)>)) {
         if *slot == u64::MAX {
             return;
         }
-        let datasets = parts.membership.datasets(*slot);
-        let counts = datasets.and_then(|ids| Ok((parts.counts.get(*slot, ids.len())?, ids)));
-        let Some((counts, ids)) = self.ok(counts) else { return };
-        let counted: Vec<(u32, u64)> = ids.into_iter().zip(counts.iter().map(|c| c.rows)).collect();
+        let Some(counts) = self.ok(self.segment.counts(crate::Slot(*slot))) else { return };
+        let counted: Vec<(u32, u64)> = counts.iter().map(|(id, count)| (*id, count.rows)).collect();
         if counted != *postings {
             let found = format!("{counted:?} counted, {postings:?} posted");
             self.wrong(format!("slot {slot}"), "counts and postings that agree", found);

@@ -12,6 +12,7 @@ use trawl_index::membership::{Membership, MembershipWriter};
 use trawl_index::mphf::{Candidate, DictionaryHashes, Mphf, MphfWriter};
 use trawl_index::pages::{Pages, PagesWriter};
 use trawl_index::postings::{Run, Shard, ShardWriter};
+use trawl_index::times::{Times, TimesWriter};
 use trawl_index::{Caches, Scratch};
 use trawl_model::UnixMillis;
 
@@ -69,9 +70,9 @@ fn membership() {
 }
 
 #[test]
-fn counts() {
+fn counts_and_times() {
     let count = |n: u64| Count {
-        rows: n * n + 1,
+        rows: n * n + 2,
         distinct: n + 1,
         exact: !n.is_multiple_of(7),
         times: n.is_multiple_of(3).then(|| (UnixMillis(n as i64 * 1000 - 5000), UnixMillis(n as i64 * 2000))),
@@ -79,10 +80,15 @@ fn counts() {
     };
     let slots: Vec<Vec<Count>> = (0..100).map(|n| (0..=n % 3).map(|i| count(n + i)).collect()).collect();
     let mut writer = CountsWriter::new(Vec::new()).unwrap();
-    slots.iter().for_each(|slot| writer.push(slot.clone()).unwrap());
+    let mut times = TimesWriter::new(Vec::new()).unwrap();
+    slots.iter().for_each(|slot| writer.push(slot).and_then(|()| times.push(slot)).unwrap());
     let counts = Counts::open(golden("counts-v1.bin", &writer.finish().unwrap().0)).unwrap();
-    let read: Vec<_> = (0u64..).zip(&slots).map(|(slot, of)| counts.get(slot, of.len()).unwrap()).collect();
-    assert_eq!(read, slots);
+    let times = Times::open(golden("times-v1.bin", &times.finish().unwrap().0)).unwrap();
+    for (slot, expected) in (0u64..).zip(&slots) {
+        let mut read = counts.get(slot, expected.len()).unwrap();
+        times.fill(slot, &mut read).unwrap();
+        assert_eq!(read, *expected);
+    }
 }
 
 #[test]

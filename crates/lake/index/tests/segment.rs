@@ -134,6 +134,7 @@ fn a_built_segment_verifies_and_says_what_it_is() {
         "pages.bin",
         "postings/0/postings.dat.zst",
         "postings/0/postings.idx.zst",
+        "times.bin",
         "segment.json",
     ];
     assert_eq!(names, expected.map(str::to_owned).into());

@@ -11,6 +11,7 @@ use crate::meta::SegmentMeta;
 use crate::mphf::{DictionaryHashes, MphfWriter};
 use crate::postings::{self, Run, ShardWriter};
 use crate::scratch::Scratch;
+use crate::times::TimesWriter;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ const DICTIONARY: &str = "domains.txt.zst";
 const MPHF: &str = "domains.mphf";
 const MEMBERSHIP: &str = "domain_to_datasets.roar";
 const COUNTS: &str = "counts.bin";
+const TIMES: &str = "times.bin";
 
 /// One dataset's share of a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +76,7 @@ pub(crate) struct Assembler {
     mphf: MphfWriter<Out>,
     membership: MembershipWriter,
     counts: CountsWriter<Out>,
+    times: TimesWriter<Out>,
     postings: Postings,
     scratch: Scratch,
     shards: u32,
@@ -104,6 +107,7 @@ impl Assembler {
             mphf: MphfWriter::new(outputs.create(MPHF)?)?,
             membership: MembershipWriter::new(&scratch),
             counts: CountsWriter::new(outputs.create(COUNTS)?)?,
+            times: TimesWriter::new(outputs.create(TIMES)?)?,
             outputs,
             postings,
             scratch,
@@ -133,7 +137,8 @@ impl Assembler {
             *domains += 1;
             counts.push(pair.count);
         }
-        self.counts.push(counts)?;
+        self.counts.push(&counts)?;
+        self.times.push(&counts)?;
         self.slots += 1;
         Ok(())
     }
@@ -148,6 +153,7 @@ impl Assembler {
         let out = outputs.create(MEMBERSHIP)?;
         outputs.close(MEMBERSHIP, self.membership.finish(out)?)?;
         outputs.close(COUNTS, self.counts.finish()?)?;
+        outputs.close(TIMES, self.times.finish()?)?;
         self.postings.finish(&mut outputs, self.shards, &self.scratch)?;
         (meta.domains, meta.pairs, meta.shards) = (self.slots, self.pairs, self.shards);
         for (id, (rows, domains)) in std::mem::take(&mut self.datasets) {

@@ -1,15 +1,15 @@
 //! Writes counts in slot order.
 
-use super::{BLOCK_SLOTS, Count, MAGIC, MAX_PATH_LEN, MAX_PATHS, VERSION, block};
-use crate::paged::{PagedWriter, Written};
+use super::{Count, MAGIC, MAX_PATH_LEN, MAX_PATHS, VERSION, record};
+use crate::paged::Written;
+use crate::slots::{BLOCK_SLOTS, SlotWriter};
 use crate::{Error, Result};
 use std::io::Write;
 
-/// Takes the counts of each slot. Holds one block and 8 bytes for every block before.
+/// Takes the counts of each slot; times are left to [`crate::times`].
 pub struct CountsWriter<W: Write> {
-    out: PagedWriter<W>,
-    block: Vec<Vec<Count>>,
-    table: Vec<u8>,
+    out: SlotWriter<W>,
+    block: Vec<u8>,
     slots: u64,
     pairs: u64,
 }
@@ -17,18 +17,15 @@ pub struct CountsWriter<W: Write> {
 impl<W: Write> CountsWriter<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Result<Self> {
-        let mut out = PagedWriter::new(out, "counts.bin");
-        out.write(&MAGIC)?;
-        out.write(&VERSION.to_le_bytes())?;
-        Ok(Self { out, block: Vec::new(), table: Vec::new(), slots: 0, pairs: 0 })
+        let out = SlotWriter::new(out, "counts.bin", MAGIC, VERSION)?;
+        Ok(Self { out, block: Vec::new(), slots: 0, pairs: 0 })
     }
 
     /// Adds the next slot: one count a dataset, in the order of the datasets.
-    pub fn push(&mut self, counts: Vec<Count>) -> Result<()> {
+    pub fn push(&mut self, counts: &[Count]) -> Result<()> {
         let sound = |c: &Count| {
             (1..=c.rows).contains(&c.distinct)
                 && c.rows < 1 << 60
-                && c.times.is_none_or(|(first, last)| first <= last)
                 && c.paths.len() <= MAX_PATHS
                 && c.paths.iter().all(|(path, _)| path.len() <= MAX_PATH_LEN)
         };
@@ -36,33 +33,23 @@ impl<W: Write> CountsWriter<W> {
             let at = format!("counts of slot {}", self.slots);
             return Err(Error::Input { at, expected: "counts that agree with each other", found: format!("{bad:?}") });
         }
+        record::encode(counts, &mut self.block);
         self.slots += 1;
         self.pairs += counts.len() as u64;
-        self.block.push(counts);
-        if self.block.len() as u64 == BLOCK_SLOTS {
-            self.end_block()?;
-        }
-        Ok(())
+        if self.slots.is_multiple_of(BLOCK_SLOTS) { self.end_block() } else { Ok(()) }
     }
 
     /// Ends the file.
     pub fn finish(mut self) -> Result<(W, Written)> {
-        if !self.block.is_empty() {
+        if !self.slots.is_multiple_of(BLOCK_SLOTS) {
             self.end_block()?;
         }
-        let table_at = self.out.position();
-        self.out.write(&self.table)?;
-        for number in [self.slots, self.pairs, table_at] {
-            self.out.write(&number.to_le_bytes())?;
-        }
-        self.out.finish()
+        self.out.finish(self.slots, self.pairs)
     }
 
     fn end_block(&mut self) -> Result<()> {
-        self.table.extend_from_slice(&self.out.position().to_le_bytes());
-        let mut bytes = Vec::new();
-        block::encode(&self.block, &mut bytes);
+        self.out.block(&self.block)?;
         self.block.clear();
-        self.out.write(&bytes)
+        Ok(())
     }
 }

@@ -9,6 +9,7 @@ use crate::meta::SegmentMeta;
 use crate::mphf::{Candidate, Mphf};
 use crate::pages::Pages;
 use crate::postings::{Run, Shard};
+use crate::times::Times;
 use crate::{Blob, Error, Result};
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock};
@@ -41,6 +42,7 @@ pub struct Segment {
     mphf: std::result::Result<Mphf, Error>,
     membership: Membership,
     counts: Counts,
+    times: Times,
     pages: Pages,
     files: Lines,
     shards: Vec<OnceLock<Shard>>,
@@ -71,6 +73,7 @@ impl Segment {
             dictionary,
             membership: Membership::open(blob("d2d_roar")?)?,
             counts: Counts::open(blob("counts")?)?,
+            times: Times::open(blob("times")?)?,
             pages: Pages::open(blob("pages")?)?,
             files: Lines::open(blob("files_tsv")?, caches.clone())?,
             shards: (0..meta.shards).map(|_| OnceLock::new()).collect(),
@@ -90,6 +93,7 @@ impl Segment {
             ("segment.json", self.meta.domains),
             ("domain_to_datasets.roar", self.membership.slots()),
             ("counts.bin", self.counts.slots()),
+            ("times.bin", self.times.slots()),
         ];
         if let Some((file, found)) = pairs.into_iter().find(|(_, slots)| *slots != self.dictionary.len()) {
             return Err(self.mismatch("domains.txt.zst", file, "number of domains", found, self.dictionary.len()));
@@ -168,7 +172,8 @@ impl Segment {
     /// The datasets of a slot and what is known of each.
     pub fn counts(&self, slot: Slot) -> Result<Vec<(u32, Count)>> {
         let datasets = self.datasets(slot)?;
-        let counts = self.counts.get(slot.0, datasets.len())?;
+        let mut counts = self.counts.get(slot.0, datasets.len())?;
+        self.times.fill(slot.0, &mut counts)?;
         Ok(datasets.into_iter().zip(counts).collect())
     }
 
@@ -234,6 +239,7 @@ impl Segment {
             mphf: &self.mphf,
             membership: &self.membership,
             counts: &self.counts,
+            times: &self.times,
             pages: &self.pages,
         }
     }
@@ -248,6 +254,7 @@ pub(crate) struct Parts<'a> {
     pub mphf: &'a std::result::Result<Mphf, Error>,
     pub membership: &'a Membership,
     pub counts: &'a Counts,
+    pub times: &'a Times,
     pub pages: &'a Pages,
 }
 

@@ -1,0 +1,37 @@
+//! Records by slot: what `counts.bin` and `times.bin` have in common.
+//!
+//! A body with [page checksums](crate::paged). Slots come in blocks of 64, found by a table. Little-endian.
+//!
+//! ```text
+//!  off size field
+//!   0   4   magic of the file
+//!   4   4   version of the file
+//!   8   -   blocks, one after another, as the file draws them; an empty one says nothing of its slots
+//!   t  8B   offset of each block
+//!      8    slots
+//!      8    pairs, over all slots
+//!      8    t
+//! ```
+
+mod reader;
+mod writer;
+
+pub(crate) use reader::SlotReader;
+pub(crate) use writer::SlotWriter;
+
+const HEADER: u64 = 4 + 4;
+const FOOTER: u64 = 8 + 8 + 8;
+const _: () = assert!(HEADER == 8 && FOOTER == 24);
+/// Slots in a block. A lookup passes over 32 on average, a byte or two each.
+pub(crate) const BLOCK_SLOTS: u64 = 64;
+/// Longest block that is read.
+const MAX_BLOCK: u64 = 1 << 30;
+
+/// Why bytes are no block.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BlockError {
+    #[error(transparent)]
+    Slice(#[from] trawl_io::slice::SliceError),
+    #[error("{0}")]
+    Value(&'static str),
+}
