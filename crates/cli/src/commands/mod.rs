@@ -10,6 +10,7 @@ pub mod inspect;
 pub mod lake;
 pub mod meta;
 pub mod query;
+pub mod seqdb;
 pub mod serve;
 pub mod testweb;
 pub mod url;
@@ -36,6 +37,7 @@ pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
         Some(Command::Lake(args)) => lake::run(args, &mut out),
         Some(Command::Query(args)) => query::run(args, &mut out),
         Some(Command::Serve(args)) => serve::run(args, &mut out),
+        Some(Command::Seqdb(args)) => seqdb::run(args, &mut out),
         Some(Command::Url(args)) => url::run(args, &mut out),
         Some(Command::Testweb(args)) => testweb::run(args, &mut out),
         Some(Command::Settings(args)) => meta::settings(args, &tree, &mut out),

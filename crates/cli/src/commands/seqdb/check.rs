@@ -1,0 +1,255 @@
+//! `trawl seqdb check`, `checkpoint`, `rollback`, `index-rebuild`, `compact`.
+
+use super::reporter;
+use crate::exit::{self, Status};
+use crate::output::{self, Output};
+use crate::units::show_bytes;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use trawl_seqdb::{
+    Access, BundleFiles, Counted, Finding, Findings, Hindex, Kind, Kvseq, Perm, Repaired, Settings, Severity, Whole,
+    bundle, hindex, inspect,
+};
+
+/// Checks files, all their neighbours, and that they belong together
+///
+/// A file of a filesys stands for the whole filesys; NAME.kvseq for NAME.hindex too. With --repair whatever was not
+/// closed properly goes back to its last sync, indexes are rebuilt, and everything is checked again. Exit code 1 when
+/// there are faults.
+///
+/// Examples:
+///   trawl seqdb check docs.data words.kvseq
+///   trawl seqdb check docs --repair
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct CheckArgs {
+    /// Files, or filesys as BASE/NAME
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The kvseq that a hindex or perm points into, if it does not lie beside it
+    #[arg(long, value_name = "KVSEQ")]
+    container: Option<PathBuf>,
+    /// Repair what has faults
+    #[arg(long)]
+    repair: bool,
+    /// Repair, keeping entries as far as they are whole instead of going back to the last sync
+    #[arg(long)]
+    salvage: bool,
+}
+
+impl CheckArgs {
+    /// For one file.
+    pub fn of(file: PathBuf, repair: bool, salvage: bool) -> Self {
+        CheckArgs { files: vec![file], container: None, repair, salvage }
+    }
+}
+
+#[derive(Serialize)]
+struct FindingRow<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    file: String,
+    offset: u64,
+    expected: &'a str,
+    found: &'a str,
+}
+
+/// Checks files. One that cannot be read does not stop the rest.
+pub fn check(args: CheckArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let (mut faulty, mut failed) = (false, false);
+    for file in &args.files {
+        match check_one(file, &args, settings, out) {
+            Ok(sound) => faulty |= !sound,
+            Err(error) => {
+                failed = true;
+                output::complain(&format!("{}: {error:#}", file.display()));
+            }
+        }
+    }
+    if failed {
+        anyhow::bail!("not everything could be checked");
+    }
+    Ok(exit::Status::from_findings(faulty))
+}
+
+fn check_one(file: &Path, args: &CheckArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<bool> {
+    let mut whole = Whole::of(file, settings)?;
+    if let (Whole::Hindex(_, container) | Whole::Perm(_, container), Some(given)) = (&mut whole, &args.container) {
+        *container = Some(given.clone());
+    }
+    let mut findings = Findings::new();
+    let mut counted = whole.verify(settings, &mut findings, &reporter("check", out))?;
+    if (args.repair || args.salvage) && (!findings.is_sound() || findings.warnings() > 0) {
+        for finding in findings.list() {
+            tell(finding, out)?;
+        }
+        let done = whole.repair(settings, args.salvage, &reporter("repair", out))?;
+        out.fact(&repaired_json(file, &done), |w| writeln!(w, "{}: repaired: {done:?}", file.display()))?;
+        findings = Findings::new();
+        counted = whole.verify(settings, &mut findings, &reporter("check", out))?;
+    }
+    for finding in findings.list() {
+        tell(finding, out)?;
+    }
+    let (faults, warnings) = (findings.faults(), findings.warnings());
+    let json = serde_json::json!({
+        "type": "checked", "file": file.display().to_string(), "faults": faults, "warnings": warnings,
+        "counted": format!("{counted:?}"),
+    });
+    out.fact(&json, |w| {
+        let what = match counted {
+            Counted::Filesys(f) => format!("{} files, {}", f.files, show_bytes(f.bytes)),
+            Counted::Kvseq(k) => format!("{} entries, {} of them live", k.entries, k.live),
+            Counted::Hindex(i) => format!("{} keys", i.keys),
+            Counted::Perm(p) => format!("{} pairs, {}", p.pairs, if p.grouped { "grouped" } else { "not grouped" }),
+            _ => "superblock only".to_owned(),
+        };
+        writeln!(w, "{}: {what}; {faults} faults, {warnings} warnings", file.display())
+    })?;
+    Ok(findings.is_sound())
+}
+
+fn tell(finding: &Finding, out: &mut Output) -> anyhow::Result<()> {
+    let kind = match finding.severity {
+        Severity::Fault => "fault",
+        Severity::Warning => "warning",
+    };
+    let file = finding.path.display().to_string();
+    let row = FindingRow { kind, file, offset: finding.offset, expected: &finding.expected, found: &finding.found };
+    out.fact(&row, |w| writeln!(w, "{kind}: {finding}"))?;
+    Ok(())
+}
+
+fn repaired_json(file: &Path, done: &Repaired) -> serde_json::Value {
+    serde_json::json!({"type": "repaired", "file": file.display().to_string(), "done": format!("{done:?}")})
+}
+
+/// Declares the current length of a file valid
+///
+/// Example:
+///   trawl seqdb checkpoint words.kvseq
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct CheckpointArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Syncs a file.
+pub fn checkpoint(args: CheckpointArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    match inspect(&args.file, settings)?.kind {
+        Kind::Kvseq => Kvseq::open(&args.file, Access::Write, settings)?.close()?,
+        Kind::Hindex => Hindex::open(&args.file, Access::Write, settings)?.close()?,
+        Kind::Perm => Perm::open(&args.file, Access::Write, settings)?.close()?,
+    }
+    let seen = inspect(&args.file, settings)?;
+    let name = args.file.display().to_string();
+    let json = serde_json::json!({"type": "checkpoint", "file": name, "bytes": seen.bytes});
+    out.fact(&json, |w| writeln!(w, "{name}: {} bytes", seen.bytes))?;
+    Ok(Status::Done)
+}
+
+/// Takes a file back to its length at the last sync
+///
+/// What was added since is gone; what was changed in place stays. Indexes and a perm that are named are rebuilt; others
+/// must be before the file is appended to again.
+///
+/// Example:
+///   trawl seqdb rollback words.kvseq --index words.hindex
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct RollbackArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// An index over its keys; may be given several times
+    #[arg(long, value_name = "HINDEX")]
+    index: Vec<PathBuf>,
+    /// A perm over it
+    #[arg(long, value_name = "PERM")]
+    perm: Option<PathBuf>,
+}
+
+/// Rolls a file back.
+pub fn rollback(args: RollbackArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let name = args.file.display().to_string();
+    let (old, new) = match inspect(&args.file, settings)?.kind {
+        Kind::Perm => (0, trawl_seqdb::perm::repair(&args.file, settings)?),
+        Kind::Hindex => anyhow::bail!("{name}: an index is not rolled back but rebuilt: see index-rebuild"),
+        Kind::Kvseq => {
+            let files = BundleFiles { kvseq: args.file, indexes: args.index, perm: args.perm };
+            let done = bundle::rollback(&files, settings, false, &reporter("rollback", out))?;
+            (done.old_end, done.new_end)
+        }
+    };
+    let json = serde_json::json!({"type": "rollback", "file": name, "old": old, "new": new});
+    out.fact(&json, |w| writeln!(w, "{name}: {old} -> {new}"))?;
+    Ok(Status::Done)
+}
+
+/// Rebuilds an index from its kvseq
+///
+/// Of equal keys the last entry that is not deleted counts. Sizes are kept unless given.
+///
+/// Example:
+///   trawl seqdb index-rebuild words.hindex --container words.kvseq --htsize 4000037
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct IndexRebuildArgs {
+    /// The index
+    #[arg(value_name = "HINDEX")]
+    hindex: PathBuf,
+    /// The kvseq it is about
+    #[arg(long, value_name = "KVSEQ")]
+    container: PathBuf,
+    /// Cells
+    #[arg(long, value_name = "N")]
+    htsize: Option<u64>,
+    /// Words of a cell: 1, or 2 with stored hashes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2))]
+    cellsz: Option<u64>,
+}
+
+/// Rebuilds an index.
+pub fn index_rebuild(args: IndexRebuildArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let kv = Kvseq::open(&args.container, Access::Read, settings)?;
+    let bar = reporter("index-rebuild", out);
+    let done = hindex::rebuild(&args.hindex, &kv, args.htsize, args.cellsz, settings, &bar)?;
+    drop(bar);
+    let json = serde_json::json!({
+        "type": "rebuilt", "file": args.hindex.display().to_string(), "keys": done.keys, "cells": done.htsize,
+        "superseded": done.superseded,
+    });
+    out.fact(&json, |w| writeln!(w, "{}: {} keys in {} cells", args.hindex.display(), done.keys, done.htsize))?;
+    Ok(Status::Done)
+}
+
+/// Copies a kvseq without deleted entries
+///
+/// The new file takes the old one's place in one step; indexes and a perm that are named are rebuilt.
+///
+/// Example:
+///   trawl seqdb compact words.kvseq --index words.hindex
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct CompactArgs {
+    /// The kvseq
+    #[arg(value_name = "KVSEQ")]
+    kvseq: PathBuf,
+    /// An index over its keys; may be given several times
+    #[arg(long, value_name = "HINDEX")]
+    index: Vec<PathBuf>,
+    /// A perm over it
+    #[arg(long, value_name = "PERM")]
+    perm: Option<PathBuf>,
+}
+
+/// Compacts a kvseq.
+pub fn compact(args: CompactArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let files = BundleFiles { kvseq: args.kvseq, indexes: args.index, perm: args.perm };
+    let (old, new) = bundle::compact(&files, settings, &reporter("compact", out))?;
+    let json = serde_json::json!({"type": "compacted", "old_bytes": old, "new_bytes": new});
+    out.fact(&json, |w| writeln!(w, "{} -> {}", show_bytes(old), show_bytes(new)))?;
+    Ok(Status::Done)
+}

@@ -1,0 +1,234 @@
+//! `trawl seqdb fs`: file systems in containers; creating and looking.
+
+use super::text::Text;
+use super::{fs_edit, fs_whole, fsgen};
+use crate::exit::Status;
+use crate::output::Output;
+use crate::units::show_bytes;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use trawl_model::UnixMillis;
+use trawl_seqdb::{Access, Base, CreateFilesys, FileInfo, Filesys, FsPaths, Settings, design};
+
+/// Works with a filesys: many files in a few large ones
+///
+/// A filesys is named as BASE/NAME: its files are NAME.data, NAME.idx, NAME.lock and, if append-only, NAME.time in the
+/// directory BASE.
+#[derive(Debug, clap::Args)]
+pub struct FsArgs {
+    #[command(subcommand)]
+    command: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Create(CreateArgs),
+    Names(NamesArgs),
+    Ls(LsArgs),
+    Stat(StatArgs),
+    Stats(StatsArgs),
+    Cat(fs_edit::CatArgs),
+    Put(fs_edit::PutArgs),
+    Append(fs_edit::AppendArgs),
+    Rm(fs_edit::RmArgs),
+    Mv(fs_edit::MvArgs),
+    Truncate(fs_edit::TruncateArgs),
+    Reserve(fs_edit::ReserveArgs),
+    Import(fs_whole::ImportArgs),
+    Export(fs_whole::ExportArgs),
+    Check(fs_whole::CheckArgs),
+    Compact(fs_whole::CompactArgs),
+    RebuildIndex(fs_whole::RebuildArgs),
+}
+
+/// Runs the command.
+pub fn run(args: FsArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    match args.command {
+        Verb::Create(args) => create(args, settings, out),
+        Verb::Names(args) => names(args, settings, out),
+        Verb::Ls(args) => ls(args, settings, out),
+        Verb::Stat(args) => stat(args, settings, out),
+        Verb::Stats(args) => stats(&args.fs, settings, out),
+        Verb::Cat(args) => fs_edit::cat(args, settings, out),
+        Verb::Put(args) => fs_edit::put(args, settings, out),
+        Verb::Append(args) => fs_edit::append(args, settings, out),
+        Verb::Rm(args) => fs_edit::rm(args, settings, out),
+        Verb::Mv(args) => fs_edit::mv(args, settings, out),
+        Verb::Truncate(args) => fs_edit::truncate(args, settings, out),
+        Verb::Reserve(args) => fs_edit::reserve(args, settings, out),
+        Verb::Import(args) => fs_whole::import(args, settings, out),
+        Verb::Export(args) => fs_whole::export(args, settings, out),
+        Verb::Check(args) => fs_whole::check(args, settings, out),
+        Verb::Compact(args) => fs_whole::compact(args, settings, out),
+        Verb::RebuildIndex(args) => fs_whole::rebuild_index(args, settings, out),
+    }
+}
+
+/// Creates an empty filesys
+///
+/// Examples:
+///   trawl seqdb fs create base/docs
+///   trawl seqdb fs create base/log --ao 60 --htsize 1000003
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+struct CreateArgs {
+    /// The filesys, as BASE/NAME
+    #[arg(value_name = "FS")]
+    fs: PathBuf,
+    /// Inode area of new files: a multiple of 8 from 16
+    #[arg(long, default_value_t = design::DEFAULT_ISZ, value_name = "N")]
+    isz: u64,
+    /// Cells of the index; it grows by itself
+    #[arg(long, default_value_t = 1021, value_name = "N")]
+    htsize: u64,
+    /// An index without stored hashes: half as large, slower
+    #[arg(long)]
+    plain: bool,
+    /// Record deletions in the index only
+    #[arg(long)]
+    dups: bool,
+    /// Append-only, with a time mark every so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    ao: Option<i64>,
+}
+
+fn create(args: CreateArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let paths = FsPaths::of(&args.fs)?;
+    let create = CreateFilesys {
+        isz: args.isz,
+        htsize: args.htsize,
+        cellsz: if args.plain { 1 } else { 2 },
+        have_dups: args.dups,
+        append_only: args.ao,
+        ..CreateFilesys::new(fsgen()?)
+    };
+    create.create(&paths, settings)?.close()?;
+    let name = paths.data().display().to_string();
+    out.fact(&serde_json::json!({"type": "created", "file": name, "format": "filesys"}), |w| {
+        writeln!(w, "{name}: filesys")
+    })?;
+    Ok(Status::Done)
+}
+
+/// Lists the filesys of a directory
+#[derive(Debug, clap::Args)]
+struct NamesArgs {
+    /// The directory
+    #[arg(value_name = "BASE")]
+    base: PathBuf,
+}
+
+fn names(args: NamesArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    for name in Base::open(&args.base, settings)?.names()? {
+        out.fact(&serde_json::json!({ "name": name }), |w| writeln!(w, "{name}"))?;
+    }
+    Ok(Status::Done)
+}
+
+/// Lists the files of a filesys, in the order they lie on disk
+///
+/// Examples:
+///   trawl seqdb fs ls base/docs
+///   trawl seqdb fs ls base/log --since 1200913506 --json
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+struct LsArgs {
+    /// The filesys, as BASE/NAME
+    #[arg(value_name = "FS")]
+    fs: PathBuf,
+    /// In the order of the index instead
+    #[arg(long, conflicts_with = "since")]
+    index_order: bool,
+    /// Only files of this time and later: seconds since 1970
+    #[arg(long, value_name = "TIME")]
+    since: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct FileRow<'a> {
+    name: Text<'a>,
+    kind: char,
+    size: u64,
+    mtime: i64,
+}
+
+fn show(info: &FileInfo, out: &mut Output) -> std::io::Result<()> {
+    let row = FileRow { name: Text(&info.name), kind: info.kind, size: info.size, mtime: info.mtime };
+    out.fact(&row, |w| {
+        let time = UnixMillis(row.mtime.saturating_mul(1000)).rfc3339_seconds();
+        writeln!(w, "{} {:>12} {time} {}", row.kind, row.size, row.name)
+    })
+}
+
+fn ls(args: LsArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let fs = Filesys::open(&FsPaths::of(&args.fs)?, Access::Read, settings)?;
+    if args.index_order {
+        let mut written = Ok(());
+        fs.for_each_indexed(&mut |info| {
+            if written.is_ok() {
+                written = show(&info, out);
+            }
+            Ok(())
+        })?;
+        written?;
+        return Ok(Status::Done);
+    }
+    let mut files = match args.since {
+        Some(time) => fs.files_since(time)?,
+        None => fs.files(),
+    };
+    while let Some(info) = files.next_file()? {
+        show(&info, out)?;
+    }
+    Ok(Status::Done)
+}
+
+/// Says what is known of a file, or of the filesys
+#[derive(Debug, clap::Args)]
+struct StatArgs {
+    /// The filesys, as BASE/NAME
+    #[arg(value_name = "FS")]
+    fs: PathBuf,
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: Option<OsString>,
+}
+
+fn stat(args: StatArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let Some(file) = args.file else { return stats(&args.fs, settings, out) };
+    let fs = Filesys::open(&FsPaths::of(&args.fs)?, Access::Read, settings)?;
+    match fs.stat(file.as_bytes()) {
+        Ok(info) => show(&info, out)?,
+        Err(error) => return fs_edit::missing_is_a_finding(error),
+    }
+    Ok(Status::Done)
+}
+
+/// Counts files, cells and bytes of a filesys
+#[derive(Debug, clap::Args)]
+struct StatsArgs {
+    /// The filesys, as BASE/NAME
+    #[arg(value_name = "FS")]
+    fs: PathBuf,
+}
+
+fn stats(fs: &std::path::Path, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let fs = Filesys::open(&FsPaths::of(fs)?, Access::Read, settings)?;
+    let s = fs.stats();
+    let json = serde_json::json!({
+        "files": s.files, "cells": s.cells, "used_cells": s.used_cells, "deleted_cells": s.deleted_cells,
+        "total_bytes": s.total_bytes, "used_bytes": s.used_bytes, "dead_bytes": s.dead_bytes,
+        "append_only": fs.is_append_only(),
+    });
+    out.fact(&json, |w: &mut dyn Write| {
+        let kind = if fs.is_append_only() { "append-only" } else { "read-write" };
+        writeln!(w, "{}: {kind}, {} files", fs.paths().data().display(), s.files)?;
+        writeln!(w, "  index {} cells, {} used, {} of them deleted", s.cells, s.used_cells, s.deleted_cells)?;
+        let [total, used, dead] = [s.total_bytes, s.used_bytes, s.dead_bytes].map(show_bytes);
+        writeln!(w, "  data  {total}, {used} used, {dead} dead")
+    })?;
+    Ok(Status::Done)
+}
