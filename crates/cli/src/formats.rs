@@ -18,6 +18,8 @@ pub enum Format {
     Wacz,
     /// captures.parquet.
     Captures,
+    /// A file of a seqdb container.
+    Seqdb,
 }
 
 /// A format's name and how it is told.
@@ -27,15 +29,30 @@ type Row = (Format, &'static str, fn(&Path, &[u8]) -> bool);
 const FORMATS: &[Row] = &[
     (Format::Captures, "captures.parquet", |_, head| head.starts_with(b"PAR1")),
     (Format::Wacz, "wacz", |_, head| head.starts_with(b"PK\x03\x04")),
+    (Format::Seqdb, "seqdb", |_, head| head.starts_with(&trawl_seqdb::design::MAGIC)),
     (Format::Warc, "warc", |path, head| looks_like_warc(path, head)),
 ];
 
 /// The format of a file; `None` when it is none of ours.
 pub fn detect(path: &Path) -> anyhow::Result<Option<Format>> {
+    let head = head(path)?;
+    Ok(FORMATS.iter().find(|row| (row.2)(path, &head)).map(|row| row.0))
+}
+
+/// The first bytes of a file.
+fn head(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut head = Vec::new();
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    file.take(16).read_to_end(&mut head).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(FORMATS.iter().find(|row| (row.2)(path, &head)).map(|row| row.0))
+    let wanted = trawl_seqdb::HEAD_BYTES as u64;
+    file.take(wanted).read_to_end(&mut head).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(head)
+}
+
+/// Whether a container file is a part of a filesys whose data file lies beside it, and speaks for it.
+fn is_spoken_for(path: &Path) -> anyhow::Result<bool> {
+    let purpose = trawl_seqdb::purpose_of(&head(path)?).map(|purpose| purpose.to_string());
+    let part = matches!(purpose.as_deref(), Some("FSYSIDX" | "FSYSTIME" | "FSYSURLS"));
+    Ok(part && path.with_extension("data").is_file())
 }
 
 /// Archives begin with a version line, bare or in gzip or zstd; only the first record tells a compressed one from any
@@ -67,8 +84,11 @@ impl Found {
     }
 }
 
-/// The files of a path: the file itself, or everything in the directory that has one of our formats, by name.
+/// The files of a path: the file itself, or everything in the directory that has one of our formats, by name. A filesys
+/// is named as BASE/NAME too; in a directory its data file stands for the rest.
 pub fn files(path: &Path) -> anyhow::Result<Vec<Found>> {
+    let data = trawl_seqdb::FsPaths::of(path).map(|paths| paths.data()).ok().filter(|data| data.is_file());
+    let path = data.as_deref().filter(|_| !path.exists()).unwrap_or(path);
     let meta = std::fs::metadata(path).with_context(|| format!("cannot find {}", path.display()))?;
     if !meta.is_dir() {
         let Some(format) = detect(path)? else {
@@ -83,6 +103,9 @@ pub fn files(path: &Path) -> anyhow::Result<Vec<Found>> {
     let mut found = Vec::new();
     for path in paths.into_iter().filter(|p| p.is_file()) {
         if let Some(format) = detect(&path)? {
+            if format == Format::Seqdb && is_spoken_for(&path)? {
+                continue;
+            }
             found.push(Found { path, format });
         }
     }

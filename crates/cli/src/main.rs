@@ -5,6 +5,7 @@
 
 mod cli;
 mod commands;
+mod containers;
 mod exit;
 mod formats;
 mod interrupt;

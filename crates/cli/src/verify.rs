@@ -1,5 +1,6 @@
 //! Checking archives and their indexes, for `trawl verify` and for the demo.
 
+use crate::containers;
 use crate::formats::{Format, Found};
 use serde::Serialize;
 use std::path::Path;
@@ -34,6 +35,9 @@ pub struct Checked {
     /// Their index, where there is one beside them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<IndexReport>,
+    /// Containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub containers: Option<containers::Checked>,
 }
 
 /// Checks the files of one path: each archive, what the records of all of them say of each other, and that an index beside
@@ -45,7 +49,8 @@ pub fn verify(
     on_fault: &mut dyn FnMut(Fault),
     progress: &mut dyn FnMut(u64, u64),
 ) -> anyhow::Result<Checked> {
-    let mut checked = Checked { archives: archives(files, temp, memory, on_fault, progress)?, index: None };
+    let archives = archives(files, temp, memory, on_fault, progress)?;
+    let mut checked = Checked { archives, ..Checked::default() };
     let of = |format| move |found: &&Found| found.format == format;
     let indexes: Vec<_> = files.iter().filter(of(Format::Captures)).collect();
     let warcs: Vec<_> = files.iter().filter(of(Format::Warc)).collect();
@@ -57,6 +62,10 @@ pub fn verify(
     }
     if !indexes.is_empty() && !warcs.is_empty() {
         checked.index = Some(index(&indexes, &warcs, temp, memory, on_fault)?);
+    }
+    let mut seqdb = files.iter().filter(of(Format::Seqdb)).map(|found| found.path.as_path()).peekable();
+    if seqdb.peek().is_some() {
+        checked.containers = Some(containers::verify(seqdb, memory, on_fault)?);
     }
     Ok(checked)
 }
@@ -86,7 +95,7 @@ fn archives(
                 }
                 packages.push(wacz);
             }
-            Format::Captures => {}
+            Format::Captures | Format::Seqdb => {}
         }
         before += seen;
     }

@@ -1,5 +1,6 @@
 //! `trawl cat`: the entries of a container.
 
+use crate::containers;
 use crate::exit::Status;
 use crate::formats::{self, Format, Found};
 use crate::output::Output;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use trawl_captures::CapturesReader;
 use trawl_io::ReadAt;
 use trawl_model::Head;
+use trawl_seqdb::{Access, Pages, Whole};
 use trawl_warc::http::{Dechunk, content_codings, decode_content};
 use trawl_warc::wacz::Wacz;
 use trawl_warc::{Limits, Record, RecordFile, WarcReader};
@@ -22,6 +24,9 @@ const JSON_BLOCK: u64 = 64 << 20;
 ///
 /// Without flags: every record, uncompressed, as it is stored. --url and --offset choose; --head and --body give the HTTP
 /// head or the body of what was chosen; --json gives one object per record. Exit code 1 when nothing was found.
+///
+/// Of a seqdb container: the records of captures, the contents of files (--url is a file's name then), or the entries
+/// of a kvseq, as `trawl seqdb list` has them (--url is a key, --offset a pointer).
 ///
 /// Examples:
 ///   trawl cat crawl/ --url https://example.com/ --body > page.html
@@ -100,6 +105,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
             // Beside its archive an index has nothing to add.
             Format::Captures if args.path.is_dir() => {}
             Format::Captures => found += args.rows(&file, out)?,
+            Format::Seqdb => found += args.container(&file, out)?,
         }
     }
     Ok(Status::from_findings(found == 0))
@@ -186,6 +192,37 @@ impl Args {
         let kind = header.record_type().as_str();
         out.json_line(&Entry { file: &at.file, offset: at.offset, kind, fields, http_head, block })?;
         Ok(())
+    }
+
+    fn container(&self, file: &Found, out: &mut Output) -> anyhow::Result<u64> {
+        let settings = containers::settings("trawl cat");
+        let path = &file.path;
+        let key = self.url.as_deref().map(str::as_bytes);
+        let records_only = self.head || self.body || self.kind.is_some();
+        match Whole::of(path, &settings)? {
+            Whole::Pages(_) if self.offset.is_some() => self.archive(file.open()?, out),
+            Whole::Pages(paths) => {
+                let pages = Pages::open(&paths, Access::Read, &settings)?;
+                let (mut scan, mut found) = (pages.scan(), 0);
+                while let Some(page) = scan.next_page()? {
+                    if key.is_none_or(|url| url == page.url) {
+                        found += self.archive(containers::event(&page, &settings)?, out)?;
+                    }
+                }
+                Ok(found)
+            }
+            _ if records_only => bail!("{}: --head, --body and --type are for captures", path.display()),
+            Whole::Filesys(_) if self.offset.is_some() => {
+                bail!("{}: a file is chosen by its name: --url NAME", path.display())
+            }
+            Whole::Filesys(paths) => containers::cat_files(&paths, key, self.digests, &settings, out),
+            Whole::Kvseq(_) | Whole::Map(_) => {
+                containers::cat_entries(path, key, self.offset, self.digests, &settings, out)
+            }
+            Whole::Hindex(..) | Whole::Perm(..) => {
+                bail!("{} is an index: see `trawl seqdb list`", path.display())
+            }
+        }
     }
 
     fn rows(&self, file: &Found, out: &mut Output) -> anyhow::Result<u64> {

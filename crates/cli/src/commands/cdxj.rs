@@ -127,7 +127,7 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
                         add(wacz.warc(&entry.name)?)?;
                     }
                 }
-                Format::Captures => {}
+                Format::Captures | Format::Seqdb => {}
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `trawl inspect`: what is in a file, whatever its format.
 
+use crate::containers::Container;
 use crate::exit::Status;
 use crate::formats::{self, Format, Found};
 use crate::output::Output;
@@ -48,6 +49,7 @@ struct Facts {
 enum Contents {
     Archive(Box<Inspection>),
     Captures(Captures),
+    Container(Box<Container>),
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -109,6 +111,10 @@ fn inspect(found: &Found, limit: usize, out: &Output) -> anyhow::Result<Vec<Fact
             captures.read(CapturesReader::over(found.open()?)?, limit, &bar)?;
             Ok(vec![Facts { file, contents: Contents::Captures(captures) }])
         }
+        Format::Seqdb => {
+            let container = Container::of(&found.path, limit)?;
+            Ok(vec![Facts { file, contents: Contents::Container(Box::new(container)) }])
+        }
     }
 }
 
@@ -143,7 +149,11 @@ fn add<K: Ord>(map: &mut BTreeMap<K, Tally>, key: K, bytes: u64) {
 
 impl Facts {
     fn is_damaged(&self) -> bool {
-        matches!(&self.contents, Contents::Archive(inspection) if !inspection.damage.is_empty())
+        match &self.contents {
+            Contents::Archive(inspection) => !inspection.damage.is_empty(),
+            Contents::Captures(_) => false,
+            Contents::Container(container) => container.is_damaged(),
+        }
     }
 
     fn write(&self, w: &mut dyn Write) -> io::Result<()> {
@@ -173,6 +183,7 @@ impl Facts {
                     writeln!(w, "  damaged: {damage}")?;
                 }
             }
+            Contents::Container(container) => container.write(&self.file, w)?,
             Contents::Captures(c) => {
                 let version = c.version.as_deref().map_or_else(String::new, |v| format!(", contract {v}"));
                 let (rows, bytes) = (show_count(c.rows), show_bytes(c.body_bytes));

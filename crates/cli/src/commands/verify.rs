@@ -14,11 +14,13 @@ use trawl_warc::Severity;
 ///
 /// In archives: record framing, block and payload digests, unique ids, Concurrent-To and Refers-To targets. With a
 /// captures.parquet beside them: that every capture has exactly one row, and that every row says what its record says.
+/// In seqdb containers: every entry, pointer, hash and counter, and that the files of a filesys belong together.
 /// Exit code 1 when there are faults.
 ///
 /// Examples:
 ///   trawl verify crawl/
 ///   trawl verify *.warc.gz --json
+///   trawl verify base/docs
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
@@ -71,12 +73,24 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
                 let summary = serde_json::json!({ "type": "summary", "path": path, "checked": checked });
                 out.fact(&summary, |w| {
                     let a = &checked.archives;
-                    let (records, digests) = (show_count(a.records), show_count(a.digests));
-                    write!(w, "{}: {records} records, {digests} digests", path.display())?;
-                    if let Some(index) = &checked.index {
-                        write!(w, ", {} index rows", show_count(index.rows))?;
+                    let mut parts = Vec::new();
+                    if let Some(c) = &checked.containers {
+                        parts.push(format!(
+                            "{} container(s), {} entries",
+                            show_count(c.containers),
+                            show_count(c.entries)
+                        ));
                     }
-                    let all = a.faults + checked.index.map_or(0, |index| index.findings);
+                    if a.records > 0 || checked.containers.is_none() {
+                        parts.push(format!("{} records, {} digests", show_count(a.records), show_count(a.digests)));
+                    }
+                    if let Some(index) = &checked.index {
+                        parts.push(format!("{} index rows", show_count(index.rows)));
+                    }
+                    write!(w, "{}: {}", path.display(), parts.join(", "))?;
+                    let all = a.faults
+                        + checked.index.map_or(0, |index| index.findings)
+                        + checked.containers.map_or(0, |containers| containers.faults);
                     if all == 0 { writeln!(w, ": sound") } else { writeln!(w, ": {} fault(s)", show_count(all)) }
                 })?;
             }

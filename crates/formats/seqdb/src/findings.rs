@@ -87,7 +87,7 @@ impl Findings {
     }
 
     /// Takes an error that tells of a broken file as a fault; others are passed on.
-    pub(crate) fn take(&mut self, error: Error) -> Result<()> {
+    pub fn take(&mut self, error: Error) -> Result<()> {
         match error {
             Error::BadMagic { path, found } => self.fault(&path, 0, "\"#!WINKME\"", found),
             Error::BadSuperblock { path, offset, expected, found } => self.fault(&path, offset, expected, found),

@@ -1,5 +1,6 @@
 //! What a container file says of itself, for a person.
 
+use crate::filesys::FsPaths;
 use crate::kvseq::Repr;
 use crate::superblock::{Name, Purpose};
 use crate::{Access, Kind, Result, Settings, Superblock, design, open};
@@ -93,7 +94,10 @@ impl fmt::Display for Inspection {
 
 /// Sets variables of a file that nobody writes to. The result is checked before it is written.
 pub fn set_variables(path: &Path, changes: &[(String, i64)], settings: &Settings) -> Result<()> {
-    let lock = open::lock(settings, &crate::kvseq::lock_path(path))?;
+    // A file of a filesys has the lock of the filesys, which stays; others have one of their own for the time.
+    let part = filesys_of(path, settings)?;
+    let at = part.as_ref().map_or_else(|| crate::kvseq::lock_path(path), FsPaths::lock);
+    let lock = open::lock(settings, &at)?;
     let file = settings.fs.open(path, trawl_io::Mode::Write)?;
     let mut sb = open::read_superblock(&*file, Access::Write)?;
     for (name, value) in changes {
@@ -103,8 +107,22 @@ pub fn set_variables(path: &Path, changes: &[(String, i64)], settings: &Settings
     Superblock::decode(path, &sb.encode_full())?;
     file.write_at(0, &bytes)?;
     file.sync_data()?;
-    lock.release_and_remove(&*settings.fs)?;
+    if part.is_none() {
+        lock.release_and_remove(&*settings.fs)?;
+    }
     Ok(())
+}
+
+/// The filesys that a container file is a part of, if it is of one.
+pub fn filesys_of(path: &Path, settings: &Settings) -> Result<Option<FsPaths>> {
+    let file = settings.fs.open(path, trawl_io::Mode::Read)?;
+    let purpose = open::read_superblock(&*file, Access::Read)?.purpose().to_string();
+    match purpose.as_str() {
+        design::PURPOSE_DATA | design::PURPOSE_INDEX | design::PURPOSE_TIME | design::PURPOSE_URLS => {
+            FsPaths::of(&path.with_extension("")).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 #[cfg(test)]
@@ -135,5 +153,20 @@ mod tests {
         assert_eq!(again.clean, Some(true));
         assert_eq!(again.variables.last().unwrap().value, 7);
         assert!(set_variables(path, &[("SBSIZE".into(), 512)], &settings).is_err());
+        assert_eq!(filesys_of(path, &settings).unwrap(), None);
+    }
+
+    #[test]
+    fn a_part_of_a_filesys_has_the_lock_of_the_filesys() {
+        let disk = FaultFs::new();
+        let settings = Settings::new(Clock::fixed(UnixMillis(0)), "me").on(disk.shared());
+        let paths = FsPaths::new(Path::new("/"), "fs").unwrap();
+        let fs = crate::CreateFilesys::new(1).create(&paths, &settings).unwrap();
+        let change = || set_variables(&paths.index(), &[("MINE".into(), 7)], &settings);
+        assert!(matches!(change(), Err(crate::Error::LockFailed(_))));
+        fs.close().unwrap();
+        change().unwrap();
+        assert_eq!(filesys_of(&paths.time().with_file_name("fs.idx"), &settings).unwrap(), Some(paths.clone()));
+        assert!(settings.fs.exists(&paths.lock()).unwrap(), "the lock of a filesys stays");
     }
 }

@@ -44,7 +44,7 @@ pub use filesys::{Base, CreateFilesys, FileHandle, FileInfo, Filesys, FsPaths, W
 pub use findings::{Finding, Findings, Severity};
 pub use hash::h64;
 pub use hindex::{CreateHindex, Hindex, Keys};
-pub use inspect::{Inspection, Variable, inspect, set_variables, variables};
+pub use inspect::{Inspection, Variable, filesys_of, inspect, set_variables, variables};
 pub use kind::{HEAD_BYTES, Kind, is_seqdb, purpose_of};
 pub use kvseq::{CreateKvseq, Item, KvEntry, Kvseq, Repr, Scan};
 pub use map::{Map, MapFiles};

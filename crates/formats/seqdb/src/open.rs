@@ -115,6 +115,14 @@ pub(crate) fn writer_lives(settings: &Settings, path: &Path) -> Result<bool> {
     }
 }
 
+/// Who has the lock of a writer, as the lock file says.
+pub(crate) fn holder(settings: &Settings, path: &Path) -> String {
+    let mut text = [0; 1024];
+    let read = settings.fs.open(path, Mode::Read).and_then(|file| file.read_at(0, &mut text));
+    let text = String::from_utf8_lossy(text.get(..read.unwrap_or(0)).unwrap_or_default()).trim().to_owned();
+    if text.is_empty() { "a writer".to_owned() } else { text }
+}
+
 /// The directory of `path`: `.` for a bare name.
 pub(crate) fn dir_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))

@@ -1,11 +1,14 @@
 //! `trawl seqdb check`, `checkpoint`, `rollback`, `index-rebuild`, `compact`.
 
-use super::reporter;
+use super::{expect_no_filesys, reporter};
 use crate::exit::{self, Status};
 use crate::output::{self, Output};
 use crate::units::show_bytes;
 use serde::Serialize;
+use serde_json::json;
 use std::path::{Path, PathBuf};
+use trawl_seqdb::filesys::FsRepair;
+use trawl_seqdb::kvseq::KvRepair;
 use trawl_seqdb::{
     Access, BundleFiles, Counted, Finding, Findings, Hindex, Kind, Kvseq, Perm, Repaired, Settings, Severity, Whole,
     bundle, hindex, inspect,
@@ -62,39 +65,60 @@ pub fn check(args: CheckArgs, settings: &Settings, out: &mut Output) -> anyhow::
             Ok(sound) => faulty |= !sound,
             Err(error) => {
                 failed = true;
-                output::complain(&format!("{}: {error:#}", file.display()));
+                output::complain(&exit::in_one_line(&error));
             }
         }
     }
     if failed {
         anyhow::bail!("not everything could be checked");
     }
-    Ok(exit::Status::from_findings(faulty))
+    Ok(Status::from_findings(faulty))
 }
 
 fn check_one(file: &Path, args: &CheckArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<bool> {
-    let mut whole = Whole::of(file, settings)?;
+    let mut findings = Findings::new();
+    let mut whole = match Whole::of(file, settings) {
+        Ok(whole) => whole,
+        // Nothing further can be read of it, or repaired.
+        Err(error) => {
+            findings.take(error)?;
+            return conclude(file, &findings, Counted::Superblock, out);
+        }
+    };
     if let (Whole::Hindex(_, container) | Whole::Perm(_, container), Some(given)) = (&mut whole, &args.container) {
         *container = Some(given.clone());
     }
-    let mut findings = Findings::new();
     let mut counted = whole.verify(settings, &mut findings, &reporter("check", out))?;
     if (args.repair || args.salvage) && (!findings.is_sound() || findings.warnings() > 0) {
         for finding in findings.list() {
             tell(finding, out)?;
         }
         let done = whole.repair(settings, args.salvage, &reporter("repair", out))?;
-        out.fact(&repaired_json(file, &done), |w| writeln!(w, "{}: repaired: {done:?}", file.display()))?;
+        let facts = repaired(&done);
+        let json = json!({"type": "repaired", "file": file.display().to_string(), "done": facts});
+        out.fact(&json, |w| writeln!(w, "{}: repaired: {}", file.display(), in_words(&facts)))?;
         findings = Findings::new();
         counted = whole.verify(settings, &mut findings, &reporter("check", out))?;
     }
+    conclude(file, &findings, counted, out)
+}
+
+/// Tells what was found, and what it comes to.
+fn conclude(file: &Path, findings: &Findings, counted: Counted, out: &mut Output) -> anyhow::Result<bool> {
     for finding in findings.list() {
         tell(finding, out)?;
     }
     let (faults, warnings) = (findings.faults(), findings.warnings());
-    let json = serde_json::json!({
+    let counts = match counted {
+        Counted::Filesys(f) => json!({"files": f.files, "bytes": f.bytes, "foreign": f.foreign, "orphans": f.orphans}),
+        Counted::Kvseq(k) => json!({"entries": k.entries, "live": k.live}),
+        Counted::Hindex(i) => json!({"keys": i.keys, "deleted": i.deleted, "unreferenced": i.unreferenced}),
+        Counted::Perm(p) => json!({"pairs": p.pairs, "grouped": p.grouped}),
+        _ => json!({}),
+    };
+    let json = json!({
         "type": "checked", "file": file.display().to_string(), "faults": faults, "warnings": warnings,
-        "counted": format!("{counted:?}"),
+        "counted": counts,
     });
     out.fact(&json, |w| {
         let what = match counted {
@@ -120,11 +144,36 @@ fn tell(finding: &Finding, out: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn repaired_json(file: &Path, done: &Repaired) -> serde_json::Value {
-    serde_json::json!({"type": "repaired", "file": file.display().to_string(), "done": format!("{done:?}")})
+/// What a repair did, in numbers.
+fn repaired(done: &Repaired) -> serde_json::Value {
+    let kvseq = |k: &KvRepair| json!({"old_bytes": k.old_end, "new_bytes": k.new_end, "entries": k.entries});
+    let filesys = |f: &FsRepair| {
+        json!({
+            "old_bytes": f.data.old_end, "new_bytes": f.data.new_end, "files": f.files,
+            "broken_inodes": f.broken_inodes, "cut_files": f.cut_files, "orphans": f.orphans,
+            "resurrected": f.resurrected,
+        })
+    };
+    match done {
+        Repaired::Filesys(f) => filesys(f),
+        Repaired::Pages(p) => filesys(&p.filesys),
+        Repaired::Map(m) => kvseq(&m.kvseq),
+        Repaired::Kvseq(k) => kvseq(k),
+        Repaired::Hindex(h) => json!({"keys": h.keys, "cells": h.htsize}),
+        Repaired::Perm(pairs) => json!({"pairs": pairs}),
+        _ => json!({}),
+    }
+}
+
+/// The same for a person: `old_bytes 300, new_bytes 288`.
+fn in_words(facts: &serde_json::Value) -> String {
+    let fact = |(name, value): (&String, &serde_json::Value)| format!("{} {value}", name.replace('_', " "));
+    facts.as_object().map(|o| o.iter().map(fact).collect::<Vec<_>>().join(", ")).unwrap_or_default()
 }
 
 /// Declares the current length of a file valid
+///
+/// Every command here ends with a checkpoint; this one is for files that others wrote without.
 ///
 /// Example:
 ///   trawl seqdb checkpoint words.kvseq
@@ -138,6 +187,7 @@ pub struct CheckpointArgs {
 
 /// Syncs a file.
 pub fn checkpoint(args: CheckpointArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    expect_no_filesys(&args.file, settings)?;
     match inspect(&args.file, settings)?.kind {
         Kind::Kvseq => Kvseq::open(&args.file, Access::Write, settings)?.close()?,
         Kind::Hindex => Hindex::open(&args.file, Access::Write, settings)?.close()?,
@@ -145,7 +195,7 @@ pub fn checkpoint(args: CheckpointArgs, settings: &Settings, out: &mut Output) -
     }
     let seen = inspect(&args.file, settings)?;
     let name = args.file.display().to_string();
-    let json = serde_json::json!({"type": "checkpoint", "file": name, "bytes": seen.bytes});
+    let json = json!({"type": "checkpoint", "file": name, "bytes": seen.bytes});
     out.fact(&json, |w| writeln!(w, "{name}: {} bytes", seen.bytes))?;
     Ok(Status::Done)
 }
@@ -173,9 +223,14 @@ pub struct RollbackArgs {
 
 /// Rolls a file back.
 pub fn rollback(args: RollbackArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    expect_no_filesys(&args.file, settings)?;
     let name = args.file.display().to_string();
-    let (old, new) = match inspect(&args.file, settings)?.kind {
-        Kind::Perm => (0, trawl_seqdb::perm::repair(&args.file, settings)?),
+    let seen = inspect(&args.file, settings)?;
+    let (old, new) = match seen.kind {
+        Kind::Perm => {
+            trawl_seqdb::perm::repair(&args.file, settings)?;
+            (seen.bytes, inspect(&args.file, settings)?.bytes)
+        }
         Kind::Hindex => anyhow::bail!("{name}: an index is not rolled back but rebuilt: see index-rebuild"),
         Kind::Kvseq => {
             let files = BundleFiles { kvseq: args.file, indexes: args.index, perm: args.perm };
@@ -183,8 +238,8 @@ pub fn rollback(args: RollbackArgs, settings: &Settings, out: &mut Output) -> an
             (done.old_end, done.new_end)
         }
     };
-    let json = serde_json::json!({"type": "rollback", "file": name, "old": old, "new": new});
-    out.fact(&json, |w| writeln!(w, "{name}: {old} -> {new}"))?;
+    let json = json!({"type": "rollback", "file": name, "old_bytes": old, "new_bytes": new});
+    out.fact(&json, |w| writeln!(w, "{name}: {old} -> {new} bytes"))?;
     Ok(Status::Done)
 }
 
@@ -213,11 +268,14 @@ pub struct IndexRebuildArgs {
 
 /// Rebuilds an index.
 pub fn index_rebuild(args: IndexRebuildArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    if args.hindex.exists() {
+        expect_no_filesys(&args.hindex, settings)?;
+    }
     let kv = Kvseq::open(&args.container, Access::Read, settings)?;
     let bar = reporter("index-rebuild", out);
     let done = hindex::rebuild(&args.hindex, &kv, args.htsize, args.cellsz, settings, &bar)?;
     drop(bar);
-    let json = serde_json::json!({
+    let json = json!({
         "type": "rebuilt", "file": args.hindex.display().to_string(), "keys": done.keys, "cells": done.htsize,
         "superseded": done.superseded,
     });
@@ -247,9 +305,10 @@ pub struct CompactArgs {
 
 /// Compacts a kvseq.
 pub fn compact(args: CompactArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    expect_no_filesys(&args.kvseq, settings)?;
     let files = BundleFiles { kvseq: args.kvseq, indexes: args.index, perm: args.perm };
     let (old, new) = bundle::compact(&files, settings, &reporter("compact", out))?;
-    let json = serde_json::json!({"type": "compacted", "old_bytes": old, "new_bytes": new});
+    let json = json!({"type": "compacted", "old_bytes": old, "new_bytes": new});
     out.fact(&json, |w| writeln!(w, "{} -> {}", show_bytes(old), show_bytes(new)))?;
     Ok(Status::Done)
 }

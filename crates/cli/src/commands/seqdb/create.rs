@@ -7,7 +7,12 @@ use std::path::{Path, PathBuf};
 use trawl_seqdb::{Access, CreateHindex, CreateKvseq, CreatePerm, Kvseq, Purpose, Repr, Settings, design};
 
 /// Creates an empty kvseq, hindex or perm file
+///
+/// A map from keys to values is a kvseq and a hindex over it:
+///   trawl seqdb create kvseq words.kvseq
+///   trawl seqdb create hindex words.hindex --container words.kvseq
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct CreateArgs {
     #[command(subcommand)]
     what: What,
@@ -70,8 +75,8 @@ struct HindexArgs {
     /// The kvseq it is about
     #[arg(long, value_name = "KVSEQ")]
     container: PathBuf,
-    /// Cells
-    #[arg(long, value_name = "N")]
+    /// Cells; more are made when three quarters are used
+    #[arg(long, default_value_t = 1021, value_name = "N")]
     htsize: u64,
     /// Words of a cell: 1, or 2 with stored hashes
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2))]

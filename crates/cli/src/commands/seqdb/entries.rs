@@ -1,25 +1,26 @@
-//! `trawl seqdb add`, `list`, `get`, `delete`, `group`: entries of files.
+//! `trawl seqdb add`, `get`, `delete`, `group`: entries of files.
 
-use super::text::Text;
-use super::{input, reporter};
+use super::{expect_no_filesys, input, reporter};
+use crate::containers::{Contents, Row, Text};
 use crate::exit::Status;
 use crate::output::Output;
-use anyhow::bail;
-use serde::Serialize;
+use crate::progress::Progress;
+use crate::units::show_count;
+use anyhow::{Context, bail};
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use trawl_seqdb::{Access, Bundle, BundleFiles, Hindex, Keys, Kind, Kvseq, Perm, Settings, inspect};
+use trawl_seqdb::{Access, Bundle, BundleFiles, Kvseq, Perm, Settings};
 
 /// Adds entries to a kvseq, and their keys to indexes and a perm
 ///
 /// With --index a key that is there already gets the new value, and its old entry is marked deleted. Without, keys may
-/// repeat.
+/// repeat. At a bad line or pair the work stops; what came before it is kept.
 ///
 /// Examples:
 ///   trawl seqdb add words.kvseq --index words.hindex apple red
 ///   sort words.tsv | trawl seqdb add words.kvseq --index words.hindex --tsv -
+///   printf '3:key,5:value,' | trawl seqdb add words.kvseq --netstrings -
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct AddArgs {
@@ -45,18 +46,38 @@ pub struct AddArgs {
 
 /// Adds entries.
 pub fn add(args: AddArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let files = BundleFiles { kvseq: args.kvseq, indexes: args.index, perm: args.perm };
+    expect_no_filesys(&args.kvseq, settings)?;
+    let files = BundleFiles { kvseq: args.kvseq.clone(), indexes: args.index.clone(), perm: args.perm.clone() };
     let mut bundle = Bundle::open(&files, Access::Write, settings)?;
+    let bar = Progress::start("add", None, out.quiet());
+    let mut added = 0u64;
+    let outcome = fill(&args, &mut bundle, &mut |n| {
+        added = n;
+        bar.report(n, || format!("{} entries", show_count(n)));
+    });
+    drop(bar);
+    // Closed whatever came: a bad line must not leave files that ask for a repair.
+    let closed = bundle.close();
+    outcome.with_context(|| format!("stopped after {added} entries, which were added"))?;
+    closed?;
+    out.fact(&serde_json::json!({"type": "added", "entries": added}), |w| writeln!(w, "{added} added"))?;
+    Ok(Status::Done)
+}
+
+/// Adds all pairs; `told` hears how many there are so far.
+fn fill(args: &AddArgs, bundle: &mut Bundle, told: &mut dyn FnMut(u64)) -> anyhow::Result<()> {
     let mut added = 0u64;
     if let [key, value] = &args.pair[..] {
         bundle.add(key.as_bytes(), value.as_bytes())?;
-        added = 1;
+        told(1);
     }
     if let Some(path) = &args.tsv {
         let (mut source, mut line) = (input::open(path)?, Vec::new());
         while let Some(tab) = input::tab_line(&mut *source, &mut line, added + 1)? {
-            bundle.add(&line[..tab], &line[tab + 1..])?;
+            let (key, value) = (&line[..tab], &line[tab + 1..]);
+            bundle.add(key, value).with_context(|| format!("line {}", added + 1))?;
             added += 1;
+            told(added);
         }
     }
     if let Some(path) = &args.netstrings {
@@ -65,149 +86,18 @@ pub fn add(args: AddArgs, settings: &Settings, out: &mut Output) -> anyhow::Resu
             if input::netstring(&mut *source, &mut value, 2 * added + 2)?.is_none() {
                 bail!("netstring {}: a key without a value", 2 * added + 1);
             }
-            bundle.add(&key, &value)?;
+            bundle.add(&key, &value).with_context(|| format!("netstring {}", 2 * added + 1))?;
             added += 1;
+            told(added);
         }
     }
-    bundle.close()?;
-    out.fact(&serde_json::json!({"type": "added", "entries": added}), |w| writeln!(w, "{added} added"))?;
-    Ok(Status::Done)
-}
-
-/// Lists the entries of a kvseq, the cells of a hindex or the pairs of a perm
-///
-/// Text has one entry a line, key and value separated by a tab, with \t \n \\ and \xNN for what is no text.
-///
-/// Examples:
-///   trawl seqdb list words.kvseq --pointers --deleted
-///   trawl seqdb list words.perm --container words.kvseq --keys
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub struct ListArgs {
-    /// The file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// Deleted entries too
-    #[arg(long)]
-    deleted: bool,
-    /// Keys only
-    #[arg(long)]
-    keys: bool,
-    /// Where each entry is
-    #[arg(long)]
-    pointers: bool,
-    /// The kvseq that a hindex or perm points into; without it only pointers are listed
-    #[arg(long, value_name = "KVSEQ")]
-    container: Option<PathBuf>,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    pointer: u64,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    deleted: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hash: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<Text<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value_bytes: Option<u64>,
-}
-
-impl Row<'_> {
-    fn write(&self, w: &mut dyn Write, pointers: bool) -> std::io::Result<()> {
-        let mut columns = Vec::new();
-        if pointers {
-            columns.push(self.pointer.to_string());
-            columns.extend(self.deleted.then(|| "deleted".to_owned()));
-        }
-        columns.extend(self.hash.clone());
-        columns.extend(self.key.map(|key| key.to_string()));
-        match (self.value, self.value_bytes) {
-            (Some(value), _) => columns.push(value.to_string()),
-            (None, Some(n)) => columns.push(format!("({n} bytes)")),
-            (None, None) => {}
-        }
-        writeln!(w, "{}", columns.join("\t"))
-    }
-}
-
-/// Lists entries.
-pub fn list(args: ListArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let container = args.container.as_ref().map(|path| Kvseq::open(path, Access::Read, settings)).transpose()?;
-    match inspect(&args.file, settings)?.kind {
-        Kind::Kvseq => {
-            let kv = Kvseq::open(&args.file, Access::Read, settings)?;
-            let mut scan = kv.scan();
-            if args.deleted {
-                scan = scan.with_deleted();
-            }
-            if args.keys {
-                scan = scan.keys_only();
-            }
-            while let Some(item) = scan.next_entry()? {
-                let value = item.value.filter(|_| !args.keys).map(Text);
-                let too_large = !args.keys && item.value.is_none();
-                let row = Row {
-                    pointer: item.ptr,
-                    deleted: item.deleted,
-                    hash: None,
-                    key: Some(Text(item.key)),
-                    value,
-                    value_bytes: too_large.then_some(item.value_len),
-                };
-                out.fact(&row, |w| row.write(w, args.pointers))?;
-            }
-        }
-        Kind::Hindex => {
-            let index = Hindex::open(&args.file, Access::Read, settings)?;
-            let mut failed = None;
-            index.for_each(&mut |ptr, hash| {
-                if failed.is_none() {
-                    let hash = (index.cellsz() == 2).then(|| format!("{hash:016x}"));
-                    failed = element(out, &container, ptr, hash, &args)?.err();
-                }
-                Ok(())
-            })?;
-            failed.map_or(Ok(()), Err)?;
-        }
-        Kind::Perm => {
-            let perm = Perm::open(&args.file, Access::Read, settings)?;
-            let mut failed = None;
-            perm.for_each(0, &mut |_, pair| {
-                failed = element(out, &container, pair.ptr, Some(format!("{:016x}", pair.hash)), &args)?.err();
-                Ok(failed.is_none())
-            })?;
-            failed.map_or(Ok(()), Err)?;
-        }
-    }
-    Ok(Status::Done)
-}
-
-/// One cell or pair, with its key and value if the container is there.
-fn element(
-    out: &mut Output,
-    container: &Option<Kvseq>,
-    pointer: u64,
-    hash: Option<String>,
-    args: &ListArgs,
-) -> trawl_seqdb::Result<std::io::Result<()>> {
-    let (mut deleted, mut key, mut value) = (false, None, None);
-    if let Some(kv) = container {
-        deleted = kv.is_deleted(pointer)?;
-        key = Some(kv.key_at(pointer)?);
-        value = if args.keys { None } else { Some(kv.get(pointer)?.value) };
-    }
-    let (key, value) = (key.as_deref().map(Text), value.as_deref().map(Text));
-    let row = Row { pointer, deleted, hash, key, value, value_bytes: None };
-    Ok(out.fact(&row, |w| row.write(w, true)))
+    Ok(())
 }
 
 /// Prints the value of a key, or the entry at a pointer
 ///
-/// The value is written as it is, without a line end. Exit code 1 when there is no such key.
+/// The value is written as it is, without a line end; --json has key and pointer too. Exit code 1 when there is no such
+/// key.
 ///
 /// Examples:
 ///   trawl seqdb get words.kvseq --index words.hindex apple
@@ -238,14 +128,16 @@ pub fn get(args: GetArgs, settings: &Settings, out: &mut Output) -> anyhow::Resu
         (Some(key), None) => bundle.get(key.as_bytes())?,
         (None, None) => None,
     };
-    let Some(entry) = entry else { return Ok(Status::Findings) };
+    let Some(entry) = entry else {
+        out.remark("no such key");
+        return Ok(Status::Findings);
+    };
     let row = Row {
         pointer: entry.ptr,
         deleted: entry.deleted,
         hash: None,
         key: Some(Text(&entry.key)),
-        value: Some(Text(&entry.value)),
-        value_bytes: None,
+        value: Some(Contents::Whole(Text(&entry.value))),
     };
     out.fact(&row, |w| w.write_all(&entry.value))?;
     Ok(Status::Done)
@@ -253,7 +145,8 @@ pub fn get(args: GetArgs, settings: &Settings, out: &mut Output) -> anyhow::Resu
 
 /// Deletes the entry of a key
 ///
-/// Exit code 1 when there is no such key.
+/// The entry is marked deleted, and the key leaves the indexes; the space is regained by `trawl seqdb compact`. Exit
+/// code 1 when there is no such key.
 ///
 /// Example:
 ///   trawl seqdb delete words.kvseq --index words.hindex apple
@@ -273,11 +166,14 @@ pub struct DeleteArgs {
 
 /// Deletes an entry.
 pub fn delete(args: DeleteArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    expect_no_filesys(&args.kvseq, settings)?;
     let files = BundleFiles { kvseq: args.kvseq, indexes: args.index, perm: None };
     let mut bundle = Bundle::open(&files, Access::Write, settings)?;
-    let found = bundle.remove(args.key.as_bytes())?;
-    bundle.close()?;
-    let text = if found { "deleted" } else { "not found" };
+    let outcome = bundle.remove(args.key.as_bytes());
+    let closed = bundle.close();
+    let found = outcome?;
+    closed?;
+    let text = if found { "deleted" } else { "no such key" };
     out.fact(&serde_json::json!({"type": "deleted", "found": found}), |w| writeln!(w, "{text}"))?;
     Ok(Status::from_findings(!found))
 }
@@ -287,7 +183,7 @@ pub fn delete(args: DeleteArgs, settings: &Settings, out: &mut Output) -> anyhow
 /// The order is that of hashes, then keys, then places. More than --memory goes to temporary files.
 ///
 /// Example:
-///   trawl seqdb group words.perm --container words.kvseq --memory 64MiB --scratch /var/tmp
+///   trawl seqdb group words.perm --container words.kvseq --fill --memory 64MiB --scratch /var/tmp
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct GroupArgs {

@@ -1,7 +1,7 @@
 //! `trawl seqdb fs`: file systems in containers; creating and looking.
 
-use super::text::Text;
-use super::{fs_edit, fs_whole, fsgen};
+use super::{fs_copy, fs_edit, fs_whole, fsgen};
+use crate::containers::Text;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::units::show_bytes;
@@ -9,15 +9,21 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trawl_model::UnixMillis;
-use trawl_seqdb::{Access, Base, CreateFilesys, FileInfo, Filesys, FsPaths, Settings, design};
+use trawl_seqdb::{Access, Base, CreateFilesys, Error, FileInfo, Filesys, FsPaths, Settings, design};
 
 /// Works with a filesys: many files in a few large ones
 ///
 /// A filesys is named as BASE/NAME: its files are NAME.data, NAME.idx, NAME.lock and, if append-only, NAME.time in the
-/// directory BASE.
+/// directory BASE. File names are any bytes; there are no directories, though a name may have slashes.
+///
+/// Examples:
+///   trawl seqdb fs create base/docs
+///   trawl seqdb fs put base/docs a.txt < a.txt
+///   trawl seqdb fs ls base/docs
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct FsArgs {
     #[command(subcommand)]
     command: Verb,
@@ -37,8 +43,8 @@ enum Verb {
     Mv(fs_edit::MvArgs),
     Truncate(fs_edit::TruncateArgs),
     Reserve(fs_edit::ReserveArgs),
-    Import(fs_whole::ImportArgs),
-    Export(fs_whole::ExportArgs),
+    Import(fs_copy::ImportArgs),
+    Export(fs_copy::ExportArgs),
     Check(fs_whole::CheckArgs),
     Compact(fs_whole::CompactArgs),
     RebuildIndex(fs_whole::RebuildArgs),
@@ -59,15 +65,60 @@ pub fn run(args: FsArgs, settings: &Settings, out: &mut Output) -> anyhow::Resul
         Verb::Mv(args) => fs_edit::mv(args, settings, out),
         Verb::Truncate(args) => fs_edit::truncate(args, settings, out),
         Verb::Reserve(args) => fs_edit::reserve(args, settings, out),
-        Verb::Import(args) => fs_whole::import(args, settings, out),
-        Verb::Export(args) => fs_whole::export(args, settings, out),
+        Verb::Import(args) => fs_copy::import(args, settings, out),
+        Verb::Export(args) => fs_copy::export(args, settings, out),
         Verb::Check(args) => fs_whole::check(args, settings, out),
         Verb::Compact(args) => fs_whole::compact(args, settings, out),
         Verb::RebuildIndex(args) => fs_whole::rebuild_index(args, settings, out),
     }
 }
 
+/// An open filesys, with a share of the lock of its base if there is one.
+pub struct Open {
+    /// The filesys.
+    pub fs: Filesys,
+    _base: Base,
+}
+
+/// Opens a filesys.
+pub fn open(path: &Path, access: Access, settings: &Settings) -> anyhow::Result<Open> {
+    let paths = FsPaths::of(path)?;
+    let mut base = Base::open(paths.base(), settings)?;
+    if paths.global_lock().exists() {
+        base.lock()?;
+    }
+    Ok(Open { fs: Filesys::open(&paths, access, settings)?, _base: base })
+}
+
+/// Changes a filesys, and closes it whatever came of it: a refusal must not leave one that asks for a repair.
+pub fn change<T>(
+    path: &Path,
+    settings: &Settings,
+    act: impl FnOnce(&mut Filesys) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut open = open(path, Access::Write, settings)?;
+    let done = act(&mut open.fs);
+    let closed = open.fs.close();
+    let done = done?;
+    closed?;
+    Ok(done)
+}
+
+/// A file that is not there is a finding, not a failure.
+pub fn missing_is_a_finding(error: Error, out: &Output) -> anyhow::Result<Status> {
+    match error {
+        Error::FileNotFound { .. } => {
+            out.remark(&error.to_string());
+            Ok(Status::Findings)
+        }
+        other => Err(other.into()),
+    }
+}
+
 /// Creates an empty filesys
+///
+/// An append-only one never changes what it has written: files are created and appended to while they are the last one,
+/// and can be listed from any time on.
 ///
 /// Examples:
 ///   trawl seqdb fs create base/docs
@@ -114,7 +165,11 @@ fn create(args: CreateArgs, settings: &Settings, out: &mut Output) -> anyhow::Re
 }
 
 /// Lists the filesys of a directory
+///
+/// Example:
+///   trawl seqdb fs names base
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 struct NamesArgs {
     /// The directory
     #[arg(value_name = "BASE")]
@@ -150,21 +205,22 @@ struct LsArgs {
 #[derive(Serialize)]
 struct FileRow<'a> {
     name: Text<'a>,
+    #[serde(rename = "type")]
     kind: char,
-    size: u64,
+    bytes: u64,
     mtime: i64,
 }
 
 fn show(info: &FileInfo, out: &mut Output) -> std::io::Result<()> {
-    let row = FileRow { name: Text(&info.name), kind: info.kind, size: info.size, mtime: info.mtime };
+    let row = FileRow { name: Text(&info.name), kind: info.kind, bytes: info.size, mtime: info.mtime };
     out.fact(&row, |w| {
         let time = UnixMillis(row.mtime.saturating_mul(1000)).rfc3339_seconds();
-        writeln!(w, "{} {:>12} {time} {}", row.kind, row.size, row.name)
+        writeln!(w, "{} {:>12} {time} {}", row.kind, row.bytes, row.name)
     })
 }
 
 fn ls(args: LsArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let fs = Filesys::open(&FsPaths::of(&args.fs)?, Access::Read, settings)?;
+    let Open { fs, .. } = &open(&args.fs, Access::Read, settings)?;
     if args.index_order {
         let mut written = Ok(());
         fs.for_each_indexed(&mut |info| {
@@ -187,7 +243,13 @@ fn ls(args: LsArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Sta
 }
 
 /// Says what is known of a file, or of the filesys
+///
+/// Exit code 1 when there is no such file.
+///
+/// Example:
+///   trawl seqdb fs stat base/docs a.txt
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 struct StatArgs {
     /// The filesys, as BASE/NAME
     #[arg(value_name = "FS")]
@@ -199,24 +261,30 @@ struct StatArgs {
 
 fn stat(args: StatArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let Some(file) = args.file else { return stats(&args.fs, settings, out) };
-    let fs = Filesys::open(&FsPaths::of(&args.fs)?, Access::Read, settings)?;
+    let Open { fs, .. } = &open(&args.fs, Access::Read, settings)?;
     match fs.stat(file.as_bytes()) {
         Ok(info) => show(&info, out)?,
-        Err(error) => return fs_edit::missing_is_a_finding(error),
+        Err(error) => return missing_is_a_finding(error, out),
     }
     Ok(Status::Done)
 }
 
 /// Counts files, cells and bytes of a filesys
+///
+/// Dead bytes are regained by `trawl seqdb fs compact`.
+///
+/// Example:
+///   trawl seqdb fs stats base/docs
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 struct StatsArgs {
     /// The filesys, as BASE/NAME
     #[arg(value_name = "FS")]
     fs: PathBuf,
 }
 
-fn stats(fs: &std::path::Path, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let fs = Filesys::open(&FsPaths::of(fs)?, Access::Read, settings)?;
+fn stats(fs: &Path, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let Open { fs, .. } = &open(fs, Access::Read, settings)?;
     let s = fs.stats();
     let json = serde_json::json!({
         "files": s.files, "cells": s.cells, "used_cells": s.used_cells, "deleted_cells": s.deleted_cells,

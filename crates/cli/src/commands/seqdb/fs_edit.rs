@@ -1,16 +1,21 @@
 //! `trawl seqdb fs`: single files.
 
+use super::fs::{Open, change, missing_is_a_finding, open};
+use crate::containers;
 use crate::exit::Status;
 use crate::output::Output;
-use anyhow::Context;
+use anyhow::{Context, bail};
+use flate2::read::{GzEncoder, MultiGzDecoder};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use trawl_seqdb::{Access, Error, FileHandle, Filesys, FsPaths, Settings, WriteFlags};
+use trawl_seqdb::{Access, Error, FileHandle, Filesys, Settings, WriteFlags, design};
 
 /// Bytes moved at once.
 const CHUNK: usize = 1 << 20;
+/// A new file up to this size is stored in one step.
+const ONE_STEP: usize = 16 << 20;
 
 #[derive(Debug, clap::Args)]
 struct Target {
@@ -23,29 +28,18 @@ struct Target {
 }
 
 impl Target {
-    fn open(&self, access: Access, settings: &Settings) -> anyhow::Result<Filesys> {
-        Ok(Filesys::open(&FsPaths::of(&self.fs)?, access, settings)?)
-    }
-
     fn name(&self) -> &[u8] {
         self.file.as_bytes()
     }
 }
 
-/// A file that is not there is a finding, not a failure.
-pub fn missing_is_a_finding(error: Error) -> anyhow::Result<Status> {
-    match error {
-        Error::FileNotFound { .. } => Ok(Status::Findings),
-        other => Err(other.into()),
-    }
-}
-
 /// Prints a file, or a part of it
 ///
-/// Exit code 1 when there is no such file.
+/// As it is stored; --json has name, type and time too. Exit code 1 when there is no such file.
 ///
-/// Example:
+/// Examples:
 ///   trawl seqdb fs cat base/docs a.txt --range 100 50
+///   trawl seqdb fs cat base/docs page.html --gunzip > page.html
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct CatArgs {
@@ -54,74 +48,145 @@ pub struct CatArgs {
     /// Only LEN bytes from OFFSET on
     #[arg(long, num_args = 2, value_names = ["OFFSET", "LEN"])]
     range: Vec<u64>,
+    /// Unpack a file of type c (gzip)
+    #[arg(long, conflicts_with = "range")]
+    gunzip: bool,
 }
 
 /// Prints a file.
 pub fn cat(args: CatArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let fs = args.target.open(Access::Read, settings)?;
-    let file = match fs.open_file(args.target.name(), "") {
-        Ok(file) => file,
-        Err(error) => return missing_is_a_finding(error),
+    let Open { fs, .. } = &open(&args.target.fs, Access::Read, settings)?;
+    let info = match fs.stat(args.target.name()) {
+        Ok(info) => info,
+        Err(error) => return missing_is_a_finding(error, out),
     };
-    let (mut at, mut left) = match args.range[..] {
+    if out.json() {
+        if args.gunzip || !args.range.is_empty() {
+            bail!("--json has whole files, as they are stored");
+        }
+        containers::cat_file(fs, &info, false, out)?;
+        return Ok(Status::Done);
+    }
+    let file = fs.open_file(&info.name, "")?;
+    let (at, left) = match args.range[..] {
         [offset, len] => (offset, len),
         _ => (0, u64::MAX),
     };
-    let mut buf = vec![0; CHUNK];
-    while left > 0 {
-        let n = buf.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let n = fs.read_file(&file, at, &mut buf[..n])?;
-        if n == 0 {
-            break;
+    let mut contents = FileReader { fs, file: &file, at, left };
+    if args.gunzip {
+        if info.kind != design::TYPE_GZIP {
+            bail!("the file is of type {:?}, not {:?}: it is not packed", info.kind, design::TYPE_GZIP);
         }
-        out.write_all(&buf[..n])?;
-        at += n as u64;
-        left -= n as u64;
+        io::copy(&mut MultiGzDecoder::new(io::BufReader::with_capacity(CHUNK, contents)), out)?;
+    } else {
+        let mut buf = vec![0; CHUNK];
+        loop {
+            let n = contents.read(&mut buf)?;
+            if n == 0 {
+                break;
+            }
+            out.write_all(&buf[..n])?;
+        }
     }
     Ok(Status::Done)
 }
 
+/// Reads a stored file.
+struct FileReader<'a> {
+    fs: &'a Filesys,
+    file: &'a FileHandle,
+    at: u64,
+    left: u64,
+}
+
+impl Read for FileReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = buf.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let n = self.fs.read_file(self.file, self.at, &mut buf[..n]).map_err(io::Error::other)?;
+        self.at += n as u64;
+        self.left -= n as u64;
+        Ok(n)
+    }
+}
+
 /// Stores stdin as a file
 ///
-/// A file that is there is replaced from its start and cut, except in an append-only filesys, where it must be new.
+/// A file that is there is replaced from its start and cut, except in an append-only filesys, where it must be new. A new
+/// file of up to 16 MiB is stored in one step: readers beside see all of it or nothing.
 ///
 /// Examples:
 ///   trawl seqdb fs put base/docs a.txt < a.txt
-///   trawl seqdb fs put base/docs page.gz --gzip --excl < page.gz
+///   trawl seqdb fs put base/docs page.html --gzip --excl < page.html
+///   trawl seqdb fs put base/docs packed --type c < packed.gz
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct PutArgs {
     #[command(flatten)]
     target: Target,
     /// Type of the file: one character (f plain, c gzip, a archive, x unknown)
-    #[arg(long = "type", default_value_t = 'f', value_name = "C", conflicts_with = "gzip")]
+    #[arg(long = "type", default_value_t = design::TYPE_PLAIN, value_name = "C", conflicts_with = "gzip")]
     kind: char,
-    /// What comes is gzip: type c
+    /// Pack it with gzip: type c
     #[arg(long)]
     gzip: bool,
     /// Fail if there is such a file
     #[arg(long)]
     excl: bool,
     /// Time of the file: seconds since 1970
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     mtime: Option<i64>,
 }
 
 /// Stores a file.
 pub fn put(args: PutArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let mut fs = args.target.open(Access::Write, settings)?;
-    let kind = if args.gzip { 'c' } else { args.kind };
+    let mut stdin = io::stdin().lock();
+    let (kind, source): (char, Box<dyn Read + '_>) = match args.gzip {
+        true => (design::TYPE_GZIP, Box::new(GzEncoder::new(stdin, flate2::Compression::default()))),
+        false => (args.kind, Box::new(&mut stdin)),
+    };
     let flags = WriteFlags { excl: args.excl, mtime: args.mtime };
-    let mut file = fs.open_file_wr(args.target.name(), kind, flags)?;
-    let written = copy_in(&mut fs, &mut file, 0)?;
-    if file.size() > written {
-        fs.truncate(&mut file, written)?;
+    let size = change(&args.target.fs, settings, |fs| store(fs, args.target.name(), kind, flags, source))?;
+    told(size, out)
+}
+
+/// Stores a file from a reader, and returns its size. Of a new one nothing stays if the reader fails.
+pub fn store(
+    fs: &mut Filesys,
+    name: &[u8],
+    kind: char,
+    flags: WriteFlags,
+    mut source: Box<dyn Read + '_>,
+) -> anyhow::Result<u64> {
+    let new = !fs.contains(name)?;
+    let mut first = Vec::new();
+    source.by_ref().take(ONE_STEP as u64).read_to_end(&mut first).context("cannot read the contents")?;
+    if new && first.len() < ONE_STEP {
+        fs.put_file(name, kind, flags.mtime, &first)?;
+        return Ok(first.len() as u64);
     }
-    finish(fs, file, out)
+    let mut file = fs.open_file_wr(name, kind, flags)?;
+    fs.write_file(&mut file, 0, &first)?;
+    let copied = copy_in(fs, &mut file, first.len() as u64, &mut source);
+    match copied {
+        Ok(end) if file.size() > end => fs.truncate(&mut file, end)?,
+        Ok(_) => {}
+        Err(error) => {
+            drop(file);
+            if new {
+                fs.delete_file(name)?;
+            }
+            return Err(error);
+        }
+    }
+    Ok(file.size())
 }
 
 /// Appends stdin to a file, which is created if it is not there
+///
+/// Example:
+///   date | trawl seqdb fs append base/docs log.txt
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct AppendArgs {
     #[command(flatten)]
     target: Target,
@@ -129,24 +194,25 @@ pub struct AppendArgs {
 
 /// Appends to a file.
 pub fn append(args: AppendArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let mut fs = args.target.open(Access::Write, settings)?;
-    let kind = match fs.stat(args.target.name()) {
-        Ok(info) => info.kind,
-        Err(Error::FileNotFound { .. }) => 'f',
-        Err(other) => return Err(other.into()),
-    };
-    let mut file = fs.open_file_wr(args.target.name(), kind, WriteFlags::default())?;
-    let at = file.size();
-    copy_in(&mut fs, &mut file, at)?;
-    finish(fs, file, out)
+    let size = change(&args.target.fs, settings, |fs| {
+        let kind = match fs.stat(args.target.name()) {
+            Ok(info) => info.kind,
+            Err(Error::FileNotFound { .. }) => design::TYPE_PLAIN,
+            Err(other) => return Err(other.into()),
+        };
+        let mut file = fs.open_file_wr(args.target.name(), kind, WriteFlags::default())?;
+        let at = file.size();
+        copy_in(fs, &mut file, at, &mut io::stdin().lock())?;
+        Ok(file.size())
+    })?;
+    told(size, out)
 }
 
-/// Copies stdin into a file from `at` on; returns where it ended.
-fn copy_in(fs: &mut Filesys, file: &mut FileHandle, mut at: u64) -> anyhow::Result<u64> {
+/// Copies into a file from `at` on; returns where it ended.
+fn copy_in(fs: &mut Filesys, file: &mut FileHandle, mut at: u64, source: &mut dyn Read) -> anyhow::Result<u64> {
     let mut buf = vec![0; CHUNK];
-    let mut stdin = io::stdin().lock();
     loop {
-        let n = stdin.read(&mut buf).context("cannot read stdin")?;
+        let n = source.read(&mut buf).context("cannot read the contents")?;
         if n == 0 {
             return Ok(at);
         }
@@ -155,10 +221,7 @@ fn copy_in(fs: &mut Filesys, file: &mut FileHandle, mut at: u64) -> anyhow::Resu
     }
 }
 
-fn finish(fs: Filesys, file: FileHandle, out: &mut Output) -> anyhow::Result<Status> {
-    let size = file.size();
-    drop(file);
-    fs.close()?;
+fn told(size: u64, out: &mut Output) -> anyhow::Result<Status> {
     out.fact(&serde_json::json!({"type": "stored", "bytes": size}), |w| writeln!(w, "{size} bytes"))?;
     Ok(Status::Done)
 }
@@ -166,7 +229,11 @@ fn finish(fs: Filesys, file: FileHandle, out: &mut Output) -> anyhow::Result<Sta
 /// Deletes files
 ///
 /// Exit code 1 when one is not there.
+///
+/// Example:
+///   trawl seqdb fs rm base/docs a.txt b.txt
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct RmArgs {
     /// The filesys, as BASE/NAME
     #[arg(value_name = "FS")]
@@ -181,27 +248,34 @@ pub struct RmArgs {
 
 /// Deletes files.
 pub fn rm(args: RmArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let mut fs = Filesys::open(&FsPaths::of(&args.fs)?, Access::Write, settings)?;
     let (mut deleted, mut missing) = (0u64, 0u64);
-    for file in &args.files {
-        let done = match args.index_only {
-            true => fs.delete_name_from_index(file.as_bytes()),
-            false => fs.delete_file(file.as_bytes()),
-        };
-        match done {
-            Ok(()) => deleted += 1,
-            Err(Error::FileNotFound { .. }) => missing += 1,
-            Err(other) => return Err(other.into()),
+    change(&args.fs, settings, |fs| {
+        for file in &args.files {
+            let done = match args.index_only {
+                true => fs.delete_name_from_index(file.as_bytes()),
+                false => fs.delete_file(file.as_bytes()),
+            };
+            match done {
+                Ok(()) => deleted += 1,
+                Err(Error::FileNotFound { .. }) => missing += 1,
+                Err(other) => return Err(other.into()),
+            }
         }
-    }
-    fs.close()?;
+        Ok(())
+    })?;
     let json = serde_json::json!({"type": "deleted", "files": deleted, "missing": missing});
     out.fact(&json, |w| writeln!(w, "{deleted} deleted, {missing} not found"))?;
     Ok(Status::from_findings(missing > 0))
 }
 
 /// Gives a file another name
+///
+/// Exit code 1 when there is no such file.
+///
+/// Example:
+///   trawl seqdb fs mv base/docs a.txt b.txt
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct MvArgs {
     /// The filesys, as BASE/NAME
     #[arg(value_name = "FS")]
@@ -216,17 +290,22 @@ pub struct MvArgs {
 
 /// Renames a file.
 pub fn mv(args: MvArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let mut fs = Filesys::open(&FsPaths::of(&args.fs)?, Access::Write, settings)?;
-    if let Err(error) = fs.rename_file(args.old.as_bytes(), args.new.as_bytes()) {
-        return missing_is_a_finding(error);
+    let renamed = change(&args.fs, settings, |fs| Ok(fs.rename_file(args.old.as_bytes(), args.new.as_bytes())))?;
+    if let Err(error) = renamed {
+        return missing_is_a_finding(error, out);
     }
-    fs.close()?;
     out.fact(&serde_json::json!({"type": "renamed"}), |w| writeln!(w, "renamed"))?;
     Ok(Status::Done)
 }
 
 /// Makes a file a given number of bytes long
+///
+/// Exit code 1 when there is no such file.
+///
+/// Example:
+///   trawl seqdb fs truncate base/docs a.txt 100
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct TruncateArgs {
     #[command(flatten)]
     target: Target,
@@ -237,11 +316,17 @@ pub struct TruncateArgs {
 
 /// Changes the size of a file.
 pub fn truncate(args: TruncateArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    change(&args.target, settings, out, |fs, file| fs.truncate(file, args.size))
+    edit(&args.target, settings, out, |fs, file| fs.truncate(file, args.size))
 }
 
 /// Reserves room for a file, so that it stays in one piece
+///
+/// Nothing happens in an append-only filesys. Exit code 1 when there is no such file.
+///
+/// Example:
+///   trawl seqdb fs reserve base/docs log.txt 1000000
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct ReserveArgs {
     #[command(flatten)]
     target: Target,
@@ -252,22 +337,37 @@ pub struct ReserveArgs {
 
 /// Reserves room.
 pub fn reserve(args: ReserveArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    change(&args.target, settings, out, |fs, file| fs.reserve(file, args.size))
+    let Open { fs, .. } = open(&args.target.fs, Access::Read, settings)?;
+    if fs.is_append_only() {
+        // It cannot be opened for writing, and there would be nothing to do.
+        return match fs.stat(args.target.name()) {
+            Ok(info) => told(info.size, out),
+            Err(error) => missing_is_a_finding(error, out),
+        };
+    }
+    drop(fs);
+    edit(&args.target, settings, out, |fs, file| fs.reserve(file, args.size))
 }
 
-/// Changes a file that is there, keeping its time.
-fn change(
+/// Changes a file that is there.
+fn edit(
     target: &Target,
     settings: &Settings,
     out: &mut Output,
     act: impl FnOnce(&mut Filesys, &mut FileHandle) -> trawl_seqdb::Result<()>,
 ) -> anyhow::Result<Status> {
-    let mut fs = target.open(Access::Write, settings)?;
-    let kind = match fs.stat(target.name()) {
-        Ok(info) => info.kind,
-        Err(error) => return missing_is_a_finding(error),
-    };
-    let mut file = fs.open_file_wr(target.name(), kind, WriteFlags::default())?;
-    act(&mut fs, &mut file)?;
-    finish(fs, file, out)
+    let size = change(&target.fs, settings, |fs| {
+        let info = match fs.stat(target.name()) {
+            Ok(info) => info,
+            Err(error @ Error::FileNotFound { .. }) => return Ok(Err(error)),
+            Err(other) => return Err(other.into()),
+        };
+        let mut file = fs.open_file_wr(target.name(), info.kind, WriteFlags::default())?;
+        act(fs, &mut file)?;
+        Ok(Ok(file.size()))
+    })?;
+    match size {
+        Ok(size) => told(size, out),
+        Err(error) => missing_is_a_finding(error, out),
+    }
 }

@@ -4,26 +4,37 @@ mod check;
 mod create;
 mod entries;
 mod fs;
+mod fs_copy;
 mod fs_edit;
 mod fs_whole;
 mod input;
+mod list;
 mod superblock;
-mod text;
 
+use crate::containers;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::system;
 use crate::units::bytes;
-use anyhow::Context;
-use trawl_seqdb::{Clock, Settings, SyncPolicy};
+use anyhow::{Context, bail};
+use std::path::Path;
+use trawl_seqdb::{Error, FsPaths, Settings, SyncPolicy, filesys_of};
 
 /// Works with seqdb containers: kvseq, hindex and perm files, and filesys
 ///
 /// A kvseq is a sequence of keys and values, a hindex finds keys in it, a perm groups them. A filesys keeps many files
 /// in a few large ones, without crowding the page cache. Exit code 1 when a key or file is not there, or a check found
 /// faults.
+///
+/// Examples:
+///   trawl seqdb create kvseq words.kvseq
+///   trawl seqdb create hindex words.hindex --container words.kvseq
+///   trawl seqdb add words.kvseq --index words.hindex apple red
+///   trawl seqdb get words.kvseq --index words.hindex apple
+///   trawl seqdb fs create base/docs && trawl seqdb fs import base/docs ./html
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct Args {
     #[command(flatten)]
     common: Common,
@@ -59,7 +70,7 @@ enum Verb {
     Superblock(superblock::SuperblockArgs),
     Create(create::CreateArgs),
     Add(entries::AddArgs),
-    List(entries::ListArgs),
+    List(list::ListArgs),
     Get(entries::GetArgs),
     Delete(entries::DeleteArgs),
     Group(entries::GroupArgs),
@@ -75,27 +86,38 @@ enum Verb {
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let settings = args.common.settings()?;
-    match args.command {
-        Verb::Superblock(args) => superblock::run(args, &settings, out),
-        Verb::Create(args) => create::run(args, &settings, out),
-        Verb::Add(args) => entries::add(args, &settings, out),
-        Verb::List(args) => entries::list(args, &settings, out),
-        Verb::Get(args) => entries::get(args, &settings, out),
-        Verb::Delete(args) => entries::delete(args, &settings, out),
-        Verb::Group(args) => entries::group(args, &settings, out),
-        Verb::Checkpoint(args) => check::checkpoint(args, &settings, out),
-        Verb::Rollback(args) => check::rollback(args, &settings, out),
-        Verb::IndexRebuild(args) => check::index_rebuild(args, &settings, out),
-        Verb::Check(args) => check::check(args, &settings, out),
-        Verb::Compact(args) => check::compact(args, &settings, out),
-        Verb::Fs(args) => fs::run(args, &settings, out),
-        Verb::Page(args) => fs_whole::page(args, &settings, out),
+    let done = act(args.command, &settings, out);
+    // What is wrong is said by the library, what to do about it here.
+    done.map_err(|error| match error.downcast_ref() {
+        Some(Error::NeedsCheck { path, .. }) => {
+            let path = path.display().to_string();
+            error.context(format!("not closed properly; see `trawl seqdb check {path} --repair`"))
+        }
+        _ => error,
+    })
+}
+
+fn act(command: Verb, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    match command {
+        Verb::Superblock(args) => superblock::run(args, settings, out),
+        Verb::Create(args) => create::run(args, settings, out),
+        Verb::Add(args) => entries::add(args, settings, out),
+        Verb::List(args) => list::list(args, settings, out),
+        Verb::Get(args) => entries::get(args, settings, out),
+        Verb::Delete(args) => entries::delete(args, settings, out),
+        Verb::Group(args) => entries::group(args, settings, out),
+        Verb::Checkpoint(args) => check::checkpoint(args, settings, out),
+        Verb::Rollback(args) => check::rollback(args, settings, out),
+        Verb::IndexRebuild(args) => check::index_rebuild(args, settings, out),
+        Verb::Check(args) => check::check(args, settings, out),
+        Verb::Compact(args) => check::compact(args, settings, out),
+        Verb::Fs(args) => fs::run(args, settings, out),
+        Verb::Page(args) => fs_whole::page(args, settings, out),
     }
 }
 
 impl Common {
     fn settings(&self) -> anyhow::Result<Settings> {
-        let holder = trawl_io::describe_holder("trawl seqdb", &system::now().rfc3339_seconds());
         let memory = usize::try_from(self.memory).context("--memory")?;
         Ok(Settings {
             data_caching: !self.no_cache,
@@ -108,8 +130,19 @@ impl Common {
                 Sync::Data => SyncPolicy::Data,
                 Sync::Off => SyncPolicy::Off,
             },
-            ..Settings::new(Clock::new(system::now), holder)
+            ..containers::settings("trawl seqdb")
         })
+    }
+}
+
+/// Refuses to change a single file of a filesys: the others would no longer fit.
+fn expect_no_filesys(path: &Path, settings: &Settings) -> anyhow::Result<()> {
+    match filesys_of(path, settings)? {
+        Some(paths) => {
+            let fs = FsPaths::base(&paths).join(paths.name());
+            bail!("{} belongs to the filesys {}: see `trawl seqdb fs`", path.display(), fs.display())
+        }
+        None => Ok(()),
     }
 }
 

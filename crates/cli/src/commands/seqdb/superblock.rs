@@ -1,11 +1,12 @@
 //! `trawl seqdb superblock`.
 
+use crate::containers::Superblock;
 use crate::exit::Status;
 use crate::output::Output;
 use anyhow::{Context, bail};
 use serde::Serialize;
 use std::path::PathBuf;
-use trawl_seqdb::{Inspection, Purpose, Settings, inspect, set_variables};
+use trawl_seqdb::{Purpose, Settings, inspect, set_variables};
 
 /// Shows the variables of a container file, or changes them
 ///
@@ -27,37 +28,10 @@ pub struct SuperblockArgs {
 }
 
 #[derive(Serialize)]
-struct Facts<'a> {
+struct Facts {
     file: String,
-    format: &'a str,
-    purpose: &'a str,
-    unix_bytes: u64,
-    bytes: u64,
-    clean: Option<bool>,
-    variables: Vec<Row<'a>>,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    name: &'a str,
-    value: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remark: Option<&'a str>,
-}
-
-impl<'a> Facts<'a> {
-    fn new(seen: &'a Inspection) -> Self {
-        let row = |v: &'a trawl_seqdb::Variable| Row { name: &v.name, value: v.value, remark: v.remark.as_deref() };
-        Facts {
-            file: seen.path.display().to_string(),
-            format: seen.kind.as_str(),
-            purpose: &seen.purpose,
-            unix_bytes: seen.unix_bytes,
-            bytes: seen.bytes,
-            clean: seen.clean,
-            variables: seen.variables.iter().map(row).collect(),
-        }
-    }
+    #[serde(flatten)]
+    superblock: Superblock,
 }
 
 /// Runs the command.
@@ -70,7 +44,8 @@ pub fn run(args: SuperblockArgs, settings: &Settings, out: &mut Output) -> anyho
         set_variables(&args.file, &pairs.collect::<anyhow::Result<Vec<_>>>()?, settings)?;
     }
     let seen = inspect(&args.file, settings)?;
-    out.fact(&Facts::new(&seen), |w| write!(w, "{seen}"))?;
+    let facts = Facts { file: args.file.display().to_string(), superblock: Superblock::from(&seen) };
+    out.fact(&facts, |w| write!(w, "{seen}"))?;
     Ok(Status::Done)
 }
 

@@ -38,7 +38,8 @@ pub fn verify(
         return Err(Error::FilesysNotFound { path: paths.data() });
     }
     if open::writer_lives(settings, &paths.lock())? {
-        return Err(LockError::Held { path: paths.lock(), holder: "a writer".into() }.into());
+        let holder = open::holder(settings, &paths.lock());
+        return Err(LockError::Held { path: paths.lock(), holder }.into());
     }
     kvseq::verify(&paths.data(), settings, findings)?;
     let data = match Kvseq::open_anyway(&paths.data(), None, Access::Read, settings) {

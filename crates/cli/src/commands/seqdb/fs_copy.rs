@@ -1,0 +1,180 @@
+//! `trawl seqdb fs import` and `export`: directories in and out.
+
+use super::fs::{Open, change, open};
+use super::fs_edit::store;
+use crate::containers::Text;
+use crate::exit::Status;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::units::{show_bytes, show_count};
+use anyhow::Context;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use trawl_seqdb::{Access, FileInfo, Filesys, FsPaths, Settings, WriteFlags, design};
+
+/// Bytes moved at once.
+const CHUNK: usize = 1 << 20;
+
+/// Copies the files of a directory, and of those in it, into a filesys
+///
+/// Names are paths inside the directory; times are kept, except in an append-only filesys, which goes by the time of the
+/// import. A file that is there already is left alone and counted, as are links and devices; exit code 1 then.
+///
+/// Example:
+///   trawl seqdb fs import base/docs ./html
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct ImportArgs {
+    /// The filesys, as BASE/NAME
+    #[arg(value_name = "FS")]
+    fs: PathBuf,
+    /// The directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+#[derive(Default)]
+struct Imported {
+    files: u64,
+    bytes: u64,
+    present: u64,
+    skipped: u64,
+}
+
+/// Imports a directory.
+pub fn import(args: ImportArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let bar = Progress::start("import", None, out.quiet());
+    let paths = FsPaths::of(&args.fs)?;
+    // The filesys may lie in the directory: it would be copied into itself, without end.
+    let own = [paths.data(), paths.index(), paths.time(), paths.lock(), paths.global_lock()];
+    let own: Vec<_> = own.iter().filter_map(|path| fs::metadata(path).ok()).map(|m| (m.dev(), m.ino())).collect();
+    let mut done = Imported::default();
+    change(&args.fs, settings, |target| {
+        let mut todo = vec![args.dir.clone()];
+        while let Some(dir) = todo.pop() {
+            let entries = fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
+            let mut paths = entries.map(|e| Ok(e?.path())).collect::<io::Result<Vec<_>>>()?;
+            paths.sort();
+            for path in paths {
+                let meta = path.symlink_metadata().with_context(|| format!("cannot read {}", path.display()))?;
+                if meta.is_dir() {
+                    todo.push(path);
+                } else if !meta.is_file() || own.contains(&(meta.dev(), meta.ino())) {
+                    done.skipped += 1;
+                } else {
+                    import_file(target, &args.dir, &path, meta.mtime(), &mut done)?;
+                    bar.report(done.files, || format!("{} files, {}", show_count(done.files), show_bytes(done.bytes)));
+                }
+            }
+        }
+        Ok(())
+    })?;
+    drop(bar);
+    let Imported { files, bytes, present, skipped } = done;
+    let json = serde_json::json!({
+        "type": "imported", "files": files, "bytes": bytes, "present": present, "skipped": skipped,
+    });
+    out.fact(&json, |w| {
+        writeln!(w, "{files} files, {}; {present} were there already, {skipped} skipped", show_bytes(bytes))
+    })?;
+    Ok(Status::from_findings(present + skipped > 0))
+}
+
+fn import_file(target: &mut Filesys, dir: &Path, path: &Path, mtime: i64, done: &mut Imported) -> anyhow::Result<()> {
+    let name = path.strip_prefix(dir).unwrap_or(path).as_os_str().as_bytes();
+    if target.contains(name)? {
+        done.present += 1;
+        return Ok(());
+    }
+    let source = fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let flags = WriteFlags { excl: true, mtime: Some(mtime).filter(|_| !target.is_append_only()) };
+    let stored = store(target, name, design::TYPE_PLAIN, flags, Box::new(source));
+    done.bytes += stored.with_context(|| path.display().to_string())?;
+    done.files += 1;
+    Ok(())
+}
+
+/// Copies the files of a filesys into a directory
+///
+/// A name with slashes makes directories. A file whose name would leave the directory, or cannot be the name of a file,
+/// is refused and counted, with exit code 1, as is one that is there already.
+///
+/// Example:
+///   trawl seqdb fs export base/docs ./html
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct ExportArgs {
+    /// The filesys, as BASE/NAME
+    #[arg(value_name = "FS")]
+    fs: PathBuf,
+    /// The directory, which is created
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+/// Exports to a directory.
+pub fn export(args: ExportArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let Open { fs: source, .. } = &open(&args.fs, Access::Read, settings)?;
+    fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.display()))?;
+    let bar = Progress::start("export", None, out.quiet());
+    let (mut stored, mut bytes, mut refused) = (0u64, 0u64, 0u64);
+    let mut files = source.files();
+    while let Some(info) = files.next_file()? {
+        match export_file(source, &info, &args.dir)? {
+            Ok(n) => {
+                stored += 1;
+                bytes += n;
+            }
+            Err(why) => {
+                refused += 1;
+                out.remark(&format!("refused: {}: {why}", Text(&info.name)));
+            }
+        }
+        bar.report(stored, || format!("{} files, {}", show_count(stored), show_bytes(bytes)));
+    }
+    drop(bar);
+    let json = serde_json::json!({"type": "exported", "files": stored, "bytes": bytes, "refused": refused});
+    out.fact(&json, |w| writeln!(w, "{stored} files, {}; {refused} refused", show_bytes(bytes)))?;
+    Ok(Status::from_findings(refused > 0))
+}
+
+/// Copies one file out; the inner error is a name that cannot be had.
+fn export_file(source: &Filesys, info: &FileInfo, dir: &Path) -> anyhow::Result<Result<u64, String>> {
+    let relative = PathBuf::from(std::ffi::OsString::from_vec(info.name.clone()));
+    let plain = relative.components().all(|c| matches!(c, Component::Normal(_)));
+    // `components` passes over `a//b`, `a/./b` and `a/`: they would come out under another name.
+    let parts = info.name.split(|b| *b == b'/');
+    if !plain || info.name.contains(&0) || parts.clone().any(|part| part.is_empty() || part == b".") {
+        return Ok(Err("not the name of a file in the directory".into()));
+    }
+    let path = dir.join(relative);
+    let created = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::File::create_new(&path));
+    let mut file = match created {
+        Ok(file) => file,
+        // Two names may be a file and a directory, or too long for this file system.
+        Err(error) if error.kind() != io::ErrorKind::StorageFull => return Ok(Err(error.to_string())),
+        Err(error) => return Err(error).with_context(|| format!("cannot create {}", path.display())),
+    };
+    let handle = source.open_file(&info.name, "")?;
+    let mut buf = vec![0; CHUNK.min(usize::try_from(info.size).unwrap_or(CHUNK))];
+    let mut at = 0;
+    loop {
+        let n = source.read_file(&handle, at, &mut buf)?;
+        if n == 0 {
+            break;
+        }
+        file.write_all(&buf[..n]).with_context(|| format!("cannot write {}", path.display()))?;
+        at += n as u64;
+    }
+    if let Ok(seconds) = u64::try_from(info.mtime)
+        && let Some(time) = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+    {
+        // A time that the file system cannot hold is no reason to fail.
+        let _ = file.set_modified(time);
+    }
+    Ok(Ok(at))
+}

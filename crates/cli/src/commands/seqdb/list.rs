@@ -1,0 +1,117 @@
+//! `trawl seqdb list`.
+
+use crate::containers::{Contents, Row, Text, value};
+use crate::exit::Status;
+use crate::output::Output;
+use std::path::PathBuf;
+use trawl_seqdb::{Access, Hindex, Kind, Kvseq, Perm, Settings, inspect};
+
+/// Lists the entries of a kvseq, the cells of a hindex or the pairs of a perm
+///
+/// Text has one entry a line, key and value separated by a tab, with \t \n \\ and \xNN for what is no text; JSON has
+/// text where it is UTF-8, else {"base64": …}. Exit code 1 when a cell or pair leads to no entry.
+///
+/// Examples:
+///   trawl seqdb list words.kvseq --pointers --deleted
+///   trawl seqdb list words.perm --container words.kvseq --keys
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct ListArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Deleted entries too, marked so
+    #[arg(long)]
+    deleted: bool,
+    /// Keys only
+    #[arg(long)]
+    keys: bool,
+    /// Where each entry is
+    #[arg(long)]
+    pointers: bool,
+    /// The kvseq that a hindex or perm points into; without it only pointers are listed
+    #[arg(long, value_name = "KVSEQ")]
+    container: Option<PathBuf>,
+}
+
+/// Lists entries.
+pub fn list(args: ListArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let container = args.container.as_ref().map(|path| Kvseq::open(path, Access::Read, settings)).transpose()?;
+    let mut pointers = Pointers { args: &args, container, astray: 0, failed: Ok(()) };
+    match inspect(&args.file, settings)?.kind {
+        Kind::Kvseq => entries(&args, settings, out)?,
+        Kind::Hindex => {
+            let index = Hindex::open(&args.file, Access::Read, settings)?;
+            let hashed = index.cellsz() == 2;
+            index.for_each(&mut |ptr, hash| {
+                pointers.show(ptr, hashed.then_some(hash), out);
+                Ok(())
+            })?;
+        }
+        Kind::Perm => {
+            let perm = Perm::open(&args.file, Access::Read, settings)?;
+            perm.for_each(0, &mut |_, pair| {
+                pointers.show(pair.ptr, Some(pair.hash), out);
+                Ok(pointers.failed.is_ok())
+            })?;
+        }
+    }
+    pointers.failed?;
+    if pointers.astray > 0 {
+        out.remark(&format!("{} pointers lead to no entry", pointers.astray));
+    }
+    Ok(Status::from_findings(pointers.astray > 0))
+}
+
+fn entries(args: &ListArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<()> {
+    let kv = Kvseq::open(&args.file, Access::Read, settings)?;
+    let mut scan = kv.scan();
+    if args.deleted {
+        scan = scan.with_deleted();
+    }
+    if args.keys {
+        scan = scan.keys_only();
+    }
+    while let Some(item) = scan.next_entry()? {
+        let value = if args.keys { None } else { Some(value(&kv, item.ptr, item.value_len, item.value, false)?) };
+        let row = Row { pointer: item.ptr, deleted: item.deleted, hash: None, key: Some(Text(item.key)), value };
+        out.fact(&row, |w| row.write(w, args.pointers))?;
+    }
+    Ok(())
+}
+
+/// Cells and pairs, with their keys and values if the container is there.
+struct Pointers<'a> {
+    args: &'a ListArgs,
+    container: Option<Kvseq>,
+    astray: u64,
+    failed: std::io::Result<()>,
+}
+
+impl Pointers<'_> {
+    fn show(&mut self, pointer: u64, hash: Option<u64>, out: &mut Output) {
+        if self.failed.is_err() {
+            return;
+        }
+        let entry = match &self.container {
+            Some(kv) if self.args.keys => {
+                kv.key(pointer).and_then(|key| Ok(Some((key, kv.is_deleted(pointer)?, None))))
+            }
+            Some(kv) => kv.get(pointer).map(|entry| Some((entry.key, entry.deleted, Some(entry.value)))),
+            None => Ok(None),
+        };
+        self.astray += u64::from(entry.is_err());
+        let (key, deleted, value) = match entry {
+            Ok(Some((key, deleted, value))) => (Some(key), deleted, value),
+            _ => (None, false, None),
+        };
+        let row = Row {
+            pointer,
+            deleted,
+            hash: hash.map(|hash| format!("{hash:016x}")),
+            key: key.as_deref().map(Text),
+            value: value.as_deref().map(|value| Contents::Whole(Text(value))),
+        };
+        self.failed = out.fact(&row, |w| row.write(w, true));
+    }
+}

@@ -1,0 +1,214 @@
+//! What `trawl cat` and `trawl seqdb list` print of containers.
+
+use super::Text;
+use crate::output::Output;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use trawl_io::{ReadAt, SpoolWriter};
+use trawl_seqdb::pages::PageRef;
+use trawl_seqdb::{Access, FileInfo, Filesys, FsPaths, Kvseq, Settings};
+
+/// Bytes moved at once.
+const CHUNK: usize = 1 << 20;
+/// A value is put into JSON up to this size; a larger one is told by its digest.
+const IN_JSON: u64 = 64 << 20;
+/// Of an event more than this goes to a temporary file.
+const IN_MEMORY: usize = 16 << 20;
+
+/// Contents as JSON.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Contents<'a> {
+    /// As they are.
+    Whole(Text<'a>),
+    /// Too many, or not wanted.
+    Digest {
+        /// Bytes.
+        length: u64,
+        /// Their digest.
+        sha256: String,
+    },
+}
+
+/// Hands contents to `each`, part by part: `read` fills a buffer from an offset on.
+fn parts(
+    len: u64,
+    mut read: impl FnMut(u64, &mut [u8]) -> trawl_seqdb::Result<usize>,
+    mut each: impl FnMut(&[u8]) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let mut buf = vec![0; CHUNK.min(usize::try_from(len).unwrap_or(CHUNK))];
+    let mut at = 0;
+    while at < len {
+        let n = read(at, &mut buf)?;
+        if n == 0 {
+            break;
+        }
+        each(buf.get(..n).unwrap_or_default())?;
+        at += n as u64;
+    }
+    Ok(())
+}
+
+fn digest(
+    len: u64,
+    read: impl FnMut(u64, &mut [u8]) -> trawl_seqdb::Result<usize>,
+) -> anyhow::Result<Contents<'static>> {
+    let mut hash = Sha256::new();
+    parts(len, read, |part| {
+        hash.update(part);
+        Ok(())
+    })?;
+    Ok(Contents::Digest { length: len, sha256: data_encoding::HEXLOWER.encode(&hash.finalize()) })
+}
+
+/// An entry of a kvseq, a cell or a pair.
+#[derive(Debug, Serialize)]
+pub struct Row<'a> {
+    /// Where the entry is.
+    pub pointer: u64,
+    /// Whether it is marked deleted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+    /// The hash beside the pointer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// Its key, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<Text<'a>>,
+    /// Its value, if wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Contents<'a>>,
+}
+
+impl Row<'_> {
+    /// One line: columns with tabs between.
+    pub fn write(&self, w: &mut dyn Write, pointers: bool) -> io::Result<()> {
+        let mut columns = Vec::new();
+        if pointers {
+            columns.push(self.pointer.to_string());
+        }
+        columns.extend(self.deleted.then(|| "deleted".to_owned()));
+        columns.extend(self.hash.clone());
+        columns.extend(self.key.map(|key| key.to_string()));
+        match &self.value {
+            Some(Contents::Whole(value)) => columns.push(value.to_string()),
+            Some(Contents::Digest { length, sha256 }) => columns.push(format!("({length} bytes, sha256 {sha256})")),
+            None => {}
+        }
+        writeln!(w, "{}", columns.join("\t"))
+    }
+}
+
+/// The value of an entry for a [`Row`]: itself if it is small enough and wanted, else its digest.
+pub fn value<'a>(
+    kv: &Kvseq,
+    ptr: u64,
+    len: u64,
+    at_hand: Option<&'a [u8]>,
+    digests: bool,
+) -> anyhow::Result<Contents<'a>> {
+    match at_hand.filter(|_| !digests) {
+        Some(value) => Ok(Contents::Whole(Text(value))),
+        None => digest(len, |at, buf| kv.read_value(ptr, at, buf)),
+    }
+}
+
+/// Prints the entries of a kvseq: all that are live, those of a key, or the one at a pointer. Returns how many.
+pub fn cat_entries(
+    path: &Path,
+    key: Option<&[u8]>,
+    offset: Option<u64>,
+    digests: bool,
+    settings: &Settings,
+    out: &mut Output,
+) -> anyhow::Result<u64> {
+    let kv = Kvseq::open(path, Access::Read, settings)?;
+    let mut found = 0;
+    let mut scan = kv.scan();
+    if let Some(ptr) = offset {
+        // The entry must be one: a pointer into the middle of another would show whatever lies there.
+        kv.key(ptr)?;
+        scan = kv.scan_from(ptr).with_deleted();
+    }
+    while let Some(item) = scan.next_entry()? {
+        if offset.is_some_and(|ptr| ptr != item.ptr) {
+            break;
+        }
+        if key.is_none_or(|key| key == item.key) {
+            let value = Some(value(&kv, item.ptr, item.value_len, item.value, digests)?);
+            let row = Row { pointer: item.ptr, deleted: item.deleted, hash: None, key: Some(Text(item.key)), value };
+            out.fact(&row, |w| row.write(w, false))?;
+            found += 1;
+        }
+    }
+    Ok(found)
+}
+
+#[derive(Serialize)]
+struct FileRow<'a> {
+    name: Text<'a>,
+    #[serde(rename = "type")]
+    kind: char,
+    bytes: u64,
+    mtime: i64,
+    contents: Contents<'a>,
+}
+
+/// Prints the contents of the files of a filesys, or of one. Returns how many.
+pub fn cat_files(
+    paths: &FsPaths,
+    name: Option<&[u8]>,
+    digests: bool,
+    settings: &Settings,
+    out: &mut Output,
+) -> anyhow::Result<u64> {
+    let fs = Filesys::open(paths, Access::Read, settings)?;
+    if let Some(name) = name {
+        return match fs.stat(name) {
+            Ok(info) => cat_file(&fs, &info, digests, out).map(|()| 1),
+            Err(trawl_seqdb::Error::FileNotFound { .. }) => Ok(0),
+            Err(other) => Err(other.into()),
+        };
+    }
+    let (mut files, mut found) = (fs.files(), 0);
+    while let Some(info) = files.next_file()? {
+        cat_file(&fs, &info, digests, out)?;
+        found += 1;
+    }
+    Ok(found)
+}
+
+/// Prints the contents of one file: as they are, or as JSON.
+pub fn cat_file(fs: &Filesys, info: &FileInfo, digests: bool, out: &mut Output) -> anyhow::Result<()> {
+    let file = fs.open_file(&info.name, "")?;
+    let read = |at: u64, buf: &mut [u8]| fs.read_file(&file, at, buf);
+    if !out.json() {
+        return parts(file.size(), read, |part| out.write_all(part));
+    }
+    let mut whole = Vec::new();
+    let contents = if digests || file.size() > IN_JSON {
+        digest(file.size(), read)?
+    } else {
+        parts(file.size(), read, |part| whole.write_all(part))?;
+        Contents::Whole(Text(&whole))
+    };
+    let row = FileRow { name: Text(&info.name), kind: info.kind, bytes: info.size, mtime: info.mtime, contents };
+    Ok(out.json_line(&row)?)
+}
+
+/// The records of a capture, to be read at any place.
+pub fn event(page: &PageRef<'_>, settings: &Settings) -> anyhow::Result<Arc<dyn ReadAt>> {
+    let mut spool = SpoolWriter::new(settings.fs.clone(), &std::env::temp_dir(), IN_MEMORY);
+    match page.event {
+        Some(event) => spool.put(event)?,
+        None => {
+            if let Some(mut reader) = page.reader()? {
+                io::copy(&mut reader.by_ref(), &mut spool)?;
+            }
+        }
+    }
+    Ok(Arc::new(spool.finish()?))
+}
