@@ -49,7 +49,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use time::Timefile;
 use trawl_io::LockFile;
-pub(crate) use write::LAST_MTIME;
 
 /// Replaced inodes that may wait for their delete flag; then a sync is made.
 const MAX_DEFERRED: usize = 1 << 16;
@@ -197,6 +196,11 @@ impl Filesys {
             used_bytes,
             dead_bytes: total_bytes.saturating_sub(used_bytes),
         }
+    }
+
+    /// Sets a variable of the data file if it exists.
+    pub(crate) fn note(&mut self, name: Name, value: i64) {
+        self.data.update_variable(name, value);
     }
 
     fn names(&self) -> Names<'_> {

@@ -6,7 +6,7 @@ use super::base::lock_alone;
 use super::handle::extent_at;
 use super::inode::{FsKey, Inode, Names};
 use super::{FsPaths, check_data, time};
-use crate::design::{DEFAULT_TIMEMP, PURPOSE_INDEX};
+use crate::design::{DEFAULT_TIMEMP, LAST_MTIME_VARIABLE, PURPOSE_INDEX};
 use crate::hindex::{Builder, CreateHindex, Hindex, roomy};
 use crate::kvseq::{self, KvRepair};
 use crate::open::{self, Guard, dir_of};
@@ -310,7 +310,7 @@ impl<'a> Repair<'a> {
             }
             Ok(())
         })?;
-        if let (Some(name), Some(last)) = (Name::parse(super::LAST_MTIME), last) {
+        if let (Some(name), Some(last)) = (Name::parse(LAST_MTIME_VARIABLE), last) {
             self.data.update_variable(name, last);
         }
         time.kv.checkpoint()

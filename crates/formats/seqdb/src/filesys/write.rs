@@ -3,14 +3,12 @@
 use super::handle::Extent;
 use super::inode::{FRAME_BYTES, FsKey, Inode, MAX_AREA, MAX_NAME};
 use super::{FileHandle, Filesys, WriteFlags};
-use crate::design::{INODE_HEAD_BYTES, MAX_GROWTH};
+use crate::design::{INODE_HEAD_BYTES, LAST_MTIME_VARIABLE, MAX_GROWTH};
 use crate::error::shown;
 use crate::hindex::Found;
 use crate::superblock::Name;
 use crate::{Error, Result, h64};
 
-/// A variable of our own: the mtime of the last file, where it exists.
-pub(crate) const LAST_MTIME: &str = "LASTMT";
 /// Offset of P, mtime and size in an inode.
 const NUMBERS_AT: u64 = 3;
 
@@ -126,7 +124,7 @@ impl Filesys {
     pub(crate) fn find_last_mtime(&mut self) -> Result<Option<i64>> {
         if self.last_mtime.is_none() {
             // Only containers of captures have the variable; elsewhere the files since the last mark are looked at.
-            self.last_mtime = match self.data.superblock().get(LAST_MTIME) {
+            self.last_mtime = match self.data.superblock().get(LAST_MTIME_VARIABLE) {
                 Some(last) if self.data.end() > self.data.first() => Some(last),
                 Some(_) => None,
                 None => self.scan_last_mtime()?,
@@ -159,7 +157,7 @@ impl Filesys {
         if let Some(time) = &mut self.time {
             time.note(inode.mtime, ptr)?;
             self.last_mtime = Some(inode.mtime);
-            if let Some(name) = Name::parse(LAST_MTIME) {
+            if let Some(name) = Name::parse(LAST_MTIME_VARIABLE) {
                 self.data.update_variable(name, inode.mtime);
             }
         }

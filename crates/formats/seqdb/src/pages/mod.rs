@@ -8,6 +8,7 @@
 //! Events are opaque here; whoever writes and reads WARC records gives and takes bytes. An event without a URL (a
 //! warcinfo record) has an empty one, and is in no index by URL.
 
+mod hint;
 mod name;
 mod read;
 mod repair;
@@ -21,10 +22,10 @@ pub use read::{EventReader, Page};
 pub use repair::{PagesRepair, compact, repair, verify};
 pub use scan::{PageRef, PageScan};
 
-use crate::design::{PURPOSE_URLS, URL_INDEX_SUFFIX};
+use crate::design::{LAST_MTIME_VARIABLE, PAGE_READ_START, PAGE_READ_VARIABLE, PURPOSE_URLS, URL_INDEX_SUFFIX};
 use crate::error::shown;
 use crate::filesys::inode::name_at;
-use crate::filesys::{CreateFilesys, Filesys, FsPaths, LAST_MTIME, WriteFlags};
+use crate::filesys::{CreateFilesys, Filesys, FsPaths, WriteFlags};
 use crate::hindex::{CreateHindex, Found, roomy};
 use crate::open::{self, Guard};
 use crate::superblock::{Name, Purpose};
@@ -64,8 +65,10 @@ impl CreatePages {
         create.isz = self.isz;
         create.htsize = roomy(self.expected);
         create.append_only = Some(self.timemp);
-        // Spares looking for the last file when the container is opened again.
-        create.extra = Name::parse(LAST_MTIME).map(|name| (name, i64::MIN)).into_iter().collect();
+        // The first spares looking for the last file when the container is opened again.
+        let start = i64::try_from(PAGE_READ_START).unwrap_or(i64::MAX);
+        let extra = [(LAST_MTIME_VARIABLE, i64::MIN), (PAGE_READ_VARIABLE, start)];
+        create.extra = extra.iter().filter_map(|(name, value)| Some((Name::parse(name)?, *value))).collect();
         let lock = open::lock(settings, &paths.lock())?;
         create.publish(paths, settings)?;
         let urls = CreateHindex { htsize: create.htsize, ..url_index(self.fsgen) };
@@ -186,9 +189,7 @@ impl Pages {
         let (place, name) = self.begin(url, time)?;
         let mtime = self.mtime(time)?;
         let ptr = self.fs.put_at(place, &name, form.to_type(), Some(mtime), event)?;
-        self.enter(url, time, ptr)?;
-        self.settle()?;
-        self.place_of(ptr)
+        self.entered(url, time, ptr)
     }
 
     /// The same for an event of any size. If reading it fails nothing is kept.
@@ -212,6 +213,12 @@ impl Pages {
         }
         drop(file);
         let Found::Here { ptr, .. } = self.fs.find(&name)? else { return Err(self.fs.not_found(&name)) };
+        self.entered(url, time, ptr)
+    }
+
+    /// The capture whose inode is at `ptr` was stored, as the last one.
+    fn entered(&mut self, url: &[u8], time: UnixMillis, ptr: u64) -> Result<Place> {
+        self.learn(self.fs.data().end().saturating_sub(ptr));
         self.enter(url, time, ptr)?;
         self.settle()?;
         self.place_of(ptr)
@@ -227,15 +234,24 @@ impl Pages {
         }
         self.fs.prepare()?;
         self.urls.make_room(&Urls(self.fs.data()))?;
-        for nth in 0.. {
-            let name = name::join(url, time, nth);
-            match self.fs.find(&name)? {
-                Found::Here { .. } => {}
-                Found::Absent { cell, free } => return Ok((Found::Absent { cell, free }, name)),
-                Found::Full => return Ok((Found::Full, name)),
+        // Many captures of one moment are numbered without a gap: the last number is found by halving.
+        let (mut taken, mut free) = (None, 0);
+        while let Found::Here { .. } = self.fs.find(&name::join(url, time, free))? {
+            taken = Some(free);
+            free = free * 2 + 1;
+        }
+        while let Some(last) = taken.filter(|last| last + 1 < free) {
+            let middle = last + (free - last) / 2;
+            match self.fs.find(&name::join(url, time, middle))? {
+                Found::Here { .. } => taken = Some(middle),
+                Found::Absent { .. } | Found::Full => free = middle,
             }
         }
-        Ok((Found::Full, Vec::new()))
+        let name = name::join(url, time, free);
+        Ok(match self.fs.find(&name)? {
+            Found::Absent { cell, free } => (Found::Absent { cell, free }, name),
+            Found::Here { .. } | Found::Full => (Found::Full, name),
+        })
     }
 
     /// Times of files never go back, those of captures may: the name has the capture's own.

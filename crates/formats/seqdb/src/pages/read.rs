@@ -9,9 +9,6 @@ use crate::{Error, Result, h64};
 use std::io::{self, Read};
 use trawl_model::{Place, UnixMillis};
 
-/// Bytes read at once: inode and contents of most captures.
-const PAGE_READ: usize = 32 << 10;
-
 /// A capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
@@ -28,7 +25,9 @@ pub struct Page {
 }
 
 impl Pages {
-    /// The newest capture of `url`: one read of the index, one of the data file.
+    /// The newest capture of `url`: one read of the index, one of the data file. A search that goes on for more than 64
+    /// cells, or around the end of the table, takes another look at the index; a capture that is larger than nearly all
+    /// takes a second read.
     pub fn newest(&self, url: &[u8]) -> Result<Option<Page>> {
         let found = self.urls.search(h64(url), |ptr| self.page_if(ptr, |parts| parts.url == url))?;
         Ok(match found {
@@ -65,7 +64,7 @@ impl Pages {
         if !data.is_pointer(ptr) {
             return Ok(None);
         }
-        let mut buf = vec![0; PAGE_READ];
+        let mut buf = vec![0; self.read_bytes()];
         let (span, have) = data.span_with(ptr, &mut buf)?;
         buf.truncate(have);
         let slice = |at: u64, len: u64| {
@@ -84,18 +83,32 @@ impl Pages {
         let form = Form::from_type(char::from(inode.kind));
         let place = self.event_place(&inode);
         // The usual case: one data entry, right behind.
-        let key = FsKey::Data { file_id: inode.file_id, offset: 0 }.encode();
+        let frame = FsKey::Data { file_id: inode.file_id, offset: 0 }.encode();
         let adjacent = inode.pointers.len() == 1
             && inode.pointers.first() == Some(&span.end)
-            && slice(span.end, 2) == Some(&[0, u8::try_from(key.len()).unwrap_or(0)])
-            && slice(span.end + 2, key.len() as u64) == Some(&key);
-        if adjacent && let Some(event) = slice(span.end + FRAME_BYTES, inode.size) {
-            let event = event.to_vec();
-            return Ok(Some(Page { url, time, form, event, place }));
-        }
-        let file = self.fs.handle_of(inode)?;
-        let event = self.fs.read_handle(&file)?;
+            && slice(span.end, 2) == Some(&[0, u8::try_from(frame.len()).unwrap_or(0)])
+            && slice(span.end + 2, frame.len() as u64) == Some(&frame);
+        let start = span.end + FRAME_BYTES;
+        let within = start.checked_add(inode.size).is_some_and(|end| end <= data.end());
+        let event = if adjacent && within && inode.size <= self.settings.max_value_bytes {
+            self.rest_of(buf, start - ptr, start, inode.size)?
+        } else {
+            self.fs.read_handle(&self.fs.handle_of(inode)?)?
+        };
         Ok(Some(Page { url, time, form, event, place }))
+    }
+
+    /// The `size` bytes at `at`, of which `buf` has some from `skip` on: what is missing is read.
+    fn rest_of(&self, mut buf: Vec<u8>, skip: u64, at: u64, size: u64) -> Result<Vec<u8>> {
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX).min(buf.len());
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        buf.drain(..skip);
+        let have = buf.len();
+        buf.resize(size, 0);
+        if let Some(missing) = buf.get_mut(have..).filter(|missing| !missing.is_empty()) {
+            self.fs.data().read_raw(at + have as u64, missing)?;
+        }
+        Ok(buf)
     }
 
     /// Where an event's bytes lie, if they are in one piece; else where its inode is.
