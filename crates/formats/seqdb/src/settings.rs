@@ -104,7 +104,7 @@ impl Settings {
             clock,
             holder: holder.into(),
             buffer_bytes: 1 << 20,
-            chunk_bytes: 256 << 10,
+            chunk_bytes: 1 << 20,
             big_readahead: false,
             data_caching: true,
             index_caching: true,

@@ -1,7 +1,7 @@
 //! Reading entries in disk order, many at a time.
 
 use super::Kvseq;
-use super::layout::{MAX_PREFIX, Span};
+use super::layout::Span;
 use crate::{Error, Result};
 use trawl_io::Hint;
 
@@ -25,11 +25,19 @@ pub struct Item<'a> {
     pub(crate) span: Span,
 }
 
+/// Reads begin at multiples of this, in the file and in memory: copying from page to page is a third faster.
+const BLOCK: u64 = 4096;
+
 /// An iteration over a [`Kvseq`].
+///
+/// ```text
+/// buf   | unused | rest of the last read | what is read next ... | not read
+///                 ^at                     ^a multiple of BLOCK     ^have
+/// ```
 #[derive(Debug)]
 pub struct Scan<'a> {
     kv: &'a Kvseq,
-    /// Only the first `have` bytes mean something: the rest is kept so that it need not be zeroed again.
+    /// Bytes up to `have` mean something, from `at` on: the rest is kept so that it need not be zeroed again.
     buf: Vec<u8>,
     have: usize,
     /// Offset in the file of `buf[0]`.
@@ -155,38 +163,60 @@ impl<'a> Scan<'a> {
     /// Fetches more, at least as much of the next entry as is needed.
     #[cold]
     fn refill_and_parse(&mut self) -> Result<Span> {
-        // The places first, so that the buffer grows only for an entry that really is in the file.
+        self.drop_read();
+        self.fetch(self.at)?;
+        if let Some(span) = self.parse()? {
+            return Ok(span);
+        }
+        // A long one, or the last. Its places first, so that the buffer grows only for an entry that really is there.
         let span = self.kv.span(self.at)?;
         if span.key_len > self.kv.settings.max_key_bytes {
             let (len, limit) = (span.key_len, self.kv.settings.max_key_bytes);
             return Err(Error::TooLong { path: self.kv.path().into(), what: "key", len, limit });
         }
         let inline = self.values && span.value_len <= INLINE_LIMIT;
-        let needed = if inline { span.end } else { span.value_head + 8 }.min(self.end) - self.at;
-        self.drop_read();
-        let used = usize::try_from(self.at - self.start).unwrap_or(usize::MAX).min(self.have);
-        self.buf.copy_within(used..self.have, 0);
-        self.have -= used;
-        self.start = self.at;
-        let wanted = usize::try_from(needed).unwrap_or(usize::MAX).max(self.chunk + MAX_PREFIX);
-        let wanted = wanted.min(usize::try_from(self.end - self.start).unwrap_or(usize::MAX));
-        if wanted > self.have {
-            if wanted > self.buf.len() {
-                self.buf.resize(wanted, 0);
-            }
-            let room = self.buf.get_mut(self.have..wanted).unwrap_or_default();
-            self.kv.store.read(self.start + self.have as u64, room)?;
-            self.have = wanted;
+        let needed = if inline { span.end } else { span.value_head + 8 }.min(self.end);
+        if needed > self.start + self.have as u64 {
+            self.fetch(needed)?;
         }
         Ok(span)
     }
 
+    /// Reads another chunk, and at least up to `until`; what is left from `at` on stays before it.
+    fn fetch(&mut self, until: u64) -> Result<()> {
+        let front = (self.start + self.have as u64).max(self.at - self.at % BLOCK);
+        let rest = front.saturating_sub(self.at);
+        let base = rest.next_multiple_of(BLOCK);
+        let base = if base <= front { base } else { rest };
+        let to = (front + self.chunk as u64).max(until).next_multiple_of(BLOCK).min(self.end);
+        let (from, rest, base) = (self.index(self.at), index(rest), index(base));
+        let wanted = base + index(to.saturating_sub(front));
+        if wanted > self.buf.len() {
+            self.buf.resize(wanted, 0);
+        }
+        if rest > 0 {
+            self.buf.copy_within(from..from + rest, base - rest);
+        }
+        (self.start, self.have) = (front - base as u64, base);
+        self.kv.store.read(front, self.buf.get_mut(base..wanted).unwrap_or_default())?;
+        self.have = wanted;
+        Ok(())
+    }
+
+    fn index(&self, at: u64) -> usize {
+        index(at.saturating_sub(self.start))
+    }
+
     /// Lets go of pages that were read, if they are not to stay.
     fn drop_read(&mut self) {
-        if !self.kv.settings.data_caching && self.start > self.dropped {
+        if !self.kv.settings.data_caching && self.at > self.dropped {
             // Failing to tidy the cache is no reason to stop reading.
-            let _ = self.kv.store.file().advise(self.dropped - self.dropped % 4096..self.start, Hint::Done);
-            self.dropped = self.start;
+            let _ = self.kv.store.file().advise(self.dropped - self.dropped % BLOCK..self.at, Hint::Done);
+            self.dropped = self.at;
         }
     }
+}
+
+fn index(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
 }

@@ -2,9 +2,7 @@
 //! file, so that a reader gets inode and contents with one read and does not ask for much more than that.
 
 use super::Pages;
-use crate::design::{
-    PAGE_READ_DOWN, PAGE_READ_MAX, PAGE_READ_MIN, PAGE_READ_START, PAGE_READ_UP, PAGE_READ_VARIABLE,
-};
+use crate::design::{PAGE_READ_DOWN, PAGE_READ_MAX, PAGE_READ_MIN, PAGE_READ_START, PAGE_READ_UP, PAGE_READ_VARIABLE};
 use crate::superblock::Name;
 
 /// Reads are multiples of this.

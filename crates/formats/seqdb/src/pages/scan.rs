@@ -70,7 +70,7 @@ impl PageScan<'_> {
     /// The next capture; `None` at the end.
     pub fn next_page(&mut self) -> Result<Option<PageRef<'_>>> {
         let fs = &self.pages.fs;
-        let inode = loop {
+        let (inode, url_len, time) = loop {
             if self.scan.position() >= self.until {
                 return Ok(None);
             }
@@ -84,8 +84,10 @@ impl PageScan<'_> {
                 None => Inode::load(fs.data(), item.ptr)?,
             };
             let wanted = self.since.is_none_or(|since| inode.mtime >= since);
-            if wanted && name::split(&inode.name).is_some() && fs.is_alive(&inode)? {
-                break inode;
+            let Some(parts) = name::split(&inode.name).filter(|_| wanted) else { continue };
+            if fs.is_alive(&inode)? {
+                let (url_len, time) = (parts.url.len(), parts.time);
+                break (inode, url_len, time);
             }
         };
         let place = self.pages.event_place(&inode);
@@ -106,10 +108,9 @@ impl PageScan<'_> {
         } else {
             None
         };
-        let Some(parts) = name::split(&inode.name) else { return Ok(None) };
         Ok(Some(PageRef {
-            url: parts.url,
-            time: parts.time,
+            url: inode.name.get(..url_len).unwrap_or_default(),
+            time,
             form: Form::from_type(char::from(inode.kind)),
             len: size,
             event,
