@@ -51,7 +51,7 @@ pub use error::{Error, Result};
 pub use inspect::{Inspection, inspect_segment};
 pub use merge::{MergeInput, merge_segments};
 pub use meta::SegmentMeta;
-pub use publish::{Published, publish, rebuild};
+pub use publish::{Published, publish, rebuild, rebuild_under};
 pub use scratch::Scratch;
 pub use segment::{OpenOptions, Segment, Slot};
 pub use verify::{Verified, verify_segment};

@@ -6,6 +6,7 @@ use crate::meta::SegmentMeta;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
+use trawl_store::manifest::SuffixListRef;
 use trawl_store::{Lake, Manifest, SegmentRef, layout};
 
 /// Rounds a publisher goes when others publish the same datasets.
@@ -20,6 +21,9 @@ pub struct Published {
     pub segment: Option<SegmentMeta>,
     /// Datasets whose commit the version now serves.
     pub commits: BTreeMap<u32, u64>,
+    /// Datasets whose newest commit was cut by another suffix list than the lake's: they wait for a rebuild, and are
+    /// served as they were.
+    pub waiting: Vec<u32>,
 }
 
 /// Brings the current version up to every dataset's newest commit: builds one segment of the files it does not cover
@@ -34,7 +38,7 @@ pub fn publish(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
-    attempts(lake, Scope::New, now, writer, options, progress)
+    attempts(lake, Scope::New, None, now, writer, options, progress)
 }
 
 /// Builds the index anew from the Parquet files of every dataset's newest commit: one segment, and a version of it alone.
@@ -48,7 +52,20 @@ pub fn rebuild(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
-    attempts(lake, Scope::All, now, writer, options, progress)
+    attempts(lake, Scope::All, None, now, writer, options, progress)
+}
+
+/// As [`rebuild`], and makes `list` the lake's suffix list in the same commit. Every dataset must have been rewritten
+/// under it before; the list must be stored in the lake.
+pub fn rebuild_under(
+    lake: &Lake,
+    list: &SuffixListRef,
+    now: &dyn Fn() -> UnixMillis,
+    writer: &str,
+    options: &BuildOptions,
+    progress: &dyn Fn(Progress),
+) -> Result<Published> {
+    attempts(lake, Scope::All, Some(list), now, writer, options, progress)
 }
 
 /// Which files a plan takes.
@@ -63,6 +80,7 @@ enum Scope {
 fn attempts(
     lake: &Lake,
     scope: Scope,
+    list: Option<&SuffixListRef>,
     now: &dyn Fn() -> UnixMillis,
     writer: &str,
     options: &BuildOptions,
@@ -71,9 +89,9 @@ fn attempts(
     trawl_store::check_name(writer)?;
     for attempt in 0..MAX_ATTEMPTS {
         let manifest = lake.current()?;
-        let mut plan = Plan::new(lake, &manifest, scope)?;
-        if plan.is_empty() {
-            return Ok(Published { version: None, segment: None, commits: BTreeMap::new() });
+        let mut plan = Plan::new(lake, &manifest, scope, list)?;
+        if plan.is_empty() && (list.is_none() || list == manifest.suffix_list.as_ref()) {
+            return Ok(Published { version: None, segment: None, commits: BTreeMap::new(), waiting: plan.waiting });
         }
         let id = format!("{}-{writer}-{attempt}", now().digits14());
         let segment = if plan.files.is_empty() {
@@ -96,7 +114,8 @@ fn attempts(
         match committed?.value {
             Some(version) => {
                 lake.end_beat(writer)?;
-                return Ok(Published { version: Some(version), segment, commits: plan.commits });
+                let Plan { commits, waiting, .. } = plan;
+                return Ok(Published { version: Some(version), segment, commits, waiting });
             }
             // Somebody else published one of our datasets meanwhile: start from what is there now.
             None => give_up(lake, writer, &id),
@@ -116,12 +135,27 @@ struct Plan {
     /// Datasets that older segments must no longer answer for.
     masked: BTreeSet<u32>,
     dropped: BTreeSet<u32>,
+    /// Datasets left as they are, since their newest rows were cut by another suffix list.
+    waiting: Vec<u32>,
+    /// The list that the version's rows are cut by, if it is to become the lake's.
+    list: Option<SuffixListRef>,
+    /// The id that the next dataset would get: a list that becomes the lake's must have been seen by every dataset.
+    next_dataset_id: u32,
 }
 
 impl Plan {
-    fn new(lake: &Lake, manifest: &Manifest, scope: Scope) -> Result<Self> {
-        let (files, base, commits) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let mut plan = Self { files, base, commits, masked: BTreeSet::new(), dropped: BTreeSet::new() };
+    fn new(lake: &Lake, manifest: &Manifest, scope: Scope, list: Option<&SuffixListRef>) -> Result<Self> {
+        let mut plan = Self {
+            files: Vec::new(),
+            base: BTreeMap::new(),
+            commits: BTreeMap::new(),
+            masked: BTreeSet::new(),
+            dropped: BTreeSet::new(),
+            waiting: Vec::new(),
+            list: list.cloned(),
+            next_dataset_id: manifest.next_dataset_id,
+        };
+        let hash = list.or(manifest.suffix_list.as_ref()).map(|list| list.hash.as_str()).unwrap_or_default();
         for dataset in &manifest.datasets {
             let (id, live) = (dataset.id, manifest.live_commit(dataset.id));
             if dataset.dropped {
@@ -134,6 +168,15 @@ impl Plan {
             }
             let wanted = |sequence: u64| scope == Scope::All || sequence > live;
             let Some(newest) = lake.dataset_newest(id)?.filter(|newest| wanted(newest.sequence)) else { continue };
+            // Rows cut by another list would be found under domains that no question maps to.
+            if !newest.files.is_empty() && newest.suffix_list != hash {
+                if scope == Scope::New {
+                    plan.waiting.push(id);
+                    continue;
+                }
+                let reason = format!("dataset {id} has rows cut by another suffix list: rewrite it first");
+                return Err(Error::Store(trawl_store::Error::Refused { reason }));
+            }
             let covered: Option<BTreeSet<String>> = match live {
                 _ if scope == Scope::All => None,
                 0 => Some(BTreeSet::new()),
@@ -166,8 +209,11 @@ impl Plan {
             manifest.live_commit(*id) == *live
                 && manifest.dataset(*id).is_some_and(|d| d.dropped == self.dropped.contains(id))
         });
-        if !fits {
+        if !fits || self.list.is_some() && manifest.next_dataset_id != self.next_dataset_id {
             return None;
+        }
+        if let Some(list) = &self.list {
+            manifest.suffix_list = Some(list.clone());
         }
         let current = manifest.current().cloned().unwrap_or_default();
         let mut segments = current.segments;

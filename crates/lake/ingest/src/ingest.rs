@@ -6,7 +6,7 @@
 //! ```
 
 use crate::Result;
-use crate::run::{Run, Suffixes, check_dataset};
+use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode, Progress};
 use std::collections::BTreeSet;
 use trawl_model::{SourceIdentity, UnixMillis, UrlSource};
@@ -54,6 +54,9 @@ pub fn ingest(
         if settings.mode == Mode::Replace {
             commit.files.clear();
             commit.sources.clear();
+        }
+        if !commit.files.is_empty() && commit.suffix_list != suffixes.hash {
+            return refuse(OTHER_LIST.to_owned());
         }
         // Rows of all sources are in the same files, so a source that another writer brought meanwhile cannot be left out.
         if let Some(twice) = identities.iter().find(|identity| commit.has_source(identity)) {

@@ -10,6 +10,7 @@
 mod error;
 mod ingest;
 mod map;
+mod purge;
 mod record;
 mod rejects;
 mod rewrite;
@@ -20,5 +21,6 @@ mod writer;
 
 pub use error::{Error, Result};
 pub use ingest::ingest;
-pub use rewrite::{Rewrite, RewriteReport, rewrite};
+pub use purge::{Losses, losses, purge_rejects};
+pub use rewrite::{Files, Rewrite, RewriteReport, rewrite};
 pub use settings::{IngestReport, IngestSettings, Mode, Progress, Stage};

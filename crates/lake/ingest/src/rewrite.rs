@@ -1,7 +1,7 @@
 //! Files of a dataset written again: without some rows (a purge), under another suffix list, or into fewer files.
 
 use crate::Result;
-use crate::run::{Run, Suffixes, check_dataset};
+use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Progress};
 use crate::source::LakeSource;
 use serde::Serialize;
@@ -14,11 +14,22 @@ use trawl_store::{CommitMode, DataFile, DatasetCommit, Lake};
 pub struct Rewrite<'a> {
     /// Whether a row stays.
     pub keep: &'a (dyn Fn(&UrlRecord) -> bool + Sync),
-    /// All files, or only those that hold a row which does not stay.
-    pub all_files: bool,
+    /// Which files.
+    pub files: Files<'a>,
     /// The suffix list by which domains are cut; that of the lake if `None`. It must be stored in the lake already, and
-    /// naming it in the manifest is left to the caller, once every dataset is rewritten.
+    /// naming it in the manifest is left to the caller, once every dataset is rewritten. Needs [`Files::All`].
     pub suffix_list: Option<&'a SuffixListRef>,
+}
+
+/// Which files of a dataset are written again.
+#[derive(Clone, Copy)]
+pub enum Files<'a> {
+    /// All.
+    All,
+    /// Those of which this says yes.
+    Chosen(&'a dyn Fn(&DataFile) -> bool),
+    /// Those that hold a row which does not stay. Only files of which this says that they might are read to find out.
+    Losing(&'a dyn Fn(&DataFile) -> bool),
 }
 
 /// What a rewrite did.
@@ -60,9 +71,13 @@ pub fn rewrite(
     let store = &**lake.store();
     let mut sources = Vec::new();
     for file in &before.files {
-        let source = LakeSource::open(store, file, what.keep)?;
-        if what.all_files || loses_rows(&source, file)? {
-            sources.push((file, source));
+        let wanted = match what.files {
+            Files::All => true,
+            Files::Chosen(chosen) => chosen(file),
+            Files::Losing(may) => may(file) && loses_rows(&LakeSource::open(store, file, what.keep)?, file)?,
+        };
+        if wanted {
+            sources.push((file, LakeSource::open(store, file, what.keep)?));
         }
     }
     let mut report = RewriteReport::default();
@@ -94,6 +109,10 @@ pub fn rewrite(
         if commit.files.iter().filter(|file| old.contains(file.path.as_str())).count() != old.len() {
             return refuse("another writer replaced files that were being rewritten; run again".to_owned());
         }
+        // Files that stay as they are must have been cut by the same list.
+        if commit.suffix_list != suffixes.hash && commit.files.len() != old.len() {
+            return refuse(OTHER_LIST.to_owned());
+        }
         commit.mode = CommitMode::Rewrite;
         commit.files.retain(|file| !old.contains(file.path.as_str()));
         commit.files.extend(files.iter().cloned());
@@ -108,6 +127,10 @@ pub fn rewrite(
 const MAX_SUFFIX_LIST_BYTES: u64 = 16 << 20;
 
 fn loses_rows(source: &LakeSource<'_>, file: &DataFile) -> Result<bool> {
+    Ok(rows_that_stay(source)? != file.rows)
+}
+
+pub(crate) fn rows_that_stay(source: &LakeSource<'_>) -> Result<u64> {
     let mut stay = 0;
     for split in source.splits(u64::MAX)? {
         source.read(split, &mut |_| {
@@ -115,7 +138,7 @@ fn loses_rows(source: &LakeSource<'_>, file: &DataFile) -> Result<bool> {
             Ok(())
         })?;
     }
-    Ok(stay != file.rows)
+    Ok(stay)
 }
 
 /// As many digits as the files have already.

@@ -15,6 +15,10 @@ const BEAT_MS: i64 = 30_000;
 /// Rows between two looks at the clock while writing.
 const TICK_ROWS: u64 = 65_536;
 
+/// Why rows cannot go beside those of a dataset.
+pub(crate) const OTHER_LIST: &str =
+    "the dataset has rows cut by another suffix list than the lake's: run `trawl lake rebuild`, then again";
+
 /// Why a run failed, and whether it is certain that its commit did not and will not happen.
 pub(crate) struct Failed {
     error: Error,

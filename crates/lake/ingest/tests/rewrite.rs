@@ -3,7 +3,7 @@
 mod common;
 
 use common::{NOW, all_rows, file, new_lake, quiet, settings, take, urls};
-use trawl_ingest::{IngestSettings, Mode, Rewrite, RewriteReport, rewrite};
+use trawl_ingest::{Files, IngestSettings, Mode, Rewrite, RewriteReport, rewrite};
 use trawl_model::UrlRecord;
 use trawl_store::{CommitMode, DatasetCommit, Fault, Lake, verify_dataset};
 use trawl_url::SuffixList;
@@ -83,7 +83,7 @@ fn a_rewrite_without_change_keeps_every_row() {
     take(&lake, vec![file(&fs, "a.txt", "http://z.com/\n")], &settings(&fs, "w1")).unwrap();
     take(&lake, vec![file(&fs, "b.jsonl", RICH)], &settings(&fs, "w2")).unwrap();
     let mut before = all_rows(&lake);
-    let what = Rewrite { keep: &keep_all, all_files: true, suffix_list: None };
+    let what = Rewrite { keep: &keep_all, files: Files::All, suffix_list: None };
     let report = run(&lake, &what, &settings(&fs, "w3")).unwrap();
     assert_eq!((report.files_before, report.files_after), (2, 1));
     assert_eq!((report.rows_before, report.rows_after, report.commit), (4, 4, Some(3)));
@@ -104,14 +104,15 @@ fn a_purge_touches_only_files_with_such_rows() {
     take(&lake, vec![file(&fs, "a.txt", "http://a.com/1\nhttp://a.com/2\n")], &settings(&fs, "w1")).unwrap();
     take(&lake, vec![file(&fs, "b.txt", "http://b.com/1\n")], &settings(&fs, "w2")).unwrap();
     let keep = |record: &UrlRecord| record.url != "http://a.com/1";
-    let what = Rewrite { keep: &keep, all_files: false, suffix_list: None };
+    let what = Rewrite { keep: &keep, files: Files::Losing(&|_| true), suffix_list: None };
     let report = run(&lake, &what, &settings(&fs, "w3")).unwrap();
     assert_eq!((report.files_before, report.rows_before, report.rows_after), (1, 2, 1));
     assert_eq!(urls(&lake), ["http://b.com/1", "http://a.com/2"], "the other file keeps its place");
     let again = run(&lake, &what, &settings(&fs, "w4")).unwrap();
     assert_eq!(again, RewriteReport::default());
     // A file that loses all its rows goes altogether.
-    let none = Rewrite { keep: &|r: &UrlRecord| !r.url.contains("b.com"), all_files: false, suffix_list: None };
+    let none =
+        Rewrite { keep: &|r: &UrlRecord| !r.url.contains("b.com"), files: Files::Losing(&|_| true), suffix_list: None };
     let report = run(&lake, &none, &settings(&fs, "w5")).unwrap();
     assert_eq!((report.files_before, report.files_after), (1, 0));
     assert_eq!(urls(&lake), ["http://a.com/2"]);
@@ -124,7 +125,7 @@ fn another_suffix_list_cuts_other_domains() {
     assert!(all_rows(&lake).iter().any(|r| r.domain == "b.github.io"));
     let text = "com\nio\n";
     let list = lake.put_suffix_list(text.as_bytes()).unwrap();
-    let what = Rewrite { keep: &keep_all, all_files: true, suffix_list: Some(&list) };
+    let what = Rewrite { keep: &keep_all, files: Files::All, suffix_list: Some(&list) };
     run(&lake, &what, &settings(&fs, "w2")).unwrap();
     assert!(all_rows(&lake).iter().any(|r| r.domain == "github.io"));
     let commit = lake.dataset_newest(1).unwrap().unwrap();
@@ -144,7 +145,7 @@ fn a_rewrite_of_files_that_were_replaced_meanwhile_is_refused() {
         });
         true
     };
-    let what = Rewrite { keep: &keep, all_files: true, suffix_list: None };
+    let what = Rewrite { keep: &keep, files: Files::All, suffix_list: None };
     let error = run(&lake, &what, &settings(&fs, "w3")).unwrap_err();
     assert!(error.to_string().contains("replaced"), "{error}");
     assert_eq!(urls(&lake), ["http://b.com/1"]);

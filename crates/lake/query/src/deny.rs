@@ -7,32 +7,44 @@ use trawl_url::{LakeUrl, SuffixList};
 
 /// What must not be answered.
 #[derive(Debug, Default)]
-pub(crate) struct DenyList {
+pub struct DenyList {
     datasets: BTreeSet<u32>,
     domains: BTreeSet<String>,
     urls: BTreeSet<String>,
     prefixes: Vec<String>,
+    /// Domains of `urls` and `prefixes`.
+    touched: BTreeSet<String>,
 }
 
 impl DenyList {
+    /// The deny list of a state of the lake, under its suffix list.
     pub fn new(manifest: &Manifest, suffixes: &SuffixList) -> Self {
         let mut list = Self::default();
         for deny in &manifest.deny {
             match &deny.target {
                 DenyTarget::Dataset(id) => drop(list.datasets.insert(*id)),
                 DenyTarget::Domain(domain) => drop(list.domains.insert(domain.to_ascii_lowercase())),
-                DenyTarget::Prefix(prefix) => list.prefixes.push(prefix.clone()),
+                DenyTarget::Prefix(prefix) => {
+                    list.touched.extend(LakeUrl::parse(prefix, suffixes).map(|u| u.domain().to_owned()));
+                    list.prefixes.push(prefix.clone());
+                }
                 // Compared in normalised form; what does not normalise can equal no row.
-                DenyTarget::Url(url) => list.urls.extend(LakeUrl::parse(url, suffixes).map(|u| u.as_str().to_owned())),
+                DenyTarget::Url(url) => {
+                    let Ok(url) = LakeUrl::parse(url, suffixes) else { continue };
+                    list.touched.insert(url.domain().to_owned());
+                    list.urls.insert(url.as_str().to_owned());
+                }
             }
         }
         list
     }
 
+    /// Whether a dataset is denied.
     pub fn dataset(&self, id: u32) -> bool {
         self.datasets.contains(&id)
     }
 
+    /// Whether a registrable domain is denied.
     pub fn domain(&self, domain: &str) -> bool {
         self.domains.contains(domain)
     }
@@ -45,5 +57,10 @@ impl DenyList {
     /// Whether a row is denied, by its normalised URL.
     pub fn url(&self, lake_url: &str) -> bool {
         self.urls.contains(lake_url) || self.prefixes.iter().any(|prefix| lake_url.starts_with(prefix.as_str()))
+    }
+
+    /// Domains that are denied, whole or in part. A row of another domain is not denied, if prefixes have whole hosts.
+    pub fn domains(&self) -> impl Iterator<Item = &str> {
+        self.domains.iter().chain(&self.touched).map(String::as_str)
     }
 }

@@ -18,6 +18,12 @@ pub enum QueryError {
         /// The dataset asked for.
         dataset_id: u32,
     },
+    /// The dataset does not exist or may not be seen.
+    #[error("there is no dataset {dataset_id}")]
+    NoDataset {
+        /// The dataset asked for.
+        dataset_id: u32,
+    },
     /// What was asked for is no host name.
     #[error("expected a domain name, found {found:?}: {why}")]
     BadDomain {
@@ -82,7 +88,7 @@ impl QueryError {
     pub fn code(&self) -> &'static str {
         match self {
             QueryError::UnknownDomain { .. } => "unknown_domain",
-            QueryError::UnknownDataset { .. } => "unknown_dataset",
+            QueryError::UnknownDataset { .. } | QueryError::NoDataset { .. } => "unknown_dataset",
             QueryError::BadDomain { .. } => "bad_domain",
             QueryError::BadUrl { .. } => "bad_url",
             QueryError::BadCursor { .. } => "bad_cursor",
@@ -95,7 +101,7 @@ impl QueryError {
     /// The HTTP status that says the same.
     pub fn status(&self) -> u16 {
         match self {
-            QueryError::UnknownDomain { .. } | QueryError::UnknownDataset { .. } => 404,
+            QueryError::UnknownDomain { .. } | QueryError::UnknownDataset { .. } | QueryError::NoDataset { .. } => 404,
             QueryError::BadDomain { .. }
             | QueryError::BadUrl { .. }
             | QueryError::BadCursor { .. }

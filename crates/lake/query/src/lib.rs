@@ -6,6 +6,7 @@
 //!       ├ domain(name, who)                          → DomainAnswer
 //!       ├ urls(name, dataset_id, page, filter, who)  → UrlsAnswer
 //!       ├ url(url, limit, who)                       → UrlAnswer
+//!       ├ diff(datasets, who, each)                  → DiffSummary
 //!       ├ domains(prefix, after, limit, who)         → Vec<DomainSummary>
 //!       ├ datasets(who)                              → Vec<DatasetInfo>
 //!       └ stats()                                    → LakeStats
@@ -22,6 +23,7 @@ pub mod answer;
 mod ask;
 mod cursor;
 mod deny;
+mod diff;
 mod domain;
 mod error;
 mod lake;
@@ -39,6 +41,8 @@ pub use answer::{
     DatasetInfo, DomainAnswer, DomainDataset, DomainSummary, LakeStats, TopPath, UrlAnswer, UrlHit, UrlItem, UrlsAnswer,
 };
 pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page};
+pub use deny::DenyList;
+pub use diff::{Comparison, DiffEvent, DiffSummary, DomainDiff, Side, Tally};
 pub use error::QueryError;
 pub use lake::{Lake, Options};
 pub use pinned::Pinned;

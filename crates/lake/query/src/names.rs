@@ -45,7 +45,7 @@ impl Pinned {
 
     /// The next names of all segments, merged, with their slots; and whether these are the last.
     #[allow(clippy::type_complexity)]
-    fn next_names(
+    pub(crate) fn next_names(
         &self,
         prefix: &str,
         after: Option<&str>,

@@ -40,7 +40,7 @@ impl KeyRange {
     }
 }
 
-fn key_of(host: &str, path_query: &str) -> String {
+pub(crate) fn key_of(host: &str, path_query: &str) -> String {
     let mut key = String::with_capacity(host.len() + path_query.len() + 1);
     surt::host_into(host, &mut key);
     key.push(')');

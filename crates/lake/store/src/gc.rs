@@ -54,6 +54,9 @@ pub struct GcReport {
     pub leftovers: u64,
     /// Objects kept.
     pub kept: u64,
+    /// The objects that went, or would go in a dry run, by path.
+    #[serde(skip)]
+    pub gone: Vec<Listed>,
 }
 
 /// Collects. `now` is the time.
@@ -93,6 +96,7 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
         }
         report.objects += 1;
         report.bytes += object.len;
+        report.gone.push(object.clone());
     }
     if !settings.dry_run {
         report.leftovers = store.sweep()?;

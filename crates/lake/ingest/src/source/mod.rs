@@ -41,15 +41,28 @@ use warc::ArchiveSource;
 
 /// Opens a file as a source. Its format is found by name and first bytes unless `format` says it.
 pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>) -> Result<Box<dyn UrlSource>> {
+    open_as(fs, path, format, None)
+}
+
+/// As [`open`], for a file that is known by another name than its path: what was read from a pipe, say.
+pub fn open_as(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    format: Option<Format>,
+    name: Option<&str>,
+) -> Result<Box<dyn UrlSource>> {
     let (found, compression) = detect(fs, path)?;
     let Some(format) = format.or(found) else {
         return Err(Error::UnknownFormat {
-            path: path.display().to_string(),
+            path: name.map_or_else(|| path.display().to_string(), str::to_owned),
             known: Format::KNOWN,
             found: "another name and other first bytes".into(),
         });
     };
-    let file = SourceFile::open(fs.clone(), path, compression)?;
+    let mut file = SourceFile::open(fs.clone(), path, compression)?;
+    if let Some(name) = name {
+        name.clone_into(&mut file.identity.uri);
+    }
     Ok(match format {
         Format::Lines => Box::new(LineSource { file, format: LineFormat::Urls }),
         Format::Jsonl => Box::new(LineSource { file, format: LineFormat::Json }),

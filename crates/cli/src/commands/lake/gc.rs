@@ -1,0 +1,115 @@
+//! `trawl lake gc`: takes away what no kept version needs.
+
+use super::sources::SPOOL;
+use super::{LakeArg, confirm};
+use crate::exit::Status;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::units::{duration, show_bytes, show_count};
+use crate::{lake_dir, system};
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use trawl_store::{GcReport, GcSettings, collect};
+
+/// Deletes what no kept version needs
+///
+/// Files that were replaced, merged or purged, versions and states that are too old, and what writers that died left
+/// behind. The newest versions stay, and so does everything younger than the grace period, so that readers and writers
+/// at work are not disturbed. Needs --yes; --dry-run lists what would go.
+///
+/// Examples:
+///   trawl lake gc --lake lake --dry-run
+///   trawl lake gc --lake lake --keep-versions 1 --keep-states 1 --grace 0s --yes     after a purge: nothing old stays
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct GcArgs {
+    #[command(flatten)]
+    lake: LakeArg,
+
+    /// Newest versions that stay
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    keep_versions: usize,
+
+    /// Newest manifests and dataset commits that stay: the texts, not the files they name
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    keep_states: u64,
+
+    /// Younger versions, states and signs of life are spared
+    #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration)]
+    grace: Duration,
+
+    /// List what would go, and delete nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Delete without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) fn run(args: &GcArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let dir = &args.lake.lake;
+    let lake = lake_dir::open(dir)?;
+    if !args.dry_run {
+        confirm(&format!("deleting from the lake in {}", dir.display()), args.yes)?;
+    }
+    let settings = GcSettings {
+        keep_versions: args.keep_versions,
+        keep_states: args.keep_states,
+        grace_ms: i64::try_from(args.grace.as_millis()).unwrap_or(i64::MAX),
+        dry_run: args.dry_run,
+        ..GcSettings::new(system::nonce()?)
+    };
+    let bar = Progress::start("gc", None, out.quiet());
+    bar.report(0, || "listing".to_owned());
+    let mut report = collect(&lake, system::now(), &settings)?;
+    report.leftovers += spools(&dir.join("tmp"), args)?;
+    drop(bar);
+    if args.dry_run {
+        for object in &report.gone {
+            let json = serde_json::json!({ "type": "object", "path": object.path, "bytes": object.len });
+            out.fact(&json, |w| writeln!(w, "{:>12}  {}", show_bytes(object.len), object.path))?;
+        }
+    }
+    let mut json = serde_json::to_value(&report)?;
+    json["type"] = "summary".into();
+    json["dry_run"] = args.dry_run.into();
+    out.fact(&json, |w| write_report(&report, args.dry_run, w))?;
+    Ok(Status::Done)
+}
+
+fn write_report(report: &GcReport, dry_run: bool, w: &mut dyn Write) -> std::io::Result<()> {
+    let verb = if dry_run { "would delete" } else { "deleted" };
+    let (objects, size) = (show_count(report.objects), show_bytes(report.bytes));
+    writeln!(w, "{verb} {objects} objects, {size}; {} stay", show_count(report.kept))?;
+    for version in &report.versions {
+        writeln!(w, "  version {version}")?;
+    }
+    for writer in &report.writers {
+        writeln!(w, "  writer {writer} gave no sign of life: given up")?;
+    }
+    if report.leftovers > 0 {
+        writeln!(w, "  {} half-written file(s)", show_count(report.leftovers))?;
+    }
+    Ok(())
+}
+
+/// Removes what killed processes kept of their standard input.
+fn spools(temp: &Path, args: &GcArgs) -> anyhow::Result<u64> {
+    let Ok(entries) = std::fs::read_dir(temp) else { return Ok(0) };
+    let mut removed = 0;
+    for entry in entries {
+        let entry = entry?;
+        let is_spool = entry.file_name().to_string_lossy().starts_with(SPOOL);
+        let age =
+            entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
+        if is_spool && age.is_some_and(|age| age > args.grace) {
+            removed += 1;
+            if !args.dry_run {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+    }
+    Ok(removed)
+}

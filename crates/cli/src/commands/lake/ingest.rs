@@ -1,0 +1,244 @@
+//! `trawl lake ingest` and `publish`.
+
+use super::sources::{Expanded, expand};
+use super::{LakeArg, publish, show_ingest, temp_dir};
+use crate::exit::Status;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::units::{bytes, show_bytes, show_count};
+use crate::{lake_dir, system};
+use anyhow::Context;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_index::Published;
+use trawl_ingest::source::{self, Format};
+use trawl_ingest::{IngestReport, IngestSettings, Mode};
+use trawl_io::{Fs, RealFs};
+use trawl_store::{DatasetInfo, Lake};
+
+/// Reads URLs into a dataset and indexes them
+///
+/// Sources are files, directories, quoted patterns or `-` for standard input: URL lists, JSONL, CSV, TSV, CDXJ and
+/// ZipNum (its cluster.idx), WARC, Parquet with a url column (Common Crawl's too), captures.parquet; gzip and zstd are
+/// unpacked. Directories are read at any depth; one that holds captures.parquet stands for that. URLs are normalised,
+/// sorted by domain and written as Parquet; lines that are no URLs go to a rejects file with the reason. A source that
+/// the dataset has already is skipped, so that repeating a command, also after an interruption, doubles nothing. The
+/// lake and the dataset are made when they are not there yet.
+///
+/// Exit code 1 when something was rejected.
+///
+/// Examples:
+///   trawl lake ingest --lake lake --dataset news urls.txt.gz more.jsonl
+///   trawl lake ingest --lake lake --dataset mycrawl crawl/
+///   trawl lake ingest --lake lake --dataset runs 'runs/*/'
+///   zcat urls.gz | trawl lake ingest --lake lake --dataset piped --format lines -
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct IngestArgs {
+    #[command(flatten)]
+    lake: LakeArg,
+
+    /// Name of the dataset
+    #[arg(long, value_name = "NAME")]
+    dataset: String,
+
+    /// Files, directories, patterns, or - for standard input
+    #[arg(required = true, value_name = "SRC")]
+    sources: Vec<PathBuf>,
+
+    /// Format of the sources instead of finding it out
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Replace what the dataset holds instead of adding to it
+    #[arg(long)]
+    replace: bool,
+
+    /// Where the dataset comes from, for people; used when it is made
+    #[arg(long, value_name = "TEXT")]
+    source: Option<String>,
+
+    /// Memory for sorting and encoding; less spills more to disk
+    #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE")]
+    memory: u64,
+
+    /// Threads that parse, sort and encode
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    threads: usize,
+
+    /// zstd level of the Parquet files; higher is smaller and slower to write
+    #[arg(long, default_value_t = 6, value_name = "LEVEL")]
+    zstd_level: i32,
+
+    /// Write domain_id and url_id into the Parquet files; 9 bytes a row more
+    #[arg(long)]
+    store_ids: bool,
+
+    /// Directory for temporary files; the lake's own directory when not given
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+}
+
+/// Indexes what was ingested and not yet published
+///
+/// `trawl lake ingest` does this itself; it is needed after an interruption between the two.
+///
+/// Example: trawl lake publish --lake lake
+#[derive(Debug, clap::Args)]
+pub struct PublishArgs {
+    #[command(flatten)]
+    lake: LakeArg,
+}
+
+pub(super) fn publish_all(args: &PublishArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let lake = lake_dir::open(&args.lake.lake)?;
+    let published = publish(&lake, &args.lake.lake, out)?;
+    let json = serde_json::json!({
+        "version": published.version, "commits": published.commits, "waiting": published.waiting,
+    });
+    out.fact(&json, |w| write_published(&published, w))?;
+    Ok(Status::from_findings(!published.waiting.is_empty()))
+}
+
+fn write_published(published: &Published, w: &mut dyn Write) -> io::Result<()> {
+    match &published.version {
+        Some(version) => writeln!(w, "published version {version}"),
+        None => writeln!(w, "nothing new to publish"),
+    }
+}
+
+pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let dir = &args.lake.lake;
+    let added = Added { name: args.dataset, source: args.source, paths: args.sources, format: args.format };
+    // Looked at before a lake is made: a wrong name leaves nothing behind.
+    let stdin = added.paths.iter().any(|path| path.as_os_str() == "-");
+    if !stdin {
+        added.check()?;
+    }
+    let lake = lake_dir::open_or_make(dir)?;
+    let temp = temp_dir(dir, args.temp_dir.as_deref())?;
+    let mut settings = IngestSettings::new(system::nonce()?, &temp);
+    settings.mode = if args.replace { Mode::Replace } else { Mode::Append };
+    settings.memory_bytes = usize::try_from(args.memory).context("--memory")?;
+    settings.threads = args.threads;
+    settings.zstd_level = args.zstd_level;
+    settings.store_ids = args.store_ids;
+    let done = add(&lake, dir, &added, &settings, out)?;
+    out.fact(&done, |w| done.write(w))?;
+    Ok(Status::from_findings(done.ingest.rejected > 0))
+}
+
+/// What to bring into a lake.
+pub struct Added {
+    /// The dataset.
+    pub name: String,
+    /// Where it comes from, for people.
+    pub source: Option<String>,
+    /// Files, directories, patterns, or `-`.
+    pub paths: Vec<PathBuf>,
+    /// Their format, if it is not to be found out.
+    pub format: Option<Format>,
+}
+
+impl Added {
+    /// Finds what is wrong with the sources that can be found without reading them whole.
+    fn check(&self) -> anyhow::Result<()> {
+        let fs: Arc<dyn Fs> = Arc::new(RealFs);
+        for file in expand(&self.paths, None)?.files {
+            let (found, _) = source::detect(&fs, &file.path).with_context(|| file.path.display().to_string())?;
+            if !file.found && found.or(file.format).or(self.format).is_none() {
+                source::open(&fs, &file.path, None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What became of it.
+#[derive(Debug, Serialize)]
+pub struct Done {
+    /// The dataset.
+    pub dataset: String,
+    /// What was written.
+    #[serde(flatten)]
+    pub ingest: IngestReport,
+    /// Files of directories that are of no known format.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
+    /// The version that serves it.
+    pub version: Option<String>,
+}
+
+/// Reads sources into a dataset and publishes them.
+pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, out: &Output) -> anyhow::Result<Done> {
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let Expanded { files, bases, spool: _spool } = expand(&added.paths, Some(&settings.temp_dir))?;
+    let bar = Progress::start("open", None, out.quiet());
+    let (mut sources, mut ignored) = (Vec::new(), Vec::new());
+    for (n, file) in files.iter().enumerate() {
+        bar.report(n as u64, || format!("{} of {}", n + 1, files.len()));
+        // What is only found lying in a directory may be something else altogether.
+        if file.found && added.format.is_none() && source::detect(&fs, &file.path)?.0.is_none() {
+            ignored.push(file.path.display().to_string());
+            continue;
+        }
+        let format = file.format.or(added.format);
+        let opened = source::open_as(&fs, &file.path, format, file.name.as_deref());
+        sources.push(opened.with_context(|| format!("cannot take {}", file.shown()))?);
+    }
+    drop(bar);
+    let id = dataset_id(lake, added, &bases)?;
+    let bar = Progress::start("ingest", None, out.quiet());
+    let report = trawl_ingest::ingest(lake, id, &sources, settings, &system::now, &|p| show_ingest(&bar, p))?;
+    drop(bar);
+    let published = publish(lake, dir, out)?;
+    Ok(Done { dataset: added.name.clone(), ingest: report, ignored, version: published.version })
+}
+
+/// The dataset's id; it is made if it is not there, and hears of directories that hold more of its archives.
+fn dataset_id(lake: &Lake, added: &Added, bases: &[String]) -> anyhow::Result<u32> {
+    let committed = lake.commit(system::now(), |manifest| {
+        let info = DatasetInfo { source: added.source.clone(), ..DatasetInfo::named(&added.name) };
+        let id = manifest.register(system::now(), info)?;
+        if let Some(dataset) = manifest.dataset_mut(id) {
+            let known = &mut dataset.info.archive_base;
+            known.extend(bases.iter().filter(|base| !known.contains(base)).cloned().collect::<Vec<_>>());
+        }
+        Ok(id)
+    })?;
+    Ok(committed.value)
+}
+
+impl Done {
+    fn write(&self, w: &mut dyn Write) -> io::Result<()> {
+        let report = &self.ingest;
+        writeln!(
+            w,
+            "{}: {} rows ({} URLs) from {} source(s) in {} file(s), {}",
+            self.dataset,
+            show_count(report.rows),
+            show_count(report.distinct_urls),
+            report.sources,
+            report.files,
+            show_bytes(report.bytes)
+        )?;
+        for skipped in &report.skipped {
+            writeln!(w, "  skipped {}: the dataset has it already", skipped.uri)?;
+        }
+        for ignored in &self.ignored {
+            writeln!(w, "  ignored {ignored}: of no known format")?;
+        }
+        for (code, n) in &report.rejected_by_code {
+            writeln!(w, "  rejected {}: {code}", show_count(*n))?;
+        }
+        if let Some(file) = &report.rejects_file {
+            writeln!(w, "  rejects are in {file}")?;
+        }
+        match &self.version {
+            Some(version) => writeln!(w, "  published as version {version}"),
+            None => writeln!(w, "  nothing new to publish"),
+        }
+    }
+}

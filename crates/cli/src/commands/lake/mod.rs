@@ -1,0 +1,154 @@
+//! `trawl lake`: what a lake holds, bringing more into it, and looking after it.
+
+mod compact;
+mod deny;
+mod facts;
+mod gc;
+mod ingest;
+mod purge;
+mod rebuild;
+mod sources;
+
+pub use ingest::{Added, Done, add};
+
+use crate::exit::Status;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::system;
+use crate::units::show_count;
+use anyhow::{Context, bail};
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use trawl_index::{BuildOptions, Published};
+use trawl_ingest::{IngestSettings, Stage};
+use trawl_store::{Dataset, Lake, Manifest};
+
+/// Brings URLs into a lake and looks after it
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Ingest(ingest::IngestArgs),
+    Publish(ingest::PublishArgs),
+    Compact(compact::CompactArgs),
+    Gc(gc::GcArgs),
+    /// Lists the datasets with their rows and bytes
+    Datasets(LakeArg),
+    /// Says how much a lake holds
+    Stats(LakeArg),
+    Verify(facts::VerifyArgs),
+    Rebuild(rebuild::RebuildArgs),
+    Deny(deny::DenyArgs),
+    Purge(purge::PurgeArgs),
+    Drop(purge::DropArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct LakeArg {
+    /// Directory of the lake
+    #[arg(long, value_name = "DIR", default_value = "lake")]
+    lake: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
+    match args.command {
+        Verb::Ingest(args) => ingest::ingest(args, out),
+        Verb::Publish(args) => ingest::publish_all(&args, out),
+        Verb::Compact(args) => compact::run(&args, out),
+        Verb::Gc(args) => gc::run(&args, out),
+        Verb::Datasets(args) => facts::datasets(&args.lake, out),
+        Verb::Stats(args) => facts::stats(&args.lake, out),
+        Verb::Verify(args) => facts::verify(&args, out),
+        Verb::Rebuild(args) => rebuild::run(&args, out),
+        Verb::Deny(args) => deny::run(args, out),
+        Verb::Purge(args) => purge::purge(&args, out),
+        Verb::Drop(args) => purge::drop_dataset(&args, out),
+    }
+}
+
+/// Where temporary files go: the lake's own directory unless another is wanted.
+fn temp_dir(lake: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let dir = wanted.map_or_else(|| lake.join("tmp"), Path::to_owned);
+    std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    Ok(dir)
+}
+
+/// Settings of a writer that rewrites files of the lake.
+fn rewrite_settings(dir: &Path) -> anyhow::Result<IngestSettings> {
+    Ok(IngestSettings::new(system::nonce()?, temp_dir(dir, None)?))
+}
+
+/// How far an ingest or a rewrite is, for a progress line.
+fn show_ingest(bar: &Progress, p: trawl_ingest::Progress) {
+    bar.report(p.done, || {
+        let stage = match p.stage {
+            Stage::Reading => "reading",
+            Stage::Writing => "writing",
+            Stage::Committing => "committing",
+        };
+        format!("{stage} {}%, {} rows", (100 * p.done).checked_div(p.total).unwrap_or(0), show_count(p.rows))
+    });
+}
+
+/// How far an index is, for a progress line.
+fn show_index(bar: &Progress, p: trawl_index::Progress) {
+    match p {
+        trawl_index::Progress::Scan { rows, total } => {
+            bar.report(rows, || format!("{} of {} rows", show_count(rows), show_count(total)));
+        }
+        trawl_index::Progress::Assemble { .. } => bar.report(0, || "writing".to_owned()),
+    }
+}
+
+/// Makes a version of everything that is committed.
+fn publish(lake: &Lake, dir: &Path, out: &Output) -> anyhow::Result<Published> {
+    let options = BuildOptions::new(temp_dir(dir, None)?);
+    let bar = Progress::start("index", None, out.quiet());
+    let published = trawl_index::publish(lake, &system::now, &system::nonce()?, &options, &|p| show_index(&bar, p))?;
+    for id in &published.waiting {
+        out.remark(&format!(
+            "dataset {id} has rows cut by another suffix list than the lake's: `trawl lake rebuild` brings them in"
+        ));
+    }
+    Ok(published)
+}
+
+/// The dataset of this name or number.
+fn dataset<'a>(manifest: &'a Manifest, text: &str) -> anyhow::Result<&'a Dataset> {
+    if let Some(named) = manifest.dataset_named(text) {
+        return Ok(named);
+    }
+    let numbered = text.parse().ok().and_then(|id| manifest.dataset(id)).filter(|dataset| !dataset.dropped);
+    numbered.with_context(|| {
+        let there = manifest.datasets.iter().filter(|d| !d.dropped).map(|d| d.info.name.as_str());
+        format!("there is no dataset {text:?}; there are: {}", there.collect::<Vec<_>>().join(", "))
+    })
+}
+
+/// The datasets that are there, or the one asked for.
+fn datasets(manifest: &Manifest, wanted: Option<&str>) -> anyhow::Result<Vec<(u32, String)>> {
+    let pair = |d: &Dataset| (d.id, d.info.name.clone());
+    Ok(match wanted {
+        Some(name) => vec![pair(dataset(manifest, name)?)],
+        None => manifest.datasets.iter().filter(|d| !d.dropped).map(pair).collect(),
+    })
+}
+
+/// Goes on only if `--yes` was said, or somebody at the terminal says so now.
+fn confirm(what: &str, yes: bool) -> anyhow::Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        bail!("{what} needs --yes; --dry-run tells what would go");
+    }
+    write!(std::io::stderr(), "{what}: go on? [y/N] ")?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { bail!("nothing was changed") }
+}

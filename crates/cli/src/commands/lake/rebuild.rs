@@ -1,0 +1,115 @@
+//! `trawl lake rebuild`: the index anew, from the Parquet files alone.
+
+use super::{LakeArg, datasets, rewrite_settings, show_index, show_ingest, temp_dir};
+use crate::exit::Status;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::units::{show_bytes, show_count};
+use crate::{lake_dir, system};
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use trawl_index::BuildOptions;
+use trawl_ingest::{Files, Rewrite, rewrite};
+use trawl_store::manifest::SuffixListRef;
+use trawl_store::{Error, Lake};
+use trawl_url::SuffixList;
+
+/// Times a dataset is rewritten again because somebody added to it meanwhile.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// Builds the index anew from the Parquet files and commits alone
+///
+/// For an index that is damaged or lost: answers are the same as before. With --psl FILE every row is cut into domains by
+/// another public suffix list: the Parquet files are written again, and one commit brings the new files, their index and
+/// the list, so that no reader sees one without the others. An interrupted change of lists goes on when repeated, and is
+/// taken back by `trawl lake rebuild` without --psl.
+///
+/// Examples:
+///   trawl lake rebuild --lake lake
+///   trawl lake rebuild --lake lake --psl public_suffix_list.dat
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct RebuildArgs {
+    #[command(flatten)]
+    lake: LakeArg,
+
+    /// Public suffix list that becomes the lake's
+    #[arg(long, value_name = "FILE")]
+    psl: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let dir = &args.lake.lake;
+    let lake = lake_dir::open(dir)?;
+    let list = match &args.psl {
+        Some(file) => new_list(&lake, file)?,
+        None => lake.current()?.suffix_list.clone().context("the lake has no suffix list: name one with --psl")?,
+    };
+    // Datasets that were cut by another list: all of them with a new list, else those an interrupted change left.
+    for (id, name) in datasets(&*lake.current()?, None)? {
+        recut(&lake, dir, id, &name, &list, out)?;
+    }
+    let options = BuildOptions::new(temp_dir(dir, None)?);
+    let bar = Progress::start("index", None, out.quiet());
+    let (now, writer) = (&system::now, system::nonce()?);
+    let built = trawl_index::rebuild_under(&lake, &list, now, &writer, &options, &|p| show_index(&bar, p))?;
+    drop(bar);
+    let meta = built.segment.as_ref();
+    let json = serde_json::json!({
+        "type": "index", "version": built.version, "suffix_list": list.hash, "commits": built.commits,
+        "segment": meta.map(|m| &m.id), "domains": meta.map_or(0, |m| m.domains), "rows": meta.map_or(0, |m| m.rows),
+    });
+    out.fact(&json, |w| {
+        match meta {
+            Some(m) => writeln!(w, "index: {} domains, {} rows", show_count(m.domains), show_count(m.rows))?,
+            None => writeln!(w, "index: no rows")?,
+        }
+        writeln!(w, "suffix list {}", list.hash)?;
+        match &built.version {
+            Some(version) => writeln!(w, "published version {version}"),
+            None => writeln!(w, "nothing to publish"),
+        }
+    })?;
+    Ok(Status::Done)
+}
+
+/// Stores a list in the lake, once it proved to be one.
+fn new_list(lake: &Lake, file: &Path) -> anyhow::Result<SuffixListRef> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = std::str::from_utf8(&bytes).with_context(|| format!("{} is no text", file.display()))?;
+    SuffixList::parse(text).with_context(|| format!("{} is no public suffix list", file.display()))?;
+    Ok(lake.put_suffix_list(&bytes)?)
+}
+
+/// Writes a dataset again under `list`, unless it is already.
+fn recut(lake: &Lake, dir: &Path, id: u32, name: &str, list: &SuffixListRef, out: &mut Output) -> anyhow::Result<()> {
+    let mut refused = None;
+    for _ in 0..MAX_ATTEMPTS {
+        let Some(commit) = lake.dataset_newest(id)? else { return Ok(()) };
+        if commit.suffix_list == list.hash || commit.files.is_empty() {
+            return Ok(());
+        }
+        let bar = Progress::start(&format!("rewrite {name}"), None, out.quiet());
+        let what = Rewrite { keep: &|_| true, files: Files::All, suffix_list: Some(list) };
+        let done = rewrite(lake, id, &what, &rewrite_settings(dir)?, &system::now, &|p| show_ingest(&bar, p));
+        drop(bar);
+        let report = match done {
+            // Somebody added to the dataset meanwhile: their rows too.
+            Err(error @ trawl_ingest::Error::Store(Error::Refused { .. })) => {
+                refused = Some(error);
+                continue;
+            }
+            done => done?,
+        };
+        let json = serde_json::json!({ "type": "files", "dataset": name, "dataset_id": id, "dry_run": false, "report": report });
+        out.fact(&json, |w| {
+            let (rows, size) = (show_count(report.rows_after), show_bytes(report.bytes_after));
+            writeln!(w, "{name}: {rows} rows written again, {size}")
+        })?;
+        return Ok(());
+    }
+    match refused {
+        Some(error) => Err(error).with_context(|| format!("dataset {name}")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,253 @@
+//! `trawl query`: the API's answers, without a server.
+
+mod diff;
+
+use crate::exit::Status;
+use crate::lake_dir;
+use crate::output::Output;
+use crate::units::show_count;
+use anyhow::bail;
+use std::io::{self, BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_model::UnixMillis;
+use trawl_query::{DomainAnswer, Filter, Lake, Page, Pinned, Principal, QueryError, UrlItem};
+
+/// Asks a lake: which datasets hold a domain, and which URLs
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Domain(DomainArgs),
+    Urls(UrlsArgs),
+    Url(UrlArgs),
+    Diff(diff::DiffArgs),
+}
+
+/// Lists the datasets that hold a domain, with exact counts
+///
+/// A host name stands for its registrable domain. Exit code 1 when no dataset holds one of them.
+///
+/// Examples:
+///   trawl query domain www.example.co.uk --lake lake --json
+///   trawl query domain - --lake lake --json < domains.txt
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct DomainArgs {
+    /// The domains; - reads them from standard input, one a line
+    #[arg(required = true, value_name = "DOMAIN")]
+    domains: Vec<String>,
+
+    /// Directory of the lake
+    #[arg(long, value_name = "DIR", default_value = "lake")]
+    lake: PathBuf,
+}
+
+/// Lists the URLs of a domain in a dataset, page by page
+///
+/// With a filter (--host, --path-prefix, --from, --until, --status) a page may be short although more rows follow: go
+/// on with --cursor until there is none. Exit code 1 when the dataset does not hold the domain.
+///
+/// Examples:
+///   trawl query urls example.com news --lake lake --limit 100 --offset 200
+///   trawl query urls example.com news --lake lake --path-prefix /docs/ --status 404 --from 2026-01-01
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct UrlsArgs {
+    /// The domain
+    domain: String,
+
+    /// Name or number of the dataset
+    dataset: String,
+
+    /// Directory of the lake
+    #[arg(long, value_name = "DIR", default_value = "lake")]
+    lake: PathBuf,
+
+    /// Rows to skip
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    offset: u64,
+
+    /// Rows at most
+    #[arg(long, default_value_t = trawl_query::DEFAULT_LIMIT, value_name = "N")]
+    limit: u32,
+
+    /// Go on where an earlier answer ended: its next_cursor
+    #[arg(long, value_name = "CURSOR", conflicts_with = "offset")]
+    cursor: Option<String>,
+
+    /// Only this host
+    #[arg(long)]
+    host: Option<String>,
+
+    /// Only paths that start so
+    #[arg(long, value_name = "PATH")]
+    path_prefix: Option<String>,
+
+    /// Not before this time
+    #[arg(long, value_name = "TIME", value_parser = UnixMillis::parse)]
+    from: Option<UnixMillis>,
+
+    /// Before this time
+    #[arg(long, value_name = "TIME", value_parser = UnixMillis::parse)]
+    until: Option<UnixMillis>,
+
+    /// Only this HTTP status
+    #[arg(long)]
+    status: Option<u16>,
+}
+
+/// Lists every row with a URL, across all datasets
+///
+/// Rows match by the normalised form, whatever their spelling. Exit code 1 when there is none.
+///
+/// Example: trawl query url http://www.example.com/ --lake lake
+#[derive(Debug, clap::Args)]
+pub struct UrlArgs {
+    /// The URL
+    url: String,
+
+    /// Directory of the lake
+    #[arg(long, value_name = "DIR", default_value = "lake")]
+    lake: PathBuf,
+
+    /// Rows at most
+    #[arg(long, default_value_t = trawl_query::DEFAULT_LIMIT, value_name = "N")]
+    limit: u32,
+}
+
+/// The newest version of the lake in `dir`.
+pub fn pin(dir: &Path) -> anyhow::Result<Arc<Pinned>> {
+    // Says what is wrong in the words of the command line before the library does in its own.
+    lake_dir::open(dir)?;
+    Ok(Lake::open(lake_dir::store(dir), trawl_query::Options::default())?.pin()?)
+}
+
+/// Runs the command.
+pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
+    match args.command {
+        Verb::Domain(args) => domains(&args, out),
+        Verb::Urls(args) => urls(args, out),
+        Verb::Url(args) => url(&args, out),
+        Verb::Diff(args) => diff::run(&args, out),
+    }
+}
+
+/// What is not there is a finding; everything else that has no answer is a failure.
+fn unanswered(error: QueryError, out: &mut Output) -> anyhow::Result<Status> {
+    if error.status() != 404 {
+        return Err(error.into());
+    }
+    if out.json() {
+        out.json_line(&serde_json::json!({ "error": error.code(), "message": error.to_string() }))?;
+    } else {
+        out.remark(&error.to_string());
+    }
+    Ok(Status::Findings)
+}
+
+fn domains(args: &DomainArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let pinned = pin(&args.lake)?;
+    let mut missing = false;
+    for name in &args.domains {
+        if name != "-" {
+            missing |= domain(&pinned, name, out)? == Status::Findings;
+            continue;
+        }
+        for line in io::stdin().lock().lines() {
+            let line = line?;
+            if !line.trim().is_empty() {
+                missing |= domain(&pinned, &line, out)? == Status::Findings;
+            }
+        }
+    }
+    Ok(Status::from_findings(missing))
+}
+
+fn domain(pinned: &Pinned, name: &str, out: &mut Output) -> anyhow::Result<Status> {
+    match pinned.domain(name, &Principal::operator()) {
+        Ok(answer) => out.fact(&answer, |w| write_domain(&answer, w))?,
+        Err(error) => return unanswered(error, out),
+    }
+    Ok(Status::Done)
+}
+
+fn url(args: &UrlArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let answer = match pin(&args.lake)?.url(&args.url, args.limit, &Principal::operator()) {
+        Ok(answer) => answer,
+        Err(error) => return unanswered(error, out),
+    };
+    out.fact(&answer, |w| {
+        for hit in &answer.items {
+            write!(w, "{}\t", hit.dataset)?;
+            write_item(&hit.item, w)?;
+        }
+        Ok(())
+    })?;
+    if answer.more {
+        out.remark(&format!("more than {} rows: see --limit", answer.items.len()));
+    } else if answer.items.is_empty() {
+        out.remark(&format!("no dataset holds {}", answer.normalised));
+    }
+    Ok(Status::from_findings(answer.items.is_empty()))
+}
+
+fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let pinned = pin(&args.lake)?;
+    let dataset = dataset_id(&pinned, &args.dataset)?;
+    let page = Page { offset: args.offset, limit: args.limit, cursor: args.cursor };
+    let filter = Filter {
+        host: args.host,
+        path_prefix: args.path_prefix,
+        from: args.from,
+        until: args.until,
+        status: args.status,
+    };
+    let answer = match pinned.urls(&args.domain, dataset, &page, &filter, &Principal::operator()) {
+        Ok(answer) => answer,
+        Err(error) => return unanswered(error, out),
+    };
+    out.fact(&answer, |w| answer.items.iter().try_for_each(|item| write_item(item, w)))?;
+    match (answer.next_offset, &answer.next_cursor) {
+        _ if out.json() => {}
+        (Some(next), _) => out.remark(&format!("more with --offset {next}")),
+        (None, Some(cursor)) => out.remark(&format!("more with --cursor {cursor}")),
+        (None, None) => {}
+    }
+    Ok(Status::Done)
+}
+
+fn dataset_id(pinned: &Pinned, text: &str) -> anyhow::Result<u32> {
+    let datasets = pinned.datasets(&Principal::operator())?;
+    if let Some(named) = datasets.iter().find(|d| d.name == text) {
+        return Ok(named.dataset_id);
+    }
+    match text.parse() {
+        Ok(id) => Ok(id),
+        Err(_) => {
+            let names: Vec<_> = datasets.iter().map(|d| d.name.as_str()).collect();
+            bail!("there is no dataset {text:?}; there are: {}", names.join(", "))
+        }
+    }
+}
+
+fn write_domain(answer: &DomainAnswer, w: &mut dyn Write) -> io::Result<()> {
+    writeln!(w, "{}  ({} dataset(s), version {})", answer.domain, answer.datasets.len(), answer.version)?;
+    for d in &answer.datasets {
+        let bound = if d.distinct_exact { "" } else { "at most " };
+        let (rows, urls) = (show_count(d.url_count_est), show_count(d.distinct_urls));
+        writeln!(w, "{:>5}  {:<24} {rows:>12} rows  {bound}{urls} URLs", d.dataset_id, d.name)?;
+    }
+    Ok(())
+}
+
+fn write_item(item: &UrlItem, w: &mut dyn Write) -> io::Result<()> {
+    match item.ts {
+        Some(ts) => writeln!(w, "{}\t{ts}", item.url),
+        None => writeln!(w, "{}", item.url),
+    }
+}
