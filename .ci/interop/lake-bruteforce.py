@@ -120,15 +120,17 @@ class Model:
         return url.domain, url.surt.encode(), ts, url.scheme, -1 if url.port is None else url.port, raw
 
     def answers(self):
-        """domain -> dataset -> list of batches, each in order, without denied domains and datasets."""
-        out = {}
+        """domain -> dataset -> batches, each in order, without what is denied."""
+        out, self.touched = {}, set()
         for name, batches in self.batches.items():
             if name in self.deny["dataset"]:
                 continue
             for n, batch in enumerate(batches):
                 for row in sorted(batch, key=self.order):
                     domain = self.parsed(row.raw).domain
-                    if domain not in self.deny["domain"]:
+                    if self.denied_row(row):
+                        self.touched.add((domain, name))
+                    elif domain not in self.deny["domain"]:
                         out.setdefault(domain, {}).setdefault(name, {}).setdefault(n, []).append(row)
         return out
 
@@ -231,14 +233,15 @@ def verify_step(what, exact=False):
                 expect(found["distinct_urls"], distinct, *place, "distinct URLs, exact after full compaction")
             times = [row.ts for row in rows if row.ts is not None]
             expect((found.get("first_ts"), found.get("last_ts")), (iso(min(times)), iso(max(times))) if times else (None, None), *place, "times")
-            if len(batches) == 1:
+            if (domain, found["name"]) in model.touched:
+                expect(found["top_paths"], [], *place, "top paths while some rows are denied")
+            elif len(batches) == 1:
                 expect(found["top_paths"], top_paths(rows) if len(rows) >= 16 else [], *place, "top paths")
             items, total = walk(domain, found["dataset_id"])
             expect(total, len(rows), *place, "total")
-            shown = [row for row in rows if not model.denied_row(row)]
-            expect([(i["url"], i.get("ts")) for i in items], [(r.raw, None if r.ts is None else iso(r.ts)) for r in shown], *place, "pages in order")
+            expect([(i["url"], i.get("ts")) for i in items], [(r.raw, None if r.ts is None else iso(r.ts)) for r in rows], *place, "pages in order")
             expect(sorted((i["url"], i.get("ts") or "", i.get("status") or 0) for i in items),
-                   sorted((r.raw, iso(r.ts) if r.ts else "", r.status or 0) for r in shown), *place, "rows of all pages")
+                   sorted((r.raw, iso(r.ts) if r.ts else "", r.status or 0) for r in rows), *place, "rows of all pages")
     check(True, f"{what}: {len(known)} domains answered, {len(domains - known)} unknown, {sum(len(b) for bs in model.batches.values() for b in bs)} rows")
 
 
@@ -248,9 +251,7 @@ def filters(count):
     pairs = [(d, n) for d in answers for n in answers[d]]
     hits = 0
     for domain, name in rng.sample(pairs, count):
-        rows = [row for batch in answers[domain][name].values() for row in batch if not model.denied_row(row)]
-        if not rows:
-            continue
+        rows = [row for batch in answers[domain][name].values() for row in batch]
         one = model.parsed(rng.choice(rows).raw)
         middle = 1_700_250_000_000
         for params, keep in [
@@ -274,7 +275,7 @@ def filters(count):
 
 def lookups(count):
     """One URL across all datasets."""
-    visible = [(n, r) for ds in model.answers().values() for n, bs in ds.items() for b in bs.values() for r in b if not model.denied_row(r)]
+    visible = [(n, r) for ds in model.answers().values() for n, bs in ds.items() for b in bs.values() for r in b]
     for _, row in rng.sample(visible, count):
         text = model.parsed(row.raw).text
         [answer] = trawl_json("query", "url", row.raw, "--lake", LAKE)
@@ -286,7 +287,7 @@ def lookups(count):
 
 def diff(a, b):
     answers = model.answers()
-    urls = {n: {model.parsed(r.raw).text for ds in answers.values() for batch in ds.get(n, {}).values() for r in batch if not model.denied_row(r)} for n in (a, b)}
+    urls = {n: {model.parsed(r.raw).text for ds in answers.values() for batch in ds.get(n, {}).values() for r in batch} for n in (a, b)}
     lines = trawl_json("query", "diff", a, b, "--lake", LAKE, "--list", "urls", "--both", "--quiet", status=1)
     found = {side: {l["url"] for l in lines if l["type"] == "url" and l["in"] == side} for side in ("a", "b", "both")}
     expect(found, {"a": urls[a] - urls[b], "b": urls[b] - urls[a], "both": urls[a] & urls[b]}, "diff", a, b)
@@ -397,6 +398,15 @@ try:
         model.deny[kind].add(value)
         verify_step(f"a {kind} denied")
     trawl("query", "url", url, "--lake", LAKE, status=1)
+    urls = [model.parsed(r.raw) for bs in model.answers()[others[3]].values() for b in bs.values() for r in b]
+    roots = {u.text[:-len(u.path_query)] + "/" for u in urls}
+    model.deny["prefix"] |= roots
+    roots = [word for root in roots for word in ("--prefix", root)]
+    trawl("lake", "deny", "add", *roots, "--lake", LAKE, "--quiet")
+    check(others[3] not in model.answers(), "all rows of a domain are denied, one by one")
+    verify_step("then it is unknown")
+    trawl("lake", "deny", "remove", *roots, "--lake", LAKE, "--quiet")
+    model.deny["prefix"] = {prefix}
     trawl("lake", "deny", "add", "--domain", others[2], "--lake", LAKE, "--quiet")
     trawl("lake", "deny", "remove", "--domain", others[2], "--lake", LAKE, "--quiet")
     verify_step("a denial taken back")

@@ -70,7 +70,7 @@ pub struct UrlsAnswer {
     pub dataset_id: u32,
     /// The version that answered.
     pub version: String,
-    /// Rows of the domain in the dataset, before any filter: exact.
+    /// Rows of the domain in the dataset, before any filter and without denied ones: exact.
     pub total_est: u64,
     /// The rows of this page.
     pub items: Vec<UrlItem>,

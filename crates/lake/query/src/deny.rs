@@ -1,6 +1,6 @@
 //! The deny list of a manifest, as questions need it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use trawl_store::Manifest;
 use trawl_store::manifest::DenyTarget;
 use trawl_url::{LakeUrl, SuffixList};
@@ -12,8 +12,8 @@ pub struct DenyList {
     domains: BTreeSet<String>,
     urls: BTreeSet<String>,
     prefixes: Vec<String>,
-    /// Domains of `urls` and `prefixes`.
-    touched: BTreeSet<String>,
+    /// Domain → hosts and paths with which denied URLs begin.
+    touched: BTreeMap<String, Vec<(String, String)>>,
 }
 
 impl DenyList {
@@ -25,18 +25,35 @@ impl DenyList {
                 DenyTarget::Dataset(id) => drop(list.datasets.insert(*id)),
                 DenyTarget::Domain(domain) => drop(list.domains.insert(domain.to_ascii_lowercase())),
                 DenyTarget::Prefix(prefix) => {
-                    list.touched.extend(LakeUrl::parse(prefix, suffixes).map(|u| u.domain().to_owned()));
+                    if let Ok(url) = LakeUrl::parse(prefix, suffixes) {
+                        list.touch(&url);
+                    }
                     list.prefixes.push(prefix.clone());
                 }
                 // Compared in normalised form; what does not normalise can equal no row.
                 DenyTarget::Url(url) => {
                     let Ok(url) = LakeUrl::parse(url, suffixes) else { continue };
-                    list.touched.insert(url.domain().to_owned());
+                    list.touch(&url);
                     list.urls.insert(url.as_str().to_owned());
                 }
             }
         }
         list
+    }
+
+    fn touch(&mut self, url: &LakeUrl) {
+        let key = (url.host().to_owned(), url.path_query().to_owned());
+        self.touched.entry(url.domain().to_owned()).or_default().push(key);
+    }
+
+    /// Whether rows of a domain may be denied for their own sake.
+    pub fn touches(&self, domain: &str) -> bool {
+        self.touched.contains_key(domain)
+    }
+
+    /// Hosts and paths with which the denied URLs of a domain begin.
+    pub(crate) fn keys(&self, domain: &str) -> impl Iterator<Item = (&str, &str)> {
+        self.touched.get(domain).into_iter().flatten().map(|(host, path)| (host.as_str(), path.as_str()))
     }
 
     /// Whether a dataset is denied.
@@ -61,6 +78,6 @@ impl DenyList {
 
     /// Domains that are denied, whole or in part. A row of another domain is not denied, if prefixes have whole hosts.
     pub fn domains(&self) -> impl Iterator<Item = &str> {
-        self.domains.iter().chain(&self.touched).map(String::as_str)
+        self.domains.iter().chain(self.touched.keys()).map(String::as_str)
     }
 }

@@ -12,7 +12,7 @@ impl Pinned {
     pub fn domain(&self, name: &str, who: &Principal) -> Result<DomainAnswer, QueryError> {
         let domain = self.domain_of(name)?;
         let mut datasets = Vec::new();
-        for (dataset_id, count) in self.counts(&self.find(&domain)?)? {
+        for (dataset_id, count) in self.shown_counts(&domain, &self.find(&domain)?, who)? {
             let Some(dataset) = self.visible(dataset_id, who) else { continue };
             datasets.push(DomainDataset {
                 dataset_id,

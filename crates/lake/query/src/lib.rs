@@ -22,6 +22,7 @@
 pub mod answer;
 mod ask;
 mod cursor;
+mod denied;
 mod deny;
 mod diff;
 mod domain;

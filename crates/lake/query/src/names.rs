@@ -85,13 +85,11 @@ impl Pinned {
             let (segment, reference) = self.segments().get(*index)?;
             Some(Found { index: *index, segment, reference, slot: *slot })
         });
-        let counts = self.counts(&places.collect::<Vec<_>>())?;
+        let counts = self.shown_counts(name, &places.collect::<Vec<_>>(), who)?;
         let mut summary = DomainSummary { domain: name.to_owned(), datasets: 0, rows: 0 };
-        for (dataset_id, count) in counts {
-            if self.visible(dataset_id, who).is_some() {
-                summary.datasets += 1;
-                summary.rows += count.rows;
-            }
+        for count in counts.into_values() {
+            summary.datasets += 1;
+            summary.rows += count.rows;
         }
         Ok((summary.datasets > 0).then_some(summary))
     }

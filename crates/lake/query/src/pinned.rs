@@ -1,5 +1,6 @@
 //! One version of the lake, held still.
 
+use crate::denied::KnownLosses;
 use crate::deny::DenyList;
 use crate::lake::Inner;
 use crate::{Principal, QueryError, name};
@@ -16,6 +17,7 @@ pub struct Pinned {
     segments: Vec<(Arc<Segment>, SegmentRef)>,
     suffixes: Arc<SuffixList>,
     deny: DenyList,
+    losses: KnownLosses,
 }
 
 /// A domain found in a segment.
@@ -36,7 +38,7 @@ impl Pinned {
         suffixes: Arc<SuffixList>,
         deny: DenyList,
     ) -> Self {
-        Self { inner, manifest, version, segments, suffixes, deny }
+        Self { inner, manifest, version, segments, suffixes, deny, losses: KnownLosses::default() }
     }
 
     /// The name of the version; empty while nothing was published.
@@ -68,6 +70,10 @@ impl Pinned {
 
     pub(crate) fn deny(&self) -> &DenyList {
         &self.deny
+    }
+
+    pub(crate) fn losses(&self) -> &KnownLosses {
+        &self.losses
     }
 
     /// A dataset if it is there and `who` may see it.

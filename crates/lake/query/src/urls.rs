@@ -52,7 +52,15 @@ impl Pinned {
             });
         }
         let mut postings = self.postings(&domain, dataset_id, who)?;
-        let total_est = postings.total();
+        let total_est = postings.total() - self.lost(&domain, dataset_id, &postings)?.rows;
+        if total_est == 0 {
+            // All that is left of it is denied.
+            let others = self.shown_counts(&domain, &self.find(&domain)?, who)?;
+            return Err(match others.is_empty() {
+                true => QueryError::UnknownDomain { domain },
+                false => QueryError::UnknownDataset { domain, dataset_id },
+            });
+        }
         if let Some(keys) = filter_keys(filter) {
             self.narrow(&mut postings, &keys)?;
         }
@@ -114,12 +122,8 @@ impl Pinned {
     }
 
     fn passes(&self, rows: &Rows, i: usize, filter: &Filter) -> bool {
-        if self.deny().has_urls() {
-            let mut url = String::new();
-            rows.lake_url_into(i, &mut url);
-            if self.deny().url(&url) {
-                return false;
-            }
+        if self.is_denied(rows, i) {
+            return false;
         }
         let text_is = |wanted: &Option<String>, column, fits: fn(&str, &str) -> bool| {
             wanted.as_ref().is_none_or(|wanted| rows.text(column, i).is_some_and(|found| fits(found, wanted)))

@@ -11,8 +11,8 @@ use trawl_url::{LakeUrl, SuffixList};
 
 /// Keeps a deny list: URLs, prefixes, domains or datasets that are answered nowhere
 ///
-/// An entry takes effect at the next request of every reader. The rows stay in the files until `trawl lake purge`, and
-/// so do they in counts where a URL or a prefix is denied.
+/// An entry takes effect at the next request of every reader: rows are neither listed nor counted. They stay in the files
+/// until `trawl lake purge`.
 #[derive(Debug, clap::Args)]
 pub struct DenyArgs {
     #[command(subcommand)]

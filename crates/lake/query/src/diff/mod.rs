@@ -188,7 +188,7 @@ impl Pinned {
         if self.deny().domain(domain) {
             return Ok(None);
         }
-        let counts = self.counts(found)?;
+        let counts = self.shown_counts(domain, found, who)?;
         let rows = |id: u32| counts.get(&id).map_or(0, |count| count.rows);
         let (rows_a, rows_b) = (rows(what.a), rows(what.b));
         let Some(side) = Side::of(rows_a > 0, rows_b > 0) else { return Ok(None) };

@@ -1,0 +1,150 @@
+//! Rows that are denied for their own sake, as counts must not show them.
+//!
+//! Domains and datasets that are denied are left out whole. A denied URL or prefix takes some rows of a domain: these are
+//! looked up by key and taken from its counts, until a purge has taken them from the files. What a version answers does
+//! not change, so each domain is looked at once.
+
+use crate::pinned::{Found, Pinned, unmasked};
+use crate::postings::Postings;
+use crate::seek::KeyRange;
+use crate::{Principal, QueryError};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use trawl_index::counts::Count;
+use trawl_index::postings::Run;
+use trawl_model::UnixMillis;
+use trawl_store::rows::{Column, Columns, Rows};
+
+/// Rows read at a time.
+const STEP: u64 = 5_000;
+const WANTED: Columns = Columns::URL.and(Columns::of(&[Column::Ts]));
+
+/// The denied rows of a (domain, dataset).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    pub rows: u64,
+    /// Different raw URLs, once per segment, as counts of several segments are summed.
+    distinct: u64,
+    /// The earliest and the latest time of the rows that are left.
+    times: Option<(UnixMillis, UnixMillis)>,
+}
+
+/// What was found out already.
+#[derive(Debug, Default)]
+pub(crate) struct KnownLosses(Mutex<HashMap<(String, u32), Lost>>);
+
+impl Pinned {
+    /// What all segments together know of a domain, by dataset, for those that `who` may see, without denied rows.
+    /// Datasets that have no others are not there.
+    pub(crate) fn shown_counts(
+        &self,
+        domain: &str,
+        found: &[Found<'_>],
+        who: &Principal,
+    ) -> Result<BTreeMap<u32, Count>, QueryError> {
+        let mut counts = self.counts(found)?;
+        counts.retain(|id, _| self.visible(*id, who).is_some());
+        if self.deny().touches(domain) {
+            for (id, count) in &mut counts {
+                let mut runs = Vec::new();
+                for place in found.iter().filter(|place| unmasked(place.reference, *id)) {
+                    runs.extend(place.segment.postings(place.slot, *id)?.into_iter().map(|run| (place.index, run)));
+                }
+                let lost = self.lost(domain, *id, &Postings { runs })?;
+                if lost.rows > 0 {
+                    count.rows = count.rows.saturating_sub(lost.rows);
+                    count.distinct = count.distinct.saturating_sub(lost.distinct);
+                    count.times = lost.times;
+                    // They are sums over all rows, denied paths among them; a purge brings them back.
+                    count.paths.clear();
+                }
+            }
+            counts.retain(|_, count| count.rows > 0);
+        }
+        Ok(counts)
+    }
+
+    /// The denied rows among all rows of a (domain, dataset).
+    pub(crate) fn lost(&self, domain: &str, dataset_id: u32, all: &Postings) -> Result<Lost, QueryError> {
+        if !self.deny().touches(domain) {
+            return Ok(Lost::default());
+        }
+        let key = (domain.to_owned(), dataset_id);
+        let known = || self.losses().0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lost) = known().get(&key).copied() {
+            return Ok(lost);
+        }
+        let lost = self.find_lost(domain, all)?;
+        known().insert(key, lost);
+        Ok(lost)
+    }
+
+    fn find_lost(&self, domain: &str, all: &Postings) -> Result<Lost, QueryError> {
+        let mut lost = Lost::default();
+        let mut urls: HashSet<(usize, String)> = HashSet::new();
+        let ranges = Postings { runs: self.denied_runs(domain, all)? };
+        self.scan(&ranges, &mut |segment, rows, i| {
+            if self.is_denied(rows, i) {
+                lost.rows += 1;
+                urls.insert((segment, rows.url(i)));
+            }
+        })?;
+        lost.distinct = urls.len() as u64;
+        if lost.rows > 0 && lost.rows < all.total() {
+            self.scan(all, &mut |_, rows, i| {
+                if let Some(ts) = rows.ts(i).filter(|_| !self.is_denied(rows, i)) {
+                    let (first, last) = lost.times.unwrap_or((ts, ts));
+                    lost.times = Some((first.min(ts), last.max(ts)));
+                }
+            })?;
+        }
+        Ok(lost)
+    }
+
+    /// The parts of runs that may hold denied rows, each once.
+    fn denied_runs(&self, domain: &str, all: &Postings) -> Result<Vec<(usize, Run)>, QueryError> {
+        let mut runs = Vec::new();
+        for (host, path) in self.deny().keys(domain) {
+            let mut narrowed = Postings { runs: all.runs.clone() };
+            self.narrow(&mut narrowed, &KeyRange::prefix(host, path))?;
+            runs.append(&mut narrowed.runs);
+        }
+        runs.sort_unstable_by_key(|(segment, run)| (*segment, run.file_id, run.row_group, run.first_row));
+        let mut merged: Vec<(usize, Run)> = Vec::new();
+        for (segment, run) in runs {
+            let end = run.first_row + run.row_count;
+            match merged.last_mut() {
+                Some((s, last))
+                    if (*s, last.file_id, last.row_group) == (segment, run.file_id, run.row_group)
+                        && run.first_row <= last.first_row + last.row_count =>
+                {
+                    last.row_count = last.row_count.max(end - last.first_row);
+                }
+                _ => merged.push((segment, run)),
+            }
+        }
+        Ok(merged)
+    }
+
+    fn scan(&self, postings: &Postings, each: &mut dyn FnMut(usize, &Rows, usize)) -> Result<(), QueryError> {
+        let mut at = 0;
+        while at < postings.total() {
+            let pieces = postings.pieces(at, STEP);
+            for (piece, rows) in pieces.iter().zip(self.read(&pieces, WANTED)?) {
+                at += rows.len() as u64;
+                (0..rows.len()).for_each(|i| each(piece.0, &rows, i));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a row is denied for its own sake.
+    pub(crate) fn is_denied(&self, rows: &Rows, i: usize) -> bool {
+        if !self.deny().has_urls() {
+            return false;
+        }
+        let mut url = String::new();
+        rows.lake_url_into(i, &mut url);
+        self.deny().url(&url)
+    }
+}
