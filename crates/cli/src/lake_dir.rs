@@ -25,7 +25,8 @@ pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
     if is_lake(dir) {
         return open(dir);
     }
-    let taken = std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
+    let taken =
+        has_other(dir, &["index", "tmp"]) || has_other(&dir.join("index"), &["manifests", "probes", "suffix_lists"]);
     if taken {
         bail!("{} is neither a lake nor empty: a lake gets a directory of its own", dir.display());
     }
@@ -40,5 +41,14 @@ pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
 }
 
 fn is_lake(dir: &Path) -> bool {
-    dir.join(trawl_store::layout::MANIFESTS).is_dir()
+    let entries = std::fs::read_dir(dir.join(trawl_store::layout::MANIFESTS));
+    entries.is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|e| e.path().extension() == Some("json".as_ref())))
+    })
+}
+
+/// Whether there is anything in `dir` but these, which a lake has that somebody is just making, or was killed making.
+fn has_other(dir: &Path, known: &[&str]) -> bool {
+    let is_other = |name: &std::ffi::OsStr| !known.iter().any(|known| *known == name);
+    std::fs::read_dir(dir).is_ok_and(|mut entries| entries.any(|e| e.map_or(true, |e| is_other(&e.file_name()))))
 }

@@ -105,6 +105,13 @@ fn attempts(
             });
             Some(built.inspect_err(|_| give_up(lake, writer, &id))?)
         };
+        if let Some(list) = list
+            && !lake.store().exists(&list.path)?
+        {
+            give_up(lake, writer, &id);
+            let reason = format!("the suffix list {} is not stored in the lake", list.hash);
+            return Err(Error::Store(trawl_store::Error::Refused { reason }));
+        }
         let reference = segment.as_ref().map(|meta| meta.to_ref(0)).transpose()?;
         let committed = lake.commit(now(), |manifest| {
             manifest.refuse_revoked(writer)?;

@@ -226,6 +226,8 @@ fn keep_dataset(
     let Some(newest) = lake.dataset_newest(dataset)? else { return Ok(()) };
     let live = manifest.dataset(dataset).is_some_and(|d| !d.dropped);
     if live {
+        // Not the lake's yet while it changes lists.
+        keep.paths.extend(layout::suffix_list(&newest.suffix_list));
         keep.dirs.insert(format!("{}/_rejects", layout::dataset_dir(dataset)));
     }
     let mut files = Vec::new();

@@ -19,6 +19,8 @@ pub const PARQUET_ROOT: &str = "urls/";
 pub const MANIFESTS: &str = "index/manifests";
 /// The copy of a recent manifest under the seed's name.
 pub const MANIFEST_COPY: &str = "index/manifest.json";
+/// Directory of the suffix lists.
+pub const SUFFIX_LISTS: &str = "index/suffix_lists";
 /// Directory of the heartbeats.
 pub const HEARTBEATS: &str = "index/heartbeats";
 /// Largest dataset id: the column is a signed 32-bit number.
@@ -96,7 +98,7 @@ pub fn heartbeat(writer: &str) -> Result<String> {
 /// A suffix list, named by the hash of its bytes.
 pub fn suffix_list(hash: &str) -> Result<String> {
     check_name(hash)?;
-    Ok(format!("index/suffix_lists/{hash}.dat"))
+    Ok(format!("{SUFFIX_LISTS}/{hash}.dat"))
 }
 
 #[cfg(test)]

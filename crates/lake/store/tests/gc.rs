@@ -171,6 +171,21 @@ fn a_dropped_dataset_goes_once_no_version_serves_it() {
 }
 
 #[test]
+fn the_list_of_a_rewritten_dataset_stays_before_it_is_the_lakes() {
+    let (store, lake) = new_lake();
+    ingest(&lake, "w1", day(0), false);
+    let (next, nobodys) = (lake.put_suffix_list(b"io\n").unwrap(), lake.put_suffix_list(b"org\n").unwrap());
+    lake.commit_dataset(1, day(0), "rewriter", |commit| {
+        commit.suffix_list.clone_from(&next.hash);
+        Ok(true)
+    })
+    .unwrap();
+    collect(&lake, day(9), &settings(1)).unwrap();
+    assert!(store.exists(&next.path).unwrap() && !store.exists(&nobodys.path).unwrap());
+    assert!(store.exists(&lake.current().unwrap().suffix_list.as_ref().unwrap().path).unwrap());
+}
+
+#[test]
 fn half_written_files_of_dead_processes_go() {
     let fs = FaultFs::new();
     let lake = Lake::init(Arc::new(DirStore::with_fs(fs.shared(), "lake")), day(0), "n", b"com\n").unwrap();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use trawl_index::BuildOptions;
 use trawl_ingest::{Files, Rewrite, rewrite};
 use trawl_store::manifest::SuffixListRef;
-use trawl_store::{Error, Lake};
+use trawl_store::{Error, Heartbeat, Lake, layout};
 use trawl_url::SuffixList;
 
 /// Times a dataset is rewritten again because somebody added to it meanwhile.
@@ -41,18 +41,23 @@ pub struct RebuildArgs {
 pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
     let lake = lake_dir::open(dir)?;
+    let writer = system::nonce()?;
     let list = match &args.psl {
-        Some(file) => new_list(&lake, file)?,
+        Some(file) => new_list(&lake, file, &writer)?,
         None => lake.current()?.suffix_list.clone().context("the lake has no suffix list: name one with --psl")?,
     };
     // Datasets that were cut by another list: all of them with a new list, else those an interrupted change left.
     for (id, name) in datasets(&*lake.current()?, None)? {
         recut(&lake, dir, id, &name, &list, out)?;
+        if args.psl.is_some() {
+            spare(&lake, &list.path, &writer)?;
+        }
     }
     let options = BuildOptions::new(temp_dir(dir, None)?);
     let bar = Progress::start("index", None, out.quiet());
-    let (now, writer) = (&system::now, system::nonce()?);
-    let built = trawl_index::rebuild_under(&lake, &list, now, &writer, &options, &|p| show_index(&bar, p))?;
+    let (now, builder) = (&system::now, system::nonce()?);
+    let built = trawl_index::rebuild_under(&lake, &list, now, &builder, &options, &|p| show_index(&bar, p))?;
+    lake.end_beat(&writer)?;
     drop(bar);
     let meta = built.segment.as_ref();
     let json = serde_json::json!({
@@ -73,11 +78,18 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
     Ok(Status::Done)
 }
 
+/// Keeps a collector from taking a list that is not the lake's yet.
+fn spare(lake: &Lake, path: &str, writer: &str) -> anyhow::Result<()> {
+    let (writer, act) = (writer.to_owned(), "rebuild".to_owned());
+    Ok(lake.beat(&Heartbeat { writer, act, beat: system::now(), prefixes: vec![path.to_owned()] })?)
+}
+
 /// Stores a list in the lake, once it proved to be one.
-fn new_list(lake: &Lake, file: &Path) -> anyhow::Result<SuffixListRef> {
+fn new_list(lake: &Lake, file: &Path, writer: &str) -> anyhow::Result<SuffixListRef> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let text = std::str::from_utf8(&bytes).with_context(|| format!("{} is no text", file.display()))?;
     SuffixList::parse(text).with_context(|| format!("{} is no public suffix list", file.display()))?;
+    spare(lake, layout::SUFFIX_LISTS, writer)?;
     Ok(lake.put_suffix_list(&bytes)?)
 }
 

@@ -1,0 +1,162 @@
+//! Where a lake's URLs come from: every kind of source, twice, and interrupted.
+
+mod common;
+
+use common::{stderr, stdout, trawl};
+use flate2::{Compression, write::GzEncoder};
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn ingest(dir: &Path, dataset: &str, sources: &[&str], code: i32) -> Value {
+    let output =
+        trawl(dir).args(["--json", "--quiet", "lake", "ingest", "--dataset", dataset]).args(sources).output().unwrap();
+    report(&output, code)
+}
+
+fn report(output: &Output, code: i32) -> Value {
+    assert_eq!(output.status.code(), Some(code), "{}{}", stdout(output), stderr(output));
+    serde_json::from_str(stdout(output).lines().next().unwrap()).unwrap()
+}
+
+fn rows(report: &Value) -> u64 {
+    report["rows"].as_u64().unwrap()
+}
+
+fn write(dir: &Path, name: &str, bytes: &[u8]) {
+    let path = dir.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn gz(text: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+const CDXJ: &str = "com,a)/ 20260624010203 {\"url\":\"http://a.com/\",\"status\":\"200\"}\n";
+
+#[test]
+fn directories_patterns_clusters_and_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, "runs/1/urls.txt", b"http://a.com/1\n");
+    write(dir, "runs/2/deep/urls.txt.gz", &gz("http://a.com/2\nhttp://a.com/3\n"));
+    write(dir, "runs/2/notes.md", b"nothing here\n");
+    write(dir, "runs/2/.hidden.txt", b"http://hidden.com/\n");
+    let all = ingest(dir, "all", &["runs"], 0);
+    assert_eq!((rows(&all), all["sources"].as_u64()), (3, Some(2)));
+    assert!(all["ignored"][0].as_str().unwrap().ends_with("notes.md"));
+    let pattern = ingest(dir, "pattern", &["runs/*/"], 0);
+    assert_eq!(rows(&pattern), 3);
+    assert_eq!(rows(&ingest(dir, "deep", &["runs/**/*.gz"], 0)), 2);
+    let again = ingest(dir, "all", &["runs/1/../1/urls.txt", "runs"], 0);
+    assert_eq!((rows(&again), again["skipped"].as_array().unwrap().len()), (0, 3), "another spelling is the same file");
+
+    let block = |n: usize| gz(&CDXJ.replace("a.com/", &format!("a.com/{n}")));
+    write(dir, "zipnum/cdx-00000.gz", &[block(0), block(1)].concat());
+    write(dir, "zipnum/cdx-00001.gz", &block(2));
+    let index = "com,a)/ 2026\tcdx-00000.gz\t0\t9\t1\ncom,a)/ 2026\tcdx-00000.gz\t9\t9\t2\ncom,b)/ 2026\tcdx-00001.gz\t0\t9\t3\n";
+    write(dir, "zipnum/cluster.idx", index.as_bytes());
+    assert_eq!(rows(&ingest(dir, "cluster", &["zipnum/cluster.idx"], 0)), 3);
+    assert_eq!(rows(&ingest(dir, "cluster-dir", &["zipnum"], 0)), 3);
+    write(dir, "broken/cluster.idx", b"com,a)/ 2026\t../../etc/passwd\t0\t9\t1\n");
+    let broken = trawl(dir).args(["lake", "ingest", "--dataset", "x", "broken"]).output().unwrap();
+    assert_eq!(broken.status.code(), Some(2));
+    assert!(stderr(&broken).contains("cluster.idx line 1: expected"), "{}", stderr(&broken));
+}
+
+#[test]
+fn standard_input_of_any_kind() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let pipe = |dataset: &str, input: &[u8], more: &[&str]| {
+        let mut child = trawl(dir)
+            .args(["--json", "--quiet", "lake", "ingest", "--dataset", dataset, "-"])
+            .args(more)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    assert_eq!(rows(&report(&pipe("lines", b"http://a.com/\n", &[]), 0)), 1);
+    assert_eq!(rows(&report(&pipe("cdxj", &gz(CDXJ), &[]), 0)), 1);
+    assert_eq!(rows(&report(&pipe("csv", b"url,x\nhttp://a.com/,1\n", &["--format", "csv"]), 0)), 1);
+    assert_eq!(rows(&report(&pipe("bare", b"a.com/x\nb.com\n", &["--format", "lines"]), 0)), 2);
+    let unknown = pipe("what", b"a.com\n", &[]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("stdin: expected a format"), "{}", stderr(&unknown));
+    assert_eq!(rows(&report(&pipe("empty", b"", &["--format", "lines"]), 0)), 0);
+    let again = report(&pipe("lines", b"http://a.com/\n", &[]), 0);
+    assert_eq!((rows(&again), again["skipped"][0]["uri"].as_str()), (0, Some("stdin")));
+    let rejected = report(&pipe("lines", b"http://a.com/2\nmailto:x@y\n", &[]), 1);
+    assert_eq!((rows(&rejected), rejected["rejected"].as_u64()), (1, Some(1)));
+    let file = dir.join("lake").join(rejected["rejects_file"].as_str().unwrap());
+    let line: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!((line["code"].as_str(), line["text"].as_str()), (Some("scheme"), Some("mailto:x@y")));
+    assert_eq!(std::fs::read_dir(dir.join("lake/tmp")).unwrap().count(), 0, "nothing of the input is left behind");
+}
+
+/// Killed at many moments, an ingest that is repeated ends with every row once.
+#[test]
+fn killed_and_repeated() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let count = 60_000;
+    let text: String = (0..count).map(|i| format!("http://d{}.com/{i}\n", i % 500)).collect();
+    write(dir, "urls.txt", text.as_bytes());
+    write(dir, "first.txt", b"http://first.org/\n");
+    ingest(dir, "set", &["first.txt"], 0);
+    let args = ["lake", "ingest", "--dataset", "set", "urls.txt", "--threads", "1", "-q"];
+    let started = Instant::now();
+    let mut whole =
+        trawl(dir).args(["lake", "ingest", "--lake", "other", "--dataset", "set", "urls.txt", "-q"]).spawn().unwrap();
+    whole.wait().unwrap();
+    let takes = started.elapsed();
+    for part in 1..8 {
+        let mut child = trawl(dir).args(args).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(takes * part / 8);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let seen = trawl(dir).args(["query", "domain", "first.org", "-q"]).output().unwrap();
+        assert_eq!(seen.status.code(), Some(0), "readers go on: {}", stderr(&seen));
+    }
+    let last = trawl(dir).args(args).output().unwrap();
+    assert_eq!(last.status.code(), Some(0), "{}", stderr(&last));
+    let datasets = trawl(dir).args(["lake", "datasets", "--json"]).output().unwrap();
+    assert_eq!(report(&datasets, 0)["rows"], count + 1);
+    // What the killed ones left goes with a collection, and nothing else does.
+    std::thread::sleep(Duration::from_millis(10));
+    let gc = ["lake", "gc", "--grace", "0s", "--keep-versions", "1", "--yes", "--json"];
+    report(&trawl(dir).args(gc).output().unwrap(), 0);
+    let verified = trawl(dir).args(["lake", "verify", "-q"]).output().unwrap();
+    assert_eq!(verified.status.code(), Some(0), "{}", stdout(&verified));
+    assert_eq!(std::fs::read_dir(dir.join("lake/index/heartbeats")).unwrap().count(), 0);
+}
+
+/// Two at once into one new lake, into two datasets and into one: all rows are there.
+#[test]
+fn two_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for n in 0..4 {
+        let text: String = (0..5000).map(|i| format!("http://d{}.com/{n}/{i}\n", i % 50)).collect();
+        write(dir, &format!("{n}.txt"), text.as_bytes());
+    }
+    let start = |dataset: &str, file: &str| {
+        trawl(dir).args(["lake", "ingest", "--dataset", dataset, file, "-q"]).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let all = [start("x", "0.txt"), start("y", "1.txt"), start("x", "2.txt"), start("y", "3.txt")];
+    for mut child in all {
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+    let output = trawl(dir).args(["lake", "datasets", "--json"]).output().unwrap();
+    let found: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(found.iter().map(|d| d["rows"].as_u64().unwrap()).collect::<Vec<_>>(), [10_000, 10_000]);
+}
