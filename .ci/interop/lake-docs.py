@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""What docs/ says of a lake holds for a real one: its DuckDB queries run as printed, and every file in it is described."""
+import os
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import duckdb
+from docs import DOCS, blocks
+from peer import check, done, trawl, trawl_json
+
+pathlib.Path("a.txt").write_text("".join(f"http://h{i % 7}.example{i % 40}.com/{i}\n" for i in range(3000)) + "mailto:x\n")
+pathlib.Path("b.txt").write_text("".join(f"http://example{i % 20}.org/{i}\n" for i in range(1000)))
+pathlib.Path("c.jsonl").write_text("".join(f'{{"url":"http://example{i % 9}.com/c{i}","ts":{1_700_000_000 + i},"status":200}}\n' for i in range(500)))
+trawl("lake", "ingest", "--dataset", "first", "a.txt", "-q", status=1)
+trawl("lake", "ingest", "--dataset", "second", "b.txt", "-q")
+trawl("lake", "ingest", "--dataset", "second", "c.jsonl", "--replace", "-q")
+trawl("lake", "ingest", "--dataset", "first", "c.jsonl", "-q")
+trawl("lake", "ingest", "--dataset", "gone", "b.txt", "-q")
+trawl("lake", "drop", "gone", "--yes", "-q")
+
+expected = [(d["dataset_id"], d["rows"]) for d in trawl_json("lake", "datasets")]
+check(expected == [(1, 3500), (2, 500)], "a lake with an appended, a replaced and a dropped dataset")
+live, pattern = blocks("lake.md", "DuckDB", "sql")
+os.chdir("lake")
+db = duckdb.connect()
+rows = db.sql(live.split(";")[0]) or db.sql(live.split(";")[1]).fetchall()
+check([(d, n) for d, n, _ in rows] == expected, f"the first DuckDB query of docs/lake.md: {rows}")
+os.chdir("..")
+trawl("lake", "gc", "--keep-versions", 1, "--grace", "0s", "--yes", "-q")
+os.chdir("lake")
+found = db.sql(pattern).fetchall()
+counts = {}
+for line in pathlib.Path("../a.txt").read_text().splitlines()[:-1]:
+    counts[line.split("/")[2].split(".", 1)[1]] = counts.get(line.split("/")[2].split(".", 1)[1], 0) + 1
+for line in pathlib.Path("../c.jsonl").read_text().splitlines():
+    counts[line.split("/")[2]] = counts.get(line.split("/")[2], 0) + 1
+check(found == sorted(counts.items(), key=lambda e: (-e[1], e[0]))[:10], f"the second, after gc: {found[:3]} …")
+
+text = "".join(page.read_text(encoding="utf-8") for page in sorted((DOCS / "formats").glob("*.md")))
+kinds = set()
+for path in pathlib.Path(".").rglob("*"):
+    if path.is_file():
+        name = re.sub(r"[0-9a-f]{32}|[0-9a-f]{16}(?=\.dat)", "<>", str(path))
+        name = re.sub(r"\d{10}(?=\.json)", "<n>", re.sub(r"index/\d{14}-<>-\d+", "index/<segment>", name))
+        kinds.add(re.sub(r"dataset_id=\d+", "dataset_id=<id>", re.sub(r"postings/\d+", "postings/{shard}", name)))
+words = {
+    "index/manifest.json": "`index/manifest.json`", "index/manifests/<n>.json": "`index/manifests/<n>.json`",
+    "index/suffix_lists/<>.dat": "`index/suffix_lists/<hash>.dat`",
+    "urls/dataset_id=<id>/_commits/<n>.json": "`urls/dataset_id=<id>/_commits/<n>.json`",
+    "urls/dataset_id=<id>/_rejects/<>.jsonl": "`urls/dataset_id=<id>/_rejects/<writer>.jsonl`",
+    "urls/dataset_id=<id>/domain_prefix=all/part-<>-00000.parquet": "domain_prefix=all/part-<writer>-00000.parquet",
+}
+for kind in sorted(kinds):
+    shown = words.get(kind, "`" + kind.removeprefix("index/<segment>/") + "`")
+    check(shown in text, f"docs/formats describe {kind}")
+done()
