@@ -1,6 +1,6 @@
 //! Building a table anew: from its container, or in another size.
 
-use super::{Builder, CreateHindex, Hindex, Keys};
+use super::{Builder, CreateHindex, Hindex, Keys, Shape};
 
 use crate::kvseq::lock_path;
 use crate::sorting::{Sort, number};
@@ -43,17 +43,18 @@ pub fn rebuild(
 ) -> Result<Rebuilt> {
     let lock = open::lock(settings, &lock_path(path))?;
     let old = match open::open(settings, path, Access::Read, crate::Kind::Hindex) {
-        Ok(opened) => Some(opened.sb),
+        Ok(opened) => Some(opened),
         Err(Error::Io(e)) if e.is_not_found() => None,
         Err(e) => return Err(e),
     };
-    let keys = match container.live_entries() {
+    // Numbers that a file claims are believed only if it is large enough for them: a table is written as large as said.
+    let keys = match container.live_entries().filter(|n| *n <= (container.end() - container.first()) / 2) {
         Some(n) => n,
         None => crate::kvseq::walk(container, &mut |_| Ok(()))?.live.unsigned_abs(),
     };
-    let kept = old.as_ref().and_then(|sb| sb.length(crate::Name::HTSIZE).ok().flatten()).unwrap_or(0);
-    let htsize = htsize.unwrap_or_else(|| if kept > roomy(keys) { kept } else { roomy(keys) });
-    let create = match &old {
+    let kept = old.as_ref().and_then(|old| Shape::of(&old.sb, path, old.room).ok()).map_or(0, |shape| shape.htsize);
+    let htsize = htsize.unwrap_or_else(|| kept.max(roomy(keys)));
+    let create = match old.as_ref().map(|old| &old.sb) {
         Some(sb) => {
             let was = sb.value(crate::Name::CELLSZ).and_then(|n| u64::try_from(n).ok());
             CreateHindex::like(sb, htsize, cellsz.or(was).unwrap_or(2))
