@@ -2,23 +2,9 @@
 
 mod common;
 
-use common::{stderr, stdout, trawl};
-use std::io::{Read, Write};
-use std::process::{Command, Output, Stdio};
-
-/// Runs it with `input` on stdin.
-fn feed(mut command: Command, input: &[u8]) -> Output {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    let writer = std::thread::spawn(move || {
-        // The other end may close early; that is what some tests are about.
-        let _ = stdin.write_all(&input);
-    });
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    output
-}
+use common::{feed, stderr, stdout, trawl};
+use std::io::Read;
+use std::process::Stdio;
 
 #[test]
 fn help_teaches_and_a_wrong_call_is_refused() {

@@ -117,6 +117,12 @@ fn lengths_and_tables() {
         bad[at] = len;
         survive(&MAP, "/m.kvseq", &bad, &format!("a length of {len} at {at}"));
     }
+    // Entries without a byte: there would be no end of them.
+    let mut bad = kvseq.clone();
+    for (slot, number) in [(120, 4i64), (136, 4), (152, 0)] {
+        bad[slot + 8..slot + 16].copy_from_slice(&number.to_be_bytes());
+    }
+    survive(&MAP, "/m.kvseq", &bad, "entries of no bytes");
     let mut data = vector("v5.data");
     for len in [1u64 << 62, 1 << 63, u64::MAX, 88, 1 << 20] {
         data[0x215..0x21d].copy_from_slice(&len.to_be_bytes());

@@ -62,6 +62,10 @@ impl CreateKvseq {
 
     fn superblock(&self, path: &Path, settings: &Settings) -> Result<Superblock> {
         let mut sb = Superblock::new(path, self.sbsize, Kind::Kvseq, self.purpose)?;
+        let (key, value, delflag) = (self.key, self.value, self.delflag);
+        if (Layout { key, value, delflag, align: 1 }).is_void() {
+            return Err(Error::refused(path, "entries without a key, a value and a delete flag have no bytes"));
+        }
         if self.align > MAX_ALIGN {
             return Err(Error::refused(path, format!("ALIGN of {} is over the limit of {MAX_ALIGN}", self.align)));
         }

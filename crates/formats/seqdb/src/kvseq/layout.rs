@@ -67,12 +67,21 @@ impl Layout {
             sb.required(name, expected)?;
             sb.value(name).and_then(Repr::from_value).ok_or_else(|| sb.fault(name, "a representation from 0 to 514"))
         };
-        Ok(Layout {
+        let layout = Layout {
             key: repr(Name::KEYREPR, "the variable KEYREPR")?,
             value: repr(Name::VALREPR, "the variable VALREPR")?,
             delflag: sb.value(Name::KVDELFL) == Some(1),
             align: sb.value(Name::ALIGN).and_then(|a| u64::try_from(a).ok()).unwrap_or(0).max(1),
-        })
+        };
+        if layout.is_void() {
+            return Err(sb.fault(Name::VALREPR, "entries of at least one byte"));
+        }
+        Ok(layout)
+    }
+
+    /// Whether entries would have no bytes at all: there would be no end of them.
+    pub(crate) fn is_void(&self) -> bool {
+        self.key == Repr::Fixed(0) && self.value == Repr::Fixed(0) && !self.delflag
     }
 
     /// The next place at or after `offset` where an entry may start.
