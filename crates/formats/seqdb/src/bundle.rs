@@ -28,6 +28,8 @@ pub struct Bundle {
     perm: Option<Perm>,
     /// Replaced entries to be marked deleted once what replaces them is durable.
     deferred: Vec<u64>,
+    /// Entries added since it was opened.
+    added: u64,
     settings: Settings,
     access: Access,
     lock: Option<LockFile>,
@@ -47,7 +49,7 @@ impl Bundle {
         let indexes = files.indexes.iter().map(open).collect::<Result<_>>()?;
         let perm = files.perm.as_ref().map(|path| Perm::open(path, access, settings)).transpose()?;
         let (deferred, settings) = (Vec::new(), settings.clone());
-        Ok(Bundle { kv, indexes, perm, deferred, settings, access, lock })
+        Ok(Bundle { kv, indexes, perm, deferred, added: 0, settings, access, lock })
     }
 
     /// The entries.
@@ -81,7 +83,13 @@ impl Bundle {
         if let Some(old) = old.filter(|_| self.kv.layout().delflag) {
             self.deferred.push(old);
         }
-        self.kv.settle()?;
+        self.added += 1;
+        // All files together, so that what readers see in one they find by the others.
+        if self.settings.flush_every > 0 && self.added.is_multiple_of(self.settings.flush_every) {
+            self.flush()?;
+        } else {
+            self.kv.settle()?;
+        }
         Ok(ptr)
     }
 
@@ -98,6 +106,13 @@ impl Bundle {
         }
         self.kv.delete(ptr)?;
         Ok(true)
+    }
+
+    /// Hands everything to the system: readers see it, a crash of this process does not lose it.
+    pub fn flush(&mut self) -> Result<()> {
+        self.kv.flush()?;
+        self.indexes.iter_mut().try_for_each(Hindex::flush)?;
+        self.perm.as_mut().map_or(Ok(()), Perm::flush)
     }
 
     /// Makes everything durable.

@@ -53,6 +53,10 @@ struct Common {
     #[arg(long, global = true, value_enum, default_value = "full", value_name = "WHAT")]
     sync: Sync,
 
+    /// Let readers see what was added after so many entries; 0: when a buffer of 1 MiB is full
+    #[arg(long, global = true, default_value_t = 0, value_name = "N")]
+    flush_every: u64,
+
     /// Memory for sorting and for cells of an index
     #[arg(long, global = true, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
     memory: u64,
@@ -123,6 +127,7 @@ impl Common {
             data_caching: !self.no_cache,
             index_caching: !self.no_cache,
             big_readahead: self.no_cache,
+            flush_every: self.flush_every,
             index_memory_bytes: self.memory,
             sort_memory_bytes: memory,
             sync: match self.sync {

@@ -106,8 +106,10 @@ impl Hindex {
         }
         let create = CreateHindex::like(&self.sb, htsize, cellsz);
         let path = self.path().to_owned();
-        let in_memory = self.cellsz == 2 && htsize.saturating_mul(8 * cellsz) <= self.settings.index_memory_bytes;
-        if in_memory {
+        let fits = self.cellsz == 2 && htsize.saturating_mul(8 * cellsz) <= self.settings.index_memory_bytes;
+        // Keys that were flushed are there for readers, and must not go away even for a moment.
+        let seen = self.sb.value(crate::Name::AENTRIES).is_none_or(|keys| keys > 0);
+        if fits && !seen {
             // The file is only made larger here; cells reach it with the next flush. It is in use until then.
             create.replace_in_use(&path, &self.settings)?;
             let mut new = Self::open_anyway(&path, Access::Write, &self.settings)?;
