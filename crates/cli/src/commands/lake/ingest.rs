@@ -9,6 +9,7 @@ use crate::units::{bytes, show_bytes, show_count};
 use crate::{lake_dir, system};
 use anyhow::Context;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use trawl_index::Published;
 use trawl_ingest::source::{self, Format};
 use trawl_ingest::{IngestReport, IngestSettings, Mode};
 use trawl_io::{Fs, RealFs};
+use trawl_model::UrlSource;
 use trawl_store::{DatasetInfo, Lake};
 
 /// Reads URLs into a dataset and indexes them
@@ -174,27 +176,52 @@ pub struct Done {
 /// Reads sources into a dataset and publishes them.
 pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, out: &Output) -> anyhow::Result<Done> {
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
-    let Expanded { files, bases, spool: _spool } = expand(&added.paths, Some(&settings.temp_dir))?;
+    let Expanded { files, mut bases, spool: _spool } = expand(&added.paths, Some(&settings.temp_dir))?;
     let bar = Progress::start("open", None, out.quiet());
     let (mut sources, mut ignored) = (Vec::new(), Vec::new());
     for (n, file) in files.iter().enumerate() {
         bar.report(n as u64, || format!("{} of {}", n + 1, files.len()));
+        let format = match file.format.or(added.format) {
+            None => source::detect(&fs, &file.path)?.0,
+            told => told,
+        };
         // What is only found lying in a directory may be something else altogether.
-        if file.found && added.format.is_none() && source::detect(&fs, &file.path)?.0.is_none() {
+        if file.found && format.is_none() {
             ignored.push(file.path.display().to_string());
             continue;
         }
-        let format = file.format.or(added.format);
         let opened = source::open_as(&fs, &file.path, format, file.name.as_deref());
         sources.push(opened.with_context(|| format!("cannot take {}", file.shown()))?);
+        bases.extend(file.path.parent().filter(|_| format == Some(Format::Warc)).map(base_uri));
     }
     drop(bar);
     let id = dataset_id(lake, added, &bases)?;
+    remark_copies(lake, id, &sources, out)?;
     let bar = Progress::start("ingest", None, out.quiet());
     let report = trawl_ingest::ingest(lake, id, &sources, settings, &system::now, &|p| show_ingest(&bar, p))?;
     drop(bar);
     let published = publish(lake, dir, out)?;
     Ok(Done { dataset: added.name.clone(), ingest: report, ignored, version: published.version })
+}
+
+/// Says of new sources that they have the same bytes as one the dataset has: perhaps only its name changed.
+fn remark_copies(lake: &Lake, id: u32, sources: &[Box<dyn UrlSource>], out: &Output) -> anyhow::Result<()> {
+    let Some(commit) = lake.dataset_newest(id)? else { return Ok(()) };
+    let known: BTreeMap<_, _> = commit.sources.iter().map(|s| ((s.size, &s.tag), &s.uri)).collect();
+    for identity in sources.iter().map(|source| source.identity()).filter(|identity| !commit.has_source(identity)) {
+        if let Some(uri) = known.get(&(identity.size, &identity.tag)).filter(|_| identity.size > 0) {
+            out.remark(&format!(
+                "{} has the same bytes as {uri}, which the dataset has: its rows come twice",
+                identity.uri
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// `file://` and the path of a directory that holds archives.
+pub(super) fn base_uri(dir: &Path) -> String {
+    format!("file://{}/", dir.display())
 }
 
 /// The dataset's id; it is made if it is not there, and hears of directories that hold more of its archives.
@@ -204,7 +231,11 @@ fn dataset_id(lake: &Lake, added: &Added, bases: &[String]) -> anyhow::Result<u3
         let id = manifest.register(system::now(), info)?;
         if let Some(dataset) = manifest.dataset_mut(id) {
             let known = &mut dataset.info.archive_base;
-            known.extend(bases.iter().filter(|base| !known.contains(base)).cloned().collect::<Vec<_>>());
+            for base in bases {
+                if !known.contains(base) {
+                    known.push(base.clone());
+                }
+            }
         }
         Ok(id)
     })?;

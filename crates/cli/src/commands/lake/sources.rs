@@ -1,5 +1,6 @@
 //! From what a person names to the files that are read.
 
+use super::ingest::base_uri;
 use crate::{glob, system};
 use anyhow::{Context, bail};
 use std::fs;
@@ -98,7 +99,7 @@ impl Expanded {
         inside.sort();
         let captures: Vec<_> = inside.iter().filter(|path| is_captures(path)).cloned().collect();
         if !captures.is_empty() {
-            self.bases.push(format!("file://{}/", dir.display()));
+            self.bases.push(base_uri(dir));
             self.files.extend(captures.into_iter().map(|path| SourcePath::new(path, true)));
             return Ok(());
         }

@@ -8,11 +8,13 @@
 //! Both merges stream: a batch of names, and some rows of each file that holds the domain, are all that is in memory.
 
 mod rows;
+mod windows;
 
 use crate::pinned::Found;
 use crate::{Pinned, Principal, QueryError};
 use serde::Serialize;
 use std::ops::ControlFlow;
+use windows::Windows;
 
 /// Where something is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -147,10 +149,11 @@ impl Pinned {
         }
         let mut summary = DiffSummary { version: self.version().to_owned(), ..DiffSummary::default() };
         summary.urls = what.urls.then(Tally::default);
+        let mut windows = Windows::default();
         if let Some(name) = what.domain {
             let domain = self.domain_of(name)?;
             let found = self.find(&domain)?;
-            if self.diff_domain(&domain, &found, what, who, &mut summary, each)?.is_none() {
+            if self.diff_domain(&domain, &found, what, who, &mut windows, &mut summary, each)?.is_none() {
                 return Err(QueryError::UnknownDomain { domain });
             }
             return Ok(summary);
@@ -164,7 +167,8 @@ impl Pinned {
                     Some(Found { index, segment, reference, slot })
                 };
                 let found: Vec<_> = slots.iter().filter_map(place).collect();
-                if self.diff_domain(name, &found, what, who, &mut summary, each)? == Some(ControlFlow::Break(())) {
+                let flow = self.diff_domain(name, &found, what, who, &mut windows, &mut summary, each)?;
+                if flow == Some(ControlFlow::Break(())) {
                     return Ok(summary);
                 }
             }
@@ -176,12 +180,14 @@ impl Pinned {
     }
 
     /// Compares one domain; `None` if neither dataset holds it.
+    #[allow(clippy::too_many_arguments)]
     fn diff_domain(
         &self,
         domain: &str,
         found: &[Found<'_>],
         what: &Comparison<'_>,
         who: &Principal,
+        windows: &mut Windows,
         summary: &mut DiffSummary,
         each: &mut dyn FnMut(DiffEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Option<ControlFlow<()>>, QueryError> {
@@ -195,7 +201,7 @@ impl Pinned {
         let mut urls = Tally::default();
         let mut flow = ControlFlow::Continue(());
         if what.urls {
-            self.diff_rows(domain, what, who, &mut |side, url| {
+            self.diff_rows(domain, what, who, windows, &mut |side, url| {
                 urls.count(side);
                 flow = each(DiffEvent::Url { domain, side, url });
                 flow

@@ -1,5 +1,6 @@
 //! The rows of a domain in two datasets, merged by key.
 
+use super::windows::Windows;
 use super::{Comparison, Side};
 use crate::postings::Postings;
 use crate::seek::key_of;
@@ -8,14 +9,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::ops::ControlFlow;
 use trawl_index::postings::Run;
-use trawl_store::rows::{Column, Columns};
+use trawl_store::rows::Column;
 
 /// Rows in memory at most, over all files that hold the domain.
 const MAX_ROWS: usize = 1 << 16;
 /// Rows of one file read at a time at least.
 const MIN_STEP: usize = 64;
-/// What a normalised URL is made of.
-const WANTED: Columns = Columns::of(&[Column::Scheme, Column::Host, Column::Port, Column::PathQuery]);
 
 /// A key and the URL that has it, which of both datasets it is of, and from which file: what the merge sorts by.
 type Head = Reverse<(String, String, bool, usize)>;
@@ -36,6 +35,7 @@ impl Pinned {
         domain: &str,
         what: &Comparison<'_>,
         who: &Principal,
+        windows: &mut Windows,
         each: &mut dyn FnMut(Side, &str) -> ControlFlow<()>,
     ) -> Result<(), QueryError> {
         let mut files = Vec::new();
@@ -49,7 +49,7 @@ impl Pinned {
         let step = (MAX_ROWS / files.len().max(1)).max(MIN_STEP) as u64;
         let mut heads = BinaryHeap::with_capacity(files.len());
         for (index, file) in files.iter_mut().enumerate() {
-            self.refill(file, step)?;
+            self.refill(file, step, windows)?;
             heads.extend(head(file, index));
         }
         // URLs of one key differ by scheme and port, and rows of a key are ordered by time first: so gather them.
@@ -67,7 +67,7 @@ impl Pinned {
                 *if is_a { in_a } else { in_b } = true;
             }
             let Some(file) = files.get_mut(index) else { continue };
-            self.refill(file, step)?;
+            self.refill(file, step, windows)?;
             heads.extend(head(file, index));
         }
         let _ = tell(&mut urls, each);
@@ -75,22 +75,22 @@ impl Pinned {
     }
 
     /// Reads on when all rows read before are used up.
-    fn refill(&self, file: &mut FileRows, step: u64) -> Result<(), QueryError> {
+    fn refill(&self, file: &mut FileRows, step: u64, windows: &mut Windows) -> Result<(), QueryError> {
         while file.buffer.is_empty() {
             let Some(run) = file.runs.front_mut() else { return Ok(()) };
-            let piece = Run { row_count: run.row_count.min(step), ..*run };
-            run.first_row += piece.row_count;
-            run.row_count -= piece.row_count;
-            if run.row_count == 0 {
-                file.runs.pop_front();
+            let wanted = Run { row_count: run.row_count.min(step), ..*run };
+            let (rows, range) = windows.rows(self, file.segment, &wanted)?;
+            let taken = range.len() as u64;
+            for i in range {
+                let text = |column| rows.text(column, i).unwrap_or_default();
+                let mut url = String::new();
+                rows.lake_url_into(i, &mut url);
+                file.buffer.push_back((key_of(text(Column::Host), text(Column::PathQuery)), url));
             }
-            for rows in self.read(&[(file.segment, piece)], WANTED)? {
-                for i in 0..rows.len() {
-                    let text = |column| rows.text(column, i).unwrap_or_default();
-                    let mut url = String::new();
-                    rows.lake_url_into(i, &mut url);
-                    file.buffer.push_back((key_of(text(Column::Host), text(Column::PathQuery)), url));
-                }
+            run.first_row += taken;
+            run.row_count = run.row_count.saturating_sub(taken);
+            if run.row_count == 0 || taken == 0 {
+                file.runs.pop_front();
             }
         }
         Ok(())

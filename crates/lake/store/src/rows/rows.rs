@@ -65,7 +65,7 @@ impl Texts {
 }
 
 /// Some rows of a file, with the columns that were asked for and are there.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Rows {
     len: usize,
     columns: Vec<Option<Values>>,
