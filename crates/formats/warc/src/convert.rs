@@ -7,7 +7,7 @@
 use crate::container::Compression;
 use crate::digest::{sha1_of, sha1_of_message};
 use crate::error::{At, Result};
-use crate::header::RecordType;
+use crate::header::{RecordHeader, RecordType};
 use crate::http;
 use crate::reader::{Record, WarcReader};
 use crate::verify::{Progress, REPORT_EVERY};
@@ -18,7 +18,11 @@ use std::sync::Arc;
 use trawl_io::{AtomicFile, Fs, Spool};
 use trawl_model::Place;
 
-/// Blocks of ARC records up to this size are kept in memory while they are digested.
+mod events;
+
+pub use events::{EventReader, RawEvent};
+
+/// Blocks of records up to this size are kept in memory until they are written.
 const MEMORY_BYTES: usize = 4 << 20;
 
 /// Writes records as they are given, each a member of its own; the file appears when finished.
@@ -119,27 +123,41 @@ pub fn copy_records(
 }
 
 fn copy_one(reader: &mut WarcReader, out: &mut RecordWriter, options: &CopyOptions<'_>) -> Result<Option<u64>> {
-    let Some(mut record) = reader.next_record()? else { return Ok(None) };
-    let length = record.header().content_length();
-    // Read to its end before it is written: a record whose block or checksum is bad is not copied half.
-    let header = record.header().raw().to_vec();
-    let has_id = record.header().record_id().is_some();
-    let at = record.at().clone();
-    let block = spooled(&mut record, out)?;
-    let arc = (!has_id).then(|| record.header().clone());
-    record.finish()?;
-    match arc {
-        None => drop(out.put(&header, &mut block.reader(), length)?),
-        Some(parsed) => {
-            let (header, block) = arc_record(&parsed, &block, &at, options)?;
-            out.put(&header, &mut block.reader(), block.len())?;
-        }
-    }
-    Ok(Some(length))
+    let Some(raw) = RawRecord::read(reader, &out.encoder, options)? else { return Ok(None) };
+    out.put(&raw.header, &mut raw.block.reader(), raw.block.len())?;
+    Ok(Some(raw.length))
 }
 
-fn spooled(record: &mut Record<'_>, out: &RecordWriter) -> Result<Spool> {
-    let mut spool = out.encoder.spool(MEMORY_BYTES);
+/// A record as it will be written.
+struct RawRecord {
+    /// Its header as read; that of an ARC record has fewer fields than what is written.
+    parsed: RecordHeader,
+    header: Vec<u8>,
+    block: Spool,
+    /// Bytes of the block that was read.
+    length: u64,
+}
+
+impl RawRecord {
+    /// Read to its end before anything is written: a record whose block or checksum is bad is not copied half.
+    fn read(reader: &mut WarcReader, encoder: &Encoder, options: &CopyOptions<'_>) -> Result<Option<Self>> {
+        let Some(mut record) = reader.next_record()? else { return Ok(None) };
+        let parsed = record.header().clone();
+        let at = record.at().clone();
+        let block = spooled(&mut record, encoder)?;
+        record.finish()?;
+        let length = parsed.content_length();
+        if parsed.record_id().is_some() {
+            let header = parsed.raw().to_vec();
+            return Ok(Some(RawRecord { parsed, header, block, length }));
+        }
+        let (header, block) = arc_record(&parsed, &block, &at, options)?;
+        Ok(Some(RawRecord { parsed, header, block, length }))
+    }
+}
+
+fn spooled(record: &mut Record<'_>, encoder: &Encoder) -> Result<Spool> {
+    let mut spool = encoder.spool(MEMORY_BYTES);
     loop {
         let chunk = record.chunk()?;
         if chunk.is_empty() {
@@ -153,7 +171,7 @@ fn spooled(record: &mut Record<'_>, out: &RecordWriter) -> Result<Spool> {
 
 /// The WARC record for a record without an id: one that came from ARC.
 fn arc_record(
-    parsed: &crate::RecordHeader,
+    parsed: &RecordHeader,
     block: &Spool,
     at: &At,
     options: &CopyOptions<'_>,

@@ -38,6 +38,7 @@ pub use create::CreateFilesys;
 pub use handle::{FileHandle, WriteFlags};
 pub use iter::{FileInfo, Files};
 pub use names::FsPaths;
+pub(crate) use repair::cut;
 pub use repair::{FsRepair, rebuild_index, repair};
 
 use crate::open::{self, Guard};

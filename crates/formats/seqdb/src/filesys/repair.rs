@@ -7,7 +7,7 @@ use super::handle::extent_at;
 use super::inode::{FsKey, Inode, Names};
 use super::{FsPaths, check_data, time};
 use crate::design::{DEFAULT_TIMEMP, LAST_MTIME_VARIABLE, PURPOSE_INDEX};
-use crate::hindex::{Builder, CreateHindex, Hindex, roomy};
+use crate::hindex::{self, Builder, CreateHindex, Hindex, roomy};
 use crate::kvseq::{self, KvRepair};
 use crate::open::{self, Guard, dir_of};
 use crate::sorting::{Sort, number};
@@ -35,10 +35,28 @@ pub struct FsRepair {
 
 /// Repairs a filesys: back to the last sync, or with `salvage` as far as entries are whole.
 pub fn repair(paths: &FsPaths, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<FsRepair> {
+    repair_after(paths, settings, progress, &mut || kvseq::repair_locked(&paths.data(), settings, salvage))
+}
+
+/// Takes a filesys back to where its data file ended at `end`: see [`kvseq::cut_locked`].
+pub(crate) fn cut(paths: &FsPaths, settings: &Settings, end: u64, progress: OnProgress<'_>) -> Result<FsRepair> {
+    repair_after(paths, settings, progress, &mut || {
+        // From here on a crash asks for another repair, although the files may have been closed properly.
+        hindex::distrust(&paths.index(), settings)?;
+        kvseq::cut_locked(&paths.data(), settings, end)
+    })
+}
+
+fn repair_after(
+    paths: &FsPaths,
+    settings: &Settings,
+    progress: OnProgress<'_>,
+    shorten: &mut dyn FnMut() -> Result<KvRepair>,
+) -> Result<FsRepair> {
     let _alone = lock_alone(paths, settings)?;
     let _lock = lock_existing(paths, settings)?;
     remove_leftovers(paths, settings)?;
-    let data = kvseq::repair_locked(&paths.data(), settings, salvage)?;
+    let data = shorten()?;
     let mut repair = Repair::new(paths, settings, progress)?;
     repair.report.data = data;
     repair.fix_inodes()?;

@@ -26,6 +26,15 @@ pub(crate) struct RebuildPlan {
     pub whole: bool,
 }
 
+/// Lets an index say that it is in use, so that a crash before it is rebuilt does not go unnoticed. One that cannot even
+/// be opened says so by itself.
+pub(crate) fn distrust(path: &Path, settings: &Settings) -> Result<()> {
+    match Hindex::open_anyway(path, Access::Write, settings) {
+        Ok(mut index) => index.begin(),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Cells for `keys` keys with room to grow.
 pub(crate) fn roomy(keys: u64) -> u64 {
     (keys.saturating_mul(3) / 2 + 3).max(design::MIN_HTSIZE + 1) | 1

@@ -30,7 +30,7 @@ pub(crate) use create::{known_variables, lock_path, publish_new};
 pub use layout::Layout;
 pub(crate) use layout::Span;
 pub use read::KvEntry;
-pub(crate) use recover::repair_locked;
+pub(crate) use recover::{cut_locked, repair_locked};
 pub use recover::{KvRepair, repair};
 pub use repr::Repr;
 pub use scan::{Item, Scan};

@@ -86,6 +86,23 @@ pub(crate) fn repair_locked(path: &Path, settings: &Settings, salvage: bool) -> 
     kv.return_to(claimed, target, salvage)
 }
 
+/// Takes the file back to `end`, which a caller that keeps its own journal knows to be the end of an entry, synced. What is
+/// behind it is gone, synced or not.
+pub(crate) fn cut_locked(path: &Path, settings: &Settings, end: u64) -> Result<KvRepair> {
+    let mut kv = Kvseq::open_anyway(path, None, Access::Write, settings)?;
+    let room = kv.store.file().len()?;
+    let claimed = kv.sb.length(Name::FILESIZE)?.unwrap_or(room);
+    if end < kv.sb.sbsize() || end > claimed || end > room {
+        let found = format!("{claimed} bytes in a file of {room}");
+        return Err(Error::corrupt(path, end, "a file that was synced up to here", found));
+    }
+    let report = kv.return_to(claimed, end, false)?;
+    match report.new_end == end && report.clamped.is_none() {
+        true => Ok(report),
+        false => Err(Error::corrupt(path, end, "the end of an entry", "its middle")),
+    }
+}
+
 /// Finds where the file ends from now on; a last value that passes `target` is cut to end there.
 fn settle(kv: &mut Kvseq, counted: &Walk, target: u64, salvage: bool) -> Result<(u64, Option<u64>)> {
     let whole_end = counted.last.map_or(kv.sb.sbsize(), |span| span.end);

@@ -19,7 +19,7 @@ mod tests;
 
 pub use name::Form;
 pub use read::{EventReader, Page};
-pub use repair::{PagesRepair, compact, repair, verify};
+pub use repair::{PagesRepair, compact, cut, repair, verify};
 pub use scan::{PageRef, PageScan};
 
 use crate::design::{LAST_MTIME_VARIABLE, PAGE_READ_START, PAGE_READ_VARIABLE, PURPOSE_URLS, URL_INDEX_SUFFIX};

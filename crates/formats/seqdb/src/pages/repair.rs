@@ -1,10 +1,10 @@
 //! Checking and repairing a container of captures: its filesys, and the index by URL.
 
-use super::{Urls, name, url_index, url_index_path};
+use super::{Pages, Urls, name, url_index, url_index_path};
 use crate::filesys::inode::{FsKey, Inode};
 use crate::filesys::{self, Compacted, FsFindings, FsPaths, FsRepair};
 use crate::findings::Findings;
-use crate::hindex::{Builder, CreateHindex, Hindex, Subject, Take, roomy, verify_over};
+use crate::hindex::{self, Builder, CreateHindex, Hindex, Subject, Take, roomy, verify_over};
 use crate::open::{self, Guard};
 use crate::superblock::Name;
 use crate::{Access, Kvseq, OnProgress, Result, Settings, h64};
@@ -21,6 +21,25 @@ pub struct PagesRepair {
 /// Repairs the filesys (see [`filesys::repair`]) and rebuilds the index by URL.
 pub fn repair(paths: &FsPaths, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<PagesRepair> {
     let filesys = filesys::repair(paths, settings, salvage, progress)?;
+    let _lock = open::lock(settings, &paths.lock())?;
+    let urls = rebuild_urls(paths, settings, filesys.files, progress)?;
+    Ok(PagesRepair { filesys, urls })
+}
+
+/// Takes a container back to where its data file ended at `end`, as [`Pages::sync`] returned it: for a caller whose own
+/// journal says what counts. Both indexes are rebuilt, unless nothing has to be done.
+pub fn cut(paths: &FsPaths, settings: &Settings, end: u64, progress: OnProgress<'_>) -> Result<PagesRepair> {
+    if let Ok(pages) = Pages::open(paths, Access::Write, settings)
+        && pages.fs.data().end() == end
+    {
+        let filesys = FsRepair { files: pages.len(), ..FsRepair::default() };
+        return Ok(PagesRepair { filesys, urls: pages.url_count() });
+    }
+    {
+        let _lock = open::lock(settings, &paths.lock())?;
+        hindex::distrust(&url_index_path(paths), settings)?;
+    }
+    let filesys = filesys::cut(paths, settings, end, progress)?;
     let _lock = open::lock(settings, &paths.lock())?;
     let urls = rebuild_urls(paths, settings, filesys.files, progress)?;
     Ok(PagesRepair { filesys, urls })

@@ -293,3 +293,42 @@ fn a_plain_filesys_is_no_container_of_captures() {
     assert!(matches!(pages.append(b"u", UnixMillis(i64::MAX), Form::Plain, b""), Err(Error::Refused { .. })));
     assert!(matches!(pages.append(&[b'u'; 65530], at(0), Form::Plain, b""), Err(Error::TooLong { .. })));
 }
+
+#[test]
+fn back_to_any_sync_that_a_journal_remembers() {
+    for closed in [true, false] {
+        let disk = FaultFs::new();
+        let mut pages = create(&disk);
+        let mut ends = vec![(pages.sync().unwrap(), 0)];
+        for n in 0..40usize {
+            pages.append(&url(n % 25), at(n as i64), Form::Plain, &event(n, n * 50)).unwrap();
+            if n % 7 == 6 {
+                ends.push((pages.sync().unwrap(), n + 1));
+            }
+        }
+        if closed {
+            pages.close().unwrap();
+        } else {
+            pages.flush().unwrap();
+            drop(pages);
+        }
+        // Past the end nobody has ever synced.
+        assert!(cut(&paths(), &settings(&disk), 1 << 40, &silent).is_err());
+        for (end, count) in ends.into_iter().rev() {
+            let done = cut(&paths(), &settings(&disk), end, &silent).unwrap();
+            assert_eq!((done.filesys.files, done.urls), (count as u64, count.min(25) as u64), "{closed}");
+            sound(&disk);
+            let pages = Pages::open(&paths(), Access::Write, &settings(&disk)).unwrap();
+            assert_eq!(pages.filesys().data().end(), end);
+            for n in 0..25usize {
+                let newest = (0..count).rev().find(|m| m % 25 == n);
+                let found = pages.newest(&url(n)).unwrap();
+                assert_eq!(found.map(|page| page.event), newest.map(|m| event(m, m * 50)));
+            }
+        }
+        let mut pages = Pages::open(&paths(), Access::Write, &settings(&disk)).unwrap();
+        pages.append(&url(1), at(1), Form::Plain, b"again").unwrap();
+        pages.close().unwrap();
+        sound(&disk);
+    }
+}

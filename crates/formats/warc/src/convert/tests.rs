@@ -128,3 +128,92 @@ fn report_bytes(start: &Path) -> u64 {
     // Everything but the large page in the middle.
     records(start).iter().map(|(_, block)| block.len() as u64).filter(|n| *n < 100_000).sum()
 }
+
+/// Reads groups of records and lays their bytes end to end.
+fn events(path: &Path) -> (Vec<(Option<String>, u64)>, Vec<u8>) {
+    let dir = path.parent().unwrap();
+    let options = CopyOptions { ids: &Counter::default(), on_damage: None, software: "trawl/test" };
+    let reader = WarcReader::builder().lenient(true).open(path).unwrap();
+    let mut events = EventReader::new(reader, fs(), dir, Compression::Gzip, None, options);
+    let (mut groups, mut bytes) = (Vec::new(), Vec::new());
+    while let Some(event) = events.next_event().unwrap() {
+        let before = bytes.len();
+        event.reader().read_to_end(&mut bytes).unwrap();
+        assert_eq!((bytes.len() - before) as u64, event.len_bytes());
+        groups.push((event.url.clone(), event.records()));
+    }
+    (groups, bytes)
+}
+
+#[test]
+fn groups_keep_every_record_and_every_capture_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = warc(dir.path());
+    let (groups, bytes) = events(&start);
+    let copy = dir.path().join("copy.warc.gz");
+    std::fs::write(&copy, bytes).unwrap();
+    assert!(records(&copy) == records(&start));
+    // As many groups as the door to captures finds entries.
+    let mut source = WarcSource::open(&start, Limits::default(), false).unwrap();
+    let mut wanted = Vec::new();
+    while let Some((entry, _)) = source.next_owned().unwrap() {
+        wanted.push(match entry {
+            Entry::Capture(capture) => Some(capture.url),
+            Entry::Other(_) => None,
+        });
+    }
+    assert_eq!(groups.len(), wanted.len());
+    assert!(groups.iter().zip(&wanted).skip(1).all(|((_, n), _)| (1..=3).contains(n)), "{groups:?}");
+    assert_eq!(groups[0], (None, 1), "the warcinfo stands alone");
+}
+
+#[test]
+fn others_files_are_grouped_by_what_they_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = |kind: &str, id: u32, target: &str, more: &str| {
+        let target = if target.is_empty() { String::new() } else { format!("WARC-Target-URI: {target}\r\n") };
+        format!(
+            "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:x:{id}>\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n{target}{more}\
+             Content-Length: 0\r\n\r\n\r\n\r\n"
+        )
+    };
+    let link = |id: u32| format!("WARC-Concurrent-To: <urn:x:{id}>\r\n");
+    let text = [
+        record("warcinfo", 1, "", ""),
+        // Silent and side by side.
+        record("request", 2, "http://a/", ""),
+        record("response", 3, "http://a/", ""),
+        // The same target again is another exchange.
+        record("request", 4, "http://a/", ""),
+        record("response", 5, "http://a/", &link(4)),
+        record("metadata", 6, "http://a/", &link(5)),
+        record("conversion", 7, "http://a/", "WARC-Refers-To: <urn:x:5>\r\n"),
+        // A revisit refers to somebody else's capture.
+        record("revisit", 8, "http://a/", "WARC-Refers-To: <urn:x:7>\r\n"),
+        record("metadata", 9, "http://b/", ""),
+        record("strange", 10, "", ""),
+        record("resource", 11, "ftp://c/", ""),
+        record("warcinfo", 12, "", &link(11)),
+    ]
+    .concat();
+    let path = dir.path().join("x.warc");
+    std::fs::write(&path, text).unwrap();
+    let (groups, bytes) = events(&path);
+    let url = |url: &str| Some(url.to_owned());
+    assert_eq!(
+        groups,
+        [
+            (None, 1),
+            (url("http://a/"), 2),
+            (url("http://a/"), 4),
+            (url("http://a/"), 1),
+            (url("http://b/"), 1),
+            (None, 1),
+            (url("ftp://c/"), 1),
+            (None, 1)
+        ]
+    );
+    let copy = dir.path().join("copy.warc.gz");
+    std::fs::write(&copy, bytes).unwrap();
+    assert!(records(&copy) == records(&path));
+}

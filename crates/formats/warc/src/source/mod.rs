@@ -49,6 +49,12 @@ impl WarcSource {
         Self::with_warnings(file, limits, lenient, |_| {})
     }
 
+    /// [`WarcSource::over`], beginning with the record at `offset`.
+    pub fn over_from(file: Arc<dyn ReadAt>, offset: u64, limits: Limits, lenient: bool) -> Self {
+        let reader = WarcReader::builder().limits(limits).lenient(lenient).over_from(file.clone(), offset);
+        Self::from_reader(reader, RecordFile::new(file).limits(limits).lenient(lenient))
+    }
+
     /// [`WarcSource::over`], telling `on_warning` every oddity that was accepted.
     pub fn with_warnings(
         file: Arc<dyn ReadAt>,

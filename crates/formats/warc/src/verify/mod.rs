@@ -101,18 +101,37 @@ impl<'a> Verifier<'a> {
 
     /// Checks one file. Damage is a finding, and the check goes on behind it; only a failing machine is an error.
     pub fn file(&mut self, file: Arc<dyn ReadAt>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
-        let name: Arc<str> = file.name().to_string_lossy().into();
-        let index = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
-        self.files.push(name.clone());
+        let total_bytes = file.len();
+        self.container(&file.name().to_string_lossy(), total_bytes);
+        let records = self.part(file, 0, progress)?;
+        progress(Progress { records, bytes: total_bytes, total_bytes });
+        Ok(())
+    }
+
+    /// Starts a file whose records lie in parts, with other things between them: [`Verifier::part`] for each.
+    pub fn container(&mut self, name: &str, bytes: u64) {
+        self.files.push(name.into());
+        self.report.files += 1;
+        self.report.bytes += bytes;
+    }
+
+    /// Checks the records from `offset` to the end of `file`, which is a part of the file started last. Returns how many
+    /// there were.
+    pub fn part(
+        &mut self,
+        file: Arc<dyn ReadAt>,
+        offset: u64,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<u64> {
+        let name = self.files.last().cloned().unwrap_or_default();
+        let index = u32::try_from(self.files.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let total_bytes = file.len();
         let (tell, warnings) = mpsc::channel();
         let mut reader = WarcReader::builder()
             .limits(self.limits)
             .lenient(true)
             .on_warning(move |warning| drop(tell.send(warning)))
-            .over(file);
-        self.report.files += 1;
-        self.report.bytes += total_bytes;
+            .over_from(file, offset);
         let mut records = 0u64;
         let mut shared = false;
         loop {
@@ -139,8 +158,7 @@ impl<'a> Verifier<'a> {
             }
         }
         self.report.records += records;
-        progress(Progress { records, bytes: total_bytes, total_bytes });
-        Ok(())
+        Ok(records)
     }
 
     /// Checks the next record; `false` at the end.

@@ -3,14 +3,19 @@
 use super::facts::EventFacts;
 use super::fields::{HeaderText, header_uri};
 use super::id::{IdSource, record_id};
+use super::info::WarcInfo;
 use super::member::{Encoder, Stored, spool_error};
+use crate::container::Compression;
 use crate::digest::{sha1_of, sha1_of_message};
 use crate::error::{Error, Result};
 use crate::header::RecordType;
 use crate::http::settle_head;
 use bytes::Bytes;
+use std::collections::VecDeque;
+use std::io::Read;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
-use trawl_io::Spool;
+use trawl_io::{Fs, Spool};
 use trawl_model::{
     Algorithm, Body, Capture, CaptureFacts, Digest, Message, Outcome, Revisit, RevisitProfile, Truncated, UnixMillis,
 };
@@ -80,9 +85,29 @@ impl Prepared {
         &self.record_id
     }
 
+    /// The stored bytes of all records, in order.
+    pub fn reader(&self) -> impl Read + '_ {
+        Chained(self.records.iter().map(|record| record.stored.reader()).collect())
+    }
+
     /// Digest of the stored (or left out) body.
     pub fn payload_digest(&self) -> Option<&Digest> {
         self.payload_digest.as_ref()
+    }
+}
+
+/// Readers one after another.
+pub(crate) struct Chained<'a>(pub(crate) VecDeque<Box<dyn Read + 'a>>);
+
+impl Read for Chained<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        while let Some(first) = self.0.front_mut() {
+            match first.read(buf)? {
+                0 if !buf.is_empty() => drop(self.0.pop_front()),
+                n => return Ok(n),
+            }
+        }
+        Ok(0)
     }
 }
 
@@ -131,6 +156,35 @@ impl Common<'_> {
 }
 
 impl Preparer {
+    /// Makes events for a container of any kind; compressed bodies that are too large for memory are spooled in
+    /// `spool_dir`. A [`super::WarcSink`] has its own.
+    pub fn new(
+        compression: Compression,
+        level: Option<i32>,
+        fs: Arc<dyn Fs>,
+        spool_dir: &Path,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
+        let warcinfo: Arc<str> = record_id(ids.next_id()).into();
+        let encoder = Arc::new(Encoder::new(compression, level, fs, spool_dir));
+        Preparer { encoder, ids, warcinfo: Arc::new(RwLock::new(warcinfo)) }
+    }
+
+    /// The `warcinfo` record that events made from now on name, for a file called `name`.
+    pub fn info(&self, info: &WarcInfo, name: &str, now: UnixMillis) -> Result<Prepared> {
+        let warcinfo = self.current_warcinfo();
+        let (header, block) = info.record(&warcinfo, name, now);
+        let stored = self.encoder.member(&[&header, &block], &mut std::io::empty(), 0, b"\r\n\r\n")?;
+        let plain_len = (header.len() + block.len() + 4) as u64;
+        let records = vec![PreparedRecord { record_type: RecordType::Warcinfo, stored, plain_len }];
+        Ok(Prepared { records, record_id: warcinfo.to_string(), payload_digest: None, warcinfo })
+    }
+
+    /// Lets events name another `warcinfo` record: that of a file which is there already.
+    pub fn set_warcinfo(&self, id: &str) {
+        *self.warcinfo.write().unwrap_or_else(PoisonError::into_inner) = id.into();
+    }
+
     /// Draws the ids of one event. Drawn in order, they make a parallel run write the same bytes as a serial one.
     pub fn event_ids(&self) -> EventIds {
         let next = || record_id(self.ids.next_id());

@@ -33,6 +33,7 @@ pub use info::WarcInfo;
 pub use names::FileNames;
 pub use sink::{Clock, SinkOptions, WarcSink};
 
+pub(crate) use event::Chained;
 pub(crate) use facts::EventFacts;
 pub(crate) use fields::{HeaderText, header_uri, parse_fields, put_field};
 pub(crate) use member::{Encoder, Stored, spool_error};

@@ -14,7 +14,7 @@
 use super::event::{Prepared, Preparer};
 use super::id::{IdSource, record_id};
 use super::info::WarcInfo;
-use super::member::{Encoder, Stored, spool_error};
+use super::member::{Stored, spool_error};
 use super::names::{FileNames, OPEN_SUFFIX};
 use crate::container::Compression;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ use crate::reader::WarcReader;
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use trawl_io::read_at::FileReader;
 use trawl_io::{FileWriter, Fs, Mode};
 use trawl_model::{Capture, CaptureSink, Carries, DoorError, Durable, Place, Summary, UnixMillis};
@@ -138,9 +138,8 @@ impl WarcSink {
             );
             return Err(Error::Refused { file: options.names.name(0), reason });
         }
-        let encoder = Arc::new(Encoder::new(options.compression, options.level, fs.clone(), dir));
-        let warcinfo: Arc<str> = record_id(ids.next_id()).into();
-        let preparer = Preparer { encoder, ids, warcinfo: Arc::new(RwLock::new(warcinfo.clone())) };
+        let preparer = Preparer::new(options.compression, options.level, fs.clone(), dir, ids);
+        let warcinfo = preparer.current_warcinfo();
         Ok(WarcSink {
             fs,
             dir: dir.into(),
@@ -255,14 +254,13 @@ impl WarcSink {
     }
 
     fn set_warcinfo(&mut self, id: Arc<str>) {
-        self.warcinfo = id.clone();
-        *self.preparer.warcinfo.write().unwrap_or_else(PoisonError::into_inner) = id;
+        self.preparer.set_warcinfo(&id);
+        self.warcinfo = id;
     }
 
     fn write_info(&mut self, writer: &mut FileWriter, name: &str) -> Result<()> {
-        let (header, block) = self.options.info.record(&self.warcinfo, name, (self.clock)());
-        let stored = self.preparer.encoder.member(&[&header, &block], &mut io::empty(), 0, b"\r\n\r\n")?;
-        copy(&stored, writer)?;
+        let prepared = self.preparer.info(&self.options.info, name, (self.clock)())?;
+        io::copy(&mut prepared.reader(), writer).map_err(spool_error)?;
         self.summary.records += 1;
         Ok(())
     }
