@@ -1,7 +1,7 @@
 //! The commit stage: the only place that writes what a crawl is worth.
 //!
 //! ```text
-//! events ─► append to X.warc.gz.open ─┐
+//! events ─► append to the archive ────┐
 //!                                     ├─ every 100 ms or 8 MiB ─► 1 sync the archive
 //! seeds ──────────────────────────────┘                           2 one journal batch {outcome, links, row, … file and end}
 //!                                                                 3 sync the journal
@@ -10,14 +10,16 @@
 //! A crash before 3 leaves archive bytes that no batch names: resuming cuts them off, and the captures are made again. A
 //! crash after 3 leaves a batch that says everything: resuming believes it.
 
+use crate::archive::Archive;
+use crate::digests::{Digests, remember};
 use crate::error::Error;
 use crate::page::Event;
 use crate::record::{CommitRecord, EventRecord, Record, SeedsRecord, encode};
 use crate::seeds::SeedBatch;
+use std::sync::Arc;
 use trawl_frontier::{LeaseId, Site, UrlId};
 use trawl_io::Journal;
-use trawl_model::{CaptureSink, Durable, Summary};
-use trawl_warc::WarcSink;
+use trawl_model::{Durable, Summary, UnixMillis};
 
 /// Something to make durable.
 pub(crate) enum Item {
@@ -41,7 +43,8 @@ pub(crate) enum Done {
 
 /// Appends, and makes durable.
 pub(crate) struct Committer {
-    sink: WarcSink,
+    sink: Archive,
+    digests: Option<Arc<dyn Digests>>,
     journal: Journal,
     /// Encoded records of the batch.
     batch: Vec<Vec<u8>>,
@@ -52,8 +55,8 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    pub(crate) fn new(sink: WarcSink, journal: Journal, durable: Durable) -> Self {
-        Self { sink, journal, batch: Vec::new(), done: Vec::new(), bytes: 0, durable }
+    pub(crate) fn new(sink: Archive, digests: Option<Arc<dyn Digests>>, journal: Journal, durable: Durable) -> Self {
+        Self { sink, digests, journal, batch: Vec::new(), done: Vec::new(), bytes: 0, durable }
     }
 
     /// Bytes that wait to be made durable.
@@ -81,7 +84,8 @@ impl Committer {
             Item::Event(event, site) => {
                 let Event { lease, answer, links, redirect, robots, mut row, prepared } = *event;
                 self.bytes += prepared.len_bytes();
-                row.set_place(&self.sink.commit(prepared)?);
+                let started = UnixMillis(row.started_at.unwrap_or(row.fetched_at));
+                row.set_place(&self.sink.commit(&row.url, started, prepared)?);
                 let id = match lease.id {
                     LeaseId::Page(id) => Some(id.to_string()),
                     LeaseId::Robots(_) => None,
@@ -126,11 +130,21 @@ impl Committer {
         self.durable = durable;
         self.batch.clear();
         self.bytes = 0;
+        if let Some(digests) = &self.digests {
+            for done in &self.done {
+                if let Done::Event(event, _) = done {
+                    remember(&**digests, &event.row)?;
+                }
+            }
+        }
         Ok(Some(Acked { offset: position.offset, records: std::mem::take(&mut self.done) }))
     }
 
     /// Completes the archive files. Everything must have been committed.
     pub(crate) fn finish(self) -> Result<Summary, Error> {
+        if let Some(digests) = &self.digests {
+            digests.close()?;
+        }
         Ok(self.sink.finish()?)
     }
 }

@@ -19,6 +19,11 @@ pub struct Config {
     pub max_rejects: Option<u64>,
     /// The name of the run, part of the names of its files; the start time as 14 digits when empty.
     pub run_id: String,
+    /// What captures are archived in.
+    pub format: Format,
+    /// Where bodies are remembered by digest over all crawls that share it (`NAME.kvseq`, `NAME.hindex`): one that is
+    /// archived already becomes a revisit. `None`: every body is archived.
+    pub digests: Option<PathBuf>,
     /// First part of the names of archive files.
     pub prefix: String,
     /// What is fetched next, when and how politely.
@@ -35,7 +40,7 @@ pub struct Config {
     pub commit_interval: Duration,
     /// Bytes after which captures are made durable at once.
     pub commit_bytes: u64,
-    /// Archive files are closed once they have this many bytes.
+    /// WARC files are closed once they have this many bytes.
     pub roll_bytes: u64,
     /// Seeds are read while fewer URLs than this wait.
     pub queue_high: usize,
@@ -53,6 +58,25 @@ pub struct Config {
     pub software: String,
     /// The arguments of the command, for `run.json`.
     pub arguments: Vec<String>,
+}
+
+/// What captures are archived in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// WARC files.
+    Warc,
+    /// A seqdb container with the same records.
+    Seqdb,
+}
+
+impl Format {
+    /// Its name, in the journal and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Format::Warc => "warc",
+            Format::Seqdb => "seqdb",
+        }
+    }
 }
 
 /// What is done about files that are there already.
@@ -75,6 +99,8 @@ impl Config {
             seeds,
             max_rejects: None,
             run_id: String::new(),
+            format: Format::Warc,
+            digests: None,
             prefix: "trawl".into(),
             frontier: trawl_frontier::Config::default(),
             fetch: FetchConfig::default(),

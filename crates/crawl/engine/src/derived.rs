@@ -1,7 +1,7 @@
 //! Files made from the journal: the capture index, the rejects, `run.json`. Each can be made again.
 
 use crate::error::Error;
-use crate::layout::Layout;
+use crate::layout::{Layout, is_container_file};
 use crate::record::{Record, decode};
 use crate::report::{FileEntry, Report};
 use sha2::{Digest as _, Sha256};
@@ -117,21 +117,23 @@ pub(crate) fn write_rejects(fs: &Arc<dyn Fs>, layout: &Layout) -> Result<(), Err
 pub(crate) fn list_files(fs: &dyn Fs, layout: &Layout, old: &[FileEntry]) -> Result<Vec<FileEntry>, Error> {
     let old: HashMap<_, _> = old.iter().map(|entry| ((entry.name.as_str(), entry.bytes), &entry.sha256)).collect();
     let mut files = Vec::new();
-    for entry in fs.list(&layout.out)?.into_iter().filter(|entry| !entry.is_dir) {
-        let Ok(name) = entry.name.into_string() else { continue };
-        let path = layout.out.join(&name);
+    let entries = fs.list(&layout.out)?.into_iter().filter(|entry| !entry.is_dir);
+    let names: Vec<String> = entries.filter_map(|entry| entry.name.into_string().ok()).collect();
+    for name in &names {
+        let path = layout.out.join(name);
+        let is_container = is_container_file(name, &names) && !name.ends_with(".lock");
         let is_archive = name.ends_with(".warc.gz") || name.ends_with(".warc.zst") || name.ends_with(".warc");
         let is_index = name.starts_with("captures") && name.ends_with(".parquet");
-        if !is_archive && !is_index {
+        if !is_archive && !is_index && !is_container {
             continue;
         }
         let bytes = fs.metadata(&path)?.len;
-        // Archive files never change under their final names; an index may be written anew.
+        // WARC files never change under their final names; an index may be written anew, a container goes on.
         let sha256 = match old.get(&(name.as_str(), bytes)).filter(|_| is_archive) {
             Some(known) => (*known).clone(),
             None => sha256(fs, &path)?,
         };
-        files.push(FileEntry { name, bytes, sha256 });
+        files.push(FileEntry { name: name.clone(), bytes, sha256 });
     }
     Ok(files)
 }

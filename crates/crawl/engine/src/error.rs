@@ -69,6 +69,9 @@ pub enum Error {
     /// The archive could not be written.
     #[error("archive: {0}")]
     Archive(#[from] DoorError),
+    /// The store of digests could not be read or written.
+    #[error("digests: {0}")]
+    Digests(trawl_seqdb::Error),
     /// The capture index could not be written.
     #[error("captures: {0}")]
     Captures(#[from] trawl_captures::Error),
@@ -96,6 +99,12 @@ impl Error {
             Self::Archive(e) => e.advice,
             _ => Advice::Stop,
         }
+    }
+}
+
+impl From<trawl_seqdb::Error> for Error {
+    fn from(error: trawl_seqdb::Error) -> Self {
+        Self::Digests(error)
     }
 }
 

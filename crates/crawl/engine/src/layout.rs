@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! OUT/trawl-RUN-00000.warc.gz      archive; `.open` while it is written
+//! OUT/trawl-RUN.data, .idx, …      or a container: see `pages`
 //! OUT/captures.parquet             its index; captures-00000.parquet, … once the archive has several files
 //! OUT/rejects.jsonl                lines of the seeds that were no URLs, if any
 //! OUT/run.json                     what the run did
@@ -15,6 +16,7 @@ use crate::error::Error;
 use std::path::{Path, PathBuf};
 use trawl_io::{Fs, LockFile, create_dir_all_synced, describe_holder, remove_leftovers};
 use trawl_model::UnixMillis;
+use trawl_seqdb::design::{DATA_SUFFIX, INDEX_SUFFIX, LOCK_SUFFIX, TIME_SUFFIX, URL_INDEX_SUFFIX};
 
 /// Paths of a run.
 #[derive(Debug, Clone)]
@@ -84,8 +86,10 @@ impl Layout {
 
     /// Files in the directory that a crawl wrote, this one or another.
     fn run_files(&self, fs: &dyn Fs) -> Result<Vec<String>, Error> {
-        let names = fs.list(&self.out)?.into_iter().filter(|entry| !entry.is_dir);
-        Ok(names.filter_map(|entry| entry.name.into_string().ok()).filter(|name| is_run_file(name)).collect())
+        let files = fs.list(&self.out)?.into_iter().filter(|entry| !entry.is_dir);
+        let names: Vec<String> = files.filter_map(|entry| entry.name.into_string().ok()).collect();
+        let of_run = |name: &String| is_run_file(name) || is_container_file(name, &names);
+        Ok(names.iter().filter(|name| of_run(name)).cloned().collect())
     }
 }
 
@@ -94,6 +98,14 @@ fn is_run_file(name: &str) -> bool {
     [".warc", ".warc.gz", ".warc.zst"].iter().any(|end| plain.ends_with(end))
         || (name.starts_with("captures") && name.ends_with(".parquet"))
         || matches!(name, "run.json" | "rejects.jsonl")
+}
+
+/// Whether a file is part of a container of captures: only such has an index by URL beside it.
+pub(crate) fn is_container_file(name: &str, all: &[String]) -> bool {
+    let suffixes = [DATA_SUFFIX, INDEX_SUFFIX, TIME_SUFFIX, LOCK_SUFFIX, URL_INDEX_SUFFIX];
+    let Some((stem, _)) = name.rsplit_once('.').filter(|(_, suffix)| suffixes.contains(suffix)) else { return false };
+    let by_url = format!("{stem}.{URL_INDEX_SUFFIX}");
+    all.contains(&by_url)
 }
 
 #[cfg(test)]

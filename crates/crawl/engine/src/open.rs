@@ -1,7 +1,9 @@
 //! Opening a run: a new one, or one that goes on after a stop or a crash.
 
+use crate::archive::{Archive, Opening};
 use crate::config::Config;
 use crate::derived::{Range, extend};
+use crate::digests::{DigestStore, Digests, remember};
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::record::{Record, Tag, VERSION, decode, identity_name};
@@ -11,13 +13,14 @@ use trawl_frontier::RobotsPolicy;
 use trawl_io::{Fs, Journal, journal};
 use trawl_model::Durable;
 use trawl_parse::robots::product_token;
-use trawl_warc::{Clock, IdSource, SinkOptions, WarcInfo, WarcSink};
+use trawl_warc::{Clock, IdSource, SinkOptions, WarcInfo};
 
 /// A run ready to go.
 pub(crate) struct Opened {
     pub tag: Tag,
     pub state: State,
-    pub sink: WarcSink,
+    pub sink: Archive,
+    pub digests: Option<Arc<dyn Digests>>,
     pub journal: Journal,
     pub durable: Durable,
     pub ranges: Vec<Range>,
@@ -35,17 +38,25 @@ pub(crate) fn open(
     let agent = product_token(&config.fetch.user_agent).to_owned();
     let mut state = State::new(config.frontier.clone(), agent, fs.clone(), layout.journal.clone());
     let options = journal::Options::default();
+    let digests = match &config.digests {
+        Some(stem) => Some(Arc::new(DigestStore::open(fs, stem, &config.software, clock)?) as Arc<dyn Digests>),
+        None => None,
+    };
+    let opening = |tag: &Tag| -> Result<Opening<'_>, Error> {
+        let options = sink_options(config, tag)?;
+        let name = format!("{}-{}", config.prefix, tag.run);
+        Ok(Opening { fs, dir: &layout.out, format: config.format, options, name, ids, clock })
+    };
     if !resume {
         let now = clock();
         let run = if config.run_id.is_empty() { now.digits14() } else { config.run_id.clone() };
         let identity = identity_name(config.frontier.identity).to_owned();
-        let tag = Tag { crawl: VERSION, run, started: now, identity };
+        let tag = Tag { crawl: VERSION, run, started: now, identity, format: config.format.as_str().to_owned() };
         let bytes = serde_json::to_vec(&tag).unwrap_or_default();
-        let sink_options = sink_options(config, &tag)?;
+        let opening = opening(&tag)?;
         let journal = Journal::create(fs, &layout.journal, &bytes, options)?;
-        let durable = Durable { file: sink_options.names.name(0), end: 0 };
-        let sink = WarcSink::create(fs.clone(), &layout.out, sink_options, ids.clone(), clock.clone())?;
-        return Ok(Opened { tag, state, sink, journal, durable, ranges: Vec::new() });
+        let (durable, sink) = (opening.nothing(), opening.create()?);
+        return Ok(Opened { tag, state, sink, digests, journal, durable, ranges: Vec::new() });
     }
     let header = journal::JournalReader::open(&**fs, &layout.journal, &options)?.header().clone();
     let tag = check_tag(&header.tag, config, layout)?;
@@ -53,23 +64,25 @@ pub(crate) fn open(
     let (journal, _) = Journal::recover(fs, &layout.journal, options, &mut |position, batch| {
         // The visitor cannot carry this crate's error: the first one is kept, and the rest of the journal passed over.
         if failed.is_none() {
-            failed = replay(&mut state, layout, position.offset, batch, &mut committed, &mut ranges).err();
+            let digests = digests.as_deref();
+            failed = replay(&mut state, digests, layout, position.offset, batch, &mut committed, &mut ranges).err();
         }
         Ok(())
     })?;
     if let Some(error) = failed {
         return Err(error);
     }
-    let sink_options = sink_options(config, &tag)?;
-    let durable = committed.clone().unwrap_or_else(|| Durable { file: sink_options.names.name(0), end: 0 });
-    let sink = WarcSink::resume(fs.clone(), &layout.out, sink_options, ids.clone(), clock.clone(), committed.as_ref())?;
+    let opening = opening(&tag)?;
+    let durable = committed.clone().unwrap_or_else(|| opening.nothing());
+    let sink = opening.resume(committed.as_ref())?;
     state.frontier.recovered(clock());
-    Ok(Opened { tag, state, sink, journal, durable, ranges })
+    Ok(Opened { tag, state, sink, digests, journal, durable, ranges })
 }
 
 /// Does again what a batch says was done.
 fn replay(
     state: &mut State,
+    digests: Option<&dyn Digests>,
     layout: &Layout,
     offset: u64,
     batch: &journal::Batch,
@@ -79,7 +92,12 @@ fn replay(
     for record in batch.records() {
         match decode(&layout.journal, offset, record)? {
             Record::Seeds(seeds) => state.seeds(seeds)?,
-            Record::Event(event) => state.event(*event, None, offset)?,
+            Record::Event(event) => {
+                if let Some(digests) = digests {
+                    remember(digests, &event.row)?;
+                }
+                state.event(*event, None, offset)?;
+            }
             Record::Commit(commit) => {
                 extend(ranges, &commit.file, offset);
                 *committed = Some(Durable { file: commit.file, end: commit.end });
@@ -105,6 +123,9 @@ fn check_tag(bytes: &[u8], config: &Config, layout: &Layout) -> Result<Tag, Erro
     }
     if tag.identity != identity {
         return differs("identity of URLs", &tag.identity, identity);
+    }
+    if tag.format != config.format.as_str() {
+        return differs("format", &tag.format, config.format.as_str());
     }
     if !config.run_id.is_empty() && config.run_id != tag.run {
         return differs("run id", &tag.run, &config.run_id);

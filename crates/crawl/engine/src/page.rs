@@ -1,5 +1,6 @@
 //! From what was fetched to what is written: digests, links, rules, an event made ready. CPU work, on threads of its own.
 
+use crate::digests::{Digests, is_candidate};
 use crate::error::Error;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
@@ -8,7 +9,9 @@ use std::sync::Arc;
 use trawl_captures::CaptureRow;
 use trawl_fetch::{Fetched, Head};
 use trawl_frontier::{AllowAll, Answer, Identity, Lease, LeaseId, RobotsAnswer, Rules, Scope, Site, Source, UrlId};
-use trawl_model::{Capture, CaptureFacts, Digest, ErrorClass, Failure, Message, Outcome, UnixMillis};
+use trawl_model::{
+    Capture, CaptureFacts, Digest, ErrorClass, Failure, Message, Outcome, Revisit, RevisitProfile, UnixMillis,
+};
 use trawl_parse::date::http_date;
 use trawl_parse::directives::Directives;
 use trawl_parse::links::{Kind, LinkExtractor, Options};
@@ -20,6 +23,8 @@ use trawl_warc::{Prepared, Preparer};
 #[derive(Clone)]
 pub(crate) struct Worker {
     pub preparer: Preparer,
+    /// Bodies that are archived already.
+    pub digests: Option<Arc<dyn Digests>>,
     pub identity: Identity,
     pub scope: Scope,
     /// Whether links are followed at all.
@@ -131,14 +136,36 @@ impl Worker {
     fn ready(&self, mut capture: Capture<'static>, event: Event0) -> Result<Event, Error> {
         let ids = self.preparer.event_ids();
         capture.facts.record_id = Some(ids.first.clone());
-        let row = CaptureRow::from_capture(&mut capture, None)?;
+        let mut row = CaptureRow::from_capture(&mut capture, None)?;
         if let Outcome::Response { payload_digest, .. } = &mut capture.outcome {
             // The row's digest is the archive's: computed once.
             *payload_digest = Digest::parse(&format!("sha1:{}", row.digest)).ok();
         }
+        if self.leave_out_known_body(&mut capture, &row)? {
+            row = CaptureRow::from_capture(&mut capture, None)?;
+        }
         let prepared = self.preparer.prepare_with(capture, ids)?;
         let Event0 { lease, answer, links, redirect, robots } = event;
         Ok(Event { lease, answer, links, redirect, robots, row, prepared })
+    }
+
+    /// Makes a response whose body is archived already a revisit of the capture that holds it; says whether it did.
+    fn leave_out_known_body(&self, capture: &mut Capture<'static>, row: &CaptureRow) -> Result<bool, Error> {
+        let Some(digests) = self.digests.as_ref().filter(|_| is_candidate(row)) else { return Ok(false) };
+        let Outcome::Response { message, payload_digest: Some(digest), .. } = &capture.outcome else {
+            return Ok(false);
+        };
+        let Some(earlier) = digests.find(digest)? else { return Ok(false) };
+        capture.outcome = Outcome::Revisit(Revisit {
+            head: message.head.clone(),
+            profile: RevisitProfile::IdenticalPayloadDigest,
+            payload_digest: Some(digest.clone()),
+            refers_to_url: Some(earlier.url),
+            refers_to_date: Some(earlier.date),
+            refers_to_id: Some(earlier.record_id),
+            body_length: message.body.len_bytes(),
+        });
+        Ok(true)
     }
 
     /// Reads the decoded body once, for everything that is wanted of it.

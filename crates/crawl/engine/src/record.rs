@@ -1,7 +1,7 @@
 //! What the journal holds: JSON, one object a record.
 //!
 //! ```text
-//! header tag   {"crawl":1,"run":"20261103100000","started":1762164000000,"identity":"key"}
+//! header tag   {"crawl":1,"run":"20261103100000","started":1762164000000,"identity":"key","format":"warc"}
 //! batch        one or more of
 //!   {"t":"seeds","seeds":[{"u":"http://…","m":"{…}"}],"rejects":[…],"lines":1000}        "end":[…] on the last
 //!   {"t":"event","id":"…32 hex…","answer":{"status":200},"links":["…"],"row":{…}}        one capture with its links
@@ -26,6 +26,13 @@ pub(crate) struct Tag {
     pub run: String,
     pub started: UnixMillis,
     pub identity: String,
+    /// What captures are archived in.
+    #[serde(default = "warc")]
+    pub format: String,
+}
+
+fn warc() -> String {
+    crate::config::Format::Warc.as_str().to_owned()
 }
 
 pub(crate) const VERSION: u32 = 1;

@@ -48,12 +48,13 @@ pub fn run_in(
     let _lock = layout.lock(&*fs, &config.software, clock())?;
     config.fetch.spool_dir = layout.spool.clone();
     let fetcher = Fetcher::new(config.fetch.clone(), fs.clone())?;
-    let Opened { tag, state, sink, journal, durable, ranges } = open(&fs, &config, &layout, &clock, &ids)?;
+    let Opened { tag, state, sink, digests, journal, durable, ranges } = open(&fs, &config, &layout, &clock, &ids)?;
     let old = read_report(&*fs, &layout);
     let mut report = report(&config, &tag, &state);
     write_report(&fs, &layout, &report)?;
     let worker = Worker {
         preparer: sink.preparer(),
+        digests: digests.clone(),
         identity: config.frontier.identity,
         scope: config.frontier.scope,
         follow: config.frontier.max_depth > 0,
@@ -64,7 +65,7 @@ pub fn run_in(
         decode_bytes: config.decode_bytes,
     };
     let rhythm = Rhythm { interval: config.commit_interval, bytes: config.commit_bytes };
-    let committer = Committer::new(sink, journal, durable);
+    let committer = Committer::new(sink, digests, journal, durable);
     let mut writer = start(fs.clone(), layout.clone(), committer, ranges, rhythm, capacity(&config))?;
     let runtime = runtime(&config)?;
     let parts = Parts { state, fetcher, worker, items: writer.items.clone() };

@@ -13,6 +13,7 @@ fn worker(dir: &std::path::Path) -> Worker {
     assert!(sink.carries().has(trawl_model::Capability::Failures));
     Worker {
         preparer: sink.preparer(),
+        digests: None,
         identity: Identity::Key,
         scope: Scope::Domain,
         follow: true,

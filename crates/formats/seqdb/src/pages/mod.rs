@@ -17,7 +17,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use name::Form;
+pub use name::{Form, nameable};
 pub use read::{EventReader, Page};
 pub use repair::{PagesRepair, compact, cut, repair, verify};
 pub use scan::{PageRef, PageScan};

@@ -2,6 +2,7 @@
 //! number more.
 
 use crate::design;
+use crate::filesys::inode::MAX_NAME;
 use trawl_model::UnixMillis;
 
 /// Years that 17 digits can write: 0000 to 9999.
@@ -41,6 +42,15 @@ impl Form {
             Form::Other(kind) => kind,
         }
     }
+}
+
+/// Longest URL in a name: the rest of it always fits.
+const MAX_URL: usize = MAX_NAME - 60;
+
+/// What an event can be called by: a URL that is too long, and a time that no calendar has, are in its records only.
+pub fn nameable(url: &[u8], time: UnixMillis) -> (&[u8], UnixMillis) {
+    let url = if url.len() <= MAX_URL { url } else { &[] };
+    (url, if can_write(time) { time } else { UnixMillis(0) })
 }
 
 /// The parts of a name.

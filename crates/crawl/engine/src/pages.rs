@@ -1,0 +1,203 @@
+//! Captures into a seqdb container: the door in.
+//!
+//! ```text
+//! OUT/NAME.data    the records of each event as one file, called by URL and time; a warcinfo record first
+//! OUT/NAME.idx     name → event        OUT/NAME.urls   URL → newest event
+//! OUT/NAME.time    time → place        OUT/NAME.lock
+//! ```
+//! Only the data file is synced while the crawl runs: its end goes into the journal, and a resume cuts it there and
+//! builds the indexes from it. A run that ends closes them all.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use trawl_io::{Fs, describe_holder};
+use trawl_model::{Capture, CaptureSink, Carries, DoorError, Durable, Place, Summary, UnixMillis};
+use trawl_seqdb::{Access, CreatePages, Form, FsPaths, Pages, Settings, SyncPolicy, pages, silent};
+use trawl_warc::{Clock, Compression, IdSource, Prepared, Preparer, SinkOptions, WarcReader};
+
+/// Events up to this size are appended in one step.
+const WHOLE_BYTES: u64 = 4 << 20;
+/// Memory for the cells of each index.
+const INDEX_MEMORY: u64 = 64 << 20;
+
+/// An event and what it is called by.
+#[derive(Debug)]
+pub struct Stamped {
+    pub(crate) url: String,
+    pub(crate) time: UnixMillis,
+    pub(crate) prepared: Prepared,
+}
+
+/// Writes capture events to a seqdb container.
+pub struct PagesSink {
+    pages: Pages,
+    preparer: Preparer,
+    file: Arc<str>,
+    form: Form,
+    summary: Summary,
+    /// After a failed write nothing more is written: what was committed is cut back to by a resume.
+    broken: bool,
+}
+
+impl PagesSink {
+    /// The file whose end says how far a container goes.
+    pub(crate) fn file_name(name: &str) -> String {
+        format!("{name}.{}", trawl_seqdb::design::DATA_SUFFIX)
+    }
+
+    /// Starts a container called `name` in `dir`. Of the options, compression and what the archive says of itself count.
+    pub fn create(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        name: &str,
+        options: &SinkOptions,
+        ids: &Arc<dyn IdSource>,
+        clock: &Clock,
+    ) -> Result<Self, DoorError> {
+        let paths = FsPaths::new(dir, name)?;
+        let fsgen = i64::try_from(u128::from_be_bytes(ids.next_id()) >> 66).unwrap_or(0).max(1);
+        let pages = CreatePages::new(fsgen).create(&paths, &settings(fs, &options.info.software, clock))?;
+        let mut sink = Self::over(pages, fs, dir, name, options, ids);
+        let now = clock();
+        let prepared = sink.preparer.info(&options.info, &sink.file, now)?;
+        sink.append(Stamped { url: String::new(), time: now, prepared })?;
+        sink.summary.events = 0;
+        Ok(sink)
+    }
+
+    /// Goes on with a container after a crash: keeps exactly what `committed` says was made durable, `None` for nothing.
+    pub fn resume(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        name: &str,
+        options: &SinkOptions,
+        ids: &Arc<dyn IdSource>,
+        clock: &Clock,
+        committed: Option<&Durable>,
+    ) -> Result<Self, DoorError> {
+        let paths = FsPaths::new(dir, name)?;
+        let Some(durable) = committed.filter(|durable| durable.end > 0) else {
+            let url_index = pages::url_index_path(&paths);
+            for path in [paths.data(), paths.index(), paths.time(), paths.lock(), url_index] {
+                match fs.remove_file(&path) {
+                    Err(e) if !e.is_not_found() => return Err(trawl_seqdb::Error::from(e).into()),
+                    _ => {}
+                }
+            }
+            return Self::create(fs, dir, name, options, ids, clock);
+        };
+        if durable.file != Self::file_name(name) {
+            let reason = format!("expected {}, the container of this run", Self::file_name(name));
+            return Err(trawl_warc::Error::Refused { file: durable.file.clone(), reason }.into());
+        }
+        let settings = settings(fs, &options.info.software, clock);
+        pages::cut(&paths, &settings, durable.end, &silent)?;
+        let pages = Pages::open(&paths, Access::Write, &settings)?;
+        let info = first_record_id(&pages)?;
+        let sink = Self::over(pages, fs, dir, name, options, ids);
+        if let Some(id) = info {
+            sink.preparer.set_warcinfo(&id);
+        }
+        Ok(sink)
+    }
+
+    fn over(
+        pages: Pages,
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        name: &str,
+        options: &SinkOptions,
+        ids: &Arc<dyn IdSource>,
+    ) -> Self {
+        let preparer = Preparer::new(options.compression, options.level, fs.clone(), dir, ids.clone());
+        let form = match options.compression {
+            Compression::None => Form::Plain,
+            Compression::Gzip => Form::Gzip,
+            Compression::Zstd => Form::Zstd,
+        };
+        let file = Self::file_name(name).into();
+        PagesSink { pages, preparer, file, form, summary: Summary::default(), broken: false }
+    }
+
+    /// Makes events ready on other threads.
+    pub fn preparer(&self) -> Preparer {
+        self.preparer.clone()
+    }
+
+    fn append(&mut self, event: Stamped) -> Result<Place, DoorError> {
+        let Stamped { url, time, prepared } = event;
+        let (url, time) = pages::nameable(url.as_bytes(), time);
+        let place = if prepared.len_bytes() <= WHOLE_BYTES {
+            let mut bytes = Vec::with_capacity(usize::try_from(prepared.len_bytes()).unwrap_or(0));
+            prepared.reader().read_to_end(&mut bytes).map_err(|e| DoorError::new(trawl_model::Advice::Stop, e))?;
+            self.pages.append(url, time, self.form, &bytes)?
+        } else {
+            self.pages.append_from(url, time, self.form, &mut prepared.reader())?
+        };
+        self.summary.events += 1;
+        self.summary.records += prepared.records().len() as u64;
+        let length = prepared.records().first().map_or(0, |record| record.len_bytes());
+        Ok(Place::new(self.file.clone(), place.offset, length))
+    }
+
+    fn guarded<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, DoorError>) -> Result<T, DoorError> {
+        if self.broken {
+            let reason = "an earlier write failed; resume from what was committed".to_owned();
+            return Err(trawl_warc::Error::Refused { file: self.file.to_string(), reason }.into());
+        }
+        act(self).inspect_err(|_| self.broken = true)
+    }
+}
+
+impl CaptureSink for PagesSink {
+    type Prepared = Stamped;
+
+    fn prepare(&self, capture: Capture<'_>) -> Result<Stamped, DoorError> {
+        let (url, time) = (capture.url.clone(), capture.started_at);
+        Ok(Stamped { url, time, prepared: self.preparer.prepare(capture)? })
+    }
+
+    fn commit(&mut self, prepared: Stamped) -> Result<Place, DoorError> {
+        self.guarded(|sink| sink.append(prepared))
+    }
+
+    fn sync(&mut self) -> Result<Durable, DoorError> {
+        self.guarded(|sink| {
+            let end = sink.pages.sync()?;
+            Ok(Durable { file: sink.file.to_string(), end })
+        })
+    }
+
+    fn finish(mut self) -> Result<Summary, DoorError> {
+        let end = self.guarded(|sink| Ok(sink.pages.sync()?))?;
+        self.summary.files = vec![(self.file.to_string(), end)];
+        self.pages.close()?;
+        Ok(self.summary)
+    }
+
+    fn carries(&self) -> Carries {
+        Carries::all()
+    }
+}
+
+fn settings(fs: &Arc<dyn Fs>, software: &str, clock: &Clock) -> Settings {
+    let holder = describe_holder(software, &clock().rfc3339_seconds());
+    let clock = clock.clone();
+    Settings {
+        sync: SyncPolicy::Data,
+        index_memory_bytes: INDEX_MEMORY,
+        // What was archived is rarely wanted soon.
+        data_caching: false,
+        ..Settings::new(trawl_seqdb::Clock::new(move || clock()), holder).on(fs.clone())
+    }
+}
+
+/// Id of the first record of a container, which is its `warcinfo`.
+fn first_record_id(pages: &Pages) -> Result<Option<String>, DoorError> {
+    let mut scan = pages.scan();
+    let Some(event) = scan.next_page()?.and_then(|page| page.event.map(<[u8]>::to_vec)) else { return Ok(None) };
+    let mut reader = WarcReader::builder().from_read(std::io::Cursor::new(event), "warcinfo");
+    let id = reader.next_record()?.and_then(|record| record.header().record_id().map(|id| id.into_owned()));
+    Ok(id)
+}
