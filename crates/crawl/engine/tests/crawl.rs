@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{archived, check, clock, config, ids, most_at_once, requests, rows};
+use common::{archived, check, clock, config, container, ids, most_at_once, requests, rows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use trawl_engine::{Error, Report, SeedInput, Start, Stop, run};
+use trawl_captures::CaptureRow;
+use trawl_engine::{Error, Format, Report, SeedInput, Start, Stop, run};
 use trawl_frontier::Identity;
 use trawl_testweb::{Config as WebConfig, Running, TestWeb};
 
@@ -195,4 +196,73 @@ fn a_seed_list_that_is_not_there_is_named() {
     config.seeds = vec![SeedInput::File("no/such/list".into())];
     let error = crawl(config).unwrap_err().to_string();
     assert!(error.contains("no/such/list"), "{error}");
+}
+
+/// Crawls the same web again, with what was seen the first time in mind.
+#[test]
+fn bodies_that_did_not_change_are_revisits() {
+    for format in [Format::Warc, Format::Seqdb] {
+        let dir = tempfile::tempdir().unwrap();
+        let web = web(dir.path(), |_| {});
+        let crawled = |name: &str| {
+            let mut config = config(&dir.path().join(name), web.addr(), web.world().seeds(), 2);
+            config.format = format;
+            config.digests = Some(dir.path().join("bodies"));
+            let report = crawl(config).unwrap();
+            assert!(report.complete);
+            check(&dir.path().join(name))
+        };
+        let good = |rows: Vec<CaptureRow>| rows.into_iter().filter(|r| r.status == 200 && r.body_length > 0);
+        let first: Vec<_> = good(crawled("first")).collect();
+        let own: BTreeMap<_, _> = first.iter().filter(|r| !r.unchanged).map(|r| (r.digest.clone(), r)).collect();
+        assert!(own.len() > 50, "{}", own.len());
+        let bytes = |name: &str| -> u64 {
+            let files = std::fs::read_dir(dir.path().join(name)).unwrap().map(|e| e.unwrap());
+            let archive = files.filter(|f| !f.file_name().to_string_lossy().contains("captures"));
+            archive.map(|f| f.metadata().unwrap().len()).sum()
+        };
+        for again in ["second", "third"] {
+            let rows: Vec<_> = good(crawled(again)).collect();
+            assert_eq!(rows.len(), first.len());
+            for row in rows {
+                let earlier = own[&row.digest];
+                assert!(row.unchanged && row.record_type.as_deref() == Some("revisit"), "{}", row.url);
+                // The newest with a body: the first crawl has them all, whichever of its pages shared it.
+                let same = first.iter().find(|r| !r.unchanged && Some(&r.url) == row.refers_to_uri.as_ref()).unwrap();
+                assert_eq!((same.digest.as_str(), same.started_at), (earlier.digest.as_str(), row.refers_to_date));
+                assert_eq!(row.body_length, same.body_length);
+            }
+            if format == Format::Warc {
+                assert!(bytes(again) < bytes("first"), "nothing was saved");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_container_has_the_pages_of_a_crawl_by_url() {
+    let dir = tempfile::tempdir().unwrap();
+    let web = web(dir.path(), |_| {});
+    let out = dir.path().join("out");
+    let mut config = config(&out, web.addr(), web.world().seeds(), 2);
+    config.format = Format::Seqdb;
+    let report = crawl(config.clone()).unwrap();
+    assert!(report.files.iter().any(|file| file.name.ends_with(".urls")), "{:?}", report.files);
+    let rows = check(&out);
+    let pages = container(&out.join(&rows[0].warc_file));
+    for row in rows.iter().filter(|row| !row.is_failure()) {
+        let page = pages.newest(row.url.as_bytes()).unwrap().unwrap();
+        assert!(page.time.0 >= row.started_at.unwrap());
+    }
+    // Done is done, in one format; another one is refused, and so is a new run on top.
+    config.start = Start::Resume;
+    assert_eq!(crawl(config.clone()).unwrap().counts, report.counts);
+    config.format = Format::Warc;
+    let error = crawl(config.clone()).unwrap_err().to_string();
+    assert!(error.contains("format: expected seqdb"), "{error}");
+    config.start = Start::New;
+    assert!(matches!(crawl(config.clone()), Err(Error::Occupied { .. })));
+    config.start = Start::Overwrite;
+    crawl(config).unwrap();
+    assert!(!out.join(&rows[0].warc_file).exists(), "the container stayed beside what overwrote it");
 }

@@ -10,12 +10,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use trawl_engine::{Start, Stop, run};
+use trawl_engine::{Format, Start, Stop, run};
 use trawl_testweb::{Config as WebConfig, TestWeb};
 
 const OUT: &str = "TRAWL_TEST_OUT";
 const ADDR: &str = "TRAWL_TEST_ADDR";
 const SEEDS: &str = "TRAWL_TEST_SEEDS";
+const FORMAT: &str = "TRAWL_TEST_FORMAT";
 const DEPTH: u32 = 4;
 
 /// The crawl itself; does nothing unless it is the child.
@@ -27,17 +28,23 @@ fn child() {
     let seeds = seeds.split(' ').map(str::to_owned).collect();
     let mut config = config(Path::new(&out), addr.parse().unwrap(), seeds, DEPTH);
     config.start = Start::Resume;
+    if std::env::var(FORMAT).is_ok_and(|format| format == Format::Seqdb.as_str()) {
+        config.format = Format::Seqdb;
+        // Every page has a body of its own: whatever is left out here is lost.
+        config.digests = Some(Path::new(&out).join("bodies"));
+    }
     config.frontier.delay = Duration::from_millis(15);
     let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
     assert!(report.complete);
 }
 
-fn start(out: &Path, addr: &str, seeds: &str) -> Child {
+fn start(out: &Path, addr: &str, seeds: &str, format: Format) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--quiet"])
         .env(OUT, out)
         .env(ADDR, addr)
         .env(SEEDS, seeds)
+        .env(FORMAT, format.as_str())
         .stdout(Stdio::null())
         .spawn()
         .unwrap()
@@ -45,6 +52,15 @@ fn start(out: &Path, addr: &str, seeds: &str) -> Child {
 
 #[test]
 fn every_page_once_however_often_it_is_killed() {
+    killed(Format::Warc);
+}
+
+#[test]
+fn also_in_a_container() {
+    killed(Format::Seqdb);
+}
+
+fn killed(format: Format) {
     let wanted: u32 = std::env::var("TRAWL_KILLS").map_or(8, |n| n.parse().unwrap());
     let dir = tempfile::tempdir().unwrap();
     // Large enough that it is not done before it was killed that often.
@@ -57,7 +73,7 @@ fn every_page_once_however_often_it_is_killed() {
     let journal = out.join(".crawl/journal");
     let (mut kills, mut patience, mut size) = (0, 60, 0);
     loop {
-        let mut child = start(&out, &addr, &seeds);
+        let mut child = start(&out, &addr, &seeds, format);
         if kills < wanted {
             // Somewhere in the middle of things, a different place each time.
             std::thread::sleep(Duration::from_millis(patience + u64::from(kills) * 17 % 50));

@@ -11,6 +11,7 @@ use trawl_captures::{CaptureRow, CapturesReader};
 use trawl_engine::{Clock, Config, IdSource, SeedInput};
 use trawl_frontier::Scope;
 use trawl_model::{CaptureSource, Entry, UnixMillis};
+use trawl_seqdb::{Access, Findings, FsPaths, Pages, Settings};
 use trawl_warc::{Limits, WarcSource};
 
 pub fn clock() -> Clock {
@@ -64,17 +65,35 @@ pub fn archived(out: &Path) -> BTreeMap<(String, u64), String> {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         assert!(!name.ends_with(".open"), "{name} was left open");
-        if !name.ends_with(".warc.gz") {
-            continue;
-        }
-        let mut source = WarcSource::open(&path, Limits::default(), false).unwrap();
-        while let Some((entry, place)) = source.next_entry().unwrap() {
-            if let Entry::Capture(capture) = entry {
-                assert!(found.insert((name.clone(), place.offset), capture.url).is_none());
+        let mut take = |mut source: WarcSource, start: u64| {
+            while let Some((entry, place)) = source.next_entry().unwrap() {
+                if let Entry::Capture(capture) = entry {
+                    assert!(found.insert((name.clone(), start + place.offset), capture.url).is_none());
+                }
+            }
+        };
+        if name.ends_with(".warc.gz") {
+            take(WarcSource::open(&path, Limits::default(), false).unwrap(), 0);
+        } else if name.ends_with(".data") {
+            let pages = container(&path);
+            let mut scan = pages.scan();
+            while let Some(page) = scan.next_page().unwrap() {
+                let event = bytes::Bytes::copy_from_slice(page.event.unwrap());
+                take(WarcSource::over(Arc::new(event), Limits::default(), false), page.place.offset);
             }
         }
     }
     found
+}
+
+/// The container at `path`, checked and opened.
+pub fn container(path: &Path) -> Pages {
+    let settings = Settings::new(trawl_seqdb::Clock::fixed(UnixMillis(0)), "test");
+    let paths = FsPaths::of(path).unwrap();
+    let mut findings = Findings::new();
+    trawl_seqdb::pages::verify(&paths, &settings, &mut findings, &trawl_seqdb::silent).unwrap();
+    assert!(findings.is_sound() && findings.warnings() == 0, "{:?}", findings.list());
+    Pages::open(&paths, Access::Read, &settings).unwrap()
 }
 
 /// Checks that archive and index say the same, each capture once, and returns the rows.
