@@ -52,6 +52,25 @@ pub struct DomainDataset {
     pub top_paths: Vec<TopPath>,
 }
 
+/// One dataset's share of a domain, in numbers alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct DatasetCount {
+    /// The dataset.
+    pub dataset_id: u32,
+    /// Rows of the domain in the dataset: exact.
+    pub rows: u64,
+    /// Different URLs among them.
+    pub distinct_urls: u64,
+    /// Whether `distinct_urls` is exact; an upper bound if not.
+    pub distinct_exact: bool,
+    /// The earliest time of any row.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    pub first_ts: Option<UnixMillis>,
+    /// The latest time of any row.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    pub last_ts: Option<UnixMillis>,
+}
+
 /// A first path segment and how many rows have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TopPath {

@@ -4,6 +4,7 @@
 //! looked up by key and taken from its counts, until a purge has taken them from the files. What a version answers does
 //! not change, so each domain is looked at once.
 
+use crate::domain::gather;
 use crate::pinned::{Found, Pinned, unmasked};
 use crate::postings::Postings;
 use crate::seek::KeyRange;
@@ -11,6 +12,7 @@ use crate::{Principal, QueryError};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use trawl_index::counts::Count;
+use trawl_index::{Segment, Slot};
 use trawl_index::postings::Run;
 use trawl_model::UnixMillis;
 use trawl_store::rows::{Column, Columns, Rows};
@@ -34,16 +36,27 @@ pub(crate) struct Lost {
 pub(crate) struct KnownLosses(Mutex<HashMap<(String, u32), Lost>>);
 
 impl Pinned {
-    /// What all segments together know of a domain, by dataset, for those that `who` may see, without denied rows.
-    /// Datasets that have no others are not there.
+    /// What all segments together know of a domain but top paths, by dataset, for those that `who` may see, without
+    /// denied rows. Datasets that have no others are not there.
     pub(crate) fn shown_counts(
         &self,
         domain: &str,
         found: &[Found<'_>],
         who: &Principal,
     ) -> Result<BTreeMap<u32, Count>, QueryError> {
-        let mut counts = self.counts(found)?;
-        counts.retain(|id, _| self.visible(*id, who).is_some());
+        Ok(self.shown(domain, found, who, Segment::bare_counts)?.into_iter().collect())
+    }
+
+    /// The same by rising dataset, with what `counts` tells of each segment.
+    pub(crate) fn shown(
+        &self,
+        domain: &str,
+        found: &[Found<'_>],
+        who: &Principal,
+        counts: impl Fn(&Segment, Slot) -> trawl_index::Result<Vec<(u32, Count)>>,
+    ) -> Result<Vec<(u32, Count)>, QueryError> {
+        let mut counts = gather(found, counts)?;
+        counts.retain(|(id, _)| self.visible(*id, who).is_some());
         if self.deny().touches(domain) {
             for (id, count) in &mut counts {
                 let mut runs = Vec::new();
@@ -59,7 +72,7 @@ impl Pinned {
                     count.paths.clear();
                 }
             }
-            counts.retain(|_, count| count.rows > 0);
+            counts.retain(|(_, count)| count.rows > 0);
         }
         Ok(counts)
     }

@@ -1,10 +1,10 @@
 //! Which datasets hold a domain.
 
-use crate::answer::{DomainAnswer, DomainDataset, TopPath};
+use crate::answer::{DatasetCount, DomainAnswer, DomainDataset, TopPath};
 use crate::pinned::{Found, unmasked};
 use crate::{Pinned, Principal, QueryError};
-use std::collections::BTreeMap;
 use trawl_index::counts::{Count, MAX_PATHS};
+use trawl_index::{Segment, Slot};
 use trawl_url::domain_id;
 
 impl Pinned {
@@ -12,7 +12,7 @@ impl Pinned {
     pub fn domain(&self, name: &str, who: &Principal) -> Result<DomainAnswer, QueryError> {
         let domain = self.domain_of(name)?;
         let mut datasets = Vec::new();
-        for (dataset_id, count) in self.shown_counts(&domain, &self.find(&domain)?, who)? {
+        for (dataset_id, count) in self.shown(&domain, &self.find(&domain)?, who, Segment::counts)? {
             let Some(dataset) = self.visible(dataset_id, who) else { continue };
             datasets.push(DomainDataset {
                 dataset_id,
@@ -32,22 +32,46 @@ impl Pinned {
         Ok(DomainAnswer { domain, domain_id: id, domain_id_hex: id, version: self.version().to_owned(), datasets })
     }
 
-    /// What all segments together know of a domain, by dataset, seen by anyone or not.
-    pub(crate) fn counts(&self, found: &[Found<'_>]) -> Result<BTreeMap<u32, Count>, QueryError> {
-        let mut all: BTreeMap<u32, Count> = BTreeMap::new();
-        for place in found {
-            for (dataset_id, count) in place.segment.counts(place.slot)? {
-                if !unmasked(place.reference, dataset_id) {
-                    continue;
-                }
-                match all.get_mut(&dataset_id) {
-                    Some(sum) => add(sum, count),
-                    None => drop(all.insert(dataset_id, count)),
-                }
+    /// The datasets that hold the registrable domain of `name`, with counts and times: what [`Pinned::domain`] answers,
+    /// without names and top paths, for callers that ask very often.
+    pub fn domain_counts(&self, name: &str, who: &Principal) -> Result<Vec<DatasetCount>, QueryError> {
+        let domain = self.domain_of(name)?;
+        let mut datasets = Vec::new();
+        for (dataset_id, count) in self.shown(&domain, &self.find(&domain)?, who, Segment::bare_counts)? {
+            datasets.push(DatasetCount {
+                dataset_id,
+                rows: count.rows,
+                distinct_urls: count.distinct,
+                distinct_exact: count.exact,
+                first_ts: count.times.map(|t| t.0),
+                last_ts: count.times.map(|t| t.1),
+            });
+        }
+        if datasets.is_empty() { Err(QueryError::UnknownDomain { domain }) } else { Ok(datasets) }
+    }
+}
+
+/// What all segments know of a domain, by rising dataset.
+pub(crate) fn gather(
+    found: &[Found<'_>],
+    counts: impl Fn(&Segment, Slot) -> trawl_index::Result<Vec<(u32, Count)>>,
+) -> Result<Vec<(u32, Count)>, QueryError> {
+    let mut all: Vec<(u32, Count)> = Vec::new();
+    for place in found {
+        let mut more = counts(place.segment, place.slot)?;
+        more.retain(|(dataset_id, _)| unmasked(place.reference, *dataset_id));
+        if all.is_empty() {
+            all = more;
+            continue;
+        }
+        for (dataset_id, count) in more {
+            match all.binary_search_by_key(&dataset_id, |(id, _)| *id) {
+                Ok(at) => all.get_mut(at).into_iter().for_each(|(_, sum)| add(sum, count.clone())),
+                Err(at) => all.insert(at, (dataset_id, count)),
             }
         }
-        Ok(all)
     }
+    Ok(all)
 }
 
 /// Adds what another segment knows. A URL in both is counted twice, so the sum of distinct URLs is a bound.

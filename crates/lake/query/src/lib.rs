@@ -39,7 +39,8 @@ mod seek;
 mod urls;
 
 pub use answer::{
-    DatasetInfo, DomainAnswer, DomainDataset, DomainSummary, LakeStats, TopPath, UrlAnswer, UrlHit, UrlItem, UrlsAnswer,
+    DatasetCount, DatasetInfo, DomainAnswer, DomainDataset, DomainSummary, LakeStats, TopPath, UrlAnswer, UrlHit,
+    UrlItem, UrlsAnswer,
 };
 pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page};
 pub use deny::DenyList;

@@ -1,9 +1,11 @@
 //! One URL across all datasets.
 
 use crate::answer::{UrlAnswer, UrlHit};
+use crate::domain::gather;
 use crate::seek::KeyRange;
 use crate::urls::{WANTED, item};
 use crate::{MAX_LIMIT, Pinned, Principal, QueryError};
+use trawl_index::Segment;
 use trawl_url::{LakeUrl, url_id};
 
 impl Pinned {
@@ -23,7 +25,7 @@ impl Pinned {
             domain,
         };
         let found = self.find(&answer.domain)?;
-        for dataset_id in self.counts(&found)?.into_keys() {
+        for (dataset_id, _) in gather(&found, Segment::bare_counts)? {
             let Some(dataset) = self.visible(dataset_id, who) else { continue };
             let mut postings = self.postings(&answer.domain, dataset_id, who)?;
             self.narrow(&mut postings, &KeyRange::exactly(parsed.surt()))?;

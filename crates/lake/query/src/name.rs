@@ -9,6 +9,9 @@ pub(crate) fn registrable(name: &str, suffixes: &SuffixList) -> Result<String, Q
     let bad =
         |why: &dyn ToString| QueryError::BadDomain { found: name.chars().take(100).collect(), why: why.to_string() };
     let name = name.trim();
+    if is_plain(name) {
+        return Ok(suffixes.registrable(name).to_owned());
+    }
     if name.is_empty() {
         return Err(bad(&"it is empty"));
     }
@@ -23,9 +26,32 @@ pub(crate) fn registrable(name: &str, suffixes: &SuffixList) -> Result<String, Q
     Ok(url.domain().to_owned())
 }
 
+/// Whether a name is spelt already as the URL parser would spell it: most are, and asking it costs as much as the rest of
+/// a lookup.
+fn is_plain(name: &str) -> bool {
+    let label = |label: &str| {
+        let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        (1..=63).contains(&label.len()) && label.bytes().all(fits) && !label.starts_with("xn--")
+    };
+    // A last label that begins with a digit may be part of an address.
+    let named = |last: &str| last.starts_with(|c: char| c.is_ascii_lowercase());
+    name.len() <= 253 && name.split('.').all(label) && name.rsplit('.').next().is_some_and(named)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn plain_names_are_what_the_parser_makes_of_them(name in "(xn--|[a-z0-9-]{1,4}|co|com|[0-9]){1,3}(\\.(xn--|[a-z0-9-]{1,4}|co|com|[0-9]|0x1)){0,4}") {
+            prop_assume!(is_plain(&name));
+            let psl = SuffixList::builtin();
+            let url = LakeUrl::parse(&format!("http://{name}/"), psl).unwrap();
+            prop_assert_eq!(registrable(&name, psl).unwrap(), url.domain());
+        }
+    }
 
     #[test]
     fn spellings() {

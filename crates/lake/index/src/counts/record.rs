@@ -32,13 +32,14 @@ pub(super) fn encode(counts: &[Count], out: &mut Vec<u8>) {
 }
 
 /// Decodes the counts of the slot at `place` of a block; it must have `pairs` of them.
-pub(super) fn slot(block: &[u8], at: u64, place: u64, pairs: usize) -> Result<Vec<Count>, BlockError> {
+/// Without `paths` those are passed over.
+pub(super) fn slot(block: &[u8], at: u64, place: u64, pairs: usize, paths: bool) -> Result<Vec<Count>, BlockError> {
     let mut r = SliceReader::at(block, at);
     for _ in 0..place {
         r.prefixed(usize::MAX, "counts of a slot")?;
     }
     let mut record = record(&mut r)?;
-    let counts = (0..pairs).map(|_| pair(&mut record)).collect::<Result<_, _>>()?;
+    let counts = (0..pairs).map(|_| pair(&mut record, paths)).collect::<Result<_, _>>()?;
     if !record.is_empty() {
         return Err(BlockError::Value("more pairs than the membership has"));
     }
@@ -53,7 +54,7 @@ pub(super) fn all(block: &[u8], at: u64, slots: u64) -> Result<Vec<Vec<Count>>, 
         let mut record = record(&mut r)?;
         let mut counts = Vec::new();
         while !record.is_empty() {
-            counts.push(pair(&mut record)?);
+            counts.push(pair(&mut record, true)?);
         }
         all.push(counts);
     }
@@ -65,7 +66,7 @@ fn record<'a>(r: &mut SliceReader<'a>) -> Result<SliceReader<'a>, BlockError> {
     Ok(SliceReader::at(bytes, r.offset().saturating_sub(bytes.len() as u64)))
 }
 
-fn pair(r: &mut SliceReader<'_>) -> Result<Count, BlockError> {
+fn pair(r: &mut SliceReader<'_>, wanted: bool) -> Result<Count, BlockError> {
     let head = r.uvarint("rows")?;
     let rows = head >> 2;
     let (mut distinct, mut exact) = (rows, true);
@@ -84,9 +85,12 @@ fn pair(r: &mut SliceReader<'_>) -> Result<Count, BlockError> {
             return Err(BlockError::Value("no paths, or more than 8"));
         }
         for _ in 0..count {
-            let path = std::str::from_utf8(r.prefixed(MAX_PATH_LEN, "path")?);
-            let path = path.map_err(|_| BlockError::Value("a path that is no text"))?;
-            paths.push((path.to_owned(), r.uvarint("rows of a path")?));
+            let path = r.prefixed(MAX_PATH_LEN, "path")?;
+            let rows = r.uvarint("rows of a path")?;
+            if wanted {
+                let path = std::str::from_utf8(path).map_err(|_| BlockError::Value("a path that is no text"))?;
+                paths.push((path.to_owned(), rows));
+            }
         }
     }
     Ok(Count { rows, distinct, exact, times: None, paths })

@@ -1,10 +1,13 @@
-//! Reads pieces of a body, checking the pages they lie in.
+//! Reads pieces of a body, checking the pages they lie in: each time where a read goes to the store, once where the file
+//! is mapped or in memory.
 
 use super::{FOOTER, MAGIC, PAGE};
 use crate::{Blob, Error, Result};
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use trawl_io::ReadAt;
 use trawl_io::crc::{crc32c, crc32c_of};
 
@@ -18,6 +21,9 @@ pub struct PagedReader {
     source: Blob,
     body_len: u64,
     sums: Bytes,
+    /// A bit for each page that was found good; none where every read brings other bytes. A lookup touches six pages,
+    /// and checking them anew would be half its time.
+    good: Option<Arc<[AtomicU64]>>,
 }
 
 impl PagedReader {
@@ -51,7 +57,9 @@ impl PagedReader {
             let found = format!("{} of {body_and_sums}", u64::from_le_bytes(claimed));
             return Err(Error::corrupt(name, len - FOOTER as u64, "the length of the body", found));
         }
-        Ok(Self { source, body_len, sums })
+        let words = usize::try_from(pages.div_ceil(64)).unwrap_or(0);
+        let good = (!source.is_remote()).then(|| (0..words).map(|_| AtomicU64::new(0)).collect());
+        Ok(Self { source, body_len, sums, good })
     }
 
     /// Bytes of the body.
@@ -117,12 +125,37 @@ impl PagedReader {
     }
 
     fn cut(&self, range: &Range<u64>, at: u64, bytes: Bytes) -> Result<Bytes> {
-        if let Some((at, _)) = self.pages(at, &bytes).find(|(_, ok)| !ok) {
-            return Err(self.bad_page(at));
+        if !self.known_good(at, bytes.len()) {
+            if let Some((at, _)) = self.pages(at, &bytes).find(|(_, ok)| !ok) {
+                return Err(self.bad_page(at));
+            }
+            self.remember_good(at, bytes.len());
         }
         let start = usize::try_from(range.start - at).unwrap_or(usize::MAX).min(bytes.len());
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         Ok(bytes.slice(start..start.saturating_add(len).min(bytes.len())))
+    }
+
+    /// The word and bit of each page of `len` bytes at `at`.
+    fn bits(at: u64, len: usize) -> impl Iterator<Item = (usize, u64)> {
+        let first = at / PAGE_U64;
+        (first..first + len.div_ceil(PAGE) as u64)
+            .map(|page| (usize::try_from(page / 64).unwrap_or(usize::MAX), 1 << (page % 64)))
+    }
+
+    fn known_good(&self, at: u64, len: usize) -> bool {
+        let Some(good) = &self.good else { return false };
+        // Nothing else is published by these bits, so their order among other reads does not matter.
+        Self::bits(at, len).all(|(word, bit)| good.get(word).is_some_and(|w| w.load(Ordering::Relaxed) & bit != 0))
+    }
+
+    fn remember_good(&self, at: u64, len: usize) {
+        let Some(good) = &self.good else { return };
+        for (word, bit) in Self::bits(at, len) {
+            if let Some(word) = good.get(word) {
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Each page of `bytes`, which start at page-aligned `at`: its offset and whether its checksum holds.

@@ -177,6 +177,14 @@ impl Segment {
         Ok(datasets.into_iter().zip(counts).collect())
     }
 
+    /// As [`Segment::counts`], without top paths.
+    pub fn bare_counts(&self, slot: Slot) -> Result<Vec<(u32, Count)>> {
+        let datasets = self.datasets(slot)?;
+        let mut counts = self.counts.get_bare(slot.0, datasets.len())?;
+        self.times.fill(slot.0, &mut counts)?;
+        Ok(datasets.into_iter().zip(counts).collect())
+    }
+
     /// The rows of a slot in a dataset; empty if the dataset does not hold it.
     pub fn postings(&self, slot: Slot, dataset_id: u32) -> Result<Vec<Run>> {
         let shards = self.meta.shards.max(1);

@@ -1,0 +1,126 @@
+//! The power goes after every operation of the disk.
+
+use crate::world::*;
+use trawl_ingest::Mode;
+use trawl_io::fault::{FaultFs, Loss};
+
+/// Cuts `act` after each of its operations, with what was not synced lost in several ways.
+fn cut_everywhere(base: &FaultFs, act: &dyn Fn(&Disk, &str) -> Outcome) {
+    let before = state(&disk(base));
+    let clean = disk(&base.reboot(Loss::None));
+    act(&clean, "clean").unwrap();
+    let after = state(&clean);
+    let mut seen = [0u32; 2];
+    for step in 0.. {
+        let cut = base.reboot(Loss::None);
+        cut.cut_after(step);
+        let done = act(&disk(&cut), "first");
+        let finished = !cut.is_cut();
+        let torn = Loss::Torn { seed: step, unit: if step % 2 == 0 { 512 } else { 1 } };
+        for loss in [Loss::All, Loss::None, torn] {
+            let what = format!("step {step}, {loss:?}");
+            let store = disk(&cut.reboot(loss));
+            let found = state(&store);
+            assert!(found == before || found == after, "{what}: neither the old state nor the new one: {found:#?}");
+            if done.is_ok() {
+                assert_eq!(found, after, "{what}: reported as done and lost");
+            }
+            seen[usize::from(found == after)] += 1;
+            // A collector may come first, or whoever was cut tries again at once.
+            if step % 2 == 0 {
+                collect(&store, "gc1", LATER).unwrap();
+                assert_eq!(state(&store), found, "{what}: collected");
+            }
+            act(&store, "again").unwrap_or_else(|e| panic!("{what}: again: {e}"));
+            assert_eq!(state(&store), after, "{what}: again");
+            collect(&store, "gc2", MUCH_LATER).unwrap();
+            assert_eq!(state(&store), after, "{what}: again, collected");
+            assert_tidy(&store, &what);
+        }
+        if finished {
+            done.unwrap();
+            break;
+        }
+    }
+    assert!(seen[1] > 0 && (before == after || seen[0] > 10), "both states were seen: {seen:?}");
+}
+
+#[test]
+fn ingest_appends() {
+    let urls = ["http://new.com/1", "http://one.com/1", "http://one.com/7"];
+    cut_everywhere(&base(), &|store, writer| ingest(store, writer, 1, Mode::Append, "day 2", &urls));
+}
+
+#[test]
+fn ingest_replaces() {
+    let urls = ["http://all.org/z"];
+    cut_everywhere(&base(), &|store, writer| ingest(store, writer, 2, Mode::Replace, "other", &urls));
+}
+
+/// An ingest that nobody has published yet.
+fn unpublished(mode: Mode) -> FaultFs {
+    let fs = base();
+    ingest(&disk(&fs), "w6", 1, mode, "day 2", &["http://new.com/1", "http://one.com/1", "http://all.org/a"]).unwrap();
+    fs.reboot(Loss::None)
+}
+
+#[test]
+fn publish_of_more() {
+    cut_everywhere(&unpublished(Mode::Append), &publish);
+}
+
+#[test]
+fn publish_of_something_else() {
+    cut_everywhere(&unpublished(Mode::Replace), &publish);
+}
+
+#[test]
+fn publish_of_less() {
+    let fs = base();
+    drop_dataset(&disk(&fs), "w6", 1).unwrap();
+    cut_everywhere(&fs.reboot(Loss::None), &publish);
+}
+
+#[test]
+fn compaction_of_segments() {
+    cut_everywhere(&base(), &compact);
+}
+
+#[test]
+fn rebuild_of_the_index() {
+    cut_everywhere(&base(), &rebuild);
+}
+
+#[test]
+fn compaction_of_files() {
+    cut_everywhere(&base(), &|store, writer| compact_files(store, writer, 1));
+}
+
+#[test]
+fn purge_of_rows() {
+    cut_everywhere(&base(), &|store, writer| purge(store, writer, 2, "bad"));
+}
+
+#[test]
+fn publish_of_a_purge() {
+    let fs = base();
+    purge(&disk(&fs), "w6", 2, "bad").unwrap();
+    cut_everywhere(&fs.reboot(Loss::None), &publish);
+}
+
+#[test]
+fn drop_of_a_dataset() {
+    cut_everywhere(&base(), &|store, writer| drop_dataset(store, writer, 1));
+}
+
+#[test]
+fn collection() {
+    // Old versions, a replaced dataset, a dead writer and its files: all there is to collect.
+    let fs = base();
+    let dying = fs.reboot(Loss::None);
+    dying.cut_after(60);
+    assert!(compact(&disk(&dying), "dies").is_err());
+    let left = dying.reboot(Loss::None);
+    assert!(!lake(&disk(&left)).unwrap().heartbeats().unwrap().is_empty());
+    cut_everywhere(&left, &|store, writer| collect(store, writer, LATER));
+}

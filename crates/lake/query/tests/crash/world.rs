@@ -1,0 +1,202 @@
+//! A small lake on a disk in memory, what can be done to it, and everything it answers.
+
+use crate::common::VecSource;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
+use trawl_index::{BuildOptions, Compaction};
+use trawl_ingest::{Files, IngestSettings, Mode, Rewrite};
+use trawl_io::fault::{FaultFs, Loss};
+use trawl_model::{UnixMillis, UrlRecord, UrlSource};
+use trawl_query::{Filter, Options, Page, Principal};
+use trawl_store::rows::{Columns, FilePages};
+use trawl_store::{DataFile, DatasetInfo, DirStore, GcSettings, Lake, Store, layout};
+
+pub type Outcome = Result<(), String>;
+pub type Disk = Arc<dyn Store>;
+
+pub const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
+/// Long after everything else: whoever was at work is dead by then.
+pub const LATER: UnixMillis = UnixMillis(NOW.0 + 30 * 86_400_000);
+
+static SCRATCH: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
+pub fn disk(fs: &FaultFs) -> Disk {
+    Arc::new(DirStore::with_fs(fs.shared(), "lake"))
+}
+
+pub fn lake(store: &Disk) -> Result<Lake, String> {
+    Lake::open(store.clone()).map_err(|e| e.to_string())
+}
+
+fn settings(writer: &str) -> IngestSettings {
+    IngestSettings {
+        temp_fs: FaultFs::new().shared(),
+        memory_bytes: 16 << 20,
+        threads: 1,
+        ..IngestSettings::new(writer, "tmp")
+    }
+}
+
+/// Takes `urls` into a dataset, as a source of the name `source`.
+pub fn ingest(store: &Disk, writer: &str, dataset: u32, mode: Mode, source: &str, urls: &[&str]) -> Outcome {
+    let records = urls.iter().map(|url| UrlRecord::bare(*url)).collect();
+    let source: Vec<Box<dyn UrlSource>> = vec![Box::new(VecSource { name: source.into(), records })];
+    let settings = IngestSettings { mode, ..settings(writer) };
+    trawl_ingest::ingest(&lake(store)?, dataset, &source, &settings, &|| NOW, &|_| ())
+        .map(|_| ())
+        .map_err(|e| e.to_string())
+}
+
+fn options() -> BuildOptions {
+    BuildOptions { memory_bytes: 2 << 20, ..BuildOptions::new(SCRATCH.path()) }
+}
+
+pub fn publish(store: &Disk, writer: &str) -> Outcome {
+    let published = trawl_index::publish(&lake(store)?, &|| NOW, writer, &options(), &|_| ());
+    published.map(|_| ()).map_err(|e| e.to_string())
+}
+
+pub fn rebuild(store: &Disk, writer: &str) -> Outcome {
+    let rebuilt = trawl_index::rebuild(&lake(store)?, &|| NOW, writer, &options(), &|_| ());
+    rebuilt.map(|_| ()).map_err(|e| e.to_string())
+}
+
+pub fn compact(store: &Disk, writer: &str) -> Outcome {
+    let compacted = trawl_index::compact(&lake(store)?, &|| NOW, writer, Compaction::Full, &options(), &|_| ());
+    compacted.map(|_| ()).map_err(|e| e.to_string())
+}
+
+pub fn compact_files(store: &Disk, writer: &str, dataset: u32) -> Outcome {
+    let lake = lake(store)?;
+    // Done once, one file is left: nothing to merge.
+    if lake.dataset_newest(dataset).map_err(|e| e.to_string())?.is_none_or(|commit| commit.files.len() < 2) {
+        return Ok(());
+    }
+    let small = |file: &DataFile| file.bytes < 1 << 20;
+    let what = Rewrite { keep: &|_| true, files: Files::Chosen(&small), suffix_list: None };
+    let merged = trawl_ingest::rewrite(&lake, dataset, &what, &settings(writer), &|| NOW, &|_| ());
+    merged.map(|_| ()).map_err(|e| e.to_string())
+}
+
+/// Removes every row whose URL has `text` in it.
+pub fn purge(store: &Disk, writer: &str, dataset: u32, text: &str) -> Outcome {
+    let keep = |record: &UrlRecord| !record.url.contains(text);
+    let what = Rewrite { keep: &keep, files: Files::Losing(&|_| true), suffix_list: None };
+    let purged = trawl_ingest::rewrite(&lake(store)?, dataset, &what, &settings(writer), &|| NOW, &|_| ());
+    purged.map(|_| ()).map_err(|e| e.to_string())
+}
+
+pub fn drop_dataset(store: &Disk, writer: &str, dataset: u32) -> Outcome {
+    lake(store)?.drop_dataset(NOW, writer, dataset).map_err(|e| e.to_string())
+}
+
+/// Longer still: what a collector wrote at [`LATER`] is old too.
+pub const MUCH_LATER: UnixMillis = UnixMillis(LATER.0 + 30 * 86_400_000);
+
+/// Collects all that can be: one version, one state, and nobody is spared whose last sign of life is before `now`.
+pub fn collect(store: &Disk, writer: &str, now: UnixMillis) -> Outcome {
+    let settings = GcSettings { keep_versions: 1, keep_states: 1, ..GcSettings::new(writer) };
+    trawl_store::collect(&lake(store)?, now, &settings).map(|_| ()).map_err(|e| e.to_string())
+}
+
+/// Three datasets of one lake: a with two files, b and c with one, published in three segments, c replaced once.
+pub fn base() -> FaultFs {
+    let fs = FaultFs::new();
+    let store = disk(&fs);
+    let lake = Lake::init(store.clone(), NOW, "probe", b"com\norg\n").unwrap();
+    for name in ["a", "b", "c"] {
+        lake.register_dataset(NOW, &DatasetInfo::named(name)).unwrap();
+    }
+    let append = |writer, dataset, urls: &[&str]| {
+        ingest(&store, writer, dataset, Mode::Append, writer, urls).unwrap();
+        publish(&store, &format!("p{writer}")).unwrap();
+    };
+    append("w1", 1, &["http://one.com/1", "http://one.com/2", "http://two.com/1", "http://all.org/a"]);
+    append("w2", 1, &["http://one.com/2", "http://one.com/3", "http://six.com/1"]);
+    append("w3", 2, &["http://two.com/1", "http://all.org/b", "http://all.org/bad"]);
+    append("w4", 3, &["http://gone.com/1", "http://all.org/c"]);
+    ingest(&store, "w5", 3, Mode::Replace, "w5", &["http://all.org/c", "http://six.com/9"]).unwrap();
+    publish(&store, "pw5").unwrap();
+    fs.reboot(Loss::None)
+}
+
+/// Everything a lake answers, and every row its datasets hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    answers: BTreeMap<String, String>,
+    rows: BTreeMap<u32, Vec<String>>,
+}
+
+pub fn state(store: &Disk) -> State {
+    let mut answers = BTreeMap::new();
+    let lake = trawl_query::Lake::open(store.clone(), Options::default()).unwrap();
+    let (pinned, who) = (lake.pin().unwrap(), Principal::anyone());
+    for summary in pinned.domains("", None, 1000, &who).unwrap() {
+        let mut answer = pinned.domain(&summary.domain, &who).unwrap();
+        answer.version.clear();
+        let mut text = serde_json::to_string(&answer).unwrap();
+        for dataset in &answer.datasets {
+            let (page, all) = (Page::at(0, 1000), Filter::default());
+            let urls = pinned.urls(&summary.domain, dataset.dataset_id, &page, &all, &who).unwrap();
+            assert_eq!(urls.items.len() as u64, dataset.url_count_est);
+            // Merging files may move rows past one another; none may come or go.
+            let urls: BTreeSet<String> = urls.items.iter().map(|i| serde_json::to_string(i).unwrap()).collect();
+            text += &urls.into_iter().collect::<Vec<_>>().join("\n");
+        }
+        answers.insert(summary.domain, text);
+    }
+    let lake = self::lake(store).unwrap();
+    let mut rows = BTreeMap::new();
+    for dataset in lake.current().unwrap().datasets.iter().filter(|d| !d.dropped) {
+        let mut urls = Vec::new();
+        for file in lake.dataset_newest(dataset.id).unwrap().map(|c| c.files).unwrap_or_default() {
+            let pages = FilePages::read(&**store, &file).unwrap();
+            let take = |_, _, rows: &trawl_store::rows::Rows| {
+                urls.extend((0..rows.len()).map(|i| rows.row(i).url));
+                Ok(())
+            };
+            pages.scan(&**store, Columns::ALL, 1000, take).unwrap();
+        }
+        urls.sort();
+        rows.insert(dataset.id, urls);
+    }
+    State { answers, rows }
+}
+
+/// After a collection exactly those objects are there that the newest state names.
+pub fn assert_tidy(store: &Disk, what: &str) {
+    let lake = lake(store).unwrap();
+    let manifest = lake.current().unwrap();
+    let mut named: BTreeSet<String> = BTreeSet::from([layout::MANIFEST_COPY.to_owned()]);
+    named.insert(layout::numbered(layout::MANIFESTS, manifest.sequence));
+    named.extend(manifest.suffix_list.iter().map(|list| list.path.clone()));
+    for segment in &manifest.current().unwrap().segments {
+        let meta = trawl_index::SegmentMeta::read(&**store, segment).unwrap();
+        let files = meta.files.keys().map(String::as_str).chain(["segment.json"]);
+        named.extend(files.map(|file| layout::segment_file(&segment.id, file).unwrap()));
+        let mut faults = Vec::new();
+        trawl_index::verify_segment(store, segment, &mut |e| faults.push(e.to_string())).unwrap();
+        assert_eq!(faults, [""; 0], "{what}");
+    }
+    for dataset in &manifest.datasets {
+        let Some(newest) = lake.dataset_newest(dataset.id).unwrap() else { continue };
+        // States between the one that is served and the newest stay, so that a reader finds its way.
+        let served = match manifest.live_commit(dataset.id) {
+            0 if dataset.dropped => newest.sequence,
+            0 => 1,
+            live => live,
+        };
+        for number in served..=newest.sequence {
+            named.insert(layout::numbered(&layout::commits_dir(dataset.id), number));
+            if let Some(commit) = lake.dataset_commit(dataset.id, number).unwrap()
+                && (number == newest.sequence || number == served)
+            {
+                named.extend(commit.files.into_iter().map(|f| f.path));
+            }
+        }
+    }
+    let listed = store.list("urls").unwrap().into_iter().chain(store.list("index").unwrap());
+    let found: BTreeSet<String> = listed.map(|l| l.path).collect();
+    assert_eq!(found, named, "{what}");
+    assert_eq!(store.sweep().unwrap(), 0, "{what}: half-written files");
+}
