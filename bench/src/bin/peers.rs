@@ -175,7 +175,7 @@ fn duckdb(dir: &Path, files: &[String]) -> Result<Value> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// An LMDB of domain → packed list of (dataset, rows), asked the same.
+/// An LMDB of domain → packed list of (dataset, rows, distinct, first, last), asked the same.
 fn lmdb(dir: &Path, pinned: &Pinned, asked: &[String]) -> Result<(Percentiles, f64)> {
     use heed::types::{Bytes, Str};
     let path = dir.join("lmdb");
@@ -191,9 +191,13 @@ fn lmdb(dir: &Path, pinned: &Pinned, asked: &[String]) -> Result<(Percentiles, f
         after = Some(last.domain.clone());
         for summary in &names {
             let mut packed = Vec::new();
-            for dataset in pinned.domain(&summary.domain, &who)?.datasets {
+            for dataset in pinned.domain_counts(&summary.domain, &who)? {
+                let (first, last) = (dataset.first_ts.map_or(0, |t| t.0), dataset.last_ts.map_or(0, |t| t.0));
                 varint(&mut packed, u64::from(dataset.dataset_id));
-                varint(&mut packed, dataset.url_count_est);
+                varint(&mut packed, dataset.rows);
+                varint(&mut packed, dataset.distinct_urls);
+                varint(&mut packed, first.unsigned_abs());
+                varint(&mut packed, last.abs_diff(first));
             }
             db.put(&mut write, &summary.domain, &packed)?;
             domains += 1;
@@ -203,10 +207,11 @@ fn lmdb(dir: &Path, pinned: &Pinned, asked: &[String]) -> Result<(Percentiles, f
     let read = env.read_txn()?;
     let ask = |name: &String| {
         let packed = db.get(&read, name).ok().flatten().unwrap_or_default();
-        let mut list: Vec<(u64, u64)> = Vec::new();
+        let mut list: Vec<[u64; 5]> = Vec::new();
         let mut numbers = Varints(packed);
-        while let (Some(dataset), Some(rows)) = (numbers.next(), numbers.next()) {
-            list.push((dataset, rows));
+        while let Some(dataset) = numbers.next() {
+            let mut next = || numbers.next().unwrap_or(0);
+            list.push([dataset, next(), next(), next(), next()]);
         }
         black_box(list).len() as u64
     };

@@ -92,6 +92,7 @@ impl<'a> SliceReader<'a> {
     }
 
     /// The next `n` bytes.
+    #[inline]
     pub fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], SliceError> {
         match self.rest.split_at_checked(n) {
             Some((taken, rest)) => {
@@ -104,6 +105,7 @@ impl<'a> SliceReader<'a> {
     }
 
     /// The next `N` bytes as an array.
+    #[inline]
     pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], SliceError> {
         match self.rest.split_first_chunk::<N>() {
             Some((taken, rest)) => {
@@ -116,6 +118,7 @@ impl<'a> SliceReader<'a> {
     }
 
     /// One byte.
+    #[inline]
     pub fn u8(&mut self, what: &'static str) -> Result<u8, SliceError> {
         self.array(what).map(u8::from_le_bytes)
     }
@@ -126,11 +129,13 @@ impl<'a> SliceReader<'a> {
     }
 
     /// A little-endian `u32`.
+    #[inline]
     pub fn u32(&mut self, what: &'static str) -> Result<u32, SliceError> {
         self.array(what).map(u32::from_le_bytes)
     }
 
     /// A little-endian `u64`.
+    #[inline]
     pub fn u64(&mut self, what: &'static str) -> Result<u64, SliceError> {
         self.array(what).map(u64::from_le_bytes)
     }
@@ -141,6 +146,7 @@ impl<'a> SliceReader<'a> {
     }
 
     /// An unsigned varint.
+    #[inline]
     pub fn uvarint(&mut self, what: &'static str) -> Result<u64, SliceError> {
         let (value, used) = varint::uvarint(self.rest).map_err(|why| SliceError::Varint { at: self.at, what, why })?;
         self.rest = self.rest.get(used..).unwrap_or_default();
@@ -149,11 +155,13 @@ impl<'a> SliceReader<'a> {
     }
 
     /// A signed (zigzag) varint.
+    #[inline]
     pub fn ivarint(&mut self, what: &'static str) -> Result<i64, SliceError> {
         self.uvarint(what).map(varint::unzigzag)
     }
 
     /// A byte string with its length before it as a varint, at most `limit` long.
+    #[inline]
     pub fn prefixed(&mut self, limit: usize, what: &'static str) -> Result<&'a [u8], SliceError> {
         let at = self.at;
         let claimed = self.uvarint(what)?;

@@ -1,6 +1,6 @@
 //! One sorted sequence to merge: a buffer in memory or a run on disk.
 
-use crate::arena::SortedBuffer;
+use crate::arena::{SortedBuffer, TOGETHER};
 use crate::block::{RawRecord, Unpacker, malformed, record_at};
 use crate::prefix;
 use crate::run::Run;
@@ -51,6 +51,9 @@ impl MemorySource {
 impl Source for MemorySource {
     #[inline]
     fn advance(&mut self) -> Result<Option<usize>> {
+        if self.next.is_multiple_of(TOGETHER) {
+            self.buffer.touch(self.next, TOGETHER);
+        }
         let Some((key, _)) = self.buffer.get(self.next).filter(|_| self.next < self.end) else { return Ok(None) };
         let shared = prefix::shared(self.current().0, key);
         self.current = Some(self.next);

@@ -1,6 +1,7 @@
 //! A file of a segment, wherever it lies: mapped, in memory, or read from the store by ranges.
 
 use crate::Result;
+use crate::cache::{Caches, FileKey};
 use bytes::Bytes;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,11 +15,13 @@ pub struct Blob {
     inner: Arc<dyn ReadAt>,
     /// Set where each read is a request: then reads of several files can share one.
     remote: Option<Arc<Remote>>,
+    /// Where pieces of a remote file may be kept.
+    cache: Option<(FileKey, Arc<Caches>)>,
 }
 
 impl<T: ReadAt + 'static> From<Arc<T>> for Blob {
     fn from(inner: Arc<T>) -> Self {
-        Self { inner, remote: None }
+        Self { inner, remote: None, cache: None }
     }
 }
 
@@ -26,15 +29,26 @@ impl Blob {
     /// Opens an object: mapped if it is a local file; read whole if it has at most `resident` bytes; by ranges else.
     pub fn open(store: &Arc<dyn Store>, path: &str, resident: u64) -> Result<Self> {
         if let Some(local) = store.open_local(path) {
-            return Ok(Self { inner: Arc::new(MapReader::open(&local)?), remote: None });
+            return Ok(Self { inner: Arc::new(MapReader::open(&local)?), remote: None, cache: None });
         }
         let len = store.len(path)?;
         if len <= resident {
             let bytes = store.get(path, resident)?;
-            return Ok(Self { inner: Arc::new(Named { name: path.into(), bytes }), remote: None });
+            return Ok(Self { inner: Arc::new(Named { name: path.into(), bytes }), remote: None, cache: None });
         }
         let remote = Arc::new(Remote { store: store.clone(), path: path.into(), name: path.into(), len });
-        Ok(Self { inner: remote.clone(), remote: Some(remote) })
+        Ok(Self { inner: remote.clone(), remote: Some(remote), cache: None })
+    }
+
+    /// The same, keeping pieces of it in `caches` if each read is a request.
+    #[must_use]
+    pub fn cached(mut self, caches: &Arc<Caches>) -> Self {
+        self.cache = self.remote.is_some().then(|| (FileKey::new(), caches.clone()));
+        self
+    }
+
+    pub(crate) fn cache(&self) -> Option<&(FileKey, Arc<Caches>)> {
+        self.cache.as_ref()
     }
 
     /// Bytes kept in memory for this file: none where it is mapped or read by ranges.

@@ -24,26 +24,36 @@ impl FileKey {
 /// Caches shared by all segments of a lake.
 #[derive(Debug)]
 pub struct Caches {
+    /// Blocks of dictionaries.
     pub(crate) lines: Cache<(FileKey, usize), Arc<Block>, Weight>,
+    /// Frames of postings.
     pub(crate) frames: Cache<(FileKey, usize), Bytes, Weight>,
+    /// Pages of membership, counts and times where each read is a request, and blocks of paths.
+    pub(crate) slices: Cache<(FileKey, usize), Bytes, Weight>,
 }
 
 impl Caches {
-    /// Caches of at most `budget` bytes together: half for dictionary blocks, half for everything else.
+    /// Caches of at most `budget` bytes together: half for postings, a quarter for dictionary blocks, a quarter for
+    /// slices of the files between them.
     pub fn new(budget: u64) -> Self {
         // Blocks are 4 KiB and up; the estimate sizes the hash table only.
         let items = usize::try_from(budget / 32_768).unwrap_or(usize::MAX).clamp(16, 1 << 20);
         Self {
-            lines: Cache::with_weighter(items, budget / 2, Weight),
+            lines: Cache::with_weighter(items, budget / 4, Weight),
             frames: Cache::with_weighter(items, budget / 2, Weight),
+            slices: Cache::with_weighter(items, budget / 4, Weight),
         }
     }
 }
 
+/// Memory for caches unless told otherwise: 64 MiB of postings and 32 MiB of bitmaps and counts are the least that the
+/// lake's specification names, and dictionaries get 32 MiB.
+pub const DEFAULT_CACHE_BYTES: u64 = 128 << 20;
+
 impl Default for Caches {
-    /// 64 MiB.
+    /// [`DEFAULT_CACHE_BYTES`].
     fn default() -> Self {
-        Self::new(64 << 20)
+        Self::new(DEFAULT_CACHE_BYTES)
     }
 }
 

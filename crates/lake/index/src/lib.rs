@@ -7,8 +7,9 @@
 //! | `domains.txt.zst` | slot → name, prefix → names, is this the name | [`lines`] |
 //! | `domains.mphf` | name → slot | [`mphf`] |
 //! | `domain_to_datasets.roar` | slot → datasets | [`membership`] |
-//! | `counts.bin` | (slot, dataset) → rows, distinct URLs, top paths | [`counts`] |
+//! | `counts.bin` | (slot, dataset) → rows, distinct URLs | [`counts`] |
 //! | `times.bin` | (slot, dataset) → earliest and latest time | [`times`] |
+//! | `paths.bin` | (slot, dataset) → top paths | [`paths`] |
 //! | `postings/{shard}/postings.{idx,dat}.zst` | (slot, dataset) → runs of rows | [`postings`] |
 //! | `files.tsv.zst` | file id → Parquet file | [`files`] |
 //! | `pages.bin` | (file, row group) → page table | [`pages`] |
@@ -34,6 +35,7 @@ pub mod meta;
 pub mod mphf;
 pub mod paged;
 pub mod pages;
+pub mod paths;
 pub mod postings;
 mod publish;
 mod scratch;
@@ -45,7 +47,7 @@ mod verify;
 
 pub use blob::Blob;
 pub use build::{BuildOptions, Progress, SourceFile, TOP_PATHS_MIN_ROWS, build_segment, sort_files};
-pub use cache::Caches;
+pub use cache::{Caches, DEFAULT_CACHE_BYTES};
 pub use compact::{Compacted, Compaction, MAX_SEGMENTS, compact};
 pub use error::{Error, Result};
 pub use inspect::{Inspection, inspect_segment};

@@ -67,7 +67,7 @@ fn hash(bytes: &[u8]) -> String {
 }
 
 /// Manifest keys and file names: the seed's keys first.
-pub(crate) const KEYS: [(&str, &str); 10] = [
+pub(crate) const KEYS: [(&str, &str); 11] = [
     ("domains_txt", "domains.txt.zst"),
     ("domains_mphf", "domains.mphf"),
     ("d2d_roar", "domain_to_datasets.roar"),
@@ -76,6 +76,7 @@ pub(crate) const KEYS: [(&str, &str); 10] = [
     ("files_tsv", "files.tsv.zst"),
     ("counts", "counts.bin"),
     ("times", "times.bin"),
+    ("paths", "paths.bin"),
     ("pages", "pages.bin"),
     ("segment", META_FILE),
 ];

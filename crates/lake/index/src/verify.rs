@@ -127,6 +127,7 @@ impl Check<'_> {
         parts.membership.check_pages(&mut |e| faults.push(e));
         parts.counts.check_pages(&mut |e| faults.push(e));
         parts.times.check_pages(&mut |e| faults.push(e));
+        parts.paths.check_pages(&mut |e| faults.push(e));
         parts.pages.check_pages(&mut |e| faults.push(e));
         faults.into_iter().for_each(|e| self.report(e));
     }

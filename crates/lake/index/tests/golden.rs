@@ -11,6 +11,7 @@ use trawl_index::lines::{Keys, Lines, LinesWriter};
 use trawl_index::membership::{Membership, MembershipWriter};
 use trawl_index::mphf::{Candidate, DictionaryHashes, Mphf, MphfWriter};
 use trawl_index::pages::{Pages, PagesWriter};
+use trawl_index::paths::{Paths, PathsWriter};
 use trawl_index::postings::{Run, Shard, ShardWriter};
 use trawl_index::times::{Times, TimesWriter};
 use trawl_index::{Caches, Scratch};
@@ -29,6 +30,15 @@ fn golden(name: &str, today: &[u8]) -> Arc<Bytes> {
     };
     assert!(plain(&stored) == plain(today), "{name}: the bytes have changed");
     Arc::new(stored.into())
+}
+
+/// The stored bytes of a file with compressed parts inside.
+fn golden_frames(name: &str, today: &[u8]) -> Arc<Bytes> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("TRAWL_BLESS").is_some() {
+        std::fs::write(&path, today).unwrap();
+    }
+    Arc::new(std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())).into())
 }
 
 fn names() -> Vec<String> {
@@ -70,7 +80,7 @@ fn membership() {
 }
 
 #[test]
-fn counts_and_times() {
+fn counts_times_and_paths() {
     let count = |n: u64| Count {
         rows: n * n + 2,
         distinct: n + 1,
@@ -81,12 +91,18 @@ fn counts_and_times() {
     let slots: Vec<Vec<Count>> = (0..100).map(|n| (0..=n % 3).map(|i| count(n + i)).collect()).collect();
     let mut writer = CountsWriter::new(Vec::new()).unwrap();
     let mut times = TimesWriter::new(Vec::new()).unwrap();
+    let mut paths = PathsWriter::new(Vec::new()).unwrap();
     slots.iter().for_each(|slot| writer.push(slot).and_then(|()| times.push(slot)).unwrap());
+    slots.iter().for_each(|slot| paths.push(slot).unwrap());
     let counts = Counts::open(golden("counts-v1.bin", &writer.finish().unwrap().0)).unwrap();
     let times = Times::open(golden("times-v1.bin", &times.finish().unwrap().0)).unwrap();
+    // Its blocks are compressed, so today's bytes may be others; the stored ones must read.
+    let file = golden_frames("paths-v1.bin", &paths.finish().unwrap().0);
+    let paths = Paths::open(file, Arc::new(Caches::default())).unwrap();
     for (slot, expected) in (0u64..).zip(&slots) {
         let mut read = counts.get(slot, expected.len()).unwrap();
         times.fill(slot, &mut read).unwrap();
+        paths.fill(slot, &mut read).unwrap();
         assert_eq!(read, *expected);
     }
 }

@@ -132,6 +132,7 @@ fn a_built_segment_verifies_and_says_what_it_is() {
         "domains.txt.zst",
         "files.tsv.zst",
         "pages.bin",
+        "paths.bin",
         "postings/0/postings.dat.zst",
         "postings/0/postings.idx.zst",
         "times.bin",

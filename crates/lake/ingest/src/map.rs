@@ -126,7 +126,14 @@ fn push_all(receive: &Receiver<Arena>, sorter: &mut Sorter, mut tick: impl FnMut
 }
 
 fn work_off(shared: &Shared<'_>, send: &SyncSender<Arena>) -> Result<Shape> {
-    let mut worker = Worker { shared, send, arena: Arena::default(), shape: Shape::default(), url: LakeUrl::default() };
+    let mut worker = Worker {
+        shared,
+        send,
+        arena: Arena::default(),
+        shape: Shape::default(),
+        url: LakeUrl::default(),
+        key: String::new(),
+    };
     while let Some((source, split)) = shared.work.get(shared.next.fetch_add(1, Relaxed)) {
         if shared.stop.load(Relaxed) {
             break;
@@ -147,6 +154,8 @@ struct Worker<'a> {
     arena: Arena,
     shape: Shape,
     url: LakeUrl,
+    /// Room for a SURT key.
+    key: String,
 }
 
 impl Worker<'_> {
@@ -164,7 +173,7 @@ impl Worker<'_> {
             return Ok(());
         }
         let start = self.arena.bytes.len();
-        match record::encode(&self.url, &record, self.shared.digits, &mut self.arena.bytes) {
+        match record::encode(&self.url, &record, self.shared.digits, &mut self.key, &mut self.arena.bytes) {
             Ok(shape) => {
                 self.shape = self.shape.or(shape);
                 self.arena.ends.push(self.arena.bytes.len());

@@ -37,7 +37,7 @@ pub(crate) struct Row<'a> {
     pub domain: &'a str,
     pub key: &'a str,
     pub scheme: &'static str,
-    pub host: Cow<'a, str>,
+    pub host: &'a str,
     pub port: Option<u16>,
     pub path_query: &'a str,
     pub ts: Option<UnixMillis>,
@@ -60,12 +60,49 @@ fn prefix_byte(domain: &str, digits: u8) -> Option<u8> {
     }
 }
 
-/// The value of `domain_prefix=` a record belongs to.
-pub(crate) fn prefix_of(record: &[u8], digits: u8) -> String {
-    match (digits, record.first()) {
-        (0, _) | (_, None) => "all".to_owned(),
-        (1, Some(byte)) => format!("{byte:x}"),
-        (_, Some(byte)) => format!("{byte:02x}"),
+/// The value of `domain_prefix=` a record belongs to, made anew only where it changes.
+#[derive(Debug, Default)]
+pub(crate) struct Prefix {
+    byte: Option<u8>,
+    text: String,
+}
+
+impl Prefix {
+    pub fn of(&mut self, record: &[u8], digits: u8) -> &str {
+        let byte = record.first().copied().filter(|_| digits > 0);
+        if self.text.is_empty() || self.byte != byte {
+            self.byte = byte;
+            self.text = match (digits, byte) {
+                (_, None) => "all".to_owned(),
+                (1, Some(byte)) => format!("{byte:x}"),
+                (_, Some(byte)) => format!("{byte:02x}"),
+            };
+        }
+        &self.text
+    }
+}
+
+/// The host of the row before: sorted rows mostly have the same.
+#[derive(Debug, Default)]
+pub(crate) struct Host {
+    reversed: String,
+    name: String,
+}
+
+impl Host {
+    /// The name of a host that has its labels reversed and joined by commas.
+    fn of(&mut self, reversed: &str) -> &str {
+        if self.reversed != reversed {
+            reversed.clone_into(&mut self.reversed);
+            self.name.clear();
+            for (i, label) in reversed.rsplit(',').enumerate() {
+                if i > 0 {
+                    self.name.push('.');
+                }
+                self.name.push_str(label);
+            }
+        }
+        &self.name
     }
 }
 
@@ -89,18 +126,24 @@ impl Shape {
 }
 
 /// Appends the sortable bytes of a record whose normalised URL is `url`. The error is a reason code.
-pub(crate) fn encode(url: &LakeUrl, record: &UrlRecord, digits: u8, out: &mut Vec<u8>) -> Result<Shape, &'static str> {
+/// `key` is room for the SURT key, so that rows need none of their own.
+pub(crate) fn encode(
+    url: &LakeUrl,
+    record: &UrlRecord,
+    digits: u8,
+    key: &mut String,
+    out: &mut Vec<u8>,
+) -> Result<Shape, &'static str> {
     out.extend(prefix_byte(url.domain(), digits));
     out.extend(url.domain().as_bytes());
     out.push(0);
-    let at = out.len();
-    let mut key = String::with_capacity(url.as_str().len());
-    url.surt_into(&mut key);
-    out.extend(key.as_bytes());
+    key.clear();
+    url.surt_into(key);
     // No normalised URL holds a zero byte; one that did would sort and decode wrongly.
-    if memchr::memchr(0, out.get(at..).unwrap_or_default()).is_some() {
+    if memchr::memchr(0, key.as_bytes()).is_some() {
         return Err("control");
     }
+    out.extend(key.as_bytes());
     out.push(0);
     match record.ts {
         None => out.push(0),
@@ -188,7 +231,7 @@ fn push_escaped(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Reads a record back. `None` means that the sort handed out something else than it was given.
-pub(crate) fn decode(record: &[u8], digits: u8) -> Option<Row<'_>> {
+pub(crate) fn decode<'a>(record: &'a [u8], digits: u8, host: &'a mut Host) -> Option<Row<'a>> {
     let mut reader = SliceReader::new(record);
     if digits > 0 {
         reader.u8("domain prefix").ok()?;
@@ -207,7 +250,7 @@ pub(crate) fn decode(record: &[u8], digits: u8) -> Option<Row<'_>> {
         _ => Some(escaped(&mut reader)?),
     };
     let flags = reader.u8("flags").ok()?;
-    let (host, path_query) = split_key(key);
+    let (host, path_query) = split_key(key, host);
     let mut row = Row {
         domain,
         key,
@@ -246,19 +289,9 @@ pub(crate) fn decode(record: &[u8], digits: u8) -> Option<Row<'_>> {
 }
 
 /// Host and path of a SURT key. Names have their labels reversed and joined by commas; an IP literal has no comma.
-fn split_key(key: &str) -> (Cow<'_, str>, &str) {
-    let (host, path_query) = key.split_once(')').unwrap_or((key, "/"));
-    if !host.contains(',') {
-        return (Cow::Borrowed(host), path_query);
-    }
-    let mut name = String::with_capacity(host.len());
-    for (i, label) in host.rsplit(',').enumerate() {
-        if i > 0 {
-            name.push('.');
-        }
-        name.push_str(label);
-    }
-    (Cow::Owned(name), path_query)
+fn split_key<'a>(key: &'a str, host: &'a mut Host) -> (&'a str, &'a str) {
+    let (reversed, path_query) = key.split_once(')').unwrap_or((key, "/"));
+    (host.of(reversed), path_query)
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {
@@ -305,7 +338,7 @@ mod tests {
     fn encoded(record: &UrlRecord, digits: u8) -> Vec<u8> {
         let url = LakeUrl::parse(&record.url, SuffixList::builtin()).unwrap();
         let mut out = Vec::new();
-        encode(&url, record, digits, &mut out).unwrap();
+        encode(&url, record, digits, &mut String::new(), &mut out).unwrap();
         out
     }
 
@@ -325,23 +358,25 @@ mod tests {
     #[test]
     fn everything_comes_back() {
         let record = full("HTTP://www.Example.co.uk:8080/a?b=1#c");
+        let mut host = Host::default();
         for digits in 0..=2 {
             let bytes = encoded(&record, digits);
-            let row = decode(&bytes, digits).unwrap();
-            assert_eq!((row.domain, &*row.host, row.path_query), ("example.co.uk", "www.example.co.uk", "/a?b=1"));
+            let row = decode(&bytes, digits, &mut host).unwrap();
+            assert_eq!((row.domain, row.host, row.path_query), ("example.co.uk", "www.example.co.uk", "/a?b=1"));
             assert_eq!((row.scheme, row.port, row.ts), ("http", Some(8080), record.ts));
             assert_eq!(row.key, "uk,co,example,www)/a?b=1");
             assert_eq!(row.raw_url.as_deref(), Some(&*record.url));
             assert_eq!((row.status, row.content_type, row.body_length), (Some(404), Some("text/html"), Some(12)));
             assert_eq!(row.digest, Some(&*record.digest.as_ref().unwrap().to_string()));
             assert_eq!((row.place, row.extras), (Some(("a.warc.gz", 9, 10)), Some("{\"a\":1}")));
-            let prefix = prefix_of(&bytes, digits);
-            assert_eq!(prefix, trawl_url::domain_prefix(domain_id("example.co.uk"), digits));
+            let mut prefix = Prefix::default();
+            assert_eq!(prefix.of(&bytes, digits), trawl_url::domain_prefix(domain_id("example.co.uk"), digits));
         }
     }
 
     #[test]
     fn hosts_of_every_kind_come_back() {
+        let mut host = Host::default();
         for url in [
             "http://localhost/",
             "http://192.0.2.1/x",
@@ -350,9 +385,9 @@ mod tests {
             "http://x.com./",
         ] {
             let bytes = encoded(&UrlRecord::bare(url), 0);
-            let row = decode(&bytes, 0).unwrap();
+            let row = decode(&bytes, 0, &mut host).unwrap();
             let lake = LakeUrl::parse(url, SuffixList::builtin()).unwrap();
-            assert_eq!(LakeUrl::from_parts(row.scheme, &row.host, row.port, row.path_query), lake.as_str());
+            assert_eq!(LakeUrl::from_parts(row.scheme, row.host, row.port, row.path_query), lake.as_str());
             assert_eq!(row.raw_url.is_none(), url == lake.as_str());
         }
     }
@@ -361,16 +396,19 @@ mod tests {
     fn a_place_inside_a_block_goes_to_the_extras() {
         let mut record = full("http://a.com/");
         record.place.as_mut().unwrap().index = 3;
-        assert_eq!(decode(&encoded(&record, 0), 0).unwrap().extras, Some("{\"warc_index\":3,\"a\":1}"));
+        assert_eq!(
+            decode(&encoded(&record, 0), 0, &mut Host::default()).unwrap().extras,
+            Some("{\"warc_index\":3,\"a\":1}")
+        );
         record.extras = None;
-        assert_eq!(decode(&encoded(&record, 0), 0).unwrap().extras, Some("{\"warc_index\":3}"));
+        assert_eq!(decode(&encoded(&record, 0), 0, &mut Host::default()).unwrap().extras, Some("{\"warc_index\":3}"));
     }
 
     #[test]
     fn numbers_too_large_for_their_columns_are_refused() {
         let url = LakeUrl::parse("http://a.com/", SuffixList::builtin()).unwrap();
         let record = UrlRecord { body_length: Some(u64::MAX), ..UrlRecord::bare("http://a.com/") };
-        assert_eq!(encode(&url, &record, 0, &mut Vec::new()), Err("number_too_large"));
+        assert_eq!(encode(&url, &record, 0, &mut String::new(), &mut Vec::new()), Err("number_too_large"));
     }
 
     fn any_record() -> impl Strategy<Value = UrlRecord> {
@@ -396,9 +434,10 @@ mod tests {
                 let by_bytes = encoded(&a, 0).cmp(&encoded(&b, 0));
                 prop_assert!(by_rank == by_bytes || by_rank.is_eq());
                 let bytes = encoded(&a, 2);
-                let row = decode(&bytes, 2).unwrap();
+                let mut host = Host::default();
+                let row = decode(&bytes, 2, &mut host).unwrap();
                 let raw = row.raw_url.clone().unwrap_or_else(|| {
-                    LakeUrl::from_parts(row.scheme, &row.host, row.port, row.path_query).into()
+                    LakeUrl::from_parts(row.scheme, row.host, row.port, row.path_query).into()
                 });
                 prop_assert_eq!(&*raw, &*a.url);
                 prop_assert_eq!(row.status, a.status);
@@ -407,8 +446,9 @@ mod tests {
 
         #[test]
         fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
-            let _ = decode(&bytes, 0);
-            let _ = decode(&bytes, 1);
+            let mut host = Host::default();
+            let _ = decode(&bytes, 0, &mut host);
+            let _ = decode(&bytes, 1, &mut host);
         }
     }
 }

@@ -155,10 +155,12 @@ impl Run<'_> {
             },
         )?;
         let mut sorted = mapped.sorted;
+        let (mut host, mut prefix) = (record::Host::default(), record::Prefix::default());
         let mut rows = 0u64;
         while let Some(sorted) = sorted.next_record()? {
-            let row = record::decode(sorted.key, self.digits).ok_or(Error::Ended { what: "a sorted record" })?;
-            writer.push(&record::prefix_of(sorted.key, self.digits), &row)?;
+            let row = record::decode(sorted.key, self.digits, &mut host);
+            let row = row.ok_or(Error::Ended { what: "a sorted record" })?;
+            writer.push(prefix.of(sorted.key, self.digits), &row)?;
             rows += 1;
             if rows.is_multiple_of(TICK_ROWS) {
                 tick(rows)?;

@@ -18,9 +18,9 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// 64 MiB of cache, files up to 64 MiB resident.
+    /// 128 MiB of cache (half of it postings), files up to 64 MiB resident.
     fn default() -> Self {
-        Self { cache_bytes: 64 << 20, resident_bytes: OpenOptions::default().resident_bytes }
+        Self { cache_bytes: trawl_index::DEFAULT_CACHE_BYTES, resident_bytes: OpenOptions::default().resident_bytes }
     }
 }
 

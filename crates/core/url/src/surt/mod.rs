@@ -23,12 +23,16 @@ pub fn host_into(host: &str, out: &mut String) {
         out.push_str(host);
         return;
     }
-    for (index, label) in host.rsplit('.').enumerate() {
-        if index > 0 {
+    // Labels are short: a search that is fast over long texts takes twice as long here.
+    let mut end = host.len();
+    for (at, byte) in host.bytes().enumerate().rev() {
+        if byte == b'.' {
+            out.push_str(host.get(at + 1..end).unwrap_or_default());
             out.push(',');
+            end = at;
         }
-        out.push_str(label);
     }
+    out.push_str(host.get(..end).unwrap_or_default());
 }
 
 /// The SURT of any URL the lake form takes, with a port that is not the scheme's own: `com,example:8080)/path?query`.

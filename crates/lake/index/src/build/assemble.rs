@@ -9,6 +9,7 @@ use crate::lines::{Keys, LinesWriter};
 use crate::membership::MembershipWriter;
 use crate::meta::SegmentMeta;
 use crate::mphf::{DictionaryHashes, MphfWriter};
+use crate::paths::PathsWriter;
 use crate::postings::{self, Run, ShardWriter};
 use crate::scratch::Scratch;
 use crate::times::TimesWriter;
@@ -20,6 +21,7 @@ const MPHF: &str = "domains.mphf";
 const MEMBERSHIP: &str = "domain_to_datasets.roar";
 const COUNTS: &str = "counts.bin";
 const TIMES: &str = "times.bin";
+const PATHS: &str = "paths.bin";
 
 /// One dataset's share of a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +79,7 @@ pub(crate) struct Assembler {
     membership: MembershipWriter,
     counts: CountsWriter<Out>,
     times: TimesWriter<Out>,
+    paths: PathsWriter<Out>,
     postings: Postings,
     scratch: Scratch,
     shards: u32,
@@ -108,6 +111,7 @@ impl Assembler {
             membership: MembershipWriter::new(&scratch),
             counts: CountsWriter::new(outputs.create(COUNTS)?)?,
             times: TimesWriter::new(outputs.create(TIMES)?)?,
+            paths: PathsWriter::new(outputs.create(PATHS)?)?,
             outputs,
             postings,
             scratch,
@@ -139,6 +143,7 @@ impl Assembler {
         }
         self.counts.push(&counts)?;
         self.times.push(&counts)?;
+        self.paths.push(&counts)?;
         self.slots += 1;
         Ok(())
     }
@@ -154,6 +159,7 @@ impl Assembler {
         outputs.close(MEMBERSHIP, self.membership.finish(out)?)?;
         outputs.close(COUNTS, self.counts.finish()?)?;
         outputs.close(TIMES, self.times.finish()?)?;
+        outputs.close(PATHS, self.paths.finish()?)?;
         self.postings.finish(&mut outputs, self.shards, &self.scratch)?;
         (meta.domains, meta.pairs, meta.shards) = (self.slots, self.pairs, self.shards);
         for (id, (rows, domains)) in std::mem::take(&mut self.datasets) {

@@ -1,4 +1,4 @@
-//! `counts.bin`: for each (slot, dataset) how many rows, how many different URLs, and the paths with most rows.
+//! `counts.bin`: for each (slot, dataset) how many rows, and how many different URLs.
 //!
 //! [Records by slot](crate::slots), magic "TCNT", version 1. The datasets of a slot are those of
 //! `domain_to_datasets.roar`, in order, and are not repeated here. uvarint is LEB128.
@@ -7,10 +7,8 @@
 //! block, per slot:
 //!   uvarint  length of the rest
 //!   per dataset:
-//!     uvarint  rows * 4 + flags
+//!     uvarint  rows * 2 + flag
 //!     uvarint  if flag 1: (rows - distinct) * 2 + 1 if distinct is only a bound; else all rows are distinct
-//!     if flag 2: uvarint number of paths, at most 8, then each:
-//!       uvarint length, at most 128, the path's bytes; uvarint rows
 //! ```
 
 mod reader;
@@ -40,7 +38,8 @@ pub struct Count {
     pub exact: bool,
     /// Earliest and latest time of its rows, where any has one. Not part of `counts.bin`: see [`crate::times`].
     pub times: Option<(UnixMillis, UnixMillis)>,
-    /// First path segments with most rows, most first. Empty for small pairs.
+    /// First path segments with most rows, most first. Empty for small pairs. Not part of `counts.bin`: see
+    /// [`crate::paths`].
     pub paths: Vec<(String, u64)>,
 }
 

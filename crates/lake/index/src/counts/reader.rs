@@ -34,19 +34,13 @@ impl Counts {
         self.0.file_len()
     }
 
-    /// The counts of `slot`, which has `datasets` datasets; without times.
+    /// The counts of `slot`, which has `datasets` datasets; without times and paths.
     pub fn get(&self, slot: u64, datasets: usize) -> Result<Vec<Count>> {
         let (block, at, place) = self.0.find(slot)?;
-        record::slot(&block, at, place, datasets, true).map_err(|e| self.0.bad(at, &e))
+        record::slot(&block, at, place, datasets).map_err(|e| self.0.bad(at, &e))
     }
 
-    /// As [`Counts::get`], without top paths.
-    pub fn get_bare(&self, slot: u64, datasets: usize) -> Result<Vec<Count>> {
-        let (block, at, place) = self.0.find(slot)?;
-        record::slot(&block, at, place, datasets, false).map_err(|e| self.0.bad(at, &e))
-    }
-
-    /// The counts of all slots, block by block; without times.
+    /// The counts of all slots, block by block; without times and paths.
     pub fn blocks(&self) -> impl Iterator<Item = Result<Vec<Vec<Count>>>> {
         (0..self.0.blocks()).map(|index| {
             let (block, at) = self.0.block(index)?;

@@ -26,7 +26,6 @@ fn sample() -> Vec<Vec<Count>> {
     let mut slots: Vec<Vec<Count>> = (1..200).map(|i| vec![count(i); (i % 4) as usize + 1]).collect();
     slots[3][0].distinct = 1;
     slots[70][0].exact = false;
-    slots[131][0].paths = vec![("/news/".into(), 100), ("/".into(), 3)];
     slots
 }
 
@@ -57,13 +56,7 @@ fn a_tail_pair_takes_two_bytes() {
 
 #[test]
 fn nonsense_is_refused() {
-    let bad = [
-        count(0),
-        Count { distinct: 0, ..count(3) },
-        Count { distinct: 4, ..count(3) },
-        Count { paths: vec![("/".into(), 1); 9], ..count(1) },
-        Count { paths: vec![("/".repeat(129), 1)], ..count(1) },
-    ];
+    let bad = [count(0), Count { distinct: 0, ..count(3) }, Count { distinct: 4, ..count(3) }];
     for count in bad {
         assert!(CountsWriter::new(Vec::new()).unwrap().push(&[count]).is_err());
     }
@@ -108,8 +101,8 @@ fn hostile_bodies_do_not_panic() {
 proptest! {
     #[test]
     fn round_trip(slots in prop::collection::vec(prop::collection::vec(
-        (1u64..1 << 50, any::<u64>(), any::<bool>(), prop::collection::vec(("/[a-z]{0,8}", any::<u64>()), 0..3)), 0..4), 0..130)) {
-        let pair = |(rows, d, exact, paths)| Count { rows, distinct: 1 + d % rows, exact, times: None, paths };
+        (1u64..1 << 50, any::<u64>(), any::<bool>()), 0..4), 0..130)) {
+        let pair = |(rows, d, exact)| Count { rows, distinct: 1 + d % rows, exact, times: None, paths: Vec::new() };
         let slots: Vec<Vec<Count>> = slots.into_iter().map(|slot| slot.into_iter().map(pair).collect()).collect();
         prop_assert_eq!(read(&write(&slots), &sizes(&slots)).unwrap(), slots);
     }

@@ -15,6 +15,7 @@
 //! followed by the [page checksums](crate::paged), which a reader of the drawing alone does not see.
 //! Invariants: the index ends the body; every bitmap lies between byte 24 and the index; none is empty.
 
+mod arrays;
 mod reader;
 mod writer;
 

@@ -1,5 +1,6 @@
 //! Reads the set of one slot.
 
+use super::arrays;
 use super::{ENTRY, HEADER, MAGIC, MAX_BITMAP, VERSION};
 use crate::paged::PagedReader;
 use crate::{Blob, Error, Result};
@@ -69,6 +70,9 @@ impl Membership {
     }
 
     fn bitmap(&self, at: u64, mut bytes: &[u8]) -> Result<Vec<u32>> {
+        if let Some(datasets) = arrays::decode(bytes) {
+            return Ok(datasets);
+        }
         let bitmap = RoaringBitmap::deserialize_from(&mut bytes)
             .map_err(|e| Error::corrupt(self.name(), at, "a portable roaring bitmap", e))?;
         if bitmap.is_empty() || !bytes.is_empty() {

@@ -89,8 +89,13 @@ impl PagedReader {
             return Ok(Bytes::new());
         }
         let aligned = self.aligned(&range);
+        if let Some(bytes) = self.recall(&aligned) {
+            return Ok(slice(&range, aligned.start, &bytes));
+        }
         let bytes = self.source.read_range(aligned.clone())?;
-        self.cut(&range, aligned.start, bytes)
+        let cut = self.cut(&range, aligned.start, bytes.clone())?;
+        self.remember(aligned.start, &bytes);
+        Ok(cut)
     }
 
     /// The bytes of many ranges, in one round.
@@ -131,16 +136,40 @@ impl PagedReader {
             }
             self.remember_good(at, bytes.len());
         }
-        let start = usize::try_from(range.start - at).unwrap_or(usize::MAX).min(bytes.len());
-        let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        Ok(bytes.slice(start..start.saturating_add(len).min(bytes.len())))
+        Ok(slice(range, at, &bytes))
+    }
+
+    /// Whole pages that were read and checked a moment ago.
+    fn recall(&self, aligned: &Range<u64>) -> Option<Bytes> {
+        let (key, caches) = self.source.cache()?;
+        let mut pages = Self::numbers(aligned.start, aligned.end - aligned.start)
+            .map(|page| caches.slices.get(&(*key, page)))
+            .collect::<Option<Vec<_>>>()?;
+        match pages.len() {
+            1 => pages.pop(),
+            _ => Some(pages.concat().into()),
+        }
+    }
+
+    /// Keeps pages that were found good.
+    fn remember(&self, at: u64, bytes: &Bytes) {
+        let Some((key, caches)) = self.source.cache() else { return };
+        for (i, page) in Self::numbers(at, bytes.len() as u64).enumerate() {
+            let piece = bytes.slice((i * PAGE).min(bytes.len())..((i + 1) * PAGE).min(bytes.len()));
+            // A copy: a slice would keep the whole reading alive.
+            caches.slices.insert((*key, page), Bytes::copy_from_slice(&piece));
+        }
+    }
+
+    /// Numbers of the pages of `len` bytes at `at`.
+    fn numbers(at: u64, len: u64) -> impl Iterator<Item = usize> {
+        let first = at / PAGE_U64;
+        (first..first + len.div_ceil(PAGE_U64)).map(|page| usize::try_from(page).unwrap_or(usize::MAX))
     }
 
     /// The word and bit of each page of `len` bytes at `at`.
     fn bits(at: u64, len: usize) -> impl Iterator<Item = (usize, u64)> {
-        let first = at / PAGE_U64;
-        (first..first + len.div_ceil(PAGE) as u64)
-            .map(|page| (usize::try_from(page / 64).unwrap_or(usize::MAX), 1 << (page % 64)))
+        Self::numbers(at, len as u64).map(|page| (page / 64, 1 << (page % 64)))
     }
 
     fn known_good(&self, at: u64, len: usize) -> bool {
@@ -169,4 +198,11 @@ impl PagedReader {
     fn bad_page(&self, at: u64) -> Error {
         Error::corrupt(self.name(), at, "a page with its crc32c", "another checksum")
     }
+}
+
+/// The part of `bytes`, which begin at `at`, that is in `range`.
+fn slice(range: &Range<u64>, at: u64, bytes: &Bytes) -> Bytes {
+    let start = usize::try_from(range.start - at).unwrap_or(usize::MAX).min(bytes.len());
+    let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+    bytes.slice(start..start.saturating_add(len).min(bytes.len()))
 }

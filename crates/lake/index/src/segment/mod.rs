@@ -8,6 +8,7 @@ use crate::membership::Membership;
 use crate::meta::SegmentMeta;
 use crate::mphf::{Candidate, Mphf};
 use crate::pages::Pages;
+use crate::paths::Paths;
 use crate::postings::{Run, Shard};
 use crate::times::Times;
 use crate::{Blob, Error, Result};
@@ -43,6 +44,7 @@ pub struct Segment {
     membership: Membership,
     counts: Counts,
     times: Times,
+    paths: Paths,
     pages: Pages,
     files: Lines,
     shards: Vec<OnceLock<Shard>>,
@@ -65,7 +67,7 @@ impl Segment {
                 found: format!("none of {key}"),
             })
         };
-        let blob = |key| Blob::open(store, &path(key)?, options.resident_bytes);
+        let blob = |key| Ok::<_, Error>(Blob::open(store, &path(key)?, options.resident_bytes)?.cached(caches));
         let meta = SegmentMeta::read(&**store, reference)?;
         let dictionary = Lines::open(blob("domains_txt")?, caches.clone())?;
         let segment = Self {
@@ -74,6 +76,7 @@ impl Segment {
             membership: Membership::open(blob("d2d_roar")?)?,
             counts: Counts::open(blob("counts")?)?,
             times: Times::open(blob("times")?)?,
+            paths: Paths::open(blob("paths")?, caches.clone())?,
             pages: Pages::open(blob("pages")?)?,
             files: Lines::open(blob("files_tsv")?, caches.clone())?,
             shards: (0..meta.shards).map(|_| OnceLock::new()).collect(),
@@ -94,6 +97,7 @@ impl Segment {
             ("domain_to_datasets.roar", self.membership.slots()),
             ("counts.bin", self.counts.slots()),
             ("times.bin", self.times.slots()),
+            ("paths.bin", self.paths.slots()),
         ];
         if let Some((file, found)) = pairs.into_iter().find(|(_, slots)| *slots != self.dictionary.len()) {
             return Err(self.mismatch("domains.txt.zst", file, "number of domains", found, self.dictionary.len()));
@@ -171,18 +175,22 @@ impl Segment {
 
     /// The datasets of a slot and what is known of each.
     pub fn counts(&self, slot: Slot) -> Result<Vec<(u32, Count)>> {
-        let datasets = self.datasets(slot)?;
-        let mut counts = self.counts.get(slot.0, datasets.len())?;
-        self.times.fill(slot.0, &mut counts)?;
+        let (datasets, mut counts) = self.numbers(slot)?;
+        self.paths.fill(slot.0, &mut counts)?;
         Ok(datasets.into_iter().zip(counts).collect())
     }
 
     /// As [`Segment::counts`], without top paths.
     pub fn bare_counts(&self, slot: Slot) -> Result<Vec<(u32, Count)>> {
-        let datasets = self.datasets(slot)?;
-        let mut counts = self.counts.get_bare(slot.0, datasets.len())?;
-        self.times.fill(slot.0, &mut counts)?;
+        let (datasets, counts) = self.numbers(slot)?;
         Ok(datasets.into_iter().zip(counts).collect())
+    }
+
+    fn numbers(&self, slot: Slot) -> Result<(Vec<u32>, Vec<Count>)> {
+        let datasets = self.datasets(slot)?;
+        let mut counts = self.counts.get(slot.0, datasets.len())?;
+        self.times.fill(slot.0, &mut counts)?;
+        Ok((datasets, counts))
     }
 
     /// The rows of a slot in a dataset; empty if the dataset does not hold it.
@@ -248,6 +256,7 @@ impl Segment {
             membership: &self.membership,
             counts: &self.counts,
             times: &self.times,
+            paths: &self.paths,
             pages: &self.pages,
         }
     }
@@ -263,6 +272,7 @@ pub(crate) struct Parts<'a> {
     pub membership: &'a Membership,
     pub counts: &'a Counts,
     pub times: &'a Times,
+    pub paths: &'a Paths,
     pub pages: &'a Pages,
 }
 

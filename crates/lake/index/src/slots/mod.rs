@@ -1,4 +1,4 @@
-//! Records by slot: what `counts.bin` and `times.bin` have in common.
+//! Records by slot: what `counts.bin`, `times.bin` and `paths.bin` have in common.
 //!
 //! A body with [page checksums](crate::paged). Slots come in blocks of 64, found by a table. Little-endian.
 //!
@@ -34,4 +34,23 @@ pub(crate) enum BlockError {
     Slice(#[from] trawl_io::slice::SliceError),
     #[error("{0}")]
     Value(&'static str),
+}
+
+/// Record `place` of a block of records with their lengths in front. `None`: the block ends before, or a length is
+/// wrong. Some thirty records are passed over on average, so this is most of a lookup's work.
+#[inline]
+pub(crate) fn nth(block: &[u8], place: u64) -> Option<&[u8]> {
+    let mut rest = block;
+    for _ in 0..place {
+        rest = skip(rest)?;
+    }
+    let (len, used) = trawl_io::varint::uvarint(rest).ok()?;
+    rest.get(used..)?.get(..usize::try_from(len).ok()?)
+}
+
+/// What follows a record that has its length in front.
+#[inline]
+pub(crate) fn skip(rest: &[u8]) -> Option<&[u8]> {
+    let (len, used) = trawl_io::varint::uvarint(rest).ok()?;
+    rest.get(used..)?.get(usize::try_from(len).ok()?..)
 }

@@ -68,11 +68,17 @@ impl SlotReader {
 
     /// The block of `slot`, its offset, and the slot's place in it.
     pub fn find(&self, slot: u64) -> Result<(Bytes, u64, u64)> {
+        let (block, place) = self.place(slot)?;
+        let (bytes, at) = self.block(block)?;
+        Ok((bytes, at, place))
+    }
+
+    /// The number of the block of `slot`, and the slot's place in it.
+    pub fn place(&self, slot: u64) -> Result<(u64, u64)> {
         if slot >= self.slots {
             return Err(Error::corrupt(self.name(), 0, "a slot of this segment", slot));
         }
-        let (bytes, at) = self.block(slot / BLOCK_SLOTS)?;
-        Ok((bytes, at, slot % BLOCK_SLOTS))
+        Ok((slot / BLOCK_SLOTS, slot % BLOCK_SLOTS))
     }
 
     /// Block `index` and its offset.

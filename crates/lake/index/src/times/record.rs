@@ -1,7 +1,7 @@
 //! One block: the times of up to 64 slots.
 
 use crate::counts::Count;
-use crate::slots::BlockError;
+use crate::slots::{BlockError, nth};
 use trawl_io::slice::SliceReader;
 use trawl_io::varint::{put_ivarint, put_uvarint};
 use trawl_model::UnixMillis;
@@ -45,10 +45,8 @@ pub(super) fn slot(block: &[u8], at: u64, place: u64, counts: &mut [Count]) -> R
     if unit != 1 && unit != 1000 {
         return Err(BlockError::Value("a time unit other than 1 and 1000"));
     }
-    for _ in 0..place {
-        r.prefixed(usize::MAX, "times of a slot")?;
-    }
-    let mut r = SliceReader::new(r.prefixed(usize::MAX, "times of a slot")?);
+    let record = nth(r.rest(), place).ok_or(BlockError::Value("records that do not fill their block"))?;
+    let mut r = SliceReader::at(record, at);
     for count in counts {
         let out_of_range = BlockError::Value("a time out of range");
         let later = |from: i64, steps: u64| steps.checked_mul(unit).and_then(|ms| from.checked_add_unsigned(ms));

@@ -35,7 +35,12 @@ impl Builder {
             Self::Int64(b) => b.finish_as_array(),
             Self::UInt64(b) => b.finish_as_array(),
             Self::Millis(b) => b.finish_as_array(),
-            Self::Text(b) => b.finish_as_array(),
+            Self::Text(b) => {
+                // The next batch is about as large: growing to its size step by step would copy it twice.
+                let (rows, bytes) = (b.len(), b.values_slice().len());
+                let next = StringBuilder::with_capacity(rows, bytes + bytes / 8);
+                std::mem::replace(b, next).finish_as_array()
+            }
         }
     }
 }
@@ -100,7 +105,7 @@ impl Batch {
                         (_, Some(raw)) => url_id(raw.as_bytes()),
                         (_, None) => {
                             self.url.clear();
-                            LakeUrl::from_parts_into(row.scheme, &row.host, row.port, row.path_query, &mut self.url);
+                            LakeUrl::from_parts_into(row.scheme, row.host, row.port, row.path_query, &mut self.url);
                             url_id(self.url.as_bytes())
                         }
                     });
@@ -114,7 +119,7 @@ impl Batch {
                     let text = match column {
                         Column::Domain => Some(row.domain),
                         Column::Scheme => Some(row.scheme),
-                        Column::Host => Some(&*row.host),
+                        Column::Host => Some(row.host),
                         Column::PathQuery => Some(row.path_query),
                         Column::ContentType => row.content_type,
                         Column::Digest => row.digest,

@@ -28,7 +28,6 @@ use std::collections::{HashSet, VecDeque};
 use std::thread::JoinHandle;
 use trawl_store::rows::{Column, SCHEMA};
 use trawl_store::{DataFile, Lake, layout};
-use trawl_url::LakeUrl;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Rows handed to the encoder at a time.
@@ -249,29 +248,39 @@ impl Drop for Writer<'_> {
     }
 }
 
-/// Tells different URLs apart within one key; those of different keys are different anyway.
+/// Tells different URLs apart within one key; those of different keys are different anyway. Within a key host and path are
+/// the same, and a raw URL is kept only where it is not the normalised one: so scheme, port and raw URL tell them apart.
 #[derive(Debug, Default)]
 struct Seen {
     key: String,
-    /// 128-bit hashes of the URLs of this key: one key may have very many (fragments), whose texts would not fit.
-    urls: HashSet<u128>,
-    url: String,
+    few: Vec<Identity>,
+    /// One key may have very many (fragments), whose texts would not fit: raw URLs are 128 bits of hash.
+    many: HashSet<Identity>,
 }
+
+type Identity = (&'static str, Option<u16>, Option<u128>);
+
+/// Identities that are searched one by one.
+const FEW: usize = 16;
 
 impl Seen {
     fn is_new(&mut self, row: &Row<'_>) -> bool {
         if self.key != row.key {
             row.key.clone_into(&mut self.key);
-            self.urls.clear();
-        }
-        let hash = match &row.raw_url {
-            Some(raw) => xxh3_128(raw.as_bytes()),
-            None => {
-                self.url.clear();
-                LakeUrl::from_parts_into(row.scheme, &row.host, row.port, row.path_query, &mut self.url);
-                xxh3_128(self.url.as_bytes())
+            self.few.clear();
+            // Dropped rather than cleared: clearing a set costs its capacity each time.
+            if !self.many.is_empty() {
+                self.many = HashSet::new();
             }
-        };
-        self.urls.insert(hash)
+        }
+        let identity = (row.scheme, row.port, row.raw_url.as_ref().map(|raw| xxh3_128(raw.as_bytes())));
+        if self.few.contains(&identity) {
+            return false;
+        }
+        if self.few.len() < FEW {
+            self.few.push(identity);
+            return true;
+        }
+        self.many.insert(identity)
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::world::*;
 use bytes::Bytes;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use trawl_ingest::Mode;
