@@ -3,7 +3,7 @@
 use crate::beat::{Beat, give_up};
 use crate::build::{BuildOptions, Progress};
 use crate::merge::{MergeInput, merge_segments};
-use crate::meta::SegmentMeta;
+use crate::meta::{SegmentMeta, has_bounds};
 use crate::{Caches, Error, OpenOptions, Result, Segment};
 use std::ops::Range;
 use std::sync::Arc;
@@ -83,7 +83,9 @@ pub fn compact(
 /// Which neighbours to merge.
 fn choose(segments: &[SegmentRef], how: Compaction) -> Range<usize> {
     match how {
-        Compaction::Full if segments.len() > 1 || segments.iter().any(|s| !s.masked.is_empty()) => 0..segments.len(),
+        Compaction::Full if segments.len() > 1 || segments.iter().any(|s| !s.masked.is_empty() || has_bounds(s)) => {
+            0..segments.len()
+        }
         Compaction::Tiered if segments.len() > MAX_SEGMENTS => {
             let window = segments.len() - TARGET_SEGMENTS + 1;
             let bytes = |start: usize| segments.iter().skip(start).take(window).map(|s| s.bytes).sum::<u64>();

@@ -23,6 +23,9 @@ pub struct SegmentMeta {
     pub domains: u64,
     /// (Domain, dataset) pairs.
     pub pairs: u64,
+    /// Pairs whose number of different URLs is only an upper bound: a full compaction counts them.
+    #[serde(default)]
+    pub bounds: u64,
     /// Rows its postings point at.
     pub rows: u64,
     /// Postings shards.
@@ -61,6 +64,14 @@ pub struct FileMeta {
 
 /// The note in a manifest that holds the hash of `segment.json`.
 const META_HASH: &str = "segment_json_hash";
+
+/// The note in a manifest that says how many pairs of a segment have bounds for counts.
+const BOUNDS: &str = "bounds";
+
+/// Whether a segment has only bounds for some of its numbers of different URLs.
+pub(crate) fn has_bounds(reference: &SegmentRef) -> bool {
+    reference.notes.get(BOUNDS).and_then(serde_json::Value::as_u64).is_some_and(|bounds| bounds > 0)
+}
 
 fn hash(bytes: &[u8]) -> String {
     format!("{:016x}", xxhash_rust::xxh3::xxh3_64(bytes))
@@ -101,6 +112,7 @@ impl SegmentMeta {
             files,
             notes: serde_json::Map::from_iter([
                 ("format".to_owned(), self.format.into()),
+                (BOUNDS.to_owned(), self.bounds.into()),
                 (META_HASH.to_owned(), hash(&self.to_json()).into()),
             ]),
         })

@@ -34,7 +34,7 @@ pub fn verify_segment(
     let segment = Segment::open(store, reference, &Arc::new(Caches::new(8 << 20)), OpenOptions::default())?;
     let mut check = Check { segment: &segment, verified: Verified::default(), fault };
     check.hashes(store);
-    let parts = segment.parts();
+    let parts = segment.parts()?;
     check.domains(&parts);
     check.pages(&parts);
     let groups = check.files(store, &parts);

@@ -12,8 +12,8 @@ use crate::{Principal, QueryError};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use trawl_index::counts::Count;
-use trawl_index::{Segment, Slot};
 use trawl_index::postings::Run;
+use trawl_index::{Segment, Slot};
 use trawl_model::UnixMillis;
 use trawl_store::rows::{Column, Columns, Rows};
 

@@ -79,6 +79,34 @@ fn full_compaction_is_one_segment_with_the_seeds_keys_and_exact_counts() {
     assert_eq!(run(&fixture, Compaction::Full), None, "nothing is left to do");
 }
 
+/// `manifest.json` of a fully compacted lake, cut down to the keys of the seed's example, is the example.
+#[test]
+fn the_manifest_of_a_compacted_lake_is_the_seeds() {
+    let fixture = fixture();
+    run(&fixture, Compaction::Full).unwrap();
+    let text = fixture.store.get("index/manifest.json", 1 << 20).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    let example = include_str!("../../store/tests/golden/seed-manifest.json");
+    let mut example: serde_json::Value = serde_json::from_str(example).unwrap();
+    let current = manifest["current_version"].as_str().unwrap();
+    let version = manifest["versions"].as_array().unwrap().iter().find(|v| v["version"] == current).unwrap();
+    let id = version["segments"][0]["id"].as_str().unwrap();
+    // Only the names of version and directory are the lake's own.
+    example["current_version"] = current.into();
+    let wanted = example["versions"][0].as_object_mut().unwrap();
+    wanted.insert("version".into(), current.into());
+    for (key, value) in wanted.iter_mut() {
+        let path = value.as_str().unwrap().replace("index/2025-10-20/", &format!("index/{id}/"));
+        *value = path.clone().into();
+        assert_eq!(version[key], path, "{key}");
+        if key.ends_with("_txt") || key.ends_with("_mphf") || key.ends_with("_roar") || key.ends_with("_tsv") {
+            assert!(fixture.store.exists(&path).unwrap(), "{path}");
+        }
+    }
+    assert_eq!(example["versions"][0].as_object().unwrap().len(), 8, "all keys of the example were looked at");
+    assert!(fixture.store.exists(&format!("index/{id}/postings/0/postings.idx.zst")).unwrap());
+}
+
 #[test]
 fn tiered_compaction_keeps_the_list_short() {
     let mut fixture = fixture();

@@ -62,6 +62,36 @@ fn questions_cost_few_reads() {
     assert!(cost_late.rounds <= 2);
 }
 
+/// The same rows in few files and in many: opening costs the same.
+#[test]
+fn opening_does_not_grow_with_the_number_of_files() {
+    let open = |file_bytes: u64, row_group_bytes: u64| {
+        let mut fixture = Fixture::new();
+        let id = fixture.register(DatasetInfo::named("d"));
+        let url = |n| UrlRecord::bare(format!("http://d{}.example/{n}", n % 500));
+        fixture.ingest(id, (0..20_000).map(url).collect(), |s| {
+            (s.file_bytes, s.row_group_bytes, s.page_rows) = (file_bytes, row_group_bytes, 100);
+        });
+        fixture.publish();
+        let files = fixture.lake.dataset_newest(id).unwrap().unwrap().files.len();
+        let counting = Arc::new(CountingStore::new(fixture.store.clone()));
+        let lake = Lake::open(counting.clone() as Arc<dyn Store>, Options::default()).unwrap();
+        lake.pin().unwrap().domain("d7.example", &Principal::anyone()).unwrap();
+        let cost = counting.take();
+        let page =
+            lake.pin().unwrap().urls("d7.example", id, &Page::default(), &Filter::default(), &Principal::anyone());
+        assert_eq!(page.unwrap().items.len(), 40);
+        (files, cost)
+    };
+    let (few, cost_few) = open(1 << 30, 64 << 20);
+    let (many, cost_many) = open(8_000, 4_000);
+    assert!(few == 1 && many > 150, "{few} and {many} files");
+    assert_eq!((cost_few.reads, cost_few.rounds), (cost_many.reads, cost_many.rounds));
+    let difference = cost_many.bytes_read.abs_diff(cost_few.bytes_read);
+    // Top paths are summed file by file, and numbers have more digits: that is all.
+    assert!(difference < 1000, "{cost_few:?}, {cost_many:?}");
+}
+
 #[test]
 fn pinning_an_unchanged_lake_moves_no_bytes() {
     let fixture = fixture();

@@ -85,6 +85,8 @@ pub(crate) struct Assembler {
     shards: u32,
     slots: u64,
     pairs: u64,
+    /// Pairs without an exact number of different URLs.
+    bounds: u64,
     /// Rows and domains of each dataset.
     datasets: BTreeMap<u32, (u64, u64)>,
 }
@@ -118,6 +120,7 @@ impl Assembler {
             shards,
             slots: 0,
             pairs: 0,
+            bounds: 0,
             datasets: BTreeMap::new(),
         })
     }
@@ -139,6 +142,7 @@ impl Assembler {
             let (rows, domains) = self.datasets.entry(pair.dataset_id).or_default();
             *rows += pair.count.rows;
             *domains += 1;
+            self.bounds += u64::from(!pair.count.exact);
             counts.push(pair.count);
         }
         self.counts.push(&counts)?;
@@ -162,6 +166,7 @@ impl Assembler {
         outputs.close(PATHS, self.paths.finish()?)?;
         self.postings.finish(&mut outputs, self.shards, &self.scratch)?;
         (meta.domains, meta.pairs, meta.shards) = (self.slots, self.pairs, self.shards);
+        meta.bounds = self.bounds;
         for (id, (rows, domains)) in std::mem::take(&mut self.datasets) {
             let dataset = meta.datasets.entry(id).or_default();
             (dataset.rows, dataset.domains) = (rows, domains);

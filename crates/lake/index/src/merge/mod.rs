@@ -98,7 +98,7 @@ fn merge_files(
     let mut all = Vec::with_capacity(inputs.len());
     let mut next = 0u32;
     for input in inputs {
-        let parts = input.segment.parts();
+        let parts = input.segment.parts()?;
         let mut ids = Vec::new();
         for file_id in 0..parts.pages.files() {
             let entry = input.segment.file(file_id)?;

@@ -14,7 +14,7 @@ pub(super) struct NameCursor<'a> {
 
 impl<'a> NameCursor<'a> {
     pub fn new(segment: &'a Segment) -> Result<Self> {
-        let lines = segment.parts().dictionary;
+        let lines = segment.dictionary();
         let block = (lines.block_count() > 0).then(|| lines.block(0)).transpose()?;
         Ok(Self { lines, index: 0, block, line: 0 })
     }

@@ -48,7 +48,7 @@ fn paths_come_back() {
 #[test]
 fn other_numbers_of_datasets_are_refused() {
     let paths = open(&write(200)).unwrap();
-    assert!(paths.fill(150, &mut [Count::default(); 0]).is_err());
+    assert!(paths.fill(150, &mut []).is_err());
     let mut many = vec![Count::default(); 9];
     assert!(paths.fill(150, &mut many).is_err());
 }

@@ -45,8 +45,7 @@ pub struct Segment {
     counts: Counts,
     times: Times,
     paths: Paths,
-    pages: Pages,
-    files: Lines,
+    rows: OnceLock<RowTables>,
     shards: Vec<OnceLock<Shard>>,
     caches: Arc<Caches>,
     options: OpenOptions,
@@ -60,13 +59,7 @@ impl Segment {
         caches: &Arc<Caches>,
         options: OpenOptions,
     ) -> Result<Self> {
-        let path = |key: &str| {
-            reference.file(key, 0).ok_or_else(|| Error::Input {
-                at: format!("segment {}", reference.id),
-                expected: "a path of every file in the manifest",
-                found: format!("none of {key}"),
-            })
-        };
+        let path = |key: &str| reference.file(key, 0).ok_or_else(|| absent(reference, key));
         let blob = |key| Ok::<_, Error>(Blob::open(store, &path(key)?, options.resident_bytes)?.cached(caches));
         let meta = SegmentMeta::read(&**store, reference)?;
         let dictionary = Lines::open(blob("domains_txt")?, caches.clone())?;
@@ -77,8 +70,7 @@ impl Segment {
             counts: Counts::open(blob("counts")?)?,
             times: Times::open(blob("times")?)?,
             paths: Paths::open(blob("paths")?, caches.clone())?,
-            pages: Pages::open(blob("pages")?)?,
-            files: Lines::open(blob("files_tsv")?, caches.clone())?,
+            rows: OnceLock::new(),
             shards: (0..meta.shards).map(|_| OnceLock::new()).collect(),
             store: store.clone(),
             reference: reference.clone(),
@@ -102,11 +94,26 @@ impl Segment {
         if let Some((file, found)) = pairs.into_iter().find(|(_, slots)| *slots != self.dictionary.len()) {
             return Err(self.mismatch("domains.txt.zst", file, "number of domains", found, self.dictionary.len()));
         }
-        if u64::from(self.pages.files()) != self.files.len() {
-            let (found, files) = (u64::from(self.pages.files()), self.files.len());
+        Ok(())
+    }
+
+    /// What leads to rows, opened when first asked: it grows with the number of Parquet files, and opening a lake must
+    /// not.
+    fn rows(&self) -> Result<&RowTables> {
+        if let Some(rows) = self.rows.get() {
+            return Ok(rows);
+        }
+        let blob = |key| {
+            let path = self.reference.file(key, 0).ok_or_else(|| absent(&self.reference, key))?;
+            Ok::<_, Error>(Blob::open(&self.store, &path, self.options.resident_bytes)?.cached(&self.caches))
+        };
+        let pages = Pages::open(blob("pages")?)?;
+        let files = Lines::open(blob("files_tsv")?, self.caches.clone())?;
+        if u64::from(pages.files()) != files.len() {
+            let (found, files) = (u64::from(pages.files()), files.len());
             return Err(self.mismatch("files.tsv.zst", "pages.bin", "number of files", found, files));
         }
-        Ok(())
+        Ok(self.rows.get_or_init(|| RowTables { pages, files }))
     }
 
     fn mismatch(&self, left: &str, right: &str, what: &'static str, found: u64, expected: u64) -> Error {
@@ -198,23 +205,24 @@ impl Segment {
         let shards = self.meta.shards.max(1);
         let number = slot.0 % u64::from(shards);
         let runs = self.shard(u32::try_from(number).unwrap_or(0))?.runs(slot.0, dataset_id)?.unwrap_or_default();
-        if let Some(bad) = runs.iter().find(|run| u64::from(run.file_id) >= self.files.len()) {
-            return Err(self.mismatch("postings", "files.tsv.zst", "files", u64::from(bad.file_id), self.files.len()));
+        let files = self.meta.parquet_files;
+        if let Some(bad) = runs.iter().find(|run| u64::from(run.file_id) >= files) {
+            return Err(self.mismatch("postings", "segment.json", "files", u64::from(bad.file_id), files));
         }
         Ok(runs)
     }
 
     /// A Parquet file by its id.
     pub fn file(&self, file_id: u32) -> Result<FileEntry> {
-        let number = u64::from(file_id);
-        let line = self.files.line(number)?;
-        let line = line.ok_or_else(|| Error::corrupt(self.files.name(), 0, "a file of this segment", file_id))?;
-        FileEntry::parse(self.files.name(), number, &line)
+        let (number, files) = (u64::from(file_id), &self.rows()?.files);
+        let line = files.line(number)?;
+        let line = line.ok_or_else(|| Error::corrupt(files.name(), 0, "a file of this segment", file_id))?;
+        FileEntry::parse(files.name(), number, &line)
     }
 
     /// Page tables of row groups, given as (file, row group), in the order asked.
     pub fn page_tables(&self, wanted: &[(u32, u32)]) -> Result<Vec<Bytes>> {
-        self.pages.tables(wanted)
+        self.rows()?.pages.tables(wanted)
     }
 
     /// Goes through the domains that begin with `prefix` and come after `after`, in order, until `each` says stop.
@@ -249,16 +257,34 @@ impl Segment {
         Ok(cell.get_or_init(|| shard))
     }
 
-    pub(crate) fn parts(&self) -> Parts<'_> {
-        Parts {
+    pub(crate) fn parts(&self) -> Result<Parts<'_>> {
+        Ok(Parts {
             dictionary: &self.dictionary,
             mphf: &self.mphf,
             membership: &self.membership,
             counts: &self.counts,
             times: &self.times,
             paths: &self.paths,
-            pages: &self.pages,
-        }
+            pages: &self.rows()?.pages,
+        })
+    }
+
+    pub(crate) fn dictionary(&self) -> &Lines {
+        &self.dictionary
+    }
+}
+
+/// From runs of rows to byte ranges of Parquet files.
+struct RowTables {
+    pages: Pages,
+    files: Lines,
+}
+
+fn absent(reference: &SegmentRef, key: &str) -> Error {
+    Error::Input {
+        at: format!("segment {}", reference.id),
+        expected: "a path of every file in the manifest",
+        found: format!("none of {key}"),
     }
 }
 
