@@ -10,10 +10,13 @@ use trawl_store::{Created, Listed, RangeRead, Result, Store, Upload};
 
 type Act<'a> = dyn Fn(&Disk, &str) -> Outcome + Sync + 'a;
 
+type Interrupt = Box<dyn FnOnce() + Send>;
+
 /// A store that lets some calls pass and then has something else happen first.
 struct Interrupted {
     inner: Disk,
-    waiting: Mutex<(u64, Option<Box<dyn FnOnce() + Send>>)>,
+    /// How many calls pass before it, and what it is.
+    waiting: Mutex<(u64, Option<Interrupt>)>,
 }
 
 impl std::fmt::Debug for Interrupted {
@@ -109,7 +112,7 @@ fn race(one: &Act<'_>, other: &Act<'_>, may_fail: bool) {
                 let _ = ask.send(());
                 let _ = told.recv();
             });
-            let waiting = Mutex::new((step, Some(interrupt as Box<dyn FnOnce() + Send>)));
+            let waiting = Mutex::new((step, Some(interrupt as Interrupt)));
             let hooked: Disk = Arc::new(Interrupted { inner: store.clone(), waiting });
             let result = one(&hooked, "one");
             drop(hooked);
