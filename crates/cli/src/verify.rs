@@ -53,15 +53,15 @@ pub fn verify(
     let mut checked = Checked { archives, ..Checked::default() };
     let of = |format| move |found: &&Found| found.format == format;
     let indexes: Vec<_> = files.iter().filter(of(Format::Captures)).collect();
-    let warcs: Vec<_> = files.iter().filter(of(Format::Warc)).collect();
+    let archives: Vec<_> = files.iter().filter(|f| matches!(f.format, Format::Warc | Format::Seqdb)).collect();
     // An index alone points at archives that are somewhere else: opening it is all that can be checked.
     for index in &indexes {
         for row in CapturesReader::over(index.open()?)? {
             row?;
         }
     }
-    if !indexes.is_empty() && !warcs.is_empty() {
-        checked.index = Some(index(&indexes, &warcs, temp, memory, on_fault)?);
+    if !indexes.is_empty() && !archives.is_empty() {
+        checked.index = Some(index(&indexes, &archives, temp, memory, on_fault)?);
     }
     let mut seqdb = files.iter().filter(of(Format::Seqdb)).map(|found| found.path.as_path()).peekable();
     if seqdb.peek().is_some() {
@@ -95,7 +95,18 @@ fn archives(
                 }
                 packages.push(wacz);
             }
-            Format::Captures | Format::Seqdb => {}
+            Format::Seqdb => {
+                let settings = containers::settings("trawl verify");
+                // What cannot be opened is reported with the container itself.
+                let Ok(Some(pages)) = containers::captures(&found.path, &settings) else { continue };
+                verifier.container(&found.path.display().to_string(), pages.filesys().data().end());
+                containers::each_event(&pages, &settings, &mut |event| {
+                    seen += verifier.part(event.file, event.offset, &mut |_| {})?;
+                    progress(before + seen, event.offset);
+                    Ok(())
+                })?;
+            }
+            Format::Captures => {}
         }
         before += seen;
     }
@@ -119,7 +130,7 @@ fn archives(
 
 fn index(
     indexes: &[&Found],
-    warcs: &[&Found],
+    archives: &[&Found],
     temp: &Path,
     memory: usize,
     on_fault: &mut dyn FnMut(Fault),
@@ -128,10 +139,18 @@ fn index(
     for found in indexes {
         verifier.index(CapturesReader::over(found.open()?)?, &mut |_| {})?;
     }
-    for found in warcs {
-        let mut source = WarcSource::over(found.open()?, Limits::default(), true);
-        // What cannot be read has been reported with the archive itself.
-        verifier.archive(&mut source, &mut |_: DoorError| {}, &mut |_| {})?;
+    // What cannot be read has been reported with the archive itself.
+    let mut skip = |_: DoorError| {};
+    for found in archives {
+        if found.format == Format::Warc {
+            let mut source = WarcSource::over(found.open()?, Limits::default(), true);
+            verifier.archive(&mut source, &mut skip, &mut |_| {})?;
+            continue;
+        }
+        let settings = containers::settings("trawl verify");
+        if let Ok(Some(pages)) = containers::captures(&found.path, &settings) {
+            verifier.archive(&mut containers::PagesSource::new(&pages, &settings), &mut skip, &mut |_| {})?;
+        }
     }
     let report = verifier.finish(&mut |finding| {
         let (file, kind, detail) = (finding.about, finding.kind, finding.detail);

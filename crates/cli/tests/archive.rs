@@ -2,47 +2,8 @@
 
 mod common;
 
-use common::{stderr, stdout, trawl};
-use std::io::{BufRead, BufReader};
+use common::{Web, stderr, stdout, trawl};
 use std::path::Path;
-use std::process::{Child, Output, Stdio};
-
-/// The synthetic web in a process of its own, ended when dropped.
-struct Web {
-    child: Child,
-    connect_to: String,
-}
-
-impl Web {
-    fn start(dir: &Path) -> Self {
-        let mut child = trawl(dir)
-            .args(["--json", "testweb", "--domains", "12", "--pages", "60", "--seeds-file", "seeds.txt"])
-            .args(["--expected-file", "expected.txt", "--depth", "2", "--log", "requests.log"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let facts: serde_json::Value = serde_json::from_str(&line).unwrap();
-        Self { child, connect_to: facts["connect_to"].as_str().unwrap().to_owned() }
-    }
-
-    fn crawl(&self, dir: &Path, more: &[&str]) -> Output {
-        trawl(dir)
-            .args(["crawl", "seeds.txt", "--out", "crawl", "--depth", "2", "--scope", "any", "--delay", "20ms", "-q"])
-            .args(["--connect-to", &self.connect_to])
-            .args(more)
-            .output()
-            .unwrap()
-    }
-}
-
-impl Drop for Web {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn run(dir: &Path, args: &[&str], status: i32) -> String {
     let output = trawl(dir).args(args).output().unwrap();

@@ -1,5 +1,6 @@
 //! `trawl captures`: the index of a crawl.
 
+use crate::containers;
 use crate::exit::Status;
 use crate::formats::{self, Format};
 use crate::output::{self, Output};
@@ -70,7 +71,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
 
 fn rebuild_index(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let mut files = formats::files(&args.dir)?;
-    files.retain(|found| found.format == Format::Warc);
+    files.retain(|found| matches!(found.format, Format::Warc | Format::Seqdb));
     if files.is_empty() {
         bail!("{} holds no archives", args.dir.display());
     }
@@ -80,11 +81,17 @@ fn rebuild_index(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status>
     let bar = Progress::start("rebuild", None, out.quiet());
     let mut all = RebuildReport::default();
     for found in &files {
-        let mut source = WarcSource::over(found.open()?, Limits::default(), true);
         let mut skip = |error: trawl_model::DoorError| output::complain(&format!("left out: {error}"));
-        let report = rebuild(&mut source, &mut writer, &mut skip, &mut |rows| {
-            bar.report(all.rows + rows, || format!("{} rows", show_count(all.rows + rows)));
-        })?;
+        let before = all.rows;
+        let mut tell = |rows| bar.report(before + rows, || format!("{} rows", show_count(before + rows)));
+        let report = if found.format == Format::Warc {
+            let mut source = WarcSource::over(found.open()?, Limits::default(), true);
+            rebuild(&mut source, &mut writer, &mut skip, &mut tell)?
+        } else {
+            let settings = containers::settings("trawl captures");
+            let Some(pages) = containers::captures(&found.path, &settings)? else { continue };
+            rebuild(&mut containers::PagesSource::new(&pages, &settings), &mut writer, &mut skip, &mut tell)?
+        };
         all.rows += report.rows;
         all.failures += report.failures;
         all.others += report.others;

@@ -25,8 +25,8 @@ const JSON_BLOCK: u64 = 64 << 20;
 /// Without flags: every record, uncompressed, as it is stored. --url and --offset choose; --head and --body give the HTTP
 /// head or the body of what was chosen; --json gives one object per record. Exit code 1 when nothing was found.
 ///
-/// Of a seqdb container: the records of captures, the contents of files (--url is a file's name then), or the entries
-/// of a kvseq, as `trawl seqdb list` has them (--url is a key, --offset a pointer).
+/// Of a seqdb container: the records of captures (--url gives the newest one, by two reads), the contents of files (--url
+/// is a file's name then), or the entries of a kvseq, as `trawl seqdb list` has them (--url is a key, --offset a pointer).
 ///
 /// Examples:
 ///   trawl cat crawl/ --url https://example.com/ --body > page.html
@@ -119,7 +119,10 @@ impl Args {
             let record = reader.next_record()?.context("there is no record at that offset")?;
             return self.record(record, out).map(u64::from);
         }
-        let mut reader = WarcReader::builder().lenient(true).over(file);
+        self.records(WarcReader::builder().lenient(true).over(file), out)
+    }
+
+    fn records(&self, mut reader: WarcReader, out: &mut Output) -> anyhow::Result<u64> {
         let mut found = 0;
         while let Some(record) = reader.next_record()? {
             if self.wants(&record) {
@@ -203,12 +206,19 @@ impl Args {
             Whole::Pages(_) if self.offset.is_some() => self.archive(file.open()?, out),
             Whole::Pages(paths) => {
                 let pages = Pages::open(&paths, Access::Read, &settings)?;
-                let (mut scan, mut found) = (pages.scan(), 0);
-                while let Some(page) = scan.next_page()? {
-                    if key.is_none_or(|url| url == page.url) {
-                        found += self.archive(containers::event(&page, &settings)?, out)?;
-                    }
+                if let Some(url) = key {
+                    let Some(page) = pages.newest(url)? else { return Ok(0) };
+                    return self.records(
+                        WarcReader::builder().lenient(true).over(Arc::new(bytes::Bytes::from(page.event))),
+                        out,
+                    );
                 }
+                let mut found = 0;
+                containers::each_event(&pages, &settings, &mut |event| {
+                    let reader = WarcReader::builder().lenient(true).over_from(event.file, event.offset);
+                    found += self.records(reader, out)?;
+                    Ok(())
+                })?;
                 Ok(found)
             }
             _ if records_only => bail!("{}: --head, --body and --type are for captures", path.display()),

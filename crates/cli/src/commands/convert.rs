@@ -1,5 +1,6 @@
 //! `trawl convert`: one container into another.
 
+use crate::containers::{self, Loader};
 use crate::exit::Status;
 use crate::formats::{self, Format, Found};
 use crate::output::{self, Output};
@@ -11,19 +12,24 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::{Fs, ReadAt, RealFs};
-use trawl_warc::convert::{CopyOptions, RecordWriter, copy_records};
+use trawl_warc::convert::{CopyOptions, EventReader, RecordWriter, copy_records};
 use trawl_warc::wacz::{Wacz, WaczOptions, write_wacz};
-use trawl_warc::{Compression, Limits, WarcReader};
+use trawl_warc::{Compression, IdSource, Limits, WarcReader};
 
-/// Converts archives: WARC, ARC and WACZ into WARC or WACZ
+/// Converts archives: WARC, ARC, WACZ and seqdb into WARC, WACZ or seqdb
 ///
-/// The target's name says what it becomes: .warc, .warc.gz, .warc.zst or .wacz. WARC to WARC works on records and loses
-/// nothing, unknown record types included. Several sources become one target. An existing target stays unless --overwrite.
+/// The target's name says what it becomes: .warc, .warc.gz, .warc.zst, .wacz, or .data for a seqdb container. WARC to WARC
+/// and WARC to seqdb and back works on records and loses nothing, unknown record types included. Several sources become
+/// one target. An existing target stays unless --overwrite.
+///
+/// In a container each capture is a file called by URL and time, its contents the capture's records; records without a
+/// URL (warcinfo) are there too, under the time alone.
 ///
 /// Examples:
 ///   trawl convert old.arc.gz new.warc.gz
 ///   trawl convert crawl/ crawl.wacz
 ///   trawl convert a.warc.gz b.warc.gz both.warc.zst
+///   trawl convert crawl/ pages.data && trawl cat pages.data --url https://example.com/
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
@@ -75,6 +81,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let done = match target_format(target)? {
         Target::Records(compression) => records(&args, target, &files, compression, out)?,
         Target::Package => package(&args, target, &files, out)?,
+        Target::Container => container(&args, target, &files, out)?,
     };
     out.fact(&done, |w| {
         let (records, size) = (show_count(done.records), show_bytes(done.bytes));
@@ -90,6 +97,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
 enum Target {
     Records(Compression),
     Package,
+    Container,
 }
 
 fn target_format(path: &Path) -> anyhow::Result<Target> {
@@ -99,7 +107,8 @@ fn target_format(path: &Path) -> anyhow::Result<Target> {
         name if name.ends_with(".warc.gz") => Target::Records(Compression::Gzip),
         name if name.ends_with(".warc.zst") => Target::Records(Compression::Zstd),
         name if name.ends_with(".wacz") => Target::Package,
-        _ => bail!("{}: a target ends in .warc, .warc.gz, .warc.zst or .wacz", path.display()),
+        name if name.ends_with(".data") => Target::Container,
+        _ => bail!("{}: a target ends in .warc, .warc.gz, .warc.zst, .wacz or .data", path.display()),
     })
 }
 
@@ -115,44 +124,76 @@ fn records(
     let mut writer = RecordWriter::create(&fs, target, compression, args.level)?;
     let bar = Progress::start("convert", None, out.quiet());
     let mut damaged = 0u64;
-    for file in archives(files)? {
+    each_archive(files, &mut |mut reader| {
         let mut tell = |error: trawl_warc::Error| output::complain(&format!("left out: {error}"));
-        let mut options = CopyOptions {
-            ids: &*ids,
-            on_damage: if args.strict { None } else { Some(&mut tell) },
-            software: concat!("trawl/", env!("CARGO_PKG_VERSION")),
-        };
-        let mut reader = WarcReader::builder().lenient(true).over(file);
+        let mut options = copy_options(args, &*ids, &mut tell);
+        let before = writer.records();
         let report = copy_records(&mut reader, &mut writer, &mut options, &mut |p| {
-            bar.report(p.records, || format!("{} records, {}", show_count(p.records), show_bytes(p.bytes)));
+            let records = before + p.records;
+            bar.report(records, || format!("{} records, {}", show_count(records), show_bytes(p.bytes)));
         })?;
         damaged += report.damaged;
-    }
+        Ok(())
+    })?;
     drop(bar);
     let done = Done { target: target.display().to_string(), records: writer.records(), damaged, bytes: writer.bytes() };
     writer.finish()?;
     Ok(done)
 }
 
-/// Every archive in the files, those inside WACZ files included.
-fn archives(files: &[Found]) -> anyhow::Result<Vec<Arc<dyn ReadAt>>> {
-    let mut archives: Vec<Arc<dyn ReadAt>> = Vec::new();
+fn copy_options<'a>(args: &Args, ids: &'a dyn IdSource, tell: &'a mut dyn FnMut(trawl_warc::Error)) -> CopyOptions<'a> {
+    let on_damage = if args.strict { None } else { Some(tell) };
+    CopyOptions { ids, on_damage, software: concat!("trawl/", env!("CARGO_PKG_VERSION")) }
+}
+
+/// Hands over every archive in the files: those inside WACZ files, and each event of a container, included.
+fn each_archive(files: &[Found], each: &mut dyn FnMut(WarcReader) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut open = |file: Arc<dyn ReadAt>, offset| each(WarcReader::builder().lenient(true).over_from(file, offset));
     for found in files {
-        if found.format == Format::Wacz {
-            let wacz = Wacz::open(found.open()?)?;
-            for entry in wacz.warc_entries() {
-                archives.push(wacz.warc(&entry.name)?);
+        match found.format {
+            Format::Wacz => {
+                let wacz = Wacz::open(found.open()?)?;
+                wacz.warc_entries().try_for_each(|entry| open(wacz.warc(&entry.name)?, 0))?;
             }
-        } else {
-            archives.push(found.open()?);
+            Format::Seqdb => {
+                let settings = containers::settings("trawl convert");
+                let Some(pages) = containers::captures(&found.path, &settings)? else {
+                    bail!("{} holds no captures", found.path.display());
+                };
+                containers::each_event(&pages, &settings, &mut |event| open(event.file, event.offset))?;
+            }
+            Format::Warc | Format::Captures => open(found.open()?, 0)?,
         }
     }
-    Ok(archives)
+    Ok(())
+}
+
+fn container(args: &Args, target: &Path, files: &[Found], out: &Output) -> anyhow::Result<Done> {
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let ids = system::ids()?;
+    let mut loader = Loader::create(target)?;
+    let bar = Progress::start("convert", None, out.quiet());
+    let (mut records, mut damaged) = (0, 0);
+    each_archive(files, &mut |reader| {
+        let mut tell = |error: trawl_warc::Error| output::complain(&format!("left out: {error}"));
+        let options = copy_options(args, &*ids, &mut tell);
+        let temp = std::env::temp_dir();
+        let mut events = EventReader::new(reader, fs.clone(), &temp, Compression::Gzip, args.level, options);
+        while let Some(event) = events.next_event()? {
+            loader.put(&event)?;
+            records += event.records();
+            bar.report(records, || format!("{} records", show_count(records)));
+        }
+        damaged += events.damaged();
+        Ok(())
+    })?;
+    drop(bar);
+    Ok(Done { target: target.display().to_string(), records, damaged, bytes: loader.finish()? })
 }
 
 fn package(args: &Args, target: &Path, files: &[Found], out: &Output) -> anyhow::Result<Done> {
-    if let Some(wacz) = files.iter().find(|found| found.format == Format::Wacz) {
-        bail!("{} is a WACZ file already: convert it to .warc.gz first", wacz.path.display());
+    if let Some(other) = files.iter().find(|found| found.format != Format::Warc) {
+        bail!("{} is no WARC file: convert it to .warc.gz first", other.path.display());
     }
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let warcs: Vec<_> = files.iter().map(|found| found.path.clone()).collect();

@@ -11,11 +11,11 @@ use clap::ValueEnum;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
-use trawl_engine::{Config, Report, SeedInput, Start, Stop};
+use trawl_engine::{Config, Format, Report, SeedInput, Start, Stop};
 use trawl_fetch::{ConnectTo, TlsMode};
 use trawl_frontier::{Identity, RobotsPolicy};
 
-/// Crawls URLs into WARC files and captures.parquet
+/// Crawls URLs into WARC files (or a seqdb container) and captures.parquet
 ///
 /// With --depth 0 (the default) it fetches exactly the list; deeper, it follows links within --scope. robots.txt is
 /// honoured, each host is asked one thing at a time, and every exchange is archived. Ctrl-c stops in order; --resume
@@ -28,6 +28,7 @@ use trawl_frontier::{Identity, RobotsPolicy};
 ///   trawl crawl https://example.org/ seeds.txt --out crawl --user-agent 'mybot/1.0 (+https://example.org/bot)'
 ///   trawl crawl seeds.txt --out crawl --depth 3 --scope domain --max-pages 10000
 ///   trawl crawl seeds.txt --out crawl --resume
+///   trawl crawl seeds.txt --out again --format seqdb --digests bodies
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
@@ -46,6 +47,15 @@ pub struct Args {
     /// Remove the crawl in --out first
     #[arg(long)]
     overwrite: bool,
+
+    /// What captures are archived in
+    #[arg(long, value_enum, default_value_t = FormatName::Warc)]
+    format: FormatName,
+
+    /// Remember bodies by digest in STORE.kvseq and STORE.hindex: one that is archived already, by this crawl or an
+    /// earlier one with the same store, becomes a revisit
+    #[arg(long, value_name = "STORE")]
+    digests: Option<PathBuf>,
 
     /// Name of the run, part of its file names; the start time when not given
     #[arg(long, default_value = "", value_name = "NAME")]
@@ -134,6 +144,14 @@ pub struct Args {
     /// Who runs this, written into the archive
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatName {
+    /// WARC files
+    Warc,
+    /// One seqdb container with the same records, found by URL
+    Seqdb,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -231,6 +249,11 @@ impl Args {
             _ => Start::New,
         };
         config.run_id = self.run_id;
+        config.format = match self.format {
+            FormatName::Warc => Format::Warc,
+            FormatName::Seqdb => Format::Seqdb,
+        };
+        config.digests = self.digests;
         config.max_rejects = self.max_bad;
         config.embeds = self.embeds;
         config.workers = self.workers;

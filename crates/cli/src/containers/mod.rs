@@ -1,8 +1,12 @@
 //! seqdb containers, for the commands that take any format.
 
 mod contents;
+mod events;
+mod load;
 
-pub use contents::{Contents, Row, cat_entries, cat_file, cat_files, event, value};
+pub use contents::{Contents, Row, cat_entries, cat_file, cat_files, value};
+pub use events::{PagesSource, captures, each_event};
+pub use load::Loader;
 
 use crate::system;
 use crate::units::{show_bytes, show_count};

@@ -1,8 +1,8 @@
 //! Running the real binary.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The binary in an empty environment of settings, working in `dir`.
 pub fn trawl(dir: &Path) -> Command {
@@ -39,4 +39,51 @@ pub fn feed(mut command: Command, input: &[u8]) -> Output {
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
     output
+}
+
+/// The synthetic web in a process of its own, ended when dropped.
+#[allow(dead_code, reason = "not every test file crawls")]
+pub struct Web {
+    child: Child,
+    /// What to give a crawl.
+    pub connect_to: String,
+}
+
+#[allow(dead_code, reason = "not every test file crawls")]
+impl Web {
+    /// Starts it; seeds, expected pages and the log of requests are files in `dir`.
+    pub fn start(dir: &Path) -> Self {
+        let mut child = trawl(dir)
+            .args(["--json", "testweb", "--domains", "12", "--pages", "60", "--seeds-file", "seeds.txt"])
+            .args(["--expected-file", "expected.txt", "--depth", "2", "--log", "requests.log"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let facts: serde_json::Value = serde_json::from_str(&line).unwrap();
+        Self { child, connect_to: facts["connect_to"].as_str().unwrap().to_owned() }
+    }
+
+    /// Crawls it into `crawl`, two links deep.
+    pub fn crawl(&self, dir: &Path, more: &[&str]) -> Output {
+        self.crawl_into(dir, "crawl", more)
+    }
+
+    /// Crawls it into another directory.
+    pub fn crawl_into(&self, dir: &Path, out: &str, more: &[&str]) -> Output {
+        trawl(dir)
+            .args(["crawl", "seeds.txt", "--out", out, "--depth", "2", "--scope", "any", "--delay", "20ms", "-q"])
+            .args(["--connect-to", &self.connect_to])
+            .args(more)
+            .output()
+            .unwrap()
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

@@ -192,7 +192,7 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
         }
         let opened = source::open_as(&fs, &file.path, format, file.name.as_deref());
         sources.push(opened.with_context(|| format!("cannot take {}", file.shown()))?);
-        bases.extend(file.path.parent().filter(|_| format == Some(Format::Warc)).map(base_uri));
+        bases.extend(file.path.parent().filter(|_| matches!(format, Some(Format::Warc | Format::Seqdb))).map(base_uri));
     }
     drop(bar);
     let id = dataset_id(lake, added, &bases)?;

@@ -28,11 +28,13 @@ pub enum Format {
     Warc,
     /// Parquet with a column `url`.
     Parquet,
+    /// A seqdb container of captures: its data file.
+    Seqdb,
 }
 
 impl Format {
     /// Their names, for messages.
-    pub const KNOWN: &'static str = "lines, jsonl, cdxj, csv, tsv, warc, parquet";
+    pub const KNOWN: &'static str = "lines, jsonl, cdxj, csv, tsv, warc, parquet, seqdb";
 
     fn of_extension(extension: &str) -> Option<Self> {
         match extension.to_ascii_lowercase().as_str() {
@@ -82,6 +84,7 @@ impl FromStr for Format {
             "tsv" => Ok(Format::Tsv),
             "warc" => Ok(Format::Warc),
             "parquet" => Ok(Format::Parquet),
+            "seqdb" => Ok(Format::Seqdb),
             _ => Err(format!("expected one of {}, found {text:?}", Format::KNOWN)),
         }
     }
@@ -91,13 +94,19 @@ impl FromStr for Format {
 /// always by the bytes.
 pub fn detect(fs: &Arc<dyn Fs>, path: &Path) -> Result<(Option<Format>, Compression)> {
     let file = fs.open(path, Mode::Read)?;
-    let mut magic = [0; 4];
+    let mut magic = [0; trawl_seqdb::HEAD_BYTES];
     let n = file.read_at(0, &mut magic)?;
-    let compression = match magic.get(..n).unwrap_or_default() {
+    let magic = magic.get(..n).unwrap_or_default();
+    let compression = match magic {
         [0x1f, 0x8b, ..] => Compression::Gzip,
-        [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
         _ => Compression::None,
     };
+    // Before the name: the indexes of a container end in .urls and .idx, and hold none.
+    if let Some(purpose) = trawl_seqdb::purpose_of(magic) {
+        let is_data = purpose.to_string() == trawl_seqdb::design::PURPOSE_DATA;
+        return Ok((is_data.then_some(Format::Seqdb), compression));
+    }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let bare = [".gz", ".zst", ".zstd"].iter().find_map(|ext| name.strip_suffix(ext)).unwrap_or(&name);
     let by_name = bare.rsplit_once('.').and_then(|(_, extension)| Format::of_extension(extension));

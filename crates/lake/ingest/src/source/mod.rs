@@ -7,6 +7,7 @@
 //! | cdxj | a line: SURT key, 14 digits, JSON object | by bytes |
 //! | csv, tsv | a row, under a header line with a column `url` | one |
 //! | warc | a capture of a WARC or ARC file | one |
+//! | seqdb | a capture of a container: URL and time, by its name | by bytes |
 //! | parquet | a row, with a column `url`; captures.parquet and the Common Crawl index too | row groups |
 //!
 //! gzip and zstd are seen through; a compressed file is one split.
@@ -36,7 +37,8 @@ use std::path::Path;
 use std::sync::Arc;
 use text::SourceFile;
 use trawl_io::Fs;
-use trawl_model::UrlSource;
+use trawl_model::{UnixMillis, UrlSource};
+use trawl_seqdb::{Access, Clock, FsPaths, Pages, Settings};
 use warc::ArchiveSource;
 
 /// Opens a file as a source. Its format is found by name and first bytes unless `format` says it.
@@ -71,5 +73,13 @@ pub fn open_as(
         Format::Tsv => Box::new(CsvSource { file, separator: b'\t' }),
         Format::Warc => Box::new(ArchiveSource { file }),
         Format::Parquet => Box::new(ParquetSource::open(file)?),
+        Format::Seqdb => container(fs, path)?,
     })
+}
+
+/// A container of captures is a source by itself. Reading it writes nothing, so nobody asks for the time.
+fn container(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn UrlSource>> {
+    let settings = Settings::new(Clock::fixed(UnixMillis(0)), "ingest").on(fs.clone());
+    let open = || Pages::open(&FsPaths::of(path)?, Access::Read, &settings);
+    Ok(Box::new(open().map_err(trawl_model::DoorError::from)?))
 }
