@@ -8,8 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trawl_io::fault::FaultFs;
+use trawl_model::UnixMillis;
 use trawl_seqdb::{
-    Access, CreateFilesys, CreateKvseq, Error, Filesys, Findings, FsPaths, Kvseq, Settings, filesys, h64, silent,
+    Access, CreateFilesys, CreateKvseq, CreatePages, Error, Filesys, Findings, Form, FsPaths, Kvseq, Pages, Settings,
+    filesys, h64, pages, silent,
 };
 
 fn paths() -> FsPaths {
@@ -100,6 +102,30 @@ fn entries_that_overlap() {
     survives(&disk, "an inode inside a file");
     let fs = Filesys::open(&paths(), Access::Read, &settings).unwrap();
     assert!(matches!(fs.read_all(b"x"), Err(Error::FileNotFound { .. })), "the rebuilt index does not know it");
+}
+
+/// Found by fuzzing: a repair gave the index by URL a number that the data file did not have.
+#[test]
+fn a_data_file_without_generation_is_repaired() {
+    let disk = FaultFs::new();
+    let settings = settings(&disk);
+    let paths = FsPaths::new(Path::new("/"), "p").unwrap();
+    let mut pages = CreatePages::new(5).create(&paths, &settings).unwrap();
+    pages.append(b"http://e.com/", UnixMillis(1), Form::Plain, b"WARC/1.1").unwrap();
+    pages.close().unwrap();
+    let mut data = disk.files()[&paths.data()].clone();
+    let at = data.windows(8).position(|w| w == b"FSGEN\0\0\0").unwrap();
+    data[at..at + 8].copy_from_slice(b"USERVAR\0");
+    put(&disk, "/p.data", &data);
+    let check = |expected: bool| {
+        let mut findings = Findings::new();
+        pages::verify(&paths, &settings, &mut findings, &silent).unwrap();
+        assert_eq!(findings.is_sound(), expected, "{:?}", findings.list());
+    };
+    check(false);
+    pages::repair(&paths, &settings, false, &silent).unwrap();
+    check(true);
+    assert!(Pages::open(&paths, Access::Read, &settings).unwrap().newest(b"http://e.com/").unwrap().is_some());
 }
 
 #[test]

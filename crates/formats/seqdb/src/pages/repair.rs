@@ -57,8 +57,10 @@ pub fn compact(paths: &FsPaths, settings: &Settings, fsgen: i64, progress: OnPro
 fn rebuild_urls(paths: &FsPaths, settings: &Settings, captures: u64, progress: OnProgress<'_>) -> Result<u64> {
     let guard = Guard::Owner { writer_lives: false };
     let data = Kvseq::open_guarded(&paths.data(), Access::Read, settings, guard)?;
-    let fsgen = data.superblock().value(Name::FSGEN).unwrap_or(0);
-    let create = CreateHindex { htsize: roomy(captures), ..url_index(fsgen) };
+    let fsgen = data.superblock().value(Name::FSGEN);
+    let mut create = CreateHindex { htsize: roomy(captures), ..url_index(fsgen.unwrap_or(0)) };
+    // A data file without the number has indexes without it.
+    create.extra.retain(|(name, _)| *name != Name::FSGEN || fsgen.is_some());
     let path = url_index_path(paths);
     let mut builder = Builder::new(create, &path, settings, progress);
     each_capture(&data, &mut |ptr, deleted, parts| {
