@@ -11,7 +11,7 @@ use trawl_io::fault::FaultFs;
 use trawl_model::UnixMillis;
 use trawl_seqdb::{
     Access, CreateFilesys, CreateKvseq, CreatePages, Error, Filesys, Findings, Form, FsPaths, Kvseq, Pages, Settings,
-    filesys, h64, pages, silent,
+    filesys, h64, kvseq, pages, silent,
 };
 
 fn paths() -> FsPaths {
@@ -126,6 +126,30 @@ fn a_data_file_without_generation_is_repaired() {
     pages::repair(&paths, &settings, false, &silent).unwrap();
     check(true);
     assert!(Pages::open(&paths, Access::Read, &settings).unwrap().newest(b"http://e.com/").unwrap().is_some());
+}
+
+/// Found by fuzzing: a file without FILESIZE ends where the system says, so a repair has to cut it there.
+#[test]
+fn a_kvseq_without_filesize_is_repaired() {
+    // Nothing, half a key, and a value that is cut to what is there.
+    for (tail, live) in [(&b""[..], 2), (b"\0\xff", 2), (b"\0\x01k\xff\xffv", 3)] {
+        let mut bytes = common::vector("v1.kvseq");
+        let at = bytes.windows(8).position(|w| w == b"FILESIZE").unwrap();
+        bytes[at..at + 8].copy_from_slice(b"USERVAR\0");
+        bytes.extend_from_slice(tail);
+        let disk = FaultFs::new();
+        put(&disk, "/k", &bytes);
+        let settings = settings(&disk);
+        let check = || {
+            let mut findings = Findings::new();
+            kvseq::verify(Path::new("/k"), &settings, &mut findings).unwrap();
+            findings.is_sound()
+        };
+        assert_eq!(check(), tail.is_empty());
+        kvseq::repair(Path::new("/k"), &settings, true).unwrap();
+        assert!(check(), "{tail:?}");
+        assert_eq!(Kvseq::open(Path::new("/k"), Access::Read, &settings).unwrap().live_entries(), Some(live));
+    }
 }
 
 #[test]

@@ -54,6 +54,10 @@ impl Kvseq {
             || self.entries().is_some_and(|n| n != entries.unsigned_abs())
             || self.live_entries().is_some_and(|n| n != live.unsigned_abs());
         self.store.cut(end);
+        if self.sb.value(Name::FILESIZE).is_none() && self.store.file().len()? > end {
+            // The file's own length is what counts.
+            self.store.file().set_len(end)?;
+        }
         self.set_counts(entries, live);
         self.checkpoint()?;
         let (entries, live) = (entries.unsigned_abs(), live.unsigned_abs());

@@ -1,0 +1,178 @@
+//! Broken and malicious containers, given to the binary: it says what is wrong and leaves with a code, in bounded time and
+//! within bounded memory. The limit is the system's (`ulimit -v`).
+
+mod common;
+
+use common::trawl;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/seqdb/tests/data");
+/// Address space in KiB: the program and the buffers it would need for files of a few hundred bytes.
+const LIMIT_KIB: u64 = 600 << 10;
+
+fn vector(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{VECTORS}/{name}")).unwrap()
+}
+
+/// Runs `trawl ARGS` with little memory; it must end by itself, and not by a panic.
+fn run(dir: &Path, args: &[&str], seconds: u64) -> Output {
+    let plain = trawl(dir);
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -v {LIMIT_KIB} && exec \"$0\" \"$@\"")]).arg(plain.get_program()).args(args);
+    command.current_dir(dir);
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let began = Instant::now();
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(matches!(output.status.code(), Some(0..=2)), "{args:?}: {} {text}", output.status);
+    assert!(!text.contains("panicked") && !text.contains("memory allocation"), "{args:?}: {text}");
+    assert!(began.elapsed() < Duration::from_secs(seconds), "{args:?} takes {:?}", began.elapsed());
+    output
+}
+
+/// Every way of looking at a file.
+fn look(dir: &Path, file: &str, what: &str) {
+    let looks: [&[&str]; 7] = [
+        &["inspect", file],
+        &["verify", file],
+        &["cat", file, "-q"],
+        &["seqdb", "superblock", file],
+        &["seqdb", "list", file, "--deleted"],
+        &["seqdb", "get", file, "apple"],
+        &["seqdb", "check", file, "--salvage"],
+    ];
+    for args in looks {
+        let output = run(dir, args, 20);
+        let said = !output.stdout.is_empty() || !output.stderr.is_empty();
+        assert!(said || matches!(args[0], "cat"), "{what}: {args:?} says nothing");
+    }
+}
+
+#[test]
+fn cut_and_flipped() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    for name in ["v1.kvseq", "v2.hindex", "v3.hindex", "v4.perm", "v5.data", "v6.idx", "v7.time"] {
+        let good = vector(name);
+        let suffix = name.split('.').next_back().unwrap();
+        let sub = dir.join(name);
+        std::fs::create_dir(&sub).unwrap();
+        let mut save = |stem: String, bytes: &[u8]| {
+            std::fs::write(sub.join(format!("{stem}.{suffix}")), bytes).unwrap();
+            // The others of its filesys.
+            if matches!(suffix, "data" | "idx" | "time") {
+                for (other, file) in [("data", "v5.data"), ("idx", "v6.idx"), ("time", "v7.time")] {
+                    if other != suffix {
+                        std::fs::copy(format!("{VECTORS}/{file}"), sub.join(format!("{stem}.{other}"))).unwrap();
+                    }
+                }
+            }
+        };
+        (0..good.len()).for_each(|cut| save(format!("cut{cut}"), &good[..cut]));
+        for bit in (0..good.len() * 8).step_by(5) {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            save(format!("bit{bit}"), &bad);
+        }
+        // All of them by one process each: what one of them takes must be given back for the next.
+        for command in ["inspect", "verify"] {
+            let output = run(dir, &["--json", command, name], 120);
+            assert_eq!(output.status.code(), Some(1), "{command} {name}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let mut paths: Vec<_> = std::fs::read_dir(&sub).unwrap().map(|e| e.unwrap().file_name()).collect();
+        paths.retain(|path| Path::new(path).extension().is_some_and(|e| e == suffix));
+        let paths: Vec<_> = paths.iter().map(|path| format!("{name}/{}", path.to_string_lossy())).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        for part in paths.chunks(500) {
+            run(dir, &[&["seqdb", "check", "--sync", "off"], part].concat(), 60);
+            run(dir, &[&["seqdb", "check", "--repair", "--sync", "off"], part].concat(), 120);
+        }
+    }
+}
+
+#[test]
+fn numbers_no_honest_file_has() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let cases = [
+        ("v1.kvseq", "SBSIZE", 0),
+        ("v1.kvseq", "SBSIZE", 1 << 60),
+        ("v1.kvseq", "SBSIZE", 16 << 20),
+        ("v1.kvseq", "FILESIZE", i64::MAX),
+        ("v1.kvseq", "FILESIZE", 1 << 40),
+        ("v1.kvseq", "SYNCSIZE", -1),
+        ("v1.kvseq", "KEYREPR", 3),
+        ("v1.kvseq", "VALREPR", 1 << 40),
+        ("v1.kvseq", "ALIGN", 1 << 62),
+        ("v1.kvseq", "AENTRIES", 1 << 60),
+        ("v3.hindex", "HTSIZE", 1 << 60),
+        ("v3.hindex", "HTSIZE", 0),
+        ("v3.hindex", "CELLSZ", 3),
+        ("v3.hindex", "ENTRIES", 1 << 60),
+        ("v4.perm", "PERMSIZE", 1 << 60),
+        ("v4.perm", "HTSIZE", 0),
+        ("v5.data", "ISZ", 1 << 60),
+        ("v5.data", "DTOTSZ", i64::MIN),
+        ("v6.idx", "HTSIZE", 1 << 60),
+        ("v7.time", "TIMEMP", i64::MIN),
+    ];
+    for (name, variable, number) in cases {
+        let mut bytes = vector(name);
+        let at = bytes.windows(8).position(|w| w.starts_with(variable.as_bytes())).unwrap() + 8;
+        bytes[at..at + 8].copy_from_slice(&i64::to_be_bytes(number));
+        let suffix = name.split('.').next_back().unwrap();
+        for (file, good) in [("kvseq", "v1.kvseq"), ("data", "v5.data"), ("idx", "v6.idx"), ("time", "v7.time")] {
+            std::fs::write(dir.join(format!("x.{file}")), vector(good)).unwrap();
+        }
+        let file = format!("x.{suffix}");
+        std::fs::write(dir.join(&file), &bytes).unwrap();
+        look(dir, &file, &format!("{name} with {variable} {number}"));
+        // The table is rebuilt from the container, and not as large as the broken one claims.
+        if suffix == "hindex" {
+            std::fs::write(dir.join(&file), &bytes).unwrap();
+            run(dir, &["seqdb", "index-rebuild", &file, "--container", "x.kvseq"], 20);
+            assert!(std::fs::metadata(dir.join(&file)).unwrap().len() < 10_000);
+        }
+        for entry in std::fs::read_dir(dir).unwrap() {
+            std::fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_sparse_file_of_terabytes() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let mut bytes = vector("v1.kvseq");
+    let size = 4i64 << 40;
+    for variable in ["FILESIZE", "SYNCSIZE"] {
+        let at = bytes.windows(8).position(|w| w == variable.as_bytes()).unwrap() + 8;
+        bytes[at..at + 8].copy_from_slice(&size.to_be_bytes());
+    }
+    // Lengths of 64 bits: the first value takes all there is.
+    let valrepr = bytes.windows(8).position(|w| w.starts_with(b"VALREPR")).unwrap() + 15;
+    bytes[valrepr] = 3;
+    let entry = 256 + 1 + 6;
+    bytes.truncate(entry);
+    bytes.extend_from_slice(&(size - entry as i64 - 8).to_be_bytes());
+    std::fs::write(dir.join("x.kvseq"), &bytes).unwrap();
+    let open = std::fs::File::options().write(true).open(dir.join("x.kvseq")).unwrap();
+    if open.set_len(size.unsigned_abs()).is_err() {
+        // Not every file system can hold such a file.
+        return;
+    }
+    run(dir, &["inspect", "x.kvseq"], 20);
+    run(dir, &["seqdb", "superblock", "x.kvseq"], 20);
+    let list = run(dir, &["seqdb", "list", "x.kvseq", "--keys"], 20);
+    assert_eq!(list.stdout, b"apple\n");
+    run(dir, &["verify", "x.kvseq"], 20);
+    let get = run(dir, &["seqdb", "get", "x.kvseq", "apple"], 20);
+    assert_eq!(get.status.code(), Some(2), "a value of terabytes is not read into memory");
+}
