@@ -50,8 +50,9 @@ fn look(dir: &Path, file: &str, what: &str) {
     ];
     for args in looks {
         let output = run(dir, args, 20);
+        // A list of no entries is a list; everything else has something to say.
         let said = !output.stdout.is_empty() || !output.stderr.is_empty();
-        assert!(said || matches!(args[0], "cat"), "{what}: {args:?} says nothing");
+        assert!(said || args[0] == "cat" || args[1] == "list", "{what}: {args:?} says nothing");
     }
 }
 
@@ -76,7 +77,7 @@ fn cut_and_flipped() {
             }
         };
         (0..good.len()).for_each(|cut| save(format!("cut{cut}"), &good[..cut]));
-        for bit in (0..good.len() * 8).step_by(5) {
+        for bit in (0..good.len() * 8).step_by(17) {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
             save(format!("bit{bit}"), &bad);

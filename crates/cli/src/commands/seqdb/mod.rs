@@ -94,8 +94,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     // What is wrong is said by the library, what to do about it here.
     done.map_err(|error| match error.downcast_ref() {
         Some(Error::NeedsCheck { path, .. }) => {
-            let path = path.display().to_string();
-            error.context(format!("not closed properly; see `trawl seqdb check {path} --repair`"))
+            anyhow::anyhow!("{error}: `trawl seqdb check {} --repair`", path.display())
         }
         _ => error,
     })
