@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::trawl;
+use common::{stderr, stdout, trawl};
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ fn run(dir: &Path, args: &[&str], seconds: u64) -> Output {
     }
     let began = Instant::now();
     let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = stderr(&output);
     assert!(matches!(output.status.code(), Some(0..=2)), "{args:?}: {} {text}", output.status);
     assert!(!text.contains("panicked") && !text.contains("memory allocation"), "{args:?}: {text}");
     assert!(began.elapsed() < Duration::from_secs(seconds), "{args:?} takes {:?}", began.elapsed());
@@ -65,7 +65,7 @@ fn cut_and_flipped() {
         let suffix = name.split('.').next_back().unwrap();
         let sub = dir.join(name);
         std::fs::create_dir(&sub).unwrap();
-        let mut save = |stem: String, bytes: &[u8]| {
+        let save = |stem: String, bytes: &[u8]| {
             std::fs::write(sub.join(format!("{stem}.{suffix}")), bytes).unwrap();
             // The others of its filesys.
             if matches!(suffix, "data" | "idx" | "time") {
@@ -85,7 +85,7 @@ fn cut_and_flipped() {
         // All of them by one process each: what one of them takes must be given back for the next.
         for command in ["inspect", "verify"] {
             let output = run(dir, &["--json", command, name], 120);
-            assert_eq!(output.status.code(), Some(1), "{command} {name}: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(output.status.code(), Some(1), "{command} {name}: {}", stderr(&output));
         }
         let mut paths: Vec<_> = std::fs::read_dir(&sub).unwrap().map(|e| e.unwrap().file_name()).collect();
         paths.retain(|path| Path::new(path).extension().is_some_and(|e| e == suffix));
@@ -172,7 +172,7 @@ fn a_sparse_file_of_terabytes() {
     run(dir, &["inspect", "x.kvseq"], 20);
     run(dir, &["seqdb", "superblock", "x.kvseq"], 20);
     let list = run(dir, &["seqdb", "list", "x.kvseq", "--keys"], 20);
-    assert_eq!(list.stdout, b"apple\n");
+    assert_eq!(stdout(&list), "apple\n");
     run(dir, &["verify", "x.kvseq"], 20);
     let get = run(dir, &["seqdb", "get", "x.kvseq", "apple"], 20);
     assert_eq!(get.status.code(), Some(2), "a value of terabytes is not read into memory");
