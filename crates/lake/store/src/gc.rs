@@ -197,13 +197,20 @@ fn kept(
         keep.dirs.extend(dir.filter(|dir| dir.starts_with("index/")));
     }
     let newest = lake.current()?.sequence;
+    let mut lists = Vec::new();
     keep_states(lake, layout::MANIFESTS, &mut keep, |number| {
-        let young = || match lake.manifest(number) {
-            Ok(Some(state)) => is_young_text(&state.written, now, settings),
+        let young = match lake.manifest(number) {
+            // Whoever has just read it looks for its list next.
+            Ok(Some(state)) if is_young_text(&state.written, now, settings) => {
+                lists.extend(state.suffix_list.map(|list| list.path));
+                true
+            }
+            Ok(Some(_)) => false,
             _ => true,
         };
-        Ok(number.saturating_add(settings.keep_states.max(1)) > newest || young())
+        Ok(number.saturating_add(settings.keep_states.max(1)) > newest || young)
     })?;
+    keep.paths.extend(lists);
     let mut pinned: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
     for (dataset, commit) in manifest.versions.iter().flat_map(|version| &version.commits) {
         pinned.entry(*dataset).or_default().insert(*commit);

@@ -182,7 +182,19 @@ fn the_list_of_a_rewritten_dataset_stays_before_it_is_the_lakes() {
     .unwrap();
     collect(&lake, day(9), &settings(1)).unwrap();
     assert!(store.exists(&next.path).unwrap() && !store.exists(&nobodys.path).unwrap());
-    assert!(store.exists(&lake.current().unwrap().suffix_list.as_ref().unwrap().path).unwrap());
+    let first = lake.current().unwrap().suffix_list.clone().unwrap();
+    assert!(store.exists(&first.path).unwrap());
+    // The list before stays for a while, for readers of the state before.
+    lake.register_dataset(day(9), &DatasetInfo::named("x")).unwrap();
+    lake.commit(day(9), |manifest| {
+        manifest.suffix_list = Some(next.clone());
+        Ok(())
+    })
+    .unwrap();
+    collect(&lake, day(9), &settings(1)).unwrap();
+    assert!(store.exists(&next.path).unwrap() && store.exists(&first.path).unwrap());
+    collect(&lake, day(11), &settings(1)).unwrap();
+    assert!(store.exists(&next.path).unwrap() && !store.exists(&first.path).unwrap());
 }
 
 #[test]
