@@ -40,7 +40,7 @@ impl Page {
 /// until there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only this host, exactly, in punycode.
+    /// Only this host, in any spelling.
     pub host: Option<String>,
     /// Only paths that start so.
     pub path_prefix: Option<String>,

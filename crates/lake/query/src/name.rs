@@ -6,6 +6,15 @@ use trawl_url::{LakeUrl, SuffixList};
 
 /// The registrable domain of a host name in any spelling: `www.X.com`, `X.COM.`, `bücher.example`, `[::1]`.
 pub(crate) fn registrable(name: &str, suffixes: &SuffixList) -> Result<String, QueryError> {
+    Ok(parse(name, suffixes)?.domain().to_owned())
+}
+
+/// A host name as rows have it, from any spelling.
+pub(crate) fn host(name: &str, suffixes: &SuffixList) -> Result<String, QueryError> {
+    Ok(parse(name, suffixes)?.host().to_owned())
+}
+
+fn parse(name: &str, suffixes: &SuffixList) -> Result<LakeUrl, QueryError> {
     let bad =
         |why: &dyn ToString| QueryError::BadDomain { found: name.chars().take(100).collect(), why: why.to_string() };
     let name = name.trim();
@@ -22,8 +31,7 @@ pub(crate) fn registrable(name: &str, suffixes: &SuffixList) -> Result<String, Q
         return Err(bad(&"only a host name is wanted, without scheme, port or path"));
     }
     let host = if ipv6 && !name.starts_with('[') { format!("[{name}]") } else { name.to_owned() };
-    let url = LakeUrl::parse(&format!("http://{host}/"), suffixes).map_err(|reject| bad(&reject))?;
-    Ok(url.domain().to_owned())
+    LakeUrl::parse(&format!("http://{host}/"), suffixes).map_err(|reject| bad(&reject))
 }
 
 /// Whether a name is spelt already as the URL parser would spell it: most are, and asking it costs as much as the rest of

@@ -38,6 +38,8 @@ impl Pinned {
         who: &Principal,
     ) -> Result<UrlsAnswer, QueryError> {
         let domain = self.domain_of(name)?;
+        let host = filter.host.as_deref().map(|host| crate::name::host(host, self.suffixes())).transpose()?;
+        let filter = &Filter { host, ..filter.clone() };
         let cursor = page.cursor.as_deref().map(Cursor::decode).transpose()?;
         if let Some(cursor) = &cursor {
             if cursor.domain_id != domain_id(&domain) || cursor.dataset_id != dataset_id {

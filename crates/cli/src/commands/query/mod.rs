@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_model::UnixMillis;
 use trawl_query::{DomainAnswer, Filter, Lake, Page, Pinned, Principal, QueryError, UrlItem};
-use trawl_url::{LakeUrl, SuffixList};
 
 /// Asks a lake: which datasets hold a domain, and which URLs
 #[derive(Debug, clap::Args)]
@@ -202,7 +201,7 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dataset = dataset_id(&pinned, &args.dataset)?;
     let page = Page { offset: args.offset, limit: args.limit, cursor: args.cursor };
     let filter = Filter {
-        host: args.host.map(|host| spelled(&host)),
+        host: args.host,
         path_prefix: args.path_prefix,
         from: args.from,
         until: args.until,
@@ -220,12 +219,6 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
         (None, None) => {}
     }
     Ok(Status::Done)
-}
-
-/// A host as rows have it: lower case, punycode. What is none stays, and is found nowhere.
-fn spelled(host: &str) -> String {
-    let url = LakeUrl::parse(&format!("http://{host}/"), SuffixList::builtin());
-    url.map_or_else(|_| host.to_owned(), |url| url.host().to_owned())
 }
 
 fn dataset_id(pinned: &Pinned, text: &str) -> anyhow::Result<u32> {
