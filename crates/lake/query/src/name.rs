@@ -6,6 +6,10 @@ use trawl_url::{LakeUrl, SuffixList};
 
 /// The registrable domain of a host name in any spelling: `www.X.com`, `X.COM.`, `bücher.example`, `[::1]`.
 pub(crate) fn registrable(name: &str, suffixes: &SuffixList) -> Result<String, QueryError> {
+    let plain = name.trim();
+    if is_plain(plain) {
+        return Ok(suffixes.registrable(plain).to_owned());
+    }
     Ok(parse(name, suffixes)?.domain().to_owned())
 }
 
@@ -18,9 +22,6 @@ fn parse(name: &str, suffixes: &SuffixList) -> Result<LakeUrl, QueryError> {
     let bad =
         |why: &dyn ToString| QueryError::BadDomain { found: name.chars().take(100).collect(), why: why.to_string() };
     let name = name.trim();
-    if is_plain(name) {
-        return Ok(suffixes.registrable(name).to_owned());
-    }
     if name.is_empty() {
         return Err(bad(&"it is empty"));
     }
