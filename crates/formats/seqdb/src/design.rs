@@ -33,6 +33,8 @@ pub const PERM_HTSIZE: i64 = i64::MAX;
 
 /// Inode area of a new file unless told otherwise.
 pub const DEFAULT_ISZ: u64 = 512;
+/// Inode area of a capture unless told otherwise: most URLs fit.
+pub const PAGES_ISZ: u64 = 128;
 /// The smallest inode area.
 pub const MIN_ISZ: u64 = 16;
 /// Key tag of an inode.

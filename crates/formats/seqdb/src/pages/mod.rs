@@ -22,7 +22,9 @@ pub use read::{EventReader, Page};
 pub use repair::{PagesRepair, compact, cut, repair, verify};
 pub use scan::{PageRef, PageScan};
 
-use crate::design::{LAST_MTIME_VARIABLE, PAGE_READ_START, PAGE_READ_VARIABLE, PURPOSE_URLS, URL_INDEX_SUFFIX};
+use crate::design::{
+    LAST_MTIME_VARIABLE, PAGE_READ_START, PAGE_READ_VARIABLE, PAGES_ISZ, PURPOSE_URLS, URL_INDEX_SUFFIX,
+};
 use crate::error::shown;
 use crate::filesys::inode::name_at;
 use crate::filesys::{CreateFilesys, Filesys, FsPaths, WriteFlags};
@@ -35,9 +37,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::LockFile;
 use trawl_model::{Place, UnixMillis};
-
-/// Inode area of a capture unless told otherwise: most URLs fit.
-const DEFAULT_ISZ: u64 = 128;
 
 /// What a new container of captures is like.
 #[derive(Debug, Clone)]
@@ -56,7 +55,7 @@ pub struct CreatePages {
 impl CreatePages {
     /// The defaults; `fsgen` is a random positive number.
     pub fn new(fsgen: i64) -> Self {
-        CreatePages { expected: 1000, isz: DEFAULT_ISZ, timemp: crate::design::DEFAULT_TIMEMP, fsgen }
+        CreatePages { expected: 1000, isz: PAGES_ISZ, timemp: crate::design::DEFAULT_TIMEMP, fsgen }
     }
 
     /// Creates the container and opens it for writing.
