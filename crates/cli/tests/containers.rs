@@ -130,6 +130,17 @@ fn a_crawl_into_a_container_and_what_can_be_asked_of_it() {
     run(dir, &["-q", "convert", &container, "crawl.warc.gz"], 0);
     run(dir, &["-q", "verify", "crawl.warc.gz"], 0);
     assert_eq!(run(dir, &["cat", "crawl.warc.gz"], 0), run(dir, &["cat", &container], 0));
+
+    // Lines of a CDXJ index point into the container, at gzip members.
+    let index = |path: &str| run(dir, &["-q", "cdxj", "index", path], 0);
+    let (ours, theirs) = (index(&container), index("crawl.warc.gz"));
+    let keys =
+        |text: &str| text.lines().map(|l| l.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>();
+    assert_eq!(keys(&ours), keys(&theirs));
+    let line: serde_json::Value =
+        serde_json::from_str(ours.lines().nth(5).unwrap().splitn(3, ' ').nth(2).unwrap()).unwrap();
+    let at: usize = line["offset"].as_str().unwrap().parse().unwrap();
+    assert_eq!(std::fs::read(dir.join(&container)).unwrap()[at..at + 2], [0x1f, 0x8b]);
     let resumed = web.crawl(dir, &["--format", "seqdb", "--resume"]);
     assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
 

@@ -1,5 +1,6 @@
 //! `trawl cdxj`: indexes of archives that other web-archive tools read.
 
+use crate::containers;
 use crate::exit::Status;
 use crate::formats::{self, Format};
 use crate::output::Output;
@@ -110,8 +111,8 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     let bar = Progress::start("cdxj", None, out.quiet());
     let mut lines = 0u64;
     let options = CdxjOptions { filename: None, all_records: args.all };
-    let mut add = |file: Arc<dyn ReadAt>| {
-        index_records(&mut WarcReader::builder().lenient(true).over(file), &options, &mut |line| {
+    let mut add = |file: Arc<dyn ReadAt>, offset| {
+        index_records(&mut WarcReader::builder().lenient(true).over_from(file, offset), &options, &mut |line| {
             lines += 1;
             bar.report(lines, || format!("{} lines", show_count(lines)));
             sorter.push(&line)
@@ -120,14 +121,20 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     for path in &args.paths {
         for found in formats::files(path)? {
             match found.format {
-                Format::Warc => add(found.open()?)?,
+                Format::Warc => add(found.open()?, 0)?,
                 Format::Wacz => {
                     let wacz = Wacz::open(found.open()?)?;
                     for entry in wacz.warc_entries() {
-                        add(wacz.warc(&entry.name)?)?;
+                        add(wacz.warc(&entry.name)?, 0)?;
                     }
                 }
-                Format::Captures | Format::Seqdb => {}
+                Format::Seqdb => {
+                    let settings = containers::settings("trawl cdxj");
+                    if let Some(pages) = containers::captures(&found.path, &settings)? {
+                        containers::each_event(&pages, &settings, &mut |event| Ok(add(event.file, event.offset)?))?;
+                    }
+                }
+                Format::Captures => {}
             }
         }
     }
