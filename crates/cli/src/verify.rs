@@ -100,11 +100,13 @@ fn archives(
                 // What cannot be opened is reported with the container itself.
                 let Ok(Some(pages)) = containers::captures(&found.path, &settings) else { continue };
                 verifier.container(&found.path.display().to_string(), pages.filesys().data().end());
-                containers::each_event(&pages, &settings, &mut |event| {
+                let read = containers::each_event(&pages, &settings, &mut |event| {
                     seen += verifier.part(event.file, event.offset, &mut |_| {})?;
                     progress(before + seen, event.offset);
                     Ok(())
-                })?;
+                });
+                // Damage to the container is reported with the container itself.
+                read.or_else(|error| if containers::is_damage(&error) { Ok(()) } else { Err(error) })?;
             }
             Format::Captures => {}
         }

@@ -147,6 +147,44 @@ fn numbers_no_honest_file_has() {
     }
 }
 
+/// A container of captures with a broken length, a broken inode, a broken record: faults, not failures.
+#[test]
+fn damaged_captures() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let runs = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/captures/tests/specimen/runs");
+    let mut archives: Vec<_> = std::fs::read_dir(runs).unwrap().map(|e| e.unwrap().path()).collect();
+    archives.sort();
+    let made = trawl(dir).arg("convert").arg(&archives[0]).args(["good.data", "-q"]).output().unwrap();
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    let good = std::fs::read(dir.join("good.data")).unwrap();
+    let url = b"http://www.example.org/\t";
+    let name = good.windows(url.len()).position(|w| w == url).unwrap();
+    let entry = good.windows(3).position(|w| w == b"FSD").unwrap();
+    for (at, byte, what) in [(entry + 19, 0x40, "a length"), (name, 1, "a name"), (entry + 40, 0x40, "a record")] {
+        for suffix in ["idx", "time", "urls"] {
+            std::fs::copy(dir.join(format!("good.{suffix}")), dir.join(format!("bad.{suffix}"))).unwrap();
+        }
+        let mut bad = good.clone();
+        bad[at] ^= byte;
+        std::fs::write(dir.join("bad.data"), bad).unwrap();
+        let output = run(dir, &["verify", "bad"], 20);
+        assert_eq!(output.status.code(), Some(1), "{what}: {}{}", stdout(&output), stderr(&output));
+        assert!(stdout(&output).contains("bad.data@"), "{what}: {}", stdout(&output));
+        for args in
+            [&["inspect", "bad"][..], &["cat", "bad", "--json"], &["convert", "bad.data", "out.warc.gz", "--overwrite"]]
+        {
+            run(dir, args, 20);
+        }
+        run(dir, &["seqdb", "check", "bad", "--salvage"], 20);
+        let output = run(dir, &["seqdb", "check", "bad"], 20);
+        assert_eq!(output.status.code(), Some(0), "{what} after a repair: {}", stdout(&output));
+    }
+    // The newest capture of the page is a revisit; its body is that of an older one.
+    let body = trawl(dir).args(["cat", "good", "--url", "http://www.example.org/", "--body"]).output().unwrap();
+    assert_eq!((body.status.code(), body.stdout.len()), (Some(0), 789), "{}", stderr(&body));
+}
+
 #[test]
 fn a_sparse_file_of_terabytes() {
     let temp = tempfile::tempdir().unwrap();

@@ -208,10 +208,12 @@ impl Args {
                 let pages = Pages::open(&paths, Access::Read, &settings)?;
                 if let Some(url) = key {
                     let Some(page) = pages.newest(url)? else { return Ok(0) };
-                    return self.records(
-                        WarcReader::builder().lenient(true).over(Arc::new(bytes::Bytes::from(page.event))),
-                        out,
-                    );
+                    let event = Arc::new(bytes::Bytes::from(page.event));
+                    let found = self.records(WarcReader::builder().lenient(true).over(event), out)?;
+                    if found > 0 {
+                        return Ok(found);
+                    }
+                    // The newest has nothing of the kind asked for, as a revisit has no body: an older one may.
                 }
                 let mut found = 0;
                 containers::each_event(&pages, &settings, &mut |event| {

@@ -226,6 +226,12 @@ impl Container {
     }
 }
 
+/// Whether an error tells of a broken container, and not of a file that cannot be read or is in use.
+pub fn is_damage(error: &anyhow::Error) -> bool {
+    use trawl_seqdb::Error;
+    error.downcast_ref::<Error>().is_some_and(|e| !matches!(e, Error::Io(_) | Error::LockFailed(_) | Error::Sort(_)))
+}
+
 /// What a check of containers came to.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 pub struct Checked {
