@@ -43,7 +43,8 @@ fn main() -> Result<()> {
         Some("wide") => wide(&room, number(2, 1_000_000)?),
         Some(other) => Err(format!("no part {other:?}; there are publish, ingest, domains and wide").into()),
         None => {
-            let parts: [&[&str]; 4] = [&["publish", "."], &["ingest", ".", "1000000"], &["domains", "."], &["wide", "."]];
+            let parts: [&[&str]; 4] =
+                [&["publish", "."], &["ingest", ".", "1000000"], &["domains", "."], &["wide", "."]];
             for part in parts {
                 let status = std::process::Command::new(std::env::current_exe()?)
                     .arg(part[0])
@@ -157,7 +158,7 @@ fn ingest(room: &Room, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// One URL for each of many domains.
+/// One URL for each of many domains: each dataset has a half of them, another half each.
 struct Tail {
     seed: u64,
     count: u64,
@@ -177,7 +178,7 @@ impl UrlSource for Tail {
         split: Split,
         each: &mut dyn FnMut(std::result::Result<UrlRecord, DoorError>) -> std::result::Result<(), DoorError>,
     ) -> std::result::Result<(), DoorError> {
-        for n in split.start..split.end {
+        for n in (split.start..split.end).filter(|n| rows::Dice(*n).next() >> self.seed & 1 == 1) {
             let ts = Some(UnixMillis(1_700_000_000_000 + (n as i64 * 7919 + self.seed as i64) % 100_000_000 * 1000));
             each(Ok(UrlRecord { ts, ..UrlRecord::bare(format!("https://www.{}/", domain(n))) }))?;
         }
@@ -192,7 +193,7 @@ fn domain(n: u64) -> String {
     format!("{first}{n:x}.{rest}")
 }
 
-/// Many domains, each in eight datasets with one URL: bytes on disk, memory of a server that answered for all of them.
+/// Many domains, each with one URL in about four of eight datasets: bytes on disk, memory of a server that answered for all of them.
 fn domains(room: &Room, count: u64) -> Result<()> {
     let (store, lake) = room.lake("lake")?;
     for seed in 0..8 {
@@ -208,7 +209,7 @@ fn domains(room: &Room, count: u64) -> Result<()> {
     let (domains, pairs) = (meta.domains as f64, meta.pairs as f64);
     let numbers = of("domain_to_datasets.roar") + of("counts.bin");
     let lookup = numbers + of("domains.txt.zst") + of("domains.mphf");
-    println!("{} domains of one URL in each of 8 datasets, {} pairs", meta.domains, meta.pairs);
+    println!("{} domains of one URL in each of about four of eight datasets, {} pairs", meta.domains, meta.pairs);
     println!("  domain_to_datasets.roar + counts.bin: {:.2} bytes a pair (limit 7)", numbers / pairs);
     println!("  + domains.txt.zst + domains.mphf: {:.2} bytes a domain (limit 62)", lookup / domains);
     let postings: u64 = meta.files.iter().filter(|(name, _)| name.starts_with("postings/")).map(|(_, f)| f.bytes).sum();
@@ -220,11 +221,11 @@ fn domains(room: &Room, count: u64) -> Result<()> {
         of("pages.bin") / pairs
     );
     drop(lake);
-    serve(&store, count)
+    serve(&store, count, meta.pairs)
 }
 
 /// Opens the lake as a server does and asks for every domain.
-fn serve(store: &Arc<dyn Store>, count: u64) -> Result<()> {
+fn serve(store: &Arc<dyn Store>, count: u64, pairs: u64) -> Result<()> {
     let empty = memory_mib("RssAnon");
     let lake = trawl_query::Lake::open(store.clone(), Options::default())?;
     let (pinned, who) = (lake.pin()?, Principal::anyone());
@@ -234,6 +235,9 @@ fn serve(store: &Arc<dyn Store>, count: u64) -> Result<()> {
     let names_mib = names.len() as f64 * 8.0 / f64::from(1 << 20);
     let before = memory_mib("RssAnon") - names_mib;
     let found = each(&names, |n| pinned.domain_counts(&domain(*n), &who).map_or(0, |d| d.len() as u64));
+    if found.found != pairs {
+        return Err(format!("{} pairs were found, {pairs} are there", found.found).into());
+    }
     println!(
         "  every domain asked: p50 {:.1} us, p95 {:.1} us, {} pairs; then {:.0} MiB of memory (the cache among it), {:.0} MiB mapped",
         found.p50,
@@ -260,9 +264,8 @@ fn wide(room: &Room, count: u64) -> Result<()> {
             split: Split,
             each: &mut dyn FnMut(std::result::Result<UrlRecord, DoorError>) -> std::result::Result<(), DoorError>,
         ) -> std::result::Result<(), DoorError> {
-            (split.start..split.end).try_for_each(|n| {
-                each(Ok(UrlRecord::bare(format!("https://wide.example/{}/{n:09}.html", n % 97))))
-            })
+            (split.start..split.end)
+                .try_for_each(|n| each(Ok(UrlRecord::bare(format!("https://wide.example/{}/{n:09}.html", n % 97)))))
         }
     }
     let (store, lake) = room.lake("lake")?;
@@ -276,6 +279,9 @@ fn wide(room: &Room, count: u64) -> Result<()> {
         pinned.urls("wide.example", 1, &page, &Filter::default(), &who).map_or(0, |a| a.items.len() as u64)
     });
     let total = pinned.domain("wide.example", &who)?.datasets[0].url_count_est;
+    if (total, pages.found) != (count, count / 1000 * 1000) {
+        return Err(format!("{total} URLs counted and {} read instead of {count}", pages.found).into());
+    }
     println!(
         "one domain of {total} URLs: any page of 1000 in p50 {:.0} us, p95 {:.0} us; {} URLs read",
         pages.p50, pages.p95, pages.found

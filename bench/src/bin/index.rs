@@ -6,16 +6,22 @@
 //! the whole of it; ours over mapped files, with the name compared). Second part: a lake of Zipf-distributed rows, built
 //! and asked through the query crate as a server would. Printed: bits and bytes, nanoseconds, p50 and p95.
 
+#[path = "../lake/measure.rs"]
+mod measure;
+#[path = "../lake/rows.rs"]
+mod rows;
+
+use rows::{Dice, Rows, name};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use sux::func::{LcpMmphfStr, SignedFunc};
 use trawl_index::lines::{Keys, Lines, LinesWriter};
 use trawl_index::mphf::{Candidate, DictionaryHashes, Mphf, MphfWriter};
 use trawl_index::{BuildOptions, Caches};
 use trawl_io::read_at::MapReader;
-use trawl_model::{DoorError, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_model::UnixMillis;
 use trawl_query::{Filter, Lake, Options, Page, Principal};
 use trawl_store::{DatasetInfo, DirStore, Store};
 
@@ -32,35 +38,6 @@ fn main() -> Result<()> {
     lake(&dir, rows, datasets)?;
     std::fs::remove_dir_all(&dir)?;
     Ok(())
-}
-
-/// The same numbers every time.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let x = self.0 ^ (self.0 >> 33);
-        x.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ (x >> 29)
-    }
-}
-
-/// A name of some 15 bytes made of syllables, as domains are.
-fn name(n: u64) -> String {
-    const SYLLABLES: [&str; 32] = [
-        "ba", "co", "di", "fu", "ge", "hi", "jo", "ka", "lu", "me", "ni", "or", "pa", "qu", "ri", "so", "ta", "un",
-        "vi", "wa", "xe", "yo", "za", "ster", "net", "shop", "land", "tech", "web", "line", "blog", "mart",
-    ];
-    const ENDS: [&str; 8] = ["com", "com", "com", "net", "org", "de", "co.uk", "jp"];
-    let mut dice = Dice(n);
-    let mut name = String::new();
-    for _ in 0..3 + dice.next() % 4 {
-        name.push_str(SYLLABLES[(dice.next() >> 20) as usize % SYLLABLES.len()]);
-    }
-    if dice.next() % 3 == 0 {
-        name.push_str(&(dice.next() % 1000).to_string());
-    }
-    name + "." + ENDS[(dice.next() >> 20) as usize % ENDS.len()]
 }
 
 fn dictionary(dir: &Path, count: u64) -> Result<()> {
@@ -153,47 +130,6 @@ fn each<T>(items: &[T], mut call: impl FnMut(&T) -> bool) -> f64 {
     spent.as_nanos() as f64 / items.len() as f64
 }
 
-/// Rows whose domains follow a Zipf law.
-struct Rows {
-    dataset: u64,
-    count: u64,
-    domains: u64,
-}
-
-impl UrlSource for Rows {
-    fn identity(&self) -> SourceIdentity {
-        SourceIdentity { uri: format!("generated {}", self.dataset), size: self.count * 60, tag: String::new() }
-    }
-
-    fn splits(&self, _: u64) -> std::result::Result<Vec<Split>, DoorError> {
-        let parts = 16;
-        Ok((0..parts).map(|i| Split { start: self.count * i / parts, end: self.count * (i + 1) / parts }).collect())
-    }
-
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(std::result::Result<UrlRecord, DoorError>) -> std::result::Result<(), DoorError>,
-    ) -> std::result::Result<(), DoorError> {
-        for n in split.start..split.end {
-            let mut dice = Dice(n ^ self.dataset << 40);
-            let uniform = (dice.next() >> 11) as f64 / (1u64 << 53) as f64;
-            // Rank r with density 1/r over the domains.
-            let rank = (self.domains as f64).powf(uniform) as u64;
-            let url = format!(
-                "https://www.{}/{}/{}-{}.html",
-                name(rank),
-                ["news", "blog", "shop", "wiki"][(dice.next() >> 20) as usize % 4],
-                name(dice.next() % 5000),
-                dice.next() % 100_000
-            );
-            let ts = UnixMillis(1_700_000_000_000 + (dice.next() >> 44) as i64 * 1000);
-            each(Ok(UrlRecord { ts: Some(ts), status: Some(200), ..UrlRecord::bare(url) }))?;
-        }
-        Ok(())
-    }
-}
-
 fn lake(dir: &Path, rows: u64, datasets: u64) -> Result<()> {
     let store: Arc<dyn Store> = Arc::new(DirStore::new(dir.join("lake")));
     let psl = trawl_url::SuffixList::builtin();
@@ -203,7 +139,7 @@ fn lake(dir: &Path, rows: u64, datasets: u64) -> Result<()> {
     for dataset in 0..datasets {
         let id = lake.register_dataset(clock(), &DatasetInfo::named(format!("d{dataset}")))?;
         let settings = trawl_ingest::IngestSettings::new(format!("ingest{dataset}"), dir.join("tmp"));
-        let source = Rows { dataset, count: rows / datasets, domains: rows / 10 };
+        let source = Rows { seed: dataset, count: rows / datasets, domains: rows / datasets / 50 };
         trawl_ingest::ingest(&lake, id, &[Box::new(source)], &settings, &clock, &|_| ())?;
     }
     println!("lake: {rows} rows in {datasets} datasets, ingested in {:.1} s", began.elapsed().as_secs_f64());
@@ -231,7 +167,7 @@ fn lake(dir: &Path, rows: u64, datasets: u64) -> Result<()> {
         lookup as f64 / meta.domains as f64,
         meta.parquet_bytes as f64 / meta.rows as f64
     );
-    questions(store, rows / 10)
+    questions(store, rows / datasets / 50)
 }
 
 fn questions(store: Arc<dyn Store>, domains: u64) -> Result<()> {
@@ -242,29 +178,25 @@ fn questions(store: Arc<dyn Store>, domains: u64) -> Result<()> {
     let (who, mut dice) = (Principal::anyone(), Dice(5));
     let mut asked = Vec::new();
     for _ in 0..20_000 {
-        let uniform = (dice.next() >> 11) as f64 / (1u64 << 53) as f64;
-        asked.push(name((domains as f64).powf(uniform) as u64));
+        asked.push(name(dice.zipf(domains)));
     }
-    let time = |name: &str, mut ask: Box<dyn FnMut(&str) -> u64 + '_>, count: usize| {
-        let mut spent: Vec<Duration> = Vec::new();
-        let mut found = 0;
-        for domain in asked.iter().take(count) {
-            let began = Instant::now();
-            found += ask(domain);
-            spent.push(began.elapsed());
-        }
-        spent.sort_unstable();
-        let at = |share: f64| spent[((spent.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
-        println!("  {name}: p50 {:.1} us, p95 {:.1} us, p99 {:.1} us, {found} items", at(0.5), at(0.95), at(0.99));
+    let time = |what: &str, ask: &dyn Fn(&str) -> u64, count: usize| {
+        let times = measure::each(&asked[..count.min(asked.len())], |domain| ask(domain));
+        println!(
+            "  {what}: p50 {:.1} us, p95 {:.1} us, p99 {:.1} us, {} items",
+            times.p50, times.p95, times.p99, times.found
+        );
     };
     let domain = |name: &str| pinned.domain(name, &who).map_or(0, |a| a.datasets.len() as u64);
-    time("domain → datasets, first time", Box::new(domain), asked.len());
-    time("domain → datasets, again", Box::new(domain), asked.len());
+    let counts = |name: &str| pinned.domain_counts(name, &who).map_or(0, |a| a.len() as u64);
+    time("domain → datasets, first time", &domain, asked.len());
+    time("domain → datasets, again", &domain, asked.len());
+    time("domain → datasets, without names and paths", &counts, asked.len());
     let urls = |name: &str| {
         pinned.urls(name, 1, &Page::at(0, 1000), &Filter::default(), &who).map_or(0, |a| a.items.len() as u64)
     };
-    time("first 1000 urls", Box::new(urls), 3000);
+    time("first 1000 urls", &urls, 3000);
     let stranger = |name: &str| u64::from(pinned.domain(&format!("x{name}"), &who).is_err());
-    time("stranger", Box::new(stranger), asked.len());
+    time("stranger", &stranger, asked.len());
     Ok(())
 }

@@ -262,7 +262,7 @@ fn report(ours: &Ours, duck: &Value, [domains, full]: [Percentiles; 2], urls: Pe
     println!("peers: {} rows; DuckDB {} {settings:?}; zstd {ZSTD_LEVEL}", ours.rows, duck["version"]);
     let line = |who: &str, p: Percentiles, ratio: f64| {
         println!(
-            "  {who:44} p50 {:9.1} us  p95 {:9.1}  p99 {:9.1}  cpu {:9.1}  {:8} rows  {ratio:8.1}x",
+            "  {who:44} p50 {:9.2} us  p95 {:9.2}  p99 {:9.2}  cpu {:9.2}  {:8} rows  {ratio:8.2}x",
             p.p50, p.p95, p.p99, p.cpu, p.found
         );
     };

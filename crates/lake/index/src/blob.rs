@@ -15,13 +15,15 @@ pub struct Blob {
     inner: Arc<dyn ReadAt>,
     /// Set where each read is a request: then reads of several files can share one.
     remote: Option<Arc<Remote>>,
+    /// All of it, where it is mapped or in memory.
+    local: Option<Bytes>,
     /// Where pieces of a remote file may be kept.
     cache: Option<(FileKey, Arc<Caches>)>,
 }
 
 impl<T: ReadAt + 'static> From<Arc<T>> for Blob {
     fn from(inner: Arc<T>) -> Self {
-        Self { inner, remote: None, cache: None }
+        Self { inner, remote: None, local: None, cache: None }
     }
 }
 
@@ -29,15 +31,18 @@ impl Blob {
     /// Opens an object: mapped if it is a local file; read whole if it has at most `resident` bytes; by ranges else.
     pub fn open(store: &Arc<dyn Store>, path: &str, resident: u64) -> Result<Self> {
         if let Some(local) = store.open_local(path) {
-            return Ok(Self { inner: Arc::new(MapReader::open(&local)?), remote: None, cache: None });
+            let map = MapReader::open(&local)?;
+            let local = Some(map.bytes().clone());
+            return Ok(Self { inner: Arc::new(map), remote: None, local, cache: None });
         }
         let len = store.len(path)?;
         if len <= resident {
             let bytes = store.get(path, resident)?;
-            return Ok(Self { inner: Arc::new(Named { name: path.into(), bytes }), remote: None, cache: None });
+            let local = Some(bytes.clone());
+            return Ok(Self { inner: Arc::new(Named { name: path.into(), bytes }), remote: None, local, cache: None });
         }
         let remote = Arc::new(Remote { store: store.clone(), path: path.into(), name: path.into(), len });
-        Ok(Self { inner: remote.clone(), remote: Some(remote), cache: None })
+        Ok(Self { inner: remote.clone(), remote: Some(remote), local: None, cache: None })
     }
 
     /// The same, keeping pieces of it in `caches` if each read is a request.
@@ -45,6 +50,11 @@ impl Blob {
     pub fn cached(mut self, caches: &Arc<Caches>) -> Self {
         self.cache = self.remote.is_some().then(|| (FileKey::new(), caches.clone()));
         self
+    }
+
+    /// All of it, where it is mapped or in memory.
+    pub(crate) fn local(&self) -> Option<&Bytes> {
+        self.local.as_ref()
     }
 
     pub(crate) fn cache(&self) -> Option<&(FileKey, Arc<Caches>)> {

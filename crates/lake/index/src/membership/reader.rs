@@ -57,7 +57,7 @@ impl Membership {
             return Err(Error::corrupt(self.name(), 8, "a slot of this segment", slot));
         }
         let at = self.index_at + slot * ENTRY;
-        let entry = self.file.read(at..at + ENTRY)?;
+        let entry = self.file.piece(at..at + ENTRY)?;
         let mut r = SliceReader::at(&entry, at);
         let start = r.u64("bitmap start").map_err(|e| e.in_file(self.name()))?;
         let len = r.u32("bitmap length").map_err(|e| e.in_file(self.name()))?;
@@ -66,7 +66,7 @@ impl Membership {
             let found = format!("{len} bytes at {start}");
             return Err(Error::corrupt(self.name(), at, "a bitmap between header and index", found));
         };
-        self.bitmap(start, &self.file.read(start..end)?)
+        self.bitmap(start, &self.file.piece(start..end)?)
     }
 
     fn bitmap(&self, at: u64, mut bytes: &[u8]) -> Result<Vec<u32>> {

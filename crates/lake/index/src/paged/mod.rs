@@ -1,7 +1,7 @@
 //! Page checksums for files that are read in small pieces: a body, then a checksum of each of its pages.
 //!
 //! The body is whatever the format in it says, byte for byte from offset 0, so that a reader which knows only that
-//! format still finds it. A page is checked each time it is read. Little-endian.
+//! format still finds it. A page is checked when it is read, of a mapped file once. Little-endian.
 //!
 //! ```text
 //!  off  size field
@@ -15,7 +15,7 @@
 mod reader;
 mod writer;
 
-pub use reader::PagedReader;
+pub use reader::{PagedReader, Piece};
 pub use writer::{PagedWriter, Written};
 
 /// Bytes of a page: a check costs a third of a microsecond, the checksums one thousandth of the file.

@@ -98,6 +98,22 @@ impl PagedReader {
         Ok(cut)
     }
 
+    /// As [`PagedReader::read`], borrowed where the file is mapped or in memory: a lookup makes six of these, and
+    /// counting references to a map costs as much as reading it.
+    pub fn piece(&self, range: Range<u64>) -> Result<Piece<'_>> {
+        if let Some(all) = self.source.local() {
+            let aligned = self.aligned(&range);
+            let len = usize::try_from(aligned.end - aligned.start).unwrap_or(usize::MAX);
+            if range.end <= self.body_len && self.known_good(aligned.start, len) {
+                let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+                if let Some(bytes) = all.get(index(range.start)..index(range.end)) {
+                    return Ok(Piece::Borrowed(bytes));
+                }
+            }
+        }
+        self.read(range).map(Piece::Read)
+    }
+
     /// The bytes of many ranges, in one round.
     pub fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         for range in ranges {
@@ -197,6 +213,25 @@ impl PagedReader {
 
     fn bad_page(&self, at: u64) -> Error {
         Error::corrupt(self.name(), at, "a page with its crc32c", "another checksum")
+    }
+}
+
+/// Bytes of a file, borrowed or read.
+pub enum Piece<'a> {
+    /// Part of a file that is mapped or in memory.
+    Borrowed(&'a [u8]),
+    /// Read just now, or a moment ago.
+    Read(Bytes),
+}
+
+impl std::ops::Deref for Piece<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Piece::Borrowed(bytes) => bytes,
+            Piece::Read(bytes) => bytes,
+        }
     }
 }
 

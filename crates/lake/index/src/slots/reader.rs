@@ -1,9 +1,8 @@
 //! Finds the block of a slot.
 
 use super::{BLOCK_SLOTS, BlockError, FOOTER, HEADER, MAX_BLOCK};
-use crate::paged::PagedReader;
+use crate::paged::{PagedReader, Piece};
 use crate::{Blob, Error, Result};
-use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;
 use trawl_io::slice::{SliceError, SliceReader};
@@ -67,7 +66,7 @@ impl SlotReader {
     }
 
     /// The block of `slot`, its offset, and the slot's place in it.
-    pub fn find(&self, slot: u64) -> Result<(Bytes, u64, u64)> {
+    pub fn find(&self, slot: u64) -> Result<(Piece<'_>, u64, u64)> {
         let (block, place) = self.place(slot)?;
         let (bytes, at) = self.block(block)?;
         Ok((bytes, at, place))
@@ -82,9 +81,9 @@ impl SlotReader {
     }
 
     /// Block `index` and its offset.
-    pub fn block(&self, index: u64) -> Result<(Bytes, u64)> {
+    pub fn block(&self, index: u64) -> Result<(Piece<'_>, u64)> {
         let range = self.range(index)?;
-        Ok((self.file.read(range.clone())?, range.start))
+        Ok((self.file.piece(range.clone())?, range.start))
     }
 
     /// An error about the block at `at`.
@@ -101,7 +100,7 @@ impl SlotReader {
         let at = self.table_at + index * 8;
         // The last block ends where the table begins.
         let last = index + 1 == self.blocks();
-        let bytes = self.file.read(at..at + if last { 8 } else { 16 })?;
+        let bytes = self.file.piece(at..at + if last { 8 } else { 16 })?;
         let mut r = SliceReader::at(&bytes, at);
         let mut number = || r.u64("block offset").map_err(|e| e.in_file(self.name()));
         let start = number()?;
