@@ -14,7 +14,7 @@ use trawl_url::{domain_id, url_id};
 /// Two domains with one xxh3_64, found by search: 2^33 names were hashed.
 const TWINS: [&str; 2] = ["r2deyr3jki4ad.com", "5w2dpz6xkgqnl.com"];
 /// Two URLs with one xxh3_64.
-const TWIN_URLS: [&str; 2] = ["@U1@", "@U2@"];
+const TWIN_URLS: [&str; 2] = ["http://a.com/73z6ts7whkgyd", "http://a.com/iqj2q7432tpji"];
 
 fn pin(fixture: &Fixture) -> std::sync::Arc<Pinned> {
     Lake::open(fixture.store.clone(), Options::default()).unwrap().pin().unwrap()
