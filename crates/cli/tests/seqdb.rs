@@ -280,3 +280,29 @@ fn other_commands_know_the_formats() {
         assert_eq!(facts["format"], format, "{vector}");
     }
 }
+
+#[test]
+fn every_command_shows_an_example_of_itself() {
+    let temp = tempfile::tempdir().unwrap();
+    let help = |verbs: &[&str]| run(temp.path(), &[&["seqdb"], verbs, &["--help"]].concat(), 0);
+    let listed = |text: &str| -> Vec<String> {
+        let commands = text.split("Commands:").nth(1).map(|rest| rest.split("Options:").next().unwrap().to_owned());
+        let names = commands.unwrap_or_default();
+        let names = names.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        names
+            .filter_map(|line| line.split_whitespace().next())
+            .filter(|name| *name != "help")
+            .map(str::to_owned)
+            .collect()
+    };
+    let (mut todo, mut seen) = (vec![Vec::new()], 0);
+    while let Some(verbs) = todo.pop() {
+        let words: Vec<&str> = verbs.iter().map(String::as_str).collect();
+        let text = help(&words);
+        let examples = text.lines().filter(|line| line.contains(&format!("trawl seqdb {}", words.join(" "))));
+        assert!(examples.filter(|line| !line.starts_with("Usage")).count() > 0, "{words:?} has no example:\n{text}");
+        todo.extend(listed(&text).into_iter().map(|name| [&verbs[..], &[name]].concat()));
+        seen += 1;
+    }
+    assert!(seen > 30, "only {seen} commands");
+}
