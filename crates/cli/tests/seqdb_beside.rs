@@ -123,6 +123,49 @@ fn readers_see_whole_entries_while_another_process_writes() {
 }
 
 #[test]
+fn files_are_whole_while_another_process_imports_them() {
+    for kind in [&[][..], &["--ao", "60"], &["--dups"]] {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path();
+        run(dir, &[&["seqdb", "fs", "create", "docs", "--htsize", "20011"], kind].concat());
+        std::fs::create_dir(dir.join("tree")).unwrap();
+        let files = 8000;
+        (0..files).for_each(|n| std::fs::write(dir.join(format!("tree/{n}")), value(n)).unwrap());
+        let mut writer = trawl(dir);
+        writer.args(["seqdb", "fs", "import", "docs", "tree", "--flush-every", "3", "--sync", "off", "-q"]);
+        let (mut other, _) = Other::start(writer);
+        let (mut rounds, mut partly) = (0, 0);
+        loop {
+            let ended = other.0.try_wait().unwrap();
+            let output = trawl(dir).args(["--json", "cat", "docs"]).output().unwrap();
+            // Nothing is there yet: exit code 1.
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+            let text = stdout(&output);
+            let rows: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            for row in &rows {
+                let n = row["name"].as_str().unwrap().parse().unwrap();
+                assert!(row["contents"] == value(n), "file {n} is torn: {row}");
+            }
+            let listed = run(dir, &["seqdb", "fs", "ls", "docs", "--index-order"]).lines().count();
+            assert!(listed <= files as usize);
+            rounds += 1;
+            partly += u64::from(!rows.is_empty() && rows.len() < files as usize);
+            if let Some(status) = ended {
+                assert!(status.success());
+                assert_eq!((rows.len(), listed), (files as usize, files as usize));
+                break;
+            }
+        }
+        // With --dups a file is there once the index says so, which is at the end.
+        assert!(
+            rounds > 1 && (partly > 0 || kind == ["--dups"]),
+            "{rounds} rounds, {partly} of them beside the writer"
+        );
+        run(dir, &["verify", "docs"]);
+    }
+}
+
+#[test]
 fn a_filesys_beside_its_writer() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path();

@@ -183,7 +183,7 @@ pub fn cat_files(
 
 /// Prints the contents of one file: as they are, or as JSON.
 pub fn cat_file(fs: &Filesys, info: &FileInfo, digests: bool, out: &mut Output) -> anyhow::Result<()> {
-    let file = fs.open_file(&info.name, "")?;
+    let file = fs.open_listed(info)?;
     let read = |at: u64, buf: &mut [u8]| fs.read_file(&file, at, buf);
     if !out.json() {
         return parts(file.size(), read, |part| out.write_all(part));

@@ -159,7 +159,7 @@ fn export_file(source: &Filesys, info: &FileInfo, dir: &Path) -> anyhow::Result<
         Err(error) if error.kind() != io::ErrorKind::StorageFull => return Ok(Err(error.to_string())),
         Err(error) => return Err(error).with_context(|| format!("cannot create {}", path.display())),
     };
-    let handle = source.open_file(&info.name, "")?;
+    let handle = source.open_listed(info)?;
     let mut buf = vec![0; CHUNK.min(usize::try_from(info.size).unwrap_or(CHUNK))];
     let mut at = 0;
     loop {

@@ -67,7 +67,7 @@ pub fn cat(args: CatArgs, settings: &Settings, out: &mut Output) -> anyhow::Resu
         containers::cat_file(fs, &info, false, out)?;
         return Ok(Status::Done);
     }
-    let file = fs.open_file(&info.name, "")?;
+    let file = fs.open_listed(&info)?;
     let (at, left) = match args.range[..] {
         [offset, len] => (offset, len),
         _ => (0, u64::MAX),

@@ -1,7 +1,7 @@
 //! Going through files: in the order of the data file, from a time on, or in the order of the index.
 
-use super::Filesys;
 use super::inode::{FsKey, Inode};
+use super::{FileHandle, Filesys};
 use crate::Result;
 use crate::kvseq::Scan;
 
@@ -16,11 +16,14 @@ pub struct FileInfo {
     pub size: u64,
     /// Seconds since 1970.
     pub mtime: i64,
+    /// Where its inode is.
+    pub ptr: u64,
 }
 
 impl From<Inode> for FileInfo {
     fn from(inode: Inode) -> Self {
-        FileInfo { name: inode.name, kind: char::from(inode.kind), size: inode.size, mtime: inode.mtime }
+        let kind = char::from(inode.kind);
+        FileInfo { name: inode.name, kind, size: inode.size, mtime: inode.mtime, ptr: inode.ptr }
     }
 }
 
@@ -59,7 +62,19 @@ impl Filesys {
 
     /// Hands every file to `each`, in the order of the index.
     pub fn for_each_indexed(&self, each: &mut dyn FnMut(FileInfo) -> Result<()>) -> Result<()> {
-        self.index.for_each(&mut |ptr, _| each(Inode::load(&self.data, ptr)?.into()))
+        self.index.for_each(&mut |ptr, _| {
+            // Beside a writer the index may be ahead of what was seen of the data.
+            if !self.data.is_pointer(ptr) {
+                return Ok(());
+            }
+            each(Inode::load(&self.data, ptr)?.into())
+        })
+    }
+
+    /// Opens a file that an iteration gave, for reading: without a search, and also where the index of a filesys that is
+    /// being written does not have it yet.
+    pub fn open_listed(&self, info: &FileInfo) -> Result<FileHandle> {
+        self.handle_of(Inode::load(&self.data, info.ptr)?)
     }
 
     /// Whether an inode that is not marked deleted is that of an existing file.

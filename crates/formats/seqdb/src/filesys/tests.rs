@@ -142,7 +142,8 @@ fn names_change_in_place_or_by_a_larger_inode() {
     let long = [b'n'; 100];
     fs.rename_file(b"somewhat longer", &long).unwrap();
     assert_eq!(fs.data.entries(), entries.map(|n| n + 1), "a new inode");
-    assert_eq!(fs.stat(&long).unwrap(), FileInfo { name: long.to_vec(), kind: 'c', size: 8, mtime: 5 });
+    let FileInfo { name, kind, size, mtime, .. } = fs.stat(&long).unwrap();
+    assert_eq!((&name[..], kind, size, mtime), (&long[..], 'c', 8, 5));
     fs.rename_file(&long, b"a").unwrap();
     assert_eq!(fs.read_all(b"a").unwrap(), b"contents");
     assert_eq!(listed(&fs), ["other", "a"]);
