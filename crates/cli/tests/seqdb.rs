@@ -152,8 +152,23 @@ fn what_is_wrong_is_said_and_harms_nothing() {
     for bad in [&b"3:ab"[..], b"x:", b"1:a,", b"1:a,99999999999:", b"1:a;1:b,"] {
         fed(dir, &[&ADD[..], &["--netstrings", "-"]].concat(), bad, 2);
     }
+    assert!(!fails(dir, &[&ADD[..], &["--tsv", "no file"]].concat()).contains("added"));
     sound(dir);
     assert_eq!(run(dir, &["seqdb", "list", "w.kvseq"], 0), "a\t1\nc\t3\n");
+
+    // A disk that is full in the middle: nothing is claimed to be stored that may not be. (`ulimit -f` stands for it.)
+    let script = "ulimit -f 64; trap '' XFSZ; exec \"$0\" seqdb add w.kvseq --index w.hindex --tsv big.tsv";
+    let big: String = (0..3000).map(|n| format!("big{n}\t{}\n", "x".repeat(1000))).collect();
+    std::fs::write(dir.join("big.tsv"), big).unwrap();
+    let full = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_trawl")])
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    assert_eq!(full.status.code(), Some(2), "{}", stderr(&full));
+    assert!(stderr(&full).contains("which may not all be stored"), "{}", stderr(&full));
+    run(dir, &["seqdb", "check", "w.kvseq", "--repair"], 0);
+    assert!(run(dir, &["seqdb", "list", "w.kvseq"], 0).starts_with("a\t1\nc\t3\n"));
 
     std::fs::write(dir.join("text"), "not a container").unwrap();
     assert!(fails(dir, &["seqdb", "list", "text"]).contains("text@0: expected \"#!WINKME\""));

@@ -58,7 +58,11 @@ pub fn add(args: AddArgs, settings: &Settings, out: &mut Output) -> anyhow::Resu
     drop(bar);
     // Closed whatever came: a bad line must not leave files that ask for a repair.
     let closed = bundle.close();
-    outcome.with_context(|| format!("stopped after {added} entries, which were added"))?;
+    outcome.map_err(|error| match (added, &closed) {
+        (0, Ok(())) => error,
+        (_, Ok(())) => error.context(format!("stopped after {added} entries, which were added")),
+        (_, Err(_)) => error.context(format!("stopped after {added} entries, which may not all be stored")),
+    })?;
     closed?;
     out.fact(&serde_json::json!({"type": "added", "entries": added}), |w| writeln!(w, "{added} added"))?;
     Ok(Status::Done)
