@@ -322,12 +322,18 @@ fn second_cut(plan: Plan, unit: usize, step: usize) {
 
 #[test]
 fn a_full_disk_stops_the_run_and_a_resume_goes_on() {
-    let plan = Plan::new(10, 100_000);
+    full_disk(Plan::new(10, 100_000), 500_000);
+    // A container takes room in steps.
+    full_disk(Plan { format: Format::Seqdb, ..Plan::new(10, 1_000_000) }, 14 << 20);
+}
+
+fn full_disk(plan: Plan, capacity: u64) {
     let fs = FaultFs::new();
-    fs.set_capacity(500_000);
+    fs.set_capacity(capacity);
     let mut bench = Bench::new(plan);
     let error = bench.crawl(&fs.shared()).map(|_| ()).unwrap_err();
     assert_eq!(error.advice(), trawl_model::Advice::Stop, "{error}");
+    assert!(!bench.acked.is_empty(), "full before anything was done");
     let fs = fs.reboot(Loss::None);
     fs.set_capacity(u64::MAX);
     bench.crawl(&fs.shared()).unwrap();
