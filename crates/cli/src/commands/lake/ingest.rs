@@ -149,7 +149,7 @@ impl Added {
     fn check(&self) -> anyhow::Result<()> {
         let fs: Arc<dyn Fs> = Arc::new(RealFs);
         for file in expand(&self.paths, None)?.files {
-            let (found, _) = source::detect(&fs, &file.path).with_context(|| file.path.display().to_string())?;
+            let (found, _) = source::detect(&fs, &file.path)?;
             if !file.found && found.or(file.format).or(self.format).is_none() {
                 source::open(&fs, &file.path, None)?;
             }
