@@ -152,6 +152,32 @@ fn a_kvseq_without_filesize_is_repaired() {
     }
 }
 
+/// An index without free cells, large, of a filesys whose files are alive if the index says so: a search for each file
+/// would cost the square of the size.
+#[test]
+fn a_table_without_free_cells_is_not_searched_for_every_file() {
+    for free in [0, 1] {
+        let disk = FaultFs::new();
+        let settings = Settings { sort_memory_bytes: 6 << 20, ..settings(&disk) };
+        let create = CreateFilesys { htsize: 2_000_001, isz: 16, have_dups: true, ..CreateFilesys::new(7) };
+        let mut fs = create.create(&paths(), &settings).unwrap();
+        for n in 0..20_000u32 {
+            fs.put_file(&n.to_be_bytes(), 'f', None, b"").unwrap();
+        }
+        fs.close().unwrap();
+        let mut index = disk.files()[&paths().index()].clone();
+        let start = index.len() - 16 * 2_000_001;
+        index[start + 16 * free..].chunks_exact_mut(16).for_each(|cell| {
+            cell[..8].fill(0xff);
+            cell[8..].fill(0);
+        });
+        put(&disk, "/f.idx", &index);
+        survives(&disk, &format!("a table with {free} free cells"));
+        let fs = Filesys::open(&paths(), Access::Read, &settings).unwrap();
+        assert_eq!(fs.stats().files, 20_000, "deleted files, if there were any, are back");
+    }
+}
+
 #[test]
 fn a_huge_sparse_file_costs_nothing_to_open() {
     let dir = tempfile::tempdir().unwrap();

@@ -52,8 +52,10 @@ pub fn verify(
     }
     let have_dups = data.superblock().value(Name::HAVEDUPS) == Some(1);
     let subject = Inodes { data: &data, have_dups };
+    let mut searchable = true;
     if settings.fs.exists(&paths.index())? {
-        hindex::verify_over(&paths.index(), &subject, settings, findings, progress)?;
+        let counted = hindex::verify_over(&paths.index(), &subject, settings, findings, progress)?;
+        searchable = counted.is_searchable();
     } else {
         findings.fault(&paths.index(), 0, "an index", "no file");
     }
@@ -68,7 +70,7 @@ pub fn verify(
     };
     let mut check = Check {
         data: &data,
-        index: index.as_ref(),
+        index: index.as_ref().filter(|_| searchable),
         time,
         have_dups,
         findings,

@@ -123,6 +123,8 @@ impl<'a> Repair<'a> {
         let fsgen = data.superblock().value(Name::FSGEN);
         let old_index = Hindex::open_guarded(&paths.index(), Access::Read, settings, guard).ok();
         let old_index = old_index.filter(|index| index.superblock().value(Name::FSGEN) == fsgen);
+        // It is asked for every file where only it knows of deletions.
+        let old_index = old_index.filter(|index| !have_dups || index.is_searchable().unwrap_or(false));
         Ok(Repair { paths, settings, progress, data, have_dups, old_index, report: FsRepair::default() })
     }
 

@@ -28,6 +28,56 @@ pub struct IndexFindings {
     pub deleted: u64,
     /// Entries of the container, not deleted, that no cell points to.
     pub unreferenced: u64,
+    /// Most cells in a row of which none is free: what a search may cost.
+    pub longest_run: u64,
+}
+
+/// A table with more cells in a row of which none is free is not searched again and again: a malicious one would cost the
+/// square of its size. At the load where tables are made larger, runs have some hundred cells at most.
+const MAX_RUN: u64 = 1 << 16;
+
+impl IndexFindings {
+    /// Whether many searches can be afforded.
+    pub(crate) fn is_searchable(&self) -> bool {
+        self.longest_run <= MAX_RUN
+    }
+}
+
+/// Finds the longest run of cells that are not free, around the end of the table.
+#[derive(Default)]
+struct Runs {
+    /// The run that begins the table, once it has ended.
+    first: Option<u64>,
+    current: u64,
+    longest: u64,
+}
+
+impl Runs {
+    fn see(&mut self, free: bool) {
+        if free {
+            self.first.get_or_insert(self.current);
+            self.current = 0;
+        } else {
+            self.current += 1;
+            self.longest = self.longest.max(self.current);
+        }
+    }
+
+    fn longest(&self) -> u64 {
+        self.longest.max(self.current + self.first.unwrap_or(0))
+    }
+}
+
+impl Hindex {
+    /// Whether many searches can be afforded; reads the whole table.
+    pub(crate) fn is_searchable(&self) -> Result<bool> {
+        let mut runs = Runs::default();
+        self.for_each_cell(&mut |_, first, _| {
+            runs.see(first == FREE_CELL);
+            Ok(())
+        })?;
+        Ok(runs.longest() <= MAX_RUN)
+    }
 }
 
 /// Takes an indexed entry: pointer, whether it is deleted, its key.
@@ -114,7 +164,9 @@ impl<'a> Check<'a> {
         let mut sort = self.sort();
         let (mut free, mut live, mut deleted) = (0u64, 0u64, 0u64);
         let mut bad = Vec::new();
+        let mut runs = Runs::default();
         self.index.for_each_cell(&mut |cell, first, second| {
+            runs.see(first == FREE_CELL);
             match first {
                 FREE_CELL => free += 1,
                 DELETED_CELL => deleted += 1,
@@ -142,6 +194,11 @@ impl<'a> Check<'a> {
             self.findings.fault(path, self.index.sb.sbsize(), "a free cell", "none");
         }
         (self.counted.keys, self.counted.deleted) = (live, deleted);
+        self.counted.longest_run = runs.longest();
+        if free > 0 && !self.counted.is_searchable() {
+            let found = format!("{} cells in a row without one", self.counted.longest_run);
+            self.findings.warning(path, self.index.sb.sbsize(), "free cells within reach", found);
+        }
         sort.finish()
     }
 

@@ -119,11 +119,14 @@ pub fn verify(
         findings.fault(&path, 0, "an index by URL", "no file");
         return Ok(counted);
     }
-    verify_over(&path, &Captures(&data), settings, findings, progress)?;
+    let searchable = verify_over(&path, &Captures(&data), settings, findings, progress)?.is_searchable();
     let Ok(urls) = Hindex::open_anyway(&path, Access::Read, settings) else { return Ok(counted) };
     let fsgen = data.superblock().value(Name::FSGEN);
     if urls.superblock().value(Name::FSGEN) != fsgen {
         findings.fault(&path, 0, "the FSGEN of the data file", "another");
+    }
+    if !searchable {
+        return Ok(counted);
     }
     let mut outdated = 0u64;
     let checked = each_capture(&data, &mut |_, deleted, parts| {
