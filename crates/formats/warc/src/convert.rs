@@ -170,12 +170,7 @@ fn spooled(record: &mut Record<'_>, encoder: &Encoder) -> Result<Spool> {
 }
 
 /// The WARC record for a record without an id: one that came from ARC.
-fn arc_record(
-    parsed: &RecordHeader,
-    block: &Spool,
-    at: &At,
-    options: &CopyOptions<'_>,
-) -> Result<(Vec<u8>, Spool)> {
+fn arc_record(parsed: &RecordHeader, block: &Spool, at: &At, options: &CopyOptions<'_>) -> Result<(Vec<u8>, Spool)> {
     let id = record_id(options.ids.next_id());
     let kind = parsed.record_type();
     let mut header = HeaderText::new(&parsed.text("WARC-Type").unwrap_or_default());

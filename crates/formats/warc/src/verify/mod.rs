@@ -117,12 +117,7 @@ impl<'a> Verifier<'a> {
 
     /// Checks the records from `offset` to the end of `file`, which is a part of the file started last. Returns how many
     /// there were.
-    pub fn part(
-        &mut self,
-        file: Arc<dyn ReadAt>,
-        offset: u64,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<u64> {
+    pub fn part(&mut self, file: Arc<dyn ReadAt>, offset: u64, progress: &mut dyn FnMut(Progress)) -> Result<u64> {
         let name = self.files.last().cloned().unwrap_or_default();
         let index = u32::try_from(self.files.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let total_bytes = file.len();
