@@ -3,7 +3,8 @@
 
 Expected values come from the raw lists and urlmodel.py (docs/urls.md and the suffix list's own rules, written again);
 actual ones from `trawl serve` on loopback and `trawl query`. After each step: the datasets of every domain, their counts,
-times and top paths, every page in order by walking cursors, totals, and the domains that must be unknown.
+times and top paths, every page in order by walking cursors, some by offset, totals, the list of all domains, and those that
+must be unknown.
 """
 import datetime
 import gzip
@@ -208,6 +209,15 @@ def verify_step(what, exact=False):
     by_command = {a["domain"]: a for a in map(json.loads, batch.stdout.splitlines()) if "domain" in a}
     expect(batch.returncode, 1 if domains - known else 0, what, "exit code of trawl query domain", batch.stderr)
     expect(set(by_command), known, what, "domains known to trawl query")
+    listed, after = [], None
+    while True:
+        status, names_page = server.get("/v1/domains", limit=100, after=after)
+        expect(status, 200, what, "the list of domains", names_page)
+        listed += [(d["domain"], d["datasets"], d["rows"]) for d in names_page["domains"]]
+        after = names_page["next_after"]
+        if after is None:
+            break
+    expect(listed, sorted((d, len(ds), sum(len(b) for bs in ds.values() for b in bs.values())) for d, ds in answers.items()), what, "the list of domains")
     for domain in sorted(seen):
         status, answer = server.get(f"/v1/domain/{quote(domain)}")
         asked += 1
@@ -240,6 +250,11 @@ def verify_step(what, exact=False):
             items, total = walk(domain, found["dataset_id"])
             expect(total, len(rows), *place, "total")
             expect([(i["url"], i.get("ts")) for i in items], [(r.raw, None if r.ts is None else iso(r.ts)) for r in rows], *place, "pages in order")
+            if rng.random() < 0.05 and (domain, found["name"]) not in model.touched:
+                offset, limit = rng.randrange(len(rows) + 2), rng.randrange(1, 50)
+                status, page = server.get(f"/v1/domain/{quote(domain)}/datasets/{found['dataset_id']}/urls", offset=offset, limit=limit)
+                end = offset + limit if offset + limit < len(rows) else None
+                expect((status, [i["url"] for i in page["items"]], page["next_offset"]), (200, [r.raw for r in rows[offset:offset + limit]], end), *place, "by offset", offset, limit)
             expect(sorted((i["url"], i.get("ts") or "", i.get("status") or 0) for i in items),
                    sorted((r.raw, iso(r.ts) if r.ts else "", r.status or 0) for r in rows), *place, "rows of all pages")
     check(True, f"{what}: {len(known)} domains answered, {len(domains - known)} unknown, {sum(len(b) for bs in model.batches.values() for b in bs)} rows")
