@@ -183,6 +183,15 @@ fn damaged_captures() {
     // The newest capture of the page is a revisit; its body is that of an older one.
     let body = trawl(dir).args(["cat", "good", "--url", "http://www.example.org/", "--body"]).output().unwrap();
     assert_eq!((body.status.code(), body.stdout.len()), (Some(0), 789), "{}", stderr(&body));
+
+    // Once the newest is deleted, the one before is the newest: the index by URL follows.
+    let newest = || stdout(&run(dir, &["--json", "seqdb", "page", "good", "http://www.example.org/"], 20));
+    let before = newest();
+    let time: String = before.split('"').nth(7).unwrap().chars().filter(char::is_ascii_digit).collect();
+    let deleted = run(dir, &["seqdb", "fs", "rm", "good", &format!("http://www.example.org/\t{time}")], 20);
+    assert_eq!(stdout(&deleted), "1 deleted, 0 not found\n");
+    assert!(newest().contains("2026-06-24T01:02:") && newest() < before, "{before}{}", newest());
+    assert_eq!(run(dir, &["verify", "good"], 20).status.code(), Some(0));
 }
 
 #[test]

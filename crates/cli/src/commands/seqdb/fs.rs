@@ -11,7 +11,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use trawl_model::UnixMillis;
-use trawl_seqdb::{Access, Base, CreateFilesys, Error, FileInfo, Filesys, FsPaths, Settings, design};
+use trawl_seqdb::{Access, Base, CreateFilesys, Error, FileInfo, Filesys, FsPaths, Settings, design, pages, silent};
 
 /// Works with a filesys: many files in a few large ones
 ///
@@ -96,11 +96,17 @@ pub fn change<T>(
     settings: &Settings,
     act: impl FnOnce(&mut Filesys) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let mut open = open(path, Access::Write, settings)?;
-    let done = act(&mut open.fs);
-    let closed = open.fs.close();
+    let Open { mut fs, _base } = open(path, Access::Write, settings)?;
+    let paths = fs.paths().clone();
+    let done = act(&mut fs);
+    let closed = fs.close();
     let done = done?;
     closed?;
+    drop(_base);
+    // A container of captures has a second index, by URL, which no longer fits.
+    if pages::url_index_path(&paths).exists() {
+        pages::repair(&paths, settings, false, &silent)?;
+    }
     Ok(done)
 }
 
