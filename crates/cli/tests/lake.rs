@@ -286,3 +286,28 @@ fn another_suffix_list_comes_whole_or_not_at_all() {
     assert_eq!(counts(), (after.0, 20_001, 20_000));
     ask(dir, &["lake", "verify"], 0);
 }
+
+/// Without --full only many small pieces are merged, and answers stay as they are.
+#[test]
+fn many_small_pieces_are_merged() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for day in 0..9 {
+        write(dir, "day.txt", &format!("http://a.com/{day}\nhttp://d{day}.org/\n"));
+        ingest(dir, "days", &["day.txt"], &[], 0);
+    }
+    let segments = |dir: &Path| ask(dir, &["lake", "stats"], 0)[0]["segments"].as_u64().unwrap();
+    let all: Vec<String> = (0..9).map(|day| format!("http://a.com/{day}")).collect();
+    assert_eq!((segments(dir), urls(dir, "a.com", "days")), (9, all.clone()));
+    let merged = ask(dir, &["lake", "compact", "--only", "segments"], 0);
+    assert_eq!(merged[0]["merged"].as_array().unwrap().len(), 6);
+    assert_eq!((segments(dir), urls(dir, "a.com", "days")), (4, all.clone()));
+    let files = ask(dir, &["lake", "compact", "--only", "files"], 0);
+    assert_eq!(
+        (files[0]["report"]["files_before"].as_u64(), files[0]["report"]["files_after"].as_u64()),
+        (Some(9), Some(1))
+    );
+    assert_eq!((segments(dir), urls(dir, "a.com", "days")), (1, all));
+    assert_eq!(ask(dir, &["lake", "compact"], 0)[0]["type"], "nothing");
+    ask(dir, &["lake", "verify"], 0);
+}
