@@ -58,7 +58,11 @@ fn domains_with_one_id_are_two_domains() {
         // What is denied for one is not for the other.
         let target = DenyTarget::Domain(TWINS[0].into());
         let deny = Deny { target, since: "2026-01-01T00:00:00Z".into(), reason: None };
-        fixture.lake.commit(fixture.now(), |m| Ok(m.deny.push(deny.clone()))).unwrap();
+        let add = |m: &mut trawl_store::Manifest| {
+            m.deny.push(deny.clone());
+            Ok(())
+        };
+        fixture.lake.commit(fixture.now(), add).unwrap();
         let pinned = pin(&fixture);
         assert!(pinned.domain(TWINS[0], &who).is_err() && pinned.domain(TWINS[1], &who).is_ok());
     }
