@@ -159,18 +159,21 @@ fn filter_keys(filter: &Filter) -> Option<KeyRange> {
 }
 
 pub(crate) fn item(rows: &Rows, i: usize) -> UrlItem {
-    let row = rows.row(i);
+    let text = |column| rows.text(column, i).map(str::to_owned);
+    let unsigned = |column| rows.number(column, i).and_then(|n| u64::try_from(n).ok());
+    let json = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()));
+    let url = rows.url(i);
     UrlItem {
-        url_id: url_id(row.url.as_bytes()),
-        url: row.url,
-        ts: row.ts,
-        status: row.status,
-        content_type: row.content_type,
-        digest: row.digest,
-        body_length: row.body_length,
-        warc_file: row.warc_file,
-        warc_offset: row.warc_offset,
-        warc_length: row.warc_length,
-        extras: row.extras.map(|text| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))),
+        url_id: url_id(url.as_bytes()),
+        url,
+        ts: rows.ts(i),
+        status: rows.number(Column::Status, i).and_then(|n| u16::try_from(n).ok()),
+        content_type: text(Column::ContentType),
+        digest: text(Column::Digest),
+        body_length: unsigned(Column::BodyLength),
+        warc_file: text(Column::WarcFile),
+        warc_offset: unsigned(Column::WarcOffset),
+        warc_length: unsigned(Column::WarcLength),
+        extras: rows.text(Column::Extras, i).map(json),
     }
 }

@@ -173,7 +173,10 @@ impl Rows {
 
     /// The URL of row `i` as the source spelled it.
     pub fn url(&self, i: usize) -> String {
-        let mut out = String::new();
+        let len = |column| self.text(column, i).map_or(0, str::len);
+        // Room for all of it at once: scheme with its slashes, and a port.
+        let room = len(Column::RawUrl).max(len(Column::Host) + len(Column::PathQuery) + 14);
+        let mut out = String::with_capacity(room);
         self.url_into(i, &mut out);
         out
     }
