@@ -14,7 +14,10 @@ pub(super) enum Values {
 /// Texts one after the other.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Texts {
+    /// While they are decoded.
     bytes: Vec<u8>,
+    /// All of them, once they were checked.
+    text: String,
     /// The end of each row's text, with [`ABSENT`] set where the row has none.
     ends: Vec<u32>,
 }
@@ -26,7 +29,7 @@ const ABSENT: u32 = 1 << 31;
 
 impl Texts {
     pub fn with_capacity(rows: usize) -> Self {
-        Self { bytes: Vec::new(), ends: Vec::with_capacity(rows) }
+        Self { ends: Vec::with_capacity(rows), ..Self::default() }
     }
 
     pub fn push(&mut self, text: &[u8]) -> Result<(), String> {
@@ -41,10 +44,10 @@ impl Texts {
         self.ends.extend(std::iter::repeat_n(end, rows));
     }
 
-    /// Checks that every text is UTF-8, and tells of how many rows they are.
-    pub fn check(&self) -> Result<usize, String> {
-        let all = std::str::from_utf8(&self.bytes).map_err(|e| e.to_string())?;
-        match self.ends.iter().find(|end| !all.is_char_boundary((*end & !ABSENT) as usize)) {
+    /// Checks that every text is UTF-8, and tells of how many rows they are. Nothing can be pushed afterwards.
+    pub fn check(&mut self) -> Result<usize, String> {
+        self.text = String::from_utf8(std::mem::take(&mut self.bytes)).map_err(|e| e.to_string())?;
+        match self.ends.iter().find(|end| !self.text.is_char_boundary((*end & !ABSENT) as usize)) {
             Some(_) => Err("a text that ends inside a character".into()),
             None => Ok(self.ends.len()),
         }
@@ -59,8 +62,7 @@ impl Texts {
             Some(before) => self.ends.get(before)? & !ABSENT,
             None => 0,
         };
-        // Checked as a whole when it was decoded.
-        std::str::from_utf8(self.bytes.get(start as usize..end as usize)?).ok()
+        self.text.get(start as usize..end as usize)
     }
 }
 

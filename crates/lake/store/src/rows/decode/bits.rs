@@ -9,6 +9,11 @@ pub(super) fn unpack(bytes: &[u8], width: u32, i: usize) -> u64 {
     let bit = i * width as usize;
     let from = bytes.get(bit / 8..).unwrap_or_default();
     let shift = bit % 8;
+    if width <= 56
+        && let Some(chunk) = from.first_chunk::<8>()
+    {
+        return (u64::from_le_bytes(*chunk) >> shift) & ((1u64 << width) - 1);
+    }
     let word = match from.first_chunk::<16>() {
         Some(chunk) => u128::from_le_bytes(*chunk),
         None => {

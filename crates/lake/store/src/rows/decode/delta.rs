@@ -4,6 +4,10 @@ use super::Found;
 use super::bits::unpack;
 use trawl_io::slice::SliceReader;
 
+/// Bytes that follow a part where it is unpacked, and what both take at most: 32 numbers of 64 bits.
+const PADDING: usize = 16;
+const ROOM: usize = 256 + PADDING;
+
 /// Reads one sequence from the front of `reader` and hands out its values, which must be `count`.
 pub(super) fn numbers(reader: &mut SliceReader<'_>, count: usize, mut each: impl FnMut(i64)) -> Found<()> {
     let text = |e: trawl_io::slice::SliceError| e.to_string();
@@ -22,6 +26,7 @@ pub(super) fn numbers(reader: &mut SliceReader<'_>, count: usize, mut each: impl
         each(value);
     }
     let mut left = count.saturating_sub(1);
+    let mut padded = [0; ROOM];
     while left > 0 {
         let least = reader.ivarint("least difference").map_err(text)?;
         let widths = reader.take(usize::try_from(minis).unwrap_or(usize::MAX), "bit widths").map_err(text)?;
@@ -34,6 +39,14 @@ pub(super) fn numbers(reader: &mut SliceReader<'_>, count: usize, mut each: impl
             }
             let packed = reader.take(per_mini * usize::from(*width) / 8, "packed numbers").map_err(text)?;
             let n = per_mini.min(left);
+            // Lengths take some bits each, so most of a part is near its end: bytes after it keep the quick way open.
+            let packed = match padded.get_mut(..packed.len()).filter(|_| packed.len() + PADDING <= ROOM) {
+                Some(room) => {
+                    room.copy_from_slice(packed);
+                    padded.get(..packed.len() + PADDING).unwrap_or(packed)
+                }
+                None => packed,
+            };
             for i in 0..n {
                 let difference = unpack(packed, u32::from(*width), i).cast_signed();
                 value = value.wrapping_add(least).wrapping_add(difference);

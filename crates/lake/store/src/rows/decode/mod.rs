@@ -64,7 +64,7 @@ impl Decoder {
             self.page(column, bytes, *rows, window, dictionary.as_ref(), &mut values).map_err(named)?;
             at += rows;
         }
-        let found = match &values {
+        let found = match &mut values {
             Values::Numbers(numbers) => numbers.len(),
             Values::Texts(texts) => texts.check().map_err(named)?,
         };
