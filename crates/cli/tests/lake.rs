@@ -78,7 +78,9 @@ fn questions_and_their_exit_codes() {
     let rest = ask(dir, &["query", "urls", "a.com", "a", "--cursor", page["next_cursor"].as_str().unwrap()], 0);
     assert_eq!(rest[0]["items"][0]["url"], "http://a.com/2");
     ask(dir, &["query", "urls", "b.co.uk", "b"], 1);
-    assert!(refuse(dir, &["query", "urls", "a.com", "wrong"]).contains("there are: a, b"));
+    let wrong = trawl(dir).args(["query", "urls", "a.com", "wrong"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(stderr(&wrong).contains("there are: a, b"));
     assert!(refuse(dir, &["query", "urls", "a.com", "a", "--cursor", "x"]).contains("cursor"));
 
     let hits = ask(dir, &["query", "url", "http://A.com/2#top"], 0).remove(0);

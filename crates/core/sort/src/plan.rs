@@ -9,6 +9,10 @@ use crate::{Error, MIN_MEMORY_BYTES, Result};
 
 /// What the decompressor takes, measured 95 KiB and rounded up.
 const DECODER_BYTES: usize = 128 << 10;
+/// What writing a run takes: raw and stored block, and the compressor, whose tables follow the block's size …
+const WRITER_BLOCKS: usize = 2 + 10;
+/// … and something beside.
+const WRITER_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -29,17 +33,19 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub fn new(memory: usize, threads: usize, max_fan_in: usize) -> Result<Plan> {
-        let min = MIN_MEMORY_BYTES / 2 * (threads + 1);
-        let min = min.max(MIN_MEMORY_BYTES);
+        let parts = threads.saturating_add(1);
+        let min = (MIN_MEMORY_BYTES / 2).saturating_mul(parts).max(MIN_MEMORY_BYTES);
         if memory < min {
             return Err(Error::BudgetTooSmall { given: memory, min });
         }
-        let block = (memory / 512).clamp(4 << 10, 128 << 10);
-        // Raw and stored block, and the compressor, whose tables follow the block's size.
-        let writer = 2 * block + 10 * block + (64 << 10);
-        // Positions in a buffer are 32 bits.
         // A sixteenth stays free for stacks, file handles and what the allocator adds.
-        let buffer = ((memory - memory / 16) / (threads + 1) - writer).min(u32::MAX as usize);
+        let share = (memory - memory / 16) / parts;
+        // With many threads blocks are smaller, so that writing takes at most half of a share.
+        let block = (memory / 512).min((share / 2).saturating_sub(WRITER_BYTES) / WRITER_BLOCKS);
+        let block = block.clamp(4 << 10, 128 << 10);
+        let writer = WRITER_BLOCKS * block + WRITER_BYTES;
+        // Positions in a buffer are 32 bits.
+        let buffer = share.saturating_sub(writer).min(u32::MAX as usize);
         let max_record = (memory / 16).min(buffer / 2);
         let max_runs = (memory / 4096).max(max_fan_in);
         Ok(Plan { memory, threads, buffer, block, max_record, writer, max_fan_in, max_runs })
@@ -93,13 +99,14 @@ mod tests {
     #[test]
     fn the_parts_are_within_the_whole() {
         for memory in [1 << 20, 3 << 20, 64 << 20, 256 << 20, 64usize << 30] {
-            for threads in [1, 2, 8] {
+            for threads in [1, 2, 8, 62, 100, 125, 126, 510, 999, 1022, usize::MAX] {
                 let Ok(plan) = Plan::new(memory, threads, 256) else {
-                    assert!(memory < threads * MIN_MEMORY_BYTES);
+                    assert!(memory < threads.saturating_mul(MIN_MEMORY_BYTES));
                     continue;
                 };
                 assert!((threads + 1) * (plan.buffer + plan.writer) <= memory);
                 assert!(plan.max_record + 64 < plan.buffer);
+                assert!(plan.buffer >= plan.writer.min(128 << 10), "room for records: {plan:?}");
                 assert!(plan.buffer <= u32::MAX as usize);
             }
         }

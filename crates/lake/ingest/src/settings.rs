@@ -8,6 +8,9 @@ use std::sync::Arc;
 use trawl_io::{Fs, RealFs};
 use trawl_model::SourceIdentity;
 
+/// More threads than this are a slip of the pen.
+const MAX_THREADS: usize = 1024;
+
 /// What happens to the files a dataset has already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -72,7 +75,8 @@ impl IngestSettings {
         }
     }
 
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Refuses settings an ingest could not work with; the ingest itself does so too.
+    pub fn check(&self) -> Result<()> {
         trawl_store::check_name(&self.writer)?;
         let refuse =
             |what, expected, found: &dyn ToString| Err(Error::Setting { what, expected, found: found.to_string() });
@@ -82,7 +86,12 @@ impl IngestSettings {
             }
             s if !(1..=22).contains(&s.zstd_level) => refuse("zstd level", "1 to 22", &s.zstd_level),
             s if !(1..=1 << 20).contains(&s.page_rows) => refuse("page rows", "1 to 2^20", &s.page_rows),
+            s if s.threads > MAX_THREADS => refuse("threads", "at most 1024", &s.threads),
             s if s.memory_bytes < 16 << 20 => refuse("memory", "at least 16 MiB", &s.memory_bytes),
+            // Half of the memory sorts, in a part for each thread and one for the rest.
+            s if s.memory_bytes / 2 < trawl_sort::MIN_MEMORY_BYTES / 2 * (s.threads + 1) => {
+                refuse("memory", "at least 1 MiB for each thread and 1 MiB more", &s.memory_bytes)
+            }
             _ => Ok(()),
         }
     }

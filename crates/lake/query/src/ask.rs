@@ -42,7 +42,7 @@ impl Page {
 pub struct Filter {
     /// Only this host, in any spelling.
     pub host: Option<String>,
-    /// Only paths that start so.
+    /// Only paths that start so, in any spelling.
     pub path_prefix: Option<String>,
     /// Not before this moment. A row without a time does not pass.
     pub from: Option<UnixMillis>,

@@ -1,4 +1,4 @@
-//! From what a person types to a registrable domain.
+//! From what a person types to a registrable domain, a host and the beginning of a path.
 
 use crate::QueryError;
 use std::net::Ipv6Addr;
@@ -16,6 +16,35 @@ pub(crate) fn registrable(name: &str, suffixes: &SuffixList) -> Result<String, Q
 /// A host name as rows have it, from any spelling.
 pub(crate) fn host(name: &str, suffixes: &SuffixList) -> Result<String, QueryError> {
     Ok(parse(name, suffixes)?.host().to_owned())
+}
+
+/// The beginning of a path (and query) as rows have it, from any spelling.
+pub(crate) fn path_prefix(prefix: &str, suffixes: &SuffixList) -> String {
+    if prefix.is_empty() {
+        return String::new();
+    }
+    let (head, cut) = split_cut_escape(prefix);
+    let slash = if head.starts_with('/') { "" } else { "/" };
+    let form = |after| {
+        let url = LakeUrl::parse(&format!("http://host{slash}{head}{after}"), suffixes).ok()?;
+        Some(url.path_query().to_owned())
+    };
+    // A path that goes on: `/a?` and `/a/..` alone would be read as `/a` and `/`. Parameters are sorted, and tildes
+    // come last. Where something is moved behind them all the same, the prefix is taken for a whole path.
+    let going_on = form("~~~~").and_then(|path| path.strip_suffix("~~~~").map(str::to_owned));
+    let Some(mut path) = going_on.or_else(|| form("")) else { return prefix.to_owned() };
+    path.push_str(&cut.to_ascii_uppercase());
+    path
+}
+
+/// Takes the beginning of an escape, `%` or `%4`, off the end.
+fn split_cut_escape(text: &str) -> (&str, &str) {
+    let is_cut = |at: &usize| text.as_bytes().get(*at) == Some(&b'%');
+    let at = match text.as_bytes() {
+        [.., last] if last.is_ascii_hexdigit() => text.len().checked_sub(2),
+        _ => text.len().checked_sub(1),
+    };
+    at.filter(is_cut).and_then(|at| text.split_at_checked(at)).unwrap_or((text, ""))
 }
 
 fn parse(name: &str, suffixes: &SuffixList) -> Result<LakeUrl, QueryError> {
@@ -52,7 +81,43 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn beginnings_of_paths_are_spelt_as_rows_are() {
+        let of = |prefix: &str| path_prefix(prefix, SuffixList::builtin());
+        for (prefix, expected) in [
+            ("", ""),
+            ("/", "/"),
+            ("/%7Eme", "/~me"),
+            ("//double", "/double"),
+            ("/p q", "/p%20q"),
+            ("/p ", "/p%20"),
+            ("/ü", "/%C3%BC"),
+            ("docs/", "/docs/"),
+            ("/a/./b/../c", "/a/c"),
+            ("/a/..", "/a/.."),
+            ("/a?", "/a?"),
+            ("/a?z=1&", "/a?z=1&"),
+            ("/a?z=1&b=2", "/a?b=2&z=1"),
+            ("/a#b", "/a"),
+            ("/p%2", "/p%2"),
+            ("/p%c", "/p%C"),
+            ("/p%", "/p%"),
+        ] {
+            assert_eq!(of(prefix), expected, "{prefix:?}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn a_beginning_of_a_path_in_lake_form_stays_as_it_is(raw in "/[a%27Ee~ü./?&=z ]{0,20}") {
+            let psl = SuffixList::builtin();
+            let url = LakeUrl::parse(&format!("http://host{raw}"), psl).unwrap();
+            let path = url.path_query();
+            for end in 1..=path.len() {
+                prop_assert_eq!(path_prefix(&path[..end], psl), &path[..end]);
+            }
+        }
+
         #[test]
         fn plain_names_are_what_the_parser_makes_of_them(name in "(xn--|[a-z0-9-]{1,4}|co|com|[0-9]){1,3}(\\.(xn--|[a-z0-9-]{1,4}|co|com|[0-9]|0x1)){0,4}") {
             prop_assume!(is_plain(&name));

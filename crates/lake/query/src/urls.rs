@@ -39,7 +39,8 @@ impl Pinned {
     ) -> Result<UrlsAnswer, QueryError> {
         let domain = self.domain_of(name)?;
         let host = filter.host.as_deref().map(|host| crate::name::host(host, self.suffixes())).transpose()?;
-        let filter = &Filter { host, ..filter.clone() };
+        let path_prefix = filter.path_prefix.as_deref().map(|path| crate::name::path_prefix(path, self.suffixes()));
+        let filter = &Filter { host, path_prefix, ..filter.clone() };
         let cursor = page.cursor.as_deref().map(Cursor::decode).transpose()?;
         if let Some(cursor) = &cursor {
             if cursor.domain_id != domain_id(&domain) || cursor.dataset_id != dataset_id {

@@ -17,7 +17,7 @@ use trawl_index::Published;
 use trawl_ingest::source::{self, Format};
 use trawl_ingest::{IngestReport, IngestSettings, Mode};
 use trawl_io::{Fs, RealFs};
-use trawl_model::UrlSource;
+use trawl_model::{Advice, DoorError, UrlSource};
 use trawl_store::{DatasetInfo, Lake};
 
 /// Reads URLs into a dataset and indexes them
@@ -119,18 +119,22 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     if !stdin {
         added.check()?;
     }
-    let lake = lake_dir::open_or_make(dir)?;
-    let temp = temp_dir(dir, args.temp_dir.as_deref())?;
-    let mut settings = IngestSettings::new(system::nonce()?, &temp);
+    let mut settings = IngestSettings::new(system::nonce()?, PathBuf::new());
     settings.mode = if args.replace { Mode::Replace } else { Mode::Append };
     settings.memory_bytes = usize::try_from(args.memory).context("--memory")?;
     settings.threads = args.threads;
     settings.zstd_level = args.zstd_level;
     settings.store_ids = args.store_ids;
+    settings.check()?;
+    let lake = lake_dir::open_or_make(dir)?;
+    settings.temp_dir = temp_dir(dir, args.temp_dir.as_deref())?;
     let done = add(&lake, dir, &added, &settings, out)?;
     out.fact(&done, |w| done.write(w))?;
     Ok(Status::from_findings(done.ingest.rejected > 0))
 }
+
+/// Items of a source that are read to see whether it can be read at all.
+const TASTED: u32 = 100;
 
 /// What to bring into a lake.
 pub struct Added {
@@ -191,7 +195,9 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
             continue;
         }
         let opened = source::open_as(&fs, &file.path, format, file.name.as_deref());
-        sources.push(opened.with_context(|| format!("cannot take {}", file.shown()))?);
+        let source = opened.with_context(|| format!("cannot take {}", file.shown()))?;
+        taste(&*source, settings.split_bytes)?;
+        sources.push(source);
         bases.extend(file.path.parent().filter(|_| matches!(format, Some(Format::Warc | Format::Seqdb))).map(base_uri));
     }
     drop(bar);
@@ -202,6 +208,17 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
     drop(bar);
     let published = publish(lake, dir, out)?;
     Ok(Done { dataset: added.name.clone(), ingest: report, ignored, version: published.version })
+}
+
+/// Reads the first items of a source: what is wrong from the beginning is found before a dataset is made for it.
+fn taste(source: &dyn UrlSource, split_bytes: u64) -> Result<(), DoorError> {
+    let Some(split) = source.splits(split_bytes)?.into_iter().next() else { return Ok(()) };
+    let mut items = 0;
+    let read = source.read(split, &mut |_| {
+        items += 1;
+        if items < TASTED { Ok(()) } else { Err(DoorError::new(Advice::Stop, "enough")) }
+    });
+    if items < TASTED { read } else { Ok(()) }
 }
 
 /// Says of new sources that they have the same bytes as one the dataset has: perhaps only its name changed.

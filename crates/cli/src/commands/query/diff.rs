@@ -17,7 +17,7 @@ use trawl_query::{Comparison, DiffEvent, DiffSummary, DomainDiff, Principal, Sid
 /// only the second does, and `=` for what both do (with --both); the counts come last. With --json each line is an object
 /// of type url, domain or summary. Nothing is kept in memory but some rows of each file, whatever the size.
 ///
-/// Exit code 1 when the datasets differ.
+/// Exit code 1 when the datasets differ, or there is none of that name.
 ///
 /// Examples:
 ///   trawl query diff monday tuesday --lake lake --list urls
@@ -78,12 +78,9 @@ struct UrlLine<'a> {
 
 pub(super) fn run(args: &DiffArgs, out: &mut Output) -> anyhow::Result<Status> {
     let pinned = pin(&args.lake)?;
-    let what = Comparison {
-        a: dataset_id(&pinned, &args.a)?,
-        b: dataset_id(&pinned, &args.b)?,
-        domain: args.domain.as_deref(),
-        urls: !args.domains_only,
-    };
+    let Some(a) = dataset_id(&pinned, &args.a, out)? else { return Ok(Status::Findings) };
+    let Some(b) = dataset_id(&pinned, &args.b, out)? else { return Ok(Status::Findings) };
+    let what = Comparison { a, b, domain: args.domain.as_deref(), urls: !args.domains_only };
     let bar = Progress::start("diff", None, out.quiet());
     let (mut seen, mut failed) = (0u64, None);
     let summary = pinned.diff(&what, &Principal::operator(), &mut |event| {

@@ -6,7 +6,7 @@ use crate::exit::Status;
 use crate::lake_dir;
 use crate::output::Output;
 use crate::units::show_count;
-use anyhow::bail;
+use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,8 @@ enum Verb {
 
 /// Lists the datasets that hold a domain, with exact counts
 ///
-/// A host name stands for its registrable domain. Exit code 1 when no dataset holds one of them.
+/// A host name stands for its registrable domain. Exit code 1 when no dataset holds one of them, or one is no domain
+/// name; the others are answered all the same.
 ///
 /// Examples:
 ///   trawl query domain www.example.co.uk --lake lake --json
@@ -50,7 +51,8 @@ pub struct DomainArgs {
 /// Lists the URLs of a domain in a dataset, page by page
 ///
 /// With a filter (--host, --path-prefix, --from, --until, --status) a page may be short although more rows follow: go
-/// on with --cursor until there is none. Exit code 1 when the dataset does not hold the domain.
+/// on with --cursor until there is none. Exit code 1 when the dataset does not hold the domain, or there is none of that
+/// name. Control characters in a URL are shown as escapes; --json gives its text as it is.
 ///
 /// Examples:
 ///   trawl query urls example.com news --lake lake --limit 100 --offset 200
@@ -84,7 +86,7 @@ pub struct UrlsArgs {
     #[arg(long)]
     host: Option<String>,
 
-    /// Only paths that start so
+    /// Only paths that start so, in any spelling
     #[arg(long, value_name = "PATH")]
     path_prefix: Option<String>,
 
@@ -103,7 +105,8 @@ pub struct UrlsArgs {
 
 /// Lists every row with a URL, across all datasets
 ///
-/// Rows match by the normalised form, whatever their spelling. Exit code 1 when there is none.
+/// Rows match by the normalised form, whatever their spelling. Control characters in a URL are shown as escapes; --json
+/// gives its text as it is. Exit code 1 when there is none.
 ///
 /// Example: trawl query url http://www.example.com/ --lake lake
 #[derive(Debug, clap::Args)]
@@ -142,10 +145,14 @@ fn unanswered(error: QueryError, out: &mut Output) -> anyhow::Result<Status> {
     if error.status() != 404 {
         return Err(error.into());
     }
+    finding(error.code(), &error.to_string(), out)
+}
+
+fn finding(code: &str, message: &str, out: &mut Output) -> anyhow::Result<Status> {
     if out.json() {
-        out.json_line(&serde_json::json!({ "error": error.code(), "message": error.to_string() }))?;
+        out.json_line(&serde_json::json!({ "error": code, "message": message }))?;
     } else {
-        out.remark(&error.to_string());
+        out.remark(message);
     }
     Ok(Status::Findings)
 }
@@ -158,8 +165,9 @@ fn domains(args: &DomainArgs, out: &mut Output) -> anyhow::Result<Status> {
             missing |= domain(&pinned, name, out)? == Status::Findings;
             continue;
         }
-        for line in io::stdin().lock().lines() {
+        for line in io::stdin().lock().split(b'\n') {
             let line = line?;
+            let line = String::from_utf8_lossy(&line);
             if !line.trim().is_empty() {
                 missing |= domain(&pinned, &line, out)? == Status::Findings;
             }
@@ -171,6 +179,8 @@ fn domains(args: &DomainArgs, out: &mut Output) -> anyhow::Result<Status> {
 fn domain(pinned: &Pinned, name: &str, out: &mut Output) -> anyhow::Result<Status> {
     match pinned.domain(name, &Principal::operator()) {
         Ok(answer) => out.fact(&answer, |w| write_domain(&answer, w))?,
+        // One bad name among many must not end the others.
+        Err(error @ QueryError::BadDomain { .. }) => return finding(error.code(), &error.to_string(), out),
         Err(error) => return unanswered(error, out),
     }
     Ok(Status::Done)
@@ -198,7 +208,7 @@ fn url(args: &UrlArgs, out: &mut Output) -> anyhow::Result<Status> {
 
 fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
     let pinned = pin(&args.lake)?;
-    let dataset = dataset_id(&pinned, &args.dataset)?;
+    let Some(dataset) = dataset_id(&pinned, &args.dataset, out)? else { return Ok(Status::Findings) };
     let page = Page { offset: args.offset, limit: args.limit, cursor: args.cursor };
     let filter = Filter {
         host: args.host,
@@ -221,16 +231,18 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
-fn dataset_id(pinned: &Pinned, text: &str) -> anyhow::Result<u32> {
+/// The number of a dataset; where there is none of that name it says so.
+fn dataset_id(pinned: &Pinned, text: &str, out: &mut Output) -> anyhow::Result<Option<u32>> {
     let datasets = pinned.datasets(&Principal::operator())?;
     if let Some(named) = datasets.iter().find(|d| d.name == text) {
-        return Ok(named.dataset_id);
+        return Ok(Some(named.dataset_id));
     }
     match text.parse() {
-        Ok(id) => Ok(id),
+        Ok(id) => Ok(Some(id)),
         Err(_) => {
             let names: Vec<_> = datasets.iter().map(|d| d.name.as_str()).collect();
-            bail!("there is no dataset {text:?}; there are: {}", names.join(", "))
+            let message = format!("there is no dataset {text:?}; there are: {}", names.join(", "));
+            finding("unknown_dataset", &message, out).map(|_| None)
         }
     }
 }
@@ -246,8 +258,29 @@ fn write_domain(answer: &DomainAnswer, w: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_item(item: &UrlItem, w: &mut dyn Write) -> io::Result<()> {
+    let url = harmless(&item.url);
     match item.ts {
-        Some(ts) => writeln!(w, "{}\t{ts}", item.url),
-        None => writeln!(w, "{}", item.url),
+        Some(ts) => writeln!(w, "{url}\t{ts}"),
+        None => writeln!(w, "{url}"),
     }
+}
+
+/// A text of a source for a terminal and for programs that read lines: what would end the line, move the cursor or turn
+/// the direction of writing is escaped.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let harms = |c: char| {
+        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(harms) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if harms(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
 }

@@ -2,8 +2,8 @@
 
 use super::BadItem;
 use super::fields::{Fields, Names, Value};
-use super::text::{MAX_LINE, SourceFile};
-use std::io::{BufRead, BufReader};
+use super::text::{BOM, MAX_LINE, SourceFile};
+use std::io::{BufRead, BufReader, Read};
 use trawl_model::{Advice, DoorError, SourceIdentity, Split, UrlRecord, UrlSource};
 
 /// A separated file. A line end may be inside a field, so it is one split.
@@ -28,10 +28,15 @@ impl UrlSource for CsvSource {
         each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
     ) -> Result<(), DoorError> {
         let stop = |at: u64, error: &str| DoorError::new(Advice::Stop, error.to_owned()).at(self.file.place(at, 0));
-        let mut rows = Rows { inner: BufReader::new(self.file.reader(0)?), separator: self.separator, offset: 0 };
+        let mut inner = BufReader::new(self.file.reader(0)?);
+        // A mark of the byte order goes before a quoted name is looked for.
+        let mut head = Vec::new();
+        inner.by_ref().take(BOM.len() as u64).read_to_end(&mut head).map_err(|e| stop(0, &e.to_string()))?;
+        let offset = if head == BOM { std::mem::take(&mut head).len() as u64 } else { 0 };
+        let mut rows = Rows { inner: head.as_slice().chain(inner), separator: self.separator, offset };
         let mut row = Vec::new();
         let names = match rows.next(&mut row).map_err(|e| stop(0, &e))? {
-            Next::Row => row.iter().map(|name| name.trim().trim_start_matches('\u{feff}').to_owned()).collect(),
+            Next::Row => row.iter().map(|name| name.trim().to_owned()).collect(),
             Next::End | Next::TooLong => Vec::new(),
         };
         if !names.iter().any(|name| name.eq_ignore_ascii_case("url")) {

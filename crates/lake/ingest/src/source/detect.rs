@@ -1,6 +1,6 @@
 //! What a file is, by its name and its first bytes.
 
-use super::text::{Compression, SourceFile};
+use super::text::{BOM, Compression, SourceFile};
 use crate::Result;
 use std::io::Read;
 use std::path::Path;
@@ -57,6 +57,7 @@ impl Format {
         if head.starts_with(b"WARC/") || head.starts_with(b"filedesc://") {
             return Some(Format::Warc);
         }
+        let head = head.strip_prefix(BOM).unwrap_or(head);
         let line =
             head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).find(|l| !l.is_empty() && !l.starts_with(b"#"))?;
         if line.starts_with(b"{") {

@@ -11,6 +11,8 @@ use xxhash_rust::xxh3::Xxh3;
 /// Longest line that is read; a longer one is an item that is none.
 pub(crate) const MAX_LINE: usize = 4 << 20;
 const BUFFER: usize = 256 << 10;
+/// U+FEFF, which some programs put before a UTF-8 text. It is no part of the first line.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 /// Largest window a zstd file may ask for, as a power of two: 128 MiB, what `zstd --long` writes.
 const MAX_ZSTD_WINDOW: u32 = 27;
 
@@ -105,6 +107,9 @@ impl SourceFile {
             }
             match lines.next_line().map_err(|e| self.failed(at, e))? {
                 None => return Ok(()),
+                Some(Line::Whole(line)) if at == 0 && line.starts_with(BOM) => {
+                    each(BOM.len() as u64, Line::Whole(line.get(BOM.len()..).unwrap_or_default()))?;
+                }
                 Some(line) => each(at, line)?,
             }
         }
@@ -273,6 +278,18 @@ mod tests {
             let source = source(text.as_bytes(), Compression::None);
             prop_assert_eq!(read_splits(&source, target), read_splits(&source, u64::MAX));
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line_and_of_that_alone() {
+        let text = b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n";
+        let expected = [(3, b"a".to_vec()), (5, b"\xef\xbb\xbfb".to_vec())];
+        for target in [1, 2, 3, 4, 100] {
+            assert_eq!(read_splits(&source(text, Compression::None), target), expected, "{target}");
+        }
+        let zst = zstd::encode_all(&text[..], 1).unwrap();
+        assert_eq!(read_splits(&source(&zst, Compression::Zstd), 100), expected);
+        assert_eq!(read_splits(&source(b"\xef\xbb", Compression::None), 100), [(0, b"\xef\xbb".to_vec())]);
     }
 
     #[test]
