@@ -3,11 +3,10 @@
 //! With one index this is a [`crate::Map`]; without any, keys may repeat and a search reads the file.
 
 use crate::kvseq::{self, lock_path};
-use crate::open::{self, Guard};
+use crate::open::{self, Guard, Locks};
 use crate::perm::CreatePerm;
-use crate::{Access, Hindex, KvEntry, Kvseq, OnProgress, Perm, Result, Settings, hindex};
+use crate::{Access, Error, Hindex, KvEntry, Kvseq, OnProgress, Perm, Result, Settings, hindex};
 use std::path::{Path, PathBuf};
-use trawl_io::LockFile;
 
 /// Which files belong together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +17,19 @@ pub struct BundleFiles {
     pub indexes: Vec<PathBuf>,
     /// Pointers to entries.
     pub perm: Option<PathBuf>,
+}
+
+impl BundleFiles {
+    /// The kvseq and its indexes: what a writer locks, so that nobody changes one without the others. (A perm that is
+    /// open has its own lock.)
+    fn keyed(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.kvseq.as_path()).chain(self.indexes.iter().map(PathBuf::as_path))
+    }
+
+    /// All of them, for a rebuild.
+    fn lock(&self, settings: &Settings) -> Result<Locks> {
+        open::lock_all(settings, self.keyed().chain(self.perm.as_deref()))
+    }
 }
 
 /// The files, open.
@@ -32,16 +44,15 @@ pub struct Bundle {
     added: u64,
     settings: Settings,
     access: Access,
-    lock: Option<LockFile>,
+    locks: Option<Locks>,
 }
 
 impl Bundle {
-    /// Opens all files. A writer takes the kvseq's lock.
+    /// Opens all files. A writer takes the locks of all.
     pub fn open(files: &BundleFiles, access: Access, settings: &Settings) -> Result<Self> {
-        let at = lock_path(&files.kvseq);
-        let (lock, writer_lives) = match access {
-            Access::Write => (Some(open::lock(settings, &at)?), false),
-            Access::Read => (None, open::writer_lives(settings, &at)?),
+        let (locks, writer_lives) = match access {
+            Access::Write => (Some(open::lock_all(settings, files.keyed())?), false),
+            Access::Read => (None, open::writer_lives(settings, &lock_path(&files.kvseq))?),
         };
         let guard = Guard::Owner { writer_lives };
         let kv = Kvseq::open_guarded(&files.kvseq, access, settings, guard)?;
@@ -49,7 +60,7 @@ impl Bundle {
         let indexes = files.indexes.iter().map(open).collect::<Result<_>>()?;
         let perm = files.perm.as_ref().map(|path| Perm::open(path, access, settings)).transpose()?;
         let (deferred, settings) = (Vec::new(), settings.clone());
-        Ok(Bundle { kv, indexes, perm, deferred, added: 0, settings, access, lock })
+        Ok(Bundle { kv, indexes, perm, deferred, added: 0, settings, access, locks })
     }
 
     /// The entries.
@@ -93,8 +104,12 @@ impl Bundle {
         Ok(ptr)
     }
 
-    /// Deletes the entry of `key`; says whether there was one.
+    /// Deletes the entry of `key`; says whether there was one. Refused where entries have no delete flags: a rebuild of
+    /// the indexes would bring it back.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
+        if !self.kv.layout().delflag {
+            return Err(Error::NoDelflag { path: self.kv.path().into() });
+        }
         let ptr = match self.indexes.first() {
             Some(index) => index.find(&self.kv, key)?,
             None => self.kv.lookup(key)?,
@@ -134,26 +149,31 @@ impl Bundle {
         if let Some(perm) = self.perm.take() {
             perm.close()?;
         }
-        if let Some(lock) = self.lock.take() {
-            lock.release_and_remove(&*self.settings.fs)?;
-        }
-        Ok(())
+        self.locks.take().map_or(Ok(()), |locks| locks.release(&self.settings))
     }
 }
 
 /// Lets indexes say that they are in use, so that a crash before they are rebuilt does not go unnoticed.
 fn distrust(files: &BundleFiles, settings: &Settings) -> Result<()> {
-    for path in &files.indexes {
-        Hindex::open_anyway(path, Access::Write, settings)?.begin()?;
-    }
-    Ok(())
+    let open = |path: &PathBuf| Hindex::open_anyway(path, Access::Write, settings);
+    // All are opened before the first is marked.
+    let mut indexes = files.indexes.iter().map(open).collect::<Result<Vec<_>>>()?;
+    indexes.iter_mut().try_for_each(Hindex::begin)
 }
 
 /// Rebuilds indexes and perm from the kvseq. The perm holds the entries not deleted, in the order of the kvseq.
 pub fn rebuild(files: &BundleFiles, settings: &Settings, progress: OnProgress<'_>) -> Result<()> {
-    let kv = Kvseq::open(&files.kvseq, Access::Read, settings)?;
+    let locks = files.lock(settings)?;
+    rebuild_locked(files, settings, progress)?;
+    locks.release(settings)
+}
+
+/// The same for a caller that holds the locks.
+fn rebuild_locked(files: &BundleFiles, settings: &Settings, progress: OnProgress<'_>) -> Result<()> {
+    let guard = Guard::Owner { writer_lives: false };
+    let kv = Kvseq::open_guarded(&files.kvseq, Access::Read, settings, guard)?;
     for path in &files.indexes {
-        hindex::rebuild(path, &kv, None, None, settings, progress)?;
+        hindex::rebuild_locked(path, &kv, None, None, settings, progress)?;
     }
     if let Some(path) = &files.perm {
         rebuild_perm(path, &kv, settings)?;
@@ -182,9 +202,10 @@ fn rebuild_perm(path: &Path, kv: &Kvseq, settings: &Settings) -> Result<()> {
 /// Copies the entries not deleted to a new kvseq in the old one's place, and rebuilds the rest. Returns the bytes before
 /// and after.
 pub fn compact(files: &BundleFiles, settings: &Settings, progress: OnProgress<'_>) -> Result<(u64, u64)> {
-    distrust(files, settings)?;
-    let sizes = kvseq::compact(&files.kvseq, settings, progress)?;
-    rebuild(files, settings, progress)?;
+    let locks = files.lock(settings)?;
+    let sizes = kvseq::compact_locked(&files.kvseq, settings, progress, &|| distrust(files, settings))?;
+    rebuild_locked(files, settings, progress)?;
+    locks.release(settings)?;
     Ok(sizes)
 }
 
@@ -195,16 +216,20 @@ pub fn rollback(
     salvage: bool,
     progress: OnProgress<'_>,
 ) -> Result<kvseq::KvRepair> {
+    let locks = files.lock(settings)?;
+    // A file that is no kvseq leaves the indexes as they are.
+    Kvseq::open_anyway(&files.kvseq, None, Access::Write, settings)?;
     distrust(files, settings)?;
-    let done = kvseq::repair(&files.kvseq, settings, salvage)?;
-    rebuild(files, settings, progress)?;
+    let done = kvseq::repair_locked(&files.kvseq, settings, salvage)?;
+    rebuild_locked(files, settings, progress)?;
+    locks.release(settings)?;
     Ok(done)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Clock, CreateHindex, CreateKvseq, Error, Findings, silent};
+    use crate::{Clock, CreateHindex, CreateKvseq, Findings, silent};
     use trawl_io::fault::FaultFs;
     use trawl_model::UnixMillis;
 

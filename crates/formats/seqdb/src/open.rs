@@ -1,7 +1,7 @@
 //! What opening any container has in common: its superblock, its lock, and how much of it may be believed.
 
 use crate::superblock::Name;
-use crate::{Access, Error, Kind, Result, Settings, Superblock};
+use crate::{Access, Error, Kind, Result, Settings, Superblock, design};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trawl_io::{File, LockError, LockFile, Mode};
@@ -113,6 +113,42 @@ pub(crate) fn writer_lives(settings: &Settings, path: &Path) -> Result<bool> {
         Err(e) if e.is_not_found() => Ok(false),
         Err(e) => Err(e.into()),
     }
+}
+
+/// Takes the locks of several files, all or none.
+pub(crate) fn lock_all<'a>(settings: &Settings, files: impl IntoIterator<Item = &'a Path>) -> Result<Locks> {
+    let mut locks = Locks(Vec::new());
+    for file in files {
+        match lock(settings, &with_suffix(file, design::LOCK_SUFFIX)) {
+            Ok(lock) => locks.0.push(lock),
+            Err(refused) => {
+                locks.release(settings)?;
+                return Err(refused);
+            }
+        }
+    }
+    Ok(locks)
+}
+
+/// The locks of files that belong together.
+#[derive(Debug)]
+pub(crate) struct Locks(Vec<LockFile>);
+
+impl Locks {
+    /// Gives them back, the last one first; the lock files go too.
+    pub fn release(self, settings: &Settings) -> Result<()> {
+        self.0.into_iter().rev().try_for_each(|lock| Ok(lock.release_and_remove(&*settings.fs)?))
+    }
+}
+
+/// Refuses, by name of its writer, a file that is being written.
+pub(crate) fn refuse_written(settings: &Settings, file: &Path) -> Result<()> {
+    let path = with_suffix(file, design::LOCK_SUFFIX);
+    if !writer_lives(settings, &path)? {
+        return Ok(());
+    }
+    let holder = holder(settings, &path);
+    Err(LockError::Held { path, holder }.into())
 }
 
 /// Who has the lock of a writer, as the lock file says.

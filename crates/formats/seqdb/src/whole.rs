@@ -7,7 +7,7 @@ use crate::kvseq::{self, KvFindings, KvRepair};
 use crate::map::{self, MapFiles, MapRepair};
 use crate::pages::{self, PagesRepair};
 use crate::perm::{self, PermFindings};
-use crate::{Access, Error, Kind, Kvseq, OnProgress, Result, Settings, design, inspect};
+use crate::{Access, Error, Kind, Kvseq, OnProgress, Result, Settings, design, inspect, open};
 use std::path::{Path, PathBuf};
 
 /// What a path names.
@@ -97,8 +97,15 @@ impl Whole {
         Ok(if urls { Whole::Pages(paths) } else { Whole::Filesys(paths) })
     }
 
-    /// Checks everything that belongs to it; faults go to `findings`.
+    /// Checks everything that belongs to it; faults go to `findings`. Refused while somebody writes: what is half there
+    /// is no fault.
     pub fn verify(&self, settings: &Settings, findings: &mut Findings, progress: OnProgress<'_>) -> Result<Counted> {
+        if let Whole::Kvseq(path) | Whole::Hindex(path, _) | Whole::Perm(path, _) = self {
+            open::refuse_written(settings, path)?;
+        }
+        if let Whole::Hindex(_, Some(container)) | Whole::Perm(_, Some(container)) = self {
+            open::refuse_written(settings, container)?;
+        }
         Ok(match self {
             Whole::Filesys(paths) => Counted::Filesys(filesys::verify(paths, settings, findings, progress)?),
             Whole::Pages(paths) => Counted::Filesys(pages::verify(paths, settings, findings, progress)?),

@@ -21,8 +21,8 @@ impl Filesys {
                 self.data.delete(extent.ptr)?;
             }
         }
-        self.itot -= i64::try_from(inode.entry_bytes()).unwrap_or(0);
-        self.dtot -= i64::try_from(extents.iter().map(|e| e.len).sum::<u64>()).unwrap_or(0);
+        self.itot = self.itot.saturating_sub(i64::try_from(inode.entry_bytes()).unwrap_or(0));
+        self.dtot = self.dtot.saturating_sub(i64::try_from(extents.iter().map(|e| e.len).sum::<u64>()).unwrap_or(0));
         self.settle()
     }
 
@@ -56,7 +56,8 @@ impl Filesys {
             self.rename_in_place(&inode, &renamed)?;
         } else {
             renamed = self.store_larger(&renamed, 0)?;
-            self.itot += i64::try_from(renamed.entry_bytes() - inode.entry_bytes()).unwrap_or(0);
+            self.itot =
+                self.itot.saturating_add(i64::try_from(renamed.entry_bytes() - inode.entry_bytes()).unwrap_or(0));
             self.retire(inode.ptr)?;
         }
         self.index.occupy(place, renamed.hash, renamed.ptr)?;

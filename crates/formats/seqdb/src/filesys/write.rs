@@ -72,13 +72,13 @@ impl Filesys {
         {
             // The inode without its data is taken back: it points to nothing.
             self.data.uncount(inode.ptr, 1);
-            self.itot -= i64::try_from(inode.entry_bytes()).unwrap_or(0);
+            self.itot = self.itot.saturating_sub(i64::try_from(inode.entry_bytes()).unwrap_or(0));
             if let Found::Here { cell, .. } = self.index.search(inode.hash, |p| Ok((p == inode.ptr).then_some(())))? {
                 self.index.clear(cell)?;
             }
             return Err(e);
         }
-        self.dtot += i64::try_from(inode.size).unwrap_or(0);
+        self.dtot = self.dtot.saturating_add(i64::try_from(inode.size).unwrap_or(0));
         self.settle()?;
         Ok(inode.ptr)
     }
@@ -153,7 +153,7 @@ impl Filesys {
             self.data.uncount(ptr, 1);
             return Err(e);
         }
-        self.itot += i64::try_from(inode.entry_bytes()).unwrap_or(0);
+        self.itot = self.itot.saturating_add(i64::try_from(inode.entry_bytes()).unwrap_or(0));
         if let Some(time) = &mut self.time {
             time.note(inode.mtime, ptr)?;
             self.last_mtime = Some(inode.mtime);
@@ -292,7 +292,7 @@ impl Filesys {
             let span = self.data.span(extent.ptr)?;
             self.data.extend(&span, bytes, more)?;
             extent.len += more;
-            self.dtot += i64::try_from(more).unwrap_or(0);
+            self.dtot = self.dtot.saturating_add(i64::try_from(more).unwrap_or(0));
             return Ok(());
         }
         let capacity = file.capacity();
@@ -317,7 +317,7 @@ impl Filesys {
         self.data.write_value(file.inode.ptr, slot, &ptr.to_be_bytes())?;
         file.inode.pointers.push(ptr);
         file.extents.push(Extent { ptr, start: capacity, len, at });
-        self.dtot += i64::try_from(len).unwrap_or(0);
+        self.dtot = self.dtot.saturating_add(i64::try_from(len).unwrap_or(0));
         Ok(())
     }
 
@@ -348,7 +348,7 @@ impl Filesys {
         let found = self.index.search(new.hash, |ptr| Ok((ptr == old.ptr).then_some(())))?;
         let Found::Here { cell, .. } = found else { return Err(self.not_found(&old.name)) };
         self.index.redirect(cell, new.hash, new.ptr)?;
-        self.itot += i64::try_from(new.entry_bytes() - old.entry_bytes()).unwrap_or(0);
+        self.itot = self.itot.saturating_add(i64::try_from(new.entry_bytes() - old.entry_bytes()).unwrap_or(0));
         self.retire(old.ptr)
     }
 

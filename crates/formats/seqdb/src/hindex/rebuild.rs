@@ -2,7 +2,6 @@
 
 use super::{Builder, CreateHindex, Hindex, Keys, Shape};
 
-use crate::kvseq::lock_path;
 use crate::sorting::{Sort, number};
 use crate::{Access, Error, Kvseq, OnProgress, Progress, Result, Settings, design, h64, open};
 use std::path::Path;
@@ -41,7 +40,7 @@ pub(crate) fn roomy(keys: u64) -> u64 {
 }
 
 /// Rebuilds the index at `path` from `container`: of equal keys the last entry not deleted counts. The parameters of an
-/// index that is there are kept, unless `htsize` or `cellsz` say otherwise.
+/// index that is there are kept, unless `htsize` or `cellsz` say otherwise. Takes the locks of both files.
 pub fn rebuild(
     path: &Path,
     container: &Kvseq,
@@ -50,7 +49,31 @@ pub fn rebuild(
     settings: &Settings,
     progress: OnProgress<'_>,
 ) -> Result<Rebuilt> {
-    let lock = open::lock(settings, &lock_path(path))?;
+    // A handle that writes has its lock.
+    let others = (container.access() == Access::Read).then(|| container.path());
+    let locks = open::lock_all(settings, others.into_iter().chain([path]))?;
+    let done = match others {
+        // Opened again: somebody may have changed it before the lock was ours.
+        Some(file) => {
+            let guard = open::Guard::Owner { writer_lives: false };
+            let container = Kvseq::open_guarded(file, Access::Read, settings, guard)?;
+            rebuild_locked(path, &container, htsize, cellsz, settings, progress)?
+        }
+        None => rebuild_locked(path, container, htsize, cellsz, settings, progress)?,
+    };
+    locks.release(settings)?;
+    Ok(done)
+}
+
+/// The same for a caller that holds the locks of both.
+pub(crate) fn rebuild_locked(
+    path: &Path,
+    container: &Kvseq,
+    htsize: Option<u64>,
+    cellsz: Option<u64>,
+    settings: &Settings,
+    progress: OnProgress<'_>,
+) -> Result<Rebuilt> {
     let old = match open::open(settings, path, Access::Read, crate::Kind::Hindex) {
         Ok(opened) => Some(opened),
         Err(Error::Io(e)) if e.is_not_found() => None,
@@ -71,12 +94,10 @@ pub fn rebuild(
         None => CreateHindex { htsize, cellsz: cellsz.unwrap_or(2), ..CreateHindex::default() },
     };
     let plan = RebuildPlan { create, whole: true };
-    let done = rebuild_with(path, container, plan, settings, progress, &mut |_| Ok(()))?;
-    lock.release_and_remove(&*settings.fs)?;
-    Ok(done)
+    rebuild_with(path, container, plan, settings, progress, &mut |_| Ok(()))
 }
 
-/// The same for a caller that holds the lock; `superseded` is told of entries that a later one replaces.
+/// Builds the table as planned; `superseded` is told of entries that a later one replaces.
 pub(crate) fn rebuild_with(
     path: &Path,
     container: &Kvseq,

@@ -4,7 +4,8 @@
 //! cells, in order ──(pointer, cell, hash)──► sort by pointer ──┐
 //! container, in order ─────────────────────────────────────────┴─► on a boundary? deleted? hash right?
 //!        ├──(cell, hash)──► sort by cell ──► beside the cells again: no free cell between home and cell
-//!        └──(hash, key)───► sort ──► equal neighbours: a key twice
+//!        ├──(hash, key)───► sort ──► equal neighbours: a key twice
+//!        └──(hash, key) of entries without a cell ──► sort ──► beside those: a key that is not found
 //! ```
 
 use super::Hindex;
@@ -88,7 +89,8 @@ pub(crate) trait Subject {
     /// Hands over every indexed entry in the order of the container.
     fn each(&self, take: Take<'_>) -> Result<()>;
 
-    /// Whether an entry that no cell points to is worth a warning.
+    /// Whether the key of every entry not deleted must be found. (An entry that a later one of the same key replaces needs
+    /// no cell, but is worth a warning.)
     fn expects_all(&self) -> bool;
 }
 
@@ -136,11 +138,19 @@ pub(crate) fn verify_over(
     let mut check = Check { index: &index, settings: &settings, findings, counted: IndexFindings::default() };
     let by_pointer = check.cells()?;
     progress(Progress { stage: "checking index", done: 1, total: 3 });
-    let (by_cell, by_key) = check.container(subject, by_pointer)?;
+    let Sorted { by_cell, by_key, without_cell } = check.container(subject, by_pointer)?;
     progress(Progress { stage: "checking index", done: 2, total: 3 });
     check.paths(by_cell)?;
-    check.twice(by_key)?;
+    check.keys(by_key, without_cell)?;
     Ok(check.counted)
+}
+
+/// What the container says of cells: (cell, hash) and (hash, key part, cell) of good ones, and (hash, key part) of the
+/// entries not deleted that have none.
+struct Sorted {
+    by_cell: InOrder,
+    by_key: InOrder,
+    without_cell: InOrder,
 }
 
 struct Check<'a> {
@@ -202,9 +212,9 @@ impl<'a> Check<'a> {
         sort.finish()
     }
 
-    /// Goes through container and pointers side by side. Returns (cell, hash) and (hash, key part, pointer) of good cells.
-    fn container(&mut self, subject: &dyn Subject, mut cells: InOrder) -> Result<(InOrder, InOrder)> {
-        let (mut by_cell, mut by_key) = (self.sort(), self.sort());
+    /// Goes through container and pointers side by side.
+    fn container(&mut self, subject: &dyn Subject, mut cells: InOrder) -> Result<Sorted> {
+        let (mut by_cell, mut by_key, mut without_cell) = (self.sort(), self.sort(), self.sort());
         let path = self.index.path();
         let cellsz = self.index.cellsz;
         let mut next = read(&mut cells)?;
@@ -232,13 +242,13 @@ impl<'a> Check<'a> {
                     continue;
                 }
                 by_cell.push(&cell.to_be_bytes(), &hash.to_be_bytes())?;
-                let mut part = hash.to_be_bytes().to_vec();
-                part.extend_from_slice(&(key.len() as u64).to_be_bytes());
-                part.extend_from_slice(key.get(..KEY_PART).unwrap_or(key));
-                by_key.push(&part, &cell.to_be_bytes())?;
+                by_key.push(&part_of(hash, key), &cell.to_be_bytes())?;
             }
             if !referenced && !deleted {
                 counted.unreferenced += 1;
+                if subject.expects_all() {
+                    without_cell.push(&part_of(h64(key), key), b"")?;
+                }
             }
             Ok(())
         };
@@ -255,7 +265,8 @@ impl<'a> Check<'a> {
             let found = format!("{} that have none", self.counted.unreferenced);
             self.findings.warning(path, self.index.sb.sbsize(), "a cell for every entry not deleted", found);
         }
-        Ok((by_cell.finish()?, by_key.finish()?))
+        let (by_cell, by_key, without_cell) = (by_cell.finish()?, by_key.finish()?, without_cell.finish()?);
+        Ok(Sorted { by_cell, by_key, without_cell })
     }
 
     /// No free cell may lie between a key's home and its cell, or a search would end there.
@@ -291,10 +302,16 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// No key may be there twice.
-    fn twice(&mut self, mut by_key: InOrder) -> Result<()> {
+    /// No key may be there twice, and none of an entry without a cell may be missing.
+    fn keys(&mut self, mut by_key: InOrder, mut without_cell: InOrder) -> Result<()> {
         let mut last: Vec<u8> = Vec::new();
+        let mut lost = 0u64;
+        let mut next = without_cell.next_record()?.map(|(key, _)| key.to_vec());
         while let Some((key, cell)) = by_key.next_record()? {
+            while let Some(wanted) = next.take_if(|wanted| wanted.as_slice() <= key) {
+                lost += u64::from(wanted != key);
+                next = without_cell.next_record()?.map(|(key, _)| key.to_vec());
+            }
             // Longer keys are told apart by their first bytes and their length only: then nothing is claimed.
             if key == last && key.len() < 16 + KEY_PART {
                 let at = self.index.sb.sbsize() + 8 * self.index.cellsz * number(cell, 0);
@@ -303,8 +320,29 @@ impl<'a> Check<'a> {
             last.clear();
             last.extend_from_slice(key);
         }
+        while next.is_some() {
+            lost += 1;
+            next = without_cell.next_record()?.map(|(key, _)| key.to_vec());
+        }
+        if lost > 0 {
+            let (path, at) = (self.index.path(), self.index.sb.sbsize());
+            self.findings.fault(
+                path,
+                at,
+                "to find the key of every entry not deleted",
+                format!("{lost} without a cell"),
+            );
+        }
         Ok(())
     }
+}
+
+/// What keys are sorted by: hash, length, first bytes.
+fn part_of(hash: u64, key: &[u8]) -> Vec<u8> {
+    let mut part = hash.to_be_bytes().to_vec();
+    part.extend_from_slice(&(key.len() as u64).to_be_bytes());
+    part.extend_from_slice(key.get(..KEY_PART).unwrap_or(key));
+    part
 }
 
 /// Pointer, cell, stored hash.

@@ -25,6 +25,7 @@ mod verify;
 mod write;
 
 pub use compact::compact;
+pub(crate) use compact::compact_locked;
 pub use create::CreateKvseq;
 pub(crate) use create::{known_variables, lock_path, publish_new};
 pub use layout::Layout;
@@ -162,6 +163,10 @@ impl Kvseq {
     /// The file.
     pub fn path(&self) -> &Path {
         self.store.path()
+    }
+
+    pub(crate) fn access(&self) -> Access {
+        self.access
     }
 
     /// The variables as they are now.

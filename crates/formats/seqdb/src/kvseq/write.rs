@@ -32,8 +32,9 @@ impl Kvseq {
             self.store.cut(end);
         }
         result?;
-        self.entries += 1;
-        self.live += 1;
+        // A count that the file claims may be anything.
+        self.entries = self.entries.saturating_add(1);
+        self.live = self.live.saturating_add(1);
         self.stale = true;
         self.added += 1;
         Ok(ptr)
@@ -166,7 +167,7 @@ impl Kvseq {
         let span = self.span(ptr)?;
         if span.deleted != deleted {
             self.store.overwrite(ptr, &[u8::from(deleted)])?;
-            self.live += if deleted { -1 } else { 1 };
+            self.live = self.live.saturating_add(if deleted { -1 } else { 1 });
             self.stale = true;
         }
         Ok(())
@@ -284,8 +285,8 @@ impl Kvseq {
     /// Takes back what was appended after `end`: nothing of it was flushed as part of the file yet.
     pub(crate) fn uncount(&mut self, end: u64, entries: i64) {
         self.store.cut(end);
-        self.entries -= entries;
-        self.live -= entries;
+        self.entries = self.entries.saturating_sub(entries);
+        self.live = self.live.saturating_sub(entries);
     }
 
     pub(crate) fn set_counts(&mut self, entries: i64, live: i64) {

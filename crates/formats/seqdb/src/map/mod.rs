@@ -12,10 +12,9 @@ pub use repair::{MapRepair, repair, verify};
 
 use crate::hindex::Found;
 use crate::kvseq::lock_path;
-use crate::open::{self, Guard, with_suffix};
-use crate::{Access, CreateHindex, CreateKvseq, Hindex, Kvseq, Result, Settings, SyncPolicy, h64};
+use crate::open::{self, Guard, Locks, with_suffix};
+use crate::{Access, CreateHindex, CreateKvseq, Error, Hindex, Kvseq, Result, Settings, SyncPolicy, h64};
 use std::path::{Path, PathBuf};
-use trawl_io::LockFile;
 
 /// Old entries that may wait for their delete flag; then a sync is made.
 const MAX_DEFERRED: usize = 1 << 20;
@@ -34,6 +33,11 @@ impl MapFiles {
     pub fn named(stem: &Path) -> Self {
         MapFiles { kvseq: with_suffix(stem, "kvseq"), hindex: with_suffix(stem, "hindex") }
     }
+
+    /// Both, in the order they are locked.
+    pub(crate) fn both(&self) -> [&Path; 2] {
+        [&self.kvseq, &self.hindex]
+    }
 }
 
 /// An open map.
@@ -43,7 +47,7 @@ pub struct Map {
     index: Hindex,
     /// Replaced entries to be marked deleted once what replaces them is durable.
     deferred: Vec<u64>,
-    lock: Option<LockFile>,
+    locks: Option<Locks>,
     settings: Settings,
     files: MapFiles,
 }
@@ -56,18 +60,17 @@ impl Map {
         Self::open(files, Access::Write, settings)
     }
 
-    /// Opens a map. A writer takes the kvseq's lock and refuses a map that was not closed properly.
+    /// Opens a map. A writer takes the locks of both files and refuses a map that was not closed properly.
     pub fn open(files: &MapFiles, access: Access, settings: &Settings) -> Result<Self> {
-        let at = lock_path(&files.kvseq);
-        let (lock, writer_lives) = match access {
-            Access::Write => (Some(open::lock(settings, &at)?), false),
-            Access::Read => (None, open::writer_lives(settings, &at)?),
+        let (locks, writer_lives) = match access {
+            Access::Write => (Some(open::lock_all(settings, files.both())?), false),
+            Access::Read => (None, open::writer_lives(settings, &lock_path(&files.kvseq))?),
         };
         let guard = Guard::Owner { writer_lives };
         let kv = Kvseq::open_guarded(&files.kvseq, access, settings, guard)?;
         let index = Hindex::open_guarded(&files.hindex, access, settings, guard)?;
         let (deferred, settings, files) = (Vec::new(), settings.clone(), files.clone());
-        Ok(Map { kv, index, deferred, lock, settings, files })
+        Ok(Map { kv, index, deferred, locks, settings, files })
     }
 
     /// The value of `key`.
@@ -124,15 +127,17 @@ impl Map {
         }
     }
 
-    /// Takes `key` away; says whether it was there.
+    /// Takes `key` away; says whether it was there. Refused where entries have no delete flags: a rebuild of the index
+    /// would bring it back.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
+        if !self.kv.layout().delflag {
+            return Err(Error::NoDelflag { path: self.kv.path().into() });
+        }
         self.begin()?;
         match self.index.search(h64(key), |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))? {
             Found::Here { cell, ptr, .. } => {
                 self.index.clear(cell)?;
-                if self.kv.layout().delflag {
-                    self.kv.delete(ptr)?;
-                }
+                self.kv.delete(ptr)?;
                 Ok(true)
             }
             Found::Absent { .. } | Found::Full => Ok(false),
@@ -184,14 +189,12 @@ impl Map {
         if self.settings.sync == SyncPolicy::Data { Ok(()) } else { self.index.checkpoint() }
     }
 
-    /// Syncs and closes; the lock file goes too.
+    /// Syncs and closes; the lock files go too.
     pub fn close(mut self) -> Result<()> {
-        if let Some(lock) = self.lock.take() {
-            self.sync_data()?;
-            self.index.checkpoint()?;
-            lock.release_and_remove(&*self.settings.fs)?;
-        }
-        Ok(())
+        let Some(locks) = self.locks.take() else { return Ok(()) };
+        self.sync_data()?;
+        self.index.checkpoint()?;
+        locks.release(&self.settings)
     }
 
     /// For a reader: looks how far the writer is by now.

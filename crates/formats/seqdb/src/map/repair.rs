@@ -3,7 +3,7 @@
 use super::MapFiles;
 use crate::findings::Findings;
 use crate::hindex::{self, RebuildPlan, Rebuilt, rebuild_with, roomy};
-use crate::kvseq::{self, KvRepair, lock_path};
+use crate::kvseq::{self, KvRepair};
 use crate::{Access, CreateHindex, Hindex, Kind, Kvseq, Name, OnProgress, Result, Settings, open};
 
 /// What a repair did.
@@ -18,7 +18,7 @@ pub struct MapRepair {
 /// Takes the pairs back to their last sync (or with `salvage` as far as they are whole) and rebuilds the index: of equal
 /// keys the last one counts, the others are marked deleted.
 pub fn repair(files: &MapFiles, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<MapRepair> {
-    let lock = open::lock(settings, &lock_path(&files.kvseq))?;
+    let locks = open::lock_all(settings, files.both())?;
     let kvseq = kvseq::repair_locked(&files.kvseq, settings, salvage)?;
     let guard = open::Guard::Owner { writer_lives: false };
     let mut kv = Kvseq::open_guarded(&files.kvseq, Access::Write, settings, guard)?;
@@ -48,12 +48,13 @@ pub fn repair(files: &MapFiles, settings: &Settings, salvage: bool, progress: On
     }
     kv.checkpoint()?;
     Hindex::open_anyway(&files.hindex, Access::Write, settings)?.close()?;
-    lock.release_and_remove(&*settings.fs)?;
+    locks.release(settings)?;
     Ok(MapRepair { kvseq, hindex })
 }
 
-/// Checks both files and that they belong together; faults go to `findings`.
+/// Checks both files and that they belong together; faults go to `findings`. Refused while somebody writes.
 pub fn verify(files: &MapFiles, settings: &Settings, findings: &mut Findings, progress: OnProgress<'_>) -> Result<()> {
+    files.both().into_iter().try_for_each(|file| open::refuse_written(settings, file))?;
     kvseq::verify(&files.kvseq, settings, findings)?;
     if let Ok(kv) = Kvseq::open_anyway(&files.kvseq, None, Access::Read, settings) {
         hindex::verify(&files.hindex, &kv, settings, findings, progress)?;

@@ -104,6 +104,9 @@ fn what_a_dead_writer_leaves_is_refused_then_repaired() {
     let map = Map::open(&files(), Access::Write, &settings(&fs)).unwrap();
     assert_eq!(map.get(b"a").unwrap().unwrap(), b"1");
     assert_eq!(map.get(b"b").unwrap(), None);
+    let beside = verify(&files(), &settings(&fs), &mut Findings::new(), &silent);
+    assert!(matches!(beside, Err(Error::LockFailed(_))), "{beside:?}");
+    map.close().unwrap();
     sound(&fs);
 }
 
@@ -159,4 +162,16 @@ proptest! {
         map.close().unwrap();
         sound(&fs);
     }
+}
+
+#[test]
+fn what_cannot_be_marked_deleted_is_not_removed() {
+    let fs = FaultFs::new();
+    let kvseq = CreateKvseq { delflag: false, ..Default::default() };
+    let mut map = Map::create(&files(), &kvseq, &CreateHindex::default(), &settings(&fs)).unwrap();
+    map.put(b"a", b"1").unwrap();
+    assert!(matches!(map.remove(b"a"), Err(Error::NoDelflag { .. })));
+    assert_eq!(map.get(b"a").unwrap().unwrap(), b"1");
+    map.close().unwrap();
+    sound(&fs);
 }
