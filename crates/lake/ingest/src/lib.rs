@@ -21,6 +21,6 @@ mod writer;
 
 pub use error::{Error, Result};
 pub use ingest::ingest;
-pub use purge::{Losses, losses, purge_rejects};
+pub use purge::{Losses, losses, lost_rejects, purge_rejects};
 pub use rewrite::{Files, Rewrite, RewriteReport, rewrite};
 pub use settings::{IngestReport, IngestSettings, Mode, Progress, Stage};

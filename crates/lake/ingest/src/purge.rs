@@ -36,23 +36,40 @@ pub fn losses(
     Ok(losses)
 }
 
+/// Counts the lines of a dataset's rejects files that `keep` does not want.
+pub fn lost_rejects(lake: &Lake, dataset_id: u32, keep: &dyn Fn(&str) -> bool) -> Result<u64> {
+    each_rejects(lake, dataset_id, keep, &mut |_, _, _| Ok(()))
+}
+
 /// Takes lines of a dataset's rejects files away: those that `keep` does not want. A file that loses lines is written
 /// anew under the name of `writer`, then the old one is deleted. Tells how many lines went.
 pub fn purge_rejects(lake: &Lake, dataset_id: u32, writer: &str, keep: &dyn Fn(&str) -> bool) -> Result<u64> {
     let store = lake.store();
+    each_rejects(lake, dataset_id, keep, &mut |n, path, kept| {
+        if !kept.is_empty() {
+            store.put(&layout::rejects(dataset_id, &format!("{writer}-{n}"))?, kept)?;
+        }
+        Ok(store.delete(path)?)
+    })
+}
+
+/// Hands the number, path and kept lines of every rejects file that loses some to `each`; tells how many are lost.
+fn each_rejects(
+    lake: &Lake,
+    dataset_id: u32,
+    keep: &dyn Fn(&str) -> bool,
+    each: &mut dyn FnMut(usize, &str, &[u8]) -> Result<()>,
+) -> Result<u64> {
     let mut gone = 0;
     let dir = format!("{}/_rejects", layout::dataset_dir(dataset_id));
-    for (n, listed) in store.list(&dir)?.into_iter().enumerate() {
-        let bytes = store.get(&listed.path, MAX_REJECTS_BYTES)?;
+    for (n, listed) in lake.store().list(&dir)?.into_iter().enumerate() {
+        let bytes = lake.store().get(&listed.path, MAX_REJECTS_BYTES)?;
         let (mut kept, mut lost) = (Vec::new(), 0);
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if keep(&String::from_utf8_lossy(line)) { kept.extend_from_slice(line) } else { lost += 1 }
         }
         if lost > 0 {
-            if !kept.is_empty() {
-                store.put(&layout::rejects(dataset_id, &format!("{writer}-{n}"))?, &kept)?;
-            }
-            store.delete(&listed.path)?;
+            each(n, &listed.path, &kept)?;
             gone += lost;
         }
     }

@@ -6,14 +6,28 @@ use trawl_store::manifest::DenyTarget;
 use trawl_url::{LakeUrl, SuffixList};
 
 /// What must not be answered.
+///
+/// A denied domain covers its name and every host below it, whatever the suffix list makes of either: a list that changes
+/// moves rows to shorter or longer domains, and must not bring them back.
 #[derive(Debug, Default)]
 pub struct DenyList {
     datasets: BTreeSet<u32>,
     domains: BTreeSet<String>,
     urls: BTreeSet<String>,
     prefixes: Vec<String>,
-    /// Domain → hosts and paths with which denied URLs begin.
-    touched: BTreeMap<String, Vec<(String, String)>>,
+    /// With what denied rows begin.
+    starts: Vec<Start>,
+    /// Name → places in `starts` that are of it or of hosts below it.
+    touched: BTreeMap<String, Vec<usize>>,
+}
+
+/// With what the keys of denied rows begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// The host and the beginning of a path.
+    Path(String, String),
+    /// A host, and all below it.
+    Host(String),
 }
 
 impl DenyList {
@@ -23,17 +37,21 @@ impl DenyList {
         for deny in &manifest.deny {
             match &deny.target {
                 DenyTarget::Dataset(id) => drop(list.datasets.insert(*id)),
-                DenyTarget::Domain(domain) => drop(list.domains.insert(domain.to_ascii_lowercase())),
+                DenyTarget::Domain(domain) => {
+                    let domain = domain.to_ascii_lowercase();
+                    list.touch(&domain, Start::Host(domain.clone()));
+                    list.domains.insert(domain);
+                }
                 DenyTarget::Prefix(prefix) => {
                     if let Ok(url) = LakeUrl::parse(prefix, suffixes) {
-                        list.touch(&url);
+                        list.touch_url(&url);
                     }
                     list.prefixes.push(prefix.clone());
                 }
                 // Compared in normalised form; what does not normalise can equal no row.
                 DenyTarget::Url(url) => {
                     let Ok(url) = LakeUrl::parse(url, suffixes) else { continue };
-                    list.touch(&url);
+                    list.touch_url(&url);
                     list.urls.insert(url.as_str().to_owned());
                 }
             }
@@ -41,9 +59,16 @@ impl DenyList {
         list
     }
 
-    fn touch(&mut self, url: &LakeUrl) {
-        let key = (url.host().to_owned(), url.path_query().to_owned());
-        self.touched.entry(url.domain().to_owned()).or_default().push(key);
+    fn touch_url(&mut self, url: &LakeUrl) {
+        self.touch(url.host(), Start::Path(url.host().to_owned(), url.path_query().to_owned()));
+    }
+
+    /// Notes a start for every name that can be the domain of its rows, under any suffix list.
+    fn touch(&mut self, host: &str, start: Start) {
+        for name in upwards(host) {
+            self.touched.entry(name.to_owned()).or_default().push(self.starts.len());
+        }
+        self.starts.push(start);
     }
 
     /// Whether rows of a domain may be denied for their own sake.
@@ -51,9 +76,9 @@ impl DenyList {
         self.touched.contains_key(domain)
     }
 
-    /// Hosts and paths with which the denied URLs of a domain begin.
-    pub(crate) fn keys(&self, domain: &str) -> impl Iterator<Item = (&str, &str)> {
-        self.touched.get(domain).into_iter().flatten().map(|(host, path)| (host.as_str(), path.as_str()))
+    /// With what the denied rows of a domain begin.
+    pub(crate) fn starts(&self, domain: &str) -> impl Iterator<Item = &Start> {
+        self.touched.get(domain).into_iter().flatten().filter_map(|at| self.starts.get(*at))
     }
 
     /// Whether a dataset is denied.
@@ -61,23 +86,74 @@ impl DenyList {
         self.datasets.contains(&id)
     }
 
-    /// Whether a registrable domain is denied.
-    pub fn domain(&self, domain: &str) -> bool {
-        self.domains.contains(domain)
+    /// Whether a domain or host is denied whole: it or a name above it is on the list.
+    pub fn domain(&self, name: &str) -> bool {
+        !self.domains.is_empty() && upwards(name).any(|name| self.domains.contains(name))
     }
 
-    /// Whether any row may be denied for its own sake.
-    pub fn has_urls(&self) -> bool {
-        !self.urls.is_empty() || !self.prefixes.is_empty()
+    /// Whether a row is denied, by its host and its normalised URL.
+    pub fn row(&self, host: &str, lake_url: &str) -> bool {
+        self.domain(host)
+            || self.urls.contains(lake_url)
+            || self.prefixes.iter().any(|prefix| lake_url.starts_with(prefix.as_str()))
     }
 
-    /// Whether a row is denied, by its normalised URL.
-    pub fn url(&self, lake_url: &str) -> bool {
-        self.urls.contains(lake_url) || self.prefixes.iter().any(|prefix| lake_url.starts_with(prefix.as_str()))
+    /// Names that are domains of denied rows, if rows of denied domains have these or longer ones, and if prefixes have
+    /// whole hosts.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.touched.keys().map(String::as_str)
     }
 
-    /// Domains that are denied, whole or in part. A row of another domain is not denied, if prefixes have whole hosts.
+    /// The domains that are denied whole.
     pub fn domains(&self) -> impl Iterator<Item = &str> {
-        self.domains.iter().chain(self.touched.keys()).map(String::as_str)
+        self.domains.iter().map(String::as_str)
+    }
+}
+
+/// A name and those above it: `a.b.com`, `b.com`, `com`. An address has none above it.
+fn upwards(name: &str) -> impl Iterator<Item = &str> {
+    let numbers = name.starts_with('[') || name.parse::<std::net::Ipv4Addr>().is_ok();
+    std::iter::successors(Some(name), move |name| name.split_once('.').map(|(_, above)| above).filter(|_| !numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trawl_store::manifest::Deny;
+
+    fn list(targets: &[DenyTarget]) -> DenyList {
+        let deny = |target: &DenyTarget| Deny { target: target.clone(), since: String::new(), reason: None };
+        let manifest = Manifest { deny: targets.iter().map(deny).collect(), ..Manifest::empty() };
+        DenyList::new(&manifest, SuffixList::builtin())
+    }
+
+    #[test]
+    fn a_domain_covers_what_is_below_and_touches_what_is_above() {
+        let list = list(&[DenyTarget::Domain("octo.github.io".into()), DenyTarget::Domain("192.0.2.1".into())]);
+        for (name, denied, touched) in [
+            ("octo.github.io", true, true),
+            ("a.b.octo.github.io", true, false),
+            ("xocto.github.io", false, false),
+            ("github.io", false, true),
+            ("io", false, true),
+            ("192.0.2.1", true, true),
+            ("2.1", false, false),
+            ("7.192.0.2.1", true, false),
+        ] {
+            assert_eq!((list.domain(name), list.touches(name)), (denied, touched), "{name}");
+        }
+        assert!(list.row("www.octo.github.io", "https://www.octo.github.io/") && !list.row("io", "https://io/"));
+    }
+
+    #[test]
+    fn urls_and_prefixes_touch_every_name_their_host_may_be_cut_to() {
+        let list = list(&[DenyTarget::Url("http://a.b.com/x".into()), DenyTarget::Prefix("http://c.com/".into())]);
+        assert_eq!(
+            ["a.b.com", "b.com", "com", "c.com", "d.com"].map(|name| list.touches(name)),
+            [true, true, true, true, false]
+        );
+        assert_eq!(list.starts("b.com").collect::<Vec<_>>(), [&Start::Path("a.b.com".into(), "/x".into())]);
+        assert!(!list.domain("a.b.com") && list.row("a.b.com", "http://a.b.com/x"));
+        assert!(list.row("c.com", "http://c.com/y") && !list.row("a.b.com", "http://a.b.com/xy"));
     }
 }

@@ -37,7 +37,7 @@ impl Pinned {
                     for i in 0..rows.len() {
                         let mut lake_url = String::new();
                         rows.lake_url_into(i, &mut lake_url);
-                        if lake_url != answer.normalised || self.deny().url(&lake_url) {
+                        if lake_url != answer.normalised || self.deny().row(parsed.host(), &lake_url) {
                             continue;
                         }
                         if answer.items.len() >= limit {

@@ -26,6 +26,13 @@ impl KeyRange {
         Self { key: key_of(host, path), exact: false }
     }
 
+    /// Keys of `host` and the hosts below it. Also those of hosts beside it whose label only begins alike.
+    pub fn host_and_below(host: &str) -> Self {
+        let mut key = String::with_capacity(host.len());
+        surt::host_into(host, &mut key);
+        Self { key, exact: false }
+    }
+
     /// The key of one host and path.
     pub fn exactly(key: String) -> Self {
         Self { key, exact: true }
@@ -107,6 +114,16 @@ mod tests {
             ("wwx.example.com", "/a", Ordering::Greater),
         ] {
             assert_eq!(range.place(&key_of(host, path)), place, "{host}{path}");
+        }
+        let below = KeyRange::host_and_below("b.com");
+        for (host, place) in [
+            ("a.com", Ordering::Less),
+            ("b.com", Ordering::Equal),
+            ("z.b.com", Ordering::Equal),
+            ("b-.com", Ordering::Equal),
+            ("c.com", Ordering::Greater),
+        ] {
+            assert_eq!(below.place(&key_of(host, "/")), place, "{host}");
         }
         let exact = KeyRange::exactly("com,x)/a".into());
         assert_eq!(

@@ -55,7 +55,8 @@ impl Pinned {
             });
         }
         let mut postings = self.postings(&domain, dataset_id, who)?;
-        let total_est = postings.total() - self.lost(&domain, dataset_id, &postings)?.rows;
+        let lost = self.lost(&domain, dataset_id, &postings)?;
+        let total_est = postings.total() - lost.rows;
         if total_est == 0 {
             // All that is left of it is denied.
             let others = self.shown_counts(&domain, &self.find(&domain)?, who)?;
@@ -67,11 +68,14 @@ impl Pinned {
         if let Some(keys) = filter_keys(filter) {
             self.narrow(&mut postings, &keys)?;
         }
+        // From here on denied rows are not there: pages are full, and offsets count what is shown.
+        let postings = lost.left_of(postings);
         let start = match &cursor {
             Some(cursor) => postings.offset_of(cursor),
             None => page.offset.min(postings.total()),
         };
-        let (items, end) = self.page(&postings, start, u64::from(page.limit.min(MAX_LIMIT)), filter)?;
+        let limit = u64::from(page.limit.min(MAX_LIMIT));
+        let (items, end) = self.page(&postings, start, limit, filter, lost.rows > 0)?;
         let more = end < postings.total() && page.limit > 0;
         Ok(UrlsAnswer {
             version: self.version().to_owned(),
@@ -91,13 +95,15 @@ impl Pinned {
         self.inner().open_version(self.manifest(), version.ok_or_else(gone)?)
     }
 
-    /// Items from `start` on, and where the page ended.
+    /// Items from `start` on, and where the page ended. With `gaps`, denied rows have cut runs to pieces, of which a page
+    /// may need more than are read in one round.
     fn page(
         &self,
         postings: &Postings,
         start: u64,
         limit: u64,
         filter: &Filter,
+        gaps: bool,
     ) -> Result<(Vec<UrlItem>, u64), QueryError> {
         let mut items = Vec::new();
         let mut at = start;
@@ -112,30 +118,16 @@ impl Pinned {
                         return Ok((items, at));
                     }
                     at += 1;
-                    if self.passes(&rows, i, filter) {
+                    if passes(&rows, i, filter) {
                         items.push(item(&rows, i));
                     }
                 }
             }
-            if filter.is_empty() {
+            if filter.is_empty() && !gaps {
                 break;
             }
         }
         Ok((items, at))
-    }
-
-    fn passes(&self, rows: &Rows, i: usize, filter: &Filter) -> bool {
-        if self.is_denied(rows, i) {
-            return false;
-        }
-        let text_is = |wanted: &Option<String>, column, fits: fn(&str, &str) -> bool| {
-            wanted.as_ref().is_none_or(|wanted| rows.text(column, i).is_some_and(|found| fits(found, wanted)))
-        };
-        text_is(&filter.host, Column::Host, |found, wanted| found == wanted)
-            && text_is(&filter.path_prefix, Column::PathQuery, |found, wanted| found.starts_with(wanted))
-            && filter.from.is_none_or(|from| rows.ts(i).is_some_and(|ts| ts >= from))
-            && filter.until.is_none_or(|until| rows.ts(i).is_some_and(|ts| ts < until))
-            && filter.status.is_none_or(|status| rows.number(Column::Status, i) == Some(i64::from(status)))
     }
 
     fn cursor_at(&self, postings: &Postings, offset: u64, domain: &str, dataset_id: u32) -> Option<String> {
@@ -151,6 +143,18 @@ impl Pinned {
         };
         Some(cursor.encode())
     }
+}
+
+/// Whether a filter takes a row.
+fn passes(rows: &Rows, i: usize, filter: &Filter) -> bool {
+    let text_is = |wanted: &Option<String>, column, fits: fn(&str, &str) -> bool| {
+        wanted.as_ref().is_none_or(|wanted| rows.text(column, i).is_some_and(|found| fits(found, wanted)))
+    };
+    text_is(&filter.host, Column::Host, |found, wanted| found == wanted)
+        && text_is(&filter.path_prefix, Column::PathQuery, |found, wanted| found.starts_with(wanted))
+        && filter.from.is_none_or(|from| rows.ts(i).is_some_and(|ts| ts >= from))
+        && filter.until.is_none_or(|until| rows.ts(i).is_some_and(|ts| ts < until))
+        && filter.status.is_none_or(|status| rows.number(Column::Status, i) == Some(i64::from(status)))
 }
 
 /// The keys a filter leaves, where it says enough to look for them: those of its host, from its path prefix on.

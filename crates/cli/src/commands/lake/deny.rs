@@ -47,7 +47,7 @@ pub struct AddArgs {
 
 /// Takes entries off the deny list
 ///
-/// Exit code 1 when one was not on it.
+/// Named as `list` shows them, or in any other spelling. Exit code 1 when one was not on it.
 ///
 /// Example: trawl lake deny remove --lake lake --domain example.com
 #[derive(Debug, clap::Args)]
@@ -75,11 +75,11 @@ struct Targets {
     #[arg(long, value_name = "URL")]
     url: Vec<String>,
 
-    /// Every URL that begins so; the whole host must be there
+    /// Every URL that begins so; the whole host must be there, and the rest as URLs are normalised
     #[arg(long, value_name = "URL")]
     prefix: Vec<String>,
 
-    /// This registrable domain, with all its hosts
+    /// This registrable domain, with every host below it, also after a change of suffix lists
     #[arg(long, value_name = "DOMAIN")]
     domain: Vec<String>,
 
@@ -126,7 +126,7 @@ fn add(args: &AddArgs, out: &mut Output) -> anyhow::Result<Status> {
 fn remove(args: &RemoveArgs, out: &mut Output) -> anyhow::Result<Status> {
     let lake = lake_dir::open(&args.lake.lake)?;
     let manifest = lake.current()?;
-    let targets = args.targets.resolve(&lake, &manifest)?;
+    let targets = args.targets.find(&lake, &manifest)?;
     let committed = lake.commit(system::now(), |manifest| {
         let (gone, kept) = manifest.deny.drain(..).partition(|deny| targets.contains(&deny.target));
         manifest.deny = kept;
@@ -176,26 +176,58 @@ pub(super) fn show(target: &DenyTarget, manifest: &Manifest) -> String {
     }
 }
 
+/// The suffix list that the lake's domains are cut by.
+fn suffixes(lake: &Lake, manifest: &Manifest) -> anyhow::Result<SuffixList> {
+    let bytes = lake.suffix_list(manifest)?;
+    SuffixList::parse(std::str::from_utf8(&bytes)?).context("the lake's suffix list")
+}
+
+fn parse(text: &str, suffixes: &SuffixList) -> anyhow::Result<LakeUrl> {
+    LakeUrl::parse(text, suffixes).with_context(|| format!("{text:?} is no URL"))
+}
+
+/// A URL of nothing but the host of a domain, as rows spell it.
+fn parse_domain(domain: &str, suffixes: &SuffixList) -> anyhow::Result<LakeUrl> {
+    let ipv6 = domain.parse::<std::net::Ipv6Addr>().is_ok();
+    let host = if ipv6 { format!("[{domain}]") } else { domain.to_owned() };
+    let url = parse(&format!("http://{host}/"), suffixes)?;
+    if url.path_query() != "/" || url.port().is_some() {
+        bail!("{domain:?} is no domain: it has a port or a path");
+    }
+    Ok(url)
+}
+
+/// What the rows begin with that begin as `text` does. Refused if its end is not the same in longer URLs: it would stand
+/// for more rows than were asked for, or for none.
+fn parse_prefix(text: &str, suffixes: &SuffixList) -> anyhow::Result<String> {
+    let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let whole = if after_scheme.contains(['/', '\\', '?', '#']) { text.to_owned() } else { format!("{text}/") };
+    let form = parse(&whole, suffixes)?.as_str().to_owned();
+    // A letter that ends a step between directories, and digits that may complete a percent escape.
+    for more in ["x", "0", "20"] {
+        let longer = LakeUrl::parse(&format!("{whole}{more}"), suffixes);
+        if !longer.is_ok_and(|longer| longer.as_str().strip_prefix(form.as_str()) == Some(more)) {
+            bail!(
+                "{text:?} is no prefix: it is normalised to {form}, but longer URLs do not begin so; end it elsewhere"
+            );
+        }
+    }
+    Ok(form)
+}
+
 impl Targets {
     /// The entries, spelled as rows are.
     fn resolve(&self, lake: &Lake, manifest: &Manifest) -> anyhow::Result<Vec<DenyTarget>> {
-        let bytes = lake.suffix_list(manifest)?;
-        let suffixes = SuffixList::parse(std::str::from_utf8(&bytes)?).context("the lake's suffix list")?;
-        let parse = |text: &str| LakeUrl::parse(text, &suffixes).with_context(|| format!("{text:?} is no URL"));
+        let suffixes = suffixes(lake, manifest)?;
         let mut targets = Vec::new();
         for url in &self.url {
-            targets.push(DenyTarget::Url(parse(url)?.as_str().to_owned()));
+            targets.push(DenyTarget::Url(parse(url, &suffixes)?.as_str().to_owned()));
         }
         for prefix in &self.prefix {
-            targets.push(DenyTarget::Prefix(parse(prefix)?.as_str().to_owned()));
+            targets.push(DenyTarget::Prefix(parse_prefix(prefix, &suffixes)?));
         }
         for domain in &self.domain {
-            let ipv6 = domain.parse::<std::net::Ipv6Addr>().is_ok();
-            let host = if ipv6 { format!("[{domain}]") } else { domain.clone() };
-            let url = parse(&format!("http://{host}/"))?;
-            if url.path_query() != "/" || url.port().is_some() {
-                bail!("{domain:?} is no domain: it has a port or a path");
-            }
+            let url = parse_domain(domain, &suffixes)?;
             // To deny all of a domain when one of its hosts is named would take away more than was asked for.
             if url.domain() != url.host() {
                 bail!(
@@ -209,5 +241,62 @@ impl Targets {
             targets.push(DenyTarget::Dataset(dataset(manifest, name)?.id));
         }
         Ok(targets)
+    }
+
+    /// The entries as they may be on the list: word for word, whatever would be refused today, or spelled as rows are.
+    fn find(&self, lake: &Lake, manifest: &Manifest) -> anyhow::Result<Vec<DenyTarget>> {
+        let suffixes = suffixes(lake, manifest)?;
+        let mut targets = Vec::new();
+        let mut add = |given: DenyTarget, spelled: &dyn Fn() -> anyhow::Result<DenyTarget>| {
+            let listed = manifest.deny.iter().any(|deny| deny.target == given);
+            targets.push(if listed { given } else { spelled()? });
+            anyhow::Ok(())
+        };
+        for url in &self.url {
+            let spelled = || Ok(DenyTarget::Url(parse(url, &suffixes)?.as_str().to_owned()));
+            add(DenyTarget::Url(url.clone()), &spelled)?;
+        }
+        for prefix in &self.prefix {
+            let spelled = || Ok(DenyTarget::Prefix(parse(prefix, &suffixes)?.as_str().to_owned()));
+            add(DenyTarget::Prefix(prefix.clone()), &spelled)?;
+        }
+        for domain in &self.domain {
+            let spelled = || Ok(DenyTarget::Domain(parse_domain(domain, &suffixes)?.host().to_owned()));
+            add(DenyTarget::Domain(domain.clone()), &spelled)?;
+        }
+        for name in &self.dataset {
+            // One that was dropped since has no name any more.
+            let spelled = || Ok(DenyTarget::Dataset(dataset(manifest, name)?.id));
+            let named = manifest.dataset_named(name).map(|dataset| dataset.id);
+            // No dataset has the number 0.
+            let id = named.or_else(|| name.parse().ok()).unwrap_or_default();
+            add(DenyTarget::Dataset(id), &spelled)?;
+        }
+        Ok(targets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_that_longer_urls_do_not_begin_with_are_refused() {
+        let psl = SuffixList::builtin();
+        for (text, form) in [
+            ("http://c.github.io", "http://c.github.io/"),
+            ("HTTP://C.github.io:80/", "http://c.github.io/"),
+            ("https://www.example.com/a", "https://www.example.com/a"),
+            ("https://www.example.com/a/../b/", "https://www.example.com/b/"),
+            ("https://www.example.com/%7Eme/", "https://www.example.com/~me/"),
+            ("https://www.example.com/a?b=c", "https://www.example.com/a?b=c"),
+            ("http://x.com:8080", "http://x.com:8080/"),
+        ] {
+            assert_eq!(parse_prefix(text, psl).unwrap(), form, "{text}");
+        }
+        let host = "https://www.example.com";
+        for end in ["/a?", "/d/..", "/d/.", "/p%", "/p%2", "/a#", "/a#b", "?", "/a ", "/%2e", "/%2e%2e"] {
+            assert!(parse_prefix(&format!("{host}{end}"), psl).is_err(), "{end}");
+        }
     }
 }

@@ -1,23 +1,20 @@
 //! `trawl lake purge` and `drop`: taking data out of a lake for good.
 
 use super::compact::merge_segments;
+use super::denied::Denied;
 use super::{LakeArg, confirm, dataset, datasets, publish, rewrite_settings, show_ingest};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::units::{show_bytes, show_count};
 use crate::{lake_dir, system};
-use anyhow::Context;
 use trawl_index::Compaction;
-use trawl_ingest::{Files, Losses, Rewrite, losses, purge_rejects, rewrite};
+use trawl_ingest::{Files, Losses, Rewrite, losses, lost_rejects, purge_rejects, rewrite};
 use trawl_model::UrlRecord;
-use trawl_query::DenyList;
-use trawl_store::manifest::DenyTarget;
 use trawl_store::{DataFile, Lake, Manifest};
-use trawl_url::{LakeUrl, SuffixList};
 
 const AFTER: &str = "the old bytes stay for readers of older versions: \
-                     `trawl lake gc --keep-versions 1 --keep-states 1 --grace 0s --yes` takes them away now";
+                     `trawl lake gc --keep-versions 1 --keep-states 1 --grace 0s --yes` takes them away now, while nothing else writes";
 
 /// Writes files again without what the deny list names
 ///
@@ -94,48 +91,6 @@ pub(super) fn drop_dataset(args: &DropArgs, out: &mut Output) -> anyhow::Result<
     Ok(Status::Done)
 }
 
-/// What a purge takes, decided row by row.
-struct Denied {
-    list: DenyList,
-    suffixes: SuffixList,
-    /// Texts by which a rejected line is known to be about something denied.
-    hosts: Vec<String>,
-}
-
-impl Denied {
-    fn new(lake: &Lake, manifest: &Manifest) -> anyhow::Result<Self> {
-        let bytes = lake.suffix_list(manifest)?;
-        let suffixes = SuffixList::parse(std::str::from_utf8(&bytes)?).context("the lake's suffix list")?;
-        let list = DenyList::new(manifest, &suffixes);
-        let host = |target: &DenyTarget| match target {
-            DenyTarget::Url(url) | DenyTarget::Prefix(url) => {
-                LakeUrl::parse(url, &suffixes).ok().map(|url| url.host().to_owned())
-            }
-            DenyTarget::Domain(domain) => Some(domain.clone()),
-            DenyTarget::Dataset(_) => None,
-        };
-        let hosts = manifest.deny.iter().filter_map(|deny| host(&deny.target)).collect();
-        Ok(Self { list, suffixes, hosts })
-    }
-
-    fn keeps(&self, record: &UrlRecord) -> bool {
-        match LakeUrl::parse(&record.url, &self.suffixes) {
-            Ok(url) => !self.list.domain(url.domain()) && !self.list.url(url.as_str()),
-            // Whatever this is, no entry can be about it.
-            Err(_) => true,
-        }
-    }
-
-    fn may_be_in(&self, file: &DataFile) -> bool {
-        self.list.domains().any(|domain| *file.min_domain <= *domain && *domain <= *file.max_domain)
-    }
-
-    fn keeps_reject(&self, line: &str) -> bool {
-        let line = line.to_lowercase();
-        !self.hosts.iter().any(|host| line.contains(host.as_str()))
-    }
-}
-
 pub(super) fn purge(args: &PurgeArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
     let lake = lake_dir::open(dir)?;
@@ -149,7 +104,7 @@ pub(super) fn purge(args: &PurgeArgs, out: &mut Output) -> anyhow::Result<Status
         any |= if denied.list.dataset(id) {
             purge_whole(&lake, id, &name, args.dry_run, out)?
         } else {
-            purge_rows(&lake, args, id, &name, &denied, out)?
+            purge_rows(&lake, &manifest, args, (id, &name), &denied, out)?
         };
     }
     if !any {
@@ -185,22 +140,26 @@ fn purge_whole(lake: &Lake, id: u32, name: &str, dry_run: bool, out: &mut Output
 
 fn purge_rows(
     lake: &Lake,
+    manifest: &Manifest,
     args: &PurgeArgs,
-    id: u32,
-    name: &str,
+    (id, name): (u32, &str),
     denied: &Denied,
     out: &mut Output,
 ) -> anyhow::Result<bool> {
     let keep = |record: &UrlRecord| denied.keeps(record);
-    let may = |file: &DataFile| denied.may_be_in(file);
+    // Files that a change of lists left half done are cut by another list: then any may hold anything.
+    let hash = manifest.suffix_list.as_ref().map(|list| list.hash.as_str());
+    let other_list = lake.dataset_newest(id)?.is_some_and(|commit| Some(commit.suffix_list.as_str()) != hash);
+    let may = |file: &DataFile| other_list || denied.may_be_in(file);
+    let keep_reject = |line: &str| denied.keeps_reject(line);
     let bar = Progress::start(&format!("purge {name}"), None, out.quiet());
     let (lost, rejects) = if args.dry_run {
-        (losses(lake, id, &keep, &may)?, 0)
+        (losses(lake, id, &keep, &may)?, lost_rejects(lake, id, &keep_reject)?)
     } else {
         let settings = rewrite_settings(&args.lake.lake)?;
         let what = Rewrite { keep: &keep, files: Files::Losing(&may), suffix_list: None };
         let report = rewrite(lake, id, &what, &settings, &system::now, &|p| show_ingest(&bar, p))?;
-        let rejects = purge_rejects(lake, id, &settings.writer, &|line| denied.keeps_reject(line))?;
+        let rejects = purge_rejects(lake, id, &settings.writer, &keep_reject)?;
         (Losses { files: report.files_before, rows: report.rows_before - report.rows_after }, rejects)
     };
     drop(bar);

@@ -23,6 +23,8 @@ type Head = Reverse<(String, String, bool, usize)>;
 struct FileRows {
     /// Whether the file is of A.
     is_a: bool,
+    /// Whether some of them may be denied.
+    touched: bool,
     segment: usize,
     runs: VecDeque<Run>,
     buffer: VecDeque<(String, String)>,
@@ -41,7 +43,7 @@ impl Pinned {
         let mut files = Vec::new();
         for (is_a, dataset_id) in [(true, what.a), (false, what.b)] {
             match self.postings(domain, dataset_id, who) {
-                Ok(postings) => files.extend(by_file(is_a, postings)),
+                Ok(postings) => files.extend(by_file(is_a, self.deny().touches(domain), postings)),
                 Err(QueryError::UnknownDataset { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -62,10 +64,8 @@ impl Pinned {
                 }
                 key = next;
             }
-            if !self.deny().url(&url) {
-                let (in_a, in_b) = urls.entry(url).or_default();
-                *if is_a { in_a } else { in_b } = true;
-            }
+            let (in_a, in_b) = urls.entry(url).or_default();
+            *if is_a { in_a } else { in_b } = true;
             let Some(file) = files.get_mut(index) else { continue };
             self.refill(file, step, windows)?;
             heads.extend(head(file, index));
@@ -85,6 +85,9 @@ impl Pinned {
                 let text = |column| rows.text(column, i).unwrap_or_default();
                 let mut url = String::new();
                 rows.lake_url_into(i, &mut url);
+                if file.touched && self.deny().row(text(Column::Host), &url) {
+                    continue;
+                }
                 file.buffer.push_back((key_of(text(Column::Host), text(Column::PathQuery)), url));
             }
             run.first_row += taken;
@@ -115,7 +118,7 @@ fn tell(
 }
 
 /// The runs of each file together, in order.
-fn by_file(is_a: bool, postings: Postings) -> Vec<FileRows> {
+fn by_file(is_a: bool, touched: bool, postings: Postings) -> Vec<FileRows> {
     let mut files: Vec<FileRows> = Vec::new();
     for (segment, run) in postings.runs {
         let same = |file: &FileRows| {
@@ -123,7 +126,9 @@ fn by_file(is_a: bool, postings: Postings) -> Vec<FileRows> {
         };
         match files.last_mut().filter(|file| same(file)) {
             Some(file) => file.runs.push_back(run),
-            None => files.push(FileRows { is_a, segment, runs: VecDeque::from([run]), buffer: VecDeque::new() }),
+            None => {
+                files.push(FileRows { is_a, touched, segment, runs: VecDeque::from([run]), buffer: VecDeque::new() })
+            }
         }
     }
     files

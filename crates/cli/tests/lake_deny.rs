@@ -1,0 +1,149 @@
+//! What is denied stays unanswered: under other suffix lists, in rejects, and only what was asked for.
+
+mod common;
+
+use common::{stderr, stdout, trawl};
+use serde_json::Value;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Runs `trawl ARGS --json --quiet` and wants this exit code; its lines.
+fn ask(dir: &Path, args: &[&str], code: i32) -> Vec<Value> {
+    let output = trawl(dir).args(["--json", "--quiet"]).args(args).output().unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {}{}", stdout(&output), stderr(&output));
+    stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A lake with one dataset `d` of these lines.
+fn lake(source: &str, text: &str, code: i32) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(source);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+    ask(dir.path(), &["lake", "ingest", "--dataset", "d", source], code);
+    dir
+}
+
+/// Writes a list that knows nothing of github.io, and the one that the program carries.
+fn lists(dir: &Path) {
+    std::fs::write(dir.join("short.dat"), "com\nio\nuk\norg\nnet\n").unwrap();
+    std::fs::write(dir.join("full.dat"), trawl_url::SuffixList::builtin().text()).unwrap();
+}
+
+#[test]
+fn a_denied_domain_stays_denied_under_a_shorter_list() {
+    let dir = lake("in.txt", "https://octo.github.io/s\nhttps://a.octo.github.io/t\nhttps://other.github.io/o\n", 0);
+    let dir = dir.path();
+    lists(dir);
+    ask(dir, &["lake", "deny", "add", "--domain", "octo.github.io"], 0);
+    ask(dir, &["lake", "rebuild", "--psl", "short.dat"], 0);
+    ask(dir, &["query", "url", "https://octo.github.io/s"], 1);
+    let page = ask(dir, &["query", "urls", "github.io", "d"], 0).remove(0);
+    assert_eq!((page["total_est"].as_u64(), page["items"].as_array().unwrap().len()), (Some(1), 1));
+    assert_eq!(page["items"][0]["url"], "https://other.github.io/o");
+    assert_eq!(ask(dir, &["query", "domain", "octo.github.io"], 0)[0]["datasets"][0]["url_count_est"], 1);
+    let diff = ask(dir, &["query", "diff", "d", "d", "--list", "urls", "--both"], 0);
+    assert!(!diff.iter().any(|line| line.to_string().contains("octo")), "{diff:?}");
+
+    assert_eq!(ask(dir, &["lake", "purge", "--dry-run"], 0)[0]["rows"], 2);
+    assert_eq!(ask(dir, &["lake", "purge", "--yes"], 0)[0]["rows"], 2);
+    ask(dir, &["lake", "deny", "remove", "--domain", "octo.github.io"], 0);
+    ask(dir, &["lake", "deny", "remove", "--domain", "octo.github.io"], 1);
+    ask(dir, &["query", "url", "https://octo.github.io/s"], 1);
+    assert_eq!(ask(dir, &["query", "urls", "github.io", "d"], 0)[0]["total_est"], 1);
+}
+
+#[test]
+fn a_denied_domain_stays_denied_under_a_longer_list() {
+    let dir = lake("in.txt", "https://octo.github.io/s\nhttps://github.io/\nhttps://zap.org/\n", 0);
+    let dir = dir.path();
+    lists(dir);
+    ask(dir, &["lake", "rebuild", "--psl", "short.dat"], 0);
+    ask(dir, &["lake", "deny", "add", "--domain", "github.io"], 0);
+    ask(dir, &["lake", "rebuild", "--psl", "full.dat"], 0);
+    ask(dir, &["query", "url", "https://octo.github.io/s"], 1);
+    ask(dir, &["query", "domain", "octo.github.io"], 1);
+    ask(dir, &["query", "urls", "octo.github.io", "d"], 1);
+    assert_eq!(ask(dir, &["lake", "purge", "--dry-run"], 0)[0]["rows"], 2);
+    assert_eq!(ask(dir, &["lake", "purge", "--yes"], 0)[0]["rows"], 2);
+    assert_eq!(ask(dir, &["lake", "purge", "--yes"], 0)[0]["type"], "nothing");
+    ask(dir, &["query", "domain", "zap.org"], 0);
+}
+
+#[test]
+fn purge_takes_denied_rejects_and_no_others() {
+    let lines = "https://bücher.example:99999/secret1\nhttps://www.zap.org:99999/secret2\nhttps://keep.org:99999/\n\
+                 https://bigzap.org:99999/\nhttps://fine.org/\n";
+    let dir = lake("zap.org/in.txt", lines, 1);
+    let dir = dir.path();
+    let rejects = || {
+        let entries = std::fs::read_dir(dir.join("lake/datasets/1/_rejects")).or_else(|_| {
+            let found = walk(&dir.join("lake")).into_iter().find(|path| path.ends_with("_rejects"));
+            std::fs::read_dir(found.unwrap())
+        });
+        let text = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        entries.unwrap().map(text).collect::<String>()
+    };
+    assert_eq!(rejects().lines().count(), 4);
+    ask(dir, &["lake", "deny", "add", "--domain", "bücher.example", "--domain", "zap.org"], 0);
+    let dry = ask(dir, &["lake", "purge", "--dry-run"], 0).remove(0);
+    assert_eq!((dry["rows"].as_u64(), dry["rejects"].as_u64()), (Some(0), Some(2)));
+    assert_eq!(rejects().lines().count(), 4, "a dry run changes nothing");
+    let done = ask(dir, &["lake", "purge", "--yes"], 0).remove(0);
+    assert_eq!((done["rows"].as_u64(), done["rejects"].as_u64()), (Some(0), Some(2)));
+    let left = rejects();
+    assert!(!left.contains("secret"), "{left}");
+    assert_eq!(left.lines().count(), 2, "{left}");
+    assert_eq!(ask(dir, &["lake", "purge", "--yes"], 0)[0]["type"], "nothing");
+}
+
+fn walk(dir: &Path) -> Vec<std::path::PathBuf> {
+    let mut all = vec![dir.to_owned()];
+    for entry in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        all.extend(walk(&entry));
+    }
+    all
+}
+
+#[test]
+fn a_prefix_that_would_deny_something_else_is_refused() {
+    let dir = lake("in.txt", "https://www.example.com/abc\nhttps://www.example.com/p%20q\n", 0);
+    let dir = dir.path();
+    for end in ["/a?", "/d/..", "/p%2", "/p%"] {
+        let prefix = format!("https://www.example.com{end}");
+        let output = trawl(dir).args(["lake", "deny", "add", "--prefix", &prefix]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{prefix}");
+        assert!(stderr(&output).contains("no prefix"), "{}", stderr(&output));
+    }
+    ask(dir, &["lake", "deny", "list"], 1);
+    ask(dir, &["lake", "deny", "add", "--prefix", "https://www.example.com/p%20"], 0);
+    assert_eq!(ask(dir, &["query", "urls", "example.com", "d"], 0)[0]["total_est"], 1);
+}
+
+#[test]
+fn pages_and_totals_count_what_is_shown() {
+    let lines: Vec<String> =
+        (0..13).map(|n| format!("https://x.com/{}/{n:02}\n", if n < 11 { "b" } else { "a" })).collect();
+    let dir = lake("in.txt", &lines.concat(), 0);
+    let dir = dir.path();
+    ask(dir, &["lake", "deny", "add", "--prefix", "https://x.com/a/", "--url", "https://x.com/b/05"], 0);
+    let mut seen = Vec::new();
+    let mut offset = 0;
+    loop {
+        let page =
+            ask(dir, &["query", "urls", "x.com", "d", "--limit", "3", "--offset", &offset.to_string()], 0).remove(0);
+        assert_eq!(page["total_est"], 10);
+        let items = page["items"].as_array().unwrap();
+        assert_eq!(items.len(), 3.min(10 - offset), "offset {offset}");
+        seen.extend(items.iter().map(|item| item["url"].as_str().unwrap().to_owned()));
+        offset += items.len();
+        match page["next_offset"].as_u64() {
+            Some(next) => assert_eq!(next as usize, offset),
+            None => break,
+        }
+    }
+    assert_eq!(seen.len(), 10);
+    assert!(!seen.iter().any(|url| url.contains("/a/") || url.ends_with("05")));
+    let past = ask(dir, &["query", "urls", "x.com", "d", "--limit", "3", "--offset", "10"], 0).remove(0);
+    assert!(past["items"].as_array().unwrap().is_empty() && past["next_offset"].is_null());
+}
