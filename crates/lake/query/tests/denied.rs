@@ -9,7 +9,10 @@ use trawl_store::DatasetInfo;
 use trawl_store::manifest::{Deny, DenyTarget};
 
 fn is_denied(url: &str) -> bool {
-    url.starts_with("http://b.x.com/1") || url == "http://a.x.com/0007" || url.contains("//c.x.com/") || url.contains(".c.x.com/")
+    url.starts_with("http://b.x.com/1")
+        || url == "http://a.x.com/0007"
+        || url.contains("//c.x.com/")
+        || url.contains(".c.x.com/")
 }
 
 #[test]
