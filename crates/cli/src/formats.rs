@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_io::ReadAt;
 use trawl_io::read_at::FileReader;
+use trawl_io::{ReadAt, RealFs};
 use trawl_warc::WarcReader;
 
 /// A format this binary knows.
@@ -29,7 +29,7 @@ type Row = (Format, &'static str, fn(&Path, &[u8]) -> bool);
 const FORMATS: &[Row] = &[
     (Format::Captures, "captures.parquet", |_, head| head.starts_with(b"PAR1")),
     (Format::Wacz, "wacz", |_, head| head.starts_with(b"PK\x03\x04")),
-    (Format::Seqdb, "seqdb", |_, head| head.starts_with(&trawl_seqdb::design::MAGIC)),
+    (Format::Seqdb, "seqdb", |path, head| looks_like_seqdb(path, head)),
     (Format::Warc, "warc", |path, head| looks_like_warc(path, head)),
 ];
 
@@ -48,11 +48,22 @@ fn head(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(head)
 }
 
+/// Containers begin with a word of their own. A file that others say is of their filesys is one too, so that a damaged
+/// file is reported and not passed over.
+fn looks_like_seqdb(path: &Path, head: &[u8]) -> bool {
+    head.starts_with(&trawl_seqdb::design::MAGIC) || trawl_seqdb::filesys_around(path, &RealFs).is_some()
+}
+
 /// Whether a container file is a part of a filesys whose data file lies beside it, and speaks for it.
 fn is_spoken_for(path: &Path) -> anyhow::Result<bool> {
+    let data = path.with_extension("data");
+    if data == path || !data.is_file() {
+        return Ok(false);
+    }
     let purpose = trawl_seqdb::purpose_of(&head(path)?).map(|purpose| purpose.to_string());
-    let part = matches!(purpose.as_deref(), Some("FSYSIDX" | "FSYSTIME" | "FSYSURLS"));
-    Ok(part && path.with_extension("data").is_file())
+    let part = matches!(purpose.as_deref(), Some("FSYSIDX" | "FSYSTIME" | "FSYSURLS"))
+        || trawl_seqdb::filesys_around(path, &RealFs).is_some();
+    Ok(part && detect(&data)? == Some(Format::Seqdb))
 }
 
 /// Archives begin with a version line, bare or in gzip or zstd; only the first record tells a compressed one from any

@@ -41,9 +41,10 @@ pub struct Checked {
 }
 
 /// Checks the files of one path: each archive, what the records of all of them say of each other, and that an index beside
-/// them has exactly a row for each capture. `temp` takes what does not fit into `memory` bytes.
+/// them has exactly a row for each capture. `all` says that these are all files of a directory. `temp` takes what does not fit into `memory` bytes.
 pub fn verify(
     files: &[Found],
+    all: bool,
     temp: &Path,
     memory: usize,
     on_fault: &mut dyn FnMut(Fault),
@@ -60,7 +61,9 @@ pub fn verify(
             row?;
         }
     }
-    if !indexes.is_empty() && !archives.is_empty() {
+    // In a directory they should be beside it: without any, each row is about a record that is gone.
+    let gone = all && !files.iter().any(|found| found.format == Format::Wacz);
+    if !indexes.is_empty() && (!archives.is_empty() || gone) {
         checked.index = Some(index(&indexes, &archives, temp, memory, on_fault)?);
     }
     let mut seqdb = files.iter().filter(of(Format::Seqdb)).map(|found| found.path.as_path()).peekable();

@@ -48,6 +48,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         let checked = formats::files(path).and_then(|files| {
             verify(
                 &files,
+                path.is_dir(),
                 &temp,
                 memory,
                 &mut |fault| {

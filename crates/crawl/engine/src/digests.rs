@@ -21,7 +21,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trawl_captures::CaptureRow;
 use trawl_io::{Fs, describe_holder};
 use trawl_model::{Algorithm, Digest, UnixMillis};
-use trawl_seqdb::{Access, CreateHindex, CreateKvseq, Map, MapFiles, Purpose, Repr, Settings, SyncPolicy, map, silent};
+use trawl_seqdb::{
+    Access, CreateHindex, CreateKvseq, Map, MapFiles, Purpose, Repr, Settings, SyncPolicy, inspect, map, silent,
+};
 use trawl_warc::Clock;
 
 /// Memory for cells of the index. A larger index is read and written in parts.
@@ -30,6 +32,8 @@ const INDEX_MEMORY: u64 = 64 << 20;
 const SYNC_SECONDS: i64 = 10;
 /// Cells of a new index.
 const FIRST_CELLS: u64 = 100_003;
+/// What the store says it is for.
+const PURPOSE: &str = "DIGESTS";
 /// Bytes of a SHA-1.
 const KEY_BYTES: u8 = 20;
 
@@ -73,6 +77,7 @@ impl DigestStore {
             ..Settings::new(trawl_seqdb::Clock::new(move || clock()), holder).on(fs.clone())
         };
         let map = if fs.exists(&files.kvseq)? {
+            expect_digests(&files.kvseq, &settings)?;
             match Map::open(&files, Access::Write, &settings) {
                 Ok(map) => map,
                 Err(trawl_seqdb::Error::Io(e)) if !e.is_not_found() => return Err(e.into()),
@@ -82,7 +87,7 @@ impl DigestStore {
             }
         } else {
             let _ = fs.remove_file(&files.hindex);
-            let purpose = Purpose::new("DIGESTS").unwrap_or_default();
+            let purpose = Purpose::new(PURPOSE).unwrap_or_default();
             let (key, value) = (Repr::Fixed(KEY_BYTES), Repr::Int16);
             let kvseq = CreateKvseq { key, value, purpose, ..CreateKvseq::default() };
             let hindex = CreateHindex { htsize: FIRST_CELLS, ..CreateHindex::default() };
@@ -121,6 +126,21 @@ impl Digests for DigestStore {
     fn close(&self) -> Result<(), Error> {
         self.map().take().map_or(Ok(()), |map| Ok(map.close()?))
     }
+}
+
+/// Refuses a map that is somebody else's, before anything in it is changed.
+fn expect_digests(kvseq: &Path, settings: &Settings) -> Result<(), Error> {
+    let seen = inspect(kvseq, settings)?;
+    let keys = seen.variables.iter().find(|variable| variable.name == "KEYREPR").map(|variable| variable.value);
+    if seen.purpose == PURPOSE && keys == Some(Repr::Fixed(KEY_BYTES).to_value()) {
+        return Ok(());
+    }
+    let keys = keys.and_then(Repr::from_value).map_or_else(|| "unknown".to_owned(), |repr| repr.to_string());
+    let found = match seen.purpose.as_str() {
+        "" => format!("{}, without a PURPOSE, keys {keys}", kvseq.display()),
+        purpose => format!("{}, PURPOSE {purpose}, keys {keys}", kvseq.display()),
+    };
+    Err(Error::Setting { setting: "digests", expected: "a store of digests, or none yet".to_owned(), found })
 }
 
 /// Enters the body of a row, if it has one of its own.

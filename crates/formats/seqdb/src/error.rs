@@ -105,6 +105,18 @@ pub enum Error {
         /// The most that is accepted.
         limit: u64,
     },
+    /// A string is shorter than its class or the format allows.
+    #[error("{}: {what} of {len} bytes is under the least of {least}", .path.display())]
+    TooShort {
+        /// Which file.
+        path: PathBuf,
+        /// What is too short.
+        what: &'static str,
+        /// Its length.
+        len: u64,
+        /// The least that is accepted.
+        least: u64,
+    },
     /// The file has no delete flags.
     #[error("{}: entries have no delete flag (KVDELFL is not 1)", .path.display())]
     NoDelflag {
@@ -158,7 +170,7 @@ pub enum Error {
         found: i64,
     },
     /// The name of a filesys breaks a rule.
-    #[error("{}: expected a filesys name of 1 to 200 bytes without / and NUL that starts with no dot", .path.display())]
+    #[error("{}: expected a filesys name of 1 to 200 bytes in UTF-8 without / and NUL that starts with no dot", .path.display())]
     BadName {
         /// The path it would have.
         path: PathBuf,
@@ -258,6 +270,7 @@ impl Error {
             | Error::CorruptEntry { .. }
             | Error::BadPointer { .. }
             | Error::TooLong { .. }
+            | Error::TooShort { .. }
             | Error::KeyExists { .. }
             | Error::FileNotFound { .. }
             | Error::FileExists { .. }

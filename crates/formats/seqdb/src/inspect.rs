@@ -105,6 +105,9 @@ pub fn set_variables(path: &Path, changes: &[(String, i64)], settings: &Settings
     }
     let bytes = sb.encode();
     Superblock::decode(path, &sb.encode_full())?;
+    if part.is_some() {
+        crate::filesys::inode_area(&sb)?;
+    }
     file.write_at(0, &bytes)?;
     file.sync_data()?;
     if part.is_none() {
@@ -121,7 +124,7 @@ pub fn filesys_of(path: &Path, settings: &Settings) -> Result<Option<FsPaths>> {
         design::PURPOSE_DATA | design::PURPOSE_INDEX | design::PURPOSE_TIME | design::PURPOSE_URLS => {
             FsPaths::of(&path.with_extension("")).map(Some)
         }
-        _ => Ok(None),
+        _ => Ok(crate::filesys_around(path, &*settings.fs)),
     }
 }
 

@@ -17,6 +17,7 @@
 //! power cut leaves of writes that were not synced.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+mod around;
 pub mod bundle;
 pub mod design;
 mod error;
@@ -38,6 +39,7 @@ mod store;
 pub mod superblock;
 mod whole;
 
+pub use around::filesys_around;
 pub use bundle::{Bundle, BundleFiles};
 pub use error::{Error, Result};
 pub use filesys::{Base, CreateFilesys, FileHandle, FileInfo, Filesys, FsPaths, WriteFlags};

@@ -1,5 +1,6 @@
 //! Checking and repairing whatever a path names, by its magic and its neighbours.
 
+use crate::around::filesys_around;
 use crate::filesys::{self, FsFindings, FsPaths, FsRepair};
 use crate::findings::Findings;
 use crate::hindex::{self, IndexFindings, Rebuilt};
@@ -68,10 +69,15 @@ impl Whole {
         let is_file = fs.metadata(path).is_ok_and(|m| !m.is_dir);
         if !is_file {
             let paths = FsPaths::of(path)?;
-            if !fs.exists(&paths.data())? {
-                return Err(Error::FilesysNotFound { path: paths.data() });
+            if fs.exists(&paths.data())? {
+                return Self::filesys(paths, settings);
             }
-            return Self::filesys(paths, settings);
+            let missing = Error::FilesysNotFound { path: paths.data() };
+            return Self::around(path, settings)?.ok_or(missing);
+        }
+        // The file itself may be what is broken.
+        if let Some(whole) = Self::around(path, settings)? {
+            return Ok(whole);
         }
         let seen = inspect::inspect(path, settings)?;
         let stem = path.with_extension("");
@@ -92,8 +98,17 @@ impl Whole {
         }
     }
 
-    fn filesys(paths: FsPaths, settings: &Settings) -> Result<Self> {
-        let urls = settings.fs.exists(&pages::url_index_path(&paths))?;
+    /// The filesys that the files around `path` say it is a part of.
+    fn around(path: &Path, settings: &Settings) -> Result<Option<Self>> {
+        match filesys_around(path, &*settings.fs) {
+            Some(paths) if settings.fs.exists(&paths.data())? => Self::filesys(paths, settings).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The filesys of that name, whatever its files say of themselves.
+    pub fn filesys(paths: FsPaths, settings: &Settings) -> Result<Self> {
+        let urls = settings.fs.exists(&pages::url_index_path(&paths))? || pages::is_data_file(&paths.data(), settings);
         Ok(if urls { Whole::Pages(paths) } else { Whole::Filesys(paths) })
     }
 
@@ -200,5 +215,50 @@ mod tests {
             found.repair(&settings, false, &silent).unwrap();
         }
         assert!(matches!(Whole::of(Path::new("/none"), &settings), Err(Error::FilesysNotFound { .. })));
+    }
+
+    /// Takes every file but the data file away, breaks it, or lets it claim to be something else.
+    #[test]
+    fn a_filesys_is_known_by_what_is_left_of_it() {
+        type Harm = fn(&Path, &Settings);
+        let lose: Harm = |path, settings| settings.fs.remove_file(path).unwrap();
+        let breaks: Harm = |path, settings| {
+            settings.fs.open(path, trawl_io::Mode::Write).unwrap().write_at(0, b"?").unwrap();
+        };
+        let claim: Harm = |path, settings| inspect::set_variables(path, &[("PURPOSE".into(), 7)], settings).unwrap();
+        let paths = FsPaths::new(Path::new("/"), "c").unwrap();
+        for (part, harm, repairable) in [
+            ("idx", lose, true),
+            ("time", lose, true),
+            ("urls", lose, true),
+            ("idx", breaks, true),
+            ("time", breaks, true),
+            ("urls", breaks, true),
+            ("data", breaks, false),
+            ("data", claim, true),
+        ] {
+            let disk = FaultFs::new();
+            let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+            let mut pages = CreatePages::new(1).create(&paths, &settings).unwrap();
+            pages.append(b"http://a/", UnixMillis(1), crate::Form::Plain, b"event").unwrap();
+            pages.close().unwrap();
+            let path = paths.other(part);
+            harm(&path, &settings);
+            let whole = Whole::of(&path, &settings).unwrap();
+            assert_eq!(whole, Whole::Pages(paths.clone()), "{part}");
+            assert_eq!(Whole::of(&paths.data(), &settings).unwrap(), whole, "{part}");
+            let check = || {
+                let mut findings = Findings::new();
+                whole.verify(&settings, &mut findings, &silent).unwrap();
+                findings.is_sound()
+            };
+            assert!(!check(), "{part}");
+            assert_eq!(whole.repair(&settings, false, &silent).is_ok(), repairable, "{part}");
+            assert_eq!(check(), repairable, "{part}");
+            if repairable {
+                let pages = crate::Pages::open(&paths, Access::Read, &settings).unwrap();
+                assert_eq!(pages.newest(b"http://a/").unwrap().unwrap().event, b"event");
+            }
+        }
     }
 }

@@ -67,7 +67,7 @@ fn pages_exactly_once(made: &Made, counts: &mut Counts) -> anyhow::Result<()> {
 fn archive_is_sound(made: &Made) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     let files = formats::files(&made.crawl_dir)?;
-    verify(&files, &made.lake_dir.join("tmp"), 64 << 20, &mut |fault| faults.push(fault), &mut |_, _| {})?;
+    verify(&files, true, &made.lake_dir.join("tmp"), 64 << 20, &mut |fault| faults.push(fault), &mut |_, _| {})?;
     if let Some(first) = faults.first() {
         bail!("{} faults: {}: {}", faults.len(), first.file, first.detail);
     }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use trawl_seqdb::filesys::FsRepair;
 use trawl_seqdb::kvseq::KvRepair;
 use trawl_seqdb::{
-    Access, BundleFiles, Counted, Finding, Findings, Hindex, Kind, Kvseq, Perm, Repaired, Settings, Severity, Whole,
-    bundle, hindex, inspect,
+    Access, BundleFiles, Counted, Finding, Findings, FsPaths, Hindex, Kind, Kvseq, Perm, Repaired, Settings, Severity,
+    Whole, bundle, hindex, inspect,
 };
 
 /// Checks files, all their neighbours, and that they belong together
@@ -38,12 +38,15 @@ pub struct CheckArgs {
     /// Repair, keeping entries as far as they are whole instead of going back to the last sync
     #[arg(long)]
     salvage: bool,
+    /// The files are filesys, whatever they say of themselves.
+    #[arg(skip)]
+    filesys: bool,
 }
 
 impl CheckArgs {
-    /// For one file.
-    pub fn of(file: PathBuf, repair: bool, salvage: bool) -> Self {
-        CheckArgs { files: vec![file], container: None, repair, salvage }
+    /// For one filesys.
+    pub fn of(fs: PathBuf, repair: bool, salvage: bool) -> Self {
+        CheckArgs { files: vec![fs], container: None, repair, salvage, filesys: true }
     }
 }
 
@@ -77,7 +80,11 @@ pub fn check(args: CheckArgs, settings: &Settings, out: &mut Output) -> anyhow::
 
 fn check_one(file: &Path, args: &CheckArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<bool> {
     let mut findings = Findings::new();
-    let mut whole = match Whole::of(file, settings) {
+    let found = match args.filesys {
+        true => FsPaths::of(file).and_then(|paths| Whole::filesys(paths, settings)),
+        false => Whole::of(file, settings),
+    };
+    let mut whole = match found {
         Ok(whole) => whole,
         // Nothing further can be read of it, or repaired.
         Err(error) => {

@@ -101,7 +101,7 @@ fn import_file(target: &mut Filesys, dir: &Path, path: &Path, mtime: i64, done: 
 /// Copies the files of a filesys into a directory
 ///
 /// A name with slashes makes directories. A file whose name would leave the directory, or cannot be the name of a file,
-/// is refused and counted, with exit code 1, as is one that is there already.
+/// or whose way there goes over a link, is refused and counted, with exit code 1, as is one that is there already.
 ///
 /// Example:
 ///   trawl seqdb fs export base/docs ./html
@@ -142,6 +142,16 @@ pub fn export(args: ExportArgs, settings: &Settings, out: &mut Output) -> anyhow
     Ok(Status::from_findings(refused > 0))
 }
 
+/// The first directory on the way to a file in `dir` that is a link. The last part is not looked at: what is there
+/// already is never written to.
+fn link_on_the_way(dir: &Path, relative: &Path) -> Option<PathBuf> {
+    let mut path = dir.to_owned();
+    relative.parent()?.components().find_map(|part| {
+        path.push(part);
+        path.symlink_metadata().is_ok_and(|meta| meta.is_symlink()).then(|| path.clone())
+    })
+}
+
 /// Copies one file out; the inner error is a name that cannot be had.
 fn export_file(source: &Filesys, info: &FileInfo, dir: &Path) -> anyhow::Result<Result<u64, String>> {
     let relative = PathBuf::from(std::ffi::OsString::from_vec(info.name.clone()));
@@ -150,6 +160,9 @@ fn export_file(source: &Filesys, info: &FileInfo, dir: &Path) -> anyhow::Result<
     let parts = info.name.split(|b| *b == b'/');
     if !plain || info.name.contains(&0) || parts.clone().any(|part| part.is_empty() || part == b".") {
         return Ok(Err("not the name of a file in the directory".into()));
+    }
+    if let Some(link) = link_on_the_way(dir, &relative) {
+        return Ok(Err(format!("{} is a link, which may lead out of the directory", link.display())));
     }
     let path = dir.join(relative);
     let created = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::File::create_new(&path));

@@ -56,7 +56,7 @@ pub struct CompactArgs {
 pub fn compact(args: CompactArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let paths = FsPaths::of(&args.fs)?;
     let bar = reporter("compact", out);
-    let done = match Whole::of(&paths.data(), settings)? {
+    let done = match Whole::filesys(paths.clone(), settings)? {
         Whole::Pages(paths) => pages::compact(&paths, settings, fsgen()?, &bar)?,
         _ => filesys::compact(&paths, settings, args.htsize, fsgen()?, &bar)?,
     };

@@ -70,3 +70,28 @@ fn a_cut_at_any_step_leaves_a_store_that_opens_and_says_nothing_wrong() {
     }
     assert!(ops > 20, "{ops}");
 }
+
+#[test]
+fn a_map_of_somebody_else_is_refused_and_left_alone() {
+    let purpose = |text| Purpose::new(text).unwrap();
+    for (key, purpose) in [
+        (Repr::Int8, purpose("")),
+        (Repr::Fixed(20), purpose("")),
+        (Repr::Fixed(20), purpose("MINE")),
+        (Repr::Int8, purpose("DIGESTS")),
+    ] {
+        let disk = FaultFs::new();
+        let settings = Settings::new(trawl_seqdb::Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+        let files = MapFiles::named(Path::new("/bodies"));
+        let create = CreateKvseq { key, purpose, ..CreateKvseq::default() };
+        let mut theirs = Map::create(&files, &create, &CreateHindex::default(), &settings).unwrap();
+        theirs.put(b"precious, 20 bytes..", b"value").unwrap();
+        // Not closed: nothing of it is to be repaired either.
+        theirs.flush().unwrap();
+        drop(theirs);
+        let before = [&files.kvseq, &files.hindex].map(|path| inspect(path, &settings).unwrap());
+        let refused = DigestStore::open(&disk.shared(), Path::new("/bodies"), "test", &clock(0)).unwrap_err();
+        assert!(refused.to_string().contains("/bodies.kvseq"), "{refused}");
+        assert_eq!([&files.kvseq, &files.hindex].map(|path| inspect(path, &settings).unwrap()), before);
+    }
+}

@@ -129,10 +129,7 @@ impl Filesys {
             None
         };
         let sb = data.superblock();
-        let isz = sb.length(Name::ISZ)?.unwrap_or(design::DEFAULT_ISZ);
-        if isz < design::MIN_ISZ || !isz.is_multiple_of(8) || isz > inode::MAX_AREA {
-            return Err(sb.fault(Name::ISZ, "an ISZ, a multiple of 8 from 16"));
-        }
+        let isz = inode_area(sb)?;
         let number = |name| sb.value(name).unwrap_or(0);
         Ok(Filesys {
             access,
@@ -345,6 +342,15 @@ pub(crate) fn check_data(data: &Kvseq) -> Result<()> {
         return Err(sb.fault(Name::KEYREPR, "KEYREPR 0, VALREPR 3, KVDELFL 1 and no ALIGN"));
     }
     Ok(())
+}
+
+/// The inode area that a data file wants for new files.
+pub(crate) fn inode_area(sb: &crate::Superblock) -> Result<u64> {
+    let isz = sb.length(Name::ISZ)?.unwrap_or(design::DEFAULT_ISZ);
+    if isz < design::MIN_ISZ || !isz.is_multiple_of(8) || isz > inode::MAX_AREA {
+        return Err(sb.fault(Name::ISZ, "an ISZ, a multiple of 8 from 16"));
+    }
+    Ok(isz)
 }
 
 fn expect_generation(expected: Option<i64>, sb: &crate::Superblock) -> Result<()> {

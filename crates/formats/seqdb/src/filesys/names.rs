@@ -1,5 +1,6 @@
 //! Where the files of a filesys are, and which names are open in this process.
 
+use super::inode::MAX_NAME;
 use crate::design::{DATA_SUFFIX, GLOBAL_LOCK, INDEX_SUFFIX, LOCK_SUFFIX, MAX_FILESYS_NAME, NEW_SUFFIX, TIME_SUFFIX};
 use crate::error::shown;
 use crate::{Error, Result};
@@ -27,8 +28,10 @@ impl FsPaths {
 
     /// The filesys that `path` names: `BASE/NAME`, with or without `.data`.
     pub fn of(path: &Path) -> Result<Self> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.strip_suffix(&format!(".{DATA_SUFFIX}")).unwrap_or(&name);
+        let name = path.file_name().unwrap_or_default().to_str();
+        // A name made fit would be another filesys.
+        let name = name.ok_or_else(|| Error::BadName { path: path.into() })?;
+        let name = name.strip_suffix(&format!(".{DATA_SUFFIX}")).unwrap_or(name);
         Self::new(crate::open::dir_of(path), name)
     }
 
@@ -79,6 +82,18 @@ impl FsPaths {
     /// The paths under which a compaction builds.
     pub(crate) fn aside(&self) -> Self {
         FsPaths { base: self.base.clone(), name: format!("{}{NEW_SUFFIX}", self.name) }
+    }
+}
+
+impl super::Filesys {
+    /// Refuses what cannot be the name of a file.
+    pub(super) fn expect_name(&self, name: &[u8]) -> Result<()> {
+        let (path, what, len) = (self.paths.data(), "file name", name.len() as u64);
+        match name.len() {
+            0 => Err(Error::TooShort { path, what, len, least: 1 }),
+            1..=MAX_NAME => Ok(()),
+            _ => Err(Error::TooLong { path, what, len, limit: MAX_NAME as u64 }),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Deleting and renaming files.
 
 use super::Filesys;
-use super::inode::{Inode, MAX_NAME};
+use super::inode::Inode;
 use crate::design::INODE_HEAD_BYTES;
 use crate::error::shown;
 use crate::hindex::Found;
@@ -40,10 +40,7 @@ impl Filesys {
         self.prepare()?;
         self.open.expect_closed(&self.paths, old)?;
         self.open.expect_closed(&self.paths, new)?;
-        if new.is_empty() || new.len() > MAX_NAME {
-            let (len, limit) = (new.len() as u64, MAX_NAME as u64);
-            return Err(Error::TooLong { path: self.paths.data(), what: "file name", len, limit });
-        }
+        self.expect_name(new)?;
         let Found::Here { cell, what: inode, .. } = self.find(old)? else { return Err(self.not_found(old)) };
         let place = match self.find(new)? {
             Found::Here { .. } => return Err(Error::FileExists { path: self.paths.data(), name: shown(new) }),

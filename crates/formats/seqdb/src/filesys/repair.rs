@@ -6,7 +6,7 @@ use super::base::lock_alone;
 use super::handle::extent_at;
 use super::inode::{FsKey, Inode, Names};
 use super::{FsPaths, check_data, time};
-use crate::design::{DEFAULT_TIMEMP, LAST_MTIME_VARIABLE, PURPOSE_INDEX};
+use crate::design::{DEFAULT_TIMEMP, LAST_MTIME_VARIABLE, PURPOSE_DATA, PURPOSE_INDEX};
 use crate::hindex::{self, Builder, CreateHindex, Hindex, roomy};
 use crate::kvseq::{self, KvRepair};
 use crate::open::{self, Guard, dir_of};
@@ -103,6 +103,22 @@ fn remove_leftovers(paths: &FsPaths, settings: &Settings) -> Result<()> {
     Ok(())
 }
 
+/// Lets a data file say again what it is, if the index knows it as its own.
+fn restore_purpose(data: &mut Kvseq, paths: &FsPaths, settings: &Settings) -> Result<()> {
+    let says = |sb: &Superblock, purpose| sb.purpose().to_string() == purpose;
+    if says(data.superblock(), PURPOSE_DATA) {
+        return Ok(());
+    }
+    let fsgen = data.superblock().value(Name::FSGEN);
+    match open::open(settings, &paths.index(), Access::Read, Kind::Hindex) {
+        Ok(index) if says(&index.sb, PURPOSE_INDEX) && fsgen.is_some() && index.sb.value(Name::FSGEN) == fsgen => {
+            data.set_variable("PURPOSE", Purpose::fixed(PURPOSE_DATA).to_value())
+        }
+        // The check of the data file says what is wrong with it.
+        _ => Ok(()),
+    }
+}
+
 struct Repair<'a> {
     paths: &'a FsPaths,
     settings: &'a Settings,
@@ -117,7 +133,8 @@ struct Repair<'a> {
 impl<'a> Repair<'a> {
     fn new(paths: &'a FsPaths, settings: &'a Settings, progress: OnProgress<'a>) -> Result<Self> {
         let guard = Guard::Owner { writer_lives: false };
-        let data = Kvseq::open_guarded(&paths.data(), Access::Write, settings, guard)?;
+        let mut data = Kvseq::open_guarded(&paths.data(), Access::Write, settings, guard)?;
+        restore_purpose(&mut data, paths, settings)?;
         check_data(&data)?;
         let have_dups = data.superblock().value(Name::HAVEDUPS) == Some(1);
         let fsgen = data.superblock().value(Name::FSGEN);

@@ -123,7 +123,7 @@ fn a_file_is_open_once_for_writing() {
     assert!(matches!(fs.open_file_wr(b"a", 'c', WriteFlags::default()), Err(Error::TypeMismatch { .. })));
     assert!(matches!(fs.open_file(b"a", "cx"), Err(Error::TypeMismatch { found: 'f', .. })));
     assert!(matches!(fs.open_file(b"b", ""), Err(Error::FileNotFound { .. })));
-    assert!(matches!(fs.put_file(b"", 'f', None, b""), Err(Error::TooLong { .. })));
+    assert!(matches!(fs.put_file(b"", 'f', None, b""), Err(Error::TooShort { .. })));
     assert!(matches!(fs.put_file(&[7; 65536], 'f', None, b""), Err(Error::TooLong { .. })));
     fs.put_file(&[7; 65535], 'f', None, b"long name").unwrap();
     assert_eq!(fs.read_all(&[7; 65535]).unwrap(), b"long name");

@@ -1,7 +1,7 @@
 //! Creating, writing and growing files.
 
 use super::handle::Extent;
-use super::inode::{FRAME_BYTES, FsKey, Inode, MAX_AREA, MAX_NAME};
+use super::inode::{FRAME_BYTES, FsKey, Inode, MAX_AREA};
 use super::{FileHandle, Filesys, WriteFlags};
 use crate::design::{INODE_HEAD_BYTES, LAST_MTIME_VARIABLE, MAX_GROWTH};
 use crate::error::shown;
@@ -85,10 +85,7 @@ impl Filesys {
 
     /// An inode that is not stored yet, as the next entry of the data file.
     fn new_inode(&mut self, name: &[u8], kind: char, mtime: Option<i64>) -> Result<Inode> {
-        if name.is_empty() || name.len() > MAX_NAME {
-            let (len, limit) = (name.len() as u64, MAX_NAME as u64);
-            return Err(Error::TooLong { path: self.paths.data(), what: "file name", len, limit });
-        }
+        self.expect_name(name)?;
         let kind = u8::try_from(kind).ok().filter(u8::is_ascii_graphic);
         let kind = kind.ok_or_else(|| Error::refused(&self.paths.data(), "a file type is one printable character"))?;
         let mtime = self.new_mtime(mtime)?;

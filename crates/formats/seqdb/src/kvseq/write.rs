@@ -47,7 +47,12 @@ impl Kvseq {
             if repr.holds(len) {
                 return Ok(());
             }
-            Err(Error::TooLong { path: self.path().into(), what, len, limit: repr.max_len() })
+            let (path, limit) = (self.path().into(), repr.max_len());
+            Err(if len < limit {
+                Error::TooShort { path, what, len, least: limit }
+            } else {
+                Error::TooLong { path, what, len, limit }
+            })
         };
         check("key", self.layout.key, key.len() as u64)?;
         check("value", self.layout.value, value_len)?;

@@ -31,9 +31,9 @@ use crate::filesys::{CreateFilesys, Filesys, FsPaths, WriteFlags};
 use crate::hindex::{CreateHindex, Found, roomy};
 use crate::open::{self, Guard};
 use crate::superblock::{Name, Purpose};
-use crate::{Access, Error, Hindex, Keys, Kvseq, Result, Settings, SyncPolicy, h64};
+use crate::{Access, Error, Hindex, Keys, Kind, Kvseq, Result, Settings, SyncPolicy, h64};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::LockFile;
 use trawl_model::{Place, UnixMillis};
@@ -86,6 +86,12 @@ fn url_index(fsgen: i64) -> CreateHindex {
 /// Where the index by URL is.
 pub fn url_index_path(paths: &FsPaths) -> PathBuf {
     paths.other(URL_INDEX_SUFFIX)
+}
+
+/// Whether a data file says that it is of a container of captures.
+pub(crate) fn is_data_file(path: &Path, settings: &Settings) -> bool {
+    let opened = open::open(settings, path, Access::Read, Kind::Kvseq).ok();
+    Name::parse(PAGE_READ_VARIABLE).is_some_and(|name| opened.is_some_and(|opened| opened.sb.value(name).is_some()))
 }
 
 /// An open container of captures.
