@@ -6,7 +6,7 @@
 //! OUT/NAME.time    time → place        OUT/NAME.lock
 //! ```
 //! Only the data file is synced while the crawl runs: its end goes into the journal, and a resume cuts it there and
-//! builds the indexes from it. A run that ends closes them all.
+//! builds the indexes from it. The indexes are shown to readers now and then, not synced. A run that ends closes them all.
 
 use std::io::Read;
 use std::path::Path;
@@ -20,6 +20,9 @@ use trawl_warc::{Clock, Compression, IdSource, Prepared, Preparer, SinkOptions, 
 const WHOLE_BYTES: u64 = 4 << 20;
 /// Memory for the cells of each index.
 const INDEX_MEMORY: u64 = 64 << 20;
+/// Milliseconds after which captures are found by readers, if something is synced: each time costs a write for every
+/// part of an index that changed.
+const SHOW_EVERY: i64 = 5_000;
 
 /// An event and what it is called by.
 #[derive(Debug)]
@@ -36,6 +39,9 @@ pub struct PagesSink {
     file: Arc<str>,
     form: Form,
     summary: Summary,
+    clock: Clock,
+    /// When readers were last shown the indexes.
+    shown: Option<UnixMillis>,
     /// After a failed write nothing more is written: what was committed is cut back to by a resume.
     broken: bool,
 }
@@ -58,7 +64,7 @@ impl PagesSink {
         let paths = FsPaths::new(dir, name)?;
         let fsgen = i64::try_from(u128::from_be_bytes(ids.next_id()) >> 66).unwrap_or(0).max(1);
         let pages = CreatePages::new(fsgen).create(&paths, &settings(fs, &options.info.software, clock))?;
-        let mut sink = Self::over(pages, fs, dir, name, options, ids);
+        let mut sink = Self::over(pages, fs, dir, name, options, ids, clock);
         let now = clock();
         let prepared = sink.preparer.info(&options.info, &sink.file, now)?;
         sink.append(Stamped { url: String::new(), time: now, prepared })?;
@@ -95,7 +101,7 @@ impl PagesSink {
         pages::cut(&paths, &settings, durable.end, &silent)?;
         let pages = Pages::open(&paths, Access::Write, &settings)?;
         let info = first_record_id(&pages)?;
-        let sink = Self::over(pages, fs, dir, name, options, ids);
+        let sink = Self::over(pages, fs, dir, name, options, ids, clock);
         if let Some(id) = info {
             sink.preparer.set_warcinfo(&id);
         }
@@ -109,6 +115,7 @@ impl PagesSink {
         name: &str,
         options: &SinkOptions,
         ids: &Arc<dyn IdSource>,
+        clock: &Clock,
     ) -> Self {
         let preparer = Preparer::new(options.compression, options.level, fs.clone(), dir, ids.clone());
         let form = match options.compression {
@@ -117,7 +124,8 @@ impl PagesSink {
             Compression::Zstd => Form::Zstd,
         };
         let file = Self::file_name(name).into();
-        PagesSink { pages, preparer, file, form, summary: Summary::default(), broken: false }
+        let (summary, clock) = (Summary::default(), clock.clone());
+        PagesSink { pages, preparer, file, form, summary, clock, shown: None, broken: false }
     }
 
     /// Makes events ready on other threads.
@@ -165,6 +173,11 @@ impl CaptureSink for PagesSink {
     fn sync(&mut self) -> Result<Durable, DoorError> {
         self.guarded(|sink| {
             let end = sink.pages.sync()?;
+            let now = (sink.clock)();
+            if sink.shown.is_none_or(|shown| now.0.saturating_sub(shown.0) >= SHOW_EVERY) {
+                sink.pages.flush()?;
+                sink.shown = Some(now);
+            }
             Ok(Durable { file: sink.file.to_string(), end })
         })
     }
@@ -200,4 +213,40 @@ fn first_record_id(pages: &Pages) -> Result<Option<String>, DoorError> {
     let mut reader = WarcReader::builder().from_read(std::io::Cursor::new(event), "warcinfo");
     let id = reader.next_record()?.and_then(|record| record.header().record_id().map(|id| id.into_owned()));
     Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+    use trawl_warc::WarcInfo;
+
+    #[test]
+    fn readers_find_what_was_synced_while_the_crawl_goes_on() {
+        let temp = tempfile::tempdir().unwrap();
+        let fs: Arc<dyn Fs> = Arc::new(trawl_io::RealFs::default());
+        let (ids, now) = (AtomicU8::new(1), Arc::new(AtomicI64::new(0)));
+        let ids: Arc<dyn IdSource> = Arc::new(move || [ids.fetch_add(1, Ordering::Relaxed); 16]);
+        let told = now.clone();
+        let clock: Clock = Arc::new(move || UnixMillis(told.load(Ordering::Relaxed)));
+        let options = SinkOptions::new("t", "run", None, WarcInfo::default()).unwrap();
+        let mut sink = PagesSink::create(&fs, temp.path(), "t", &options, &ids, &clock).unwrap();
+        let mut add = |url: &str| {
+            let prepared = sink.preparer.info(&options.info, "t", clock()).unwrap();
+            sink.commit(Stamped { url: url.into(), time: clock(), prepared }).unwrap();
+            sink.sync().unwrap();
+        };
+        let reader = Settings::new(trawl_seqdb::Clock::fixed(UnixMillis(0)), "reader");
+        let found = |url: &str| {
+            let pages = Pages::open(&FsPaths::new(temp.path(), "t").unwrap(), Access::Read, &reader).unwrap();
+            pages.newest(url.as_bytes()).unwrap().is_some()
+        };
+        add("https://a.example/");
+        assert!(found("https://a.example/"));
+        now.store(SHOW_EVERY - 1, Ordering::Relaxed);
+        add("https://b.example/");
+        now.store(SHOW_EVERY, Ordering::Relaxed);
+        add("https://c.example/");
+        assert!(["a", "b", "c"].iter().all(|host| found(&format!("https://{host}.example/"))));
+    }
 }
