@@ -53,13 +53,11 @@ pub fn purge_rejects(lake: &Lake, dataset_id: u32, writer: &str, keep: &dyn Fn(&
     })
 }
 
+/// Hears of a rejects file that loses lines: its number, its path, and the lines that stay.
+type Losing<'a> = dyn FnMut(usize, &str, &[u8]) -> Result<()> + 'a;
+
 /// Hands the number, path and kept lines of every rejects file that loses some to `each`; tells how many are lost.
-fn each_rejects(
-    lake: &Lake,
-    dataset_id: u32,
-    keep: &dyn Fn(&str) -> bool,
-    each: &mut dyn FnMut(usize, &str, &[u8]) -> Result<()>,
-) -> Result<u64> {
+fn each_rejects(lake: &Lake, dataset_id: u32, keep: &dyn Fn(&str) -> bool, each: &mut Losing<'_>) -> Result<u64> {
     let mut gone = 0;
     let dir = format!("{}/_rejects", layout::dataset_dir(dataset_id));
     for (n, listed) in lake.store().list(&dir)?.into_iter().enumerate() {

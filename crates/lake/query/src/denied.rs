@@ -22,6 +22,9 @@ use trawl_store::rows::{Column, Columns, Rows};
 const STEP: u64 = 5_000;
 const WANTED: Columns = Columns::URL.and(Columns::of(&[Column::Ts]));
 
+/// Hears of a row: the piece it was read with, the rows of that, and its place among them.
+type Each<'a> = dyn FnMut(&(usize, Run), &Rows, usize) + 'a;
+
 /// The denied rows of a (domain, dataset).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lost {
@@ -140,7 +143,7 @@ impl Pinned {
         Ok(merged)
     }
 
-    fn scan(&self, postings: &Postings, each: &mut dyn FnMut(&(usize, Run), &Rows, usize)) -> Result<(), QueryError> {
+    fn scan(&self, postings: &Postings, each: &mut Each<'_>) -> Result<(), QueryError> {
         let mut at = 0;
         while at < postings.total() {
             let pieces = postings.pieces(at, STEP);
