@@ -15,6 +15,7 @@ pub fn store(dir: &Path) -> Arc<dyn Store> {
 /// Opens the lake in `dir`.
 pub fn open(dir: &Path) -> anyhow::Result<Lake> {
     if !is_lake(dir) {
+        refuse_lost_index(dir)?;
         bail!("there is no lake in {}: `trawl lake ingest --lake {0} --dataset NAME FILE…` makes one", dir.display());
     }
     Lake::open(store(dir)).with_context(|| format!("cannot open the lake in {}", dir.display()))
@@ -25,6 +26,7 @@ pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
     if is_lake(dir) {
         return open(dir);
     }
+    refuse_lost_index(dir)?;
     let taken =
         has_other(dir, &["index", "tmp"]) || has_other(&dir.join("index"), &["manifests", "probes", "suffix_lists"]);
     if taken {
@@ -38,6 +40,26 @@ pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
         Err(trawl_store::Error::AlreadyALake { .. }) => open(dir),
         made => made.with_context(|| format!("cannot make a lake in {}", dir.display())),
     }
+}
+
+/// Whether there are datasets in `dir` but no manifest of the lake they are of.
+pub fn index_is_lost(dir: &Path) -> bool {
+    let has_commits = |entry: std::fs::DirEntry| {
+        let commits = std::fs::read_dir(entry.path().join("_commits"));
+        commits.is_ok_and(|mut commits| commits.any(|c| c.is_ok_and(|c| c.path().extension() == Some("json".as_ref()))))
+    };
+    let datasets = std::fs::read_dir(dir.join(trawl_store::layout::PARQUET_ROOT));
+    !is_lake(dir) && datasets.is_ok_and(|mut datasets| datasets.any(|entry| entry.is_ok_and(has_commits)))
+}
+
+fn refuse_lost_index(dir: &Path) -> anyhow::Result<()> {
+    if index_is_lost(dir) {
+        bail!(
+            "the lake in {} has datasets, but its index/ is lost: `trawl lake rebuild --lake {0}` makes it anew",
+            dir.display()
+        );
+    }
+    Ok(())
 }
 
 fn is_lake(dir: &Path) -> bool {

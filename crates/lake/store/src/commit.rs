@@ -3,7 +3,7 @@
 //! Files that no commit names do not exist for any reader. Each commit is complete: it can be read without its
 //! predecessors.
 
-use crate::manifest::{check_format, json_error, to_json};
+use crate::manifest::{DatasetInfo, check_head, json_error, to_sealed_json};
 use crate::series::{Known, Series};
 use crate::{Error, Lake, Result, check_path, layout};
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,9 @@ pub struct DatasetCommit {
     /// Writers that a collector gave up: their commits are refused, since their files may be gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoked: Vec<String>,
+    /// What the registry said of the dataset at that time: a lake whose `index/` is lost has it from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<DatasetInfo>,
 }
 
 /// What a commit did to the state before.
@@ -106,12 +109,13 @@ impl DatasetCommit {
             files: Vec::new(),
             sources: Vec::new(),
             revoked: Vec::new(),
+            about: None,
         }
     }
 
     /// Reads the JSON text of `path` and checks what readers rely on.
     pub fn parse(path: &str, bytes: &[u8]) -> Result<Self> {
-        check_format(path, bytes, COMMIT_FORMAT)?;
+        check_head(path, bytes, COMMIT_FORMAT)?;
         let commit: Self = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
         let corrupt = |expected, found: &dyn ToString| {
             Err(Error::Corrupt { path: path.to_owned(), offset: 0, expected, found: found.to_string() })
@@ -207,10 +211,13 @@ impl Lake {
             commit.sequence = newest.map_or(0, |state| state.number).saturating_add(1);
             commit.written = now.to_string();
             writer.clone_into(&mut commit.writer);
+            if let Some(info) = self.seen().and_then(|m| m.dataset(dataset_id).map(|d| d.info.clone())) {
+                commit.about = Some(info);
+            }
             let sequence = commit.sequence;
             commit.files.iter_mut().filter(|f| f.added == 0).for_each(|f| f.added = sequence);
             commit.settle();
-            let bytes = to_json(&commit);
+            let bytes = to_sealed_json(&commit);
             DatasetCommit::parse(&series.path(commit.sequence), &bytes)?;
             Ok(Some(bytes))
         })?;

@@ -9,7 +9,7 @@
 //! wakes up, its own commit comes before that one and is seen, or after it and is refused.
 
 use crate::manifest::Manifest;
-use crate::{CommitMode, DatasetCommit, Heartbeat, Lake, Listed, Result, layout};
+use crate::{CommitMode, DatasetCommit, Heartbeat, Lake, Listed, Result, Store, layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
@@ -258,7 +258,7 @@ fn keep_dataset(
 /// without a successor for the newest.
 fn keep_states(lake: &Lake, dir: &str, keep: &mut Keep, mut wanted: impl FnMut(u64) -> Result<bool>) -> Result<()> {
     let mut found = false;
-    for (path, number) in states(lake, dir)? {
+    for (path, number) in states(&**lake.store(), dir)? {
         // Asked for each, since the answer may keep files too.
         found |= wanted(number)?;
         if found {
@@ -268,15 +268,15 @@ fn keep_states(lake: &Lake, dir: &str, keep: &mut Keep, mut wanted: impl FnMut(u
     Ok(())
 }
 
-fn states(lake: &Lake, dir: &str) -> Result<Vec<(String, u64)>> {
-    let listed = lake.store().list(dir)?;
+pub(crate) fn states(store: &dyn Store, dir: &str) -> Result<Vec<(String, u64)>> {
+    let listed = store.list(dir)?;
     let mut states: Vec<_> =
         listed.into_iter().filter_map(|Listed { path, .. }| layout::number_of(&path).map(|n| (path, n))).collect();
     states.sort_unstable_by_key(|(_, number)| *number);
     Ok(states)
 }
 
-fn dataset_of(path: &str) -> Option<u32> {
+pub(crate) fn dataset_of(path: &str) -> Option<u32> {
     path.strip_prefix("urls/dataset_id=")?.split('/').next()?.parse().ok()
 }
 

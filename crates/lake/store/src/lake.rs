@@ -11,7 +11,12 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Largest suffix list that is read.
 const MAX_SUFFIX_LIST_BYTES: u64 = 16 << 20;
 /// Largest manifest copy that is read.
-const MAX_COPY_BYTES: u64 = 256 << 20;
+pub(crate) const MAX_COPY_BYTES: u64 = 256 << 20;
+
+/// The name a suffix list has in manifests, commits and paths: xxh3_64 of its bytes, 16 hex digits.
+pub fn suffix_list_hash(bytes: &[u8]) -> String {
+    format!("{:016x}", xxh3_64(bytes))
+}
 
 /// A lake. Cheap to share behind an `Arc`; it remembers the newest manifest it has seen.
 #[derive(Debug)]
@@ -41,11 +46,21 @@ impl Lake {
     /// Makes a lake: probes the store, stores the suffix list and commits an empty manifest. `nonce` names the probe and
     /// must be new.
     pub fn init(store: Arc<dyn Store>, now: UnixMillis, nonce: &str, suffix_list: &[u8]) -> Result<Self> {
+        Self::init_with(store, now, nonce, suffix_list, Manifest::empty())
+    }
+
+    /// As [`Lake::init`], with a first manifest that already says something.
+    pub(crate) fn init_with(
+        store: Arc<dyn Store>,
+        now: UnixMillis,
+        nonce: &str,
+        suffix_list: &[u8],
+        first: Manifest,
+    ) -> Result<Self> {
         object::probe(&*store, nonce)?;
         let lake = Self { store, seen: Mutex::new(None) };
         let suffix_list = lake.put_suffix_list(suffix_list)?;
-        let first =
-            Manifest { sequence: 1, written: now.to_string(), suffix_list: Some(suffix_list), ..Manifest::empty() };
+        let first = Manifest { sequence: 1, written: now.to_string(), suffix_list: Some(suffix_list), ..first };
         let bytes = first.to_json();
         if lake.series().newest(Known::Nothing)?.is_some()
             || lake.store.create(&lake.series().path(1), &bytes)? == Created::Exists
@@ -195,7 +210,7 @@ impl Lake {
 
     /// Stores a suffix list under the hash of its bytes; naming it in the manifest is the caller's commit.
     pub fn put_suffix_list(&self, bytes: &[u8]) -> Result<SuffixListRef> {
-        let hash = format!("{:016x}", xxh3_64(bytes));
+        let hash = suffix_list_hash(bytes);
         let path = layout::suffix_list(&hash)?;
         // Equal names have equal bytes, so who won does not matter.
         let _ = self.store.create(&path, bytes)?;
@@ -208,11 +223,16 @@ impl Lake {
             .suffix_list
             .as_ref()
             .ok_or_else(|| Error::Refused { reason: "the manifest names no suffix list".into() })?;
+        self.stored_suffix_list(named)
+    }
+
+    /// A suffix list of the lake, its hash checked.
+    pub fn stored_suffix_list(&self, named: &SuffixListRef) -> Result<Bytes> {
         let bytes = self.store.get(&named.path, MAX_SUFFIX_LIST_BYTES)?;
-        let found = format!("{:016x}", xxh3_64(&bytes));
+        let found = suffix_list_hash(&bytes);
         if found != named.hash {
             let found = format!("hash {found}");
-            let expected = "the suffix list whose hash is in the manifest";
+            let expected = "the suffix list of that hash";
             return Err(Error::Corrupt { path: named.path.clone(), offset: 0, expected, found });
         }
         Ok(bytes)

@@ -10,6 +10,7 @@
 //! on top of it. Nothing here asks the clock: time is an argument.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+mod audit;
 mod commit;
 mod counting;
 mod dir;
@@ -21,18 +22,21 @@ pub mod layout;
 pub mod manifest;
 mod name;
 mod object;
+mod restore;
 pub mod rows;
 mod series;
 mod verify;
 
+pub use audit::{verify_files, verify_states};
 pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit};
 pub use counting::{CountingStore, Counts};
 pub use dir::DirStore;
 pub use error::{Error, Result};
 pub use gc::{GcReport, GcSettings, collect};
 pub use heartbeat::Heartbeat;
-pub use lake::{Committed, Lake};
+pub use lake::{Committed, Lake, suffix_list_hash};
 pub use manifest::{Acl, Dataset, DatasetInfo, Manifest, SegmentRef, Version};
 pub use name::{MAX_PATH_LEN, check_name, check_path};
 pub use object::{Created, Listed, RangeRead, Store, Upload, probe};
+pub use restore::{Remains, remains};
 pub use verify::{DatasetVerified, Fault, verify_dataset};

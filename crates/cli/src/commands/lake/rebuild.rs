@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::units::{show_bytes, show_count};
 use crate::{lake_dir, system};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
 use trawl_index::BuildOptions;
 use trawl_ingest::{Files, Rewrite, rewrite};
@@ -19,7 +19,10 @@ const MAX_ATTEMPTS: u32 = 5;
 
 /// Builds the index anew from the Parquet files and commits alone
 ///
-/// For an index that is damaged or lost: answers are the same as before. With --psl FILE every row is cut into domains by
+/// For an index that is damaged or lost: answers are the same as before. If the whole of index/ is lost, datasets come back
+/// with their ids, and with names and access lists as of their last commit. The deny list is NOT in the Parquet files and
+/// commits: it is lost with index/ and has to be made again before the lake is served. Rows cut by another suffix list than
+/// the one compiled in then need --psl: with the same list they stay as they are. With --psl FILE every row is cut into domains by
 /// another public suffix list: the Parquet files are written again, and one commit brings the new files, their index and
 /// the list, so that no reader sees one without the others. An interrupted change of lists goes on when repeated, and is
 /// taken back by `trawl lake rebuild` without --psl.
@@ -40,7 +43,7 @@ pub struct RebuildArgs {
 
 pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
-    let lake = lake_dir::open(dir)?;
+    let lake = if lake_dir::index_is_lost(dir) { restore(args, out)? } else { lake_dir::open(dir)? };
     let writer = system::nonce()?;
     let list = match &args.psl {
         Some(file) => new_list(&lake, file, &writer)?,
@@ -78,19 +81,68 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
     Ok(Status::Done)
 }
 
+/// Makes the manifest of a lake anew whose `index/` is lost.
+fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Lake> {
+    let store = lake_dir::store(&args.lake.lake);
+    if let Some(lake) = Lake::restore_from_copy(store.clone())? {
+        let json = serde_json::json!({ "type": "restored", "from": layout::MANIFEST_COPY, "lost": [] });
+        out.fact(&json, |w| writeln!(w, "restored the manifest from its copy, {}", layout::MANIFEST_COPY))?;
+        return Ok(lake);
+    }
+    let remains = trawl_store::remains(&*store)?;
+    let list = match &args.psl {
+        Some(file) => read_list(file)?,
+        None => {
+            let builtin = SuffixList::builtin().text().as_bytes().to_vec();
+            let (lists, own) = (&remains.suffix_lists, trawl_store::suffix_list_hash(&builtin));
+            if !lists.is_empty() && !lists.contains(&own) {
+                let wanted = lists.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+                bail!(
+                    "the rows were cut into domains by suffix list {wanted}, which was lost with index/ and is not the one \
+                     compiled in ({own}): name it with --psl FILE (with another list the rows are written again)"
+                );
+            }
+            builtin
+        }
+    };
+    let lake = Lake::restore(store, system::now(), &system::nonce()?, &list, &remains)?;
+    let live: Vec<_> = remains.datasets.iter().filter(|d| !d.dropped).collect();
+    let json = serde_json::json!({
+        "type": "restored", "from": "commits", "datasets": live.iter().map(|d| &d.info.name).collect::<Vec<_>>(),
+        "nameless": remains.nameless, "lost": ["deny", "versions"],
+    });
+    out.fact(&json, |w| {
+        for dataset in &live {
+            writeln!(w, "restored dataset {} as {}", dataset.id, dataset.info.name)?;
+        }
+        writeln!(
+            w,
+            "lost with index/: the deny list (make it again before the lake is served: see `trawl lake deny`), \
+                     older versions, access lists changed since a dataset's last commit"
+        )
+    })?;
+    Ok(lake)
+}
+
 /// Keeps a collector from taking a list that is not the lake's yet.
 fn spare(lake: &Lake, path: &str, writer: &str) -> anyhow::Result<()> {
     let (writer, act) = (writer.to_owned(), "rebuild".to_owned());
     Ok(lake.beat(&Heartbeat { writer, act, beat: system::now(), prefixes: vec![path.to_owned()] })?)
 }
 
-/// Stores a list in the lake, once it proved to be one.
+/// Stores a list in the lake.
 fn new_list(lake: &Lake, file: &Path, writer: &str) -> anyhow::Result<SuffixListRef> {
+    let bytes = read_list(file)?;
+    spare(lake, layout::SUFFIX_LISTS, writer)?;
+    Ok(lake.put_suffix_list(&bytes)?)
+}
+
+/// The bytes of a list, once it proved to be one.
+fn read_list(file: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let text = std::str::from_utf8(&bytes).with_context(|| format!("{} is no text", file.display()))?;
     SuffixList::parse(text).with_context(|| format!("{} is no public suffix list", file.display()))?;
-    spare(lake, layout::SUFFIX_LISTS, writer)?;
-    Ok(lake.put_suffix_list(&bytes)?)
+    Ok(bytes)
 }
 
 /// Writes a dataset again under `list`, unless it is already.

@@ -14,6 +14,7 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use trawl_model::UnixMillis;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The format number this program writes, and the newest it reads.
 pub const MANIFEST_FORMAT: u32 = 1;
@@ -87,7 +88,7 @@ impl Manifest {
 
     /// Reads the JSON text of `path` and checks what readers rely on.
     pub fn parse(path: &str, bytes: &[u8]) -> Result<Self> {
-        check_format(path, bytes, MANIFEST_FORMAT)?;
+        check_head(path, bytes, MANIFEST_FORMAT)?;
         let manifest: Self = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
         let corrupt = |expected, found: String| Error::Corrupt { path: path.to_owned(), offset: 0, expected, found };
         if !manifest.current_version.is_empty() && manifest.current().is_none() {
@@ -104,9 +105,9 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// As it is stored: indented, with a line end, since people read it.
+    /// As it is stored: indented, since people read it, with a checksum and a line end.
     pub fn to_json(&self) -> Vec<u8> {
-        to_json(self)
+        to_sealed_json(self)
     }
 
     /// The version readers use, if any was published.
@@ -179,18 +180,44 @@ impl Manifest {
     }
 }
 
-/// Refuses a file whose `format` is later than ours before anything else in it is believed.
-pub(crate) fn check_format(path: &str, bytes: &[u8], supported: u32) -> Result<()> {
+/// Refuses a file whose `format` is later than ours, or whose text is not the one its checksum was taken of, before
+/// anything else in it is believed. Files of others and of earlier programs have no checksum.
+pub(crate) fn check_head(path: &str, bytes: &[u8], supported: u32) -> Result<()> {
     #[derive(Deserialize)]
-    struct Format {
+    struct Head {
         #[serde(default = "format_1")]
         format: u32,
+        checksum: Option<String>,
     }
-    let Format { format } = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
+    let Head { format, checksum } = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
     if format > supported {
         return Err(Error::TooNew { path: path.to_owned(), found: format, supported });
     }
+    if let Some(found) = checksum {
+        let body = bytes.get(..bytes.len().saturating_sub(seal(0).len())).unwrap_or_default();
+        if !bytes.ends_with(seal(xxh3_64(body)).as_bytes()) {
+            let expected = "the text its checksum was taken of (one who changed it on purpose takes out that key)";
+            let found = format!("checksum {found} of another");
+            return Err(Error::Corrupt { path: path.to_owned(), offset: body.len() as u64, expected, found });
+        }
+    }
     Ok(())
+}
+
+/// How a sealed file ends: its last key is the xxh3_64 of everything before the comma in front of it.
+fn seal(checksum: u64) -> String {
+    format!(",\n  \"checksum\": \"{checksum:016x}\"\n}}\n")
+}
+
+/// The JSON of an object that has keys, sealed.
+pub(crate) fn to_sealed_json(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = to_json(value);
+    if bytes.ends_with(b"\n}\n") {
+        bytes.truncate(bytes.len().saturating_sub(3));
+        let end = seal(xxh3_64(&bytes));
+        bytes.extend_from_slice(end.as_bytes());
+    }
+    bytes
 }
 
 pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {

@@ -4,6 +4,9 @@ use proptest::prelude::*;
 const SEED: &[u8] = include_bytes!("../../tests/golden/seed-manifest.json");
 const GOLDEN: &[u8] = include_bytes!("../../tests/golden/manifest-v1.json");
 
+/// What a checksum over the golden text is.
+const GOLDEN_CHECKSUM: u64 = 0x5a23_0e71_7dd8_4085;
+
 fn segment(id: &str) -> SegmentRef {
     let file = |key: &str, name: &str| (key.to_owned(), format!("index/{id}/{name}"));
     SegmentRef {
@@ -96,8 +99,11 @@ fn only_one_whole_segment_carries_the_seeds_keys() {
 
 #[test]
 fn golden_bytes_do_not_move() {
-    assert_eq!(String::from_utf8(rich().to_json()).unwrap(), String::from_utf8(GOLDEN.to_vec()).unwrap());
-    assert_eq!(Manifest::parse("m", GOLDEN).unwrap(), rich());
+    let sealed = String::from_utf8(GOLDEN.to_vec()).unwrap().replace("\n}\n", &seal(GOLDEN_CHECKSUM));
+    assert_eq!(String::from_utf8(rich().to_json()).unwrap(), sealed);
+    for golden in [GOLDEN, sealed.as_bytes()] {
+        assert_eq!(Manifest::parse("m", golden).unwrap(), rich());
+    }
 }
 
 #[test]
@@ -167,6 +173,23 @@ fn cut_and_flipped_manifests_give_errors_or_values() {
         bytes[bit / 8] ^= 1 << (bit % 8);
         let _ = Manifest::parse("m", &bytes);
     }
+}
+
+/// No bit of a sealed manifest can turn without being noticed, but for those of the seal's own key and of white space.
+#[test]
+fn a_turned_bit_is_an_error_or_changes_nothing() {
+    let bytes = rich().to_json();
+    for bit in 0..bytes.len() * 8 {
+        let mut turned = bytes.clone();
+        turned[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(manifest) = Manifest::parse("m", &turned) {
+            assert_eq!(manifest, rich(), "bit {bit}");
+        }
+    }
+    let text = String::from_utf8(bytes).unwrap();
+    let error = Manifest::parse("m", text.replace("\"a.com\"", "\"b.com\"").as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("checksum"), "{error}");
+    assert!(Manifest::parse("m", text.trim_end().as_bytes()).is_err(), "the line end belongs to it");
 }
 
 #[test]

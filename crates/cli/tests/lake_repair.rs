@@ -1,0 +1,221 @@
+//! Damage to a lake's own records, and what is found and made good of it.
+
+mod common;
+
+use common::{stderr, stdout, trawl};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tempfile::TempDir;
+
+/// Runs `trawl ARGS --json --quiet` and wants this exit code; its lines.
+fn ask(dir: &Path, args: &[&str], code: i32) -> Vec<Value> {
+    let output = trawl(dir).args(["--json", "--quiet"]).args(args).output().unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {}{}", stdout(&output), stderr(&output));
+    stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn refuse(dir: &Path, args: &[&str]) -> String {
+    let output = trawl(dir).args(args).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {}{}", stdout(&output), stderr(&output));
+    stderr(&output)
+}
+
+fn ingest(dir: &Path, dataset: &str, text: &str) {
+    std::fs::write(dir.join("in.txt"), text).unwrap();
+    ask(dir, &["lake", "ingest", "--dataset", dataset, "in.txt"], 0);
+}
+
+/// Two datasets of three URLs each.
+fn two_datasets() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    ingest(dir.path(), "first one", "http://a.com/1\nhttp://a.com/2\nhttp://b.co.uk/x\n");
+    ingest(dir.path(), "b", "http://a.com/2\nhttp://a.com/3\nhttp://c.github.io/x\n");
+    dir
+}
+
+fn newest(dir: &Path, below: &str) -> PathBuf {
+    let entries = std::fs::read_dir(dir.join("lake").join(below)).unwrap();
+    entries.map(|e| e.unwrap().path()).max().unwrap()
+}
+
+fn edit(path: &Path, from: &str, to: &str) {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{text}");
+    std::fs::write(path, text.replacen(from, to, 1)).unwrap();
+}
+
+fn faults(dir: &Path) -> String {
+    let lines = ask(dir, &["lake", "verify"], 1);
+    let told = lines.iter().filter(|l| l["type"] == "fault").map(|l| l["fault"].as_str().unwrap());
+    told.collect::<Vec<_>>().join("\n")
+}
+
+/// A record that was changed is not believed: what was denied stays unanswered, and `verify` says why.
+#[test]
+fn changed_records_are_found() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    ask(dir, &["lake", "deny", "add", "--domain", "a.com"], 0);
+    ask(dir, &["lake", "verify"], 0);
+    let manifest = newest(dir, "index/manifests");
+    let whole = std::fs::read(&manifest).unwrap();
+    edit(&manifest, "\"domain\": \"a.com\"", "\"domain\": \"a.con\"");
+    assert!(refuse(dir, &["query", "domain", "a.com"]).contains("checksum"));
+    assert!(faults(dir).contains("checksum"));
+    std::fs::write(&manifest, &whole).unwrap();
+    ask(dir, &["query", "domain", "a.com"], 1);
+
+    let commit = newest(dir, "urls/dataset_id=1/_commits");
+    let whole = std::fs::read(&commit).unwrap();
+    for (from, to) in [
+        ("\"dataset_id\": 1", "\"dataset_id\": 3"),
+        ("\"sequence\": 1", "\"sequence\": 3"),
+        ("\"tag\": \"", "\"tag\": \"0"),
+        ("\"suffix_list\": \"", "\"suffix_list\": \"0"),
+    ] {
+        edit(&commit, from, to);
+        assert!(faults(dir).contains("0000000001.json"), "{from}");
+        std::fs::write(&commit, &whole).unwrap();
+    }
+    // Without a checksum, as earlier programs wrote: what can be told from the name is.
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let bare = format!("{}\n}}\n", text.rsplit_once(",\n  \"checksum\"").unwrap().0);
+    std::fs::write(&commit, &bare).unwrap();
+    ask(dir, &["lake", "verify"], 0);
+    edit(&commit, "\"sequence\": 1", "\"sequence\": 3");
+    assert!(faults(dir).contains("number 3"));
+    std::fs::write(&commit, &whole).unwrap();
+
+    let copy = dir.join("lake/index/manifest.json");
+    let whole = std::fs::read(&copy).unwrap();
+    let first = std::fs::read(dir.join("lake/index/manifests/0000000001.json")).unwrap();
+    for bytes in [&b"garbage"[..], &first] {
+        std::fs::write(&copy, bytes).unwrap();
+        assert!(faults(dir).contains("index/manifest.json"));
+    }
+    std::fs::write(&copy, whole).unwrap();
+    let list = newest(dir, "index/suffix_lists");
+    std::fs::write(&list, "com\n").unwrap();
+    assert!(faults(dir).contains("suffix list"));
+}
+
+/// Files that only an older kept version serves.
+#[test]
+fn files_of_older_versions_are_looked_at() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    let old = newest(dir, "urls/dataset_id=1/domain_prefix=all");
+    let segment = std::fs::read_dir(dir.join("lake/index")).unwrap().map(|e| e.unwrap().path());
+    let segment = segment.filter(|p| p.join("domains.mphf").exists()).min().unwrap().join("domains.mphf");
+    ingest(dir, "first one", "http://a.com/4\n");
+    ask(dir, &["lake", "compact", "--full"], 0);
+    ask(dir, &["lake", "verify"], 0);
+    for path in [old, segment] {
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+        assert!(faults(dir).contains(path.file_name().unwrap().to_str().unwrap()), "{}", path.display());
+        std::fs::write(&path, &bytes).unwrap();
+    }
+}
+
+/// Rows wait under another list: they are checked by that list, and what is served by its own.
+#[test]
+fn an_interrupted_change_of_lists_is_no_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for (name, start) in [("a", 0), ("b", 40_000)] {
+        let urls: String = (start..start + 40_000).map(|i| format!("http://h{}.github.io/{i}\n", i % 100)).collect();
+        ingest(dir, name, &urls);
+    }
+    std::fs::write(dir.join("list.dat"), "com\nio\n").unwrap();
+    let args = ["lake", "rebuild", "--psl", "list.dat", "--quiet"];
+    let mut child = trawl(dir).args(args).stdout(Stdio::null()).spawn().unwrap();
+    let second = dir.join("lake/urls/dataset_id=1/_commits/0000000002.json");
+    while !second.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let lines = ask(dir, &["lake", "verify"], 0);
+    let waiting: Vec<_> = lines.iter().filter(|l| l["waits"] == true).collect();
+    assert!(waiting.iter().any(|l| l["dataset"] == "a"), "{lines:?}");
+    assert!(lines.iter().any(|l| l["dataset"] == "a" && l["waits"] == false), "the served files too: {lines:?}");
+    let served = std::fs::read_to_string(dir.join("lake/urls/dataset_id=1/_commits/0000000001.json")).unwrap();
+    let served: Value = serde_json::from_str(&served).unwrap();
+    let path = dir.join("lake").join(served["files"][0]["path"].as_str().unwrap());
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    assert!(faults(dir).contains(served["files"][0]["path"].as_str().unwrap()));
+}
+
+#[test]
+fn a_lost_index_comes_back() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    ingest(dir, "gone", "http://d.org/\n");
+    ask(dir, &["lake", "drop", "gone", "--yes"], 0);
+    ask(dir, &["lake", "deny", "add", "--domain", "b.co.uk"], 0);
+    let about = |dir| {
+        let answers = ask(dir, &["query", "domain", "a.com", "c.github.io"], 0);
+        answers.iter().map(|a| a["datasets"].clone()).collect::<Vec<_>>()
+    };
+    let before = about(dir);
+    let index = dir.join("lake/index");
+
+    // The numbered manifests alone: the copy has it all.
+    std::fs::remove_dir_all(index.join("manifests")).unwrap();
+    assert!(refuse(dir, &["query", "domain", "a.com"]).contains("lake rebuild"));
+    ask(dir, &["lake", "rebuild"], 0);
+    assert_eq!(about(dir), before);
+    ask(dir, &["query", "domain", "b.co.uk"], 1);
+
+    std::fs::remove_dir_all(&index).unwrap();
+    for args in
+        [&["lake", "ingest", "--dataset", "x", "in.txt"][..], &["lake", "verify"], &["query", "domain", "a.com"]]
+    {
+        assert!(refuse(dir, args).contains("lake rebuild"), "{args:?}");
+    }
+    let told = ask(dir, &["lake", "rebuild"], 0);
+    assert_eq!(told[0]["datasets"], serde_json::json!(["first one", "b"]));
+    assert_eq!(told[0]["lost"][0], "deny");
+    assert_eq!(about(dir), before);
+    ask(dir, &["query", "domain", "d.org"], 1);
+    ask(dir, &["lake", "verify"], 0);
+    // Ids go on behind those that were given.
+    ingest(dir, "next", "http://e.org/\n");
+    assert_eq!(ask(dir, &["query", "domain", "e.org"], 0)[0]["datasets"][0]["dataset_id"], 4);
+}
+
+#[test]
+fn a_lost_list_has_to_be_named_and_lost_names_are_made_up() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    std::fs::write(dir.join("list.dat"), "com\nio\nuk\n").unwrap();
+    ask(dir, &["lake", "rebuild", "--psl", "list.dat"], 0);
+    let commit = newest(dir, "urls/dataset_id=1/_commits");
+    let mut value: Value = serde_json::from_slice(&std::fs::read(&commit).unwrap()).unwrap();
+    for key in ["about", "checksum"] {
+        assert!(value.as_object_mut().unwrap().remove(key).is_some(), "{key}");
+    }
+    std::fs::write(&commit, value.to_string()).unwrap();
+    std::fs::remove_dir_all(dir.join("lake/index")).unwrap();
+    let hash = value["suffix_list"].as_str().unwrap();
+    let error = refuse(dir, &["lake", "rebuild"]);
+    assert!(error.contains(hash) && error.contains("--psl"), "{error}");
+    let told = ask(dir, &["lake", "rebuild", "--psl", "list.dat"], 0);
+    assert_eq!(
+        (told.len(), &told[0]["datasets"]),
+        (2, &serde_json::json!(["dataset-1", "b"])),
+        "nothing written again"
+    );
+    assert_eq!(ask(dir, &["query", "domain", "c.github.io"], 0)[0]["domain"], "github.io");
+    ask(dir, &["lake", "verify"], 0);
+    // Another list will do as well: then rows are written again.
+    std::fs::remove_dir_all(dir.join("lake/index")).unwrap();
+    std::fs::write(dir.join("other.dat"), "com\ngithub.io\nuk\n").unwrap();
+    let told = ask(dir, &["lake", "rebuild", "--psl", "other.dat"], 0);
+    assert_eq!(told.iter().filter(|l| l["type"] == "files").count(), 2);
+    assert_eq!(ask(dir, &["query", "domain", "c.github.io"], 0)[0]["domain"], "c.github.io");
+    ask(dir, &["lake", "verify"], 0);
+}

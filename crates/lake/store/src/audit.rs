@@ -1,0 +1,139 @@
+//! Checks the states of a lake: manifests, their copy, dataset commits, suffix lists; and files by their hashes.
+
+use crate::gc::states;
+use crate::manifest::SuffixListRef;
+use crate::{DataFile, DatasetCommit, Fault, Lake, Manifest, Result, Store, layout};
+use std::collections::BTreeSet;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Largest state that is read.
+const MAX_STATE_BYTES: u64 = 256 << 20;
+/// Bytes of a file read at a time.
+const STEP_BYTES: u64 = 8 << 20;
+
+fn say(file: &str, expected: &'static str, found: impl ToString) -> Fault {
+    Fault { file: file.to_owned(), row: None, expected, found: found.to_string() }
+}
+
+/// Reads every manifest and every commit of the datasets `manifest` (the newest) has: checksum, number, dataset; the copy
+/// of the manifest; and that each suffix list is there by which served and newest rows were cut. Tells how many states
+/// that were; an error is a store that cannot be read.
+pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fault)) -> Result<u64> {
+    let store = &**lake.store();
+    let mut count = 0;
+    each_state(store, layout::MANIFESTS, &mut count, fault, &mut |path, number, bytes| {
+        let state = Manifest::parse(path, bytes).map_err(|e| say(path, "a manifest", e))?;
+        let expected = "the number of its name as its sequence";
+        if state.sequence == number { Ok(()) } else { Err(say(path, expected, state.sequence)) }
+    })?;
+    verify_copy(store, manifest, fault)?;
+    let mut lists: BTreeSet<String> = manifest.suffix_list.iter().map(|list| list.hash.clone()).collect();
+    for dataset in &manifest.datasets {
+        let dir = layout::commits_dir(dataset.id);
+        let newest = states(store, &dir)?.last().map_or(0, |(_, number)| *number);
+        let live = manifest.live_commit(dataset.id);
+        each_state(store, &dir, &mut count, fault, &mut |path, number, bytes| {
+            let commit = DatasetCommit::parse(path, bytes).map_err(|e| say(path, "a dataset commit", e))?;
+            if (number == newest || number == live) && !commit.files.is_empty() {
+                lists.insert(commit.suffix_list);
+            }
+            if (commit.dataset_id, commit.sequence) == (dataset.id, number) {
+                return Ok(());
+            }
+            let found = format!("dataset {}, number {}", commit.dataset_id, commit.sequence);
+            Err(say(path, "the dataset and number of its path", found))
+        })?;
+    }
+    for hash in lists {
+        let path = match layout::suffix_list(&hash) {
+            Ok(path) => path,
+            Err(error) => {
+                fault(say(layout::SUFFIX_LISTS, "the hash of a suffix list", error));
+                continue;
+            }
+        };
+        if let Err(error) = lake.stored_suffix_list(&SuffixListRef { path: path.clone(), hash }) {
+            fault(say(&path, "a suffix list that rows were cut by", error));
+        }
+    }
+    Ok(count)
+}
+
+fn each_state(
+    store: &dyn Store,
+    dir: &str,
+    count: &mut u64,
+    fault: &mut dyn FnMut(Fault),
+    check: &mut dyn FnMut(&str, u64, &[u8]) -> std::result::Result<(), Fault>,
+) -> Result<()> {
+    for (path, number) in states(store, dir)? {
+        let bytes = match store.get(&path, MAX_STATE_BYTES) {
+            Ok(bytes) => bytes,
+            // Collected since it was listed.
+            Err(error) if error.is_not_found() => continue,
+            Err(error) => return Err(error),
+        };
+        *count += 1;
+        if let Err(found) = check(&path, number, &bytes) {
+            fault(found);
+        }
+    }
+    Ok(())
+}
+
+fn verify_copy(store: &dyn Store, newest: &Manifest, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    let path = layout::MANIFEST_COPY;
+    let bytes = match store.get(path, MAX_STATE_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_not_found() => {
+            fault(say(path, "a copy of the newest manifest (the next commit writes one)", "none"));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    match Manifest::parse(path, &bytes) {
+        Err(error) => fault(say(path, "a copy of the newest manifest (the next commit writes one)", error)),
+        // Somebody committed since the newest was read.
+        Ok(copy)
+            if copy.sequence > newest.sequence
+                && store.exists(&layout::numbered(layout::MANIFESTS, copy.sequence))? => {}
+        Ok(copy) if copy != *newest => {
+            let found = format!("sequence {}, while the newest is {}", copy.sequence, newest.sequence);
+            fault(say(path, "the same as the newest manifest (the next commit writes it anew)", found));
+        }
+        Ok(_) => {}
+    }
+    Ok(())
+}
+
+/// Checks files by length and hash alone.
+pub fn verify_files<'a>(
+    store: &dyn Store,
+    files: impl IntoIterator<Item = &'a DataFile>,
+    fault: &mut dyn FnMut(Fault),
+) -> Result<u64> {
+    let mut count = 0;
+    for file in files {
+        count += 1;
+        match store.len(&file.path) {
+            Err(error) if error.is_not_found() => fault(say(&file.path, "a file that a kept version serves", "none")),
+            Err(error) => return Err(error),
+            Ok(length) if length != file.bytes => {
+                fault(say(&file.path, "as many bytes as its commit says", length));
+            }
+            Ok(length) => {
+                let (mut hash, mut at) = (Xxh3::new(), 0);
+                while at < length {
+                    let end = at.saturating_add(STEP_BYTES).min(length);
+                    store.get_ranges(&file.path, &[at..end])?.iter().for_each(|bytes| hash.update(bytes));
+                    at = end;
+                }
+                let found = format!("{:016x}", hash.digest());
+                if found != file.hash {
+                    fault(say(&file.path, "the hash its commit says", found));
+                }
+            }
+        }
+    }
+    Ok(count)
+}
