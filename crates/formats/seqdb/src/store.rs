@@ -4,6 +4,7 @@
 //! 0 .......................... written ......... end
 //! |  in the file               |  `tail`, memory |
 //!       `patch`: a few bytes that must reach the file after the tail and before the superblock
+//!       `late`: bytes that point at what is new, and must reach the file after the superblock
 //! ```
 
 use crate::{Error, Result, Settings};
@@ -29,12 +30,23 @@ impl Patch {
     }
 }
 
+/// Changed bytes that are held back.
+#[derive(Debug)]
+struct Late {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+/// So many changes are held back at most: every read looks at them.
+const MAX_LATE: usize = 32;
+
 #[derive(Debug)]
 pub(crate) struct Store {
     file: Box<dyn File>,
     written: u64,
     tail: Vec<u8>,
     patch: Option<Patch>,
+    late: Vec<Late>,
     /// Bytes the file has, used or not.
     room: u64,
     /// The file grows to multiples of this.
@@ -60,6 +72,7 @@ impl Store {
             written: end,
             tail: Vec::new(),
             patch: None,
+            late: Vec::new(),
             room,
             step: step.clamp(1, MAX_STEP),
             buffer: settings.buffer_bytes,
@@ -92,14 +105,9 @@ impl Store {
         self.written
     }
 
-    /// For a reader: the file has more by now.
-    pub fn see(&mut self, end: u64) {
-        self.written = end;
-    }
-
     /// Whether something was written, or is to be, since the last sync.
     pub fn touched(&self) -> bool {
-        self.touched || !self.tail.is_empty() || self.patch.is_some()
+        self.touched || !self.tail.is_empty() || self.patch.is_some() || !self.late.is_empty()
     }
 
     fn alive(&self) -> Result<()> {
@@ -149,6 +157,7 @@ impl Store {
     /// Forgets everything after `end`, and what should have been written with it.
     pub fn abandon(&mut self, end: u64) {
         self.patch = None;
+        self.late.clear();
         self.cut(end);
     }
 
@@ -197,6 +206,9 @@ impl Store {
     pub fn overwrite(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         self.alive()?;
         self.drop_patch(at, bytes)?;
+        for late in &mut self.late {
+            lay_over(&mut late.bytes, late.at, at, bytes);
+        }
         let in_file = usize::try_from(self.written.saturating_sub(at)).unwrap_or(usize::MAX).min(bytes.len());
         let (filed, tailed) = bytes.split_at_checked(in_file).unwrap_or((bytes, &[]));
         if !filed.is_empty() {
@@ -230,6 +242,31 @@ impl Store {
         Ok(())
     }
 
+    /// Overwrites bytes that are in the file once [`Store::flush_late`] is called; reading has them at once.
+    pub fn overwrite_late(&mut self, at: u64, bytes: &[u8]) {
+        match self.late.iter_mut().find(|late| late.at == at && late.bytes.len() == bytes.len()) {
+            Some(late) => late.bytes.copy_from_slice(bytes),
+            None => self.late.push(Late { at, bytes: bytes.to_vec() }),
+        }
+    }
+
+    /// Whether enough is held back.
+    #[inline]
+    pub fn late_is_full(&self) -> bool {
+        self.late.len() >= MAX_LATE
+    }
+
+    /// Hands over what was held back, in the order it came.
+    pub fn flush_late(&mut self) -> Result<()> {
+        self.alive()?;
+        while let Some(late) = self.late.first() {
+            self.touched = true;
+            self.file.write_at(late.at, &late.bytes)?;
+            self.late.remove(0);
+        }
+        Ok(())
+    }
+
     /// A write over the patched bytes replaces the patch.
     fn drop_patch(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         match &self.patch {
@@ -245,7 +282,10 @@ impl Store {
         if !filed.is_empty() {
             self.file.read_exact_at(at, filed)?;
             if let Some(patch) = &self.patch {
-                lay_over(filed, at, patch);
+                lay_over(filed, at, patch.at, patch.bytes());
+            }
+            for late in &self.late {
+                lay_over(filed, at, late.at, &late.bytes);
             }
         }
         if !tailed.is_empty() {
@@ -306,11 +346,10 @@ impl Store {
     }
 }
 
-fn lay_over(buf: &mut [u8], at: u64, patch: &Patch) {
-    for (i, byte) in patch.bytes().iter().enumerate() {
-        let position = (patch.at + i as u64).checked_sub(at).and_then(|p| usize::try_from(p).ok());
-        if let Some(target) = position.and_then(|p| buf.get_mut(p)) {
-            *target = *byte;
-        }
-    }
+/// Puts the part of `bytes`, which belong at `from`, into `buf`, which begins at `at`.
+fn lay_over(buf: &mut [u8], at: u64, from: u64, bytes: &[u8]) {
+    let index = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let (into, skip) = (index(from.saturating_sub(at)), index(at.saturating_sub(from)));
+    let (Some(into), Some(bytes)) = (buf.get_mut(into..), bytes.get(skip..)) else { return };
+    into.iter_mut().zip(bytes).for_each(|(to, b)| *to = *b);
 }

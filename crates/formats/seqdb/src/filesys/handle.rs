@@ -74,7 +74,7 @@ impl Filesys {
     /// The inode a name leads to, and its cell.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Found<Inode>> {
         self.index.search(h64(name), |ptr| {
-            if !self.data.is_pointer(ptr) {
+            if !self.data.reaches(ptr)? {
                 return Ok(None);
             }
             match Inode::load(&self.data, ptr) {
@@ -107,14 +107,32 @@ impl Filesys {
         Err(Error::TypeMismatch { path: self.paths.data(), name, wanted: types.into(), found })
     }
 
-    pub(super) fn handle(&self, inode: Inode, open: OpenName, write: bool, keep_mtime: bool) -> Result<FileHandle> {
-        let extents = self.extents(&inode)?;
+    pub(super) fn handle(&self, mut inode: Inode, open: OpenName, write: bool, keep_mtime: bool) -> Result<FileHandle> {
+        loop {
+            let end = self.data.end();
+            match self.whole_extents(&inode) {
+                Ok(extents) => return Ok(FileHandle { inode, extents, write, keep_mtime, _open: open }),
+                Err(e @ Error::CorruptEntry { .. }) => {
+                    // The file may have grown since the end was looked at: then its last part is longer by now.
+                    self.data.catch_up()?;
+                    if self.data.end() == end {
+                        return Err(e);
+                    }
+                    inode = Inode::load(&self.data, inode.ptr)?;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn whole_extents(&self, inode: &Inode) -> Result<Vec<Extent>> {
+        let extents = self.extents(inode)?;
         let capacity = extents.last().map_or(0, |e| e.start + e.len);
         if inode.size > capacity {
             let found = format!("{} in {capacity} bytes", inode.size);
             return Err(Error::corrupt(self.data.path(), inode.ptr, "a file size within its data", found));
         }
-        Ok(FileHandle { inode, extents, write, keep_mtime, _open: open })
+        Ok(extents)
     }
 
     /// A handle for reading a file whose inode is known.
@@ -141,7 +159,7 @@ impl Filesys {
 /// The data entry at `ptr`, which must be the part of the inode's file that begins at `start`.
 pub(super) fn extent_at(data: &crate::Kvseq, inode: &Inode, ptr: u64, start: u64) -> Result<Span> {
     let broken = |found: String| Error::corrupt(data.path(), ptr, "the next data entry of a file", found);
-    if !data.is_pointer(ptr) {
+    if !data.reaches(ptr)? {
         return Err(broken("a pointer past the end".into()));
     }
     let mut head = [0; 64];

@@ -187,7 +187,7 @@ fn part(data: &Kvseq, span: &Span, have: &[u8], at: u64, len: u64) -> Result<Vec
 
 /// The name of the inode at `ptr`, without its pointers. `None` if there is none.
 pub(crate) fn name_at(data: &Kvseq, ptr: u64) -> Result<Option<Vec<u8>>> {
-    if !data.is_pointer(ptr) {
+    if !data.reaches(ptr)? {
         return Ok(None);
     }
     match Inode::load(data, ptr) {

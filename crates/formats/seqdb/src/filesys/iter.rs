@@ -64,7 +64,7 @@ impl Filesys {
     pub fn for_each_indexed(&self, each: &mut dyn FnMut(FileInfo) -> Result<()>) -> Result<()> {
         self.index.for_each(&mut |ptr, _| {
             // Beside a writer the index may be ahead of what was seen of the data.
-            if !self.data.is_pointer(ptr) {
+            if !self.data.reaches(ptr)? {
                 return Ok(());
             }
             each(Inode::load(&self.data, ptr)?.into())

@@ -16,6 +16,8 @@
 //! rebuilds the rest.
 
 mod base;
+#[cfg(test)]
+mod beside;
 mod check;
 mod compact;
 mod create;
@@ -154,6 +156,13 @@ impl Filesys {
     /// Where its files are.
     pub fn paths(&self) -> &FsPaths {
         &self.paths
+    }
+
+    /// For a reader: whether it was being written when it was opened. Then the index may be behind the data file: a file
+    /// that it does not know may yet come up in [`Filesys::files`].
+    pub fn is_being_written(&self) -> bool {
+        let sb = self.index.superblock();
+        self.access == Access::Read && sb.value(Name::SYNCSIZE) != sb.value(Name::FILESIZE)
     }
 
     /// Whether it is append-only.

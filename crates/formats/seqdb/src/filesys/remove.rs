@@ -2,7 +2,6 @@
 
 use super::Filesys;
 use super::inode::Inode;
-use crate::design::INODE_HEAD_BYTES;
 use crate::error::shown;
 use crate::hindex::Found;
 use crate::{Error, Result, h64};
@@ -53,21 +52,28 @@ impl Filesys {
             self.rename_in_place(&inode, &renamed)?;
         } else {
             renamed = self.store_larger(&renamed, 0)?;
+            self.announce(&inode)?;
             self.itot =
                 self.itot.saturating_add(i64::try_from(renamed.entry_bytes() - inode.entry_bytes()).unwrap_or(0));
-            self.retire(inode.ptr)?;
         }
         self.index.occupy(place, renamed.hash, renamed.ptr)?;
         self.index.clear(cell)?;
+        if renamed.ptr != inode.ptr {
+            self.retire(inode.ptr)?;
+        }
         self.settle()
     }
 
-    /// Rewrites what follows the pointers, the length of the name, and the hash in the key.
+    /// Rewrites the hash in the key, the length of the name and the name, all in one write: a reader beside must not see
+    /// a part of one name and a part of the other.
     fn rename_in_place(&mut self, old: &Inode, new: &Inode) -> Result<()> {
+        // Nothing that is held back may be overtaken.
+        self.announce(old)?;
         let value = new.encode();
-        let from = usize::try_from(INODE_HEAD_BYTES).unwrap_or(23) + 8 * old.pointers.len();
-        self.data.write_value(old.ptr, from as u64, value.get(from..).unwrap_or_default())?;
-        self.data.write_value(old.ptr, 1, value.get(1..3).unwrap_or_default())?;
-        self.data.set_key(old.ptr, &new.key())
+        let mut bytes = new.key().to_vec();
+        bytes.extend_from_slice(&(value.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(&value);
+        let at = self.data.span(old.ptr)?.key_at;
+        self.data.overwrite_raw(at, &bytes)
     }
 }

@@ -8,6 +8,7 @@ use crate::error::shown;
 use crate::hindex::Found;
 use crate::superblock::Name;
 use crate::{Error, Result, h64};
+use std::io::Read;
 
 /// Offset of P, mtime and size in an inode.
 const NUMBERS_AT: u64 = 3;
@@ -32,7 +33,7 @@ impl Filesys {
             absent => {
                 let inode = self.new_inode(name, kind, flags.mtime)?;
                 self.add_inode(&inode, absent)?;
-                self.settle()?;
+                self.added(&inode)?;
                 self.handle(inode, open, true, keep_mtime)
             }
         }
@@ -70,17 +71,70 @@ impl Filesys {
         if !contents.is_empty()
             && let Err(e) = self.data.append(&data_key, contents)
         {
-            // The inode without its data is taken back: it points to nothing.
-            self.data.uncount(inode.ptr, 1);
-            self.itot = self.itot.saturating_sub(i64::try_from(inode.entry_bytes()).unwrap_or(0));
-            if let Found::Here { cell, .. } = self.index.search(inode.hash, |p| Ok((p == inode.ptr).then_some(())))? {
-                self.index.clear(cell)?;
-            }
+            self.take_back(&inode)?;
             return Err(e);
         }
-        self.dtot = self.dtot.saturating_add(i64::try_from(inode.size).unwrap_or(0));
-        self.settle()?;
+        self.added(&inode)?;
         Ok(inode.ptr)
+    }
+
+    /// Stores a new file of any size from a reader, in one step as [`Filesys::put_file`] does: memory holds a part of it,
+    /// and readers beside see nothing before it is whole. Returns its size. If reading or writing fails nothing is kept.
+    pub fn put_file_from(
+        &mut self,
+        name: &[u8],
+        kind: char,
+        mtime: Option<i64>,
+        contents: &mut dyn Read,
+    ) -> Result<u64> {
+        self.prepare()?;
+        self.open.expect_closed(&self.paths, name)?;
+        match self.find(name)? {
+            Found::Here { .. } => Err(Error::FileExists { path: self.paths.data(), name: shown(name) }),
+            absent => Ok(self.put_from_at(absent, name, kind, mtime, contents, "the contents")?.1),
+        }
+    }
+
+    /// The same where the index was searched already. Returns the inode's pointer and the size.
+    pub(crate) fn put_from_at<T>(
+        &mut self,
+        place: Found<T>,
+        name: &[u8],
+        kind: char,
+        mtime: Option<i64>,
+        contents: &mut dyn Read,
+        what: &str,
+    ) -> Result<(u64, u64)> {
+        let mut inode = self.new_inode(name, kind, mtime)?;
+        let data_key = FsKey::Data { file_id: inode.file_id, offset: 0 }.encode();
+        self.add_inode(&inode, place)?;
+        let stored = self.data.append_from(&data_key, contents, what).and_then(|(ptr, len)| {
+            if len == 0 {
+                self.data.uncount(ptr, 1);
+                return Ok(());
+            }
+            inode.pointers.push(ptr);
+            inode.size = len;
+            // It may be in the file by now, though nobody was told of it.
+            self.data.write_value(inode.ptr, 0, &inode.encode())
+        });
+        if let Err(e) = stored {
+            self.take_back(&inode)?;
+            return Err(e);
+        }
+        self.added(&inode)?;
+        Ok((inode.ptr, inode.size))
+    }
+
+    /// Takes back an inode whose data could not be stored: it points to nothing.
+    fn take_back(&mut self, inode: &Inode) -> Result<()> {
+        let with_data = self.data.end() > inode.ptr + inode.entry_bytes();
+        self.data.uncount(inode.ptr, 1 + i64::from(with_data));
+        self.itot = self.itot.saturating_sub(i64::try_from(inode.entry_bytes()).unwrap_or(0));
+        if let Found::Here { cell, .. } = self.index.search(inode.hash, |p| Ok((p == inode.ptr).then_some(())))? {
+            self.index.clear(cell)?;
+        }
+        Ok(())
     }
 
     /// An inode that is not stored yet, as the next entry of the data file.
@@ -151,14 +205,20 @@ impl Filesys {
             return Err(e);
         }
         self.itot = self.itot.saturating_add(i64::try_from(inode.entry_bytes()).unwrap_or(0));
+        Ok(())
+    }
+
+    /// A new file is stored, as the last one: completes the operation.
+    fn added(&mut self, inode: &Inode) -> Result<()> {
+        self.dtot = self.dtot.saturating_add(i64::try_from(inode.size).unwrap_or(0));
         if let Some(time) = &mut self.time {
-            time.note(inode.mtime, ptr)?;
+            time.note(inode.mtime, inode.ptr)?;
             self.last_mtime = Some(inode.mtime);
             if let Some(name) = Name::parse(LAST_MTIME_VARIABLE) {
                 self.data.update_variable(name, inode.mtime);
             }
         }
-        Ok(())
+        self.settle()
     }
 
     pub(super) fn restricted(&self, what: &'static str) -> Error {
@@ -311,7 +371,7 @@ impl Filesys {
         }
         let at = ptr + FRAME_BYTES;
         let slot = INODE_HEAD_BYTES + 8 * file.inode.pointers.len() as u64;
-        self.data.write_value(file.inode.ptr, slot, &ptr.to_be_bytes())?;
+        self.data.write_value_late(file.inode.ptr, slot, &ptr.to_be_bytes())?;
         file.inode.pointers.push(ptr);
         file.extents.push(Extent { ptr, start: capacity, len, at });
         self.dtot = self.dtot.saturating_add(i64::try_from(len).unwrap_or(0));
@@ -344,9 +404,15 @@ impl Filesys {
     fn swap_inode(&mut self, old: &Inode, new: &Inode) -> Result<()> {
         let found = self.index.search(new.hash, |ptr| Ok((ptr == old.ptr).then_some(())))?;
         let Found::Here { cell, .. } = found else { return Err(self.not_found(&old.name)) };
+        self.announce(old)?;
         self.index.redirect(cell, new.hash, new.ptr)?;
         self.itot = self.itot.saturating_add(i64::try_from(new.entry_bytes() - old.entry_bytes()).unwrap_or(0));
         self.retire(old.ptr)
+    }
+
+    /// To be called before an inode makes room for another one: readers that have seen it must find that one.
+    pub(super) fn announce(&mut self, old: &Inode) -> Result<()> {
+        if self.data.is_announced(old.ptr) { self.data.flush() } else { Ok(()) }
     }
 
     /// Stores size and time after a change, and completes the operation.
@@ -359,6 +425,6 @@ impl Filesys {
     }
 
     fn write_numbers(&mut self, inode: &Inode) -> Result<()> {
-        self.data.write_value(inode.ptr, NUMBERS_AT, &inode.numbers())
+        self.data.write_value_late(inode.ptr, NUMBERS_AT, &inode.numbers())
     }
 }

@@ -10,7 +10,8 @@
 //! The order of writes, and what it gives:
 //! 1. bytes of entries, 2. the length of a value that grew, 3. the superblock: FILESIZE never counts bytes that are not
 //!    in the file, so that a reader beside a writer sees whole entries only;
-//! 4. sync, 5. the superblock with SYNCSIZE = FILESIZE, 6. sync: bytes before SYNCSIZE survive a power cut.
+//! 4. changes in place that point at new entries: who sees one finds a FILESIZE that covers them;
+//! 5. sync, 6. the superblock with SYNCSIZE = FILESIZE, 7. sync: bytes before SYNCSIZE survive a power cut.
 
 mod compact;
 mod create;
@@ -43,6 +44,7 @@ use crate::store::Store;
 use crate::superblock::Name;
 use crate::{Access, Error, Kind, Result, Settings, Superblock, design};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use trawl_io::LockFile;
 
 /// The largest ALIGN that entries are appended with: a gap is filled with zeros.
@@ -57,7 +59,7 @@ pub struct Kvseq {
     sb: Superblock,
     layout: Layout,
     /// For a reader: the end of what it sees. A writer's is that of its store.
-    seen: u64,
+    seen: AtomicU64,
     entries: i64,
     live: i64,
     /// An entry that passes the end is a fault, whatever the reason.
@@ -134,9 +136,10 @@ impl Kvseq {
         let count = |name| sb.value(name).unwrap_or(0);
         Kvseq {
             access,
-            store: Store::new(file, room, seen, step, settings),
+            // What a reader sees may grow; all of it is in the file.
+            store: Store::new(file, room, if access == Access::Read { u64::MAX } else { seen }, step, settings),
             layout,
-            seen,
+            seen: AtomicU64::new(seen),
             entries: count(Name::ENTRIES),
             live: count(Name::AENTRIES),
             strict: false,
@@ -193,7 +196,7 @@ impl Kvseq {
     #[inline]
     pub fn end(&self) -> u64 {
         match self.access {
-            Access::Read => self.seen,
+            Access::Read => self.seen.load(Ordering::Relaxed),
             Access::Write => self.store.end(),
         }
     }
@@ -215,16 +218,29 @@ impl Kvseq {
         }
         let sb = open::read_superblock(self.store.file(), Access::Read)?;
         let (end, _) = Self::bounds(&sb, self.path(), self.store.file().len()?)?;
-        let more = end > self.seen;
+        let more = end > self.end();
         // Only a live writer moves FILESIZE, and it writes entries first.
         if sb != self.sb {
-            self.seen = end;
-            self.store.see(end);
+            *self.seen.get_mut() = end;
             self.entries = sb.value(Name::ENTRIES).unwrap_or(0);
             self.live = sb.value(Name::AENTRIES).unwrap_or(0);
             self.sb = sb;
         }
         Ok(more)
+    }
+
+    /// For a reader that met a pointer past what it sees: looks whether its writer has announced more since.
+    pub(crate) fn catch_up(&self) -> Result<bool> {
+        if self.access == Access::Write || self.strict {
+            return Ok(false);
+        }
+        let sb = open::read_superblock(self.store.file(), Access::Read)?;
+        // Only a live writer moves FILESIZE.
+        if sb.value(Name::FILESIZE) == self.sb.value(Name::FILESIZE) {
+            return Ok(false);
+        }
+        let (end, _) = Self::bounds(&sb, self.path(), self.store.file().len()?)?;
+        Ok(end > self.seen.fetch_max(end, Ordering::Relaxed))
     }
 }
 

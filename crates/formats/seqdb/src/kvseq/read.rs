@@ -104,6 +104,11 @@ impl Kvseq {
         ptr >= self.first() && ptr < self.end() && ptr.is_multiple_of(self.layout.align)
     }
 
+    /// The same, for a reader also if its writer has come that far since.
+    pub(crate) fn reaches(&self, ptr: u64) -> Result<bool> {
+        Ok(self.is_pointer(ptr) || (ptr >= self.end() && self.catch_up()? && self.is_pointer(ptr)))
+    }
+
     /// The places of the entry at `ptr`.
     pub(crate) fn span(&self, ptr: u64) -> Result<Span> {
         Ok(self.span_with(ptr, &mut [0; 64])?.0)
@@ -177,7 +182,7 @@ impl Kvseq {
     fn growing(&self) -> Result<bool> {
         let sb = open::read_superblock(self.store.file(), Access::Read)?;
         let (end, synced) = Self::bounds(&sb, self.path(), u64::MAX)?;
-        Ok(end != synced || end != self.seen)
+        Ok(end != synced || end != self.end())
     }
 
     fn torn(&self, ptr: u64, ends: u64) -> Error {

@@ -4,6 +4,10 @@ use super::layout::Span;
 use super::{Kvseq, Repr};
 use crate::superblock::Name;
 use crate::{Access, Error, Result, SyncPolicy};
+use std::io::Read;
+
+/// Bytes of a value moved at once.
+const STREAM_BYTES: usize = 256 << 10;
 
 impl Kvseq {
     fn writable(&self) -> Result<()> {
@@ -38,6 +42,39 @@ impl Kvseq {
         self.stale = true;
         self.added += 1;
         Ok(ptr)
+    }
+
+    /// The same with a value from a reader, of any size: memory holds a part of it. `what` is read, for the error.
+    pub(crate) fn append_from(&mut self, key: &[u8], value: &mut dyn Read, what: &str) -> Result<(u64, u64)> {
+        let before = self.store.end();
+        let ptr = self.append(key, &[])?;
+        let streamed = self.stream(value, what).and_then(|len| {
+            self.begin(key, len)?;
+            // Nobody has seen the entry: its length can be written at once.
+            let (prefix, width) = self.layout.value.write_len(len);
+            self.store.overwrite(self.span(ptr)?.value_head, prefix.get(..width).unwrap_or_default())?;
+            Ok((ptr, len))
+        });
+        if streamed.is_err() {
+            self.uncount(before, 1);
+        }
+        streamed
+    }
+
+    fn stream(&mut self, value: &mut dyn Read, what: &str) -> Result<u64> {
+        let mut buf = vec![0; STREAM_BYTES];
+        let mut len = 0;
+        loop {
+            match value.read(&mut buf) {
+                Ok(0) => return Ok(len),
+                Ok(n) => {
+                    self.store.append(buf.get(..n).unwrap_or_default())?;
+                    len += n as u64;
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(trawl_io::Error::io(trawl_io::Op::Read, what, e).into()),
+            }
+        }
     }
 
     /// Where the entry will start, if it may be added.
@@ -95,7 +132,7 @@ impl Kvseq {
     /// Lets readers see what was written because the buffer was full, and flushes if the settings say so.
     #[inline]
     pub(crate) fn settle(&mut self) -> Result<()> {
-        let due = self.settings.flush_every > 0 && self.added >= self.settings.flush_every;
+        let due = self.settings.flush_every > 0 && self.added >= self.settings.flush_every || self.store.late_is_full();
         if due || self.store.written() > self.announced { self.flush() } else { Ok(()) }
     }
 
@@ -110,6 +147,28 @@ impl Kvseq {
 
     /// Overwrites a part of the value at `ptr`; its length stays.
     pub fn write_value(&mut self, ptr: u64, offset: u64, bytes: &[u8]) -> Result<()> {
+        let at = self.inside_value(ptr, offset, bytes)?;
+        self.store.overwrite(at, bytes)
+    }
+
+    /// The same with bytes that lead to what was appended: a reader beside gets them after that, and not before it can
+    /// follow them.
+    pub(crate) fn write_value_late(&mut self, ptr: u64, offset: u64, bytes: &[u8]) -> Result<()> {
+        let at = self.inside_value(ptr, offset, bytes)?;
+        if !self.is_announced(ptr) {
+            return self.store.overwrite(at, bytes);
+        }
+        self.store.overwrite_late(at, bytes);
+        Ok(())
+    }
+
+    /// Whether readers may have seen the entry at `ptr`.
+    pub(crate) fn is_announced(&self, ptr: u64) -> bool {
+        ptr < self.announced
+    }
+
+    /// Where bytes of the value at `ptr` lie, which must be within it.
+    fn inside_value(&self, ptr: u64, offset: u64, bytes: &[u8]) -> Result<u64> {
         self.writable()?;
         let span = self.span(ptr)?;
         let ends = offset.saturating_add(bytes.len() as u64);
@@ -117,7 +176,7 @@ impl Kvseq {
             let (old, new) = (span.value_len, ends);
             return Err(Error::LengthChange { path: self.path().into(), ptr, what: "value", old, new });
         }
-        self.store.overwrite(span.value_at + offset, bytes)
+        Ok(span.value_at + offset)
     }
 
     /// Overwrites bytes of a value whose place the caller knows.
@@ -229,6 +288,7 @@ impl Kvseq {
         if self.store.touched() || self.stale {
             self.store.flush()?;
             self.write_superblock()?;
+            self.store.flush_late()?;
         }
         Ok(())
     }
@@ -258,6 +318,7 @@ impl Kvseq {
         }
         self.store.flush()?;
         self.write_superblock()?;
+        self.store.flush_late()?;
         self.barrier()?;
         if self.synced_end().is_some() {
             self.sb.update(Name::SYNCSIZE, i64::try_from(self.store.written()).unwrap_or(i64::MAX));

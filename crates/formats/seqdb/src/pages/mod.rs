@@ -27,7 +27,7 @@ use crate::design::{
 };
 use crate::error::shown;
 use crate::filesys::inode::name_at;
-use crate::filesys::{CreateFilesys, Filesys, FsPaths, WriteFlags};
+use crate::filesys::{CreateFilesys, Filesys, FsPaths};
 use crate::hindex::{CreateHindex, Found, roomy};
 use crate::open::{self, Guard};
 use crate::superblock::{Name, Purpose};
@@ -197,27 +197,11 @@ impl Pages {
         self.entered(url, time, ptr)
     }
 
-    /// The same for an event of any size. If reading it fails nothing is kept.
+    /// The same for an event of any size, of which memory holds a part. If reading it fails nothing is kept.
     pub fn append_from(&mut self, url: &[u8], time: UnixMillis, form: Form, event: &mut dyn Read) -> Result<Place> {
-        let (_, name) = self.begin(url, time)?;
-        let flags = WriteFlags { excl: true, mtime: Some(self.mtime(time)?) };
-        let mut file = self.fs.open_file_wr(&name, form.to_type(), flags)?;
-        let mut buf = vec![0; 256 << 10];
-        loop {
-            let copied = match event.read(&mut buf) {
-                Ok(0) => break,
-                Ok(n) => self.fs.append_file(&mut file, buf.get(..n).unwrap_or_default()),
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => Ok(()),
-                Err(e) => Err(trawl_io::Error::io(trawl_io::Op::Read, format!("event of {}", shown(url)), e).into()),
-            };
-            if let Err(e) = copied {
-                drop(file);
-                self.fs.delete_file(&name)?;
-                return Err(e);
-            }
-        }
-        drop(file);
-        let Found::Here { ptr, .. } = self.fs.find(&name)? else { return Err(self.fs.not_found(&name)) };
+        let (place, name) = self.begin(url, time)?;
+        let (mtime, what) = (self.mtime(time)?, format!("event of {}", shown(url)));
+        let (ptr, _) = self.fs.put_from_at(place, &name, form.to_type(), Some(mtime), event, &what)?;
         self.entered(url, time, ptr)
     }
 

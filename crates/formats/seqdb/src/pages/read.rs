@@ -61,7 +61,7 @@ impl Pages {
     /// The capture whose inode is at `ptr`, if it is the one wanted. Inode and contents in one read where they fit.
     fn page_if(&self, ptr: u64, wanted: impl Fn(name::Parts<'_>) -> bool) -> Result<Option<Page>> {
         let data = self.fs.data();
-        if !data.is_pointer(ptr) {
+        if !data.reaches(ptr)? {
             return Ok(None);
         }
         let mut buf = vec![0; self.read_bytes()];

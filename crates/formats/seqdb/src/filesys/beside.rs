@@ -1,0 +1,135 @@
+//! Tests of readers beside a writer: two handles on the same files.
+
+use super::*;
+use crate::Clock;
+use std::io::Read;
+use std::path::Path;
+use trawl_io::fault::FaultFs;
+use trawl_model::UnixMillis;
+
+fn settings(disk: &FaultFs) -> Settings {
+    Settings { buffer_bytes: 4000, ..Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared()) }
+}
+
+fn paths() -> FsPaths {
+    FsPaths::new(Path::new("/"), "docs").unwrap()
+}
+
+fn create(disk: &FaultFs, append_only: Option<i64>) -> Filesys {
+    let create = CreateFilesys { isz: 32, htsize: 101, append_only, ..CreateFilesys::new(7) };
+    create.create(&paths(), &settings(disk)).unwrap()
+}
+
+fn reader(disk: &FaultFs) -> Filesys {
+    let guard = Guard::Owner { writer_lives: true };
+    Filesys::open_guarded(&paths(), Access::Read, &settings(disk), guard).unwrap()
+}
+
+fn bytes(n: usize) -> Vec<u8> {
+    (0..n).map(|i| (i % 251) as u8).collect()
+}
+
+/// Every file of an iteration can be read, and by its name if the index has it: it is a beginning of what is written to it.
+fn look(fs: &Filesys) -> Vec<(String, usize)> {
+    let mut files = fs.files();
+    let mut found = Vec::new();
+    while let Some(info) = files.next_file().unwrap() {
+        let listed = fs.read_handle(&fs.open_listed(&info).unwrap()).unwrap();
+        assert!(listed.len() as u64 >= info.size && listed == bytes(listed.len()), "{info:?} is torn");
+        match fs.read_all(&info.name) {
+            Ok(named) => assert!(named == bytes(named.len()), "{info:?} is torn by name"),
+            Err(e) => assert!(matches!(e, Error::FileNotFound { .. }), "{e}"),
+        }
+        found.push((String::from_utf8(info.name).unwrap(), listed.len()));
+    }
+    found
+}
+
+#[test]
+fn a_growing_file_is_whole_at_every_step() {
+    for (step, between) in [(100, false), (100, true), (3000, false), (3000, true), (9000, true)] {
+        let disk = FaultFs::new();
+        let mut fs = create(&disk, None);
+        fs.put_file(b"one", 'f', None, &bytes(4)).unwrap();
+        fs.flush().unwrap();
+        let old = reader(&disk);
+        let mut file = fs.open_file_wr(b"one", 'f', WriteFlags::default()).unwrap();
+        let mut least = 4;
+        for n in 0..60 {
+            let all = bytes(usize::try_from(file.size()).unwrap() + step);
+            fs.append_file(&mut file, &all[all.len() - step..]).unwrap();
+            if between {
+                // Something else lies between the parts of the file, which gets many, and larger inodes.
+                fs.put_file(format!("other {n}").as_bytes(), 'f', None, &bytes(n)).unwrap();
+            }
+            for (fs, fresh) in [(&old, false), (&reader(&disk), true)] {
+                let found = look(fs);
+                let sizes: Vec<_> = found.iter().filter(|(name, _)| name == "one").map(|(_, size)| *size).collect();
+                // An old view may end before a larger inode; by name the file is there.
+                assert!(!fresh || sizes.last().is_some_and(|size| *size >= least), "step {n}: {sizes:?} of {least}");
+                let size = fs.read_all(b"one").unwrap().len();
+                assert!(size >= least, "step {n}: {size} of {least}");
+                least = size;
+            }
+            // What the writer itself sees is all of it.
+            assert!(fs.read_all(b"other 0").is_ok() == between);
+            assert_eq!(fs.stat(b"one").unwrap().size, file.size());
+        }
+        assert!(least > 4, "nothing arrived");
+        drop(file);
+        let size = fs.stat(b"one").unwrap().size;
+        fs.close().unwrap();
+        assert_eq!(old.read_all(b"one").unwrap().len() as u64, size);
+        let mut findings = crate::findings::Findings::new();
+        verify(&paths(), &settings(&disk), &mut findings, &crate::silent).unwrap();
+        assert!(findings.is_sound() && findings.warnings() == 0, "{:?}", findings.list());
+    }
+}
+
+/// Hands out its bytes in parts, and looks at the filesys from beside before each.
+struct Watched<'a> {
+    disk: &'a FaultFs,
+    left: &'a [u8],
+    fails: bool,
+    seen: usize,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        self.seen = self.seen.max(look(&reader(self.disk)).len());
+        if self.left.len() < 20_000 && self.fails {
+            return Err(std::io::Error::other("broken off"));
+        }
+        let n = buf.len().min(self.left.len()).min(1500);
+        buf[..n].copy_from_slice(&self.left[..n]);
+        self.left = &self.left[n..];
+        Ok(n)
+    }
+}
+
+#[test]
+fn a_new_file_is_not_there_before_it_is_whole() {
+    for append_only in [None, Some(60)] {
+        let disk = FaultFs::new();
+        let mut fs = create(&disk, append_only);
+        fs.put_file(b"first", 'f', None, &bytes(10)).unwrap();
+        fs.flush().unwrap();
+        let all = bytes(50_000);
+        let before = fs.stats();
+        let mut source = Watched { disk: &disk, left: &all, fails: true, seen: 0 };
+        assert!(fs.put_file_from(b"large", 'f', None, &mut source).is_err());
+        assert_eq!((source.seen, look(&reader(&disk)).len()), (1, 1));
+        assert_eq!((fs.stats().total_bytes, fs.stats().used_bytes), (before.total_bytes, before.used_bytes));
+
+        let mut source = Watched { disk: &disk, left: &all, fails: false, seen: 0 };
+        assert_eq!(fs.put_file_from(b"large", 'f', None, &mut source).unwrap(), 50_000);
+        assert_eq!(source.seen, 1, "a file was seen before it was whole");
+        assert_eq!(look(&reader(&disk)).last().unwrap(), &("large".into(), 50_000));
+        assert_eq!(fs.put_file_from(b"empty", 'f', None, &mut std::io::empty()).unwrap(), 0);
+        fs.close().unwrap();
+        let mut findings = crate::findings::Findings::new();
+        let counted = verify(&paths(), &settings(&disk), &mut findings, &crate::silent).unwrap();
+        assert!(findings.is_sound() && findings.warnings() == 0, "{:?}", findings.list());
+        assert_eq!(counted.files, 3);
+    }
+}
