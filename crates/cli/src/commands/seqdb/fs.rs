@@ -96,18 +96,35 @@ pub fn change<T>(
     settings: &Settings,
     act: impl FnOnce(&mut Filesys) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    let paths = FsPaths::of(path)?;
+    // A container of captures has a second index, by URL, which will no longer fit.
+    if pages::url_index_path(&paths).exists() && paths.data().exists() {
+        return pages::edit(&paths, settings, act, &silent);
+    }
     let Open { mut fs, _base } = open(path, Access::Write, settings)?;
-    let paths = fs.paths().clone();
     let done = act(&mut fs);
     let closed = fs.close();
     let done = done?;
     closed?;
-    drop(_base);
-    // A container of captures has a second index, by URL, which no longer fits.
-    if pages::url_index_path(&paths).exists() {
-        pages::repair(&paths, settings, false, &silent)?;
-    }
     Ok(done)
+}
+
+/// What is known of a file. The index may be behind the data of a filesys that is being written: then a file that it
+/// does not have is looked for in the data.
+pub fn look_up(fs: &Filesys, name: &[u8]) -> trawl_seqdb::Result<FileInfo> {
+    match fs.stat(name) {
+        Err(missing @ Error::FileNotFound { .. }) if fs.is_being_written() => {
+            let mut files = fs.files();
+            let mut found = None;
+            while let Some(info) = files.next_file()? {
+                if info.name == name {
+                    found = Some(info);
+                }
+            }
+            found.ok_or(missing)
+        }
+        other => other,
+    }
 }
 
 /// A file that is not there is a finding, not a failure.
@@ -268,7 +285,7 @@ struct StatArgs {
 fn stat(args: StatArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let Some(file) = args.file else { return stats(&args.fs, settings, out) };
     let Open { fs, .. } = &open(&args.fs, Access::Read, settings)?;
-    match fs.stat(file.as_bytes()) {
+    match look_up(fs, file.as_bytes()) {
         Ok(info) => show(&info, out)?,
         Err(error) => return missing_is_a_finding(error, out),
     }

@@ -14,7 +14,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use trawl_seqdb::{Access, FileInfo, Filesys, FsPaths, Settings, WriteFlags, design};
+use trawl_seqdb::{Access, FileHandle, FileInfo, Filesys, FsPaths, Settings, WriteFlags, design};
 
 /// Bytes moved at once.
 const CHUNK: usize = 1 << 20;
@@ -101,7 +101,8 @@ fn import_file(target: &mut Filesys, dir: &Path, path: &Path, mtime: i64, done: 
 /// Copies the files of a filesys into a directory
 ///
 /// A name with slashes makes directories. A file whose name would leave the directory, or cannot be the name of a file,
-/// or whose way there goes over a link, is refused and counted, with exit code 1, as is one that is there already.
+/// or whose way there goes over a link, is refused and counted, with exit code 1, as is one that is there already or
+/// cannot be read.
 ///
 /// Example:
 ///   trawl seqdb fs export base/docs ./html
@@ -152,7 +153,7 @@ fn link_on_the_way(dir: &Path, relative: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Copies one file out; the inner error is a name that cannot be had.
+/// Copies one file out; the inner error is a name that cannot be had, or contents that cannot be read.
 fn export_file(source: &Filesys, info: &FileInfo, dir: &Path) -> anyhow::Result<Result<u64, String>> {
     let relative = PathBuf::from(std::ffi::OsString::from_vec(info.name.clone()));
     let plain = relative.components().all(|c| matches!(c, Component::Normal(_)));
@@ -164,6 +165,11 @@ fn export_file(source: &Filesys, info: &FileInfo, dir: &Path) -> anyhow::Result<
     if let Some(link) = link_on_the_way(dir, &relative) {
         return Ok(Err(format!("{} is a link, which may lead out of the directory", link.display())));
     }
+    // What cannot be read must not leave an empty file that looks like it.
+    let handle = match source.open_listed(info) {
+        Ok(handle) => handle,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
     let path = dir.join(relative);
     let created = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::File::create_new(&path));
     let mut file = match created {
@@ -172,22 +178,35 @@ fn export_file(source: &Filesys, info: &FileInfo, dir: &Path) -> anyhow::Result<
         Err(error) if error.kind() != io::ErrorKind::StorageFull => return Ok(Err(error.to_string())),
         Err(error) => return Err(error).with_context(|| format!("cannot create {}", path.display())),
     };
-    let handle = source.open_listed(info)?;
-    let mut buf = vec![0; CHUNK.min(usize::try_from(info.size).unwrap_or(CHUNK))];
-    let mut at = 0;
-    loop {
-        let n = source.read_file(&handle, at, &mut buf)?;
-        if n == 0 {
-            break;
-        }
-        file.write_all(&buf[..n]).with_context(|| format!("cannot write {}", path.display()))?;
-        at += n as u64;
+    let copied = copy_out(source, &handle, &mut file);
+    if !matches!(copied, Ok(Ok(_))) {
+        // Nor a part of it. That it cannot even be removed is not the news.
+        let _ = fs::remove_file(&path);
     }
+    let bytes = match copied.with_context(|| format!("cannot write {}", path.display()))? {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
     if let Ok(seconds) = u64::try_from(info.mtime)
         && let Some(time) = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
     {
         // A time that the file system cannot hold is no reason to fail.
         let _ = file.set_modified(time);
     }
-    Ok(Ok(at))
+    Ok(Ok(bytes))
+}
+
+/// Copies the contents; the inner error is one of reading.
+fn copy_out(source: &Filesys, handle: &FileHandle, file: &mut fs::File) -> io::Result<Result<u64, trawl_seqdb::Error>> {
+    let mut buf = vec![0; CHUNK.min(usize::try_from(handle.size()).unwrap_or(CHUNK))];
+    let mut at = 0;
+    loop {
+        let n = match source.read_file(handle, at, &mut buf) {
+            Ok(0) => return Ok(Ok(at)),
+            Ok(n) => n,
+            Err(error) => return Ok(Err(error)),
+        };
+        file.write_all(&buf[..n])?;
+        at += n as u64;
+    }
 }

@@ -1,6 +1,6 @@
 //! `trawl seqdb fs`: single files.
 
-use super::fs::{Open, change, missing_is_a_finding, open};
+use super::fs::{Open, change, look_up, missing_is_a_finding, open};
 use crate::containers;
 use crate::exit::Status;
 use crate::output::Output;
@@ -14,8 +14,6 @@ use trawl_seqdb::{Access, Error, FileHandle, Filesys, Settings, WriteFlags, desi
 
 /// Bytes moved at once.
 const CHUNK: usize = 1 << 20;
-/// A new file up to this size is stored in one step.
-const ONE_STEP: usize = 16 << 20;
 
 #[derive(Debug, clap::Args)]
 struct Target {
@@ -56,7 +54,7 @@ pub struct CatArgs {
 /// Prints a file.
 pub fn cat(args: CatArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let Open { fs, .. } = &open(&args.target.fs, Access::Read, settings)?;
-    let info = match fs.stat(args.target.name()) {
+    let info = match look_up(fs, args.target.name()) {
         Ok(info) => info,
         Err(error) => return missing_is_a_finding(error, out),
     };
@@ -112,7 +110,7 @@ impl Read for FileReader<'_> {
 /// Stores stdin as a file
 ///
 /// A file that is there is replaced from its start and cut, except in an append-only filesys, where it must be new. A new
-/// file of up to 16 MiB is stored in one step: readers beside see all of it or nothing.
+/// file is stored in one step: readers beside see all of it or nothing.
 ///
 /// Examples:
 ///   trawl seqdb fs put base/docs a.txt < a.txt
@@ -149,7 +147,7 @@ pub fn put(args: PutArgs, settings: &Settings, out: &mut Output) -> anyhow::Resu
     told(size, out)
 }
 
-/// Stores a file from a reader, and returns its size. Of a new one nothing stays if the reader fails.
+/// Stores a file from a reader, and returns its size. Of a new one nothing stays if reading or writing fails.
 pub fn store(
     fs: &mut Filesys,
     name: &[u8],
@@ -157,26 +155,13 @@ pub fn store(
     flags: WriteFlags,
     mut source: Box<dyn Read + '_>,
 ) -> anyhow::Result<u64> {
-    let new = !fs.contains(name)?;
-    let mut first = Vec::new();
-    source.by_ref().take(ONE_STEP as u64).read_to_end(&mut first).context("cannot read the contents")?;
-    if new && first.len() < ONE_STEP {
-        fs.put_file(name, kind, flags.mtime, &first)?;
-        return Ok(first.len() as u64);
+    if !fs.contains(name)? {
+        return Ok(fs.put_file_from(name, kind, flags.mtime, &mut source)?);
     }
     let mut file = fs.open_file_wr(name, kind, flags)?;
-    fs.write_file(&mut file, 0, &first)?;
-    let copied = copy_in(fs, &mut file, first.len() as u64, &mut source);
-    match copied {
-        Ok(end) if file.size() > end => fs.truncate(&mut file, end)?,
-        Ok(_) => {}
-        Err(error) => {
-            drop(file);
-            if new {
-                fs.delete_file(name)?;
-            }
-            return Err(error);
-        }
+    let end = copy_in(fs, &mut file, 0, &mut source)?;
+    if file.size() > end {
+        fs.truncate(&mut file, end)?;
     }
     Ok(file.size())
 }

@@ -72,7 +72,7 @@ impl Base {
 }
 
 /// The base's lock for a check or compaction, which wants to be alone; nothing if there is no `GLOBAL.lock`.
-pub(super) fn lock_alone(paths: &FsPaths, settings: &Settings) -> Result<Option<Box<dyn File>>> {
+pub(crate) fn lock_alone(paths: &FsPaths, settings: &Settings) -> Result<Option<Box<dyn File>>> {
     let file = match settings.fs.open(&paths.global_lock(), Mode::Read) {
         Err(e) if e.is_not_found() => return Ok(None),
         opened => opened?,

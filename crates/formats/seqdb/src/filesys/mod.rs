@@ -34,6 +34,7 @@ mod time;
 mod write;
 
 pub use base::Base;
+pub(crate) use base::lock_alone;
 pub use check::{FsFindings, verify};
 pub use compact::{Compacted, compact};
 pub use create::CreateFilesys;

@@ -8,6 +8,7 @@
 //! Events are opaque here; whoever writes and reads WARC records gives and takes bytes. An event without a URL (a
 //! warcinfo record) has an empty one, and is in no index by URL.
 
+mod edit;
 mod hint;
 mod name;
 mod read;
@@ -17,6 +18,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+pub use edit::edit;
 pub use name::{Form, nameable};
 pub use read::{EventReader, Page};
 pub use repair::{PagesRepair, compact, cut, repair, verify};

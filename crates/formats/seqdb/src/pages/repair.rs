@@ -54,7 +54,12 @@ pub fn compact(paths: &FsPaths, settings: &Settings, fsgen: i64, progress: OnPro
 }
 
 /// Builds the index by URL anew: the newest capture of each.
-fn rebuild_urls(paths: &FsPaths, settings: &Settings, captures: u64, progress: OnProgress<'_>) -> Result<u64> {
+pub(super) fn rebuild_urls(
+    paths: &FsPaths,
+    settings: &Settings,
+    captures: u64,
+    progress: OnProgress<'_>,
+) -> Result<u64> {
     let guard = Guard::Owner { writer_lives: false };
     let data = Kvseq::open_guarded(&paths.data(), Access::Read, settings, guard)?;
     let fsgen = data.superblock().value(Name::FSGEN);
