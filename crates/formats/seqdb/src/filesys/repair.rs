@@ -10,7 +10,7 @@ use crate::design::{DEFAULT_TIMEMP, LAST_MTIME_VARIABLE, PURPOSE_DATA, PURPOSE_I
 use crate::hindex::{self, Builder, CreateHindex, Hindex, roomy};
 use crate::kvseq::{self, KvRepair};
 use crate::open::{self, Guard, dir_of};
-use crate::sorting::{Sort, number};
+use crate::sorting::{Sort, number, pair};
 use crate::superblock::{Name, Purpose};
 use crate::{Access, Error, Kind, Kvseq, OnProgress, Progress, Result, Settings, Superblock, h64};
 
@@ -25,7 +25,7 @@ pub struct FsRepair {
     pub broken_inodes: u64,
     /// Files whose data did not reach to their end, and were cut.
     pub cut_files: u64,
-    /// Inodes replaced by a later one of the same name.
+    /// Inodes replaced by a later one of the same name, or with the same data.
     pub superseded: u64,
     /// Data entries that no file used, and were marked deleted.
     pub orphans: u64,
@@ -60,6 +60,7 @@ fn repair_after(
     let mut repair = Repair::new(paths, settings, progress)?;
     repair.report.data = data;
     repair.fix_inodes()?;
+    repair.drop_replaced()?;
     repair.rebuild_index(None, None)?;
     repair.fix_data_entries()?;
     repair.rebuild_time()?;
@@ -215,6 +216,36 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
+    /// Of inodes that share data, by whatever names, the last counts: it was on its way to replace the others. With
+    /// duplicates the index says which one counts.
+    fn drop_replaced(&mut self) -> Result<()> {
+        if self.have_dups {
+            return Ok(());
+        }
+        let mut sort = Sort::new(self.settings, dir_of(&self.paths.data()), 1);
+        self.each_entry("comparing files", &mut |this, ptr, deleted, key| {
+            if deleted || !matches!(key, FsKey::Inode { .. }) {
+                return Ok(());
+            }
+            let inode = Inode::load(&this.data, ptr)?;
+            inode.pointers.iter().try_for_each(|to| sort.push(&pair(*to, ptr), b""))
+        })?;
+        let mut uses = sort.finish()?;
+        let mut last = None;
+        while let Some((key, _)) = uses.next_record()? {
+            let (data, inode) = (number(key, 0), number(key, 1));
+            if let Some((of, replaced)) = last.replace((data, inode))
+                && of == data
+                && replaced != inode
+                && !self.data.is_deleted(replaced)?
+            {
+                self.report.superseded += 1;
+                self.data.delete(replaced)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Builds the index anew from the inodes: of equal names the last counts.
     fn rebuild_index(&mut self, htsize: Option<u64>, cellsz: Option<u64>) -> Result<()> {
         let mut inodes = 0;
@@ -251,7 +282,7 @@ impl<'a> Repair<'a> {
             false,
         )?;
         self.report.files = built.keys;
-        self.report.superseded = superseded.len() as u64;
+        self.report.superseded += superseded.len() as u64;
         if !self.have_dups {
             superseded.into_iter().try_for_each(|ptr| self.data.delete(ptr))?;
         }
