@@ -59,12 +59,15 @@ pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fau
     Ok(count)
 }
 
+/// Looks at a record by its path, number and bytes.
+type Check<'a> = dyn FnMut(&str, u64, &[u8]) -> std::result::Result<(), Fault> + 'a;
+
 fn each_state(
     store: &dyn Store,
     dir: &str,
     count: &mut u64,
     fault: &mut dyn FnMut(Fault),
-    check: &mut dyn FnMut(&str, u64, &[u8]) -> std::result::Result<(), Fault>,
+    check: &mut Check<'_>,
 ) -> Result<()> {
     for (path, number) in states(store, dir)? {
         let bytes = match store.get(&path, MAX_STATE_BYTES) {
@@ -125,7 +128,10 @@ pub fn verify_files<'a>(
                 let (mut hash, mut at) = (Xxh3::new(), 0);
                 while at < length {
                     let end = at.saturating_add(STEP_BYTES).min(length);
-                    store.get_ranges(&file.path, &[at..end])?.iter().for_each(|bytes| hash.update(bytes));
+                    store
+                        .get_ranges(&file.path, std::slice::from_ref(&(at..end)))?
+                        .iter()
+                        .for_each(|bytes| hash.update(bytes));
                     at = end;
                 }
                 let found = format!("{:016x}", hash.digest());
