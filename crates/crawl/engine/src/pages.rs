@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn readers_find_what_was_synced_while_the_crawl_goes_on() {
         let temp = tempfile::tempdir().unwrap();
-        let fs: Arc<dyn Fs> = Arc::new(trawl_io::RealFs::default());
+        let fs: Arc<dyn Fs> = Arc::new(trawl_io::RealFs);
         let (ids, now) = (AtomicU8::new(1), Arc::new(AtomicI64::new(0)));
         let ids: Arc<dyn IdSource> = Arc::new(move || [ids.fetch_add(1, Ordering::Relaxed); 16]);
         let told = now.clone();
