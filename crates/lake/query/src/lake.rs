@@ -1,5 +1,6 @@
 //! An open lake: the segments that are open, and the version pinned last.
 
+use crate::denied::KnownLosses;
 use crate::deny::DenyList;
 use crate::{Pinned, QueryError};
 use std::collections::HashMap;
@@ -11,7 +12,8 @@ use trawl_url::SuffixList;
 /// Settings of an open lake.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Memory for blocks of the index that were read a moment ago, over all segments.
+    /// Memory for what was read a moment ago, over all segments: blocks of the index, and in a sixteenth of it where the
+    /// denied rows of domains are.
     pub cache_bytes: u64,
     /// An index file with at most this many bytes is read whole when a segment is opened, where it cannot be mapped.
     pub resident_bytes: u64,
@@ -33,6 +35,7 @@ pub(crate) struct Inner {
     lake: trawl_store::Lake,
     options: Options,
     caches: Arc<Caches>,
+    losses: KnownLosses,
     state: Mutex<State>,
     /// Held by whoever opens the segments of a new version.
     opening: Mutex<()>,
@@ -49,9 +52,10 @@ impl Lake {
     /// Opens the lake in `store` and pins its newest version.
     pub fn open(store: Arc<dyn Store>, options: Options) -> Result<Self, QueryError> {
         let lake = trawl_store::Lake::open(store)?;
-        let caches = Arc::new(Caches::new(options.cache_bytes));
+        let losses = KnownLosses::new(options.cache_bytes / 16);
+        let caches = Arc::new(Caches::new(options.cache_bytes - options.cache_bytes / 16));
         let (state, opening) = (Mutex::default(), Mutex::default());
-        let lake = Self { inner: Arc::new(Inner { lake, options, caches, state, opening }) };
+        let lake = Self { inner: Arc::new(Inner { lake, options, caches, losses, state, opening }) };
         lake.pin()?;
         Ok(lake)
     }
@@ -85,6 +89,11 @@ impl Lake {
         Ok(pinned)
     }
 
+    /// Bytes by which it remembers where denied rows are: a sixteenth of its cache at most.
+    pub fn denied_memory(&self) -> u64 {
+        self.inner.losses.memory()
+    }
+
     /// The store beneath.
     pub fn store(&self) -> &Arc<dyn Store> {
         self.inner.lake.store()
@@ -94,6 +103,10 @@ impl Lake {
 impl Inner {
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         self.lake.store()
+    }
+
+    pub(crate) fn losses(&self) -> &KnownLosses {
+        &self.losses
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -27,6 +27,7 @@ mod deny;
 mod diff;
 mod domain;
 mod error;
+mod gaps;
 mod lake;
 mod lookup;
 mod name;

@@ -1,6 +1,5 @@
 //! One version of the lake, held still.
 
-use crate::denied::KnownLosses;
 use crate::deny::DenyList;
 use crate::lake::Inner;
 use crate::{Principal, QueryError, name};
@@ -17,7 +16,6 @@ pub struct Pinned {
     segments: Vec<(Arc<Segment>, SegmentRef)>,
     suffixes: Arc<SuffixList>,
     deny: DenyList,
-    losses: KnownLosses,
 }
 
 /// A domain found in a segment.
@@ -38,7 +36,7 @@ impl Pinned {
         suffixes: Arc<SuffixList>,
         deny: DenyList,
     ) -> Self {
-        Self { inner, manifest, version, segments, suffixes, deny, losses: KnownLosses::default() }
+        Self { inner, manifest, version, segments, suffixes, deny }
     }
 
     /// The name of the version; empty while nothing was published.
@@ -70,10 +68,6 @@ impl Pinned {
 
     pub(crate) fn deny(&self) -> &DenyList {
         &self.deny
-    }
-
-    pub(crate) fn losses(&self) -> &KnownLosses {
-        &self.losses
     }
 
     /// A dataset if it is there and `who` may see it.

@@ -3,6 +3,7 @@
 use crate::answer::{UrlItem, UrlsAnswer};
 use crate::ask::{Filter, MAX_LIMIT, Page};
 use crate::cursor::Cursor;
+use crate::denied::Lost;
 use crate::postings::Postings;
 use crate::seek::KeyRange;
 use crate::{Pinned, Principal, QueryError};
@@ -13,6 +14,8 @@ use trawl_url::{domain_id, url_id};
 const MAX_FILTERED: u64 = 50_000;
 /// Rows read at a time with a filter.
 const FILTER_STEP: u64 = 5_000;
+/// Rows read at a time to find the next one that is not denied.
+const LOOK: u64 = 1_000;
 
 /// Everything an item shows.
 pub(crate) const WANTED: Columns = Columns::URL.and(Columns::of(&[
@@ -69,20 +72,27 @@ impl Pinned {
             self.narrow(&mut postings, &keys)?;
         }
         // From here on denied rows are not there: pages are full, and offsets count what is shown.
-        let postings = lost.left_of(postings);
+        let postings = lost.gaps.left_of(postings);
         let start = match &cursor {
             Some(cursor) => postings.offset_of(cursor),
-            None => page.offset.min(postings.total()),
+            // A filter may have cut a gap, of which it is not known how many denied rows are in which part.
+            None if !filter.is_empty() => 0,
+            None => self.place_of(page.offset, &postings, &lost.gaps)?,
         };
         let limit = u64::from(page.limit.min(MAX_LIMIT));
-        let (items, end) = self.page(&postings, start, limit, filter, lost.rows > 0)?;
-        let more = end < postings.total() && page.limit > 0;
+        let (items, next) =
+            if limit == 0 { Default::default() } else { self.page(&postings, start, limit, filter, &lost)? };
+        let next_offset = match next {
+            Some(_) if filter.is_empty() && cursor.is_none() => Some(page.offset + items.len() as u64),
+            Some(next) if filter.is_empty() => Some(self.shown_before(next, &postings, &lost.gaps)?),
+            _ => None,
+        };
         Ok(UrlsAnswer {
             version: self.version().to_owned(),
             total_est,
             items,
-            next_offset: (more && filter.is_empty()).then_some(end),
-            next_cursor: more.then(|| self.cursor_at(&postings, end, &domain, dataset_id)).flatten(),
+            next_offset,
+            next_cursor: next.and_then(|next| self.cursor_at(&postings, next, &domain, dataset_id)),
             domain,
             dataset_id,
         })
@@ -95,39 +105,46 @@ impl Pinned {
         self.inner().open_version(self.manifest(), version.ok_or_else(gone)?)
     }
 
-    /// Items from `start` on, and where the page ended. With `gaps`, denied rows have cut runs to pieces, of which a page
-    /// may need more than are read in one round.
+    /// Items from the place `start` on, and the place of the next row that is shown, if there is one.
     fn page(
         &self,
         postings: &Postings,
         start: u64,
         limit: u64,
         filter: &Filter,
-        gaps: bool,
-    ) -> Result<(Vec<UrlItem>, u64), QueryError> {
+        lost: &Lost,
+    ) -> Result<(Vec<UrlItem>, Option<u64>), QueryError> {
         let mut items = Vec::new();
-        let mut at = start;
-        let until = if filter.is_empty() { start.saturating_add(limit) } else { start.saturating_add(MAX_FILTERED) };
-        let until = until.min(postings.total());
-        while at < until && (items.len() as u64) < limit {
-            let step = if filter.is_empty() { limit } else { FILTER_STEP };
-            let pieces = postings.pieces(at, (until - at).min(step));
-            for rows in self.read(&pieces, WANTED)? {
+        let (mut at, mut seen) = (start, 0);
+        let (step, most) = if filter.is_empty() { (limit, limit) } else { (FILTER_STEP, MAX_FILTERED) };
+        loop {
+            let enough = items.len() as u64 >= limit || seen >= most;
+            let pieces = postings.pieces(at, step.min(if enough { LOOK } else { most - seen }));
+            let Some((segment, first)) = pieces.first() else { return Ok((items, None)) };
+            if enough && lost.gaps.mixed(*segment, first).is_none() {
+                return Ok((items, Some(at)));
+            }
+            for ((segment, run), rows) in pieces.iter().zip(self.read(&pieces, WANTED)?) {
+                let mixed = lost.gaps.mixed(*segment, run).is_some();
                 for i in 0..rows.len() {
-                    if items.len() as u64 >= limit {
-                        return Ok((items, at));
+                    if !(mixed && self.is_denied(&rows, i)) {
+                        if items.len() as u64 >= limit || seen >= most {
+                            return Ok((items, Some(at)));
+                        }
+                        seen += 1;
+                        if passes(&rows, i, filter) {
+                            items.push(item(&rows, i));
+                        }
                     }
                     at += 1;
-                    if passes(&rows, i, filter) {
-                        items.push(item(&rows, i));
-                    }
                 }
             }
-            if filter.is_empty() && !gaps {
-                break;
+            // Denied rows cut runs to pieces, of which a page may need more than are read in one round. A domain in very
+            // many files is another matter: it gets shorter pages.
+            if filter.is_empty() && lost.rows == 0 {
+                return Ok((items, (at < postings.total()).then_some(at)));
             }
         }
-        Ok((items, at))
     }
 
     fn cursor_at(&self, postings: &Postings, offset: u64, domain: &str, dataset_id: u32) -> Option<String> {

@@ -82,3 +82,84 @@ fn every_page_is_a_piece_of_what_is_shown() {
     assert_eq!(whole(&of_host), expected);
     assert_eq!(pinned.domain("x.com", &who).unwrap().datasets[0].url_count_est, left.len() as u64);
 }
+
+/// A domain in which every other row is denied, in files of segments that overlap.
+fn alternating(fixture: &mut Fixture, id: u32) {
+    let part = |from: u64| {
+        let times = |n: u64| Some(trawl_model::UnixMillis((1_000_000 + n * 7919 % 4000) as i64));
+        let url = move |n: u64| UrlRecord { ts: times(n), ..UrlRecord::bare(format!("http://x.com/{:05}", n / 2)) };
+        let secure = |n: u64, r: UrlRecord| {
+            if n.is_multiple_of(2) { UrlRecord { url: r.url.replace("http", "https"), ..r } } else { r }
+        };
+        (from..from + 4000).map(|n| secure(n, url(n))).collect::<Vec<_>>()
+    };
+    // The first segment is made of two commits, whose files have URLs in common.
+    fixture.ingest(id, part(0), |s| s.page_rows = 64);
+    fixture.ingest(id, part(3000), |s| (s.page_rows, s.row_group_bytes) = (64, 4000));
+    fixture.publish();
+    fixture.ingest(id, part(6500), |s| s.page_rows = 64);
+    fixture.publish();
+    let target = DenyTarget::Prefix("http://x.com/".into());
+    let deny = Deny { target, since: fixture.now().to_string(), reason: None };
+    let add = |m: &mut trawl_store::Manifest| {
+        m.deny.push(deny.clone());
+        Ok(())
+    };
+    fixture.lake.commit(fixture.now(), add).unwrap();
+}
+
+/// Whatever memory there is for where denied rows are: answers are the same, and the memory is kept to.
+#[test]
+fn a_tiny_memory_gives_the_same_answers() {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("d"));
+    alternating(&mut fixture, id);
+    let open = |cache_bytes| Lake::open(fixture.store.clone(), Options { cache_bytes, ..Options::default() }).unwrap();
+    let who = Principal::anyone();
+    let large = open(1 << 30);
+    let expected = large.pin().unwrap();
+    let (none, total) = (Filter::default(), 6000u64);
+    let filters = [
+        none.clone(),
+        Filter { host: Some("x.com".into()), path_prefix: Some("/01".into()), ..none.clone() },
+        Filter { from: Some(trawl_model::UnixMillis(1_003_990)), ..none.clone() },
+    ];
+    for cache_bytes in [0, 16 << 10, 64 << 10] {
+        let small = open(cache_bytes);
+        let pinned = small.pin().unwrap();
+        assert_eq!(pinned.domain("x.com", &who).unwrap(), expected.domain("x.com", &who).unwrap());
+        for (offset, limit) in
+            [(0, 1), (0, 0), (1, 700), (1999, 2), (2000, 1), (2777, 1000), (5999, 9), (6000, 1), (9999, 5)]
+        {
+            let page = Page::at(offset, limit);
+            let answer = pinned.urls("x.com", id, &page, &none, &who).unwrap();
+            assert_eq!(answer, expected.urls("x.com", id, &page, &none, &who).unwrap(), "{offset} {limit}");
+            let rest = total.saturating_sub(offset).min(u64::from(limit));
+            assert_eq!((answer.total_est, answer.items.len() as u64), (total, rest), "{offset} {limit}");
+            assert!(answer.items.iter().all(|item| item.url.starts_with("https:")));
+        }
+        for filter in &filters {
+            let mut page = Page::at(0, 333);
+            loop {
+                let answer = pinned.urls("x.com", id, &page, filter, &who).unwrap();
+                assert_eq!(answer, expected.urls("x.com", id, &page, filter, &who).unwrap(), "{page:?} {filter:?}");
+                let Some(cursor) = answer.next_cursor else { break };
+                page.cursor = Some(cursor);
+            }
+        }
+        assert!(small.denied_memory() <= cache_bytes / 16, "{} bytes", small.denied_memory());
+    }
+    // Each of them is known where there is room: 40 bytes a gap and more.
+    assert!(large.denied_memory() > 6000 * 24, "{} bytes", large.denied_memory());
+    let answer = expected.domain("x.com", &who).unwrap().datasets.remove(0);
+    let urls: std::collections::BTreeSet<_> = fixture.rows[&(id, "x.com".to_owned())]
+        .iter()
+        .filter(|row| row.record.url.starts_with("https:"))
+        .map(|row| (row.record.url.as_str(), row.record.ts))
+        .collect();
+    let times = urls.iter().filter_map(|(_, ts)| *ts);
+    assert_eq!((answer.first_ts, answer.last_ts), (times.clone().min(), times.max()));
+    assert!(
+        answer.distinct_urls >= urls.iter().map(|(url, _)| url).collect::<std::collections::BTreeSet<_>>().len() as u64
+    );
+}
