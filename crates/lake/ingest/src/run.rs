@@ -52,8 +52,11 @@ impl Suffixes {
     }
 }
 
-/// Refuses a dataset that is not there.
+/// Refuses a dataset that is not there, or whose drop was interrupted.
 pub(crate) fn check_dataset(lake: &Lake, dataset_id: u32) -> Result<()> {
+    if lake.dataset_newest(dataset_id)?.is_some_and(|newest| newest.is_dropped()) {
+        return Err(trawl_store::Error::Dropped { dataset_id }.into());
+    }
     if lake.current()?.dataset(dataset_id).is_none_or(|dataset| dataset.dropped) {
         return Err(trawl_store::Error::UnknownDataset { found: dataset_id.to_string() }.into());
     }

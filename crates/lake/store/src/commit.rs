@@ -38,6 +38,9 @@ pub struct DatasetCommit {
     pub files: Vec<DataFile>,
     /// Every source whose records are in the live files, sorted: the same one is not taken twice.
     pub sources: Vec<SourceIdentity>,
+    /// Whether the dataset was dropped: no commit after that brings anything in again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
     /// Writers that a collector gave up: their commits are refused, since their files may be gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revoked: Vec<String>,
@@ -108,6 +111,7 @@ impl DatasetCommit {
             bytes: 0,
             files: Vec::new(),
             sources: Vec::new(),
+            dropped: false,
             revoked: Vec::new(),
             about: None,
         }
@@ -137,6 +141,20 @@ impl DatasetCommit {
             return corrupt("bytes that are the sum of the files' bytes", &commit.bytes);
         }
         Ok(commit)
+    }
+
+    /// Whether the dataset was dropped, by this commit or an earlier one.
+    pub fn is_dropped(&self) -> bool {
+        // Earlier programs said it by the mode alone.
+        self.dropped || self.mode == CommitMode::Drop
+    }
+
+    /// Removes all files, for good; what [`CommitMode::Drop`] means.
+    pub fn clear(&mut self) {
+        self.files.clear();
+        self.sources.clear();
+        self.dropped = true;
+        self.mode = CommitMode::Drop;
     }
 
     /// Whether the records of `source` are in the live files.
@@ -184,7 +202,8 @@ impl Lake {
 
     /// Commits a change to a dataset. `change` gets the newest state and answers whether there is anything to commit; it
     /// runs again on a newer state whenever another writer was faster. Files it adds get the new commit's number where
-    /// their `added` is 0. Returns the newest state and whether this call made it.
+    /// their `added` is 0. A dataset that was dropped gets notes only: whoever brings files in is refused, since nobody
+    /// would ever see them. Returns the newest state and whether this call made it.
     pub fn commit_dataset(
         &self,
         dataset_id: u32,
@@ -203,9 +222,14 @@ impl Lake {
             if commit.revoked.iter().any(|revoked| revoked == writer) {
                 return Err(Error::Revoked { writer: writer.to_owned() });
             }
+            commit.dropped = commit.is_dropped();
+            let gone = commit.dropped;
             commit.mode = CommitMode::Note;
             if !change(&mut commit)? {
                 return Ok(None);
+            }
+            if gone && (commit.mode != CommitMode::Note || !commit.files.is_empty()) {
+                return Err(Error::Dropped { dataset_id });
             }
             commit.format = COMMIT_FORMAT;
             commit.sequence = newest.map_or(0, |state| state.number).saturating_add(1);

@@ -98,6 +98,13 @@ pub enum Error {
         /// Id or name.
         found: String,
     },
+    /// The dataset was dropped, perhaps while this writer worked.
+    #[error("dataset {dataset_id} was dropped, so nothing can be brought into it any more: its name is free for another (if it is \
+             still listed, that drop was interrupted: repeat it)")]
+    Dropped {
+        /// Its id.
+        dataset_id: u32,
+    },
     /// What was asked for contradicts what is there.
     #[error("{reason}")]
     Refused {

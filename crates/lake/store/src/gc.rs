@@ -9,7 +9,7 @@
 //! wakes up, its own commit comes before that one and is seen, or after it and is refused.
 
 use crate::manifest::Manifest;
-use crate::{CommitMode, DatasetCommit, Heartbeat, Lake, Listed, Result, Store, layout};
+use crate::{CommitMode, Heartbeat, Lake, Listed, Result, Store, layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
@@ -54,6 +54,8 @@ pub struct GcReport {
     pub leftovers: u64,
     /// Objects kept.
     pub kept: u64,
+    /// Datasets below `urls/` that the manifest does not know and no commit dropped: theirs is kept.
+    pub strangers: Vec<u32>,
     /// The objects that went, or would go in a dry run, by path.
     #[serde(skip)]
     pub gone: Vec<Listed>,
@@ -86,6 +88,11 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
         (*committed.manifest).clone()
     };
 
+    for id in datasets.iter().filter(|id| manifest.dataset(**id).is_none()) {
+        if lake.dataset_newest(*id)?.is_some_and(|newest| !newest.is_dropped()) {
+            report.strangers.push(*id);
+        }
+    }
     let keep = kept(lake, &manifest, &datasets, now, settings)?;
     let gone: Vec<_> =
         objects.iter().filter(|object| !keep.has(&object.path) && !is_spared(&object.path, &living)).collect();
@@ -231,7 +238,8 @@ fn keep_dataset(
     keep: &mut Keep,
 ) -> Result<()> {
     let Some(newest) = lake.dataset_newest(dataset)? else { return Ok(()) };
-    let live = manifest.dataset(dataset).is_some_and(|d| !d.dropped);
+    // What the manifest does not know is nobody's to delete: it may have been put back from an old copy.
+    let live = manifest.dataset(dataset).map_or(!newest.is_dropped(), |known| !known.dropped);
     if live {
         // Not the lake's yet while it changes lists.
         keep.paths.extend(layout::suffix_list(&newest.suffix_list));
@@ -278,13 +286,4 @@ pub(crate) fn states(store: &dyn Store, dir: &str) -> Result<Vec<(String, u64)>>
 
 pub(crate) fn dataset_of(path: &str) -> Option<u32> {
     path.strip_prefix("urls/dataset_id=")?.split('/').next()?.parse().ok()
-}
-
-impl DatasetCommit {
-    /// Removes all files; what [`CommitMode::Drop`] means.
-    pub fn clear(&mut self) {
-        self.files.clear();
-        self.sources.clear();
-        self.mode = CommitMode::Drop;
-    }
 }

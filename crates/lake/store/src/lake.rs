@@ -49,7 +49,7 @@ impl Lake {
         Self::init_with(store, now, nonce, suffix_list, Manifest::empty())
     }
 
-    /// As [`Lake::init`], with a first manifest that already says something.
+    /// As [`Lake::init`], with a first manifest that already says something; its number is one more than `first` has.
     pub(crate) fn init_with(
         store: Arc<dyn Store>,
         now: UnixMillis,
@@ -60,15 +60,16 @@ impl Lake {
         object::probe(&*store, nonce)?;
         let lake = Self { store, seen: Mutex::new(None) };
         let suffix_list = lake.put_suffix_list(suffix_list)?;
-        let first = Manifest { sequence: 1, written: now.to_string(), suffix_list: Some(suffix_list), ..first };
+        let sequence = first.sequence.saturating_add(1);
+        let first = Manifest { sequence, written: now.to_string(), suffix_list: Some(suffix_list), ..first };
         let bytes = first.to_json();
         if lake.series().newest(Known::Nothing)?.is_some()
-            || lake.store.create(&lake.series().path(1), &bytes)? == Created::Exists
+            || lake.store.create(&lake.series().path(sequence), &bytes)? == Created::Exists
         {
             return Err(Error::AlreadyALake { place: lake.store.place() });
         }
         lake.store.put(layout::MANIFEST_COPY, &bytes)?;
-        lake.remember(State { number: 1, bytes: bytes.into() })?;
+        lake.remember(State { number: sequence, bytes: bytes.into() })?;
         Ok(lake)
     }
 
@@ -192,18 +193,22 @@ impl Lake {
     }
 
     /// Drops a dataset: from now on it is answered nowhere, and its files go with a later collection. Its id stays taken.
+    ///
+    /// Its own commit comes first, so that no writer can commit into a dataset of which the registry knows no more; a
+    /// drop that ends between the two is repeated.
     pub fn drop_dataset(&self, now: UnixMillis, writer: &str, dataset_id: u32) -> Result<()> {
-        self.commit(now, |manifest| match manifest.dataset_mut(dataset_id) {
-            Some(dataset) => {
-                dataset.dropped = true;
-                Ok(())
-            }
-            None => Err(Error::UnknownDataset { found: dataset_id.to_string() }),
-        })?;
+        let unknown = || Error::UnknownDataset { found: dataset_id.to_string() };
+        self.current()?.dataset(dataset_id).ok_or_else(unknown)?;
         self.commit_dataset(dataset_id, now, writer, |commit| {
-            let anything = !commit.files.is_empty() || !commit.sources.is_empty();
-            commit.clear();
-            Ok(anything)
+            let alive = !commit.is_dropped();
+            if alive {
+                commit.clear();
+            }
+            Ok(alive)
+        })?;
+        self.commit(now, |manifest| {
+            manifest.dataset_mut(dataset_id).ok_or_else(unknown)?.dropped = true;
+            Ok(())
         })?;
         Ok(())
     }
@@ -228,13 +233,18 @@ impl Lake {
 
     /// A suffix list of the lake, its hash checked.
     pub fn stored_suffix_list(&self, named: &SuffixListRef) -> Result<Bytes> {
-        let bytes = self.store.get(&named.path, MAX_SUFFIX_LIST_BYTES)?;
-        let found = suffix_list_hash(&bytes);
-        if found != named.hash {
-            let found = format!("hash {found}");
-            let expected = "the suffix list of that hash";
-            return Err(Error::Corrupt { path: named.path.clone(), offset: 0, expected, found });
-        }
-        Ok(bytes)
+        read_suffix_list(&*self.store, named)
     }
+}
+
+/// A suffix list by its name, its hash checked.
+pub(crate) fn read_suffix_list(store: &dyn Store, named: &SuffixListRef) -> Result<Bytes> {
+    let bytes = store.get(&named.path, MAX_SUFFIX_LIST_BYTES)?;
+    let found = suffix_list_hash(&bytes);
+    if found != named.hash {
+        let found = format!("hash {found}");
+        let expected = "the suffix list of that hash";
+        return Err(Error::Corrupt { path: named.path.clone(), offset: 0, expected, found });
+    }
+    Ok(bytes)
 }

@@ -38,5 +38,5 @@ pub use lake::{Committed, Lake, suffix_list_hash};
 pub use manifest::{Acl, Dataset, DatasetInfo, Manifest, SegmentRef, Version};
 pub use name::{MAX_PATH_LEN, check_name, check_path};
 pub use object::{Created, Listed, RangeRead, Store, Upload, probe};
-pub use restore::{Remains, remains};
+pub use restore::{Remains, remains, stored_list};
 pub use verify::{DatasetVerified, Fault, verify_dataset};

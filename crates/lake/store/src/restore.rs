@@ -1,35 +1,46 @@
-//! A lake whose `index/` is lost, from its dataset commits alone.
+//! A lake whose `index/` is lost, from its dataset commits, and from a copy of its manifest where one is left.
 
 use crate::gc::{dataset_of, states};
 use crate::lake::MAX_COPY_BYTES;
+use crate::manifest::SuffixListRef;
 use crate::series::{Known, Series};
-use crate::{CommitMode, Created, Dataset, DatasetCommit, DatasetInfo, Error, Lake, Manifest, Result, Store, layout};
+use crate::{Dataset, DatasetCommit, DatasetInfo, Error, Lake, Manifest, Result, Store, layout};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use trawl_model::UnixMillis;
 
-/// What the dataset commits tell of the lake they are of. The deny list is not among it.
+/// What is left of a lake that has lost its numbered manifests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remains {
-    /// The datasets by rising id, with what the registry knew of them at their last commit.
+    /// The datasets by rising id, with what the registry knew of them at their last commit, or what the copy tells if it
+    /// is younger.
     pub datasets: Vec<Dataset>,
     /// Hashes of the suffix lists by which their rows are cut into domains; more than one if a change was interrupted.
     pub suffix_lists: BTreeSet<String>,
     /// Datasets whose commits tell no name: they are called `dataset-<id>`.
     pub nameless: Vec<u32>,
+    /// Datasets that were registered after the copy was made.
+    pub younger: Vec<u32>,
+    /// The copy of a manifest, `index/manifest.json`, however old it is: the deny list is nowhere else.
+    pub copy: Option<Manifest>,
     next_dataset_id: u32,
 }
 
-/// Reads the newest commit of every dataset there is below `urls/`.
+/// Reads the copy of the manifest, if it can be relied on, and the newest commit of every dataset there is below `urls/`.
 pub fn remains(store: &dyn Store) -> Result<Remains> {
+    let copy = read_copy(store)?;
     let ids: BTreeSet<u32> = store.list("urls")?.iter().filter_map(|listed| dataset_of(&listed.path)).collect();
-    let next_dataset_id = ids.last().map_or(1, |last| last.saturating_add(1));
-    let mut found =
-        Remains { datasets: Vec::new(), suffix_lists: BTreeSet::new(), nameless: Vec::new(), next_dataset_id };
-    let mut names = BTreeSet::new();
+    let next = ids.last().map_or(1, |last| last.saturating_add(1));
+    let mut found = Remains {
+        datasets: copy.iter().flat_map(|copy| copy.datasets.clone()).collect(),
+        suffix_lists: BTreeSet::new(),
+        nameless: Vec::new(),
+        younger: Vec::new(),
+        next_dataset_id: next.max(copy.as_ref().map_or(1, |copy| copy.next_dataset_id)),
+        copy,
+    };
     for id in ids {
-        let dir = layout::commits_dir(id);
-        let series = Series { store, dir: &dir };
+        let series = Series { store, dir: &layout::commits_dir(id) };
         let Some(state) = series.newest(Known::Nothing)? else { continue };
         let path = series.path(state.number);
         let commit = DatasetCommit::parse(&path, &state.bytes)?;
@@ -37,40 +48,91 @@ pub fn remains(store: &dyn Store) -> Result<Remains> {
             let found = format!("dataset {}, number {}", commit.dataset_id, commit.sequence);
             return Err(Error::Corrupt { path, offset: 0, expected: "the dataset and number of its path", found });
         }
-        if !commit.files.is_empty() {
-            found.suffix_lists.insert(commit.suffix_list);
-        }
-        let dropped = commit.mode == CommitMode::Drop;
-        let info = match commit.about {
-            Some(info) if info.check().is_ok() && (dropped || !names.contains(&info.name)) => info,
-            _ => {
-                found.nameless.push(id);
-                DatasetInfo::named(free_name(id, &names))
-            }
-        };
-        if !dropped {
-            names.insert(info.name.clone());
-        }
-        // The oldest commit that is left is the nearest to the day it was registered.
-        let oldest = states(store, &dir)?.first().and_then(|(_, number)| series.get(*number).ok().flatten());
-        let oldest = oldest.and_then(|state| DatasetCommit::parse(&path, &state.bytes).ok());
-        let created = oldest.map_or(commit.written, |oldest| oldest.written);
-        found.datasets.push(Dataset { id, info, created, dropped });
+        found.add(&series, id, commit)?;
     }
+    found.datasets.sort_by_key(|dataset| dataset.id);
+    found.settle_names();
     Ok(found)
 }
 
-fn free_name(id: u32, taken: &BTreeSet<String>) -> String {
-    let mut name = format!("dataset-{id}");
-    while taken.contains(&name) {
-        name.push('+');
+impl Remains {
+    /// Takes in what the newest commit of a dataset tells.
+    fn add(&mut self, series: &Series<'_>, id: u32, commit: DatasetCommit) -> Result<()> {
+        let dropped = commit.is_dropped();
+        if !commit.files.is_empty() {
+            self.suffix_lists.insert(commit.suffix_list);
+        }
+        let about = commit.about.filter(|info| info.check().is_ok());
+        if let Some(known) = self.datasets.iter_mut().find(|dataset| dataset.id == id) {
+            known.dropped |= dropped;
+            let copied = self.copy.as_ref().and_then(|copy| UnixMillis::parse(&copy.written).ok());
+            if let Some(info) = about.filter(|_| UnixMillis::parse(&commit.written).ok() > copied) {
+                known.info = info;
+            }
+            return Ok(());
+        }
+        // The oldest commit that is left is the nearest to the day it was registered.
+        let oldest = states(series.store, series.dir)?.first().and_then(|(_, n)| series.get(*n).ok().flatten());
+        let oldest = oldest.and_then(|state| DatasetCommit::parse(series.dir, &state.bytes).ok());
+        let created = oldest.map_or(commit.written, |oldest| oldest.written);
+        if self.copy.is_some() {
+            self.younger.push(id);
+        }
+        // A name that is left empty here is found when all names are known.
+        let info = about.unwrap_or_else(|| DatasetInfo::named(""));
+        self.datasets.push(Dataset { id, info, created, dropped });
+        Ok(())
     }
-    name
+
+    /// Gives every dataset that is not dropped a name of its own.
+    fn settle_names(&mut self) {
+        let mut taken = BTreeSet::new();
+        for dataset in &mut self.datasets {
+            let free = dataset.dropped || taken.insert(dataset.info.name.clone());
+            if dataset.info.name.is_empty() || !free {
+                dataset.info.name.clear();
+                self.nameless.push(dataset.id);
+            }
+        }
+        for dataset in self.datasets.iter_mut().filter(|dataset| dataset.info.name.is_empty()) {
+            dataset.info.name = format!("dataset-{}", dataset.id);
+            while !taken.insert(dataset.info.name.clone()) {
+                dataset.info.name.push('+');
+            }
+        }
+    }
+
+    /// Suffix lists that will do, the best one first. None: there are no rows, so that any will.
+    pub fn wanted_lists(&self) -> Vec<&str> {
+        let copied = self.copy.as_ref().and_then(|copy| copy.suffix_list.as_ref()).map(|list| list.hash.as_str());
+        let copied = copied.filter(|hash| self.suffix_lists.is_empty() || self.suffix_lists.contains(*hash));
+        let others = self.suffix_lists.iter().map(String::as_str).filter(|hash| Some(*hash) != copied);
+        copied.into_iter().chain(others).collect()
+    }
+}
+
+/// A suffix list that is still there, by its hash.
+pub fn stored_list(store: &dyn Store, hash: &str) -> Result<Option<Vec<u8>>> {
+    let named = SuffixListRef { path: layout::suffix_list(hash)?, hash: hash.to_owned() };
+    match crate::lake::read_suffix_list(store, &named) {
+        Ok(bytes) => Ok(Some(bytes.to_vec())),
+        Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_copy(store: &dyn Store) -> Result<Option<Manifest>> {
+    match store.get(layout::MANIFEST_COPY, MAX_COPY_BYTES) {
+        Ok(bytes) => Ok(Manifest::parse(layout::MANIFEST_COPY, &bytes).ok().filter(|copy| copy.sequence > 0)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 impl Lake {
-    /// Makes the lake of `remains` anew, with one manifest that names its datasets and no version; an index is the
-    /// caller's next step. `nonce` names the probe and must be new.
+    /// Makes the lake of `remains` anew, with one manifest that names its datasets, and of the copy the deny list and
+    /// those versions whose segments are still there; a new index is the caller's next step. `nonce` names the probe and
+    /// must be new.
     pub fn restore(
         store: Arc<dyn Store>,
         now: UnixMillis,
@@ -78,26 +140,22 @@ impl Lake {
         suffix_list: &[u8],
         remains: &Remains,
     ) -> Result<Self> {
-        let (datasets, next_dataset_id) = (remains.datasets.clone(), remains.next_dataset_id);
-        Self::init_with(store, now, nonce, suffix_list, Manifest { datasets, next_dataset_id, ..Manifest::empty() })
-    }
-
-    /// Opens a lake whose numbered manifests are lost while the copy of a recent one is there: deny list and all.
-    /// `None`: there is no copy, or it cannot be relied on.
-    pub fn restore_from_copy(store: Arc<dyn Store>) -> Result<Option<Self>> {
-        let bytes = match store.get(layout::MANIFEST_COPY, MAX_COPY_BYTES) {
-            Ok(bytes) => bytes,
-            Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        match Manifest::parse(layout::MANIFEST_COPY, &bytes) {
-            Ok(copy) if copy.sequence > 0 => {
-                if store.create(&layout::numbered(layout::MANIFESTS, copy.sequence), &bytes)? == Created::Exists {
-                    return Err(Error::AlreadyALake { place: store.place() });
-                }
-                Self::open(store).map(Some)
+        let mut first = remains.copy.clone().unwrap_or_else(Manifest::empty);
+        let mut whole = Vec::new();
+        for version in &first.versions {
+            let mut segments = version.segments.iter();
+            let is_there = |id: &str| store.exists(&layout::segment_file(id, "segment.json")?);
+            if !version.segments.is_empty() && segments.try_fold(true, |all, s| Ok::<_, Error>(all && is_there(&s.id)?))?
+            {
+                whole.push(version.clone());
             }
-            _ => Ok(None),
         }
+        first.versions = whole;
+        if first.current().is_none() {
+            first.current_version = first.versions.last().map(|version| version.version.clone()).unwrap_or_default();
+        }
+        first.datasets.clone_from(&remains.datasets);
+        first.next_dataset_id = remains.next_dataset_id;
+        Self::init_with(store, now, nonce, suffix_list, first)
     }
 }

@@ -90,6 +90,9 @@ fn write_report(report: &GcReport, dry_run: bool, w: &mut dyn Write) -> std::io:
     for writer in &report.writers {
         writeln!(w, "  writer {writer} gave no sign of life: given up")?;
     }
+    for id in &report.strangers {
+        writeln!(w, "  kept urls/dataset_id={id}: its commits say it lives, the manifest does not know it")?;
+    }
     if report.leftovers > 0 {
         writeln!(w, "  {} half-written file(s)", show_count(report.leftovers))?;
     }

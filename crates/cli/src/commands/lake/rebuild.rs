@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use trawl_index::BuildOptions;
 use trawl_ingest::{Files, Rewrite, rewrite};
 use trawl_store::manifest::SuffixListRef;
-use trawl_store::{Error, Heartbeat, Lake, layout};
+use trawl_store::{Error, Heartbeat, Lake, Remains, Store, layout};
 use trawl_url::SuffixList;
 
 /// Times a dataset is rewritten again because somebody added to it meanwhile.
@@ -84,44 +84,59 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
 /// Makes the manifest of a lake anew whose `index/` is lost.
 fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Lake> {
     let store = lake_dir::store(&args.lake.lake);
-    if let Some(lake) = Lake::restore_from_copy(store.clone())? {
-        let json = serde_json::json!({ "type": "restored", "from": layout::MANIFEST_COPY, "lost": [] });
-        out.fact(&json, |w| writeln!(w, "restored the manifest from its copy, {}", layout::MANIFEST_COPY))?;
-        return Ok(lake);
-    }
     let remains = trawl_store::remains(&*store)?;
     let list = match &args.psl {
         Some(file) => read_list(file)?,
-        None => {
-            let builtin = SuffixList::builtin().text().as_bytes().to_vec();
-            let (lists, own) = (&remains.suffix_lists, trawl_store::suffix_list_hash(&builtin));
-            if !lists.is_empty() && !lists.contains(&own) {
-                let wanted = lists.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-                bail!(
-                    "the rows were cut into domains by suffix list {wanted}, which was lost with index/ and is not the one \
-                     compiled in ({own}): name it with --psl FILE (with another list the rows are written again)"
-                );
-            }
-            builtin
-        }
+        None => list_of(&*store, &remains)?,
     };
     let lake = Lake::restore(store, system::now(), &system::nonce()?, &list, &remains)?;
     let live: Vec<_> = remains.datasets.iter().filter(|d| !d.dropped).collect();
+    let (from, lost): (_, &[&str]) = match &remains.copy {
+        Some(_) => (layout::MANIFEST_COPY, &[]),
+        None => ("commits", &["deny", "versions"]),
+    };
     let json = serde_json::json!({
-        "type": "restored", "from": "commits", "datasets": live.iter().map(|d| &d.info.name).collect::<Vec<_>>(),
-        "nameless": remains.nameless, "lost": ["deny", "versions"],
+        "type": "restored", "from": from, "datasets": live.iter().map(|d| &d.info.name).collect::<Vec<_>>(),
+        "nameless": remains.nameless, "younger": remains.younger, "lost": lost,
     });
     out.fact(&json, |w| {
         for dataset in &live {
             writeln!(w, "restored dataset {} as {}", dataset.id, dataset.info.name)?;
         }
-        writeln!(
-            w,
-            "lost with index/: the deny list (make it again before the lake is served: see `trawl lake deny`), \
-                     older versions, access lists changed since a dataset's last commit"
-        )
+        match &remains.copy {
+            Some(copy) => writeln!(
+                w,
+                "took the deny list from {}, a copy of {}: what was denied since is not in it (see `trawl lake deny list`)",
+                layout::MANIFEST_COPY,
+                copy.written
+            ),
+            None => writeln!(
+                w,
+                "lost with index/: the deny list (make it again before the lake is served: see `trawl lake deny`), \
+                 older versions, access lists changed since a dataset's last commit"
+            ),
+        }
     })?;
     Ok(lake)
+}
+
+/// The suffix list the rows were cut by: as it still lies in the lake, or the one compiled in.
+fn list_of(store: &dyn Store, remains: &Remains) -> anyhow::Result<Vec<u8>> {
+    let builtin = SuffixList::builtin().text().as_bytes();
+    let (wanted, own) = (remains.wanted_lists(), trawl_store::suffix_list_hash(builtin));
+    for hash in &wanted {
+        if let Some(bytes) = trawl_store::stored_list(store, hash)? {
+            return Ok(bytes);
+        }
+    }
+    if !wanted.is_empty() && !wanted.contains(&own.as_str()) {
+        bail!(
+            "the rows were cut into domains by suffix list {}, which was lost with index/ and is not the one compiled in \
+             ({own}): name it with --psl FILE (with another list the rows are written again)",
+            wanted.join(", ")
+        );
+    }
+    Ok(builtin.to_vec())
 }
 
 /// Keeps a collector from taking a list that is not the lake's yet.

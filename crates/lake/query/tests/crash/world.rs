@@ -123,8 +123,8 @@ pub fn base() -> FaultFs {
 /// Everything a lake answers, and every row its datasets hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    answers: BTreeMap<String, String>,
-    rows: BTreeMap<u32, Vec<String>>,
+    pub answers: BTreeMap<String, String>,
+    pub rows: BTreeMap<u32, Vec<String>>,
 }
 
 pub fn state(store: &Disk) -> State {
@@ -148,8 +148,12 @@ pub fn state(store: &Disk) -> State {
     let lake = self::lake(store).unwrap();
     let mut rows = BTreeMap::new();
     for dataset in lake.current().unwrap().datasets.iter().filter(|d| !d.dropped) {
+        let newest = lake.dataset_newest(dataset.id).unwrap();
+        if newest.as_ref().is_some_and(trawl_store::DatasetCommit::is_dropped) {
+            continue;
+        }
         let mut urls = Vec::new();
-        for file in lake.dataset_newest(dataset.id).unwrap().map(|c| c.files).unwrap_or_default() {
+        for file in newest.map(|c| c.files).unwrap_or_default() {
             let pages = FilePages::read(&**store, &file).unwrap();
             let take = |_, _, rows: &trawl_store::rows::Rows| {
                 urls.extend((0..rows.len()).map(|i| rows.row(i).url));

@@ -1,0 +1,202 @@
+//! Lakes that lost their manifests, and drops that last.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use trawl_model::UnixMillis;
+use trawl_store::manifest::{Deny, DenyTarget};
+use trawl_store::{
+    Acl, CommitMode, DataFile, DatasetInfo, DirStore, Error, GcSettings, Heartbeat, Lake, SegmentRef, Store, collect,
+    layout, remains, stored_list,
+};
+
+const DAY: i64 = 86_400_000;
+
+fn day(n: i64) -> UnixMillis {
+    UnixMillis(1_782_262_923_456 + n * DAY)
+}
+
+fn new_lake() -> (tempfile::TempDir, Arc<DirStore>, Lake) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(DirStore::new(dir.path()));
+    let lake = Lake::init(store.clone(), day(0), "n1", b"com\norg\n").unwrap();
+    (dir, store, lake)
+}
+
+fn register(lake: &Lake, name: &str, now: UnixMillis) -> u32 {
+    lake.register_dataset(now, &DatasetInfo::named(name)).unwrap()
+}
+
+fn append(lake: &Lake, id: u32, writer: &str, now: UnixMillis) -> trawl_store::Result<u64> {
+    let path = layout::part(id, "all", writer, 0)?;
+    lake.store().put(&path, b"rows")?;
+    let file = DataFile {
+        path,
+        prefix: "all".into(),
+        added: 0,
+        rows: 1,
+        row_groups: 1,
+        bytes: 4,
+        hash: String::new(),
+        schema: 1,
+        min_domain: "a.com".into(),
+        max_domain: "a.com".into(),
+        min_key: "com,a)/".into(),
+        max_key: "com,a)/".into(),
+        distinct_urls: 1,
+    };
+    let hash = lake.current()?.suffix_list.as_ref().unwrap().hash.clone();
+    let (commit, _) = lake.commit_dataset(id, now, writer, |commit| {
+        commit.mode = CommitMode::Append;
+        commit.suffix_list.clone_from(&hash);
+        commit.files.push(file.clone());
+        Ok(true)
+    })?;
+    Ok(commit.sequence)
+}
+
+fn lose_index(dir: &std::path::Path, but: &[&str]) {
+    for entry in std::fs::read_dir(dir.join("index")).unwrap() {
+        let path = entry.unwrap().path();
+        if !but.iter().any(|name| path.ends_with(name)) {
+            std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path)).unwrap();
+        }
+    }
+}
+
+fn restore(store: &Arc<DirStore>) -> Lake {
+    let left = remains(&**store).unwrap();
+    Lake::restore(store.clone(), day(20), "n2", b"com\norg\n", &left).unwrap()
+}
+
+#[test]
+fn what_came_after_an_old_copy_is_not_lost() {
+    let (dir, store, lake) = new_lake();
+    let (a, b) = (register(&lake, "a", day(0)), register(&lake, "b", day(0)));
+    append(&lake, a, "w1", day(1)).unwrap();
+    append(&lake, b, "w2", day(1)).unwrap();
+    let target = DenyTarget::Domain("bad.com".into());
+    let deny = Deny { target, reason: None, since: day(1).to_string() };
+    lake.commit(day(1), |m| {
+        m.deny.push(deny.clone());
+        m.publish(day(1), vec![SegmentRef { id: "s1".into(), ..SegmentRef::default() }], BTreeMap::from([(a, 1)]));
+        Ok(())
+    })
+    .unwrap();
+    let copy = store.get(layout::MANIFEST_COPY, 1 << 20).unwrap();
+
+    // Since then: a third dataset, one dropped, one that only some may see.
+    let c = register(&lake, "c", day(2));
+    append(&lake, c, "w3", day(2)).unwrap();
+    lake.drop_dataset(day(3), "w4", b).unwrap();
+    let closed = Acl::Principals(vec!["me".into()]);
+    lake.commit(day(4), |m| {
+        m.dataset_mut(a).unwrap().info.acl = closed.clone();
+        Ok(())
+    })
+    .unwrap();
+    append(&lake, a, "w5", day(5)).unwrap();
+    let last = lake.current().unwrap().sequence;
+
+    lose_index(dir.path(), &["suffix_lists"]);
+    store.put(layout::MANIFEST_COPY, &copy).unwrap();
+    let left = remains(&*store).unwrap();
+    assert_eq!((&left.younger[..], &left.nameless[..]), (&[c][..], &[][..]));
+    let wanted = left.wanted_lists();
+    assert_eq!(stored_list(&*store, wanted[0]).unwrap().unwrap(), b"com\norg\n");
+
+    let lake = restore(&store);
+    let manifest = lake.current().unwrap();
+    let seen: Vec<_> = manifest.datasets.iter().map(|d| (d.id, d.info.name.as_str(), d.dropped)).collect();
+    assert_eq!(seen, [(a, "a", false), (b, "b", true), (c, "c", false)]);
+    assert_eq!(manifest.dataset(a).unwrap().info.acl, closed, "the commit is younger than the copy");
+    assert_eq!(manifest.deny, [deny]);
+    assert!(manifest.versions.is_empty() && manifest.current_version.is_empty(), "their segments are lost");
+    assert!(manifest.sequence < last, "{} < {last}", manifest.sequence);
+    assert_eq!(register(&lake, "d", day(21)), c + 1, "ids are never used again");
+    assert_eq!(Lake::open(store).unwrap().current().unwrap().datasets.len(), 4);
+}
+
+#[test]
+fn versions_whose_segments_are_there_come_back_with_the_copy() {
+    let (dir, store, lake) = new_lake();
+    let a = register(&lake, "a", day(0));
+    append(&lake, a, "w1", day(1)).unwrap();
+    let publish = |segment: &str, now| {
+        let segments = vec![SegmentRef { id: segment.into(), ..SegmentRef::default() }];
+        lake.commit(now, |m| Ok(m.publish(now, segments.clone(), BTreeMap::from([(a, 1)])))).unwrap().value
+    };
+    let first = publish("s1", day(1));
+    publish("s2", day(2));
+    store.put(&layout::segment_file("s1", "segment.json").unwrap(), b"{}").unwrap();
+    lose_index(dir.path(), &["suffix_lists", "manifest.json", "s1"]);
+    let manifest = restore(&store).current().unwrap();
+    assert_eq!(manifest.versions.iter().map(|v| &v.version).collect::<Vec<_>>(), [&first]);
+    assert_eq!(manifest.current_version, first);
+}
+
+#[test]
+fn a_collector_keeps_datasets_it_has_never_heard_of() {
+    let (dir, store, lake) = new_lake();
+    let (a, b) = (register(&lake, "a", day(0)), register(&lake, "b", day(0)));
+    append(&lake, a, "w1", day(0)).unwrap();
+    append(&lake, b, "w2", day(0)).unwrap();
+    // Somebody put an old manifest back by hand.
+    lose_index(dir.path(), &["suffix_lists"]);
+    Lake::init(store.clone(), day(0), "n2", b"com\norg\n").unwrap();
+    let lake = Lake::open(store.clone()).unwrap();
+    assert_eq!(register(&lake, "a", day(0)), a);
+    let settings = GcSettings { keep_states: 1, ..GcSettings::new("gc") };
+    let report = collect(&lake, day(10), &settings).unwrap();
+    assert_eq!(report.strangers, [b]);
+    for (id, writer) in [(a, "w1"), (b, "w2")] {
+        assert!(store.exists(&layout::part(id, "all", writer, 0).unwrap()).unwrap(), "{id}");
+    }
+}
+
+#[test]
+fn a_drop_is_final() {
+    let (dir, store, lake) = new_lake();
+    let (a, bare) = (register(&lake, "a", day(0)), register(&lake, "bare", day(0)));
+    append(&lake, a, "w1", day(0)).unwrap();
+    // Two writers that began before the drops and commit after them.
+    for id in [a, bare] {
+        lake.drop_dataset(day(1), "dropper", id).unwrap();
+        lake.drop_dataset(day(1), "dropper", id).unwrap();
+        assert!(matches!(append(&lake, id, "late", day(1)), Err(Error::Dropped { dataset_id }) if dataset_id == id));
+    }
+    assert_eq!(lake.dataset_newest(a).unwrap().unwrap().sequence, 2, "dropped once");
+
+    // A collector that gives up a dead writer adds a note; it does not bring the dataset back.
+    let prefixes = vec![format!("{}/", layout::dataset_dir(a))];
+    lake.beat(&Heartbeat { writer: "late".into(), act: "ingest".into(), beat: day(1), prefixes }).unwrap();
+    collect(&lake, day(9), &GcSettings { keep_states: 1, ..GcSettings::new("gc") }).unwrap();
+    let newest = lake.dataset_newest(a).unwrap().unwrap();
+    assert_eq!((newest.mode, newest.is_dropped(), newest.revoked.len()), (CommitMode::Note, true, 1));
+    assert!(matches!(append(&lake, a, "later", day(9)), Err(Error::Dropped { .. })));
+
+    // Its name was given to another meanwhile.
+    let again = register(&lake, "a", day(9));
+    append(&lake, again, "w2", day(9)).unwrap();
+    lose_index(dir.path(), &[]);
+    let manifest = restore(&store).current().unwrap();
+    let seen: Vec<_> = manifest.datasets.iter().map(|d| (d.id, d.info.name.as_str(), d.dropped)).collect();
+    assert_eq!(seen, [(a, "a", true), (bare, "bare", true), (again, "a", false)]);
+}
+
+#[test]
+fn an_interrupted_drop_takes_nothing_in_and_can_be_repeated() {
+    let (_dir, _store, lake) = new_lake();
+    let a = register(&lake, "a", day(0));
+    append(&lake, a, "w1", day(0)).unwrap();
+    let clear = |commit: &mut trawl_store::DatasetCommit| {
+        commit.clear();
+        Ok(true)
+    };
+    lake.commit_dataset(a, day(1), "dropper", clear).unwrap();
+    assert!(!lake.current().unwrap().dataset(a).unwrap().dropped);
+    let error = append(&lake, a, "late", day(1)).unwrap_err().to_string();
+    assert!(error.contains("interrupted"), "{error}");
+    lake.drop_dataset(day(2), "dropper", a).unwrap();
+    assert!(lake.current().unwrap().dataset(a).unwrap().dropped);
+    assert_ne!(register(&lake, "a", day(3)), a);
+}
