@@ -4,7 +4,6 @@
 //! are looked up by key and taken from its counts and pages, until a purge has taken them from the files. What a version
 //! answers does not change, so what was found out of a domain is remembered, within a budget of bytes.
 
-use crate::deny::Start;
 use crate::domain::gather;
 use crate::gaps::{Gaps, GapsBuilder};
 use crate::pinned::{Found, Pinned, unmasked};
@@ -20,6 +19,7 @@ use trawl_index::counts::Count;
 use trawl_index::postings::Run;
 use trawl_index::{Segment, Slot};
 use trawl_model::UnixMillis;
+use trawl_store::deny::Start;
 use trawl_store::rows::{Column, Columns, Rows};
 use xxhash_rust::xxh3::xxh3_128;
 

@@ -1,11 +1,11 @@
 //! An open lake: the segments that are open, and the version pinned last.
 
 use crate::denied::KnownLosses;
-use crate::deny::DenyList;
 use crate::{Pinned, QueryError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use trawl_index::{Caches, OpenOptions, Segment};
+use trawl_store::deny::DenyList;
 use trawl_store::{Manifest, Store, Version};
 use trawl_url::SuffixList;
 

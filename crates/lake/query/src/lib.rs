@@ -23,7 +23,6 @@ pub mod answer;
 mod ask;
 mod cursor;
 mod denied;
-mod deny;
 mod diff;
 mod domain;
 mod error;
@@ -44,9 +43,9 @@ pub use answer::{
     UrlItem, UrlsAnswer,
 };
 pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page};
-pub use deny::DenyList;
 pub use diff::{Comparison, DiffEvent, DiffSummary, DomainDiff, Side, Tally};
 pub use error::QueryError;
 pub use lake::{Lake, Options};
 pub use pinned::Pinned;
 pub use principal::Principal;
+pub use trawl_store::deny::DenyList;

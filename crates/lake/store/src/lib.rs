@@ -13,6 +13,7 @@
 mod audit;
 mod commit;
 mod counting;
+pub mod deny;
 mod dir;
 mod error;
 mod gc;

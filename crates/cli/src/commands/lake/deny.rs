@@ -5,6 +5,7 @@ use crate::exit::Status;
 use crate::output::Output;
 use crate::{lake_dir, system};
 use anyhow::{Context, bail};
+use trawl_store::deny::Prefix;
 use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_store::{Lake, Manifest};
 use trawl_url::{LakeUrl, SuffixList};
@@ -177,7 +178,7 @@ pub(super) fn show(target: &DenyTarget, manifest: &Manifest) -> String {
 }
 
 /// The suffix list that the lake's domains are cut by.
-fn suffixes(lake: &Lake, manifest: &Manifest) -> anyhow::Result<SuffixList> {
+pub(super) fn suffixes(lake: &Lake, manifest: &Manifest) -> anyhow::Result<SuffixList> {
     let bytes = lake.suffix_list(manifest)?;
     SuffixList::parse(std::str::from_utf8(&bytes)?).context("the lake's suffix list")
 }
@@ -197,24 +198,6 @@ fn parse_domain(domain: &str, suffixes: &SuffixList) -> anyhow::Result<LakeUrl> 
     Ok(url)
 }
 
-/// What the rows begin with that begin as `text` does. Refused if its end is not the same in longer URLs: it would stand
-/// for more rows than were asked for, or for none.
-fn parse_prefix(text: &str, suffixes: &SuffixList) -> anyhow::Result<String> {
-    let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let whole = if after_scheme.contains(['/', '\\', '?', '#']) { text.to_owned() } else { format!("{text}/") };
-    let form = parse(&whole, suffixes)?.as_str().to_owned();
-    // A letter that ends a step between directories, and digits that may complete a percent escape.
-    for more in ["x", "0", "20"] {
-        let longer = LakeUrl::parse(&format!("{whole}{more}"), suffixes);
-        if !longer.is_ok_and(|longer| longer.as_str().strip_prefix(form.as_str()) == Some(more)) {
-            bail!(
-                "{text:?} is no prefix: it is normalised to {form}, but longer URLs do not begin so; end it elsewhere"
-            );
-        }
-    }
-    Ok(form)
-}
-
 impl Targets {
     /// The entries, spelled as rows are.
     fn resolve(&self, lake: &Lake, manifest: &Manifest) -> anyhow::Result<Vec<DenyTarget>> {
@@ -224,7 +207,7 @@ impl Targets {
             targets.push(DenyTarget::Url(parse(url, &suffixes)?.as_str().to_owned()));
         }
         for prefix in &self.prefix {
-            targets.push(DenyTarget::Prefix(parse_prefix(prefix, &suffixes)?));
+            targets.push(DenyTarget::Prefix(Prefix::parse(prefix, &suffixes)?.as_str().to_owned()));
         }
         for domain in &self.domain {
             let url = parse_domain(domain, &suffixes)?;
@@ -257,7 +240,7 @@ impl Targets {
             add(DenyTarget::Url(url.clone()), &spelled)?;
         }
         for prefix in &self.prefix {
-            let spelled = || Ok(DenyTarget::Prefix(parse(prefix, &suffixes)?.as_str().to_owned()));
+            let spelled = || Ok(DenyTarget::Prefix(Prefix::parse(prefix, &suffixes)?.as_str().to_owned()));
             add(DenyTarget::Prefix(prefix.clone()), &spelled)?;
         }
         for domain in &self.domain {
@@ -273,30 +256,5 @@ impl Targets {
             add(DenyTarget::Dataset(id), &spelled)?;
         }
         Ok(targets)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prefixes_that_longer_urls_do_not_begin_with_are_refused() {
-        let psl = SuffixList::builtin();
-        for (text, form) in [
-            ("http://c.github.io", "http://c.github.io/"),
-            ("HTTP://C.github.io:80/", "http://c.github.io/"),
-            ("https://www.example.com/a", "https://www.example.com/a"),
-            ("https://www.example.com/a/../b/", "https://www.example.com/b/"),
-            ("https://www.example.com/%7Eme/", "https://www.example.com/~me/"),
-            ("https://www.example.com/a?b=c", "https://www.example.com/a?b=c"),
-            ("http://x.com:8080", "http://x.com:8080/"),
-        ] {
-            assert_eq!(parse_prefix(text, psl).unwrap(), form, "{text}");
-        }
-        let host = "https://www.example.com";
-        for end in ["/a?", "/d/..", "/d/.", "/p%", "/p%2", "/a#", "/a#b", "?", "/a ", "/%2e", "/%2e%2e"] {
-            assert!(parse_prefix(&format!("{host}{end}"), psl).is_err(), "{end}");
-        }
     }
 }

@@ -1,7 +1,6 @@
 //! `trawl lake`: what a lake holds, bringing more into it, and looking after it.
 
 mod compact;
-mod denied;
 mod deny;
 mod facts;
 mod gc;

@@ -1,7 +1,7 @@
 //! `trawl lake purge` and `drop`: taking data out of a lake for good.
 
 use super::compact::merge_segments;
-use super::denied::Denied;
+use super::deny::suffixes;
 use super::{LakeArg, confirm, dataset, datasets, publish, rewrite_settings, show_ingest};
 use crate::exit::Status;
 use crate::output::Output;
@@ -11,6 +11,7 @@ use crate::{lake_dir, system};
 use trawl_index::Compaction;
 use trawl_ingest::{Files, Losses, Rewrite, losses, lost_rejects, purge_rejects, rewrite};
 use trawl_model::UrlRecord;
+use trawl_store::deny::Denied;
 use trawl_store::{DataFile, Lake, Manifest};
 
 const AFTER: &str = "the old bytes stay for readers of older versions: \
@@ -98,10 +99,11 @@ pub(super) fn purge(args: &PurgeArgs, out: &mut Output) -> anyhow::Result<Status
     if !args.dry_run {
         confirm(&format!("purging {} denied thing(s)", manifest.deny.len()), args.yes)?;
     }
-    let denied = Denied::new(&lake, &manifest)?;
+    let suffixes = suffixes(&lake, &manifest)?;
+    let denied = Denied::new(&manifest, &suffixes);
     let mut any = false;
     for (id, name) in datasets(&manifest, args.dataset.as_deref())? {
-        any |= if denied.list.dataset(id) {
+        any |= if denied.list().dataset(id) {
             purge_whole(&lake, id, &name, args.dry_run, out)?
         } else {
             purge_rows(&lake, &manifest, args, (id, &name), &denied, out)?
@@ -143,10 +145,10 @@ fn purge_rows(
     manifest: &Manifest,
     args: &PurgeArgs,
     (id, name): (u32, &str),
-    denied: &Denied,
+    denied: &Denied<'_>,
     out: &mut Output,
 ) -> anyhow::Result<bool> {
-    let keep = |record: &UrlRecord| denied.keeps(record);
+    let keep = |record: &UrlRecord| denied.keeps(&record.url);
     // Files that a change of lists left half done are cut by another list: then any may hold anything.
     let hash = manifest.suffix_list.as_ref().map(|list| list.hash.as_str());
     let other_list = lake.dataset_newest(id)?.is_some_and(|commit| Some(commit.suffix_list.as_str()) != hash);

@@ -1,11 +1,17 @@
-//! The deny list of a manifest, as questions need it.
+//! The deny list of a manifest: one matcher for what is answered, taken in and purged.
 
-use std::collections::{BTreeMap, BTreeSet};
-use trawl_store::Manifest;
-use trawl_store::manifest::DenyTarget;
+mod denied;
+mod prefix;
+
+pub use denied::Denied;
+pub use prefix::{NoPrefix, Prefix};
+
+use crate::Manifest;
+use crate::manifest::DenyTarget;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use trawl_url::{LakeUrl, SuffixList};
 
-/// What must not be answered.
+/// What must neither be answered nor taken in.
 ///
 /// A denied domain covers its name and every host below it, whatever the suffix list makes of either: a list that changes
 /// moves rows to shorter or longer domains, and must not bring them back.
@@ -13,8 +19,9 @@ use trawl_url::{LakeUrl, SuffixList};
 pub struct DenyList {
     datasets: BTreeSet<u32>,
     domains: BTreeSet<String>,
-    urls: BTreeSet<String>,
-    prefixes: Vec<String>,
+    urls: HashSet<String>,
+    /// Host → prefixes of its rows.
+    prefixes: BTreeMap<String, Vec<Prefix>>,
     /// With what denied rows begin.
     starts: Vec<Start>,
     /// Name → places in `starts` that are of it or of hosts below it.
@@ -23,7 +30,7 @@ pub struct DenyList {
 
 /// With what the keys of denied rows begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Start {
+pub enum Start {
     /// The host and the beginning of a path.
     Path(String, String),
     /// A host, and all below it.
@@ -43,24 +50,20 @@ impl DenyList {
                     list.domains.insert(domain);
                 }
                 DenyTarget::Prefix(prefix) => {
-                    if let Ok(url) = LakeUrl::parse(prefix, suffixes) {
-                        list.touch_url(&url);
-                    }
-                    list.prefixes.push(prefix.clone());
+                    // What begins as no URL does begins no row.
+                    let Some(prefix) = Prefix::listed(prefix, suffixes) else { continue };
+                    list.touch(prefix.host(), Start::Path(prefix.host().into(), prefix.path_start().into()));
+                    list.prefixes.entry(prefix.host().to_owned()).or_default().push(prefix);
                 }
                 // Compared in normalised form; what does not normalise can equal no row.
                 DenyTarget::Url(url) => {
                     let Ok(url) = LakeUrl::parse(url, suffixes) else { continue };
-                    list.touch_url(&url);
+                    list.touch(url.host(), Start::Path(url.host().into(), url.path_query().into()));
                     list.urls.insert(url.as_str().to_owned());
                 }
             }
         }
         list
-    }
-
-    fn touch_url(&mut self, url: &LakeUrl) {
-        self.touch(url.host(), Start::Path(url.host().to_owned(), url.path_query().to_owned()));
     }
 
     /// Notes a start for every name that can be the domain of its rows, under any suffix list.
@@ -77,7 +80,7 @@ impl DenyList {
     }
 
     /// With what the denied rows of a domain begin.
-    pub(crate) fn starts(&self, domain: &str) -> impl Iterator<Item = &Start> {
+    pub fn starts(&self, domain: &str) -> impl Iterator<Item = &Start> {
         self.touched.get(domain).into_iter().flatten().filter_map(|at| self.starts.get(*at))
     }
 
@@ -95,7 +98,7 @@ impl DenyList {
     pub fn row(&self, host: &str, lake_url: &str) -> bool {
         self.domain(host)
             || self.urls.contains(lake_url)
-            || self.prefixes.iter().any(|prefix| lake_url.starts_with(prefix.as_str()))
+            || self.prefixes.get(host).is_some_and(|prefixes| prefixes.iter().any(|prefix| prefix.covers(lake_url)))
     }
 
     /// Names that are domains of denied rows, if rows of denied domains have these or longer ones, and if prefixes have
@@ -119,12 +122,15 @@ fn upwards(name: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trawl_store::manifest::Deny;
+    use crate::manifest::Deny;
+
+    pub(super) fn manifest(targets: &[DenyTarget]) -> Manifest {
+        let deny = |target: &DenyTarget| Deny { target: target.clone(), since: String::new(), reason: None };
+        Manifest { deny: targets.iter().map(deny).collect(), ..Manifest::empty() }
+    }
 
     fn list(targets: &[DenyTarget]) -> DenyList {
-        let deny = |target: &DenyTarget| Deny { target: target.clone(), since: String::new(), reason: None };
-        let manifest = Manifest { deny: targets.iter().map(deny).collect(), ..Manifest::empty() };
-        DenyList::new(&manifest, SuffixList::builtin())
+        DenyList::new(&manifest(targets), SuffixList::builtin())
     }
 
     #[test]
@@ -155,5 +161,12 @@ mod tests {
         assert_eq!(list.starts("b.com").collect::<Vec<_>>(), [&Start::Path("a.b.com".into(), "/x".into())]);
         assert!(!list.domain("a.b.com") && list.row("a.b.com", "http://a.b.com/x"));
         assert!(list.row("c.com", "http://c.com/y") && !list.row("a.b.com", "http://a.b.com/xy"));
+    }
+
+    #[test]
+    fn the_rows_of_a_prefix_with_a_query_begin_where_its_path_ends() {
+        let list = list(&[DenyTarget::Prefix("http://c.com/a?b=2".into()), DenyTarget::Prefix("no url".into())]);
+        assert_eq!(list.starts("c.com").collect::<Vec<_>>(), [&Start::Path("c.com".into(), "/a?".into())]);
+        assert!(list.row("c.com", "http://c.com/a?a=1&b=2") && !list.row("c.com", "http://c.com/a?a=1"));
     }
 }

@@ -1,46 +1,53 @@
-//! What the deny list says of rows, files and rejected lines: what a purge takes.
+//! What the deny list says of records, files and rejected lines: what a purge takes and an ingest leaves.
 
-use anyhow::Context;
-use trawl_model::UrlRecord;
-use trawl_query::DenyList;
-use trawl_store::manifest::DenyTarget;
-use trawl_store::{DataFile, Lake, Manifest};
+use super::DenyList;
+use crate::manifest::DenyTarget;
+use crate::{DataFile, Manifest};
+use std::collections::HashSet;
 use trawl_url::{LakeUrl, SuffixList};
 
-/// What a purge takes, decided row by row.
-pub(super) struct Denied {
-    pub list: DenyList,
-    suffixes: SuffixList,
-    /// Hosts by which a rejected line is known to be about something denied; those below count where it says so.
-    hosts: Vec<(String, bool)>,
+/// The deny list over things that are not rows yet, or no longer.
+#[derive(Debug)]
+pub struct Denied<'a> {
+    list: DenyList,
+    suffixes: &'a SuffixList,
+    /// Hosts of denied URLs and prefixes: a rejected line that names one is known to be about something denied.
+    hosts: HashSet<String>,
     /// Whether the suffix list cuts denied domains further, so that their rows may be of longer ones.
     cut_below: bool,
 }
 
-impl Denied {
-    pub fn new(lake: &Lake, manifest: &Manifest) -> anyhow::Result<Self> {
-        let bytes = lake.suffix_list(manifest)?;
-        let suffixes = SuffixList::parse(std::str::from_utf8(&bytes)?).context("the lake's suffix list")?;
-        let list = DenyList::new(manifest, &suffixes);
+impl<'a> Denied<'a> {
+    /// The deny list of a state of the lake, under a suffix list.
+    pub fn new(manifest: &Manifest, suffixes: &'a SuffixList) -> Self {
+        let list = DenyList::new(manifest, suffixes);
         let host = |target: &DenyTarget| match target {
-            DenyTarget::Url(url) | DenyTarget::Prefix(url) => {
-                LakeUrl::parse(url, &suffixes).ok().map(|url| (url.host().to_owned(), false))
-            }
-            DenyTarget::Domain(domain) => Some((domain.to_ascii_lowercase(), true)),
-            DenyTarget::Dataset(_) => None,
+            DenyTarget::Url(url) | DenyTarget::Prefix(url) => LakeUrl::parse(url, suffixes).ok(),
+            DenyTarget::Domain(_) | DenyTarget::Dataset(_) => None,
         };
-        let hosts = manifest.deny.iter().filter_map(|deny| host(&deny.target)).collect();
+        let hosts = manifest.deny.iter().filter_map(|deny| host(&deny.target)).map(|url| url.host().to_owned());
         let rules = suffixes.text().lines().map(|line| line.split_whitespace().next().unwrap_or_default());
         let names = rules.map(|rule| rule.trim_start_matches('!').trim_start_matches("*."));
         let is_denied = |name: &str| ascii(name).is_some_and(|name| list.domain(&name));
         // A top level that no rule names is a suffix too.
         let cut_below = list.domains().any(|domain| !domain.contains('.'))
             || list.domains().next().is_some() && names.filter(|name| !name.starts_with("//")).any(is_denied);
-        Ok(Self { list, suffixes, hosts, cut_below })
+        Self { hosts: hosts.collect(), list, suffixes, cut_below }
     }
 
-    pub fn keeps(&self, record: &UrlRecord) -> bool {
-        match LakeUrl::parse(&record.url, &self.suffixes) {
+    /// The list itself.
+    pub fn list(&self) -> &DenyList {
+        &self.list
+    }
+
+    /// Whether nothing that a record or a line says is denied.
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty() && self.list.domains().next().is_none()
+    }
+
+    /// Whether a URL stays, in any spelling.
+    pub fn keeps(&self, url: &str) -> bool {
+        match LakeUrl::parse(url, self.suffixes) {
             Ok(url) => !self.list.row(url.host(), url.as_str()),
             // Whatever this is, no entry can be about it.
             Err(_) => true,
@@ -60,20 +67,18 @@ impl Denied {
         }
         // A line that is none tells nothing apart: all of it counts.
         let text = serde_json::from_str::<Line>(line).map_or_else(|_| line.to_owned(), |line| line.text);
-        let plain = unescaped(&text);
-        let decoded = percent_decoded(&plain);
-        ![text, plain, decoded].iter().any(|text| self.names_denied(text))
+        !self.is_named_in(&text)
     }
 
     /// Whether a text names a denied host, in any spelling.
+    pub fn is_named_in(&self, text: &str) -> bool {
+        let plain = unescaped(text);
+        let decoded = percent_decoded(&plain);
+        [text, &plain, &decoded].iter().any(|text| self.names_denied(text))
+    }
+
     fn names_denied(&self, text: &str) -> bool {
-        let is_denied = |name: &str| {
-            self.hosts.iter().any(|(host, below)| match name.strip_suffix(host.as_str()) {
-                Some("") => true,
-                Some(rest) => *below && rest.ends_with('.'),
-                None => false,
-            })
-        };
+        let is_denied = |name: &str| self.hosts.contains(name) || self.list.domain(name);
         // Other scripts may stand beside a name without a space: so with them as part of it, and without.
         let with_scripts = |c: char| !c.is_ascii() && !c.is_whitespace();
         let ascii_only = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -87,7 +92,8 @@ impl Denied {
 
     fn names_address(&self, text: &str) -> bool {
         let text = text.to_ascii_lowercase();
-        self.hosts.iter().any(|(host, _)| host.starts_with('[') && text.contains(host.as_str()))
+        let hosts = self.hosts.iter().map(String::as_str).chain(self.list.domains());
+        hosts.filter(|host| host.starts_with('[')).any(|host| text.contains(host))
     }
 }
 
@@ -151,19 +157,14 @@ mod tests {
 
     #[test]
     fn rejected_lines_are_known_by_what_they_say() {
-        let denied = Denied {
-            list: DenyList::default(),
-            suffixes: SuffixList::parse("com\n").unwrap(),
-            hosts: [
-                ("zap.org", true),
-                ("xn--bcher-kva.example", true),
-                ("www.one.com", false),
-                ("[2001:db8::1]", true),
-            ]
-            .map(|(host, below)| (host.to_owned(), below))
-            .to_vec(),
-            cut_below: false,
-        };
+        let manifest = super::super::tests::manifest(&[
+            DenyTarget::Domain("zap.org".into()),
+            DenyTarget::Domain("xn--bcher-kva.example".into()),
+            DenyTarget::Url("http://www.one.com/x".into()),
+            DenyTarget::Domain("[2001:db8::1]".into()),
+        ]);
+        let suffixes = SuffixList::parse("com\n").unwrap();
+        let denied = Denied::new(&manifest, &suffixes);
         for (text, keeps) in [
             ("https://ZAP.org:99999/", false),
             ("https://a.zap.org.:99999/", false),
