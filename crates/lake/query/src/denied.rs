@@ -19,7 +19,7 @@ use trawl_index::counts::Count;
 use trawl_index::postings::Run;
 use trawl_index::{Segment, Slot};
 use trawl_model::UnixMillis;
-use trawl_store::deny::Start;
+use trawl_store::denial::Start;
 use trawl_store::rows::{Column, Columns, Rows};
 use xxhash_rust::xxh3::xxh3_128;
 

@@ -5,7 +5,7 @@ use crate::{Pinned, QueryError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use trawl_index::{Caches, OpenOptions, Segment};
-use trawl_store::deny::DenyList;
+use trawl_store::denial::DenyList;
 use trawl_store::{Manifest, Store, Version};
 use trawl_url::SuffixList;
 

@@ -48,4 +48,4 @@ pub use error::QueryError;
 pub use lake::{Lake, Options};
 pub use pinned::Pinned;
 pub use principal::Principal;
-pub use trawl_store::deny::DenyList;
+pub use trawl_store::denial::DenyList;

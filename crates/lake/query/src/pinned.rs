@@ -4,7 +4,7 @@ use crate::lake::Inner;
 use crate::{Principal, QueryError, name};
 use std::sync::Arc;
 use trawl_index::{Segment, Slot};
-use trawl_store::deny::DenyList;
+use trawl_store::denial::DenyList;
 use trawl_store::{Dataset, Manifest, SegmentRef};
 use trawl_url::SuffixList;
 

@@ -99,8 +99,10 @@ pub enum Error {
         found: String,
     },
     /// The dataset was dropped, perhaps while this writer worked.
-    #[error("dataset {dataset_id} was dropped, so nothing can be brought into it any more: its name is free for another (if it is \
-             still listed, that drop was interrupted: repeat it)")]
+    #[error(
+        "dataset {dataset_id} was dropped, so nothing can be brought into it any more: its name is free for another (if it is \
+             still listed, that drop was interrupted: repeat it)"
+    )]
     Dropped {
         /// Its id.
         dataset_id: u32,

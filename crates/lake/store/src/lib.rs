@@ -13,7 +13,7 @@
 mod audit;
 mod commit;
 mod counting;
-pub mod deny;
+pub mod denial;
 mod dir;
 mod error;
 mod gc;

@@ -5,7 +5,7 @@ use crate::exit::Status;
 use crate::output::Output;
 use crate::{lake_dir, system};
 use anyhow::{Context, bail};
-use trawl_store::deny::Prefix;
+use trawl_store::denial::Prefix;
 use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_store::{Lake, Manifest};
 use trawl_url::{LakeUrl, SuffixList};

@@ -11,7 +11,7 @@ use crate::{lake_dir, system};
 use trawl_index::Compaction;
 use trawl_ingest::{Files, Losses, Rewrite, losses, lost_rejects, purge_rejects, rewrite};
 use trawl_model::UrlRecord;
-use trawl_store::deny::Denied;
+use trawl_store::denial::Denied;
 use trawl_store::{DataFile, Lake, Manifest};
 
 const AFTER: &str = "the old bytes stay for readers of older versions: \

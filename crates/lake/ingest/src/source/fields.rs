@@ -1,7 +1,7 @@
 //! From named values to a record: known names fill its fields, all others go to the extras unchanged.
 
 use super::time;
-use trawl_model::{Digest, Place, UrlRecord};
+use trawl_model::{Digest, Place, UnixMillis, UrlRecord};
 
 /// A value as its source has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +39,16 @@ pub(crate) enum Names {
 }
 
 impl Names {
+    /// Whether a name means the URL.
+    pub fn is_url(self, name: &str) -> bool {
+        self.field(name) == Some(Field::Url)
+    }
+
+    /// Whether a name means the time.
+    pub fn is_ts(self, name: &str) -> bool {
+        self.field(name) == Some(Field::Ts)
+    }
+
     fn field(self, name: &str) -> Option<Field> {
         let matches = |known: &[&str]| known.iter().any(|k| name.eq_ignore_ascii_case(k));
         const GENERAL: &[(Field, &[&str])] = &[
@@ -90,14 +100,26 @@ impl Fields {
         }
     }
 
-    /// Sets the time, if nothing has.
-    pub fn set_ts(&mut self, ts: trawl_model::UnixMillis) {
-        self.record.ts.get_or_insert(ts);
+    /// Sets the time, if nothing has and it can be shown; tells whether it did.
+    pub fn set_ts(&mut self, ts: UnixMillis) -> bool {
+        set(&mut self.record.ts, time::in_range(ts))
     }
 
-    /// Sets the time, whatever did before.
-    pub fn replace_ts(&mut self, ts: trawl_model::UnixMillis) {
-        self.record.ts = Some(ts);
+    /// Sets the time, whatever did before, if it can be shown; tells whether it did.
+    pub fn replace_ts(&mut self, ts: UnixMillis) -> bool {
+        let ts = time::in_range(ts);
+        self.record.ts = ts.or(self.record.ts);
+        ts.is_some()
+    }
+
+    /// Whether there is a URL, and so a record.
+    pub fn has_url(&self) -> bool {
+        self.has_url
+    }
+
+    /// The values that are no fields, as they would be in the extras.
+    pub fn text(&self) -> String {
+        if self.extras.is_empty() { String::new() } else { format!("{}}}", self.extras) }
     }
 
     /// Whether the value fits its field.
@@ -106,13 +128,6 @@ impl Fields {
             Value::Text(text) | Value::Number(text) => text,
             Value::Null | Value::Json(_) => return false,
         };
-        fn set<T>(slot: &mut Option<T>, found: Option<T>) -> bool {
-            let fits = slot.is_none() && found.is_some();
-            if fits {
-                *slot = found;
-            }
-            fits
-        }
         match field {
             Field::Url if self.has_url || !matches!(value, Value::Text(_)) => false,
             Field::Url => {
@@ -121,8 +136,8 @@ impl Fields {
                 true
             }
             Field::Ts => {
-                let number = || text.parse().ok().and_then(time::from_number);
-                let ts = if matches!(value, Value::Number(_)) { number() } else { time::from_text(text) };
+                let ts =
+                    if matches!(value, Value::Number(_)) { time::from_number(text) } else { time::from_text(text) };
                 set(&mut self.record.ts, ts)
             }
             Field::Status => set(&mut self.record.status, text.parse().ok()),
@@ -166,6 +181,15 @@ impl Fields {
     }
 }
 
+/// Fills a field that is empty, and tells whether it did.
+fn set<T>(slot: &mut Option<T>, found: Option<T>) -> bool {
+    let fits = slot.is_none() && found.is_some();
+    if fits {
+        *slot = found;
+    }
+    fits
+}
+
 /// A number that fits the lake's signed columns.
 fn small(text: &str) -> Option<u64> {
     text.parse().ok().filter(|n| i64::try_from(*n).is_ok())
@@ -191,7 +215,6 @@ pub(crate) fn push_json_text(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trawl_model::UnixMillis;
 
     fn gather(names: Names, values: &[(&str, Value<'_>)]) -> Option<UrlRecord> {
         let mut fields = Fields::default();
@@ -233,6 +256,8 @@ mod tests {
             &[
                 ("url", Value::Text("http://a.com/")),
                 ("ts", Value::Text("soon")),
+                ("timestamp", Value::Number("253402300800000")),
+                ("fetch_time", Value::Number("-1e14")),
                 ("status", Value::Number("99999")),
                 ("digest", Value::Json("{}")),
                 ("body_length", Value::Number("18446744073709551615")),
@@ -244,7 +269,7 @@ mod tests {
         .unwrap();
         assert_eq!(UrlRecord { extras: None, ..record.clone() }, UrlRecord::bare("http://a.com/"));
         let expected = concat!(
-            r#"{"ts":"soon","status":99999,"digest":{},"body_length":18446744073709551615,"#,
+            r#"{"ts":"soon","timestamp":253402300800000,"fetch_time":-1e14,"status":99999,"digest":{},"body_length":18446744073709551615,"#,
             r#""url":"http://b.com/","warc_file":"a","warc_length":3}"#
         );
         assert_eq!(record.extras.as_deref(), Some(expected));

@@ -1,9 +1,8 @@
 //! One record a line: plain URLs, or JSON objects, or CDXJ.
 
 use super::fields::{Fields, Names, Value};
-use super::text::{Line, SourceFile};
+use super::text::{Line, SourceFile, text_of};
 use super::{BadItem, json, time};
-use std::borrow::Cow;
 use trawl_model::{DoorError, SourceIdentity, Split, UrlRecord, UrlSource};
 
 /// What a line holds.
@@ -114,21 +113,6 @@ fn cdxj_line(line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
     })
     .map_err(|e| BadItem::new("json", format!("expected a json object after the time: {e}"), line))?;
     fields.finish().map(Some).ok_or_else(|| BadItem::new("no_url", "expected a text under \"url\", found none", line))
-}
-
-/// The line as text; bytes that are no UTF-8 are escaped as a URL would.
-fn text_of(line: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(line) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => {
-            let mut out = String::with_capacity(line.len() + 16);
-            for chunk in line.utf8_chunks() {
-                out.push_str(chunk.valid());
-                chunk.invalid().iter().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
-            }
-            Cow::Owned(out)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Lines of a text file: plain files in splits, compressed ones as a whole.
 
 use flate2::read::MultiGzDecoder;
+use std::borrow::Cow;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -218,6 +219,21 @@ impl<R: Read> LineReader<R> {
         self.buffer.truncate(len + *read.as_ref().unwrap_or(&0));
         self.ended = read? == 0;
         Ok(())
+    }
+}
+
+/// A URL in bytes as text; what is no UTF-8 is escaped as a URL would.
+pub(crate) fn text_of(line: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(line) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => {
+            let mut out = String::with_capacity(line.len() + 16);
+            for chunk in line.utf8_chunks() {
+                out.push_str(chunk.valid());
+                chunk.invalid().iter().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
+            }
+            Cow::Owned(out)
+        }
     }
 }
 

@@ -10,11 +10,7 @@ fn cut_everywhere(base: &FaultFs, act: &dyn Fn(&Disk, &str) -> Outcome) {
 }
 
 /// The same for an act of two commits: `between` knows the state between them, given those before and after.
-fn cut_with(
-    base: &FaultFs,
-    act: &dyn Fn(&Disk, &str) -> Outcome,
-    between: &dyn Fn(&State, &State, &State) -> bool,
-) {
+fn cut_with(base: &FaultFs, act: &dyn Fn(&Disk, &str) -> Outcome, between: &dyn Fn(&State, &State, &State) -> bool) {
     let before = state(&disk(base));
     let clean = disk(&base.reboot(Loss::None));
     act(&clean, "clean").unwrap();

@@ -5,11 +5,14 @@
 //! captures.parquet writes them; of that file only what says something about the capture is taken (`CAPTURES_KEPT`). A
 //! split is a number of row groups.
 
+mod text;
 mod value;
 
+use super::BadItem;
 use super::fields::{Fields, Names, Value};
-use super::text::SourceFile;
-use super::{BadItem, time};
+use super::text::{SourceFile, text_of};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
@@ -93,7 +96,7 @@ impl ParquetSource {
         let reader = FileChunks::open(&file)?;
         let fail = |e: String| DoorError::new(Advice::Stop, e).at(file.place(0, 0));
         let metadata = guarded(|| ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new())).map_err(fail)?;
-        if metadata.schema().field_with_name("url").is_err() {
+        if !metadata.schema().fields().iter().any(|field| Names::General.is_url(field.name())) {
             let error = "expected a column \"url\", found none";
             return Err(DoorError::new(Advice::Stop, error).at(file.place(0, 0)));
         }
@@ -107,23 +110,39 @@ impl ParquetSource {
         Ok(Self { file, metadata, starts, captures })
     }
 
+    /// The numbers of the rows of some row groups, counted in the file from 0.
+    fn numbers(&self, groups: &[usize]) -> impl Iterator<Item = u64> + use<> {
+        let rows = |group: &RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
+        let mut ranges = Vec::with_capacity(groups.len());
+        let mut first = 0u64;
+        for (i, group) in self.metadata.metadata().row_groups().iter().enumerate() {
+            let end = first.saturating_add(rows(group));
+            if groups.binary_search(&i).is_ok() {
+                ranges.push(first..end);
+            }
+            first = end;
+        }
+        // A reader that hands over more than it counted says nothing true of their numbers.
+        ranges.into_iter().flatten().chain(std::iter::repeat(u64::MAX))
+    }
+
     fn records(
         &self,
         batch: &RecordBatch,
+        numbers: &mut impl Iterator<Item = u64>,
         each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
     ) -> Result<(), DoorError> {
         let schema = batch.schema();
-        for row in 0..batch.num_rows() {
+        for (row, number) in (0..batch.num_rows()).zip(numbers) {
             let mut fields = Fields::default();
             for (field, array) in schema.fields().iter().zip(batch.columns()) {
                 take(&mut fields, field.name(), array, row, self.captures);
             }
-            match fields.finish() {
-                Some(record) => each(Ok(record))?,
-                None => {
-                    let bad = BadItem::new("no_url", "expected a url in the row, found none", b"");
-                    each(Err(bad.at(self.file.place(0, 0))))?;
-                }
+            if fields.has_url() {
+                fields.finish().map_or(Ok(()), |record| each(Ok(record)))?;
+            } else {
+                let bad = BadItem::new("no_url", "expected a url in the row, found none", fields.text().as_bytes());
+                each(Err(bad.at(self.file.place(number, 0))))?;
             }
         }
         Ok(())
@@ -135,19 +154,20 @@ fn take(fields: &mut Fields, name: &str, array: &dyn Array, row: usize, captures
     if array.is_null(row) {
         return;
     }
-    let is_time = match name {
-        "ts" | "timestamp" | "fetch_time" => true,
-        "fetched_at" | "started_at" => captures,
-        _ => false,
-    };
-    if is_time && let Some(ts) = value::moment(array, row).or_else(|| unix(array, row)) {
+    let taken = match name {
         // The start is what the archive's own records say, so it goes before the end.
-        if name == "started_at" {
-            fields.replace_ts(ts)
-        } else {
-            fields.set_ts(ts)
-        }
+        "started_at" if captures => millis(array, row).is_some_and(|ts| fields.replace_ts(ts)),
+        "fetched_at" if captures => millis(array, row).is_some_and(|ts| fields.set_ts(ts)),
+        name => Names::General.is_ts(name) && text::moment(array, row).is_some_and(|ts| fields.set_ts(ts)),
+    };
+    if taken {
         return;
+    }
+    // A URL in bytes that are no text is escaped, as in a list.
+    if Names::General.is_url(name)
+        && let Some(bytes) = value::bytes(array, row)
+    {
+        return fields.take(Names::General, name, Value::Text(&text_of(bytes)));
     }
     let mut scratch = String::new();
     match (name, value::of(array, row, &mut scratch)) {
@@ -160,17 +180,16 @@ fn take(fields: &mut Fields, name: &str, array: &dyn Array, row: usize, captures
     }
 }
 
-pub(super) fn is_object(text: &str) -> bool {
-    text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+/// A time of captures.parquet, which has milliseconds.
+fn millis(array: &dyn Array, row: usize) -> Option<UnixMillis> {
+    match array.as_primitive_opt::<Int64Type>() {
+        Some(array) => Some(UnixMillis(array.value(row))),
+        None => text::moment(array, row),
+    }
 }
 
-fn unix(array: &dyn Array, row: usize) -> Option<UnixMillis> {
-    let mut scratch = String::new();
-    match value::of(array, row, &mut scratch) {
-        Value::Number(text) => time::from_number(text.parse().ok()?),
-        Value::Text(text) => time::from_text(text),
-        _ => None,
-    }
+pub(super) fn is_object(text: &str) -> bool {
+    text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 impl UrlSource for ParquetSource {
@@ -204,6 +223,7 @@ impl UrlSource for ParquetSource {
             .filter(|(_, start)| (split.start..split.end).contains(start))
             .map(|(group, _)| group)
             .collect();
+        let mut numbers = self.numbers(&groups);
         let fail = |e: String| DoorError::new(Advice::Stop, e).at(self.file.place(split.start, 0));
         let schema = self.metadata.schema();
         let wanted = schema.fields().iter().enumerate().filter(|(_, field)| {
@@ -218,7 +238,7 @@ impl UrlSource for ParquetSource {
             .with_batch_size(BATCH_ROWS);
         let mut batches = guarded(|| builder.build()).map_err(fail)?;
         while let Some(batch) = guarded(|| batches.next().transpose()).map_err(fail)? {
-            self.records(&batch, each)?;
+            self.records(&batch, &mut numbers, each)?;
         }
         Ok(())
     }

@@ -2,7 +2,9 @@ use super::*;
 use crate::source::text::Compression;
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, StringArray, StructArray, TimestampMicrosecondArray,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, DurationMillisecondArray,
+    FixedSizeBinaryArray, Float32Array, Float64Array, Int32Array, Int64Array, MapArray, StringArray, StructArray,
+    Time64MicrosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
@@ -136,4 +138,94 @@ fn cut_and_flipped_files_give_errors_or_values() {
             let _ = read(&source, 1);
         }
     }
+}
+
+fn extras_of(columns: Vec<(&str, ArrayRef)>) -> (UrlRecord, String) {
+    let mut all: Vec<(&str, ArrayRef)> = vec![("URL", text(&[Some("http://a.com/")]))];
+    all.extend(columns);
+    let record = read(&open(&file_of(all, 1)).unwrap(), 1).unwrap().remove(0).unwrap();
+    let extras = record.extras.clone().unwrap_or_default();
+    (record, extras)
+}
+
+#[test]
+fn what_json_has_no_word_for_is_kept_as_text() {
+    let micros = 1_704_164_645_123_456;
+    let map = MapArray::new_from_strings(["k"].into_iter(), &Int32Array::from(vec![7]), &[0, 1]).unwrap();
+    let dictionary: DictionaryArray<arrow_array::types::Int32Type> = vec!["word"].into_iter().collect();
+    let inner: ArrayRef = Arc::new(Float64Array::from(vec![f64::INFINITY]));
+    let word: ArrayRef = Arc::new(dictionary.clone());
+    let (_, extras) = extras_of(vec![
+        ("dec", Arc::new(Decimal128Array::from(vec![-123]).with_precision_and_scale(5, 2).unwrap())),
+        ("bin", Arc::new(BinaryArray::from(vec![&b"\0\xff"[..]]))),
+        ("txt", Arc::new(BinaryArray::from(vec![&b"text"[..]]))),
+        ("fix", Arc::new(FixedSizeBinaryArray::try_from_iter([[0xab, 0xcd]].into_iter()).unwrap())),
+        ("time", Arc::new(Time64MicrosecondArray::from(vec![3_723_000_004]))),
+        ("long", Arc::new(DurationMillisecondArray::from(vec![-5_500]))),
+        ("date", Arc::new(Date32Array::from(vec![19_723]))),
+        ("at", Arc::new(TimestampMicrosecondArray::from(vec![micros]).with_timezone("UTC"))),
+        ("wall", Arc::new(TimestampMicrosecondArray::from(vec![micros]))),
+        ("nan", Arc::new(Float64Array::from(vec![f64::NAN]))),
+        ("single", Arc::new(Float32Array::from(vec![0.1]))),
+        ("word", Arc::new(dictionary)),
+        ("map", Arc::new(map)),
+        ("s", Arc::new(StructArray::try_from(vec![("inf", inner), ("w", word)]).unwrap())),
+    ]);
+    let expected = concat!(
+        r#"{"dec":"-1.23","bin":"00ff","txt":"text","fix":"abcd","time":"01:02:03.000004","long":"PT-5.5S","#,
+        r#""date":"2024-01-01","at":"2024-01-02T03:04:05.123456Z","wall":"2024-01-02T03:04:05.123456","nan":"NaN","#,
+        r#""single":0.1,"word":"word","map":{"k":7},"s":{"inf":"Infinity","w":"word"}}"#
+    );
+    assert_eq!(extras, expected);
+}
+
+#[test]
+fn times_are_what_the_column_says_or_in_the_extras() {
+    let millis = |ms: i64| -> ArrayRef { Arc::new(TimestampMillisecondArray::from(vec![ms]).with_timezone("UTC")) };
+    let ts_of = |array: ArrayRef| {
+        let (record, extras) = extras_of(vec![("TS", array)]);
+        (record.ts, extras)
+    };
+    let t = UnixMillis::parse("2024-01-02T03:04:05Z").ok();
+    assert_eq!(ts_of(Arc::new(Int64Array::from(vec![20_240_102_030_405]))), (t, String::new()));
+    assert_eq!(ts_of(Arc::new(Int64Array::from(vec![20_240_102_030_405_000]))), (t, String::new()));
+    assert_eq!(ts_of(Arc::new(Float64Array::from(vec![20_240_102_030_405.0]))), (t, String::new()));
+    assert_eq!(ts_of(text(&[Some("20240102030405")])), (t, String::new()));
+    assert_eq!(ts_of(millis(253_402_300_799_999)), (Some(UnixMillis(253_402_300_799_999)), String::new()));
+    for (array, extras) in [
+        (millis(253_402_300_800_000), r#"{"TS":"+10000-01-01T00:00:00.000Z"}"#),
+        (millis(884_541_340_800_000), r#"{"TS":"+30000-01-01T00:00:00.000Z"}"#),
+        (millis(-62_167_219_200_001), r#"{"TS":"-0001-12-31T23:59:59.999Z"}"#),
+        (millis(i64::MIN), r#"{"TS":"-292275055-05-16T16:47:04.192Z"}"#),
+        (Arc::new(Int64Array::from(vec![i64::MIN])), r#"{"TS":-9223372036854775808}"#),
+        (Arc::new(Date32Array::from(vec![i32::MAX])), r#"{"TS":"+5881580-07-11"}"#),
+    ] {
+        assert_eq!(ts_of(array), (None, extras.to_owned()));
+    }
+    let before = TimestampMicrosecondArray::from(vec![-1]);
+    assert_eq!(
+        ts_of(Arc::new(before)).0,
+        Some(UnixMillis(-1)),
+        "a moment before 1970 is in the millisecond it began in"
+    );
+    let (record, extras) = extras_of(vec![("ts", millis(5)), ("timestamp", millis(6))]);
+    assert_eq!((record.ts, &*extras), (Some(UnixMillis(5)), r#"{"timestamp":"1970-01-01T00:00:00.006Z"}"#));
+}
+
+#[test]
+fn a_row_without_a_url_tells_what_it_has() {
+    let bytes = file_of(vec![("url", text(&[Some("http://a.com/"), None])), ("x", text(&[Some("y"), Some("z")]))], 1);
+    let source = open(&bytes).unwrap();
+    let mut bad = Vec::new();
+    for split in source.splits(1).unwrap() {
+        source
+            .read(split, &mut |item| {
+                bad.extend(item.err());
+                Ok(())
+            })
+            .unwrap();
+    }
+    let item = bad[0].source.downcast_ref::<BadItem>().unwrap();
+    assert_eq!((item.code, &*item.text), ("no_url", r#"{"x":"z"}"#));
+    assert_eq!(bad[0].at.as_ref().unwrap().offset, 1, "the number of the row");
 }

@@ -1,34 +1,17 @@
-//! One cell of an Arrow column as a named value of a record.
+//! One cell of an Arrow column as a named value of a record. Nothing is lost: what JSON has no word for is a text.
 
 use super::super::fields::{Value, push_json_text};
+use super::text::{self, push_hex};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{DataType, TimeUnit};
-use trawl_model::UnixMillis;
+use arrow_schema::DataType;
 
 /// Lists and structs inside each other beyond this are cut off with `null`.
-const MAX_DEPTH: usize = 16;
-
-/// A cell that is a time.
-pub(super) fn moment(array: &dyn Array, row: usize) -> Option<UnixMillis> {
-    let (unit, per_second) = match array.data_type() {
-        DataType::Timestamp(unit, _) => match unit {
-            TimeUnit::Second => (array.as_primitive::<TimestampSecondType>().value(row), 1),
-            TimeUnit::Millisecond => (array.as_primitive::<TimestampMillisecondType>().value(row), 1_000),
-            TimeUnit::Microsecond => (array.as_primitive::<TimestampMicrosecondType>().value(row), 1_000_000),
-            TimeUnit::Nanosecond => (array.as_primitive::<TimestampNanosecondType>().value(row), 1_000_000_000),
-        },
-        DataType::Date32 => (i64::from(array.as_primitive::<Date32Type>().value(row)).checked_mul(86_400)?, 1),
-        _ => return None,
-    };
-    let millis = i128::from(unit) * 1000 / per_second;
-    i64::try_from(millis).ok().map(UnixMillis)
-}
+const MAX_DEPTH: usize = 64;
 
 /// A cell; `scratch` holds its text where the column has none.
 pub(super) fn of<'a>(array: &'a dyn Array, row: usize, scratch: &'a mut String) -> Value<'a> {
@@ -39,31 +22,55 @@ pub(super) fn of<'a>(array: &'a dyn Array, row: usize, scratch: &'a mut String) 
         DataType::Utf8 => Value::Text(array.as_string::<i32>().value(row)),
         DataType::LargeUtf8 => Value::Text(array.as_string::<i64>().value(row)),
         DataType::Utf8View => Value::Text(array.as_string_view().value(row)),
-        // Text without its annotation, as older writers store it.
-        DataType::Binary => match std::str::from_utf8(array.as_binary::<i32>().value(row)) {
-            Ok(text) => Value::Text(text),
-            Err(_) => Value::Null,
-        },
         DataType::Dictionary(_, _) => dictionary(array, row, scratch),
-        _ => {
-            push_json(array, row, scratch, 0);
-            match scratch.as_bytes().first() {
-                None | Some(b'n') => Value::Null,
-                Some(b'"') => Value::Text(scratch.trim_matches('"')),
-                Some(b'-' | b'0'..=b'9') => Value::Number(scratch),
-                Some(_) => Value::Json(scratch),
-            }
-        }
+        _ => match bytes(array, row) {
+            // Text without its annotation, as older writers store it.
+            Some(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Value::Text(text),
+                Err(_) => {
+                    push_hex(bytes, scratch);
+                    Value::Text(scratch)
+                }
+            },
+            None => other(array, row, scratch),
+        },
+    }
+}
+
+/// The bytes of a cell that has some.
+pub(super) fn bytes(array: &dyn Array, row: usize) -> Option<&[u8]> {
+    Some(match array.data_type() {
+        DataType::Binary => array.as_binary::<i32>().value(row),
+        DataType::LargeBinary => array.as_binary::<i64>().value(row),
+        DataType::BinaryView => array.as_binary_view().value(row),
+        DataType::FixedSizeBinary(_) => array.as_fixed_size_binary().value(row),
+        _ => return None,
+    })
+}
+
+fn other<'a>(array: &dyn Array, row: usize, scratch: &'a mut String) -> Value<'a> {
+    push_json(array, row, scratch, 0);
+    match scratch.as_bytes().first() {
+        None | Some(b'n') => Value::Null,
+        // None of the texts made here has anything escaped.
+        Some(b'"') => Value::Text(scratch.trim_matches('"')),
+        Some(b'-' | b'0'..=b'9') => Value::Number(scratch),
+        Some(_) => Value::Json(scratch),
     }
 }
 
 fn dictionary<'a>(array: &'a dyn Array, row: usize, scratch: &'a mut String) -> Value<'a> {
-    let Some(dictionary) = array.as_any_dictionary_opt() else { return Value::Null };
-    let key = dictionary.normalized_keys().get(row).copied();
-    match key {
-        Some(key) if key < dictionary.values().len() => of(dictionary.values(), key, scratch),
-        _ => Value::Null,
+    match place(array, row) {
+        Some((values, key)) => of(values, key, scratch),
+        None => Value::Null,
     }
+}
+
+/// Where the value of a cell is that has only a key.
+fn place(array: &dyn Array, row: usize) -> Option<(&ArrayRef, usize)> {
+    let dictionary = array.as_any_dictionary_opt()?;
+    let key = dictionary.normalized_keys().get(row).copied()?;
+    (key < dictionary.values().len()).then(|| (dictionary.values(), key))
 }
 
 fn push_json(array: &dyn Array, row: usize, out: &mut String, depth: usize) {
@@ -86,7 +93,8 @@ fn push_json(array: &dyn Array, row: usize, out: &mut String, depth: usize) {
         DataType::UInt16 => number!(UInt16Type),
         DataType::UInt32 => number!(UInt32Type),
         DataType::UInt64 => number!(UInt64Type),
-        DataType::Float32 => push_float(f64::from(array.as_primitive::<Float32Type>().value(row)), out),
+        DataType::Float16 => push_float(f64::from(array.as_primitive::<Float16Type>().value(row)), out),
+        DataType::Float32 => push_float32(array.as_primitive::<Float32Type>().value(row), out),
         DataType::Float64 => push_float(array.as_primitive::<Float64Type>().value(row), out),
         DataType::Utf8 => push_json_text(out, array.as_string::<i32>().value(row)),
         DataType::LargeUtf8 => push_json_text(out, array.as_string::<i64>().value(row)),
@@ -97,29 +105,61 @@ fn push_json(array: &dyn Array, row: usize, out: &mut String, depth: usize) {
             let members = fields.iter().map(|f| f.name().as_str()).zip(array.as_struct().columns());
             push_object(members.map(|(name, array)| (name, array, row)), out, depth);
         }
+        DataType::FixedSizeList(_, _) => push_list(&array.as_fixed_size_list().value(row), out, depth),
+        DataType::Dictionary(_, _) => match place(array, row) {
+            Some((values, key)) => push_json(values, key, out, depth),
+            None => out.push_str("null"),
+        },
         DataType::Map(_, _) => {
             let entries = array.as_map().value(row);
             let (Some(keys), Some(values)) = (entries.columns().first(), entries.columns().get(1)) else {
                 out.push_str("null");
                 return;
             };
-            let keys = keys.as_string_opt::<i32>();
-            let members = (0..entries.len()).filter_map(|i| Some((keys?.value(i), values, i)));
-            push_object(members, out, depth);
+            push_object((0..entries.len()).map(|i| (key_text(keys, i), values, i)), out, depth);
         }
-        _ => match moment(array, row) {
-            Some(time) => push_json_text(out, &time.to_string()),
-            None => out.push_str("null"),
+        _ => match bytes(array, row) {
+            Some(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => push_json_text(out, text),
+                Err(_) => {
+                    out.push('"');
+                    push_hex(bytes, out);
+                    out.push('"');
+                }
+            },
+            None => text::push(array, row, out),
         },
     }
 }
 
+/// A key of a map: names are texts, whatever they were.
+fn key_text(keys: &ArrayRef, i: usize) -> String {
+    let mut scratch = String::new();
+    match of(keys, i, &mut scratch) {
+        Value::Text(text) | Value::Number(text) | Value::Json(text) => text.to_owned(),
+        Value::Null => "null".to_owned(),
+    }
+}
+
 fn push_float(value: f64, out: &mut String) {
-    // JSON has no word for what is no number.
     match serde_json::Number::from_f64(value) {
         Some(number) => out.push_str(&number.to_string()),
-        None => out.push_str("null"),
+        None => push_no_number(value, out),
     }
+}
+
+/// With the digits a single one has, not those of its double.
+fn push_float32(value: f32, out: &mut String) {
+    if value.is_finite() { out.push_str(&format!("{value:?}")) } else { push_no_number(f64::from(value), out) }
+}
+
+/// JSON has no word for what is no number.
+fn push_no_number(value: f64, out: &mut String) {
+    out.push_str(match value {
+        value if value.is_nan() => "\"NaN\"",
+        value if value > 0.0 => "\"Infinity\"",
+        _ => "\"-Infinity\"",
+    });
 }
 
 fn push_list(values: &ArrayRef, out: &mut String, depth: usize) {
@@ -133,13 +173,17 @@ fn push_list(values: &ArrayRef, out: &mut String, depth: usize) {
     out.push(']');
 }
 
-fn push_object<'a>(members: impl Iterator<Item = (&'a str, &'a ArrayRef, usize)>, out: &mut String, depth: usize) {
+fn push_object<'a>(
+    members: impl Iterator<Item = (impl AsRef<str>, &'a ArrayRef, usize)>,
+    out: &mut String,
+    depth: usize,
+) {
     out.push('{');
     for (i, (name, array, row)) in members.enumerate() {
         if i > 0 {
             out.push(',');
         }
-        push_json_text(out, name);
+        push_json_text(out, name.as_ref());
         out.push(':');
         push_json(array, row, out, depth + 1);
     }
