@@ -188,6 +188,9 @@ fn a_filesys_beside_its_writer() {
     assert!(stderr(&refused).contains(&name), "{}", stderr(&refused));
     // A reader is let in; a check would not tell the truth and is refused by name.
     run(dir, &["seqdb", "fs", "ls", "docs"]);
+    for file in ["docs.data", "docs.idx"] {
+        assert!(run(dir, &["inspect", file]).contains(&name.replace("held by", "being written by")), "{file}");
+    }
     for args in [&["verify", "docs"][..], &["seqdb", "fs", "check", "docs"], &["seqdb", "fs", "compact", "docs"]] {
         let refused = trawl(dir).args(args).output().unwrap();
         assert_eq!(refused.status.code(), Some(2), "{args:?}: {}", stdout(&refused));

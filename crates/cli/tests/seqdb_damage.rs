@@ -112,6 +112,9 @@ fn a_data_file_that_claims_to_be_something_else() {
             continue;
         }
         assert!(run(dir, &["verify", "."], 1).contains("PURPOSE FSYSDATA"));
+        for name in ["p", "p.data", "./p.data"] {
+            assert!(run(dir, &["inspect", name], 1).contains("damaged: "), "{name}");
+        }
         assert!(run(dir, &["seqdb", "add", "p.data", "k", "v"], 2).contains("belongs to the filesys"));
         run(dir, &["seqdb", "fs", "check", "p", "--repair"], 0);
         assert!(run(dir, &["seqdb", "fs", "ls", "p"], 0).contains(" x\n"));
@@ -121,6 +124,7 @@ fn a_data_file_that_claims_to_be_something_else() {
     run(dir, &["seqdb", "create", "kvseq", "words.data"], 0);
     run(dir, &["seqdb", "add", "words.data", "k", "v"], 0);
     run(dir, &["seqdb", "check", "words.data"], 0);
+    assert!(run(dir, &["inspect", "words.data"], 0).contains("1 entries"));
 }
 
 #[test]

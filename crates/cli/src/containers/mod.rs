@@ -15,8 +15,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 use trawl_seqdb::{
-    Access, Clock, Counted, Filesys, Findings, FsPaths, Hindex, Inspection, Kind, Kvseq, Pages, Perm, Settings, Whole,
-    inspect,
+    Access, Clock, Counted, Filesys, Findings, Hindex, Inspection, Kind, Kvseq, Pages, Perm, Settings, Whole, inspect,
 };
 use trawl_warc::Severity;
 
@@ -79,6 +78,8 @@ pub struct Superblock {
     unix_bytes: u64,
     bytes: u64,
     clean: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    writer: Option<String>,
     variables: Vec<Variable>,
 }
 
@@ -102,6 +103,7 @@ impl From<&Inspection> for Superblock {
             unix_bytes: seen.unix_bytes,
             bytes: seen.bytes,
             clean: seen.clean,
+            writer: seen.writer.clone(),
             variables: seen.variables.iter().map(variable).collect(),
         }
     }
@@ -157,33 +159,40 @@ impl Container {
 
     fn look(&mut self, path: &Path, seen: &Inspection, limit: usize, settings: &Settings) -> trawl_seqdb::Result<()> {
         match seen.kind {
-            Kind::Kvseq if seen.purpose == trawl_seqdb::design::PURPOSE_DATA => {
-                let fs = match Whole::of(path, settings)? {
+            // By its neighbours too: what it says it is for may be what is broken.
+            Kind::Kvseq if path.extension().is_some_and(|suffix| suffix == trawl_seqdb::design::DATA_SUFFIX) => {
+                match Whole::of(path, settings)? {
                     Whole::Pages(paths) => {
                         let pages = Pages::open(&paths, Access::Read, settings)?;
                         self.counts = vec![("captures", pages.len()), ("urls", pages.url_count())];
-                        return self.files(pages.filesys(), limit);
+                        self.files(pages.filesys(), limit)?;
                     }
-                    _ => Filesys::open(&FsPaths::of(path)?, Access::Read, settings)?,
-                };
-                self.counts = vec![("files", fs.stats().files)];
-                self.files(&fs, limit)?;
-            }
-            Kind::Kvseq => {
-                let kv = Kvseq::open(path, Access::Read, settings)?;
-                self.counts.extend(kv.entries().map(|n| ("entries", n)));
-                self.counts.extend(kv.live_entries().map(|n| ("live", n)));
-                let mut scan = kv.scan().keys_only();
-                while let Some(item) = scan.next_entry()?.filter(|_| self.sample.len() < limit) {
-                    self.sample.push(Entry::new(item.key, item.value_len));
+                    Whole::Filesys(paths) => {
+                        let fs = Filesys::open(&paths, Access::Read, settings)?;
+                        self.counts = vec![("files", fs.stats().files)];
+                        self.files(&fs, limit)?;
+                    }
+                    _ => self.entries(path, limit, settings)?,
                 }
             }
+            Kind::Kvseq => self.entries(path, limit, settings)?,
             Kind::Hindex => {
                 let index = Hindex::open(path, Access::Read, settings)?;
                 let deleted = index.used_cells().saturating_sub(index.keys());
                 self.counts = vec![("cells", index.htsize()), ("keys", index.keys()), ("deleted", deleted)];
             }
             Kind::Perm => self.counts = vec![("pairs", Perm::open(path, Access::Read, settings)?.len())],
+        }
+        Ok(())
+    }
+
+    fn entries(&mut self, path: &Path, limit: usize, settings: &Settings) -> trawl_seqdb::Result<()> {
+        let kv = Kvseq::open(path, Access::Read, settings)?;
+        self.counts.extend(kv.entries().map(|n| ("entries", n)));
+        self.counts.extend(kv.live_entries().map(|n| ("live", n)));
+        let mut scan = kv.scan().keys_only();
+        while let Some(item) = scan.next_entry()?.filter(|_| self.sample.len() < limit) {
+            self.sample.push(Entry::new(item.key, item.value_len));
         }
         Ok(())
     }
@@ -210,7 +219,11 @@ impl Container {
             return writeln!(w, "{file}: seqdb\n  damaged: {}", self.damage.as_deref().unwrap_or_default());
         };
         let purpose = if sb.purpose.is_empty() { String::new() } else { format!(" ({})", sb.purpose) };
-        let clean = if sb.clean == Some(false) { ", not closed properly" } else { "" };
+        let state = match &sb.writer {
+            Some(writer) => format!(", being written by {writer}"),
+            None if sb.clean == Some(false) => ", not closed properly".to_owned(),
+            None => String::new(),
+        };
         write!(w, "{file}: {}{purpose}", sb.format)?;
         for (what, n) in &self.counts {
             match what.strip_suffix("_bytes") {
@@ -218,7 +231,7 @@ impl Container {
                 None => write!(w, ", {} {what}", show_count(*n))?,
             }
         }
-        writeln!(w, ", {} of {} in use{clean}", show_bytes(sb.bytes), show_bytes(sb.unix_bytes))?;
+        writeln!(w, ", {} of {} in use{state}", show_bytes(sb.bytes), show_bytes(sb.unix_bytes))?;
         for Entry { name, bytes } in &self.sample {
             writeln!(w, "  {:>10}  {name}", show_bytes(*bytes))?;
         }

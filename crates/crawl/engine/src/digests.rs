@@ -85,8 +85,12 @@ impl DigestStore {
                 // Made halfway, or not closed.
                 Err(_) => Self::repaired(&files, &settings)?,
             }
+        } else if fs.exists(&files.hindex)? {
+            // An index over something else: a store that is made halfway has its entries first.
+            let found = format!("{}, without {}", files.hindex.display(), files.kvseq.display());
+            let expected = "a store of digests, or none yet".to_owned();
+            return Err(Error::Setting { setting: "digests", expected, found });
         } else {
-            let _ = fs.remove_file(&files.hindex);
             let purpose = Purpose::new(PURPOSE).unwrap_or_default();
             let (key, value) = (Repr::Fixed(KEY_BYTES), Repr::Int16);
             let kvseq = CreateKvseq { key, value, purpose, ..CreateKvseq::default() };

@@ -50,10 +50,26 @@ pub struct Bundle {
 impl Bundle {
     /// Opens all files. A writer takes the locks of all.
     pub fn open(files: &BundleFiles, access: Access, settings: &Settings) -> Result<Self> {
-        let (locks, writer_lives) = match access {
-            Access::Write => (Some(open::lock_all(settings, files.keyed())?), false),
-            Access::Read => (None, open::writer_lives(settings, &lock_path(&files.kvseq))?),
-        };
+        match access {
+            Access::Read => open::beside(settings, &lock_path(&files.kvseq), |writer_lives| {
+                let bundle = Self::open_locked(files, access, settings, writer_lives, None)?;
+                bundle.kv.expect_current()?;
+                Ok(bundle)
+            }),
+            Access::Write => {
+                let locks = open::lock_all(settings, files.keyed())?;
+                Self::open_locked(files, access, settings, false, Some(locks))
+            }
+        }
+    }
+
+    fn open_locked(
+        files: &BundleFiles,
+        access: Access,
+        settings: &Settings,
+        writer_lives: bool,
+        locks: Option<Locks>,
+    ) -> Result<Self> {
         let guard = Guard::Owner { writer_lives };
         let kv = Kvseq::open_guarded(&files.kvseq, access, settings, guard)?;
         let open = |path: &PathBuf| Hindex::open_guarded(path, access, settings, guard);
@@ -68,10 +84,15 @@ impl Bundle {
         &self.kv
     }
 
-    /// The entry of `key`: by the first index, or by reading all entries.
+    /// The entry of `key`: by the first index, or by reading all entries. A reader beside a writer reads them too before
+    /// it says that there is none.
     pub fn get(&self, key: &[u8]) -> Result<Option<KvEntry>> {
         let ptr = match self.indexes.first() {
-            Some(index) => index.find(&self.kv, key)?,
+            Some(index) => match index.find(&self.kv, key)? {
+                // The index of a live writer may be behind its entries, or about to be rebuilt: they tell.
+                None if self.access == Access::Read && index.is_in_use() => self.kv.lookup(key)?,
+                found => found,
+            },
             None => self.kv.lookup(key)?,
         };
         ptr.map(|ptr| self.kv.get(ptr)).transpose()

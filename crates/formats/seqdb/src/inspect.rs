@@ -34,6 +34,8 @@ pub struct Inspection {
     pub bytes: u64,
     /// Whether it was closed properly; nothing if the file cannot tell.
     pub clean: Option<bool>,
+    /// Who is writing it at this moment.
+    pub writer: Option<String>,
     /// All variables, in their order.
     pub variables: Vec<Variable>,
 }
@@ -52,8 +54,15 @@ pub fn inspect(path: &Path, settings: &Settings) -> Result<Inspection> {
         unix_bytes,
         bytes,
         clean,
+        writer: open::writer(settings, &lock_of(path, &sb, settings)?)?,
         variables: variables(&sb),
     })
+}
+
+/// The lock that a writer of a file has: that of the filesys, if it is a part of one.
+fn lock_of(path: &Path, sb: &Superblock, settings: &Settings) -> Result<PathBuf> {
+    let part = part_of(path, sb, settings)?;
+    Ok(part.as_ref().map_or_else(|| crate::kvseq::lock_path(path), FsPaths::lock))
 }
 
 /// All variables of a superblock with their meanings.
@@ -96,8 +105,7 @@ impl fmt::Display for Inspection {
 pub fn set_variables(path: &Path, changes: &[(String, i64)], settings: &Settings) -> Result<()> {
     // A file of a filesys has the lock of the filesys, which stays; others have one of their own for the time.
     let part = filesys_of(path, settings)?;
-    let at = part.as_ref().map_or_else(|| crate::kvseq::lock_path(path), FsPaths::lock);
-    let lock = open::lock(settings, &at)?;
+    let lock = open::lock(settings, &writer_lock(path, settings)?)?;
     let file = settings.fs.open(path, trawl_io::Mode::Write)?;
     let mut sb = open::read_superblock(&*file, Access::Write)?;
     for (name, value) in changes {
@@ -119,8 +127,17 @@ pub fn set_variables(path: &Path, changes: &[(String, i64)], settings: &Settings
 /// The filesys that a container file is a part of, if it is of one.
 pub fn filesys_of(path: &Path, settings: &Settings) -> Result<Option<FsPaths>> {
     let file = settings.fs.open(path, trawl_io::Mode::Read)?;
-    let purpose = open::read_superblock(&*file, Access::Read)?.purpose().to_string();
-    match purpose.as_str() {
+    part_of(path, &open::read_superblock(&*file, Access::Read)?, settings)
+}
+
+/// The lock that a writer of the file at `path` has.
+pub(crate) fn writer_lock(path: &Path, settings: &Settings) -> Result<PathBuf> {
+    let file = settings.fs.open(path, trawl_io::Mode::Read)?;
+    lock_of(path, &open::read_superblock(&*file, Access::Read)?, settings)
+}
+
+fn part_of(path: &Path, sb: &Superblock, settings: &Settings) -> Result<Option<FsPaths>> {
+    match sb.purpose().to_string().as_str() {
         design::PURPOSE_DATA | design::PURPOSE_INDEX | design::PURPOSE_TIME | design::PURPOSE_URLS => {
             FsPaths::of(&path.with_extension("")).map(Some)
         }

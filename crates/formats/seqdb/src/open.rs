@@ -8,8 +8,8 @@ use trawl_io::{File, LockError, LockFile, Mode};
 
 /// Bytes read at first: most superblocks end in them.
 const FIRST_READ: usize = 4096;
-/// How often a superblock is read again while a writer changes it.
-const STABLE_READS: usize = 50;
+/// How often a superblock, or an inode, is read again while a writer changes it.
+pub(crate) const STABLE_READS: usize = 50;
 
 /// An open file and its superblock.
 pub(crate) struct Opened {
@@ -92,18 +92,42 @@ pub(crate) fn logical_end(sb: &Superblock, path: &Path, room: u64) -> Result<u64
     Ok(end)
 }
 
+/// How long, and how often, somebody looks again who met another in passing.
+const PAUSE: Duration = Duration::from_millis(5);
+const LOOKS: usize = 100;
+/// So often in a row nobody must be there before a file that looks abandoned is believed to be.
+const QUIET_LOOKS: usize = 3;
+
 /// Takes the lock of a writer, which tells others who it is.
 pub(crate) fn lock(settings: &Settings, path: &Path) -> Result<LockFile> {
-    for _ in 0..5 {
+    for _ in 0..10 {
         match LockFile::acquire_in(&*settings.fs, path, &settings.holder) {
-            // A reader that looks whether a writer lives holds the lock for an instant, and leaves no name.
-            Err(LockError::Held { holder, .. }) if holder == "an unnamed process" => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            // A reader that looks whether a writer lives holds the lock for an instant; the name in the file, if there
+            // is one, is then that of a writer that was killed.
+            Err(LockError::Held { .. }) => std::thread::sleep(PAUSE),
             result => return Ok(result?),
         }
     }
     Ok(LockFile::acquire_in(&*settings.fs, path, &settings.holder)?)
+}
+
+/// Opens several files that belong together for reading. Whether a writer lives is asked before; one that comes, goes, or
+/// exchanges files meanwhile must not make them look as if they had been abandoned, or did not belong together.
+pub(crate) fn beside<T>(settings: &Settings, lock: &Path, open: impl Fn(bool) -> Result<T>) -> Result<T> {
+    let mut quiet = 0;
+    for _ in 0..LOOKS {
+        let lives = writer_lives(settings, lock)?;
+        match open(lives) {
+            Err(Error::NeedsCheck { .. } | Error::GenerationMismatch { .. }) => {}
+            done => return done,
+        }
+        quiet = if lives || writer_lives(settings, lock)? { 0 } else { quiet + 1 };
+        if quiet >= QUIET_LOOKS {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    open(writer_lives(settings, lock)?)
 }
 
 /// Whether somebody has the lock of a writer.
@@ -144,11 +168,12 @@ impl Locks {
 /// Refuses, by name of its writer, a file that is being written.
 pub(crate) fn refuse_written(settings: &Settings, file: &Path) -> Result<()> {
     let path = with_suffix(file, design::LOCK_SUFFIX);
-    if !writer_lives(settings, &path)? {
-        return Ok(());
-    }
-    let holder = holder(settings, &path);
-    Err(LockError::Held { path, holder }.into())
+    writer(settings, &path)?.map_or(Ok(()), |holder| Err(LockError::Held { path, holder }.into()))
+}
+
+/// Who has the lock of a writer, if somebody has.
+pub(crate) fn writer(settings: &Settings, path: &Path) -> Result<Option<String>> {
+    Ok(if writer_lives(settings, path)? { Some(holder(settings, path)) } else { None })
 }
 
 /// Who has the lock of a writer, as the lock file says.

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::settings;
+use common::{cases, settings};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -157,7 +157,7 @@ fn check(fs: &FaultFs, state: &Possible, context: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(cases(24))]
     #[test]
     fn a_map_survives_every_cut(ops in ops()) {
         for cut in 0.. {

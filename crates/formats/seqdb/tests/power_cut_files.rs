@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::settings;
+use common::{cases, settings};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -219,7 +219,7 @@ fn check(disk: &FaultFs, variant: Variant, state: &State, context: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(30))]
+    #![proptest_config(cases(30))]
     #[test]
     fn a_filesys_survives_every_cut(ops in ops(), append_only: bool, have_dups in prop::bool::weighted(0.2), data_only: bool) {
         let sync = if data_only { SyncPolicy::Data } else { SyncPolicy::Full };
@@ -256,6 +256,34 @@ fn a_half_deleted_file_is_there_or_gone() {
         }
         if done {
             break;
+        }
+    }
+}
+
+/// A name that needs a larger inode: both inodes are there for a moment, and neither may become a second file.
+#[test]
+fn a_renamed_file_has_one_name() {
+    let variant = Variant { append_only: false, have_dups: false, sync: SyncPolicy::Full };
+    for len in [0, 700] {
+        let ops = [Op::Put { name: 0, len }, Op::Sync, Op::Rename { name: 0, to: 2 }, Op::Sync];
+        for cut in 0.. {
+            let disk = FaultFs::new();
+            disk.cut_after(cut);
+            let mut state = State::default();
+            let done = work(&disk, variant, &ops, &mut state).is_ok();
+            for seed in 0..30 {
+                let disk = disk.reboot(Loss::Torn { seed, unit: 512 });
+                let context = format!("{len} bytes, cut {cut}, {seed}");
+                check(&disk, variant, &state, &context);
+                if !state.synced.is_empty() {
+                    let fs = Filesys::open(&paths(), Access::Read, &small(&disk, variant)).unwrap();
+                    let found = [0, 2].map(|n| fs.contains(&name(n)).unwrap());
+                    assert_ne!(found[0], found[1], "{context}");
+                }
+            }
+            if done {
+                break;
+            }
         }
     }
 }

@@ -180,12 +180,15 @@ pub struct AppendArgs {
 /// Appends to a file.
 pub fn append(args: AppendArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let size = change(&args.target.fs, settings, |fs| {
-        let kind = match fs.stat(args.target.name()) {
+        let name = args.target.name();
+        let kind = match fs.stat(name) {
             Ok(info) => info.kind,
-            Err(Error::FileNotFound { .. }) => design::TYPE_PLAIN,
+            Err(Error::FileNotFound { .. }) => {
+                return Ok(fs.put_file_from(name, design::TYPE_PLAIN, None, &mut io::stdin().lock())?);
+            }
             Err(other) => return Err(other.into()),
         };
-        let mut file = fs.open_file_wr(args.target.name(), kind, WriteFlags::default())?;
+        let mut file = fs.open_file_wr(name, kind, WriteFlags::default())?;
         let at = file.size();
         copy_in(fs, &mut file, at, &mut io::stdin().lock())?;
         Ok(file.size())
@@ -195,14 +198,16 @@ pub fn append(args: AppendArgs, settings: &Settings, out: &mut Output) -> anyhow
 
 /// Copies into a file from `at` on; returns where it ended.
 fn copy_in(fs: &mut Filesys, file: &mut FileHandle, mut at: u64, source: &mut dyn Read) -> anyhow::Result<u64> {
-    let mut buf = vec![0; CHUNK];
+    let mut part = Vec::with_capacity(CHUNK);
     loop {
-        let n = source.read(&mut buf).context("cannot read the contents")?;
-        if n == 0 {
+        // A pipe gives little at a time: readers beside should not see each of it.
+        part.clear();
+        (&mut *source).take(CHUNK as u64).read_to_end(&mut part).context("cannot read the contents")?;
+        if part.is_empty() {
             return Ok(at);
         }
-        fs.write_file(file, at, &buf[..n])?;
-        at += n as u64;
+        fs.write_file(file, at, &part)?;
+        at += part.len() as u64;
     }
 }
 

@@ -95,3 +95,15 @@ fn a_map_of_somebody_else_is_refused_and_left_alone() {
         assert_eq!([&files.kvseq, &files.hindex].map(|path| inspect(path, &settings).unwrap()), before);
     }
 }
+
+#[test]
+fn an_index_of_somebody_else_is_refused_and_left_alone() {
+    let disk = FaultFs::new();
+    let settings = Settings::new(trawl_seqdb::Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+    let theirs = Path::new("/bodies.hindex");
+    CreateHindex::default().create(theirs, &settings).unwrap().close().unwrap();
+    let before = disk.files();
+    let refused = DigestStore::open(&disk.shared(), Path::new("/bodies"), "test", &clock(0)).unwrap_err();
+    assert!(refused.to_string().contains("/bodies.hindex"), "{refused}");
+    assert_eq!(disk.files(), before);
+}

@@ -17,6 +17,7 @@
 
 use crate::design::{DATA_TAG, FS_KEY_BYTES, INODE_HEAD_BYTES, INODE_TAG};
 use crate::kvseq::Span;
+use crate::open::STABLE_READS;
 use crate::{Error, Kvseq, Result};
 
 /// The largest area that is read: eight million pointers.
@@ -158,8 +159,23 @@ impl Inode {
         })
     }
 
-    /// Reads the inode at `ptr`.
+    /// Reads the inode at `ptr`. Beside a writer it is read until two readings agree: the system does not promise that
+    /// a read sees a concurrent write as a whole.
     pub fn load(data: &Kvseq, ptr: u64) -> Result<Self> {
+        let mut inode = Self::load_once(data, ptr)?;
+        if !data.is_settled() {
+            for _ in 0..STABLE_READS {
+                let again = Self::load_once(data, ptr)?;
+                if again == inode {
+                    break;
+                }
+                inode = again;
+            }
+        }
+        Ok(inode)
+    }
+
+    fn load_once(data: &Kvseq, ptr: u64) -> Result<Self> {
         let mut head = [0; 1024];
         let (span, have) = data.span_with(ptr, &mut head)?;
         let broken = |found: String| Error::corrupt(data.path(), ptr, "an inode", found);

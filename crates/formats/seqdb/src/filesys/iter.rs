@@ -2,8 +2,9 @@
 
 use super::inode::{FsKey, Inode};
 use super::{FileHandle, Filesys};
-use crate::Result;
 use crate::kvseq::Scan;
+use crate::{Access, Result};
+use std::collections::{HashMap, HashSet};
 
 /// What is known of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,12 +36,39 @@ pub struct Files<'a> {
     since: Option<i64>,
     /// Inodes at or after this are not given.
     until: u64,
+    /// What has to be known beside a writer that replaces inodes.
+    beside: Option<Beside>,
+}
+
+/// So many files are kept track of by an iteration beside a writer.
+const MAX_TRACKED: usize = 1 << 20;
+
+/// An inode that becomes too small is replaced by a larger one at the end of the data file. While that happens both are
+/// there, or, for a reader that has passed the end it knew, neither.
+#[derive(Debug)]
+struct Beside {
+    /// Where the iteration ended when it began; what comes later is looked at only for what has moved there.
+    end: u64,
+    /// The last inode of files that have several: nothing before the first look.
+    last: Option<HashMap<u64, u64>>,
+    /// Files whose inode was found deleted.
+    gone: HashSet<u64>,
+    /// The last entry that was looked at: it may have become longer, so that none starts at `end`.
+    at: u64,
+    /// Past `end`.
+    moved: bool,
 }
 
 impl Filesys {
     /// All files, in the order of the data file.
     pub fn files(&self) -> Files<'_> {
-        Files { fs: self, scan: self.data.scan().keys_only(), since: None, until: u64::MAX }
+        let files = self.files_between(self.data.first(), u64::MAX);
+        if self.access == Access::Write || self.append_only {
+            return files;
+        }
+        let (last, gone, moved) = (None, HashSet::new(), false);
+        let beside = Beside { end: self.data.end(), last, gone, at: self.data.first(), moved };
+        Files { scan: files.scan.with_deleted(), beside: Some(beside), ..files }
     }
 
     /// Files of time `t` and later, in the order of the data file. An append-only filesys starts where they begin.
@@ -57,7 +85,7 @@ impl Filesys {
 
     /// Files whose inodes lie between two places, of which the first is that of an entry.
     pub(crate) fn files_between(&self, start: u64, until: u64) -> Files<'_> {
-        Files { fs: self, scan: self.data.scan_from(start).keys_only(), since: None, until }
+        Files { fs: self, scan: self.data.scan_from(start).keys_only(), since: None, until, beside: None }
     }
 
     /// Hands every file to `each`, in the order of the index.
@@ -93,21 +121,103 @@ impl Files<'_> {
     }
 
     pub(crate) fn next_inode(&mut self) -> Result<Option<Inode>> {
+        self.look_ahead()?;
         while self.scan.position() < self.until {
-            let Some(item) = self.scan.next_entry()? else { break };
-            if !matches!(FsKey::decode(item.key), Some(FsKey::Inode { .. })) {
+            let Some(item) = self.scan.next_entry()? else {
+                if self.go_on()? {
+                    continue;
+                }
+                break;
+            };
+            if let Some(beside) = &mut self.beside {
+                beside.at = item.ptr;
+            }
+            let Some(FsKey::Inode { file_id, .. }) = FsKey::decode(item.key) else { continue };
+            if self.beside.as_ref().is_some_and(|beside| beside.passes_over(file_id, item.ptr)) {
                 continue;
             }
             let inode = match item.value {
-                Some(value) => Inode::decode(item.ptr, item.deleted, item.key, value)
-                    .map_err(|found| crate::Error::corrupt(self.fs.data.path(), item.ptr, "an inode", found))?,
-                None => Inode::load(&self.fs.data, item.ptr)?,
+                _ if item.deleted => None,
+                Some(value) if self.fs.data.is_settled() => Some(
+                    Inode::decode(item.ptr, item.deleted, item.key, value)
+                        .map_err(|found| crate::Error::corrupt(self.fs.data.path(), item.ptr, "an inode", found))?,
+                ),
+                _ => Some(Inode::load(&self.fs.data, item.ptr)?),
             };
-            if self.since.is_some_and(|t| inode.mtime < t) || !self.fs.is_alive(&inode)? {
-                continue;
+            match inode {
+                Some(inode) if self.since.is_some_and(|t| inode.mtime < t) => {}
+                Some(inode) if self.fs.is_alive(&inode)? => {
+                    if let Some(beside) = &mut self.beside {
+                        beside.gone.remove(&file_id);
+                    }
+                    return Ok(Some(inode));
+                }
+                _ => {
+                    if let Some(beside) = self.beside.as_mut().filter(|beside| beside.gone.len() < MAX_TRACKED) {
+                        beside.gone.insert(file_id);
+                    }
+                }
             }
-            return Ok(Some(inode));
         }
         Ok(None)
+    }
+
+    /// Finds out, before the first file, which files have several inodes. Where nobody writes none has.
+    fn look_ahead(&mut self) -> Result<()> {
+        match &mut self.beside {
+            Some(beside) if beside.last.is_none() => {
+                let settled = self.fs.data.is_settled() && !self.fs.is_being_written();
+                let end = beside.end;
+                beside.last =
+                    Some(if settled { HashMap::new() } else { self.fs.replacements(self.fs.data.first(), end)? });
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// At the end: goes on with what was appended since, if anything was.
+    fn go_on(&mut self) -> Result<bool> {
+        let Some(beside) = self.beside.as_mut().filter(|beside| !beside.moved && !beside.gone.is_empty()) else {
+            return Ok(false);
+        };
+        self.fs.data.catch_up()?;
+        let end = self.fs.data.end();
+        if end <= beside.end {
+            return Ok(false);
+        }
+        beside.moved = true;
+        beside.last = Some(self.fs.replacements(beside.at, end)?);
+        self.scan = self.fs.data.scan_from(beside.at).with_deleted().keys_only();
+        Ok(true)
+    }
+}
+
+impl Beside {
+    /// Whether another inode of the file is the one that counts.
+    fn passes_over(&self, file_id: u64, ptr: u64) -> bool {
+        let last = self.last.as_ref().and_then(|last| last.get(&file_id));
+        match self.moved {
+            false => last.is_some_and(|last| *last != ptr),
+            // A file that was not there when the iteration began is none of its business.
+            true => ptr < self.end || last != Some(&ptr) || !self.gone.contains(&file_id),
+        }
+    }
+}
+
+impl Filesys {
+    /// The last of the inodes between two places that replace an earlier one, for each file that has any.
+    fn replacements(&self, start: u64, end: u64) -> Result<HashMap<u64, u64>> {
+        let mut last = HashMap::new();
+        let mut scan = self.data.scan_from(start).with_deleted().keys_only();
+        while let Some(item) = scan.next_entry()?.filter(|item| item.ptr < end) {
+            match FsKey::decode(item.key) {
+                Some(FsKey::Inode { file_id, .. }) if file_id != item.ptr && last.len() < MAX_TRACKED => {
+                    last.insert(file_id, item.ptr);
+                }
+                _ => {}
+            }
+        }
+        Ok(last)
     }
 }

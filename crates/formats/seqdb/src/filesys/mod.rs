@@ -107,13 +107,14 @@ impl Filesys {
         if !settings.fs.exists(&paths.data())? {
             return Err(Error::FilesysNotFound { path: paths.data() });
         }
-        let (lock, writer_lives) = match access {
-            Access::Write => (Some(open::lock(settings, &paths.lock())?), false),
-            Access::Read => (None, open::writer_lives(settings, &paths.lock())?),
-        };
-        let mut fs = Self::open_guarded(paths, access, settings, Guard::Owner { writer_lives })?;
-        fs.lock = lock;
-        Ok(fs)
+        let open = |writer_lives| Self::open_guarded(paths, access, settings, Guard::Owner { writer_lives });
+        match access {
+            Access::Read => open::beside(settings, &paths.lock(), open),
+            Access::Write => {
+                let lock = open::lock(settings, &paths.lock())?;
+                Ok(Filesys { lock: Some(lock), ..open(false)? })
+            }
+        }
     }
 
     /// The same for a caller that takes care of the lock.
@@ -308,6 +309,12 @@ impl Filesys {
         self.data.refresh()?;
         if let Some(time) = &mut self.time {
             time.kv.refresh()?;
+        }
+        // Asked last: a compaction puts another data file in its place first, then the rest.
+        if self.access == Access::Read && !self.data.is_current()? {
+            let open = self.open.clone();
+            *self = Filesys { open, ..Self::open(&self.paths, Access::Read, &self.settings)? };
+            return Ok(());
         }
         self.dtot = self.data.superblock().value(Name::DTOTSZ).unwrap_or(0);
         self.itot = self.data.superblock().value(Name::ITOTSZ).unwrap_or(0);

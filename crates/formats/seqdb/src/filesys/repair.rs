@@ -25,7 +25,7 @@ pub struct FsRepair {
     pub broken_inodes: u64,
     /// Files whose data did not reach to their end, and were cut.
     pub cut_files: u64,
-    /// Inodes replaced by a later one of the same name, or with the same data.
+    /// Inodes replaced by a later one of the same name, or of the same file.
     pub superseded: u64,
     /// Data entries that no file used, and were marked deleted.
     pub orphans: u64,
@@ -216,28 +216,23 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    /// Of inodes that share data, by whatever names, the last counts: it was on its way to replace the others. With
+    /// Of the inodes of one file, by whatever names, the last counts: it was on its way to replace the others. With
     /// duplicates the index says which one counts.
     fn drop_replaced(&mut self) -> Result<()> {
         if self.have_dups {
             return Ok(());
         }
         let mut sort = Sort::new(self.settings, dir_of(&self.paths.data()), 1);
-        self.each_entry("comparing files", &mut |this, ptr, deleted, key| {
-            if deleted || !matches!(key, FsKey::Inode { .. }) {
-                return Ok(());
-            }
-            let inode = Inode::load(&this.data, ptr)?;
-            inode.pointers.iter().try_for_each(|to| sort.push(&pair(*to, ptr), b""))
+        self.each_entry("comparing files", &mut |_, ptr, deleted, key| match key {
+            FsKey::Inode { file_id, .. } if !deleted => sort.push(&pair(file_id, ptr), b""),
+            _ => Ok(()),
         })?;
-        let mut uses = sort.finish()?;
+        let mut inodes = sort.finish()?;
         let mut last = None;
-        while let Some((key, _)) = uses.next_record()? {
-            let (data, inode) = (number(key, 0), number(key, 1));
-            if let Some((of, replaced)) = last.replace((data, inode))
-                && of == data
-                && replaced != inode
-                && !self.data.is_deleted(replaced)?
+        while let Some((key, _)) = inodes.next_record()? {
+            let (file, inode) = (number(key, 0), number(key, 1));
+            if let Some((of, replaced)) = last.replace((file, inode))
+                && of == file
             {
                 self.report.superseded += 1;
                 self.data.delete(replaced)?;

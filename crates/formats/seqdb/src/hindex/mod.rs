@@ -116,8 +116,15 @@ impl Hindex {
     /// Opens an index. A writer takes the lock beside it and refuses one that was in use when its writer died; so does a
     /// reader, unless the writer lives.
     pub fn open(path: &Path, access: Access, settings: &Settings) -> Result<Self> {
-        let lock = with_suffix(path, design::LOCK_SUFFIX);
-        Self::open_guarded(path, access, settings, Guard::Own(&lock))
+        match access {
+            Access::Write => {
+                let lock = with_suffix(path, design::LOCK_SUFFIX);
+                Self::open_guarded(path, access, settings, Guard::Own(&lock))
+            }
+            Access::Read => open::beside(settings, &crate::inspect::writer_lock(path, settings)?, |writer_lives| {
+                Self::open_guarded(path, access, settings, Guard::Owner { writer_lives })
+            }),
+        }
     }
 
     pub(crate) fn open_guarded(path: &Path, access: Access, settings: &Settings, guard: Guard<'_>) -> Result<Self> {
@@ -224,6 +231,11 @@ impl Hindex {
         self.entries
     }
 
+    /// Whether the file says that it is in use, or said so when it was opened.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.in_use
+    }
+
     /// Keys.
     pub fn keys(&self) -> u64 {
         self.live
@@ -241,6 +253,7 @@ impl Hindex {
             return Ok(());
         }
         self.sb = open::read_superblock(&*self.file, Access::Read)?;
+        self.in_use = self.sb.value(Name::SYNCSIZE) == Some(0);
         self.read_counts()
     }
 

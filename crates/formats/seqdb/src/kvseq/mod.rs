@@ -229,6 +229,24 @@ impl Kvseq {
         Ok(more)
     }
 
+    /// Whether the file is still the one its name leads to: a compaction puts another in its place.
+    pub(crate) fn is_current(&self) -> Result<bool> {
+        Ok(self.settings.fs.metadata(self.path())?.id == self.store.file().metadata()?.id)
+    }
+
+    /// The same as an error, for whoever opens several files and wants them to belong together.
+    pub(crate) fn expect_current(&self) -> Result<()> {
+        let why = "another file has taken its place";
+        if self.is_current()? { Ok(()) } else { Err(Error::NeedsCheck { path: self.path().into(), why }) }
+    }
+
+    /// Whether what a reader sees was complete when it was opened, and is all it has seen since: nobody was changing it.
+    pub(crate) fn is_settled(&self) -> bool {
+        let end = i64::try_from(self.end()).ok();
+        let same = |name| self.sb.value(name).is_none_or(|value| Some(value) == end);
+        self.access == Access::Write || self.strict || same(Name::FILESIZE) && same(Name::SYNCSIZE)
+    }
+
     /// For a reader that met a pointer past what it sees: looks whether its writer has announced more since.
     pub(crate) fn catch_up(&self) -> Result<bool> {
         if self.access == Access::Write || self.strict {

@@ -83,7 +83,8 @@ impl Kvseq {
     }
 
     fn span_if(&self, ptr: u64, key: &[u8], head: &mut [u8]) -> Result<Option<(Span, usize)>> {
-        if !self.is_pointer(ptr) {
+        // The index may have been written, and opened, after the end was looked at.
+        if !self.reaches(ptr)? {
             return Ok(None);
         }
         let (span, have) = self.span_with(ptr, head)?;

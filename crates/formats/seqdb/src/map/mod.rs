@@ -62,10 +62,26 @@ impl Map {
 
     /// Opens a map. A writer takes the locks of both files and refuses a map that was not closed properly.
     pub fn open(files: &MapFiles, access: Access, settings: &Settings) -> Result<Self> {
-        let (locks, writer_lives) = match access {
-            Access::Write => (Some(open::lock_all(settings, files.both())?), false),
-            Access::Read => (None, open::writer_lives(settings, &lock_path(&files.kvseq))?),
-        };
+        match access {
+            Access::Read => open::beside(settings, &lock_path(&files.kvseq), |writer_lives| {
+                let map = Self::open_locked(files, access, settings, writer_lives, None)?;
+                map.kv.expect_current()?;
+                Ok(map)
+            }),
+            Access::Write => {
+                let locks = open::lock_all(settings, files.both())?;
+                Self::open_locked(files, access, settings, false, Some(locks))
+            }
+        }
+    }
+
+    fn open_locked(
+        files: &MapFiles,
+        access: Access,
+        settings: &Settings,
+        writer_lives: bool,
+        locks: Option<Locks>,
+    ) -> Result<Self> {
         let guard = Guard::Owner { writer_lives };
         let kv = Kvseq::open_guarded(&files.kvseq, access, settings, guard)?;
         let index = Hindex::open_guarded(&files.hindex, access, settings, guard)?;
@@ -200,6 +216,10 @@ impl Map {
     /// For a reader: looks how far the writer is by now.
     pub fn refresh(&mut self) -> Result<()> {
         self.index.refresh()?;
+        // A compaction puts another kvseq in its place first, then rebuilds the index.
+        if self.locks.is_none() && !self.kv.is_current()? {
+            *self = Self::open(&self.files, Access::Read, &self.settings)?;
+        }
         self.kv.refresh().map(|_| ())
     }
 

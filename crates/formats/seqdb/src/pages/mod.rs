@@ -131,11 +131,15 @@ impl Pages {
         if !settings.fs.exists(&paths.data())? {
             return Err(Error::FilesysNotFound { path: paths.data() });
         }
-        let (lock, writer_lives) = match access {
-            Access::Write => (Some(open::lock(settings, &paths.lock())?), false),
-            Access::Read => (None, open::writer_lives(settings, &paths.lock())?),
-        };
-        Self::open_locked(paths, access, settings, lock, writer_lives)
+        match access {
+            Access::Read => open::beside(settings, &paths.lock(), |writer_lives| {
+                Self::open_locked(paths, access, settings, None, writer_lives)
+            }),
+            Access::Write => {
+                let lock = open::lock(settings, &paths.lock())?;
+                Self::open_locked(paths, access, settings, Some(lock), false)
+            }
+        }
     }
 
     fn open_locked(
@@ -308,6 +312,10 @@ impl Pages {
     /// For a reader: looks how far the writer is by now.
     pub fn refresh(&mut self) -> Result<()> {
         self.urls.refresh()?;
+        if self.access == Access::Read && !self.fs.data().is_current()? {
+            *self = Self::open(self.fs.paths(), Access::Read, &self.settings)?;
+            return Ok(());
+        }
         self.fs.refresh()
     }
 }

@@ -45,3 +45,9 @@ pub fn put(fs: &FaultFs, path: &str, bytes: &[u8]) {
     let file = fs.open(Path::new(path), Mode::Truncate).unwrap();
     file.write_at(0, bytes).unwrap();
 }
+
+/// Cases of a property test: as many as PROPTEST_CASES says, for long runs.
+pub fn cases(usual: u32) -> proptest::test_runner::Config {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual);
+    proptest::test_runner::Config::with_cases(cases)
+}
