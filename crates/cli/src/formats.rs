@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::read_at::FileReader;
 use trawl_io::{ReadAt, RealFs};
+use trawl_seqdb::design;
 use trawl_warc::WarcReader;
 
 /// A format this binary knows.
@@ -51,17 +52,18 @@ fn head(path: &Path) -> anyhow::Result<Vec<u8>> {
 /// Containers begin with a word of their own. A file that others say is of their filesys is one too, so that a damaged
 /// file is reported and not passed over.
 fn looks_like_seqdb(path: &Path, head: &[u8]) -> bool {
-    head.starts_with(&trawl_seqdb::design::MAGIC) || trawl_seqdb::filesys_around(path, &RealFs).is_some()
+    head.starts_with(&design::MAGIC) || trawl_seqdb::filesys_around(path, &RealFs).is_some()
 }
 
 /// Whether a container file is a part of a filesys whose data file lies beside it, and speaks for it.
 fn is_spoken_for(path: &Path) -> anyhow::Result<bool> {
-    let data = path.with_extension("data");
+    let data = path.with_extension(design::DATA_SUFFIX);
     if data == path || !data.is_file() {
         return Ok(false);
     }
     let purpose = trawl_seqdb::purpose_of(&head(path)?).map(|purpose| purpose.to_string());
-    let part = matches!(purpose.as_deref(), Some("FSYSIDX" | "FSYSTIME" | "FSYSURLS"))
+    let parts = [design::PURPOSE_INDEX, design::PURPOSE_TIME, design::PURPOSE_URLS];
+    let part = purpose.is_some_and(|purpose| parts.contains(&purpose.as_str()))
         || trawl_seqdb::filesys_around(path, &RealFs).is_some();
     Ok(part && detect(&data)? == Some(Format::Seqdb))
 }

@@ -58,7 +58,11 @@ pub const DATA_SUFFIX: &str = "data";
 pub const INDEX_SUFFIX: &str = "idx";
 /// Suffix of its timefile.
 pub const TIME_SUFFIX: &str = "time";
-/// Suffix of its lock file.
+/// Suffix of the entries of a map.
+pub const KVSEQ_SUFFIX: &str = "kvseq";
+/// Suffix of the index of a map.
+pub const HINDEX_SUFFIX: &str = "hindex";
+/// Suffix of the lock file of a filesys, or of a file of its own.
 pub const LOCK_SUFFIX: &str = "lock";
 /// Suffix of the second index of a container of captures: URL to its newest capture.
 pub const URL_INDEX_SUFFIX: &str = "urls";

@@ -54,7 +54,8 @@ pub fn inspect(path: &Path, settings: &Settings) -> Result<Inspection> {
         unix_bytes,
         bytes,
         clean,
-        writer: open::writer(settings, &lock_of(path, &sb, settings)?)?,
+        // A lock that cannot be looked at does not keep the file from being looked at.
+        writer: open::writer(settings, &lock_of(path, &sb, settings)?).unwrap_or_default(),
         variables: variables(&sb),
     })
 }

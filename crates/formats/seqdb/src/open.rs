@@ -208,3 +208,39 @@ pub(crate) enum Guard<'a> {
         writer_lives: bool,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Clock;
+    use std::cell::Cell;
+    use trawl_io::fault::FaultFs;
+    use trawl_model::UnixMillis;
+
+    #[test]
+    fn who_meets_another_in_passing_looks_again() {
+        let disk = FaultFs::new();
+        let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+        let at = Path::new("/lock");
+        let abandoned = || Error::NeedsCheck { path: at.into(), why: "it looks abandoned" };
+        let looks = Cell::new(0);
+        let look = || looks.replace(looks.get() + 1);
+
+        // Nobody is there: it is abandoned.
+        assert!(matches!(beside(&settings, at, |_| Err::<(), _>(abandoned())), Err(Error::NeedsCheck { .. })));
+        // A writer came after the first question, and went.
+        let came = |lives: bool| if look() < 2 { Err(abandoned()) } else { Ok(lives) };
+        assert!(!beside(&settings, at, came).unwrap());
+        // One is there, and exchanges the files.
+        looks.set(0);
+        let lock = lock(&settings, at).unwrap();
+        let exchanged = || Error::GenerationMismatch { path: at.into(), expected: 1, found: 2 };
+        assert!(beside(&settings, at, |lives| if look() < 20 { Err(exchanged()) } else { Ok(lives) }).unwrap());
+        assert_eq!(writer(&settings, at).unwrap().unwrap(), "test");
+        drop(lock);
+        // Anything else is what it is.
+        looks.set(0);
+        let broken = |_| Err::<(), _>(Error::BadPointer { path: at.into(), ptr: look() });
+        assert!(matches!(beside(&settings, at, broken), Err(Error::BadPointer { ptr: 0, .. })));
+    }
+}

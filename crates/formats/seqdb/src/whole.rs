@@ -89,12 +89,12 @@ impl Whole {
             (_, design::PURPOSE_DATA | design::PURPOSE_INDEX | design::PURPOSE_TIME | design::PURPOSE_URLS) => {
                 Self::filesys(FsPaths::of(&stem)?, settings)
             }
-            (Kind::Kvseq, _) => Ok(match beside("hindex")? {
+            (Kind::Kvseq, _) => Ok(match beside(design::HINDEX_SUFFIX)? {
                 Some(hindex) if hindex != path => Whole::Map(MapFiles { kvseq: path.into(), hindex }),
                 _ => Whole::Kvseq(path.into()),
             }),
-            (Kind::Hindex, _) => Ok(Whole::Hindex(path.into(), beside("kvseq")?)),
-            (Kind::Perm, _) => Ok(Whole::Perm(path.into(), beside("kvseq")?)),
+            (Kind::Hindex, _) => Ok(Whole::Hindex(path.into(), beside(design::KVSEQ_SUFFIX)?)),
+            (Kind::Perm, _) => Ok(Whole::Perm(path.into(), beside(design::KVSEQ_SUFFIX)?)),
         }
     }
 

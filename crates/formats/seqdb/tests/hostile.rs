@@ -56,6 +56,10 @@ fn survives(disk: &FaultFs, what: &str) {
                 assert!(contents.len() < 1000, "{what}");
             }
         }
+        let mut files = fs.files();
+        while let Ok(Some(info)) = files.next_file() {
+            assert!(fs.open_listed(&info).map_or(0, |file| file.size()) < 1000, "{what}");
+        }
     }
     filesys::repair(&paths(), &settings, true, &silent).unwrap();
     let mut findings = Findings::new();

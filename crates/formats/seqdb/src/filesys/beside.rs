@@ -133,3 +133,64 @@ fn a_new_file_is_not_there_before_it_is_whole() {
         assert_eq!(counted.files, 3);
     }
 }
+
+/// Lets a file have so many parts that its inode is replaced.
+fn outgrow(fs: &mut Filesys, name: &[u8]) {
+    let before = fs.stat(name).unwrap().ptr;
+    for n in 0..6 {
+        let mut file = fs.open_file_wr(name, 'f', WriteFlags::default()).unwrap();
+        let all = bytes(usize::try_from(file.size()).unwrap() + 200);
+        fs.append_file(&mut file, &all[all.len() - 200..]).unwrap();
+        drop(file);
+        fs.put_file(format!("between {n}").as_bytes(), 'f', None, &bytes(5000)).unwrap();
+    }
+    assert_ne!(fs.stat(name).unwrap().ptr, before);
+}
+
+#[test]
+fn a_file_whose_inode_moves_is_listed_once() {
+    for have_dups in [false, true] {
+        for (begun, synced) in [(false, false), (false, true), (true, false), (true, true)] {
+            let disk = FaultFs::new();
+            let create = CreateFilesys { isz: 32, htsize: 101, have_dups, ..CreateFilesys::new(7) };
+            let mut fs = create.create(&paths(), &settings(&disk)).unwrap();
+            for name in ["first", "one", "two", "last"] {
+                fs.put_file(name.as_bytes(), 'f', None, &bytes(10)).unwrap();
+            }
+            // Moved before anybody looks, and durably.
+            outgrow(&mut fs, b"two");
+            (0..6).for_each(|n| fs.delete_file(format!("between {n}").as_bytes()).unwrap());
+            fs.sync().unwrap();
+            let early = reader(&disk);
+            let listing = early.files();
+            outgrow(&mut fs, b"one");
+            if synced { fs.sync() } else { fs.flush() }.unwrap();
+            let late = reader(&disk);
+            let mut files = if begun { listing } else { late.files() };
+            let mut found = Vec::new();
+            while let Some(info) = files.next_file().unwrap() {
+                found.push(String::from_utf8(info.name).unwrap());
+            }
+            found.retain(|name| !name.starts_with("between"));
+            found.sort_unstable();
+            let context = format!("dups {have_dups}, begun {begun}, synced {synced}");
+            assert_eq!(found, ["first", "last", "one", "two"], "{context}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_keeps_its_files_follows_a_compaction() {
+    let disk = FaultFs::new();
+    let mut fs = create(&disk, None);
+    fs.put_file(b"gone", 'f', None, &bytes(3000)).unwrap();
+    fs.put_file(b"one", 'f', None, &bytes(10)).unwrap();
+    fs.delete_file(b"gone").unwrap();
+    fs.close().unwrap();
+    let mut old = reader(&disk);
+    compact(&paths(), &settings(&disk), None, 8, &crate::silent).unwrap();
+    assert_eq!(old.read_all(b"one").unwrap(), bytes(10), "what is open stays as it was");
+    old.refresh().unwrap();
+    assert_eq!(old.read_all(b"one").unwrap(), bytes(10));
+    assert!(old.stats().total_bytes < 3000);
+}

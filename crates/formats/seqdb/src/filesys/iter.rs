@@ -3,7 +3,7 @@
 use super::inode::{FsKey, Inode};
 use super::{FileHandle, Filesys};
 use crate::kvseq::Scan;
-use crate::{Access, Result};
+use crate::{Access, Error, Result};
 use std::collections::{HashMap, HashSet};
 
 /// What is known of a file.
@@ -38,6 +38,7 @@ pub struct Files<'a> {
     until: u64,
     /// What has to be known beside a writer that replaces inodes.
     beside: Option<Beside>,
+    begun: bool,
 }
 
 /// So many files are kept track of by an iteration beside a writer.
@@ -49,8 +50,8 @@ const MAX_TRACKED: usize = 1 << 20;
 struct Beside {
     /// Where the iteration ended when it began; what comes later is looked at only for what has moved there.
     end: u64,
-    /// The last inode of files that have several: nothing before the first look.
-    last: Option<HashMap<u64, u64>>,
+    /// The last inode of files that have several.
+    last: HashMap<u64, u64>,
     /// Files whose inode was found deleted.
     gone: HashSet<u64>,
     /// The last entry that was looked at: it may have become longer, so that none starts at `end`.
@@ -66,15 +67,18 @@ impl Filesys {
         if self.access == Access::Write || self.append_only {
             return files;
         }
-        let (last, gone, moved) = (None, HashSet::new(), false);
+        let (last, gone, moved) = (HashMap::new(), HashSet::new(), false);
         let beside = Beside { end: self.data.end(), last, gone, at: self.data.first(), moved };
         Files { scan: files.scan.with_deleted(), beside: Some(beside), ..files }
     }
 
     /// Files of time `t` and later, in the order of the data file. An append-only filesys starts where they begin.
     pub fn files_since(&self, t: i64) -> Result<Files<'_>> {
-        let start = self.start_for(t)?.unwrap_or_else(|| self.data.first());
-        Ok(Files { since: Some(t), ..self.files_between(start, u64::MAX) })
+        let files = match self.start_for(t)? {
+            Some(start) => self.files_between(start, u64::MAX),
+            None => self.files(),
+        };
+        Ok(Files { since: Some(t), ..files })
     }
 
     /// Where files of time `t` and later begin, if there are marks.
@@ -85,7 +89,7 @@ impl Filesys {
 
     /// Files whose inodes lie between two places, of which the first is that of an entry.
     pub(crate) fn files_between(&self, start: u64, until: u64) -> Files<'_> {
-        Files { fs: self, scan: self.data.scan_from(start).keys_only(), since: None, until, beside: None }
+        Files { fs: self, scan: self.data.scan_from(start).keys_only(), since: None, until, beside: None, begun: false }
     }
 
     /// Hands every file to `each`, in the order of the index.
@@ -121,7 +125,9 @@ impl Files<'_> {
     }
 
     pub(crate) fn next_inode(&mut self) -> Result<Option<Inode>> {
-        self.look_ahead()?;
+        if !std::mem::replace(&mut self.begun, true) {
+            self.look_ahead()?;
+        }
         while self.scan.position() < self.until {
             let Some(item) = self.scan.next_entry()? else {
                 if self.go_on()? {
@@ -140,7 +146,7 @@ impl Files<'_> {
                 _ if item.deleted => None,
                 Some(value) if self.fs.data.is_settled() => Some(
                     Inode::decode(item.ptr, item.deleted, item.key, value)
-                        .map_err(|found| crate::Error::corrupt(self.fs.data.path(), item.ptr, "an inode", found))?,
+                        .map_err(|found| Error::corrupt(self.fs.data.path(), item.ptr, "an inode", found))?,
                 ),
                 _ => Some(Inode::load(&self.fs.data, item.ptr)?),
             };
@@ -162,18 +168,19 @@ impl Files<'_> {
         Ok(None)
     }
 
-    /// Finds out, before the first file, which files have several inodes. Where nobody writes none has.
+    /// Before the first file: finds out which files have several inodes. Where nobody writes none has.
     fn look_ahead(&mut self) -> Result<()> {
-        match &mut self.beside {
-            Some(beside) if beside.last.is_none() => {
-                let settled = self.fs.data.is_settled() && !self.fs.is_being_written();
-                let end = beside.end;
-                beside.last =
-                    Some(if settled { HashMap::new() } else { self.fs.replacements(self.fs.data.first(), end)? });
-                Ok(())
-            }
-            _ => Ok(()),
+        if self.fs.have_dups && !self.fs.index.is_searchable()? {
+            // It would be asked for every file, which a malicious one makes endless.
+            let why = "it has no free cells within reach";
+            return Err(Error::NeedsCheck { path: self.fs.index.path().into(), why });
         }
+        if let Some(beside) = &mut self.beside
+            && (!self.fs.data.is_settled() || self.fs.is_being_written())
+        {
+            beside.last = self.fs.replacements(self.fs.data.first(), beside.end)?;
+        }
+        Ok(())
     }
 
     /// At the end: goes on with what was appended since, if anything was.
@@ -187,7 +194,7 @@ impl Files<'_> {
             return Ok(false);
         }
         beside.moved = true;
-        beside.last = Some(self.fs.replacements(beside.at, end)?);
+        beside.last = self.fs.replacements(beside.at, end)?;
         self.scan = self.fs.data.scan_from(beside.at).with_deleted().keys_only();
         Ok(true)
     }
@@ -196,7 +203,7 @@ impl Files<'_> {
 impl Beside {
     /// Whether another inode of the file is the one that counts.
     fn passes_over(&self, file_id: u64, ptr: u64) -> bool {
-        let last = self.last.as_ref().and_then(|last| last.get(&file_id));
+        let last = self.last.get(&file_id);
         match self.moved {
             false => last.is_some_and(|last| *last != ptr),
             // A file that was not there when the iteration began is none of its business.

@@ -13,7 +13,7 @@ pub use repair::{MapRepair, repair, verify};
 use crate::hindex::Found;
 use crate::kvseq::lock_path;
 use crate::open::{self, Guard, Locks, with_suffix};
-use crate::{Access, CreateHindex, CreateKvseq, Error, Hindex, Kvseq, Result, Settings, SyncPolicy, h64};
+use crate::{Access, CreateHindex, CreateKvseq, Error, Hindex, Kvseq, Result, Settings, SyncPolicy, design, h64};
 use std::path::{Path, PathBuf};
 
 /// Old entries that may wait for their delete flag; then a sync is made.
@@ -31,7 +31,7 @@ pub struct MapFiles {
 impl MapFiles {
     /// `NAME.kvseq` and `NAME.hindex`.
     pub fn named(stem: &Path) -> Self {
-        MapFiles { kvseq: with_suffix(stem, "kvseq"), hindex: with_suffix(stem, "hindex") }
+        MapFiles { kvseq: with_suffix(stem, design::KVSEQ_SUFFIX), hindex: with_suffix(stem, design::HINDEX_SUFFIX) }
     }
 
     /// Both, in the order they are locked.
