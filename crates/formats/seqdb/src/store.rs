@@ -244,10 +244,9 @@ impl Store {
 
     /// Overwrites bytes that are in the file once [`Store::flush_late`] is called; reading has them at once.
     pub fn overwrite_late(&mut self, at: u64, bytes: &[u8]) {
-        match self.late.iter_mut().find(|late| late.at == at && late.bytes.len() == bytes.len()) {
-            Some(late) => late.bytes.copy_from_slice(bytes),
-            None => self.late.push(Late { at, bytes: bytes.to_vec() }),
-        }
+        // What takes an earlier one's place comes after all that was changed since: it may count that.
+        self.late.retain(|late| late.at != at || late.bytes.len() != bytes.len());
+        self.late.push(Late { at, bytes: bytes.to_vec() });
     }
 
     /// Whether enough is held back.

@@ -4,7 +4,7 @@ use super::*;
 use crate::Clock;
 use std::io::Read;
 use std::path::Path;
-use trawl_io::fault::FaultFs;
+use trawl_io::fault::{FaultFs, Loss};
 use trawl_model::UnixMillis;
 
 fn settings(disk: &FaultFs) -> Settings {
@@ -83,6 +83,56 @@ fn a_growing_file_is_whole_at_every_step() {
         let mut findings = crate::findings::Findings::new();
         verify(&paths(), &settings(&disk), &mut findings, &crate::silent).unwrap();
         assert!(findings.is_sound() && findings.warnings() == 0, "{:?}", findings.list());
+    }
+}
+
+/// Grows, renames, replaces and deletes; `known` is what readers can count on.
+fn busy(disk: &FaultFs, known: &mut usize) -> Result<()> {
+    let create = CreateFilesys { isz: 32, htsize: 5, ..CreateFilesys::new(7) };
+    let mut fs = create.create(&paths(), &settings(disk))?;
+    fs.put_file(b"one", 'f', None, &bytes(4))?;
+    fs.flush()?;
+    *known = 4;
+    for n in 0..14 {
+        let all = bytes(4 + (n + 1) * 700);
+        let mut file = fs.open_file_wr(b"one", 'f', WriteFlags::default())?;
+        fs.append_file(&mut file, &all[all.len() - 700..])?;
+        drop(file);
+        let name = format!("other {n}").into_bytes();
+        fs.put_file(&name, 'f', None, &bytes(n * 300))?;
+        match n % 4 {
+            0 => fs.rename_file(&name, format!("{n} with a name for which the inode is too small").as_bytes())?,
+            1 => fs.delete_file(&name)?,
+            2 => fs.flush()?,
+            _ => fs.sync()?,
+        }
+        if n % 4 > 1 {
+            *known = all.len();
+        }
+    }
+    fs.close()
+}
+
+/// The disk as readers find it between any two writes of a writer that lives.
+#[test]
+fn files_are_whole_between_any_two_writes() {
+    for cut in 0.. {
+        let disk = FaultFs::new();
+        disk.cut_after(cut);
+        let mut known = 0;
+        let done = busy(&disk, &mut known).is_ok();
+        let disk = disk.reboot(Loss::None);
+        if known > 0 {
+            let found = look(&reader(&disk));
+            let sizes: Vec<_> = found.iter().filter(|(name, _)| name == "one").map(|(_, size)| *size).collect();
+            assert!(matches!(sizes[..], [size] if size >= known), "after {cut} writes: {sizes:?} of {known}");
+            let size = reader(&disk).read_all(b"one").unwrap().len();
+            assert!(size >= known, "after {cut} writes: {size} of {known}");
+        }
+        if done {
+            assert!(cut > 100, "{cut}");
+            break;
+        }
     }
 }
 

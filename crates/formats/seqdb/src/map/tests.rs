@@ -3,7 +3,7 @@ use crate::findings::Findings;
 use crate::{Clock, Error, silent};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use trawl_io::fault::FaultFs;
+use trawl_io::fault::{FaultFs, Loss};
 use trawl_model::UnixMillis;
 
 fn settings(fs: &FaultFs) -> Settings {
@@ -174,4 +174,63 @@ fn what_cannot_be_marked_deleted_is_not_removed() {
     assert_eq!(map.get(b"a").unwrap().unwrap(), b"1");
     map.close().unwrap();
     sound(&fs);
+}
+
+fn reader(fs: &FaultFs) -> Map {
+    Map::open_locked(&files(), Access::Read, &settings(fs), true, None).unwrap()
+}
+
+/// Puts and replaces; `known` is up to where readers can count on it.
+fn busy(fs: &FaultFs, known: &mut Option<u8>) -> Result<()> {
+    let hindex = CreateHindex { sbsize: 512, htsize: 3, ..Default::default() };
+    let mut map = Map::create(&files(), &CreateKvseq { sbsize: 512, ..Default::default() }, &hindex, &settings(fs))?;
+    for n in 0..12u8 {
+        map.put(b"always", &[n; 100])?;
+        map.put(&[n], &[n; 150])?;
+        if n % 3 > 0 {
+            if n % 3 == 1 { map.flush() } else { map.sync() }?;
+            *known = Some(n);
+        }
+    }
+    map.close()
+}
+
+#[test]
+fn pairs_are_whole_between_any_two_writes() {
+    for cut in 0.. {
+        let fs = FaultFs::new();
+        fs.cut_after(cut);
+        let mut known = None;
+        let done = busy(&fs, &mut known).is_ok();
+        let fs = fs.reboot(Loss::None);
+        if let Some(known) = known {
+            let map = reader(&fs);
+            let always = map.get(b"always").unwrap().unwrap();
+            assert!(always[0] >= known && always == [always[0]; 100], "after {cut} writes");
+            for n in 0..12 {
+                let found = map.get(&[n]).unwrap();
+                assert!(found == Some(vec![n; 150]) || found.is_none() && n > known, "after {cut} writes, {n}");
+            }
+            let mut scan = map.kvseq().scan();
+            while let Some(item) = scan.next_entry().unwrap() {
+                assert!(item.value.unwrap().windows(2).all(|pair| pair[0] == pair[1]), "after {cut} writes");
+            }
+        }
+        if done {
+            assert!(cut > 40, "{cut}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn an_index_newer_than_the_end_that_was_seen() {
+    let fs = FaultFs::new();
+    let mut map = create(&fs, 11);
+    map.put(b"always", b"old").unwrap();
+    map.flush().unwrap();
+    let reader = reader(&fs);
+    map.put(b"always", b"new").unwrap();
+    map.flush().unwrap();
+    assert_eq!(reader.get(b"always").unwrap().unwrap(), b"new");
 }
