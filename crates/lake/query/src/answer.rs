@@ -192,11 +192,16 @@ pub struct DatasetInfo {
     /// When it was registered.
     #[serde(serialize_with = "time_of")]
     pub created: UnixMillis,
-    /// Rows in this version.
+    /// Rows in this version, without denied ones: exact.
     pub rows: u64,
-    /// Domains in this version; a domain counts once per segment until segments are merged.
+    /// Rows that are denied and still in its files, until a purge; told to the operator alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied_rows: Option<u64>,
+    /// Domains in this version of which something is shown; a domain counts once per segment until segments are merged.
     pub domains: u64,
-    /// Bytes of its Parquet files.
+    /// Whether `domains` is exact; an upper bound if not.
+    pub domains_exact: bool,
+    /// Bytes of its Parquet files, denied rows among them.
     pub bytes: u64,
     /// Where its archives are.
     pub archive_base: Vec<String>,
@@ -207,12 +212,17 @@ pub struct DatasetInfo {
 pub struct LakeStats {
     /// The version counted.
     pub version: String,
-    /// Domains; a domain counts once per segment until segments are merged.
+    /// Domains of which something is shown; a domain counts once per segment until segments are merged.
     pub domains: u64,
+    /// Whether `domains` is exact; an upper bound if not.
+    pub domains_exact: bool,
     /// Datasets registered.
     pub datasets: u64,
-    /// Rows.
+    /// Rows, without denied ones: exact.
     pub rows: u64,
+    /// Rows that are denied and still in the files, until a purge; told to the operator alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied_rows: Option<u64>,
     /// Bytes of Parquet files and index.
     pub bytes: u64,
     /// Bytes of the index alone.

@@ -6,7 +6,8 @@
 
 use crate::domain::gather;
 use crate::gaps::{Gaps, GapsBuilder};
-use crate::pinned::{Found, Pinned, unmasked};
+use crate::hidden::runs_of;
+use crate::pinned::{Found, Pinned};
 use crate::postings::Postings;
 use crate::seek::{KeyRange, key_of};
 use crate::{Principal, QueryError};
@@ -114,11 +115,7 @@ impl Pinned {
         counts.retain(|(id, _)| self.visible(*id, who).is_some());
         if self.deny().touches(domain) {
             for (id, count) in &mut counts {
-                let mut runs = Vec::new();
-                for place in found.iter().filter(|place| unmasked(place.reference, *id)) {
-                    runs.extend(place.segment.postings(place.slot, *id)?.into_iter().map(|run| (place.index, run)));
-                }
-                let lost = self.lost(domain, *id, &Postings { runs })?;
+                let lost = self.lost(domain, *id, &runs_of(found, *id)?)?;
                 if lost.rows > 0 {
                     count.rows = count.rows.saturating_sub(lost.rows);
                     count.distinct = count.distinct.saturating_sub(lost.distinct);

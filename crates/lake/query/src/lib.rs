@@ -27,6 +27,7 @@ mod diff;
 mod domain;
 mod error;
 mod gaps;
+mod hidden;
 mod lake;
 mod lookup;
 mod name;

@@ -9,17 +9,21 @@ use trawl_model::UnixMillis;
 impl Pinned {
     /// The datasets `who` may see, by id, published or not.
     pub fn datasets(&self, who: &Principal) -> Result<Vec<DatasetInfo>, QueryError> {
+        let hidden = self.hidden()?;
         let visible = self.manifest().datasets.iter().filter(|d| self.visible(d.id, who).is_some());
         Ok(visible
             .map(|dataset| {
-                let sums = self.dataset_sums(dataset.id);
+                let (sums, segments) = self.dataset_sums(dataset.id);
+                let gone = hidden.of_dataset(dataset.id);
                 DatasetInfo {
                     dataset_id: dataset.id,
                     name: dataset.info.name.clone(),
                     source: dataset.info.source.clone(),
                     created: UnixMillis::parse(&dataset.created).unwrap_or_default(),
-                    rows: sums.rows,
-                    domains: sums.domains,
+                    rows: sums.rows.saturating_sub(gone.rows),
+                    denied_rows: who.is_operator().then_some(gone.rows),
+                    domains: sums.domains.saturating_sub(gone.domains),
+                    domains_exact: segments <= 1,
                     bytes: sums.bytes,
                     archive_base: dataset.info.archive_base.clone(),
                 }
@@ -34,14 +38,18 @@ impl Pinned {
 
     /// The lake in numbers, as `who` may see it.
     pub fn stats_for(&self, who: &Principal) -> Result<LakeStats, QueryError> {
+        let hidden = self.hidden()?;
+        let mut denied = 0;
+        let mut sharing = 0;
         let mut stats = LakeStats { version: self.version().to_owned(), ..LakeStats::default() };
         stats.datasets = self.manifest().datasets.iter().filter(|d| self.visible(d.id, who).is_some()).count() as u64;
-        for (segment, reference) in self.segments() {
+        for (index, (segment, reference)) in self.segments().iter().enumerate() {
             let meta = segment.meta();
-            let (mut domains, mut all) = (0u64, true);
+            let (mut domains, mut all, mut datasets) = (0u64, true, 0u64);
             for (id, dataset) in &meta.datasets {
                 if unmasked(reference, *id) && self.visible(*id, who).is_some() {
-                    domains += dataset.domains;
+                    domains += dataset.domains.saturating_sub(hidden.domains_of_share(index, *id));
+                    datasets += 1;
                     stats.rows += dataset.rows;
                     stats.files += dataset.files;
                     stats.bytes += dataset.bytes;
@@ -49,25 +57,36 @@ impl Pinned {
                     all = false;
                 }
             }
-            stats.domains += if all { meta.domains } else { domains.min(meta.domains) };
+            let of_all = meta.domains.saturating_sub(hidden.domains_of(index));
+            stats.domains += if all { of_all } else { domains.min(of_all) };
+            // Two datasets of which a third is not seen may have domains in common.
+            sharing += if all || datasets <= 1 { datasets.min(1) } else { 2 };
             stats.index_bytes += reference.bytes;
             stats.segments += 1;
         }
         stats.bytes += stats.index_bytes;
+        for dataset in self.manifest().datasets.iter().filter(|d| self.visible(d.id, who).is_some()) {
+            denied += hidden.of_dataset(dataset.id).rows;
+        }
+        stats.rows = stats.rows.saturating_sub(denied);
+        stats.denied_rows = who.is_operator().then_some(denied);
+        stats.domains_exact = sharing <= 1;
         Ok(stats)
     }
 
-    fn dataset_sums(&self, id: u32) -> DatasetMeta {
-        let mut sums = DatasetMeta::default();
+    /// The sums of a dataset over all segments, and how many have rows of it.
+    fn dataset_sums(&self, id: u32) -> (DatasetMeta, u64) {
+        let (mut sums, mut segments) = (DatasetMeta::default(), 0);
         for (segment, reference) in self.segments().iter().filter(|(_, reference)| unmasked(reference, id)) {
             debug_assert!(segment.id() == reference.id);
             if let Some(share) = segment.meta().datasets.get(&id) {
+                segments += 1;
                 sums.rows += share.rows;
                 sums.domains += share.domains;
                 sums.files += share.files;
                 sums.bytes += share.bytes;
             }
         }
-        sums
+        (sums, segments)
     }
 }

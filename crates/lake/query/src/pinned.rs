@@ -1,5 +1,6 @@
 //! One version of the lake, held still.
 
+use crate::hidden::KnownHidden;
 use crate::lake::Inner;
 use crate::{Principal, QueryError, name};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub struct Pinned {
     segments: Vec<(Arc<Segment>, SegmentRef)>,
     suffixes: Arc<SuffixList>,
     deny: DenyList,
+    hidden: KnownHidden,
 }
 
 /// A domain found in a segment.
@@ -36,7 +38,7 @@ impl Pinned {
         suffixes: Arc<SuffixList>,
         deny: DenyList,
     ) -> Self {
-        Self { inner, manifest, version, segments, suffixes, deny }
+        Self { inner, manifest, version, segments, suffixes, deny, hidden: KnownHidden::default() }
     }
 
     /// The name of the version; empty while nothing was published.
@@ -70,6 +72,10 @@ impl Pinned {
         &self.deny
     }
 
+    pub(crate) fn known_hidden(&self) -> &KnownHidden {
+        &self.hidden
+    }
+
     /// A dataset if it is there and `who` may see it.
     pub(crate) fn visible(&self, dataset_id: u32, who: &Principal) -> Option<&Dataset> {
         self.manifest.dataset(dataset_id).filter(|d| !d.dropped && !self.deny.dataset(d.id) && who.may_see(&d.info.acl))
@@ -77,14 +83,20 @@ impl Pinned {
 
     /// Every segment that has the domain. Denied domains are looked up like others and then found nowhere.
     pub(crate) fn find(&self, domain: &str) -> Result<Vec<Found<'_>>, QueryError> {
+        let mut found = self.find_any(domain)?;
+        if self.deny.domain(domain) {
+            found.clear();
+        }
+        Ok(found)
+    }
+
+    /// Every segment that has the domain, denied or not.
+    pub(crate) fn find_any(&self, domain: &str) -> Result<Vec<Found<'_>>, QueryError> {
         let mut found = Vec::new();
         for (index, (segment, reference)) in self.segments.iter().enumerate() {
             if let Some(slot) = segment.lookup(domain)? {
                 found.push(Found { index, segment, reference, slot });
             }
-        }
-        if self.deny.domain(domain) {
-            found.clear();
         }
         Ok(found)
     }

@@ -25,6 +25,11 @@ impl Principal {
         Self { names: Vec::new(), operator: true }
     }
 
+    /// Whether this one runs the lake, and may know what is denied.
+    pub fn is_operator(&self) -> bool {
+        self.operator
+    }
+
     /// Whether an access list lets this one in.
     pub fn may_see(&self, acl: &Acl) -> bool {
         self.operator || acl.allows(&self.names)

@@ -163,3 +163,55 @@ fn a_tiny_memory_gives_the_same_answers() {
         answer.distinct_urls >= urls.iter().map(|(url, _)| url).collect::<std::collections::BTreeSet<_>>().len() as u64
     );
 }
+
+/// The sums of the catalogue and of the lake are those of the answers, and only the operator hears of the rest.
+#[test]
+fn sums_are_of_what_is_shown() {
+    let mut fixture = Fixture::new();
+    let (a, b) = (fixture.register(DatasetInfo::named("a")), fixture.register(DatasetInfo::named("b")));
+    let bare = |urls: &[&str]| urls.iter().map(|url| UrlRecord::bare(*url)).collect::<Vec<_>>();
+    let of_a = ["http://x.com/1", "http://x.com/2", "http://gone.com/1", "http://y.com/1", "http://z.org/1"];
+    fixture.ingest(a, bare(&of_a), |_| ());
+    fixture.ingest(b, bare(&["http://x.com/1", "http://gone.com/2", "http://w.co.uk/", "http://v.co.uk/"]), |_| ());
+    fixture.publish();
+    let lake = Lake::open(fixture.store.clone(), Options::default()).unwrap();
+    let (anyone, operator) = (Principal::anyone(), Principal::operator());
+    let sums = |who: &Principal| {
+        let pinned = lake.pin().unwrap();
+        let stats = pinned.stats_for(who).unwrap();
+        let datasets = pinned.datasets(who).unwrap();
+        assert_eq!(stats.rows, datasets.iter().map(|d| d.rows).sum::<u64>());
+        // What a walk through all domains comes to.
+        let names = pinned.domains("", None, 1000, who).unwrap();
+        assert_eq!((stats.domains, stats.rows), (names.len() as u64, names.iter().map(|n| n.rows).sum()));
+        assert!(stats.domains_exact && datasets.iter().all(|d| d.domains_exact));
+        let of = datasets.iter().map(|d| (d.rows, d.denied_rows, d.domains)).collect::<Vec<_>>();
+        (stats.rows, stats.denied_rows, stats.domains, of)
+    };
+    assert_eq!(sums(&anyone), (9, None, 6, vec![(5, None, 4), (4, None, 4)]));
+    assert_eq!(sums(&operator), (9, Some(0), 6, vec![(5, Some(0), 4), (4, Some(0), 4)]));
+    let steps: [(DenyTarget, _); 4] = [
+        (DenyTarget::Domain("gone.com".into()), (7, Some(2), 5, vec![(4, Some(1), 3), (3, Some(1), 3)])),
+        (DenyTarget::Url("http://x.com/1".into()), (5, Some(4), 5, vec![(3, Some(2), 3), (2, Some(2), 2)])),
+        (DenyTarget::Prefix("http://y.com/".into()), (4, Some(5), 4, vec![(2, Some(3), 2), (2, Some(2), 2)])),
+        // A suffix: its domains are found although none of them is on the list.
+        (DenyTarget::Domain("co.uk".into()), (2, Some(7), 2, vec![(2, Some(3), 2), (0, Some(4), 0)])),
+    ];
+    for (target, expected) in steps {
+        let deny = Deny { target, since: fixture.now().to_string(), reason: None };
+        let add = |m: &mut trawl_store::Manifest| {
+            m.deny.push(deny.clone());
+            Ok(())
+        };
+        fixture.lake.commit(fixture.now(), add).unwrap();
+        assert_eq!(sums(&operator), expected);
+        let public = expected.3.iter().map(|(rows, _, domains)| (*rows, None, *domains)).collect();
+        assert_eq!(sums(&anyone), (expected.0, None, expected.2, public));
+    }
+    fixture.ingest(a, bare(&["http://x.com/3"]), |_| ());
+    fixture.publish();
+    let pinned = lake.pin().unwrap();
+    let stats = pinned.stats().unwrap();
+    assert_eq!((stats.rows, stats.domains, stats.domains_exact), (3, 3, false), "x.com is in two segments");
+    assert_eq!(pinned.datasets(&anyone).unwrap().iter().map(|d| d.domains_exact).collect::<Vec<_>>(), [false, true]);
+}

@@ -63,7 +63,7 @@ async function home() {
     el('h1', {}, 'The lake'),
     el('p', { class: 'quiet' }, 'Type a domain above to see which datasets hold it and which of its URLs.'),
     el('div', { class: 'tiles' },
-      tile((stats.segments > 1 ? '≤ ' : '') + number.format(stats.domains), 'domains'), tile(number.format(stats.rows), 'rows'),
+      tile((stats.domains_exact ? '' : '≤ ') + number.format(stats.domains), 'domains'), tile(number.format(stats.rows), 'rows'),
       tile(number.format(stats.datasets), 'datasets'), tile(bytes(stats.bytes), 'on disk, index included')),
     el('h2', {}, 'Datasets'),
     catalogue.datasets.length

@@ -23,7 +23,10 @@ pub(super) fn datasets(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
         for d in &datasets {
             let (rows, size) = (show_count(d.rows), show_bytes(d.bytes));
             let source = d.source.as_deref().unwrap_or_default();
-            writeln!(out, "{:>5}  {:<24} {rows:>14} rows  {size:>10}  {}  {source}", d.dataset_id, d.name, d.created)?;
+            let denied = d.denied_rows.filter(|rows| *rows > 0);
+            let denied = denied.map(|rows| format!("  (and {} denied)", show_count(rows))).unwrap_or_default();
+            let (id, name, created) = (d.dataset_id, &d.name, d.created);
+            writeln!(out, "{id:>5}  {name:<24} {rows:>14} rows  {size:>10}  {created}  {source}{denied}")?;
         }
     }
     Ok(Status::from_findings(datasets.is_empty()))
@@ -35,9 +38,12 @@ pub(super) fn stats(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
         writeln!(w, "version   {}", stats.version)?;
         writeln!(w, "datasets  {}", show_count(stats.datasets))?;
         // A domain counts once per segment: with one segment that is exact.
-        let at_most = if stats.segments > 1 { "at most " } else { "" };
+        let at_most = if stats.domains_exact { "" } else { "at most " };
         writeln!(w, "domains   {at_most}{}", show_count(stats.domains))?;
         writeln!(w, "rows      {}", show_count(stats.rows))?;
+        if let Some(denied) = stats.denied_rows.filter(|rows| *rows > 0) {
+            writeln!(w, "denied    {} rows more, in the files until `trawl lake purge`", show_count(denied))?;
+        }
         writeln!(w, "files     {} Parquet, {} index segment(s)", show_count(stats.files), stats.segments)?;
         writeln!(w, "bytes     {} (index {})", show_bytes(stats.bytes), show_bytes(stats.index_bytes))
     })?;

@@ -37,8 +37,17 @@ enum Verb {
     Compact(compact::CompactArgs),
     Gc(gc::GcArgs),
     /// Lists the datasets with their rows and bytes
+    ///
+    /// Rows are those that are shown; denied ones that are still in the files are told apart.
+    ///
+    /// Example: trawl lake datasets --lake lake
     Datasets(LakeArg),
     /// Says how much a lake holds
+    ///
+    /// Rows are those that are shown; denied ones that are still in the files are told apart. Domains are exact once
+    /// segments are merged.
+    ///
+    /// Example: trawl lake stats --lake lake --json
     Stats(LakeArg),
     Verify(facts::VerifyArgs),
     Rebuild(rebuild::RebuildArgs),

@@ -26,12 +26,7 @@ impl<'a> Denied<'a> {
             DenyTarget::Domain(_) | DenyTarget::Dataset(_) => None,
         };
         let hosts = manifest.deny.iter().filter_map(|deny| host(&deny.target)).map(|url| url.host().to_owned());
-        let rules = suffixes.text().lines().map(|line| line.split_whitespace().next().unwrap_or_default());
-        let names = rules.map(|rule| rule.trim_start_matches('!').trim_start_matches("*."));
-        let is_denied = |name: &str| ascii(name).is_some_and(|name| list.domain(&name));
-        // A top level that no rule names is a suffix too.
-        let cut_below = list.domains().any(|domain| !domain.contains('.'))
-            || list.domains().next().is_some() && names.filter(|name| !name.starts_with("//")).any(is_denied);
+        let cut_below = list.cuts_below(suffixes);
         Self { hosts: hosts.collect(), list, suffixes, cut_below }
     }
 

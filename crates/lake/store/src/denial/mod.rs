@@ -8,6 +8,7 @@ pub use prefix::{NoPrefix, Prefix};
 
 use crate::Manifest;
 use crate::manifest::DenyTarget;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use trawl_url::{LakeUrl, SuffixList};
 
@@ -107,10 +108,30 @@ impl DenyList {
         self.touched.keys().map(String::as_str)
     }
 
+    /// Whether the suffix list cuts denied domains further, so that rows below them may be of longer domains.
+    pub fn cuts_below(&self, suffixes: &SuffixList) -> bool {
+        let rules = suffixes.text().lines().map(|line| line.split_whitespace().next().unwrap_or_default());
+        let mut names = rules.map(|rule| rule.trim_start_matches('!').trim_start_matches("*."));
+        let is_denied = |name: &str| !name.starts_with("//") && ascii(name).is_some_and(|name| self.domain(&name));
+        // A top level that no rule names is a suffix too.
+        self.domains.iter().any(|domain| !domain.contains('.')) || !self.domains.is_empty() && names.any(is_denied)
+    }
+
     /// The domains that are denied whole.
     pub fn domains(&self) -> impl Iterator<Item = &str> {
         self.domains.iter().map(String::as_str)
     }
+}
+
+/// A name of a suffix list as rows have it, if it is one.
+fn ascii(name: &str) -> Option<Cow<'_, str>> {
+    if name.is_empty() || name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.'))
+    {
+        return Some(Cow::Borrowed(name)).filter(|name| !name.is_empty());
+    }
+    // The list does not matter: only the host is wanted.
+    let url = LakeUrl::parse(&format!("http://{name}/"), SuffixList::builtin()).ok()?;
+    Some(Cow::Owned(url.host().to_owned()))
 }
 
 /// A name and those above it: `a.b.com`, `b.com`, `com`. An address has none above it.
