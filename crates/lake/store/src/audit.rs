@@ -2,7 +2,7 @@
 
 use crate::gc::states;
 use crate::manifest::SuffixListRef;
-use crate::{DataFile, DatasetCommit, Fault, Lake, Manifest, Result, Store, layout};
+use crate::{DataFile, DatasetCommit, DenyRecord, Fault, Lake, Manifest, Result, Store, layout};
 use std::collections::BTreeSet;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -27,6 +27,7 @@ pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fau
         if state.sequence == number { Ok(()) } else { Err(say(path, expected, state.sequence)) }
     })?;
     verify_copy(store, manifest, fault)?;
+    verify_deny(store, manifest, &mut count, fault)?;
     let mut lists: BTreeSet<String> = manifest.suffix_list.iter().map(|list| list.hash.clone()).collect();
     for dataset in &manifest.datasets {
         let dir = layout::commits_dir(dataset.id);
@@ -80,6 +81,28 @@ fn each_state(
         if let Err(found) = check(&path, number, &bytes) {
             fault(found);
         }
+    }
+    Ok(())
+}
+
+/// The records of the deny list, and that the newest is the list of the manifest.
+fn verify_deny(store: &dyn Store, newest: &Manifest, count: &mut u64, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    let mut last = None;
+    each_state(store, layout::DENY, count, fault, &mut |path, _, bytes| {
+        last = None;
+        let record = DenyRecord::parse(path, bytes).map_err(|e| say(path, "a record of the deny list", e))?;
+        last = Some((path.to_owned(), record));
+        Ok(())
+    })?;
+    let expected = "the deny list of the newest manifest (the next commit writes it)";
+    match last {
+        // Somebody committed since the manifest was read.
+        Some((_, record)) if record.manifest > newest.sequence => {}
+        Some((path, record)) if record.deny != newest.deny => {
+            fault(say(&path, expected, format!("that of manifest {}", record.manifest)));
+        }
+        None if !newest.deny.is_empty() => fault(say(layout::DENY, expected, "none")),
+        _ => {}
     }
     Ok(())
 }

@@ -8,8 +8,9 @@
 //! seen), or to nobody. A writer taken for dead is first named in a commit of every series it might write to; if it
 //! wakes up, its own commit comes before that one and is seen, or after it and is refused.
 
+use crate::lake::MAX_COPY_BYTES;
 use crate::manifest::Manifest;
-use crate::{CommitMode, Heartbeat, Lake, Listed, Result, Store, layout};
+use crate::{CommitMode, DenyRecord, Heartbeat, Lake, Listed, Result, Store, layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
@@ -218,6 +219,16 @@ fn kept(
         Ok(number.saturating_add(settings.keep_states.max(1)) > newest || young)
     })?;
     keep.paths.extend(lists);
+    let last = states(&**lake.store(), layout::DENY)?.last().map_or(0, |(_, number)| *number);
+    keep_states(lake, layout::DENY, &mut keep, |number| {
+        let recent = number.saturating_add(settings.keep_states.max(1)) > last;
+        let path = layout::numbered(layout::DENY, number);
+        let young = |bytes: &[u8]| {
+            // One that cannot be read says nothing of its age; the newest is kept all the same.
+            DenyRecord::parse(&path, bytes).is_ok_and(|record| is_young_text(&record.written, now, settings))
+        };
+        Ok(recent || lake.store().get(&path, MAX_COPY_BYTES).is_ok_and(|bytes| young(&bytes)))
+    })?;
     let mut pinned: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
     for (dataset, commit) in manifest.versions.iter().flat_map(|version| &version.commits) {
         pinned.entry(*dataset).or_default().insert(*commit);

@@ -1,8 +1,8 @@
 //! A lake: a store with a series of manifests.
 
-use crate::manifest::{DatasetInfo, Manifest, SuffixListRef};
+use crate::manifest::{Dataset, DatasetInfo, Manifest, SuffixListRef};
 use crate::series::{Known, Series, State};
-use crate::{Created, Error, Result, Store, layout, object};
+use crate::{Created, Error, Heartbeat, Result, Store, layout, object};
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
 use trawl_model::UnixMillis;
@@ -38,7 +38,8 @@ pub struct Committed<T> {
     pub value: T,
     /// The state that holds the change.
     pub manifest: Arc<Manifest>,
-    /// Why `index/manifest.json` could not be refreshed, if so: the commit stands, simple readers see it later.
+    /// Why `index/manifest.json` could not be refreshed, or a record of the deny list that somebody else left out be written,
+    /// if so: the commit stands, simple readers see it later.
     pub copy_error: Option<Error>,
 }
 
@@ -142,14 +143,15 @@ impl Lake {
     }
 
     /// Changes the manifest: `change` gets the newest state, and runs again on a newer one whenever another writer was
-    /// faster. A change that changes nothing commits nothing.
+    /// faster. A change that changes nothing commits nothing. A change of the deny list is done once it is recorded beside
+    /// the datasets too: an error may mean that only this is missing, and the next commit sees to it.
     pub fn commit<T>(
         &self,
         now: UnixMillis,
         mut change: impl FnMut(&mut Manifest) -> Result<T>,
     ) -> Result<Committed<T>> {
         let series = self.series();
-        let mut value = None;
+        let (mut value, mut denies) = (None, false);
         let (state, made) = series.append(self.known()?, |newest| {
             let newest = newest.ok_or_else(|| Error::NotALake { place: self.store.place() })?;
             let before = Manifest::parse(&series.path(newest.number), &newest.bytes)?;
@@ -158,6 +160,7 @@ impl Lake {
             if after == before {
                 return Ok(None);
             }
+            denies = after.deny != before.deny;
             after.format = crate::manifest::MANIFEST_FORMAT;
             after.sequence = newest.number.saturating_add(1);
             after.written = now.to_string();
@@ -170,7 +173,13 @@ impl Lake {
             return Err(Error::NotALake { place: self.store.place() });
         };
         let own = Arc::new(Manifest::parse(&series.path(state.number), &state.bytes)?);
+        // A takedown that was acknowledged must outlive index/; whether it is seen by simple readers comes after that.
+        let recorded = self.record_deny(&own, made && denies);
         let copy_error = if made { self.refresh_copy(state).err() } else { None };
+        let copy_error = match recorded {
+            Err(error) if made && denies => return Err(error),
+            recorded => copy_error.or(recorded.err()),
+        };
         Ok(Committed { value, manifest: own, copy_error })
     }
 
@@ -190,6 +199,37 @@ impl Lake {
     /// Registers a dataset, or finds the one that has the name.
     pub fn register_dataset(&self, now: UnixMillis, info: &DatasetInfo) -> Result<u32> {
         Ok(self.commit(now, |manifest| manifest.register(now, info.clone()))?.value)
+    }
+
+    /// Takes a dataset off the registry that was registered for an ingest that failed: if it has no commit and nobody else
+    /// writes to it. Its id stays taken. Tells whether it did.
+    pub fn withdraw_dataset(&self, now: UnixMillis, writer: &str, dataset_id: u32) -> Result<bool> {
+        let dir = format!("{}/", layout::dataset_dir(dataset_id));
+        let is_other = |beat: &Heartbeat| beat.writer != writer && beat.prefixes.iter().any(|p| p.starts_with(&dir));
+        if self.heartbeats()?.iter().any(is_other) || self.dataset_newest(dataset_id)?.is_some() {
+            return Ok(false);
+        }
+        let committed = self.commit(now, |manifest| {
+            let before = manifest.datasets.len();
+            manifest.datasets.retain(|dataset| dataset.id != dataset_id);
+            Ok(manifest.datasets.len() < before)
+        })?;
+        Ok(committed.value)
+    }
+
+    /// Registers a dataset again, under its id, if somebody withdrew it while another was filling it.
+    pub fn reinstate_dataset(&self, now: UnixMillis, dataset: &Dataset) -> Result<()> {
+        self.commit(now, |manifest| {
+            let Err(at) = manifest.datasets.binary_search_by_key(&dataset.id, |d| d.id) else { return Ok(()) };
+            if let Some(other) = manifest.dataset_named(&dataset.info.name) {
+                let (name, id, other) = (&dataset.info.name, dataset.id, other.id);
+                let reason = format!("dataset {id} was withdrawn, and {name:?} is now dataset {other}: ingest again");
+                return Err(Error::Refused { reason });
+            }
+            manifest.datasets.insert(at, dataset.clone());
+            Ok(())
+        })?;
+        Ok(())
     }
 
     /// Drops a dataset: from now on it is answered nowhere, and its files go with a later collection. Its id stays taken.

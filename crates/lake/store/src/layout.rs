@@ -4,6 +4,7 @@
 //! urls/dataset_id=7/domain_prefix=all/part-<writer>-00000.parquet     rows, immutable
 //! urls/dataset_id=7/_commits/0000000003.json                          which of them are live
 //! urls/dataset_id=7/_rejects/<writer>.jsonl                           what an ingest could not take, and why
+//! urls/_deny/0000000002.json                                          the deny list once more, should index/ be lost
 //! index/manifests/0000000012.json                                     commits: the n-th state of the lake
 //! index/manifest.json                                                 copy of a recent one, for people and simple readers
 //! index/<segment>/...                                                 one immutable index segment
@@ -15,6 +16,8 @@ use crate::{Error, Result, check_name};
 
 /// Root of the Parquet files, as the manifest's `parquet_root` spells it.
 pub const PARQUET_ROOT: &str = "urls/";
+/// Directory of the records of the deny list.
+pub const DENY: &str = "urls/_deny";
 /// Directory of the numbered manifests.
 pub const MANIFESTS: &str = "index/manifests";
 /// The copy of a recent manifest under the seed's name.

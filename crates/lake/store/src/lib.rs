@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   Lake ── manifests 1, 2, 3 …        which versions, segments and datasets there are
-//!    │  └── dataset commits 1, 2 …     which Parquet files a dataset consists of
+//!    │  ├── dataset commits 1, 2 …     which Parquet files a dataset consists of
+//!    │  └── deny records 1, 2 …        what must not be answered, once more
 //!   Store ── DirStore (a directory)    create-if-absent has exactly one winner: everything rests on that
 //! ```
 //! A commit is the creation of the next number of a series; the loser of a race reads the winner's state and tries again
@@ -31,6 +32,7 @@ mod verify;
 pub use audit::{verify_files, verify_states};
 pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit};
 pub use counting::{CountingStore, Counts};
+pub use denial::{DENY_FORMAT, DenyRecord, deny_record};
 pub use dir::DirStore;
 pub use error::{Error, Result};
 pub use gc::{GcReport, GcSettings, collect};

@@ -4,7 +4,9 @@ use crate::gc::{dataset_of, states};
 use crate::lake::MAX_COPY_BYTES;
 use crate::manifest::SuffixListRef;
 use crate::series::{Known, Series};
-use crate::{Dataset, DatasetCommit, DatasetInfo, Error, Lake, Manifest, Result, Store, layout};
+use crate::{
+    Dataset, DatasetCommit, DatasetInfo, DenyRecord, Error, Lake, Manifest, Result, Store, deny_record, layout,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use trawl_model::UnixMillis;
@@ -21,12 +23,15 @@ pub struct Remains {
     pub nameless: Vec<u32>,
     /// Datasets that were registered after the copy was made.
     pub younger: Vec<u32>,
-    /// The copy of a manifest, `index/manifest.json`, however old it is: the deny list is nowhere else.
+    /// The copy of a manifest, `index/manifest.json`, however old it is.
     pub copy: Option<Manifest>,
+    /// The newest record of the deny list; none if nothing was ever denied.
+    pub deny: Option<DenyRecord>,
     next_dataset_id: u32,
 }
 
-/// Reads the copy of the manifest, if it can be relied on, and the newest commit of every dataset there is below `urls/`.
+/// Reads the copy of the manifest, if it can be relied on, the newest record of the deny list, and the newest commit of every
+/// dataset there is below `urls/`.
 pub fn remains(store: &dyn Store) -> Result<Remains> {
     let copy = read_copy(store)?;
     let ids: BTreeSet<u32> = store.list("urls")?.iter().filter_map(|listed| dataset_of(&listed.path)).collect();
@@ -37,6 +42,7 @@ pub fn remains(store: &dyn Store) -> Result<Remains> {
         nameless: Vec::new(),
         younger: Vec::new(),
         next_dataset_id: next.max(copy.as_ref().map_or(1, |copy| copy.next_dataset_id)),
+        deny: deny_record(store)?,
         copy,
     };
     for id in ids {
@@ -130,8 +136,8 @@ fn read_copy(store: &dyn Store) -> Result<Option<Manifest>> {
 }
 
 impl Lake {
-    /// Makes the lake of `remains` anew, with one manifest that names its datasets, and of the copy the deny list and
-    /// those versions whose segments are still there; a new index is the caller's next step. `nonce` names the probe and
+    /// Makes the lake of `remains` anew, with one manifest that names its datasets, the deny list of the copy or of a later
+    /// record, and those versions of the copy whose segments are still there; a new index is the caller's next step. `nonce` names the probe and
     /// must be new.
     pub fn restore(
         store: Arc<dyn Store>,
@@ -156,6 +162,11 @@ impl Lake {
         }
         first.datasets.clone_from(&remains.datasets);
         first.next_dataset_id = remains.next_dataset_id;
+        // Past the number of the manifest the list was recorded of, so that later records have higher ones.
+        if let Some(record) = remains.deny.as_ref().filter(|record| record.manifest > first.sequence) {
+            first.sequence = record.manifest;
+            first.deny.clone_from(&record.deny);
+        }
         Self::init_with(store, now, nonce, suffix_list, first)
     }
 }

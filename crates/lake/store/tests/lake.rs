@@ -256,3 +256,32 @@ fn heartbeats_come_and_go() {
     store.put("index/heartbeats/w3.json", b"{").unwrap();
     assert!(lake.heartbeats().is_err());
 }
+
+#[test]
+fn what_nobody_filled_is_withdrawn_and_comes_back_if_somebody_did() {
+    let (_dir, _store, lake) = new_lake();
+    let id = lake.register_dataset(NOW, &DatasetInfo::named("a")).unwrap();
+    let dataset = lake.current().unwrap().dataset(id).unwrap().clone();
+    // Somebody else is at work there.
+    let prefixes = vec![format!("{}/", layout::dataset_dir(id))];
+    lake.beat(&Heartbeat { writer: "other".into(), act: "ingest".into(), beat: NOW, prefixes }).unwrap();
+    assert!(!lake.withdraw_dataset(NOW, "w", id).unwrap());
+    assert!(lake.withdraw_dataset(NOW, "other", id).unwrap());
+    assert!(lake.current().unwrap().datasets.is_empty());
+    lake.end_beat("other").unwrap();
+    lake.reinstate_dataset(NOW, &dataset).unwrap();
+    lake.reinstate_dataset(NOW, &dataset).unwrap();
+    assert_eq!(lake.current().unwrap().datasets, [dataset.clone()]);
+    // Withdrawn, and the name given anew: under another number, and the first cannot come back.
+    assert!(lake.withdraw_dataset(NOW, "w", id).unwrap());
+    assert!(!lake.withdraw_dataset(NOW, "w", id).unwrap());
+    assert_eq!(lake.register_dataset(NOW, &DatasetInfo::named("a")).unwrap(), id + 1);
+    assert!(matches!(lake.reinstate_dataset(NOW, &dataset), Err(Error::Refused { .. })));
+    // What has a commit stays.
+    let add = |commit: &mut trawl_store::DatasetCommit| {
+        commit.sources.push(SourceIdentity { uri: "s".into(), size: 1, tag: String::new() });
+        Ok(true)
+    };
+    lake.commit_dataset(id + 1, NOW, "w", add).unwrap();
+    assert!(!lake.withdraw_dataset(NOW, "w", id + 1).unwrap());
+}

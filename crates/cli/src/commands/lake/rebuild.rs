@@ -20,12 +20,11 @@ const MAX_ATTEMPTS: u32 = 5;
 /// Builds the index anew from the Parquet files and commits alone
 ///
 /// For an index that is damaged or lost: answers are the same as before. If the whole of index/ is lost, datasets come back
-/// with their ids, and with names and access lists as of their last commit. The deny list is NOT in the Parquet files and
-/// commits: it is lost with index/ and has to be made again before the lake is served. Rows cut by another suffix list than
-/// the one compiled in then need --psl: with the same list they stay as they are. With --psl FILE every row is cut into domains by
-/// another public suffix list: the Parquet files are written again, and one commit brings the new files, their index and
-/// the list, so that no reader sees one without the others. An interrupted change of lists goes on when repeated, and is
-/// taken back by `trawl lake rebuild` without --psl.
+/// with their ids, and with names and access lists as of their last commit, and the deny list as it was. Rows cut by
+/// another suffix list than the one compiled in then need --psl: with the same list they stay as they are. With --psl FILE
+/// every row is cut into domains by another public suffix list: the Parquet files are written again, and one commit brings
+/// the new files, their index and the list, so that no reader sees one without the others. An interrupted change of lists
+/// goes on when repeated, and is taken back by `trawl lake rebuild` without --psl.
 ///
 /// Examples:
 ///   trawl lake rebuild --lake lake
@@ -90,31 +89,24 @@ fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Lake> {
         None => list_of(&*store, &remains)?,
     };
     let lake = Lake::restore(store, system::now(), &system::nonce()?, &list, &remains)?;
+    let denied = lake.current()?.deny.len();
     let live: Vec<_> = remains.datasets.iter().filter(|d| !d.dropped).collect();
     let (from, lost): (_, &[&str]) = match &remains.copy {
         Some(_) => (layout::MANIFEST_COPY, &[]),
-        None => ("commits", &["deny", "versions"]),
+        None => ("commits", &["versions"]),
     };
     let json = serde_json::json!({
         "type": "restored", "from": from, "datasets": live.iter().map(|d| &d.info.name).collect::<Vec<_>>(),
-        "nameless": remains.nameless, "younger": remains.younger, "lost": lost,
+        "nameless": remains.nameless, "younger": remains.younger, "deny": denied, "lost": lost,
     });
     out.fact(&json, |w| {
         for dataset in &live {
             writeln!(w, "restored dataset {} as {}", dataset.id, dataset.info.name)?;
         }
+        writeln!(w, "restored the deny list: {denied} {}", if denied == 1 { "entry" } else { "entries" })?;
         match &remains.copy {
-            Some(copy) => writeln!(
-                w,
-                "took the deny list from {}, a copy of {}: what was denied since is not in it (see `trawl lake deny list`)",
-                layout::MANIFEST_COPY,
-                copy.written
-            ),
-            None => writeln!(
-                w,
-                "lost with index/: the deny list (make it again before the lake is served: see `trawl lake deny`), \
-                 older versions, access lists changed since a dataset's last commit"
-            ),
+            Some(copy) => writeln!(w, "took the registry from {}, a copy of {}", layout::MANIFEST_COPY, copy.written),
+            None => writeln!(w, "lost with index/: older versions, access lists changed since a dataset's last commit"),
         }
     })?;
     Ok(lake)

@@ -3,6 +3,8 @@
 use crate::world::*;
 use trawl_ingest::Mode;
 use trawl_io::fault::{FaultFs, Loss};
+use trawl_store::manifest::DenyTarget;
+use trawl_store::{Lake, layout};
 
 /// Cuts `act` after each of its operations, with what was not synced lost in several ways.
 fn cut_everywhere(base: &FaultFs, act: &dyn Fn(&Disk, &str) -> Outcome) {
@@ -137,4 +139,75 @@ fn collection() {
     let left = dying.reboot(Loss::None);
     assert!(!lake(&disk(&left)).unwrap().heartbeats().unwrap().is_empty());
     cut_everywhere(&left, &|store, writer| collect(store, writer, LATER));
+}
+
+#[test]
+fn a_denial() {
+    cut_everywhere(&base(), &|store, _| deny(store, "http://all.org/bad", true));
+}
+
+#[test]
+fn the_end_of_a_denial() {
+    let fs = base();
+    deny(&disk(&fs), "http://all.org/bad", true).unwrap();
+    cut_everywhere(&fs.reboot(Loss::None), &|store, _| deny(store, "http://all.org/bad", false));
+}
+
+/// Whatever was acknowledged of the deny list is known without `index/`, and nothing else but what was about to be.
+#[test]
+fn a_lost_index_loses_no_denial() {
+    let (first, second, third) = ("http://all.org/bad", "http://one.com/1", "http://six.com/1");
+    let list = |urls: &[&str]| urls.iter().map(|url| DenyTarget::Url((*url).into())).collect::<Vec<_>>();
+    let fs = base();
+    assert_eq!(lose_index(&disk(&fs.reboot(Loss::None)), "n0"), list(&[]));
+    deny(&disk(&fs), first, true).unwrap();
+    let fs = fs.reboot(Loss::None);
+    for (adds, after) in [(true, list(&[first, second])), (false, list(&[]))] {
+        let act = |store: &Disk| if adds { deny(store, second, true) } else { deny(store, first, false) };
+        for step in 0.. {
+            let cut = fs.reboot(Loss::None);
+            cut.cut_after(step);
+            let done = act(&disk(&cut)).is_ok();
+            let finished = !cut.is_cut();
+            for loss in [Loss::All, Loss::None, Loss::Torn { seed: step, unit: 1 }] {
+                let what = format!("step {step}, {loss:?}, adds: {adds}");
+                let again = || disk(&cut.reboot(loss));
+                let found = lose_index(&again(), "n1");
+                assert!(found == after || (!done && found == list(&[first])), "{what}: {found:?}");
+                // Anybody's commit records what another did not get to; a collector keeps it.
+                let store = again();
+                let served = denied(&store);
+                assert!(served == after || (!done && served == list(&[first])), "{what}: {served:?}");
+                collect(&store, "gc", LATER).unwrap();
+                assert_eq!(lose_index(&store, "n2"), served, "{what}");
+                // Repeated, and then more: records go on where they were, also in the lake that was made anew.
+                act(&store).unwrap();
+                assert_eq!(lose_index(&store, "n3"), after, "{what}");
+                deny(&store, third, true).unwrap();
+                assert_eq!(lose_index(&store, "n4"), [after.clone(), list(&[third])].concat(), "{what}");
+            }
+            if finished {
+                assert!(done);
+                break;
+            }
+        }
+    }
+}
+
+/// A copy of the manifest that is older than the last denial does not undo it.
+#[test]
+fn an_old_copy_of_the_manifest_undoes_no_denial() {
+    let fs = base();
+    let store = disk(&fs);
+    let copy = store.get(layout::MANIFEST_COPY, 1 << 20).unwrap();
+    deny(&store, "http://all.org/bad", true).unwrap();
+    for object in store.list(layout::MANIFESTS).unwrap() {
+        store.delete(&object.path).unwrap();
+    }
+    store.put(layout::MANIFEST_COPY, &copy).unwrap();
+    let remains = trawl_store::remains(&*store).unwrap();
+    Lake::restore(store.clone(), NOW, "n1", b"com\norg\n", &remains).unwrap();
+    assert_eq!(denied(&store), [DenyTarget::Url("http://all.org/bad".into())]);
+    deny(&store, "http://all.org/bad", false).unwrap();
+    assert_eq!(lose_index(&store, "n2"), []);
 }

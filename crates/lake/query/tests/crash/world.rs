@@ -8,8 +8,9 @@ use trawl_ingest::{Files, IngestSettings, Mode, Rewrite};
 use trawl_io::fault::{FaultFs, Loss};
 use trawl_model::{UnixMillis, UrlRecord, UrlSource};
 use trawl_query::{Filter, Options, Page, Principal};
+use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_store::rows::{Columns, FilePages};
-use trawl_store::{DataFile, DatasetInfo, DirStore, GcSettings, Lake, Store, layout};
+use trawl_store::{DataFile, DatasetInfo, DirStore, GcSettings, Lake, Manifest, Store, layout};
 
 pub type Outcome = Result<(), String>;
 pub type Disk = Arc<dyn Store>;
@@ -88,6 +89,35 @@ pub fn purge(store: &Disk, writer: &str, dataset: u32, text: &str) -> Outcome {
 
 pub fn drop_dataset(store: &Disk, writer: &str, dataset: u32) -> Outcome {
     lake(store)?.drop_dataset(NOW, writer, dataset).map_err(|e| e.to_string())
+}
+
+/// Denies a URL, or takes it off the list again.
+pub fn deny(store: &Disk, url: &str, denied: bool) -> Outcome {
+    let target = DenyTarget::Url(url.into());
+    let change = |manifest: &mut Manifest| {
+        let listed = manifest.deny.iter().any(|deny| deny.target == target);
+        if denied && !listed {
+            manifest.deny.push(Deny { target: target.clone(), since: NOW.to_string(), reason: None });
+        }
+        manifest.deny.retain(|deny| denied || deny.target != target);
+        Ok(())
+    };
+    lake(store)?.commit(NOW, change).map(|_| ()).map_err(|e| e.to_string())
+}
+
+/// What the newest manifest denies.
+pub fn denied(store: &Disk) -> Vec<DenyTarget> {
+    lake(store).unwrap().current().unwrap().deny.iter().map(|deny| deny.target.clone()).collect()
+}
+
+/// Takes `index/` away and makes the lake anew of what is left; what it denies then.
+pub fn lose_index(store: &Disk, nonce: &str) -> Vec<DenyTarget> {
+    for object in store.list("index").unwrap() {
+        store.delete(&object.path).unwrap();
+    }
+    let remains = trawl_store::remains(&**store).unwrap();
+    Lake::restore(store.clone(), NOW, nonce, b"com\norg\n", &remains).unwrap();
+    denied(store)
 }
 
 /// Longer still: what a collector wrote at [`LATER`] is old too.
@@ -198,6 +228,10 @@ pub fn assert_tidy(store: &Disk, what: &str) {
                 named.extend(commit.files.into_iter().map(|f| f.path));
             }
         }
+    }
+    if let Some(record) = trawl_store::deny_record(&**store).unwrap() {
+        assert_eq!(record.deny, manifest.deny, "{what}");
+        named.insert(layout::numbered(layout::DENY, record.sequence));
     }
     let listed = store.list("urls").unwrap().into_iter().chain(store.list("index").unwrap());
     let found: BTreeSet<String> = listed.map(|l| l.path).collect();

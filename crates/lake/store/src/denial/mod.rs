@@ -2,9 +2,11 @@
 
 mod denied;
 mod prefix;
+mod record;
 
 pub use denied::Denied;
 pub use prefix::{NoPrefix, Prefix};
+pub use record::{DENY_FORMAT, DenyRecord, deny_record};
 
 use crate::Manifest;
 use crate::manifest::DenyTarget;

@@ -1,0 +1,85 @@
+//! The deny list beside the datasets: `urls/_deny/<n>.json` has what the manifest's `deny` has, so that a lake whose
+//! `index/` is lost still knows what it must not answer.
+//!
+//! ```text
+//! manifest n with another list ─► record of it, naming n ─► acknowledged
+//! ```
+//! Records follow the manifest. A writer that was cut between the two has acknowledged nothing, and the next commit of
+//! anybody writes the record. Each names the manifest it was taken of, and these numbers rise: whoever comes late with an
+//! older list finds a newer one and leaves it.
+
+use crate::manifest::{Deny, Manifest, check_head, json_error, to_sealed_json};
+use crate::series::{Known, Series};
+use crate::{Error, Lake, Result, Store, layout};
+use serde::{Deserialize, Serialize};
+
+/// The format number this program writes, and the newest it reads.
+pub const DENY_FORMAT: u32 = 1;
+
+/// One state of the deny list, whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DenyRecord {
+    /// Format number.
+    pub format: u32,
+    /// Its number in `urls/_deny/`.
+    pub sequence: u64,
+    /// The manifest it was taken of.
+    pub manifest: u64,
+    /// When that was committed, RFC 3339.
+    pub written: String,
+    /// What must not be answered.
+    pub deny: Vec<Deny>,
+}
+
+impl DenyRecord {
+    /// Reads the JSON text of `path`.
+    pub fn parse(path: &str, bytes: &[u8]) -> Result<Self> {
+        check_head(path, bytes, DENY_FORMAT)?;
+        let record: Self = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
+        if layout::number_of(path).is_some_and(|number| number != record.sequence) {
+            let (expected, found) = ("the number of its name as its sequence", record.sequence.to_string());
+            return Err(Error::Corrupt { path: path.to_owned(), offset: 0, expected, found });
+        }
+        Ok(record)
+    }
+
+    /// As it is stored.
+    pub fn to_json(&self) -> Vec<u8> {
+        to_sealed_json(self)
+    }
+}
+
+/// The newest record of the deny list. `None`: nothing was ever denied.
+pub fn deny_record(store: &dyn Store) -> Result<Option<DenyRecord>> {
+    let series = Series { store, dir: layout::DENY };
+    let newest = series.newest(Known::Nothing)?;
+    newest.map(|state| DenyRecord::parse(&series.path(state.number), &state.bytes)).transpose()
+}
+
+impl Lake {
+    /// Makes sure that the newest record is of `manifest` or a later one. With `changed` its list is another than that of
+    /// the manifest before; else a record is only written if somebody was cut before they could.
+    pub(crate) fn record_deny(&self, manifest: &Manifest, changed: bool) -> Result<()> {
+        let series = Series { store: &**self.store(), dir: layout::DENY };
+        series.append(Known::Nothing, |newest| {
+            // One that cannot be read says nothing: the next takes its place.
+            let parsed = newest.and_then(|state| DenyRecord::parse(&series.path(state.number), &state.bytes).ok());
+            let known = match (&parsed, newest) {
+                (Some(record), _) if record.manifest >= manifest.sequence => true,
+                // Equal lists do not do after a change: a late writer of a list between them must find a newer number.
+                (Some(record), _) => !changed && record.deny == manifest.deny,
+                (None, Some(_)) => false,
+                (None, None) => !changed && manifest.deny.is_empty(),
+            };
+            let record = || DenyRecord {
+                format: DENY_FORMAT,
+                sequence: newest.map_or(0, |state| state.number).saturating_add(1),
+                manifest: manifest.sequence,
+                written: manifest.written.clone(),
+                deny: manifest.deny.clone(),
+            };
+            Ok((!known).then(|| record().to_json()))
+        })?;
+        Ok(())
+    }
+}
