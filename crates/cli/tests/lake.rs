@@ -2,38 +2,12 @@
 
 mod common;
 
+use common::lakes::{ask, ingest, refuse, two_datasets, walk, write};
 use common::{stderr, stdout, trawl};
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use tempfile::TempDir;
-
-/// Runs `trawl ARGS --json --quiet` and wants this exit code; its lines.
-fn ask(dir: &Path, args: &[&str], code: i32) -> Vec<Value> {
-    let output = trawl(dir).args(["--json", "--quiet"]).args(args).output().unwrap();
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {}{}", stdout(&output), stderr(&output));
-    stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// Runs a command that must fail, and what it says.
-fn refuse(dir: &Path, args: &[&str]) -> String {
-    let output = trawl(dir).args(args).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {}{}", stdout(&output), stderr(&output));
-    assert_eq!(stdout(&output), "", "{args:?}");
-    stderr(&output)
-}
-
-fn ingest(dir: &Path, dataset: &str, sources: &[&str], more: &[&str], code: i32) -> Value {
-    let args = [&["lake", "ingest", "--dataset", dataset][..], sources, more].concat();
-    ask(dir, &args, code).remove(0)
-}
-
-fn write(dir: &Path, name: &str, text: &str) {
-    let path = dir.join(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
-}
 
 /// All URLs of a domain in a dataset.
 fn urls(dir: &Path, domain: &str, dataset: &str) -> Vec<String> {
@@ -46,16 +20,6 @@ fn feed(dir: &Path, args: &[&str], input: &[u8]) -> Output {
         trawl(dir).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
     child.wait_with_output().unwrap()
-}
-
-/// Two datasets: `a` of three URLs of two domains, `b` of three of two, one shared.
-fn two_datasets() -> TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), "a.txt", "http://a.com/1\nhttp://a.com/2\nhttp://b.co.uk/x\n");
-    write(dir.path(), "b.txt", "HTTP://WWW.a.com:80/3\nhttp://a.com/2\t2026-01-02T00:00:00Z\nhttp://c.github.io/x\n");
-    ingest(dir.path(), "a", &["a.txt"], &[], 0);
-    ingest(dir.path(), "b", &["b.txt"], &[], 0);
-    dir
 }
 
 #[test]
@@ -180,10 +144,22 @@ fn a_damaged_index_is_found_and_rebuilt() {
     std::fs::write(&victim, bytes).unwrap();
     assert!(ask(dir, &["lake", "verify"], 1).iter().any(|line| line["type"] == "fault"));
     ask(dir, &["lake", "rebuild"], 0);
-    // The version before still names the damaged file, until it is collected.
-    ask(dir, &["lake", "verify"], 1);
-    ask(dir, &["lake", "gc", "--yes", "--keep-versions", "1", "--grace", "0s"], 0);
-    ask(dir, &["lake", "verify"], 0);
+    // The version before still names the damaged file, until it is collected: which one, and how, is said.
+    let stats = ask(dir, &["lake", "stats"], 0).remove(0);
+    let told = ask(dir, &["lake", "verify"], 1).into_iter().find(|line| line["type"] == "damaged").unwrap();
+    assert_eq!(told["served"], stats["version"]);
+    let versions = told["versions"].as_array().unwrap().clone();
+    assert!(!versions.is_empty() && !versions.contains(&stats["version"]), "{told}");
+    let text = stdout(&trawl(dir).args(["lake", "verify", "--index-only"]).output().unwrap());
+    for said in versions.iter().chain([&told["served"], &told["command"]]) {
+        assert!(text.contains(said.as_str().unwrap()), "{said} in {text}");
+    }
+    let command = told["command"].as_str().unwrap().strip_prefix("trawl ").unwrap();
+    let gone = ask(dir, &command.split(' ').collect::<Vec<_>>(), 0).remove(0);
+    for version in &versions {
+        assert!(gone["versions"].as_array().unwrap().contains(version), "{version} in {gone}");
+    }
+    assert!(ask(dir, &["lake", "verify"], 0).iter().all(|line| line["type"] != "damaged"));
     let exact = |mut answers: Vec<Value>| {
         for dataset in answers.iter_mut().flat_map(|a| a["datasets"].as_array_mut().unwrap()) {
             dataset["distinct_exact"] = true.into();
@@ -201,16 +177,6 @@ fn a_damaged_index_is_found_and_rebuilt() {
         serde_json::from_slice(&std::fs::read(dir.join("lake/index/manifest.json")).unwrap()).unwrap();
     assert_eq!(manifest["versions"].as_array().unwrap().last().unwrap()["segments"].as_array().unwrap().len(), 1);
     ask(dir, &["lake", "verify"], 0);
-}
-
-fn walk(dir: &Path) -> Vec<std::path::PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(walk(&path)) } else { found.push(path) }
-    }
-    found.sort();
-    found
 }
 
 #[test]

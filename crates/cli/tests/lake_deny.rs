@@ -2,24 +2,15 @@
 
 mod common;
 
+use common::lakes::{ask, walk, write};
 use common::{stderr, stdout, trawl};
-use serde_json::Value;
 use std::path::Path;
 use tempfile::TempDir;
-
-/// Runs `trawl ARGS --json --quiet` and wants this exit code; its lines.
-fn ask(dir: &Path, args: &[&str], code: i32) -> Vec<Value> {
-    let output = trawl(dir).args(["--json", "--quiet"]).args(args).output().unwrap();
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {}{}", stdout(&output), stderr(&output));
-    stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
 
 /// A lake with one dataset `d` of these lines.
 fn lake(source: &str, text: &str, code: i32) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join(source);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
+    write(dir.path(), source, text);
     ask(dir.path(), &["lake", "ingest", "--dataset", "d", source], code);
     dir
 }
@@ -77,12 +68,8 @@ fn purge_takes_denied_rejects_and_no_others() {
     let dir = lake("zap.org/in.txt", lines, 1);
     let dir = dir.path();
     let rejects = || {
-        let entries = std::fs::read_dir(dir.join("lake/datasets/1/_rejects")).or_else(|_| {
-            let found = walk(&dir.join("lake")).into_iter().find(|path| path.ends_with("_rejects"));
-            std::fs::read_dir(found.unwrap())
-        });
-        let text = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        entries.unwrap().map(text).collect::<String>()
+        let files = walk(&dir.join("lake/urls/dataset_id=1/_rejects"));
+        files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect::<String>()
     };
     assert_eq!(rejects().lines().count(), 4);
     ask(dir, &["lake", "deny", "add", "--domain", "bücher.example", "--domain", "zap.org"], 0);
@@ -95,14 +82,6 @@ fn purge_takes_denied_rejects_and_no_others() {
     assert!(!left.contains("secret"), "{left}");
     assert_eq!(left.lines().count(), 2, "{left}");
     assert_eq!(ask(dir, &["lake", "purge", "--yes"], 0)[0]["type"], "nothing");
-}
-
-fn walk(dir: &Path) -> Vec<std::path::PathBuf> {
-    let mut all = vec![dir.to_owned()];
-    for entry in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
-        all.extend(walk(&entry));
-    }
-    all
 }
 
 #[test]
@@ -146,4 +125,31 @@ fn pages_and_totals_count_what_is_shown() {
     assert!(!seen.iter().any(|url| url.contains("/a/") || url.ends_with("05")));
     let past = ask(dir, &["query", "urls", "x.com", "d", "--limit", "3", "--offset", "10"], 0).remove(0);
     assert!(past["items"].as_array().unwrap().is_empty() && past["next_offset"].is_null());
+}
+
+#[test]
+fn a_suffix_is_denied_only_when_that_is_meant() {
+    let dir = lake("in.txt", "https://a.com/\nhttps://b.com/x\nhttps://octo.github.io/\nhttp://[2001:db8::1]/\n", 0);
+    let dir = dir.path();
+    for name in ["com", "COM.", "github.io", "io", "xn--p1ai"] {
+        let output = trawl(dir).args(["lake", "deny", "add", "--domain", name]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(stderr(&output).contains("--suffix"), "{}", stderr(&output));
+    }
+    ask(dir, &["lake", "deny", "list"], 1);
+    ask(dir, &["lake", "deny", "add", "--domain", "2001:db8::1", "--domain", "octo.github.io"], 0);
+    ask(dir, &["lake", "deny", "add", "--domain", "com", "--suffix"], 0);
+    ask(dir, &["query", "domain", "b.com"], 1);
+    let stats = ask(dir, &["lake", "stats"], 0).remove(0);
+    assert_eq!(
+        (stats["rows"].as_u64(), stats["denied_rows"].as_u64(), stats["domains"].as_u64()),
+        (Some(0), Some(4), Some(0))
+    );
+    let text = stdout(&trawl(dir).args(["lake", "stats"]).output().unwrap());
+    assert!(text.contains("\ndenied    4 rows"), "{text}");
+    let text = stdout(&trawl(dir).args(["lake", "datasets"]).output().unwrap());
+    assert!(text.contains("(and 4 denied)"), "{text}");
+    // No flag is needed to take it off.
+    ask(dir, &["lake", "deny", "remove", "--domain", "com"], 0);
+    assert_eq!(ask(dir, &["lake", "datasets"], 0)[0]["rows"], 2);
 }

@@ -81,8 +81,20 @@ fn what_cannot_be_read_makes_no_dataset() {
     packed.write_all(b"http://a.com/2\n").unwrap();
     let packed = packed.finish().unwrap();
     ingest(dir, "cut", &["--format", "lines"], &packed[..packed.len() - 3], 2);
+    // Also where it breaks long after the first lines; what a dataset had before stays.
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    (0..5000).for_each(|n| writeln!(packed, "http://b.com/{n}").unwrap());
+    let packed = packed.finish().unwrap();
+    for name in ["late", "good"] {
+        ingest(dir, name, &["--format", "lines"], &packed[..packed.len() - 3], 2);
+    }
     let datasets = lines(&run(dir, &["lake", "datasets", "--json"], b"", 0));
     assert_eq!(datasets.iter().map(|d| d["name"].as_str().unwrap()).collect::<Vec<_>>(), ["good"]);
+    // The name is free, the number is not.
+    ingest(dir, "late", &["--format", "lines"], &packed, 0);
+    let datasets = lines(&run(dir, &["lake", "datasets", "--json"], b"", 0));
+    assert_eq!((datasets[1]["dataset_id"].as_u64(), datasets[1]["rows"].as_u64()), (Some(3), Some(5000)));
+    run(dir, &["lake", "verify"], b"", 0);
 }
 
 #[test]

@@ -2,24 +2,12 @@
 
 mod common;
 
-use common::{stderr, stdout, trawl};
+use common::lakes::{ask, refuse};
+use common::trawl;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tempfile::TempDir;
-
-/// Runs `trawl ARGS --json --quiet` and wants this exit code; its lines.
-fn ask(dir: &Path, args: &[&str], code: i32) -> Vec<Value> {
-    let output = trawl(dir).args(["--json", "--quiet"]).args(args).output().unwrap();
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {}{}", stdout(&output), stderr(&output));
-    stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn refuse(dir: &Path, args: &[&str]) -> String {
-    let output = trawl(dir).args(args).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {}{}", stdout(&output), stderr(&output));
-    stderr(&output)
-}
 
 fn ingest(dir: &Path, dataset: &str, text: &str) {
     std::fs::write(dir.join("in.txt"), text).unwrap();
@@ -115,6 +103,10 @@ fn files_of_older_versions_are_looked_at() {
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
         assert!(faults(dir).contains(path.file_name().unwrap().to_str().unwrap()), "{}", path.display());
+        let lines = ask(dir, &["lake", "verify"], 1);
+        let damaged = lines.iter().find(|line| line["type"] == "damaged").unwrap();
+        // Both are of the first publish, and were served until the compaction.
+        assert_eq!(damaged["versions"].as_array().unwrap().len(), 3, "{damaged}");
         std::fs::write(&path, &bytes).unwrap();
     }
 }
@@ -178,13 +170,48 @@ fn a_lost_index_comes_back() {
     }
     let told = ask(dir, &["lake", "rebuild"], 0);
     assert_eq!(told[0]["datasets"], serde_json::json!(["first one", "b"]));
-    assert_eq!(told[0]["lost"][0], "deny");
+    assert_eq!((told[0]["deny"].as_u64(), &told[0]["lost"]), (Some(1), &serde_json::json!(["versions"])));
     assert_eq!(about(dir), before);
     ask(dir, &["query", "domain", "d.org"], 1);
+    ask(dir, &["query", "domain", "b.co.uk"], 1);
+    assert_eq!(ask(dir, &["lake", "deny", "list"], 0)[0]["domain"], "b.co.uk");
     ask(dir, &["lake", "verify"], 0);
+    // What was taken off the list stays off.
+    ask(dir, &["lake", "deny", "remove", "--domain", "b.co.uk"], 0);
+    std::fs::remove_dir_all(&index).unwrap();
+    assert_eq!(ask(dir, &["lake", "rebuild"], 0)[0]["deny"], 0);
+    ask(dir, &["query", "domain", "b.co.uk"], 0);
     // Ids go on behind those that were given.
     ingest(dir, "next", "http://e.org/\n");
     assert_eq!(ask(dir, &["query", "domain", "e.org"], 0)[0]["datasets"][0]["dataset_id"], 4);
+}
+
+/// The deny list beside the datasets is checked, and a list that is not the manifest's is told.
+#[test]
+fn a_changed_record_of_the_deny_list_is_found() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    ask(dir, &["lake", "deny", "add", "--domain", "b.co.uk"], 0);
+    let record = newest(dir, "urls/_deny");
+    let text = std::fs::read_to_string(&record).unwrap();
+    ask(dir, &["lake", "verify"], 0);
+    edit(&record, "b.co.uk", "c.co.uk");
+    assert!(faults(dir).contains("_deny"), "{}", faults(dir));
+    // Not believed when it is all there is.
+    std::fs::rename(dir.join("lake/index"), dir.join("kept")).unwrap();
+    assert!(refuse(dir, &["lake", "rebuild"]).contains("_deny"));
+    let mut other: Value = serde_json::from_str(&text).unwrap();
+    other["deny"] = serde_json::json!([]);
+    other.as_object_mut().unwrap().remove("checksum");
+    std::fs::remove_dir_all(dir.join("lake/index")).ok();
+    std::fs::rename(dir.join("kept"), dir.join("lake/index")).unwrap();
+    std::fs::write(&record, other.to_string()).unwrap();
+    assert!(faults(dir).contains("deny list of the newest manifest"), "{}", faults(dir));
+    std::fs::remove_file(&record).unwrap();
+    assert!(faults(dir).contains("urls/_deny"), "{}", faults(dir));
+    // Anybody's commit writes it again.
+    ingest(dir, "next", "http://e.org/\n");
+    ask(dir, &["lake", "verify"], 0);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::lakes::write;
 use common::{stderr, stdout, trawl};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
@@ -23,12 +24,6 @@ fn report(output: &Output, code: i32) -> Value {
 
 fn rows(report: &Value) -> u64 {
     report["rows"].as_u64().unwrap()
-}
-
-fn write(dir: &Path, name: &str, bytes: &[u8]) {
-    let path = dir.join(name);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, bytes).unwrap();
 }
 
 fn gz(text: &str) -> Vec<u8> {

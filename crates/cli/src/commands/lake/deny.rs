@@ -5,7 +5,7 @@ use crate::exit::Status;
 use crate::output::Output;
 use crate::{lake_dir, system};
 use anyhow::{Context, bail};
-use trawl_store::denial::Prefix;
+use trawl_store::denial::{DenyList, Prefix};
 use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_store::{Lake, Manifest};
 use trawl_url::{LakeUrl, SuffixList};
@@ -30,7 +30,7 @@ enum DenyVerb {
 /// Denies URLs, prefixes, domains or datasets
 ///
 /// URLs and prefixes are compared in their normalised form (see `trawl url`); http and https, and each port, are
-/// different.
+/// different. A name below which others have domains, such as com, co.uk or github.io, is only denied with --suffix.
 ///
 /// Example: trawl lake deny add --lake lake --domain example.com --reason 'ticket 7'
 #[derive(Debug, clap::Args)]
@@ -40,6 +40,10 @@ pub struct AddArgs {
 
     #[command(flatten)]
     targets: Targets,
+
+    /// Also deny a name below which others have domains, such as com or github.io, with all of them
+    #[arg(long)]
+    suffix: bool,
 
     /// Why, for people
     #[arg(long, value_name = "TEXT")]
@@ -100,7 +104,7 @@ pub(super) fn run(args: DenyArgs, out: &mut Output) -> anyhow::Result<Status> {
 fn add(args: &AddArgs, out: &mut Output) -> anyhow::Result<Status> {
     let lake = lake_dir::open(&args.lake.lake)?;
     let manifest = lake.current()?;
-    let targets = args.targets.resolve(&lake, &manifest)?;
+    let targets = args.targets.resolve(&lake, &manifest, args.suffix)?;
     let now = system::now();
     let committed = lake.commit(now, |manifest| {
         let mut new = Vec::new();
@@ -187,6 +191,12 @@ fn parse(text: &str, suffixes: &SuffixList) -> anyhow::Result<LakeUrl> {
     LakeUrl::parse(text, suffixes).with_context(|| format!("{text:?} is no URL"))
 }
 
+/// Whether hosts below a denied domain are cut into domains of their own.
+fn has_domains_below(target: &DenyTarget, suffixes: &SuffixList) -> bool {
+    let deny = vec![Deny { target: target.clone(), since: String::new(), reason: None }];
+    DenyList::new(&Manifest { deny, ..Manifest::empty() }, suffixes).cuts_below(suffixes)
+}
+
 /// A URL of nothing but the host of a domain, as rows spell it.
 fn parse_domain(domain: &str, suffixes: &SuffixList) -> anyhow::Result<LakeUrl> {
     let ipv6 = domain.parse::<std::net::Ipv6Addr>().is_ok();
@@ -200,7 +210,7 @@ fn parse_domain(domain: &str, suffixes: &SuffixList) -> anyhow::Result<LakeUrl> 
 
 impl Targets {
     /// The entries, spelled as rows are.
-    fn resolve(&self, lake: &Lake, manifest: &Manifest) -> anyhow::Result<Vec<DenyTarget>> {
+    fn resolve(&self, lake: &Lake, manifest: &Manifest, suffix: bool) -> anyhow::Result<Vec<DenyTarget>> {
         let suffixes = suffixes(lake, manifest)?;
         let mut targets = Vec::new();
         for url in &self.url {
@@ -218,7 +228,15 @@ impl Targets {
                     url.domain()
                 );
             }
-            targets.push(DenyTarget::Domain(url.domain().to_owned()));
+            let target = DenyTarget::Domain(url.domain().to_owned());
+            if !suffix && has_domains_below(&target, &suffixes) {
+                bail!(
+                    "others have domains below {0} by the lake's suffix list: denying it takes them all away, which \
+                     needs --suffix",
+                    url.domain()
+                );
+            }
+            targets.push(target);
         }
         for name in &self.dataset {
             targets.push(DenyTarget::Dataset(dataset(manifest, name)?.id));

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::Path;
 use trawl_query::Principal;
 use trawl_store::manifest::SuffixListRef;
-use trawl_store::{DatasetCommit, Error, Lake, Manifest, layout};
+use trawl_store::{DatasetCommit, Error, Lake, Manifest, Version, layout};
 use trawl_url::SuffixList;
 
 pub(super) fn datasets(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
@@ -55,7 +55,8 @@ pub(super) fn stats(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
 /// Manifests, their copy and dataset commits: checksums and numbers; the suffix lists they name. The Parquet files of each
 /// dataset's newest and served commit: hashes, order, domains under the list the commit names, counts; those of older kept
 /// versions: hashes. The index segments of all kept versions: checksums, order, counts, and that postings point at rows
-/// there are. All faults are listed; exit code 1 when there are any. `trawl lake rebuild` makes a damaged index anew.
+/// there are. All faults are listed; exit code 1 when there are any. `trawl lake rebuild` makes a damaged index anew; the
+/// version before it is kept, damaged, until `trawl lake gc` takes it, and is named so. Also the deny list beside the datasets.
 ///
 /// Example: trawl lake verify --lake lake
 #[derive(Debug, clap::Args)]
@@ -86,39 +87,85 @@ pub(super) fn verify(args: &VerifyArgs, out: &mut Output) -> anyhow::Result<Stat
     trawl_store::verify_states(&lake, &manifest, &mut |fault| found.push(fault.to_string()))?;
     tell_faults("lake", &args.lake.lake.to_string_lossy(), &found, out)?;
     let mut faults = found.len() as u64;
+    let mut damaged = BTreeSet::new();
     if !args.index_only {
-        faults += verify_datasets(&lake, &manifest, &bar, out)?;
+        faults += verify_datasets(&lake, &manifest, &bar, &mut damaged, out)?;
     }
-    faults += verify_segments(&lake, &manifest, &bar, out)?;
+    faults += verify_segments(&lake, &manifest, &bar, &mut damaged, out)?;
     drop(bar);
+    tell_damaged(&args.lake.lake, &manifest, &damaged, out)?;
     Ok(Status::from_findings(faults > 0))
 }
 
-fn verify_datasets(lake: &Lake, manifest: &Manifest, bar: &Progress, out: &mut Output) -> anyhow::Result<u64> {
+/// Tells which kept versions are damaged while the one that is served is not, and how to be rid of them.
+fn tell_damaged(dir: &Path, manifest: &Manifest, damaged: &BTreeSet<String>, out: &mut Output) -> anyhow::Result<()> {
+    let current = &manifest.current_version;
+    if damaged.is_empty() || damaged.contains(current) {
+        return Ok(());
+    }
+    // Versions after the last damaged one may stay.
+    let sound = manifest.versions.iter().rev().take_while(|version| !damaged.contains(&version.version)).count();
+    let command = format!("trawl lake gc --lake {} --keep-versions {sound} --grace 0s --yes", dir.display());
+    let names = damaged.iter().map(String::as_str).collect::<Vec<_>>();
+    let json = serde_json::json!({ "type": "damaged", "versions": names, "served": current, "command": command });
+    out.fact(&json, |w| {
+        let (what, they) = if names.len() == 1 { ("version", "it") } else { ("versions", "them") };
+        writeln!(w, "damaged: {what} {}, kept for readers that began with {they}", names.join(", "))?;
+        writeln!(w, "no fault was found in version {current}, which is served; while nothing else writes,")?;
+        writeln!(w, "`{command}` takes the damaged away")
+    })?;
+    Ok(())
+}
+
+/// The versions that serve a commit.
+fn versions_of(manifest: &Manifest, id: u32, commit: u64) -> impl Iterator<Item = String> {
+    let serves = move |version: &&Version| version.commits.get(&id) == Some(&commit);
+    manifest.versions.iter().filter(serves).map(|version| version.version.clone())
+}
+
+fn verify_datasets(
+    lake: &Lake,
+    manifest: &Manifest,
+    bar: &Progress,
+    damaged: &mut BTreeSet<String>,
+    out: &mut Output,
+) -> anyhow::Result<u64> {
     let mut faults = 0;
     for dataset in manifest.datasets.iter().filter(|d| !d.dropped) {
         let (id, name) = (dataset.id, &dataset.info.name);
         bar.report(0, || format!("dataset {name}"));
         // What was looked at, and by which list: a file that two commits share is read once.
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut bad) = (BTreeSet::new(), BTreeSet::new());
         let served = manifest.live_commit(id);
         let newest = match lake.dataset_newest(id) {
             Ok(Some(newest)) => newest,
             Ok(None) => continue,
             Err(error) => {
                 faults += 1;
+                // Nothing is known of what it serves.
+                damaged.insert(manifest.current_version.clone());
                 tell_faults("dataset", name, &[error.to_string()], out)?;
                 continue;
             }
         };
         let waits = served != newest.sequence;
         let last = newest.sequence;
-        faults += verify_commit(lake, name, newest, waits, &mut seen, out)?;
+        let found = verify_commit(lake, name, newest, waits, &mut seen, out)?;
+        faults += found;
+        if found > 0 {
+            // Files that it shares with commits before are not looked at again.
+            damaged.extend(versions_of(manifest, id, last));
+            damaged.insert(manifest.current_version.clone());
+        }
         let kept: BTreeSet<u64> = manifest.versions.iter().filter_map(|v| v.commits.get(&id).copied()).collect();
         for number in kept.into_iter().rev().filter(|number| *number != last) {
             let found = match lake.dataset_commit(id, number) {
                 Ok(Some(commit)) if number == served => {
-                    faults += verify_commit(lake, name, commit, false, &mut seen, out)?;
+                    let found = verify_commit(lake, name, commit, false, &mut seen, out)?;
+                    faults += found;
+                    if found > 0 {
+                        damaged.extend(versions_of(manifest, id, number));
+                    }
                     continue;
                 }
                 // Older versions, which cursors may still use. Their suffix list may be gone, their hashes are not.
@@ -126,13 +173,23 @@ fn verify_datasets(lake: &Lake, manifest: &Manifest, bar: &Progress, out: &mut O
                     let mut found = Vec::new();
                     let unseen =
                         commit.files.iter().filter(|f| seen.insert((f.path.clone(), commit.suffix_list.clone())));
-                    trawl_store::verify_files(&**lake.store(), unseen, &mut |fault| found.push(fault.to_string()))?;
+                    trawl_store::verify_files(&**lake.store(), unseen, &mut |fault| {
+                        found.push(fault.to_string());
+                        bad.insert(fault.file);
+                    })?;
+                    // A file that a later commit has too was looked at there.
+                    if commit.files.iter().any(|file| bad.contains(&file.path)) {
+                        damaged.extend(versions_of(manifest, id, number));
+                    }
                     found
                 }
                 Ok(None) => vec![format!("{}: a kept version serves it, but it is gone", path_of(id, number))],
                 Err(error) => vec![error.to_string()],
             };
             faults += found.len() as u64;
+            if !found.is_empty() {
+                damaged.extend(versions_of(manifest, id, number));
+            }
             tell_faults("dataset", name, &found, out)?;
         }
     }
@@ -192,7 +249,13 @@ fn suffixes_of(lake: &Lake, hash: &str) -> anyhow::Result<SuffixList> {
     Ok(SuffixList::parse(std::str::from_utf8(&lake.stored_suffix_list(&list)?)?)?)
 }
 
-fn verify_segments(lake: &Lake, manifest: &Manifest, bar: &Progress, out: &mut Output) -> anyhow::Result<u64> {
+fn verify_segments(
+    lake: &Lake,
+    manifest: &Manifest,
+    bar: &Progress,
+    damaged: &mut BTreeSet<String>,
+    out: &mut Output,
+) -> anyhow::Result<u64> {
     let mut faults = 0;
     let mut seen = BTreeSet::new();
     let segments = manifest.versions.iter().rev().flat_map(|version| &version.segments);
@@ -204,6 +267,10 @@ fn verify_segments(lake: &Lake, manifest: &Manifest, bar: &Progress, out: &mut O
             found.push(error.to_string());
         }
         faults += found.len() as u64;
+        if !found.is_empty() {
+            let has = |version: &&Version| version.segments.iter().any(|s| s.id == segment.id);
+            damaged.extend(manifest.versions.iter().filter(has).map(|version| version.version.clone()));
+        }
         tell_faults("segment", &segment.id, &found, out)?;
         if let Ok(checked) = checked {
             let json = serde_json::json!({

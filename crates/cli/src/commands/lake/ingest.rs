@@ -18,7 +18,7 @@ use trawl_ingest::source::{self, Format};
 use trawl_ingest::{IngestReport, IngestSettings, Mode};
 use trawl_io::{Fs, RealFs};
 use trawl_model::{Advice, DoorError, UrlSource};
-use trawl_store::{DatasetInfo, Lake};
+use trawl_store::{Dataset, DatasetInfo, Lake};
 
 /// Reads URLs into a dataset and indexes them
 ///
@@ -27,7 +27,7 @@ use trawl_store::{DatasetInfo, Lake};
 /// unpacked. Directories are read at any depth; one that holds captures.parquet stands for that. URLs are normalised,
 /// sorted by domain and written as Parquet; lines that are no URLs go to a rejects file with the reason. A source that
 /// the dataset has already is skipped, so that repeating a command, also after an interruption, doubles nothing. The
-/// lake and the dataset are made when they are not there yet.
+/// lake and the dataset are made when they are not there yet; a dataset whose first ingest fails is not kept.
 ///
 /// Exit code 1 when something was rejected.
 ///
@@ -201,11 +201,19 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
         bases.extend(file.path.parent().filter(|_| matches!(format, Some(Format::Warc | Format::Seqdb))).map(base_uri));
     }
     drop(bar);
-    let id = dataset_id(lake, added, &bases)?;
+    let (dataset, is_new) = register(lake, added, &bases)?;
+    let id = dataset.id;
     remark_copies(lake, id, &sources, out)?;
     let bar = Progress::start("ingest", None, out.quiet());
-    let report = trawl_ingest::ingest(lake, id, &sources, settings, &system::now, &|p| show_ingest(&bar, p))?;
+    let report = trawl_ingest::ingest(lake, id, &sources, settings, &system::now, &|p| show_ingest(&bar, p));
     drop(bar);
+    if report.is_err() && is_new {
+        // What failed leaves no name behind; what is told is why it failed.
+        let _ = lake.withdraw_dataset(system::now(), &settings.writer, id);
+    }
+    let report = report?;
+    // Another ingest into it may have failed meanwhile, and taken the name back.
+    lake.reinstate_dataset(system::now(), &dataset)?;
     let published = publish(lake, dir, out)?;
     Ok(Done { dataset: added.name.clone(), ingest: report, ignored, version: published.version })
 }
@@ -241,9 +249,11 @@ pub(super) fn base_uri(dir: &Path) -> String {
     format!("file://{}/", dir.display())
 }
 
-/// The dataset's id; it is made if it is not there, and hears of directories that hold more of its archives.
-fn dataset_id(lake: &Lake, added: &Added, bases: &[String]) -> anyhow::Result<u32> {
+/// The dataset, and whether it was made just now because it was not there; it hears of directories that hold more of its
+/// archives.
+fn register(lake: &Lake, added: &Added, bases: &[String]) -> anyhow::Result<(Dataset, bool)> {
     let committed = lake.commit(system::now(), |manifest| {
+        let is_new = manifest.dataset_named(&added.name).is_none();
         let info = DatasetInfo { source: added.source.clone(), ..DatasetInfo::named(&added.name) };
         let id = manifest.register(system::now(), info)?;
         if let Some(dataset) = manifest.dataset_mut(id) {
@@ -254,9 +264,11 @@ fn dataset_id(lake: &Lake, added: &Added, bases: &[String]) -> anyhow::Result<u3
                 }
             }
         }
-        Ok(id)
+        Ok((id, is_new))
     })?;
-    Ok(committed.value)
+    let (id, is_new) = committed.value;
+    let dataset = committed.manifest.dataset(id).cloned();
+    Ok((dataset.with_context(|| format!("dataset {id} is gone"))?, is_new))
 }
 
 impl Done {

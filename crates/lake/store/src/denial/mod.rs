@@ -116,7 +116,8 @@ impl DenyList {
         let mut names = rules.map(|rule| rule.trim_start_matches('!').trim_start_matches("*."));
         let is_denied = |name: &str| !name.starts_with("//") && ascii(name).is_some_and(|name| self.domain(&name));
         // A top level that no rule names is a suffix too.
-        self.domains.iter().any(|domain| !domain.contains('.')) || !self.domains.is_empty() && names.any(is_denied)
+        let is_top = |domain: &String| !domain.contains('.') && !domain.starts_with('[');
+        self.domains.iter().any(is_top) || !self.domains.is_empty() && names.any(is_denied)
     }
 
     /// The domains that are denied whole.
