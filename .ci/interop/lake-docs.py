@@ -19,6 +19,7 @@ trawl("lake", "ingest", "--dataset", "second", "c.jsonl", "--replace", "-q")
 trawl("lake", "ingest", "--dataset", "first", "c.jsonl", "-q")
 trawl("lake", "ingest", "--dataset", "gone", "b.txt", "-q")
 trawl("lake", "drop", "gone", "--yes", "-q")
+trawl("lake", "deny", "add", "--domain", "nobody.org", "-q")
 
 expected = [(d["dataset_id"], d["rows"]) for d in trawl_json("lake", "datasets")]
 check(expected == [(1, 3500), (2, 500)], "a lake with an appended, a replaced and a dropped dataset")

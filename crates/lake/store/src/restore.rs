@@ -151,7 +151,8 @@ impl Lake {
         for version in &first.versions {
             let mut segments = version.segments.iter();
             let is_there = |id: &str| store.exists(&layout::segment_file(id, "segment.json")?);
-            if !version.segments.is_empty() && segments.try_fold(true, |all, s| Ok::<_, Error>(all && is_there(&s.id)?))?
+            if !version.segments.is_empty()
+                && segments.try_fold(true, |all, s| Ok::<_, Error>(all && is_there(&s.id)?))?
             {
                 whole.push(version.clone());
             }

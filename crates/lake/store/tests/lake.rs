@@ -271,7 +271,7 @@ fn what_nobody_filled_is_withdrawn_and_comes_back_if_somebody_did() {
     lake.end_beat("other").unwrap();
     lake.reinstate_dataset(NOW, &dataset).unwrap();
     lake.reinstate_dataset(NOW, &dataset).unwrap();
-    assert_eq!(lake.current().unwrap().datasets, [dataset.clone()]);
+    assert_eq!(lake.current().unwrap().datasets, std::slice::from_ref(&dataset));
     // Withdrawn, and the name given anew: under another number, and the first cannot come back.
     assert!(lake.withdraw_dataset(NOW, "w", id).unwrap());
     assert!(!lake.withdraw_dataset(NOW, "w", id).unwrap());
