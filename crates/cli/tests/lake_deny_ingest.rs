@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{stderr, stdout, trawl};
+use common::{feed, stderr, stdout, trawl};
 use serde_json::Value;
 use std::path::Path;
 
@@ -33,4 +33,42 @@ fn a_prefix_with_a_query_covers_every_order_of_parameters() {
     assert_eq!(shown(), left);
     ask(dir, &["lake", "deny", "remove", "--prefix", "HTTPS://e.com/a?b=2"], 0);
     assert_eq!(shown(), left, "the rows are gone");
+}
+
+#[test]
+fn what_was_purged_does_not_come_back() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path();
+    let text = "https://zap.org/1\nhttps://keep.org/2\nhttps://sub.zap.org:99999/\n";
+    std::fs::write(dir.join("u.txt"), text).unwrap();
+    ask(dir, &["lake", "ingest", "--dataset", "d", "u.txt"], 1);
+    ask(dir, &["lake", "ingest", "--dataset", "whole", "u.txt"], 1);
+    ask(dir, &["lake", "deny", "add", "--domain", "zap.org", "--dataset", "whole"], 0);
+    ask(dir, &["lake", "purge", "--dataset", "d", "--yes"], 0);
+    std::fs::write(dir.join("again.txt"), text).unwrap();
+    for more in [&["again.txt"][..], &["--replace", "u.txt"]] {
+        let report = ask(dir, &[&["lake", "ingest", "--dataset", "d"], more].concat(), 0).remove(0);
+        assert_eq!((&report["rows"], &report["denied"], &report["rejected"]), (&1.into(), &2.into(), &0.into()));
+        assert_eq!(report["denied_since"], 0);
+    }
+    let purged = ask(dir, &["lake", "purge", "--dataset", "d", "--dry-run"], 0);
+    assert_eq!(purged[0]["type"], "nothing", "nothing denied came in");
+    let output = trawl(dir).args(["lake", "ingest", "--dataset", "d", "--replace", "again.txt"]).output().unwrap();
+    assert!(stdout(&output).contains("left out 2: denied"), "{}", stdout(&output));
+    let refused = trawl(dir).args(["lake", "ingest", "--dataset", "whole", "again.txt"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("denied"), "{}", stderr(&refused));
+}
+
+#[test]
+fn an_empty_pipe_is_an_empty_source() {
+    let scratch = tempfile::tempdir().unwrap();
+    for input in ["", "# nothing today\n"] {
+        let mut command = trawl(scratch.path());
+        command.args(["--json", "--quiet", "lake", "ingest", "--dataset", "d", "-"]);
+        let output = feed(command, input.as_bytes());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let left: Vec<_> = std::fs::read_dir(scratch.path().join("lake/tmp")).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
 }

@@ -49,4 +49,4 @@ pub use error::{Error, Result};
 pub use settings::{Builder, Compression, DEFAULT_MEMORY_BYTES, DEFAULT_THREADS, MIN_MEMORY_BYTES, Phase, Progress};
 pub use sorted::{Record, Sorted, Stats};
 pub use sorter::Sorter;
-pub use temp::clean_leftovers;
+pub use temp::{clean_leftovers, find_leftovers};

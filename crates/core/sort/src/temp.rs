@@ -62,24 +62,36 @@ impl Drop for TempDir {
 
 /// Removes what sorters of dead processes left in `dir`, and returns the directories removed. Living ones are spared.
 pub fn clean_leftovers(fs: &dyn Fs, dir: &Path) -> Result<Vec<PathBuf>> {
+    each_leftover(fs, dir, |path, lock| {
+        remove_tree(fs, path)?;
+        Ok(lock.release_and_remove(fs)?)
+    })
+}
+
+/// The directories that [`clean_leftovers`] would remove.
+pub fn find_leftovers(fs: &dyn Fs, dir: &Path) -> Result<Vec<PathBuf>> {
+    each_leftover(fs, dir, |_, _| Ok(()))
+}
+
+/// Hands every directory of a dead sorter to `each`, with its lock.
+fn each_leftover(fs: &dyn Fs, dir: &Path, mut each: impl FnMut(&Path, LockFile) -> Result<()>) -> Result<Vec<PathBuf>> {
     let mut names = BTreeSet::new();
     for entry in fs.list(dir)? {
         if let Some(name) = entry.name.to_str().filter(|n| n.starts_with(PREFIX)) {
             names.insert(name.strip_suffix(LOCK).unwrap_or(name).to_owned());
         }
     }
-    let mut removed = Vec::new();
+    let mut found = Vec::new();
     for name in names {
         match LockFile::acquire_in(fs, &dir.join(format!("{name}{LOCK}")), "clean_leftovers") {
             Ok(lock) => {
                 let path = dir.join(&name);
-                remove_tree(fs, &path)?;
-                lock.release_and_remove(fs)?;
-                removed.push(path);
+                each(&path, lock)?;
+                found.push(path);
             }
             Err(LockError::Held { .. }) => {}
             Err(e) => return Err(Error::from(e)),
         }
     }
-    Ok(removed)
+    Ok(found)
 }

@@ -10,11 +10,14 @@ use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode, Progress};
 use std::collections::BTreeSet;
 use trawl_model::{SourceIdentity, UnixMillis, UrlSource};
-use trawl_store::{CommitMode, DatasetCommit, Lake};
+use trawl_store::denial::Denied;
+use trawl_store::manifest::Deny;
+use trawl_store::{CommitMode, DatasetCommit, Lake, Manifest};
 
 /// Reads `sources` into a dataset. `clock` tells the time, for commits, signs of life and the report.
 ///
-/// Sources the dataset has already are skipped. Until the commit nothing is visible; after an error nothing is.
+/// Sources the dataset has already are skipped, and so is what the deny list covers; a dataset that is denied itself takes
+/// nothing. Until the commit nothing is visible; after an error nothing is.
 pub fn ingest(
     lake: &Lake,
     dataset_id: u32,
@@ -26,6 +29,11 @@ pub fn ingest(
     settings.check()?;
     check_dataset(lake, dataset_id)?;
     let suffixes = Suffixes::of(lake)?;
+    let began = lake.current()?;
+    let denied = Denied::new(&began, &suffixes.list);
+    if denied.list().dataset(dataset_id) {
+        return Err(trawl_store::Error::Refused { reason: DENIED.to_owned() }.into());
+    }
     let mut report = IngestReport { dataset_id, ..IngestReport::default() };
     let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
     let (taken, identities) = choose(sources, &before, settings.mode, &mut report);
@@ -43,14 +51,25 @@ pub fn ingest(
         suffixes: &suffixes,
         digits,
         lossless: false,
+        denied: (!denied.is_empty()).then_some(&denied),
     };
+    let mut denied_since = 0;
     run.work(&taken, &mut report, |commit, files| {
         let refuse = |reason: String| Err(trawl_store::Error::Refused { reason });
         // A lake that changed its suffix list meanwhile would get rows cut by another one.
-        let current = lake.current()?.suffix_list.as_ref().map(|list| list.hash.clone()).unwrap_or_default();
-        if current != suffixes.hash {
+        let current = lake.current()?;
+        let hash = current.suffix_list.as_ref().map(|list| list.hash.clone()).unwrap_or_default();
+        if hash != suffixes.hash {
             return refuse("the lake's suffix list changed during the ingest; run it again".to_owned());
         }
+        let since = Manifest { deny: new_entries(&began, &current), ..Manifest::empty() };
+        let denied = Denied::new(&since, &suffixes.list);
+        if denied.list().dataset(dataset_id) {
+            return refuse(DENIED.to_owned());
+        }
+        // No answer shows such rows, so they do not make the work in vain.
+        let covers_rows = !denied.is_empty() && files.iter().any(|file| denied.may_be_in(file));
+        denied_since = if covers_rows { since.deny.len() as u64 } else { 0 };
         if settings.mode == Mode::Replace {
             commit.files.clear();
             commit.sources.clear();
@@ -67,7 +86,20 @@ pub fn ingest(
         commit.sources.extend(identities.iter().cloned());
         Ok(())
     })?;
+    report.denied_since = denied_since;
     Ok(report)
+}
+
+/// Why a dataset takes nothing.
+const DENIED: &str = "the dataset is denied: `trawl lake deny remove --dataset` allows it again";
+
+/// The entries of a deny list that an earlier state had not.
+fn new_entries(before: &Manifest, after: &Manifest) -> Vec<Deny> {
+    // New ones come last, so there is mostly nothing to compare.
+    let same = before.deny.iter().zip(&after.deny).take_while(|(old, new)| old == new).count();
+    let old = before.deny.get(same..).unwrap_or_default();
+    let new = after.deny.iter().skip(same);
+    new.filter(|deny| !old.iter().any(|old| old.target == deny.target)).cloned().collect()
 }
 
 /// The sources that are new, each once.

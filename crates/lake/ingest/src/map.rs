@@ -172,6 +172,9 @@ impl Worker<'_> {
             self.shared.rejects.url(uri, reject.code(), &reject.to_string(), &record.url);
             return Ok(());
         }
+        if self.shared.rejects.leaves_out(self.url.host(), self.url.as_str()) {
+            return Ok(());
+        }
         let start = self.arena.bytes.len();
         match record::encode(&self.url, &record, self.shared.digits, &mut self.key, &mut self.arena.bytes) {
             Ok(shape) => {

@@ -1,4 +1,4 @@
-//! Items that could not be taken: counted always, kept in a file up to a limit.
+//! Items that could not be taken: counted always, kept in a file up to a limit. Of what is denied only the number is.
 
 use crate::Result;
 use crate::source::BadItem;
@@ -6,7 +6,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use trawl_model::DoorError;
+use trawl_store::denial::Denied;
 use trawl_store::{Store, Upload};
 
 /// One line of the file.
@@ -26,6 +28,8 @@ pub(crate) struct Rejects<'a> {
     store: &'a dyn Store,
     path: String,
     limit: u64,
+    denied: Option<&'a Denied<'a>>,
+    denied_total: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -43,11 +47,23 @@ pub(crate) struct Rejected {
     pub counts: BTreeMap<String, u64>,
     pub total: u64,
     pub file: Option<String>,
+    /// Items that the deny list covers, rejected or not.
+    pub denied: u64,
 }
 
 impl<'a> Rejects<'a> {
-    pub fn new(store: &'a dyn Store, path: String, limit: u64) -> Self {
-        Self { store, path, limit, inner: Mutex::default() }
+    /// `denied` is what leaves no text behind.
+    pub fn new(store: &'a dyn Store, path: String, limit: u64, denied: Option<&'a Denied<'a>>) -> Self {
+        Self { store, path, limit, denied, denied_total: AtomicU64::new(0), inner: Mutex::default() }
+    }
+
+    /// Counts a record that is left out because it is denied; tells whether it is.
+    pub fn leaves_out(&self, host: &str, lake_url: &str) -> bool {
+        let denied = self.denied.is_some_and(|denied| denied.list().row(host, lake_url));
+        if denied {
+            self.denied_total.fetch_add(1, Relaxed);
+        }
+        denied
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
@@ -82,6 +98,10 @@ impl<'a> Rejects<'a> {
     }
 
     fn add(&self, line: Line<'_>) {
+        if self.denied.is_some_and(|denied| denied.is_named_in(line.text)) {
+            self.denied_total.fetch_add(1, Relaxed);
+            return;
+        }
         let mut inner = self.lock();
         *inner.counts.entry(line.code.to_owned()).or_default() += 1;
         inner.total += 1;
@@ -117,6 +137,7 @@ impl<'a> Rejects<'a> {
                 Some(self.path)
             }
         };
-        Ok(Rejected { counts: inner.counts, total: inner.total, file })
+        let denied = self.denied_total.into_inner();
+        Ok(Rejected { counts: inner.counts, total: inner.total, file, denied })
     }
 }

@@ -102,6 +102,7 @@ pub fn rewrite(
         suffixes: &suffixes,
         digits,
         lossless: true,
+        denied: None,
     };
     let mut done = IngestReport::default();
     run.work(&taken, &mut done, |commit, files| {

@@ -7,6 +7,7 @@ use crate::settings::{IngestReport, IngestSettings, Progress, Stage};
 use crate::writer::{Writer, WriterSettings, columns};
 use crate::{Error, Result};
 use trawl_model::{UnixMillis, UrlSource};
+use trawl_store::denial::Denied;
 use trawl_store::{DataFile, DatasetCommit, Heartbeat, Lake, layout};
 use trawl_url::SuffixList;
 
@@ -76,6 +77,8 @@ pub(crate) struct Run<'a> {
     pub digits: u8,
     /// Whether a rejected record ends the run.
     pub lossless: bool,
+    /// What is left out.
+    pub denied: Option<&'a Denied<'a>>,
 }
 
 impl Run<'_> {
@@ -110,7 +113,7 @@ impl Run<'_> {
         report.prefix_digits = self.digits;
         let began = (self.clock)();
         let path = layout::rejects(self.dataset_id, &self.settings.writer)?;
-        let rejects = Rejects::new(&**self.lake.store(), path, self.settings.max_rejects);
+        let rejects = Rejects::new(&**self.lake.store(), path, self.settings.max_rejects, self.denied);
         let mapped = map(sources, &self.suffixes.list, self.digits, &rejects, self.settings, &mut |progress| {
             pulse.tick(progress)
         })?;
@@ -130,7 +133,8 @@ impl Run<'_> {
         report.spilled_bytes = spilled;
 
         pulse.tick(Progress { stage: Stage::Committing, rows, rejected, done: 0, total: 1 })?;
-        let Rejected { counts, total, file } = rejects.finish()?;
+        let Rejected { counts, total, file, denied } = rejects.finish()?;
+        report.denied = denied;
         (report.rejected, report.rejected_by_code, report.rejects_file) = (total, counts, file);
         report.commit = Some(self.commit(&files, change)?);
         report.rows = rows;

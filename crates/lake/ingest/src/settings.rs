@@ -148,6 +148,10 @@ pub struct IngestReport {
     pub rejected_by_code: BTreeMap<String, u64>,
     /// Where the rejected items are, in the lake; `None` if there are none.
     pub rejects_file: Option<String>,
+    /// Items left out because the deny list covers them; nothing else is kept of them.
+    pub denied: u64,
+    /// Entries that came on the deny list meanwhile and may cover rows written: a purge takes those.
+    pub denied_since: u64,
     /// Sources read.
     pub sources: u64,
     /// Sources that were in the dataset already and were skipped.

@@ -108,3 +108,42 @@ fn formats_are_found_by_first_bytes_too() {
     let zst = zstd::encode_all(&b"http://a.com/\n"[..], 1).unwrap();
     assert_eq!(rows("noname", zst).len(), 1);
 }
+
+#[test]
+fn a_text_that_says_nothing_is_an_empty_list() {
+    for bytes in [&b""[..], b"\n\n", b"# nothing today\n", b"\xef\xbb\xbf# nothing\r\n  \n"] {
+        assert!(rows("nameless", bytes).is_empty());
+    }
+    // However long it says nothing first.
+    let late = format!("{}http://a.com/\n", "# a comment\n".repeat(1000));
+    assert_eq!(rows("nameless", late).len(), 1);
+    let (fs, _) = new_lake();
+    common::write(&fs, "binary", b"#\n\0\x01\x02");
+    assert!(source::open(&fs, std::path::Path::new("binary"), None).is_err());
+}
+
+#[test]
+fn rejected_rows_keep_their_text() {
+    let (fs, lake) = new_lake();
+    let csv = "url,x\nhttp://a.com/,1\n\"http://b.com/\",\"2,\n3\",4\r\n,5\n";
+    let report = take(&lake, vec![file(&fs, "x.csv", csv)], &settings(&fs, "w")).unwrap();
+    let rejects = lake.store().get(&report.rejects_file.unwrap(), 1 << 20).unwrap();
+    let lines: Vec<serde_json::Value> =
+        rejects.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    assert_eq!((&lines[0]["code"], &lines[0]["offset"]), (&"columns".into(), &22.into()));
+    assert_eq!(lines[0]["text"], "\"http://b.com/\",\"2,\n3\",4");
+    assert_eq!((&lines[1]["code"], &lines[1]["text"]), (&"no_url".into(), &",5".into()));
+}
+
+#[test]
+fn digits_in_numbers_are_times_as_in_texts() {
+    let t = UnixMillis::parse("2024-01-02T03:04:05Z").ok();
+    for ts in ["20240102030405", "20240102030405000", "\"20240102030405\"", "1704164645", "1704164645000"] {
+        let rows = rows("x.jsonl", format!("{{\"url\":\"http://a.com/\",\"ts\":{ts}}}\n"));
+        assert_eq!((rows[0].ts, rows[0].extras.as_deref()), (t, None), "{ts}");
+    }
+    for ts in ["253402300800000", "-1e14", "20241302030405"] {
+        let rows = rows("x.jsonl", format!("{{\"url\":\"http://a.com/\",\"ts\":{ts}}}\n"));
+        assert_eq!((rows[0].ts, rows[0].extras.as_deref()), (None, Some(&*format!("{{\"ts\":{ts}}}"))), "{ts}");
+    }
+}

@@ -1,6 +1,6 @@
 //! `trawl lake gc`: takes away what no kept version needs.
 
-use super::sources::SPOOL;
+use super::temp::clean_lake;
 use super::{LakeArg, confirm};
 use crate::exit::Status;
 use crate::output::Output;
@@ -8,8 +8,7 @@ use crate::progress::Progress;
 use crate::units::{duration, show_bytes, show_count};
 use crate::{lake_dir, system};
 use std::io::Write;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use trawl_store::{GcReport, GcSettings, collect};
 
 /// Deletes what no kept version needs
@@ -65,7 +64,7 @@ pub(super) fn run(args: &GcArgs, out: &mut Output) -> anyhow::Result<Status> {
     let bar = Progress::start("gc", None, out.quiet());
     bar.report(0, || "listing".to_owned());
     let mut report = collect(&lake, system::now(), &settings)?;
-    report.leftovers += spools(&dir.join("tmp"), args)?;
+    report.leftovers += clean_lake(dir, !args.dry_run)?;
     drop(bar);
     if args.dry_run {
         for object in &report.gone {
@@ -97,23 +96,4 @@ fn write_report(report: &GcReport, dry_run: bool, w: &mut dyn Write) -> std::io:
         writeln!(w, "  {} half-written file(s)", show_count(report.leftovers))?;
     }
     Ok(())
-}
-
-/// Removes what killed processes kept of their standard input.
-fn spools(temp: &Path, args: &GcArgs) -> anyhow::Result<u64> {
-    let Ok(entries) = std::fs::read_dir(temp) else { return Ok(0) };
-    let mut removed = 0;
-    for entry in entries {
-        let entry = entry?;
-        let is_spool = entry.file_name().to_string_lossy().starts_with(SPOOL);
-        let age =
-            entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
-        if is_spool && age.is_some_and(|age| age > args.grace) {
-            removed += 1;
-            if !args.dry_run {
-                std::fs::remove_file(entry.path())?;
-            }
-        }
-    }
-    Ok(removed)
 }

@@ -26,8 +26,9 @@ use trawl_store::{Dataset, DatasetInfo, Lake};
 /// ZipNum (its cluster.idx), WARC, Parquet with a url column (Common Crawl's too), captures.parquet; gzip and zstd are
 /// unpacked. Directories are read at any depth; one that holds captures.parquet stands for that. URLs are normalised,
 /// sorted by domain and written as Parquet; lines that are no URLs go to a rejects file with the reason. A source that
-/// the dataset has already is skipped, so that repeating a command, also after an interruption, doubles nothing. The
-/// lake and the dataset are made when they are not there yet; a dataset whose first ingest fails is not kept.
+/// the dataset has already is skipped, so that repeating a command, also after an interruption, doubles nothing. What
+/// the deny list covers is left out and only counted. The lake and the dataset are made when they are not there yet; a
+/// dataset whose first ingest fails is not kept.
 ///
 /// Exit code 1 when something was rejected.
 ///
@@ -295,6 +296,13 @@ impl Done {
         }
         if let Some(file) = &report.rejects_file {
             writeln!(w, "  rejects are in {file}")?;
+        }
+        if report.denied > 0 {
+            writeln!(w, "  left out {}: denied", show_count(report.denied))?;
+        }
+        if report.denied_since > 0 {
+            let entries = show_count(report.denied_since);
+            writeln!(w, "  {entries} deny entries came meanwhile: `trawl lake purge` takes the rows that they cover")?;
         }
         match &self.version {
             Some(version) => writeln!(w, "  published as version {version}"),

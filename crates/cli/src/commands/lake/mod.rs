@@ -8,6 +8,7 @@ mod ingest;
 mod purge;
 mod rebuild;
 mod sources;
+mod temp;
 
 pub use ingest::{Added, Done, add};
 
@@ -19,6 +20,7 @@ use crate::units::show_count;
 use anyhow::{Context, bail};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use temp::temp_dir;
 use trawl_index::{BuildOptions, Published};
 use trawl_ingest::{IngestSettings, Stage};
 use trawl_store::{Dataset, Lake, Manifest};
@@ -78,13 +80,6 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         Verb::Purge(args) => purge::purge(&args, out),
         Verb::Drop(args) => purge::drop_dataset(&args, out),
     }
-}
-
-/// Where temporary files go: the lake's own directory unless another is wanted.
-fn temp_dir(lake: &Path, wanted: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let dir = wanted.map_or_else(|| lake.join("tmp"), Path::to_owned);
-    std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    Ok(dir)
 }
 
 /// Settings of a writer that rewrites files of the lake.

@@ -1,7 +1,8 @@
 //! From what a person names to the files that are read.
 
 use super::ingest::base_uri;
-use crate::{glob, system};
+use super::temp::Spool;
+use crate::glob;
 use anyhow::{Context, bail};
 use std::fs;
 use std::io;
@@ -58,7 +59,7 @@ pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded
                 bail!("standard input can be read only once: name - once");
             }
             let spool = Spool::read(temp)?;
-            let named = SourcePath { name: Some("stdin".into()), ..SourcePath::new(spool.0.clone(), false) };
+            let named = SourcePath { name: Some("stdin".into()), ..SourcePath::new(spool.path().to_owned(), false) };
             out.files.push(named);
             out.spool = Some(spool);
             continue;
@@ -145,29 +146,4 @@ fn is_captures(path: &Path) -> bool {
 
 fn is_cluster(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == CLUSTER) && path.is_file()
-}
-
-/// Standard input in a file, since sources are read more than once. It goes when the work is done; what a killed process
-/// leaves, `trawl lake gc` takes.
-#[derive(Debug)]
-pub struct Spool(PathBuf);
-
-/// How the names of such files begin.
-pub const SPOOL: &str = "stdin-";
-
-impl Spool {
-    fn read(temp: &Path) -> anyhow::Result<Self> {
-        let spool = Self(temp.join(format!("{SPOOL}{}", system::nonce()?)));
-        let cannot = || format!("cannot keep standard input in {}", spool.0.display());
-        let mut file = fs::File::create_new(&spool.0).with_context(cannot)?;
-        io::copy(&mut io::stdin().lock(), &mut file).with_context(cannot)?;
-        Ok(spool)
-    }
-}
-
-impl Drop for Spool {
-    fn drop(&mut self) {
-        // If it cannot be removed now, the collector does it.
-        let _ = fs::remove_file(&self.0);
-    }
 }

@@ -33,7 +33,7 @@ impl UrlSource for CsvSource {
         let mut head = Vec::new();
         inner.by_ref().take(BOM.len() as u64).read_to_end(&mut head).map_err(|e| stop(0, &e.to_string()))?;
         let offset = if head == BOM { std::mem::take(&mut head).len() as u64 } else { 0 };
-        let mut rows = Rows { inner: head.as_slice().chain(inner), separator: self.separator, offset };
+        let mut rows = Rows { inner: head.as_slice().chain(inner), separator: self.separator, offset, raw: Vec::new() };
         let mut row = Vec::new();
         let names = match rows.next(&mut row).map_err(|e| stop(0, &e))? {
             Next::Row => row.iter().map(|name| name.trim().to_owned()).collect(),
@@ -44,8 +44,10 @@ impl UrlSource for CsvSource {
         }
         loop {
             let at = rows.offset;
-            let bad = |code, message: &str| BadItem::new(code, message, b"").at(self.file.place(at, 0));
-            match rows.next(&mut row).map_err(|e| stop(at, &e))? {
+            let next = rows.next(&mut row).map_err(|e| stop(at, &e))?;
+            let bad =
+                |code, message: &str| BadItem::new(code, message, rows.raw.trim_ascii_end()).at(self.file.place(at, 0));
+            match next {
                 Next::End => return Ok(()),
                 Next::TooLong => each(Err(bad("line_too_long", "expected a row of at most 4 MiB")))?,
                 Next::Row if row.iter().all(String::is_empty) => {}
@@ -74,12 +76,15 @@ struct Rows<R> {
     inner: R,
     separator: u8,
     offset: u64,
+    /// The row as it is written, as much of it as a rejected item keeps.
+    raw: Vec<u8>,
 }
 
 impl<R: BufRead> Rows<R> {
     /// Reads one row into `out`. A row above the limit is read to its end and dropped.
     fn next(&mut self, out: &mut Vec<String>) -> Result<Next, String> {
         out.clear();
+        self.raw.clear();
         let (mut field, mut quoted, mut was_quoted, mut any, mut len) = (Vec::new(), false, false, false, 0usize);
         let mut end_field = |field: &mut Vec<u8>, keep: bool| {
             if keep {
@@ -137,7 +142,10 @@ impl<R: BufRead> Rows<R> {
 
     fn byte(&mut self) -> Result<Option<u8>, String> {
         let byte = self.peek()?;
-        if byte.is_some() {
+        if let Some(byte) = byte {
+            if self.raw.len() < BadItem::MAX_TEXT {
+                self.raw.push(byte);
+            }
             self.inner.consume(1);
             self.offset += 1;
         }
@@ -150,7 +158,7 @@ mod tests {
     use super::*;
 
     fn rows(text: &str) -> Result<Vec<Vec<String>>, String> {
-        let mut rows = Rows { inner: text.as_bytes(), separator: b',', offset: 0 };
+        let mut rows = Rows { inner: text.as_bytes(), separator: b',', offset: 0, raw: Vec::new() };
         let (mut row, mut out) = (Vec::new(), Vec::new());
         while let Next::Row = rows.next(&mut row)? {
             out.push(row.clone());
@@ -170,10 +178,11 @@ mod tests {
     #[test]
     fn a_row_too_long_is_dropped_and_the_next_one_read() {
         let text = format!("a\n{}\nb\n", "x".repeat(MAX_LINE * 2));
-        let mut rows = Rows { inner: text.as_bytes(), separator: b',', offset: 0 };
+        let mut rows = Rows { inner: text.as_bytes(), separator: b',', offset: 0, raw: Vec::new() };
         let mut row = Vec::new();
         assert!(matches!(rows.next(&mut row), Ok(Next::Row)));
         assert!(matches!(rows.next(&mut row), Ok(Next::TooLong)));
+        assert_eq!(rows.raw, [b'x'; BadItem::MAX_TEXT]);
         assert!(matches!(rows.next(&mut row), Ok(Next::Row)));
         assert_eq!(row, ["b"]);
     }

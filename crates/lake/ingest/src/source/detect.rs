@@ -1,13 +1,13 @@
 //! What a file is, by its name and its first bytes.
 
-use super::text::{BOM, Compression, SourceFile};
+use super::text::{BOM, Compression, Line, SourceFile};
 use crate::Result;
 use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use trawl_io::{Fs, Mode};
-use trawl_model::SourceIdentity;
+use trawl_model::{Advice, DoorError, SourceIdentity, Split};
 
 /// The formats of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -91,6 +91,24 @@ impl FromStr for Format {
     }
 }
 
+/// The format of a text by its first line that says something, however many say nothing before it; a text without one is
+/// an empty list.
+pub(super) fn of_lines(fs: &Arc<dyn Fs>, path: &Path, compression: Compression) -> Option<Format> {
+    let file = unhashed(fs, path, compression);
+    let mut first = None;
+    let read = file.lines(Split { start: 0, end: u64::MAX }, &mut |_, line| {
+        let (Line::Whole(line) | Line::TooLong(line)) = line;
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            return Ok(());
+        }
+        first = Some(Format::of_bytes(line));
+        Err(DoorError::new(Advice::Stop, "enough"))
+    });
+    // What cannot be read to its end is not known to be empty.
+    first.unwrap_or_else(|| read.is_ok().then_some(Format::Lines))
+}
+
 /// The format of a file, if it can be told, and its compression. The name decides, then the first bytes; compression is
 /// always by the bytes.
 pub fn detect(fs: &Arc<dyn Fs>, path: &Path) -> Result<(Option<Format>, Compression)> {
@@ -114,13 +132,17 @@ pub fn detect(fs: &Arc<dyn Fs>, path: &Path) -> Result<(Option<Format>, Compress
     if by_name.is_some() {
         return Ok((by_name, compression));
     }
-    let identity = SourceIdentity { uri: name, size: 0, tag: String::new() };
-    let source = SourceFile { fs: fs.clone(), path: path.into(), compression, identity };
     let mut head = Vec::new();
-    source
+    unhashed(fs, path, compression)
         .reader(0)?
         .take(4096)
         .read_to_end(&mut head)
         .map_err(|e| trawl_io::Error::io(trawl_io::Op::Read, path, e))?;
     Ok((Format::of_bytes(&head), compression))
+}
+
+/// A file to look into: what it is does not depend on which one it is.
+fn unhashed(fs: &Arc<dyn Fs>, path: &Path, compression: Compression) -> SourceFile {
+    let identity = SourceIdentity { uri: path.display().to_string(), size: 0, tag: String::new() };
+    SourceFile { fs: fs.clone(), path: path.into(), compression, identity }
 }

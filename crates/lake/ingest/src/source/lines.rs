@@ -39,7 +39,9 @@ impl UrlSource for LineSource {
     ) -> Result<(), DoorError> {
         self.file.lines(split, &mut |at, line| {
             let (parsed, len) = match line {
-                Line::TooLong => (Err(BadItem::new("line_too_long", "expected a line of at most 4 MiB", b"")), 0),
+                Line::TooLong(head) => {
+                    (Err(BadItem::new("line_too_long", "expected a line of at most 4 MiB", head)), 0)
+                }
                 Line::Whole(line) => (self.parse(line), line.len()),
             };
             match parsed {

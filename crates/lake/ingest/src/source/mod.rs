@@ -54,7 +54,7 @@ pub fn open_as(
     name: Option<&str>,
 ) -> Result<Box<dyn UrlSource>> {
     let (found, compression) = detect(fs, path)?;
-    let Some(format) = format.or(found) else {
+    let Some(format) = format.or(found).or_else(|| detect::of_lines(fs, path, compression)) else {
         return Err(Error::UnknownFormat {
             path: name.map_or_else(|| path.display().to_string(), str::to_owned),
             known: Format::KNOWN,

@@ -1,5 +1,6 @@
 //! Lines of a text file: plain files in splits, compressed ones as a whole.
 
+use super::BadItem;
 use flate2::read::MultiGzDecoder;
 use std::borrow::Cow;
 use std::io::{self, BufReader, Read};
@@ -130,8 +131,8 @@ impl SourceFile {
 pub(crate) enum Line<'a> {
     /// Its bytes, without line end and carriage return.
     Whole(&'a [u8]),
-    /// Longer than [`MAX_LINE`]; it was skipped.
-    TooLong,
+    /// Longer than [`MAX_LINE`]; it was skipped, and this is how it begins.
+    TooLong(&'a [u8]),
 }
 
 struct FileReader {
@@ -157,11 +158,13 @@ pub(crate) struct LineReader<R> {
     searched: usize,
     offset: u64,
     ended: bool,
+    /// The beginning of a line that is too long.
+    head: Vec<u8>,
 }
 
 impl<R: Read> LineReader<R> {
     pub fn new(inner: R, offset: u64) -> Self {
-        Self { inner, buffer: Vec::new(), from: 0, searched: 0, offset, ended: false }
+        Self { inner, buffer: Vec::new(), from: 0, searched: 0, offset, ended: false, head: Vec::new() }
     }
 
     /// Offset of the next line.
@@ -183,7 +186,11 @@ impl<R: Read> LineReader<R> {
                 return Ok(left.then(|| self.cut(self.buffer.len(), 0, too_long)));
             }
             if self.searched - self.from > MAX_LINE {
-                // Forget what there is of it, but remember that it was there.
+                // Forget what there is of it, but remember how it began.
+                if !too_long {
+                    let line = self.buffer.get(self.from..).unwrap_or_default();
+                    self.head = line.get(..BadItem::MAX_TEXT).unwrap_or(line).to_vec();
+                }
                 too_long = true;
                 self.offset += (self.searched - self.from) as u64;
                 self.from = self.searched;
@@ -198,7 +205,7 @@ impl<R: Read> LineReader<R> {
         self.searched = self.from;
         self.offset += (self.from - start) as u64;
         if too_long {
-            return Line::TooLong;
+            return Line::TooLong(&self.head);
         }
         let line = self.buffer.get(start..end).unwrap_or_default();
         Line::Whole(line.strip_suffix(b"\r").unwrap_or(line))
@@ -250,7 +257,10 @@ mod tests {
             match reader.next_line().unwrap() {
                 None => return out,
                 Some(Line::Whole(line)) => out.push((at, Some(line.to_vec()))),
-                Some(Line::TooLong) => out.push((at, None)),
+                Some(Line::TooLong(head)) => {
+                    assert_eq!(head, [b'x'; BadItem::MAX_TEXT]);
+                    out.push((at, None));
+                }
             }
         }
     }
