@@ -39,7 +39,7 @@ fn directories_patterns_clusters_and_names() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     write(dir, "runs/1/urls.txt", b"http://a.com/1\n");
-    write(dir, "runs/2/deep/urls.txt.gz", &gz("http://a.com/2\nhttp://a.com/3\n"));
+    write(dir, "runs/2/deep/urls.txt.gz", gz("http://a.com/2\nhttp://a.com/3\n"));
     write(dir, "runs/2/notes.md", b"nothing here\n");
     write(dir, "runs/2/.hidden.txt", b"http://hidden.com/\n");
     let all = ingest(dir, "all", &["runs"], 0);
@@ -52,8 +52,8 @@ fn directories_patterns_clusters_and_names() {
     assert_eq!((rows(&again), again["skipped"].as_array().unwrap().len()), (0, 3), "another spelling is the same file");
 
     let block = |n: usize| gz(&CDXJ.replace("a.com/", &format!("a.com/{n}")));
-    write(dir, "zipnum/cdx-00000.gz", &[block(0), block(1)].concat());
-    write(dir, "zipnum/cdx-00001.gz", &block(2));
+    write(dir, "zipnum/cdx-00000.gz", [block(0), block(1)].concat());
+    write(dir, "zipnum/cdx-00001.gz", block(2));
     let index = "com,a)/ 2026\tcdx-00000.gz\t0\t9\t1\ncom,a)/ 2026\tcdx-00000.gz\t9\t9\t2\ncom,b)/ 2026\tcdx-00001.gz\t0\t9\t3\n";
     write(dir, "zipnum/cluster.idx", index.as_bytes());
     assert_eq!(rows(&ingest(dir, "cluster", &["zipnum/cluster.idx"], 0)), 3);
