@@ -265,6 +265,10 @@ impl Filesys {
         self.time.as_mut().map_or(Ok(()), |time| time.kv.flush())
     }
 
+    pub(crate) fn flush_data(&mut self) -> Result<()> {
+        self.data.flush()
+    }
+
     pub(crate) fn sync_data(&mut self) -> Result<()> {
         self.data.checkpoint()?;
         if !self.deferred.is_empty() {

@@ -113,6 +113,12 @@ impl Cells {
         Ok(())
     }
 
+    /// Whether loading the page of a cell would write others out.
+    pub fn is_crowded_out(&self, cell: u64) -> bool {
+        let (page, _) = self.locate(cell);
+        self.resident >= self.max_resident && !matches!(self.pages.get(page), Some(Some(_)))
+    }
+
     /// Loads all pages, however many.
     pub fn load_all(&mut self, file: &dyn File) -> Result<()> {
         self.max_resident = usize::MAX;

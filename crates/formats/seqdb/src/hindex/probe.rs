@@ -92,6 +92,15 @@ impl Hindex {
         }
     }
 
+    /// Whether a change where a search ended would write changed cells to the file, for want of memory. Who replaces
+    /// entries makes sure first that readers can follow the cells to the new ones: the old would be lost to them.
+    pub(crate) fn would_write<T>(&self, place: &Found<T>) -> bool {
+        match place {
+            Found::Here { cell, .. } | Found::Absent { cell, .. } => self.cells.is_crowded_out(*cell),
+            Found::Full => false,
+        }
+    }
+
     /// Gives the cell where a search ended to a new key.
     pub(crate) fn occupy<T>(&mut self, place: Found<T>, hash: u64, ptr: u64) -> Result<()> {
         let Found::Absent { cell, free } = place else { return Err(self.full()) };

@@ -117,6 +117,7 @@ impl Map {
         self.begin()?;
         let hash = h64(key);
         let found = self.index.search(hash, |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))?;
+        self.make_way(&found)?;
         let ptr = self.kv.append(key, value)?;
         match found {
             Found::Here { cell, ptr: old, .. } => {
@@ -135,6 +136,7 @@ impl Map {
         match self.index.search(hash, |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))? {
             Found::Here { .. } => Ok(false),
             absent => {
+                self.make_way(&absent)?;
                 let ptr = self.kv.append(key, value)?;
                 self.index.occupy(absent, hash, ptr)?;
                 self.settle()?;
@@ -150,7 +152,9 @@ impl Map {
             return Err(Error::NoDelflag { path: self.kv.path().into() });
         }
         self.begin()?;
-        match self.index.search(h64(key), |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))? {
+        let found = self.index.search(h64(key), |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))?;
+        self.make_way(&found)?;
+        match found {
             Found::Here { cell, ptr, .. } => {
                 self.index.clear(cell)?;
                 self.kv.delete(ptr)?;
@@ -164,7 +168,16 @@ impl Map {
     #[inline]
     fn begin(&mut self) -> Result<()> {
         self.index.begin()?;
+        if self.index.wants_resize().is_some() {
+            self.kv.flush()?;
+        }
         self.index.make_room(&self.kv)
+    }
+
+    /// Cells must not reach the file before the entries they lead to: see [`Hindex::would_write`].
+    #[inline]
+    fn make_way(&mut self, place: &Found<()>) -> Result<()> {
+        if self.index.would_write(place) { self.kv.flush() } else { Ok(()) }
     }
 
     /// Marks a replaced entry deleted: now if the last sync does not know it, else after the next.

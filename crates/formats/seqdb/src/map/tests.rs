@@ -180,13 +180,22 @@ fn reader(fs: &FaultFs) -> Map {
     Map::open_locked(&files(), Access::Read, &settings(fs), true, None).unwrap()
 }
 
+/// Little or much is gathered before it is written; the cells fit into memory, or do not.
+fn shapes(fs: &FaultFs) -> [(Settings, u64); 3] {
+    let large = Settings { buffer_bytes: 100_000, ..settings(fs) };
+    let poor = Settings { index_memory_bytes: 0, ..large.clone() };
+    [(settings(fs), 3), (large, 3), (poor, 9001)]
+}
+
 /// Puts and replaces; `known` is up to where readers can count on it.
-fn busy(fs: &FaultFs, known: &mut Option<u8>) -> Result<()> {
-    let hindex = CreateHindex { sbsize: 512, htsize: 3, ..Default::default() };
-    let mut map = Map::create(&files(), &CreateKvseq { sbsize: 512, ..Default::default() }, &hindex, &settings(fs))?;
+fn busy(settings: &Settings, htsize: u64, known: &mut Option<u8>) -> Result<()> {
+    let hindex = CreateHindex { sbsize: 512, htsize, ..Default::default() };
+    let mut map = Map::create(&files(), &CreateKvseq { sbsize: 512, ..Default::default() }, &hindex, settings)?;
     for n in 0..12u8 {
         map.put(b"always", &[n; 100])?;
-        map.put(&[n], &[n; 150])?;
+        for k in 0..4 {
+            map.put(&[n, k], &[n; 150])?;
+        }
         if n % 3 > 0 {
             if n % 3 == 1 { map.flush() } else { map.sync() }?;
             *known = Some(n);
@@ -197,30 +206,45 @@ fn busy(fs: &FaultFs, known: &mut Option<u8>) -> Result<()> {
 
 #[test]
 fn pairs_are_whole_between_any_two_writes() {
-    for cut in 0.. {
-        let fs = FaultFs::new();
-        fs.cut_after(cut);
-        let mut known = None;
-        let done = busy(&fs, &mut known).is_ok();
-        let fs = fs.reboot(Loss::None);
-        if let Some(known) = known {
-            let map = reader(&fs);
-            let always = map.get(b"always").unwrap().unwrap();
-            assert!(always[0] >= known && always == [always[0]; 100], "after {cut} writes");
-            for n in 0..12 {
-                let found = map.get(&[n]).unwrap();
-                assert!(found == Some(vec![n; 150]) || found.is_none() && n > known, "after {cut} writes, {n}");
+    for shape in 0..3 {
+        for cut in 0.. {
+            let fs = FaultFs::new();
+            fs.cut_after(cut);
+            let mut known = None;
+            let (settings, htsize) = &shapes(&fs)[shape];
+            let done = busy(settings, *htsize, &mut known).is_ok();
+            if let Some(known) = known {
+                let map = reader(&fs.reboot(Loss::None));
+                let context = format!("shape {shape}, after {cut} writes");
+                let always = map.get(b"always").unwrap();
+                assert!(always.is_some_and(|v| v[0] >= known && v == [v[0]; 100]), "{context}");
+                for n in 0..12 {
+                    let found = map.get(&[n, 3]).unwrap();
+                    assert!(found == Some(vec![n; 150]) || found.is_none() && n > known, "{context}, {n}");
+                }
+                let mut scan = map.kvseq().scan();
+                while let Some(item) = scan.next_entry().unwrap() {
+                    assert!(item.value.unwrap().windows(2).all(|pair| pair[0] == pair[1]), "{context}");
+                }
             }
-            let mut scan = map.kvseq().scan();
-            while let Some(item) = scan.next_entry().unwrap() {
-                assert!(item.value.unwrap().windows(2).all(|pair| pair[0] == pair[1]), "after {cut} writes");
+            if done {
+                assert!(cut > 40, "{cut}");
+                break;
             }
-        }
-        if done {
-            assert!(cut > 40, "{cut}");
-            break;
         }
     }
+}
+
+#[test]
+fn a_writer_has_both_files() {
+    let fs = FaultFs::new();
+    let map = create(&fs, 11);
+    let refused = Hindex::open(&files().hindex, Access::Write, &settings(&fs)).unwrap_err();
+    assert!(matches!(refused, Error::LockFailed(_)), "{refused}");
+    let refused = Kvseq::open(&files().kvseq, Access::Write, &settings(&fs)).unwrap_err();
+    assert!(matches!(refused, Error::LockFailed(_)), "{refused}");
+    map.close().unwrap();
+    Hindex::open(&files().hindex, Access::Write, &settings(&fs)).unwrap();
 }
 
 #[test]

@@ -228,7 +228,11 @@ impl Pages {
             ));
         }
         self.fs.prepare()?;
-        self.urls.make_room(&Urls(self.fs.data()))?;
+        if self.urls.wants_resize().is_some() {
+            // Cells must not reach the file before the captures they lead to: older ones would be lost to readers.
+            self.fs.flush_data()?;
+            self.urls.make_room(&Urls(self.fs.data()))?;
+        }
         // Many captures of one moment are numbered without a gap: the last number is found by halving.
         let (mut taken, mut free) = (None, 0);
         while let Found::Here { .. } = self.fs.find(&name::join(url, time, free))? {
@@ -265,6 +269,9 @@ impl Pages {
             let Some(name) = name_at(data, ptr)? else { return Ok(None) };
             Ok(name::split(&name).filter(|parts| parts.url == url).map(|parts| parts.time))
         })?;
+        if self.urls.would_write(&found) {
+            self.fs.flush_data()?;
+        }
         match found {
             Found::Here { what: other, .. } if other > time => Ok(()),
             Found::Here { cell, .. } => self.urls.redirect(cell, hash, ptr),

@@ -332,3 +332,59 @@ fn back_to_any_sync_that_a_journal_remembers() {
         sound(&disk);
     }
 }
+
+/// Captures again and again; `known` is up to where readers can count on it.
+fn busy(settings: &Settings, expected: u64, known: &mut Option<usize>) -> Result<()> {
+    let mut pages = CreatePages { expected, ..CreatePages::new(5) }.create(&paths(), settings)?;
+    for n in 0..12 {
+        pages.append(b"always", at(n as i64), Form::Plain, &event(n, 100))?;
+        for k in 0..4 {
+            pages.append_from(&url(n * 4 + k), at(n as i64), Form::Plain, &mut &event(n, 300)[..])?;
+        }
+        if n % 3 > 0 {
+            if n % 3 == 1 {
+                pages.flush()?;
+            } else {
+                pages.sync()?;
+            }
+            *known = Some(n);
+        }
+    }
+    pages.close()
+}
+
+/// The disk as readers find it between any two writes of a writer that lives; the cells of its indexes fit into memory,
+/// or do not.
+#[test]
+fn captures_are_whole_between_any_two_writes() {
+    for (expected, index_memory_bytes) in [(3, 1 << 20), (6000, 0)] {
+        for cut in 0.. {
+            let disk = FaultFs::new();
+            disk.cut_after(cut);
+            let mut known = None;
+            let done = busy(&Settings { index_memory_bytes, ..settings(&disk) }, expected, &mut known).is_ok();
+            if let Some(known) = known {
+                let disk = disk.reboot(Loss::None);
+                let pages = Pages::open_locked(&paths(), Access::Read, &settings(&disk), None, true).unwrap();
+                let context = format!("{expected} expected, after {cut} writes");
+                let newest = pages.newest(b"always").unwrap();
+                let whole = newest.is_some_and(|page| {
+                    let n = usize::try_from(page.time.0 - at(0).0).unwrap();
+                    n >= known && page.event == event(n, 100)
+                });
+                assert!(whole, "{context}");
+                assert_eq!(pages.newest(&url(known * 4)).unwrap().unwrap().event, event(known, 300), "{context}");
+                let mut scan = pages.scan();
+                while let Some(page) = scan.next_page().unwrap() {
+                    let n = usize::try_from(page.time.0 - at(0).0).unwrap();
+                    let len = if page.url == b"always" { 100 } else { 300 };
+                    assert!(page.event.unwrap() == event(n, len), "{context}");
+                }
+            }
+            if done {
+                assert!(cut > 40, "{cut}");
+                break;
+            }
+        }
+    }
+}
