@@ -83,3 +83,89 @@ impl Lake {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DirStore;
+    use crate::manifest::DenyTarget;
+    use std::sync::Arc;
+    use trawl_model::UnixMillis;
+
+    const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
+
+    fn lake() -> (tempfile::TempDir, Lake) {
+        let dir = tempfile::tempdir().unwrap();
+        let lake = Lake::init(Arc::new(DirStore::new(dir.path())), NOW, "n", b"com\n").unwrap();
+        (dir, lake)
+    }
+
+    /// Makes the list consist of these domains.
+    fn set(lake: &Lake, domains: &[&str]) -> Arc<Manifest> {
+        let deny = |domain: &&str| {
+            let target = DenyTarget::Domain((*domain).into());
+            Deny { target, since: NOW.to_string(), reason: None }
+        };
+        let deny: Vec<_> = domains.iter().map(deny).collect();
+        let change = |manifest: &mut Manifest| {
+            manifest.deny.clone_from(&deny);
+            Ok(())
+        };
+        lake.commit(NOW, change).unwrap().manifest
+    }
+
+    fn newest(lake: &Lake) -> DenyRecord {
+        deny_record(&**lake.store()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn whoever_comes_late_does_not_undo_a_newer_list() {
+        let (_dir, lake) = lake();
+        assert_eq!(deny_record(&**lake.store()).unwrap(), None);
+        set(&lake, &["a.com"]);
+        let without = set(&lake, &[]);
+        let again = set(&lake, &["a.com"]);
+        // The one that took it off was slow to record it; so was one that knows of no change at all.
+        for changed in [true, false] {
+            lake.record_deny(&without, changed).unwrap();
+            assert_eq!((newest(&lake).manifest, newest(&lake).deny), (again.sequence, again.deny.clone()));
+        }
+        assert_eq!(newest(&lake).sequence, 3);
+    }
+
+    #[test]
+    fn what_was_not_recorded_is_by_the_next_commit_and_what_was_is_not_again() {
+        let (_dir, lake) = lake();
+        let manifest = set(&lake, &["a.com"]);
+        let path = layout::numbered(layout::DENY, 1);
+        lake.store().delete(&path).unwrap();
+        // A change that changes nothing is a commit too.
+        set(&lake, &["a.com"]);
+        assert_eq!(newest(&lake).deny, manifest.deny);
+        lake.store().put(&path, b"{").unwrap();
+        assert!(deny_record(&**lake.store()).is_err());
+        lake.register_dataset(NOW, &crate::DatasetInfo::named("d")).unwrap();
+        lake.register_dataset(NOW, &crate::DatasetInfo::named("e")).unwrap();
+        assert_eq!((newest(&lake).sequence, newest(&lake).deny), (2, manifest.deny.clone()));
+    }
+
+    #[test]
+    fn cut_and_turned_records_are_errors_or_change_nothing() {
+        let (_dir, lake) = lake();
+        set(&lake, &["a.com", "b.org"]);
+        let (record, path) = (newest(&lake), layout::numbered(layout::DENY, 1));
+        let bytes = record.to_json();
+        assert_eq!(DenyRecord::parse(&path, &bytes).unwrap(), record);
+        assert!(DenyRecord::parse(&layout::numbered(layout::DENY, 2), &bytes).is_err());
+        for cut in 0..bytes.len() {
+            assert!(DenyRecord::parse(&path, &bytes[..cut]).is_err(), "cut at {cut}");
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut turned = bytes.clone();
+            turned[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(found) = DenyRecord::parse(&path, &turned) {
+                assert_eq!(found, record, "bit {bit}");
+            }
+        }
+    }
+}
