@@ -264,7 +264,7 @@ fn many_small_pieces_are_merged() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     for day in 0..9 {
-        write(dir, "day.txt", &format!("http://a.com/{day}\nhttp://d{day}.org/\n"));
+        write(dir, "day.txt", format!("http://a.com/{day}\nhttp://d{day}.org/\n"));
         ingest(dir, "days", &["day.txt"], &[], 0);
     }
     let segments = |dir: &Path| ask(dir, &["lake", "stats"], 0)[0]["segments"].as_u64().unwrap();
