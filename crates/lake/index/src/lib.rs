@@ -51,7 +51,7 @@ pub use cache::{Caches, DEFAULT_CACHE_BYTES};
 pub use compact::{Compacted, Compaction, MAX_SEGMENTS, compact};
 pub use error::{Error, Result};
 pub use inspect::{Inspection, inspect_segment};
-pub use merge::{MergeInput, merge_segments};
+pub use merge::{DistinctUrls, MergeInput, merge_segments};
 pub use meta::SegmentMeta;
 pub use publish::{Published, publish, rebuild, rebuild_under};
 pub use scratch::Scratch;

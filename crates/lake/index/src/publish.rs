@@ -2,6 +2,7 @@
 
 use crate::beat::{Beat, give_up};
 use crate::build::{BuildOptions, Progress, SourceFile, build_segment, sort_files};
+use crate::compact::{Compacted, Compaction, compact};
 use crate::meta::SegmentMeta;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ use trawl_store::{Lake, Manifest, SegmentRef, layout};
 const MAX_ATTEMPTS: u32 = 10;
 
 /// What a publish did.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Published {
     /// The version readers use now; `None` if there was nothing to publish.
     pub version: Option<String>,
@@ -21,6 +22,10 @@ pub struct Published {
     pub segment: Option<SegmentMeta>,
     /// Datasets whose commit the version now serves.
     pub commits: BTreeMap<u32, u64>,
+    /// What was merged afterwards, as the version had come to have too many segments.
+    pub tidied: Option<Compacted>,
+    /// Why that could not be done: the version stands without it, and the next publish tries again.
+    pub tidy_error: Option<String>,
     /// Datasets whose newest commit was cut by another suffix list than the lake's: they wait for a rebuild, and are
     /// served as they were.
     pub waiting: Vec<u32>,
@@ -28,7 +33,8 @@ pub struct Published {
 
 /// Brings the current version up to every dataset's newest commit: builds one segment of the files it does not cover
 /// yet, and commits a version of the old segments and the new one. Where a dataset lost files since (replaced, rewritten,
-/// dropped), the old segments are masked for it.
+/// dropped), the old segments are masked for it. A version of more than [`crate::MAX_SEGMENTS`] segments is then compacted by
+/// tiers, without reading rows.
 ///
 /// `writer` must be new for each call; `now` is the clock.
 pub fn publish(
@@ -38,7 +44,18 @@ pub fn publish(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
-    attempts(lake, Scope::New, None, now, writer, options, progress)
+    let mut published = attempts(lake, Scope::New, None, now, writer, options, progress)?;
+    if published.version.is_some() {
+        match compact(lake, now, &format!("{writer}-t"), Compaction::Tiered, options, progress) {
+            Ok(Some(tidied)) => {
+                published.version = Some(tidied.version.clone());
+                published.tidied = Some(tidied);
+            }
+            Ok(None) => {}
+            Err(error) => published.tidy_error = Some(error.to_string()),
+        }
+    }
+    Ok(published)
 }
 
 /// Builds the index anew from the Parquet files of every dataset's newest commit: one segment, and a version of it alone.
@@ -91,7 +108,7 @@ fn attempts(
         let manifest = lake.current()?;
         let mut plan = Plan::new(lake, &manifest, scope, list)?;
         if plan.is_empty() && (list.is_none() || list == manifest.suffix_list.as_ref()) {
-            return Ok(Published { version: None, segment: None, commits: BTreeMap::new(), waiting: plan.waiting });
+            return Ok(Published { waiting: plan.waiting, ..Published::default() });
         }
         let id = format!("{}-{writer}-{attempt}", now().digits14());
         let segment = if plan.files.is_empty() {
@@ -122,7 +139,8 @@ fn attempts(
             Some(version) => {
                 lake.end_beat(writer)?;
                 let Plan { commits, waiting, .. } = plan;
-                return Ok(Published { version: Some(version), segment, commits, waiting });
+                let version = Some(version);
+                return Ok(Published { version, segment, commits, waiting, ..Published::default() });
             }
             // Somebody else published one of our datasets meanwhile: start from what is there now.
             None => give_up(lake, writer, &id),

@@ -242,6 +242,7 @@ impl Lake {
             commit.files.iter_mut().filter(|f| f.added == 0).for_each(|f| f.added = sequence);
             commit.settle();
             let bytes = to_sealed_json(&commit);
+            crate::series::check_size(&series.path(commit.sequence), bytes.len())?;
             DatasetCommit::parse(&series.path(commit.sequence), &bytes)?;
             Ok(Some(bytes))
         })?;

@@ -10,7 +10,7 @@
 
 use crate::lake::MAX_COPY_BYTES;
 use crate::manifest::Manifest;
-use crate::{CommitMode, DenyRecord, Heartbeat, Lake, Listed, Result, Store, layout};
+use crate::{CommitMode, DenyRecord, Heartbeat, Lake, Listed, Result, Store, Version, layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
@@ -196,29 +196,25 @@ fn kept(
     let mut keep = Keep::default();
     keep.paths.insert(layout::MANIFEST_COPY.to_owned());
     keep.paths.extend(manifest.suffix_list.iter().map(|list| list.path.clone()));
-    for segment in manifest.versions.iter().flat_map(|version| &version.segments) {
-        keep.dirs.insert(layout::segment_dir(&segment.id)?);
-    }
-    // Versions that name files themselves, as the seed's own do.
-    for files in manifest.versions.iter().filter_map(|version| version.files.as_ref()) {
-        let dir = files.domains_txt.rsplit_once('/').map(|(dir, _)| dir.to_owned());
-        keep.dirs.extend(dir.filter(|dir| dir.starts_with("index/")));
-    }
     let newest = lake.current()?.sequence;
-    let mut lists = Vec::new();
+    let mut pinned: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
+    pin(&manifest.versions, &mut keep, &mut pinned)?;
+    let (mut lists, mut young) = (Vec::new(), Vec::new());
     keep_states(lake, layout::MANIFESTS, &mut keep, |number| {
-        let young = match lake.manifest(number) {
-            // Whoever has just read it looks for its list next.
+        let recent = number.saturating_add(settings.keep_states.max(1)) > newest;
+        match lake.manifest(number) {
+            // Whoever has just read it looks for its list and its segments next.
             Ok(Some(state)) if is_young_text(&state.written, now, settings) => {
+                young.extend(state.current().cloned());
                 lists.extend(state.suffix_list.map(|list| list.path));
-                true
+                Ok(true)
             }
-            Ok(Some(_)) => false,
-            _ => true,
-        };
-        Ok(number.saturating_add(settings.keep_states.max(1)) > newest || young)
+            _ => Ok(recent),
+        }
     })?;
     keep.paths.extend(lists);
+    // Other versions of these states were current in other ones, whose own turn tells whether they stay.
+    pin(&young, &mut keep, &mut pinned)?;
     let last = states(&**lake.store(), layout::DENY)?.last().map_or(0, |(_, number)| *number);
     keep_states(lake, layout::DENY, &mut keep, |number| {
         let recent = number.saturating_add(settings.keep_states.max(1)) > last;
@@ -229,14 +225,26 @@ fn kept(
         };
         Ok(recent || lake.store().get(&path, MAX_COPY_BYTES).is_ok_and(|bytes| young(&bytes)))
     })?;
-    let mut pinned: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
-    for (dataset, commit) in manifest.versions.iter().flat_map(|version| &version.commits) {
-        pinned.entry(*dataset).or_default().insert(*commit);
-    }
     for dataset in datasets {
         keep_dataset(lake, manifest, *dataset, pinned.get(dataset), now, settings, &mut keep)?;
     }
     Ok(keep)
+}
+
+/// Keeps what versions name.
+fn pin(versions: &[Version], keep: &mut Keep, pinned: &mut BTreeMap<u32, BTreeSet<u64>>) -> Result<()> {
+    for version in versions {
+        for segment in &version.segments {
+            keep.dirs.insert(layout::segment_dir(&segment.id)?);
+        }
+        // Versions that name files themselves, as the seed's own do.
+        let dir = version.files.as_ref().and_then(|files| files.domains_txt.rsplit_once('/')).map(|(dir, _)| dir);
+        keep.dirs.extend(dir.filter(|dir| dir.starts_with("index/")).map(str::to_owned));
+        for (dataset, commit) in &version.commits {
+            pinned.entry(*dataset).or_default().insert(*commit);
+        }
+    }
+    Ok(())
 }
 
 fn keep_dataset(

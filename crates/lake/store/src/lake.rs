@@ -120,7 +120,7 @@ impl Lake {
                 Ok(copy) if copy.sequence > 0 => Known::Number(copy.sequence),
                 _ => Known::Nothing,
             }),
-            Err(e) if e.is_not_found() => Ok(Known::Nothing),
+            Err(e) if e.is_not_found() || matches!(e, Error::OverLimit { .. }) => Ok(Known::Nothing),
             Err(e) => Err(e),
         }
     }
@@ -166,6 +166,7 @@ impl Lake {
             after.written = now.to_string();
             let bytes = after.to_json();
             // What is written must be readable: a bad name is the caller's error, not the next reader's.
+            crate::series::check_size(&series.path(after.sequence), bytes.len())?;
             Manifest::parse(&series.path(after.sequence), &bytes)?;
             Ok(Some(bytes))
         })?;

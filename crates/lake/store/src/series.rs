@@ -17,6 +17,15 @@ const MAX_STATE_BYTES: u64 = 256 << 20;
 /// Rounds a loser goes before it gives up. Each lost round is another writer's success.
 const MAX_ATTEMPTS: u32 = 100;
 
+/// Refuses a state that no reader would take, before it is written.
+pub(crate) fn check_size(path: &str, bytes: usize) -> Result<()> {
+    if bytes as u64 > MAX_STATE_BYTES {
+        let reason = format!("{path} would have {bytes} bytes, and readers take at most {MAX_STATE_BYTES}");
+        return Err(Error::Refused { reason });
+    }
+    Ok(())
+}
+
 /// One state of a series.
 #[derive(Debug, Clone)]
 pub(crate) struct State {

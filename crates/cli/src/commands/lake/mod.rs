@@ -119,6 +119,9 @@ fn publish(lake: &Lake, dir: &Path, out: &Output) -> anyhow::Result<Published> {
             "dataset {id} has rows cut by another suffix list than the lake's: `trawl lake rebuild` brings them in"
         ));
     }
+    if let Some(error) = &published.tidy_error {
+        out.remark(&format!("published, but index segments could not be merged: {error}"));
+    }
     Ok(published)
 }
 

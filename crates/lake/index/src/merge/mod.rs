@@ -1,7 +1,8 @@
 //! Merges segments into one: the same answers from fewer files.
 //!
 //! Dictionaries are walked side by side; what only one segment knows of a (domain, dataset) is taken over as it is. Where
-//! several know of it, or one had only a bound, the distinct URLs are counted again from the rows. File ids move up by
+//! several know of it, or one had only a bound, the distinct URLs are counted again from the rows if that is asked for, and
+//! bounded by their sum if not. File ids move up by
 //! the files of the segments before, so the order of pages stays.
 
 mod distinct;
@@ -30,6 +31,15 @@ pub struct MergeInput<'a> {
     pub masked: &'a [u32],
 }
 
+/// What to make of the distinct URLs of a (domain, dataset) that several segments know of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DistinctUrls {
+    /// Counted from the rows: exact.
+    Counted,
+    /// Summed: a bound, and no row is read.
+    Bounded,
+}
+
 /// What one segment knows of a (domain, dataset): its number, its own file ids, and counts.
 struct Share {
     input: usize,
@@ -42,6 +52,7 @@ pub fn merge_segments(
     store: &Arc<dyn Store>,
     id: &str,
     inputs: &[MergeInput<'_>],
+    distinct: DistinctUrls,
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<SegmentMeta> {
@@ -52,7 +63,10 @@ pub fn merge_segments(
     let pairs = inputs.iter().map(|i| i.segment.meta().pairs).sum();
     let shards = options.shards.unwrap_or_else(|| postings::shards_for(pairs)).clamp(1, postings::MAX_SHARDS);
     let mut assembler = Assembler::new(outputs, options, shards)?;
-    let mut distinct = Distinct::new(store, inputs, options);
+    let mut distinct = match distinct {
+        DistinctUrls::Counted => Some(Distinct::new(store, inputs, options)),
+        DistinctUrls::Bounded => None,
+    };
     let mut cursors = inputs.iter().map(|i| NameCursor::new(i.segment)).collect::<Result<Vec<_>>>()?;
     let total = inputs.iter().map(|i| i.segment.len()).sum();
     let mut done = 0u64;
@@ -76,7 +90,7 @@ pub fn merge_segments(
             }
         }
         let pairs = shares.into_iter().map(|(dataset_id, shares)| {
-            let count = merge_counts(&shares, &mut distinct)?;
+            let count = merge_counts(&shares, distinct.as_mut())?;
             Ok(Pair::new(dataset_id, renumber(shares, &file_ids)?, count))
         });
         assembler.push(&name, pairs.collect::<Result<_>>()?)?;
@@ -145,13 +159,13 @@ fn renumber(shares: Vec<Share>, file_ids: &[Vec<Option<u32>>]) -> Result<Vec<Run
     Ok(runs)
 }
 
-fn merge_counts(shares: &[Share], distinct: &mut Distinct<'_>) -> Result<Count> {
+fn merge_counts(shares: &[Share], distinct: Option<&mut Distinct<'_>>) -> Result<Count> {
     if let [only] = shares
-        && only.count.exact
+        && (only.count.exact || distinct.is_none())
     {
         return Ok(only.count.clone());
     }
-    let mut sum = Count { exact: true, ..Count::default() };
+    let mut sum = Count { exact: distinct.is_some(), ..Count::default() };
     for Share { count, .. } in shares {
         sum.rows += count.rows;
         sum.times = match (sum.times, count.times) {
@@ -160,6 +174,9 @@ fn merge_counts(shares: &[Share], distinct: &mut Distinct<'_>) -> Result<Count> 
         };
         crate::build::merge_paths(&mut sum.paths, count.paths.clone());
     }
-    sum.distinct = distinct.count(shares)?;
+    sum.distinct = match distinct {
+        Some(distinct) => distinct.count(shares)?,
+        None => shares.iter().fold(0, |sum, share| sum.saturating_add(share.count.distinct)),
+    };
     Ok(sum)
 }

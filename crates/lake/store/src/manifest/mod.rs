@@ -5,6 +5,7 @@
 //! and the deny list.
 
 mod dataset;
+mod packed;
 mod version;
 
 pub use dataset::{Acl, Dataset, DatasetInfo, Deny, DenyTarget};
@@ -16,8 +17,11 @@ use std::collections::BTreeMap;
 use trawl_model::UnixMillis;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The format number this program writes, and the newest it reads.
-pub const MANIFEST_FORMAT: u32 = 1;
+/// The format number this program writes, and the newest it reads. In format 1 every version described its segments.
+pub const MANIFEST_FORMAT: u32 = 2;
+/// Versions a manifest lists at most: every manifest repeats them, and a lake that is written to every minute must not
+/// grow by all it has ever been.
+pub const MAX_VERSIONS: usize = 32;
 
 /// One state of the lake.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +39,9 @@ pub struct Manifest {
     pub current_version: String,
     /// Kept versions, oldest first.
     pub versions: Vec<Version>,
+    /// On disk, the segments of all versions. Programs find them in the versions, and this empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<SegmentRef>,
     /// Registered datasets by id. Ids are never used again.
     #[serde(default)]
     pub datasets: Vec<Dataset>,
@@ -78,6 +85,7 @@ impl Manifest {
             written: String::new(),
             current_version: String::new(),
             versions: Vec::new(),
+            segments: Vec::new(),
             datasets: Vec::new(),
             next_dataset_id: first_dataset_id(),
             suffix_list: None,
@@ -89,7 +97,8 @@ impl Manifest {
     /// Reads the JSON text of `path` and checks what readers rely on.
     pub fn parse(path: &str, bytes: &[u8]) -> Result<Self> {
         check_head(path, bytes, MANIFEST_FORMAT)?;
-        let manifest: Self = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
+        let mut manifest: Self = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
+        manifest.unpack();
         let corrupt = |expected, found: String| Error::Corrupt { path: path.to_owned(), offset: 0, expected, found };
         if !manifest.current_version.is_empty() && manifest.current().is_none() {
             return Err(corrupt("current_version among the versions", manifest.current_version));
@@ -107,7 +116,7 @@ impl Manifest {
 
     /// As it is stored: indented, since people read it, with a checksum and a line end.
     pub fn to_json(&self) -> Vec<u8> {
-        to_sealed_json(self)
+        to_sealed_json(&Self { format: MANIFEST_FORMAT, ..self.packed() })
     }
 
     /// The version readers use, if any was published.
@@ -166,7 +175,7 @@ impl Manifest {
 
     /// Adds a version made of `segments` and makes it current. Its name is the time of publishing, moved on by a
     /// millisecond where an earlier version has that time or a later one: names are unique and rise. `commits` tells
-    /// which commit of each dataset it serves.
+    /// which commit of each dataset it serves. The oldest versions beyond [`MAX_VERSIONS`] are forgotten.
     pub fn publish(&mut self, now: UnixMillis, segments: Vec<SegmentRef>, commits: BTreeMap<u32, u64>) -> String {
         let last = self.versions.iter().filter_map(|v| UnixMillis::parse(&v.version).ok()).max();
         let time = match last {
@@ -176,6 +185,8 @@ impl Manifest {
         let name = time.to_string();
         self.versions.push(Version::new(name.clone(), segments, commits));
         self.current_version.clone_from(&name);
+        let excess = self.versions.len().saturating_sub(MAX_VERSIONS);
+        self.versions.drain(..excess);
         name
     }
 }

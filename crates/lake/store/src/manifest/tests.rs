@@ -2,10 +2,11 @@ use super::*;
 use proptest::prelude::*;
 
 const SEED: &[u8] = include_bytes!("../../tests/golden/seed-manifest.json");
-const GOLDEN: &[u8] = include_bytes!("../../tests/golden/manifest-v1.json");
+const GOLDEN: &[u8] = include_bytes!("../../tests/golden/manifest-v2.json");
+const FORMAT_1: &[u8] = include_bytes!("../../tests/golden/manifest-v1.json");
 
 /// What a checksum over the golden text is.
-const GOLDEN_CHECKSUM: u64 = 0x5a23_0e71_7dd8_4085;
+const GOLDEN_CHECKSUM: u64 = 0x4000_1bf9_d5cc_af15;
 
 fn segment(id: &str) -> SegmentRef {
     let file = |key: &str, name: &str| (key.to_owned(), format!("index/{id}/{name}"));
@@ -104,6 +105,25 @@ fn golden_bytes_do_not_move() {
     for golden in [GOLDEN, sealed.as_bytes()] {
         assert_eq!(Manifest::parse("m", golden).unwrap(), rich());
     }
+    // What earlier programs wrote is read as ever.
+    assert_eq!(Manifest::parse("m", FORMAT_1).unwrap(), Manifest { format: 1, ..rich() });
+}
+
+#[test]
+fn a_manifest_does_not_grow_by_all_that_was_ever_published() {
+    let mut manifest = Manifest::empty();
+    let mut sizes = Vec::new();
+    for n in 0..200u32 {
+        let mut segments = manifest.current().map(|v| v.segments.clone()).unwrap_or_default();
+        segments.drain(..segments.len().saturating_sub(7));
+        segments.push(segment(&format!("20260102030405-{n:032}-0")));
+        manifest.publish(UnixMillis(i64::from(n)), segments, BTreeMap::from([(1, u64::from(n))]));
+        let bytes = manifest.to_json();
+        assert_eq!(Manifest::parse("m", &bytes).unwrap(), manifest);
+        sizes.push(bytes.len());
+    }
+    assert_eq!(manifest.versions.len(), MAX_VERSIONS);
+    assert!(sizes[199] < sizes[60] * 11 / 10 && sizes[199] < 80_000, "{sizes:?}");
 }
 
 #[test]
@@ -142,7 +162,7 @@ fn datasets_keep_their_ids() {
 #[test]
 fn refused() {
     let cases = [
-        (r#"{"format":2,"anything":1}"#, "expected format 1"),
+        (r#"{"format":3,"anything":1}"#, "expected format 2"),
         (r#"{"current_version":"x","versions":[]}"#, "current_version among"),
         (r#"{"current_version":""}"#, "versions"),
         (r#"{"current_version":"","versions":[{"version":"v","segments":[{"id":".."}]}]}"#, "inside the lake"),

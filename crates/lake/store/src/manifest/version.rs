@@ -45,36 +45,45 @@ pub struct SegmentRef {
     /// Its directory below `index/`.
     pub id: String,
     /// Compaction tier: 0 as published, higher after merges.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub level: u32,
     /// Postings shards.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub shards: u32,
     /// Domains in its dictionary.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub domains: u64,
     /// Rows its postings point at.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub rows: u64,
     /// Bytes of all its files.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub bytes: u64,
     /// Datasets it has rows of, sorted.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub datasets: Vec<u32>,
     /// Those of its datasets that this version no longer takes from it (replaced or dropped since), sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub masked: Vec<u32>,
     /// Its files, by the seed's key where it has one (`domains_txt`, `postings_idx`, …) and the index's own else.
     /// `{shard}` stands for the shard number.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
     /// Whatever else the index wants to know before it opens a file: format numbers, checksums.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     pub notes: serde_json::Map<String, serde_json::Value>,
 }
 
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
+}
+
 impl SegmentRef {
+    /// What a version says of a segment that stands in the manifest's own list.
+    pub(super) fn short(&self) -> Self {
+        Self { id: self.id.clone(), masked: self.masked.clone(), ..Self::default() }
+    }
+
     /// Path of the file under `key`, with the shard number filled in.
     pub fn file(&self, key: &str, shard: u32) -> Option<String> {
         self.files.get(key).map(|path| path.replace("{shard}", &shard.to_string()))
