@@ -18,7 +18,17 @@ pub fn open(dir: &Path) -> anyhow::Result<Lake> {
         refuse_lost_index(dir)?;
         bail!("there is no lake in {}: `trawl lake ingest --lake {0} --dataset NAME FILE…` makes one", dir.display());
     }
-    Lake::open(store(dir)).with_context(|| format!("cannot open the lake in {}", dir.display()))
+    Lake::open(store(dir)).map_err(|error| {
+        let damaged = matches!(&error, trawl_store::Error::Corrupt { path, .. } if is_manifest(path));
+        let place = dir.display();
+        let hint = format!("; `trawl lake rebuild --lake {place}` goes on from the youngest manifest that can be read");
+        let hint = if damaged { hint } else { String::new() };
+        anyhow::Error::new(error).context(format!("cannot open the lake in {place}{hint}"))
+    })
+}
+
+fn is_manifest(path: &str) -> bool {
+    path.starts_with(trawl_store::layout::MANIFESTS)
 }
 
 /// Opens the lake in `dir`, or makes one in an empty or new directory.
@@ -50,6 +60,12 @@ pub fn index_is_lost(dir: &Path) -> bool {
     };
     let datasets = std::fs::read_dir(dir.join(trawl_store::layout::PARQUET_ROOT));
     !is_lake(dir) && datasets.is_ok_and(|mut datasets| datasets.any(|entry| entry.is_ok_and(has_commits)))
+}
+
+/// Whether the newest manifest of the lake in `dir` is there but cannot be read.
+pub fn manifest_is_damaged(dir: &Path) -> bool {
+    is_lake(dir)
+        && matches!(Lake::open(store(dir)), Err(trawl_store::Error::Corrupt { path, .. }) if is_manifest(&path))
 }
 
 fn refuse_lost_index(dir: &Path) -> anyhow::Result<()> {

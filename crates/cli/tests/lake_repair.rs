@@ -246,3 +246,35 @@ fn a_lost_list_has_to_be_named_and_lost_names_are_made_up() {
     assert_eq!(ask(dir, &["query", "domain", "c.github.io"], 0)[0]["domain"], "c.github.io");
     ask(dir, &["lake", "verify"], 0);
 }
+
+#[test]
+fn one_damaged_dataset_does_not_stop_the_others() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    let before = ask(dir, &["query", "domain", "a.com"], 0)[0]["datasets"].clone();
+    let commit = newest(dir, "urls/dataset_id=1/_commits");
+    let text = std::fs::read_to_string(&commit).unwrap();
+    std::fs::write(&commit, text.replace("\"rows\"", "\"rwos\"")).unwrap();
+    ingest(dir, "b", "http://later.org/\n");
+    assert_eq!(ask(dir, &["query", "domain", "later.org"], 0)[0]["datasets"][0]["name"], "b");
+    assert_eq!(ask(dir, &["query", "domain", "a.com"], 0)[0]["datasets"], before, "served as it was");
+    let told = ask(dir, &["lake", "gc", "--grace", "0s", "--keep-versions", "1", "--yes"], 0);
+    assert_eq!(told[0]["damaged"].as_array().unwrap().len(), 1);
+    assert!(refuse(dir, &["lake", "rebuild"]).contains("_commits"));
+    ask(dir, &["lake", "drop", "first one", "--yes"], 0);
+    ask(dir, &["lake", "rebuild"], 0);
+    ask(dir, &["query", "domain", "later.org"], 0);
+}
+
+#[test]
+fn a_damaged_manifest_is_followed_by_one_from_its_copy() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    ask(dir, &["lake", "deny", "add", "--domain", "b.co.uk"], 0);
+    let before = ask(dir, &["query", "domain", "a.com"], 0)[0]["datasets"].clone();
+    std::fs::write(newest(dir, "index/manifests"), "{").unwrap();
+    assert!(refuse(dir, &["query", "domain", "a.com"]).contains("lake rebuild"));
+    ask(dir, &["lake", "rebuild"], 0);
+    assert_eq!(ask(dir, &["query", "domain", "a.com"], 0)[0]["datasets"], before);
+    ask(dir, &["query", "domain", "b.co.uk"], 1);
+}

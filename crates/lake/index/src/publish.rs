@@ -29,6 +29,8 @@ pub struct Published {
     /// Datasets whose newest commit was cut by another suffix list than the lake's: they wait for a rebuild, and are
     /// served as they were.
     pub waiting: Vec<u32>,
+    /// Datasets whose newest commit cannot be read, and why: they are served as they were.
+    pub damaged: Vec<(u32, String)>,
 }
 
 /// Brings the current version up to every dataset's newest commit: builds one segment of the files it does not cover
@@ -108,7 +110,8 @@ fn attempts(
         let manifest = lake.current()?;
         let mut plan = Plan::new(lake, &manifest, scope, list)?;
         if plan.is_empty() && (list.is_none() || list == manifest.suffix_list.as_ref()) {
-            return Ok(Published { waiting: plan.waiting, ..Published::default() });
+            let Plan { waiting, damaged, .. } = plan;
+            return Ok(Published { waiting, damaged, ..Published::default() });
         }
         let id = format!("{}-{writer}-{attempt}", now().digits14());
         let segment = if plan.files.is_empty() {
@@ -138,9 +141,9 @@ fn attempts(
         match committed?.value {
             Some(version) => {
                 lake.end_beat(writer)?;
-                let Plan { commits, waiting, .. } = plan;
+                let Plan { commits, waiting, damaged, .. } = plan;
                 let version = Some(version);
-                return Ok(Published { version, segment, commits, waiting, ..Published::default() });
+                return Ok(Published { version, segment, commits, waiting, damaged, ..Published::default() });
             }
             // Somebody else published one of our datasets meanwhile: start from what is there now.
             None => give_up(lake, writer, &id),
@@ -162,6 +165,8 @@ struct Plan {
     dropped: BTreeSet<u32>,
     /// Datasets left as they are, since their newest rows were cut by another suffix list.
     waiting: Vec<u32>,
+    /// Datasets left as they are, since their newest commit cannot be read.
+    damaged: Vec<(u32, String)>,
     /// The list that the version's rows are cut by, if it is to become the lake's.
     list: Option<SuffixListRef>,
     /// The id that the next dataset would get: a list that becomes the lake's must have been seen by every dataset.
@@ -177,6 +182,7 @@ impl Plan {
             masked: BTreeSet::new(),
             dropped: BTreeSet::new(),
             waiting: Vec::new(),
+            damaged: Vec::new(),
             list: list.cloned(),
             next_dataset_id: manifest.next_dataset_id,
         };
@@ -192,7 +198,15 @@ impl Plan {
                 continue;
             }
             let wanted = |sequence: u64| scope == Scope::All || sequence > live;
-            let Some(newest) = lake.dataset_newest(id)?.filter(|newest| wanted(newest.sequence)) else { continue };
+            let newest = match lake.dataset_newest(id) {
+                // One dataset's trouble is not that of the others.
+                Err(error @ trawl_store::Error::Corrupt { .. }) if scope == Scope::New => {
+                    plan.damaged.push((id, error.to_string()));
+                    continue;
+                }
+                newest => newest?,
+            };
+            let Some(newest) = newest.filter(|newest| wanted(newest.sequence)) else { continue };
             // Rows cut by another list would be found under domains that no question maps to.
             if !newest.files.is_empty() && newest.suffix_list != hash {
                 if scope == Scope::New {

@@ -209,6 +209,18 @@ impl Lake {
         dataset_id: u32,
         now: UnixMillis,
         writer: &str,
+        change: impl FnMut(&mut DatasetCommit) -> Result<bool>,
+    ) -> Result<(DatasetCommit, bool)> {
+        self.commit_over(dataset_id, now, writer, Err, change)
+    }
+
+    /// As [`Lake::commit_dataset`], where `damaged` tells what to begin with if the newest state cannot be read.
+    pub(crate) fn commit_over(
+        &self,
+        dataset_id: u32,
+        now: UnixMillis,
+        writer: &str,
+        damaged: fn(Error) -> Result<DatasetCommit>,
         mut change: impl FnMut(&mut DatasetCommit) -> Result<bool>,
     ) -> Result<(DatasetCommit, bool)> {
         crate::check_name(writer)?;
@@ -216,9 +228,10 @@ impl Lake {
         let series = Series { store: &**self.store(), dir: &dir };
         let (state, made) = series.append(self.commit_hint(dataset_id), |newest| {
             let mut commit = match newest {
-                Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes)?,
+                Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes).or_else(damaged)?,
                 None => DatasetCommit::empty(dataset_id),
             };
+            commit.dataset_id = dataset_id;
             if commit.revoked.iter().any(|revoked| revoked == writer) {
                 return Err(Error::Revoked { writer: writer.to_owned() });
             }

@@ -1,8 +1,11 @@
 //! Collecting what no kept version needs.
 //!
 //! ```text
-//! list all objects ─► read heartbeats ─► give up dead writers (commits) ─► read what is kept ─► delete the rest
+//! list all objects ─► read heartbeats ─► read what is kept ─► delete what nobody claims
+//!                  ─► give up dead writers (commits) ─► read what is kept now ─► delete the rest
 //! ```
+//! What goes first needs no commit, so that a full disk can be emptied.
+//!
 //! The order is what makes it safe beside living writers. A writer shows its heartbeat before its first file and ends it
 //! after its commit. So a file in the list belongs to a living writer (spared), to a commit (read after the list, so it is
 //! seen), or to nobody. A writer taken for dead is first named in a commit of every series it might write to; if it
@@ -10,7 +13,7 @@
 
 use crate::lake::MAX_COPY_BYTES;
 use crate::manifest::Manifest;
-use crate::{CommitMode, DenyRecord, Heartbeat, Lake, Listed, Result, Store, Version, layout};
+use crate::{CommitMode, DenyRecord, Error, Heartbeat, Lake, Listed, Result, Store, Version, layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
@@ -57,6 +60,10 @@ pub struct GcReport {
     pub kept: u64,
     /// Datasets below `urls/` that the manifest does not know and no commit dropped: theirs is kept.
     pub strangers: Vec<u32>,
+    /// What is wrong with the newest commits of datasets of which all was kept for that.
+    pub damaged: Vec<String>,
+    /// Files in the lake's directories that are of none of its forms: left alone.
+    pub foreign: Vec<String>,
     /// The objects that went, or would go in a dry run, by path.
     #[serde(skip)]
     pub gone: Vec<Listed>,
@@ -73,50 +80,95 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
 
     let mut report = GcReport { writers: dead.iter().map(|beat| beat.writer.clone()).collect(), ..GcReport::default() };
     let datasets: BTreeSet<u32> = objects.iter().filter_map(|object| dataset_of(&object.path)).collect();
+    // Of what writers do not name, only paths of the lake's own forms are its to delete.
+    let (mut objects, foreign): (Vec<_>, Vec<_>) =
+        objects.into_iter().partition(|object| layout::is_ours(&object.path));
+    report.foreign = foreign.into_iter().map(|object| object.path).collect();
+
     let manifest = if settings.dry_run {
         let mut manifest = (*lake.current()?).clone();
         report.versions = drop_versions(&mut manifest, now, settings);
         manifest
     } else {
+        report.leftovers = store.sweep()?;
+        let present = (*lake.current()?).clone();
+        let keep = kept(lake, &present, &datasets, now, settings)?;
+        let writers: Vec<_> = living.iter().chain(&dead).cloned().collect();
+        delete(&**store, &mut objects, &keep, &writers, &mut report)?;
         let committed = lake.commit(now, |manifest| {
             revoke(&mut manifest.revoked, &dead);
             Ok(drop_versions(manifest, now, settings))
         })?;
         report.versions = committed.value;
         for dataset in &datasets {
-            give_up(lake, *dataset, now, settings, &dead)?;
+            let dropped = committed.manifest.dataset(*dataset).is_some_and(|dataset| dataset.dropped);
+            match give_up(lake, *dataset, dropped, now, settings, &dead) {
+                // All of a dataset whose newest commit cannot be read is kept.
+                Err(Error::Corrupt { .. }) => {}
+                done => done?,
+            }
         }
         (*committed.manifest).clone()
     };
-
     for id in datasets.iter().filter(|id| manifest.dataset(**id).is_none()) {
-        if lake.dataset_newest(*id)?.is_some_and(|newest| !newest.is_dropped()) {
+        if lake.dataset_newest(*id).is_ok_and(|newest| newest.is_some_and(|newest| !newest.is_dropped())) {
             report.strangers.push(*id);
         }
     }
-    let keep = kept(lake, &manifest, &datasets, now, settings)?;
-    let gone: Vec<_> =
-        objects.iter().filter(|object| !keep.has(&object.path) && !is_spared(&object.path, &living)).collect();
-    report.kept = (objects.len() - gone.len()) as u64;
-    for object in gone {
-        if !settings.dry_run {
-            store.delete(&object.path)?;
+    for id in &datasets {
+        if let Err(error) = lake.dataset_newest(*id) {
+            report.damaged.push(error.to_string());
         }
-        report.objects += 1;
-        report.bytes += object.len;
-        report.gone.push(object.clone());
     }
-    if !settings.dry_run {
-        report.leftovers = store.sweep()?;
+    let keep = kept(lake, &manifest, &datasets, now, settings)?;
+    if settings.dry_run {
+        objects.retain(|object| {
+            let goes = !keep.has(&object.path) && !is_spared(&object.path, &living);
+            if goes {
+                report.count(object);
+            }
+            !goes
+        });
+    } else {
+        delete(&**store, &mut objects, &keep, &living, &mut report)?;
         for beat in dead {
             lake.end_beat(&beat.writer)?;
         }
     }
+    report.kept = (objects.len() + report.foreign.len()) as u64;
+    report.gone.sort();
     Ok(report)
 }
 
+impl GcReport {
+    fn count(&mut self, object: &Listed) {
+        self.objects += 1;
+        self.bytes += object.len;
+        self.gone.push(object.clone());
+    }
+}
+
+/// Deletes those of `objects` that are neither kept nor a writer's, and takes them from the list.
+fn delete(
+    store: &dyn Store,
+    objects: &mut Vec<Listed>,
+    keep: &Keep,
+    writers: &[Heartbeat],
+    report: &mut GcReport,
+) -> Result<()> {
+    let (stay, go): (Vec<_>, Vec<_>) =
+        objects.drain(..).partition(|object| keep.has(&object.path) || is_spared(&object.path, writers));
+    *objects = stay;
+    for object in &go {
+        store.delete(&object.path)?;
+        report.count(object);
+    }
+    Ok(())
+}
+
 fn is_young(time: UnixMillis, now: UnixMillis, settings: &GcSettings) -> bool {
-    now.0.saturating_sub(time.0) <= settings.grace_ms
+    // A time far ahead is that of a wrong clock: it must not keep things for years.
+    now.0.saturating_sub(time.0).saturating_abs() <= settings.grace_ms
 }
 
 fn is_young_text(time: &str, now: UnixMillis, settings: &GcSettings) -> bool {
@@ -157,8 +209,15 @@ fn drop_versions(manifest: &mut Manifest, now: UnixMillis, settings: &GcSettings
     dropped
 }
 
-/// Names the dead in a dataset they may have been writing to.
-fn give_up(lake: &Lake, dataset: u32, now: UnixMillis, settings: &GcSettings, dead: &[Heartbeat]) -> Result<()> {
+/// Names the dead in a dataset they may have been writing to, and tells it of a drop that only the manifest knows.
+fn give_up(
+    lake: &Lake,
+    dataset: u32,
+    dropped: bool,
+    now: UnixMillis,
+    settings: &GcSettings,
+    dead: &[Heartbeat],
+) -> Result<()> {
     let dir = format!("{}/", layout::dataset_dir(dataset));
     let here = |beat: &&Heartbeat| beat.prefixes.iter().any(|p| p.starts_with(&dir) || dir.starts_with(p.as_str()));
     let dead: Vec<_> = dead.iter().filter(here).cloned().collect();
@@ -166,7 +225,11 @@ fn give_up(lake: &Lake, dataset: u32, now: UnixMillis, settings: &GcSettings, de
         let before = commit.revoked.len();
         revoke(&mut commit.revoked, &dead);
         commit.mode = CommitMode::Note;
-        Ok(commit.revoked.len() != before)
+        let untold = dropped && !commit.is_dropped() && commit.sequence > 0;
+        if untold {
+            commit.clear();
+        }
+        Ok(untold || commit.revoked.len() != before)
     })?;
     Ok(())
 }
@@ -256,7 +319,16 @@ fn keep_dataset(
     settings: &GcSettings,
     keep: &mut Keep,
 ) -> Result<()> {
-    let Some(newest) = lake.dataset_newest(dataset)? else { return Ok(()) };
+    let newest = match lake.dataset_newest(dataset) {
+        Ok(Some(newest)) => newest,
+        Ok(None) => return Ok(()),
+        // What it names is not known.
+        Err(Error::Corrupt { .. }) => {
+            keep.dirs.insert(layout::dataset_dir(dataset));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
     // What the manifest does not know is nobody's to delete: it may have been put back from an old copy.
     let live = manifest.dataset(dataset).map_or(!newest.is_dropped(), |known| !known.dropped);
     if live {

@@ -2,7 +2,7 @@
 
 use crate::manifest::{Dataset, DatasetInfo, Manifest, SuffixListRef};
 use crate::series::{Known, Series, State};
-use crate::{Created, Error, Heartbeat, Result, Store, layout, object};
+use crate::{Created, DatasetCommit, Error, Heartbeat, Result, Store, layout, object};
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
 use trawl_model::UnixMillis;
@@ -47,11 +47,14 @@ impl Lake {
     /// Makes a lake: probes the store, stores the suffix list and commits an empty manifest. `nonce` names the probe and
     /// must be new.
     pub fn init(store: Arc<dyn Store>, now: UnixMillis, nonce: &str, suffix_list: &[u8]) -> Result<Self> {
-        Self::init_with(store, now, nonce, suffix_list, Manifest::empty())
+        if (Series { store: &*store, dir: layout::MANIFESTS }).newest(Known::Nothing)?.is_some() {
+            return Err(Error::AlreadyALake { place: store.place() });
+        }
+        Self::begin(store, now, nonce, suffix_list, Manifest::empty())
     }
 
-    /// As [`Lake::init`], with a first manifest that already says something; its number is one more than `first` has.
-    pub(crate) fn init_with(
+    /// Begins a series of manifests with one whose number is one more than `first` has.
+    pub(crate) fn begin(
         store: Arc<dyn Store>,
         now: UnixMillis,
         nonce: &str,
@@ -64,9 +67,7 @@ impl Lake {
         let sequence = first.sequence.saturating_add(1);
         let first = Manifest { sequence, written: now.to_string(), suffix_list: Some(suffix_list), ..first };
         let bytes = first.to_json();
-        if lake.series().newest(Known::Nothing)?.is_some()
-            || lake.store.create(&lake.series().path(sequence), &bytes)? == Created::Exists
-        {
+        if lake.store.create(&lake.series().path(sequence), &bytes)? == Created::Exists {
             return Err(Error::AlreadyALake { place: lake.store.place() });
         }
         lake.store.put(layout::MANIFEST_COPY, &bytes)?;
@@ -126,9 +127,13 @@ impl Lake {
     }
 
     fn remember(&self, state: State) -> Result<Arc<Manifest>> {
+        // A younger one that is gone was never collected before this one: the lake was put back to an older state.
+        let younger = self.lock().as_ref().map(|seen| seen.state.number).filter(|seen| *seen > state.number);
+        let put_back = younger.filter(|number| !self.store.exists(&self.series().path(*number)).unwrap_or(true));
         let mut seen = self.lock();
         if let Some(seen) = &*seen
             && seen.state.number >= state.number
+            && Some(seen.state.number) != put_back
         {
             return Ok(seen.manifest.clone());
         }
@@ -240,7 +245,12 @@ impl Lake {
     pub fn drop_dataset(&self, now: UnixMillis, writer: &str, dataset_id: u32) -> Result<()> {
         let unknown = || Error::UnknownDataset { found: dataset_id.to_string() };
         self.current()?.dataset(dataset_id).ok_or_else(unknown)?;
-        self.commit_dataset(dataset_id, now, writer, |commit| {
+        // What goes need not be readable.
+        let damaged = |error: Error| match error {
+            Error::Corrupt { .. } => Ok(DatasetCommit::empty(0)),
+            error => Err(error),
+        };
+        self.commit_over(dataset_id, now, writer, damaged, |commit| {
             let alive = !commit.is_dropped();
             if alive {
                 commit.clear();

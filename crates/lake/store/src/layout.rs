@@ -92,6 +92,31 @@ pub fn segment_file(segment: &str, file: &str) -> Result<String> {
     Ok(path)
 }
 
+/// Whether a path has a form that lakes give to their files. What has another is not a lake's to delete.
+pub fn is_ours(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["urls", "_deny", _] | ["index", "manifests", _] => number_of(path).is_some(),
+        ["urls", dataset, "_commits", _] => number_of(path).is_some() && dataset.starts_with("dataset_id="),
+        ["urls", dataset, "_rejects", name] => dataset.starts_with("dataset_id=") && name.ends_with(".jsonl"),
+        ["urls", dataset, prefix, name] => {
+            let number = name.strip_suffix(".parquet").and_then(|name| name.rsplit_once('-')).map(|(_, number)| number);
+            dataset.starts_with("dataset_id=")
+                && prefix.starts_with("domain_prefix=")
+                && name.starts_with("part-")
+                && number.is_some_and(|n| n.len() >= 5 && n.bytes().all(|b| b.is_ascii_digit()))
+        }
+        ["index", "manifest.json"] => true,
+        ["index", "suffix_lists", name] => name.ends_with(".dat"),
+        ["index", "heartbeats", name] => name.ends_with(".json"),
+        ["index", "probes", _] => true,
+        ["index", _, .., name] => {
+            [".zst", ".bin", ".mphf", ".roar"].iter().any(|end| name.ends_with(end)) || *name == "segment.json"
+        }
+        _ => false,
+    }
+}
+
 /// A writer's heartbeat.
 pub fn heartbeat(writer: &str) -> Result<String> {
     check_name(writer)?;
@@ -118,6 +143,36 @@ mod tests {
         assert_eq!(segment_file("s1", "postings/0/postings.idx.zst").unwrap(), "index/s1/postings/0/postings.idx.zst");
         for path in [part, numbered(MANIFESTS, u64::MAX), heartbeat("w").unwrap(), suffix_list("00ff").unwrap()] {
             check_path(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_others_put_into_a_lake_is_not_ours() {
+        let files = ["segment.json", "counts.bin", "postings/0/postings.idx.zst", "domains.mphf", "x.roar"];
+        let segment = files.map(|file| segment_file("s1", file).unwrap());
+        let own = [
+            part(7, "0a", "w-1", 3).unwrap(),
+            numbered(MANIFESTS, 12),
+            numbered(&commits_dir(7), 1),
+            numbered(DENY, 1),
+            rejects(7, "w").unwrap(),
+            heartbeat("w").unwrap(),
+            suffix_list("00ff").unwrap(),
+        ];
+        for path in own.iter().chain(&segment) {
+            assert!(is_ours(path), "{path}");
+        }
+        for path in [
+            "index/notes.txt",
+            "index/manifests/saved.json",
+            "index/backup/notes.txt",
+            "urls/readme.md",
+            "urls/dataset_id=99/mine.parquet",
+            "urls/dataset_id=99/domain_prefix=all/mine.parquet",
+            "urls/dataset_id=99/domain_prefix=all/part-00000-c0ffee.snappy.parquet",
+            "urls/other/_commits/0000000001.json",
+        ] {
+            assert!(!is_ours(path), "{path}");
         }
     }
 

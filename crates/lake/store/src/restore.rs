@@ -23,7 +23,7 @@ pub struct Remains {
     pub nameless: Vec<u32>,
     /// Datasets that were registered after the copy was made.
     pub younger: Vec<u32>,
-    /// The copy of a manifest, `index/manifest.json`, however old it is.
+    /// The youngest manifest that can be read, mostly the copy `index/manifest.json`, however old it is.
     pub copy: Option<Manifest>,
     /// The newest record of the deny list; none if nothing was ever denied.
     pub deny: Option<DenyRecord>,
@@ -127,17 +127,28 @@ pub fn stored_list(store: &dyn Store, hash: &str) -> Result<Option<Vec<u8>>> {
     }
 }
 
+/// The youngest manifest that can be read: the copy, or a numbered one.
 fn read_copy(store: &dyn Store) -> Result<Option<Manifest>> {
-    match store.get(layout::MANIFEST_COPY, MAX_COPY_BYTES) {
-        Ok(bytes) => Ok(Manifest::parse(layout::MANIFEST_COPY, &bytes).ok().filter(|copy| copy.sequence > 0)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
+    let mut youngest = match store.get(layout::MANIFEST_COPY, MAX_COPY_BYTES) {
+        Ok(bytes) => Manifest::parse(layout::MANIFEST_COPY, &bytes).ok().filter(|copy| copy.sequence > 0),
+        Err(error) if error.is_not_found() || matches!(error, Error::OverLimit { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let series = Series { store, dir: layout::MANIFESTS };
+    for (path, number) in states(store, layout::MANIFESTS)?.into_iter().rev() {
+        if youngest.as_ref().is_some_and(|youngest| youngest.sequence >= number) {
+            break;
+        }
+        let read = series.get(number)?.and_then(|state| Manifest::parse(&path, &state.bytes).ok());
+        youngest = read.filter(|read| read.sequence == number).or(youngest);
     }
+    Ok(youngest)
 }
 
 impl Lake {
-    /// Makes the lake of `remains` anew, with one manifest that names its datasets, the deny list of the copy or of a later
-    /// record, and those versions of the copy whose segments are still there; a new index is the caller's next step. `nonce` names the probe and
+    /// Makes the lake of `remains` anew, also where the newest numbered manifest is there but damaged: with one manifest that
+    /// names its datasets, the deny list of the copy or of a later record, and those versions of the copy whose segments are
+    /// still there; a new index is the caller's next step. `nonce` names the probe and
     /// must be new.
     pub fn restore(
         store: Arc<dyn Store>,
@@ -161,13 +172,22 @@ impl Lake {
         if first.current().is_none() {
             first.current_version = first.versions.last().map(|version| version.version.clone()).unwrap_or_default();
         }
-        first.datasets.clone_from(&remains.datasets);
-        first.next_dataset_id = remains.next_dataset_id;
-        // Past the number of the manifest the list was recorded of, so that later records have higher ones.
-        if let Some(record) = remains.deny.as_ref().filter(|record| record.manifest > first.sequence) {
-            first.sequence = record.manifest;
+        let recorded = remains.deny.as_ref().filter(|record| record.manifest > first.sequence);
+        if let Some(record) = recorded {
             first.deny.clone_from(&record.deny);
         }
-        Self::init_with(store, now, nonce, suffix_list, first)
+        first.sequence = match (Series { store: &*store, dir: layout::MANIFESTS }).highest_listed()? {
+            // A series has no gaps.
+            Some(highest) => highest,
+            // Above every number there ever was, so that readers who knew the lost manifests do not take this for an old
+            // one: no lake has a commit a second from 1970 on.
+            None => {
+                let seconds = u64::try_from(now.0 / 1000).unwrap_or(0);
+                first.sequence.max(seconds).max(recorded.map_or(0, |record| record.manifest))
+            }
+        };
+        first.datasets.clone_from(&remains.datasets);
+        first.next_dataset_id = remains.next_dataset_id;
+        Self::begin(store, now, nonce, suffix_list, first)
     }
 }

@@ -87,7 +87,7 @@ impl Series<'_> {
         Err(Error::Contended { path: self.dir.to_owned(), attempts: MAX_ATTEMPTS })
     }
 
-    fn highest_listed(&self) -> Result<Option<u64>> {
+    pub fn highest_listed(&self) -> Result<Option<u64>> {
         Ok(self.store.list(self.dir)?.iter().filter_map(|listed| number_of(&listed.path)).max())
     }
 

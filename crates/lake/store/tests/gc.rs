@@ -134,18 +134,18 @@ fn the_living_are_spared_and_the_dead_are_given_up() {
     let (store, lake) = new_lake();
     ingest(&lake, "w1", day(0), false);
     store.put(&part("alive"), b"x").unwrap();
-    store.put("index/seg-alive/f", b"x").unwrap();
-    store.put("index/seg-nobody/f", b"x").unwrap();
+    store.put("index/seg-alive/counts.bin", b"x").unwrap();
+    store.put("index/seg-nobody/counts.bin", b"x").unwrap();
     lake.beat(&beat("alive", day(9), "urls/dataset_id=1/")).unwrap();
     lake.beat(&beat("builder", day(9), "index/seg-alive/")).unwrap();
     collect(&lake, day(9), &settings(1)).unwrap();
-    assert!(store.exists(&part("alive")).unwrap() && store.exists("index/seg-alive/f").unwrap());
-    assert!(!store.exists("index/seg-nobody/f").unwrap());
+    assert!(store.exists(&part("alive")).unwrap() && store.exists("index/seg-alive/counts.bin").unwrap());
+    assert!(!store.exists("index/seg-nobody/counts.bin").unwrap());
     assert_eq!(lake.heartbeats().unwrap().len(), 2);
 
     let report: GcReport = collect(&lake, day(11), &settings(1)).unwrap();
     assert_eq!(report.writers, ["alive", "builder"]);
-    assert!(!store.exists(&part("alive")).unwrap() && !store.exists("index/seg-alive/f").unwrap());
+    assert!(!store.exists(&part("alive")).unwrap() && !store.exists("index/seg-alive/counts.bin").unwrap());
     assert!(lake.heartbeats().unwrap().is_empty());
     // They were not dead after all: too late.
     let woken = lake.commit_dataset(1, day(11), "alive", |_| Ok(true));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use trawl_io::fault::FaultFs;
 use trawl_model::UnixMillis;
 use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_store::{
@@ -104,14 +105,16 @@ fn what_came_after_an_old_copy_is_not_lost() {
     let wanted = left.wanted_lists();
     assert_eq!(stored_list(&*store, wanted[0]).unwrap().unwrap(), b"com\norg\n");
 
+    let reader = lake;
     let lake = restore(&store);
     let manifest = lake.current().unwrap();
+    assert_eq!(reader.current().unwrap(), manifest, "who had the lake open sees it too");
     let seen: Vec<_> = manifest.datasets.iter().map(|d| (d.id, d.info.name.as_str(), d.dropped)).collect();
     assert_eq!(seen, [(a, "a", false), (b, "b", true), (c, "c", false)]);
     assert_eq!(manifest.dataset(a).unwrap().info.acl, closed, "the commit is younger than the copy");
     assert_eq!(manifest.deny, [deny]);
     assert!(manifest.versions.is_empty() && manifest.current_version.is_empty(), "their segments are lost");
-    assert!(manifest.sequence < last, "{} < {last}", manifest.sequence);
+    assert!(manifest.sequence > last, "readers who knew the lost ones follow");
     assert_eq!(register(&lake, "d", day(21)), c + 1, "ids are never used again");
     assert_eq!(Lake::open(store).unwrap().current().unwrap().datasets.len(), 4);
 }
@@ -199,4 +202,88 @@ fn an_interrupted_drop_takes_nothing_in_and_can_be_repeated() {
     lake.drop_dataset(day(2), "dropper", a).unwrap();
     assert!(lake.current().unwrap().dataset(a).unwrap().dropped);
     assert_ne!(register(&lake, "a", day(3)), a);
+}
+
+#[test]
+fn a_damaged_newest_manifest_is_followed_by_a_restored_one() {
+    let (_dir, store, lake) = new_lake();
+    let a = register(&lake, "a", day(0));
+    append(&lake, a, "w1", day(1)).unwrap();
+    let newest = lake.current().unwrap().sequence;
+    store.put(&layout::numbered(layout::MANIFESTS, newest), b"{ not it").unwrap();
+    assert!(matches!(Lake::open(store.clone()), Err(Error::Corrupt { .. })));
+    let restored = restore(&store);
+    assert_eq!(restored.current().unwrap().sequence, newest + 1);
+    assert_eq!(Lake::open(store.clone()).unwrap().current().unwrap().datasets.len(), 1);
+    assert_eq!(lake.current().unwrap().sequence, newest + 1);
+    // The damaged one goes with a collection, in its turn.
+    collect(&restored, day(30), &GcSettings { keep_states: 1, ..GcSettings::new("gc") }).unwrap();
+    assert!(!store.exists(&layout::numbered(layout::MANIFESTS, newest)).unwrap());
+}
+
+#[test]
+fn a_lake_put_back_to_an_older_state_is_seen_by_who_has_it_open() {
+    let (dir, store, lake) = new_lake();
+    register(&lake, "a", day(0));
+    let backup = tempfile::tempdir().unwrap();
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        std::fs::create_dir_all(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap() {
+            let path = entry.unwrap().path();
+            std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+        }
+    };
+    let manifests = dir.path().join(layout::MANIFESTS);
+    copy(&manifests, backup.path());
+    let old = lake.current().unwrap();
+    register(&lake, "b", day(1));
+    assert_eq!(lake.current().unwrap().datasets.len(), 2);
+    std::fs::remove_dir_all(&manifests).unwrap();
+    copy(backup.path(), &manifests);
+    assert_eq!(lake.current().unwrap(), old);
+    assert_eq!(Lake::open(store).unwrap().current().unwrap(), old);
+}
+
+#[test]
+fn a_full_disk_can_be_emptied_and_strange_files_stay() {
+    let fs = FaultFs::new();
+    let store = Arc::new(DirStore::with_fs(fs.shared(), "lake"));
+    let lake = Lake::init(store.clone(), day(0), "n1", b"com\norg\n").unwrap();
+    let a = register(&lake, "a", day(0));
+    append(&lake, a, "w1", day(0)).unwrap();
+    let orphan = layout::part(a, "all", "nobody", 0).unwrap();
+    store.put(&orphan, b"rows of a writer long gone").unwrap();
+    let foreign = ["urls/dataset_id=99/mine.parquet", "urls/readme.md", "index/notes.txt"];
+    for path in foreign {
+        store.put(path, b"a person's").unwrap();
+    }
+    let beat = Heartbeat { writer: "dead".into(), act: "x".into(), beat: day(0), prefixes: vec!["urls/x".into()] };
+    lake.beat(&beat).unwrap();
+    let settings = GcSettings { keep_states: 1, ..GcSettings::new("gc") };
+    fs.set_capacity(1);
+    collect(&lake, day(30), &settings).unwrap_err();
+    assert!(!store.exists(&orphan).unwrap(), "what needs no commit went all the same");
+    fs.set_capacity(1 << 30);
+    let report = collect(&lake, day(30), &settings).unwrap();
+    assert_eq!(report.foreign, foreign);
+    for path in foreign {
+        assert!(store.exists(path).unwrap(), "{path}");
+    }
+}
+
+#[test]
+fn a_collector_finishes_the_drops_of_earlier_programs() {
+    // They told the manifest first, and could be cut before they told the dataset.
+    let (dir, store, lake) = new_lake();
+    let a = register(&lake, "a", day(0));
+    append(&lake, a, "w1", day(0)).unwrap();
+    lake.commit(day(1), |m| {
+        m.dataset_mut(a).unwrap().dropped = true;
+        Ok(())
+    })
+    .unwrap();
+    collect(&lake, day(30), &GcSettings::new("gc")).unwrap();
+    assert!(lake.dataset_newest(a).unwrap().unwrap().is_dropped());
+    lose_index(dir.path(), &[]);
+    assert!(restore(&store).current().unwrap().dataset(a).unwrap().dropped);
 }

@@ -92,6 +92,12 @@ fn write_report(report: &GcReport, dry_run: bool, w: &mut dyn Write) -> std::io:
     for id in &report.strangers {
         writeln!(w, "  kept urls/dataset_id={id}: its commits say it lives, the manifest does not know it")?;
     }
+    for error in &report.damaged {
+        writeln!(w, "  kept a dataset whose newest commit is damaged: {error}")?;
+    }
+    for path in &report.foreign {
+        writeln!(w, "  left alone {path}: no file of a lake")?;
+    }
     if report.leftovers > 0 {
         writeln!(w, "  {} half-written file(s)", show_count(report.leftovers))?;
     }

@@ -119,6 +119,12 @@ fn publish(lake: &Lake, dir: &Path, out: &Output) -> anyhow::Result<Published> {
             "dataset {id} has rows cut by another suffix list than the lake's: `trawl lake rebuild` brings them in"
         ));
     }
+    for (id, error) in &published.damaged {
+        out.remark(&format!(
+            "dataset {id} is served as it was, since its newest commit is damaged: {error}; put that file back from a \
+             backup, or drop the dataset and ingest it again"
+        ));
+    }
     if let Some(error) = &published.tidy_error {
         out.remark(&format!("published, but index segments could not be merged: {error}"));
     }

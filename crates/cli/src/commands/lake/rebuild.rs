@@ -42,7 +42,8 @@ pub struct RebuildArgs {
 
 pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
-    let lake = if lake_dir::index_is_lost(dir) { restore(args, out)? } else { lake_dir::open(dir)? };
+    let lost = lake_dir::index_is_lost(dir) || lake_dir::manifest_is_damaged(dir);
+    let lake = if lost { restore(args, out)? } else { lake_dir::open(dir)? };
     let writer = system::nonce()?;
     let list = match &args.psl {
         Some(file) => new_list(&lake, file, &writer)?,
@@ -80,7 +81,7 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
     Ok(Status::Done)
 }
 
-/// Makes the manifest of a lake anew whose `index/` is lost.
+/// Makes the manifest of a lake anew whose `index/` is lost, or whose newest manifest is damaged.
 fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Lake> {
     let store = lake_dir::store(&args.lake.lake);
     let remains = trawl_store::remains(&*store)?;
@@ -92,7 +93,7 @@ fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Lake> {
     let denied = lake.current()?.deny.len();
     let live: Vec<_> = remains.datasets.iter().filter(|d| !d.dropped).collect();
     let (from, lost): (_, &[&str]) = match &remains.copy {
-        Some(_) => (layout::MANIFEST_COPY, &[]),
+        Some(_) => ("manifest", &[]),
         None => ("commits", &["versions"]),
     };
     let json = serde_json::json!({
@@ -105,7 +106,7 @@ fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Lake> {
         }
         writeln!(w, "restored the deny list: {denied} {}", if denied == 1 { "entry" } else { "entries" })?;
         match &remains.copy {
-            Some(copy) => writeln!(w, "took the registry from {}, a copy of {}", layout::MANIFEST_COPY, copy.written),
+            Some(copy) => writeln!(w, "took the registry from the manifest of {}", copy.written),
             None => writeln!(w, "lost with index/: older versions, access lists changed since a dataset's last commit"),
         }
     })?;
