@@ -278,3 +278,33 @@ fn a_damaged_manifest_is_followed_by_one_from_its_copy() {
     assert_eq!(ask(dir, &["query", "domain", "a.com"], 0)[0]["datasets"], before);
     ask(dir, &["query", "domain", "b.co.uk"], 1);
 }
+
+#[test]
+fn names_of_a_dropped_dataset_leave_the_index() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    ingest(dir, "gone", "http://only-here.org/secret\n");
+    ask(dir, &["lake", "compact", "--full"], 0);
+    // A name as it stands in a dictionary that is too small to be compressed.
+    let names = |name: &str| {
+        let dirs = std::fs::read_dir(dir.join("lake/index")).unwrap();
+        let files = dirs.filter_map(|entry| std::fs::read(entry.unwrap().path().join("domains.txt.zst")).ok());
+        files.filter(|bytes| bytes.windows(name.len()).any(|window| window == name.as_bytes())).count()
+    };
+    assert!(names("only-here") > 0);
+    ask(dir, &["lake", "drop", "gone", "--yes"], 0);
+    ask(dir, &["lake", "gc", "--grace", "0s", "--keep-versions", "1", "--keep-states", "1", "--yes"], 0);
+    ask(dir, &["lake", "verify"], 0);
+    assert_eq!((names("only-here"), names("a.com") > 0), (0, true));
+}
+
+#[test]
+fn a_lake_is_sound_after_a_dataset_was_replaced() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    ask(dir, &["lake", "compact", "--full"], 0);
+    std::fs::write(dir.join("in.txt"), "http://another.org/\n").unwrap();
+    ask(dir, &["lake", "ingest", "--dataset", "b", "--replace", "in.txt"], 0);
+    ask(dir, &["lake", "gc", "--grace", "0s", "--keep-versions", "1", "--keep-states", "1", "--yes"], 0);
+    ask(dir, &["lake", "verify"], 0);
+}

@@ -21,6 +21,8 @@ pub enum Compaction {
     /// If there are more than [`MAX_SEGMENTS`]: neighbours that are small, and many. No row is
     /// read: what several of them know of a (domain, dataset) is summed, and the distinct URLs are a bound then.
     Tiered,
+    /// The first segment of which some datasets are no longer taken, alone: without what it knows of them. No row is read.
+    Masked,
     /// Everything into one segment: the original single set of files, with exact distinct counts.
     Full,
 }
@@ -86,6 +88,9 @@ fn choose(segments: &[SegmentRef], how: Compaction) -> Range<usize> {
             0..segments.len()
         }
         Compaction::Tiered if segments.len() > MAX_SEGMENTS => cheapest(segments),
+        Compaction::Masked => {
+            segments.iter().position(|s| !s.masked.is_empty()).map_or(0..0, |masked| masked..masked + 1)
+        }
         _ => 0..0,
     }
 }
@@ -123,7 +128,7 @@ fn merge(
     let inputs: Vec<_> =
         segments.iter().zip(chosen).map(|(segment, s)| MergeInput { segment, masked: &s.masked }).collect();
     let distinct = match how {
-        Compaction::Tiered => DistinctUrls::Bounded,
+        Compaction::Tiered | Compaction::Masked => DistinctUrls::Bounded,
         Compaction::Full => DistinctUrls::Counted,
     };
     merge_segments(lake.store(), id, &inputs, distinct, options, progress)
@@ -156,6 +161,8 @@ mod tests {
         assert_eq!(choose(&segments(&[1]), Compaction::Full), 0..0);
         assert_eq!(choose(&segments(&[]), Compaction::Full), 0..0);
         let masked = SegmentRef { masked: vec![1], ..SegmentRef::default() };
+        assert_eq!(choose(&[SegmentRef::default(), masked.clone(), masked.clone()], Compaction::Masked), 1..2);
+        assert_eq!(choose(&segments(&[1; 20]), Compaction::Masked), 0..0);
         assert_eq!(choose(&[masked], Compaction::Full), 0..1);
     }
 

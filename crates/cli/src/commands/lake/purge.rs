@@ -73,9 +73,12 @@ pub(super) fn drop_dataset(args: &DropArgs, out: &mut Output) -> anyhow::Result<
         let dataset = dataset(&manifest, &args.dataset)?;
         (dataset.id, dataset.info.name.clone())
     };
-    let commit = lake.dataset_newest(id)?;
+    let (commit, damage) = match lake.dataset_newest(id) {
+        Err(error @ trawl_store::Error::Corrupt { .. }) => (None, format!(" that can be read ({error})")),
+        commit => (commit?, String::new()),
+    };
     let (rows, files, bytes) = commit.map_or((0, 0, 0), |c| (c.rows, c.files.len(), c.bytes));
-    let holds = format!("{} rows, {files} files, {}", show_count(rows), show_bytes(bytes));
+    let holds = format!("{} rows, {files} files, {}{damage}", show_count(rows), show_bytes(bytes));
     let json = serde_json::json!({
         "type": "dropped", "dataset": name, "dataset_id": id, "rows": rows, "files": files, "bytes": bytes,
         "dry_run": args.dry_run,
@@ -88,6 +91,8 @@ pub(super) fn drop_dataset(args: &DropArgs, out: &mut Output) -> anyhow::Result<
     lake.drop_dataset(system::now(), &system::nonce()?, id)?;
     publish(&lake, dir, out)?;
     out.fact(&json, |w| writeln!(w, "dropped dataset {name}: {holds}"))?;
+    // Its names go too, not only its rows.
+    while merge_segments(&lake, dir, Compaction::Masked, out)? {}
     out.remark(AFTER);
     Ok(Status::Done)
 }
@@ -115,11 +120,8 @@ pub(super) fn purge(args: &PurgeArgs, out: &mut Output) -> anyhow::Result<Status
     }
     if !args.dry_run {
         publish(&lake, dir, out)?;
-        // Segments that still answer for others hold names and paths of what went; merging leaves those out.
-        let masked = |version: &trawl_store::Version| version.segments.iter().any(|s| !s.masked.is_empty());
-        if lake.current()?.current().is_some_and(masked) {
-            merge_segments(&lake, dir, Compaction::Full, out)?;
-        }
+        // Segments that still answer for others hold names and paths of what went.
+        while merge_segments(&lake, dir, Compaction::Masked, out)? {}
         out.remark(AFTER);
     }
     Ok(Status::Done)
