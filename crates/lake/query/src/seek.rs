@@ -1,4 +1,6 @@
-//! Finding rows by key. Rows of a run are sorted by SURT key, so a few single rows lead to any of them.
+//! Finding rows by key. The rows of a domain in one file are sorted by SURT key, over all its row groups, so a few single
+//! rows lead to any of them. All files are halved side by side: rounds of reads grow with the longest one, not with their
+//! number.
 
 use crate::postings::Postings;
 use crate::{Pinned, QueryError};
@@ -9,8 +11,10 @@ use trawl_url::surt;
 
 /// Rows that are read together rather than halved further: a page of a column.
 const LEAF: u64 = 4096;
-/// A posting of more runs is not searched: each run takes some rounds of reads.
-const MAX_SEARCHED: usize = 64;
+/// Pieces read in one round at most.
+const MAX_PIECES: usize = 256;
+/// Rows read in one round at most, but for one piece.
+const MAX_ROWS: u64 = 16 * LEAF;
 /// What a key is made of.
 const KEY: Columns = Columns::of(&[Column::Host, Column::PathQuery]);
 
@@ -55,45 +59,104 @@ pub(crate) fn key_of(host: &str, path_query: &str) -> String {
     key
 }
 
-impl Pinned {
-    /// Cuts every run down to the rows whose keys are in `range`. Left as it is where there are too many runs.
-    pub(crate) fn narrow(&self, postings: &mut Postings, range: &KeyRange) -> Result<(), QueryError> {
-        if postings.runs.len() > MAX_SEARCHED {
-            return Ok(());
-        }
-        let mut narrowed = Vec::new();
-        for (segment, run) in &postings.runs {
-            let start = self.first(*segment, run, 0, &|key| range.place(key) != Ordering::Less)?;
-            let end = self.first(*segment, run, start, &|key| range.place(key) == Ordering::Greater)?;
-            if start < end {
-                narrowed.push((*segment, Run { first_row: run.first_row + start, row_count: end - start, ..*run }));
+/// The runs of one file.
+struct Chain<'a> {
+    runs: &'a [(usize, Run)],
+    rows: u64,
+}
+
+impl<'a> Chain<'a> {
+    fn all(runs: &'a [(usize, Run)]) -> Vec<Self> {
+        let one_file = |a: &(usize, Run), b: &(usize, Run)| (a.0, a.1.file_id) == (b.0, b.1.file_id);
+        let rows = |runs: &[(usize, Run)]| runs.iter().fold(0u64, |sum, (_, run)| sum.saturating_add(run.row_count));
+        runs.chunk_by(one_file).map(|runs| Chain { runs, rows: rows(runs) }).collect()
+    }
+
+    /// The runs of its rows from `start` to `end`.
+    fn cut(&self, start: u64, end: u64) -> Vec<(usize, Run)> {
+        let (mut before, mut out) = (0, Vec::new());
+        for (segment, run) in self.runs {
+            let (from, to) = (start.max(before), end.min(before + run.row_count));
+            if from < to {
+                let first_row = run.first_row + (from - before);
+                out.push((*segment, Run { first_row, row_count: to - from, ..*run }));
             }
+            before += run.row_count;
         }
-        postings.runs = narrowed;
+        out
+    }
+}
+
+impl Pinned {
+    /// Cuts every run down to the rows whose keys are in `range`.
+    pub(crate) fn narrow(&self, postings: &mut Postings, range: &KeyRange) -> Result<(), QueryError> {
+        let chains = Chain::all(&postings.runs);
+        let starts = self.first(&chains, vec![0; chains.len()], &|key| range.place(key) != Ordering::Less)?;
+        let ends = self.first(&chains, starts.clone(), &|key| range.place(key) == Ordering::Greater)?;
+        let cut = |((chain, start), end): ((&Chain<'_>, &u64), &u64)| chain.cut(*start, *end);
+        postings.runs = chains.iter().zip(&starts).zip(&ends).flat_map(cut).collect();
         Ok(())
     }
 
-    /// The first row of a run, from `low` on, whose key is `past` something; the number of rows if none is.
-    fn first(&self, segment: usize, run: &Run, low: u64, past: &dyn Fn(&str) -> bool) -> Result<u64, QueryError> {
-        let (mut low, mut high) = (low, run.row_count);
-        let keys = |start: u64, len: u64| -> Result<Vec<String>, QueryError> {
-            let piece = Run { first_row: run.first_row + start, row_count: len, ..*run };
-            let mut keys = Vec::new();
-            for rows in self.read(&[(segment, piece)], KEY)? {
-                let text = |column, i| rows.text(column, i).unwrap_or_default();
-                keys.extend((0..rows.len()).map(|i| key_of(text(Column::Host, i), text(Column::PathQuery, i))));
+    /// In each chain the first row, from its `low` on, whose key is `past` something; its number of rows if none is.
+    fn first(
+        &self,
+        chains: &[Chain<'_>],
+        mut low: Vec<u64>,
+        past: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<u64>, QueryError> {
+        let mut high: Vec<u64> = chains.iter().map(|chain| chain.rows).collect();
+        loop {
+            let wide =
+                |(i, (low, high)): (usize, (&u64, &u64))| (high - low > LEAF).then(|| (i, low + (high - low) / 2));
+            let middles: Vec<(usize, u64)> = low.iter().zip(&high).enumerate().filter_map(wide).collect();
+            if middles.is_empty() {
+                break;
             }
-            Ok(keys)
-        };
-        while high - low > LEAF {
-            let middle = low + (high - low) / 2;
-            if keys(middle, 1)?.first().is_some_and(|key| past(key)) { high = middle } else { low = middle + 1 }
+            self.look(chains, middles.iter().map(|(i, middle)| (*i, *middle, *middle + 1)), |i, middle, key| {
+                let end = if past(key) { high.get_mut(i) } else { low.get_mut(i) };
+                end.into_iter().for_each(|end| *end = if past(key) { middle } else { middle + 1 });
+            })?;
         }
-        if low >= high {
-            return Ok(low);
+        let leaves: Vec<_> = low.iter().zip(&high).enumerate().map(|(i, (low, high))| (i, *low, *high)).collect();
+        // Found from the front: the first one that is past, or the end.
+        let mut found = high;
+        self.look(chains, leaves.into_iter().filter(|(_, low, high)| low < high), |i, row, key| {
+            if past(key) {
+                found.get_mut(i).into_iter().for_each(|found| *found = row.min(*found));
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Shows the keys of rows, each with the number of its chain and its place there. Few rounds for many places.
+    fn look(
+        &self,
+        chains: &[Chain<'_>],
+        places: impl Iterator<Item = (usize, u64, u64)>,
+        mut show: impl FnMut(usize, u64, &str),
+    ) -> Result<(), QueryError> {
+        let mut places = places.peekable();
+        while places.peek().is_some() {
+            let (mut pieces, mut origins, mut rows) = (Vec::new(), Vec::new(), 0);
+            while let Some((i, start, end)) = places.next_if(|_| pieces.len() < MAX_PIECES && rows < MAX_ROWS) {
+                let Some(chain) = chains.get(i) else { continue };
+                let mut at = start;
+                for piece in chain.cut(start, end) {
+                    origins.push((i, at));
+                    at += piece.1.row_count;
+                    pieces.push(piece);
+                }
+                rows += end - start;
+            }
+            for ((i, start), read) in origins.into_iter().zip(self.read(&pieces, KEY)?) {
+                let text = |column, row| read.text(column, row).unwrap_or_default();
+                for row in 0..read.len() {
+                    show(i, start + row as u64, &key_of(text(Column::Host, row), text(Column::PathQuery, row)));
+                }
+            }
         }
-        let found = keys(low, high - low)?.iter().position(|key| past(key));
-        Ok(found.map_or(high, |at| low + at as u64))
+        Ok(())
     }
 }
 

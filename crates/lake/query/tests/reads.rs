@@ -128,3 +128,41 @@ fn without_resident_files_answers_are_the_same() {
     ranged.domain("tail12345.example", &who).unwrap();
     assert_eq!(counting.take().reads, 0, "what was read a moment ago is kept");
 }
+
+/// One URL of a domain that is in very many files, or in very many row groups: rounds grow with neither.
+#[test]
+fn a_url_is_found_without_reading_its_domain() {
+    let record =
+        |n: u32| UrlRecord::bare(format!("https://big.example/some/path/page-{n:06}.html?session={}", n * 7919));
+    let mut fixture = Fixture::new();
+    let (many_groups, many_files) =
+        (fixture.register(DatasetInfo::named("groups")), fixture.register(DatasetInfo::named("files")));
+    fixture.ingest(many_groups, (0..60_000).map(record).collect(), |s| s.row_group_bytes = 32 << 10);
+    for file in 0..90 {
+        fixture.ingest(many_files, (0..50).map(|n| record(n * 90 + file)).collect(), |_| ());
+    }
+    fixture.publish();
+    let counting = Arc::new(CountingStore::new(fixture.store.clone()));
+    let store: Arc<dyn Store> = counting.clone();
+    let pinned = Lake::open(store, Options::default()).unwrap().pin().unwrap();
+    let who = Principal::anyone();
+    let files = |id| fixture.lake.dataset_newest(id).unwrap().unwrap().files;
+    assert!(files(many_groups)[0].row_groups > 64 && files(many_files).len() > 64);
+    counting.take();
+    for n in [0, 1, 777, 4_000, 4_499] {
+        let url = record(n).url;
+        let answer = pinned.url(&url, 10, &who).unwrap();
+        let found: Vec<_> = answer.items.iter().map(|hit| (hit.dataset_id, hit.item.url.clone())).collect();
+        assert_eq!(found, [(many_groups, url.clone()), (many_files, url)]);
+        let cost = counting.take();
+        assert!(cost.rounds <= 24 && cost.reads <= 600 && cost.bytes_read <= 256 << 10, "{cost:?}");
+    }
+    for (from, to) in [(100, 110), (59_990, 60_000)] {
+        let path_prefix = Some(format!("/some/path/page-{:05}", from / 10));
+        let filter = Filter { host: Some("big.example".into()), path_prefix, ..Filter::default() };
+        let page = pinned.urls("big.example", many_groups, &Page::default(), &filter, &who).unwrap();
+        let found: Vec<_> = page.items.into_iter().map(|item| item.url).collect();
+        assert_eq!(found, (from..to).map(|n| record(n).url).collect::<Vec<_>>());
+        assert!(counting.take().bytes_read < 1 << 20);
+    }
+}
