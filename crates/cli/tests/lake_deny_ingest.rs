@@ -72,3 +72,46 @@ fn an_empty_pipe_is_an_empty_source() {
         assert!(left.is_empty(), "{left:?}");
     }
 }
+
+#[test]
+fn a_denied_dataset_does_not_come_back_by_its_name() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path();
+    std::fs::write(dir.join("u.txt"), "https://a.org/1\n").unwrap();
+    ask(dir, &["lake", "ingest", "--dataset", "a", "u.txt"], 0);
+    ask(dir, &["lake", "deny", "add", "--dataset", "a"], 0);
+    ask(dir, &["lake", "purge", "--yes"], 0);
+    let refused = trawl(dir).args(["lake", "ingest", "--dataset", "a", "u.txt"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("deny remove --dataset 1"), "{}", stderr(&refused));
+    ask(dir, &["query", "domain", "a.org"], 1);
+    ask(dir, &["lake", "deny", "remove", "--dataset", "1"], 0);
+    ask(dir, &["lake", "ingest", "--dataset", "a", "u.txt"], 0);
+}
+
+#[test]
+fn directories_with_other_things_in_them() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path();
+    std::fs::create_dir(dir.join("in")).unwrap();
+    for (name, text) in [("u.txt", "https://a.org/1\n"), ("in/v.txt", "https://a.org/2\n"), ("in/x.csv", "id,n\n1,2\n")]
+    {
+        std::fs::write(dir.join(name), text).unwrap();
+    }
+    for _ in 0..2 {
+        // The lake lies in the directory that is read.
+        let report = ask(dir, &["lake", "ingest", "--dataset", "d", "."], 0).remove(0);
+        assert_eq!(report["rejected"], 0);
+        let ignored = report["ignored"].as_array().unwrap();
+        assert!(ignored.len() == 1 && ignored[0].as_str().unwrap().ends_with("x.csv"), "{ignored:?}");
+    }
+    assert_eq!(ask(dir, &["lake", "datasets"], 0)[0]["rows"], 2);
+    let named = trawl(dir).args(["lake", "ingest", "--dataset", "d", "in/x.csv"]).output().unwrap();
+    assert_eq!(named.status.code(), Some(2), "what was named is wanted");
+    std::fs::write(dir.join("u.txt"), "https://a.org/1\nhttps://a.org/3\n").unwrap();
+    let grown = trawl(dir).args(["lake", "ingest", "--dataset", "d", "u.txt"]).output().unwrap();
+    assert!(stderr(&grown).contains("u.txt has changed"), "{}", stderr(&grown));
+    let empty = trawl(dir).args(["lake", "ingest", "--dataset", "d", "--replace", "-"]).output().unwrap();
+    assert_eq!(empty.status.code(), Some(2), "{}", stdout(&empty));
+    assert!(stderr(&empty).contains("no rows"), "{}", stderr(&empty));
+}

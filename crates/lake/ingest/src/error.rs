@@ -1,5 +1,6 @@
 //! The error of this crate.
 
+use crate::source::BadItem;
 use trawl_model::{Advice, DoorError};
 
 /// Result with this crate's [`Error`].
@@ -58,6 +59,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a source is readable but has nothing where URLs would be: something else that lies among sources.
+    pub fn is_without_urls(&self) -> bool {
+        let Error::Source(error) = self else { return false };
+        error.advice == Advice::Stop && error.source.downcast_ref::<BadItem>().is_some_and(|bad| bad.code == "no_url")
+    }
+
     /// What a caller is to do.
     pub fn advice(&self) -> Advice {
         match self {

@@ -71,6 +71,9 @@ pub fn ingest(
         let covers_rows = !denied.is_empty() && files.iter().any(|file| denied.may_be_in(file));
         denied_since = if covers_rows { since.deny.len() as u64 } else { 0 };
         if settings.mode == Mode::Replace {
+            if files.is_empty() && !commit.files.is_empty() && !settings.allow_empty {
+                return refuse(format!("the sources hold no rows to put in the place of {}", commit.rows));
+            }
             commit.files.clear();
             commit.sources.clear();
         }

@@ -13,6 +13,9 @@ use trawl_url::{LakeUrl, SuffixList};
 /// Bytes of records a thread gathers before it hands them over.
 const ARENA_BYTES: usize = 1 << 20;
 
+/// Bytes of a record at most, however much memory there is: a rewrite with the usual memory must be able to take every row.
+const MAX_RECORD_BYTES: usize = (32 << 20) - (64 << 10);
+
 /// Records one after the other, with the end of each.
 #[derive(Default)]
 struct Arena {
@@ -30,6 +33,7 @@ struct Shared<'a> {
     suffixes: &'a SuffixList,
     rejects: &'a Rejects<'a>,
     digits: u8,
+    max_record: usize,
 }
 
 /// What the sources held.
@@ -53,6 +57,13 @@ pub(crate) fn map(
         work.extend(source.splits(settings.split_bytes.max(1))?.into_iter().map(|split| (i, split)));
     }
     let total = work.iter().map(|(_, split)| split.end.saturating_sub(split.start)).sum();
+    let threads = settings.threads.max(1);
+    let mut sorter = Sorter::builder(&settings.temp_dir)
+        .fs(settings.temp_fs.clone())
+        .memory_bytes(settings.memory_bytes / 2)
+        .threads(threads)
+        .holder(format!("ingest {}", settings.writer))
+        .build()?;
     let shared = Shared {
         sources,
         work,
@@ -62,14 +73,8 @@ pub(crate) fn map(
         suffixes,
         rejects,
         digits,
+        max_record: sorter.max_record_bytes().min(MAX_RECORD_BYTES),
     };
-    let threads = settings.threads.max(1);
-    let mut sorter = Sorter::builder(&settings.temp_dir)
-        .fs(settings.temp_fs.clone())
-        .memory_bytes(settings.memory_bytes / 2)
-        .threads(threads)
-        .holder(format!("ingest {}", settings.writer))
-        .build()?;
     let (shape, rows) = std::thread::scope(|scope| {
         let (send, receive) = sync_channel(threads);
         let workers: Vec<_> = (0..threads)
@@ -177,6 +182,11 @@ impl Worker<'_> {
         }
         let start = self.arena.bytes.len();
         match record::encode(&self.url, &record, self.shared.digits, &mut self.key, &mut self.arena.bytes) {
+            Ok(_) if self.arena.bytes.len() - start > self.shared.max_record => {
+                self.arena.bytes.truncate(start);
+                let message = "expected a record that fits the memory, found a larger one";
+                self.shared.rejects.url(uri, "record_too_large", message, &record.url);
+            }
             Ok(shape) => {
                 self.shape = self.shape.or(shape);
                 self.arena.ends.push(self.arena.bytes.len());

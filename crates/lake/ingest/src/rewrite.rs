@@ -92,11 +92,16 @@ pub fn rewrite(
     let old: BTreeSet<&str> = sources.iter().map(|(file, _)| file.path.as_str()).collect();
     let taken: Vec<&dyn UrlSource> = sources.iter().map(|(_, source)| source as &dyn UrlSource).collect();
     let digits = settings.prefix_digits.unwrap_or_else(|| digits_of(&before.files));
+    // Who reads the ids finds them in the new files too.
+    let mut settings = settings.clone();
+    for (_, source) in &sources {
+        settings.store_ids |= source.has_ids()?;
+    }
     let run = Run {
         lake,
         dataset_id,
         act: "rewrite",
-        settings,
+        settings: &settings,
         clock,
         progress,
         suffixes: &suffixes,

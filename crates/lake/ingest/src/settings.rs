@@ -28,6 +28,8 @@ pub struct IngestSettings {
     pub writer: String,
     /// Append unless told otherwise.
     pub mode: Mode,
+    /// Whether rows may be replaced by none, no: most often the sources were named wrongly.
+    pub allow_empty: bool,
     /// Memory for sorting and encoding, 1 GiB: less spills more and makes smaller row groups.
     pub memory_bytes: usize,
     /// Threads that parse, sort or encode, 2.
@@ -60,6 +62,7 @@ impl IngestSettings {
         Self {
             writer: writer.into(),
             mode: Mode::Append,
+            allow_empty: false,
             memory_bytes: 1 << 30,
             threads: 2,
             temp_dir: temp_dir.into(),

@@ -145,7 +145,7 @@ fn replace_puts_new_files_in_place_of_all_others() {
     // What was replaced may come back.
     take(&lake, vec![file(&fs, "a.txt", "http://a.com/1\n")], &settings(&fs, "w3")).unwrap();
     assert_eq!(urls(&lake).len(), 2);
-    let empty = take(&lake, vec![], &replace("w4")).unwrap();
+    let empty = take(&lake, vec![], &IngestSettings { allow_empty: true, ..replace("w4") }).unwrap();
     assert_eq!((empty.commit, urls(&lake).len()), (Some(4), 0));
     // The state before is still there for readers that pinned it.
     let pinned = lake.dataset_commit(1, 3).unwrap().unwrap();
@@ -258,4 +258,30 @@ fn spilling_changes_nothing() {
     let expected: BTreeSet<_> = text.lines().map(str::to_owned).collect();
     assert_eq!(report.distinct_urls, expected.len() as u64);
     assert_eq!(urls(&lake).into_iter().collect::<BTreeSet<_>>(), expected);
+}
+
+#[test]
+fn rows_are_replaced_by_none_only_on_purpose() {
+    let (fs, lake) = new_lake();
+    take(&lake, vec![file(&fs, "a.txt", "http://a.com/1\n")], &settings(&fs, "w1")).unwrap();
+    let replace = |writer: &str| IngestSettings { mode: Mode::Replace, ..settings(&fs, writer) };
+    for nothing in ["", "mailto:me@a.com\n"] {
+        let refused = take(&lake, vec![file(&fs, "none.txt", nothing)], &replace("w2")).unwrap_err();
+        assert!(refused.to_string().contains("no rows"), "{refused}");
+    }
+    assert!(take(&lake, Vec::new(), &replace("w3")).is_err());
+    assert_eq!(urls(&lake), ["http://a.com/1"]);
+    let told = IngestSettings { allow_empty: true, ..replace("w4") };
+    take(&lake, vec![file(&fs, "none.txt", "")], &told).unwrap();
+    assert!(urls(&lake).is_empty());
+}
+
+#[test]
+fn a_record_above_what_memory_allows_is_rejected_alone() {
+    let (fs, lake) = new_lake();
+    let long = "x".repeat(700_000);
+    let text = format!("{{\"url\":\"http://a.com/1\"}}\n{{\"url\":\"http://a.com/2\",\"x\":\"{long}\"}}\n");
+    let report = take(&lake, vec![file(&fs, "a.jsonl", text)], &settings(&fs, "w1")).unwrap();
+    assert_eq!((report.rows, report.rejected_by_code.get("record_too_large")), (1, Some(&1)));
+    assert_eq!(urls(&lake), ["http://a.com/1"]);
 }

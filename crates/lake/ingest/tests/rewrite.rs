@@ -5,6 +5,7 @@ mod common;
 use common::{NOW, all_rows, file, new_lake, quiet, settings, take, urls};
 use trawl_ingest::{Files, IngestSettings, Mode, Rewrite, RewriteReport, rewrite};
 use trawl_model::UrlRecord;
+use trawl_store::rows::{Column, FilePages};
 use trawl_store::{CommitMode, DatasetCommit, Fault, Lake, verify_dataset};
 use trawl_url::SuffixList;
 
@@ -150,4 +151,19 @@ fn a_rewrite_of_files_that_were_replaced_meanwhile_is_refused() {
     assert!(error.to_string().contains("replaced"), "{error}");
     assert_eq!(urls(&lake), ["http://b.com/1"]);
     assert!(lake.store().list("urls").unwrap().iter().all(|l| !l.path.contains("-w3-")));
+}
+
+#[test]
+fn stored_ids_stay_stored() {
+    let (fs, lake) = new_lake();
+    let with_ids = IngestSettings { store_ids: true, ..settings(&fs, "w1") };
+    take(&lake, vec![file(&fs, "a.txt", "http://a.com/1\n")], &with_ids).unwrap();
+    take(&lake, vec![file(&fs, "b.txt", "http://a.com/2\n")], &settings(&fs, "w2")).unwrap();
+    let what = Rewrite { keep: &keep_all, files: Files::All, suffix_list: None };
+    run(&lake, &what, &settings(&fs, "w3")).unwrap();
+    let commit = lake.dataset_newest(1).unwrap().unwrap();
+    let pages = FilePages::read(&**lake.store(), &commit.files[0]).unwrap();
+    let columns = pages.tables().next().unwrap().unwrap().columns();
+    assert!(columns.has(Column::UrlId) && columns.has(Column::DomainId));
+    assert_eq!(urls(&lake), ["http://a.com/1", "http://a.com/2"]);
 }

@@ -1,6 +1,6 @@
 //! `trawl lake ingest` and `publish`.
 
-use super::sources::{Expanded, expand};
+use super::sources::{Expanded, STDIN, expand};
 use super::{LakeArg, publish, show_ingest, temp_dir};
 use crate::exit::Status;
 use crate::output::Output;
@@ -58,6 +58,10 @@ pub struct IngestArgs {
     /// Replace what the dataset holds instead of adding to it
     #[arg(long)]
     replace: bool,
+
+    /// Let --replace put nothing in the place of what there is
+    #[arg(long)]
+    allow_empty: bool,
 
     /// Where the dataset comes from, for people; used when it is made
     #[arg(long, value_name = "TEXT")]
@@ -122,6 +126,7 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     }
     let mut settings = IngestSettings::new(system::nonce()?, PathBuf::new());
     settings.mode = if args.replace { Mode::Replace } else { Mode::Append };
+    settings.allow_empty = args.allow_empty;
     settings.memory_bytes = usize::try_from(args.memory).context("--memory")?;
     settings.threads = args.threads;
     settings.zstd_level = args.zstd_level;
@@ -196,8 +201,17 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
             continue;
         }
         let opened = source::open_as(&fs, &file.path, format, file.name.as_deref());
-        let source = opened.with_context(|| format!("cannot take {}", file.shown()))?;
-        taste(&*source, settings.split_bytes)?;
+        let tasted = opened.and_then(|source| {
+            taste(&*source, settings.split_bytes)?;
+            Ok(source)
+        });
+        let source = match tasted {
+            Err(error) if file.found && error.is_without_urls() => {
+                ignored.push(file.path.display().to_string());
+                continue;
+            }
+            tasted => tasted.with_context(|| format!("cannot take {}", file.shown()))?,
+        };
         sources.push(source);
         bases.extend(file.path.parent().filter(|_| matches!(format, Some(Format::Warc | Format::Seqdb))).map(base_uri));
     }
@@ -230,7 +244,8 @@ fn taste(source: &dyn UrlSource, split_bytes: u64) -> Result<(), DoorError> {
     if items < TASTED { read } else { Ok(()) }
 }
 
-/// Says of new sources that they have the same bytes as one the dataset has: perhaps only its name changed.
+/// Says of new sources that they have the same bytes as one the dataset has, perhaps only its name changed, or the same
+/// name and other bytes, perhaps only some were added.
 fn remark_copies(lake: &Lake, id: u32, sources: &[Box<dyn UrlSource>], out: &Output) -> anyhow::Result<()> {
     let Some(commit) = lake.dataset_newest(id)? else { return Ok(()) };
     let known: BTreeMap<_, _> = commit.sources.iter().map(|s| ((s.size, &s.tag), &s.uri)).collect();
@@ -240,9 +255,20 @@ fn remark_copies(lake: &Lake, id: u32, sources: &[Box<dyn UrlSource>], out: &Out
                 "{} has the same bytes as {uri}, which the dataset has: its rows come twice",
                 identity.uri
             ));
+        } else if !is_piped(&identity.uri) && commit.sources.iter().any(|s| s.uri == identity.uri) {
+            out.remark(&format!(
+                "{} has changed since the dataset took it: all its rows come again; --replace would put them in the place \
+                 of the old ones",
+                identity.uri
+            ));
         }
     }
     Ok(())
+}
+
+/// Whether a source is what came through a pipe: each time something else, under one name.
+fn is_piped(uri: &str) -> bool {
+    uri == STDIN
 }
 
 /// `file://` and the path of a directory that holds archives.
@@ -289,7 +315,7 @@ impl Done {
             writeln!(w, "  skipped {}: the dataset has it already", skipped.uri)?;
         }
         for ignored in &self.ignored {
-            writeln!(w, "  ignored {ignored}: of no known format")?;
+            writeln!(w, "  ignored {ignored}: of no known format, or without URLs")?;
         }
         for (code, n) in &report.rejected_by_code {
             writeln!(w, "  rejected {}: {code}", show_count(*n))?;

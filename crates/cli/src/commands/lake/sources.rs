@@ -14,6 +14,11 @@ const CAPTURES: &str = "captures";
 /// The index of a ZipNum cluster stands for the files it names.
 const CLUSTER: &str = "cluster.idx";
 
+/// What standard input is called.
+pub const STDIN: &str = "stdin";
+/// What only a lake has.
+const MANIFESTS: &str = "index/manifests";
+
 /// A file to read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourcePath {
@@ -59,7 +64,7 @@ pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded
                 bail!("standard input can be read only once: name - once");
             }
             let spool = Spool::read(temp)?;
-            let named = SourcePath { name: Some("stdin".into()), ..SourcePath::new(spool.path().to_owned(), false) };
+            let named = SourcePath { name: Some(STDIN.into()), ..SourcePath::new(spool.path().to_owned(), false) };
             out.files.push(named);
             out.spool = Some(spool);
             continue;
@@ -94,6 +99,10 @@ impl Expanded {
     }
 
     fn add_dir(&mut self, dir: &Path) -> anyhow::Result<()> {
+        // A lake that lies among the sources is none of them: its own texts look like lists.
+        if dir.join(MANIFESTS).is_dir() {
+            return Ok(());
+        }
         let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
         let mut inside = entries.map(|e| Ok(e?.path())).collect::<io::Result<Vec<_>>>()?;
         inside.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));

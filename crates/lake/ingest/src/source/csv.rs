@@ -40,7 +40,8 @@ impl UrlSource for CsvSource {
             Next::End | Next::TooLong => Vec::new(),
         };
         if !names.iter().any(|name| name.eq_ignore_ascii_case("url")) {
-            return Err(stop(0, "expected a header line with a column \"url\""));
+            let bad = BadItem::new("no_url", "expected a header line with a column \"url\"", b"");
+            return Err(bad.ends(self.file.place(0, 0)));
         }
         loop {
             let at = rows.offset;

@@ -24,6 +24,11 @@ impl BadItem {
         Self { code, message: message.into(), text: String::from_utf8_lossy(text).into_owned() }
     }
 
+    /// As a door reports a source that has none of what was expected.
+    pub fn ends(self, place: Place) -> DoorError {
+        DoorError::new(Advice::Stop, self).at(place)
+    }
+
     /// As a door reports it.
     pub fn at(self, place: Place) -> DoorError {
         DoorError::new(Advice::Skip, self).at(place)

@@ -1,7 +1,7 @@
 //! A file of the lake as a source: for rewriting.
 
 use trawl_model::{Advice, Digest, DoorError, Place, SourceIdentity, Split, UrlRecord, UrlSource};
-use trawl_store::rows::{Columns, FilePages, Plan, Rows};
+use trawl_store::rows::{Column, Columns, FilePages, Plan, Rows};
 use trawl_store::{DataFile, Store};
 
 /// Rows decoded at a time.
@@ -22,6 +22,12 @@ impl<'a> LakeSource<'a> {
     /// Reads the file's footer and checks its hash.
     pub fn open(store: &'a dyn Store, file: &'a DataFile, keep: &'a Keep<'a>) -> trawl_store::Result<Self> {
         Ok(Self { store, file, pages: FilePages::read(store, file)?, keep })
+    }
+
+    /// Whether the ids are stored in it.
+    pub fn has_ids(&self) -> trawl_store::Result<bool> {
+        let first = self.pages.tables().next().transpose()?;
+        Ok(first.is_some_and(|table| table.columns().has(Column::UrlId)))
     }
 }
 

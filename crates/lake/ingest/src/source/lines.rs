@@ -103,7 +103,7 @@ fn cdxj_line(line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
     let (Some(_key), Some(ts), Some(object)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(bad("a key, a time and a json object"));
     };
-    let ts = trawl_model::UnixMillis::parse(ts).map_err(|e| bad(&e.to_string()))?;
+    let ts = trawl_model::UnixMillis::parse(ts).map_err(|e| BadItem::new("cdxj", e.to_string(), line))?;
     let mut fields = Fields::default();
     fields.set_ts(ts);
     // Indexers write "-" for what they do not know.

@@ -169,6 +169,16 @@ impl Manifest {
         if let Some(known) = self.dataset_named(&info.name) {
             return Ok(known.id);
         }
+        // What was denied by name and then purged must not come back under it.
+        let is_denied = |id: u32| self.deny.iter().any(|deny| deny.target == DenyTarget::Dataset(id));
+        if let Some(gone) = self.datasets.iter().find(|d| d.info.name == info.name && is_denied(d.id)) {
+            let (name, id) = (&info.name, gone.id);
+            let reason = format!(
+                "dataset {id}, which was called {name:?}, is denied: take another name, or \
+                 `trawl lake deny remove --dataset {id}` first"
+            );
+            return Err(Error::Refused { reason });
+        }
         let id = self.next_dataset_id;
         if id > crate::layout::MAX_DATASET_ID {
             return Err(Error::Refused { reason: "no dataset ids are left".into() });

@@ -97,8 +97,8 @@ impl ParquetSource {
         let fail = |e: String| DoorError::new(Advice::Stop, e).at(file.place(0, 0));
         let metadata = guarded(|| ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new())).map_err(fail)?;
         if !metadata.schema().fields().iter().any(|field| Names::General.is_url(field.name())) {
-            let error = "expected a column \"url\", found none";
-            return Err(DoorError::new(Advice::Stop, error).at(file.place(0, 0)));
+            let bad = BadItem::new("no_url", "expected a column \"url\", found none", b"");
+            return Err(bad.ends(file.place(0, 0)));
         }
         let groups = metadata.metadata().row_groups();
         let start =
