@@ -4,11 +4,14 @@ use crate::Result;
 use crate::rewrite::rows_that_stay;
 use crate::source::LakeSource;
 use serde::Serialize;
+use std::io::Write;
 use trawl_model::UrlRecord;
-use trawl_store::{DataFile, Lake, layout};
+use trawl_store::{DataFile, Lake, Listed, Store, layout};
 
-/// Largest rejects file that is read: a million lines of some kilobytes.
-const MAX_REJECTS_BYTES: u64 = 4 << 30;
+/// Bytes of a rejects file that are read at a time.
+const STEP_BYTES: u64 = 4 << 20;
+/// Bytes of a line at most: a text of some kilobytes, all of it escaped, with its reason and the name of its source.
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// What a purge of a dataset would take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -45,31 +48,63 @@ pub fn lost_rejects(lake: &Lake, dataset_id: u32, keep: &dyn Fn(&str) -> bool) -
 /// anew under the name of `writer`, then the old one is deleted. Tells how many lines went.
 pub fn purge_rejects(lake: &Lake, dataset_id: u32, writer: &str, keep: &dyn Fn(&str) -> bool) -> Result<u64> {
     let store = lake.store();
-    each_rejects(lake, dataset_id, keep, &mut |n, path, kept| {
-        if !kept.is_empty() {
-            store.put(&layout::rejects(dataset_id, &format!("{writer}-{n}"))?, kept)?;
+    each_rejects(lake, dataset_id, keep, &mut |n, listed, stay| {
+        if stay > 0 {
+            let path = layout::rejects(dataset_id, &format!("{writer}-{n}"))?;
+            let mut file = store.upload(&path)?;
+            each_line(&**store, listed, &mut |line| {
+                let kept = if keep(&String::from_utf8_lossy(line)) { line } else { &[] };
+                file.write_all(kept).map_err(|e| trawl_io::Error::io(trawl_io::Op::Write, &path, e).into())
+            })?;
+            file.finish()?;
         }
-        Ok(store.delete(path)?)
+        Ok(store.delete(&listed.path)?)
     })
 }
 
-/// Hears of a rejects file that loses lines: its number, its path, and the lines that stay.
-type Losing<'a> = dyn FnMut(usize, &str, &[u8]) -> Result<()> + 'a;
+/// Hears of a rejects file that loses lines: its number, itself, and how many lines stay.
+type Losing<'a> = dyn FnMut(usize, &Listed, u64) -> Result<()> + 'a;
 
-/// Hands the number, path and kept lines of every rejects file that loses some to `each`; tells how many are lost.
+/// Hands every rejects file that loses lines to `each`; tells how many are lost.
 fn each_rejects(lake: &Lake, dataset_id: u32, keep: &dyn Fn(&str) -> bool, each: &mut Losing<'_>) -> Result<u64> {
     let mut gone = 0;
     let dir = format!("{}/_rejects", layout::dataset_dir(dataset_id));
     for (n, listed) in lake.store().list(&dir)?.into_iter().enumerate() {
-        let bytes = lake.store().get(&listed.path, MAX_REJECTS_BYTES)?;
-        let (mut kept, mut lost) = (Vec::new(), 0);
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if keep(&String::from_utf8_lossy(line)) { kept.extend_from_slice(line) } else { lost += 1 }
-        }
+        let (mut stay, mut lost) = (0, 0);
+        each_line(&**lake.store(), &listed, &mut |line| {
+            if keep(&String::from_utf8_lossy(line)) {
+                stay += 1
+            } else {
+                lost += 1
+            }
+            Ok(())
+        })?;
         if lost > 0 {
-            each(n, &listed.path, &kept)?;
+            each(n, &listed, stay)?;
             gone += lost;
         }
     }
     Ok(gone)
+}
+
+/// Hands over the lines of a file with their line ends, a part of the file at a time.
+fn each_line(store: &dyn Store, file: &Listed, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let (mut at, mut rest) = (0, Vec::new());
+    while at < file.len {
+        let end = file.len.min(at + STEP_BYTES);
+        for bytes in store.get_ranges(&file.path, std::slice::from_ref(&(at..end)))? {
+            rest.extend_from_slice(&bytes);
+        }
+        at = end;
+        let whole = memchr::memrchr(b'\n', &rest).map_or(0, |last| last + 1);
+        for line in rest.get(..whole).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
+            each(line)?;
+        }
+        rest.drain(..whole);
+        if rest.len() as u64 > MAX_LINE_BYTES {
+            let reason = format!("{}: a line above {MAX_LINE_BYTES} bytes is none of a rejects file", file.path);
+            return Err(trawl_store::Error::Refused { reason }.into());
+        }
+    }
+    if rest.is_empty() { Ok(()) } else { each(&rest) }
 }

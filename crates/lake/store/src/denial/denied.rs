@@ -3,6 +3,7 @@
 use super::DenyList;
 use crate::manifest::DenyTarget;
 use crate::{DataFile, Manifest};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use trawl_url::{LakeUrl, SuffixList};
 
@@ -13,6 +14,8 @@ pub struct Denied<'a> {
     suffixes: &'a SuffixList,
     /// Hosts of denied URLs and prefixes: a rejected line that names one is known to be about something denied.
     hosts: HashSet<String>,
+    /// The IPv6 addresses among all that is denied.
+    addresses: Vec<String>,
     /// Whether the suffix list cuts denied domains further, so that their rows may be of longer ones.
     cut_below: bool,
 }
@@ -27,7 +30,10 @@ impl<'a> Denied<'a> {
         };
         let hosts = manifest.deny.iter().filter_map(|deny| host(&deny.target)).map(|url| url.host().to_owned());
         let cut_below = list.cuts_below(suffixes);
-        Self { hosts: hosts.collect(), list, suffixes, cut_below }
+        let hosts: HashSet<String> = hosts.collect();
+        let all = hosts.iter().map(String::as_str).chain(list.domains());
+        let addresses = all.filter(|host| host.starts_with('[')).map(str::to_owned).collect();
+        Self { hosts, addresses, list, suffixes, cut_below }
     }
 
     /// The list itself.
@@ -67,9 +73,13 @@ impl<'a> Denied<'a> {
 
     /// Whether a text names a denied host, in any spelling.
     pub fn is_named_in(&self, text: &str) -> bool {
-        let plain = unescaped(text);
-        let decoded = percent_decoded(&plain);
-        [text, &plain, &decoded].iter().any(|text| self.names_denied(text))
+        if self.names_denied(text) {
+            return true;
+        }
+        // Most texts have nothing that could be spelled otherwise.
+        let plain = if text.contains("\\u") { Cow::Owned(unescaped(text)) } else { Cow::Borrowed(text) };
+        let decoded = if plain.contains('%') { Cow::Owned(percent_decoded(&plain)) } else { plain.clone() };
+        *plain != *text && self.names_denied(&plain) || *decoded != *plain && self.names_denied(&decoded)
     }
 
     fn names_denied(&self, text: &str) -> bool {
@@ -77,18 +87,13 @@ impl<'a> Denied<'a> {
         // Other scripts may stand beside a name without a space: so with them as part of it, and without.
         let with_scripts = |c: char| !c.is_ascii() && !c.is_whitespace();
         let ascii_only = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let any = text.split(|c| !(ascii_only(c) || with_scripts(c))).any(|part| {
-            let name = ascii(part);
-            name.is_some_and(|name| is_denied(&name))
-        });
-        any || text.split(|c| !ascii_only(c)).any(|part| is_denied(&part.trim_matches('.').to_ascii_lowercase()))
-            || self.names_address(text)
-    }
-
-    fn names_address(&self, text: &str) -> bool {
-        let text = text.to_ascii_lowercase();
-        let hosts = self.hosts.iter().map(String::as_str).chain(self.list.domains());
-        hosts.filter(|host| host.starts_with('[')).any(|host| text.contains(host))
+        let lower = text.to_ascii_lowercase();
+        let mut names = lower.split(|c| !ascii_only(c)).map(|part| part.trim_matches('.'));
+        if names.any(is_denied) || self.addresses.iter().any(|address| lower.contains(address.as_str())) {
+            return true;
+        }
+        let mut parts = lower.split(|c| !(ascii_only(c) || with_scripts(c))).filter(|part| !part.is_ascii());
+        parts.any(|part| ascii(part).is_some_and(|name| is_denied(&name)))
     }
 }
 
