@@ -7,6 +7,7 @@
 //! | `publish` | does publishing 100 thousand URLs cost the same onto a lake of 100 thousand and of 50 million? |
 //! | `ingest` | does an ingest of 100 million URLs stay within 1 GiB? |
 //! | `domains` | what memory does a server need for a million domains, and how many bytes are they on disk? |
+//! | `members` | which datasets a domain is in, for 1, 2, 4 and 8 datasets a domain: bytes, beside other forms |
 //! | `wide` | a million URLs in one domain: first, middle and last page |
 //!
 //! All of them without a part, `ingest` with a hundredth of its rows. Memory is what the kernel says of this process; each
@@ -15,6 +16,8 @@
 
 #[path = "../lake/measure.rs"]
 mod measure;
+#[path = "../lake/members.rs"]
+mod members;
 #[path = "../lake/rows.rs"]
 mod rows;
 
@@ -40,11 +43,12 @@ fn main() -> Result<()> {
         Some("publish") => publish(&room, number(2, 50_000_000)?),
         Some("ingest") => ingest(&room, number(2, 100_000_000)?),
         Some("domains") => domains(&room, number(2, 1_000_000)?),
+        Some("members") => members(&room, number(2, 200_000)?),
         Some("wide") => wide(&room, number(2, 1_000_000)?),
-        Some(other) => Err(format!("no part {other:?}; there are publish, ingest, domains and wide").into()),
+        Some(other) => Err(format!("no part {other:?}; there are publish, ingest, domains, members and wide").into()),
         None => {
-            let parts: [&[&str]; 4] =
-                [&["publish", "."], &["ingest", ".", "1000000"], &["domains", "."], &["wide", "."]];
+            let parts: [&[&str]; 5] =
+                [&["publish", "."], &["ingest", ".", "1000000"], &["domains", "."], &["members", "."], &["wide", "."]];
             for part in parts {
                 let status = std::process::Command::new(std::env::current_exe()?)
                     .arg(part[0])
@@ -158,10 +162,24 @@ fn ingest(room: &Room, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// One URL for each of many domains: each dataset has a half of them, another half each.
+/// Datasets of the lakes of many domains.
+const DATASETS: u64 = 8;
+
+/// One URL for each of many domains: each dataset has a half of them, another half each; or `of` datasets have each domain.
 struct Tail {
     seed: u64,
     count: u64,
+    of: Option<u64>,
+}
+
+impl Tail {
+    fn has(&self, n: u64) -> bool {
+        let score = |seed: u64| rows::Dice(n << 4 | seed).next();
+        match self.of {
+            None => rows::Dice(n).next() >> self.seed & 1 == 1,
+            Some(of) => (0..DATASETS).filter(|other| score(*other) < score(self.seed)).count() < of as usize,
+        }
+    }
 }
 
 impl UrlSource for Tail {
@@ -178,7 +196,7 @@ impl UrlSource for Tail {
         split: Split,
         each: &mut dyn FnMut(std::result::Result<UrlRecord, DoorError>) -> std::result::Result<(), DoorError>,
     ) -> std::result::Result<(), DoorError> {
-        for n in (split.start..split.end).filter(|n| rows::Dice(*n).next() >> self.seed & 1 == 1) {
+        for n in (split.start..split.end).filter(|n| self.has(*n)) {
             let ts = Some(UnixMillis(1_700_000_000_000 + (n as i64 * 7919 + self.seed as i64) % 100_000_000 * 1000));
             each(Ok(UrlRecord { ts, ..UrlRecord::bare(format!("https://www.{}/", domain(n))) }))?;
         }
@@ -195,16 +213,7 @@ fn domain(n: u64) -> String {
 
 /// Many domains, each with one URL in about four of eight datasets: bytes on disk, memory of a server that answered for all of them.
 fn domains(room: &Room, count: u64) -> Result<()> {
-    let (store, lake) = room.lake("lake")?;
-    for seed in 0..8 {
-        room.take(&lake, &format!("d{seed}"), Tail { seed, count })?;
-    }
-    room.publish(&lake, "all")?;
-    let options = BuildOptions::new(room.0.join("tmp"));
-    trawl_index::compact(&lake, &|| UnixMillis(4), "full", Compaction::Full, &options, &|_| ())?;
-    let manifest = lake.current()?;
-    let segment = manifest.current().and_then(|v| v.segments.first()).ok_or("no segment")?;
-    let meta = trawl_index::SegmentMeta::read(&*store, segment)?;
+    let (store, meta) = tail(room, "lake", count, None)?;
     let of = |name: &str| meta.files.get(name).map_or(0, |f| f.bytes) as f64;
     let (domains, pairs) = (meta.domains as f64, meta.pairs as f64);
     let numbers = of("domain_to_datasets.roar") + of("counts.bin");
@@ -220,8 +229,69 @@ fn domains(room: &Room, count: u64) -> Result<()> {
         postings as f64 / pairs,
         of("pages.bin") / pairs
     );
-    drop(lake);
     serve(&store, count, meta.pairs)
+}
+
+/// A lake of many domains in one segment.
+fn tail(room: &Room, name: &str, count: u64, of: Option<u64>) -> Result<(Arc<dyn Store>, trawl_index::SegmentMeta)> {
+    let (store, lake) = room.lake(name)?;
+    for seed in 0..DATASETS {
+        room.take(&lake, &format!("d{seed}"), Tail { seed, count, of })?;
+    }
+    room.publish(&lake, "all")?;
+    let options = BuildOptions::new(room.0.join("tmp"));
+    trawl_index::compact(&lake, &|| UnixMillis(4), "full", Compaction::Full, &options, &|_| ())?;
+    let manifest = lake.current()?;
+    let segment = manifest.current().and_then(|v| v.segments.first()).ok_or("no segment")?;
+    let meta = trawl_index::SegmentMeta::read(&*store, segment)?;
+    Ok((store, meta))
+}
+
+/// Bytes of membership and counts by datasets a domain, in the lake's form and in others.
+fn members(room: &Room, count: u64) -> Result<()> {
+    println!("{count} domains of one URL in each of their datasets; bytes, all files with their checksums");
+    for of in [1, 2, 4, 8] {
+        let (store, meta) = tail(room, &format!("lake-{of}"), count, Some(of))?;
+        let size = |name: &str| meta.files.get(name).map_or(0, |f| f.bytes);
+        let (roar, counts) = (size("domain_to_datasets.roar"), size("counts.bin"));
+        let names = size("domains.txt.zst") + size("domains.mphf");
+        let pinned = trawl_query::Lake::open(store, Options::default())?.pin()?;
+        let (who, mut slots, mut records, mut after) = (Principal::anyone(), Vec::new(), Vec::new(), None::<String>);
+        loop {
+            let some = pinned.domains("", after.as_deref(), 1000, &who)?;
+            let Some(last) = some.last() else { break };
+            after = Some(last.domain.clone());
+            for summary in &some {
+                let datasets = pinned.domain_counts(&summary.domain, &who)?;
+                slots.push(datasets.iter().map(|d| d.dataset_id).collect::<Vec<_>>());
+                records.push(datasets.iter().map(|d| (d.rows * 2) as u8).collect::<Vec<_>>());
+            }
+        }
+        let sets = members::Sets::new(&slots);
+        let budget = 7 * meta.pairs + 62 * meta.domains;
+        println!(
+            "  {of} dataset(s) a domain: {} domains, {} pairs, {} sets; budget of 7 a pair and 62 a domain {budget}",
+            meta.domains,
+            meta.pairs,
+            sets.len()
+        );
+        let line = |form: &str, membership: u64, nanos: Option<f64>| {
+            let all = membership + counts + names;
+            println!(
+                "    {form:36} membership {membership:>8}, with counts {:5.2} a pair, with names {:5.2} a domain, {:.2} of the budget{}",
+                (membership + counts) as f64 / meta.pairs as f64,
+                all as f64 / meta.domains as f64,
+                all as f64 / budget as f64,
+                nanos.map_or(String::new(), |n| format!(", {n:.0} ns a lookup"))
+            );
+        };
+        line("domain_to_datasets.roar", roar, None);
+        let (bytes, nanos) = sets.numbered();
+        line("bit-packed numbers of distinct sets", bytes, Some(nanos));
+        let (bytes, nanos) = sets.in_counts(&records);
+        line("number of the set in counts.bin", bytes, Some(nanos));
+    }
+    Ok(())
 }
 
 /// Opens the lake as a server does and asks for every domain.

@@ -11,6 +11,7 @@
 mod batch;
 mod part;
 mod schema;
+mod text;
 
 pub(crate) use schema::columns;
 
@@ -19,10 +20,9 @@ use crate::{Error, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use batch::Batch;
-use parquet::arrow::arrow_writer::ArrowColumnChunk;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use part::Part;
+use part::{Chunk, Part};
 use schema::FileSettings;
 use std::collections::{HashSet, VecDeque};
 use std::thread::JoinHandle;
@@ -49,7 +49,7 @@ pub(crate) struct WriterSettings {
 }
 
 enum Job {
-    Group(JoinHandle<Result<Vec<ArrowColumnChunk>, ParquetError>>),
+    Group(JoinHandle<Result<Vec<Chunk>, ParquetError>>),
     EndOfPart,
 }
 
@@ -58,6 +58,7 @@ pub(crate) struct Writer<'a> {
     lake: &'a Lake,
     settings: WriterSettings,
     schema: SchemaRef,
+    file: FileSettings,
     properties: WriterProperties,
     batch: Batch,
     /// Batches of the row group being filled, and their raw bytes.
@@ -96,6 +97,7 @@ impl<'a> Writer<'a> {
             lake,
             settings,
             schema,
+            file,
             properties,
             batch,
             group: Vec::new(),
@@ -189,7 +191,7 @@ impl<'a> Writer<'a> {
         let batches = std::mem::take(&mut self.group);
         self.group_bytes = 0;
         let Some(part) = self.parts.back_mut() else { return Err(Error::Ended { what: "a file" }) };
-        let writers = part.begin_group()?;
+        let writers = part.begin_group(&self.file)?;
         let schema = self.schema.clone();
         self.jobs.push_back(Job::Group(std::thread::spawn(move || part::encode(&schema, writers, &batches))));
         self.settle(self.settings.threads)

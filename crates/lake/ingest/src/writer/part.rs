@@ -1,5 +1,7 @@
 //! One Parquet file on its way into the lake.
 
+use super::schema::FileSettings;
+use super::text::{self, TextChunk, TextSettings};
 use crate::{Error, Result};
 use arrow_schema::SchemaRef;
 use parquet::arrow::arrow_writer::{
@@ -8,6 +10,7 @@ use parquet::arrow::arrow_writer::{
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnDescPtr;
 use std::io::{self, Write};
 use trawl_store::{DataFile, Store, Upload};
 use xxhash_rust::xxh3::Xxh3;
@@ -53,18 +56,28 @@ impl Part {
     }
 
     /// Writers for the columns of the next row group, to be used on any thread.
-    pub fn begin_group(&mut self) -> Result<Vec<ArrowColumnWriter>> {
+    pub fn begin_group(&mut self, settings: &FileSettings) -> Result<Vec<ColumnWriter>> {
         let writers = self.factory.create_column_writers(self.groups_begun).map_err(|e| self.failed(e))?;
         self.groups_begun += 1;
-        Ok(writers)
+        let described = self.file.schema_descr().columns();
+        let columns = settings.columns.iter().zip(described).zip(writers);
+        Ok(columns
+            .map(|((column, described), writer)| match settings.text(*column) {
+                Some(text) => ColumnWriter::Text(ColumnDescPtr::clone(described), text),
+                None => ColumnWriter::Library(Box::new(writer)),
+            })
+            .collect())
     }
 
     /// Appends an encoded row group.
-    pub fn append(&mut self, chunks: Vec<ArrowColumnChunk>) -> Result<()> {
+    pub fn append(&mut self, chunks: Vec<Chunk>) -> Result<()> {
         let appended = (|| {
             let mut group = self.file.next_row_group()?;
             for chunk in chunks {
-                chunk.append_to_row_group(&mut group)?;
+                match chunk {
+                    Chunk::Library(chunk) => chunk.append_to_row_group(&mut group)?,
+                    Chunk::Text(chunk) => chunk.append_to(&mut group)?,
+                }
             }
             group.close().map(|_| ())
         })();
@@ -88,18 +101,38 @@ impl Part {
     }
 }
 
+/// How a column of a row group is written.
+pub(super) enum ColumnWriter {
+    Library(Box<ArrowColumnWriter>),
+    Text(ColumnDescPtr, TextSettings),
+}
+
+/// A column of a row group, encoded.
+pub(super) enum Chunk {
+    Library(ArrowColumnChunk),
+    Text(TextChunk),
+}
+
 /// Encodes the rows of one row group.
 pub(super) fn encode(
     schema: &SchemaRef,
-    mut writers: Vec<ArrowColumnWriter>,
+    writers: Vec<ColumnWriter>,
     batches: &[arrow_array::RecordBatch],
-) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
-    for batch in batches {
-        for ((writer, field), array) in writers.iter_mut().zip(schema.fields()).zip(batch.columns()) {
-            for leaf in compute_leaves(field, array)? {
-                writer.write(&leaf)?;
+) -> Result<Vec<Chunk>, ParquetError> {
+    let mut chunks = Vec::with_capacity(writers.len());
+    for (i, (writer, field)) in writers.into_iter().zip(schema.fields()).enumerate() {
+        let arrays = batches.iter().filter_map(|batch| batch.columns().get(i));
+        chunks.push(match writer {
+            ColumnWriter::Text(column, settings) => Chunk::Text(text::encode(&column, settings, arrays)?),
+            ColumnWriter::Library(mut writer) => {
+                for array in arrays {
+                    for leaf in compute_leaves(field, array)? {
+                        writer.write(&leaf)?;
+                    }
+                }
+                Chunk::Library(writer.close()?)
             }
-        }
+        });
     }
-    writers.into_iter().map(ArrowColumnWriter::close).collect()
+    Ok(chunks)
 }

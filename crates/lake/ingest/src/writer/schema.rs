@@ -16,12 +16,13 @@
 //! path_query by page rows (made URLs): 1024 12.1, 2048 11.8, 4096 11.5, 8192 11.1, 20000 10.4; by zstd level: 3 11.8,
 //! 6 11.5, 9 11.4.
 
+use super::text::TextSettings;
 use crate::record::Shape;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::Result;
 use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{DeltaBinaryPackedEncoderOptions, EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use std::sync::Arc;
 use trawl_store::rows::{Column, Kind, SCHEMA};
@@ -40,6 +41,32 @@ pub(crate) struct FileSettings {
     pub page_rows: usize,
     pub columns: Vec<Column>,
     pub key_values: Vec<(String, String)>,
+}
+
+impl FileSettings {
+    /// Rows of a page of a column. What is packed page by page alike whatever page it is in, and what a page of URLs is
+    /// not read for, goes into longer pages: a page costs 50 bytes and more in header, page index and page table.
+    fn rows_of(&self, column: Column) -> usize {
+        let times = match column {
+            Column::DatasetId => 16,
+            Column::Domain => 8,
+            Column::Port => 4,
+            Column::Scheme | Column::Host => 2,
+            _ => 1,
+        };
+        self.page_rows.saturating_mul(times)
+    }
+
+    /// How a column is written that does not go through the library.
+    pub fn text(&self, column: Column) -> Option<TextSettings> {
+        let ours = [Column::Domain, Column::Host, Column::PathQuery, Column::RawUrl, Column::Digest];
+        ours.contains(&column).then(|| TextSettings {
+            zstd_level: self.zstd_level,
+            page_rows: self.rows_of(column),
+            page_bytes: PAGE_BYTES,
+            page_statistics: matches!(column, Column::Domain | Column::Host),
+        })
+    }
 }
 
 /// The columns of files whose rows have this shape.
@@ -86,19 +113,19 @@ pub(crate) fn properties(settings: &FileSettings) -> Result<WriterProperties> {
         .set_max_row_group_row_count(None);
     for column in &settings.columns {
         let path = ColumnPath::from(column.name());
+        builder = builder.set_column_data_page_row_count_limit(path.clone(), settings.rows_of(*column));
         builder = match column {
-            Column::Domain | Column::Host => builder
-                .set_column_encoding(path.clone(), Encoding::PLAIN)
-                .set_column_statistics_enabled(path, EnabledStatistics::Page),
-            Column::PathQuery | Column::RawUrl | Column::Digest => {
-                builder.set_column_encoding(path, Encoding::DELTA_BYTE_ARRAY)
-            }
+            column if settings.text(*column).is_some() => builder,
             Column::Scheme | Column::Status | Column::ContentType => builder.set_column_dictionary_enabled(path, true),
             Column::WarcFile => builder
                 .set_column_dictionary_enabled(path.clone(), true)
                 .set_column_dictionary_page_size_limit(path, WARC_DICTIONARY_BYTES),
             Column::Ts => builder
                 .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
+                .set_column_delta_binary_packed_encoder_options(
+                    path.clone(),
+                    DeltaBinaryPackedEncoderOptions::try_new(1024, 4)?,
+                )
                 .set_column_statistics_enabled(path, EnabledStatistics::Page),
             Column::Extras => builder.set_column_encoding(path, Encoding::DELTA_LENGTH_BYTE_ARRAY),
             // Hashes have no order that packing could use.
