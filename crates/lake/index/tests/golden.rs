@@ -32,6 +32,12 @@ fn golden(name: &str, today: &[u8]) -> Arc<Bytes> {
     Arc::new(stored.into())
 }
 
+/// The stored bytes of a form that is no longer written.
+fn stored(name: &str) -> Arc<Bytes> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    Arc::new(std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())).into())
+}
+
 /// The stored bytes of a file with compressed parts inside.
 fn golden_frames(name: &str, today: &[u8]) -> Arc<Bytes> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -117,10 +123,12 @@ fn postings() {
     let mut writer = ShardWriter::new(Vec::new(), &Scratch::new(std::env::temp_dir(), 1 << 20)).unwrap();
     pairs.iter().for_each(|(slot, dataset)| writer.push(*slot, *dataset, &runs(*slot, *dataset)).unwrap());
     let ((idx, _), (dat, _)) = writer.finish(Vec::new()).unwrap();
-    let (idx, dat) = (golden("postings-v2.idx.zst", &idx), golden("postings-v2.dat.zst", &dat));
-    let shard = Shard::open(idx, dat, Arc::new(Caches::default())).unwrap();
-    for (slot, dataset) in pairs {
-        assert_eq!(shard.runs(slot, dataset).unwrap(), Some(runs(slot, dataset)));
+    let today = (golden("postings-v3.idx.zst", &idx), golden("postings-v3.dat.zst", &dat));
+    for (idx, dat) in [today, (stored("postings-v2.idx.zst"), stored("postings-v2.dat.zst"))] {
+        let shard = Shard::open(idx, dat, Arc::new(Caches::default())).unwrap();
+        for (slot, dataset) in &pairs {
+            assert_eq!(shard.runs(*slot, *dataset).unwrap(), Some(runs(*slot, *dataset)));
+        }
     }
 }
 

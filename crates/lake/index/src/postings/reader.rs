@@ -1,8 +1,9 @@
 //! Reads one shard.
 
-use super::payload::decode;
+use super::payload::{Ends, decode, decode_near};
 use super::{
-    DAT_HEADER, DAT_MAGIC, ENTRY, FRAME_ENTRIES, HEADER, IDX_MAGIC, MAX_PAYLOAD, Run, SIDE_MAGIC, SIDE_VERSION, VERSION,
+    DAT_HEADER, DAT_MAGIC, ENTRY, FRAME_ENTRIES, GROUP_BYTES, GROUP_ENTRIES, HEADER, IDX_MAGIC, MAX_PAYLOAD, Run,
+    SIDE_MAGIC, VERSION,
 };
 use crate::blob::read_both;
 use crate::cache::{Caches, FileKey};
@@ -22,6 +23,8 @@ pub struct Shard {
     idx: Seekable,
     dat: Seekable,
     entries: u64,
+    /// Version of the payloads: 2 or 3.
+    version: u32,
     /// First entry of each frame: slot, dataset, payload offset.
     firsts: Vec<(u64, u32, u64)>,
     keys: [FileKey; 2],
@@ -49,13 +52,13 @@ impl Shard {
         }
         let side = idx.side().ok_or_else(|| Error::corrupt(&name, 0, "first entries of the frames", "none"))?;
         let frames = if entries == 0 { 0 } else { idx.frame_count() };
-        let firsts = parse_side(&name, side, frames)?;
+        let (version, firsts) = parse_side(&name, side, frames)?;
         let in_order = firsts.windows(2).all(|w| matches!(w, [a, b] if (a.0, a.1) < (b.0, b.1) && a.2 <= b.2));
         let whole = (0..idx.frame_count()).all(|i| idx.content_range(i).start == i as u64 * FRAME_ENTRIES * ENTRY);
         if !in_order || !whole || firsts.last().is_some_and(|last| last.2 > dat.len()) {
             return Err(Error::corrupt(&name, 0, "frames of 512 entries, first entries in order", "others"));
         }
-        Ok(Self { idx, dat, entries, firsts, keys: [FileKey::new(), FileKey::new()], caches })
+        Ok(Self { idx, dat, entries, version, firsts, keys: [FileKey::new(), FileKey::new()], caches })
     }
 
     /// Pairs in the shard.
@@ -75,24 +78,45 @@ impl Shard {
 
     /// The runs of a pair: one round of reads in nearly all cases, two at most.
     pub fn runs(&self, slot: u64, dataset_id: u32) -> Result<Option<Vec<Run>>> {
+        let Some((group, entry)) = self.find(slot, dataset_id)? else { return Ok(None) };
+        self.decode(&group, &entry).map(Some)
+    }
+
+    /// Reads and decodes the payload of an entry.
+    pub(crate) fn payload(&self, entry: &Entry) -> Result<Vec<Run>> {
+        let found = self.find(entry.slot, entry.dataset_id)?.filter(|(_, found)| found == entry);
+        let Some((group, entry)) = found else {
+            return Err(Error::corrupt(self.name(), 0, "an entry of this shard", format!("{entry:?}")));
+        };
+        self.decode(&group, &entry)
+    }
+
+    /// An entry, and those before it that its payload may refer to.
+    fn find(&self, slot: u64, dataset_id: u32) -> Result<Option<(Vec<Entry>, Entry)>> {
         let after = self.firsts.partition_point(|f| (f.0, f.1) <= (slot, dataset_id));
         let Some(frame) = after.checked_sub(1) else { return Ok(None) };
         let bytes = self.index_frame(frame)?;
         let entries = if frame == 0 { bytes.get(HEADER as usize..).unwrap_or_default() } else { &bytes };
         let (entries, _) = entries.as_chunks::<{ ENTRY as usize }>();
-        let key = |bytes: &[u8; ENTRY as usize]| {
-            let entry = parse_entry(&mut SliceReader::new(bytes));
-            entry.map_or((u64::MAX, u32::MAX), |e| (e.slot, e.dataset_id))
-        };
+        let parse = |bytes: &[u8; ENTRY as usize]| parse_entry(&mut SliceReader::new(bytes)).ok();
+        let key = |bytes: &[u8; ENTRY as usize]| parse(bytes).map_or((u64::MAX, u32::MAX), |e| (e.slot, e.dataset_id));
         let Ok(at) = entries.binary_search_by_key(&(slot, dataset_id), key) else { return Ok(None) };
-        let entry = entries.get(at).and_then(|bytes| parse_entry(&mut SliceReader::new(bytes)).ok());
-        entry.map(|entry| self.payload(&entry)).transpose()
+        let Some(entry) = entries.get(at).and_then(parse) else { return Ok(None) };
+        let first = at - at % GROUP_ENTRIES as usize;
+        let group: Vec<Entry> = match self.version {
+            VERSION => entries.get(first..at).unwrap_or_default().iter().filter_map(parse).collect(),
+            _ => Vec::new(),
+        };
+        // So far from the group's first payload it stands alone.
+        let near = group.first().is_none_or(|first| entry.offset.saturating_sub(first.offset) <= GROUP_BYTES);
+        Ok(Some((if near { group } else { Vec::new() }, entry)))
     }
 
-    /// Reads and decodes the payload of an entry.
-    pub(crate) fn payload(&self, entry: &Entry) -> Result<Vec<Run>> {
+    /// Decodes a payload, after those before it in its group.
+    fn decode(&self, group: &[Entry], entry: &Entry) -> Result<Vec<Run>> {
         let end = entry.offset.checked_add(u64::from(entry.len));
-        let Some(end) = end.filter(|end| *end <= self.dat.len() && entry.offset >= DAT_HEADER) else {
+        let start = group.first().map_or(entry.offset, |first| first.offset);
+        let Some(end) = end.filter(|end| *end <= self.dat.len() && start >= DAT_HEADER) else {
             let found = format!("{} bytes at {}", entry.len, entry.offset);
             return Err(Error::corrupt(self.name(), 0, "a payload inside postings.dat.zst", found));
         };
@@ -100,15 +124,28 @@ impl Shard {
             return Err(Error::corrupt(self.name(), 0, "a payload of 1 byte to 64 MiB", entry.len));
         }
         let mut bytes = Vec::new();
-        for frame in self.dat.frame_of(entry.offset)..=self.dat.frame_of(end - 1) {
+        for frame in self.dat.frame_of(start)..=self.dat.frame_of(end - 1) {
             let content = self.payload_frame(frame)?;
             let range = self.dat.content_range(frame);
-            let from = entry.offset.max(range.start) - range.start;
+            let from = start.max(range.start) - range.start;
             let to = end.min(range.end) - range.start;
             let (from, to) = (usize::try_from(from).unwrap_or(usize::MAX), usize::try_from(to).unwrap_or(usize::MAX));
             bytes.extend_from_slice(content.get(from..to).unwrap_or_default());
         }
-        decode(&bytes).map_err(|e| Error::corrupt(self.dat.name(), entry.offset, "a payload of runs", e))
+        let corrupt = |e: &dyn std::fmt::Display| {
+            Error::corrupt(self.dat.name(), entry.offset, "a payload of runs", e.to_string())
+        };
+        if self.version != VERSION {
+            return decode(&bytes).map_err(|e| corrupt(&e));
+        }
+        let (mut rest, mut ends) = (&bytes[..], Ends::default());
+        for before in group {
+            let (payload, after) =
+                rest.split_at_checked(before.len as usize).ok_or_else(|| corrupt(&"payloads with gaps"))?;
+            decode_near(payload, before.dataset_id, &mut ends).map_err(|e| corrupt(&e))?;
+            rest = after;
+        }
+        decode_near(rest, entry.dataset_id, &mut ends).map_err(|e| corrupt(&e))
     }
 
     /// All entries in order, for verification and merging.
@@ -125,8 +162,9 @@ impl Shard {
         let frame = self.payload_frame(0)?;
         let mut r = SliceReader::new(&frame);
         let found = (r.array::<4>("magic"), r.u32("version"));
-        if found != (Ok(DAT_MAGIC), Ok(VERSION)) {
-            return Err(Error::corrupt(self.dat.name(), 0, "magic \"PDD1\", version 2", format!("{found:02x?}")));
+        if found != (Ok(DAT_MAGIC), Ok(self.version)) {
+            let expected = "magic \"PDD1\", the version of the index";
+            return Err(Error::corrupt(self.dat.name(), 0, expected, format!("{found:02x?}")));
         }
         Ok(())
     }
@@ -175,9 +213,14 @@ impl Shard {
     fn check_idx_header(&self, frame: &[u8]) -> Result<()> {
         let mut r = SliceReader::new(frame);
         let found = (r.array::<4>("magic"), r.u32("version"), r.u64("entry count"), r.u64("payload offset"));
-        if found != (Ok(IDX_MAGIC), Ok(VERSION), Ok(self.entries), Ok(DAT_HEADER)) {
+        if found != (Ok(IDX_MAGIC), Ok(self.version), Ok(self.entries), Ok(DAT_HEADER)) {
             let found = format!("{found:02x?}");
-            return Err(Error::corrupt(self.name(), 0, "magic \"PDX1\", version 2, the number of entries, 8", found));
+            return Err(Error::corrupt(
+                self.name(),
+                0,
+                "magic \"PDX1\", the version of the side frame, the number of entries, 8",
+                found,
+            ));
         }
         Ok(())
     }
@@ -215,12 +258,17 @@ fn parse_entry(r: &mut SliceReader<'_>) -> Result<Entry, SliceError> {
     })
 }
 
-fn parse_side(name: &Path, side: &[u8], frames: usize) -> Result<Vec<(u64, u32, u64)>> {
+/// The version of the payloads, and the first entry of each frame.
+type Side = (u32, Vec<(u64, u32, u64)>);
+
+fn parse_side(name: &Path, side: &[u8], frames: usize) -> Result<Side> {
     let mut r = SliceReader::new(side);
     let found = (r.array::<4>("magic"), r.u32("version"));
-    if found != (Ok(SIDE_MAGIC), Ok(SIDE_VERSION)) {
-        return Err(Error::corrupt(name, 0, "side frame magic \"TPIX\", version 1", format!("{found:02x?}")));
-    }
+    // The side frame is one version behind: its first told of payloads of version 2.
+    let version = match found {
+        (Ok(SIDE_MAGIC), Ok(side @ 1..=2)) => side + 1,
+        _ => return Err(Error::corrupt(name, 0, "side frame magic \"TPIX\", version 1 or 2", format!("{found:02x?}"))),
+    };
     let mut firsts = Vec::new();
     let (mut slot, mut offset) = (0u64, 0u64);
     for frame in 0..frames {
@@ -236,5 +284,5 @@ fn parse_side(name: &Path, side: &[u8], frames: usize) -> Result<Vec<(u64, u32, 
     if !r.is_empty() {
         return Err(Error::corrupt(name, 0, "one first entry a frame", format!("{} bytes more", r.rest().len())));
     }
-    Ok(firsts)
+    Ok((version, firsts))
 }

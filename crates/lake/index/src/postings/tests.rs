@@ -44,7 +44,7 @@ fn read(files: &[Vec<u8>; 2]) -> Result<Pairs> {
     Ok(pairs)
 }
 
-/// Slots of shard 1 of 2, two datasets on every third, and one pair with many runs.
+/// Slots of shard 1 of 2, two datasets on every third, and pairs with many runs: one amid others, one last.
 fn sample(slots: u64) -> Pairs {
     let mut pairs = Pairs::new();
     for slot in (1..2 * slots).step_by(2) {
@@ -53,6 +53,7 @@ fn sample(slots: u64) -> Pairs {
             pairs.insert((slot, 9), vec![run(0, 1, slot, 1), run(0, 2, 0, 100), run(4, 0, 1 << 40, 2)]);
         }
     }
+    pairs.insert((201, 8), (0..3000).map(|i| run(i / 10, i % 10, 0, 1000)).collect());
     pairs.insert((u64::MAX, u32::MAX), (0..3000).map(|i| run(i / 10, i % 10, 0, 1000)).collect());
     pairs
 }
@@ -76,19 +77,41 @@ fn runs_come_back() {
 /// The drawing, byte by byte, from the decompressed files.
 #[test]
 fn the_drawing_holds() {
-    let pairs = Pairs::from([((5, 17), vec![run(1, 2, 300, 4)]), ((6, 3), vec![run(0, 0, 0, 1), run(0, 3, 9, 1)])]);
+    let pairs = Pairs::from([
+        ((5, 17), vec![run(1, 2, 300, 4)]),
+        ((6, 3), vec![run(0, 0, 0, 1), run(0, 3, 9, 1)]),
+        ((6, 17), vec![run(1, 2, 304, 7), run(1, 3, 0, 1)]),
+        ((7, 3), vec![run(0, 3, 310, 2)]),
+        ((7, 17), vec![run(1, 2, 0, 1)]),
+    ]);
     let [idx, dat] = write(&pairs).map(|f| zstd::stream::decode_all(&f[..]).unwrap());
-    assert_eq!(&idx[..8], b"PDX1\x02\0\0\0");
-    assert_eq!(idx[8..24], [2u64.to_le_bytes(), 8u64.to_le_bytes()].concat());
+    assert_eq!(&idx[..8], b"PDX1\x03\0\0\0");
+    assert_eq!(idx[8..24], [5u64.to_le_bytes(), 8u64.to_le_bytes()].concat());
     let entry = |slot: u64, dataset: u32, at: u64, len: u32| {
         [&slot.to_le_bytes()[..], &dataset.to_le_bytes(), &at.to_le_bytes(), &len.to_le_bytes()].concat()
     };
-    assert_eq!(idx[24..48], entry(5, 17, 8, 10));
-    assert_eq!(idx[48..], entry(6, 3, 18, 13));
-    assert_eq!(&dat[..8], b"PDD1\x02\0\0\0");
-    assert_eq!(dat[12..18], [1, 1, 2, 0xac, 2, 4]);
-    assert_eq!(dat[22..], [2, 0, 0, 0, 1, 0, 3, 9, 1]);
-    assert_eq!(dat[8..12], trawl_io::crc::crc32c(&dat[12..18]).to_le_bytes());
+    assert_eq!(idx[24..48], entry(5, 17, 8, 6));
+    assert_eq!(idx[48..72], entry(6, 3, 14, 9));
+    assert_eq!(&dat[..8], b"PDD1\x03\0\0\0");
+    // Alone; two runs alone; no row after the first; 300 after the second; a row group that came before it already.
+    let payloads = [
+        &[2, 1, 2, 0xac, 2, 4][..],
+        &[4, 0, 0, 0, 1, 0, 3, 9, 1],
+        &[5, 0, 7, 0, 1, 0, 1],
+        &[3, 0xac, 2, 2],
+        &[2, 1, 2, 0, 1],
+    ];
+    assert_eq!(dat[8..], payloads.concat());
+}
+
+#[test]
+fn rows_that_follow_one_another_take_few_bytes() {
+    let pairs: Pairs =
+        (0..10_000u64).flat_map(|slot| (1..9).map(move |d| ((slot, d), vec![run(d, 0, slot * 50, 50)]))).collect();
+    let files = write(&pairs);
+    assert_eq!(read(&files).unwrap(), pairs);
+    let plain = zstd::stream::decode_all(&files[1][..]).unwrap();
+    assert!(plain.len() < pairs.len() * 4, "{} bytes", plain.len());
 }
 
 #[test]
@@ -165,14 +188,20 @@ proptest! {
         }
         let mut bytes = Vec::new();
         payload::encode(&runs, &mut bytes).unwrap();
-        prop_assert_eq!(payload::decode(&bytes).unwrap(), runs);
+        prop_assert_eq!(payload::decode(&bytes).unwrap(), runs.clone());
+        let (mut put, mut taken) = (payload::Ends::default(), payload::Ends::default());
+        for dataset in [1, 2, 1, 1] {
+            bytes.clear();
+            payload::encode_near(&runs, dataset, &mut put, &mut bytes).unwrap();
+            prop_assert_eq!(payload::decode_near(&bytes, dataset, &mut taken).unwrap(), runs.clone());
+        }
     }
 
     #[test]
     fn payload_noise_is_refused(noise in prop::collection::vec(any::<u8>(), 0..60)) {
         let mut bytes = trawl_io::crc::crc32c(&noise).to_le_bytes().to_vec();
         bytes.extend_from_slice(&noise);
-        if let Ok(runs) = payload::decode(&bytes) {
+        for runs in [payload::decode(&bytes), payload::decode_near(&noise, 1, &mut payload::Ends::default())].into_iter().flatten() {
             prop_assert!(runs.windows(2).all(|w| (w[0].file_id, w[0].row_group) < (w[1].file_id, w[1].row_group)));
         }
     }

@@ -1,9 +1,9 @@
 //! Writes one shard.
 
-use super::payload::encode;
+use super::payload::{Ends, encode_near};
 use super::{
-    DAT_FRAME, DAT_HEADER, DAT_MAGIC, ENTRY, FRAME_ENTRIES, HEADER, IDX_MAGIC, LEVEL, MAX_PAYLOAD, Run, SIDE_MAGIC,
-    SIDE_VERSION, VERSION,
+    DAT_FRAME, DAT_HEADER, DAT_MAGIC, ENTRY, FRAME_ENTRIES, GROUP_BYTES, GROUP_ENTRIES, HEADER, IDX_MAGIC, LEVEL,
+    MAX_PAYLOAD, Run, SIDE_MAGIC, SIDE_VERSION, VERSION,
 };
 use crate::scratch::Scratch;
 use crate::seekable::{SeekableWriter, Written};
@@ -24,6 +24,9 @@ pub struct ShardWriter<W: Write> {
     entries: u64,
     last: Option<(u64, u32)>,
     payload: Vec<u8>,
+    /// Where the group of payloads at hand begins, and what those in it have told.
+    group: u64,
+    ends: Ends,
 }
 
 impl<W: Write> ShardWriter<W> {
@@ -35,7 +38,17 @@ impl<W: Write> ShardWriter<W> {
         let mut side = SIDE_MAGIC.to_vec();
         side.extend_from_slice(&SIDE_VERSION.to_le_bytes());
         let idx = scratch.spool();
-        Ok(Self { dat, idx, side, frame_before: (0, 0), entries: 0, last: None, payload: Vec::new() })
+        Ok(Self {
+            dat,
+            idx,
+            side,
+            frame_before: (0, 0),
+            entries: 0,
+            last: None,
+            payload: Vec::new(),
+            group: 0,
+            ends: Ends::default(),
+        })
     }
 
     /// Adds the runs of a pair.
@@ -47,14 +60,21 @@ impl<W: Write> ShardWriter<W> {
             return refuse("pairs in order", format!("after {:?}", self.last));
         }
         self.payload.clear();
-        if let Err(e) = encode(runs, &mut self.payload) {
+        let offset = self.dat.position();
+        // The header takes the place of one entry.
+        let place = if self.entries + 1 < FRAME_ENTRIES { self.entries } else { (self.entries + 1) % FRAME_ENTRIES };
+        if place.is_multiple_of(GROUP_ENTRIES) {
+            self.group = offset;
+        }
+        if place.is_multiple_of(GROUP_ENTRIES) || offset - self.group > GROUP_BYTES {
+            self.ends.clear();
+        }
+        if let Err(e) = encode_near(runs, dataset_id, &mut self.ends, &mut self.payload) {
             return refuse("runs of rows, in order", e.to_string());
         }
         let Some(len) = u32::try_from(self.payload.len()).ok().filter(|len| *len <= MAX_PAYLOAD) else {
             return refuse("a payload of at most 64 MiB", format!("{} bytes", self.payload.len()));
         };
-        let offset = self.dat.position();
-        // The header takes the place of one entry.
         if self.entries == 0 || (self.entries + 1).is_multiple_of(FRAME_ENTRIES) {
             put_uvarint(&mut self.side, slot - self.frame_before.0);
             put_uvarint(&mut self.side, u64::from(dataset_id));
