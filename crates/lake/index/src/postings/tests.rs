@@ -53,7 +53,7 @@ fn sample(slots: u64) -> Pairs {
             pairs.insert((slot, 9), vec![run(0, 1, slot, 1), run(0, 2, 0, 100), run(4, 0, 1 << 40, 2)]);
         }
     }
-    pairs.insert((201, 8), (0..3000).map(|i| run(i / 10, i % 10, 0, 1000)).collect());
+    pairs.insert((203, 20), (0..3000).map(|i| run(i / 10, i % 10, 0, 1000)).collect());
     pairs.insert((u64::MAX, u32::MAX), (0..3000).map(|i| run(i / 10, i % 10, 0, 1000)).collect());
     pairs
 }
