@@ -115,3 +115,23 @@ fn directories_with_other_things_in_them() {
     assert_eq!(empty.status.code(), Some(2), "{}", stdout(&empty));
     assert!(stderr(&empty).contains("no rows"), "{}", stderr(&empty));
 }
+
+#[test]
+fn texts_of_people_and_names_of_files_forge_no_lines() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path();
+    let file = "a\n\u{1b}[2J.txt";
+    std::fs::write(dir.join(file), "https://a.org/1\n").unwrap();
+    let text = |args: &[&str]| stdout(&trawl(dir).arg("--quiet").args(args).output().unwrap());
+    text(&["lake", "ingest", "--dataset", "d", "--source", "x\n\u{1b}[2J", file]);
+    text(&["lake", "deny", "add", "--domain", "b.org", "--reason", "y\nz"]);
+    let printed = [
+        text(&["lake", "ingest", "--dataset", "d", file]),
+        text(&["lake", "datasets"]),
+        text(&["lake", "deny", "list"]),
+    ];
+    assert!(printed[0].contains(r"a\n\u{1b}[2J.txt: the dataset has it already"), "{}", printed[0]);
+    for (text, lines) in printed.iter().zip([3, 1, 1]) {
+        assert_eq!((text.lines().count(), text.contains('\u{1b}')), (lines, false), "{text}");
+    }
+}

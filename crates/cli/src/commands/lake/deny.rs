@@ -1,6 +1,7 @@
 //! `trawl lake deny`: what must not be answered.
 
 use super::{LakeArg, dataset};
+use crate::commands::query::harmless;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::{lake_dir, system};
@@ -155,7 +156,7 @@ fn list(args: &ListArgs, out: &mut Output) -> anyhow::Result<Status> {
     let manifest = lake_dir::open(&args.lake.lake)?.current()?;
     for deny in &manifest.deny {
         out.fact(&event("deny", deny)?, |w| {
-            let reason = deny.reason.as_deref().unwrap_or_default();
+            let reason = harmless(deny.reason.as_deref().unwrap_or_default());
             writeln!(w, "{}  {}  {reason}", deny.since, show(&deny.target, &manifest))
         })?;
     }

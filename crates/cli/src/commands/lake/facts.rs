@@ -1,6 +1,7 @@
 //! `trawl lake datasets`, `stats` and `verify`.
 
 use super::LakeArg;
+use crate::commands::query::harmless;
 use crate::exit::Status;
 use crate::lake_dir;
 use crate::output::Output;
@@ -22,10 +23,10 @@ pub(super) fn datasets(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
     } else {
         for d in &datasets {
             let (rows, size) = (show_count(d.rows), show_bytes(d.bytes));
-            let source = d.source.as_deref().unwrap_or_default();
+            let source = harmless(d.source.as_deref().unwrap_or_default());
             let denied = d.denied_rows.filter(|rows| *rows > 0);
             let denied = denied.map(|rows| format!("  (and {} denied)", show_count(rows))).unwrap_or_default();
-            let (id, name, created) = (d.dataset_id, &d.name, d.created);
+            let (id, name, created) = (d.dataset_id, harmless(&d.name), d.created);
             writeln!(out, "{id:>5}  {name:<24} {rows:>14} rows  {size:>10}  {created}  {source}{denied}")?;
         }
     }

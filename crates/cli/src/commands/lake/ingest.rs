@@ -2,6 +2,7 @@
 
 use super::sources::{Expanded, STDIN, expand};
 use super::{LakeArg, publish, show_ingest, temp_dir};
+use crate::commands::query::harmless;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -312,9 +313,9 @@ impl Done {
             show_bytes(report.bytes)
         )?;
         for skipped in &report.skipped {
-            writeln!(w, "  skipped {}: the dataset has it already", skipped.uri)?;
+            writeln!(w, "  skipped {}: the dataset has it already", harmless(&skipped.uri))?;
         }
-        for ignored in &self.ignored {
+        for ignored in self.ignored.iter().map(|path| harmless(path)) {
             writeln!(w, "  ignored {ignored}: of no known format, or without URLs")?;
         }
         for (code, n) in &report.rejected_by_code {

@@ -267,7 +267,7 @@ fn write_item(item: &UrlItem, w: &mut dyn Write) -> io::Result<()> {
 
 /// A text of a source for a terminal and for programs that read lines: what would end the line, move the cursor or turn
 /// the direction of writing is escaped.
-fn harmless(text: &str) -> Cow<'_, str> {
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     let harms = |c: char| {
         c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
