@@ -52,7 +52,8 @@ pub struct RewriteReport {
 }
 
 /// Writes files of a dataset again, in one commit. Other writers may append meanwhile; if one replaced a file that was
-/// being rewritten, the rewrite is refused. The old files stay until a collector takes them.
+/// being rewritten, the rewrite is refused. The old files stay until a collector takes them. Stored ids stay where one of
+/// them had any, and the highest zstd level of those that tell theirs takes the place of the settings' one.
 pub fn rewrite(
     lake: &Lake,
     dataset_id: u32,
@@ -92,11 +93,13 @@ pub fn rewrite(
     let old: BTreeSet<&str> = sources.iter().map(|(file, _)| file.path.as_str()).collect();
     let taken: Vec<&dyn UrlSource> = sources.iter().map(|(_, source)| source as &dyn UrlSource).collect();
     let digits = settings.prefix_digits.unwrap_or_else(|| digits_of(&before.files));
-    // Who reads the ids finds them in the new files too.
+    // What was asked for when the rows came in holds for them still.
     let mut settings = settings.clone();
     for (_, source) in &sources {
         settings.store_ids |= source.has_ids()?;
     }
+    let levels = sources.iter().filter_map(|(_, source)| source.zstd_level());
+    settings.zstd_level = levels.max().unwrap_or(settings.zstd_level);
     let run = Run {
         lake,
         dataset_id,

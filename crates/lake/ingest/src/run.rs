@@ -8,6 +8,7 @@ use crate::writer::{Writer, WriterSettings, columns};
 use crate::{Error, Result};
 use trawl_model::{UnixMillis, UrlSource};
 use trawl_store::denial::Denied;
+use trawl_store::rows::ZSTD_LEVEL;
 use trawl_store::{DataFile, DatasetCommit, Heartbeat, Lake, layout};
 use trawl_url::SuffixList;
 
@@ -153,7 +154,10 @@ impl Run<'_> {
                 dataset_id: self.dataset_id,
                 writer: settings.writer.clone(),
                 columns: columns(mapped.shape, settings.store_ids),
-                key_values: vec![("trawl.suffix_list".into(), self.suffixes.hash.clone())],
+                key_values: vec![
+                    ("trawl.suffix_list".into(), self.suffixes.hash.clone()),
+                    (ZSTD_LEVEL.into(), settings.zstd_level.to_string()),
+                ],
                 zstd_level: settings.zstd_level,
                 page_rows: settings.page_rows,
                 row_group_bytes: settings.row_group_limit(),

@@ -6,7 +6,7 @@ use common::{NOW, all_rows, file, new_lake, quiet, settings, take, urls};
 use trawl_ingest::{Files, IngestSettings, Mode, Rewrite, RewriteReport, rewrite};
 use trawl_model::UrlRecord;
 use trawl_store::rows::{Column, FilePages};
-use trawl_store::{CommitMode, DatasetCommit, Fault, Lake, verify_dataset};
+use trawl_store::{CommitMode, DataFile, DatasetCommit, Fault, Lake, verify_dataset};
 use trawl_url::SuffixList;
 
 fn keep_all(_: &UrlRecord) -> bool {
@@ -96,6 +96,43 @@ fn a_rewrite_without_change_keeps_every_row() {
     assert_eq!((commit.mode, commit.sources.len()), (CommitMode::Rewrite, 2), "sources stay known");
     let again = take(&lake, vec![file(&fs, "b.jsonl", RICH)], &settings(&fs, "w4")).unwrap();
     assert_eq!(again.skipped.len(), 1);
+    assert_eq!(faults(&lake, &commit, SuffixList::builtin()), []);
+}
+
+#[test]
+fn a_rewrite_keeps_stored_ids_and_the_level() {
+    let (fs, lake) = new_lake();
+    let small = IngestSettings { store_ids: true, zstd_level: 19, ..settings(&fs, "w1") };
+    take(&lake, vec![file(&fs, "a.txt", "http://a.com/1\nhttp://a.com/2\n")], &small).unwrap();
+    take(&lake, vec![file(&fs, "b.txt", "http://b.com/1\n")], &IngestSettings { writer: "w2".into(), ..small })
+        .unwrap();
+    take(&lake, vec![file(&fs, "c.txt", "http://c.com/1\n")], &settings(&fs, "w3")).unwrap();
+    let kept = |lake: &Lake| {
+        let commit = lake.dataset_newest(1).unwrap().unwrap();
+        let read = |file: &DataFile| {
+            let pages = FilePages::read(&**lake.store(), file).unwrap();
+            let columns = pages.tables().next().unwrap().unwrap().columns();
+            (columns.has(Column::DomainId), columns.has(Column::UrlId), pages.zstd_level)
+        };
+        let mut kept: Vec<_> = commit.files.iter().map(read).collect();
+        kept.sort_unstable();
+        kept
+    };
+    let plain = (false, false, Some(6));
+    let rich = (true, true, Some(19));
+    assert_eq!(kept(&lake), [plain, rich, rich]);
+    // Neither a purge of the one nor of the other.
+    for (writer, gone) in [("w4", "http://a.com/1"), ("w5", "http://c.com/none")] {
+        let keep = |record: &UrlRecord| record.url != gone;
+        let chosen = |file: &DataFile| gone.contains(&file.min_domain);
+        let what = Rewrite { keep: &keep, files: Files::Chosen(&chosen), suffix_list: None };
+        assert!(run(&lake, &what, &settings(&fs, writer)).unwrap().commit.is_some());
+        assert_eq!(kept(&lake), [plain, rich, rich], "{gone}");
+    }
+    // One file of all of them has what the richest had.
+    run(&lake, &Rewrite { keep: &keep_all, files: Files::All, suffix_list: None }, &settings(&fs, "w6")).unwrap();
+    assert_eq!(kept(&lake), [rich]);
+    let commit = lake.dataset_newest(1).unwrap().unwrap();
     assert_eq!(faults(&lake, &commit, SuffixList::builtin()), []);
 }
 

@@ -29,6 +29,11 @@ impl<'a> LakeSource<'a> {
         let first = self.pages.tables().next().transpose()?;
         Ok(first.is_some_and(|table| table.columns().has(Column::UrlId)))
     }
+
+    /// The zstd level it was written with, if that is known.
+    pub fn zstd_level(&self) -> Option<i32> {
+        self.pages.zstd_level
+    }
 }
 
 fn stop(error: trawl_store::Error) -> DoorError {

@@ -22,7 +22,12 @@ pub struct FilePages {
     pub path: String,
     /// The encoded tables: see [`GroupTable`].
     pub groups: Vec<Vec<u8>>,
+    /// The zstd level it was written with, if its footer tells ([`ZSTD_LEVEL`]).
+    pub zstd_level: Option<i32>,
 }
+
+/// The footer's key of the zstd level, which a rewrite keeps.
+pub const ZSTD_LEVEL: &str = "trawl.zstd_level";
 
 impl FilePages {
     /// Reads a file whole and makes its tables. Its length, hash, rows and row groups must be those of the commit.
@@ -53,7 +58,11 @@ impl FilePages {
         let corrupt = |found| Error::Corrupt { path: path.to_owned(), offset: 0, expected: "a parquet file", found };
         let metadata = guarded(|| parser.parse_and_finish(&reader)).map_err(corrupt)?;
         let groups = (0..metadata.num_row_groups()).map(|group| group_table(&reader, &metadata, group));
-        Ok(Self { path: path.to_owned(), groups: groups.collect::<Result<_>>()? })
+        let groups = groups.collect::<Result<_>>()?;
+        let key_values = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+        let mut levels = key_values.filter(|pair| pair.key == ZSTD_LEVEL).filter_map(|pair| pair.value.as_ref());
+        let zstd_level = levels.find_map(|level| level.parse().ok()).filter(|level| (1..=22).contains(level));
+        Ok(Self { path: path.to_owned(), groups, zstd_level })
     }
 
     /// The tables, ready to look into.

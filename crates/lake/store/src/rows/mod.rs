@@ -16,7 +16,7 @@ mod rows;
 mod table;
 
 pub use column::{Column, Columns, Kind, SCHEMA};
-pub use footer::{FilePages, hash};
+pub use footer::{FilePages, ZSTD_LEVEL, hash};
 pub use guard::{chunk_range, guarded};
 pub use plan::{Plan, read};
 pub use rows::{Rows, UrlRow};
