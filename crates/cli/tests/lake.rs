@@ -23,6 +23,37 @@ fn feed(dir: &Path, args: &[&str], input: &[u8]) -> Output {
 }
 
 #[test]
+fn a_walk_by_cursor_stays_on_its_version_and_tells_when_that_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let lines = |what: &str| (0..9).map(|n| format!("http://a.com/{what}{n}\n")).collect::<String>();
+    write(dir, "old.txt", lines("old"));
+    write(dir, "new.txt", lines("new"));
+    ingest(dir, "a", &["old.txt"], &[], 0);
+    let page = ask(dir, &["query", "urls", "a.com", "a", "--limit", "3"], 0).remove(0);
+    assert_eq!(page["next_offset"], 3);
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let go_on = ["query", "urls", "a.com", "a", "--limit", "3", "--cursor", cursor];
+    let hint = |command: &[&str]| stderr(&trawl(dir).args(command).output().unwrap());
+    assert!(hint(&go_on[..6]).contains("more with --offset 3"));
+    assert!(hint(&go_on).contains("more with --cursor"), "{}", hint(&go_on));
+
+    ingest(dir, "a", &["new.txt"], &["--replace"], 0);
+    let second = ask(dir, &go_on, 0).remove(0);
+    assert_eq!(second["items"][0]["url"], "http://a.com/old3");
+    assert!(second["next_offset"].is_null() && second["next_cursor"].is_string());
+    assert!(hint(&go_on).contains("more with --cursor"), "{}", hint(&go_on));
+
+    ask(dir, &["lake", "gc", "--keep-versions", "1", "--keep-states", "1", "--grace", "0s", "--yes"], 0);
+    assert_eq!(ask(dir, &go_on, 1)[0]["error"], "gone");
+    assert!(hint(&go_on).contains("start again"), "{}", hint(&go_on));
+    let bad = ["query", "urls", "a.com", "a", "--cursor", "nonsense"];
+    assert_eq!(ask(dir, &bad, 2)[0]["error"], "bad_cursor");
+    assert_eq!(ask(dir, &["query", "urls", "a b", "a"], 2)[0]["error"], "bad_domain");
+    assert!(refuse(dir, &bad).contains("cursor"));
+}
+
+#[test]
 fn questions_and_their_exit_codes() {
     let dir = two_datasets();
     let dir = dir.path();

@@ -12,6 +12,7 @@
 
 use serde::{Serialize, Serializer};
 use trawl_model::UnixMillis;
+use trawl_store::Acl;
 
 /// `GET /v1/domain/{domain}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -93,7 +94,7 @@ pub struct UrlsAnswer {
     pub total_est: u64,
     /// The rows of this page.
     pub items: Vec<UrlItem>,
-    /// The offset of the next page; none at the end, and none with a filter.
+    /// The offset of the next page; none at the end, none with a filter, and none where a cursor led to an older version.
     pub next_offset: Option<u64>,
     /// Where the next page begins; none at the end.
     pub next_cursor: Option<String>,
@@ -205,6 +206,12 @@ pub struct DatasetInfo {
     pub bytes: u64,
     /// Where its archives are.
     pub archive_base: Vec<String>,
+    /// Who may see it; told to the operator alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acl: Option<Acl>,
+    /// A JSON Schema of `extras`, if its owner gave one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extras_schema: Option<serde_json::Value>,
 }
 
 /// The whole lake in numbers.

@@ -26,6 +26,8 @@ impl Pinned {
                     domains_exact: segments <= 1,
                     bytes: sums.bytes,
                     archive_base: dataset.info.archive_base.clone(),
+                    acl: who.is_operator().then(|| dataset.info.acl.clone()),
+                    extras_schema: dataset.info.extras_schema.clone(),
                 }
             })
             .collect())

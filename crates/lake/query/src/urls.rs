@@ -82,7 +82,9 @@ impl Pinned {
         let limit = u64::from(page.limit.min(MAX_LIMIT));
         let (items, next) =
             if limit == 0 { Default::default() } else { self.page(&postings, start, limit, filter, &lost)? };
+        // Offsets are those of the newest version: a walk through an older one goes on by cursor.
         let next_offset = match next {
+            Some(_) if self.version() != self.manifest().current_version => None,
             Some(_) if filter.is_empty() && cursor.is_none() => Some(page.offset + items.len() as u64),
             Some(next) if filter.is_empty() => Some(self.shown_before(next, &postings, &lost.gaps)?),
             _ => None,

@@ -5,7 +5,7 @@ mod common;
 use common::{Dice, Fixture, hosts, records};
 use trawl_ingest::Mode;
 use trawl_model::UrlRecord;
-use trawl_query::{Filter, Lake, Options, Page, Principal};
+use trawl_query::{Filter, Lake, Options, Page, Pinned, Principal};
 use trawl_store::DatasetInfo;
 
 fn urls(domain: &str, count: u32) -> Vec<UrlRecord> {
@@ -74,6 +74,14 @@ fn a_pinned_version_does_not_change_and_a_cursor_keeps_to_it() {
     let rest = new.urls("x.com", id, &page, &all, &who).unwrap();
     assert_eq!((rest.version.as_str(), rest.items.len(), rest.total_est), (old.version(), 6, 10));
     assert_eq!(rest.next_cursor, None);
+
+    // In between it goes on by cursor alone: an offset would count in the new version.
+    let page_of = |lake: &Pinned, limit| {
+        lake.urls("x.com", id, &Page::from_cursor(first.next_cursor.clone().unwrap(), limit), &all, &who).unwrap()
+    };
+    let (there, here) = (page_of(&new, 2), page_of(&old, 2));
+    assert!(there.next_cursor.is_some() && there.next_offset.is_none());
+    assert_eq!((there.items, here.next_offset), (here.items, Some(6)));
 
     // Once the manifest no longer lists that version it is gone.
     let gone = old.version().to_owned();
