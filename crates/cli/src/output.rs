@@ -1,6 +1,7 @@
 //! Results on stdout, all else on stderr.
 
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 /// Where a command's results go, and in which form.
@@ -44,7 +45,7 @@ impl Output {
     /// A remark for people on stderr, unless `--quiet`.
     pub fn remark(&self, text: &str) {
         if !self.quiet {
-            let _ = writeln!(io::stderr(), "{text}");
+            let _ = writeln!(io::stderr(), "{}", harmless_lines(text));
         }
     }
 
@@ -67,5 +68,35 @@ impl Write for Output {
 /// An error for people on stderr, `--quiet` or not.
 pub fn complain(text: &str) {
     // If stderr is gone as well there is nobody left to tell.
-    let _ = writeln!(io::stderr(), "trawl: {text}");
+    let _ = writeln!(io::stderr(), "trawl: {}", harmless_lines(text));
+}
+
+/// A text of a source for a terminal and for programs that read lines: what would end the line, move the cursor or turn
+/// the direction of writing is escaped.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    escape(text, harms)
+}
+
+/// As [`harmless`], where line ends are our own.
+fn harmless_lines(text: &str) -> Cow<'_, str> {
+    escape(text, |c| c != '\n' && harms(c))
+}
+
+fn harms(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escape(text: &str, harms: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&harms) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if harms(c) {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
 }

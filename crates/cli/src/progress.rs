@@ -1,5 +1,6 @@
 //! Progress of long work: a bar on a terminal, plain lines otherwise, nothing with `--quiet`.
 
+use crate::output::harmless;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
@@ -26,11 +27,13 @@ pub enum Progress {
 impl Progress {
     /// Starts a line; `total` is the number of steps where it is known.
     pub fn start(label: &str, total: Option<u64>, quiet: bool) -> Self {
+        // Names of datasets and files are in it.
+        let label = harmless(label);
         if quiet {
             return Self::Off;
         }
         if !std::io::stderr().is_terminal() {
-            return Self::Plain { label: label.to_owned(), next: Mutex::new(Instant::now() + PLAIN_EVERY) };
+            return Self::Plain { label: label.into_owned(), next: Mutex::new(Instant::now() + PLAIN_EVERY) };
         }
         let (bar, template) = match total {
             Some(total) => (ProgressBar::new(total), "{prefix} {bar:30} {pos}/{len} {msg} [{elapsed}, {eta} left]"),
@@ -40,7 +43,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_prefix(label.to_owned());
+        bar.set_prefix(label.into_owned());
         bar.enable_steady_tick(Duration::from_millis(120));
         Self::Bar(bar)
     }
@@ -51,14 +54,14 @@ impl Progress {
             Self::Off => {}
             Self::Bar(bar) => {
                 bar.set_position(done);
-                bar.set_message(message());
+                bar.set_message(harmless(&message()).into_owned());
             }
             Self::Plain { label, next } => {
                 let Ok(mut due) = next.lock() else { return };
                 let now = Instant::now();
                 if now >= *due {
                     *due = now + PLAIN_EVERY;
-                    let _ = writeln!(std::io::stderr(), "{label}: {}", message());
+                    let _ = writeln!(std::io::stderr(), "{label}: {}", harmless(&message()));
                 }
             }
         }

@@ -248,8 +248,10 @@ impl Lake {
             commit.sequence = newest.map_or(0, |state| state.number).saturating_add(1);
             commit.written = now.to_string();
             writer.clone_into(&mut commit.writer);
-            if let Some(info) = self.seen().and_then(|m| m.dataset(dataset_id).map(|d| d.info.clone())) {
-                commit.about = Some(info);
+            // Asked for after the newest commit was read: whoever changes the registry commits a note after that, and then
+            // either this sees the change or its number is taken.
+            if let Some(dataset) = self.current()?.dataset(dataset_id) {
+                commit.about = Some(dataset.info.clone());
             }
             let sequence = commit.sequence;
             commit.files.iter_mut().filter(|f| f.added == 0).for_each(|f| f.added = sequence);

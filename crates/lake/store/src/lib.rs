@@ -24,6 +24,7 @@ pub mod layout;
 pub mod manifest;
 mod name;
 mod object;
+mod registry;
 mod restore;
 pub mod rows;
 mod series;

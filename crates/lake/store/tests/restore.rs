@@ -287,3 +287,46 @@ fn a_collector_finishes_the_drops_of_earlier_programs() {
     lose_index(dir.path(), &[]);
     assert!(restore(&store).current().unwrap().dataset(a).unwrap().dropped);
 }
+
+#[test]
+fn what_the_registry_is_told_outlives_it() {
+    let (dir, store, lake) = new_lake();
+    let (a, b) = (register(&lake, "a", day(0)), register(&lake, "b", day(0)));
+    append(&lake, a, "w1", day(1)).unwrap();
+    append(&lake, b, "w2", day(1)).unwrap();
+    let secret = Acl::Principals(vec!["me".into()]);
+    let hide = |info: &mut DatasetInfo| info.acl = secret.clone();
+    // Somebody has the lake open that saw the manifest before.
+    let late = Lake::open(store.clone()).unwrap();
+    let (set, changed) = lake.set_dataset(day(2), "w3", a, hide).unwrap();
+    assert!(changed && set.info.acl == secret && lake.current().unwrap().dataset(a) == Some(&set));
+    assert!(!lake.set_dataset(day(2), "w4", a, hide).unwrap().1, "nothing to do");
+    assert_eq!(lake.dataset_newest(a).unwrap().unwrap().sequence, 2);
+    append(&late, a, "w5", day(3)).unwrap();
+
+    let named = |name: &'static str| move |info: &mut DatasetInfo| info.name = name.into();
+    for bad in ["b", "", "7", "x\ny"] {
+        assert!(lake.set_dataset(day(3), "w6", a, named(bad)).is_err(), "{bad:?}");
+    }
+    lake.set_dataset(day(3), "w7", b, named("c")).unwrap();
+    assert!(matches!(lake.set_dataset(day(3), "w8", 9, hide), Err(Error::UnknownDataset { .. })));
+    // The manifest had it, but the note was cut off: asked again, it is written.
+    lake.commit(day(4), |manifest| {
+        manifest.dataset_mut(b).unwrap().info.source = Some("s".into());
+        Ok(())
+    })
+    .unwrap();
+    assert!(lake.set_dataset(day(4), "w9", b, |info| info.source = Some("s".into())).unwrap().1);
+
+    lose_index(dir.path(), &[]);
+    let lake = restore(&store);
+    let manifest = lake.current().unwrap();
+    assert_eq!(
+        (&manifest.dataset(a).unwrap().info.acl, manifest.dataset(a).unwrap().info.name.as_str()),
+        (&secret, "a")
+    );
+    let b = &manifest.dataset(b).unwrap().info;
+    assert_eq!((b.name.as_str(), b.source.as_deref()), ("c", Some("s")));
+    lake.drop_dataset(day(5), "w10", a).unwrap();
+    assert!(matches!(lake.set_dataset(day(5), "w11", a, hide), Err(Error::UnknownDataset { .. })));
+}

@@ -1,9 +1,8 @@
 //! `trawl lake deny`: what must not be answered.
 
 use super::{LakeArg, dataset};
-use crate::commands::query::harmless;
 use crate::exit::Status;
-use crate::output::Output;
+use crate::output::{Output, harmless};
 use crate::{lake_dir, system};
 use anyhow::{Context, bail};
 use trawl_store::denial::{DenyList, Prefix};
@@ -172,12 +171,12 @@ fn event(kind: &str, deny: &Deny) -> anyhow::Result<serde_json::Value> {
 /// An entry, for people.
 pub(super) fn show(target: &DenyTarget, manifest: &Manifest) -> String {
     match target {
-        DenyTarget::Url(url) => format!("url {url}"),
-        DenyTarget::Prefix(prefix) => format!("prefix {prefix}"),
+        DenyTarget::Url(url) => format!("url {}", harmless(url)),
+        DenyTarget::Prefix(prefix) => format!("prefix {}", harmless(prefix)),
         DenyTarget::Domain(domain) => format!("domain {domain}"),
         DenyTarget::Dataset(id) => {
             let name = manifest.dataset(*id).map(|d| d.info.name.as_str()).unwrap_or_default();
-            format!("dataset {id} {name}")
+            format!("dataset {id} {}", harmless(name))
         }
     }
 }

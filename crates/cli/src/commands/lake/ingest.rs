@@ -2,9 +2,8 @@
 
 use super::sources::{Expanded, STDIN, expand};
 use super::{LakeArg, publish, show_ingest, temp_dir};
-use crate::commands::query::harmless;
 use crate::exit::Status;
-use crate::output::Output;
+use crate::output::{Output, harmless};
 use crate::progress::Progress;
 use crate::units::{bytes, show_bytes, show_count};
 use crate::{lake_dir, system};

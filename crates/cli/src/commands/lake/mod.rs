@@ -1,6 +1,7 @@
 //! `trawl lake`: what a lake holds, bringing more into it, and looking after it.
 
 mod compact;
+mod dataset;
 mod deny;
 mod facts;
 mod gc;
@@ -9,6 +10,7 @@ mod purge;
 mod rebuild;
 mod sources;
 mod temp;
+mod verify;
 
 pub use ingest::{Added, Done, add};
 
@@ -40,7 +42,8 @@ enum Verb {
     Gc(gc::GcArgs),
     /// Lists the datasets with their rows and bytes
     ///
-    /// Rows are those that are shown; denied ones that are still in the files are told apart.
+    /// Rows are those that are shown; denied ones that are still in the files are told apart. With --json also who may see
+    /// each, and what else `trawl lake dataset set` sets.
     ///
     /// Example: trawl lake datasets --lake lake
     Datasets(LakeArg),
@@ -51,7 +54,8 @@ enum Verb {
     ///
     /// Example: trawl lake stats --lake lake --json
     Stats(LakeArg),
-    Verify(facts::VerifyArgs),
+    Dataset(dataset::DatasetArgs),
+    Verify(verify::VerifyArgs),
     Rebuild(rebuild::RebuildArgs),
     Deny(deny::DenyArgs),
     Purge(purge::PurgeArgs),
@@ -73,8 +77,9 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         Verb::Compact(args) => compact::run(&args, out),
         Verb::Gc(args) => gc::run(&args, out),
         Verb::Datasets(args) => facts::datasets(&args.lake, out),
+        Verb::Dataset(args) => dataset::run(&args, out),
         Verb::Stats(args) => facts::stats(&args.lake, out),
-        Verb::Verify(args) => facts::verify(&args, out),
+        Verb::Verify(args) => verify::run(&args, out),
         Verb::Rebuild(args) => rebuild::run(&args, out),
         Verb::Deny(args) => deny::run(args, out),
         Verb::Purge(args) => purge::purge(&args, out),

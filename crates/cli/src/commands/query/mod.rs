@@ -4,9 +4,8 @@ mod diff;
 
 use crate::exit::Status;
 use crate::lake_dir;
-use crate::output::Output;
+use crate::output::{Output, harmless};
 use crate::units::show_count;
-use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,8 +50,10 @@ pub struct DomainArgs {
 /// Lists the URLs of a domain in a dataset, page by page
 ///
 /// With a filter (--host, --path-prefix, --from, --until, --status) a page may be short although more rows follow: go
-/// on with --cursor until there is none. Exit code 1 when the dataset does not hold the domain, or there is none of that
-/// name. Control characters in a URL are shown as escapes; --json gives its text as it is.
+/// on with --cursor until there is none. A cursor stays on the version it began with; an offset counts in the newest. Exit
+/// code 1 when the dataset does not hold the domain, there is none of that name, or the version of the cursor is no longer
+/// kept: then start again without one. With --json these, and a cursor that is none (exit code 2), are an object with
+/// `error` (unknown_domain, unknown_dataset, gone, bad_cursor, …) and `message`. Control characters in a URL are shown as escapes; --json gives its text as it is.
 ///
 /// Examples:
 ///   trawl query urls example.com news --lake lake --limit 100 --offset 200
@@ -74,7 +75,7 @@ pub struct UrlsArgs {
     #[arg(long, default_value_t = 0, value_name = "N")]
     offset: u64,
 
-    /// Rows at most
+    /// Rows at most; 10000 if more are asked for
     #[arg(long, default_value_t = trawl_query::DEFAULT_LIMIT, value_name = "N")]
     limit: u32,
 
@@ -118,7 +119,7 @@ pub struct UrlArgs {
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 
-    /// Rows at most
+    /// Rows at most; 10000 if more are asked for
     #[arg(long, default_value_t = trawl_query::DEFAULT_LIMIT, value_name = "N")]
     limit: u32,
 }
@@ -140,12 +141,19 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     }
 }
 
-/// What is not there is a finding; everything else that has no answer is a failure.
+/// What is not there, or no longer, is a finding; everything else that has no answer is a failure. With `--json` a script
+/// learns which one it was, unless the lake itself is at fault.
 fn unanswered(error: QueryError, out: &mut Output) -> anyhow::Result<Status> {
-    if error.status() != 404 {
-        return Err(error.into());
+    match error.status() {
+        404 | 410 => finding(error.code(), &error.to_string(), out),
+        status => {
+            if status < 500 && out.json() {
+                finding(error.code(), &error.to_string(), out)?;
+                out.flush()?;
+            }
+            Err(error.into())
+        }
     }
-    finding(error.code(), &error.to_string(), out)
 }
 
 fn finding(code: &str, message: &str, out: &mut Output) -> anyhow::Result<Status> {
@@ -193,7 +201,7 @@ fn url(args: &UrlArgs, out: &mut Output) -> anyhow::Result<Status> {
     };
     out.fact(&answer, |w| {
         for hit in &answer.items {
-            write!(w, "{}\t", hit.dataset)?;
+            write!(w, "{}\t", harmless(&hit.dataset))?;
             write_item(&hit.item, w)?;
         }
         Ok(())
@@ -209,6 +217,7 @@ fn url(args: &UrlArgs, out: &mut Output) -> anyhow::Result<Status> {
 fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
     let pinned = pin(&args.lake)?;
     let Some(dataset) = dataset_id(&pinned, &args.dataset, out)? else { return Ok(Status::Findings) };
+    let by_cursor = args.cursor.is_some();
     let page = Page { offset: args.offset, limit: args.limit, cursor: args.cursor };
     let filter = Filter {
         host: args.host,
@@ -224,9 +233,9 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
     out.fact(&answer, |w| answer.items.iter().try_for_each(|item| write_item(item, w)))?;
     match (answer.next_offset, &answer.next_cursor) {
         _ if out.json() => {}
-        (Some(next), _) => out.remark(&format!("more with --offset {next}")),
-        (None, Some(cursor)) => out.remark(&format!("more with --cursor {cursor}")),
-        (None, None) => {}
+        (Some(next), _) if !by_cursor => out.remark(&format!("more with --offset {next}")),
+        (_, Some(cursor)) => out.remark(&format!("more with --cursor {cursor}")),
+        (_, None) => {}
     }
     Ok(Status::Done)
 }
@@ -252,7 +261,7 @@ fn write_domain(answer: &DomainAnswer, w: &mut dyn Write) -> io::Result<()> {
     for d in &answer.datasets {
         let bound = if d.distinct_exact { "" } else { "at most " };
         let (rows, urls) = (show_count(d.url_count_est), show_count(d.distinct_urls));
-        writeln!(w, "{:>5}  {:<24} {rows:>12} rows  {bound}{urls} URLs", d.dataset_id, d.name)?;
+        writeln!(w, "{:>5}  {:<24} {rows:>12} rows  {bound}{urls} URLs", d.dataset_id, harmless(&d.name))?;
     }
     Ok(())
 }
@@ -263,24 +272,4 @@ fn write_item(item: &UrlItem, w: &mut dyn Write) -> io::Result<()> {
         Some(ts) => writeln!(w, "{url}\t{ts}"),
         None => writeln!(w, "{url}"),
     }
-}
-
-/// A text of a source for a terminal and for programs that read lines: what would end the line, move the cursor or turn
-/// the direction of writing is escaped.
-pub(super) fn harmless(text: &str) -> Cow<'_, str> {
-    let harms = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(harms) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if harms(c) {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
 }

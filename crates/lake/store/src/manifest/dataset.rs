@@ -46,10 +46,17 @@ impl DatasetInfo {
     pub(crate) fn check(&self) -> Result<()> {
         let fits = (1..=200).contains(&self.name.len())
             && self.name.trim() == self.name
-            && !self.name.chars().any(char::is_control);
-        let expected = "a dataset name of 1 to 200 bytes without control characters or outer spaces";
+            && !self.name.chars().any(|c| c.is_control() || turns(c))
+            // A number is that of a dataset.
+            && !self.name.bytes().all(|byte| byte.is_ascii_digit());
+        let expected = "a dataset name of 1 to 200 bytes without control characters or outer spaces, and no number";
         if fits { Ok(()) } else { Err(Error::bad_name(expected, &self.name)) }
     }
+}
+
+/// Whether a character changes the direction of writing or ends a line: a name with such looks like another.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Who may see a dataset.

@@ -1,0 +1,176 @@
+//! `trawl lake dataset`: what the registry says of a dataset.
+
+use super::{LakeArg, dataset};
+use crate::exit::Status;
+use crate::output::{Output, harmless};
+use crate::{lake_dir, system};
+use anyhow::{Context, bail};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use trawl_store::{Acl, Dataset, DatasetInfo};
+
+/// Largest JSON Schema that is taken: every manifest and commit repeats it.
+const MAX_SCHEMA_BYTES: u64 = 64 << 10;
+
+/// Changes what the lake says of a dataset
+#[derive(Debug, clap::Args)]
+pub struct DatasetArgs {
+    #[command(subcommand)]
+    command: DatasetVerb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum DatasetVerb {
+    Set(SetArgs),
+}
+
+/// Sets who may see a dataset, where it comes from, where its archives are, its name
+///
+/// What is not named stays as it is; a list that is named takes the place of the one before. Readers see the change at
+/// their next request. It is also written beside the dataset, so that it outlives a lost index/. `trawl lake datasets
+/// --json` shows what is set.
+///
+/// Examples:
+///   trawl lake dataset set --lake lake news --principal alice --principal press
+///   trawl lake dataset set --lake lake news --public --source 'feeds of 2026' --rename old-news
+///   trawl lake dataset set --lake lake crawl --archive-base s3://archive/2026/ --extras-schema extras.json
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+pub struct SetArgs {
+    #[command(flatten)]
+    lake: LakeArg,
+
+    /// Name or number of the dataset
+    #[arg(value_name = "DATASET")]
+    dataset: String,
+
+    /// Everybody may see it
+    #[arg(long, group = "change", conflicts_with_all = ["principal", "hidden"])]
+    public: bool,
+
+    /// This principal may see it, and nobody else but others named so
+    #[arg(long, value_name = "WHO", group = "change", conflicts_with = "hidden")]
+    principal: Vec<String>,
+
+    /// Nobody may see it but who has the lake's files
+    #[arg(long, group = "change")]
+    hidden: bool,
+
+    /// Where its records come from, for people; empty takes it away
+    #[arg(long, value_name = "TEXT", group = "change")]
+    source: Option<String>,
+
+    /// A URI below which its archives are, such as s3://bucket/crawl/; empty takes all away
+    #[arg(long, value_name = "URI", group = "change")]
+    archive_base: Vec<String>,
+
+    /// File with a JSON Schema of the extras column; empty takes it away
+    #[arg(long, value_name = "FILE", group = "change")]
+    extras_schema: Option<PathBuf>,
+
+    /// Its new name
+    #[arg(long, value_name = "NAME", group = "change")]
+    rename: Option<String>,
+}
+
+pub(super) fn run(args: &DatasetArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let DatasetVerb::Set(args) = &args.command;
+    set(args, out)
+}
+
+/// What is to become of a dataset's entry.
+struct Change {
+    acl: Option<Acl>,
+    source: Option<Option<String>>,
+    archive_base: Option<Vec<String>>,
+    extras_schema: Option<Option<serde_json::Value>>,
+    name: Option<String>,
+}
+
+impl Change {
+    fn of(args: &SetArgs) -> anyhow::Result<Self> {
+        let mut principals = args.principal.clone();
+        principals.sort_unstable();
+        principals.dedup();
+        if principals.iter().any(String::is_empty) {
+            bail!("a principal has a name; --hidden is for nobody");
+        }
+        let bases: Vec<String> = args.archive_base.iter().filter(|base| !base.is_empty()).cloned().collect();
+        if let Some(base) = bases.iter().find(|base| !base.contains("://")) {
+            bail!("expected an archive base that is a URI (file://…, s3://…, https://…), found {base:?}");
+        }
+        let schema = args.extras_schema.as_deref();
+        Ok(Self {
+            acl: match (args.public, args.hidden, principals.is_empty()) {
+                (true, ..) => Some(Acl::Public),
+                (_, true, _) | (.., false) => Some(Acl::Principals(principals)),
+                _ => None,
+            },
+            source: args.source.as_ref().map(|source| Some(source.clone()).filter(|source| !source.is_empty())),
+            archive_base: (!args.archive_base.is_empty()).then_some(bases),
+            extras_schema: schema
+                .map(|path| if path.as_os_str().is_empty() { Ok(None) } else { read_schema(path).map(Some) })
+                .transpose()?,
+            name: args.rename.clone(),
+        })
+    }
+
+    fn apply(&self, info: &mut DatasetInfo) {
+        let Self { acl, source, archive_base, extras_schema, name } = self;
+        acl.iter().for_each(|acl| info.acl.clone_from(acl));
+        source.iter().for_each(|source| info.source.clone_from(source));
+        archive_base.iter().for_each(|bases| info.archive_base.clone_from(bases));
+        extras_schema.iter().for_each(|schema| info.extras_schema.clone_from(schema));
+        name.iter().for_each(|name| info.name.clone_from(name));
+    }
+}
+
+fn read_schema(path: &Path) -> anyhow::Result<serde_json::Value> {
+    let what = || format!("--extras-schema {}", path.display());
+    let len = std::fs::metadata(path).with_context(what)?.len();
+    if len > MAX_SCHEMA_BYTES {
+        bail!("{}: expected at most {MAX_SCHEMA_BYTES} bytes, found {len}", what());
+    }
+    let schema: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(path).with_context(what)?).with_context(what)?;
+    // A schema is an object, or true or false.
+    if !schema.is_object() && !schema.is_boolean() {
+        bail!("{}: expected a JSON Schema, which is an object", what());
+    }
+    Ok(schema)
+}
+
+fn set(args: &SetArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let change = Change::of(args)?;
+    let lake = lake_dir::open(&args.lake.lake)?;
+    let id = dataset(&*lake.current()?, &args.dataset)?.id;
+    let (dataset, changed) = lake.set_dataset(system::now(), &system::nonce()?, id, |info| change.apply(info))?;
+    let mut json = serde_json::to_value(&dataset.info)?;
+    json["type"] = "dataset".into();
+    json["dataset_id"] = id.into();
+    json["changed"] = changed.into();
+    out.fact(&json, |w| show(&dataset, changed, w))?;
+    Ok(Status::Done)
+}
+
+fn show(dataset: &Dataset, changed: bool, w: &mut dyn Write) -> std::io::Result<()> {
+    let DatasetInfo { name, source, acl, archive_base, extras_schema } = &dataset.info;
+    let note = if changed { "" } else { "  (was so already)" };
+    writeln!(w, "dataset {} {}{note}", dataset.id, harmless(name))?;
+    match acl {
+        Acl::Public => writeln!(w, "seen by   everybody")?,
+        Acl::Principals(who) if who.is_empty() => writeln!(w, "seen by   nobody")?,
+        Acl::Principals(who) => writeln!(w, "seen by   {}", harmless(&who.join(", ")))?,
+    }
+    if let Some(source) = source {
+        writeln!(w, "source    {}", harmless(source))?;
+    }
+    for base in archive_base {
+        writeln!(w, "archives  {}", harmless(base))?;
+    }
+    if extras_schema.is_some() {
+        writeln!(w, "extras    have a schema")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! Changing what the registry says of a dataset.
+
+use crate::{Dataset, DatasetInfo, Error, Lake, Result};
+use trawl_model::UnixMillis;
+
+impl Lake {
+    /// Changes what the registry says of a dataset that is not dropped, and writes it beside the dataset too, so that it
+    /// outlives `index/`. `change` runs again whenever another writer was faster. A call that ends between the two is
+    /// repeated. Tells what the registry says now, and whether anything was changed.
+    pub fn set_dataset(
+        &self,
+        now: UnixMillis,
+        writer: &str,
+        dataset_id: u32,
+        mut change: impl FnMut(&mut DatasetInfo),
+    ) -> Result<(Dataset, bool)> {
+        let unknown = || Error::UnknownDataset { found: dataset_id.to_string() };
+        let committed = self.commit(now, |manifest| {
+            let dataset = manifest.dataset_mut(dataset_id).filter(|dataset| !dataset.dropped).ok_or_else(unknown)?;
+            let before = dataset.info.clone();
+            change(&mut dataset.info);
+            let after = dataset.info.clone();
+            if after.name != before.name {
+                after.check()?;
+                let namesakes = manifest.datasets.iter().filter(|d| !d.dropped && d.info.name == after.name);
+                if namesakes.count() > 1 {
+                    return Err(Error::Refused { reason: format!("there is a dataset {:?} already", after.name) });
+                }
+            }
+            Ok(after != before)
+        })?;
+        let dataset = committed.manifest.dataset(dataset_id).cloned().ok_or_else(unknown)?;
+        let (_, noted) = self.commit_dataset(dataset_id, now, writer, |commit| {
+            // Whoever drops it meanwhile has the last word.
+            Ok(!commit.is_dropped() && commit.about.as_ref() != Some(&dataset.info))
+        })?;
+        Ok((dataset, committed.value || noted))
+    }
+}
