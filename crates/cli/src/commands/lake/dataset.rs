@@ -6,7 +6,7 @@ use crate::output::{Output, harmless};
 use crate::{lake_dir, system};
 use anyhow::{Context, bail};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use trawl_store::{Acl, Dataset, DatasetInfo};
 
 /// Largest JSON Schema that is taken: every manifest and commit repeats it.
@@ -26,14 +26,15 @@ enum DatasetVerb {
 
 /// Sets who may see a dataset, where it comes from, where its archives are, its name
 ///
-/// What is not named stays as it is; a list that is named takes the place of the one before. Readers see the change at
-/// their next request. It is also written beside the dataset, so that it outlives a lost index/. `trawl lake datasets
+/// What is not named stays as it is; a list that is named takes the place of the one before.
+/// Readers see the change at their next request. It is also written beside the dataset, so that it
+/// outlives a lost index/. `trawl lake datasets
 /// --json` shows what is set.
 ///
 /// Examples:
 ///   trawl lake dataset set --lake lake news --principal alice --principal press
 ///   trawl lake dataset set --lake lake news --public --source 'feeds of 2026' --rename old-news
-///   trawl lake dataset set --lake lake crawl --archive-base s3://archive/2026/ --extras-schema extras.json
+///   trawl lake dataset set --lake lake crawl --archive-base s3://archive/2026/ --hidden
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
@@ -67,7 +68,7 @@ pub struct SetArgs {
 
     /// File with a JSON Schema of the extras column; empty takes it away
     #[arg(long, value_name = "FILE", group = "change")]
-    extras_schema: Option<PathBuf>,
+    extras_schema: Option<String>,
 
     /// Its new name
     #[arg(long, value_name = "NAME", group = "change")]
@@ -110,7 +111,7 @@ impl Change {
             source: args.source.as_ref().map(|source| Some(source.clone()).filter(|source| !source.is_empty())),
             archive_base: (!args.archive_base.is_empty()).then_some(bases),
             extras_schema: schema
-                .map(|path| if path.as_os_str().is_empty() { Ok(None) } else { read_schema(path).map(Some) })
+                .map(|path| if path.is_empty() { Ok(None) } else { read_schema(Path::new(path)).map(Some) })
                 .transpose()?,
             name: args.rename.clone(),
         })

@@ -22,13 +22,14 @@ use trawl_store::{Dataset, DatasetInfo, Lake};
 
 /// Reads URLs into a dataset and indexes them
 ///
-/// Sources are files, directories, quoted patterns or `-` for standard input: URL lists, JSONL, CSV, TSV, CDXJ and
-/// ZipNum (its cluster.idx), WARC, Parquet with a url column (Common Crawl's too), captures.parquet; gzip and zstd are
-/// unpacked. Directories are read at any depth; one that holds captures.parquet stands for that. URLs are normalised,
-/// sorted by domain and written as Parquet; lines that are no URLs go to a rejects file with the reason. A source that
-/// the dataset has already is skipped, so that repeating a command, also after an interruption, doubles nothing. What
-/// the deny list covers is left out and only counted. The lake and the dataset are made when they are not there yet; a
-/// dataset whose first ingest fails is not kept.
+/// Sources are files, directories, quoted patterns or `-` for standard input: URL lists, JSONL,
+/// CSV, TSV, CDXJ and ZipNum (its cluster.idx), WARC, Parquet with a url column (Common Crawl's
+/// too), captures.parquet; gzip and zstd are unpacked. Directories are read at any depth; one that
+/// holds captures.parquet stands for that. URLs are normalised, sorted by domain and written as
+/// Parquet; lines that are no URLs go to a rejects file with the reason. A source that the dataset
+/// has already is skipped, so that repeating a command, also after an interruption, doubles
+/// nothing. What the deny list covers is left out and only counted. The lake and the dataset are
+/// made when they are not there yet; a dataset whose first ingest fails is not kept.
 ///
 /// Exit code 1 when something was rejected.
 ///

@@ -13,9 +13,10 @@ use trawl_query::{Comparison, DiffEvent, DiffSummary, DomainDiff, Principal, Sid
 
 /// Compares two datasets: domains and URLs in one of them only, and in both
 ///
-/// URLs are compared by their normalised form. Lines begin with `<` for what only the first dataset holds, `>` for what
-/// only the second does, and `=` for what both do (with --both); the counts come last. With --json each line is an object
-/// of type url, domain or summary. Nothing is kept in memory but some rows of each file, whatever the size.
+/// URLs are compared by their normalised form. Lines begin with `<` for what only the first dataset
+/// holds, `>` for what only the second does, and `=` for what both do (with --both); the counts
+/// come last. With --json each line is an object of type url, domain or summary. Nothing is kept in
+/// memory but some rows of each file, whatever the size.
 ///
 /// Exit code 1 when the datasets differ, or there is none of that name.
 ///

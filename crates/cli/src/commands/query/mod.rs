@@ -29,8 +29,8 @@ enum Verb {
 
 /// Lists the datasets that hold a domain, with exact counts
 ///
-/// A host name stands for its registrable domain. Exit code 1 when no dataset holds one of them, or one is no domain
-/// name; the others are answered all the same.
+/// A host name stands for its registrable domain. Exit code 1 when no dataset holds one of them, or
+/// one is no domain name; the others are answered all the same.
 ///
 /// Examples:
 ///   trawl query domain www.example.co.uk --lake lake --json
@@ -49,11 +49,13 @@ pub struct DomainArgs {
 
 /// Lists the URLs of a domain in a dataset, page by page
 ///
-/// With a filter (--host, --path-prefix, --from, --until, --status) a page may be short although more rows follow: go
-/// on with --cursor until there is none. A cursor stays on the version it began with; an offset counts in the newest. Exit
-/// code 1 when the dataset does not hold the domain, there is none of that name, or the version of the cursor is no longer
-/// kept: then start again without one. With --json these, and a cursor that is none (exit code 2), are an object with
-/// `error` (unknown_domain, unknown_dataset, gone, bad_cursor, …) and `message`. Control characters in a URL are shown as escapes; --json gives its text as it is.
+/// With a filter (--host, --path-prefix, --from, --until, --status) a page may be short although
+/// more rows follow: go on with --cursor until there is none. A cursor stays on the version it
+/// began with; an offset counts in the newest. Exit code 1 when the dataset does not hold the
+/// domain, there is none of that name, or the version of the cursor is no longer kept: then start
+/// again without one. With --json these, and a cursor that is none (exit code 2), are an object
+/// with `error` (unknown_domain, unknown_dataset, gone, bad_cursor, …) and `message`. Control
+/// characters in a URL are shown as escapes; --json gives its text as it is.
 ///
 /// Examples:
 ///   trawl query urls example.com news --lake lake --limit 100 --offset 200
