@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Spark lines of docs/lake.md, run as printed over a lake with an appended, a replaced and a dropped dataset."""
+"""The Spark lines of docs/lake.md, run as printed over a lake with an appended, a replaced, a dropped and an unfinished dataset."""
 import pathlib
 import sys
 
@@ -16,6 +16,8 @@ trawl("lake", "ingest", "--dataset", "second", "b.txt", "--replace", "--store-id
 trawl("lake", "ingest", "--dataset", "first", "c.jsonl", "-q")
 trawl("lake", "ingest", "--dataset", "gone", "b.txt", "-q")
 trawl("lake", "drop", "gone", "--yes", "-q")
+# What an interrupted first ingest leaves: a directory without commits.
+pathlib.Path("lake/urls/dataset_id=9/domain_prefix=all").mkdir(parents=True)
 
 [lines] = blocks("lake.md", "Spark", "python")
 shown = {}

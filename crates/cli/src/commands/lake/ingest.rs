@@ -64,7 +64,7 @@ pub struct IngestArgs {
     #[arg(long)]
     allow_empty: bool,
 
-    /// Where the dataset comes from, for people; used when it is made
+    /// Where the dataset comes from, for people; used when it is made (`trawl lake dataset set` changes it)
     #[arg(long, value_name = "TEXT")]
     source: Option<String>,
 
