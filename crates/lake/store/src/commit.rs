@@ -220,7 +220,7 @@ impl Lake {
         dataset_id: u32,
         now: UnixMillis,
         writer: &str,
-        damaged: fn(Error) -> Result<DatasetCommit>,
+        damaged: impl Fn(Error) -> Result<DatasetCommit>,
         mut change: impl FnMut(&mut DatasetCommit) -> Result<bool>,
     ) -> Result<(DatasetCommit, bool)> {
         crate::check_name(writer)?;
@@ -228,10 +228,9 @@ impl Lake {
         let series = Series { store: &**self.store(), dir: &dir };
         let (state, made) = series.append(self.commit_hint(dataset_id), |newest| {
             let mut commit = match newest {
-                Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes).or_else(damaged)?,
+                Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes).or_else(&damaged)?,
                 None => DatasetCommit::empty(dataset_id),
             };
-            commit.dataset_id = dataset_id;
             if commit.revoked.iter().any(|revoked| revoked == writer) {
                 return Err(Error::Revoked { writer: writer.to_owned() });
             }

@@ -94,7 +94,7 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
         let present = (*lake.current()?).clone();
         let keep = kept(lake, &present, &datasets, now, settings)?;
         let writers: Vec<_> = living.iter().chain(&dead).cloned().collect();
-        delete(&**store, &mut objects, &keep, &writers, &mut report)?;
+        delete(&**store, false, &mut objects, &keep, &writers, &mut report)?;
         let committed = lake.commit(now, |manifest| {
             revoke(&mut manifest.revoked, &dead);
             Ok(drop_versions(manifest, now, settings))
@@ -110,27 +110,16 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
         }
         (*committed.manifest).clone()
     };
-    for id in datasets.iter().filter(|id| manifest.dataset(**id).is_none()) {
-        if lake.dataset_newest(*id).is_ok_and(|newest| newest.is_some_and(|newest| !newest.is_dropped())) {
-            report.strangers.push(*id);
-        }
-    }
     for id in &datasets {
-        if let Err(error) = lake.dataset_newest(*id) {
-            report.damaged.push(error.to_string());
+        match lake.dataset_newest(*id) {
+            Ok(Some(newest)) if manifest.dataset(*id).is_none() && !newest.is_dropped() => report.strangers.push(*id),
+            Ok(_) => {}
+            Err(error) => report.damaged.push(error.to_string()),
         }
     }
     let keep = kept(lake, &manifest, &datasets, now, settings)?;
-    if settings.dry_run {
-        objects.retain(|object| {
-            let goes = !keep.has(&object.path) && !is_spared(&object.path, &living);
-            if goes {
-                report.count(object);
-            }
-            !goes
-        });
-    } else {
-        delete(&**store, &mut objects, &keep, &living, &mut report)?;
+    delete(&**store, settings.dry_run, &mut objects, &keep, &living, &mut report)?;
+    if !settings.dry_run {
         for beat in dead {
             lake.end_beat(&beat.writer)?;
         }
@@ -140,17 +129,11 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
     Ok(report)
 }
 
-impl GcReport {
-    fn count(&mut self, object: &Listed) {
-        self.objects += 1;
-        self.bytes += object.len;
-        self.gone.push(object.clone());
-    }
-}
-
-/// Deletes those of `objects` that are neither kept nor a writer's, and takes them from the list.
+/// Deletes those of `objects` that are neither kept nor a writer's, and takes them from the list; in a dry run only the
+/// latter.
 fn delete(
     store: &dyn Store,
+    dry_run: bool,
     objects: &mut Vec<Listed>,
     keep: &Keep,
     writers: &[Heartbeat],
@@ -159,9 +142,13 @@ fn delete(
     let (stay, go): (Vec<_>, Vec<_>) =
         objects.drain(..).partition(|object| keep.has(&object.path) || is_spared(&object.path, writers));
     *objects = stay;
-    for object in &go {
-        store.delete(&object.path)?;
-        report.count(object);
+    for object in go {
+        if !dry_run {
+            store.delete(&object.path)?;
+        }
+        report.objects += 1;
+        report.bytes += object.len;
+        report.gone.push(object);
     }
     Ok(())
 }

@@ -247,7 +247,7 @@ impl Lake {
         self.current()?.dataset(dataset_id).ok_or_else(unknown)?;
         // What goes need not be readable.
         let damaged = |error: Error| match error {
-            Error::Corrupt { .. } => Ok(DatasetCommit::empty(0)),
+            Error::Corrupt { .. } => Ok(DatasetCommit::empty(dataset_id)),
             error => Err(error),
         };
         self.commit_over(dataset_id, now, writer, damaged, |commit| {

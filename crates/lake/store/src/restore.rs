@@ -1,4 +1,4 @@
-//! A lake whose `index/` is lost, from its dataset commits, and from a copy of its manifest where one is left.
+//! A lake whose `index/` is lost, from its dataset commits, and from a manifest where one is left.
 
 use crate::gc::{dataset_of, states};
 use crate::lake::MAX_COPY_BYTES;
@@ -14,36 +14,36 @@ use trawl_model::UnixMillis;
 /// What is left of a lake that has lost its numbered manifests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remains {
-    /// The datasets by rising id, with what the registry knew of them at their last commit, or what the copy tells if it
+    /// The datasets by rising id, with what the registry knew of them at their last commit, or what that manifest tells if it
     /// is younger.
     pub datasets: Vec<Dataset>,
     /// Hashes of the suffix lists by which their rows are cut into domains; more than one if a change was interrupted.
     pub suffix_lists: BTreeSet<String>,
     /// Datasets whose commits tell no name: they are called `dataset-<id>`.
     pub nameless: Vec<u32>,
-    /// Datasets that were registered after the copy was made.
+    /// Datasets that were registered after that manifest was written.
     pub younger: Vec<u32>,
     /// The youngest manifest that can be read, mostly the copy `index/manifest.json`, however old it is.
-    pub copy: Option<Manifest>,
+    pub manifest: Option<Manifest>,
     /// The newest record of the deny list; none if nothing was ever denied.
     pub deny: Option<DenyRecord>,
     next_dataset_id: u32,
 }
 
-/// Reads the copy of the manifest, if it can be relied on, the newest record of the deny list, and the newest commit of every
+/// Reads the youngest manifest that can be relied on, the newest record of the deny list, and the newest commit of every
 /// dataset there is below `urls/`.
 pub fn remains(store: &dyn Store) -> Result<Remains> {
-    let copy = read_copy(store)?;
+    let manifest = youngest_manifest(store)?;
     let ids: BTreeSet<u32> = store.list("urls")?.iter().filter_map(|listed| dataset_of(&listed.path)).collect();
     let next = ids.last().map_or(1, |last| last.saturating_add(1));
     let mut found = Remains {
-        datasets: copy.iter().flat_map(|copy| copy.datasets.clone()).collect(),
+        datasets: manifest.iter().flat_map(|manifest| manifest.datasets.clone()).collect(),
         suffix_lists: BTreeSet::new(),
         nameless: Vec::new(),
         younger: Vec::new(),
-        next_dataset_id: next.max(copy.as_ref().map_or(1, |copy| copy.next_dataset_id)),
+        next_dataset_id: next.max(manifest.as_ref().map_or(1, |manifest| manifest.next_dataset_id)),
         deny: deny_record(store)?,
-        copy,
+        manifest,
     };
     for id in ids {
         let series = Series { store, dir: &layout::commits_dir(id) };
@@ -71,8 +71,8 @@ impl Remains {
         let about = commit.about.filter(|info| info.check().is_ok());
         if let Some(known) = self.datasets.iter_mut().find(|dataset| dataset.id == id) {
             known.dropped |= dropped;
-            let copied = self.copy.as_ref().and_then(|copy| UnixMillis::parse(&copy.written).ok());
-            if let Some(info) = about.filter(|_| UnixMillis::parse(&commit.written).ok() > copied) {
+            let told = self.manifest.as_ref().and_then(|manifest| UnixMillis::parse(&manifest.written).ok());
+            if let Some(info) = about.filter(|_| UnixMillis::parse(&commit.written).ok() > told) {
                 known.info = info;
             }
             return Ok(());
@@ -81,7 +81,7 @@ impl Remains {
         let oldest = states(series.store, series.dir)?.first().and_then(|(_, n)| series.get(*n).ok().flatten());
         let oldest = oldest.and_then(|state| DatasetCommit::parse(series.dir, &state.bytes).ok());
         let created = oldest.map_or(commit.written, |oldest| oldest.written);
-        if self.copy.is_some() {
+        if self.manifest.is_some() {
             self.younger.push(id);
         }
         // A name that is left empty here is found when all names are known.
@@ -110,7 +110,8 @@ impl Remains {
 
     /// Suffix lists that will do, the best one first. None: there are no rows, so that any will.
     pub fn wanted_lists(&self) -> Vec<&str> {
-        let copied = self.copy.as_ref().and_then(|copy| copy.suffix_list.as_ref()).map(|list| list.hash.as_str());
+        let copied =
+            self.manifest.as_ref().and_then(|manifest| manifest.suffix_list.as_ref()).map(|list| list.hash.as_str());
         let copied = copied.filter(|hash| self.suffix_lists.is_empty() || self.suffix_lists.contains(*hash));
         let others = self.suffix_lists.iter().map(String::as_str).filter(|hash| Some(*hash) != copied);
         copied.into_iter().chain(others).collect()
@@ -128,7 +129,7 @@ pub fn stored_list(store: &dyn Store, hash: &str) -> Result<Option<Vec<u8>>> {
 }
 
 /// The youngest manifest that can be read: the copy, or a numbered one.
-fn read_copy(store: &dyn Store) -> Result<Option<Manifest>> {
+fn youngest_manifest(store: &dyn Store) -> Result<Option<Manifest>> {
     let mut youngest = match store.get(layout::MANIFEST_COPY, MAX_COPY_BYTES) {
         Ok(bytes) => Manifest::parse(layout::MANIFEST_COPY, &bytes).ok().filter(|copy| copy.sequence > 0),
         Err(error) if error.is_not_found() || matches!(error, Error::OverLimit { .. }) => None,
@@ -147,7 +148,7 @@ fn read_copy(store: &dyn Store) -> Result<Option<Manifest>> {
 
 impl Lake {
     /// Makes the lake of `remains` anew, also where the newest numbered manifest is there but damaged: with one manifest that
-    /// names its datasets, the deny list of the copy or of a later record, and those versions of the copy whose segments are
+    /// names its datasets, the deny list of the youngest one left or of a later record, and those of its versions whose segments are
     /// still there; a new index is the caller's next step. `nonce` names the probe and
     /// must be new.
     pub fn restore(
@@ -157,7 +158,7 @@ impl Lake {
         suffix_list: &[u8],
         remains: &Remains,
     ) -> Result<Self> {
-        let mut first = remains.copy.clone().unwrap_or_else(Manifest::empty);
+        let mut first = remains.manifest.clone().unwrap_or_else(Manifest::empty);
         let mut whole = Vec::new();
         for version in &first.versions {
             let mut segments = version.segments.iter();

@@ -125,9 +125,10 @@ fn segments(lake: &Lake, args: &CompactArgs, out: &mut Output) -> anyhow::Result
     if args.dry_run {
         let manifest = lake.current()?;
         let segments = manifest.current().map(|version| version.segments.as_slice()).unwrap_or_default();
-        let any = match how {
-            Compaction::Full => segments.len() > 1 || segments.iter().any(|s| !s.masked.is_empty()),
-            Compaction::Tiered | Compaction::Masked => segments.len() > MAX_SEGMENTS,
+        let any = if args.full {
+            segments.len() > 1 || segments.iter().any(|s| !s.masked.is_empty())
+        } else {
+            segments.len() > MAX_SEGMENTS
         };
         if any {
             let json = serde_json::json!({ "type": "segments", "dry_run": true, "segments": segments.len() });

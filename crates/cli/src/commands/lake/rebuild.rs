@@ -92,7 +92,7 @@ fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Lake> {
     let lake = Lake::restore(store, system::now(), &system::nonce()?, &list, &remains)?;
     let denied = lake.current()?.deny.len();
     let live: Vec<_> = remains.datasets.iter().filter(|d| !d.dropped).collect();
-    let (from, lost): (_, &[&str]) = match &remains.copy {
+    let (from, lost): (_, &[&str]) = match &remains.manifest {
         Some(_) => ("manifest", &[]),
         None => ("commits", &["versions"]),
     };
@@ -105,8 +105,8 @@ fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Lake> {
             writeln!(w, "restored dataset {} as {}", dataset.id, dataset.info.name)?;
         }
         writeln!(w, "restored the deny list: {denied} {}", if denied == 1 { "entry" } else { "entries" })?;
-        match &remains.copy {
-            Some(copy) => writeln!(w, "took the registry from the manifest of {}", copy.written),
+        match &remains.manifest {
+            Some(manifest) => writeln!(w, "took the registry from the manifest of {}", manifest.written),
             None => writeln!(w, "lost with index/: older versions, access lists changed since a dataset's last commit"),
         }
     })?;
