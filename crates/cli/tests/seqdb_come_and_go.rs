@@ -42,10 +42,11 @@ fn change(dir: &Path, n: usize) {
     run(dir, &["fs", "append", "d", &"y".repeat(100)], line(n + 1).as_bytes());
     run(dir, &["fs", "rm", "d", &"y".repeat(100)], b"");
     let netstrings = format!("6:always,{}:{},", line(n).len(), line(n));
-    run(dir, &["add", "m.kvseq", "--index", "m.hindex", "--netstrings", "-"], netstrings.as_bytes());
+    let map = ["m.kvseq", "--index", "m.hindex", "--perm", "m.perm"];
+    run(dir, &[&["add"], &map[..], &["--netstrings", "-"]].concat(), netstrings.as_bytes());
     if n % 3 == 2 {
         run(dir, &["fs", "compact", "d"], b"");
-        run(dir, &["compact", "m.kvseq", "--index", "m.hindex"], b"");
+        run(dir, &[&["compact"], &map[..]].concat(), b"");
     }
 }
 
@@ -55,6 +56,10 @@ fn look(dir: &Path) {
     assert!(!always.is_empty() && is_whole(&always), "a file is torn");
     let value = stdout(&run(dir, &["get", "m.kvseq", "--index", "m.hindex", "always"], b""));
     assert!(!value.is_empty() && is_whole(&value), "a value is torn");
+    for pointers in ["m.hindex", "m.perm"] {
+        let keys = stdout(&run(dir, &["list", pointers, "--container", "m.kvseq", "--keys"], b""));
+        assert!(!keys.is_empty() && keys.lines().all(|line| line.ends_with("\talways")), "{pointers}: {keys}");
+    }
     let listing = stdout(&run(dir, &["fs", "ls", "d"], b""));
     let names: Vec<_> = listing.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
     assert!(names.len() <= 2 && names.contains(&"always"), "{listing}");
@@ -74,7 +79,8 @@ fn readers_of_files_whose_writers_come_and_go() {
     run(dir, &["fs", "put", "d", "always"], line(0).as_bytes());
     run(dir, &["create", "kvseq", "m.kvseq"], b"");
     run(dir, &["create", "hindex", "m.hindex", "--container", "m.kvseq", "--htsize", "3"], b"");
-    run(dir, &["add", "m.kvseq", "--index", "m.hindex", "always", &line(0)], b"");
+    run(dir, &["create", "perm", "m.perm", "--container", "m.kvseq"], b"");
+    run(dir, &["add", "m.kvseq", "--index", "m.hindex", "--perm", "m.perm", "always", &line(0)], b"");
     let until = Instant::now() + Duration::from_secs(4);
     let done = AtomicBool::new(false);
     let (rounds, looks) = std::thread::scope(|scope| {

@@ -5,7 +5,7 @@
 use crate::kvseq::{self, lock_path};
 use crate::open::{self, Guard, Locks};
 use crate::perm::CreatePerm;
-use crate::{Access, Error, Hindex, KvEntry, Kvseq, OnProgress, Perm, Result, Settings, hindex};
+use crate::{Access, Error, Hindex, KvEntry, Kvseq, OnProgress, Perm, Result, Settings, hindex, perm};
 use std::path::{Path, PathBuf};
 
 /// Which files belong together.
@@ -87,9 +87,9 @@ impl Bundle {
     /// The entry of `key`: by the first index, or by reading all entries. A reader beside a writer reads them too before
     /// it says that there is none.
     pub fn get(&self, key: &[u8]) -> Result<Option<KvEntry>> {
-        let ptr = match self.indexes.first() {
+        let ptr = match self.indexes.first().filter(|index| !index.is_astray()) {
             Some(index) => match index.find(&self.kv, key)? {
-                // The index of a live writer may be behind its entries, or about to be rebuilt: they tell.
+                // The index of a live writer may be behind its entries: they tell.
                 None if self.access == Access::Read && index.is_in_use() => self.kv.lookup(key)?,
                 found => found,
             },
@@ -174,12 +174,27 @@ impl Bundle {
     }
 }
 
-/// Lets indexes say that they are in use, so that a crash before they are rebuilt does not go unnoticed.
-fn distrust(files: &BundleFiles, settings: &Settings) -> Result<()> {
+/// Opens a kvseq for reading, and by `open` a file that points into it: two that belong together, whatever a writer does
+/// meanwhile.
+pub fn read_with<T>(kvseq: &Path, settings: &Settings, open: impl Fn() -> Result<T>) -> Result<(Kvseq, T)> {
+    open::beside(settings, &lock_path(kvseq), |writer_lives| {
+        let kv = Kvseq::open_guarded(kvseq, Access::Read, settings, Guard::Owner { writer_lives })?;
+        let other = open()?;
+        kv.expect_current()?;
+        Ok((kv, other))
+    })
+}
+
+/// Lets indexes and perm say that their pointers must not be followed: the kvseq is about to be exchanged, or cut. A
+/// crash before they are rebuilt does not go unnoticed.
+fn lead_astray(files: &BundleFiles, settings: &Settings) -> Result<()> {
     let open = |path: &PathBuf| Hindex::open_anyway(path, Access::Write, settings);
     // All are opened before the first is marked.
     let mut indexes = files.indexes.iter().map(open).collect::<Result<Vec<_>>>()?;
-    indexes.iter_mut().try_for_each(Hindex::begin)
+    if let Some(perm) = &files.perm {
+        perm::lead_astray(perm, settings)?;
+    }
+    indexes.iter_mut().try_for_each(Hindex::lead_astray)
 }
 
 /// Rebuilds indexes and perm from the kvseq. The perm holds the entries not deleted, in the order of the kvseq.
@@ -224,7 +239,7 @@ fn rebuild_perm(path: &Path, kv: &Kvseq, settings: &Settings) -> Result<()> {
 /// and after.
 pub fn compact(files: &BundleFiles, settings: &Settings, progress: OnProgress<'_>) -> Result<(u64, u64)> {
     let locks = files.lock(settings)?;
-    let sizes = kvseq::compact_locked(&files.kvseq, settings, progress, &|| distrust(files, settings))?;
+    let sizes = kvseq::compact_locked(&files.kvseq, settings, progress, &|| lead_astray(files, settings))?;
     rebuild_locked(files, settings, progress)?;
     locks.release(settings)?;
     Ok(sizes)
@@ -240,7 +255,7 @@ pub fn rollback(
     let locks = files.lock(settings)?;
     // A file that is no kvseq leaves the indexes as they are.
     Kvseq::open_anyway(&files.kvseq, None, Access::Write, settings)?;
-    distrust(files, settings)?;
+    lead_astray(files, settings)?;
     let done = kvseq::repair_locked(&files.kvseq, settings, salvage)?;
     rebuild_locked(files, settings, progress)?;
     locks.release(settings)?;
@@ -250,7 +265,7 @@ pub fn rollback(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Clock, CreateHindex, CreateKvseq, Findings, silent};
+    use crate::{Clock, CreateHindex, CreateKvseq, Findings, Map, MapFiles, silent};
     use trawl_io::fault::FaultFs;
     use trawl_model::UnixMillis;
 
@@ -303,5 +318,86 @@ mod tests {
         let bundle = Bundle::open(&plain, Access::Read, &settings).unwrap();
         assert_eq!(bundle.get(&[5]).unwrap().unwrap().value, [45]);
         assert_eq!(bundle.get(b"none").unwrap(), None);
+    }
+    /// A map of which half is deleted, whose values look like entries: an old pointer that leads into one would find a
+    /// key there, with a wrong value.
+    fn half_deleted(settings: &Settings) -> Result<BundleFiles> {
+        let files = BundleFiles {
+            kvseq: "/b.kvseq".into(),
+            indexes: vec!["/b.one".into(), "/b.two".into()],
+            perm: Some("/b.perm".into()),
+        };
+        let kvseq = CreateKvseq { fileincr: 0, value: crate::Repr::Int8, ..Default::default() };
+        kvseq.create(&files.kvseq, settings)?.close()?;
+        for (path, cellsz) in files.indexes.iter().zip([1, 2]) {
+            CreateHindex { htsize: 101, cellsz, ..Default::default() }.create(path, settings)?.close()?;
+        }
+        CreatePerm::default().create(Path::new("/b.perm"), settings)?.close()?;
+        let mut bundle = Bundle::open(&files, Access::Write, settings)?;
+        for n in 0..30u8 {
+            bundle.add(&[n], &value(n))?;
+        }
+        for n in (0..30).step_by(2) {
+            bundle.remove(&[n])?;
+        }
+        bundle.close()?;
+        Ok(files)
+    }
+
+    fn value(n: u8) -> Vec<u8> {
+        // A flag, a key of one byte, a value of one byte.
+        (0..n % 7 + 1).flat_map(|m| [0, 1, n ^ (2 * m), 1, b'?']).collect()
+    }
+
+    /// The disk as readers find it between any two writes of a compaction, or a way back, that lives.
+    #[test]
+    fn keys_are_there_between_any_two_writes() {
+        type Change = fn(&BundleFiles, &Settings) -> Result<()>;
+        let compacts: Change = |files, settings| compact(files, settings, &silent).map(|_| ());
+        let rolls_back: Change = |files, settings| rollback(files, settings, false, &silent).map(|_| ());
+        let rebuilds: Change = |files, settings| rebuild(files, settings, &silent);
+        for change in [compacts, rolls_back, rebuilds] {
+            for cut in 0.. {
+                let disk = FaultFs::new();
+                let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+                let files = half_deleted(&settings).unwrap();
+                disk.cut_after(cut);
+                let done = change(&files, &settings).is_ok();
+                let disk = disk.reboot(trawl_io::fault::Loss::None);
+                let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+                for first in 0..2 {
+                    let indexes = vec![files.indexes[first].clone()];
+                    let keyed = BundleFiles { indexes, perm: None, ..files.clone() };
+                    let bundle = Bundle::open_locked(&keyed, Access::Read, &settings, true, None).unwrap();
+                    let pair = MapFiles { kvseq: files.kvseq.clone(), hindex: files.indexes[first].clone() };
+                    let map = Map::open_locked(&pair, Access::Read, &settings, true, None).unwrap();
+                    for n in 0..30 {
+                        let wanted = (n % 2 == 1).then(|| value(n));
+                        let found = bundle.get(&[n]).unwrap().map(|entry| entry.value);
+                        assert_eq!(found, wanted, "key {n} after {cut} writes");
+                        assert_eq!(map.get(&[n]).unwrap(), wanted, "key {n} after {cut} writes, as a map");
+                    }
+                }
+                let whole = Bundle::open_locked(&files, Access::Read, &settings, true, None);
+                match whole {
+                    Ok(bundle) => {
+                        let (kv, mut live) = (&bundle.kv, 0);
+                        let look = &mut |_, pair: crate::perm::Pair| {
+                            let entry = kv.get(pair.ptr)?;
+                            assert_eq!(entry.value, value(entry.key[0]), "after {cut} writes");
+                            live += usize::from(!entry.deleted);
+                            Ok(true)
+                        };
+                        bundle.perm.as_ref().unwrap().for_each(0, look).unwrap();
+                        assert_eq!(live, 15, "after {cut} writes");
+                    }
+                    Err(e) => assert!(matches!(e, Error::NeedsCheck { .. }), "{e}"),
+                }
+                if done {
+                    assert!(cut > 10, "{cut}");
+                    break;
+                }
+            }
+        }
     }
 }

@@ -20,6 +20,11 @@ pub const DEFAULT_SBSIZE: u64 = 4096;
 /// A kvseq grows in steps of this many bytes unless told otherwise.
 pub const DEFAULT_FILEINCR: i64 = 4 << 20;
 
+/// SYNCSIZE of a hash table that is in use.
+pub const SYNC_IN_USE: u64 = 0;
+/// SYNCSIZE of a hash table or perm whose container is being exchanged for another: its pointers must not be followed.
+pub const SYNC_ASTRAY: u64 = 1;
+
 /// First word of a cell that was never used.
 pub const FREE_CELL: u64 = 0;
 /// First word of a cell whose key was deleted.

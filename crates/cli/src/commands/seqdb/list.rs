@@ -4,7 +4,7 @@ use crate::containers::{Contents, Row, Text, value};
 use crate::exit::Status;
 use crate::output::Output;
 use std::path::PathBuf;
-use trawl_seqdb::{Access, Hindex, Kind, Kvseq, Perm, Settings, inspect};
+use trawl_seqdb::{Access, Hindex, Kind, Kvseq, Perm, Settings, bundle, inspect};
 
 /// Lists the entries of a kvseq, the cells of a hindex or the pairs of a perm
 ///
@@ -36,12 +36,11 @@ pub struct ListArgs {
 
 /// Lists entries.
 pub fn list(args: ListArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let container = args.container.as_ref().map(|path| Kvseq::open(path, Access::Read, settings)).transpose()?;
-    let mut pointers = Pointers { args: &args, container, astray: 0, failed: Ok(()) };
+    let mut pointers = Pointers { args: &args, container: None, astray: 0, failed: Ok(()) };
     match inspect(&args.file, settings)?.kind {
         Kind::Kvseq => entries(&args, settings, out)?,
         Kind::Hindex => {
-            let index = Hindex::open(&args.file, Access::Read, settings)?;
+            let index = pointers.open(settings, || Hindex::open(&args.file, Access::Read, settings))?;
             let hashed = index.cellsz() == 2;
             index.for_each(&mut |ptr, hash| {
                 pointers.show(ptr, hashed.then_some(hash), out);
@@ -49,7 +48,7 @@ pub fn list(args: ListArgs, settings: &Settings, out: &mut Output) -> anyhow::Re
             })?;
         }
         Kind::Perm => {
-            let perm = Perm::open(&args.file, Access::Read, settings)?;
+            let perm = pointers.open(settings, || Perm::open(&args.file, Access::Read, settings))?;
             perm.for_each(0, &mut |_, pair| {
                 pointers.show(pair.ptr, Some(pair.hash), out);
                 Ok(pointers.failed.is_ok())
@@ -89,6 +88,14 @@ struct Pointers<'a> {
 }
 
 impl Pointers<'_> {
+    /// Opens the file with the pointers, and the container they lead into.
+    fn open<T>(&mut self, settings: &Settings, open: impl Fn() -> trawl_seqdb::Result<T>) -> trawl_seqdb::Result<T> {
+        let Some(container) = &self.args.container else { return open() };
+        let (container, opened) = bundle::read_with(container, settings, open)?;
+        self.container = Some(container);
+        Ok(opened)
+    }
+
     fn show(&mut self, pointer: u64, hash: Option<u64>, out: &mut Output) {
         if self.failed.is_err() {
             return;

@@ -89,7 +89,7 @@ impl CreateHindex {
         let end = end.ok_or_else(|| Error::refused(path, format!("HTSIZE of {}", self.htsize)))?;
         let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         sb.put(Name::FILESIZE, number(end))?;
-        sb.put(Name::SYNCSIZE, if whole { number(end) } else { 0 })?;
+        sb.put(Name::SYNCSIZE, number(if whole { end } else { design::SYNC_IN_USE }))?;
         sb.put(Name::SYNCTIME, settings.clock.seconds())?;
         sb.put(Name::HTSIZE, number(self.htsize))?;
         sb.put(Name::CELLSZ, number(self.cellsz))?;

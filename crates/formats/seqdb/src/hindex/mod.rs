@@ -13,6 +13,7 @@
 //! ```text
 //! closed, SYNCSIZE = FILESIZE --first change--> in use, SYNCSIZE = 0 (durable before any cell) --checkpoint--> closed
 //!                                                 `--crash--> rebuilt from the container, never repaired in place
+//! any --container about to be exchanged--> astray, SYNCSIZE = 1 (durable before the exchange) --rebuild--> closed
 //! ```
 
 mod build;
@@ -73,6 +74,8 @@ pub struct Hindex {
     live: u64,
     /// The file says that it is in use.
     in_use: bool,
+    /// The file says that its pointers may be those of another container.
+    astray: bool,
     stale: bool,
     poisoned: bool,
     lock: Option<LockFile>,
@@ -122,7 +125,9 @@ impl Hindex {
                 Self::open_guarded(path, access, settings, Guard::Own(&lock))
             }
             Access::Read => open::beside(settings, &crate::inspect::writer_lock(path, settings)?, |writer_lives| {
-                Self::open_guarded(path, access, settings, Guard::Owner { writer_lives })
+                let index = Self::open_guarded(path, access, settings, Guard::Owner { writer_lives })?;
+                let why = "its container was exchanged, and the index not rebuilt yet";
+                if index.astray { Err(Error::NeedsCheck { path: path.into(), why }) } else { Ok(index) }
             }),
         }
     }
@@ -151,11 +156,12 @@ impl Hindex {
     pub(crate) fn open_anyway(path: &Path, access: Access, settings: &Settings) -> Result<Self> {
         let open::Opened { file, sb, room } = open::open(settings, path, access, Kind::Hindex)?;
         let shape = Shape::of(&sb, path, room)?;
-        let in_use = match sb.length(Name::SYNCSIZE)? {
-            None => false,
-            Some(n) if n == shape.end => false,
-            Some(0) => true,
-            Some(_) => return Err(sb.fault(Name::SYNCSIZE, "SYNCSIZE equal to FILESIZE, or 0")),
+        let (in_use, astray) = match sb.length(Name::SYNCSIZE)? {
+            None => (false, false),
+            Some(n) if n == shape.end => (false, false),
+            Some(design::SYNC_IN_USE) => (true, false),
+            Some(design::SYNC_ASTRAY) => (true, true),
+            Some(_) => return Err(sb.fault(Name::SYNCSIZE, "SYNCSIZE equal to FILESIZE, or 0, or 1")),
         };
         let width = usize::try_from(8 * shape.cellsz).unwrap_or(16);
         let mut cells = Cells::new(sb.sbsize(), shape.htsize, width, settings.index_memory_bytes);
@@ -174,6 +180,7 @@ impl Hindex {
             entries: 0,
             live: 0,
             in_use,
+            astray,
             stale: false,
             poisoned: false,
             lock: None,
@@ -236,6 +243,13 @@ impl Hindex {
         self.in_use
     }
 
+    /// Whether the file said, when it was opened, that its pointers may be those of another container. A search in it
+    /// would compare keys at any place of that; the container itself has to be searched.
+    #[inline]
+    pub(crate) fn is_astray(&self) -> bool {
+        self.astray
+    }
+
     /// Keys.
     pub fn keys(&self) -> u64 {
         self.live
@@ -253,7 +267,9 @@ impl Hindex {
             return Ok(());
         }
         self.sb = open::read_superblock(&*self.file, Access::Read)?;
-        self.in_use = self.sb.value(Name::SYNCSIZE) == Some(0);
+        let synced = self.sb.length(Name::SYNCSIZE)?;
+        self.astray = synced == Some(design::SYNC_ASTRAY);
+        self.in_use = self.astray || synced == Some(design::SYNC_IN_USE);
         self.read_counts()
     }
 
@@ -287,11 +303,21 @@ impl Hindex {
         }
         self.writable()?;
         self.in_use = true;
-        if self.sb.update(Name::SYNCSIZE, 0) {
+        if self.sb.update(Name::SYNCSIZE, i64::try_from(design::SYNC_IN_USE).unwrap_or(0)) {
             self.write_superblock()?;
             self.barrier()?;
         }
         Ok(())
+    }
+
+    /// Says in the file, durably, that its pointers must not be followed any more: its container is about to be
+    /// exchanged. What is left is a rebuild.
+    pub(crate) fn lead_astray(&mut self) -> Result<()> {
+        self.writable()?;
+        (self.in_use, self.astray) = (true, true);
+        self.sb.put(Name::SYNCSIZE, i64::try_from(design::SYNC_ASTRAY).unwrap_or(i64::MAX))?;
+        self.write_superblock()?;
+        self.barrier()
     }
 
     /// Sets a variable of the superblock; it is written with the next flush.

@@ -133,7 +133,11 @@ pub(crate) fn verify_over(
         Err(e) => return findings.take(e).map(|()| IndexFindings::default()),
     };
     if index.in_use {
-        findings.fault(path, 0, "an index closed properly", "SYNCSIZE 0: it was in use");
+        let found = match index.is_astray() {
+            false => "SYNCSIZE 0: it was in use",
+            true => "SYNCSIZE 1: its container was exchanged, and it was not rebuilt",
+        };
+        findings.fault(path, 0, "an index closed properly", found);
     }
     let mut check = Check { index: &index, settings: &settings, findings, counted: IndexFindings::default() };
     let by_pointer = check.cells()?;

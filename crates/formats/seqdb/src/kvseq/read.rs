@@ -83,7 +83,6 @@ impl Kvseq {
     }
 
     fn span_if(&self, ptr: u64, key: &[u8], head: &mut [u8]) -> Result<Option<(Span, usize)>> {
-        // The index may have been written, and opened, after the end was looked at.
         if !self.reaches(ptr)? {
             return Ok(None);
         }
@@ -123,7 +122,8 @@ impl Kvseq {
 
     /// The same as the entry itself has it, even if it passes the end.
     pub(crate) fn claimed_span(&self, ptr: u64, head: &mut [u8]) -> Result<(Span, usize)> {
-        if !self.is_pointer(ptr) {
+        // A pointer may have been written, and read, after the end was looked at.
+        if !self.reaches(ptr)? {
             return Err(Error::BadPointer { path: self.path().into(), ptr });
         }
         let have = usize::try_from(self.end() - ptr).unwrap_or(usize::MAX).min(head.len());

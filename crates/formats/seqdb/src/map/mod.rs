@@ -75,7 +75,7 @@ impl Map {
         }
     }
 
-    fn open_locked(
+    pub(crate) fn open_locked(
         files: &MapFiles,
         access: Access,
         settings: &Settings,
@@ -91,6 +91,9 @@ impl Map {
 
     /// The value of `key`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if self.index.is_astray() {
+            return self.kv.lookup(key)?.map(|ptr| Ok(self.kv.get(ptr)?.value)).transpose();
+        }
         match self.index.search(h64(key), |ptr| self.kv.value_if(ptr, key))? {
             Found::Here { what, .. } => Ok(Some(what)),
             Found::Absent { .. } | Found::Full => Ok(None),
@@ -99,7 +102,7 @@ impl Map {
 
     /// The pointer of `key`'s entry.
     pub fn find(&self, key: &[u8]) -> Result<Option<u64>> {
-        self.index.find(&self.kv, key)
+        if self.index.is_astray() { self.kv.lookup(key) } else { self.index.find(&self.kv, key) }
     }
 
     /// Keys.

@@ -26,6 +26,8 @@ use trawl_io::LockFile;
 
 /// Bytes of a pair.
 const PAIR: u64 = 16;
+/// What is wrong with a file that says so.
+const ASTRAY: &str = "its kvseq was exchanged, and the perm not rebuilt yet";
 
 /// One element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +63,9 @@ impl Perm {
         let mut perm = Self::open_anyway(path, access, settings)?;
         perm.lock = lock;
         let synced = perm.sb.length(Name::SYNCSIZE)?;
+        if synced == Some(design::SYNC_ASTRAY) {
+            return Err(Error::NeedsCheck { path: path.into(), why: ASTRAY });
+        }
         if let Some(synced) = synced.filter(|synced| *synced != perm.end()) {
             if access == Access::Write {
                 let why = "SYNCSIZE is not FILESIZE: it was not closed properly";
@@ -287,6 +292,10 @@ pub fn repair(path: &Path, settings: &Settings) -> Result<u64> {
     let lock = open::lock(settings, &lock_path(path))?;
     let probe = open::open(settings, path, Access::Read, Kind::Perm)?;
     let (sbsize, synced) = (probe.sb.sbsize(), probe.sb.length(Name::SYNCSIZE)?);
+    if synced == Some(design::SYNC_ASTRAY) {
+        let why = format!("{ASTRAY}: `trawl seqdb compact KVSEQ --perm {}` does that", path.display());
+        return Err(Error::refused(path, why));
+    }
     if let Some(synced) = synced {
         // FILESIZE may count what never arrived: the superblock is set right before anything else looks at it.
         let pairs = synced.checked_sub(sbsize).filter(|n| n.is_multiple_of(PAIR) && synced <= probe.room);
@@ -302,6 +311,14 @@ pub fn repair(path: &Path, settings: &Settings) -> Result<u64> {
     let len = Perm::open_anyway(path, Access::Write, settings)?.len;
     lock.release_and_remove(&*settings.fs)?;
     Ok(len)
+}
+
+/// Lets a perm say, durably, that its pointers must not be followed any more: its kvseq is about to be exchanged.
+pub(crate) fn lead_astray(path: &Path, settings: &Settings) -> Result<()> {
+    let mut perm = Perm::open_anyway(path, Access::Write, settings)?;
+    perm.sb.put(Name::SYNCSIZE, i64::try_from(design::SYNC_ASTRAY).unwrap_or(i64::MAX))?;
+    perm.write_superblock()?;
+    perm.barrier()
 }
 
 fn pair(bytes: &[u8]) -> Pair {
