@@ -62,7 +62,9 @@ impl File for FaultFile {
         let contents = disk.contents(self.node).map(Vec::as_slice).unwrap_or_default();
         let rest = usize::try_from(offset).ok().and_then(|o| contents.get(o..)).unwrap_or_default();
         let n = rest.len().min(buf.len());
-        buf.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        if let (Some(to), Some(from)) = (buf.get_mut(..n), rest.get(..n)) {
+            to.copy_from_slice(from);
+        }
         disk.counts.reads += 1;
         disk.counts.bytes_read += n as u64;
         Ok(n)
