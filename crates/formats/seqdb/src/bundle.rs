@@ -208,13 +208,21 @@ pub fn rebuild(files: &BundleFiles, settings: &Settings, progress: OnProgress<'_
 fn rebuild_locked(files: &BundleFiles, settings: &Settings, progress: OnProgress<'_>) -> Result<()> {
     let guard = Guard::Owner { writer_lives: false };
     let kv = Kvseq::open_guarded(&files.kvseq, Access::Read, settings, guard)?;
+    rebuild_aside(files, &kv, settings, progress)?;
+    take_place(files, settings)
+}
+
+/// Where a file is rebuilt.
+fn aside(path: &Path) -> PathBuf {
+    open::with_suffix(path, "new")
+}
+
+/// Builds indexes and perm anew, beside the old ones.
+fn rebuild_aside(files: &BundleFiles, kv: &Kvseq, settings: &Settings, progress: OnProgress<'_>) -> Result<()> {
     for path in &files.indexes {
-        hindex::rebuild_locked(path, &kv, None, None, settings, progress)?;
+        hindex::rebuild_as(path, &aside(path), kv, None, None, settings, progress)?;
     }
-    if let Some(path) = &files.perm {
-        rebuild_perm(path, &kv, settings)?;
-    }
-    Ok(())
+    files.perm.as_ref().map_or(Ok(()), |path| rebuild_perm(path, kv, settings))
 }
 
 fn rebuild_perm(path: &Path, kv: &Kvseq, settings: &Settings) -> Result<()> {
@@ -226,21 +234,32 @@ fn rebuild_perm(path: &Path, kv: &Kvseq, settings: &Settings) -> Result<()> {
         purpose: old.purpose(),
         htsize: number(crate::Name::HTSIZE).max(1),
     };
-    let aside = open::with_suffix(path, "new");
+    let aside = aside(path);
     let _ = settings.fs.remove_file(&aside);
     let mut perm = create.create(&aside, settings)?;
     perm.build(kv)?;
-    perm.close()?;
-    settings.fs.rename(&aside, path)?;
-    Ok(settings.fs.sync_dir(open::dir_of(path))?)
+    perm.close()
+}
+
+/// Puts what was rebuilt in the place of the old.
+fn take_place(files: &BundleFiles, settings: &Settings) -> Result<()> {
+    let rebuilt = || files.indexes.iter().chain(&files.perm);
+    rebuilt().try_for_each(|path| settings.fs.rename(&aside(path), path))?;
+    rebuilt().try_for_each(|path| Ok(settings.fs.sync_dir(open::dir_of(path))?))
 }
 
 /// Copies the entries not deleted to a new kvseq in the old one's place, and rebuilds the rest. Returns the bytes before
 /// and after.
 pub fn compact(files: &BundleFiles, settings: &Settings, progress: OnProgress<'_>) -> Result<(u64, u64)> {
     let locks = files.lock(settings)?;
-    let sizes = kvseq::compact_locked(&files.kvseq, settings, progress, &|| lead_astray(files, settings))?;
-    rebuild_locked(files, settings, progress)?;
+    let sizes = kvseq::compact_locked(&files.kvseq, settings, progress, &|new| {
+        // First, so that readers do without them only while names are exchanged.
+        let guard = Guard::Owner { writer_lives: false };
+        let kv = Kvseq::open_guarded(new, Access::Read, settings, guard)?;
+        rebuild_aside(files, &kv, settings, progress)?;
+        lead_astray(files, settings)
+    })?;
+    take_place(files, settings)?;
     locks.release(settings)?;
     Ok(sizes)
 }

@@ -61,7 +61,7 @@ pub fn inspect(path: &Path, settings: &Settings) -> Result<Inspection> {
 }
 
 /// The lock that a writer of a file has: that of the filesys, if it is a part of one.
-fn lock_of(path: &Path, sb: &Superblock, settings: &Settings) -> Result<PathBuf> {
+pub(crate) fn lock_of(path: &Path, sb: &Superblock, settings: &Settings) -> Result<PathBuf> {
     let part = part_of(path, sb, settings)?;
     Ok(part.as_ref().map_or_else(|| crate::kvseq::lock_path(path), FsPaths::lock))
 }

@@ -104,7 +104,7 @@ pub(crate) fn lock(settings: &Settings, path: &Path) -> Result<LockFile> {
         match LockFile::acquire_in(&*settings.fs, path, &settings.holder) {
             // A reader that looks whether a writer lives holds the lock for an instant; the name in the file, if there
             // is one, is then that of a writer that was killed.
-            Err(LockError::Held { .. }) => std::thread::sleep(PAUSE),
+            Err(LockError::Held { .. }) => settings.clock.pause(PAUSE),
             result => return Ok(result?),
         }
     }
@@ -125,7 +125,7 @@ pub(crate) fn beside<T>(settings: &Settings, lock: &Path, open: impl Fn(bool) ->
         if quiet >= QUIET_LOOKS {
             break;
         }
-        std::thread::sleep(PAUSE);
+        settings.clock.pause(PAUSE);
     }
     open(writer_lives(settings, lock)?)
 }

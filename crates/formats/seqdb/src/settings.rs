@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use trawl_io::{Fs, RealFs};
 use trawl_model::UnixMillis;
 
@@ -14,14 +15,23 @@ pub enum Access {
     Write,
 }
 
-/// Where the time comes from.
+/// Where the time comes from, and how it passes.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> UnixMillis + Send + Sync>);
+pub struct Clock {
+    now: Arc<dyn Fn() -> UnixMillis + Send + Sync>,
+    pause: Arc<dyn Fn(Duration) + Send + Sync>,
+}
 
 impl Clock {
     /// A clock that asks `now`.
     pub fn new(now: impl Fn() -> UnixMillis + Send + Sync + 'static) -> Self {
-        Clock(Arc::new(now))
+        Clock { now: Arc::new(now), pause: Arc::new(std::thread::sleep) }
+    }
+
+    /// The same, where waiting for another process is `pause`: for tests that decide what the other does meanwhile.
+    #[must_use]
+    pub fn pausing(self, pause: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        Clock { pause: Arc::new(pause), ..self }
     }
 
     /// A clock that stands still: for tests and reproducible files.
@@ -31,7 +41,12 @@ impl Clock {
 
     /// The moment.
     pub fn now(&self) -> UnixMillis {
-        (self.0)()
+        (self.now)()
+    }
+
+    /// Waits.
+    pub(crate) fn pause(&self, time: Duration) {
+        (self.pause)(time);
     }
 
     /// The moment in whole seconds, as superblocks and inodes have it.

@@ -2,9 +2,9 @@
 
 use super::{CreateFilesys, Filesys, FsPaths};
 use crate::design::{DATA_SUFFIX, GLOBAL_LOCK, NEW_SUFFIX};
-use crate::{Access, Error, Result, Settings};
+use crate::{Access, Error, Result, Settings, open};
 use std::path::{Path, PathBuf};
-use trawl_io::{File, LockError, Mode};
+use trawl_io::{File, LockError, LockFile, Mode};
 
 /// A directory that holds any number of filesys.
 #[derive(Debug)]
@@ -81,4 +81,12 @@ pub(crate) fn lock_alone(paths: &FsPaths, settings: &Settings) -> Result<Option<
         return Ok(Some(file));
     }
     Err(Error::LockFailed(LockError::Held { path: paths.global_lock(), holder: "users of the base".into() }))
+}
+
+/// The writer's lock of a filesys that exists.
+pub(crate) fn lock_existing(paths: &FsPaths, settings: &Settings) -> Result<LockFile> {
+    if !settings.fs.exists(&paths.data())? {
+        return Err(Error::FilesysNotFound { path: paths.data() });
+    }
+    open::lock(settings, &paths.lock())
 }

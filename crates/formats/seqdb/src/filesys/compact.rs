@@ -1,12 +1,12 @@
 //! Regaining space: a copy without what is deleted.
 
-use super::base::lock_alone;
+use super::base::{lock_alone, lock_existing};
 use super::inode::Inode;
 use super::{CreateFilesys, Filesys, FsPaths, WriteFlags};
 use crate::hindex::roomy;
-use crate::open::{self, Guard};
+use crate::open::Guard;
 use crate::superblock::Name;
-use crate::{Access, Error, OnProgress, Progress, Result, Settings};
+use crate::{Access, OnProgress, Progress, Result, Settings};
 
 /// Files up to this size are copied in one piece.
 const ONE_PIECE: u64 = 16 << 20;
@@ -33,10 +33,22 @@ pub fn compact(
     progress: OnProgress<'_>,
 ) -> Result<Compacted> {
     let _alone = lock_alone(paths, settings)?;
-    if !settings.fs.exists(&paths.data())? {
-        return Err(Error::FilesysNotFound { path: paths.data() });
-    }
-    let _lock = open::lock(settings, &paths.lock())?;
+    let _lock = lock_existing(paths, settings)?;
+    compact_locked(paths, settings, htsize, fsgen, progress, None)
+}
+
+/// Builds a further file of a filesys, which has so many files.
+pub(crate) type Build<'a> = &'a dyn Fn(&FsPaths, u64) -> Result<()>;
+
+/// The same for a caller that holds the locks; `further` is a suffix, and what builds the file that has it.
+pub(crate) fn compact_locked(
+    paths: &FsPaths,
+    settings: &Settings,
+    htsize: Option<u64>,
+    fsgen: i64,
+    progress: OnProgress<'_>,
+    further: Option<(&str, Build<'_>)>,
+) -> Result<Compacted> {
     let guard = Guard::Owner { writer_lives: false };
     let old = Filesys::open_guarded(paths, Access::Write, settings, guard)?;
     let aside = paths.aside();
@@ -62,10 +74,17 @@ pub fn compact(
     let has_time = new.time.is_some();
     new.close()?;
     drop(old);
+    if let Some((_, build)) = further {
+        build(&aside, count)?;
+    }
+    // One right after the other: in between readers have to wait.
     settings.fs.rename(&aside.data(), &paths.data())?;
     settings.fs.rename(&aside.index(), &paths.index())?;
     if has_time {
         settings.fs.rename(&aside.time(), &paths.time())?;
+    }
+    if let Some((suffix, _)) = further {
+        settings.fs.rename(&aside.other(suffix), &paths.other(suffix))?;
     }
     settings.fs.sync_dir(paths.base())?;
     Ok(Compacted { files: count, old_bytes, new_bytes })

@@ -68,11 +68,14 @@ impl FileHandle {
 impl Filesys {
     /// Whether there is a file of that name.
     pub fn contains(&self, name: &[u8]) -> Result<bool> {
-        Ok(self.index.find(&self.names(), name)?.is_some())
+        Ok(matches!(self.find(name)?, Found::Here { .. }))
     }
 
     /// The inode a name leads to, and its cell.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Found<Inode>> {
+        if self.index.is_astray() {
+            return self.find_in_data(name);
+        }
         self.index.search(h64(name), |ptr| {
             if !self.data.reaches(ptr)? {
                 return Ok(None);
@@ -84,6 +87,19 @@ impl Filesys {
                 Err(e) => Err(e),
             }
         })
+    }
+
+    /// The same for a reader beside a repair, which has no index to ask.
+    #[cold]
+    fn find_in_data(&self, name: &[u8]) -> Result<Found<Inode>> {
+        let mut files = self.files();
+        let mut found = Found::Full;
+        while let Some(what) = files.next_inode()? {
+            if what.name == name {
+                found = Found::Here { cell: 0, ptr: what.ptr, what };
+            }
+        }
+        Ok(found)
     }
 
     pub(crate) fn not_found(&self, name: &[u8]) -> Error {

@@ -1,6 +1,6 @@
 //! Going through files: in the order of the data file, from a time on, or in the order of the index.
 
-use super::inode::{FsKey, Inode};
+use super::inode::{FsKey, Inode, name_at};
 use super::{FileHandle, Filesys};
 use crate::kvseq::Scan;
 use crate::{Access, Error, Result};
@@ -54,6 +54,8 @@ struct Beside {
     last: HashMap<u64, u64>,
     /// Files whose inode was found deleted.
     gone: HashSet<u64>,
+    /// Files given, where the index says which of their inodes counts: it may change its mind.
+    given: Option<HashSet<u64>>,
     /// The last entry that was looked at: it may have become longer, so that none starts at `end`.
     at: u64,
     /// Past `end`.
@@ -67,8 +69,8 @@ impl Filesys {
         if self.access == Access::Write || self.append_only {
             return files;
         }
-        let (last, gone, moved) = (HashMap::new(), HashSet::new(), false);
-        let beside = Beside { end: self.data.end(), last, gone, at: self.data.first(), moved };
+        let (last, gone, moved, given) = (HashMap::new(), HashSet::new(), false, self.have_dups.then(HashSet::new));
+        let beside = Beside { end: self.data.end(), last, gone, given, at: self.data.first(), moved };
         Files { scan: files.scan.with_deleted(), beside: Some(beside), ..files }
     }
 
@@ -94,12 +96,24 @@ impl Filesys {
 
     /// Hands every file to `each`, in the order of the index.
     pub fn for_each_indexed(&self, each: &mut dyn FnMut(FileInfo) -> Result<()>) -> Result<()> {
+        if self.index.is_astray() {
+            let mut files = self.files();
+            while let Some(info) = files.next_file()? {
+                each(info)?;
+            }
+            return Ok(());
+        }
+        // Two names may lead to a file that is being renamed.
+        let mut given = (self.access == Access::Read).then(HashSet::new);
         self.index.for_each(&mut |ptr, _| {
             // Beside a writer the index may be ahead of what was seen of the data.
             if !self.data.reaches(ptr)? {
                 return Ok(());
             }
-            each(Inode::load(&self.data, ptr)?.into())
+            let inode = Inode::load(&self.data, ptr)?;
+            let tracked = given.as_mut().filter(|given| given.len() < MAX_TRACKED);
+            let again = tracked.is_some_and(|given| !given.insert(inode.file_id));
+            if again { Ok(()) } else { each(inode.into()) }
         })
     }
 
@@ -112,7 +126,15 @@ impl Filesys {
     /// Whether an inode that is not marked deleted is that of an existing file.
     pub(crate) fn is_alive(&self, inode: &Inode) -> Result<bool> {
         if self.have_dups {
-            return Ok(self.index.find(&self.names(), &inode.name)? == Some(inode.ptr));
+            let is_known = |name: &[u8]| Ok(self.index.find(&self.names(), name)? == Some(inode.ptr));
+            // It may have got another name since it was read.
+            return match is_known(&inode.name)? {
+                false if self.access == Access::Read => {
+                    let name = name_at(&self.data, inode.ptr)?.filter(|name| *name != inode.name);
+                    name.map_or(Ok(false), |name| is_known(&name))
+                }
+                known => Ok(known),
+            };
         }
         Ok(!inode.deleted && !self.deferred.contains(&inode.ptr))
     }
@@ -155,6 +177,9 @@ impl Files<'_> {
                 Some(inode) if self.fs.is_alive(&inode)? => {
                     if let Some(beside) = &mut self.beside {
                         beside.gone.remove(&file_id);
+                        if let Some(given) = beside.given.as_mut().filter(|given| given.len() < MAX_TRACKED) {
+                            given.insert(file_id);
+                        }
                     }
                     return Ok(Some(inode));
                 }
@@ -203,6 +228,9 @@ impl Files<'_> {
 impl Beside {
     /// Whether another inode of the file is the one that counts.
     fn passes_over(&self, file_id: u64, ptr: u64) -> bool {
+        if let Some(given) = &self.given {
+            return given.contains(&file_id) || self.moved && (ptr < self.end || !self.gone.contains(&file_id));
+        }
         let last = self.last.get(&file_id);
         match self.moved {
             false => last.is_some_and(|last| *last != ptr),

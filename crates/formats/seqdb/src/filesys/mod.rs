@@ -34,15 +34,16 @@ mod time;
 mod write;
 
 pub use base::Base;
-pub(crate) use base::lock_alone;
+pub(crate) use base::{lock_alone, lock_existing};
 pub use check::{FsFindings, verify};
+pub(crate) use compact::compact_locked;
 pub use compact::{Compacted, compact};
 pub use create::CreateFilesys;
 pub use handle::{FileHandle, WriteFlags};
 pub use iter::{FileInfo, Files};
 pub use names::FsPaths;
-pub(crate) use repair::cut;
 pub use repair::{FsRepair, rebuild_index, repair};
+pub(crate) use repair::{cut_locked, repair_locked};
 
 use crate::open::{self, Guard};
 use crate::superblock::Name;
@@ -309,8 +310,9 @@ impl Filesys {
 
     /// For a reader: looks how far the writer is by now.
     pub fn refresh(&mut self) -> Result<()> {
-        self.index.refresh()?;
+        // The index last: if it says that nobody writes, nothing of the data is half done.
         self.data.refresh()?;
+        self.index.refresh()?;
         if let Some(time) = &mut self.time {
             time.kv.refresh()?;
         }

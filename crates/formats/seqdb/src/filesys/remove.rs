@@ -48,15 +48,21 @@ impl Filesys {
         let mut renamed = inode.clone();
         renamed.name = new.to_vec();
         renamed.hash = h64(new);
-        if inode.fits(inode.pointers.len(), new.len()) {
-            self.rename_in_place(&inode, &renamed)?;
-        } else {
+        let in_place = inode.fits(inode.pointers.len(), new.len());
+        if !in_place {
             renamed = self.store_larger(&renamed, 0)?;
             self.announce(&inode)?;
             self.itot =
                 self.itot.saturating_add(i64::try_from(renamed.entry_bytes() - inode.entry_bytes()).unwrap_or(0));
         }
         self.index.occupy(place, renamed.hash, renamed.ptr)?;
+        if self.have_dups {
+            // Only the index says that a file exists: it must know one of its names all the time.
+            self.flush()?;
+        }
+        if in_place {
+            self.rename_in_place(&inode, &renamed)?;
+        }
         self.index.clear(cell)?;
         if renamed.ptr != inode.ptr {
             self.retire(inode.ptr)?;

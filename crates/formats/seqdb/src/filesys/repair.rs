@@ -2,11 +2,11 @@
 //!
 //! The index stays marked as in use until all is done, so that a crash during a repair asks for another.
 
-use super::base::lock_alone;
+use super::base::{lock_alone, lock_existing};
 use super::handle::extent_at;
 use super::inode::{FsKey, Inode, Names};
 use super::{FsPaths, check_data, time};
-use crate::design::{DEFAULT_TIMEMP, LAST_MTIME_VARIABLE, PURPOSE_DATA, PURPOSE_INDEX};
+use crate::design::{DEFAULT_TIMEMP, LAST_MTIME_VARIABLE, PURPOSE_DATA, PURPOSE_INDEX, URL_INDEX_SUFFIX};
 use crate::hindex::{self, Builder, CreateHindex, Hindex, roomy};
 use crate::kvseq::{self, KvRepair};
 use crate::open::{self, Guard, dir_of};
@@ -35,14 +35,33 @@ pub struct FsRepair {
 
 /// Repairs a filesys: back to the last sync, or with `salvage` as far as entries are whole.
 pub fn repair(paths: &FsPaths, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<FsRepair> {
-    repair_after(paths, settings, progress, &mut || kvseq::repair_locked(&paths.data(), settings, salvage))
+    let _alone = lock_alone(paths, settings)?;
+    let _lock = lock_existing(paths, settings)?;
+    repair_locked(paths, settings, salvage, progress)
 }
 
-/// Takes a filesys back to where its data file ended at `end`: see [`kvseq::cut_locked`].
-pub(crate) fn cut(paths: &FsPaths, settings: &Settings, end: u64, progress: OnProgress<'_>) -> Result<FsRepair> {
+/// The same for a caller that holds the locks.
+pub(crate) fn repair_locked(
+    paths: &FsPaths,
+    settings: &Settings,
+    salvage: bool,
+    progress: OnProgress<'_>,
+) -> Result<FsRepair> {
+    repair_after(paths, settings, progress, &mut || {
+        // What was in use may point to what is taken back. (One that was closed properly is still asked later.)
+        if Hindex::open_anyway(&paths.index(), Access::Read, settings).is_ok_and(|index| index.is_in_use()) {
+            hindex::lead_astray(&paths.index(), settings)?;
+        }
+        kvseq::repair_locked(&paths.data(), settings, salvage)
+    })
+}
+
+/// Takes a filesys back to where its data file ended at `end`, for a caller that holds the locks: see
+/// [`kvseq::cut_locked`].
+pub(crate) fn cut_locked(paths: &FsPaths, settings: &Settings, end: u64, progress: OnProgress<'_>) -> Result<FsRepair> {
     repair_after(paths, settings, progress, &mut || {
         // From here on a crash asks for another repair, although the files may have been closed properly.
-        hindex::distrust(&paths.index(), settings)?;
+        hindex::lead_astray(&paths.index(), settings)?;
         kvseq::cut_locked(&paths.data(), settings, end)
     })
 }
@@ -53,8 +72,6 @@ fn repair_after(
     progress: OnProgress<'_>,
     shorten: &mut dyn FnMut() -> Result<KvRepair>,
 ) -> Result<FsRepair> {
-    let _alone = lock_alone(paths, settings)?;
-    let _lock = lock_existing(paths, settings)?;
     remove_leftovers(paths, settings)?;
     let data = shorten()?;
     let mut repair = Repair::new(paths, settings, progress)?;
@@ -84,17 +101,10 @@ pub fn rebuild_index(
     repair.finish()
 }
 
-fn lock_existing(paths: &FsPaths, settings: &Settings) -> Result<trawl_io::LockFile> {
-    if !settings.fs.exists(&paths.data())? {
-        return Err(Error::FilesysNotFound { path: paths.data() });
-    }
-    open::lock(settings, &paths.lock())
-}
-
 /// Removes what a compaction that did not come to its end has left.
 fn remove_leftovers(paths: &FsPaths, settings: &Settings) -> Result<()> {
     let aside = paths.aside();
-    for path in [aside.data(), aside.index(), aside.time(), aside.lock()] {
+    for path in [aside.data(), aside.index(), aside.time(), aside.other(URL_INDEX_SUFFIX), aside.lock()] {
         match settings.fs.remove_file(&path) {
             Err(e) if !e.is_not_found() => return Err(e.into()),
             _ => {}
@@ -352,13 +362,15 @@ impl<'a> Repair<'a> {
         let sbsize = old.as_ref().map_or(self.data.superblock().sbsize(), Superblock::sbsize);
         let fsgen = self.data.superblock().value(Name::FSGEN);
         let (incr, timemp) = (number(Name::FILEINCR).unwrap_or(0), number(Name::TIMEMP).unwrap_or(DEFAULT_TIMEMP));
-        match self.settings.fs.remove_file(&path) {
+        // Aside, so that there is one all the time.
+        let aside = self.paths.aside().time();
+        match self.settings.fs.remove_file(&aside) {
             Err(e) if !e.is_not_found() => return Err(e.into()),
             _ => {}
         }
-        time::create(sbsize, incr.clamp(0, 1 << 20), timemp, fsgen).publish(&path, self.settings)?;
+        time::create(sbsize, incr.clamp(0, 1 << 20), timemp, fsgen).publish(&aside, self.settings)?;
         let guard = Guard::Owner { writer_lives: false };
-        let mut time = time::Timefile::open(&path, Access::Write, self.settings, guard)?;
+        let mut time = time::Timefile::open(&aside, Access::Write, self.settings, guard)?;
         let mut last = None;
         self.each_entry("noting times", &mut |this, ptr, deleted, key| {
             if matches!(key, FsKey::Inode { .. }) {
@@ -376,7 +388,9 @@ impl<'a> Repair<'a> {
         if let (Some(name), Some(last)) = (Name::parse(LAST_MTIME_VARIABLE), last) {
             self.data.update_variable(name, last);
         }
-        time.kv.checkpoint()
+        time.kv.checkpoint()?;
+        self.settings.fs.rename(&aside, &path)?;
+        Ok(self.settings.fs.sync_dir(self.paths.base())?)
     }
 
     /// Makes it all durable; the index is declared whole at the very end.

@@ -28,7 +28,7 @@ mod verify;
 pub(crate) use build::Builder;
 pub use create::CreateHindex;
 pub(crate) use probe::Found;
-pub(crate) use rebuild::{RebuildPlan, distrust, rebuild_locked, rebuild_with, roomy};
+pub(crate) use rebuild::{RebuildPlan, distrust, lead_astray, rebuild_as, rebuild_with, roomy};
 pub use rebuild::{Rebuilt, rebuild};
 pub use verify::{IndexFindings, verify};
 pub(crate) use verify::{Subject, Take, verify_over};

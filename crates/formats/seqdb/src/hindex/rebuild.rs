@@ -34,6 +34,14 @@ pub(crate) fn distrust(path: &Path, settings: &Settings) -> Result<()> {
     }
 }
 
+/// The same where its container is about to be cut: its pointers must not be followed any more.
+pub(crate) fn lead_astray(path: &Path, settings: &Settings) -> Result<()> {
+    match Hindex::open_anyway(path, Access::Write, settings) {
+        Ok(mut index) => index.lead_astray(),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Cells for `keys` keys with room to grow.
 pub(crate) fn roomy(keys: u64) -> u64 {
     (keys.saturating_mul(3) / 2 + 3).max(design::MIN_HTSIZE + 1) | 1
@@ -57,17 +65,18 @@ pub fn rebuild(
         Some(file) => {
             let guard = open::Guard::Owner { writer_lives: false };
             let container = Kvseq::open_guarded(file, Access::Read, settings, guard)?;
-            rebuild_locked(path, &container, htsize, cellsz, settings, progress)?
+            rebuild_as(path, path, &container, htsize, cellsz, settings, progress)?
         }
-        None => rebuild_locked(path, container, htsize, cellsz, settings, progress)?,
+        None => rebuild_as(path, path, container, htsize, cellsz, settings, progress)?,
     };
     locks.release(settings)?;
     Ok(done)
 }
 
-/// The same for a caller that holds the locks of both.
-pub(crate) fn rebuild_locked(
+/// The same for a caller that holds the locks of both. The index at `path` is rebuilt as `to`.
+pub(crate) fn rebuild_as(
     path: &Path,
+    to: &Path,
     container: &Kvseq,
     htsize: Option<u64>,
     cellsz: Option<u64>,
@@ -94,7 +103,7 @@ pub(crate) fn rebuild_locked(
         None => CreateHindex { htsize, cellsz: cellsz.unwrap_or(2), ..CreateHindex::default() },
     };
     let plan = RebuildPlan { create, whole: true };
-    rebuild_with(path, container, plan, settings, progress, &mut |_| Ok(()))
+    rebuild_with(to, container, plan, settings, progress, &mut |_| Ok(()))
 }
 
 /// Builds the table as planned; `superseded` is told of entries that a later one replaces.

@@ -9,17 +9,18 @@ use std::path::Path;
 /// file must be rebuilt. Returns the bytes before and after.
 pub fn compact(path: &Path, settings: &Settings, progress: OnProgress<'_>) -> Result<(u64, u64)> {
     let lock = open::lock(settings, &super::create::lock_path(path))?;
-    let sizes = compact_locked(path, settings, progress, &|| Ok(()))?;
+    let sizes = compact_locked(path, settings, progress, &|_| Ok(()))?;
     lock.release_and_remove(&*settings.fs)?;
     Ok(sizes)
 }
 
-/// The same for a caller that holds the lock; `before` is called when the copy is ready to take the old file's place.
+/// The same for a caller that holds the lock; `before` is called with the copy when it is ready to
+/// take the old file's place.
 pub(crate) fn compact_locked(
     path: &Path,
     settings: &Settings,
     progress: OnProgress<'_>,
-    before: &dyn Fn() -> Result<()>,
+    before: &dyn Fn(&Path) -> Result<()>,
 ) -> Result<(u64, u64)> {
     let guard = open::Guard::Owner { writer_lives: false };
     let old = Kvseq::open_guarded(path, Access::Write, settings, guard)?;
@@ -40,7 +41,7 @@ pub(crate) fn compact_locked(
     new.checkpoint()?;
     let sizes = (old.end(), new.end());
     drop(new);
-    before()?;
+    before(&aside)?;
     settings.fs.rename(&aside, path)?;
     settings.fs.sync_dir(crate::open::dir_of(path))?;
     Ok(sizes)

@@ -64,6 +64,8 @@ pub struct Kvseq {
     live: i64,
     /// An entry that passes the end is a fault, whatever the reason.
     strict: bool,
+    /// A reader of this file alone: nobody else cares for whether it is the one its name leads to.
+    alone: bool,
     /// FILESIZE as the file has it.
     announced: u64,
     /// The superblock in the file is older than the one here.
@@ -78,13 +80,18 @@ impl Kvseq {
     /// a reader sees all of such a file while its writer lives, and only what was synced otherwise.
     pub fn open(path: &Path, access: Access, settings: &Settings) -> Result<Self> {
         let lock = with_suffix(path, design::LOCK_SUFFIX);
-        Self::open_guarded(path, access, settings, Guard::Own(&lock))
+        let mut kv = Self::open_guarded(path, access, settings, Guard::Own(&lock))?;
+        kv.alone = access == Access::Read;
+        Ok(kv)
     }
 
     pub(crate) fn open_guarded(path: &Path, access: Access, settings: &Settings, guard: Guard<'_>) -> Result<Self> {
-        let lock = match (access, guard) {
-            (Access::Write, Guard::Own(at)) => Some(open::lock(settings, at)?),
-            _ => None,
+        // Asked before the file is looked at: a writer that lives now and closes it meanwhile has not died.
+        let (lock, writer_lives) = match (access, guard) {
+            (Access::Write, Guard::Own(at)) => (Some(open::lock(settings, at)?), false),
+            (Access::Write, Guard::Owner { .. }) => (None, false),
+            (Access::Read, Guard::Own(at)) => (None, open::writer_lives(settings, at)?),
+            (Access::Read, Guard::Owner { writer_lives }) => (None, writer_lives),
         };
         let opened = open::open(settings, path, access, Kind::Kvseq)?;
         let layout = Layout::of(&opened.sb)?;
@@ -93,13 +100,13 @@ impl Kvseq {
             // After a power cut FILESIZE may count bytes that never arrived; what was synced is there.
             Err(Error::FileSizeBeyondEof { .. }) if access == Access::Read => synced(&opened.sb, path, opened.room)?,
             Err(e) => return Err(e),
+            Ok(_) if access == Access::Write => return Err(unclean(path)),
             Ok((end, synced)) => {
-                let lives = match (access, guard) {
-                    (Access::Write, _) => return Err(unclean(path)),
-                    (Access::Read, Guard::Own(at)) => open::writer_lives(settings, at)?,
-                    (Access::Read, Guard::Owner { writer_lives }) => writer_lives,
-                };
-                if lives { end } else { synced }
+                if writer_lives {
+                    end
+                } else {
+                    synced
+                }
             }
         };
         if access == Access::Write && layout.align > MAX_ALIGN {
@@ -143,6 +150,7 @@ impl Kvseq {
             entries: count(Name::ENTRIES),
             live: count(Name::AENTRIES),
             strict: false,
+            alone: false,
             announced: seen,
             stale: false,
             added: 0,
@@ -211,10 +219,15 @@ impl Kvseq {
         self.sb.value(Name::SYNCSIZE).and_then(|n| u64::try_from(n).ok())
     }
 
-    /// For a reader: looks how far the writer is by now. Returns whether there is more.
+    /// For a reader: looks how far the writer is by now, also if a compaction has put another file in this one's place.
+    /// Returns whether there is more, or another.
     pub fn refresh(&mut self) -> Result<bool> {
         if self.access == Access::Write {
             return Ok(false);
+        }
+        if self.alone && !self.is_current()? {
+            *self = Self::open(self.path(), Access::Read, &self.settings)?;
+            return Ok(true);
         }
         let sb = open::read_superblock(self.store.file(), Access::Read)?;
         let (end, _) = Self::bounds(&sb, self.path(), self.store.file().len()?)?;
@@ -247,14 +260,26 @@ impl Kvseq {
         self.access == Access::Write || self.strict || same(Name::FILESIZE) && same(Name::SYNCSIZE)
     }
 
+    /// For a reader that finds no entry where one should be: whether a repair takes back what is there. That is behind the
+    /// last sync; before it, and beside a writer that only writes, entries are whole.
+    pub(crate) fn is_taken_back(&self, ptr: u64, error: &Error) -> Result<bool> {
+        let broken = matches!(error, Error::CorruptEntry { .. } | Error::TornEntry { .. } | Error::BadPointer { .. });
+        if self.access == Access::Write || self.strict || !broken {
+            return Ok(false);
+        }
+        let sb = open::read_superblock(self.store.file(), Access::Read)?;
+        let (_, synced) = Self::bounds(&sb, self.path(), self.store.file().len()?)?;
+        Ok(ptr >= synced)
+    }
+
     /// For a reader that met a pointer past what it sees: looks whether its writer has announced more since.
     pub(crate) fn catch_up(&self) -> Result<bool> {
         if self.access == Access::Write || self.strict {
             return Ok(false);
         }
         let sb = open::read_superblock(self.store.file(), Access::Read)?;
-        // Only a live writer moves FILESIZE.
-        if sb.value(Name::FILESIZE) == self.sb.value(Name::FILESIZE) {
+        // Only a live writer changes it.
+        if sb == self.sb {
             return Ok(false);
         }
         let (end, _) = Self::bounds(&sb, self.path(), self.store.file().len()?)?;

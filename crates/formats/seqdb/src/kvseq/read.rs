@@ -2,7 +2,7 @@
 
 use super::Kvseq;
 use super::layout::{KeySpan, MAX_PREFIX, Span};
-use crate::{Access, Error, Result, open};
+use crate::{Access, Error, Result, inspect, open};
 
 /// Bytes read at once for a single entry: most small pairs are in them, few cross into a second page.
 const FIRST_READ: usize = 256;
@@ -86,7 +86,10 @@ impl Kvseq {
         if !self.reaches(ptr)? {
             return Ok(None);
         }
-        let (span, have) = self.span_with(ptr, head)?;
+        let (span, have) = match self.span_with(ptr, head) {
+            Err(e) if self.is_taken_back(ptr, &e)? => return Ok(None),
+            found => found?,
+        };
         if span.key_len != key.len() as u64 {
             return Ok(None);
         }
@@ -117,7 +120,14 @@ impl Kvseq {
     /// The places of the entry at `ptr`, and how many of its first bytes were read into `head`.
     pub(crate) fn span_with(&self, ptr: u64, head: &mut [u8]) -> Result<(Span, usize)> {
         let (span, have) = self.claimed_span(ptr, head)?;
-        Ok((self.whole(span)?, have))
+        match self.whole(span) {
+            // A repair may have cut it since.
+            Err(Error::TornEntry { .. }) if self.access == Access::Read && !self.strict => {
+                let (span, have) = self.claimed_span(ptr, head)?;
+                Ok((self.whole(span)?, have))
+            }
+            span => Ok((span?, have)),
+        }
     }
 
     /// The same as the entry itself has it, even if it passes the end.
@@ -179,8 +189,12 @@ impl Kvseq {
         Err(self.torn(span.ptr, span.end))
     }
 
-    /// Whether the file was not closed properly, or has changed since it was opened.
+    /// Whether the file is being written, was not closed properly, or has changed since it was opened.
     fn growing(&self) -> Result<bool> {
+        // Asked first: a writer that goes has changed the superblock by then.
+        if open::writer_lives(&self.settings, &inspect::lock_of(self.path(), &self.sb, &self.settings)?)? {
+            return Ok(true);
+        }
         let sb = open::read_superblock(self.store.file(), Access::Read)?;
         let (end, synced) = Self::bounds(&sb, self.path(), u64::MAX)?;
         Ok(end != synced || end != self.end())

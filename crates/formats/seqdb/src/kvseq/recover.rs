@@ -59,6 +59,10 @@ impl Kvseq {
             self.store.file().set_len(end)?;
         }
         self.set_counts(entries, live);
+        if synced.is_some_and(|synced| synced > end) {
+            // Readers must not find a SYNCSIZE behind the end.
+            self.sb.update(Name::SYNCSIZE, i64::try_from(end).unwrap_or(i64::MAX));
+        }
         self.checkpoint()?;
         let (entries, live) = (entries.unsigned_abs(), live.unsigned_abs());
         Ok(KvRepair { old_end: claimed, new_end: end, entries, live, clamped, changed })

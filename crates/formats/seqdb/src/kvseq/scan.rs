@@ -48,6 +48,9 @@ pub struct Scan<'a> {
     chunk: usize,
     values: bool,
     deleted: bool,
+    /// The last entry that was looked at, and whether one was passed over.
+    last: u64,
+    passed_over: bool,
     dropped: u64,
 }
 
@@ -75,6 +78,8 @@ impl Kvseq {
             chunk,
             values: true,
             deleted: false,
+            last: ptr,
+            passed_over: false,
             dropped: ptr,
         }
     }
@@ -117,17 +122,24 @@ impl<'a> Scan<'a> {
     /// The next entry, valid until the next call; `None` at the end.
     pub fn next_entry(&mut self) -> Result<Option<Item<'_>>> {
         let span = loop {
-            if self.at >= self.end {
+            if self.at >= self.end && !self.go_on()? {
                 return Ok(None);
             }
-            let span = match self.parse()? {
-                Some(span) => span,
-                None => self.refill_and_parse()?,
+            let span = match self.parse() {
+                Ok(Some(span)) => span,
+                Ok(None) => match self.refill_and_parse() {
+                    Err(e) if self.kv.is_taken_back(self.at, &e)? => return Ok(None),
+                    span => span?,
+                },
+                Err(e) if self.kv.is_taken_back(self.at, &e)? => return Ok(None),
+                Err(e) => return Err(e),
             };
             self.at = self.kv.layout.aligned(span.end).unwrap_or(u64::MAX);
+            self.last = span.ptr;
             if !span.deleted || self.deleted {
                 break span;
             }
+            self.passed_over = true;
         };
         let slice = |at: u64, len: u64| {
             let start = usize::try_from(at.checked_sub(self.start)?).ok()?;
@@ -136,6 +148,18 @@ impl<'a> Scan<'a> {
         let key = slice(span.key_at, span.key_len).unwrap_or_default();
         let value = slice(span.value_at, span.value_len);
         Ok(Some(Item { ptr: span.ptr, deleted: span.deleted, key, value_len: span.value_len, value, span }))
+    }
+
+    /// At the end: a live writer may have replaced entries that were passed over as deleted by others behind it.
+    #[cold]
+    fn go_on(&mut self) -> Result<bool> {
+        if !std::mem::take(&mut self.passed_over) || !self.kv.catch_up()? || self.kv.end() <= self.end {
+            return Ok(false);
+        }
+        // The last one may be longer by now.
+        self.at = self.kv.layout.aligned(self.kv.span(self.last)?.end).unwrap_or(u64::MAX);
+        (self.end, self.start, self.have) = (self.kv.end(), self.at, 0);
+        Ok(self.at < self.end)
     }
 
     #[inline]

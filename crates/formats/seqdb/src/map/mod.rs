@@ -183,12 +183,12 @@ impl Map {
         if self.index.would_write(place) { self.kv.flush() } else { Ok(()) }
     }
 
-    /// Marks a replaced entry deleted: now if the last sync does not know it, else after the next.
+    /// Marks a replaced entry deleted: now if nobody has seen it, else once what replaces it is durable.
     fn retire(&mut self, old: u64) -> Result<()> {
         if !self.kv.layout().delflag {
             return Ok(());
         }
-        if self.kv.synced_end().is_some_and(|synced| old >= synced) {
+        if !self.kv.is_announced(old) {
             return self.kv.delete(old);
         }
         self.deferred.push(old);
@@ -231,12 +231,14 @@ impl Map {
 
     /// For a reader: looks how far the writer is by now.
     pub fn refresh(&mut self) -> Result<()> {
+        // The index later: what it says of itself is true of the pairs then.
+        self.kv.refresh()?;
         self.index.refresh()?;
-        // A compaction puts another kvseq in its place first, then rebuilds the index.
+        // Asked last: a compaction puts another kvseq in its place first, then rebuilds the index.
         if self.locks.is_none() && !self.kv.is_current()? {
             *self = Self::open(&self.files, Access::Read, &self.settings)?;
         }
-        self.kv.refresh().map(|_| ())
+        Ok(())
     }
 
     /// The pairs; entries that were replaced since the last sync are still among them.

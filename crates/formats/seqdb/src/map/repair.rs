@@ -19,6 +19,7 @@ pub struct MapRepair {
 /// keys the last one counts, the others are marked deleted.
 pub fn repair(files: &MapFiles, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<MapRepair> {
     let locks = open::lock_all(settings, files.both())?;
+    hindex::lead_astray(&files.hindex, settings)?;
     let kvseq = kvseq::repair_locked(&files.kvseq, settings, salvage)?;
     let guard = open::Guard::Owner { writer_lives: false };
     let mut kv = Kvseq::open_guarded(&files.kvseq, Access::Write, settings, guard)?;

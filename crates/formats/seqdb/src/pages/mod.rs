@@ -318,11 +318,16 @@ impl Pages {
 
     /// For a reader: looks how far the writer is by now.
     pub fn refresh(&mut self) -> Result<()> {
-        self.urls.refresh()?;
-        if self.access == Access::Read && !self.fs.data().is_current()? {
-            *self = Self::open(self.fs.paths(), Access::Read, &self.settings)?;
+        if self.access == Access::Write {
             return Ok(());
         }
-        self.fs.refresh()
+        self.fs.refresh()?;
+        self.urls.refresh()?;
+        // Asked last: a compaction puts another data file in its place first, then the rest.
+        let of_data = self.fs.data().superblock().value(Name::FSGEN);
+        if self.urls.superblock().value(Name::FSGEN) != of_data || !self.fs.data().is_current()? {
+            *self = Self::open(self.fs.paths(), Access::Read, &self.settings)?;
+        }
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use super::{Pages, Urls};
 use crate::filesys::FileHandle;
 use crate::filesys::inode::{FRAME_BYTES, FsKey, Inode};
 use crate::hindex::Found;
-use crate::{Error, Result, h64};
+use crate::{Error, Keys, Result, h64};
 use std::io::{self, Read};
 use trawl_model::{Place, UnixMillis};
 
@@ -29,19 +29,54 @@ impl Pages {
     /// cells, or around the end of the table, takes another look at the index; a capture that is larger than nearly all
     /// takes a second read.
     pub fn newest(&self, url: &[u8]) -> Result<Option<Page>> {
-        let found = self.urls.search(h64(url), |ptr| self.page_if(ptr, |parts| parts.url == url))?;
-        Ok(match found {
-            Found::Here { what, .. } => Some(what),
-            Found::Absent { .. } | Found::Full => None,
-        })
+        if self.urls.is_astray() {
+            return self.newest_in_data(url);
+        }
+        let mut deleted = false;
+        let found = self.urls.search(h64(url), |ptr| {
+            let page = self.page_if(ptr, |parts| parts.url == url)?;
+            deleted |= page.is_none() && self.is_deleted(ptr, url)?;
+            Ok(page)
+        })?;
+        match found {
+            Found::Here { what, .. } => Ok(Some(what)),
+            // Somebody deletes captures by hand; an older one counts.
+            Found::Absent { .. } | Found::Full if deleted => self.newest_in_data(url),
+            Found::Absent { .. } | Found::Full => Ok(None),
+        }
+    }
+
+    /// Whether the capture whose inode is at `ptr` is one of `url` that was deleted.
+    fn is_deleted(&self, ptr: u64, url: &[u8]) -> Result<bool> {
+        let data = self.fs.data();
+        Ok(data.reaches(ptr)? && Urls(data).has_key(ptr, url)? && data.is_deleted(ptr)?)
+    }
+
+    /// The newest capture of `url` for a reader beside somebody who repairs: it has no index to ask.
+    #[cold]
+    fn newest_in_data(&self, url: &[u8]) -> Result<Option<Page>> {
+        let mut scan = self.fs.files();
+        let mut newest = None;
+        while let Some(inode) = scan.next_inode()? {
+            let time = name::split(&inode.name).filter(|parts| parts.url == url).map(|parts| parts.time);
+            if let Some(time) = time.filter(|time| newest.is_none_or(|(other, _)| *time >= other)) {
+                newest = Some((time, inode.ptr));
+            }
+        }
+        newest.map_or(Ok(None), |(_, ptr)| self.page_if(ptr, |parts| parts.url == url))
     }
 
     /// The capture of `url` at `time`.
     pub fn get(&self, url: &[u8], time: UnixMillis) -> Result<Option<Page>> {
         let name = name::join(url, time, 0);
-        let found = self.fs.index().search(h64(&name), |ptr| {
-            self.page_if(ptr, |parts| parts.url == url && parts.time == time && parts.nth == 0)
-        })?;
+        let wanted = |parts: name::Parts<'_>| parts.url == url && parts.time == time && parts.nth == 0;
+        if self.fs.index().is_astray() {
+            return match self.fs.find(&name)? {
+                Found::Here { ptr, .. } => self.page_if(ptr, wanted),
+                Found::Absent { .. } | Found::Full => Ok(None),
+            };
+        }
+        let found = self.fs.index().search(h64(&name), |ptr| self.page_if(ptr, wanted))?;
         Ok(match found {
             Found::Here { what, .. } => Some(what),
             Found::Absent { .. } | Found::Full => None,
@@ -51,8 +86,10 @@ impl Pages {
     /// Whether there is a capture of `url`, and of when the newest is.
     pub fn newest_time(&self, url: &[u8]) -> Result<Option<UnixMillis>> {
         let data = self.fs.data();
-        let keys = Urls(data);
-        match self.urls.find(&keys, url)? {
+        if self.urls.is_astray() {
+            return Ok(self.newest_in_data(url)?.map(|page| page.time));
+        }
+        match self.urls.find(&Urls(data), url)? {
             Some(ptr) => Ok(name::split(&Inode::load(data, ptr)?.name).map(|parts| parts.time)),
             None => Ok(None),
         }

@@ -1,11 +1,12 @@
 //! Checking and repairing a container of captures: its filesys, and the index by URL.
 
 use super::{Pages, Urls, name, url_index, url_index_path};
+use crate::design::URL_INDEX_SUFFIX;
 use crate::filesys::inode::{FsKey, Inode};
-use crate::filesys::{self, Compacted, FsFindings, FsPaths, FsRepair};
+use crate::filesys::{self, Compacted, FsFindings, FsPaths, FsRepair, lock_alone, lock_existing};
 use crate::findings::Findings;
 use crate::hindex::{self, Builder, CreateHindex, Hindex, Subject, Take, roomy, verify_over};
-use crate::open::{self, Guard};
+use crate::open::Guard;
 use crate::superblock::Name;
 use crate::{Access, Kvseq, OnProgress, Result, Settings, h64};
 
@@ -20,8 +21,14 @@ pub struct PagesRepair {
 
 /// Repairs the filesys (see [`filesys::repair`]) and rebuilds the index by URL.
 pub fn repair(paths: &FsPaths, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<PagesRepair> {
-    let filesys = filesys::repair(paths, settings, salvage, progress)?;
-    let _lock = open::lock(settings, &paths.lock())?;
+    let _alone = lock_alone(paths, settings)?;
+    let _lock = lock_existing(paths, settings)?;
+    let urls = url_index_path(paths);
+    // What was in use may point to what is taken back.
+    if Hindex::open_anyway(&urls, Access::Read, settings).is_ok_and(|index| index.is_in_use()) {
+        hindex::lead_astray(&urls, settings)?;
+    }
+    let filesys = filesys::repair_locked(paths, settings, salvage, progress)?;
     let urls = rebuild_urls(paths, settings, filesys.files, progress)?;
     Ok(PagesRepair { filesys, urls })
 }
@@ -35,22 +42,20 @@ pub fn cut(paths: &FsPaths, settings: &Settings, end: u64, progress: OnProgress<
         let filesys = FsRepair { files: pages.len(), ..FsRepair::default() };
         return Ok(PagesRepair { filesys, urls: pages.url_count() });
     }
-    {
-        let _lock = open::lock(settings, &paths.lock())?;
-        hindex::distrust(&url_index_path(paths), settings)?;
-    }
-    let filesys = filesys::cut(paths, settings, end, progress)?;
-    let _lock = open::lock(settings, &paths.lock())?;
+    let _alone = lock_alone(paths, settings)?;
+    let _lock = lock_existing(paths, settings)?;
+    hindex::lead_astray(&url_index_path(paths), settings)?;
+    let filesys = filesys::cut_locked(paths, settings, end, progress)?;
     let urls = rebuild_urls(paths, settings, filesys.files, progress)?;
     Ok(PagesRepair { filesys, urls })
 }
 
-/// Compacts the filesys (see [`filesys::compact`]) and rebuilds the index by URL.
+/// Compacts the filesys (see [`filesys::compact`]) and its index by URL.
 pub fn compact(paths: &FsPaths, settings: &Settings, fsgen: i64, progress: OnProgress<'_>) -> Result<Compacted> {
-    let done = filesys::compact(paths, settings, None, fsgen, progress)?;
-    let _lock = open::lock(settings, &paths.lock())?;
-    rebuild_urls(paths, settings, done.files, progress)?;
-    Ok(done)
+    let _alone = lock_alone(paths, settings)?;
+    let _lock = lock_existing(paths, settings)?;
+    let build = |new: &FsPaths, captures| rebuild_urls(new, settings, captures, progress).map(|_| ());
+    filesys::compact_locked(paths, settings, None, fsgen, progress, Some((URL_INDEX_SUFFIX, &build)))
 }
 
 /// Builds the index by URL anew: the newest capture of each.
