@@ -27,7 +27,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_index::{BuildOptions, Compaction};
-use trawl_model::{DoorError, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
 use trawl_query::{Filter, Options, Page, Principal};
 use trawl_store::{DatasetInfo, DirStore, Lake, Store};
 use trawl_url::SuffixList;
@@ -191,14 +191,10 @@ impl UrlSource for Tail {
         Ok(vec![Split { start: 0, end: self.count / 2 }, Split { start: self.count / 2, end: self.count }])
     }
 
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(std::result::Result<UrlRecord, DoorError>) -> std::result::Result<(), DoorError>,
-    ) -> std::result::Result<(), DoorError> {
+    fn read(&self, split: Split, each: &mut Items<'_>) -> std::result::Result<(), DoorError> {
         for n in (split.start..split.end).filter(|n| self.has(*n)) {
             let ts = Some(UnixMillis(1_700_000_000_000 + (n as i64 * 7919 + self.seed as i64) % 100_000_000 * 1000));
-            each(Ok(UrlRecord { ts, ..UrlRecord::bare(format!("https://www.{}/", domain(n))) }))?;
+            each(n, Ok(UrlRecord { ts, ..UrlRecord::bare(format!("https://www.{}/", domain(n))) }))?;
         }
         Ok(())
     }
@@ -329,13 +325,9 @@ fn wide(room: &Room, count: u64) -> Result<()> {
         fn splits(&self, _: u64) -> std::result::Result<Vec<Split>, DoorError> {
             Ok(vec![Split { start: 0, end: self.0 }])
         }
-        fn read(
-            &self,
-            split: Split,
-            each: &mut dyn FnMut(std::result::Result<UrlRecord, DoorError>) -> std::result::Result<(), DoorError>,
-        ) -> std::result::Result<(), DoorError> {
+        fn read(&self, split: Split, each: &mut Items<'_>) -> std::result::Result<(), DoorError> {
             (split.start..split.end)
-                .try_for_each(|n| each(Ok(UrlRecord::bare(format!("https://wide.example/{}/{n:09}.html", n % 97)))))
+                .try_for_each(|n| each(n, Ok(UrlRecord::bare(format!("https://wide.example/{}/{n:09}.html", n % 97)))))
         }
     }
     let (store, lake) = room.lake("lake")?;

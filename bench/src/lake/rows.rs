@@ -5,7 +5,7 @@
 #![allow(dead_code)] // each benchmark uses a part
 
 use std::fmt::Write;
-use trawl_model::{DoorError, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
 
 /// The same numbers every time.
 pub struct Dice(pub u64);
@@ -98,14 +98,10 @@ impl UrlSource for Rows {
         Ok((0..parts).map(|i| Split { start: self.count * i / parts, end: self.count * (i + 1) / parts }).collect())
     }
 
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
         for n in split.start..split.end {
             let (url, ts) = row(self.seed, n, self.domains);
-            each(Ok(UrlRecord { ts: Some(ts), ..UrlRecord::bare(url) }))?;
+            each(n, Ok(UrlRecord { ts: Some(ts), ..UrlRecord::bare(url) }))?;
         }
         Ok(())
     }

@@ -108,9 +108,14 @@ fn directories_with_other_things_in_them() {
     assert_eq!(ask(dir, &["lake", "datasets"], 0)[0]["rows"], 2);
     let named = trawl(dir).args(["lake", "ingest", "--dataset", "d", "in/x.csv"]).output().unwrap();
     assert_eq!(named.status.code(), Some(2), "what was named is wanted");
-    std::fs::write(dir.join("u.txt"), "https://a.org/1\nhttps://a.org/3\n").unwrap();
-    let grown = trawl(dir).args(["lake", "ingest", "--dataset", "d", "u.txt"]).output().unwrap();
-    assert!(stderr(&grown).contains("u.txt has changed"), "{}", stderr(&grown));
+    let put = |text: &str| {
+        std::fs::write(dir.join("u.txt"), text).unwrap();
+        trawl(dir).args(["lake", "ingest", "--dataset", "d", "u.txt"]).output().unwrap()
+    };
+    let grown = put("https://a.org/1\nhttps://a.org/3\n");
+    assert!(stdout(&grown).contains("u.txt has grown since 16 bytes"), "{}", stdout(&grown));
+    let changed = put("https://a.org/2\nhttps://a.org/3\n");
+    assert!(stderr(&changed).contains("u.txt has changed"), "{}", stderr(&changed));
     let empty = trawl(dir).args(["lake", "ingest", "--dataset", "d", "--replace", "-"]).output().unwrap();
     assert_eq!(empty.status.code(), Some(2), "{}", stdout(&empty));
     assert!(stderr(&empty).contains("no rows"), "{}", stderr(&empty));

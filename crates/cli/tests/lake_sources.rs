@@ -155,3 +155,44 @@ fn two_at_once() {
     let found: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(found.iter().map(|d| d["rows"].as_u64().unwrap()).collect::<Vec<_>>(), [10_000, 10_000]);
 }
+
+#[test]
+fn what_was_cut_and_came_whole_later_comes_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let text = "http://a.com/1\nhttp://b.com/2\nhttp://b.com/long\nhttp://c.com/4\n";
+    let cut = text.find("ng\n").unwrap();
+    write(dir, "in/l.txt", &text[..cut]);
+    write(dir, "in/l.txt.gz", gz(text));
+    assert_eq!(rows(&ingest(dir, "d", &["in"], 0)), 3 + 4);
+    write(dir, "in/l.txt", text);
+    write(dir, "in/l.txt.gz", [gz(text), gz("http://d.com/\n")].concat());
+    let grown = ingest(dir, "d", &["in"], 0);
+    assert_eq!((rows(&grown), &grown["taken_back"]), (3, &Value::from(1)));
+    let known = grown["grown"].as_array().unwrap();
+    assert_eq!((known.len(), &known[0]["size"]), (2, &Value::from(cut)));
+    let again = ingest(dir, "d", &["in"], 0);
+    assert_eq!((rows(&again), again["skipped"].as_array().unwrap().len()), (0, 2));
+    let listed = |domain: &str| {
+        let output = trawl(dir).args(["--quiet", "query", "urls", domain, "d"]).output().unwrap();
+        stdout(&output)
+    };
+    assert_eq!(listed("b.com"), "http://b.com/2\nhttp://b.com/2\nhttp://b.com/long\nhttp://b.com/long\n");
+    assert_eq!(listed("d.com"), "http://d.com/\n");
+    let verify = trawl(dir).args(["lake", "verify"]).output().unwrap();
+    assert_eq!(verify.status.code(), Some(0), "{}", stdout(&verify));
+    // Through a pipe too; and --replace reads all of it again.
+    let pipe = |text: &str| {
+        let mut child = trawl(dir)
+            .args(["--json", "--quiet", "lake", "ingest", "--dataset", "piped", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        rows(&report(&child.wait_with_output().unwrap(), 0))
+    };
+    assert_eq!((pipe(&text[..15]), pipe(text)), (1, 3));
+    write(dir, "in/l.txt", format!("{text}http://e.com/\n"));
+    assert_eq!(rows(&ingest(dir, "d", &["in/l.txt", "--replace"], 0)), 5);
+}

@@ -147,21 +147,34 @@ pub struct Split {
     pub end: u64,
 }
 
+/// A source that was taken when it was shorter, and what has become of that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grown {
+    /// What it was.
+    pub known: SourceIdentity,
+    /// What its last item was taken for then, if it is something else now: the shorter source was cut inside it.
+    pub stale: Option<UrlRecord>,
+}
+
+/// Takes items: where each begins in its source (a byte, or of a table the number of the row), and a record, or the reason
+/// why it is none. Such an item is counted, not fatal; an error from here ends the reading.
+pub type Items<'a> = dyn FnMut(u64, Result<UrlRecord, DoorError>) -> Result<(), DoorError> + 'a;
+
 /// Yields URL records, in parallel splits.
 pub trait UrlSource: Send + Sync {
     /// Which source this is.
     fn identity(&self) -> SourceIdentity;
 
+    /// What it was when it was taken before, if it only goes on from there: then what is read is what came since.
+    fn grown(&self) -> Option<&Grown> {
+        None
+    }
+
     /// Parts of about `target_bytes` that together are the whole, none overlapping.
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError>;
 
-    /// Reads one split. `each` gets a record, or an item that is none with the reason (it is counted, not fatal);
-    /// an error from `each` ends the reading.
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError>;
+    /// Reads one split.
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError>;
 }
 
 #[cfg(test)]

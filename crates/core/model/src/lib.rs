@@ -27,8 +27,8 @@ pub use capture::{
 };
 pub use digest::{Algorithm, Digest, DigestError};
 pub use doors::{
-    Capability, CaptureSink, CaptureSource, Carries, Durable, Entry, RawRecord, SourceIdentity, Split, Summary,
-    UrlSource,
+    Capability, CaptureSink, CaptureSource, Carries, Durable, Entry, Grown, Items, RawRecord, SourceIdentity, Split,
+    Summary, UrlSource,
 };
 pub use error::{Advice, DoorError};
 pub use head::{Head, head_len, raw_line};

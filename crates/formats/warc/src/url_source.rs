@@ -8,7 +8,7 @@ use crate::source::WarcSource;
 use std::sync::Arc;
 use trawl_io::ReadAt;
 use trawl_model::{
-    Advice, Body, Capture, DoorError, Entry, Head, Outcome, Place, SourceIdentity, Split, UrlRecord, UrlSource,
+    Advice, Body, Capture, DoorError, Entry, Head, Items, Outcome, Place, SourceIdentity, Split, UrlRecord, UrlSource,
 };
 
 /// A file as a source of URLs. Captures that failed are URLs too, without a status.
@@ -45,11 +45,7 @@ impl UrlSource for WarcUrls {
         Ok(starts.map(|start| Split { start, end: (start + step).min(len) }).collect())
     }
 
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
         let records = RecordFile::new(self.file.clone()).limits(self.limits).lenient(true);
         let mut reader = records.reader_at(0, 0)?;
         if split.start > 0 {
@@ -60,7 +56,7 @@ impl UrlSource for WarcUrls {
         loop {
             match source.next_owned() {
                 Ok(Some((_, place))) if place.offset >= split.end => return Ok(()),
-                Ok(Some((Entry::Capture(capture), place))) => each(Ok(to_record(&capture, place)))?,
+                Ok(Some((Entry::Capture(capture), place))) => each(place.offset, Ok(to_record(&capture, place)))?,
                 Ok(Some((Entry::Other(_), _))) => {}
                 Ok(None) => return Ok(()),
                 Err(e) => {
@@ -68,7 +64,7 @@ impl UrlSource for WarcUrls {
                     if e.advice != Advice::Skip {
                         return Err(e);
                     }
-                    each(Err(e))?;
+                    each(e.at.as_ref().map_or(0, |at| at.offset), Err(e))?;
                 }
             }
         }
@@ -126,7 +122,7 @@ mod tests {
         let read = |splits: Vec<Split>| {
             let mut urls = Vec::new();
             for split in splits {
-                let mut each = |r: Result<UrlRecord, DoorError>| {
+                let mut each = |_, r: Result<UrlRecord, DoorError>| {
                     urls.push(r?);
                     Ok(())
                 };

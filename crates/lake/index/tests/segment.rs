@@ -8,7 +8,7 @@ use trawl_index::{
     verify_segment,
 };
 use trawl_ingest::{IngestSettings, ingest};
-use trawl_model::{DoorError, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::{DatasetInfo, DirStore, Lake, SegmentRef, Store};
 use trawl_url::SuffixList;
 
@@ -23,12 +23,8 @@ impl UrlSource for Records {
         Ok(vec![Split { start: 0, end: self.0.len() as u64 }])
     }
 
-    fn read(
-        &self,
-        _: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
-        self.0.iter().try_for_each(|record| each(Ok(record.clone())))
+    fn read(&self, _: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        (0..).zip(&self.0).try_for_each(|(n, record)| each(n, Ok(record.clone())))
     }
 }
 

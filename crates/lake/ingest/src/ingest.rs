@@ -5,19 +5,22 @@
 //!                                                             └ nothing is visible before
 //! ```
 
-use crate::Result;
+use crate::rewrite::{digits_of, with_marks_of};
 use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode, Progress};
+use crate::source::LakeSource;
+use crate::{Error, Result, stale};
 use std::collections::BTreeSet;
-use trawl_model::{SourceIdentity, UnixMillis, UrlSource};
+use trawl_model::{Grown, SourceIdentity, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::denial::Denied;
 use trawl_store::manifest::Deny;
 use trawl_store::{CommitMode, DatasetCommit, Lake, Manifest};
 
 /// Reads `sources` into a dataset. `clock` tells the time, for commits, signs of life and the report.
 ///
-/// Sources the dataset has already are skipped, and so is what the deny list covers; a dataset that is denied itself takes
-/// nothing. Until the commit nothing is visible; after an error nothing is.
+/// Sources the dataset has already are skipped; one that has grown since ([`UrlSource::grown`]) takes the place of what it
+/// was, and a row that its last item was taken for while it was cut goes. What the deny list covers is left out; a dataset
+/// that is denied itself takes nothing. Until the commit nothing is visible; after an error nothing is.
 pub fn ingest(
     lake: &Lake,
     dataset_id: u32,
@@ -36,11 +39,31 @@ pub fn ingest(
     }
     let mut report = IngestReport { dataset_id, ..IngestReport::default() };
     let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
-    let (taken, identities) = choose(sources, &before, settings.mode, &mut report);
+    let (mut taken, identities) = choose(sources, &before, settings.mode, &mut report);
     if taken.is_empty() && settings.mode == Mode::Append {
         return Ok(report);
     }
-    let digits = settings.prefix_digits.unwrap_or_else(|| digits_for(&identities));
+    let grown: Vec<&Grown> = taken.iter().filter_map(|source| source.grown()).collect();
+    if settings.mode == Mode::Replace && !grown.is_empty() {
+        let expected = "sources that are read from their beginning";
+        return Err(Error::Setting { what: "replace", expected, found: "one that is read from where it was".into() });
+    }
+    let stale: Vec<&UrlRecord> = grown.iter().filter_map(|grown| grown.stale.as_ref()).collect();
+    let losing = stale::find(&**lake.store(), &before, &stale, &suffixes.list)?;
+    let keeps: Vec<_> = losing.iter().map(|losing| |record: &UrlRecord| losing.rows.keep(record)).collect();
+    let mut again = Vec::with_capacity(losing.len());
+    for (losing, keep) in losing.iter().zip(&keeps) {
+        again.push(LakeSource::open(&**lake.store(), losing.file, keep)?);
+    }
+    taken.extend(again.iter().map(|source| source as &dyn UrlSource));
+    let mut marked = with_marks_of(&again, settings)?;
+    marked.zstd_level = marked.zstd_level.max(settings.zstd_level);
+    let settings = &marked;
+    report.taken_back = losing.iter().map(|losing| losing.rows.count()).sum();
+    report.grown = grown.iter().map(|grown| grown.known.clone()).collect();
+
+    let old = digits_of(losing.iter().map(|losing| losing.file));
+    let digits = settings.prefix_digits.unwrap_or_else(|| digits_for(&identities).max(old));
     let run = Run {
         lake,
         dataset_id,
@@ -50,7 +73,7 @@ pub fn ingest(
         progress,
         suffixes: &suffixes,
         digits,
-        lossless: false,
+        of_lake: again.len(),
         denied: (!denied.is_empty()).then_some(&denied),
     };
     let mut denied_since = 0;
@@ -80,6 +103,19 @@ pub fn ingest(
         if !commit.files.is_empty() && commit.suffix_list != suffixes.hash {
             return refuse(OTHER_LIST.to_owned());
         }
+        for grown in &grown {
+            let Ok(at) = commit.sources.binary_search(&grown.known) else {
+                let uri = &grown.known.uri;
+                return refuse(format!("another writer changed what the dataset has of {uri} meanwhile; run again"));
+            };
+            commit.sources.remove(at);
+        }
+        for losing in &losing {
+            let Some(at) = commit.files.iter().position(|file| file.path == losing.file.path) else {
+                return refuse("another writer replaced files that were being rewritten; run again".to_owned());
+            };
+            commit.files.remove(at);
+        }
         // Rows of all sources are in the same files, so a source that another writer brought meanwhile cannot be left out.
         if let Some(twice) = identities.iter().find(|identity| commit.has_source(identity)) {
             return refuse(format!("another writer ingested {} meanwhile; run again to skip it", twice.uri));
@@ -90,6 +126,12 @@ pub fn ingest(
         Ok(())
     })?;
     report.denied_since = denied_since;
+    // What was in the lake before is not what came in.
+    for losing in &losing {
+        report.rows = report.rows.saturating_sub(losing.file.rows);
+        report.distinct_urls = (report.distinct_urls + losing.urls).saturating_sub(losing.file.distinct_urls);
+    }
+    report.rows += report.taken_back;
     Ok(report)
 }
 

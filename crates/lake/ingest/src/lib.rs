@@ -4,7 +4,8 @@
 //!  UrlSource ── splits ──► parse, normalise (threads) ──► sort within a budget ──► Parquet (threads) ──► commit
 //!      lines · JSONL · CDXJ · …         │ rejected: counted, kept with a reason
 //! ```
-//! [`ingest`] is the whole way. Equal sources and settings give equal rows in equal order; a source is taken once.
+//! [`ingest`] is the whole way. Equal sources and settings give equal rows in equal order; a source is taken once, and one
+//! that has grown only from where it was cut.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod error;
@@ -17,6 +18,7 @@ mod rewrite;
 mod run;
 mod settings;
 pub mod source;
+mod stale;
 mod writer;
 
 pub use error::{Error, Result};

@@ -6,7 +6,7 @@ use crate::settings::{IngestSettings, Progress, Stage};
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use trawl_model::{Advice, DoorError, Split, UrlSource};
+use trawl_model::{Advice, DoorError, Place, Split, UrlRecord, UrlSource};
 use trawl_sort::{Sorted, Sorter};
 use trawl_url::{LakeUrl, SuffixList};
 
@@ -23,16 +23,25 @@ struct Arena {
     ends: Vec<usize>,
 }
 
+/// What is read, and how it is cut into domains.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    pub sources: &'a [&'a dyn UrlSource],
+    /// How many of them, the last ones, are files of the lake: every row of theirs must come out again.
+    pub of_lake: usize,
+    pub suffixes: &'a SuffixList,
+    /// Hex digits of `domain_prefix=`.
+    pub digits: u8,
+}
+
 /// What all threads share.
 struct Shared<'a> {
-    sources: &'a [&'a dyn UrlSource],
+    input: Input<'a>,
     work: Vec<(usize, Split)>,
     next: AtomicUsize,
     stop: AtomicBool,
     bytes_done: AtomicU64,
-    suffixes: &'a SuffixList,
     rejects: &'a Rejects<'a>,
-    digits: u8,
     max_record: usize,
 }
 
@@ -45,15 +54,13 @@ pub(crate) struct Mapped {
 
 /// Reads all sources. `tick` is called often, from the calling thread.
 pub(crate) fn map(
-    sources: &[&dyn UrlSource],
-    suffixes: &SuffixList,
-    digits: u8,
+    input: Input<'_>,
     rejects: &Rejects<'_>,
     settings: &IngestSettings,
     tick: &mut dyn FnMut(Progress) -> Result<()>,
 ) -> Result<Mapped> {
     let mut work = Vec::new();
-    for (i, source) in sources.iter().enumerate() {
+    for (i, source) in input.sources.iter().enumerate() {
         work.extend(source.splits(settings.split_bytes.max(1))?.into_iter().map(|split| (i, split)));
     }
     let total = work.iter().map(|(_, split)| split.end.saturating_sub(split.start)).sum();
@@ -65,14 +72,12 @@ pub(crate) fn map(
         .holder(format!("ingest {}", settings.writer))
         .build()?;
     let shared = Shared {
-        sources,
+        input,
         work,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         bytes_done: AtomicU64::new(0),
-        suffixes,
         rejects,
-        digits,
         max_record: sorter.max_record_bytes().min(MAX_RECORD_BYTES),
     };
     let (shape, rows) = std::thread::scope(|scope| {
@@ -139,18 +144,26 @@ fn work_off(shared: &Shared<'_>, send: &SyncSender<Arena>) -> Result<Shape> {
         url: LakeUrl::default(),
         key: String::new(),
     };
-    while let Some((source, split)) = shared.work.get(shared.next.fetch_add(1, Relaxed)) {
+    let of_lake = shared.input.sources.len() - shared.input.of_lake.min(shared.input.sources.len());
+    while let Some((number, split)) = shared.work.get(shared.next.fetch_add(1, Relaxed)) {
         if shared.stop.load(Relaxed) {
             break;
         }
-        let Some(source) = shared.sources.get(*source) else { break };
-        let uri = source.identity().uri;
-        source.read(*split, &mut |item| worker.take(&uri, item))?;
+        let Some(source) = shared.input.sources.get(*number) else { break };
+        let from = From { uri: &source.identity().uri, of_lake: *number >= of_lake };
+        source.read(*split, &mut |at, item| worker.take(from, at, item))?;
         shared.bytes_done.fetch_add(split.end.saturating_sub(split.start), Relaxed);
     }
     // Nobody listens any more if the sorter failed; its error is the one to tell.
     let _ = worker.hand_over();
     Ok(worker.shape)
+}
+
+/// Where an item comes from.
+#[derive(Clone, Copy)]
+struct From<'a> {
+    uri: &'a str,
+    of_lake: bool,
 }
 
 struct Worker<'a> {
@@ -164,7 +177,7 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn take(&mut self, uri: &str, item: Result<trawl_model::UrlRecord, DoorError>) -> Result<(), DoorError> {
+    fn take(&mut self, from: From<'_>, at: u64, item: Result<UrlRecord, DoorError>) -> Result<(), DoorError> {
         let record = match item {
             Ok(record) => record,
             Err(error) if error.advice == Advice::Skip => {
@@ -173,19 +186,19 @@ impl Worker<'_> {
             }
             Err(error) => return Err(error),
         };
-        if let Err(reject) = self.url.assign(&record.url, self.shared.suffixes) {
-            self.shared.rejects.url(uri, reject.code(), &reject.to_string(), &record.url);
-            return Ok(());
+        let Input { suffixes, digits, .. } = self.shared.input;
+        if let Err(reject) = self.url.assign(&record.url, suffixes) {
+            return self.reject(from, at, reject.code(), &reject.to_string(), &record.url);
         }
-        if self.shared.rejects.leaves_out(self.url.host(), self.url.as_str()) {
+        if !from.of_lake && self.shared.rejects.leaves_out(self.url.host(), self.url.as_str()) {
             return Ok(());
         }
         let start = self.arena.bytes.len();
-        match record::encode(&self.url, &record, self.shared.digits, &mut self.key, &mut self.arena.bytes) {
+        match record::encode(&self.url, &record, digits, &mut self.key, &mut self.arena.bytes) {
             Ok(_) if self.arena.bytes.len() - start > self.shared.max_record => {
                 self.arena.bytes.truncate(start);
                 let message = "expected a record that fits the memory, found a larger one";
-                self.shared.rejects.url(uri, "record_too_large", message, &record.url);
+                self.reject(from, at, "record_too_large", message, &record.url)?;
             }
             Ok(shape) => {
                 self.shape = self.shape.or(shape);
@@ -193,12 +206,22 @@ impl Worker<'_> {
             }
             Err(code) => {
                 self.arena.bytes.truncate(start);
-                self.shared.rejects.url(uri, code, "expected values that fit their columns", &record.url);
+                self.reject(from, at, code, "expected values that fit their columns", &record.url)?;
             }
         }
         if self.arena.bytes.len() >= ARENA_BYTES {
             self.hand_over()?;
         }
+        Ok(())
+    }
+
+    /// A row of the lake that cannot be written again ends the work: nothing may be lost.
+    fn reject(&self, from: From<'_>, at: u64, code: &str, message: &str, url: &str) -> Result<(), DoorError> {
+        if from.of_lake {
+            let error = format!("a row cannot be written again: {message}: {url:?}");
+            return Err(DoorError::new(Advice::Stop, error).at(Place::new(from.uri, at, 0)));
+        }
+        self.shared.rejects.url(from.uri, at, code, message, url);
         Ok(())
     }
 

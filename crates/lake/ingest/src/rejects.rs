@@ -88,13 +88,13 @@ impl<'a> Rejects<'a> {
     }
 
     /// A URL that was refused.
-    pub fn url(&self, source: &str, code: &str, message: &str, url: &str) {
+    pub fn url(&self, source: &str, offset: u64, code: &str, message: &str, url: &str) {
         let mut end = url.len().min(BadItem::MAX_TEXT);
         while !url.is_char_boundary(end) {
             end -= 1;
         }
         let text = url.get(..end).unwrap_or_default();
-        self.add(Line { code, message, source: Some(source), offset: None, text });
+        self.add(Line { code, message, source: Some(source), offset: Some(offset), text });
     }
 
     fn add(&self, line: Line<'_>) {

@@ -93,13 +93,7 @@ pub fn rewrite(
     let old: BTreeSet<&str> = sources.iter().map(|(file, _)| file.path.as_str()).collect();
     let taken: Vec<&dyn UrlSource> = sources.iter().map(|(_, source)| source as &dyn UrlSource).collect();
     let digits = settings.prefix_digits.unwrap_or_else(|| digits_of(&before.files));
-    // What was asked for when the rows came in holds for them still.
-    let mut settings = settings.clone();
-    for (_, source) in &sources {
-        settings.store_ids |= source.has_ids()?;
-    }
-    let levels = sources.iter().filter_map(|(_, source)| source.zstd_level());
-    settings.zstd_level = levels.max().unwrap_or(settings.zstd_level);
+    let settings = with_marks_of(sources.iter().map(|(_, source)| source), settings)?;
     let run = Run {
         lake,
         dataset_id,
@@ -109,7 +103,7 @@ pub fn rewrite(
         progress,
         suffixes: &suffixes,
         digits,
-        lossless: true,
+        of_lake: taken.len(),
         denied: None,
     };
     let mut done = IngestReport::default();
@@ -132,6 +126,21 @@ pub fn rewrite(
     Ok(report)
 }
 
+/// `settings` for files that are written again: what was asked for when the rows came in holds for them still.
+pub(crate) fn with_marks_of<'a, 'b: 'a>(
+    files: impl IntoIterator<Item = &'a LakeSource<'b>>,
+    settings: &IngestSettings,
+) -> Result<IngestSettings> {
+    let mut settings = settings.clone();
+    let mut level = None;
+    for file in files {
+        settings.store_ids |= file.has_ids()?;
+        level = level.max(file.zstd_level());
+    }
+    settings.zstd_level = level.unwrap_or(settings.zstd_level);
+    Ok(settings)
+}
+
 /// Largest suffix list that is read.
 const MAX_SUFFIX_LIST_BYTES: u64 = 16 << 20;
 
@@ -142,7 +151,7 @@ fn loses_rows(source: &LakeSource<'_>, file: &DataFile) -> Result<bool> {
 pub(crate) fn rows_that_stay(source: &LakeSource<'_>) -> Result<u64> {
     let mut stay = 0;
     for split in source.splits(u64::MAX)? {
-        source.read(split, &mut |_| {
+        source.read(split, &mut |_, _| {
             stay += 1;
             Ok(())
         })?;
@@ -151,7 +160,7 @@ pub(crate) fn rows_that_stay(source: &LakeSource<'_>) -> Result<u64> {
 }
 
 /// As many digits as the files have already.
-fn digits_of(files: &[DataFile]) -> u8 {
+pub(crate) fn digits_of<'a>(files: impl IntoIterator<Item = &'a DataFile>) -> u8 {
     let digits = |file: &DataFile| if file.prefix == "all" { 0 } else { file.prefix.len() };
-    files.iter().map(digits).max().and_then(|digits| u8::try_from(digits).ok()).unwrap_or(0)
+    files.into_iter().map(digits).max().and_then(|digits| u8::try_from(digits).ok()).unwrap_or(0)
 }

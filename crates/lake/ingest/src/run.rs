@@ -1,6 +1,6 @@
 //! What ingest and rewrite share: heartbeat, read, sort, write, commit, and cleaning up.
 
-use crate::map::{Mapped, map};
+use crate::map::{Input, Mapped, map};
 use crate::record;
 use crate::rejects::{Rejected, Rejects};
 use crate::settings::{IngestReport, IngestSettings, Progress, Stage};
@@ -76,8 +76,8 @@ pub(crate) struct Run<'a> {
     pub suffixes: &'a Suffixes,
     /// Hex digits of `domain_prefix=`.
     pub digits: u8,
-    /// Whether a rejected record ends the run.
-    pub lossless: bool,
+    /// How many of the sources, the last ones, are files of the lake: each of their rows is written again.
+    pub of_lake: usize,
     /// What is left out.
     pub denied: Option<&'a Denied<'a>>,
 }
@@ -115,17 +115,12 @@ impl Run<'_> {
         let began = (self.clock)();
         let path = layout::rejects(self.dataset_id, &self.settings.writer)?;
         let rejects = Rejects::new(&**self.lake.store(), path, self.settings.max_rejects, self.denied);
-        let mapped = map(sources, &self.suffixes.list, self.digits, &rejects, self.settings, &mut |progress| {
-            pulse.tick(progress)
-        })?;
+        let input = Input { sources, of_lake: self.of_lake, suffixes: &self.suffixes.list, digits: self.digits };
+        let mapped = map(input, &rejects, self.settings, &mut |progress| pulse.tick(progress))?;
         let read = (self.clock)();
         report.read_seconds = seconds(began, read);
 
         let (rows, rejected) = (mapped.rows, rejects.total());
-        if self.lossless && rejected > 0 {
-            let reason = format!("{rejected} rows cannot be written again");
-            return Err(trawl_store::Error::Refused { reason }.into());
-        }
         let (files, spilled) = self.write(mapped, |done| {
             pulse.tick(Progress { stage: Stage::Writing, rows: done, rejected, done, total: rows })
         })?;

@@ -157,6 +157,10 @@ pub struct IngestReport {
     pub denied_since: u64,
     /// Sources read.
     pub sources: u64,
+    /// Those of them that had been taken when they were shorter, as they were then: only what came since was read.
+    pub grown: Vec<SourceIdentity>,
+    /// Rows that went out again: what the last items of shorter sources had been taken for, cut as they were.
+    pub taken_back: u64,
     /// Sources that were in the dataset already and were skipped.
     pub skipped: Vec<SourceIdentity>,
     /// Bytes of the sources read.

@@ -5,7 +5,7 @@ mod common;
 use common::Fixture;
 use trawl_index::{Compaction, compact, rebuild};
 use trawl_ingest::{IngestSettings, ingest};
-use trawl_model::{DoorError, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_model::{DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
 use trawl_query::{Filter, Lake, Options, Page, Pinned, Principal};
 use trawl_store::DatasetInfo;
 use trawl_store::manifest::{Deny, DenyTarget};
@@ -155,12 +155,8 @@ impl UrlSource for Made {
         Ok(vec![Split { start: 0, end: self.0 / 2 }, Split { start: self.0 / 2, end: self.0 }])
     }
 
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
-        (split.start..split.end).try_for_each(|n| each(Ok(UrlRecord::bare((self.1)(n)))))
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        (split.start..split.end).try_for_each(|n| each(n, Ok(UrlRecord::bare((self.1)(n)))))
     }
 }
 

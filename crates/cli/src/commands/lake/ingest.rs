@@ -17,7 +17,7 @@ use trawl_index::Published;
 use trawl_ingest::source::{self, Format};
 use trawl_ingest::{IngestReport, IngestSettings, Mode};
 use trawl_io::{Fs, RealFs};
-use trawl_model::{Advice, DoorError, UrlSource};
+use trawl_model::{Advice, DoorError, SourceIdentity, UrlSource};
 use trawl_store::{Dataset, DatasetInfo, Lake};
 
 /// Reads URLs into a dataset and indexes them
@@ -28,8 +28,9 @@ use trawl_store::{Dataset, DatasetInfo, Lake};
 /// holds captures.parquet stands for that. URLs are normalised, sorted by domain and written as
 /// Parquet; lines that are no URLs go to a rejects file with the reason. A source that the dataset
 /// has already is skipped, so that repeating a command, also after an interruption, doubles
-/// nothing. What the deny list covers is left out and only counted. The lake and the dataset are
-/// made when they are not there yet; a dataset whose first ingest fails is not kept.
+/// nothing; one that has only grown since, such as a WARC that was still being written, is read
+/// from where it ended. What the deny list covers is left out and only counted. The lake and the
+/// dataset are made when they are not there yet; a dataset whose first ingest fails is not kept.
 ///
 /// Exit code 1 when something was rejected.
 ///
@@ -188,6 +189,11 @@ pub struct Done {
 pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, out: &Output) -> anyhow::Result<Done> {
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let Expanded { files, mut bases, spool: _spool } = expand(&added.paths, Some(&settings.temp_dir))?;
+    let known = match settings.mode {
+        Mode::Append => known_sources(lake, &added.name)?,
+        // Whatever they were, they are read whole.
+        Mode::Replace => Vec::new(),
+    };
     let bar = Progress::start("open", None, out.quiet());
     let (mut sources, mut ignored) = (Vec::new(), Vec::new());
     for (n, file) in files.iter().enumerate() {
@@ -201,9 +207,12 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
             ignored.push(file.path.display().to_string());
             continue;
         }
-        let opened = source::open_as(&fs, &file.path, format, file.name.as_deref());
+        let opened = source::open_as(&fs, &file.path, format, file.name.as_deref(), &known);
         let tasted = opened.and_then(|source| {
-            taste(&*source, settings.split_bytes)?;
+            // Of one that has grown, the beginning was good.
+            if source.grown().is_none() {
+                taste(&*source, settings.split_bytes)?;
+            }
             Ok(source)
         });
         let source = match tasted {
@@ -234,11 +243,18 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
     Ok(Done { dataset: added.name.clone(), ingest: report, ignored, version: published.version })
 }
 
+/// The sources that a dataset has, if it is there.
+fn known_sources(lake: &Lake, name: &str) -> anyhow::Result<Vec<SourceIdentity>> {
+    let manifest = lake.current()?;
+    let Some(dataset) = manifest.dataset_named(name) else { return Ok(Vec::new()) };
+    Ok(lake.dataset_newest(dataset.id)?.map(|commit| commit.sources).unwrap_or_default())
+}
+
 /// Reads the first items of a source: what is wrong from the beginning is found before a dataset is made for it.
 fn taste(source: &dyn UrlSource, split_bytes: u64) -> Result<(), DoorError> {
     let Some(split) = source.splits(split_bytes)?.into_iter().next() else { return Ok(()) };
     let mut items = 0;
-    let read = source.read(split, &mut |_| {
+    let read = source.read(split, &mut |_, _| {
         items += 1;
         if items < TASTED { Ok(()) } else { Err(DoorError::new(Advice::Stop, "enough")) }
     });
@@ -250,7 +266,8 @@ fn taste(source: &dyn UrlSource, split_bytes: u64) -> Result<(), DoorError> {
 fn remark_copies(lake: &Lake, id: u32, sources: &[Box<dyn UrlSource>], out: &Output) -> anyhow::Result<()> {
     let Some(commit) = lake.dataset_newest(id)? else { return Ok(()) };
     let known: BTreeMap<_, _> = commit.sources.iter().map(|s| ((s.size, &s.tag), &s.uri)).collect();
-    for identity in sources.iter().map(|source| source.identity()).filter(|identity| !commit.has_source(identity)) {
+    let new = sources.iter().filter(|source| source.grown().is_none());
+    for identity in new.map(|source| source.identity()).filter(|identity| !commit.has_source(identity)) {
         if let Some(uri) = known.get(&(identity.size, &identity.tag)).filter(|_| identity.size > 0) {
             out.remark(&format!(
                 "{} has the same bytes as {uri}, which the dataset has: its rows come twice",
@@ -312,6 +329,13 @@ impl Done {
             report.files,
             show_bytes(report.bytes)
         )?;
+        for known in &report.grown {
+            let (uri, size) = (harmless(&known.uri), known.size);
+            writeln!(w, "  {uri} has grown since {size} bytes of it were taken: only what is new was read")?;
+        }
+        if report.taken_back > 0 {
+            writeln!(w, "  took {} row(s) back that were of cut records", show_count(report.taken_back))?;
+        }
         for skipped in &report.skipped {
             writeln!(w, "  skipped {}: the dataset has it already", harmless(&skipped.uri))?;
         }

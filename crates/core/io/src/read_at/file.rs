@@ -28,6 +28,12 @@ impl FileReader {
         let len = file.len()?;
         Ok(FileReader { file, len })
     }
+
+    /// The first `len_bytes` of an open file, or all of it if it is shorter.
+    pub fn up_to(file: Box<dyn File>, len_bytes: u64) -> Result<Self> {
+        let len = file.len()?.min(len_bytes);
+        Ok(FileReader { file, len })
+    }
 }
 
 impl ReadAt for FileReader {

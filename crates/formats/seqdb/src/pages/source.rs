@@ -3,7 +3,7 @@
 use super::{Pages, name};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
-use trawl_model::{Advice, DoorError, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_model::{Advice, DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
 
 impl Pages {
     /// Places where captures begin, about `target` bytes apart. The index by name knows where inodes are.
@@ -38,11 +38,7 @@ impl UrlSource for Pages {
         Ok(starts.iter().zip(ends).map(|(&start, end)| Split { start, end }).collect())
     }
 
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
         let data = self.fs.data();
         let mut scan = self.fs.files_between(split.start, split.end);
         while let Some(inode) = scan.next_inode()? {
@@ -58,7 +54,7 @@ impl UrlSource for Pages {
                     Err(DoorError::new(Advice::Skip, error))
                 }
             };
-            each(record)?;
+            each(inode.ptr, record)?;
         }
         Ok(())
     }

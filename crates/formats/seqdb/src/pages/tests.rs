@@ -209,7 +209,7 @@ fn urls_for_the_lake_in_splits() {
         let (mut urls, mut bad) = (Vec::new(), 0);
         for split in splits {
             pages
-                .read(split, &mut |record| {
+                .read(split, &mut |_, record| {
                     match record {
                         Ok(record) => {
                             let place = record.place.unwrap();

@@ -4,7 +4,7 @@ use super::BadItem;
 use super::fields::{Fields, Names, Value};
 use super::text::{BOM, MAX_LINE, SourceFile};
 use std::io::{BufRead, BufReader, Read};
-use trawl_model::{Advice, DoorError, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_model::{Advice, DoorError, Grown, Items, SourceIdentity, Split, UrlSource};
 
 /// A separated file. A line end may be inside a field, so it is one split.
 #[derive(Debug)]
@@ -18,15 +18,16 @@ impl UrlSource for CsvSource {
         self.file.identity.clone()
     }
 
+    fn grown(&self) -> Option<&Grown> {
+        self.file.grown.as_ref()
+    }
+
     fn splits(&self, _target_bytes: u64) -> Result<Vec<Split>, DoorError> {
         Ok(vec![Split { start: 0, end: self.file.identity.size }])
     }
 
-    fn read(
-        &self,
-        _split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
+    fn read(&self, _split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        let mut each = self.file.fresh(each);
         let stop = |at: u64, error: &str| DoorError::new(Advice::Stop, error.to_owned()).at(self.file.place(at, 0));
         let mut inner = BufReader::new(self.file.reader(0)?);
         // A mark of the byte order goes before a quoted name is looked for.
@@ -50,17 +51,17 @@ impl UrlSource for CsvSource {
                 |code, message: &str| BadItem::new(code, message, rows.raw.trim_ascii_end()).at(self.file.place(at, 0));
             match next {
                 Next::End => return Ok(()),
-                Next::TooLong => each(Err(bad("line_too_long", "expected a row of at most 4 MiB")))?,
+                Next::TooLong => each(at, Err(bad("line_too_long", "expected a row of at most 4 MiB")))?,
                 Next::Row if row.iter().all(String::is_empty) => {}
                 Next::Row if row.len() > names.len() => {
-                    each(Err(bad("columns", "expected as many fields as the header has, found more")))?;
+                    each(at, Err(bad("columns", "expected as many fields as the header has, found more")))?;
                 }
                 Next::Row => {
                     let mut fields = Fields::default();
                     for (name, text) in names.iter().zip(&row).filter(|(_, text)| !text.is_empty()) {
                         fields.take(Names::General, name, Value::Text(text));
                     }
-                    each(fields.finish().ok_or_else(|| bad("no_url", "expected a url in the row, found none")))?;
+                    each(at, fields.finish().ok_or_else(|| bad("no_url", "expected a url in the row, found none")))?;
                 }
             }
         }

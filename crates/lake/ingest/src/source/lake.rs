@@ -1,6 +1,6 @@
 //! A file of the lake as a source: for rewriting.
 
-use trawl_model::{Advice, Digest, DoorError, Place, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_model::{Advice, Digest, DoorError, Items, Place, SourceIdentity, Split, UrlRecord, UrlSource};
 use trawl_store::rows::{Column, Columns, FilePages, Plan, Rows};
 use trawl_store::{DataFile, Store};
 
@@ -50,16 +50,15 @@ impl UrlSource for LakeSource<'_> {
         Ok((0..groups).map(|group| Split { start: group, end: group + 1 }).collect())
     }
 
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        let mut rows_before = 0;
         for (group, table) in (0u64..).zip(self.pages.tables()) {
+            let table = table.map_err(stop)?;
+            let first_row = rows_before;
+            rows_before += u64::from(table.rows());
             if !(split.start..split.end).contains(&group) {
                 continue;
             }
-            let table = table.map_err(stop)?;
             let mut first = 0;
             while first < table.rows() {
                 let end = first.saturating_add(STEP_ROWS).min(table.rows());
@@ -69,7 +68,7 @@ impl UrlSource for LakeSource<'_> {
                 for i in 0..rows.len() {
                     let record = record(&rows, i);
                     if (self.keep)(&record) {
-                        each(Ok(record))?;
+                        each(first_row + u64::from(first) + i as u64, Ok(record))?;
                     }
                 }
                 first = end;

@@ -3,7 +3,7 @@
 use super::fields::{Fields, Names, Value};
 use super::text::{Line, SourceFile, text_of};
 use super::{BadItem, json, time};
-use trawl_model::{DoorError, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_model::{DoorError, Grown, Items, SourceIdentity, Split, UrlRecord, UrlSource};
 
 /// What a line holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,15 +28,16 @@ impl UrlSource for LineSource {
         self.file.identity.clone()
     }
 
+    fn grown(&self) -> Option<&Grown> {
+        self.file.grown.as_ref()
+    }
+
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {
         Ok(self.file.splits(target_bytes))
     }
 
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        let mut each = self.file.fresh(each);
         self.file.lines(split, &mut |at, line| {
             let (parsed, len) = match line {
                 Line::TooLong(head) => {
@@ -46,8 +47,8 @@ impl UrlSource for LineSource {
             };
             match parsed {
                 Ok(None) => Ok(()),
-                Ok(Some(record)) => each(Ok(record)),
-                Err(bad) => each(Err(bad.at(self.file.place(at, len)))),
+                Ok(Some(record)) => each(at, Ok(record)),
+                Err(bad) => each(at, Err(bad.at(self.file.place(at, len)))),
             }
         })
     }

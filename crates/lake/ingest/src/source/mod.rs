@@ -15,6 +15,7 @@
 mod csv;
 mod detect;
 mod fields;
+mod grown;
 mod item;
 mod json;
 mod lake;
@@ -37,21 +38,25 @@ use std::path::Path;
 use std::sync::Arc;
 use text::SourceFile;
 use trawl_io::Fs;
-use trawl_model::{UnixMillis, UrlSource};
+use trawl_model::{SourceIdentity, UnixMillis, UrlSource};
 use trawl_seqdb::{Access, Clock, FsPaths, Pages, Settings};
 use warc::ArchiveSource;
 
 /// Opens a file as a source. Its format is found by name and first bytes unless `format` says it.
 pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>) -> Result<Box<dyn UrlSource>> {
-    open_as(fs, path, format, None)
+    open_as(fs, path, format, None, &[])
 }
 
-/// As [`open`], for a file that is known by another name than its path: what was read from a pipe, say.
+/// As [`open`], for a file that is known by another name than its path (what was read from a pipe, say), and of which
+/// a part may be known: if it begins with all bytes of one of `known` that has its name, it is read from there on.
+///
+/// Parquet files and containers are only known whole.
 pub fn open_as(
     fs: &Arc<dyn Fs>,
     path: &Path,
     format: Option<Format>,
     name: Option<&str>,
+    known: &[SourceIdentity],
 ) -> Result<Box<dyn UrlSource>> {
     let (found, compression) = detect(fs, path)?;
     let Some(format) = format.or(found).or_else(|| detect::of_lines(fs, path, compression)) else {
@@ -61,20 +66,45 @@ pub fn open_as(
             found: "another name and other first bytes".into(),
         });
     };
-    let mut file = SourceFile::open(fs.clone(), path, compression)?;
+    let make = match format {
+        Format::Lines => |file| boxed(LineSource { file, format: LineFormat::Urls }),
+        Format::Jsonl => |file| boxed(LineSource { file, format: LineFormat::Json }),
+        Format::Cdxj => |file| boxed(LineSource { file, format: LineFormat::Cdxj }),
+        Format::Csv => |file| boxed(CsvSource { file, separator: b',' }),
+        Format::Tsv => |file| boxed(CsvSource { file, separator: b'\t' }),
+        Format::Warc => |file| boxed(ArchiveSource { file }),
+        Format::Parquet => {
+            let (file, _) = named(fs, path, compression, name, &[])?;
+            return Ok(boxed(ParquetSource::open(file)?));
+        }
+        Format::Seqdb => return container(fs, path),
+    };
+    let uri = name.map_or_else(|| path.to_string_lossy(), Into::into);
+    let marks = grown::marks(known, &uri);
+    let (file, tags) = named(fs, path, compression, name, &marks)?;
+    match grown::longest(known, &file.identity, &marks, &tags) {
+        Some(known) => Ok(grown::resume(file, known, (format == Format::Warc, name.is_some()), &make)?),
+        None => Ok(make(file)),
+    }
+}
+
+fn boxed(source: impl UrlSource + 'static) -> Box<dyn UrlSource> {
+    Box::new(source)
+}
+
+/// A file under its name, and the hashes of how it begins.
+fn named(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    compression: Compression,
+    name: Option<&str>,
+    marks: &[u64],
+) -> Result<(SourceFile, Vec<String>)> {
+    let (mut file, tags) = SourceFile::open_marked(fs.clone(), path, compression, marks)?;
     if let Some(name) = name {
         name.clone_into(&mut file.identity.uri);
     }
-    Ok(match format {
-        Format::Lines => Box::new(LineSource { file, format: LineFormat::Urls }),
-        Format::Jsonl => Box::new(LineSource { file, format: LineFormat::Json }),
-        Format::Cdxj => Box::new(LineSource { file, format: LineFormat::Cdxj }),
-        Format::Csv => Box::new(CsvSource { file, separator: b',' }),
-        Format::Tsv => Box::new(CsvSource { file, separator: b'\t' }),
-        Format::Warc => Box::new(ArchiveSource { file }),
-        Format::Parquet => Box::new(ParquetSource::open(file)?),
-        Format::Seqdb => container(fs, path)?,
-    })
+    Ok((file, tags))
 }
 
 /// A container of captures is a source by itself. Reading it writes nothing, so nobody asks for the time.

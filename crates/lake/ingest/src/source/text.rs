@@ -1,13 +1,14 @@
 //! Lines of a text file: plain files in splits, compressed ones as a whole.
 
 use super::BadItem;
+use super::grown::Start;
 use flate2::read::MultiGzDecoder;
 use std::borrow::Cow;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::{File, Fs, Mode};
-use trawl_model::{Advice, DoorError, Place, SourceIdentity, Split};
+use trawl_model::{Advice, DoorError, Grown, Items, Place, SourceIdentity, Split, UrlRecord};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Longest line that is read; a longer one is an item that is none.
@@ -29,24 +30,56 @@ pub enum Compression {
     Zstd,
 }
 
-/// A file that is a source.
-#[derive(Debug)]
+impl Compression {
+    /// What the first `bytes` of such a file look like: too few do not tell.
+    pub(crate) fn of_first(self, bytes: u64) -> Self {
+        match self {
+            Compression::Gzip if bytes < 2 => Compression::None,
+            Compression::Zstd if bytes < 4 => Compression::None,
+            other => other,
+        }
+    }
+}
+
+/// A file that is a source: as many bytes of it as its identity says, however long it has become since.
+#[derive(Debug, Clone)]
 pub(crate) struct SourceFile {
     pub fs: Arc<dyn Fs>,
     pub path: PathBuf,
     pub compression: Compression,
     pub identity: SourceIdentity,
+    /// From where on it is read.
+    pub start: Start,
+    /// What it was, if it is read from there on since the rest is known.
+    pub grown: Option<Grown>,
 }
 
 impl SourceFile {
     /// Opens a file and hashes it: a source is the same one if its bytes are.
+    #[cfg(test)]
     pub fn open(fs: Arc<dyn Fs>, path: &Path, compression: Compression) -> trawl_io::Result<Self> {
+        Ok(Self::open_marked(fs, path, compression, &[])?.0)
+    }
+
+    /// As `open`, and hashes how the file begins: as much of it as each of `marks` says. Those that are longer than the file
+    /// are left out; they must rise.
+    pub fn open_marked(
+        fs: Arc<dyn Fs>,
+        path: &Path,
+        compression: Compression,
+        marks: &[u64],
+    ) -> trawl_io::Result<(Self, Vec<String>)> {
         let file = fs.open(path, Mode::Read)?;
         let mut hasher = Xxh3::new();
         let mut buffer = vec![0; BUFFER];
-        let mut size = 0u64;
+        let (mut size, mut tags) = (0u64, Vec::new());
+        let mut marks = marks.iter().copied().peekable();
         loop {
-            match file.read_at(size, &mut buffer)? {
+            while marks.next_if_eq(&size).is_some() {
+                tags.push(tag(&hasher));
+            }
+            let room = marks.peek().map_or(usize::MAX, |mark| usize::try_from(mark - size).unwrap_or(usize::MAX));
+            match file.read_at(size, buffer.get_mut(..room.min(BUFFER)).unwrap_or_default())? {
                 0 => break,
                 n => {
                     hasher.update(buffer.get(..n).unwrap_or_default());
@@ -55,8 +88,9 @@ impl SourceFile {
             }
         }
         let uri = path.to_string_lossy().into_owned();
-        let identity = SourceIdentity { uri, size, tag: format!("xxh3:{:016x}", hasher.digest()) };
-        Ok(Self { fs, path: path.into(), compression, identity })
+        let identity = SourceIdentity { uri, size, tag: tag(&hasher) };
+        let start = Start::default();
+        Ok((Self { fs, path: path.into(), compression, identity, start, grown: None }, tags))
     }
 
     pub fn file(&self) -> Result<Box<dyn File>, DoorError> {
@@ -70,13 +104,15 @@ impl SourceFile {
             return vec![Split { start: 0, end: size }];
         }
         let target = target_bytes.max(1);
-        let starts = (0..size.div_ceil(target)).map(|i| i * target);
+        // A first line that begins behind a mark of the byte order is found by reading from the mark.
+        let first = if self.start.at <= BOM.len() as u64 { 0 } else { self.start.at };
+        let starts = (0..size.saturating_sub(first).div_ceil(target)).map(|i| first + i * target);
         starts.map(|start| Split { start, end: size.min(start.saturating_add(target)) }).collect()
     }
 
     /// The contents from `start` on, decompressed.
     pub fn reader(&self, start: u64) -> Result<Box<dyn Read>, DoorError> {
-        let raw = FileReader { file: self.file()?, at: start };
+        let raw = FileReader { file: self.file()?, at: start, end: self.identity.size };
         Ok(match self.compression {
             Compression::None => Box::new(raw),
             Compression::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, raw))),
@@ -117,6 +153,15 @@ impl SourceFile {
         }
     }
 
+    /// Lets `each` have what is not known yet.
+    pub fn fresh<'a, 'b>(
+        &self,
+        each: &'a mut Items<'b>,
+    ) -> impl FnMut(u64, Result<UrlRecord, DoorError>) -> Result<(), DoorError> + use<'a, 'b> {
+        let mut start = self.start;
+        move |at, item| if start.passes(at, item.is_ok()) { each(at, item) } else { Ok(()) }
+    }
+
     pub fn place(&self, offset: u64, length: usize) -> Place {
         Place::new(&*self.identity.uri, offset, length as u64)
     }
@@ -124,6 +169,10 @@ impl SourceFile {
     fn failed(&self, at: u64, error: io::Error) -> DoorError {
         DoorError::new(Advice::Stop, error).at(self.place(at, 0))
     }
+}
+
+fn tag(hasher: &Xxh3) -> String {
+    format!("xxh3:{:016x}", hasher.digest())
 }
 
 /// A line of a file.
@@ -138,11 +187,13 @@ pub(crate) enum Line<'a> {
 struct FileReader {
     file: Box<dyn File>,
     at: u64,
+    end: u64,
 }
 
 impl Read for FileReader {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read_at(self.at, buf)?;
+        let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX).min(buf.len());
+        let n = self.file.read_at(self.at, buf.get_mut(..left).unwrap_or_default())?;
         self.at += n as u64;
         Ok(n)
     }

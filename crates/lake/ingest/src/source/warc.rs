@@ -5,7 +5,7 @@ use super::text::SourceFile;
 use std::sync::Arc;
 use trawl_captures::CaptureRow;
 use trawl_io::read_at::FileReader;
-use trawl_model::{Advice, DoorError, Entry, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{Advice, DoorError, Entry, Grown, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
 use trawl_warc::{Limits, WarcSource};
 
 /// An archive file. Records are found one after the other, so it is one split.
@@ -19,16 +19,18 @@ impl UrlSource for ArchiveSource {
         self.file.identity.clone()
     }
 
+    fn grown(&self) -> Option<&Grown> {
+        self.file.grown.as_ref()
+    }
+
     fn splits(&self, _target_bytes: u64) -> Result<Vec<Split>, DoorError> {
         Ok(vec![Split { start: 0, end: self.file.identity.size }])
     }
 
-    fn read(
-        &self,
-        _split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
-        let file = FileReader::new(self.file.file()?).map_err(|e| DoorError::new(Advice::Stop, e))?;
+    fn read(&self, _split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        let mut each = self.file.fresh(each);
+        let file = FileReader::up_to(self.file.file()?, self.file.identity.size)
+            .map_err(|e| DoorError::new(Advice::Stop, e))?;
         let mut source = WarcSource::over(Arc::new(file), Limits::default(), true);
         loop {
             match source.next_owned().map_err(DoorError::from) {
@@ -36,10 +38,14 @@ impl UrlSource for ArchiveSource {
                 Ok(Some((Entry::Other(_), _))) => {}
                 Ok(Some((Entry::Capture(mut capture), place))) => {
                     let row = CaptureRow::from_capture(&mut capture, Some(&place));
-                    each(row.map(record).map_err(|e| DoorError::new(Advice::Skip, e).at(place)))?;
+                    let at = place.offset;
+                    each(at, row.map(record).map_err(|e| DoorError::new(Advice::Skip, e).at(place)))?;
                 }
                 // A damaged record is one item; reading goes on behind it.
-                Err(error) if error.advice == Advice::Skip => each(Err(error))?,
+                Err(error) if error.advice == Advice::Skip => {
+                    let at = error.at.as_ref().map_or_else(|| source.stored_offset(), |place| place.offset);
+                    each(at, Err(error))?;
+                }
                 Err(error) => return Err(error),
             }
         }

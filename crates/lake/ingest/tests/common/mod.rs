@@ -36,6 +36,18 @@ pub fn file(fs: &Arc<dyn Fs>, name: &str, bytes: impl AsRef<[u8]>) -> Box<dyn Ur
     source::open(fs, Path::new(name), None).unwrap()
 }
 
+/// As [`file`], for a dataset that may know how it begins.
+pub fn grown(
+    fs: &Arc<dyn Fs>,
+    lake: &Lake,
+    name: &str,
+    bytes: impl AsRef<[u8]>,
+) -> trawl_ingest::Result<Box<dyn UrlSource>> {
+    write(fs, name, bytes.as_ref());
+    let known = lake.dataset_newest(1)?.map(|commit| commit.sources).unwrap_or_default();
+    source::open_as(fs, Path::new(name), None, None, &known)
+}
+
 pub fn settings(fs: &Arc<dyn Fs>, writer: &str) -> IngestSettings {
     IngestSettings { temp_fs: fs.clone(), memory_bytes: 16 << 20, ..IngestSettings::new(writer, "tmp") }
 }

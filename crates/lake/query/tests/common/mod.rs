@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trawl_index::BuildOptions;
 use trawl_ingest::{IngestSettings, ingest};
-use trawl_model::{DoorError, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::{DatasetInfo, DirStore, Lake, Store};
 use trawl_url::{LakeUrl, SuffixList};
 
@@ -25,13 +25,9 @@ impl UrlSource for VecSource {
         Ok(vec![Split { start: 0, end: self.records.len() as u64 }])
     }
 
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
         let range = split.start as usize..split.end as usize;
-        self.records[range].iter().try_for_each(|record| each(Ok(record.clone())))
+        (split.start..).zip(&self.records[range]).try_for_each(|(n, record)| each(n, Ok(record.clone())))
     }
 }
 

@@ -23,7 +23,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use std::io::Read;
 use std::sync::Arc;
 use trawl_io::File;
-use trawl_model::{Advice, DoorError, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{Advice, DoorError, Items, SourceIdentity, Split, UnixMillis, UrlSource};
 use trawl_store::rows::{chunk_range, guarded};
 
 /// Columns that are not taken: bodies and heads (the archive has them) and parts of the URL (the lake makes its own).
@@ -130,7 +130,7 @@ impl ParquetSource {
         &self,
         batch: &RecordBatch,
         numbers: &mut impl Iterator<Item = u64>,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
+        each: &mut Items<'_>,
     ) -> Result<(), DoorError> {
         let schema = batch.schema();
         for (row, number) in (0..batch.num_rows()).zip(numbers) {
@@ -139,10 +139,10 @@ impl ParquetSource {
                 take(&mut fields, field.name(), array, row, self.captures);
             }
             if fields.has_url() {
-                fields.finish().map_or(Ok(()), |record| each(Ok(record)))?;
+                fields.finish().map_or(Ok(()), |record| each(number, Ok(record)))?;
             } else {
                 let bad = BadItem::new("no_url", "expected a url in the row, found none", fields.text().as_bytes());
-                each(Err(bad.at(self.file.place(number, 0))))?;
+                each(number, Err(bad.at(self.file.place(number, 0))))?;
             }
         }
         Ok(())
@@ -213,11 +213,7 @@ impl UrlSource for ParquetSource {
         Ok(splits)
     }
 
-    fn read(
-        &self,
-        split: Split,
-        each: &mut dyn FnMut(Result<UrlRecord, DoorError>) -> Result<(), DoorError>,
-    ) -> Result<(), DoorError> {
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
         let groups: Vec<usize> = (0..)
             .zip(&self.starts)
             .filter(|(_, start)| (split.start..split.end).contains(start))

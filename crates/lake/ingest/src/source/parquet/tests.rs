@@ -10,7 +10,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
 use std::path::Path;
 use trawl_io::Mode;
-use trawl_model::Place;
+use trawl_model::{Place, UrlRecord};
 
 fn file_of(columns: Vec<(&str, ArrayRef)>, group_rows: usize) -> Vec<u8> {
     let batch = RecordBatch::try_from_iter(columns).unwrap();
@@ -31,7 +31,7 @@ fn open(bytes: &[u8]) -> Result<ParquetSource, DoorError> {
 fn read(source: &ParquetSource, target: u64) -> Result<Vec<Result<UrlRecord, String>>, DoorError> {
     let mut out = Vec::new();
     for split in source.splits(target)? {
-        source.read(split, &mut |item| {
+        source.read(split, &mut |_, item| {
             out.push(item.map_err(|e| e.to_string()));
             Ok(())
         })?;
@@ -219,7 +219,7 @@ fn a_row_without_a_url_tells_what_it_has() {
     let mut bad = Vec::new();
     for split in source.splits(1).unwrap() {
         source
-            .read(split, &mut |item| {
+            .read(split, &mut |_, item| {
                 bad.extend(item.err());
                 Ok(())
             })

@@ -1,0 +1,139 @@
+//! Sources that have grown since they were taken: only what came since is read.
+//!
+//! A source is known by the number and the hash of its bytes. A longer one of the same name whose first bytes have that hash
+//! is the same one, of which a part was taken: it was still being written, or its download had been interrupted.
+//!
+//! ```text
+//!  taken    item item item it          the last item may have been cut, and taken for something else
+//!  now      item item item item item
+//!                          └ read from here on, or behind it if it is what it was taken for
+//! ```
+//! Of an archive the last item is the last capture: its request or its facts may come after it. What it was taken for then
+//! goes out of the dataset in the commit that brings the rest in.
+//!
+//! What comes through pipes has one name, whatever it is. Where all that was taken of one is a single item, and that was cut,
+//! it is another one that happens to begin alike.
+
+use super::text::{BOM, SourceFile};
+use trawl_model::{Advice, DoorError, Grown, SourceIdentity, UrlRecord, UrlSource};
+
+/// Bytes that are read at a time to find the last item of lines, from the end.
+const STEP_BYTES: u64 = 1 << 20;
+
+/// From where on a source is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// What begins before this is known.
+    pub at: u64,
+    /// And so many of the records that begin here: one compressed member may hold several.
+    pub known: u64,
+}
+
+impl Start {
+    /// Whether an item is still to be taken; items come in their order.
+    pub fn passes(&mut self, at: u64, is_record: bool) -> bool {
+        if at == self.at && self.known > 0 {
+            self.known -= u64::from(is_record);
+            return false;
+        }
+        at >= self.at
+    }
+}
+
+/// The bytes a source of this name may have begun with, as `known` has them: sizes, rising, each once.
+pub(super) fn marks(known: &[SourceIdentity], uri: &str) -> Vec<u64> {
+    let mut marks: Vec<u64> = known.iter().filter(|source| source.uri == uri).map(|source| source.size).collect();
+    marks.sort_unstable();
+    marks.dedup();
+    marks
+}
+
+/// The longest beginning of `file` that is known, if `file` is not known as it is. `tags` are the hashes of `marks`.
+pub(super) fn longest<'a>(
+    known: &'a [SourceIdentity],
+    file: &SourceIdentity,
+    marks: &[u64],
+    tags: &[String],
+) -> Option<&'a SourceIdentity> {
+    let of = |size: u64, tag: &str| known.iter().find(|s| s.uri == file.uri && s.size == size && s.tag == tag);
+    marks.iter().zip(tags).rev().find_map(|(size, tag)| of(*size, tag)).filter(|found| found.size < file.size)
+}
+
+/// `file` as a source of what it holds beyond `known`. `make` opens it as what it is.
+pub(super) fn resume(
+    mut file: SourceFile,
+    known: &SourceIdentity,
+    (is_archive, is_piped): (bool, bool),
+    make: &dyn Fn(SourceFile) -> Box<dyn UrlSource>,
+) -> Result<Box<dyn UrlSource>, DoorError> {
+    let compression = file.compression.of_first(known.size);
+    let before = make(SourceFile { identity: known.clone(), compression, ..file.clone() });
+    let last = last_item(&*before, is_archive)?;
+    let mut stale = None;
+    if compression != file.compression {
+        // What was taken for a text is none: all of that goes, a line at most.
+        stale = last.and_then(|last| last.record);
+    } else if let Some(last) = last {
+        file.start = Start { at: last.at, known: last.records.saturating_sub(1) };
+        if let Some(record) = last.record {
+            match record_at(&*make(file.clone()), last.at)? {
+                Some(now) if now == record => file.start.known = last.records,
+                // Cut inside a compressed member, a longer file may give less than a shorter one: it stays what it was.
+                None if is_archive => return Ok(before),
+                _ if is_piped && last.at <= BOM.len() as u64 => {
+                    return Ok(make(SourceFile { start: Start::default(), ..file }));
+                }
+                _ => stale = Some(record),
+            }
+        }
+    }
+    file.grown = Some(Grown { known: known.clone(), stale });
+    Ok(make(file))
+}
+
+/// The last item of a source.
+struct Last {
+    at: u64,
+    /// Records that begin there.
+    records: u64,
+    /// What it was taken for; `None` if for nothing.
+    record: Option<UrlRecord>,
+}
+
+/// The last item; of an archive the last capture, since a record that was cut behind it may belong to it.
+fn last_item(source: &dyn UrlSource, is_archive: bool) -> Result<Option<Last>, DoorError> {
+    for split in source.splits(STEP_BYTES)?.into_iter().rev() {
+        let mut last: Option<Last> = None;
+        source.read(split, &mut |at, item| {
+            match item {
+                Ok(record) => {
+                    let before = last.as_ref().filter(|last| last.at == at).map_or(0, |last| last.records);
+                    last = Some(Last { at, records: before + 1, record: Some(record) });
+                }
+                Err(_) if is_archive => {}
+                Err(_) => last = Some(Last { at, records: 0, record: None }),
+            }
+            Ok(())
+        })?;
+        if last.is_some() {
+            return Ok(last);
+        }
+    }
+    Ok(None)
+}
+
+/// The first record that is read, if it begins at `at`.
+fn record_at(source: &dyn UrlSource, at: u64) -> Result<Option<UrlRecord>, DoorError> {
+    let (mut found, mut enough) = (None, false);
+    let Some(split) = source.splits(STEP_BYTES)?.into_iter().next() else { return Ok(None) };
+    let read = source.read(split, &mut |begins, item| {
+        let Ok(record) = item else { return Ok(()) };
+        found = (begins == at).then_some(record);
+        enough = true;
+        Err(DoorError::new(Advice::Stop, "enough"))
+    });
+    if !enough {
+        read?;
+    }
+    Ok(found)
+}

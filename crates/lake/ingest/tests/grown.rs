@@ -1,0 +1,313 @@
+//! Sources that were cut when they were taken and are longer now: nothing is lost, nothing comes twice, at any cut.
+
+mod common;
+
+use common::{NOW, all_rows, file, grown, lake_on, new_lake, settings, take, urls, write};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use trawl_ingest::{Files, Mode, Rewrite, ingest, rewrite, source};
+use trawl_io::Fs;
+use trawl_io::fault::{FaultFs, Loss};
+use trawl_store::rows::UrlRow;
+use trawl_store::{DirStore, Lake};
+
+const LINES: &str =
+    "http://a.com/1\n# a remark\nhttp://b.com/2\t2026-06-24T01:02:03Z\r\n\nnonsense:\nhttp://a.com/33\nhttp://c.com/4";
+
+fn gz(bytes: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+fn zst(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).unwrap()
+}
+
+/// Members of so many bytes each, wherever lines end.
+fn members(text: &str, bytes: usize, pack: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    text.as_bytes().chunks(bytes).flat_map(pack).collect()
+}
+
+fn record(n: u32, kind: &str, fields: &str, block: &str) -> String {
+    let len = block.len();
+    format!(
+        "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{n:012}>\r\nWARC-Date: 2026-06-24T01:02:03Z\r\n{fields}Content-Length: {len}\r\n\r\n{block}\r\n\r\n"
+    )
+}
+
+/// Events of a response, and a request and facts that say more of it and come after it.
+fn archive() -> Vec<String> {
+    let mut out = vec![record(0, "warcinfo", "", "software: x\r\n")];
+    for n in [10, 20, 30] {
+        let target = format!("WARC-Target-URI: http://{}.com/{n}\r\n", if n == 20 { "b" } else { "a" });
+        let of = format!("{target}WARC-Concurrent-To: <urn:uuid:00000000-0000-4000-8000-{n:012}>\r\n");
+        let http = |kind: &str| format!("Content-Type: application/http;msgtype={kind}\r\n");
+        let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nhello";
+        out.push(record(n, "response", &format!("{target}{}", http("response")), page));
+        let ask = "GET / HTTP/1.1\r\nHost: a.com\r\n\r\n";
+        out.push(record(n + 1, "request", &format!("{of}{}", http("request")), ask));
+        let facts = "trawlCapture: 1\r\nfetchedAt: 2026-06-24T01:02:04Z\r\nmetaJson: {\"depth\":3}\r\n";
+        out.push(record(n + 2, "metadata", &format!("{of}Content-Type: application/warc-fields\r\n"), facts));
+    }
+    out
+}
+
+/// Files of every kind that can grow.
+fn kinds() -> Vec<(&'static str, Vec<u8>)> {
+    let jsonl = "{\"url\":\"http://a.com/1\",\"x\":1}\n{\"url\":\"http://b.com/2\"}\n{\"url\":\"http://a.com/3\",\"status\":200}\n";
+    let cdxj =
+        "com,a)/ 20260624010203 {\"url\": \"http://a.com/\"}\ncom,a)/b 20260624010204 {\"url\": \"http://a.com/b\"}\n";
+    let csv = "url,title,status\nhttp://a.com/1,\"one, two\",200\nhttp://b.com/2,\"a\nb\",404\nhttp://a.com/3,x,\n";
+    let records = archive();
+    let each: Vec<u8> = records.iter().flat_map(|record| gz(record.as_bytes())).collect();
+    vec![
+        ("l.txt", LINES.into()),
+        ("bom.txt", format!("\u{feff}{LINES}").into()),
+        ("j.jsonl", jsonl.into()),
+        ("c.cdxj", cdxj.into()),
+        ("c.csv", csv.into()),
+        ("t.tsv", csv.replace(',', "\t").into()),
+        ("m.txt.gz", members(LINES, 23, gz)),
+        ("m.jsonl.zst", members(jsonl, 31, zst)),
+        ("w.warc", records.concat().into()),
+        ("w.warc.gz", each),
+        ("one.warc.gz", gz(records.concat().as_bytes())),
+    ]
+}
+
+/// The rows of a dataset in an order of their own: which file they are in does not matter.
+fn rows(lake: &Lake) -> Vec<UrlRow> {
+    let mut rows = all_rows(lake);
+    rows.sort_by_key(|row| format!("{row:?}"));
+    rows
+}
+
+fn whole(name: &str, bytes: &[u8]) -> Vec<UrlRow> {
+    let (fs, lake) = new_lake();
+    take(&lake, vec![file(&fs, name, bytes)], &settings(&fs, "w")).unwrap();
+    rows(&lake)
+}
+
+/// Takes each beginning of a file in turn. A beginning that is refused is not taken, as a whole.
+fn grow(fs: &Arc<dyn Fs>, lake: &Lake, name: &str, bytes: &[u8], cuts: &[usize]) -> usize {
+    let mut refused = 0;
+    for (n, cut) in cuts.iter().enumerate() {
+        let taken = grown(fs, lake, name, &bytes[..*cut]);
+        let taken = taken.and_then(|source| take(lake, vec![source], &settings(fs, &format!("w{n}"))));
+        refused += usize::from(taken.is_err());
+    }
+    refused
+}
+
+#[test]
+fn cut_anywhere_and_taken_whole_later_it_is_as_taken_whole_at_once() {
+    for (name, bytes) in kinds() {
+        let expected = whole(name, &bytes);
+        assert!(expected.len() > 1, "{name}");
+        let mut refused = 0;
+        // Records of archives are long, and most of their bytes alike.
+        let step = if bytes.len() > 400 { 41 } else { 3 };
+        for cut in (0..bytes.len()).step_by(step).chain([bytes.len() - 1]) {
+            let (fs, lake) = new_lake();
+            refused += grow(&fs, &lake, name, &bytes, &[cut, bytes.len()]);
+            assert_eq!(rows(&lake), expected, "{name}, cut at {cut}");
+            let commit = lake.dataset_newest(1).unwrap().unwrap();
+            let sizes: Vec<u64> = commit.sources.iter().map(|source| source.size).collect();
+            assert_eq!(sizes, [bytes.len() as u64], "{name}, cut at {cut}: it is one source");
+        }
+        assert!(refused < bytes.len(), "{name}: some beginnings can be taken");
+    }
+}
+
+#[test]
+fn growing_many_times_is_as_growing_once() {
+    for (name, bytes) in kinds() {
+        let expected = whole(name, &bytes);
+        let (fs, lake) = new_lake();
+        let cuts: Vec<usize> = (0..=bytes.len()).step_by(bytes.len() / 8).chain([bytes.len(), bytes.len()]).collect();
+        grow(&fs, &lake, name, &bytes, &cuts);
+        assert_eq!(rows(&lake), expected, "{name}");
+    }
+}
+
+#[test]
+fn what_is_reported() {
+    let (fs, lake) = new_lake();
+    let short = "http://a.com/1\nhttp://b.com/2\nhttp://c.com/lo";
+    take(&lake, vec![file(&fs, "l.txt", short)], &settings(&fs, "w1")).unwrap();
+    let again = grown(&fs, &lake, "l.txt", format!("{short}ng\nhttp://d.com/4\nhttp://d.com/4\nbad:\n")).unwrap();
+    let known = again.grown().unwrap().known.clone();
+    let report = take(&lake, vec![again], &settings(&fs, "w2")).unwrap();
+    assert_eq!((report.rows, report.distinct_urls, report.rejected, report.sources), (3, 2, 1, 1));
+    assert_eq!((report.taken_back, &report.grown), (1, &vec![known]));
+    let after = ["http://a.com/1", "http://b.com/2", "http://c.com/long", "http://d.com/4", "http://d.com/4"];
+    assert_eq!(urls(&lake), after);
+    // The same again is known; with nothing but a line end it is only longer.
+    let again = grown(&fs, &lake, "l.txt", format!("{short}ng\nhttp://d.com/4\nhttp://d.com/4\nbad:\n")).unwrap();
+    assert_eq!(take(&lake, vec![again], &settings(&fs, "w3")).unwrap().skipped.len(), 1);
+    let again = grown(&fs, &lake, "l.txt", format!("{short}ng\nhttp://d.com/4\nhttp://d.com/4\nbad:\n\n")).unwrap();
+    let report = take(&lake, vec![again], &settings(&fs, "w4")).unwrap();
+    assert_eq!((report.rows, report.taken_back, report.grown.len()), (0, 0, 1));
+    assert_eq!(urls(&lake), after);
+}
+
+#[test]
+fn rejects_say_where_and_come_once() {
+    let (fs, lake) = new_lake();
+    let text = "http://a.com/1\nbad:\nworse:\nhttp://a.com/2\n";
+    let first = take(&lake, vec![file(&fs, "l.txt", text)], &settings(&fs, "w1")).unwrap();
+    let rejects = lake.store().get(&first.rejects_file.unwrap(), 1 << 20).unwrap();
+    let lines: Vec<serde_json::Value> = rejects.split(|b| *b == b'\n').flat_map(serde_json::from_slice).collect();
+    let at: Vec<_> =
+        lines.iter().map(|line| (line["offset"].as_u64().unwrap(), line["text"].as_str().unwrap())).collect();
+    assert_eq!(at, [(15, "bad:"), (20, "worse:")]);
+    let report =
+        take(&lake, vec![grown(&fs, &lake, "l.txt", format!("{text}http://b.com/\n")).unwrap()], &settings(&fs, "w2"));
+    assert_eq!(report.unwrap().rejected, 0, "what was rejected is known too");
+}
+
+#[test]
+fn only_one_of_equal_rows_goes() {
+    let (fs, lake) = new_lake();
+    // Another source has the URL that this one seems to have while it is cut.
+    take(&lake, vec![file(&fs, "other.txt", "http://a.com/x\n")], &settings(&fs, "w1")).unwrap();
+    take(&lake, vec![grown(&fs, &lake, "l.txt", "http://a.com/x").unwrap()], &settings(&fs, "w2")).unwrap();
+    let all = Rewrite { keep: &|_| true, files: Files::All, suffix_list: None };
+    rewrite(&lake, 1, &all, &settings(&fs, "w3"), &|| NOW, &common::quiet).unwrap();
+    assert_eq!(urls(&lake), ["http://a.com/x", "http://a.com/x"]);
+    let report =
+        take(&lake, vec![grown(&fs, &lake, "l.txt", "http://a.com/xyz\n").unwrap()], &settings(&fs, "w4")).unwrap();
+    assert_eq!((report.rows, report.distinct_urls, report.taken_back), (1, 1, 1));
+    assert_eq!(urls(&lake), ["http://a.com/x", "http://a.com/xyz"]);
+}
+
+#[test]
+fn two_that_were_cut_alike_lose_a_row_each() {
+    let (fs, lake) = new_lake();
+    for name in ["1.txt", "2.txt"] {
+        take(&lake, vec![grown(&fs, &lake, name, "http://a.com/x").unwrap()], &settings(&fs, name)).unwrap();
+    }
+    let sources = ["1.txt", "2.txt"].map(|name| grown(&fs, &lake, name, format!("http://a.com/x/{name}\n")).unwrap());
+    let report = take(&lake, sources.into(), &settings(&fs, "w4")).unwrap();
+    assert_eq!((report.rows, report.distinct_urls, report.taken_back), (2, 2, 2));
+    assert_eq!(urls(&lake), ["http://a.com/x/1.txt", "http://a.com/x/2.txt"]);
+}
+
+#[test]
+fn another_beginning_is_another_source_and_the_longest_known_one_counts() {
+    let (fs, lake) = new_lake();
+    let mut n = 0;
+    let mut put = |text: &str| {
+        n += 1;
+        let source = grown(&fs, &lake, "l.txt", text).unwrap();
+        let known = source.grown().map(|grown| grown.known.size);
+        take(&lake, vec![source], &settings(&fs, &format!("w{n}"))).unwrap();
+        (known, urls(&lake).len())
+    };
+    assert_eq!(put("http://a.com/1\n"), (None, 1));
+    assert_eq!(put("http://b.com/1\nhttp://b.com/2\n"), (None, 3), "replaced by another");
+    assert_eq!(put("http://a.com/1\nhttp://a.com/2\n"), (Some(15), 4), "the first one, grown");
+    assert_eq!(put("http://b.com/1\nhttp://b.com/2\nhttp://b.com/3\n"), (Some(30), 5), "the second one, grown");
+    assert_eq!(put("http://a.com/1\n"), (None, 6), "shorter than it was: nobody can tell");
+    assert_eq!(put("http://a.com/1\nhttp://a.com/2\nhttp://a.com/3\n"), (Some(30), 7), "the longest counts");
+}
+
+#[test]
+fn lists_of_one_url_through_pipes_are_lists_of_their_own() {
+    let (fs, lake) = new_lake();
+    let mut n = 0;
+    let mut pipe = |text: &str| {
+        n += 1;
+        write(&fs, "spool", text.as_bytes());
+        let known = lake.dataset_newest(1).unwrap().map(|commit| commit.sources).unwrap_or_default();
+        let source = source::open_as(&fs, Path::new("spool"), Some(source::Format::Lines), Some("stdin"), &known);
+        take(&lake, vec![source.unwrap()], &settings(&fs, &format!("w{n}"))).unwrap();
+        urls(&lake)
+    };
+    assert_eq!(pipe("http://a.com/p"), ["http://a.com/p"]);
+    assert_eq!(pipe("http://a.com/page").len(), 2, "both stay");
+    assert_eq!(pipe("http://a.com/page\nhttp://b.com/lo").len(), 3);
+    let after = ["http://a.com/p", "http://a.com/page", "http://b.com/long"];
+    assert_eq!(pipe("http://a.com/page\nhttp://b.com/long\n"), after, "a download that was interrupted, and repeated");
+}
+
+#[test]
+fn a_file_that_grows_while_it_is_read_is_as_long_as_it_was_when_opened() {
+    for (name, bytes) in kinds() {
+        let expected = whole(name, &bytes);
+        let (fs, lake) = new_lake();
+        // Only some cuts of compressed files can be taken; every file can be as a whole, before more comes.
+        let opened = grown(&fs, &lake, name, &bytes).unwrap();
+        write(&fs, name, &[&bytes[..], b"\nhttp://later.com/\n"].concat());
+        take(&lake, vec![opened], &settings(&fs, "w1")).unwrap();
+        assert_eq!(rows(&lake), expected, "{name}");
+    }
+}
+
+#[test]
+fn two_writers_that_see_the_same_growth_bring_it_once() {
+    let (fs, lake) = new_lake();
+    take(&lake, vec![file(&fs, "l.txt", "http://a.com/1\nhttp://a.com/2")], &settings(&fs, "w1")).unwrap();
+    let text = "http://a.com/1\nhttp://a.com/22\nhttp://a.com/3\n";
+    let one = grown(&fs, &lake, "l.txt", text).unwrap();
+    let two = grown(&fs, &lake, "l.txt", format!("{text}http://a.com/4\n")).unwrap();
+    take(&lake, vec![one], &settings(&fs, "w2")).unwrap();
+    let error = take(&lake, vec![two], &settings(&fs, "w3")).unwrap_err();
+    assert!(error.to_string().contains("run again"), "{error}");
+    take(&lake, vec![grown(&fs, &lake, "l.txt", format!("{text}http://a.com/4\n")).unwrap()], &settings(&fs, "w4"))
+        .unwrap();
+    assert_eq!(urls(&lake), ["http://a.com/1", "http://a.com/22", "http://a.com/3", "http://a.com/4"]);
+}
+
+#[test]
+fn a_grown_source_does_not_replace() {
+    let (fs, lake) = new_lake();
+    take(&lake, vec![file(&fs, "l.txt", "http://a.com/1\n")], &settings(&fs, "w1")).unwrap();
+    let source = grown(&fs, &lake, "l.txt", "http://a.com/1\nhttp://a.com/2\n").unwrap();
+    let replace = trawl_ingest::IngestSettings { mode: Mode::Replace, ..settings(&fs, "w2") };
+    assert!(take(&lake, vec![source], &replace).unwrap_err().to_string().starts_with("replace: expected"));
+    assert_eq!(urls(&lake), ["http://a.com/1"]);
+}
+
+#[test]
+fn a_power_cut_at_any_step_leaves_the_cut_source_or_the_whole_one() {
+    let cut = "http://a.com/1\nhttp://b.com/1\nhttp://c.com/lo";
+    let text = "http://a.com/1\nhttp://b.com/1\nhttp://c.com/long\nhttp://a.com/2\n";
+    let before = ["http://a.com/1", "http://b.com/1", "http://c.com/lo"];
+    let after = ["http://a.com/1", "http://a.com/2", "http://b.com/1", "http://c.com/long"];
+    let base = FaultFs::new();
+    let other = FaultFs::new().shared();
+    take(&lake_on(&base.shared()), vec![file(&other, "l.txt", cut)], &settings(&other, "w1")).unwrap();
+    let base = base.reboot(Loss::None);
+    let open = |fs: &FaultFs| Lake::open(Arc::new(DirStore::with_fs(fs.shared(), "lake")));
+    let again = |fs: &FaultFs, writer: &str| -> trawl_ingest::Result<()> {
+        let lake = open(fs)?;
+        write(&other, "l.txt", text.as_bytes());
+        let known = lake.dataset_newest(1)?.unwrap().sources;
+        let source = source::open_as(&other, Path::new("l.txt"), None, None, &known)?;
+        ingest(&lake, 1, &[source], &settings(&other, writer), &|| NOW, &common::quiet).map(drop)
+    };
+    let mut ends = [0; 2];
+    for step in 0.. {
+        let disk = base.reboot(Loss::None);
+        disk.cut_after(step);
+        let done = again(&disk, "w2");
+        let finished = !disk.is_cut();
+        for loss in [Loss::All, Loss::None, Loss::Torn { seed: step, unit: 512 }] {
+            let restarted = disk.reboot(loss);
+            let found = urls(&open(&restarted).unwrap());
+            let new = found == after;
+            assert!(new || found == before, "step {step}, {loss:?}: {found:?}");
+            assert!(new || done.is_err(), "step {step}, {loss:?}: reported as done and lost");
+            ends[usize::from(new)] += 1;
+            again(&restarted, "w3").unwrap();
+            assert_eq!(urls(&open(&restarted).unwrap()), after, "step {step}, {loss:?}: again");
+        }
+        if finished {
+            break;
+        }
+    }
+    assert!(ends[0] > 20 && ends[1] > 3, "both states were seen: {ends:?}");
+}
