@@ -48,6 +48,8 @@ pub struct CrawlSettings {
     pub complete: bool,
     /// How much earlier than allowed a request may seem to arrive, milliseconds: the server sees times blurred by the way.
     pub tolerance_ms: u64,
+    /// How long the server may take to notice that a client has left, milliseconds: a busy one learns of it late.
+    pub notice_ms: u64,
 }
 
 impl Default for CrawlSettings {
@@ -74,6 +76,7 @@ impl Default for CrawlSettings {
             max_body_bytes: 64 << 20,
             complete: true,
             tolerance_ms: 20,
+            notice_ms: 20,
         }
     }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use common::{Answer, get, parts, tcp};
 use trawl_testweb::{
-    Config, CrawlSettings, Kind, Node, PageId, Profile, Resource, Running, TestWeb, Verdict, World, judge,
+    Character, Config, CrawlSettings, Kind, Node, Outcome, PageId, Profile, Resource, Running, TestWeb, Verdict, World,
+    judge,
 };
 
 /// What the crawler does wrong.
@@ -35,9 +36,21 @@ struct Crawler<'a> {
     trapped: HashMap<String, u32>,
 }
 
-const PATIENCE: Duration = Duration::from_millis(120);
+/// With those who never answer, patience is short; with all others it is long: an answer that was sent and not waited
+/// for would be fetched twice in the log.
+const SILENCE: Duration = Duration::from_millis(120);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Until the server has noticed, for sure, that the crawler gave up a request.
+const LEFT: Duration = Duration::from_millis(250);
 
 impl Crawler<'_> {
+    fn patience(&self, node: Node) -> Duration {
+        match self.world.outcome_of(node) {
+            Outcome::NoAnswer(Character::Silent) | Outcome::Trouble(_, Character::Stall) => SILENCE,
+            _ => PATIENCE,
+        }
+    }
+
     /// One request, after whatever time politeness asks for.
     fn fetch(&mut self, node: Node) -> Answer {
         let (host, target) = parts(self.world, node);
@@ -47,14 +60,16 @@ impl Crawler<'_> {
         }
         let rest = Duration::from_millis(self.settings.host_interval_ms);
         let rest = rest.max(self.delays.get(&host).copied().unwrap_or_default());
+        let patience = self.patience(node);
+        let rest = if patience == SILENCE { rest.max(LEFT) } else { rest };
         let answer = if node.secure {
-            match common::tls_with(self.web.addr(), Arc::clone(&self.tls), &host, PATIENCE) {
+            match common::tls_with(self.web.addr(), Arc::clone(&self.tls), &host, patience) {
                 Ok(mut stream) => get(&mut stream, &host, &target, ""),
                 Err(error) => Answer { error: Some(error), ..Answer::default() },
             }
         } else {
             let mut stream = tcp(self.web.addr());
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(patience)).unwrap();
             get(&mut stream, &host, &target, "")
         };
         let asked = answer.header("retry-after").map(|_| Duration::from_secs(self.world.config().retry_after_s));
@@ -171,7 +186,8 @@ fn crawl(profile: Profile, seed: u64, sins: Sins) -> Verdict {
     };
     let web = TestWeb::start(config).unwrap();
     let settings = CrawlSettings {
-        host_interval_ms: 3,
+        // Who does not keep any interval does not keep a long one, however slow the machine is.
+        host_interval_ms: if sins.hurries { 1000 } else { 3 },
         max_crawl_delay_ms: 15,
         tolerance_ms: 2,
         trap_budget: 15,

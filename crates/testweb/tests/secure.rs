@@ -3,6 +3,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use common::{find_page, get, only, parts, tcp, tls};
@@ -131,7 +132,11 @@ fn a_stop_within_another_runtime_cuts_streams_and_logs_them() {
         let (_, node) = find_page(web.world(), |page| web.world().fate(page).is_some());
         let (urls, other) = (vec![parts(web.world(), node)], Arc::clone(&web));
         let client = tokio::spawn(async move { get_h2(&other, urls).await });
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        let until = Instant::now() + Duration::from_secs(60);
+        while web.requests() == 0 {
+            assert!(Instant::now() < until, "no request comes");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         client.abort();
         let _ = client.await;
         Arc::into_inner(web).unwrap().stop().unwrap();

@@ -49,6 +49,12 @@ fn drips_and_slow_hosts_take_their_time() {
     assert!(begun.elapsed() >= Duration::from_millis(200));
 }
 
+/// The log as it is now.
+fn logged(web: &Running) -> String {
+    web.flush_log();
+    std::fs::read_to_string(web.log_path().unwrap()).unwrap()
+}
+
 #[test]
 fn silence_lasts_until_the_client_leaves_and_is_logged() {
     let dir = tempfile::tempdir().unwrap();
@@ -59,7 +65,13 @@ fn silence_lasts_until_the_client_leaves_and_is_logged() {
     stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let answer = get(&mut stream, &host, "/robots.txt", "");
     assert_eq!((answer.status, answer.head.as_str()), (0, ""));
+    assert!(!logged(&web).contains("\tcut\n"), "it ended before the client left");
     drop(stream);
+    let until = Instant::now() + Duration::from_secs(60);
+    while !logged(&web).contains("\tcut\n") {
+        assert!(Instant::now() < until, "the server does not notice: {}", logged(&web));
+        std::thread::sleep(Duration::from_millis(5));
+    }
     web.stop().unwrap();
     let text = std::fs::read_to_string(&log).unwrap();
     assert!(text.contains(&format!("\t{host}\tGET\t/robots.txt\t0\t0\t")) && text.contains("\tcut\n"), "{text}");

@@ -24,6 +24,7 @@ fn judged(profile: Profile, seed: u64) {
         max_body_bytes: 2 << 20,
         robots_min_age_s: 0,
         tolerance_ms: 5,
+        notice_ms: 1000,
         ..CrawlSettings::default()
     };
     let out = dir.path().join("out");
@@ -35,9 +36,10 @@ fn judged(profile: Profile, seed: u64) {
     config.frontier.max_pages_per_host = Some(200);
     config.roll_bytes = 1 << 20;
     config.fetch.limits.body_bytes = 1 << 20;
-    config.fetch.limits.first_byte = Duration::from_millis(700);
-    config.fetch.limits.idle = Duration::from_millis(700);
-    config.fetch.limits.total = Duration::from_secs(3);
+    // Long enough that an answer that does come is waited for on a busy machine too: given up, it would be fetched twice.
+    config.fetch.limits.first_byte = Duration::from_secs(4);
+    config.fetch.limits.idle = Duration::from_secs(4);
+    config.fetch.limits.total = Duration::from_secs(20);
     let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
     assert!(report.complete);
     check(&out);

@@ -60,6 +60,10 @@ fn also_in_a_container() {
     killed(Format::Seqdb);
 }
 
+fn size_of(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |m| m.len())
+}
+
 fn killed(format: Format) {
     let wanted: u32 = std::env::var("TRAWL_KILLS").map_or(8, |n| n.parse().unwrap());
     let dir = tempfile::tempdir().unwrap();
@@ -71,12 +75,16 @@ fn killed(format: Format) {
     let expected = web.world().expected_pages(DEPTH);
     let (out, addr, seeds) = (dir.path().join("out"), web.addr().to_string(), web.world().seeds().join(" "));
     let journal = out.join(".crawl/journal");
-    let (mut kills, mut patience, mut size) = (0, 60, 0);
+    let mut kills = 0;
     loop {
+        let before = size_of(&journal);
         let mut child = start(&out, &addr, &seeds, format);
         if kills < wanted {
-            // Somewhere in the middle of things, a different place each time.
-            std::thread::sleep(Duration::from_millis(patience + u64::from(kills) * 17 % 50));
+            // Somewhere in the middle of things, a different place each time; how long a start takes, nobody knows.
+            while size_of(&journal) == before && child.try_wait().unwrap().is_none() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_millis(u64::from(kills) * 37 % 100));
             child.kill().unwrap();
         }
         let status = child.wait().unwrap();
@@ -85,12 +93,6 @@ fn killed(format: Format) {
         }
         assert!(kills < wanted, "the crawl failed by itself: {status}");
         kills += 1;
-        let now = std::fs::metadata(&journal).map_or(0, |m| m.len());
-        if now <= size {
-            // Killed before it could do anything: on a busy machine starting takes a while.
-            patience += 60;
-        }
-        size = now;
     }
     let rows = check(&out);
     let pages: Vec<_> =

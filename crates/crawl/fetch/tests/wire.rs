@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::sleep;
 use trawl_fetch::{Ask, FetchConfig, Fetched, Fetcher, Limits};
 use trawl_io::RealFs;
@@ -48,16 +48,8 @@ fn config(addr: SocketAddr) -> FetchConfig {
     FetchConfig {
         user_agent: "trawl-test/1".into(),
         connect_to: vec![format!("::{}:{}", addr.ip(), addr.port()).parse().unwrap()],
-        limits: Limits {
-            connect: Duration::from_millis(500),
-            first_byte: Duration::from_millis(300),
-            idle: Duration::from_millis(300),
-            total: Duration::from_secs(5),
-            head_bytes: 4096,
-            body_bytes: 1000,
-            memory_body: 100,
-            ..Limits::default()
-        },
+        // No limit on time is near: a test that wants one met sets it, so that no other test depends on the machine.
+        limits: Limits { head_bytes: 4096, body_bytes: 1000, memory_body: 100, ..Limits::default() },
         ..FetchConfig::default()
     }
 }
@@ -209,30 +201,34 @@ async fn cut_bodies_are_kept_and_marked() {
     }
 }
 
-#[tokio::test]
-async fn each_wait_has_its_own_limit() {
-    let (addr, _) = server(|mut stream, _| async move {
-        let path = request(&mut stream).await;
-        if path.starts_with("GET /silent") {
-            sleep(Duration::from_secs(2)).await;
-        }
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n").await;
-        if path.starts_with("GET /head") {
-            sleep(Duration::from_secs(2)).await;
-        }
-        let _ = stream.write_all(b"Content-Length: 10\r\n\r\n").await;
-        if path.starts_with("GET /nobody") {
-            sleep(Duration::from_secs(2)).await;
-        }
-        let _ = stream.write_all(b"hello").await;
-        sleep(Duration::from_secs(2)).await;
+/// Sends a piece of an answer and is silent from then on.
+async fn silent_after(bytes: &'static [u8]) -> SocketAddr {
+    let (addr, _) = server(move |mut stream, _| async move {
+        request(&mut stream).await;
+        let _ = stream.write_all(bytes).await;
+        std::future::pending().await
     })
     .await;
-    let fetcher = fetcher(config(addr));
-    assert_eq!(failed(&get(&fetcher, "http://a/silent").await), ErrorClass::HeaderTimeout);
-    assert_eq!(failed(&get(&fetcher, "http://a/head").await), ErrorClass::HeaderTimeout);
-    assert_eq!(failed(&get(&fetcher, "http://a/nobody").await), ErrorClass::BodyTimeout);
-    let (_, body, truncated) = response(get(&fetcher, "http://a/half").await);
+    addr
+}
+
+#[tokio::test]
+async fn each_wait_has_its_own_limit() {
+    const SHORT: Duration = Duration::from_millis(100);
+    let mut silent = config(silent_after(b"").await);
+    silent.limits.first_byte = SHORT;
+    assert_eq!(failed(&get(&fetcher(silent), "http://a/").await), ErrorClass::HeaderTimeout);
+    for (bytes, class) in [
+        (&b"HTTP/1.1 200 OK\r\n"[..], ErrorClass::HeaderTimeout),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", ErrorClass::BodyTimeout),
+    ] {
+        let mut config = config(silent_after(bytes).await);
+        config.limits.idle = SHORT;
+        assert_eq!(failed(&get(&fetcher(config), "http://a/").await), class);
+    }
+    let mut half = config(silent_after(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello").await);
+    half.limits.idle = SHORT;
+    let (_, body, truncated) = response(get(&fetcher(half), "http://a/").await);
     assert_eq!((body.as_slice(), truncated), (&b"hello"[..], Some(Truncated::Time)));
 }
 
@@ -240,16 +236,17 @@ async fn each_wait_has_its_own_limit() {
 async fn a_dripping_server_meets_the_total_limit() {
     let (addr, _) = server(|mut stream, _| async move {
         request(&mut stream).await;
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n").await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\nxxxxx").await;
         while stream.write_all(b"x").await.is_ok() {
             sleep(Duration::from_millis(50)).await;
         }
     })
     .await;
     let mut config = config(addr);
-    config.limits.total = Duration::from_millis(600);
+    config.limits.total = Duration::from_secs(2);
     let fetched = get(&fetcher(config), "http://a/").await;
-    assert!(fetched.capture.facts.timings.total_ms.unwrap() < 2000);
+    // All of it would take 45 seconds.
+    assert!(fetched.capture.facts.timings.total_ms.unwrap() < 30_000);
     let (_, body, truncated) = response(fetched);
     assert!(body.len() > 3 && truncated == Some(Truncated::Time));
 }
@@ -321,8 +318,10 @@ async fn addresses_of_the_operators_own_network_are_refused() {
 
 #[tokio::test]
 async fn failures_before_a_connection() {
-    // A port that was just free: nobody listens.
-    let addr = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // A port that is taken, so that nobody else gets it, and at which nobody listens.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let addr = socket.local_addr().unwrap();
     let fetcher = fetcher(config(addr));
     assert_eq!(failed(&get(&fetcher, "http://a/").await), ErrorClass::ConnectRefused);
     assert_eq!(failed(&get(&fetcher, "ftp://a/").await), ErrorClass::BadScheme);

@@ -68,7 +68,7 @@ fn concurrency(
             verdict.add(kind, Some(fetch.line), with, url(world, fetch), detail);
         }
         // The server notices late that a client has left: such a request may have ended a little earlier.
-        let late = if fetch.whole { 0 } else { settings.tolerance_ms * 1000 };
+        let late = if fetch.whole { 0 } else { settings.notice_ms * 1000 };
         running.push(Reverse((fetch.end_us.saturating_sub(late), fetch.line)));
     }
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -80,6 +81,7 @@ pub(crate) struct Pending<'a> {
 
 impl<'a> Pending<'a> {
     pub(crate) fn new(log: &'a Log, start: u64, request: &'a Request<'a>) -> Self {
+        log.begun.fetch_add(1, Ordering::Relaxed);
         Self { log, start, request, status: 0, bytes: 0, whole: false, last_write: start }
     }
 
@@ -100,6 +102,7 @@ impl Drop for Pending<'_> {
 pub(crate) struct Log {
     zero: Instant,
     zero_unix_us: u64,
+    begun: AtomicU64,
     sink: Option<(PathBuf, Mutex<Sink>)>,
 }
 
@@ -126,12 +129,21 @@ fn lock(sink: &Mutex<Sink>) -> MutexGuard<'_, Sink> {
 impl Log {
     /// Starts a log; without a path nothing is kept. An existing file is appended to.
     pub(crate) fn open(path: Option<&Path>, seed: u64, zero: Instant, unix_us: u64) -> Result<Self> {
-        let Some(path) = path else { return Ok(Self { zero, zero_unix_us: unix_us, sink: None }) };
+        let Some(path) = path else { return Ok(Self::with(zero, unix_us, None)) };
         let fail = |what| move |source| Error::Log { path: path.to_owned(), what, source };
         let file = File::options().create(true).append(true).open(path).map_err(fail("cannot open the log"))?;
         let mut sink = Sink { file, buffer: Vec::with_capacity(BUFFER_BYTES), failed: None };
         let _ = writeln!(sink.buffer, "testweb-log 1\tseed={seed}\tunix_us={unix_us}");
-        Ok(Self { zero, zero_unix_us: unix_us, sink: Some((path.to_owned(), Mutex::new(sink))) })
+        Ok(Self::with(zero, unix_us, Some((path.to_owned(), Mutex::new(sink)))))
+    }
+
+    fn with(zero: Instant, zero_unix_us: u64, sink: Option<(PathBuf, Mutex<Sink>)>) -> Self {
+        Self { zero, zero_unix_us, begun: AtomicU64::new(0), sink }
+    }
+
+    /// Requests that have come, also those that are not answered yet.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
     }
 
     /// Where the log is.

@@ -33,7 +33,7 @@ use crate::world::World;
 /// How often the log reaches the file.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 /// How long connections may take to notice a stop.
-const STOP_WITHIN: Duration = Duration::from_secs(2);
+const STOP_WITHIN: Duration = Duration::from_secs(15);
 
 /// What all connections share.
 struct Shared {
@@ -131,6 +131,11 @@ impl Running {
     /// Connections accepted so far.
     pub fn connections(&self) -> u64 {
         self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// Requests that have come so far; the log has them when they end.
+    pub fn requests(&self) -> u64 {
+        self.shared.log.begun()
     }
 
     /// Virtual time now, Unix seconds.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use trawl_captures::{CaptureRow, CapturesReader};
 use trawl_engine::{Clock, Config, IdSource, SeedInput};
 use trawl_frontier::Scope;
@@ -14,11 +14,10 @@ use trawl_model::{CaptureSource, Entry, UnixMillis};
 use trawl_seqdb::{Access, Findings, FsPaths, Pages, Settings};
 use trawl_warc::{Limits, WarcSource};
 
+/// The time of day, going on evenly from now: who judges politeness by a steady clock must not see the other one set.
 pub fn clock() -> Clock {
-    Arc::new(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        UnixMillis(i64::try_from(since.as_millis()).unwrap())
-    })
+    let (wall, begun) = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap(), Instant::now());
+    Arc::new(move || UnixMillis(i64::try_from((wall + begun.elapsed()).as_millis()).unwrap()))
 }
 
 /// Ids that differ within a process and between processes.

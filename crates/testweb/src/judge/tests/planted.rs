@@ -51,8 +51,13 @@ fn is_page(request: &Request) -> bool {
 
 #[test]
 fn host_concurrency() {
-    let settings =
-        CrawlSettings { host_interval_ms: 0, max_crawl_delay_ms: 0, tolerance_ms: 0, ..CrawlSettings::default() };
+    let settings = CrawlSettings {
+        host_interval_ms: 0,
+        max_crawl_delay_ms: 0,
+        tolerance_ms: 0,
+        notice_ms: 0,
+        ..CrawlSettings::default()
+    };
     plant(Kind::HostConcurrency, &settings, |s| {
         let (first, next) = neighbours(s, is_page);
         s.requests[next].start_us = s.requests[first].start_us + 1_999;
@@ -85,7 +90,7 @@ fn crawl_delay() {
 fn retry_after() {
     for fate in [Character::Busy, Character::Unavailable] {
         let world = only(&[(fate, 500)]);
-        let settings = CrawlSettings { host_interval_ms: 0, tolerance_ms: 0, ..CrawlSettings::default() };
+        let settings = CrawlSettings { host_interval_ms: 0, tolerance_ms: 0, notice_ms: 0, ..CrawlSettings::default() };
         let mut simulation = Simulation::run(&world, &settings);
         expect(&simulation, &[]);
         // On an odd host, where Retry-After is a number and not a date.
