@@ -6,7 +6,7 @@ use common::lakes::{ask, refuse};
 use common::trawl;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 fn ingest(dir: &Path, dataset: &str, text: &str) {
@@ -121,14 +121,20 @@ fn an_interrupted_change_of_lists_is_no_fault() {
         ingest(dir, name, &urls);
     }
     std::fs::write(dir.join("list.dat"), "com\nio\n").unwrap();
+    // Whoever reads the rows of the other dataset waits for ever: the change does not get further than the first.
+    let (rows, aside) = (newest(dir, "urls/dataset_id=2/domain_prefix=all"), dir.join("aside"));
+    std::fs::rename(&rows, &aside).unwrap();
+    assert!(Command::new("mkfifo").arg(&rows).status().unwrap().success());
     let args = ["lake", "rebuild", "--psl", "list.dat", "--quiet"];
     let mut child = trawl(dir).args(args).stdout(Stdio::null()).spawn().unwrap();
     let second = dir.join("lake/urls/dataset_id=1/_commits/0000000002.json");
-    while !second.exists() && child.try_wait().unwrap().is_none() {
+    while !second.exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before the first dataset was done");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     child.kill().unwrap();
     child.wait().unwrap();
+    std::fs::rename(&aside, &rows).unwrap();
     let lines = ask(dir, &["lake", "verify"], 0);
     let waiting: Vec<_> = lines.iter().filter(|l| l["waits"] == true).collect();
     assert!(waiting.iter().any(|l| l["dataset"] == "a"), "{lines:?}");

@@ -89,8 +89,9 @@ fn readers_see_whole_entries_while_another_process_writes() {
     }
 
     let (mut rounds, mut most, mut grew) = (0, 0, 0);
-    let until = Instant::now() + Duration::from_secs(4);
-    while Instant::now() < until || grew < 3 && Instant::now() < until + Duration::from_secs(30) {
+    // A few seconds, and however long it takes to have seen something.
+    let (until, last_moment) = (Instant::now() + Duration::from_secs(4), Instant::now() + Duration::from_secs(120));
+    while Instant::now() < until || (rounds <= 3 || grew < 3 || most <= 500) && Instant::now() < last_moment {
         let numbers: Vec<u64> = list().lines().map(number).collect();
         assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "an entry is missing");
         let last = *numbers.last().unwrap();
@@ -125,44 +126,47 @@ fn readers_see_whole_entries_while_another_process_writes() {
 #[test]
 fn files_are_whole_while_another_process_imports_them() {
     for kind in [&[][..], &["--ao", "60"], &["--dups"]] {
-        let temp = tempfile::tempdir().unwrap();
-        let dir = temp.path();
-        run(dir, &[&["seqdb", "fs", "create", "docs", "--htsize", "20011"], kind].concat());
-        std::fs::create_dir(dir.join("tree")).unwrap();
-        let files = 8000;
-        (0..files).for_each(|n| std::fs::write(dir.join(format!("tree/{n}")), value(n)).unwrap());
-        let mut writer = trawl(dir);
-        writer.args(["seqdb", "fs", "import", "docs", "tree", "--flush-every", "3", "--sync", "off", "-q"]);
-        let (mut other, _) = Other::start(writer);
-        let (mut rounds, mut partly) = (0, 0);
-        loop {
-            let ended = other.0.try_wait().unwrap();
-            let output = trawl(dir).args(["--json", "cat", "docs"]).output().unwrap();
-            // Nothing is there yet: exit code 1.
-            assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
-            let text = stdout(&output);
-            let rows: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-            for row in &rows {
-                let n = row["name"].as_str().unwrap().parse().unwrap();
-                assert!(row["contents"] == value(n), "file {n} is torn: {row}");
-            }
-            let listed = run(dir, &["seqdb", "fs", "ls", "docs", "--index-order"]).lines().count();
-            assert!(listed <= files as usize);
-            rounds += 1;
-            partly += u64::from(!rows.is_empty() && rows.len() < files as usize);
-            if let Some(status) = ended {
-                assert!(status.success());
-                assert_eq!((rows.len(), listed), (files as usize, files as usize));
-                break;
-            }
-        }
-        // With --dups a file is there once the index says so, which is at the end.
-        assert!(
-            rounds > 1 && (partly > 0 || kind == ["--dups"]),
-            "{rounds} rounds, {partly} of them beside the writer"
-        );
-        run(dir, &["verify", "docs"]);
+        // With --dups a file is there once the index says so, which is at the end. Otherwise some are there before the
+        // others: an import that was over before anybody could look gets more to do.
+        let at_the_end = kind == ["--dups"];
+        let seen = [8000, 40_000, 200_000].into_iter().any(|files| look_beside_import(kind, files) > 0 || at_the_end);
+        assert!(seen, "no look was beside the writer");
     }
+}
+
+/// Imports so many files and looks at them again and again; how often some, but not all, were there.
+fn look_beside_import(kind: &[&str], files: u64) -> u64 {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    run(dir, &[&["seqdb", "fs", "create", "docs", "--htsize", "20011"], kind].concat());
+    std::fs::create_dir(dir.join("tree")).unwrap();
+    (0..files).for_each(|n| std::fs::write(dir.join(format!("tree/{n}")), value(n)).unwrap());
+    let mut writer = trawl(dir);
+    writer.args(["seqdb", "fs", "import", "docs", "tree", "--flush-every", "3", "--sync", "off", "-q"]);
+    let (mut other, _) = Other::start(writer);
+    let mut partly = 0;
+    loop {
+        let ended = other.0.try_wait().unwrap();
+        let output = trawl(dir).args(["--json", "cat", "docs"]).output().unwrap();
+        // Nothing is there yet: exit code 1.
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+        let text = stdout(&output);
+        let rows: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for row in &rows {
+            let n = row["name"].as_str().unwrap().parse().unwrap();
+            assert!(row["contents"] == value(n), "file {n} is torn: {row}");
+        }
+        let listed = run(dir, &["seqdb", "fs", "ls", "docs", "--index-order"]).lines().count();
+        assert!(listed <= files as usize);
+        partly += u64::from(!rows.is_empty() && rows.len() < files as usize);
+        if let Some(status) = ended {
+            assert!(status.success());
+            assert_eq!((rows.len(), listed), (files as usize, files as usize));
+            break;
+        }
+    }
+    run(dir, &["verify", "docs"]);
+    partly
 }
 
 #[test]

@@ -119,7 +119,9 @@ fn a_refused_change_leaves_the_index_as_it_was() {
         let stdin = child.stdin.take();
         let mut writer = Writer { child, stdin };
         let until = Instant::now() + Duration::from_secs(60);
-        while !dir.join("w.kvseq.lock").exists() {
+        // The name is written once the lock is held.
+        let name = format!("pid {} ", writer.child.id());
+        while !std::fs::read_to_string(dir.join("w.kvseq.lock")).is_ok_and(|text| text.contains(&name)) {
             assert!(Instant::now() < until, "the writer does not begin");
             std::thread::sleep(Duration::from_millis(20));
         }

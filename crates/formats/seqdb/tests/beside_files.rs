@@ -222,11 +222,13 @@ fn readers_beside_a_changer() {
     command.args(["--exact", "changer"]).env(ROLE, dir).stdout(Stdio::null());
     let mut other = Other(command.spawn().unwrap());
     let seconds = std::env::var(SECONDS).ok().and_then(|n| n.parse().ok()).unwrap_or(4);
+    // That long, and however long it takes to have seen something.
     let until = Instant::now() + Duration::from_secs(seconds);
+    let last_moment = until + Duration::from_secs(120);
     let watch = |fresh: bool| {
         let mut fs = Filesys::open(&paths(dir), Access::Read, &settings()).unwrap();
         let (mut looks, mut files, mut most) = (0u64, 0, 0);
-        while Instant::now() < until || most < 20 && Instant::now() < until + Duration::from_secs(30) {
+        while Instant::now() < until || (looks <= 3 || files <= looks || most < 20) && Instant::now() < last_moment {
             if fresh {
                 fs = Filesys::open(&paths(dir), Access::Read, &settings()).unwrap();
             } else {
