@@ -8,12 +8,11 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from io import BytesIO
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from peer import check, done, lines, run, trawl
+from peer import check, done, lines, run, trawl, wait_for
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
@@ -75,23 +74,28 @@ check(line in trawl("cdxj", "lookup", "ours.cdxj", url).splitlines(), "a lookup 
 os.makedirs("wb", exist_ok=True)
 run("wb-manager", "init", "test", cwd="wb")
 run("wb-manager", "add", "test", *specimens, cwd="wb")
-with socket.socket() as probe:
-    probe.bind(("127.0.0.1", 0))
-    port = probe.getsockname()[1]
-server = subprocess.Popen(["wayback", "-b", "127.0.0.1", "-p", str(port)], cwd="wb", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def get(path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=120) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as e:
+        return e.code, e.read()
+    except OSError:
+        return 0, b""
+
+
+# It cannot be told to take a free port. One that was free may be taken by the time it starts: then it ends, and gets another.
+for _ in range(5):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(["wayback", "-b", "127.0.0.1", "-p", str(port)], cwd="wb", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: server.poll() is not None or get("/")[0], 300, "pywb")
+    if server.poll() is None:
+        break
 try:
-    def get(path):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as e:
-            return e.code, e.read()
-        except OSError:
-            return 0, b""
-    for _ in range(150):
-        if get("/")[0]:
-            break
-        time.sleep(0.2)
     cdx = get("/test/cdx?url=http://www.example.org/*&output=json")
     check(cdx[0] == 200 and len(cdx[1].splitlines()) > 8, "pywb has indexed the run", cdx[1][:200])
     page = get("/test/20260624010204id_/http://www.example.org/")
@@ -103,6 +107,6 @@ try:
         check(coded[0] == 200, f"pywb replays a {coding} body")
 finally:
     server.terminate()
-    server.wait(timeout=20)
+    server.wait(timeout=120)
 shutil.rmtree("wb")
 done()

@@ -141,7 +141,7 @@ class Server:
         self.process = subprocess.Popen([TRAWL, "--json", "serve", "--lake", str(LAKE), "--listen", "127.0.0.1:0"],
                                         stdout=subprocess.PIPE, text=True)
         address = json.loads(self.process.stdout.readline())["address"]
-        self.connection = http.client.HTTPConnection(*address.split(":"), timeout=30)
+        self.connection = http.client.HTTPConnection(*address.split(":"), timeout=120)
 
     def get(self, path, **params):
         query = urllib.parse.urlencode({k: v for k, v in params.items() if v is not None})
@@ -151,7 +151,7 @@ class Server:
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=120)
 
 
 model, server, asked = Model(), None, 0

@@ -46,7 +46,7 @@ def testweb(*args):
         yield json.loads(process.stdout.readline())
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=20)
+        process.wait(timeout=120)
 
 
 def lines(path):
