@@ -6,7 +6,7 @@ mod common;
 use common::{feed, stderr, stdout, trawl};
 use std::path::Path;
 use std::process::Output;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 fn seqdb(dir: &Path, args: &[&str], input: &[u8]) -> Output {
@@ -81,29 +81,28 @@ fn readers_of_files_whose_writers_come_and_go() {
     run(dir, &["create", "hindex", "m.hindex", "--container", "m.kvseq", "--htsize", "3"], b"");
     run(dir, &["create", "perm", "m.perm", "--container", "m.kvseq"], b"");
     run(dir, &["add", "m.kvseq", "--index", "m.hindex", "--perm", "m.perm", "always", &line(0)], b"");
-    let until = Instant::now() + Duration::from_secs(4);
-    let done = AtomicBool::new(false);
-    let (rounds, looks) = std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..2)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut looks = 0;
-                    while !done.load(Ordering::Relaxed) {
-                        look(dir);
-                        looks += 1;
-                    }
-                    looks
-                })
-            })
-            .collect();
+    // A few seconds, and however long it takes to have seen something.
+    let (until, last_moment) = (Instant::now() + Duration::from_secs(4), Instant::now() + Duration::from_secs(120));
+    let (done, looks) = (AtomicBool::new(false), AtomicU64::new(0));
+    let rounds = std::thread::scope(|scope| {
+        let read = || {
+            while !done.load(Ordering::Relaxed) {
+                look(dir);
+                looks.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let readers = [scope.spawn(read), scope.spawn(read)];
         let mut rounds = 0;
-        while Instant::now() < until && readers.iter().all(|reader| !reader.is_finished()) {
+        let enough = |rounds| Instant::now() >= until && rounds > 1 && looks.load(Ordering::Relaxed) > 1;
+        while !enough(rounds) && Instant::now() < last_moment && readers.iter().all(|reader| !reader.is_finished()) {
             rounds += 1;
             change(dir, rounds);
         }
         done.store(true, Ordering::Relaxed);
-        (rounds, readers.into_iter().map(|reader| reader.join().unwrap()).sum::<u64>())
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        rounds
     });
+    let looks = looks.into_inner();
     assert!(rounds > 1 && looks > 1, "{rounds} rounds, {looks} looks");
     run(dir, &["fs", "check", "d"], b"");
     run(dir, &["check", "m.kvseq"], b"");

@@ -10,10 +10,18 @@ fn policy() -> Policy {
     Policy { fold_trailing_slash: true, fold_index: true, fold_case: true, collapse_slashes: true, ..Policy::default() }
 }
 
+/// The time this thread has worked, whatever else the machine does; where the system does not tell, the time of day.
+fn worked(epoch: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|text| text.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| epoch.elapsed(), Duration::from_nanos)
+}
+
 /// Every form of one text; returns the lake form's answer.
 fn all(raw: &[u8]) -> Result<LakeUrl, Reject> {
     let psl = SuffixList::builtin();
-    let started = Instant::now();
+    let epoch = Instant::now();
+    let started = worked(epoch);
     let lake = LakeUrl::parse_bytes(raw, psl);
     for policy in [policy(), Policy::default()] {
         if let Ok(key) = key::canonical(raw, Some(b"http://base.example/a/b"), &policy) {
@@ -31,7 +39,8 @@ fn all(raw: &[u8]) -> Result<LakeUrl, Reject> {
     key::legacy(&text, None);
     psl.registrable(&text);
     // Linear work on 64 KiB takes a few milliseconds even unoptimised; quadratic work takes many seconds.
-    assert!(started.elapsed() < Duration::from_secs(2), "took {:?}", started.elapsed());
+    let took = worked(epoch).saturating_sub(started);
+    assert!(took < Duration::from_secs(2), "took {took:?}");
     lake
 }
 
