@@ -100,6 +100,10 @@ impl Bundle {
 
     /// Adds an entry. With an index it replaces the one the key had.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<u64> {
+        if self.indexes.iter().any(|index| index.wants_resize().is_some()) {
+            // Cells must not reach the file before the entries they lead to.
+            self.kv.flush()?;
+        }
         for index in &mut self.indexes {
             index.begin()?;
             index.make_room(&self.kv)?;
@@ -191,10 +195,9 @@ fn lead_astray(files: &BundleFiles, settings: &Settings) -> Result<()> {
     let open = |path: &PathBuf| Hindex::open_anyway(path, Access::Write, settings);
     // All are opened before the first is marked.
     let mut indexes = files.indexes.iter().map(open).collect::<Result<Vec<_>>>()?;
-    if let Some(perm) = &files.perm {
-        perm::lead_astray(perm, settings)?;
-    }
-    indexes.iter_mut().try_for_each(Hindex::lead_astray)
+    indexes.iter_mut().try_for_each(Hindex::lead_astray)?;
+    // The perm for the shortest time: who has no index reads all entries instead, who has no perm has to wait.
+    files.perm.as_ref().map_or(Ok(()), |perm| perm::lead_astray(perm, settings))
 }
 
 /// Rebuilds indexes and perm from the kvseq. The perm holds the entries not deleted, in the order of the kvseq.
@@ -243,7 +246,7 @@ fn rebuild_perm(path: &Path, kv: &Kvseq, settings: &Settings) -> Result<()> {
 
 /// Puts what was rebuilt in the place of the old.
 fn take_place(files: &BundleFiles, settings: &Settings) -> Result<()> {
-    let rebuilt = || files.indexes.iter().chain(&files.perm);
+    let rebuilt = || files.perm.iter().chain(&files.indexes);
     rebuilt().try_for_each(|path| settings.fs.rename(&aside(path), path))?;
     rebuilt().try_for_each(|path| Ok(settings.fs.sync_dir(open::dir_of(path))?))
 }

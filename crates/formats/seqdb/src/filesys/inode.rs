@@ -18,7 +18,7 @@
 use crate::design::{DATA_TAG, FS_KEY_BYTES, INODE_HEAD_BYTES, INODE_TAG};
 use crate::kvseq::Span;
 use crate::open::STABLE_READS;
-use crate::{Error, Kvseq, Result};
+use crate::{Error, Kvseq, Result, h64};
 
 /// The largest area that is read: eight million pointers.
 pub(crate) const MAX_AREA: u64 = 64 << 20;
@@ -159,11 +159,16 @@ impl Inode {
         })
     }
 
+    /// Whether the hash is that of the name. If it is not, the inode is broken, or was read while it got another name.
+    pub fn is_one_piece(&self) -> bool {
+        self.hash == h64(&self.name)
+    }
+
     /// Reads the inode at `ptr`. Beside a writer it is read until two readings agree: the system does not promise that
     /// a read sees a concurrent write as a whole.
     pub fn load(data: &Kvseq, ptr: u64) -> Result<Self> {
         let mut inode = Self::load_once(data, ptr)?;
-        if !data.is_settled() {
+        if !data.is_settled() || !inode.is_one_piece() {
             for _ in 0..STABLE_READS {
                 let again = Self::load_once(data, ptr)?;
                 if again == inode {

@@ -3,6 +3,7 @@
 use super::inode::{FsKey, Inode, name_at};
 use super::{FileHandle, Filesys};
 use crate::kvseq::Scan;
+use crate::open::STABLE_READS;
 use crate::{Access, Error, Result};
 use std::collections::{HashMap, HashSet};
 
@@ -44,12 +45,18 @@ pub struct Files<'a> {
 /// So many files are kept track of by an iteration beside a writer.
 const MAX_TRACKED: usize = 1 << 20;
 
+/// So often an iteration goes on with what was appended while it was at work.
+const MAX_ROUNDS: usize = 100;
+
 /// An inode that becomes too small is replaced by a larger one at the end of the data file. While that happens both are
 /// there, or, for a reader that has passed the end it knew, neither.
 #[derive(Debug)]
 struct Beside {
     /// Where the iteration ended when it began; what comes later is looked at only for what has moved there.
     end: u64,
+    /// Where it ends now, and how often it went on.
+    seen: u64,
+    rounds: usize,
     /// The last inode of files that have several.
     last: HashMap<u64, u64>,
     /// Files whose inode was found deleted.
@@ -70,7 +77,8 @@ impl Filesys {
             return files;
         }
         let (last, gone, moved, given) = (HashMap::new(), HashSet::new(), false, self.have_dups.then(HashSet::new));
-        let beside = Beside { end: self.data.end(), last, gone, given, at: self.data.first(), moved };
+        let (end, at) = (self.data.end(), self.data.first());
+        let beside = Beside { end, seen: end, rounds: 0, last, gone, given, at, moved };
         Files { scan: files.scan.with_deleted(), beside: Some(beside), ..files }
     }
 
@@ -126,15 +134,19 @@ impl Filesys {
     /// Whether an inode that is not marked deleted is that of an existing file.
     pub(crate) fn is_alive(&self, inode: &Inode) -> Result<bool> {
         if self.have_dups {
-            let is_known = |name: &[u8]| Ok(self.index.find(&self.names(), name)? == Some(inode.ptr));
-            // It may have got another name since it was read.
-            return match is_known(&inode.name)? {
-                false if self.access == Access::Read => {
-                    let name = name_at(&self.data, inode.ptr)?.filter(|name| *name != inode.name);
-                    name.map_or(Ok(false), |name| is_known(&name))
+            let mut name = inode.name.clone();
+            for _ in 0..STABLE_READS {
+                if self.index.find(&self.names(), &name)? == Some(inode.ptr) {
+                    return Ok(true);
                 }
-                known => Ok(known),
-            };
+                // Beside a writer it may have got another name since it was read.
+                let read = if self.access == Access::Read { name_at(&self.data, inode.ptr)? } else { None };
+                match read.filter(|read| *read != name) {
+                    Some(read) => name = read,
+                    None => break,
+                }
+            }
+            return Ok(false);
         }
         Ok(!inode.deleted && !self.deferred.contains(&inode.ptr))
     }
@@ -166,10 +178,13 @@ impl Files<'_> {
             }
             let inode = match item.value {
                 _ if item.deleted => None,
-                Some(value) if self.fs.data.is_settled() => Some(
-                    Inode::decode(item.ptr, item.deleted, item.key, value)
-                        .map_err(|found| Error::corrupt(self.fs.data.path(), item.ptr, "an inode", found))?,
-                ),
+                Some(value) if self.fs.data.is_settled() => {
+                    let inode = Inode::decode(item.ptr, item.deleted, item.key, value)
+                        .map_err(|found| Error::corrupt(self.fs.data.path(), item.ptr, "an inode", found))?;
+                    // A writer may have come since, and change names.
+                    let as_it_is = self.fs.access == Access::Write || inode.is_one_piece();
+                    Some(if as_it_is { inode } else { Inode::load(&self.fs.data, item.ptr)? })
+                }
                 _ => Some(Inode::load(&self.fs.data, item.ptr)?),
             };
             match inode {
@@ -210,14 +225,15 @@ impl Files<'_> {
 
     /// At the end: goes on with what was appended since, if anything was.
     fn go_on(&mut self) -> Result<bool> {
-        let Some(beside) = self.beside.as_mut().filter(|beside| !beside.moved && !beside.gone.is_empty()) else {
-            return Ok(false);
-        };
+        let more = |beside: &&mut Beside| beside.rounds < MAX_ROUNDS && !beside.gone.is_empty();
+        let Some(beside) = self.beside.as_mut().filter(more) else { return Ok(false) };
         self.fs.data.catch_up()?;
         let end = self.fs.data.end();
-        if end <= beside.end {
+        if end <= beside.seen {
             return Ok(false);
         }
+        (beside.end, beside.seen) = (beside.seen, end);
+        beside.rounds += 1;
         beside.moved = true;
         beside.last = self.fs.replacements(beside.at, end)?;
         self.scan = self.fs.data.scan_from(beside.at).with_deleted().keys_only();

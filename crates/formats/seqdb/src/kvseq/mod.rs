@@ -232,8 +232,7 @@ impl Kvseq {
         let sb = open::read_superblock(self.store.file(), Access::Read)?;
         let (end, _) = Self::bounds(&sb, self.path(), self.store.file().len()?)?;
         let more = end > self.end();
-        // Only a live writer moves FILESIZE, and it writes entries first.
-        if sb != self.sb {
+        if self.is_believed(&sb)? {
             *self.seen.get_mut() = end;
             self.entries = sb.value(Name::ENTRIES).unwrap_or(0);
             self.live = sb.value(Name::AENTRIES).unwrap_or(0);
@@ -268,7 +267,7 @@ impl Kvseq {
             return Ok(false);
         }
         let sb = open::read_superblock(self.store.file(), Access::Read)?;
-        let (_, synced) = Self::bounds(&sb, self.path(), self.store.file().len()?)?;
+        let (_, synced) = Self::bounds(&sb, self.path(), u64::MAX)?;
         Ok(ptr >= synced)
     }
 
@@ -278,12 +277,23 @@ impl Kvseq {
             return Ok(false);
         }
         let sb = open::read_superblock(self.store.file(), Access::Read)?;
-        // Only a live writer changes it.
-        if sb == self.sb {
+        if !self.is_believed(&sb)? {
             return Ok(false);
         }
         let (end, _) = Self::bounds(&sb, self.path(), self.store.file().len()?)?;
         Ok(end > self.seen.fetch_max(end, Ordering::Relaxed))
+    }
+
+    /// For a reader: whether FILESIZE is that of a live writer, who writes entries first. Nobody else changes it; if it
+    /// was found like this, a writer may have come while the file was opened.
+    fn is_believed(&self, sb: &Superblock) -> Result<bool> {
+        let claimed = sb.length(Name::FILESIZE)?.unwrap_or(0);
+        Ok(*sb != self.sb || claimed > self.end() && self.writer_lives()?)
+    }
+
+    /// Whether somebody has the lock of a writer at this moment.
+    fn writer_lives(&self) -> Result<bool> {
+        open::writer_lives(&self.settings, &crate::inspect::lock_of(self.path(), &self.sb, &self.settings)?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Kvseq;
 use super::layout::{KeySpan, MAX_PREFIX, Span};
-use crate::{Access, Error, Result, inspect, open};
+use crate::{Access, Error, Result, open};
 
 /// Bytes read at once for a single entry: most small pairs are in them, few cross into a second page.
 const FIRST_READ: usize = 256;
@@ -192,7 +192,7 @@ impl Kvseq {
     /// Whether the file is being written, was not closed properly, or has changed since it was opened.
     fn growing(&self) -> Result<bool> {
         // Asked first: a writer that goes has changed the superblock by then.
-        if open::writer_lives(&self.settings, &inspect::lock_of(self.path(), &self.sb, &self.settings)?)? {
+        if self.writer_lives()? {
             return Ok(true);
         }
         let sb = open::read_superblock(self.store.file(), Access::Read)?;

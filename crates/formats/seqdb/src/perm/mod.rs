@@ -56,9 +56,10 @@ impl Perm {
     /// Opens a perm file. A writer takes the lock beside it and refuses a file that was not closed properly.
     pub fn open(path: &Path, access: Access, settings: &Settings) -> Result<Self> {
         let at = lock_path(path);
-        let lock = match access {
-            Access::Write => Some(open::lock(settings, &at)?),
-            Access::Read => None,
+        // Asked before the file is looked at: a writer that lives now and closes it meanwhile has not died.
+        let (lock, writer_lives) = match access {
+            Access::Write => (Some(open::lock(settings, &at)?), false),
+            Access::Read => (None, open::writer_lives(settings, &at)?),
         };
         let mut perm = Self::open_anyway(path, access, settings)?;
         perm.lock = lock;
@@ -71,7 +72,7 @@ impl Perm {
                 let why = "SYNCSIZE is not FILESIZE: it was not closed properly";
                 return Err(Error::NeedsCheck { path: path.into(), why });
             }
-            if !open::writer_lives(settings, &at)? {
+            if !writer_lives {
                 perm.len = perm.pairs_before(synced)?;
             }
         }

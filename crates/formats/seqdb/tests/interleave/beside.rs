@@ -99,7 +99,16 @@ impl File for BesideFile {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> IoResult<usize> {
         let len = buf.len();
-        self.tick(|| format!("read {offset}+{len} of")).read_at(offset, buf)
+        let mut done = 0;
+        let tear = self.play.lock().unwrap().tear(offset, len);
+        if let Some(part) = tear.and_then(|at| buf.get_mut(..at)) {
+            done = self.file().read_at(offset, part)?;
+            if done < part.len() {
+                return Ok(done);
+            }
+        }
+        let file = self.tick(|| format!("read {offset}+{len} (torn at {done}) of"));
+        Ok(done + file.read_at(offset + done as u64, &mut buf[done..])?)
     }
 
     fn write_at(&self, _: u64, _: &[u8]) -> IoResult<()> {

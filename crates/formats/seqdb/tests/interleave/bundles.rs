@@ -7,8 +7,8 @@ use crate::{gone, model, none, path, plain, put, value};
 use std::sync::Arc;
 use trawl_io::fault::FaultFs;
 use trawl_seqdb::{
-    Access, Bundle, BundleFiles, CreateHindex, CreateKvseq, CreatePerm, Error, Kvseq, Perm, Result, Settings, bundle,
-    silent,
+    Access, Bundle, BundleFiles, CreateHindex, CreateKvseq, CreatePerm, Error, Hindex, Kvseq, Perm, Result, Settings,
+    bundle, h64, silent,
 };
 
 fn files() -> BundleFiles {
@@ -176,8 +176,32 @@ fn pairs(kv: &Kvseq, perm: &Perm) -> Result<Pairs> {
     Ok(all)
 }
 
-const READERS: [Named; 4] =
-    [("first index", by_first), ("second index", by_second), ("no index", by_none), ("perm", by_perm)];
+/// As `list HINDEX --container` has it.
+fn by_cells(settings: &Settings, look: &mut Look) {
+    look.begin();
+    let index = &files().indexes[1];
+    let opened = bundle::read_with(path("/b.kvseq"), settings, || Hindex::open(index, Access::Read, settings));
+    let (kv, index) = match opened {
+        Err(e) => return look.error("open", &e),
+        Ok(opened) => opened,
+    };
+    let mut all = Vec::new();
+    let listed = index.for_each(&mut |ptr, hash| {
+        let entry = kv.get(ptr)?;
+        assert_eq!(h64(&entry.key), hash, "a cell of another entry");
+        all.push((entry.key, entry.value));
+        Ok(())
+    });
+    look.all(listed.map(|()| all));
+}
+
+const READERS: [Named; 5] = [
+    ("first index", by_first),
+    ("second index", by_second),
+    ("no index", by_none),
+    ("cells", by_cells),
+    ("perm", by_perm),
+];
 
 #[test]
 fn beside_a_bundle() {

@@ -27,6 +27,8 @@ pub enum Meanwhile {
 struct Plan {
     switches: Vec<(usize, usize)>,
     meanwhile: Meanwhile,
+    /// Reads are not atomic: the writer goes on in the middle of one, here.
+    torn: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -37,16 +39,32 @@ pub struct Play {
     target: usize,
     reads: usize,
     pauses: usize,
+    tearing: bool,
     trace: Option<Vec<String>>,
 }
 
 impl Play {
+    /// Where the next read is torn: the writer goes on between its two parts.
+    pub fn tear(&mut self, offset: u64, len: usize) -> Option<usize> {
+        let at = self.plan.torn?;
+        self.plan.switches.get(self.next).filter(|(at, _)| *at <= self.reads)?;
+        // Words are read at once.
+        let first = usize::try_from(offset.next_multiple_of(8) - offset).unwrap();
+        let words = len.saturating_sub(first).div_ceil(8);
+        let at = (words > 0).then(|| first + at % words * 8).filter(|at| *at > 0);
+        self.tearing = at.is_some();
+        at
+    }
+
     pub fn tick(&mut self, name: impl FnOnce() -> String) {
         while let Some((_, target)) = self.plan.switches.get(self.next).filter(|(at, _)| *at <= self.reads) {
             self.target = self.target.max(*target);
             self.next += 1;
         }
-        self.player.go_to(self.target);
+        // A read is short: few operations fit into it.
+        let few = self.player.done + 3;
+        let target = if std::mem::take(&mut self.tearing) { self.target.min(few) } else { self.target };
+        self.player.go_to(target);
         self.reads += 1;
         if let Some(trace) = &mut self.trace {
             trace.push(format!("{:4} {}", self.player.done, name()));
@@ -89,7 +107,7 @@ struct Outcome {
 fn run(tape: &Arc<Tape>, plan: &Plan, reader: Reader, allowed: fn(&Error) -> bool, traced: bool) -> Outcome {
     let player = Player::new(tape);
     let (plan, trace) = (plan.clone(), traced.then(Vec::new));
-    let mut play = Play { player, plan, next: 0, target: 0, reads: 0, pauses: 0, trace };
+    let mut play = Play { player, plan, next: 0, target: 0, reads: 0, pauses: 0, tearing: false, trace };
     while let Some((0, target)) = play.plan.switches.get(play.next) {
         play.target = *target;
         play.next += 1;
@@ -159,7 +177,7 @@ fn explore(name: &str, tape: &Arc<Tape>, reader: Reader, allowed: fn(&Error) -> 
         outcome.reads
     };
     let end = tape.len();
-    let plan = |switches: &[(usize, usize)], meanwhile| Plan { switches: switches.to_vec(), meanwhile };
+    let plan = |switches: &[(usize, usize)], meanwhile| Plan { switches: switches.to_vec(), meanwhile, torn: None };
     // Nobody moves while the reader is at work.
     let reads: Vec<usize> = (0..=end).map(|j| one(plan(&[(0, j)], Meanwhile::Ends), &mut found)).collect();
     found.of = (0..=end).map(|j| (reads[j].max(1) - 1) * (end - j)).sum();
@@ -186,7 +204,8 @@ fn explore(name: &str, tape: &Arc<Tape>, reader: Reader, allowed: fn(&Error) -> 
             switches.push((i, k.min(end)));
         }
         let meanwhile = [Meanwhile::Ends, Meanwhile::Slow(1), Meanwhile::Slow(2), Meanwhile::Slow(20)][dice.roll(4)];
-        one(Plan { switches, meanwhile }, &mut found);
+        let torn = (dice.roll(4) == 0).then(|| dice.roll(100));
+        one(Plan { switches, meanwhile, torn }, &mut found);
     }
     if faults.is_empty() {
         return Ok(found);

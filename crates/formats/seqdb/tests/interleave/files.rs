@@ -121,6 +121,32 @@ fn last(shape: &CreateFilesys) -> Arc<Tape> {
     tape.end()
 }
 
+/// Sizes and room change in the inode only.
+fn sizes(shape: &CreateFilesys) -> Arc<Tape> {
+    let disk = FaultFs::new();
+    let first = create(&disk, shape, &FIRST);
+    let mut tape = Recorder::new(&disk, first);
+    let mut fs = open_to_write(&mut tape);
+    let cut = |model: &mut Model| drop(model.insert(b"c".to_vec(), value("c", 0, 200)[..90].to_vec()));
+    tape.step(cut, || {
+        let mut file = fs.open_file_wr(b"c", 'f', WriteFlags::default()).unwrap();
+        fs.truncate(&mut file, 90).unwrap();
+    });
+    tape.shown(|| fs.flush().unwrap());
+    for name in [b"a", b"d"] {
+        tape.shown(|| {
+            let mut file = fs.open_file_wr(name, 'f', WriteFlags::default()).unwrap();
+            fs.reserve(&mut file, 100).unwrap();
+            fs.set_mtime(&mut file, 77).unwrap();
+        });
+    }
+    append(&mut tape, &mut fs, "a", 70);
+    append(&mut tape, &mut fs, "d", 170);
+    tape.shown(|| fs.flush().unwrap());
+    tape.synced(|| fs.close().unwrap());
+    tape.end()
+}
+
 /// Names that fit, and names that need a larger inode.
 fn renames(shape: &CreateFilesys) -> Arc<Tape> {
     let disk = FaultFs::new();
@@ -292,6 +318,21 @@ fn exported(settings: &Settings, look: &mut Look) {
     look.all(export(&fs));
 }
 
+/// What was created by the writer, as its time says.
+fn since(settings: &Settings, look: &mut Look) {
+    let Some(fs) = open(settings, look) else { return };
+    let list = || {
+        let mut files = fs.files_since(5)?;
+        let mut all = Vec::new();
+        while let Some(info) = files.next_file()? {
+            let contents = read_listed(&fs, &info)?;
+            all.push((info.name, contents));
+        }
+        Ok(all)
+    };
+    look.new_ones(list());
+}
+
 /// In the order of the index, which may be behind: what is there is right.
 fn indexed(settings: &Settings, look: &mut Look) {
     let Some(fs) = open(settings, look) else { return };
@@ -331,6 +372,7 @@ fn beside_a_filesys() {
         ("growth", growth(&small, false)),
         ("growth, synced", growth(&hashes, true)),
         ("the last file", last(&small)),
+        ("sizes", sizes(&small)),
         ("renames", renames(&small)),
         ("renames, hashes", renames(&hashes)),
         ("resize", resize(&small)),
@@ -349,6 +391,7 @@ fn beside_an_append_only_filesys() {
         ("needless repair", needless_repair(&shape)),
     ];
     explore_all("append-only filesys", &tapes, &READERS, none);
+    explore_all("append-only filesys", &tapes, &[("since a time", since)], none);
 }
 
 #[test]

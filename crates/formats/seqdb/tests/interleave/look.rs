@@ -90,6 +90,26 @@ impl Look {
         self.each(found);
     }
 
+    /// The answer for everything that was not there before the writer began.
+    pub fn new_ones(&mut self, found: Result<Pairs, Error>) {
+        let Some(found) = self.unfail(found) else { return };
+        let (window, first) = (self.window(), &self.tape.first);
+        let is_new = |key: &Vec<u8>, value: &Vec<u8>| first.get(key) != Some(value);
+        let mut faults = Vec::new();
+        for (key, value) in &found {
+            if !is_new(key, value) || !window.iter().any(|model| model.get(key) == Some(value)) {
+                faults.push(format!("of all that is new {:?} is {}", show(key), shown(Some(value))));
+            }
+        }
+        for (key, value) in window[0].iter().filter(|(key, value)| is_new(key, value)) {
+            let always = window.iter().all(|model| model.get(key) == Some(value));
+            if always && !found.iter().any(|(k, v)| k == key && v == value) {
+                faults.push(format!("of all that is new {:?} is missing", show(key)));
+            }
+        }
+        self.faults.extend(faults);
+    }
+
     /// The same where an entry that was replaced since the last sync may still be there: the last one counts.
     pub fn entries(&mut self, found: Result<Pairs, Error>) {
         let Some(found) = self.unfail(found) else { return };

@@ -74,9 +74,9 @@ pub fn sessions() -> Arc<Tape> {
 }
 
 /// So many keys that the table grows several times, one of them put again and again.
-fn growth(cellsz: u64) -> Arc<Tape> {
+fn growth(cellsz: u64, entries: &[(&str, usize, usize)]) -> Arc<Tape> {
     let disk = FaultFs::new();
-    let first = create(&disk, cellsz, 3, &[("a", 0, 10)]);
+    let first = create(&disk, cellsz, 3, entries);
     let mut tape = Recorder::new(&disk, first);
     let settings = tape.settings().clone();
     let mut map = tape.shown(|| Map::open(&files(), Access::Write, &settings).unwrap());
@@ -206,7 +206,9 @@ const READERS: [Named; 3] = [("by key", by_key), ("everything", everything), ("k
 
 #[test]
 fn beside_a_map() {
-    let mut tapes = vec![("growth, plain", growth(1)), ("growth, hashes", growth(2))];
+    let one = [("a", 0, 10)];
+    let mut tapes = vec![("growth", growth(1, &one)), ("growth, hashes", growth(2, &one))];
+    tapes.push(("growth from nothing", growth(2, &[])));
     tapes.extend([("changes", changes(1, true)), ("changes, hashes", changes(2, false))]);
     tapes.extend([("sessions", sessions_with(1)), ("sessions, hashes", sessions_with(2))]);
     explore_all("map", &tapes, &READERS, none);
