@@ -169,6 +169,8 @@ struct Plan {
     damaged: Vec<(u32, String)>,
     /// The list that the version's rows are cut by, if it is to become the lake's.
     list: Option<SuffixListRef>,
+    /// The lake's list when the plan was made: under another one the rows would be found nowhere.
+    list_before: Option<SuffixListRef>,
     /// The id that the next dataset would get: a list that becomes the lake's must have been seen by every dataset.
     next_dataset_id: u32,
 }
@@ -184,6 +186,7 @@ impl Plan {
             waiting: Vec::new(),
             damaged: Vec::new(),
             list: list.cloned(),
+            list_before: manifest.suffix_list.clone(),
             next_dataset_id: manifest.next_dataset_id,
         };
         let hash = list.or(manifest.suffix_list.as_ref()).map(|list| list.hash.as_str()).unwrap_or_default();
@@ -213,7 +216,8 @@ impl Plan {
                     plan.waiting.push(id);
                     continue;
                 }
-                let reason = format!("dataset {id} has rows cut by another suffix list: rewrite it first");
+                let reason =
+                    format!("dataset {id} has rows cut by another suffix list: run `trawl lake rebuild` again");
                 return Err(Error::Store(trawl_store::Error::Refused { reason }));
             }
             let covered: Option<BTreeSet<String>> = match live {
@@ -248,7 +252,10 @@ impl Plan {
             manifest.live_commit(*id) == *live
                 && manifest.dataset(*id).is_some_and(|d| d.dropped == self.dropped.contains(id))
         });
-        if !fits || self.list.is_some() && manifest.next_dataset_id != self.next_dataset_id {
+        if !fits
+            || manifest.suffix_list != self.list_before
+            || self.list.is_some() && manifest.next_dataset_id != self.next_dataset_id
+        {
             return None;
         }
         if let Some(list) = &self.list {

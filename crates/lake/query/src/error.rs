@@ -52,8 +52,8 @@ pub enum QueryError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The version a cursor belongs to is no longer kept.
-    #[error("version {version:?} is no longer kept: start again without a cursor")]
+    /// The version a cursor belongs to is no longer kept, or was collected while it was being read.
+    #[error("version {version:?} is no longer kept: start again, without a cursor")]
     Gone {
         /// The version.
         version: String,

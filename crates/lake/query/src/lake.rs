@@ -26,6 +26,9 @@ impl Default for Options {
     }
 }
 
+/// Times a question is asked again because the lake has gone on while it was answered.
+const MAX_ROUNDS: u32 = 10;
+
 /// An open lake. Share it behind an `Arc`; every request pins a version of its own.
 pub struct Lake {
     inner: Arc<Inner>,
@@ -60,11 +63,37 @@ impl Lake {
         Ok(lake)
     }
 
+    /// Asks the newest version. Where a collector took it away while it was being read, the one that took its place is
+    /// asked; so the question may be asked more than once.
+    pub fn ask<T>(&self, mut question: impl FnMut(&Pinned) -> Result<T, QueryError>) -> Result<T, QueryError> {
+        let mut rounds = 0;
+        loop {
+            let pinned = self.pin()?;
+            match question(&pinned) {
+                Err(QueryError::Lake { .. }) if rounds < MAX_ROUNDS && self.inner.is_past(pinned.manifest())? => {
+                    rounds += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
     /// The newest version. While it is unchanged this asks the store two questions and opens nothing; while somebody
     /// else is opening a newer one, it answers with the version before, unless something was denied, dropped or closed since:
     /// then it waits.
     pub fn pin(&self) -> Result<Arc<Pinned>, QueryError> {
-        let manifest = self.inner.lake.current()?;
+        let mut rounds = 0;
+        loop {
+            let manifest = self.inner.lake.current()?;
+            match self.pin_of(&manifest) {
+                // Collected while it was being opened.
+                Err(_) if rounds < MAX_ROUNDS && self.inner.is_past(&manifest)? => rounds += 1,
+                pinned => return pinned,
+            }
+        }
+    }
+
+    fn pin_of(&self, manifest: &Arc<Manifest>) -> Result<Arc<Pinned>, QueryError> {
         let known = self.inner.state().newest.clone();
         let fits = |pinned: &Arc<Pinned>| pinned.manifest().sequence >= manifest.sequence;
         if let Some(pinned) = known.as_ref().filter(|pinned| fits(pinned)) {
@@ -72,7 +101,7 @@ impl Lake {
         }
         let _opening = match (self.inner.opening.try_lock(), known) {
             (Ok(guard), _) => guard,
-            (Err(TryLockError::WouldBlock), Some(pinned)) if pinned.manifest().shows_the_same(&manifest) => {
+            (Err(TryLockError::WouldBlock), Some(pinned)) if pinned.manifest().shows_the_same(manifest) => {
                 return Ok(pinned);
             }
             (Err(TryLockError::Poisoned(guard)), _) => guard.into_inner(),
@@ -83,7 +112,7 @@ impl Lake {
             return Ok(pinned);
         }
         let version = manifest.current().cloned().unwrap_or_default();
-        let pinned = Arc::new(self.inner.open_version(&manifest, &version)?);
+        let pinned = Arc::new(self.inner.open_version(manifest, &version)?);
         let mut state = self.inner.state();
         state.newest = Some(pinned.clone());
         // Segments of versions no longer listed are closed once the last request that pinned them ends.
@@ -110,6 +139,15 @@ impl Inner {
 
     pub(crate) fn losses(&self) -> &KnownLosses {
         &self.losses
+    }
+
+    /// Whether the lake has gone on since, so that what cannot be read any more may have been collected.
+    pub(crate) fn is_past(&self, manifest: &Manifest) -> Result<bool, QueryError> {
+        Ok(self.newest()?.sequence != manifest.sequence)
+    }
+
+    pub(crate) fn newest(&self) -> Result<Arc<Manifest>, QueryError> {
+        Ok(self.lake.current()?)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -9,7 +9,8 @@ use trawl_store::denial::DenyList;
 use trawl_store::{Dataset, Manifest, SegmentRef};
 use trawl_url::SuffixList;
 
-/// One version of the lake. Its answers do not change, whatever is published meanwhile.
+/// One version of the lake. Its answers do not change, whatever is published meanwhile; they end when a collector takes it,
+/// which is what [`Pinned::explain`] finds out, and [`crate::Lake::ask`] deals with.
 pub struct Pinned {
     inner: Arc<Inner>,
     manifest: Arc<Manifest>,
@@ -54,6 +55,16 @@ impl Pinned {
     /// The state of the lake it was pinned in.
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
+    }
+
+    /// What to make of an error of one of its answers: if the version was collected meanwhile, that it is gone.
+    pub fn explain(&self, error: QueryError) -> QueryError {
+        match (&error, self.inner.newest()) {
+            (QueryError::Lake { .. }, Ok(newest)) if newest.version(&self.version).is_none() => {
+                QueryError::Gone { version: self.version.clone() }
+            }
+            _ => error,
+        }
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

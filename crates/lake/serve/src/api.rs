@@ -113,14 +113,14 @@ pub(crate) async fn nowhere() -> Failure {
 async fn ask<T, F>(axum::extract::State(state): Shared, question: F) -> Answer
 where
     T: Serialize,
-    F: FnOnce(&Pinned, &Principal) -> Result<T, QueryError> + Send + 'static,
+    F: Fn(&Pinned, &Principal) -> Result<T, QueryError> + Send + 'static,
 {
     let Ok(permit) = Arc::clone(&state.permits).try_acquire_owned() else { return Err(Failure::busy()) };
     let limit = state.timeout;
     let work = tokio::task::spawn_blocking(move || {
         // Held until the work is done, not until the asker loses patience: a slow lake must not pile up threads.
         let _permit = permit;
-        let answer = state.lake.pin().and_then(|pinned| question(&pinned, &Principal::anyone()));
+        let answer = state.lake.ask(|pinned| question(pinned, &Principal::anyone()));
         match answer {
             Ok(answer) => serde_json::to_vec(&answer).map_err(|_| Failure::internal()),
             Err(error) => {

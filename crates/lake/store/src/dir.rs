@@ -51,25 +51,32 @@ impl DirStore {
     }
 
     fn walk(&self, dir: &Path, prefix: &str, out: &mut Vec<Listed>) -> Result<()> {
-        let entries = match self.fs.list(dir) {
-            Err(e) if e.is_not_found() => return Ok(()),
-            listed => listed?,
-        };
-        for entry in entries {
-            // Files being written, and anything else that is no object of a lake.
-            let Some(name) = entry.name.to_str().filter(|name| check_path(name).is_ok()) else { continue };
-            let (full, path) = (dir.join(name), format!("{prefix}/{name}"));
-            if entry.is_dir {
-                self.walk(&full, &path, out)?;
-                continue;
+        loop {
+            let entries = match self.fs.list(dir) {
+                Err(e) if e.is_not_found() => return Ok(()),
+                listed => listed?,
+            };
+            let (before, mut vanished) = (out.len(), false);
+            for entry in entries {
+                // Files being written, and anything else that is no object of a lake.
+                let Some(name) = entry.name.to_str().filter(|name| check_path(name).is_ok()) else { continue };
+                let (full, path) = (dir.join(name), format!("{prefix}/{name}"));
+                if entry.is_dir {
+                    self.walk(&full, &path, out)?;
+                    continue;
+                }
+                match self.fs.metadata(&full) {
+                    Ok(metadata) => out.push(Listed { path, len: metadata.len }),
+                    Err(e) if e.is_not_found() => vanished = true,
+                    Err(e) => return Err(e.into()),
+                }
             }
-            match self.fs.metadata(&full) {
-                Ok(metadata) => out.push(Listed { path, len: metadata.len }),
-                Err(e) if e.is_not_found() => {} // removed meanwhile
-                Err(e) => return Err(e.into()),
+            // Where all that was there went meanwhile, other things may have come in its place: a series whose older states
+            // are collected is never empty.
+            if !vanished || out.len() > before {
+                return Ok(());
             }
         }
-        Ok(())
     }
 }
 

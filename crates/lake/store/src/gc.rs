@@ -13,7 +13,7 @@
 
 use crate::lake::MAX_COPY_BYTES;
 use crate::manifest::Manifest;
-use crate::{CommitMode, DenyRecord, Error, Heartbeat, Lake, Listed, Result, Store, Version, layout};
+use crate::{CommitMode, DatasetCommit, DenyRecord, Error, Heartbeat, Lake, Listed, Result, Store, Version, layout};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
@@ -183,11 +183,14 @@ fn revoke(revoked: &mut Vec<String>, dead: &[Heartbeat]) {
 fn drop_versions(manifest: &mut Manifest, now: UnixMillis, settings: &GcSettings) -> Vec<String> {
     let old = manifest.versions.len().saturating_sub(settings.keep_versions.max(1));
     let current = manifest.current_version.clone();
+    // A version is current until the next one is published: then its last readers begin, however old it is.
+    let ends: Vec<_> = manifest.versions.iter().skip(1).map(|version| version.version.clone()).collect();
     let mut index = 0;
     let mut dropped = Vec::new();
     manifest.versions.retain(|version| {
+        let young = ends.get(index).is_none_or(|end| is_young_text(end, now, settings));
         index += 1;
-        let keep = index > old || version.version == current || is_young_text(&version.version, now, settings);
+        let keep = index > old || version.version == current || young;
         if !keep {
             dropped.push(version.version.clone());
         }
@@ -249,18 +252,22 @@ fn kept(
     let newest = lake.current()?.sequence;
     let mut pinned: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
     pin(&manifest.versions, &mut keep, &mut pinned)?;
-    let (mut lists, mut young) = (Vec::new(), Vec::new());
+    let (mut lists, mut young, mut next) = (Vec::new(), Vec::new(), None::<Manifest>);
     keep_states(lake, layout::MANIFESTS, &mut keep, |number| {
         let recent = number.saturating_add(settings.keep_states.max(1)) > newest;
-        match lake.manifest(number) {
-            // Whoever has just read it looks for its list and its segments next.
-            Ok(Some(state)) if is_young_text(&state.written, now, settings) => {
-                young.extend(state.current().cloned());
-                lists.extend(state.suffix_list.map(|list| list.path));
-                Ok(true)
-            }
-            _ => Ok(recent),
+        let Ok(Some(state)) = lake.manifest(number) else { return Ok(recent) };
+        // Whoever has just read it looks for its list and its segments next.
+        let same = |next: &Manifest| {
+            (&next.current_version, &next.suffix_list) == (&state.current_version, &state.suffix_list)
+        };
+        let young_end = next.as_ref().is_some_and(|next| !same(next) && is_young_text(&next.written, now, settings));
+        let is_young = young_end || is_young_text(&state.written, now, settings);
+        if is_young {
+            young.extend(state.current().cloned());
+            lists.extend(state.suffix_list.iter().map(|list| list.path.clone()));
         }
+        next = Some(state);
+        Ok(recent || is_young)
     })?;
     keep.paths.extend(lists);
     // Other versions of these states were current in other ones, whose own turn tells whether they stay.
@@ -323,34 +330,42 @@ fn keep_dataset(
         keep.paths.extend(layout::suffix_list(&newest.suffix_list));
         keep.dirs.insert(format!("{}/_rejects", layout::dataset_dir(dataset)));
     }
-    let mut files = Vec::new();
+    let (mut files, mut next) = (BTreeSet::new(), None::<DatasetCommit>);
     keep_states(lake, &layout::commits_dir(dataset), keep, |number| {
         let is_newest = number == newest.sequence;
         let needed = pinned.is_some_and(|pinned| pinned.contains(&number));
         let recent = number.saturating_add(settings.keep_states.max(1)) > newest.sequence;
         let Some(commit) = lake.dataset_commit(dataset, number)? else { return Ok(false) };
-        let young = is_young_text(&commit.written, now, settings);
+        // It was the newest until the next one came, which may have put other files in the place of its own.
+        let lost = |next: &DatasetCommit| {
+            let stay: BTreeSet<&str> = next.files.iter().map(|file| file.path.as_str()).collect();
+            commit.files.iter().any(|file| !stay.contains(file.path.as_str()))
+        };
+        let young_end = next.as_ref().is_some_and(|next| is_young_text(&next.written, now, settings) && lost(next));
+        let young = young_end || is_young_text(&commit.written, now, settings);
         // A dropped dataset keeps its id and numbers, and files only for versions that still serve it.
         if needed || is_newest && live || young {
-            files.extend(commit.files.into_iter().map(|file| file.path));
+            files.extend(commit.files.iter().map(|file| file.path.clone()));
         }
+        next = Some(commit);
         Ok(is_newest || needed || recent || young)
     })?;
     keep.paths.extend(files);
     Ok(())
 }
 
-/// Keeps every state of a series from the oldest that `wanted` asks for. No hole may be left: a reader takes a number
-/// without a successor for the newest.
+/// Keeps every state of a series from the oldest that `wanted` asks for, which hears of the newest first. No hole may be
+/// left: a reader takes a number without a successor for the newest.
 fn keep_states(lake: &Lake, dir: &str, keep: &mut Keep, mut wanted: impl FnMut(u64) -> Result<bool>) -> Result<()> {
-    let mut found = false;
-    for (path, number) in states(&**lake.store(), dir)? {
+    let states = states(&**lake.store(), dir)?;
+    let mut oldest = states.len();
+    for (index, (_, number)) in states.iter().enumerate().rev() {
         // Asked for each, since the answer may keep files too.
-        found |= wanted(number)?;
-        if found {
-            keep.paths.insert(path);
+        if wanted(*number)? {
+            oldest = index;
         }
     }
+    keep.paths.extend(states.into_iter().skip(oldest).map(|(path, _)| path));
     Ok(())
 }
 

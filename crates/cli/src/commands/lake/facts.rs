@@ -8,8 +8,7 @@ use std::path::Path;
 use trawl_query::Principal;
 
 pub(super) fn datasets(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
-    let pinned = crate::commands::query::pin(dir)?;
-    let datasets = pinned.datasets(&Principal::operator())?;
+    let datasets = crate::commands::query::open(dir)?.ask(|pinned| pinned.datasets(&Principal::operator()))?;
     if out.json() {
         datasets.iter().try_for_each(|dataset| out.json_line(dataset))?;
     } else {
@@ -26,7 +25,7 @@ pub(super) fn datasets(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
 }
 
 pub(super) fn stats(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
-    let stats = crate::commands::query::pin(dir)?.stats_for(&Principal::operator())?;
+    let stats = crate::commands::query::open(dir)?.ask(|pinned| pinned.stats_for(&Principal::operator()))?;
     out.fact(&stats, |w| {
         writeln!(w, "version   {}", stats.version)?;
         writeln!(w, "datasets  {}", show_count(stats.datasets))?;

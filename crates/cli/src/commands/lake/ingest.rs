@@ -138,7 +138,7 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     settings.temp_dir = temp_dir(dir, args.temp_dir.as_deref())?;
     let done = add(&lake, dir, &added, &settings, out)?;
     out.fact(&done, |w| done.write(w))?;
-    Ok(Status::from_findings(done.ingest.rejected > 0))
+    Ok(Status::from_findings(done.ingest.rejected > 0 || done.waits))
 }
 
 /// Items of a source that are read to see whether it can be read at all.
@@ -183,6 +183,9 @@ pub struct Done {
     pub ignored: Vec<String>,
     /// The version that serves it.
     pub version: Option<String>,
+    /// Whether no version does, since the lake's suffix list was changed meanwhile: then it waits for a rebuild.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
 }
 
 /// Reads sources into a dataset and publishes them.
@@ -240,7 +243,8 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
     // Another ingest into it may have failed meanwhile, and taken the name back.
     lake.reinstate_dataset(system::now(), &dataset)?;
     let published = publish(lake, dir, out)?;
-    Ok(Done { dataset: added.name.clone(), ingest: report, ignored, version: published.version })
+    let waits = published.waiting.contains(&id);
+    Ok(Done { dataset: added.name.clone(), ingest: report, ignored, version: published.version, waits })
 }
 
 /// The sources that a dataset has, if it is there.

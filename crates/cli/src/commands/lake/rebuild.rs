@@ -8,13 +8,13 @@ use crate::units::{show_bytes, show_count};
 use crate::{lake_dir, system};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
-use trawl_index::BuildOptions;
+use trawl_index::{BuildOptions, Published};
 use trawl_ingest::{Files, Rewrite, rewrite};
 use trawl_store::manifest::SuffixListRef;
 use trawl_store::{Error, Heartbeat, Lake, Remains, Store, layout};
 use trawl_url::SuffixList;
 
-/// Times a dataset is rewritten again because somebody added to it meanwhile.
+/// Times a dataset is rewritten again because somebody added to it meanwhile, or all because the list was changed.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// Builds the index anew from the Parquet files and commits alone
@@ -45,23 +45,20 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
     let lost = lake_dir::index_is_lost(dir) || lake_dir::manifest_is_damaged(dir);
     let lake = if lost { restore(args, out)? } else { lake_dir::open(dir)? };
     let writer = system::nonce()?;
-    let list = match &args.psl {
-        Some(file) => new_list(&lake, file, &writer)?,
-        None => lake.current()?.suffix_list.clone().context("the lake has no suffix list: name one with --psl")?,
-    };
-    // Datasets that were cut by another list: all of them with a new list, else those an interrupted change left.
-    for (id, name) in datasets(&*lake.current()?, None)? {
-        recut(&lake, dir, id, &name, &list, out)?;
-        if args.psl.is_some() {
-            spare(&lake, &list.path, &writer)?;
+    let mut attempts = 0;
+    let (list, built) = loop {
+        let list = match &args.psl {
+            Some(file) => new_list(&lake, file, &writer)?,
+            None => lake.current()?.suffix_list.clone().context("the lake has no suffix list: name one with --psl")?,
+        };
+        attempts += 1;
+        match build(args, &lake, &list, &writer, out) {
+            // Somebody brought in rows cut by another list, or changed the lake's own.
+            Err(error) if attempts < MAX_ATTEMPTS && is_overtaken(&error) => {}
+            built => break (list, built?),
         }
-    }
-    let options = BuildOptions::new(temp_dir(dir, None)?);
-    let bar = Progress::start("index", None, out.quiet());
-    let (now, builder) = (&system::now, system::nonce()?);
-    let built = trawl_index::rebuild_under(&lake, &list, now, &builder, &options, &|p| show_index(&bar, p))?;
+    };
     lake.end_beat(&writer)?;
-    drop(bar);
     let meta = built.segment.as_ref();
     let json = serde_json::json!({
         "type": "index", "version": built.version, "suffix_list": list.hash, "commits": built.commits,
@@ -79,6 +76,35 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
         }
     })?;
     Ok(Status::Done)
+}
+
+fn is_overtaken(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(trawl_index::Error::Store(Error::Refused { .. })))
+}
+
+/// Writes what is cut by another list than `list`, and makes the index of all.
+fn build(
+    args: &RebuildArgs,
+    lake: &Lake,
+    list: &SuffixListRef,
+    writer: &str,
+    out: &mut Output,
+) -> anyhow::Result<Published> {
+    let dir = &args.lake.lake;
+    // Datasets that were cut by another list: all of them with a new list, else those an interrupted change left.
+    for (id, name) in datasets(&*lake.current()?, None)? {
+        recut(lake, dir, id, &name, list, out)?;
+        if args.psl.is_some() {
+            spare(lake, &list.path, writer)?;
+        }
+    }
+    let options = BuildOptions::new(temp_dir(dir, None)?);
+    let bar = Progress::start("index", None, out.quiet());
+    let (now, builder, progress) = (&system::now, system::nonce()?, |p| show_index(&bar, p));
+    Ok(match args.psl {
+        Some(_) => trawl_index::rebuild_under(lake, list, now, &builder, &options, &progress)?,
+        None => trawl_index::rebuild(lake, now, &builder, &options, &progress)?,
+    })
 }
 
 /// Makes the manifest of a lake anew whose `index/` is lost, or whose newest manifest is damaged.

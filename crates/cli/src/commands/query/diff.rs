@@ -1,6 +1,6 @@
 //! `trawl query diff`: two datasets side by side.
 
-use super::{dataset_id, pin, unanswered};
+use super::{UNKNOWN_DATASET, dataset_id, finding, open, unanswered};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use trawl_query::{Comparison, DiffEvent, DiffSummary, DomainDiff, Principal, Side, Tally};
+use trawl_query::{Comparison, DiffEvent, DiffSummary, DomainDiff, Principal, QueryError, Side, Tally};
 
 /// Compares two datasets: domains and URLs in one of them only, and in both
 ///
@@ -78,9 +78,15 @@ struct UrlLine<'a> {
 }
 
 pub(super) fn run(args: &DiffArgs, out: &mut Output) -> anyhow::Result<Status> {
-    let pinned = pin(&args.lake)?;
-    let Some(a) = dataset_id(&pinned, &args.a, out)? else { return Ok(Status::Findings) };
-    let Some(b) = dataset_id(&pinned, &args.b, out)? else { return Ok(Status::Findings) };
+    let pinned = open(&args.lake)?.pin()?;
+    let mut ids = [0; 2];
+    for (id, name) in ids.iter_mut().zip([&args.a, &args.b]) {
+        match dataset_id(&pinned, name).map_err(|error| pinned.explain(error))? {
+            Ok(found) => *id = found,
+            Err(message) => return finding(UNKNOWN_DATASET, &message, out),
+        }
+    }
+    let [a, b] = ids;
     let what = Comparison { a, b, domain: args.domain.as_deref(), urls: !args.domains_only };
     let bar = Progress::start("diff", None, out.quiet());
     let (mut seen, mut failed) = (0u64, None);
@@ -103,7 +109,11 @@ pub(super) fn run(args: &DiffArgs, out: &mut Output) -> anyhow::Result<Status> {
     }
     let summary = match summary {
         Ok(summary) => summary,
-        Err(error) => return unanswered(error, out),
+        Err(error) => match pinned.explain(error) {
+            // Half of the differences are no answer: with 1 it would look like one.
+            gone @ QueryError::Gone { .. } => return Err(gone.into()),
+            error => return unanswered(error, out),
+        },
     };
     out.fact(&Line { r#type: "summary", value: &summary }, |w| write_summary(args, &summary, w))?;
     let equal = summary.domains.is_equal() && summary.urls.is_none_or(|urls| urls.is_equal());

@@ -8,7 +8,6 @@ use crate::output::{Output, harmless};
 use crate::units::show_count;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use trawl_model::UnixMillis;
 use trawl_query::{DomainAnswer, Filter, Lake, Page, Pinned, Principal, QueryError, UrlItem};
 
@@ -126,11 +125,11 @@ pub struct UrlArgs {
     limit: u32,
 }
 
-/// The newest version of the lake in `dir`.
-pub fn pin(dir: &Path) -> anyhow::Result<Arc<Pinned>> {
+/// The lake in `dir`, to ask it.
+pub fn open(dir: &Path) -> anyhow::Result<Lake> {
     // Says what is wrong in the words of the command line before the library does in its own.
     lake_dir::open(dir)?;
-    Ok(Lake::open(lake_dir::store(dir), trawl_query::Options::default())?.pin()?)
+    Ok(Lake::open(lake_dir::store(dir), trawl_query::Options::default())?)
 }
 
 /// Runs the command.
@@ -168,26 +167,26 @@ fn finding(code: &str, message: &str, out: &mut Output) -> anyhow::Result<Status
 }
 
 fn domains(args: &DomainArgs, out: &mut Output) -> anyhow::Result<Status> {
-    let pinned = pin(&args.lake)?;
+    let lake = open(&args.lake)?;
     let mut missing = false;
     for name in &args.domains {
         if name != "-" {
-            missing |= domain(&pinned, name, out)? == Status::Findings;
+            missing |= domain(&lake, name, out)? == Status::Findings;
             continue;
         }
         for line in io::stdin().lock().split(b'\n') {
             let line = line?;
             let line = String::from_utf8_lossy(&line);
             if !line.trim().is_empty() {
-                missing |= domain(&pinned, &line, out)? == Status::Findings;
+                missing |= domain(&lake, &line, out)? == Status::Findings;
             }
         }
     }
     Ok(Status::from_findings(missing))
 }
 
-fn domain(pinned: &Pinned, name: &str, out: &mut Output) -> anyhow::Result<Status> {
-    match pinned.domain(name, &Principal::operator()) {
+fn domain(lake: &Lake, name: &str, out: &mut Output) -> anyhow::Result<Status> {
+    match lake.ask(|pinned| pinned.domain(name, &Principal::operator())) {
         Ok(answer) => out.fact(&answer, |w| write_domain(&answer, w))?,
         // One bad name among many must not end the others.
         Err(error @ QueryError::BadDomain { .. }) => return finding(error.code(), &error.to_string(), out),
@@ -197,7 +196,8 @@ fn domain(pinned: &Pinned, name: &str, out: &mut Output) -> anyhow::Result<Statu
 }
 
 fn url(args: &UrlArgs, out: &mut Output) -> anyhow::Result<Status> {
-    let answer = match pin(&args.lake)?.url(&args.url, args.limit, &Principal::operator()) {
+    let lake = open(&args.lake)?;
+    let answer = match lake.ask(|pinned| pinned.url(&args.url, args.limit, &Principal::operator())) {
         Ok(answer) => answer,
         Err(error) => return unanswered(error, out),
     };
@@ -217,8 +217,7 @@ fn url(args: &UrlArgs, out: &mut Output) -> anyhow::Result<Status> {
 }
 
 fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
-    let pinned = pin(&args.lake)?;
-    let Some(dataset) = dataset_id(&pinned, &args.dataset, out)? else { return Ok(Status::Findings) };
+    let lake = open(&args.lake)?;
     let by_cursor = args.cursor.is_some();
     let page = Page { offset: args.offset, limit: args.limit, cursor: args.cursor };
     let filter = Filter {
@@ -228,8 +227,16 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
         until: args.until,
         status: args.status,
     };
-    let answer = match pinned.urls(&args.domain, dataset, &page, &filter, &Principal::operator()) {
-        Ok(answer) => answer,
+    let found = lake.ask(|pinned| {
+        let dataset = match dataset_id(pinned, &args.dataset)? {
+            Ok(id) => id,
+            Err(message) => return Ok(Err(message)),
+        };
+        pinned.urls(&args.domain, dataset, &page, &filter, &Principal::operator()).map(Ok)
+    });
+    let answer = match found {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(message)) => return finding(UNKNOWN_DATASET, &message, out),
         Err(error) => return unanswered(error, out),
     };
     out.fact(&answer, |w| answer.items.iter().try_for_each(|item| write_item(item, w)))?;
@@ -242,20 +249,18 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
-/// The number of a dataset; where there is none of that name it says so.
-fn dataset_id(pinned: &Pinned, text: &str, out: &mut Output) -> anyhow::Result<Option<u32>> {
+const UNKNOWN_DATASET: &str = "unknown_dataset";
+
+/// The number of a dataset, or what to say where there is none of that name.
+fn dataset_id(pinned: &Pinned, text: &str) -> Result<Result<u32, String>, QueryError> {
     let datasets = pinned.datasets(&Principal::operator())?;
     if let Some(named) = datasets.iter().find(|d| d.name == text) {
-        return Ok(Some(named.dataset_id));
+        return Ok(Ok(named.dataset_id));
     }
-    match text.parse() {
-        Ok(id) => Ok(Some(id)),
-        Err(_) => {
-            let names: Vec<_> = datasets.iter().map(|d| d.name.as_str()).collect();
-            let message = format!("there is no dataset {text:?}; there are: {}", names.join(", "));
-            finding("unknown_dataset", &message, out).map(|_| None)
-        }
-    }
+    Ok(text.parse().map_err(|_| {
+        let names: Vec<_> = datasets.iter().map(|d| d.name.as_str()).collect();
+        format!("there is no dataset {text:?}; there are: {}", names.join(", "))
+    }))
 }
 
 fn write_domain(answer: &DomainAnswer, w: &mut dyn Write) -> io::Result<()> {

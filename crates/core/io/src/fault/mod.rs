@@ -25,14 +25,18 @@
 //!
 //! `reboot` may be called at any time, also without a cut, and often: it does not disturb the file system it is called
 //! on.
+//!
+//! [`Stepped`] lets a test decide in which order several users of a disk take their steps.
 
 mod disk;
 mod file;
 mod loss;
 mod names;
+mod stepped;
 
 pub use disk::Counts;
 pub use loss::Loss;
+pub use stepped::Stepped;
 
 use crate::fs::{Entry, File, Fs, Metadata, Mode};
 use crate::{Op, Result};

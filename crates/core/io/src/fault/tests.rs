@@ -1,6 +1,7 @@
 use super::*;
 use crate::{AtomicFile, Hint, publish, remove_tree};
 use std::io::ErrorKind;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn p(s: &str) -> &Path {
     Path::new(s)
@@ -237,4 +238,28 @@ fn both_file_systems_conform() {
     let dir = tempfile::tempdir().unwrap();
     conforms(&(Arc::new(crate::RealFs) as Arc<dyn Fs>), dir.path());
     conforms(&FaultFs::new().shared(), p("/"));
+    let (disk, steps) = (FaultFs::new(), Arc::new(AtomicU64::new(0)));
+    let counter = steps.clone();
+    let stepped = Stepped::new(move |_, _| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        disk.shared()
+    });
+    conforms(&(Arc::new(stepped) as Arc<dyn Fs>), p("/"));
+    assert!(steps.load(Ordering::Relaxed) > 50);
+}
+
+#[test]
+fn what_is_open_stays_when_time_passes() {
+    let (before, after) = (FaultFs::new(), FaultFs::new());
+    for (disk, text) in [(&before, b"old"), (&after, b"new")] {
+        publish(&disk.shared(), p("a"), text).unwrap();
+    }
+    let later = Arc::new(AtomicU64::new(0));
+    let now = later.clone();
+    let stepped = Stepped::new(move |_, _| [&before, &after][now.load(Ordering::Relaxed) as usize].shared());
+    let open = stepped.open(p("a"), Mode::Read).unwrap();
+    later.store(1, Ordering::Relaxed);
+    let mut bytes = [0; 3];
+    open.read_exact_at(0, &mut bytes).unwrap();
+    assert_eq!((&bytes, stepped.read(p("a"), 9).unwrap().as_slice()), (b"old", &b"new"[..]));
 }
