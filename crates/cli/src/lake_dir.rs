@@ -39,6 +39,10 @@ pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
     refuse_lost_index(dir)?;
     let taken =
         has_other(dir, &["index", "tmp"]) || has_other(&dir.join("index"), &["manifests", "probes", "suffix_lists"]);
+    // Asked again: somebody else may have made one since, and put more into it.
+    if is_lake(dir) {
+        return open(dir);
+    }
     if taken {
         bail!("{} is neither a lake nor empty: a lake gets a directory of its own", dir.display());
     }
@@ -59,7 +63,8 @@ pub fn index_is_lost(dir: &Path) -> bool {
         commits.is_ok_and(|mut commits| commits.any(|c| c.is_ok_and(|c| c.path().extension() == Some("json".as_ref()))))
     };
     let datasets = std::fs::read_dir(dir.join(trawl_store::layout::PARQUET_ROOT));
-    !is_lake(dir) && datasets.is_ok_and(|mut datasets| datasets.any(|entry| entry.is_ok_and(has_commits)))
+    // In this order: somebody may be making the lake just now.
+    datasets.is_ok_and(|mut datasets| datasets.any(|entry| entry.is_ok_and(has_commits))) && !is_lake(dir)
 }
 
 /// Whether the newest manifest of the lake in `dir` is there but cannot be read.

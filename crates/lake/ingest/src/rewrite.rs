@@ -109,6 +109,9 @@ pub fn rewrite(
     let mut done = IngestReport::default();
     run.work(&taken, &mut done, |commit, files| {
         let refuse = |reason: String| Err(trawl_store::Error::Refused { reason });
+        if commit.is_dropped() {
+            return Err(trawl_store::Error::Dropped { dataset_id });
+        }
         if commit.files.iter().filter(|file| old.contains(file.path.as_str())).count() != old.len() {
             return refuse("another writer replaced files that were being rewritten; run again".to_owned());
         }

@@ -189,8 +189,8 @@ impl Run<'_> {
         match committed {
             Ok((commit, _)) => Ok(commit.sequence),
             Err(error) => {
-                use trawl_store::Error::{Contended, Refused, Revoked};
-                let certain = matches!(error, Refused { .. } | Revoked { .. } | Contended { .. });
+                use trawl_store::Error::{Contended, Dropped, Refused, Revoked};
+                let certain = matches!(error, Refused { .. } | Revoked { .. } | Dropped { .. } | Contended { .. });
                 Err(Failed { error: error.into(), certain })
             }
         }

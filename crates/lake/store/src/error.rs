@@ -87,7 +87,7 @@ pub enum Error {
         attempts: u32,
     },
     /// A collector took this writer for dead and may have removed its files.
-    #[error("writer {writer} was given up by a collector; its files may be gone")]
+    #[error("writer {writer} was given up by a collector; its files may be gone: run again")]
     Revoked {
         /// The writer.
         writer: String,

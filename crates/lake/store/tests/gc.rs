@@ -1,8 +1,11 @@
 //! What is collected, and what is not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
-use trawl_io::fault::FaultFs;
+use std::sync::atomic::{AtomicU64, Ordering};
+use trawl_io::Fs;
+use trawl_io::fault::{FaultFs, Loss, Stepped};
 use trawl_model::UnixMillis;
 use trawl_store::{
     DataFile, DatasetInfo, DirStore, Error, GcReport, GcSettings, Heartbeat, Lake, SegmentRef, Store, collect, layout,
@@ -76,6 +79,56 @@ fn files(store: &dyn Store) -> BTreeSet<String> {
 
 fn set(paths: &[&str]) -> BTreeSet<String> {
     paths.iter().map(|p| (*p).to_owned()).collect()
+}
+
+#[test]
+fn what_was_current_until_a_moment_ago_stays_for_those_who_read_it() {
+    let (store, lake) = new_lake();
+    let first = ingest(&lake, "w1", day(0), false);
+    let old = publish(&lake, "s1", first, day(0));
+    // Everything is replaced on the tenth day, twice; a collector comes at once, and again.
+    ingest(&lake, "w2", day(10), true);
+    let third = ingest(&lake, "w3", day(10), true);
+    publish(&lake, "s3", third, day(10));
+    for hours in [0, 1, 23] {
+        let now = UnixMillis(day(10).0 + hours * DAY / 24);
+        collect(&lake, now, &settings(1)).unwrap();
+        assert!(lake.current().unwrap().version(&old).is_some(), "after {hours} hours");
+        assert_eq!(files(&*store).len(), 5, "after {hours} hours");
+    }
+    collect(&lake, UnixMillis(day(11).0 + 1), &settings(1)).unwrap();
+    assert_eq!(files(&*store), set(&[&part("w3"), "index/s3/postings/0/postings.idx.zst"]));
+
+    // Without a grace period nothing stays.
+    let fourth = ingest(&lake, "w4", day(12), true);
+    publish(&lake, "s4", fourth, day(12));
+    let at_once = GcSettings { grace_ms: 0, ..settings(1) };
+    collect(&lake, UnixMillis(day(12).0 + 1), &at_once).unwrap();
+    assert_eq!(files(&*store), set(&[&part("w4"), "index/s4/postings/0/postings.idx.zst"]));
+}
+
+#[test]
+fn a_lake_is_found_while_all_states_that_were_listed_are_collected() {
+    let before = FaultFs::new();
+    Lake::init(Arc::new(DirStore::with_fs(before.shared(), "lake")), day(0), "n", b"com\n").unwrap();
+    let after = before.reboot(Loss::None);
+    let lake = Lake::open(Arc::new(DirStore::with_fs(after.shared(), "lake"))).unwrap();
+    lake.register_dataset(day(1), &DatasetInfo::named("d")).unwrap();
+    collect(&lake, day(9), &settings(1)).unwrap();
+    for step in 0.. {
+        let (taken, disks) = (Arc::new(AtomicU64::new(0)), [before.shared(), after.shared()]);
+        let counter = taken.clone();
+        let stepped =
+            Stepped::new(move |_, _| disks[usize::from(counter.fetch_add(1, Ordering::Relaxed) >= step)].clone());
+        // No copy tells where to look, so that states are listed.
+        let store = DirStore::with_fs(Arc::new(stepped), "lake");
+        [&before, &after].map(|disk| disk.remove_file(Path::new("lake/index/manifest.json")).ok());
+        let found = Lake::open(Arc::new(store)).unwrap_or_else(|error| panic!("step {step}: {error}"));
+        assert!(found.current().unwrap().sequence > 0);
+        if taken.load(Ordering::Relaxed) <= step {
+            break;
+        }
+    }
 }
 
 #[test]

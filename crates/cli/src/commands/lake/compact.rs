@@ -1,6 +1,6 @@
 //! `trawl lake compact`: fewer and larger files.
 
-use super::{LakeArg, datasets, publish, rewrite_settings, show_index, show_ingest, temp_dir};
+use super::{LakeArg, datasets, publish, rewrite_settings, show_index, show_ingest, temp_dir, unless_dropped};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -88,7 +88,7 @@ fn files(lake: &Lake, args: &CompactArgs, out: &mut Output) -> anyhow::Result<bo
         } else {
             let bar = Progress::start(&format!("compact {name}"), None, out.quiet());
             let what = Rewrite { keep: &|_| true, files: Files::Chosen(&chosen), suffix_list: None };
-            rewrite(lake, id, &what, &rewrite_settings(dir)?, &system::now, &|p| show_ingest(&bar, p))?
+            unless_dropped(rewrite(lake, id, &what, &rewrite_settings(dir)?, &system::now, &|p| show_ingest(&bar, p)))?
         };
         let json = serde_json::json!({
             "type": "files", "dataset": name, "dataset_id": id, "dry_run": args.dry_run, "report": report,

@@ -14,8 +14,8 @@ use trawl_store::{GcReport, GcSettings, collect};
 /// Deletes what no kept version needs
 ///
 /// Files that were replaced, merged or purged, versions and states that are too old, and what writers that died left
-/// behind. The newest versions stay, and so does everything younger than the grace period, so that readers and writers
-/// at work are not disturbed; with --grace 0s a running ingest may be given up, and must be repeated. Needs --yes;
+/// behind. The newest versions stay, and so does everything that was current within the grace period, so that readers
+/// and writers at work are not disturbed; with --grace 0s a running ingest may be given up, and must be repeated. Needs --yes;
 /// --dry-run lists what would go.
 ///
 /// Examples:

@@ -24,7 +24,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use temp::temp_dir;
 use trawl_index::{BuildOptions, Published};
-use trawl_ingest::{IngestSettings, Stage};
+use trawl_ingest::{IngestSettings, RewriteReport, Stage};
 use trawl_store::{Dataset, Lake, Manifest};
 
 /// Brings URLs into a lake and looks after it
@@ -71,7 +71,7 @@ pub struct LakeArg {
 
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
-    match args.command {
+    let done = match args.command {
         Verb::Ingest(args) => ingest::ingest(args, out),
         Verb::Publish(args) => ingest::publish_all(&args, out),
         Verb::Compact(args) => compact::run(&args, out),
@@ -84,12 +84,41 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         Verb::Deny(args) => deny::run(args, out),
         Verb::Purge(args) => purge::purge(&args, out),
         Verb::Drop(args) => purge::drop_dataset(&args, out),
+    };
+    done.map_err(explain)
+}
+
+/// Says what may have become of a file of the lake that is not there.
+fn explain(error: anyhow::Error) -> anyhow::Error {
+    let is_gone = |cause: &(dyn std::error::Error + 'static)| {
+        let stored = match (cause.downcast_ref(), cause.downcast_ref()) {
+            (Some(trawl_index::Error::File(error)), _) => return error.is_not_found(),
+            (Some(trawl_index::Error::Store(error)), _) | (_, Some(trawl_ingest::Error::Store(error))) => Some(error),
+            _ => cause.downcast_ref::<trawl_store::Error>(),
+        };
+        stored.is_some_and(trawl_store::Error::is_not_found)
+    };
+    if !error.chain().any(is_gone) {
+        return error;
     }
+    error.context(
+        "a file of the lake is gone: if `trawl lake gc` ran meanwhile with a short --grace, run this again; else see \
+         `trawl lake verify`",
+    )
 }
 
 /// Settings of a writer that rewrites files of the lake.
 fn rewrite_settings(dir: &Path) -> anyhow::Result<IngestSettings> {
     Ok(IngestSettings::new(system::nonce()?, temp_dir(dir, None)?))
+}
+
+/// What a rewrite did; nothing, if the dataset was dropped meanwhile.
+fn unless_dropped(done: trawl_ingest::Result<RewriteReport>) -> trawl_ingest::Result<RewriteReport> {
+    use trawl_store::Error::{Dropped, UnknownDataset};
+    match done {
+        Err(trawl_ingest::Error::Store(Dropped { .. } | UnknownDataset { .. })) => Ok(RewriteReport::default()),
+        done => done,
+    }
 }
 
 /// How far an ingest or a rewrite is, for a progress line.

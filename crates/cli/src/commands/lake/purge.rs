@@ -2,7 +2,7 @@
 
 use super::compact::merge_segments;
 use super::deny::suffixes;
-use super::{LakeArg, confirm, dataset, datasets, publish, rewrite_settings, show_ingest};
+use super::{LakeArg, confirm, dataset, datasets, publish, rewrite_settings, show_ingest, unless_dropped};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -162,7 +162,7 @@ fn purge_rows(
     } else {
         let settings = rewrite_settings(&args.lake.lake)?;
         let what = Rewrite { keep: &keep, files: Files::Losing(&may), suffix_list: None };
-        let report = rewrite(lake, id, &what, &settings, &system::now, &|p| show_ingest(&bar, p))?;
+        let report = unless_dropped(rewrite(lake, id, &what, &settings, &system::now, &|p| show_ingest(&bar, p)))?;
         let rejects = purge_rejects(lake, id, &settings.writer, &keep_reject)?;
         (Losses { files: report.files_before, rows: report.rows_before - report.rows_after }, rejects)
     };

@@ -1,6 +1,6 @@
 //! `trawl lake rebuild`: the index anew, from the Parquet files alone.
 
-use super::{LakeArg, datasets, rewrite_settings, show_index, show_ingest, temp_dir};
+use super::{LakeArg, datasets, rewrite_settings, show_index, show_ingest, temp_dir, unless_dropped};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -189,7 +189,8 @@ fn recut(lake: &Lake, dir: &Path, id: u32, name: &str, list: &SuffixListRef, out
         }
         let bar = Progress::start(&format!("rewrite {name}"), None, out.quiet());
         let what = Rewrite { keep: &|_| true, files: Files::All, suffix_list: Some(list) };
-        let done = rewrite(lake, id, &what, &rewrite_settings(dir)?, &system::now, &|p| show_ingest(&bar, p));
+        let done =
+            unless_dropped(rewrite(lake, id, &what, &rewrite_settings(dir)?, &system::now, &|p| show_ingest(&bar, p)));
         drop(bar);
         let report = match done {
             // Somebody added to the dataset meanwhile: their rows too.

@@ -9,10 +9,14 @@ use crate::units::{show_bytes, show_count};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 use trawl_index::Verified;
 use trawl_store::manifest::SuffixListRef;
 use trawl_store::{Dataset, DatasetCommit, DatasetVerified, Error, Lake, Manifest, SegmentRef, Version, layout};
 use trawl_url::SuffixList;
+
+/// How long to wait before a fault of manifests and their like is taken for one.
+const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// Checks a lake: every file against its checksum, every row against what is said of it
 ///
@@ -53,18 +57,25 @@ pub(super) fn run(args: &VerifyArgs, out: &mut Output) -> anyhow::Result<Status>
 /// Looks at the lake as `manifest` has it, which need not be the newest one any more.
 fn verify(lake: &Lake, manifest: &Manifest, args: &VerifyArgs, out: &mut Output) -> anyhow::Result<Status> {
     let bar = Progress::start("verify", None, out.quiet());
-    let mut found = Vec::new();
-    trawl_store::verify_states(lake, manifest, &mut |fault| found.push(fault.to_string()))?;
-    tell_faults("lake", &args.lake.lake.to_string_lossy(), &found, out)?;
+    let states = |manifest: &Manifest| {
+        let mut found = Vec::new();
+        trawl_store::verify_states(lake, manifest, &mut |fault| found.push(fault.to_string())).map(|_| found)
+    };
+    let mut found = states(manifest)?;
     let lists = BTreeMap::new();
-    let mut check =
-        Check { lake, manifest, bar: &bar, faults: found.len() as u64, damaged: BTreeSet::new(), lists, out };
+    let mut check = Check { lake, manifest, bar: &bar, faults: 0, damaged: BTreeSet::new(), lists, out };
     if !args.index_only {
         for dataset in manifest.datasets.iter().filter(|d| !d.dropped) {
             check.dataset(dataset)?;
         }
     }
     check.segments()?;
+    if !found.is_empty() {
+        // Somebody who is at work may have been between a manifest and its copy, or the record of its deny list.
+        std::thread::sleep(A_MOMENT);
+        found = states(&*lake.current()?)?;
+    }
+    check.tell("lake", &args.lake.lake.to_string_lossy(), &found)?;
     let Check { faults, damaged, .. } = check;
     drop(bar);
     tell_damaged(&args.lake.lake, manifest, &damaged, out)?;

@@ -4,7 +4,7 @@ use crate::common::VecSource;
 use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
 use trawl_index::{BuildOptions, Compaction};
-use trawl_ingest::{Files, IngestSettings, Mode, Rewrite};
+use trawl_ingest::{Files, IngestSettings, Mode, Rewrite, RewriteReport};
 use trawl_io::Fs;
 use trawl_io::fault::FaultFs;
 use trawl_model::{UnixMillis, UrlRecord, UrlSource};
@@ -48,6 +48,15 @@ pub struct Actor {
     name: &'static str,
     now: UnixMillis,
     runs: Cell<u32>,
+}
+
+/// What was dropped meanwhile needs no rewriting.
+fn unless_dropped(done: trawl_ingest::Result<RewriteReport>) -> Done {
+    use trawl_store::Error::{Dropped, UnknownDataset};
+    match done {
+        Err(trawl_ingest::Error::Store(Dropped { .. } | UnknownDataset { .. })) => Ok(()),
+        done => done.map(|_| ()).map_err(text),
+    }
 }
 
 fn text(error: impl std::fmt::Display) -> String {
@@ -125,8 +134,14 @@ impl Actor {
             if files.len() > 1 {
                 let chosen = |file: &DataFile| files.contains(&file.path);
                 let what = Rewrite { keep: &|_| true, files: Files::Chosen(&chosen), suffix_list: None };
-                trawl_ingest::rewrite(&lake, dataset.id, &what, &self.settings(), &|| self.now, &|_| ())
-                    .map_err(text)?;
+                unless_dropped(trawl_ingest::rewrite(
+                    &lake,
+                    dataset.id,
+                    &what,
+                    &self.settings(),
+                    &|| self.now,
+                    &|_| (),
+                ))?;
                 any = true;
             }
         }
@@ -177,7 +192,7 @@ impl Actor {
             let (keep, may) =
                 (|record: &UrlRecord| denied.keeps(&record.url), |file: &DataFile| denied.may_be_in(file));
             let what = Rewrite { keep: &keep, files: Files::Losing(&may), suffix_list: None };
-            trawl_ingest::rewrite(&lake, dataset.id, &what, &self.settings(), &|| self.now, &|_| ()).map_err(text)?;
+            unless_dropped(trawl_ingest::rewrite(&lake, dataset.id, &what, &self.settings(), &|| self.now, &|_| ()))?;
         }
         self.publish_in(&lake)?;
         while self.merge(&lake, Compaction::Masked)? {}
@@ -251,7 +266,7 @@ impl Actor {
                 Err(error @ trawl_ingest::Error::Store(trawl_store::Error::Refused { .. })) => {
                     refused = Err(error.to_string());
                 }
-                done => return done.map(|_| ()).map_err(text),
+                done => return unless_dropped(done),
             }
         }
         refused

@@ -16,7 +16,7 @@ use trawl_io::{Fs, Op};
 use trawl_query::{Filter, Lake, Options, Page, Principal, QueryError};
 use trawl_store::manifest::DenyTarget;
 
-/// Schedules of one reader beside one writer that are run, and frames that they begin in, unless `TRAWL_INTERLEAVE` asks
+/// Schedules of one reader beside one writer that are run, and frames that they begin in, unless `LAKE_INTERLEAVE` asks
 /// for all.
 const SAMPLE: usize = 40;
 const BEGINNINGS: u64 = 20;
@@ -209,7 +209,7 @@ type Act<'a> = &'a dyn Fn(&Actor) -> Done;
 /// Every kind of reader beside one writer.
 fn explore(name: &str, act: Act<'_>) {
     let film = Film::of(&base(), act);
-    let all = std::env::var_os("TRAWL_INTERLEAVE").is_some();
+    let all = std::env::var_os("LAKE_INTERLEAVE").is_some();
     let mut readers: Vec<Reader> = QUESTIONS.iter().flat_map(|q| [Reader::Fresh(*q), Reader::Server(*q)]).collect();
     readers.extend([Reader::Walk, Reader::ServerWalk]);
     let (mut dice, mut wrong, mut found, mut runs) = (Dice(7), Vec::new(), 0, 0);

@@ -2,8 +2,12 @@
 
 use super::*;
 use clap::FromArgMatches;
-use std::sync::Arc;
-use trawl_store::{CountingStore, DirStore};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use trawl_io::fault::{FaultFs, Loss, Stepped};
+use trawl_io::{Fs, Op, RealFs};
+use trawl_model::UnixMillis;
+use trawl_store::{CountingStore, DirStore, GcSettings};
 
 fn trawl(args: &[&str]) -> Status {
     let args = ["trawl", "--quiet"].iter().chain(args);
@@ -90,4 +94,101 @@ fn the_suffix_list_is_read_once_for_all_datasets() {
     };
     let (one, four) = (bytes_read(1), bytes_read(4));
     assert!(one > 2 * list && four - one < list, "{list} a list, {one} for one dataset, {four} for four");
+}
+
+/// The lake in `dir`, on a disk of its own.
+fn load(dir: &Path) -> FaultFs {
+    fn copy(from: &Path, to: &Path, disk: &Arc<dyn Fs>) {
+        disk.create_dir_all(to).unwrap();
+        for entry in RealFs.list(from).unwrap() {
+            let (from, to) = (from.join(&entry.name), to.join(&entry.name));
+            if entry.is_dir {
+                copy(&from, &to, disk);
+            } else {
+                trawl_io::publish(disk, &to, &RealFs.read(&from, 1 << 30).unwrap()).unwrap();
+            }
+        }
+    }
+    let fs = FaultFs::new();
+    copy(dir, Path::new("lake"), &fs.shared());
+    fs
+}
+
+/// Frames of a collection that spares nothing: one for everything that others can see.
+fn film_of_gc(fs: &FaultFs, frames: &mut Vec<FaultFs>) {
+    let (live, shots, changed) = (fs.clone(), Arc::new(Mutex::new(Vec::new())), Mutex::new(false));
+    let taken = shots.clone();
+    let stepped = Stepped::new(move |op, _| {
+        if std::mem::replace(&mut *changed.lock().unwrap(), matches!(op, Op::Rename | Op::Remove)) {
+            taken.lock().unwrap().push(live.reboot(Loss::None));
+        }
+        live.shared()
+    });
+    let lake = Lake::open(Arc::new(DirStore::with_fs(Arc::new(stepped), "lake"))).unwrap();
+    let settings = GcSettings { keep_versions: 1, keep_states: 1, grace_ms: 0, ..GcSettings::new("gc") };
+    let now = UnixMillis(crate::system::now().0 + 1);
+    trawl_store::collect(&lake, now, &settings).unwrap();
+    frames.append(&mut shots.lock().unwrap());
+    frames.push(fs.reboot(Loss::None));
+}
+
+#[test]
+fn whoever_writes_and_collects_at_whichever_step_leaves_no_fault() {
+    let (temp, dir) = new_lake(2);
+    let list = temp.path().join("list.dat").to_string_lossy().into_owned();
+    std::fs::write(&list, "com\norg\n").unwrap();
+    let more = temp.path().join("more.txt").to_string_lossy().into_owned();
+    std::fs::write(&more, "https://h1.org/more\n").unwrap();
+    let commands: [&[&str]; 6] = [
+        &["compact", "--full"],
+        &["deny", "add", "--url", "https://h1.org/0"],
+        &["purge", "--yes"],
+        &["ingest", "--dataset", "d1", &more],
+        &["rebuild", "--psl", &list],
+        &["drop", "d0", "--yes"],
+    ];
+    let mut plain = vec![load(dir.as_ref())];
+    let mut histories = Vec::new();
+    for command in commands {
+        let args: Vec<&str> = ["lake"].into_iter().chain(command.iter().copied()).chain(["--lake", &dir]).collect();
+        assert_eq!(trawl(&args), Status::Done, "{args:?}");
+        plain.push(load(dir.as_ref()));
+        // One history for everybody who collects now: the next command does not know of it.
+        let mut history = plain.clone();
+        film_of_gc(&load(dir.as_ref()), &mut history);
+        histories.push(history);
+    }
+    let run = |history: &[FaultFs], plan: &[(u64, usize)]| {
+        let (count, plan, disks) = (AtomicU64::new(0), plan.to_vec(), history.to_vec());
+        let stepped = Stepped::new(move |_, _| {
+            let step = count.fetch_add(1, Ordering::Relaxed);
+            disks[plan.iter().rev().find(|(from, _)| *from <= step).unwrap().1].shared()
+        });
+        let lake = Lake::open(Arc::new(DirStore::with_fs(Arc::new(stepped), "lake"))).unwrap();
+        let manifest = lake.current().unwrap();
+        says(&dir, &lake, &manifest)
+    };
+    // Where somebody stopped for good between a manifest and its copy, that is a finding.
+    let lags = |disk: &FaultFs| {
+        let lake = Lake::open(Arc::new(DirStore::with_fs(disk.shared(), "lake"))).unwrap();
+        let copy = lake.store().get(layout::MANIFEST_COPY, 1 << 20).unwrap();
+        Manifest::parse(layout::MANIFEST_COPY, &copy).unwrap() != *lake.current().unwrap()
+    };
+    let mut dice = 7u64;
+    let mut roll = |sides: u64| {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (dice >> 33) % sides
+    };
+    let rounds = std::env::var("LAKE_INTERLEAVE").ok().and_then(|n| n.parse().ok()).unwrap_or(16);
+    for history in &histories {
+        for _ in 0..rounds {
+            let from = roll(history.len() as u64 - 1);
+            let to = (from + 1 + roll(history.len() as u64 - 1 - from)) as usize;
+            if !lags(&history[to]) {
+                let steps = if lags(&history[from as usize]) { 60 } else { 200 };
+                let plan = [(0, from as usize), (roll(steps), to)];
+                assert_eq!(run(history, &plan), Status::Done, "{plan:?} of {} frames", history.len());
+            }
+        }
+    }
 }
