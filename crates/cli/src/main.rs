@@ -34,5 +34,6 @@ fn run() -> anyhow::Result<exit::Status> {
         Err(error) => error.exit(),
     };
     let cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    system::raise_open_files();
     commands::run(cli, command)
 }

@@ -1,5 +1,6 @@
-//! Time and chance: asked for here and nowhere below.
+//! Time and chance: asked for here and nowhere below. And how much of the machine may be used.
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use trawl_model::UnixMillis;
@@ -39,4 +40,22 @@ pub fn ids() -> anyhow::Result<Arc<dyn trawl_engine::IdSource>> {
             Err(_) => std::process::abort(),
         }
     }))
+}
+
+/// Open files that are enough for any number of workers; some systems refuse more than the second.
+const OPEN_FILES: [u64; 2] = [65_536, 10_240];
+
+/// Lets this process open as many files as it may. A crawl is connected to hundreds of hosts at a time, and what a shell
+/// starts with (often 1024, or 256) is a default, not the limit.
+pub fn raise_open_files() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    for enough in OPEN_FILES {
+        let wanted = maximum.map_or(enough, |most| most.min(enough));
+        // No limit, or one that is high enough, stays; where more is refused, things are as they were.
+        if current.is_none_or(|now| now >= wanted)
+            || setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).is_ok()
+        {
+            return;
+        }
+    }
 }
