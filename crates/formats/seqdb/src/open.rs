@@ -209,6 +209,19 @@ pub(crate) enum Guard<'a> {
     },
 }
 
+impl Guard<'_> {
+    /// A writer's lock, if it is to be taken, and for a reader whether a writer lives. To be asked before the file is
+    /// looked at: a writer that lives now and closes it meanwhile has not died.
+    pub fn enter(self, settings: &Settings, access: Access) -> Result<(Option<LockFile>, bool)> {
+        Ok(match (access, self) {
+            (Access::Write, Guard::Own(at)) => (Some(lock(settings, at)?), false),
+            (Access::Write, Guard::Owner { .. }) => (None, false),
+            (Access::Read, Guard::Own(at)) => (None, writer_lives(settings, at)?),
+            (Access::Read, Guard::Owner { writer_lives }) => (None, writer_lives),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

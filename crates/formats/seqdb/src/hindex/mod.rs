@@ -133,21 +133,11 @@ impl Hindex {
     }
 
     pub(crate) fn open_guarded(path: &Path, access: Access, settings: &Settings, guard: Guard<'_>) -> Result<Self> {
-        let lock = match (access, guard) {
-            (Access::Write, Guard::Own(at)) => Some(open::lock(settings, at)?),
-            _ => None,
-        };
+        let (lock, writer_lives) = guard.enter(settings, access)?;
         let mut index = Self::open_anyway(path, access, settings)?;
         index.lock = lock;
-        if index.in_use {
-            let lives = match (access, guard) {
-                (Access::Write, _) => false,
-                (Access::Read, Guard::Own(at)) => open::writer_lives(settings, at)?,
-                (Access::Read, Guard::Owner { writer_lives }) => writer_lives,
-            };
-            if !lives {
-                return Err(Error::NeedsCheck { path: path.into(), why: "the index was in use and not closed" });
-            }
+        if index.in_use && !writer_lives {
+            return Err(Error::NeedsCheck { path: path.into(), why: "the index was in use and not closed" });
         }
         Ok(index)
     }

@@ -86,13 +86,7 @@ impl Kvseq {
     }
 
     pub(crate) fn open_guarded(path: &Path, access: Access, settings: &Settings, guard: Guard<'_>) -> Result<Self> {
-        // Asked before the file is looked at: a writer that lives now and closes it meanwhile has not died.
-        let (lock, writer_lives) = match (access, guard) {
-            (Access::Write, Guard::Own(at)) => (Some(open::lock(settings, at)?), false),
-            (Access::Write, Guard::Owner { .. }) => (None, false),
-            (Access::Read, Guard::Own(at)) => (None, open::writer_lives(settings, at)?),
-            (Access::Read, Guard::Owner { writer_lives }) => (None, writer_lives),
-        };
+        let (lock, writer_lives) = guard.enter(settings, access)?;
         let opened = open::open(settings, path, access, Kind::Kvseq)?;
         let layout = Layout::of(&opened.sb)?;
         let seen = match Self::bounds(&opened.sb, path, opened.room) {

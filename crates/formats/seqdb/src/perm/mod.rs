@@ -56,11 +56,7 @@ impl Perm {
     /// Opens a perm file. A writer takes the lock beside it and refuses a file that was not closed properly.
     pub fn open(path: &Path, access: Access, settings: &Settings) -> Result<Self> {
         let at = lock_path(path);
-        // Asked before the file is looked at: a writer that lives now and closes it meanwhile has not died.
-        let (lock, writer_lives) = match access {
-            Access::Write => (Some(open::lock(settings, &at)?), false),
-            Access::Read => (None, open::writer_lives(settings, &at)?),
-        };
+        let (lock, writer_lives) = open::Guard::Own(&at).enter(settings, access)?;
         let mut perm = Self::open_anyway(path, access, settings)?;
         perm.lock = lock;
         let synced = perm.sb.length(Name::SYNCSIZE)?;
