@@ -79,8 +79,8 @@ impl Lake {
     }
 
     /// The newest version. While it is unchanged this asks the store two questions and opens nothing; while somebody
-    /// else is opening a newer one, it answers with the version before, unless something was denied, dropped or closed since:
-    /// then it waits.
+    /// else is opening a newer one, it answers with the version before, unless that is no longer kept, or something was denied,
+    /// dropped or closed since: then it waits.
     pub fn pin(&self) -> Result<Arc<Pinned>, QueryError> {
         let mut rounds = 0;
         loop {
@@ -101,9 +101,7 @@ impl Lake {
         }
         let _opening = match (self.inner.opening.try_lock(), known) {
             (Ok(guard), _) => guard,
-            (Err(TryLockError::WouldBlock), Some(pinned)) if pinned.manifest().shows_the_same(manifest) => {
-                return Ok(pinned);
-            }
+            (Err(TryLockError::WouldBlock), Some(pinned)) if pinned.may_answer_for(manifest) => return Ok(pinned),
             (Err(TryLockError::Poisoned(guard)), _) => guard.into_inner(),
             (Err(TryLockError::WouldBlock), _) => self.inner.opening.lock().unwrap_or_else(PoisonError::into_inner),
         };

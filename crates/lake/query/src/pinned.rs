@@ -67,6 +67,11 @@ impl Pinned {
         }
     }
 
+    /// Whether it shows nothing that a later state of the lake does not, and nobody has collected it.
+    pub(crate) fn may_answer_for(&self, manifest: &Manifest) -> bool {
+        self.manifest.shows_the_same(manifest) && manifest.version(&self.version).is_some()
+    }
+
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
     }

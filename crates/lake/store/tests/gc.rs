@@ -115,14 +115,16 @@ fn a_lake_is_found_while_all_states_that_were_listed_are_collected() {
     let lake = Lake::open(Arc::new(DirStore::with_fs(after.shared(), "lake"))).unwrap();
     lake.register_dataset(day(1), &DatasetInfo::named("d")).unwrap();
     collect(&lake, day(9), &settings(1)).unwrap();
+    for disk in [&before, &after] {
+        // No copy tells where to look, so that states are listed.
+        disk.remove_file(Path::new("lake/index/manifest.json")).unwrap();
+    }
     for step in 0.. {
         let (taken, disks) = (Arc::new(AtomicU64::new(0)), [before.shared(), after.shared()]);
         let counter = taken.clone();
         let stepped =
             Stepped::new(move |_, _| disks[usize::from(counter.fetch_add(1, Ordering::Relaxed) >= step)].clone());
-        // No copy tells where to look, so that states are listed.
         let store = DirStore::with_fs(Arc::new(stepped), "lake");
-        [&before, &after].map(|disk| disk.remove_file(Path::new("lake/index/manifest.json")).ok());
         let found = Lake::open(Arc::new(store)).unwrap_or_else(|error| panic!("step {step}: {error}"));
         assert!(found.current().unwrap().sequence > 0);
         if taken.load(Ordering::Relaxed) <= step {

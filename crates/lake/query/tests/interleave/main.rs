@@ -4,6 +4,8 @@
 //! is paused while the writer goes on is a reader whose disk is another frame from some step on ([`readers`]). Two writers
 //! take turns for real ([`writers`]).
 
+#![expect(clippy::print_stdout, reason = "how much was explored, for those who run all of it")]
+
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -323,3 +323,45 @@ fn a_dataset_is_hidden_and_shown() {
         w.show("b", true)
     });
 }
+
+/// While one request opens what was just published, another is not sent to a version that was collected.
+#[test]
+fn a_server_is_asked_while_it_opens_a_version() {
+    let film = Film::of(&base(), &|w| {
+        w.compact()?;
+        w.collect(Keep::Nothing)
+    });
+    let last = film.frames.len() - 1;
+    let frame = Arc::new(AtomicUsize::new(0));
+    let (now, frames) = (frame.clone(), film.frames.clone());
+    // The first to come to a file of a segment waits until it is let go.
+    let (came, comes) = std::sync::mpsc::channel();
+    let (go, gone) = std::sync::mpsc::channel::<()>();
+    let (came, gone) = (Mutex::new(Some(came)), Mutex::new(gone));
+    let stepped = Stepped::new(move |_, path| {
+        let frame = now.load(Ordering::Relaxed);
+        if frame == last && path.ends_with("segment.json") {
+            let first = came.lock().unwrap().take();
+            if let Some(first) = first {
+                first.send(()).unwrap();
+                gone.lock().unwrap().recv().unwrap();
+            }
+        }
+        frames[frame].clone()
+    });
+    let lake = open(&disk(Arc::new(stepped))).unwrap();
+    let question = Question::Urls("one.com", 2);
+    frame.store(last, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let ask = || lake.ask(|pinned| question.ask(pinned)).map_err(|error| error.to_string());
+        let opening = scope.spawn(ask);
+        comes.recv().unwrap();
+        let beside = scope.spawn(ask);
+        // Whether it waits or answers, it must not have failed.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        go.send(()).unwrap();
+        let right = question.answer(&film.shelf, &film.moments[last]);
+        assert_eq!(opening.join().unwrap(), Ok(right.clone()));
+        assert_eq!(beside.join().unwrap(), Ok(right));
+    });
+}
