@@ -196,3 +196,50 @@ fn what_was_cut_and_came_whole_later_comes_once() {
     write(dir, "in/l.txt", format!("{text}http://e.com/\n"));
     assert_eq!(rows(&ingest(dir, "d", &["in/l.txt", "--replace"], 0)), 5);
 }
+
+#[test]
+fn what_the_file_system_says_is_believed_unless_told_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let hour = Duration::from_secs(3600);
+    let then = std::time::SystemTime::now() - 24 * hour;
+    // In place: size and inode stay.
+    let put = |text: &str, modified| {
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(dir.join("u.txt")).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file.set_modified(modified).unwrap();
+    };
+    let commits = || std::fs::read_dir(dir.join("lake/urls/dataset_id=1/_commits")).unwrap().count();
+    let take = |more: &[&str]| {
+        let report = ingest(dir, "d", &[&["u.txt"], more].concat(), 0);
+        (rows(&report), report["skipped"].as_array().unwrap().len(), commits())
+    };
+    put("http://a.com/1\n", then);
+    assert_eq!(take(&[]), (1, 0, 1));
+    put("http://a.com/2\n", then);
+    assert_eq!(take(&[]), (0, 1, 1), "size, time and inode are the same, so it is not read");
+    assert_eq!(take(&["--rehash"]), (1, 0, 2), "it is when it is asked for");
+    // Another time: it is read and found to be known; that is noted, so that it need not be read again.
+    put("http://a.com/2\n", then + hour);
+    assert_eq!(take(&[]), (0, 1, 3));
+    assert_eq!(take(&[]), (0, 1, 3));
+    put("http://a.com/3\n", then + hour);
+    assert_eq!(take(&[]), (0, 1, 3), "by the time that was noted");
+    put("http://a.com/3\n", then + 2 * hour);
+    assert_eq!(take(&[]), (1, 0, 4));
+    // A file of just now may change again without showing it: nothing is noted.
+    put("http://a.com/4\n", std::time::SystemTime::now());
+    let modified = std::fs::metadata(dir.join("u.txt")).unwrap().modified().unwrap();
+    assert_eq!(take(&[]), (1, 0, 5));
+    put("http://a.com/5\n", modified);
+    assert_eq!(take(&[]), (1, 0, 6));
+    // Another file in its place.
+    put("http://a.com/6\n", then);
+    assert_eq!(take(&[]), (1, 0, 7));
+    std::fs::write(dir.join("other"), "http://a.com/7\n").unwrap();
+    std::fs::File::options().write(true).open(dir.join("other")).unwrap().set_modified(then).unwrap();
+    std::fs::rename(dir.join("other"), dir.join("u.txt")).unwrap();
+    assert_eq!(take(&[]), (1, 0, 8));
+    assert_eq!(ingest(dir, "d", &["u.txt", "--replace"], 0)["rows"], 1, "--replace reads whatever is known");
+}

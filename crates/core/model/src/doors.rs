@@ -138,6 +138,15 @@ pub struct SourceIdentity {
     pub tag: String,
 }
 
+/// What a file system says of a file besides its name and size. While it says the same, the bytes are taken to be the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Stamp {
+    /// When the bytes were last changed, in nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// Which file it is.
+    pub inode: u64,
+}
+
 /// A part of a source that can be read on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Split {
@@ -164,6 +173,11 @@ pub type Items<'a> = dyn FnMut(u64, Result<UrlRecord, DoorError>) -> Result<(), 
 pub trait UrlSource: Send + Sync {
     /// Which source this is.
     fn identity(&self) -> SourceIdentity;
+
+    /// What its file system says of it, if that is to be believed later on.
+    fn stamp(&self) -> Option<Stamp> {
+        None
+    }
 
     /// What it was when it was taken before, if it only goes on from there: then what is read is what came since.
     fn grown(&self) -> Option<&Grown> {

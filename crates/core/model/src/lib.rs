@@ -28,7 +28,7 @@ pub use capture::{
 pub use digest::{Algorithm, Digest, DigestError};
 pub use doors::{
     Capability, CaptureSink, CaptureSource, Carries, Durable, Entry, Grown, Items, RawRecord, SourceIdentity, Split,
-    Summary, UrlSource,
+    Stamp, Summary, UrlSource,
 };
 pub use error::{Advice, DoorError};
 pub use head::{Head, head_len, raw_line};

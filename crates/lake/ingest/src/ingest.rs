@@ -10,8 +10,8 @@ use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode, Progress};
 use crate::source::LakeSource;
 use crate::{Error, Result, stale};
-use std::collections::BTreeSet;
-use trawl_model::{Grown, SourceIdentity, UnixMillis, UrlRecord, UrlSource};
+use std::collections::BTreeMap;
+use trawl_model::{Grown, SourceIdentity, Stamp, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::denial::Denied;
 use trawl_store::manifest::Deny;
 use trawl_store::{CommitMode, DatasetCommit, Lake, Manifest};
@@ -39,8 +39,10 @@ pub fn ingest(
     }
     let mut report = IngestReport { dataset_id, ..IngestReport::default() };
     let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
-    let (mut taken, identities) = choose(sources, &before, settings.mode, &mut report);
+    let Chosen { mut taken, new, stamped } = choose(sources, &before, settings.mode, &mut report);
     if taken.is_empty() && settings.mode == Mode::Append {
+        // Nobody need read them the next time.
+        lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| Ok(note_stamps(commit, &stamped)))?;
         return Ok(report);
     }
     let grown: Vec<&Grown> = taken.iter().filter_map(|source| source.grown()).collect();
@@ -63,7 +65,7 @@ pub fn ingest(
     report.grown = grown.iter().map(|grown| grown.known.clone()).collect();
 
     let old = digits_of(losing.iter().map(|losing| losing.file));
-    let digits = settings.prefix_digits.unwrap_or_else(|| digits_for(&identities).max(old));
+    let digits = settings.prefix_digits.unwrap_or_else(|| digits_for(new.keys()).max(old));
     let run = Run {
         lake,
         dataset_id,
@@ -104,11 +106,10 @@ pub fn ingest(
             return refuse(OTHER_LIST.to_owned());
         }
         for grown in &grown {
-            let Ok(at) = commit.sources.binary_search(&grown.known) else {
+            if !commit.remove_source(&grown.known) {
                 let uri = &grown.known.uri;
                 return refuse(format!("another writer changed what the dataset has of {uri} meanwhile; run again"));
-            };
-            commit.sources.remove(at);
+            }
         }
         for losing in &losing {
             let Some(at) = commit.files.iter().position(|file| file.path == losing.file.path) else {
@@ -117,12 +118,15 @@ pub fn ingest(
             commit.files.remove(at);
         }
         // Rows of all sources are in the same files, so a source that another writer brought meanwhile cannot be left out.
-        if let Some(twice) = identities.iter().find(|identity| commit.has_source(identity)) {
+        if let Some((twice, _)) = new.iter().find(|(identity, _)| commit.has_source(identity)) {
             return refuse(format!("another writer ingested {} meanwhile; run again to skip it", twice.uri));
         }
+        note_stamps(commit, &stamped);
         commit.mode = if settings.mode == Mode::Replace { CommitMode::Replace } else { CommitMode::Append };
         commit.files.extend(files.iter().cloned());
-        commit.sources.extend(identities.iter().cloned());
+        for (identity, stamp) in &new {
+            commit.add_source(identity.clone(), *stamp);
+        }
         Ok(())
     })?;
     report.denied_since = denied_since;
@@ -147,33 +151,55 @@ fn new_entries(before: &Manifest, after: &Manifest) -> Vec<Deny> {
     new.filter(|deny| !old.iter().any(|old| old.target == deny.target)).cloned().collect()
 }
 
+/// What the sources are to a dataset.
+struct Chosen<'a> {
+    taken: Vec<&'a dyn UrlSource>,
+    /// Which those are.
+    new: BTreeMap<SourceIdentity, Option<Stamp>>,
+    /// Sources that the dataset has, of which their file system says something else than it did.
+    stamped: Vec<(SourceIdentity, Stamp)>,
+}
+
+/// Tells of sources that the dataset has what is said of them now; whether there was anything to tell.
+fn note_stamps(commit: &mut DatasetCommit, stamped: &[(SourceIdentity, Stamp)]) -> bool {
+    let mut changed = false;
+    for (identity, stamp) in stamped {
+        if commit.known_source(identity).is_some_and(|known| known.stamp != Some(*stamp)) {
+            commit.add_source(identity.clone(), Some(*stamp));
+            changed = true;
+        }
+    }
+    changed
+}
+
 /// The sources that are new, each once.
 fn choose<'a>(
     sources: &'a [Box<dyn UrlSource>],
     before: &DatasetCommit,
     mode: Mode,
     report: &mut IngestReport,
-) -> (Vec<&'a dyn UrlSource>, Vec<SourceIdentity>) {
-    let mut taken: Vec<&dyn UrlSource> = Vec::new();
-    let mut seen = BTreeSet::new();
+) -> Chosen<'a> {
+    let mut chosen = Chosen { taken: Vec::new(), new: BTreeMap::new(), stamped: Vec::new() };
     for source in sources {
-        let identity = source.identity();
-        if seen.contains(&identity) || mode == Mode::Append && before.has_source(&identity) {
+        let (identity, stamp) = (source.identity(), source.stamp());
+        let known = before.known_source(&identity).filter(|_| mode == Mode::Append);
+        if chosen.new.contains_key(&identity) || known.is_some() {
+            let told = known.zip(stamp).filter(|(known, stamp)| known.stamp != Some(*stamp));
+            chosen.stamped.extend(told.map(|(_, stamp)| (identity.clone(), stamp)));
             report.skipped.push(identity);
             continue;
         }
         report.sources += 1;
         report.source_bytes += identity.size;
-        seen.insert(identity);
-        taken.push(&**source);
+        chosen.new.insert(identity, stamp);
+        chosen.taken.push(&**source);
     }
-    (taken, seen.into_iter().collect())
+    chosen
 }
 
 /// How many prefixes the sources deserve: about a hundred bytes a row plain, a tenth of that compressed.
-fn digits_for(identities: &[SourceIdentity]) -> u8 {
-    let rows: u64 =
-        identities.iter().map(|identity| identity.size / if is_packed(&identity.uri) { 10 } else { 60 }).sum();
+fn digits_for<'a>(identities: impl Iterator<Item = &'a SourceIdentity>) -> u8 {
+    let rows: u64 = identities.map(|identity| identity.size / if is_packed(&identity.uri) { 10 } else { 60 }).sum();
     match rows {
         0..50_000_000 => 0,
         50_000_000..2_000_000_000 => 1,

@@ -6,7 +6,8 @@ use common::{NOW, all_rows, file, grown, lake_on, new_lake, settings, take, urls
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use trawl_ingest::{Files, Mode, Rewrite, ingest, rewrite, source};
+use trawl_ingest::source::{self, Opening};
+use trawl_ingest::{Files, Mode, Rewrite, ingest, rewrite};
 use trawl_io::Fs;
 use trawl_io::fault::{FaultFs, Loss};
 use trawl_store::rows::UrlRow;
@@ -114,7 +115,7 @@ fn cut_anywhere_and_taken_whole_later_it_is_as_taken_whole_at_once() {
             refused += grow(&fs, &lake, name, &bytes, &[cut, bytes.len()]);
             assert_eq!(rows(&lake), expected, "{name}, cut at {cut}");
             let commit = lake.dataset_newest(1).unwrap().unwrap();
-            let sizes: Vec<u64> = commit.sources.iter().map(|source| source.size).collect();
+            let sizes: Vec<u64> = commit.sources.iter().map(|source| source.identity.size).collect();
             assert_eq!(sizes, [bytes.len() as u64], "{name}, cut at {cut}: it is one source");
         }
         assert!(refused < bytes.len(), "{name}: some beginnings can be taken");
@@ -222,7 +223,9 @@ fn lists_of_one_url_through_pipes_are_lists_of_their_own() {
         n += 1;
         write(&fs, "spool", text.as_bytes());
         let known = lake.dataset_newest(1).unwrap().map(|commit| commit.sources).unwrap_or_default();
-        let source = source::open_as(&fs, Path::new("spool"), Some(source::Format::Lines), Some("stdin"), &known);
+        let format = Some(source::Format::Lines);
+        let opening = Opening { format, name: Some("stdin"), known: &known, ..Opening::default() };
+        let source = source::open_as(&fs, Path::new("spool"), &opening);
         take(&lake, vec![source.unwrap()], &settings(&fs, &format!("w{n}"))).unwrap();
         urls(&lake)
     };
@@ -286,7 +289,7 @@ fn a_power_cut_at_any_step_leaves_the_cut_source_or_the_whole_one() {
         let lake = open(fs)?;
         write(&other, "l.txt", text.as_bytes());
         let known = lake.dataset_newest(1)?.unwrap().sources;
-        let source = source::open_as(&other, Path::new("l.txt"), None, None, &known)?;
+        let source = source::open_as(&other, Path::new("l.txt"), &Opening { known: &known, ..Opening::default() })?;
         ingest(&lake, 1, &[source], &settings(&other, writer), &|| NOW, &common::quiet).map(drop)
     };
     let mut ends = [0; 2];

@@ -8,7 +8,7 @@ use crate::series::{Known, Series};
 use crate::{Error, Lake, Result, check_path, layout};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use trawl_model::{SourceIdentity, UnixMillis};
+use trawl_model::{SourceIdentity, Stamp, UnixMillis};
 
 /// The format number this program writes, and the newest it reads.
 pub const COMMIT_FORMAT: u32 = 1;
@@ -37,7 +37,7 @@ pub struct DatasetCommit {
     /// The live files: by prefix, then by age, then by range.
     pub files: Vec<DataFile>,
     /// Every source whose records are in the live files, sorted: the same one is not taken twice.
-    pub sources: Vec<SourceIdentity>,
+    pub sources: Vec<KnownSource>,
     /// Whether the dataset was dropped: no commit after that brings anything in again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dropped: bool,
@@ -63,6 +63,17 @@ pub enum CommitMode {
     Drop,
     /// Changed no file.
     Note,
+}
+
+/// A source whose records are in the live files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownSource {
+    /// Which one.
+    #[serde(flatten)]
+    pub identity: SourceIdentity,
+    /// What its file system said of it when it had these bytes: a hint, by which it need not be read to be known again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<Stamp>,
 }
 
 /// One live Parquet file.
@@ -159,7 +170,29 @@ impl DatasetCommit {
 
     /// Whether the records of `source` are in the live files.
     pub fn has_source(&self, source: &SourceIdentity) -> bool {
-        self.sources.binary_search(source).is_ok()
+        self.known_source(source).is_some()
+    }
+
+    /// What is known of `source`, if its records are in the live files.
+    pub fn known_source(&self, source: &SourceIdentity) -> Option<&KnownSource> {
+        self.source_at(source).ok().and_then(|at| self.sources.get(at))
+    }
+
+    /// Adds a source, or notes what its file system says of it now if it is there.
+    pub fn add_source(&mut self, identity: SourceIdentity, stamp: Option<Stamp>) {
+        match self.source_at(&identity) {
+            Err(at) => self.sources.insert(at, KnownSource { identity, stamp }),
+            Ok(at) => self.sources.get_mut(at).into_iter().for_each(|known| known.stamp = stamp),
+        }
+    }
+
+    /// Takes a source out; tells whether it was there.
+    pub fn remove_source(&mut self, source: &SourceIdentity) -> bool {
+        self.source_at(source).map(|at| self.sources.remove(at)).is_ok()
+    }
+
+    fn source_at(&self, source: &SourceIdentity) -> Result<usize, usize> {
+        self.sources.binary_search_by(|known| known.identity.cmp(source))
     }
 
     /// Puts files, sources and sums into the order and state that [`DatasetCommit::parse`] demands.
@@ -173,8 +206,8 @@ impl DatasetCommit {
                 &b.path,
             ))
         });
-        self.sources.sort_unstable();
-        self.sources.dedup();
+        self.sources.sort_by(|a, b| a.identity.cmp(&b.identity));
+        self.sources.dedup_by(|a, b| a.identity == b.identity);
         self.rows = self.files.iter().fold(0, |sum, f| sum.saturating_add(f.rows));
         self.bytes = self.files.iter().fold(0, |sum, f| sum.saturating_add(f.bytes));
     }

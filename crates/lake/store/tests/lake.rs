@@ -177,7 +177,7 @@ fn racing_ingests_of_one_source_count_once() {
                             }
                             commit.mode = CommitMode::Append;
                             commit.files.push(file(&part(&writer), 10));
-                            commit.sources.push(source.clone());
+                            commit.add_source(source.clone(), None);
                             Ok(true)
                         })
                         .unwrap();
@@ -279,7 +279,7 @@ fn what_nobody_filled_is_withdrawn_and_comes_back_if_somebody_did() {
     assert!(matches!(lake.reinstate_dataset(NOW, &dataset), Err(Error::Refused { .. })));
     // What has a commit stays.
     let add = |commit: &mut trawl_store::DatasetCommit| {
-        commit.sources.push(SourceIdentity { uri: "s".into(), size: 1, tag: String::new() });
+        commit.add_source(SourceIdentity { uri: "s".into(), size: 1, tag: String::new() }, None);
         Ok(true)
     };
     lake.commit_dataset(id + 1, NOW, "w", add).unwrap();

@@ -107,7 +107,13 @@ fn make(args: &Args, interrupt: &Interrupt, out: &mut Output) -> anyhow::Result<
         ("crawl", "the crawl of the demo's web", &crawl_dir),
         ("list", "a list that somebody else made of the same web", &list_file),
     ] {
-        let added = Added { name: name.into(), source: Some(source.into()), paths: vec![path.clone()], format: None };
+        let added = Added {
+            name: name.into(),
+            source: Some(source.into()),
+            paths: vec![path.clone()],
+            format: None,
+            rehash: false,
+        };
         let temp = lake_dir.join("tmp");
         std::fs::create_dir_all(&temp)?;
         let done = add(&lake, &lake_dir, &added, &IngestSettings::new(system::nonce()?, temp), out)?;

@@ -9,16 +9,16 @@ use crate::units::{bytes, show_bytes, show_count};
 use crate::{lake_dir, system};
 use anyhow::Context;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_index::Published;
-use trawl_ingest::source::{self, Format};
+use trawl_ingest::source::{self, Format, Opening};
 use trawl_ingest::{IngestReport, IngestSettings, Mode};
 use trawl_io::{Fs, RealFs};
 use trawl_model::{Advice, DoorError, SourceIdentity, UrlSource};
-use trawl_store::{Dataset, DatasetInfo, Lake};
+use trawl_store::{Dataset, DatasetInfo, KnownSource, Lake};
 
 /// Reads URLs into a dataset and indexes them
 ///
@@ -64,6 +64,10 @@ pub struct IngestArgs {
     /// Let --replace put nothing in the place of what there is
     #[arg(long)]
     allow_empty: bool,
+
+    /// Read all sources to see whether they are known, also those whose size, time and inode say so
+    #[arg(long)]
+    rehash: bool,
 
     /// Where the dataset comes from, for people; used when it is made (`trawl lake dataset set` changes it)
     #[arg(long, value_name = "TEXT")]
@@ -120,7 +124,13 @@ fn write_published(published: &Published, w: &mut dyn Write) -> io::Result<()> {
 
 pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
-    let added = Added { name: args.dataset, source: args.source, paths: args.sources, format: args.format };
+    let added = Added {
+        name: args.dataset,
+        source: args.source,
+        paths: args.sources,
+        format: args.format,
+        rehash: args.rehash,
+    };
     // Looked at before a lake is made: a wrong name leaves nothing behind.
     let stdin = added.paths.iter().any(|path| path.as_os_str() == "-");
     if !stdin {
@@ -154,6 +164,8 @@ pub struct Added {
     pub paths: Vec<PathBuf>,
     /// Their format, if it is not to be found out.
     pub format: Option<Format>,
+    /// Whether to read those that seem to be known, too.
+    pub rehash: bool,
 }
 
 impl Added {
@@ -197,6 +209,7 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
         // Whatever they were, they are read whole.
         Mode::Replace => Vec::new(),
     };
+    let all = Opening { known: &known, now: system::now(), rehash: added.rehash, ..Opening::default() };
     let bar = Progress::start("open", None, out.quiet());
     let (mut sources, mut ignored) = (Vec::new(), Vec::new());
     for (n, file) in files.iter().enumerate() {
@@ -210,10 +223,10 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
             ignored.push(file.path.display().to_string());
             continue;
         }
-        let opened = source::open_as(&fs, &file.path, format, file.name.as_deref(), &known);
+        let opened = source::open_as(&fs, &file.path, &Opening { format, name: file.name.as_deref(), ..all });
         let tasted = opened.and_then(|source| {
-            // Of one that has grown, the beginning was good.
-            if source.grown().is_none() {
+            // What was taken was good, and so was the beginning of what has grown.
+            if source.grown().is_none() && !is_known(&known, &source.identity()) {
                 taste(&*source, settings.split_bytes)?;
             }
             Ok(source)
@@ -248,10 +261,14 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
 }
 
 /// The sources that a dataset has, if it is there.
-fn known_sources(lake: &Lake, name: &str) -> anyhow::Result<Vec<SourceIdentity>> {
+fn known_sources(lake: &Lake, name: &str) -> anyhow::Result<Vec<KnownSource>> {
     let manifest = lake.current()?;
     let Some(dataset) = manifest.dataset_named(name) else { return Ok(Vec::new()) };
     Ok(lake.dataset_newest(dataset.id)?.map(|commit| commit.sources).unwrap_or_default())
+}
+
+fn is_known(known: &[KnownSource], identity: &SourceIdentity) -> bool {
+    known.binary_search_by(|known| known.identity.cmp(identity)).is_ok()
 }
 
 /// Reads the first items of a source: what is wrong from the beginning is found before a dataset is made for it.
@@ -269,7 +286,9 @@ fn taste(source: &dyn UrlSource, split_bytes: u64) -> Result<(), DoorError> {
 /// name and other bytes, perhaps only some were added.
 fn remark_copies(lake: &Lake, id: u32, sources: &[Box<dyn UrlSource>], out: &Output) -> anyhow::Result<()> {
     let Some(commit) = lake.dataset_newest(id)? else { return Ok(()) };
-    let known: BTreeMap<_, _> = commit.sources.iter().map(|s| ((s.size, &s.tag), &s.uri)).collect();
+    let known: BTreeMap<_, _> =
+        commit.sources.iter().map(|known| &known.identity).map(|s| ((s.size, &s.tag), &s.uri)).collect();
+    let uris: BTreeSet<_> = commit.sources.iter().map(|known| &known.identity.uri).collect();
     let new = sources.iter().filter(|source| source.grown().is_none());
     for identity in new.map(|source| source.identity()).filter(|identity| !commit.has_source(identity)) {
         if let Some(uri) = known.get(&(identity.size, &identity.tag)).filter(|_| identity.size > 0) {
@@ -277,7 +296,7 @@ fn remark_copies(lake: &Lake, id: u32, sources: &[Box<dyn UrlSource>], out: &Out
                 "{} has the same bytes as {uri}, which the dataset has: its rows come twice",
                 identity.uri
             ));
-        } else if !is_piped(&identity.uri) && commit.sources.iter().any(|s| s.uri == identity.uri) {
+        } else if !is_piped(&identity.uri) && uris.contains(&identity.uri) {
             out.remark(&format!(
                 "{} has changed since the dataset took it: all its rows come again; --replace would put them in the place \
                  of the old ones",

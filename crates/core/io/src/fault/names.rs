@@ -182,6 +182,7 @@ impl Disk {
             len: self.contents(node).map_or(0, |c| c.len() as u64),
             is_dir: self.names(node).is_some(),
             id: FileId { device: 0, inode: node as u64 },
+            modified_ns: None,
         }
     }
 

@@ -62,6 +62,8 @@ pub struct Metadata {
     pub is_dir: bool,
     /// Which file it is, whatever its name.
     pub id: FileId,
+    /// When its bytes were last changed, in nanoseconds since 1970, where the file system says so.
+    pub modified_ns: Option<i64>,
 }
 
 /// One name in a directory.

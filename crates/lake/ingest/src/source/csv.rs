@@ -4,7 +4,7 @@ use super::BadItem;
 use super::fields::{Fields, Names, Value};
 use super::text::{BOM, MAX_LINE, SourceFile};
 use std::io::{BufRead, BufReader, Read};
-use trawl_model::{Advice, DoorError, Grown, Items, SourceIdentity, Split, UrlSource};
+use trawl_model::{Advice, DoorError, Grown, Items, SourceIdentity, Split, Stamp, UrlSource};
 
 /// A separated file. A line end may be inside a field, so it is one split.
 #[derive(Debug)]
@@ -16,6 +16,10 @@ pub(crate) struct CsvSource {
 impl UrlSource for CsvSource {
     fn identity(&self) -> SourceIdentity {
         self.file.identity.clone()
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        self.file.stamp
     }
 
     fn grown(&self) -> Option<&Grown> {

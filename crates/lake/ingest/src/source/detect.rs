@@ -1,6 +1,5 @@
 //! What a file is, by its name and its first bytes.
 
-use super::grown::Start;
 use super::text::{BOM, Compression, Line, SourceFile};
 use crate::Result;
 use std::io::Read;
@@ -145,6 +144,5 @@ pub fn detect(fs: &Arc<dyn Fs>, path: &Path) -> Result<(Option<Format>, Compress
 /// A file to look into: what it is does not depend on which one it is.
 fn unhashed(fs: &Arc<dyn Fs>, path: &Path, compression: Compression) -> SourceFile {
     let identity = SourceIdentity { uri: path.display().to_string(), size: u64::MAX, tag: String::new() };
-    let start = Start::default();
-    SourceFile { fs: fs.clone(), path: path.into(), compression, identity, start, grown: None }
+    SourceFile::new(fs.clone(), path, compression, identity, None)
 }

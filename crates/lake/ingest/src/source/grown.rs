@@ -16,6 +16,7 @@
 
 use super::text::{BOM, SourceFile};
 use trawl_model::{Advice, DoorError, Grown, SourceIdentity, UrlRecord, UrlSource};
+use trawl_store::KnownSource;
 
 /// Bytes that are read at a time to find the last item of lines, from the end.
 const STEP_BYTES: u64 = 1 << 20;
@@ -40,9 +41,9 @@ impl Start {
     }
 }
 
-/// The bytes a source of this name may have begun with, as `known` has them: sizes, rising, each once.
-pub(super) fn marks(known: &[SourceIdentity], uri: &str) -> Vec<u64> {
-    let mut marks: Vec<u64> = known.iter().filter(|source| source.uri == uri).map(|source| source.size).collect();
+/// The bytes a source may have begun with, as `known` has those of its name: sizes, rising, each once.
+pub(super) fn marks(known: &[KnownSource]) -> Vec<u64> {
+    let mut marks: Vec<u64> = known.iter().map(|known| known.identity.size).collect();
     marks.sort_unstable();
     marks.dedup();
     marks
@@ -50,12 +51,13 @@ pub(super) fn marks(known: &[SourceIdentity], uri: &str) -> Vec<u64> {
 
 /// The longest beginning of `file` that is known, if `file` is not known as it is. `tags` are the hashes of `marks`.
 pub(super) fn longest<'a>(
-    known: &'a [SourceIdentity],
+    known: &'a [KnownSource],
     file: &SourceIdentity,
     marks: &[u64],
     tags: &[String],
 ) -> Option<&'a SourceIdentity> {
-    let of = |size: u64, tag: &str| known.iter().find(|s| s.uri == file.uri && s.size == size && s.tag == tag);
+    let known = known.iter().map(|known| &known.identity);
+    let of = |size: u64, tag: &str| known.clone().find(|known| known.size == size && known.tag == tag);
     marks.iter().zip(tags).rev().find_map(|(size, tag)| of(*size, tag)).filter(|found| found.size < file.size)
 }
 
@@ -67,7 +69,7 @@ pub(super) fn resume(
     make: &dyn Fn(SourceFile) -> Box<dyn UrlSource>,
 ) -> Result<Box<dyn UrlSource>, DoorError> {
     let compression = file.compression.of_first(known.size);
-    let before = make(SourceFile { identity: known.clone(), compression, ..file.clone() });
+    let before = make(SourceFile { identity: known.clone(), compression, stamp: None, ..file.clone() });
     let last = last_item(&*before, is_archive)?;
     let mut stale = None;
     if compression != file.compression {

@@ -3,7 +3,7 @@
 use super::fields::{Fields, Names, Value};
 use super::text::{Line, SourceFile, text_of};
 use super::{BadItem, json, time};
-use trawl_model::{DoorError, Grown, Items, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_model::{DoorError, Grown, Items, SourceIdentity, Split, Stamp, UrlRecord, UrlSource};
 
 /// What a line holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,10 @@ pub(crate) struct LineSource {
 impl UrlSource for LineSource {
     fn identity(&self) -> SourceIdentity {
         self.file.identity.clone()
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        self.file.stamp
     }
 
     fn grown(&self) -> Option<&Grown> {

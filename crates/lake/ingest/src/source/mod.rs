@@ -18,6 +18,7 @@ mod fields;
 mod grown;
 mod item;
 mod json;
+mod known;
 mod lake;
 mod lines;
 mod parquet;
@@ -27,6 +28,7 @@ mod warc;
 
 pub use detect::{Format, detect};
 pub use item::BadItem;
+pub use known::Opening;
 pub(crate) use lake::LakeSource;
 pub use text::Compression;
 
@@ -38,28 +40,21 @@ use std::path::Path;
 use std::sync::Arc;
 use text::SourceFile;
 use trawl_io::Fs;
-use trawl_model::{SourceIdentity, UnixMillis, UrlSource};
+use trawl_model::{UnixMillis, UrlSource};
 use trawl_seqdb::{Access, Clock, FsPaths, Pages, Settings};
 use warc::ArchiveSource;
 
 /// Opens a file as a source. Its format is found by name and first bytes unless `format` says it.
 pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>) -> Result<Box<dyn UrlSource>> {
-    open_as(fs, path, format, None, &[])
+    open_as(fs, path, &Opening { format, ..Opening::default() })
 }
 
-/// As [`open`], for a file that is known by another name than its path (what was read from a pipe, say), and of which
-/// a part may be known: if it begins with all bytes of one of `known` that has its name, it is read from there on.
-///
-/// Parquet files and containers are only known whole.
-pub fn open_as(
-    fs: &Arc<dyn Fs>,
-    path: &Path,
-    format: Option<Format>,
-    name: Option<&str>,
-    known: &[SourceIdentity],
-) -> Result<Box<dyn UrlSource>> {
+/// As [`open`], for a dataset that may have it: if it begins with all bytes of a source of its name, it is read from there
+/// on. Parquet files and containers are only known whole.
+pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<Box<dyn UrlSource>> {
+    let name = opening.name;
     let (found, compression) = detect(fs, path)?;
-    let Some(format) = format.or(found).or_else(|| detect::of_lines(fs, path, compression)) else {
+    let Some(format) = opening.format.or(found).or_else(|| detect::of_lines(fs, path, compression)) else {
         return Err(Error::UnknownFormat {
             path: name.map_or_else(|| path.display().to_string(), str::to_owned),
             known: Format::KNOWN,
@@ -74,14 +69,15 @@ pub fn open_as(
         Format::Tsv => |file| boxed(CsvSource { file, separator: b'\t' }),
         Format::Warc => |file| boxed(ArchiveSource { file }),
         Format::Parquet => {
-            let (file, _) = named(fs, path, compression, name, &[])?;
+            let (file, _) = identified(fs, path, compression, opening, &[])?;
             return Ok(boxed(ParquetSource::open(file)?));
         }
         Format::Seqdb => return container(fs, path),
     };
     let uri = name.map_or_else(|| path.to_string_lossy(), Into::into);
-    let marks = grown::marks(known, &uri);
-    let (file, tags) = named(fs, path, compression, name, &marks)?;
+    let known = known::of_name(opening.known, &uri);
+    let marks = grown::marks(known);
+    let (file, tags) = identified(fs, path, compression, opening, &marks)?;
     match grown::longest(known, &file.identity, &marks, &tags) {
         Some(known) => Ok(grown::resume(file, known, (format == Format::Warc, name.is_some()), &make)?),
         None => Ok(make(file)),
@@ -92,18 +88,32 @@ fn boxed(source: impl UrlSource + 'static) -> Box<dyn UrlSource> {
     Box::new(source)
 }
 
-/// A file under its name, and the hashes of how it begins.
-fn named(
+/// A file that is known by what its file system says, or has been read, and then the hashes of how it begins.
+fn identified(
     fs: &Arc<dyn Fs>,
     path: &Path,
     compression: Compression,
-    name: Option<&str>,
+    opening: &Opening<'_>,
     marks: &[u64],
 ) -> Result<(SourceFile, Vec<String>)> {
+    // What was read from a pipe lies in a new file each time.
+    let stamped = || known::stamp_of(&**fs, path).filter(|_| opening.name.is_none());
+    let before = stamped();
+    if let Some((size, stamp)) = before.filter(|_| !opening.rehash) {
+        let mut known = known::of_name(opening.known, &path.to_string_lossy()).iter();
+        if let Some(known) = known.find(|known| known.identity.size == size && known.stamp == Some(stamp)) {
+            return Ok((
+                SourceFile::new(fs.clone(), path, compression, known.identity.clone(), Some(stamp)),
+                Vec::new(),
+            ));
+        }
+    }
     let (mut file, tags) = SourceFile::open_marked(fs.clone(), path, compression, marks)?;
-    if let Some(name) = name {
+    if let Some(name) = opening.name {
         name.clone_into(&mut file.identity.uri);
     }
+    let unchanged = before.filter(|(size, _)| *size == file.identity.size && before == stamped());
+    file.stamp = unchanged.map(|(_, stamp)| stamp).filter(|stamp| known::is_settled(*stamp, opening.now));
     Ok((file, tags))
 }
 

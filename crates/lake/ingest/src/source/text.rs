@@ -8,7 +8,7 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::{File, Fs, Mode};
-use trawl_model::{Advice, DoorError, Grown, Items, Place, SourceIdentity, Split, UrlRecord};
+use trawl_model::{Advice, DoorError, Grown, Items, Place, SourceIdentity, Split, Stamp, UrlRecord};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Longest line that is read; a longer one is an item that is none.
@@ -48,6 +48,8 @@ pub(crate) struct SourceFile {
     pub path: PathBuf,
     pub compression: Compression,
     pub identity: SourceIdentity,
+    /// What its file system says of it.
+    pub stamp: Option<Stamp>,
     /// From where on it is read.
     pub start: Start,
     /// What it was, if it is read from there on since the rest is known.
@@ -89,8 +91,18 @@ impl SourceFile {
         }
         let uri = path.to_string_lossy().into_owned();
         let identity = SourceIdentity { uri, size, tag: tag(&hasher) };
-        let start = Start::default();
-        Ok((Self { fs, path: path.into(), compression, identity, start, grown: None }, tags))
+        Ok((Self::new(fs, path, compression, identity, None), tags))
+    }
+
+    /// A file that is known without reading it.
+    pub fn new(
+        fs: Arc<dyn Fs>,
+        path: &Path,
+        compression: Compression,
+        identity: SourceIdentity,
+        stamp: Option<Stamp>,
+    ) -> Self {
+        Self { fs, path: path.into(), compression, identity, stamp, start: Start::default(), grown: None }
     }
 
     pub fn file(&self) -> Result<Box<dyn File>, DoorError> {

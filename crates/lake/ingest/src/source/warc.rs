@@ -5,7 +5,9 @@ use super::text::SourceFile;
 use std::sync::Arc;
 use trawl_captures::CaptureRow;
 use trawl_io::read_at::FileReader;
-use trawl_model::{Advice, DoorError, Entry, Grown, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{
+    Advice, DoorError, Entry, Grown, Items, SourceIdentity, Split, Stamp, UnixMillis, UrlRecord, UrlSource,
+};
 use trawl_warc::{Limits, WarcSource};
 
 /// An archive file. Records are found one after the other, so it is one split.
@@ -17,6 +19,10 @@ pub(crate) struct ArchiveSource {
 impl UrlSource for ArchiveSource {
     fn identity(&self) -> SourceIdentity {
         self.file.identity.clone()
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        self.file.stamp
     }
 
     fn grown(&self) -> Option<&Grown> {

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use trawl_ingest::{IngestReport, IngestSettings, Progress, ingest, source};
+use trawl_ingest::source::{self, Opening};
+use trawl_ingest::{IngestReport, IngestSettings, Progress, ingest};
 use trawl_io::fault::FaultFs;
 use trawl_io::{Fs, Mode};
 use trawl_model::{UnixMillis, UrlSource};
@@ -45,7 +46,7 @@ pub fn grown(
 ) -> trawl_ingest::Result<Box<dyn UrlSource>> {
     write(fs, name, bytes.as_ref());
     let known = lake.dataset_newest(1)?.map(|commit| commit.sources).unwrap_or_default();
-    source::open_as(fs, Path::new(name), None, None, &known)
+    source::open_as(fs, Path::new(name), &Opening { known: &known, ..Opening::default() })
 }
 
 pub fn settings(fs: &Arc<dyn Fs>, writer: &str) -> IngestSettings {

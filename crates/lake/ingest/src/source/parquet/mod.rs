@@ -23,7 +23,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use std::io::Read;
 use std::sync::Arc;
 use trawl_io::File;
-use trawl_model::{Advice, DoorError, Items, SourceIdentity, Split, UnixMillis, UrlSource};
+use trawl_model::{Advice, DoorError, Items, SourceIdentity, Split, Stamp, UnixMillis, UrlSource};
 use trawl_store::rows::{chunk_range, guarded};
 
 /// Columns that are not taken: bodies and heads (the archive has them) and parts of the URL (the lake makes its own).
@@ -195,6 +195,10 @@ pub(super) fn is_object(text: &str) -> bool {
 impl UrlSource for ParquetSource {
     fn identity(&self) -> SourceIdentity {
         self.file.identity.clone()
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        self.file.stamp
     }
 
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {

@@ -1,0 +1,47 @@
+//! What a dataset knows of its sources, and what their file system says of them.
+//!
+//! A source is known by its bytes, which must be read for that. Where size, time of change and inode are what they were
+//! when the bytes were read, the bytes are taken to be the same, as rsync and make do it.
+
+use super::Format;
+use std::path::Path;
+use trawl_io::Fs;
+use trawl_model::{Stamp, UnixMillis};
+use trawl_store::KnownSource;
+
+/// A file that changed so shortly before it was read may change again without another time being shown: file systems
+/// count in steps, some of two seconds.
+const SETTLED_NS: i64 = 2_000_000_000;
+
+/// What is known before a file is opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Opening<'a> {
+    /// Its format, if it is not to be found by name and first bytes.
+    pub format: Option<Format>,
+    /// What it is known by if not by its path: for what was read from a pipe, say.
+    pub name: Option<&'a str>,
+    /// The sources that the dataset has, sorted.
+    pub known: &'a [KnownSource],
+    /// What time it is, for telling what changed just now.
+    pub now: UnixMillis,
+    /// Read every file, also one of which the file system says what it said before.
+    pub rehash: bool,
+}
+
+/// The sources of one name.
+pub(super) fn of_name<'a>(known: &'a [KnownSource], uri: &str) -> &'a [KnownSource] {
+    let from = known.partition_point(|known| *known.identity.uri < *uri);
+    let known = known.get(from..).unwrap_or_default();
+    known.get(..known.partition_point(|known| *known.identity.uri == *uri)).unwrap_or_default()
+}
+
+/// The size of a file and what the file system says of it, if that says anything.
+pub(super) fn stamp_of(fs: &dyn Fs, path: &Path) -> Option<(u64, Stamp)> {
+    let found = fs.metadata(path).ok()?;
+    Some((found.len, Stamp { modified_ns: found.modified_ns?, inode: found.id.inode }))
+}
+
+/// Whether a change after `now` would show.
+pub(super) fn is_settled(stamp: Stamp, now: UnixMillis) -> bool {
+    stamp.modified_ns.checked_add(SETTLED_NS).is_some_and(|settled| settled / 1_000_000 < now.0)
+}
