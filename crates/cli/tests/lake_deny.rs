@@ -2,9 +2,12 @@
 
 mod common;
 
-use common::lakes::{ask, walk, write};
+use common::lakes::{ask, refuse, two_datasets, walk, write};
 use common::{stderr, stdout, trawl};
+use serde_json::Value;
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 use tempfile::TempDir;
 
 /// A lake with one dataset `d` of these lines.
@@ -152,4 +155,48 @@ fn a_suffix_is_denied_only_when_that_is_meant() {
     // No flag is needed to take it off.
     ask(dir, &["lake", "deny", "remove", "--domain", "com"], 0);
     assert_eq!(ask(dir, &["lake", "datasets"], 0)[0]["rows"], 2);
+}
+
+#[test]
+fn many_entries_by_the_lines_of_a_file() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    write(dir, "bad.txt", "zap.org\n\nhttps://a.com/p?\nhttp://\n");
+    let refused = refuse(dir, &["lake", "deny", "add", "--from", "bad.txt"]);
+    assert!(refused.contains("bad.txt line 3"), "{refused}");
+    write(dir, "suffix.txt", "# below it are others\ngithub.io\n");
+    assert!(refuse(dir, &["lake", "deny", "add", "--from", "suffix.txt"]).contains("suffix.txt line 2"));
+    assert!(refuse(dir, &["lake", "deny", "add", "--from", "none.txt"]).contains("cannot read none.txt"));
+    ask(dir, &["lake", "deny", "list"], 1);
+
+    let kinds =
+        "\u{feff}# taken down\n\nzap.org\nZAP.org\nhttp://a.com/1\nurl http://a.com/2\r\ndomain b.co.uk\ndataset b\n";
+    write(dir, "kinds.txt", kinds);
+    let added = ask(dir, &["lake", "deny", "add", "--from", "kinds.txt", "--domain", "own.org", "--reason", "7"], 0);
+    let listed = ask(dir, &["lake", "deny", "list"], 0);
+    let targets = |lines: &[Value]| {
+        let of = |line: &Value| ["domain", "prefix", "url", "dataset"].map(|kind| line[kind].clone());
+        lines.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!((targets(&added), listed.len()), (targets(&listed), 6), "each once");
+    assert!(listed.iter().all(|line| line["reason"] == "7"));
+    ask(dir, &["query", "domain", "a.com"], 1);
+    ask(dir, &["lake", "deny", "remove", "--from", "kinds.txt"], 0);
+    ask(dir, &["lake", "deny", "remove", "--from", "kinds.txt"], 1);
+    assert_eq!(ask(dir, &["query", "domain", "a.com"], 0)[0]["datasets"].as_array().unwrap().len(), 2);
+
+    // Many through a pipe, told by their number; what is listed is answered nowhere.
+    let mut lines: String = (0..20_000).map(|n| format!("many-{n}.example\n")).collect();
+    lines.push_str("a.com\n");
+    let pipe = |args: &[&str]| {
+        let mut child = trawl(dir).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        stdout(&child.wait_with_output().unwrap())
+    };
+    assert_eq!(pipe(&["lake", "deny", "add", "--from", "-"]), "denied 20,001 entries\n");
+    assert_eq!(pipe(&["lake", "deny", "add", "--from", "-"]), "denied 0 entries\n");
+    ask(dir, &["query", "domain", "a.com"], 1);
+    ask(dir, &["query", "domain", "b.co.uk"], 0);
+    assert_eq!(pipe(&["lake", "deny", "remove", "--from", "-"]), "no longer denied: 20,001 entries\n");
+    ask(dir, &["query", "domain", "a.com"], 0);
 }

@@ -10,7 +10,7 @@ use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode, Progress};
 use crate::source::LakeSource;
 use crate::{Error, Result, stale};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use trawl_model::{Grown, SourceIdentity, Stamp, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::denial::Denied;
 use trawl_store::manifest::Deny;
@@ -146,9 +146,9 @@ const DENIED: &str = "the dataset is denied: `trawl lake deny remove --dataset` 
 fn new_entries(before: &Manifest, after: &Manifest) -> Vec<Deny> {
     // New ones come last, so there is mostly nothing to compare.
     let same = before.deny.iter().zip(&after.deny).take_while(|(old, new)| old == new).count();
-    let old = before.deny.get(same..).unwrap_or_default();
+    let old: HashSet<_> = before.deny.iter().skip(same).map(|deny| &deny.target).collect();
     let new = after.deny.iter().skip(same);
-    new.filter(|deny| !old.iter().any(|old| old.target == deny.target)).cloned().collect()
+    new.filter(|deny| !old.contains(&deny.target)).cloned().collect()
 }
 
 /// What the sources are to a dataset.

@@ -1,14 +1,19 @@
 //! `trawl lake deny`: what must not be answered.
 
-use super::{LakeArg, dataset};
+mod targets;
+
+use super::LakeArg;
 use crate::exit::Status;
 use crate::output::{Output, harmless};
+use crate::units::show_count;
 use crate::{lake_dir, system};
-use anyhow::{Context, bail};
-use trawl_store::denial::{DenyList, Prefix};
+use anyhow::Context;
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use targets::Targets;
 use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_store::{Lake, Manifest};
-use trawl_url::{LakeUrl, SuffixList};
+use trawl_url::SuffixList;
 
 /// Keeps a deny list: URLs, prefixes, domains or datasets that are answered nowhere
 ///
@@ -33,6 +38,8 @@ enum DenyVerb {
 /// different. A name below which others have domains, such as com, co.uk or github.io, is only denied with --suffix.
 ///
 /// Example: trawl lake deny add --lake lake --domain example.com --reason 'ticket 7'
+///
+/// Many at once: trawl lake deny add --lake lake --from takedowns.txt
 #[derive(Debug, clap::Args)]
 pub struct AddArgs {
     #[command(flatten)]
@@ -73,26 +80,6 @@ pub struct ListArgs {
     lake: LakeArg,
 }
 
-#[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true)]
-struct Targets {
-    /// This URL, in every spelling
-    #[arg(long, value_name = "URL")]
-    url: Vec<String>,
-
-    /// Every URL that begins so; the whole host must be there, and the rest as URLs are normalised
-    #[arg(long, value_name = "URL")]
-    prefix: Vec<String>,
-
-    /// This registrable domain, with every host below it, also after a change of suffix lists
-    #[arg(long, value_name = "DOMAIN")]
-    domain: Vec<String>,
-
-    /// This dataset, by name or number
-    #[arg(long, value_name = "NAME")]
-    dataset: Vec<String>,
-}
-
 pub(super) fn run(args: DenyArgs, out: &mut Output) -> anyhow::Result<Status> {
     match args.command {
         DenyVerb::Add(args) => add(&args, out),
@@ -107,24 +94,17 @@ fn add(args: &AddArgs, out: &mut Output) -> anyhow::Result<Status> {
     let targets = args.targets.resolve(&lake, &manifest, args.suffix)?;
     let now = system::now();
     let committed = lake.commit(now, |manifest| {
-        let mut new = Vec::new();
-        for target in &targets {
-            if manifest.deny.iter().any(|deny| deny.target == *target) {
-                continue;
-            }
+        let mut listed: HashSet<DenyTarget> = manifest.deny.iter().map(|deny| deny.target.clone()).collect();
+        let mut new = HashMap::new();
+        for target in targets.iter().filter(|target| listed.insert((*target).clone())) {
             let deny = Deny { target: target.clone(), since: now.to_string(), reason: args.reason.clone() };
-            new.push(deny.clone());
+            new.insert(target.clone(), deny.clone());
             manifest.deny.push(deny);
         }
         Ok(new)
     })?;
-    for target in &targets {
-        let what = show(target, &manifest);
-        match committed.value.iter().find(|deny| deny.target == *target) {
-            Some(deny) => out.fact(&event("denied", deny)?, |w| writeln!(w, "denied {what}"))?,
-            None => out.remark(&format!("denied already: {what}")),
-        }
-    }
+    let verbs = Verbs { done: "denied", found: "denied", missing: "denied already" };
+    tell(&targets, committed.value, &verbs, &manifest, out)?;
     Ok(Status::Done)
 }
 
@@ -132,23 +112,60 @@ fn remove(args: &RemoveArgs, out: &mut Output) -> anyhow::Result<Status> {
     let lake = lake_dir::open(&args.lake.lake)?;
     let manifest = lake.current()?;
     let targets = args.targets.find(&lake, &manifest)?;
+    let named: HashSet<&DenyTarget> = targets.iter().collect();
     let committed = lake.commit(system::now(), |manifest| {
-        let (gone, kept) = manifest.deny.drain(..).partition(|deny| targets.contains(&deny.target));
+        let (gone, kept) = manifest.deny.drain(..).partition::<Vec<Deny>, _>(|deny| named.contains(&deny.target));
         manifest.deny = kept;
-        Ok::<Vec<Deny>, _>(gone)
+        Ok(gone.into_iter().map(|deny| (deny.target.clone(), deny)).collect::<HashMap<_, _>>())
     })?;
-    let mut missing = false;
-    for target in &targets {
-        let what = show(target, &manifest);
-        match committed.value.iter().find(|deny| deny.target == *target) {
-            Some(deny) => out.fact(&event("allowed", deny)?, |w| writeln!(w, "no longer denied: {what}"))?,
+    let verbs = Verbs { done: "allowed", found: "no longer denied:", missing: "was not denied" };
+    Ok(Status::from_findings(tell(&targets, committed.value, &verbs, &manifest, out)? > 0))
+}
+
+/// More entries than these are told by their number, but for `--json`.
+const TOLD: usize = 100;
+
+/// What became of an entry, for `--json` and for people.
+struct Verbs {
+    done: &'static str,
+    found: &'static str,
+    missing: &'static str,
+}
+
+/// Tells what became of the entries: those that were changed, and the others, of which it returns the number.
+fn tell(
+    targets: &[DenyTarget],
+    mut changed: HashMap<DenyTarget, Deny>,
+    verbs: &Verbs,
+    manifest: &Manifest,
+    out: &mut Output,
+) -> anyhow::Result<usize> {
+    let many = targets.len() > TOLD;
+    let (mut done, mut missing) = (0, 0);
+    for target in targets {
+        match changed.remove(target) {
+            Some(deny) => {
+                done += 1;
+                let line = |w: &mut dyn Write| writeln!(w, "{} {}", verbs.found, show(target, manifest));
+                out.fact(&event(verbs.done, &deny)?, |w| if many { Ok(()) } else { line(w) })?;
+            }
             None => {
-                missing = true;
-                out.remark(&format!("was not denied: {what}"));
+                missing += 1;
+                if !many {
+                    out.remark(&format!("{}: {}", verbs.missing, show(target, manifest)));
+                }
             }
         }
     }
-    Ok(Status::from_findings(missing))
+    if many {
+        if !out.json() {
+            writeln!(out, "{} {} entries", verbs.found, show_count(done))?;
+        }
+        if missing > 0 {
+            out.remark(&format!("{}: {} entries", verbs.missing, show_count(missing as u64)));
+        }
+    }
+    Ok(missing)
 }
 
 fn list(args: &ListArgs, out: &mut Output) -> anyhow::Result<Status> {
@@ -185,94 +202,4 @@ pub(super) fn show(target: &DenyTarget, manifest: &Manifest) -> String {
 pub(super) fn suffixes(lake: &Lake, manifest: &Manifest) -> anyhow::Result<SuffixList> {
     let bytes = lake.suffix_list(manifest)?;
     SuffixList::parse(std::str::from_utf8(&bytes)?).context("the lake's suffix list")
-}
-
-fn parse(text: &str, suffixes: &SuffixList) -> anyhow::Result<LakeUrl> {
-    LakeUrl::parse(text, suffixes).with_context(|| format!("{text:?} is no URL"))
-}
-
-/// Whether hosts below a denied domain are cut into domains of their own.
-fn has_domains_below(target: &DenyTarget, suffixes: &SuffixList) -> bool {
-    let deny = vec![Deny { target: target.clone(), since: String::new(), reason: None }];
-    DenyList::new(&Manifest { deny, ..Manifest::empty() }, suffixes).cuts_below(suffixes)
-}
-
-/// A URL of nothing but the host of a domain, as rows spell it.
-fn parse_domain(domain: &str, suffixes: &SuffixList) -> anyhow::Result<LakeUrl> {
-    let ipv6 = domain.parse::<std::net::Ipv6Addr>().is_ok();
-    let host = if ipv6 { format!("[{domain}]") } else { domain.to_owned() };
-    let url = parse(&format!("http://{host}/"), suffixes)?;
-    if url.path_query() != "/" || url.port().is_some() {
-        bail!("{domain:?} is no domain: it has a port or a path");
-    }
-    Ok(url)
-}
-
-impl Targets {
-    /// The entries, spelled as rows are.
-    fn resolve(&self, lake: &Lake, manifest: &Manifest, suffix: bool) -> anyhow::Result<Vec<DenyTarget>> {
-        let suffixes = suffixes(lake, manifest)?;
-        let mut targets = Vec::new();
-        for url in &self.url {
-            targets.push(DenyTarget::Url(parse(url, &suffixes)?.as_str().to_owned()));
-        }
-        for prefix in &self.prefix {
-            targets.push(DenyTarget::Prefix(Prefix::parse(prefix, &suffixes)?.as_str().to_owned()));
-        }
-        for domain in &self.domain {
-            let url = parse_domain(domain, &suffixes)?;
-            // To deny all of a domain when one of its hosts is named would take away more than was asked for.
-            if url.domain() != url.host() {
-                bail!(
-                    "{domain} is a host of {0}: deny --domain {0}, or --prefix http://{domain}/ and https://{domain}/",
-                    url.domain()
-                );
-            }
-            let target = DenyTarget::Domain(url.domain().to_owned());
-            if !suffix && has_domains_below(&target, &suffixes) {
-                bail!(
-                    "others have domains below {0} by the lake's suffix list: denying it takes them all away, which \
-                     needs --suffix",
-                    url.domain()
-                );
-            }
-            targets.push(target);
-        }
-        for name in &self.dataset {
-            targets.push(DenyTarget::Dataset(dataset(manifest, name)?.id));
-        }
-        Ok(targets)
-    }
-
-    /// The entries as they may be on the list: word for word, whatever would be refused today, or spelled as rows are.
-    fn find(&self, lake: &Lake, manifest: &Manifest) -> anyhow::Result<Vec<DenyTarget>> {
-        let suffixes = suffixes(lake, manifest)?;
-        let mut targets = Vec::new();
-        let mut add = |given: DenyTarget, spelled: &dyn Fn() -> anyhow::Result<DenyTarget>| {
-            let listed = manifest.deny.iter().any(|deny| deny.target == given);
-            targets.push(if listed { given } else { spelled()? });
-            anyhow::Ok(())
-        };
-        for url in &self.url {
-            let spelled = || Ok(DenyTarget::Url(parse(url, &suffixes)?.as_str().to_owned()));
-            add(DenyTarget::Url(url.clone()), &spelled)?;
-        }
-        for prefix in &self.prefix {
-            let spelled = || Ok(DenyTarget::Prefix(Prefix::parse(prefix, &suffixes)?.as_str().to_owned()));
-            add(DenyTarget::Prefix(prefix.clone()), &spelled)?;
-        }
-        for domain in &self.domain {
-            let spelled = || Ok(DenyTarget::Domain(parse_domain(domain, &suffixes)?.host().to_owned()));
-            add(DenyTarget::Domain(domain.clone()), &spelled)?;
-        }
-        for name in &self.dataset {
-            // One that was dropped since has no name any more.
-            let spelled = || Ok(DenyTarget::Dataset(dataset(manifest, name)?.id));
-            let named = manifest.dataset_named(name).map(|dataset| dataset.id);
-            // No dataset has the number 0.
-            let id = named.or_else(|| name.parse().ok()).unwrap_or_default();
-            add(DenyTarget::Dataset(id), &spelled)?;
-        }
-        Ok(targets)
-    }
 }

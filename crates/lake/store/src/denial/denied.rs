@@ -57,7 +57,7 @@ impl<'a> Denied<'a> {
 
     /// Whether a file whose domains are cut by the lake's list may hold something denied.
     pub fn may_be_in(&self, file: &DataFile) -> bool {
-        self.cut_below || self.list.names().any(|name| *file.min_domain <= *name && *name <= *file.max_domain)
+        self.cut_below || self.list.names_between(&file.min_domain, &file.max_domain)
     }
 
     /// Whether a line of a rejects file stays: only what the source said is looked at, not where it said so.

@@ -12,6 +12,7 @@ use crate::Manifest;
 use crate::manifest::DenyTarget;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Bound::Included;
 use trawl_url::{LakeUrl, SuffixList};
 
 /// What must neither be answered nor taken in.
@@ -112,18 +113,51 @@ impl DenyList {
 
     /// Whether the suffix list cuts denied domains further, so that rows below them may be of longer domains.
     pub fn cuts_below(&self, suffixes: &SuffixList) -> bool {
-        let rules = suffixes.text().lines().map(|line| line.split_whitespace().next().unwrap_or_default());
-        let mut names = rules.map(|rule| rule.trim_start_matches('!').trim_start_matches("*."));
-        let is_denied = |name: &str| !name.starts_with("//") && ascii(name).is_some_and(|name| self.domain(&name));
-        // A top level that no rule names is a suffix too.
-        let is_top = |domain: &String| !domain.contains('.') && !domain.starts_with('[');
-        self.domains.iter().any(is_top) || !self.domains.is_empty() && names.any(is_denied)
+        self.domains.iter().any(|domain| is_top(domain))
+            || !self.domains.is_empty() && rule_names(suffixes).any(|name| self.domain(&name))
+    }
+
+    /// Whether a name that can be the domain of denied rows lies between two others, these included.
+    pub fn names_between(&self, first: &str, last: &str) -> bool {
+        first <= last && self.touched.range::<str, _>((Included(first), Included(last))).next().is_some()
     }
 
     /// The domains that are denied whole.
     pub fn domains(&self) -> impl Iterator<Item = &str> {
         self.domains.iter().map(String::as_str)
     }
+}
+
+/// Names below which others have domains, by a suffix list.
+#[derive(Debug)]
+pub struct SharedNames(HashSet<String>);
+
+impl SharedNames {
+    /// Those of a suffix list.
+    pub fn new(suffixes: &SuffixList) -> Self {
+        let mut names = HashSet::new();
+        for rule in rule_names(suffixes) {
+            names.extend(upwards(&rule).map(str::to_owned));
+        }
+        Self(names)
+    }
+
+    /// Whether hosts below a name are cut into domains of their own.
+    pub fn has(&self, name: &str) -> bool {
+        is_top(name) || self.0.contains(name)
+    }
+}
+
+/// The names in the rules of a suffix list, as rows have them.
+fn rule_names(suffixes: &SuffixList) -> impl Iterator<Item = Cow<'_, str>> {
+    let rules = suffixes.text().lines().map(|line| line.split_whitespace().next().unwrap_or_default());
+    let names = rules.map(|rule| rule.trim_start_matches('!').trim_start_matches("*."));
+    names.filter(|name| !name.starts_with("//")).filter_map(ascii)
+}
+
+/// Whether a name is a top level: one that no rule names is a suffix too.
+fn is_top(name: &str) -> bool {
+    !name.contains('.') && !name.starts_with('[')
 }
 
 /// A name of a suffix list as rows have it, if it is one.
@@ -173,6 +207,30 @@ mod tests {
             assert_eq!((list.domain(name), list.touches(name)), (denied, touched), "{name}");
         }
         assert!(list.row("www.octo.github.io", "https://www.octo.github.io/") && !list.row("io", "https://io/"));
+    }
+
+    #[test]
+    fn names_that_others_have_domains_below() {
+        let suffixes = SuffixList::builtin();
+        let shared = SharedNames::new(suffixes);
+        for name in
+            ["com", "co.uk", "github.io", "io", "nosuchtop", "example.com", "octo.github.io", "[::1]", "ck", "a.ck"]
+        {
+            let one = list(&[DenyTarget::Domain(name.into())]);
+            assert_eq!(shared.has(name), one.cuts_below(suffixes), "{name}");
+        }
+        assert!(shared.has("co.uk") && !shared.has("example.com"));
+    }
+
+    #[test]
+    fn names_between_two_others() {
+        let list = list(&[DenyTarget::Domain("b.com".into()), DenyTarget::Url("http://x.d.com/1".into())]);
+        let between =
+            [("a.com", "b.com"), ("b.com", "b.com"), ("b.d", "c.zz"), ("d.a", "d.b"), ("d.com", "d.com"), ("x", "a")];
+        assert_eq!(
+            between.map(|(first, last)| list.names_between(first, last)),
+            [true, true, true, false, true, false]
+        );
     }
 
     #[test]

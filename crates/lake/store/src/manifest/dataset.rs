@@ -94,7 +94,7 @@ pub struct Deny {
 }
 
 /// What a deny entry covers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DenyTarget {
     /// One URL, in every spelling that normalises to the same.
