@@ -130,6 +130,13 @@ impl Lake {
     }
 }
 
+impl Drop for Lake {
+    /// The version it remembers holds the lake in turn: forgotten, both go once the last request is answered.
+    fn drop(&mut self) {
+        self.inner.state().newest = None;
+    }
+}
+
 impl Inner {
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         self.lake.store()

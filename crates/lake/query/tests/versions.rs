@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Dice, Fixture, hosts, records};
+use std::sync::Arc;
 use trawl_ingest::Mode;
 use trawl_model::UrlRecord;
 use trawl_query::{Filter, Lake, Options, Page, Pinned, Principal};
@@ -94,6 +95,21 @@ fn a_pinned_version_does_not_change_and_a_cursor_keeps_to_it() {
         .unwrap();
     let error = lake.pin().unwrap().urls("x.com", id, &page, &all, &who).unwrap_err();
     assert_eq!((error.code(), error.status()), ("gone", 410));
+}
+
+#[test]
+fn a_lake_that_is_closed_keeps_nothing() {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("d"));
+    fixture.ingest(id, urls("x.com", 10), |_| ());
+    fixture.publish();
+    let before = Arc::strong_count(&fixture.store);
+    let lake = Lake::open(fixture.store.clone(), Options::default()).unwrap();
+    let pinned = lake.pin().unwrap();
+    drop(lake);
+    assert!(pinned.domain("x.com", &Principal::anyone()).is_ok(), "what is pinned answers until its end");
+    drop(pinned);
+    assert_eq!(Arc::strong_count(&fixture.store), before, "somebody still holds the store");
 }
 
 #[test]
