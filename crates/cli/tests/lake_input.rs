@@ -148,3 +148,36 @@ fn one_bad_name_does_not_end_the_others() {
     let diff = lines(&run(dir, &["query", "diff", "d", "nods", "--json"], b"", 1));
     assert_eq!(diff[0]["error"], "unknown_dataset");
 }
+
+/// Rows of many domains, more than the least memory holds.
+fn many_rows(seed: usize) -> String {
+    (0..60_000).map(|n| format!("https://www.d{}.org/{seed}/{}/{n}\n", n * 7919 % 5003, "p".repeat(120))).collect()
+}
+
+#[test]
+fn files_are_written_again_within_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for seed in 0..3 {
+        std::fs::write(dir.join(format!("{seed}.txt")), many_rows(seed)).unwrap();
+        run(dir, &["lake", "ingest", "--dataset", "d", "--memory", "16MiB", &format!("{seed}.txt")], b"", 0);
+    }
+    for verb in [&["compact", "--full"][..], &["purge", "--yes"], &["rebuild"]] {
+        let args = [&["lake"], verb, &["--memory", "1MiB"]].concat();
+        let refused = run(dir, &args, b"", 2);
+        assert!(stderr(&refused).contains("memory: expected at least 16 MiB"), "{}", stderr(&refused));
+    }
+    std::fs::write(dir.join("short.dat"), "com\norg\n").unwrap();
+    for args in [
+        &["lake", "compact", "--full", "--memory", "16MiB"][..],
+        &["lake", "deny", "add", "--domain", "d7.org"],
+        &["lake", "purge", "--yes", "--memory", "16MiB"],
+        &["lake", "rebuild", "--psl", "short.dat", "--memory", "16MiB"],
+        &["lake", "verify"],
+    ] {
+        run(dir, args, b"", 0);
+    }
+    let stats: Value = serde_json::from_str(&text(dir, &["lake", "stats", "--json"])).unwrap();
+    let gone = 3 * (0..60_000).filter(|n| n * 7919 % 5003 == 7).count();
+    assert_eq!((stats["rows"].as_u64(), stats["denied_rows"].as_u64()), (Some(180_000 - gone as u64), Some(0)));
+}

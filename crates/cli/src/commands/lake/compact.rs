@@ -1,6 +1,8 @@
 //! `trawl lake compact`: fewer and larger files.
 
-use super::{LakeArg, datasets, publish, rewrite_settings, show_index, show_ingest, temp_dir, unless_dropped};
+use super::{
+    LakeArg, MemoryArg, build_options, datasets, publish, rewrite_settings, show_index, show_ingest, unless_dropped,
+};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -8,7 +10,7 @@ use crate::units::{bytes, show_bytes, show_count};
 use crate::{lake_dir, system};
 use std::collections::BTreeMap;
 use std::path::Path;
-use trawl_index::{BuildOptions, Compaction, MAX_SEGMENTS};
+use trawl_index::{Compaction, MAX_SEGMENTS};
 use trawl_ingest::{Files, Rewrite, RewriteReport, rewrite};
 use trawl_store::{DataFile, Lake};
 
@@ -47,6 +49,9 @@ pub struct CompactArgs {
     /// Tell what would be merged, and change nothing
     #[arg(long)]
     dry_run: bool,
+
+    #[command(flatten)]
+    memory: MemoryArg,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -57,6 +62,7 @@ enum Only {
 
 pub(super) fn run(args: &CompactArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
+    args.memory.bytes()?;
     let lake = lake_dir::open(dir)?;
     let mut any = false;
     if args.only != Some(Only::Segments) {
@@ -88,7 +94,14 @@ fn files(lake: &Lake, args: &CompactArgs, out: &mut Output) -> anyhow::Result<bo
         } else {
             let bar = Progress::start(&format!("compact {name}"), None, out.quiet());
             let what = Rewrite { keep: &|_| true, files: Files::Chosen(&chosen), suffix_list: None };
-            unless_dropped(rewrite(lake, id, &what, &rewrite_settings(dir)?, &system::now, &|p| show_ingest(&bar, p)))?
+            unless_dropped(rewrite(
+                lake,
+                id,
+                &what,
+                &rewrite_settings(dir, args.memory.bytes()?)?,
+                &system::now,
+                &|p| show_ingest(&bar, p),
+            ))?
         };
         let json = serde_json::json!({
             "type": "files", "dataset": name, "dataset_id": id, "dry_run": args.dry_run, "report": report,
@@ -103,7 +116,7 @@ fn files(lake: &Lake, args: &CompactArgs, out: &mut Output) -> anyhow::Result<bo
         })?;
     }
     if any && !args.dry_run {
-        publish(lake, dir, out)?;
+        publish(lake, dir, args.memory.bytes()?, out)?;
     }
     Ok(any)
 }
@@ -136,12 +149,18 @@ fn segments(lake: &Lake, args: &CompactArgs, out: &mut Output) -> anyhow::Result
         }
         return Ok(any);
     }
-    merge_segments(lake, &args.lake.lake, how, out)
+    merge_segments(lake, &args.lake.lake, how, args.memory.bytes()?, out)
 }
 
 /// Merges index segments and tells about it.
-pub(super) fn merge_segments(lake: &Lake, dir: &Path, how: Compaction, out: &mut Output) -> anyhow::Result<bool> {
-    let options = BuildOptions::new(temp_dir(dir, None)?);
+pub(super) fn merge_segments(
+    lake: &Lake,
+    dir: &Path,
+    how: Compaction,
+    memory: u64,
+    out: &mut Output,
+) -> anyhow::Result<bool> {
+    let options = build_options(dir, memory)?;
     let bar = Progress::start("merge", None, out.quiet());
     let compacted =
         trawl_index::compact(lake, &system::now, &system::nonce()?, how, &options, &|p| show_index(&bar, p))?;

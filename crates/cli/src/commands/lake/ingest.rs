@@ -1,7 +1,7 @@
 //! `trawl lake ingest` and `publish`.
 
 use super::sources::{Expanded, STDIN, expand};
-use super::{LakeArg, publish, show_ingest, temp_dir};
+use super::{LakeArg, MEMORY_BYTES, publish, show_ingest, temp_dir};
 use crate::exit::Status;
 use crate::output::{Output, harmless};
 use crate::progress::Progress;
@@ -107,7 +107,7 @@ pub struct PublishArgs {
 
 pub(super) fn publish_all(args: &PublishArgs, out: &mut Output) -> anyhow::Result<Status> {
     let lake = lake_dir::open(&args.lake.lake)?;
-    let published = publish(&lake, &args.lake.lake, out)?;
+    let published = publish(&lake, &args.lake.lake, MEMORY_BYTES, out)?;
     let json = serde_json::json!({
         "version": published.version, "commits": published.commits, "waiting": published.waiting,
     });
@@ -255,7 +255,7 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
     let report = report?;
     // Another ingest into it may have failed meanwhile, and taken the name back.
     lake.reinstate_dataset(system::now(), &dataset)?;
-    let published = publish(lake, dir, out)?;
+    let published = publish(lake, dir, settings.memory_bytes as u64, out)?;
     let waits = published.waiting.contains(&id);
     Ok(Done { dataset: added.name.clone(), ingest: report, ignored, version: published.version, waits })
 }

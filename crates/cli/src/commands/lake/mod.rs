@@ -18,7 +18,7 @@ use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::system;
-use crate::units::show_count;
+use crate::units::{bytes, show_count};
 use anyhow::{Context, bail};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -107,9 +107,37 @@ fn explain(error: anyhow::Error) -> anyhow::Error {
     )
 }
 
+/// Memory of commands that have no flag for it.
+const MEMORY_BYTES: u64 = 1 << 30;
+
+/// How much memory a command that writes files again may use.
+#[derive(Debug, clap::Args)]
+pub struct MemoryArg {
+    /// Memory for sorting and encoding; less spills more to disk
+    #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE")]
+    memory: u64,
+}
+
+impl MemoryArg {
+    /// The memory, if work can be done in it: told before any work is.
+    fn bytes(&self) -> anyhow::Result<u64> {
+        let memory_bytes = usize::try_from(self.memory).context("--memory")?;
+        IngestSettings { memory_bytes, ..IngestSettings::new("memory", PathBuf::new()) }.check()?;
+        Ok(self.memory)
+    }
+}
+
 /// Settings of a writer that rewrites files of the lake.
-fn rewrite_settings(dir: &Path) -> anyhow::Result<IngestSettings> {
-    Ok(IngestSettings::new(system::nonce()?, temp_dir(dir, None)?))
+fn rewrite_settings(dir: &Path, memory: u64) -> anyhow::Result<IngestSettings> {
+    let memory_bytes = usize::try_from(memory).context("--memory")?;
+    Ok(IngestSettings { memory_bytes, ..IngestSettings::new(system::nonce()?, temp_dir(dir, None)?) })
+}
+
+/// Settings of a writer that makes index segments: they need less than rows do, and are made after them.
+fn build_options(dir: &Path, memory: u64) -> anyhow::Result<BuildOptions> {
+    let mut options = BuildOptions::new(temp_dir(dir, None)?);
+    options.memory_bytes = options.memory_bytes.min(usize::try_from(memory).unwrap_or(usize::MAX));
+    Ok(options)
 }
 
 /// What a rewrite did; nothing, if the dataset was dropped meanwhile.
@@ -144,8 +172,8 @@ fn show_index(bar: &Progress, p: trawl_index::Progress) {
 }
 
 /// Makes a version of everything that is committed.
-fn publish(lake: &Lake, dir: &Path, out: &Output) -> anyhow::Result<Published> {
-    let options = BuildOptions::new(temp_dir(dir, None)?);
+fn publish(lake: &Lake, dir: &Path, memory: u64, out: &Output) -> anyhow::Result<Published> {
+    let options = build_options(dir, memory)?;
     let bar = Progress::start("index", None, out.quiet());
     let published = trawl_index::publish(lake, &system::now, &system::nonce()?, &options, &|p| show_index(&bar, p))?;
     for id in &published.waiting {

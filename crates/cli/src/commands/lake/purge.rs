@@ -2,7 +2,10 @@
 
 use super::compact::merge_segments;
 use super::deny::suffixes;
-use super::{LakeArg, confirm, dataset, datasets, publish, rewrite_settings, show_ingest, unless_dropped};
+use super::{
+    LakeArg, MEMORY_BYTES, MemoryArg, confirm, dataset, datasets, publish, rewrite_settings, show_ingest,
+    unless_dropped,
+};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -40,6 +43,9 @@ pub struct PurgeArgs {
     /// Purge without asking
     #[arg(long)]
     yes: bool,
+
+    #[command(flatten)]
+    memory: MemoryArg,
 }
 
 /// Drops a dataset: it is answered nowhere any more
@@ -89,16 +95,17 @@ pub(super) fn drop_dataset(args: &DropArgs, out: &mut Output) -> anyhow::Result<
     }
     confirm(&format!("dropping dataset {name} ({holds})"), args.yes)?;
     lake.drop_dataset(system::now(), &system::nonce()?, id)?;
-    publish(&lake, dir, out)?;
+    publish(&lake, dir, MEMORY_BYTES, out)?;
     out.fact(&json, |w| writeln!(w, "dropped dataset {name}: {holds}"))?;
     // Its names go too, not only its rows.
-    while merge_segments(&lake, dir, Compaction::Masked, out)? {}
+    while merge_segments(&lake, dir, Compaction::Masked, MEMORY_BYTES, out)? {}
     out.remark(AFTER);
     Ok(Status::Done)
 }
 
 pub(super) fn purge(args: &PurgeArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
+    let memory = args.memory.bytes()?;
     let lake = lake_dir::open(dir)?;
     let manifest = lake.current()?;
     if !args.dry_run {
@@ -119,9 +126,9 @@ pub(super) fn purge(args: &PurgeArgs, out: &mut Output) -> anyhow::Result<Status
         return Ok(Status::Done);
     }
     if !args.dry_run {
-        publish(&lake, dir, out)?;
+        publish(&lake, dir, memory, out)?;
         // Segments that still answer for others hold names and paths of what went.
-        while merge_segments(&lake, dir, Compaction::Masked, out)? {}
+        while merge_segments(&lake, dir, Compaction::Masked, memory, out)? {}
         out.remark(AFTER);
     }
     Ok(Status::Done)
@@ -160,7 +167,7 @@ fn purge_rows(
     let (lost, rejects) = if args.dry_run {
         (losses(lake, id, &keep, &may)?, lost_rejects(lake, id, &keep_reject)?)
     } else {
-        let settings = rewrite_settings(&args.lake.lake)?;
+        let settings = rewrite_settings(&args.lake.lake, args.memory.bytes()?)?;
         let what = Rewrite { keep: &keep, files: Files::Losing(&may), suffix_list: None };
         let report = unless_dropped(rewrite(lake, id, &what, &settings, &system::now, &|p| show_ingest(&bar, p)))?;
         let rejects = purge_rejects(lake, id, &settings.writer, &keep_reject)?;

@@ -1,6 +1,6 @@
 //! `trawl lake rebuild`: the index anew, from the Parquet files alone.
 
-use super::{LakeArg, datasets, rewrite_settings, show_index, show_ingest, temp_dir, unless_dropped};
+use super::{LakeArg, MemoryArg, build_options, datasets, rewrite_settings, show_index, show_ingest, unless_dropped};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -8,7 +8,7 @@ use crate::units::{show_bytes, show_count};
 use crate::{lake_dir, system};
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
-use trawl_index::{BuildOptions, Published};
+use trawl_index::Published;
 use trawl_ingest::{Files, Rewrite, rewrite};
 use trawl_store::manifest::SuffixListRef;
 use trawl_store::{Error, Heartbeat, Lake, Remains, Store, layout};
@@ -38,10 +38,15 @@ pub struct RebuildArgs {
     /// Public suffix list that becomes the lake's
     #[arg(long, value_name = "FILE")]
     psl: Option<PathBuf>,
+
+    #[command(flatten)]
+    memory: MemoryArg,
 }
 
 pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
+    // A wrong size is told before anything is done.
+    args.memory.bytes()?;
     let lost = lake_dir::index_is_lost(dir) || lake_dir::manifest_is_damaged(dir);
     let lake = if lost { restore(args, out)? } else { lake_dir::open(dir)? };
     let writer = system::nonce()?;
@@ -90,15 +95,15 @@ fn build(
     writer: &str,
     out: &mut Output,
 ) -> anyhow::Result<Published> {
-    let dir = &args.lake.lake;
+    let (dir, memory) = (&args.lake.lake, args.memory.bytes()?);
     // Datasets that were cut by another list: all of them with a new list, else those an interrupted change left.
     for (id, name) in datasets(&*lake.current()?, None)? {
-        recut(lake, dir, id, &name, list, out)?;
+        recut(lake, dir, memory, (id, &name), list, out)?;
         if args.psl.is_some() {
             spare(lake, &list.path, writer)?;
         }
     }
-    let options = BuildOptions::new(temp_dir(dir, None)?);
+    let options = build_options(dir, memory)?;
     let bar = Progress::start("index", None, out.quiet());
     let (now, builder, progress) = (&system::now, system::nonce()?, |p| show_index(&bar, p));
     Ok(match args.psl {
@@ -180,7 +185,14 @@ fn read_list(file: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Writes a dataset again under `list`, unless it is already.
-fn recut(lake: &Lake, dir: &Path, id: u32, name: &str, list: &SuffixListRef, out: &mut Output) -> anyhow::Result<()> {
+fn recut(
+    lake: &Lake,
+    dir: &Path,
+    memory: u64,
+    (id, name): (u32, &str),
+    list: &SuffixListRef,
+    out: &mut Output,
+) -> anyhow::Result<()> {
     let mut refused = None;
     for _ in 0..MAX_ATTEMPTS {
         let Some(commit) = lake.dataset_newest(id)? else { return Ok(()) };
@@ -189,8 +201,9 @@ fn recut(lake: &Lake, dir: &Path, id: u32, name: &str, list: &SuffixListRef, out
         }
         let bar = Progress::start(&format!("rewrite {name}"), None, out.quiet());
         let what = Rewrite { keep: &|_| true, files: Files::All, suffix_list: Some(list) };
-        let done =
-            unless_dropped(rewrite(lake, id, &what, &rewrite_settings(dir)?, &system::now, &|p| show_ingest(&bar, p)));
+        let done = unless_dropped(rewrite(lake, id, &what, &rewrite_settings(dir, memory)?, &system::now, &|p| {
+            show_ingest(&bar, p)
+        }));
         drop(bar);
         let report = match done {
             // Somebody added to the dataset meanwhile: their rows too.
