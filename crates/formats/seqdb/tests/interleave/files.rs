@@ -285,6 +285,14 @@ fn export(fs: &Filesys) -> Result<Pairs> {
     Ok(all)
 }
 
+/// A file that is renamed meanwhile is in an export, unless only the index knows which names there are.
+fn judge(look: &mut Look, fs: &Filesys) {
+    match fs.data().superblock().get("HAVEDUPS") {
+        Some(1) => look.named(export(fs)),
+        _ => look.all(export(fs)),
+    }
+}
+
 /// As `fs stat` and `fs cat` do: a file that the index of a live writer does not have yet is looked for in the data.
 fn look_up(fs: &Filesys, name: &[u8]) -> Result<Option<Vec<u8>>> {
     match fs.stat(name) {
@@ -315,7 +323,7 @@ fn by_name_or_data(settings: &Settings, look: &mut Look) {
 
 fn exported(settings: &Settings, look: &mut Look) {
     let Some(fs) = open(settings, look) else { return };
-    look.all(export(&fs));
+    judge(look, &fs);
 }
 
 /// What was created by the writer, as its time says.
@@ -342,7 +350,7 @@ fn indexed(settings: &Settings, look: &mut Look) {
         all.push((info.name, contents));
         Ok(())
     });
-    look.all(listed.map(|()| all));
+    look.named(listed.map(|()| all));
 }
 
 fn kept(settings: &Settings, look: &mut Look) {
@@ -353,7 +361,7 @@ fn kept(settings: &Settings, look: &mut Look) {
         return look.error("refresh", &e);
     }
     look.keys().iter().for_each(|name| look.one(name, contents(&fs, name)));
-    look.all(export(&fs));
+    judge(look, &fs);
 }
 
 const READERS: [Named; 5] = [

@@ -78,8 +78,16 @@ impl Look {
         }
     }
 
-    /// The answer for everything: each key at most once.
+    /// The answer for everything: each key at most once, and what got another key meanwhile is there by one of them.
     pub fn all(&mut self, found: Result<Pairs, Error>) {
+        if let Ok(found) = &found {
+            self.always(found);
+        }
+        self.named(found);
+    }
+
+    /// The same where what gets another key meanwhile need not be there.
+    pub fn named(&mut self, found: Result<Pairs, Error>) {
         let Some(found) = self.unfail(found) else { return };
         let mut once = BTreeSet::new();
         for (key, _) in &found {
@@ -150,13 +158,15 @@ impl Look {
                 faults.push(format!("of all {:?} is {is} instead of one of {all:?}", show(key)));
             }
         }
-        // What was there all the time, by whatever name, is there.
-        for value in window[0].values() {
-            let always = window.iter().all(|model| model.values().any(|v| v == value));
-            if always && !found.values().any(|v| v == value) {
-                faults.push(format!("of all, {} is missing", shown(Some(value))));
-            }
-        }
+        self.faults.extend(faults);
+    }
+
+    /// What was there all the time, by whatever key, is there.
+    fn always(&mut self, found: &Pairs) {
+        let window = self.window();
+        let always = |value: &Vec<u8>| window.iter().all(|model| model.values().any(|v| v == value));
+        let missing = window[0].values().filter(|value| always(value) && !found.iter().any(|(_, v)| v == *value));
+        let faults: Vec<_> = missing.map(|value| format!("of all, {} is missing", shown(Some(value)))).collect();
         self.faults.extend(faults);
     }
 
