@@ -30,11 +30,15 @@ fn record(place: u8, id: u64, nth: u64, len: usize) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_be_bytes()).chain(body).collect()
 }
 
-/// The place and id of a file whose contents are whole records in order.
-fn parse(mut contents: &[u8]) -> std::result::Result<(u8, u64, u64), String> {
+/// The place and id of a file whose contents are whole records in order; after a repair the last may be cut.
+fn parse(mut contents: &[u8], repaired: bool) -> std::result::Result<(u8, u64, u64), String> {
     let mut owner = None;
     let mut nth = 0;
     while !contents.is_empty() {
+        let length = contents.get(24..32).map(|len| u64::from_be_bytes(len.try_into().unwrap()) as usize);
+        if repaired && length.is_none_or(|len| contents.len() < 40 + len) {
+            break;
+        }
         let (numbers, rest) = contents.split_at_checked(40).ok_or("half a head")?;
         let number = |i: usize| u64::from_be_bytes(numbers[i * 8..][..8].try_into().unwrap());
         let (body, rest) = rest.split_at_checked(number(3) as usize).ok_or("half a body")?;
@@ -161,21 +165,21 @@ fn place_of(name: &[u8]) -> u8 {
 }
 
 /// Reads a file that was listed.
-fn read(fs: &Filesys, info: &FileInfo) -> (u8, u64, u64) {
+fn read(fs: &Filesys, info: &FileInfo, repaired: bool) -> (u8, u64, u64) {
     let file = fs.open_listed(info).unwrap_or_else(|e| panic!("{info:?}: {e}"));
     let mut contents = vec![0; usize::try_from(file.size()).unwrap()];
     let n = fs.read_file(&file, 0, &mut contents).unwrap_or_else(|e| panic!("{info:?}: {e}"));
-    let parsed = parse(&contents[..n]).unwrap_or_else(|e| panic!("{info:?} has {e} in {n} bytes"));
+    let parsed = parse(&contents[..n], repaired).unwrap_or_else(|e| panic!("{info:?} has {e} in {n} bytes"));
     assert_eq!(parsed.0, place_of(&info.name), "{info:?} has another's contents");
     parsed
 }
 
-fn look(fs: &Filesys) -> Seen {
+fn look(fs: &Filesys, repaired: bool) -> Seen {
     let mut seen = Seen::default();
     let (mut ids, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut files = fs.files();
     while let Some(info) = files.next_file().unwrap() {
-        let (_, id, records) = read(fs, &info);
+        let (_, id, records) = read(fs, &info, repaired);
         assert!(ids.insert(id), "{info:?} is listed twice");
         assert!(names.insert(info.name.clone()), "{info:?} is listed twice by name");
         seen.files += 1;
@@ -185,14 +189,14 @@ fn look(fs: &Filesys) -> Seen {
     }
     assert!(seen.forever > 0, "the file that is always there is not");
     fs.for_each_indexed(&mut |info| {
-        read(fs, &info);
+        read(fs, &info, repaired);
         Ok(())
     })
     .unwrap();
     for place in 0..12 {
         for which in 0..3 {
             match fs.stat(&name(place, which)) {
-                Ok(info) => drop(read(fs, &info)),
+                Ok(info) => drop(read(fs, &info, repaired)),
                 Err(Error::FileNotFound { .. }) => assert!(place > 0 || which > 0, "not found by its name"),
                 Err(e) => panic!("{e}"),
             }
@@ -234,7 +238,7 @@ fn readers_beside_a_changer() {
             } else {
                 fs.refresh().unwrap();
             }
-            let seen = look(&fs);
+            let seen = look(&fs, false);
             assert!(seen.forever >= most, "a file became shorter: {most} records, then {}", seen.forever);
             most = seen.forever;
             files += seen.files;
@@ -251,10 +255,10 @@ fn readers_beside_a_changer() {
         assert!(looks > 3 && files > looks && most >= 20, "{looks} looks, {files} files, {most} records");
     }
     drop(other);
-    // Killed wherever it was: what was synced is there.
-    match Filesys::open(&paths(dir), Access::Write, &settings()) {
-        Ok(fs) => fs.close().unwrap(),
-        Err(_) => drop(filesys::repair(&paths(dir), &settings(), false, &silent).unwrap()),
-    }
-    look(&Filesys::open(&paths(dir), Access::Read, &settings()).unwrap());
+    // Killed wherever it was: what was synced is there. What was appended since is cut where the data ends.
+    let repaired = match Filesys::open(&paths(dir), Access::Write, &settings()) {
+        Ok(fs) => fs.close().map(|()| false).unwrap(),
+        Err(_) => filesys::repair(&paths(dir), &settings(), false, &silent).map(|_| true).unwrap(),
+    };
+    look(&Filesys::open(&paths(dir), Access::Read, &settings()).unwrap(), repaired);
 }
