@@ -131,11 +131,11 @@ pub fn ingest(
     })?;
     report.denied_since = denied_since;
     // What was in the lake before is not what came in.
+    report.rows += report.taken_back;
     for losing in &losing {
         report.rows = report.rows.saturating_sub(losing.file.rows);
         report.distinct_urls = (report.distinct_urls + losing.urls).saturating_sub(losing.file.distinct_urls);
     }
-    report.rows += report.taken_back;
     Ok(report)
 }
 

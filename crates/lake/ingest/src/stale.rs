@@ -6,6 +6,7 @@
 use crate::Result;
 use crate::record;
 use crate::source::LakeSource;
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use trawl_model::{UrlRecord, UrlSource};
 use trawl_store::{DataFile, DatasetCommit, Store};
@@ -66,62 +67,70 @@ fn encoded(record: &UrlRecord, suffixes: &SuffixList) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The files of `commit` that hold `stale` rows. A row that no file has was rejected, denied or purged.
+/// The files of `commit` that hold `stale` rows; each is read once at most. A row that no file has was rejected, denied or
+/// purged.
 pub(crate) fn find<'a>(
     store: &dyn Store,
     commit: &'a DatasetCommit,
     stale: &[&UrlRecord],
     suffixes: &'a SuffixList,
 ) -> Result<Vec<Losing<'a>>> {
-    let mut losing: Vec<Losing<'a>> = Vec::new();
-    for record in stale {
-        let Some(bytes) = encoded(record, suffixes) else { continue };
-        let stale = Stale { url: record.url.clone(), bytes };
-        for file in commit.files.iter().filter(|file| may_hold(file, record, suffixes)) {
-            let at = losing.iter().position(|losing| losing.file.path == file.path);
-            let planned = |losing: &mut Losing<'a>| {
-                let left = losing.rows.left.get_mut().unwrap_or_else(PoisonError::into_inner);
-                left.iter().filter(|other| **other == stale).count() as u64
-            };
-            let planned = at.and_then(|at| losing.get_mut(at)).map_or(0, planned);
-            let (equal, same_url) = count(store, file, &stale, suffixes)?;
-            if equal <= planned {
-                continue;
+    let mut sought: Vec<(String, Stale)> = stale.iter().filter_map(|record| seek(record, suffixes)).collect();
+    let mut losing = Vec::new();
+    for file in &commit.files {
+        let is_here = |domain: &str| (&*file.min_domain..=&*file.max_domain).contains(&domain);
+        if !sought.iter().any(|(domain, _)| is_here(domain)) {
+            continue;
+        }
+        let mut found = count(store, file, &sought, suffixes)?;
+        let mut here = Losing { file, rows: StaleRows::new(suffixes), urls: 0 };
+        sought.retain(|(_, stale)| {
+            let Some(rows) = found.rows.get_mut(&stale.bytes).filter(|rows| **rows > 0) else { return true };
+            *rows -= 1;
+            if let Some(of_url) = found.urls.get_mut(&*stale.url) {
+                *of_url -= 1;
+                here.urls += u64::from(*of_url == 0);
             }
-            let at = at.unwrap_or_else(|| {
-                losing.push(Losing { file, rows: StaleRows::new(suffixes), urls: 0 });
-                losing.len() - 1
-            });
-            if let Some(losing) = losing.get_mut(at) {
-                losing.urls += u64::from(same_url == planned + 1);
-                losing.rows.add(stale);
-            }
-            break;
+            here.rows.add(stale.clone());
+            false
+        });
+        if here.rows.count() > 0 {
+            losing.push(here);
         }
     }
     Ok(losing)
 }
 
-/// Whether the row of a record would lie in the range of a file.
-fn may_hold(file: &DataFile, record: &UrlRecord, suffixes: &SuffixList) -> bool {
+/// What to look for, and under which domain.
+fn seek(record: &UrlRecord, suffixes: &SuffixList) -> Option<(String, Stale)> {
     let mut url = LakeUrl::default();
-    url.assign(&record.url, suffixes).is_ok() && (&*file.min_domain..=&*file.max_domain).contains(&url.domain())
+    url.assign(&record.url, suffixes).ok()?;
+    Some((url.domain().to_owned(), Stale { url: record.url.clone(), bytes: encoded(record, suffixes)? }))
 }
 
-/// Rows of a file that are `stale`, and rows that have its URL.
-fn count(store: &dyn Store, file: &DataFile, stale: &Stale, suffixes: &SuffixList) -> Result<(u64, u64)> {
-    let (mut equal, mut same_url) = (0, 0);
+/// How many rows of a file are equal to each that is sought, and how many have its URL.
+#[derive(Default)]
+struct Counted {
+    rows: HashMap<Vec<u8>, u64>,
+    urls: HashMap<String, u64>,
+}
+
+fn count(store: &dyn Store, file: &DataFile, sought: &[(String, Stale)], suffixes: &SuffixList) -> Result<Counted> {
+    let mut counted = Counted {
+        rows: sought.iter().map(|(_, stale)| (stale.bytes.clone(), 0)).collect(),
+        urls: sought.iter().map(|(_, stale)| (stale.url.clone(), 0)).collect(),
+    };
     let source = LakeSource::open(store, file, &|_| true)?;
     for split in source.splits(u64::MAX)? {
         source.read(split, &mut |_, item| {
-            if let Ok(record) = item
-                && record.url == stale.url
-            {
-                same_url += 1;
-                equal += u64::from(encoded(&record, suffixes).as_ref() == Some(&stale.bytes));
+            let Ok(record) = item else { return Ok(()) };
+            let Some(of_url) = counted.urls.get_mut(&record.url) else { return Ok(()) };
+            *of_url += 1;
+            if let Some(rows) = encoded(&record, suffixes).and_then(|bytes| counted.rows.get_mut(&bytes)) {
+                *rows += 1;
             }
             Ok(())
         })?;
     }
-    Ok((equal, same_url))
+    Ok(counted)
 }

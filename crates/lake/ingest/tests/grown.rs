@@ -216,7 +216,7 @@ fn another_beginning_is_another_source_and_the_longest_known_one_counts() {
 }
 
 #[test]
-fn lists_of_one_url_through_pipes_are_lists_of_their_own() {
+fn what_comes_through_pipes_is_known_whole() {
     let (fs, lake) = new_lake();
     let mut n = 0;
     let mut pipe = |text: &str| {
@@ -230,10 +230,46 @@ fn lists_of_one_url_through_pipes_are_lists_of_their_own() {
         urls(&lake)
     };
     assert_eq!(pipe("http://a.com/p"), ["http://a.com/p"]);
-    assert_eq!(pipe("http://a.com/page").len(), 2, "both stay");
-    assert_eq!(pipe("http://a.com/page\nhttp://b.com/lo").len(), 3);
-    let after = ["http://a.com/p", "http://a.com/page", "http://b.com/long"];
-    assert_eq!(pipe("http://a.com/page\nhttp://b.com/long\n"), after, "a download that was interrupted, and repeated");
+    assert_eq!(pipe("http://a.com/page").len(), 2, "another one that begins alike");
+    assert_eq!(pipe("http://a.com/p").len(), 2, "the first one again");
+}
+
+/// Its writer was killed inside a member, and began another when it was started again.
+#[test]
+fn what_follows_a_member_that_was_never_finished_is_taken() {
+    let records = archive();
+    let (one, other) = (records[..7].concat(), records[7..].concat());
+    let cut = gz(one.as_bytes());
+    let cut = &cut[..cut.len() - 10];
+    let (fs, lake) = new_lake();
+    let take = |bytes: &[u8], writer| {
+        take(&lake, vec![grown(&fs, &lake, "x.warc.gz", bytes).unwrap()], &settings(&fs, writer)).unwrap();
+        urls(&lake)
+    };
+    let before = take(cut, "one");
+    assert!(!before.is_empty());
+    let after = take(&[cut, &gz(other.as_bytes())].concat(), "two");
+    assert_eq!(after.len(), before.len() + 1, "{before:?}, then {after:?}");
+    assert!(after.contains(&"http://a.com/30".to_owned()));
+    let more = record(
+        90,
+        "response",
+        "WARC-Target-URI: http://z.com/\r\nContent-Type: application/http;msgtype=response\r\n",
+        "HTTP/1.1 200 OK\r\n\r\n",
+    );
+    let last = take(&[cut, &gz(other.as_bytes()), &gz(more.as_bytes())].concat(), "three");
+    assert_eq!(last.len(), after.len() + 1, "{last:?}");
+}
+
+#[test]
+fn an_empty_table_gets_its_header() {
+    for name in ["x.csv", "x.tsv"] {
+        let (fs, lake) = new_lake();
+        grow(&fs, &lake, name, b"", &[0]);
+        let source = grown(&fs, &lake, name, b"url\nhttp://a.com/\n").unwrap();
+        take(&lake, vec![source], &settings(&fs, "two")).unwrap();
+        assert_eq!(urls(&lake), ["http://a.com/"]);
+    }
 }
 
 #[test]

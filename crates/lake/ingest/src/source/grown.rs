@@ -11,10 +11,9 @@
 //! Of an archive the last item is the last capture: its request or its facts may come after it. What it was taken for then
 //! goes out of the dataset in the commit that brings the rest in.
 //!
-//! What comes through pipes has one name, whatever it is. Where all that was taken of one is a single item, and that was cut,
-//! it is another one that happens to begin alike.
+//! What comes through pipes has no name of its own, and is only known whole.
 
-use super::text::{BOM, SourceFile};
+use super::text::SourceFile;
 use trawl_model::{Advice, DoorError, Grown, SourceIdentity, UrlRecord, UrlSource};
 use trawl_store::KnownSource;
 
@@ -65,12 +64,13 @@ pub(super) fn longest<'a>(
 pub(super) fn resume(
     mut file: SourceFile,
     known: &SourceIdentity,
-    (is_archive, is_piped): (bool, bool),
+    is_archive: bool,
     make: &dyn Fn(SourceFile) -> Box<dyn UrlSource>,
 ) -> Result<Box<dyn UrlSource>, DoorError> {
     let compression = file.compression.of_first(known.size);
     let before = make(SourceFile { identity: known.clone(), compression, stamp: None, ..file.clone() });
-    let last = last_item(&*before, is_archive)?;
+    // What was empty is no file of its kind, and need not be readable as one.
+    let last = if known.size == 0 { None } else { last_item(&*before, is_archive)? };
     let mut stale = None;
     if compression != file.compression {
         // What was taken for a text is none: all of that goes, a line at most.
@@ -78,13 +78,12 @@ pub(super) fn resume(
     } else if let Some(last) = last {
         file.start = Start { at: last.at, known: last.records.saturating_sub(1) };
         if let Some(record) = last.record {
-            match record_at(&*make(file.clone()), last.at)? {
-                Some(now) if now == record => file.start.known = last.records,
+            match first_record(&*make(file.clone()))? {
+                Some((at, now)) if at == last.at && now == record => file.start.known = last.records,
                 // Cut inside a compressed member, a longer file may give less than a shorter one: it stays what it was.
                 None if is_archive => return Ok(before),
-                _ if is_piped && last.at <= BOM.len() as u64 => {
-                    return Ok(make(SourceFile { start: Start::default(), ..file }));
-                }
+                // The member was never finished, and others follow it: what was read of it is all there is.
+                Some((at, _)) if is_archive && at > last.at => file.start.known = u64::MAX,
                 _ => stale = Some(record),
             }
         }
@@ -124,17 +123,16 @@ fn last_item(source: &dyn UrlSource, is_archive: bool) -> Result<Option<Last>, D
     Ok(None)
 }
 
-/// The first record that is read, if it begins at `at`.
-fn record_at(source: &dyn UrlSource, at: u64) -> Result<Option<UrlRecord>, DoorError> {
-    let (mut found, mut enough) = (None, false);
+/// The first record of the first split, and where it begins.
+fn first_record(source: &dyn UrlSource) -> Result<Option<(u64, UrlRecord)>, DoorError> {
+    let mut found = None;
     let Some(split) = source.splits(STEP_BYTES)?.into_iter().next() else { return Ok(None) };
-    let read = source.read(split, &mut |begins, item| {
+    let read = source.read(split, &mut |at, item| {
         let Ok(record) = item else { return Ok(()) };
-        found = (begins == at).then_some(record);
-        enough = true;
+        found = Some((at, record));
         Err(DoorError::new(Advice::Stop, "enough"))
     });
-    if !enough {
+    if found.is_none() {
         read?;
     }
     Ok(found)

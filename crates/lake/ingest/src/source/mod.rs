@@ -50,7 +50,7 @@ pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>) -> Result<Box
 }
 
 /// As [`open`], for a dataset that may have it: if it begins with all bytes of a source of its name, it is read from there
-/// on. Parquet files and containers are only known whole.
+/// on. Parquet files, containers and what comes through pipes are only known whole.
 pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<Box<dyn UrlSource>> {
     let name = opening.name;
     let (found, compression) = detect(fs, path)?;
@@ -75,11 +75,11 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<B
         Format::Seqdb => return container(fs, path),
     };
     let uri = name.map_or_else(|| path.to_string_lossy(), Into::into);
-    let known = known::of_name(opening.known, &uri);
+    let known = if name.is_some() { &[] } else { known::of_name(opening.known, &uri) };
     let marks = grown::marks(known);
     let (file, tags) = identified(fs, path, compression, opening, &marks)?;
     match grown::longest(known, &file.identity, &marks, &tags) {
-        Some(known) => Ok(grown::resume(file, known, (format == Format::Warc, name.is_some()), &make)?),
+        Some(known) => Ok(grown::resume(file, known, format == Format::Warc, &make)?),
         None => Ok(make(file)),
     }
 }
