@@ -121,7 +121,17 @@ impl<'a> Scan<'a> {
 
     /// The next entry, valid until the next call; `None` at the end.
     pub fn next_entry(&mut self) -> Result<Option<Item<'_>>> {
-        let span = loop {
+        Ok(self.advance(self.deleted)?.map(|span| self.item(span)))
+    }
+
+    /// The same even if it is marked deleted: what belongs to an entry that was just read is not passed over.
+    pub(crate) fn next_entry_at_all(&mut self) -> Result<Option<Item<'_>>> {
+        Ok(self.advance(true)?.map(|span| self.item(span)))
+    }
+
+    #[inline]
+    fn advance(&mut self, deleted: bool) -> Result<Option<Span>> {
+        loop {
             if self.at >= self.end && !self.go_on()? {
                 return Ok(None);
             }
@@ -136,18 +146,22 @@ impl<'a> Scan<'a> {
             };
             self.at = self.kv.layout.aligned(span.end).unwrap_or(u64::MAX);
             self.last = span.ptr;
-            if !span.deleted || self.deleted {
-                break span;
+            if !span.deleted || deleted {
+                return Ok(Some(span));
             }
             self.passed_over = true;
-        };
+        }
+    }
+
+    #[inline]
+    fn item(&self, span: Span) -> Item<'_> {
         let slice = |at: u64, len: u64| {
             let start = usize::try_from(at.checked_sub(self.start)?).ok()?;
             self.filled().get(start..)?.get(..usize::try_from(len).ok()?)
         };
         let key = slice(span.key_at, span.key_len).unwrap_or_default();
         let value = slice(span.value_at, span.value_len);
-        Ok(Some(Item { ptr: span.ptr, deleted: span.deleted, key, value_len: span.value_len, value, span }))
+        Item { ptr: span.ptr, deleted: span.deleted, key, value_len: span.value_len, value, span }
     }
 
     /// At the end: a live writer may have replaced entries that were passed over as deleted by others behind it.

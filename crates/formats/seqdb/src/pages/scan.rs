@@ -98,7 +98,8 @@ impl PageScan<'_> {
         let event = if size == 0 {
             Some(&[][..])
         } else if behind {
-            match self.scan.next_entry()? {
+            // Somebody may delete the capture between its two entries.
+            match self.scan.next_entry_at_all()? {
                 Some(item) if item.key == key => item.value.and_then(|value| value.get(..len)),
                 _ => None,
             }
