@@ -154,7 +154,7 @@ impl Ours {
 fn normalise_all(source: &Rows, psl: &SuffixList) {
     let mut url = LakeUrl::default();
     for split in source.splits(0).unwrap_or_default() {
-        let _ = source.read(split, &mut |item| {
+        let _ = source.read(split, &mut |_, item| {
             if let Ok(record) = item {
                 let _ = black_box(url.assign(&record.url, psl));
             }
