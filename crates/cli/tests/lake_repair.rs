@@ -6,7 +6,7 @@ use common::lakes::{ask, refuse};
 use common::trawl;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use tempfile::TempDir;
 
 fn ingest(dir: &Path, dataset: &str, text: &str) {
@@ -124,7 +124,7 @@ fn an_interrupted_change_of_lists_is_no_fault() {
     // Whoever reads the rows of the other dataset waits for ever: the change does not get further than the first.
     let (rows, aside) = (newest(dir, "urls/dataset_id=2/domain_prefix=all"), dir.join("aside"));
     std::fs::rename(&rows, &aside).unwrap();
-    assert!(Command::new("mkfifo").arg(&rows).status().unwrap().success());
+    rustix::fs::mkfifoat(rustix::fs::CWD, &rows, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
     let args = ["lake", "rebuild", "--psl", "list.dat", "--quiet"];
     let mut child = trawl(dir).args(args).stdout(Stdio::null()).spawn().unwrap();
     let second = dir.join("lake/urls/dataset_id=1/_commits/0000000002.json");

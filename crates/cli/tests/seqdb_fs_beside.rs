@@ -116,8 +116,9 @@ fn a_file_that_does_not_fit_leaves_nothing() {
     run(dir, &["create", "d"], 0);
     put(dir, &["d", "one"], b"one");
     let program = trawl(dir).get_program().to_os_string();
-    // A limit on the size of files, and no signal when it is met: a write fails, as on a full disk.
-    let mut command = Command::new("bash");
+    // A limit on the size of files (in units of 512 or 1024 bytes), and no signal when it is met: a write fails, as on a
+    // full disk.
+    let mut command = Command::new("sh");
     command
         .current_dir(dir)
         .args(["-c", "trap '' XFSZ; ulimit -f 9000; exec \"$0\" seqdb fs put d large"])
