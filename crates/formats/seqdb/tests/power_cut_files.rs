@@ -173,7 +173,8 @@ fn refused() -> trawl_seqdb::Error {
     trawl_seqdb::Error::Poisoned { path: "".into() }
 }
 
-fn check(disk: &FaultFs, variant: Variant, state: &State, context: &str) {
+/// `killed`: the power stayed on, so that nothing of what the writer did is torn.
+fn check(disk: &FaultFs, variant: Variant, state: &State, killed: bool, context: &str) {
     let settings = small(disk, variant);
     if !disk.files().contains_key(&paths().data()) {
         assert!(!state.created, "{context}: the data file is gone");
@@ -204,6 +205,10 @@ fn check(disk: &FaultFs, variant: Variant, state: &State, context: &str) {
             // Its inode was written to: its size may be torn. But it is there, unless it was deleted as well.
             let gone = state.since.get(&file).is_some_and(|all| all.contains(&None));
             assert!(found.is_some() || gone, "{context}: file {file} is gone");
+            if let (true, false, Some(synced), Some(found)) = (killed, gone, &synced, &found) {
+                let lens = (found.len(), synced.len());
+                assert!(found.starts_with(synced), "{context}: file {file} lost synced bytes: {lens:?}");
+            }
             continue;
         }
         if variant.have_dups && synced.is_none() {
@@ -230,7 +235,7 @@ proptest! {
             let mut state = State::default();
             let done = work(&disk, variant, &ops, &mut state).is_ok();
             for loss in [Loss::All, Loss::None].into_iter().chain((0..6).map(|seed| Loss::Torn { seed, unit: 512 })) {
-                check(&disk.reboot(loss), variant, &state, &format!("cut {cut}, {loss:?}"));
+                check(&disk.reboot(loss), variant, &state, loss == Loss::None, &format!("cut {cut}, {loss:?}"));
             }
             if done {
                 break;
@@ -252,7 +257,7 @@ fn a_half_deleted_file_is_there_or_gone() {
         let mut state = State::default();
         let done = work(&disk, variant, &ops, &mut state).is_ok();
         for seed in 0..60 {
-            check(&disk.reboot(Loss::Torn { seed, unit: 512 }), variant, &state, &format!("cut {cut}, {seed}"));
+            check(&disk.reboot(Loss::Torn { seed, unit: 512 }), variant, &state, false, &format!("cut {cut}, {seed}"));
         }
         if done {
             break;
@@ -274,7 +279,7 @@ fn a_renamed_file_has_one_name() {
             for seed in 0..30 {
                 let disk = disk.reboot(Loss::Torn { seed, unit: 512 });
                 let context = format!("{len} bytes, cut {cut}, {seed}");
-                check(&disk, variant, &state, &context);
+                check(&disk, variant, &state, false, &context);
                 if !state.synced.is_empty() {
                     let fs = Filesys::open(&paths(), Access::Read, &small(&disk, variant)).unwrap();
                     let found = [0, 2].map(|n| fs.contains(&name(n)).unwrap());
@@ -310,7 +315,7 @@ fn a_cut_during_repair_loses_nothing_more() {
                 disk.cut_after(second);
                 let repaired = filesys::repair(&paths(), &small(&disk, variant), false, &silent).is_ok();
                 for again in [Loss::All, Loss::None, Loss::Torn { seed: second, unit: 512 }] {
-                    check(&disk.reboot(again), variant, &state, &format!("cut {cut}, then {second}, {again:?}"));
+                    check(&disk.reboot(again), variant, &state, false, &format!("cut {cut}, then {second}, {again:?}"));
                     outcomes += 1;
                 }
                 if repaired {
