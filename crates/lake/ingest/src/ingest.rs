@@ -10,11 +10,11 @@ use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode, Progress};
 use crate::source::LakeSource;
 use crate::{Error, Result, stale};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use trawl_model::{Grown, SourceIdentity, Stamp, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::denial::Denied;
 use trawl_store::manifest::Deny;
-use trawl_store::{CommitMode, DatasetCommit, Lake, Manifest};
+use trawl_store::{CommitMode, DatasetCommit, KnownSource, Lake, Manifest};
 
 /// Reads `sources` into a dataset. `clock` tells the time, for commits, signs of life and the report.
 ///
@@ -50,7 +50,7 @@ pub fn ingest(
         let expected = "sources that are read from their beginning";
         return Err(Error::Setting { what: "replace", expected, found: "one that is read from where it was".into() });
     }
-    let stale: Vec<&UrlRecord> = grown.iter().filter_map(|grown| grown.stale.as_ref()).collect();
+    let stale: Vec<&UrlRecord> = grown.iter().filter_map(|grown| stale::of(grown, &before)).collect();
     let losing = stale::find(&**lake.store(), &before, &stale, &suffixes.list)?;
     let keeps: Vec<_> = losing.iter().map(|losing| |record: &UrlRecord| losing.rows.keep(record)).collect();
     let mut again = Vec::with_capacity(losing.len());
@@ -65,7 +65,7 @@ pub fn ingest(
     report.grown = grown.iter().map(|grown| grown.known.clone()).collect();
 
     let old = digits_of(losing.iter().map(|losing| losing.file));
-    let digits = settings.prefix_digits.unwrap_or_else(|| digits_for(new.keys()).max(old));
+    let digits = settings.prefix_digits.unwrap_or_else(|| digits_for(new.iter().map(|new| &new.identity)).max(old));
     let run = Run {
         lake,
         dataset_id,
@@ -79,7 +79,8 @@ pub fn ingest(
         denied: (!denied.is_empty()).then_some(&denied),
     };
     let mut denied_since = 0;
-    run.work(&taken, &mut report, |commit, files| {
+    run.work(&taken, &mut report, |commit, written| {
+        let files = &written.files;
         let refuse = |reason: String| Err(trawl_store::Error::Refused { reason });
         // A lake that changed its suffix list meanwhile would get rows cut by another one.
         let current = lake.current()?;
@@ -105,11 +106,13 @@ pub fn ingest(
         if !commit.files.is_empty() && commit.suffix_list != suffixes.hash {
             return refuse(OTHER_LIST.to_owned());
         }
+        let mut was = HashMap::new();
         for grown in &grown {
-            if !commit.remove_source(&grown.known) {
+            let Some(known) = commit.remove_source(&grown.known) else {
                 let uri = &grown.known.uri;
                 return refuse(format!("another writer changed what the dataset has of {uri} meanwhile; run again"));
-            }
+            };
+            was.insert(&grown.known, known);
         }
         for losing in &losing {
             let Some(at) = commit.files.iter().position(|file| file.path == losing.file.path) else {
@@ -118,14 +121,21 @@ pub fn ingest(
             commit.files.remove(at);
         }
         // Rows of all sources are in the same files, so a source that another writer brought meanwhile cannot be left out.
-        if let Some((twice, _)) = new.iter().find(|(identity, _)| commit.has_source(identity)) {
-            return refuse(format!("another writer ingested {} meanwhile; run again to skip it", twice.uri));
+        if let Some(twice) = new.iter().find(|new| commit.has_source(&new.identity)) {
+            let uri = &twice.identity.uri;
+            return refuse(format!("another writer ingested {uri} meanwhile; run again to skip it"));
         }
         note_stamps(commit, &stamped);
         commit.mode = if settings.mode == Mode::Replace { CommitMode::Replace } else { CommitMode::Append };
         commit.files.extend(files.iter().cloned());
-        for (identity, stamp) in &new {
-            commit.add_source(identity.clone(), *stamp);
+        for (number, (new, source)) in new.iter().zip(&taken).enumerate() {
+            let tail = match (written.tails.of(number), source.grown()) {
+                (Some(url), _) => url.map(stale::tail_of),
+                // Nothing came since, and the last record is what it was.
+                (None, Some(Grown { known, stale: None })) => was.get(known).and_then(|known| known.tail.clone()),
+                (None, _) => None,
+            };
+            commit.add_source(KnownSource { tail, ..new.clone() });
         }
         Ok(())
     })?;
@@ -154,8 +164,8 @@ fn new_entries(before: &Manifest, after: &Manifest) -> Vec<Deny> {
 /// What the sources are to a dataset.
 struct Chosen<'a> {
     taken: Vec<&'a dyn UrlSource>,
-    /// Which those are.
-    new: BTreeMap<SourceIdentity, Option<Stamp>>,
+    /// Which those are, in the same order.
+    new: Vec<KnownSource>,
     /// Sources that the dataset has, of which their file system says something else than it did.
     stamped: Vec<(SourceIdentity, Stamp)>,
 }
@@ -164,8 +174,9 @@ struct Chosen<'a> {
 fn note_stamps(commit: &mut DatasetCommit, stamped: &[(SourceIdentity, Stamp)]) -> bool {
     let mut changed = false;
     for (identity, stamp) in stamped {
-        if commit.known_source(identity).is_some_and(|known| known.stamp != Some(*stamp)) {
-            commit.add_source(identity.clone(), Some(*stamp));
+        let known = commit.known_source(identity).filter(|known| known.stamp != Some(*stamp)).cloned();
+        if let Some(known) = known {
+            commit.add_source(KnownSource { stamp: Some(*stamp), ..known });
             changed = true;
         }
     }
@@ -179,11 +190,12 @@ fn choose<'a>(
     mode: Mode,
     report: &mut IngestReport,
 ) -> Chosen<'a> {
-    let mut chosen = Chosen { taken: Vec::new(), new: BTreeMap::new(), stamped: Vec::new() };
+    let mut chosen = Chosen { taken: Vec::new(), new: Vec::new(), stamped: Vec::new() };
+    let mut seen = HashSet::new();
     for source in sources {
         let (identity, stamp) = (source.identity(), source.stamp());
         let known = before.known_source(&identity).filter(|_| mode == Mode::Append);
-        if chosen.new.contains_key(&identity) || known.is_some() {
+        if known.is_some() || !seen.insert(identity.clone()) {
             let told = known.zip(stamp).filter(|(known, stamp)| known.stamp != Some(*stamp));
             chosen.stamped.extend(told.map(|(_, stamp)| (identity.clone(), stamp)));
             report.skipped.push(identity);
@@ -191,7 +203,7 @@ fn choose<'a>(
         }
         report.sources += 1;
         report.source_bytes += identity.size;
-        chosen.new.insert(identity, stamp);
+        chosen.new.push(KnownSource { identity, stamp, tail: None });
         chosen.taken.push(&**source);
     }
     chosen

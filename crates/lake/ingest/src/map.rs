@@ -4,6 +4,7 @@ use crate::record::{self, Shape};
 use crate::rejects::Rejects;
 use crate::settings::{IngestSettings, Progress, Stage};
 use crate::{Error, Result};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use trawl_model::{Advice, DoorError, Place, Split, UrlRecord, UrlSource};
@@ -50,6 +51,36 @@ pub(crate) struct Mapped {
     pub sorted: Sorted,
     pub shape: Shape,
     pub rows: u64,
+    pub tails: Tails,
+}
+
+/// The last record of every source that has any, by the source's number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tails(HashMap<usize, Tail>);
+
+#[derive(Debug, Clone)]
+struct Tail {
+    /// Where the split begins that it is in.
+    split: u64,
+    /// Its URL, if it became a row.
+    url: Option<String>,
+}
+
+impl Tails {
+    /// The URL of the last record of a source, if it became a row; `None` if there was no record.
+    pub fn of(&self, source: usize) -> Option<Option<&str>> {
+        self.0.get(&source).map(|tail| tail.url.as_deref())
+    }
+
+    fn add(&mut self, source: usize, tail: Tail) {
+        if self.0.get(&source).is_none_or(|known| known.split <= tail.split) {
+            self.0.insert(source, tail);
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        other.0.into_iter().for_each(|(source, tail)| self.add(source, tail));
+    }
 }
 
 /// Reads all sources. `tick` is called often, from the calling thread.
@@ -80,7 +111,7 @@ pub(crate) fn map(
         rejects,
         max_record: sorter.max_record_bytes().min(MAX_RECORD_BYTES),
     };
-    let (shape, rows) = std::thread::scope(|scope| {
+    let (shape, tails, rows) = std::thread::scope(|scope| {
         let (send, receive) = sync_channel(threads);
         let workers: Vec<_> = (0..threads)
             .map(|_| {
@@ -105,20 +136,23 @@ pub(crate) fn map(
             shared.stop.store(true, Relaxed);
         }
         drop(receive);
-        let mut shape = Shape::default();
+        let (mut shape, mut tails) = (Shape::default(), Tails::default());
         let mut failed = None;
         for worker in workers {
             match worker.join() {
-                Ok(Ok(found)) => shape = shape.or(found),
+                Ok(Ok(found)) => {
+                    shape = shape.or(found.0);
+                    tails.merge(found.1);
+                }
                 Ok(Err(error)) => failed = failed.or(Some(error)),
                 Err(_) => failed = failed.or(Some(Error::Ended { what: "a thread that reads sources" })),
             }
         }
         // The sorter's error is the cause when both have one.
         let rows = pushed?;
-        failed.map_or(Ok((shape, rows)), Err)
+        failed.map_or(Ok((shape, tails, rows)), Err)
     })?;
-    Ok(Mapped { sorted: sorter.finish()?, shape, rows })
+    Ok(Mapped { sorted: sorter.finish()?, shape, rows, tails })
 }
 
 fn push_all(receive: &Receiver<Arena>, sorter: &mut Sorter, mut tick: impl FnMut(u64) -> Result<()>) -> Result<u64> {
@@ -135,7 +169,7 @@ fn push_all(receive: &Receiver<Arena>, sorter: &mut Sorter, mut tick: impl FnMut
     Ok(rows)
 }
 
-fn work_off(shared: &Shared<'_>, send: &SyncSender<Arena>) -> Result<Shape> {
+fn work_off(shared: &Shared<'_>, send: &SyncSender<Arena>) -> Result<(Shape, Tails)> {
     let mut worker = Worker {
         shared,
         send,
@@ -143,7 +177,9 @@ fn work_off(shared: &Shared<'_>, send: &SyncSender<Arena>) -> Result<Shape> {
         shape: Shape::default(),
         url: LakeUrl::default(),
         key: String::new(),
+        last: None,
     };
+    let mut tails = Tails::default();
     let of_lake = shared.input.sources.len() - shared.input.of_lake.min(shared.input.sources.len());
     while let Some((number, split)) = shared.work.get(shared.next.fetch_add(1, Relaxed)) {
         if shared.stop.load(Relaxed) {
@@ -152,11 +188,14 @@ fn work_off(shared: &Shared<'_>, send: &SyncSender<Arena>) -> Result<Shape> {
         let Some(source) = shared.input.sources.get(*number) else { break };
         let from = From { uri: &source.identity().uri, of_lake: *number >= of_lake };
         source.read(*split, &mut |at, item| worker.take(from, at, item))?;
+        if let Some(url) = worker.last.take() {
+            tails.add(*number, Tail { split: split.start, url });
+        }
         shared.bytes_done.fetch_add(split.end.saturating_sub(split.start), Relaxed);
     }
     // Nobody listens any more if the sorter failed; its error is the one to tell.
     let _ = worker.hand_over();
-    Ok(worker.shape)
+    Ok((worker.shape, tails))
 }
 
 /// Where an item comes from.
@@ -174,6 +213,8 @@ struct Worker<'a> {
     url: LakeUrl,
     /// Room for a SURT key.
     key: String,
+    /// The last record of the split, if there was one: its URL if it became a row.
+    last: Option<Option<String>>,
 }
 
 impl Worker<'_> {
@@ -186,6 +227,7 @@ impl Worker<'_> {
             }
             Err(error) => return Err(error),
         };
+        self.last = Some(None);
         let Input { suffixes, digits, .. } = self.shared.input;
         if let Err(reject) = self.url.assign(&record.url, suffixes) {
             return self.reject(from, at, reject.code(), &reject.to_string(), &record.url);
@@ -203,6 +245,7 @@ impl Worker<'_> {
             Ok(shape) => {
                 self.shape = self.shape.or(shape);
                 self.arena.ends.push(self.arena.bytes.len());
+                self.last = Some(Some(record.url));
             }
             Err(code) => {
                 self.arena.bytes.truncate(start);

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Progress};
 use crate::source::LakeSource;
+use crate::stale::Going;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use trawl_model::{UnixMillis, UrlRecord, UrlSource};
@@ -70,15 +71,23 @@ pub fn rewrite(
     };
     let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
     let store = &**lake.store();
+    let going = Going::new(&before);
+    let keep = |record: &UrlRecord| {
+        let stays = (what.keep)(record);
+        if !stays {
+            going.note(record);
+        }
+        stays
+    };
     let mut sources = Vec::new();
     for file in &before.files {
         let wanted = match what.files {
             Files::All => true,
             Files::Chosen(chosen) => chosen(file),
-            Files::Losing(may) => may(file) && loses_rows(&LakeSource::open(store, file, what.keep)?, file)?,
+            Files::Losing(may) => may(file) && loses_rows(&LakeSource::open(store, file, &keep)?, file)?,
         };
         if wanted {
-            sources.push((file, LakeSource::open(store, file, what.keep)?));
+            sources.push((file, LakeSource::open(store, file, &keep)?));
         }
     }
     let mut report = RewriteReport::default();
@@ -107,7 +116,7 @@ pub fn rewrite(
         denied: None,
     };
     let mut done = IngestReport::default();
-    run.work(&taken, &mut done, |commit, files| {
+    run.work(&taken, &mut done, |commit, written| {
         let refuse = |reason: String| Err(trawl_store::Error::Refused { reason });
         if commit.is_dropped() {
             return Err(trawl_store::Error::Dropped { dataset_id });
@@ -121,7 +130,8 @@ pub fn rewrite(
         }
         commit.mode = CommitMode::Rewrite;
         commit.files.retain(|file| !old.contains(file.path.as_str()));
-        commit.files.extend(files.iter().cloned());
+        commit.files.extend(written.files.iter().cloned());
+        going.forget(commit, &before);
         Ok(())
     })?;
     report.commit = done.commit;

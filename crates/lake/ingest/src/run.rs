@@ -1,6 +1,6 @@
 //! What ingest and rewrite share: heartbeat, read, sort, write, commit, and cleaning up.
 
-use crate::map::{Input, Mapped, map};
+use crate::map::{Input, Mapped, Tails, map};
 use crate::record;
 use crate::rejects::{Rejected, Rejects};
 use crate::settings::{IngestReport, IngestSettings, Progress, Stage};
@@ -65,6 +65,12 @@ pub(crate) fn check_dataset(lake: &Lake, dataset_id: u32) -> Result<()> {
     Ok(())
 }
 
+/// What a run has written, before it is committed.
+pub(crate) struct Written {
+    pub files: Vec<DataFile>,
+    pub tails: Tails,
+}
+
 /// One run: a writer at work on one dataset.
 pub(crate) struct Run<'a> {
     pub lake: &'a Lake,
@@ -88,7 +94,7 @@ impl Run<'_> {
         &self,
         sources: &[&dyn UrlSource],
         report: &mut IngestReport,
-        change: impl FnMut(&mut DatasetCommit, &[DataFile]) -> trawl_store::Result<()>,
+        change: impl FnMut(&mut DatasetCommit, &Written) -> trawl_store::Result<()>,
     ) -> Result<()> {
         let mut pulse = Pulse::start(self)?;
         match self.try_work(sources, report, &mut pulse, change) {
@@ -109,7 +115,7 @@ impl Run<'_> {
         sources: &[&dyn UrlSource],
         report: &mut IngestReport,
         pulse: &mut Pulse<'_>,
-        change: impl FnMut(&mut DatasetCommit, &[DataFile]) -> trawl_store::Result<()>,
+        change: impl FnMut(&mut DatasetCommit, &Written) -> trawl_store::Result<()>,
     ) -> Result<(), Failed> {
         report.prefix_digits = self.digits;
         let began = (self.clock)();
@@ -121,6 +127,7 @@ impl Run<'_> {
         report.read_seconds = seconds(began, read);
 
         let (rows, rejected) = (mapped.rows, rejects.total());
+        let tails = mapped.tails.clone();
         let (files, spilled) = self.write(mapped, |done| {
             pulse.tick(Progress { stage: Stage::Writing, rows: done, rejected, done, total: rows })
         })?;
@@ -132,11 +139,12 @@ impl Run<'_> {
         let Rejected { counts, total, file, denied } = rejects.finish()?;
         report.denied = denied;
         (report.rejected, report.rejected_by_code, report.rejects_file) = (total, counts, file);
-        report.commit = Some(self.commit(&files, change)?);
+        let new = Written { files, tails };
+        report.commit = Some(self.commit(&new, change)?);
         report.rows = rows;
-        report.distinct_urls = files.iter().map(|f| f.distinct_urls).sum();
-        report.files = files.len() as u64;
-        report.bytes = files.iter().map(|f| f.bytes).sum();
+        report.distinct_urls = new.files.iter().map(|f| f.distinct_urls).sum();
+        report.files = new.files.len() as u64;
+        report.bytes = new.files.iter().map(|f| f.bytes).sum();
         report.commit_seconds = seconds(written, (self.clock)());
         Ok(())
     }
@@ -177,12 +185,12 @@ impl Run<'_> {
 
     fn commit(
         &self,
-        files: &[DataFile],
-        mut change: impl FnMut(&mut DatasetCommit, &[DataFile]) -> trawl_store::Result<()>,
+        new: &Written,
+        mut change: impl FnMut(&mut DatasetCommit, &Written) -> trawl_store::Result<()>,
     ) -> Result<u64, Failed> {
         let now = (self.clock)();
         let committed = self.lake.commit_dataset(self.dataset_id, now, &self.settings.writer, |commit| {
-            change(commit, files)?;
+            change(commit, new)?;
             commit.suffix_list.clone_from(&self.suffixes.hash);
             Ok(true)
         });

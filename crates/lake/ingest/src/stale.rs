@@ -1,16 +1,59 @@
 //! Rows that go out again: what the last item of a cut source was taken for, while it was cut.
 //!
 //! A row does not know its source, and another source may have the very same row. So of rows that are equal in every
-//! column one goes for each that is stale, and the file that holds it is written again without it.
+//! column one goes for each that is stale, and the file that holds it is written again without it. A source whose row is
+//! not there, since it was denied, rejected or purged, takes none back: it would be another's. For that the commit knows
+//! by a hash which source has the row of its last record in the dataset, and a purge forgets those that it takes out.
 
 use crate::Result;
 use crate::record;
 use crate::source::LakeSource;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
-use trawl_model::{UrlRecord, UrlSource};
+use trawl_model::{Grown, UrlRecord, UrlSource};
 use trawl_store::{DataFile, DatasetCommit, Store};
 use trawl_url::{LakeUrl, SuffixList};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// By what a source's last row is known again.
+pub(crate) fn tail_of(url: &str) -> String {
+    format!("{:016x}", xxh3_64(url.as_bytes()))
+}
+
+/// What a source that has grown takes back, if it brought it and it is still there.
+pub(crate) fn of<'a>(grown: &'a Grown, commit: &DatasetCommit) -> Option<&'a UrlRecord> {
+    let tail = commit.known_source(&grown.known)?.tail.as_deref()?;
+    grown.stale.as_ref().filter(|stale| tail_of(&stale.url) == tail)
+}
+
+/// The last rows of a dataset's sources, and which of them are going.
+pub(crate) struct Going {
+    tails: HashSet<String>,
+    going: Mutex<HashSet<String>>,
+}
+
+impl Going {
+    pub fn new(commit: &DatasetCommit) -> Self {
+        let tails = commit.sources.iter().filter_map(|known| known.tail.clone()).collect();
+        Self { tails, going: Mutex::default() }
+    }
+
+    /// A row goes.
+    pub fn note(&self, record: &UrlRecord) {
+        let tail = tail_of(&record.url);
+        if self.tails.contains(&tail) {
+            self.going.lock().unwrap_or_else(PoisonError::into_inner).insert(tail);
+        }
+    }
+
+    /// Forgets the last rows that went. `before` is the commit whose rows they were: what came later has its own.
+    pub fn forget(&self, commit: &mut DatasetCommit, before: &DatasetCommit) {
+        let going = self.going.lock().unwrap_or_else(PoisonError::into_inner);
+        for known in &mut commit.sources {
+            known.tail = known.tail.take().filter(|tail| !going.contains(tail) || !before.has_source(&known.identity));
+        }
+    }
+}
 
 /// A file that loses rows.
 pub(crate) struct Losing<'a> {
@@ -67,8 +110,7 @@ fn encoded(record: &UrlRecord, suffixes: &SuffixList) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The files of `commit` that hold `stale` rows; each is read once at most. A row that no file has was rejected, denied or
-/// purged.
+/// The files of `commit` that hold `stale` rows; each is read once at most.
 pub(crate) fn find<'a>(
     store: &dyn Store,
     commit: &'a DatasetCommit,

@@ -74,6 +74,10 @@ pub struct KnownSource {
     /// What its file system said of it when it had these bytes: a hint, by which it need not be read to be known again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<Stamp>,
+    /// By what the URL of its last record is known again, as long as that record's row is in the live files: a source that
+    /// was cut takes back what its last record was taken for, and may only take back what it brought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<String>,
 }
 
 /// One live Parquet file.
@@ -178,17 +182,17 @@ impl DatasetCommit {
         self.source_at(source).ok().and_then(|at| self.sources.get(at))
     }
 
-    /// Adds a source, or notes what its file system says of it now if it is there.
-    pub fn add_source(&mut self, identity: SourceIdentity, stamp: Option<Stamp>) {
-        match self.source_at(&identity) {
-            Err(at) => self.sources.insert(at, KnownSource { identity, stamp }),
-            Ok(at) => self.sources.get_mut(at).into_iter().for_each(|known| known.stamp = stamp),
+    /// Adds a source, or puts it in the place of what was known of it.
+    pub fn add_source(&mut self, source: KnownSource) {
+        match self.source_at(&source.identity) {
+            Err(at) => self.sources.insert(at, source),
+            Ok(at) => self.sources.get_mut(at).into_iter().for_each(|known| known.clone_from(&source)),
         }
     }
 
-    /// Takes a source out; tells whether it was there.
-    pub fn remove_source(&mut self, source: &SourceIdentity) -> bool {
-        self.source_at(source).map(|at| self.sources.remove(at)).is_ok()
+    /// Takes a source out; tells what was known of it.
+    pub fn remove_source(&mut self, source: &SourceIdentity) -> Option<KnownSource> {
+        self.source_at(source).ok().map(|at| self.sources.remove(at))
     }
 
     fn source_at(&self, source: &SourceIdentity) -> Result<usize, usize> {

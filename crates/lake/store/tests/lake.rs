@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use trawl_model::{SourceIdentity, UnixMillis};
 use trawl_store::{
-    CommitMode, CountingStore, DataFile, DatasetInfo, DirStore, Error, Heartbeat, Lake, SegmentRef, Store, layout,
+    CommitMode, CountingStore, DataFile, DatasetInfo, DirStore, Error, Heartbeat, KnownSource, Lake, SegmentRef, Store,
+    layout,
 };
 
 const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
@@ -177,7 +178,7 @@ fn racing_ingests_of_one_source_count_once() {
                             }
                             commit.mode = CommitMode::Append;
                             commit.files.push(file(&part(&writer), 10));
-                            commit.add_source(source.clone(), None);
+                            commit.add_source(KnownSource { identity: source.clone(), stamp: None, tail: None });
                             Ok(true)
                         })
                         .unwrap();
@@ -279,7 +280,8 @@ fn what_nobody_filled_is_withdrawn_and_comes_back_if_somebody_did() {
     assert!(matches!(lake.reinstate_dataset(NOW, &dataset), Err(Error::Refused { .. })));
     // What has a commit stays.
     let add = |commit: &mut trawl_store::DatasetCommit| {
-        commit.add_source(SourceIdentity { uri: "s".into(), size: 1, tag: String::new() }, None);
+        let identity = SourceIdentity { uri: "s".into(), size: 1, tag: String::new() };
+        commit.add_source(KnownSource { identity, stamp: None, tail: None });
         Ok(true)
     };
     lake.commit_dataset(id + 1, NOW, "w", add).unwrap();

@@ -13,6 +13,7 @@
 //!
 //! What comes through pipes has no name of its own, and is only known whole.
 
+use super::BadItem;
 use super::text::SourceFile;
 use trawl_model::{Advice, DoorError, Grown, SourceIdentity, UrlRecord, UrlSource};
 use trawl_store::KnownSource;
@@ -74,18 +75,20 @@ pub(super) fn resume(
     let mut stale = None;
     if compression != file.compression {
         // What was taken for a text is none: all of that goes, a line at most.
-        stale = last.and_then(|last| last.record);
+        stale = last.and_then(|last| last.item.ok());
     } else if let Some(last) = last {
         file.start = Start { at: last.at, known: last.records.saturating_sub(1) };
-        if let Some(record) = last.record {
-            match first_record(&*make(file.clone()))? {
-                Some((at, now)) if at == last.at && now == record => file.start.known = last.records,
-                // Cut inside a compressed member, a longer file may give less than a shorter one: it stays what it was.
-                None if is_archive => return Ok(before),
-                // The member was never finished, and others follow it: what was read of it is all there is.
-                Some((at, _)) if is_archive && at > last.at => file.start.known = u64::MAX,
-                _ => stale = Some(record),
-            }
+        let now = first_item(&*make(file.clone()), is_archive)?;
+        match (last.item, now) {
+            (Ok(record), Some((at, Ok(now)))) if at == last.at && now == record => file.start.known = last.records,
+            // Cut inside a compressed member, a longer file may give less than a shorter one: it stays what it was.
+            (Ok(_), None) if is_archive => return Ok(before),
+            // The member was never finished, and others follow it: what was read of it is all there is.
+            (Ok(_), Some((at, _))) if is_archive && at > last.at => file.start.known = u64::MAX,
+            (Ok(record), _) => stale = Some(record),
+            // It was whole, and is as bad as it was: that has been told.
+            (Err(reason), Some((at, Err(now)))) if at == last.at && now == reason => file.start.known = u64::MAX,
+            (Err(_), _) => {}
         }
     }
     file.grown = Some(Grown { known: known.clone(), stale });
@@ -97,8 +100,17 @@ struct Last {
     at: u64,
     /// Records that begin there.
     records: u64,
-    /// What it was taken for; `None` if for nothing.
-    record: Option<UrlRecord>,
+    item: Item,
+}
+
+/// What an item is taken for, or why for nothing.
+type Item = Result<UrlRecord, String>;
+
+fn item_of(item: Result<UrlRecord, DoorError>) -> Item {
+    item.map_err(|error| match error.source.downcast_ref::<BadItem>() {
+        Some(bad) => format!("{} {} {}", bad.code, bad.message, bad.text),
+        None => error.to_string(),
+    })
 }
 
 /// The last item; of an archive the last capture, since a record that was cut behind it may belong to it.
@@ -109,10 +121,10 @@ fn last_item(source: &dyn UrlSource, is_archive: bool) -> Result<Option<Last>, D
             match item {
                 Ok(record) => {
                     let before = last.as_ref().filter(|last| last.at == at).map_or(0, |last| last.records);
-                    last = Some(Last { at, records: before + 1, record: Some(record) });
+                    last = Some(Last { at, records: before + 1, item: Ok(record) });
                 }
                 Err(_) if is_archive => {}
-                Err(_) => last = Some(Last { at, records: 0, record: None }),
+                Err(_) => last = Some(Last { at, records: 0, item: item_of(item) }),
             }
             Ok(())
         })?;
@@ -123,13 +135,15 @@ fn last_item(source: &dyn UrlSource, is_archive: bool) -> Result<Option<Last>, D
     Ok(None)
 }
 
-/// The first record of the first split, and where it begins.
-fn first_record(source: &dyn UrlSource) -> Result<Option<(u64, UrlRecord)>, DoorError> {
+/// The first item of the first split, of an archive the first capture, and where it begins.
+fn first_item(source: &dyn UrlSource, is_archive: bool) -> Result<Option<(u64, Item)>, DoorError> {
     let mut found = None;
     let Some(split) = source.splits(STEP_BYTES)?.into_iter().next() else { return Ok(None) };
     let read = source.read(split, &mut |at, item| {
-        let Ok(record) = item else { return Ok(()) };
-        found = Some((at, record));
+        if is_archive && item.is_err() {
+            return Ok(());
+        }
+        found = Some((at, item_of(item)));
         Err(DoorError::new(Advice::Stop, "enough"))
     });
     if found.is_none() {
