@@ -62,6 +62,14 @@ pub struct Percentiles {
     pub found: u64,
 }
 
+impl Percentiles {
+    /// The round that is in the middle by its p50.
+    pub fn median(mut rounds: Vec<Self>) -> Self {
+        rounds.sort_by(|a, b| a.p50.total_cmp(&b.p50));
+        rounds[rounds.len() / 2]
+    }
+}
+
 /// Calls `ask` for every item.
 pub fn each<T>(items: &[T], mut ask: impl FnMut(&T) -> u64) -> Percentiles {
     let mut times: Vec<Duration> = Vec::with_capacity(items.len());
