@@ -29,6 +29,7 @@ fn a_crawl_and_what_can_be_asked_of_it() {
     assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
 
     // The other witness: the web's own log, judged.
+    web.finish();
     let verdict = run(
         dir,
         &["testweb", "judge", "requests.log", "--domains", "12", "--pages", "60", "--depth", "2", "--delay", "20ms"],

@@ -6,7 +6,6 @@ mod common;
 use common::{stderr, stdout, trawl};
 use std::path::Path;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/seqdb/tests/data");
 /// Address space in KiB: the program and the buffers it would need for files of a few hundred bytes.
@@ -16,24 +15,24 @@ fn vector(name: &str) -> Vec<u8> {
     std::fs::read(format!("{VECTORS}/{name}")).unwrap()
 }
 
-/// Runs `trawl ARGS` with little memory; it must end by itself, and not by a panic.
+/// Runs `trawl ARGS` with little memory and so many seconds of processor time; it must end by itself, and not by a panic.
 fn run(dir: &Path, args: &[&str], seconds: u64) -> Output {
     let plain = trawl(dir);
     let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit -v {LIMIT_KIB} && exec \"$0\" \"$@\"")]).arg(plain.get_program()).args(args);
-    command.current_dir(dir);
+    let script = format!("ulimit -v {LIMIT_KIB} && ulimit -t {seconds} && exec \"$0\" \"$@\"");
+    command.args(["-c", &script]).arg(plain.get_program()).args(args);
+    // Every arena of the allocator would reserve addresses that nobody uses.
+    command.current_dir(dir).env("MALLOC_ARENA_MAX", "1");
     for (name, value) in plain.get_envs() {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    let began = Instant::now();
     let output = command.output().unwrap();
     let text = stderr(&output);
     assert!(matches!(output.status.code(), Some(0..=2)), "{args:?}: {} {text}", output.status);
     assert!(!text.contains("panicked") && !text.contains("memory allocation"), "{args:?}: {text}");
-    assert!(began.elapsed() < Duration::from_secs(seconds), "{args:?} takes {:?}", began.elapsed());
     output
 }
 

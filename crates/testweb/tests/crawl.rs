@@ -190,6 +190,7 @@ fn crawl(profile: Profile, seed: u64, sins: Sins) -> Verdict {
         host_interval_ms: if sins.hurries { 1000 } else { 3 },
         max_crawl_delay_ms: 15,
         tolerance_ms: 2,
+        notice_ms: 1000,
         trap_budget: 15,
         retries: 3,
         ..CrawlSettings::default()

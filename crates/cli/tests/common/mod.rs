@@ -82,6 +82,14 @@ impl Web {
             .output()
             .unwrap()
     }
+
+    /// Ends it as a user would, so that its log is complete.
+    pub fn finish(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
 }
 
 impl Drop for Web {

@@ -19,6 +19,20 @@ fn worked(epoch: Instant) -> Duration {
 
 /// Every form of one text; returns the lake form's answer.
 fn all(raw: &[u8]) -> Result<LakeUrl, Reject> {
+    // A machine that stood still may count that as work; what is slow is slow each time.
+    let mut least = Duration::MAX;
+    for _ in 0..3 {
+        let (lake, took) = timed(raw);
+        least = least.min(took);
+        // Linear work on 64 KiB takes a few milliseconds even unoptimised; quadratic work takes many seconds.
+        if least < Duration::from_secs(2) {
+            return lake;
+        }
+    }
+    panic!("took {least:?}");
+}
+
+fn timed(raw: &[u8]) -> (Result<LakeUrl, Reject>, Duration) {
     let psl = SuffixList::builtin();
     let epoch = Instant::now();
     let started = worked(epoch);
@@ -38,10 +52,7 @@ fn all(raw: &[u8]) -> Result<LakeUrl, Reject> {
     let _ = surt::cdxj(&text);
     key::legacy(&text, None);
     psl.registrable(&text);
-    // Linear work on 64 KiB takes a few milliseconds even unoptimised; quadratic work takes many seconds.
-    let took = worked(epoch).saturating_sub(started);
-    assert!(took < Duration::from_secs(2), "took {took:?}");
-    lake
+    (lake, worked(epoch).saturating_sub(started))
 }
 
 #[test]

@@ -37,9 +37,9 @@ fn judged(profile: Profile, seed: u64) {
     config.roll_bytes = 1 << 20;
     config.fetch.limits.body_bytes = 1 << 20;
     // Long enough that an answer that does come is waited for on a busy machine too: given up, it would be fetched twice.
-    config.fetch.limits.first_byte = Duration::from_secs(4);
-    config.fetch.limits.idle = Duration::from_secs(4);
-    config.fetch.limits.total = Duration::from_secs(20);
+    config.fetch.limits.first_byte = Duration::from_secs(8);
+    config.fetch.limits.idle = Duration::from_secs(8);
+    config.fetch.limits.total = Duration::from_secs(40);
     let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
     assert!(report.complete);
     check(&out);

@@ -243,7 +243,7 @@ async fn a_dripping_server_meets_the_total_limit() {
     })
     .await;
     let mut config = config(addr);
-    config.limits.total = Duration::from_secs(2);
+    config.limits.total = Duration::from_secs(8);
     let fetched = get(&fetcher(config), "http://a/").await;
     // All of it would take 45 seconds.
     assert!(fetched.capture.facts.timings.total_ms.unwrap() < 30_000);

@@ -34,35 +34,46 @@ fn endless_pages() {
     ];
     for piece in pieces {
         let block = piece.repeat((64 << 10) / piece.len());
-        let mut extractor = LinkExtractor::new(Options::default(), None);
-        extractor.push(&block);
-        let before = resident_kib();
-        for _ in 0..(20 << 20) / block.len() {
+        stays_small(&String::from_utf8_lossy(piece), || {
+            let mut extractor = LinkExtractor::new(Options::default(), None);
             extractor.push(&block);
-        }
-        if let (Some(before), Some(after)) = (before, resident_kib()) {
-            let grown = after.saturating_sub(before);
-            assert!(grown < 12 << 10, "{} grew by {grown} KiB", String::from_utf8_lossy(piece));
-        }
-        assert!(extractor.finish(BASE).links.len() <= Options::default().max_links);
+            let before = resident_kib();
+            for _ in 0..(20 << 20) / block.len() {
+                extractor.push(&block);
+            }
+            let grown = grown_since(before);
+            assert!(extractor.finish(BASE).links.len() <= Options::default().max_links);
+            grown
+        });
     }
+}
+
+fn grown_since(before: Option<u64>) -> u64 {
+    before.zip(resident_kib()).map_or(0, |(before, after)| after.saturating_sub(before))
+}
+
+/// Chance, as that of huge pages, only adds: what grows without end does so each time.
+fn stays_small(what: &str, grown_kib: impl Fn() -> u64) {
+    let least = (0..3).map(|_| grown_kib()).find(|grown| *grown < 12 << 10);
+    assert!(least.is_some(), "{what} grew by more than 12 MiB, three times");
 }
 
 /// One long attribute after another, none of which fits.
 fn long_attributes() {
-    let mut extractor = LinkExtractor::new(Options::default(), None);
     let block = vec![b'x'; 1 << 20];
-    let before = resident_kib();
-    for _ in 0..20 {
-        extractor.push(b"<a href='");
-        extractor.push(&block);
-        extractor.push(b"' rel=\"");
-        extractor.push(&block);
-        extractor.push(b"\">");
-    }
-    if let (Some(before), Some(after)) = (before, resident_kib()) {
-        assert!(after.saturating_sub(before) < 12 << 10);
-    }
-    let page = extractor.finish(BASE);
-    assert_eq!((page.links.len(), page.over_limit), (0, 40));
+    stays_small("long attributes", || {
+        let mut extractor = LinkExtractor::new(Options::default(), None);
+        let before = resident_kib();
+        for _ in 0..20 {
+            extractor.push(b"<a href='");
+            extractor.push(&block);
+            extractor.push(b"' rel=\"");
+            extractor.push(&block);
+            extractor.push(b"\">");
+        }
+        let grown = grown_since(before);
+        let page = extractor.finish(BASE);
+        assert_eq!((page.links.len(), page.over_limit), (0, 40));
+        grown
+    });
 }

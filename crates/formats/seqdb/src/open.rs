@@ -98,15 +98,26 @@ const LOOKS: usize = 100;
 /// So often in a row nobody must be there before a file that looks abandoned is believed to be.
 const QUIET_LOOKS: usize = 3;
 
+/// So often somebody must be seen to write before a writer is refused.
+const WRITER_LOOKS: usize = 10;
+/// So often a writer tries that meets readers only: a reader may be held up while it has the lock.
+const READER_LOOKS: usize = 2000;
+
 /// Takes the lock of a writer, which tells others who it is.
 pub(crate) fn lock(settings: &Settings, path: &Path) -> Result<LockFile> {
-    for _ in 0..10 {
+    let mut written = 0;
+    for _ in 0..READER_LOOKS {
         match LockFile::acquire_in(&*settings.fs, path, &settings.holder) {
             // A reader that looks whether a writer lives holds the lock for an instant; the name in the file, if there
             // is one, is then that of a writer that was killed.
-            Err(LockError::Held { .. }) => settings.clock.pause(PAUSE),
+            Err(LockError::Held { .. }) => {}
             result => return Ok(result?),
         }
+        written += usize::from(writer_lives(settings, path)?);
+        if written >= WRITER_LOOKS {
+            break;
+        }
+        settings.clock.pause(PAUSE);
     }
     Ok(LockFile::acquire_in(&*settings.fs, path, &settings.holder)?)
 }

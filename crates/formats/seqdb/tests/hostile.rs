@@ -65,7 +65,7 @@ fn survives(disk: &FaultFs, what: &str) {
     let mut findings = Findings::new();
     filesys::verify(&paths(), &settings, &mut findings, &silent).unwrap();
     assert!(findings.is_sound() && findings.warnings() == 0, "{what}: {:?}", findings.list());
-    assert!(began.elapsed() < Duration::from_secs(20), "{what} takes {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "{what} takes {:?}", began.elapsed());
 }
 
 #[test]

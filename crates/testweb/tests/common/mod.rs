@@ -39,7 +39,7 @@ impl<T: Read + Write> Wire for T {}
 pub fn tcp(addr: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(addr).unwrap();
     stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream
 }
 
@@ -106,7 +106,7 @@ impl rustls::client::danger::ServerCertVerifier for AnyCertificate {
 
 /// A TLS connection that trusts the authority.
 pub fn tls(addr: SocketAddr, ca_pem: &str, name: &str) -> Result<TlsStream, String> {
-    tls_with(addr, Arc::new(trusting(ca_pem)), name, Duration::from_secs(5))
+    tls_with(addr, Arc::new(trusting(ca_pem)), name, Duration::from_secs(60))
 }
 
 /// A TLS connection with these settings, whose reads give up after a while.

@@ -45,3 +45,16 @@ pub(super) fn stamp_of(fs: &dyn Fs, path: &Path) -> Option<(u64, Stamp)> {
 pub(super) fn is_settled(stamp: Stamp, now: UnixMillis) -> bool {
     stamp.modified_ns.checked_add(SETTLED_NS).is_some_and(|settled| settled / 1_000_000 < now.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_seconds_later_a_change_would_show() {
+        let stamp = Stamp { modified_ns: 1_000_000_000, inode: 1 };
+        let settled = [0, 1000, 3000, 3001].map(|now| is_settled(stamp, UnixMillis(now)));
+        assert_eq!(settled, [false, false, false, true]);
+        assert!(!is_settled(Stamp { modified_ns: i64::MAX, inode: 1 }, UnixMillis(i64::MAX)));
+    }
+}
