@@ -238,6 +238,7 @@ mod tests {
     use super::*;
     use crate::Clock;
     use std::cell::Cell;
+    use std::sync::{Arc, Mutex};
     use trawl_io::fault::FaultFs;
     use trawl_model::UnixMillis;
 
@@ -266,5 +267,35 @@ mod tests {
         looks.set(0);
         let broken = |_| Err::<(), _>(Error::BadPointer { path: at.into(), ptr: look() });
         assert!(matches!(beside(&settings, at, broken), Err(Error::BadPointer { ptr: 0, .. })));
+    }
+
+    /// Waiting ends what `held` holds when it has been waited so often.
+    fn meeting<T: Send + 'static>(disk: &FaultFs, held: T, pauses: usize) -> (Settings, Arc<Mutex<usize>>) {
+        let (held, waited) = (Mutex::new(Some(held)), Arc::new(Mutex::new(0)));
+        let count = waited.clone();
+        let clock = Clock::fixed(UnixMillis(0)).pausing(move |_| {
+            let mut count = count.lock().unwrap();
+            *count += 1;
+            if *count == pauses {
+                held.lock().unwrap().take();
+            }
+        });
+        (Settings::new(clock, "another").on(disk.shared()), waited)
+    }
+
+    #[test]
+    fn a_writer_is_refused_for_a_writer_and_waits_for_readers() {
+        let (disk, at) = (FaultFs::new(), Path::new("/lock"));
+        let first = Settings::new(Clock::fixed(UnixMillis(0)), "first").on(disk.shared());
+        let (second, waited) = meeting(&disk, lock(&first, at).unwrap(), 50);
+        assert!(lock(&second, at).unwrap_err().to_string().contains("first"));
+        assert!(*waited.lock().unwrap() < 10, "at once, more or less");
+        drop(second);
+        // A reader was held up in the moment in which it looked.
+        let reader = disk.shared().open(at, Mode::Read).unwrap();
+        assert!(reader.try_lock_shared().unwrap());
+        let (second, waited) = meeting(&disk, reader, 50);
+        lock(&second, at).unwrap();
+        assert_eq!(*waited.lock().unwrap(), 50);
     }
 }
