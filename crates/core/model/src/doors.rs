@@ -184,6 +184,12 @@ pub trait UrlSource: Send + Sync {
         None
     }
 
+    /// What the dataset had of its name when it was opened, if another of that name may be the same one at another length:
+    /// what it is to the dataset is then only known as long as the dataset has the same. `None` if that does not matter.
+    fn known_by_name(&self) -> Option<&[SourceIdentity]> {
+        None
+    }
+
     /// Parts of about `target_bytes` that together are the whole, none overlapping.
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError>;
 

@@ -8,7 +8,7 @@
 use crate::rewrite::{digits_of, with_marks_of};
 use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode, Progress};
-use crate::source::LakeSource;
+use crate::source::{LakeSource, of_name};
 use crate::{Error, Result, stale};
 use std::collections::{HashMap, HashSet};
 use trawl_model::{Grown, SourceIdentity, Stamp, UnixMillis, UrlRecord, UrlSource};
@@ -40,6 +40,9 @@ pub fn ingest(
     let mut report = IngestReport { dataset_id, ..IngestReport::default() };
     let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
     let Chosen { mut taken, new, stamped } = choose(sources, &before, settings.mode, &mut report);
+    if let Some(changed) = changed_since(&taken, &before, settings.mode) {
+        return Err(trawl_store::Error::Refused { reason: changed }.into());
+    }
     if taken.is_empty() && settings.mode == Mode::Append {
         // Nobody need read them the next time.
         lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| Ok(note_stamps(commit, &stamped)))?;
@@ -106,12 +109,17 @@ pub fn ingest(
         if !commit.files.is_empty() && commit.suffix_list != suffixes.hash {
             return refuse(OTHER_LIST.to_owned());
         }
+        // Rows of all sources are in the same files, so a source that another writer brought meanwhile cannot be left out.
+        if let Some(twice) = new.iter().find(|new| commit.has_source(&new.identity)) {
+            let uri = &twice.identity.uri;
+            return refuse(format!("another writer ingested {uri} meanwhile; run again to skip it"));
+        }
+        if let Some(changed) = changed_since(&taken, commit, settings.mode) {
+            return refuse(changed);
+        }
         let mut was = HashMap::new();
         for grown in &grown {
-            let Some(known) = commit.remove_source(&grown.known) else {
-                let uri = &grown.known.uri;
-                return refuse(format!("another writer changed what the dataset has of {uri} meanwhile; run again"));
-            };
+            let Some(known) = commit.remove_source(&grown.known) else { return refuse(changed_name(&grown.known.uri)) };
             was.insert(&grown.known, known);
         }
         for losing in &losing {
@@ -119,11 +127,6 @@ pub fn ingest(
                 return refuse("another writer replaced files that were being rewritten; run again".to_owned());
             };
             commit.files.remove(at);
-        }
-        // Rows of all sources are in the same files, so a source that another writer brought meanwhile cannot be left out.
-        if let Some(twice) = new.iter().find(|new| commit.has_source(&new.identity)) {
-            let uri = &twice.identity.uri;
-            return refuse(format!("another writer ingested {uri} meanwhile; run again to skip it"));
         }
         note_stamps(commit, &stamped);
         commit.mode = if settings.mode == Mode::Replace { CommitMode::Replace } else { CommitMode::Append };
@@ -147,6 +150,22 @@ pub fn ingest(
         report.distinct_urls = (report.distinct_urls + losing.urls).saturating_sub(losing.file.distinct_urls);
     }
     Ok(report)
+}
+
+/// Says if the dataset has something else of the name of a source than it had when the source was opened: the same file, at
+/// another length, whose rows would be there twice.
+fn changed_since(taken: &[&dyn UrlSource], commit: &DatasetCommit, mode: Mode) -> Option<String> {
+    let mut files = taken.iter().filter(|_| mode == Mode::Append);
+    let changed = files.find(|source| {
+        let uri = source.identity().uri;
+        let now = of_name(&commit.sources, &uri).iter().map(|known| &known.identity);
+        source.known_by_name().is_some_and(|opened| now.ne(opened))
+    });
+    changed.map(|source| changed_name(&source.identity().uri))
+}
+
+fn changed_name(uri: &str) -> String {
+    format!("another writer changed what the dataset has of {uri} meanwhile; run again")
 }
 
 /// Why a dataset takes nothing.
@@ -191,11 +210,13 @@ fn choose<'a>(
     report: &mut IngestReport,
 ) -> Chosen<'a> {
     let mut chosen = Chosen { taken: Vec::new(), new: Vec::new(), stamped: Vec::new() };
-    let mut seen = HashSet::new();
+    let (mut seen, mut names) = (HashSet::new(), HashSet::new());
     for source in sources {
         let (identity, stamp) = (source.identity(), source.stamp());
         let known = before.known_source(&identity).filter(|_| mode == Mode::Append);
-        if known.is_some() || !seen.insert(identity.clone()) {
+        // A file that is named twice and has grown in between is one file still; the rest of it comes the next time.
+        let is_file = source.known_by_name().is_some();
+        if known.is_some() || !seen.insert(identity.clone()) || is_file && !names.insert(identity.uri.clone()) {
             let told = known.zip(stamp).filter(|(known, stamp)| known.stamp != Some(*stamp));
             chosen.stamped.extend(told.map(|(_, stamp)| (identity.clone(), stamp)));
             report.skipped.push(identity);

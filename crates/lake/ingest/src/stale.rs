@@ -7,7 +7,7 @@
 
 use crate::Result;
 use crate::record;
-use crate::source::LakeSource;
+use crate::source::{LakeSource, of_name};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use trawl_model::{Grown, UrlRecord, UrlSource};
@@ -46,11 +46,14 @@ impl Going {
         }
     }
 
-    /// Forgets the last rows that went. `before` is the commit whose rows they were: what came later has its own.
+    /// Forgets the last rows that went. `before` is the commit whose rows they were: what came later has its own, but for a
+    /// source that grew meanwhile and kept its last row.
     pub fn forget(&self, commit: &mut DatasetCommit, before: &DatasetCommit) {
         let going = self.going.lock().unwrap_or_else(PoisonError::into_inner);
         for known in &mut commit.sources {
-            known.tail = known.tail.take().filter(|tail| !going.contains(tail) || !before.has_source(&known.identity));
+            let was = of_name(&before.sources, &known.identity.uri);
+            let goes = |tail: &String| going.contains(tail) && was.iter().any(|was| was.tail.as_ref() == Some(tail));
+            known.tail = known.tail.take().filter(|tail| !goes(tail));
         }
     }
 }

@@ -224,7 +224,7 @@ fn what_comes_through_pipes_is_known_whole() {
         write(&fs, "spool", text.as_bytes());
         let known = lake.dataset_newest(1).unwrap().map(|commit| commit.sources).unwrap_or_default();
         let format = Some(source::Format::Lines);
-        let opening = Opening { format, name: Some("stdin"), known: &known, ..Opening::default() };
+        let opening = Opening { format, name: Some("stdin"), known: Some(&known), ..Opening::default() };
         let source = source::open_as(&fs, Path::new("spool"), &opening);
         take(&lake, vec![source.unwrap()], &settings(&fs, &format!("w{n}"))).unwrap();
         urls(&lake)
@@ -300,6 +300,116 @@ fn two_writers_that_see_the_same_growth_bring_it_once() {
     assert_eq!(urls(&lake), ["http://a.com/1", "http://a.com/22", "http://a.com/3", "http://a.com/4"]);
 }
 
+/// Two writers open a file at two lengths; whichever comes first, the other begins again.
+#[test]
+fn a_file_that_grows_between_two_writers_comes_once() {
+    let short = "http://a.com/1\nhttp://a.com/2\n";
+    let long = format!("{short}http://a.com/3\n");
+    for known in [false, true] {
+        for long_first in [false, true] {
+            let (fs, lake) = new_lake();
+            if known {
+                take(&lake, vec![grown(&fs, &lake, "l.txt", &short[..15]).unwrap()], &settings(&fs, "w0")).unwrap();
+            }
+            let mut opened = [short, &long].map(|text| grown(&fs, &lake, "l.txt", text).unwrap());
+            if long_first {
+                opened.reverse();
+            }
+            let [first, second] = opened;
+            take(&lake, vec![first], &settings(&fs, "w1")).unwrap();
+            let error = take(&lake, vec![second], &settings(&fs, "w2")).unwrap_err();
+            assert!(error.to_string().contains("run again"), "{error}");
+            take(&lake, vec![grown(&fs, &lake, "l.txt", &long).unwrap()], &settings(&fs, "w3")).unwrap();
+            assert_eq!(urls(&lake), ["http://a.com/1", "http://a.com/2", "http://a.com/3"], "{known} {long_first}");
+        }
+    }
+}
+
+/// The other one comes while the first has read everything, and is about to commit.
+#[test]
+fn a_file_that_grows_while_it_is_taken_comes_once() {
+    let (fs, lake) = new_lake();
+    let short = grown(&fs, &lake, "l.txt", "http://a.com/1\n").unwrap();
+    let done = ingest(&lake, 1, &[short], &settings(&fs, "w1"), &|| NOW, &|progress| {
+        if progress.stage == trawl_ingest::Stage::Committing {
+            let long = grown(&fs, &lake, "l.txt", "http://a.com/1\nhttp://a.com/2\n").unwrap();
+            take(&lake, vec![long], &settings(&fs, "w2")).unwrap();
+        }
+    });
+    assert!(done.unwrap_err().to_string().contains("run again"));
+    assert_eq!(urls(&lake), ["http://a.com/1", "http://a.com/2"]);
+}
+
+/// It was known when it was opened, and is known at another length when it is to be skipped.
+#[test]
+fn a_known_file_that_grew_meanwhile_is_not_taken_for_a_new_one() {
+    let (fs, lake) = new_lake();
+    take(&lake, vec![grown(&fs, &lake, "l.txt", "http://a.com/1\n").unwrap()], &settings(&fs, "w1")).unwrap();
+    let known = grown(&fs, &lake, "l.txt", "http://a.com/1\n").unwrap();
+    let long = grown(&fs, &lake, "l.txt", "http://a.com/1\nhttp://a.com/2\n").unwrap();
+    take(&lake, vec![long], &settings(&fs, "w2")).unwrap();
+    assert!(take(&lake, vec![known], &settings(&fs, "w3")).unwrap_err().to_string().contains("run again"));
+    assert_eq!(urls(&lake), ["http://a.com/1", "http://a.com/2"]);
+}
+
+#[test]
+fn a_file_that_is_named_twice_and_grows_in_between_comes_once() {
+    let (fs, lake) = new_lake();
+    let sources =
+        ["http://a.com/1\n", "http://a.com/1\nhttp://a.com/2\n"].map(|text| grown(&fs, &lake, "l.txt", text).unwrap());
+    assert_eq!(take(&lake, sources.into(), &settings(&fs, "w1")).unwrap().skipped.len(), 1);
+    take(&lake, vec![grown(&fs, &lake, "l.txt", "http://a.com/1\nhttp://a.com/2\n").unwrap()], &settings(&fs, "w2"))
+        .unwrap();
+    assert_eq!(urls(&lake), ["http://a.com/1", "http://a.com/2"]);
+}
+
+/// Records of an archive that are none are told once, however often it grows.
+#[test]
+fn damaged_records_of_an_archive_are_rejected_once() {
+    let response = |n: u32| {
+        let fields =
+            format!("WARC-Target-URI: http://a.com/{n}\r\nContent-Type: application/http;msgtype=response\r\n");
+        record(n, "response", &fields, "HTTP/1.1 200 OK\r\n\r\nhello")
+    };
+    let bad = "WARC/1.1\r\nWARC-Type: response\r\nContent-Length: x\r\n\r\n\r\n\r\n".to_owned();
+    let info = record(99, "warcinfo", "", "software: x\r\n");
+    let parts = [bad.clone(), response(10), bad.clone(), bad.clone(), info, response(20), bad, response(30)];
+    let all = parts.concat();
+    let alone = |bytes: &str| {
+        let (fs, lake) = new_lake();
+        take(&lake, vec![file(&fs, "x.warc", bytes)], &settings(&fs, "w")).unwrap().rejected
+    };
+    let (fs, lake) = new_lake();
+    let (mut end, mut rejected) = (0, 0);
+    for (n, part) in parts.iter().enumerate() {
+        end += part.len();
+        let source = grown(&fs, &lake, "x.warc", &all[..end]).unwrap();
+        rejected += take(&lake, vec![source], &settings(&fs, &format!("w{n}"))).unwrap().rejected;
+        assert_eq!(rejected, alone(&all[..end]), "after {} parts", n + 1);
+    }
+    assert!(rejected > 1);
+    assert_eq!(rows(&lake), whole("x.warc", all.as_bytes()));
+}
+
+/// Facts that were a capture by themselves, until its response came.
+#[test]
+fn a_capture_that_moves_comes_once() {
+    let (target, of) = (
+        "WARC-Target-URI: http://a.com/10\r\n",
+        "WARC-Concurrent-To: <urn:uuid:00000000-0000-4000-8000-000000000010>\r\n",
+    );
+    let facts = "trawlCapture: 1\r\nfetchedAt: 2026-06-24T01:02:04Z\r\nerrorClass: body_timeout\r\nerror: x\r\n";
+    let facts = record(12, "metadata", &format!("{target}{of}Content-Type: application/warc-fields\r\n"), facts);
+    let response = format!("{target}Content-Type: application/http;msgtype=response\r\n");
+    let both = format!("{facts}{}", record(10, "response", &response, "HTTP/1.1 200 OK\r\n\r\nhello"));
+    let (fs, lake) = new_lake();
+    for (text, writer) in [(&facts, "w1"), (&both, "w2")] {
+        take(&lake, vec![grown(&fs, &lake, "x.warc", text).unwrap()], &settings(&fs, writer)).unwrap();
+        assert_eq!(urls(&lake), ["http://a.com/10"]);
+    }
+    assert_eq!(rows(&lake), whole("x.warc", both.as_bytes()));
+}
+
 #[test]
 fn a_grown_source_does_not_replace() {
     let (fs, lake) = new_lake();
@@ -325,7 +435,8 @@ fn a_power_cut_at_any_step_leaves_the_cut_source_or_the_whole_one() {
         let lake = open(fs)?;
         write(&other, "l.txt", text.as_bytes());
         let known = lake.dataset_newest(1)?.unwrap().sources;
-        let source = source::open_as(&other, Path::new("l.txt"), &Opening { known: &known, ..Opening::default() })?;
+        let source =
+            source::open_as(&other, Path::new("l.txt"), &Opening { known: Some(&known), ..Opening::default() })?;
         ingest(&lake, 1, &[source], &settings(&other, writer), &|| NOW, &common::quiet).map(drop)
     };
     let mut ends = [0; 2];

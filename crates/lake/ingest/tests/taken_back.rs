@@ -6,7 +6,7 @@ mod common;
 use common::{NOW, grown, new_lake, settings, take, urls};
 use proptest::prelude::*;
 use std::sync::Arc;
-use trawl_ingest::{Files, Rewrite, rewrite};
+use trawl_ingest::{Files, Rewrite, Stage, rewrite};
 use trawl_io::Fs;
 use trawl_model::UrlRecord;
 use trawl_store::Lake;
@@ -64,6 +64,23 @@ fn a_purge_of_other_rows_changes_nothing() {
     purge(&fs, &lake, &["a.com"], "w3");
     assert_eq!(put(&fs, &lake, "p.txt", "http://b.com/abc\n", "w4"), 1);
     assert_eq!(urls(&lake), ["http://b.com/ab", "http://b.com/abc"]);
+}
+
+/// A purge that began before the source grew by nothing that counts, and ended after.
+#[test]
+fn a_purge_forgets_what_grew_meanwhile() {
+    let (fs, lake) = new_lake();
+    put(&fs, &lake, "p.txt", "http://b.com/ab\t", "w1");
+    let gone = Rewrite { keep: &|_| false, files: Files::All, suffix_list: None };
+    rewrite(&lake, 1, &gone, &settings(&fs, "w2"), &|| NOW, &|progress| {
+        if progress.stage == Stage::Committing {
+            put(&fs, &lake, "p.txt", "http://b.com/ab\t ", "w3");
+        }
+    })
+    .unwrap();
+    put(&fs, &lake, "q.txt", "http://b.com/ab\n", "w4");
+    assert_eq!(put(&fs, &lake, "p.txt", "http://b.com/ab\t 2026\n", "w5"), 0);
+    assert_eq!(urls(&lake), ["http://b.com/ab", "http://b.com/ab"]);
 }
 
 #[test]

@@ -209,7 +209,8 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
         // Whatever they were, they are read whole.
         Mode::Replace => Vec::new(),
     };
-    let all = Opening { known: &known, now: system::now(), rehash: added.rehash, ..Opening::default() };
+    let told = (settings.mode == Mode::Append).then_some(&known[..]);
+    let all = Opening { known: told, now: system::now(), rehash: added.rehash, ..Opening::default() };
     let bar = Progress::start("open", None, out.quiet());
     let (mut sources, mut ignored) = (Vec::new(), Vec::new());
     for (n, file) in files.iter().enumerate() {

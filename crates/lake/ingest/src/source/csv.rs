@@ -26,6 +26,10 @@ impl UrlSource for CsvSource {
         self.file.grown.as_ref()
     }
 
+    fn known_by_name(&self) -> Option<&[SourceIdentity]> {
+        self.file.known_by_name.as_deref()
+    }
+
     fn splits(&self, _target_bytes: u64) -> Result<Vec<Split>, DoorError> {
         Ok(vec![Split { start: 0, end: self.file.identity.size }])
     }

@@ -14,7 +14,7 @@
 //! What comes through pipes has no name of its own, and is only known whole.
 
 use super::BadItem;
-use super::text::SourceFile;
+use super::text::{Compression, SourceFile};
 use trawl_model::{Advice, DoorError, Grown, SourceIdentity, UrlRecord, UrlSource};
 use trawl_store::KnownSource;
 
@@ -28,6 +28,8 @@ pub(crate) struct Start {
     pub at: u64,
     /// And so many of the records that begin here: one compressed member may hold several.
     pub known: u64,
+    /// What is no record and begins before this has been told.
+    pub told: u64,
 }
 
 impl Start {
@@ -37,7 +39,7 @@ impl Start {
             self.known -= u64::from(is_record);
             return false;
         }
-        at >= self.at
+        at >= self.at && (is_record || at >= self.told)
     }
 }
 
@@ -71,28 +73,47 @@ pub(super) fn resume(
     let compression = file.compression.of_first(known.size);
     let before = make(SourceFile { identity: known.clone(), compression, stamp: None, ..file.clone() });
     // What was empty is no file of its kind, and need not be readable as one.
-    let last = if known.size == 0 { None } else { last_item(&*before, is_archive)? };
+    let Ending { last, bad } = if known.size == 0 { Ending::default() } else { ending(&*before, is_archive)? };
     let mut stale = None;
     if compression != file.compression {
         // What was taken for a text is none: all of that goes, a line at most.
         stale = last.and_then(|last| last.item.ok());
     } else if let Some(last) = last {
-        file.start = Start { at: last.at, known: last.records.saturating_sub(1) };
+        file.start = Start { at: last.at, known: last.records.saturating_sub(1), told: 0 };
+        let is_packed = compression != Compression::None;
         let now = first_item(&*make(file.clone()), is_archive)?;
         match (last.item, now) {
             (Ok(record), Some((at, Ok(now)))) if at == last.at && now == record => file.start.known = last.records,
             // Cut inside a compressed member, a longer file may give less than a shorter one: it stays what it was.
             (Ok(_), None) if is_archive => return Ok(before),
             // The member was never finished, and others follow it: what was read of it is all there is.
-            (Ok(_), Some((at, _))) if is_archive && at > last.at => file.start.known = u64::MAX,
+            (Ok(_), Some((at, _))) if is_packed && is_archive && at > last.at => file.start.known = u64::MAX,
             (Ok(record), _) => stale = Some(record),
             // It was whole, and is as bad as it was: that has been told.
             (Err(reason), Some((at, Err(now)))) if at == last.at && now == reason => file.start.known = u64::MAX,
             (Err(_), _) => {}
         }
     }
+    if let Some(bad) = bad.filter(|_| compression == file.compression) {
+        file.start.told = told(&bad, &*make(file.clone()))?;
+    }
     file.grown = Some(Grown { known: known.clone(), stale });
     Ok(make(file))
+}
+
+/// How a source ends.
+#[derive(Default)]
+struct Ending {
+    /// The last item; of an archive the last capture, since a record that was cut behind it may belong to it.
+    last: Option<Last>,
+    /// Of an archive the last item that is none.
+    bad: Option<Bad>,
+}
+
+/// An item that is no record, and why.
+struct Bad {
+    at: u64,
+    reason: String,
 }
 
 /// The last item of a source.
@@ -113,26 +134,45 @@ fn item_of(item: Result<UrlRecord, DoorError>) -> Item {
     })
 }
 
-/// The last item; of an archive the last capture, since a record that was cut behind it may belong to it.
-fn last_item(source: &dyn UrlSource, is_archive: bool) -> Result<Option<Last>, DoorError> {
+fn ending(source: &dyn UrlSource, is_archive: bool) -> Result<Ending, DoorError> {
     for split in source.splits(STEP_BYTES)?.into_iter().rev() {
-        let mut last: Option<Last> = None;
+        let (mut last, mut bad) = (None::<Last>, None);
         source.read(split, &mut |at, item| {
             match item {
                 Ok(record) => {
                     let before = last.as_ref().filter(|last| last.at == at).map_or(0, |last| last.records);
                     last = Some(Last { at, records: before + 1, item: Ok(record) });
                 }
-                Err(_) if is_archive => {}
+                Err(_) if is_archive => bad = item_of(item).err().map(|reason| Bad { at, reason }),
                 Err(_) => last = Some(Last { at, records: 0, item: item_of(item) }),
             }
             Ok(())
         })?;
-        if last.is_some() {
-            return Ok(last);
+        if last.is_some() || bad.is_some() {
+            return Ok(Ending { last, bad });
         }
     }
-    Ok(None)
+    Ok(Ending::default())
+}
+
+/// Up to where items of an archive have been told that are none. The last one may have been bad only because it was cut;
+/// those before it are what they were.
+fn told(bad: &Bad, now: &dyn UrlSource) -> Result<u64, DoorError> {
+    let mut is_same = false;
+    let Some(split) = now.splits(STEP_BYTES)?.into_iter().next() else { return Ok(bad.at) };
+    let mut found = false;
+    let read = now.read(split, &mut |at, item| {
+        if at < bad.at {
+            return Ok(());
+        }
+        found = true;
+        is_same = at == bad.at && item_of(item).is_err_and(|reason| reason == bad.reason);
+        Err(DoorError::new(Advice::Stop, "enough"))
+    });
+    if !found {
+        read?;
+    }
+    Ok(bad.at + u64::from(is_same))
 }
 
 /// The first item of the first split, of an archive the first capture, and where it begins.

@@ -20,8 +20,8 @@ pub struct Opening<'a> {
     pub format: Option<Format>,
     /// What it is known by if not by its path: for what was read from a pipe, say.
     pub name: Option<&'a str>,
-    /// The sources that the dataset has, sorted.
-    pub known: &'a [KnownSource],
+    /// The sources that the dataset has, sorted; without them a source is taken for a new one.
+    pub known: Option<&'a [KnownSource]>,
     /// What time it is, for telling what changed just now.
     pub now: UnixMillis,
     /// Read every file, also one of which the file system says what it said before.
@@ -29,7 +29,7 @@ pub struct Opening<'a> {
 }
 
 /// The sources of one name.
-pub(super) fn of_name<'a>(known: &'a [KnownSource], uri: &str) -> &'a [KnownSource] {
+pub(crate) fn of_name<'a>(known: &'a [KnownSource], uri: &str) -> &'a [KnownSource] {
     let from = known.partition_point(|known| *known.identity.uri < *uri);
     let known = known.get(from..).unwrap_or_default();
     known.get(..known.partition_point(|known| *known.identity.uri == *uri)).unwrap_or_default()

@@ -36,6 +36,10 @@ impl UrlSource for LineSource {
         self.file.grown.as_ref()
     }
 
+    fn known_by_name(&self) -> Option<&[SourceIdentity]> {
+        self.file.known_by_name.as_deref()
+    }
+
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {
         Ok(self.file.splits(target_bytes))
     }

@@ -29,6 +29,7 @@ mod warc;
 pub use detect::{Format, detect};
 pub use item::BadItem;
 pub use known::Opening;
+pub(crate) use known::of_name;
 pub(crate) use lake::LakeSource;
 pub use text::Compression;
 
@@ -75,9 +76,12 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<B
         Format::Seqdb => return container(fs, path),
     };
     let uri = name.map_or_else(|| path.to_string_lossy(), Into::into);
-    let known = if name.is_some() { &[] } else { known::of_name(opening.known, &uri) };
+    // What comes through pipes has no name of its own.
+    let told = opening.known.filter(|_| name.is_none()).map(|known| known::of_name(known, &uri));
+    let known = told.unwrap_or_default();
     let marks = grown::marks(known);
-    let (file, tags) = identified(fs, path, compression, opening, &marks)?;
+    let (mut file, tags) = identified(fs, path, compression, opening, &marks)?;
+    file.known_by_name = told.map(|known| known.iter().map(|known| known.identity.clone()).collect());
     match grown::longest(known, &file.identity, &marks, &tags) {
         Some(known) => Ok(grown::resume(file, known, format == Format::Warc, &make)?),
         None => Ok(make(file)),
@@ -100,7 +104,7 @@ fn identified(
     let stamped = || known::stamp_of(&**fs, path).filter(|_| opening.name.is_none());
     let before = stamped();
     if let Some((size, stamp)) = before.filter(|_| !opening.rehash) {
-        let mut known = known::of_name(opening.known, &path.to_string_lossy()).iter();
+        let mut known = known::of_name(opening.known.unwrap_or_default(), &path.to_string_lossy()).iter();
         if let Some(known) = known.find(|known| known.identity.size == size && known.stamp == Some(stamp)) {
             return Ok((
                 SourceFile::new(fs.clone(), path, compression, known.identity.clone(), Some(stamp)),

@@ -54,6 +54,8 @@ pub(crate) struct SourceFile {
     pub start: Start,
     /// What it was, if it is read from there on since the rest is known.
     pub grown: Option<Grown>,
+    /// What the dataset had of its name, if that was told.
+    pub known_by_name: Option<Vec<SourceIdentity>>,
 }
 
 impl SourceFile {
@@ -102,7 +104,8 @@ impl SourceFile {
         identity: SourceIdentity,
         stamp: Option<Stamp>,
     ) -> Self {
-        Self { fs, path: path.into(), compression, identity, stamp, start: Start::default(), grown: None }
+        let path = path.into();
+        Self { fs, path, compression, identity, stamp, start: Start::default(), grown: None, known_by_name: None }
     }
 
     pub fn file(&self) -> Result<Box<dyn File>, DoorError> {

@@ -46,7 +46,7 @@ pub fn grown(
 ) -> trawl_ingest::Result<Box<dyn UrlSource>> {
     write(fs, name, bytes.as_ref());
     let known = lake.dataset_newest(1)?.map(|commit| commit.sources).unwrap_or_default();
-    source::open_as(fs, Path::new(name), &Opening { known: &known, ..Opening::default() })
+    source::open_as(fs, Path::new(name), &Opening { known: Some(&known), ..Opening::default() })
 }
 
 pub fn settings(fs: &Arc<dyn Fs>, writer: &str) -> IngestSettings {
