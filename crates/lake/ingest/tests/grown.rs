@@ -363,6 +363,20 @@ fn a_file_that_is_named_twice_and_grows_in_between_comes_once() {
     assert_eq!(urls(&lake), ["http://a.com/1", "http://a.com/2"]);
 }
 
+/// Members that are stored and not compressed show their records, which are none of the file by themselves.
+#[test]
+fn records_inside_a_stored_member_are_not_taken_for_plain_ones() {
+    let mut stored = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    stored.write_all(archive().concat().as_bytes()).unwrap();
+    let stored = stored.finish().unwrap();
+    let expected = whole("x.warc.gz", &stored);
+    for cuts in [[60, 3, 0], [8, 7, 0], [9, 1, 0], [400, 5, 0]] {
+        let (fs, lake) = new_lake();
+        grow(&fs, &lake, "x.warc.gz", &stored, &cuts.map(|cut| stored.len() - cut));
+        assert_eq!(rows(&lake), expected, "{cuts:?}");
+    }
+}
+
 /// Records of an archive that are none are told once, however often it grows.
 #[test]
 fn damaged_records_of_an_archive_are_rejected_once() {
@@ -402,12 +416,18 @@ fn a_capture_that_moves_comes_once() {
     let facts = record(12, "metadata", &format!("{target}{of}Content-Type: application/warc-fields\r\n"), facts);
     let response = format!("{target}Content-Type: application/http;msgtype=response\r\n");
     let both = format!("{facts}{}", record(10, "response", &response, "HTTP/1.1 200 OK\r\n\r\nhello"));
-    let (fs, lake) = new_lake();
-    for (text, writer) in [(&facts, "w1"), (&both, "w2")] {
-        take(&lake, vec![grown(&fs, &lake, "x.warc", text).unwrap()], &settings(&fs, writer)).unwrap();
-        assert_eq!(urls(&lake), ["http://a.com/10"]);
+    let response = &both[facts.len()..];
+    let packed = [gz(facts.as_bytes()), [gz(facts.as_bytes()), gz(response.as_bytes())].concat()];
+    let plain = [facts.into_bytes(), both.into_bytes()];
+    for (name, texts) in [("x.warc", plain), ("x.warc.gz", packed)] {
+        let (fs, lake) = new_lake();
+        for (n, text) in texts.iter().enumerate() {
+            let source = grown(&fs, &lake, name, text).unwrap();
+            take(&lake, vec![source], &settings(&fs, &format!("w{n}"))).unwrap();
+            assert_eq!(urls(&lake), ["http://a.com/10"], "{name}");
+        }
+        assert_eq!(rows(&lake), whole(name, &texts[1]));
     }
-    assert_eq!(rows(&lake), whole("x.warc", both.as_bytes()));
 }
 
 #[test]

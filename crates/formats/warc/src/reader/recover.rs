@@ -28,8 +28,9 @@ impl WarcReader {
             return Ok(None);
         }
         let from = self.damage_offset();
-        if !self.member_was_warc() && self.arc.is_none() {
-            // Nothing was read yet, so how the file is stored was guessed from bytes that may be the damaged ones.
+        if !self.member_was_warc() && self.arc.is_none() && self.compression() == Compression::None {
+            // Nothing was read yet, so how the file is stored was guessed from bytes that may be the damaged ones. The mark of
+            // a compressed member comes about by no damage; records seen inside one, stored as they are, would be no members.
             self.container.forget_codec();
         }
         let to = self.find_record(from + 1)?;

@@ -14,7 +14,7 @@
 //! What comes through pipes has no name of its own, and is only known whole.
 
 use super::BadItem;
-use super::text::{Compression, SourceFile};
+use super::text::SourceFile;
 use trawl_model::{Advice, DoorError, Grown, SourceIdentity, UrlRecord, UrlSource};
 use trawl_store::KnownSource;
 
@@ -80,14 +80,17 @@ pub(super) fn resume(
         stale = last.and_then(|last| last.item.ok());
     } else if let Some(last) = last {
         file.start = Start { at: last.at, known: last.records.saturating_sub(1), told: 0 };
-        let is_packed = compression != Compression::None;
+        let torn = |until| {
+            let start = Start { at: last.at, ..Start::default() };
+            damaged(&*make(SourceFile { start, ..file.clone() }), until)
+        };
         let now = first_item(&*make(file.clone()), is_archive)?;
         match (last.item, now) {
             (Ok(record), Some((at, Ok(now)))) if at == last.at && now == record => file.start.known = last.records,
             // Cut inside a compressed member, a longer file may give less than a shorter one: it stays what it was.
             (Ok(_), None) if is_archive => return Ok(before),
-            // The member was never finished, and others follow it: what was read of it is all there is.
-            (Ok(_), Some((at, _))) if is_packed && is_archive && at > last.at => file.start.known = u64::MAX,
+            // It was never finished, and others follow it: what was read of it is all there is.
+            (Ok(_), Some((at, _))) if is_archive && at > last.at && torn(at)? => file.start.known = u64::MAX,
             (Ok(record), _) => stale = Some(record),
             // It was whole, and is as bad as it was: that has been told.
             (Err(reason), Some((at, Err(now)))) if at == last.at && now == reason => file.start.known = u64::MAX,
@@ -153,6 +156,23 @@ fn ending(source: &dyn UrlSource, is_archive: bool) -> Result<Ending, DoorError>
         }
     }
     Ok(Ending::default())
+}
+
+/// Whether something comes that is no record before the record at `until`.
+fn damaged(source: &dyn UrlSource, until: u64) -> Result<bool, DoorError> {
+    let (mut found, mut ended) = (false, false);
+    for split in source.splits(STEP_BYTES)? {
+        let read = source.read(split, &mut |at, item| {
+            ended = item.is_ok() && at >= until;
+            found |= item.is_err();
+            if found || ended { Err(DoorError::new(Advice::Stop, "enough")) } else { Ok(()) }
+        });
+        if found || ended {
+            return Ok(found);
+        }
+        read?;
+    }
+    Ok(false)
 }
 
 /// Up to where items of an archive have been told that are none. The last one may have been bad only because it was cut;
