@@ -5,16 +5,16 @@
 //!                                                             └ nothing is visible before
 //! ```
 
+use crate::join::{DENIED, Joining, note_stamps, unchanged_since};
 use crate::rewrite::{digits_of, with_marks_of};
-use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
+use crate::run::{Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode, Progress};
-use crate::source::{LakeSource, of_name};
+use crate::source::LakeSource;
 use crate::{Error, Result, stale};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use trawl_model::{Grown, SourceIdentity, Stamp, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::denial::Denied;
-use trawl_store::manifest::Deny;
-use trawl_store::{CommitMode, DatasetCommit, KnownSource, Lake, Manifest};
+use trawl_store::{DatasetCommit, KnownSource, Lake};
 
 /// Reads `sources` into a dataset. `clock` tells the time, for commits, signs of life and the report.
 ///
@@ -40,8 +40,8 @@ pub fn ingest(
     let mut report = IngestReport { dataset_id, ..IngestReport::default() };
     let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
     let Chosen { mut taken, new, stamped } = choose(sources, &before, settings.mode, &mut report);
-    if let Some(changed) = changed_since(&taken, &before, settings.mode) {
-        return Err(trawl_store::Error::Refused { reason: changed }.into());
+    if settings.mode == Mode::Append {
+        unchanged_since(&taken, &before)?;
     }
     if taken.is_empty() && settings.mode == Mode::Append {
         // Nobody need read them the next time.
@@ -81,66 +81,21 @@ pub fn ingest(
         of_lake: again.len(),
         denied: (!denied.is_empty()).then_some(&denied),
     };
+    let joining = Joining {
+        lake,
+        settings,
+        suffixes: &suffixes,
+        began: &began,
+        taken: &taken,
+        new: &new,
+        stamped: &stamped,
+        grown: &grown,
+        losing: &losing,
+    };
     let mut denied_since = 0;
     run.work(&taken, &mut report, |commit, written| {
-        let files = &written.files;
-        let refuse = |reason: String| Err(trawl_store::Error::Refused { reason });
-        // A lake that changed its suffix list meanwhile would get rows cut by another one.
-        let current = lake.current()?;
-        let hash = current.suffix_list.as_ref().map(|list| list.hash.clone()).unwrap_or_default();
-        if hash != suffixes.hash {
-            return refuse("the lake's suffix list changed during the ingest; run it again".to_owned());
-        }
-        let since = Manifest { deny: new_entries(&began, &current), ..Manifest::empty() };
-        let denied = Denied::new(&since, &suffixes.list);
-        if denied.list().dataset(dataset_id) {
-            return refuse(DENIED.to_owned());
-        }
-        // No answer shows such rows, so they do not make the work in vain.
-        let covers_rows = !denied.is_empty() && files.iter().any(|file| denied.may_be_in(file));
-        denied_since = if covers_rows { since.deny.len() as u64 } else { 0 };
-        if settings.mode == Mode::Replace {
-            if files.is_empty() && !commit.files.is_empty() && !settings.allow_empty {
-                return refuse(format!("the sources hold no rows to put in the place of {}", commit.rows));
-            }
-            commit.files.clear();
-            commit.sources.clear();
-        }
-        if !commit.files.is_empty() && commit.suffix_list != suffixes.hash {
-            return refuse(OTHER_LIST.to_owned());
-        }
-        // Rows of all sources are in the same files, so a source that another writer brought meanwhile cannot be left out.
-        if let Some(twice) = new.iter().find(|new| commit.has_source(&new.identity)) {
-            let uri = &twice.identity.uri;
-            return refuse(format!("another writer ingested {uri} meanwhile; run again to skip it"));
-        }
-        if let Some(changed) = changed_since(&taken, commit, settings.mode) {
-            return refuse(changed);
-        }
-        let mut was = HashMap::new();
-        for grown in &grown {
-            let Some(known) = commit.remove_source(&grown.known) else { return refuse(changed_name(&grown.known.uri)) };
-            was.insert(&grown.known, known);
-        }
-        for losing in &losing {
-            let Some(at) = commit.files.iter().position(|file| file.path == losing.file.path) else {
-                return refuse("another writer replaced files that were being rewritten; run again".to_owned());
-            };
-            commit.files.remove(at);
-        }
-        note_stamps(commit, &stamped);
-        commit.mode = if settings.mode == Mode::Replace { CommitMode::Replace } else { CommitMode::Append };
-        commit.files.extend(files.iter().cloned());
-        for (number, (new, source)) in new.iter().zip(&taken).enumerate() {
-            let tail = match (written.tails.of(number), source.grown()) {
-                (Some(url), _) => url.map(stale::tail_of),
-                // Nothing came since, and the last record is what it was.
-                (None, Some(Grown { known, stale: None })) => was.get(known).and_then(|known| known.tail.clone()),
-                (None, _) => None,
-            };
-            commit.add_source(KnownSource { tail, ..new.clone() });
-        }
-        Ok(())
+        denied_since = joining.check(commit, &written.files)?;
+        joining.join(commit, written)
     })?;
     report.denied_since = denied_since;
     // What was in the lake before is not what came in.
@@ -152,34 +107,6 @@ pub fn ingest(
     Ok(report)
 }
 
-/// Says if the dataset has something else of the name of a source than it had when the source was opened: the same file, at
-/// another length, whose rows would be there twice.
-fn changed_since(taken: &[&dyn UrlSource], commit: &DatasetCommit, mode: Mode) -> Option<String> {
-    let mut files = taken.iter().filter(|_| mode == Mode::Append);
-    let changed = files.find(|source| {
-        let uri = source.identity().uri;
-        let now = of_name(&commit.sources, &uri).iter().map(|known| &known.identity);
-        source.known_by_name().is_some_and(|opened| now.ne(opened))
-    });
-    changed.map(|source| changed_name(&source.identity().uri))
-}
-
-fn changed_name(uri: &str) -> String {
-    format!("another writer changed what the dataset has of {uri} meanwhile; run again")
-}
-
-/// Why a dataset takes nothing.
-const DENIED: &str = "the dataset is denied: `trawl lake deny remove --dataset` allows it again";
-
-/// The entries of a deny list that an earlier state had not.
-fn new_entries(before: &Manifest, after: &Manifest) -> Vec<Deny> {
-    // New ones come last, so there is mostly nothing to compare.
-    let same = before.deny.iter().zip(&after.deny).take_while(|(old, new)| old == new).count();
-    let old: HashSet<_> = before.deny.iter().skip(same).map(|deny| &deny.target).collect();
-    let new = after.deny.iter().skip(same);
-    new.filter(|deny| !old.contains(&deny.target)).cloned().collect()
-}
-
 /// What the sources are to a dataset.
 struct Chosen<'a> {
     taken: Vec<&'a dyn UrlSource>,
@@ -187,19 +114,6 @@ struct Chosen<'a> {
     new: Vec<KnownSource>,
     /// Sources that the dataset has, of which their file system says something else than it did.
     stamped: Vec<(SourceIdentity, Stamp)>,
-}
-
-/// Tells of sources that the dataset has what is said of them now; whether there was anything to tell.
-fn note_stamps(commit: &mut DatasetCommit, stamped: &[(SourceIdentity, Stamp)]) -> bool {
-    let mut changed = false;
-    for (identity, stamp) in stamped {
-        let known = commit.known_source(identity).filter(|known| known.stamp != Some(*stamp)).cloned();
-        if let Some(known) = known {
-            commit.add_source(KnownSource { stamp: Some(*stamp), ..known });
-            changed = true;
-        }
-    }
-    changed
 }
 
 /// The sources that are new, each once.

@@ -10,6 +10,7 @@
 
 mod error;
 mod ingest;
+mod join;
 mod map;
 mod purge;
 mod record;
