@@ -97,6 +97,32 @@ fn what_cannot_be_set_is_refused() {
     assert_eq!(ask(dir, &["lake", "datasets"], 0).len(), 2);
 }
 
+/// `+2` is an allowed name, one sign away from the number of another dataset.
+#[test]
+fn only_plain_digits_are_the_number_of_a_dataset() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    ingest(dir, "+2", &["a.txt"], &[], 0);
+    assert_eq!(ask(dir, &["lake", "drop", "+2", "--yes"], 0)[0]["dataset"], "+2");
+    for wrong in ["+2", "02", " 2"] {
+        for args in [
+            &["lake", "drop", wrong, "--yes"][..],
+            &["lake", "deny", "add", "--dataset", wrong],
+            &["lake", "dataset", "set", wrong, "--hidden"],
+        ] {
+            let said = refuse(dir, args);
+            assert!(said.contains(&format!("there is no dataset {wrong:?}")), "{args:?}: {said}");
+        }
+        assert_eq!(ask(dir, &["query", "urls", "a.com", wrong], 1)[0]["error"], "unknown_dataset");
+    }
+    ask(dir, &["lake", "deny", "add", "--dataset", "2"], 0);
+    refuse(dir, &["lake", "deny", "remove", "--dataset", "+2"]);
+    assert_eq!(ask(dir, &["lake", "deny", "list"], 0).len(), 1);
+    ask(dir, &["lake", "deny", "remove", "--dataset", "2"], 0);
+    assert_eq!(ask(dir, &["lake", "datasets"], 0).len(), 2);
+    assert_eq!(ask(dir, &["query", "urls", "a.com", "2"], 0)[0]["total_est"], 2);
+}
+
 #[test]
 fn texts_of_others_move_no_cursor() {
     let dir = two_datasets();

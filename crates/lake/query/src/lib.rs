@@ -43,7 +43,7 @@ pub use answer::{
     DatasetCount, DatasetInfo, DomainAnswer, DomainDataset, DomainSummary, LakeStats, TopPath, UrlAnswer, UrlHit,
     UrlItem, UrlsAnswer,
 };
-pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page};
+pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page, dataset_number};
 pub use diff::{Comparison, DiffEvent, DiffSummary, DomainDiff, Side, Tally};
 pub use error::QueryError;
 pub use lake::{Lake, Options};

@@ -8,7 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use trawl_query::{DEFAULT_LIMIT, Filter, Page, Pinned, Principal, QueryError};
+use trawl_query::{DEFAULT_LIMIT, Filter, Page, Pinned, Principal, QueryError, dataset_number};
 
 type Shared = axum::extract::State<Arc<State>>;
 type Answer = Result<Response, Failure>;
@@ -49,10 +49,12 @@ pub(crate) async fn domain(state: Shared, path: Result<Path<String>, PathRejecti
 /// `GET /v1/domain/{domain}/datasets/{dataset_id}/urls`.
 pub(crate) async fn urls(
     state: Shared,
-    path: Result<Path<(String, u32)>, PathRejection>,
+    path: Result<Path<(String, String)>, PathRejection>,
     params: Result<Query<UrlsParams>, QueryRejection>,
 ) -> Answer {
-    let Path((name, dataset_id)) = path?;
+    let Path((name, dataset)) = path?;
+    let dataset_id = dataset_number(&dataset)
+        .ok_or_else(|| Failure::bad_request(format!("expected the number of a dataset, found {dataset:?}")))?;
     let Query(params) = params?;
     let page = Page {
         offset: params.offset.unwrap_or(0),

@@ -110,6 +110,8 @@ fn refusals_have_a_status_and_a_code() {
         ("/v1/domain/%ff".to_owned(), 400, "bad_request"),
         ("/v1/domain/example.com/datasets/99/urls".to_owned(), 404, "unknown_dataset"),
         ("/v1/domain/example.com/datasets/x/urls".to_owned(), 400, "bad_request"),
+        (format!("/v1/domain/example.com/datasets/+{id}/urls"), 400, "bad_request"),
+        (format!("/v1/domain/example.com/datasets/0{id}/urls"), 400, "bad_request"),
         (format!("/v1/domain/example.com/datasets/{id}/urls?limit=-1"), 400, "bad_request"),
         (format!("/v1/domain/example.com/datasets/{id}/urls?limitt=1"), 400, "bad_request"),
         (format!("/v1/domain/example.com/datasets/{id}/urls?cursor=rubbish"), 400, "bad_cursor"),

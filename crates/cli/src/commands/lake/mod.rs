@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use temp::temp_dir;
 use trawl_index::{BuildOptions, Published};
 use trawl_ingest::{IngestSettings, RewriteReport, Stage};
+use trawl_query::dataset_number;
 use trawl_store::{Dataset, Lake, Manifest};
 
 /// Brings URLs into a lake and looks after it
@@ -198,7 +199,7 @@ fn dataset<'a>(manifest: &'a Manifest, text: &str) -> anyhow::Result<&'a Dataset
     if let Some(named) = manifest.dataset_named(text) {
         return Ok(named);
     }
-    let numbered = text.parse().ok().and_then(|id| manifest.dataset(id)).filter(|dataset| !dataset.dropped);
+    let numbered = dataset_number(text).and_then(|id| manifest.dataset(id)).filter(|dataset| !dataset.dropped);
     numbered.with_context(|| {
         let there = manifest.datasets.iter().filter(|d| !d.dropped).map(|d| d.info.name.as_str());
         format!("there is no dataset {text:?}; there are: {}", there.collect::<Vec<_>>().join(", "))

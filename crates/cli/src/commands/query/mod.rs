@@ -9,7 +9,7 @@ use crate::units::show_count;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use trawl_model::UnixMillis;
-use trawl_query::{DomainAnswer, Filter, Lake, Page, Pinned, Principal, QueryError, UrlItem};
+use trawl_query::{DomainAnswer, Filter, Lake, Page, Pinned, Principal, QueryError, UrlItem, dataset_number};
 
 /// Asks a lake: which datasets hold a domain, and which URLs
 #[derive(Debug, clap::Args)]
@@ -257,7 +257,7 @@ fn dataset_id(pinned: &Pinned, text: &str) -> Result<Result<u32, String>, QueryE
     if let Some(named) = datasets.iter().find(|d| d.name == text) {
         return Ok(Ok(named.dataset_id));
     }
-    Ok(text.parse().map_err(|_| {
+    Ok(dataset_number(text).ok_or_else(|| {
         let names: Vec<_> = datasets.iter().map(|d| d.name.as_str()).collect();
         format!("there is no dataset {text:?}; there are: {}", names.join(", "))
     }))

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use trawl_query::dataset_number;
 use trawl_store::denial::{Prefix, SharedNames};
 use trawl_store::manifest::DenyTarget;
 use trawl_store::{Lake, Manifest};
@@ -139,7 +140,7 @@ impl Targets {
                 Kind::Dataset => {
                     // One that was dropped since has no name any more. No dataset has the number 0.
                     let named = manifest.dataset_named(text).map(|dataset| dataset.id);
-                    DenyTarget::Dataset(named.or_else(|| text.parse().ok()).unwrap_or_default())
+                    DenyTarget::Dataset(named.or_else(|| dataset_number(text)).unwrap_or_default())
                 }
             };
             if listed.contains(&given) {
