@@ -98,6 +98,86 @@ fn standard_input_of_any_kind() {
     assert_eq!(std::fs::read_dir(dir.join("lake/tmp")).unwrap().count(), 0, "nothing of the input is left behind");
 }
 
+/// Whichever way a file is reached, it is one source.
+#[test]
+fn links_lead_to_one_source() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, "out/o.txt", b"http://a.com/1\n");
+    write(dir, "out/blob", b"url,x\nhttp://a.com/2,7\n");
+    write(dir, "in/plain.txt", b"http://a.com/3\n");
+    let link = |target: &str, name: &str| symlink(target, dir.join(name)).unwrap();
+    link("../out/o.txt", "in/x.txt");
+    link("plain.txt", "in/same.txt");
+    link("../out/blob", "in/table.csv");
+    link("nothing", "in/dangling.txt");
+    link("circle", "in/circle");
+    link("../in", "in/up");
+    let first = ingest(dir, "a", &["in"], 0);
+    assert_eq!((rows(&first), first["sources"].as_u64()), (3, Some(3)), "{first}");
+    assert!(first["ignored"].is_null(), "the name of a link tells the format: {first}");
+    let told = |n: usize| {
+        let other = &first["not_files"][n];
+        (other["path"].as_str().unwrap().rsplit('/').next().unwrap(), other["why"].as_str().unwrap())
+    };
+    let nowhere = "a link that cannot be followed";
+    assert_eq!(
+        [told(0), told(1), told(2)],
+        [("circle", nowhere), ("dangling.txt", nowhere), ("up", "a link to a directory")]
+    );
+    // One that a pattern matches was asked for, and would be an error.
+    std::fs::remove_file(dir.join("in/dangling.txt")).unwrap();
+    for way in ["in/x.txt", "in/*.txt", "out/o.txt", "in/table.csv", "in/plain.txt", "in"] {
+        assert_eq!(rows(&ingest(dir, "a", &[way], 0)), 0, "{way}");
+    }
+    // As files in directories were known before links were looked at.
+    let uri = dir.canonicalize().unwrap().join("in/plain.txt");
+    let again = ingest(dir, "a", &["in"], 0);
+    assert!(again["skipped"].as_array().unwrap().iter().any(|s| s["uri"] == uri.to_str().unwrap()), "{again}");
+
+    std::fs::create_dir(dir.join("links")).unwrap();
+    link("../in", "links/only");
+    let none = trawl(dir).args(["lake", "ingest", "--dataset", "b", "links"]).output().unwrap();
+    assert_eq!(none.status.code(), Some(2));
+    assert!(stderr(&none).contains("links holds no files; ") && stderr(&none).contains("a link to a directory"));
+
+    // The index of a cluster and its parts may lie apart from each other, and be brought together by links.
+    write(dir, "deep/cdx-00000.gz", gz(CDXJ));
+    write(dir, "cluster.idx", b"com,a)/ 2026\tcdx-00000.gz\t0\t9\t1\n");
+    std::fs::create_dir(dir.join("zipnum")).unwrap();
+    link("../cluster.idx", "zipnum/cluster.idx");
+    link("../deep/cdx-00000.gz", "zipnum/cdx-00000.gz");
+    assert_eq!(rows(&ingest(dir, "z", &["zipnum"], 0)), 1);
+    assert_eq!(rows(&ingest(dir, "z", &["zipnum/cluster.idx", "deep/cdx-00000.gz"], 0)), 0);
+}
+
+/// Pipes that are named like files are read as standard input is.
+#[test]
+fn pipes_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let shell = |script: &str, code: i32| {
+        let script = script.replace("INGEST", concat!(env!("CARGO_BIN_EXE_trawl"), " --json -q lake ingest --dataset"));
+        report(&std::process::Command::new("bash").args(["-c", &script]).current_dir(dir).output().unwrap(), code)
+    };
+    let two = shell("INGEST a <(echo http://a.com/1) <(printf 'http://a.com/2\\nmailto:x@y\\n')", 1);
+    assert_eq!((rows(&two), two["sources"].as_u64(), two["rejected"].as_u64()), (2, Some(2), Some(1)));
+    let again = shell("echo http://a.com/1 | INGEST a /dev/stdin", 0);
+    assert_eq!((rows(&again), again["skipped"][0]["uri"].as_str()), (0, Some("stdin")), "known by its bytes");
+    assert_eq!(rows(&shell("echo http://a.com/1 | INGEST a -", 0)), 0);
+    assert_eq!(rows(&shell("printf 'url\\nhttp://a.com/1\\n' | INGEST b /dev/stdin --format csv", 0)), 1);
+    assert_eq!(rows(&shell("mkfifo pipe; (echo http://a.com/1 > pipe) & INGEST c pipe", 0)), 1);
+    // As some shells do it for `<<<`.
+    assert_eq!(rows(&shell("echo http://a.com/1 > gone; exec 3< gone; rm gone; INGEST d /dev/fd/3", 0)), 1);
+    assert_eq!(std::fs::read_dir(dir.join("lake/tmp")).unwrap().count(), 0, "nothing of the input is left behind");
+
+    let _socket = std::os::unix::net::UnixListener::bind(dir.join("socket")).unwrap();
+    let refused = trawl(dir).args(["lake", "ingest", "--dataset", "x", "socket"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("no file, directory or pipe"), "{}", stderr(&refused));
+}
+
 /// Killed at many moments, an ingest that is repeated ends with every row once.
 #[test]
 fn killed_and_repeated() {

@@ -1,6 +1,6 @@
 //! `trawl lake ingest` and `publish`.
 
-use super::sources::{Expanded, STDIN, expand};
+use super::sources::{Expanded, NotFile, STDIN, expand};
 use super::{LakeArg, MEMORY_BYTES, publish, show_ingest, temp_dir};
 use crate::exit::Status;
 use crate::output::{Output, harmless};
@@ -132,10 +132,7 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
         rehash: args.rehash,
     };
     // Looked at before a lake is made: a wrong name leaves nothing behind.
-    let stdin = added.paths.iter().any(|path| path.as_os_str() == "-");
-    if !stdin {
-        added.check()?;
-    }
+    added.check()?;
     let mut settings = IngestSettings::new(system::nonce()?, PathBuf::new());
     settings.mode = if args.replace { Mode::Replace } else { Mode::Append };
     settings.allow_empty = args.allow_empty;
@@ -173,7 +170,7 @@ impl Added {
     fn check(&self) -> anyhow::Result<()> {
         let fs: Arc<dyn Fs> = Arc::new(RealFs);
         for file in expand(&self.paths, None)?.files {
-            let (found, _) = source::detect(&fs, &file.path)?;
+            let found = file.detect(&fs)?;
             if !file.found && found.or(file.format).or(self.format).is_none() {
                 source::open(&fs, &file.path, None)?;
             }
@@ -193,6 +190,9 @@ pub struct Done {
     /// Files of directories that are of no known format.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
+    /// What else is in directories and was not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_files: Vec<NotFile>,
     /// The version that serves it.
     pub version: Option<String>,
     /// Whether no version does, since the lake's suffix list was changed meanwhile: then it waits for a rebuild.
@@ -203,7 +203,7 @@ pub struct Done {
 /// Reads sources into a dataset and publishes them.
 pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, out: &Output) -> anyhow::Result<Done> {
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
-    let Expanded { files, mut bases, spool: _spool } = expand(&added.paths, Some(&settings.temp_dir))?;
+    let Expanded { files, not_files, mut bases, spools: _spools } = expand(&added.paths, Some(&settings.temp_dir))?;
     let known = match settings.mode {
         Mode::Append => known_sources(lake, &added.name)?,
         // Whatever they were, they are read whole.
@@ -216,7 +216,7 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
     for (n, file) in files.iter().enumerate() {
         bar.report(n as u64, || format!("{} of {}", n + 1, files.len()));
         let format = match file.format.or(added.format) {
-            None => source::detect(&fs, &file.path)?.0,
+            None => file.detect(&fs)?,
             told => told,
         };
         // What is only found lying in a directory may be something else altogether.
@@ -240,7 +240,8 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
             tasted => tasted.with_context(|| format!("cannot take {}", file.shown()))?,
         };
         sources.push(source);
-        bases.extend(file.path.parent().filter(|_| matches!(format, Some(Format::Warc | Format::Seqdb))).map(base_uri));
+        let archive = matches!(format, Some(Format::Warc | Format::Seqdb)) && file.name.is_none();
+        bases.extend(file.path.parent().filter(|_| archive).map(base_uri));
     }
     drop(bar);
     let (dataset, is_new) = register(lake, added, &bases)?;
@@ -258,7 +259,7 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
     lake.reinstate_dataset(system::now(), &dataset)?;
     let published = publish(lake, dir, settings.memory_bytes as u64, out)?;
     let waits = published.waiting.contains(&id);
-    Ok(Done { dataset: added.name.clone(), ingest: report, ignored, version: published.version, waits })
+    Ok(Done { dataset: added.name.clone(), ingest: report, ignored, not_files, version: published.version, waits })
 }
 
 /// The sources that a dataset has, if it is there.
@@ -365,6 +366,9 @@ impl Done {
         }
         for ignored in self.ignored.iter().map(|path| harmless(path)) {
             writeln!(w, "  ignored {ignored}: of no known format, or without URLs")?;
+        }
+        for other in &self.not_files {
+            writeln!(w, "  ignored {}: {}", harmless(&other.path), other.why)?;
         }
         for (code, n) in &report.rejected_by_code {
             writeln!(w, "  rejected {}: {code}", show_count(*n))?;

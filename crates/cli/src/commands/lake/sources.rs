@@ -4,17 +4,21 @@ use super::ingest::base_uri;
 use super::temp::Spool;
 use crate::glob;
 use anyhow::{Context, bail};
+use serde::Serialize;
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use trawl_ingest::source::Format;
+use std::sync::Arc;
+use trawl_ingest::source::{self, Format};
+use trawl_io::Fs;
 
 /// A directory with files of this name stands for them.
 const CAPTURES: &str = "captures";
 /// The index of a ZipNum cluster stands for the files it names.
 const CLUSTER: &str = "cluster.idx";
 
-/// What standard input is called.
+/// What comes through pipes is called: it has no name of its own.
 pub const STDIN: &str = "stdin";
 /// What only a lake has.
 const MANIFESTS: &str = "index/manifests";
@@ -22,8 +26,10 @@ const MANIFESTS: &str = "index/manifests";
 /// A file to read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourcePath {
-    /// Where it is.
+    /// Where it is. Links are resolved: whichever way it is reached, it is one source.
     pub path: PathBuf,
+    /// The link that led to it.
+    pub link: Option<PathBuf>,
     /// What it is called in commits and rejects, if not by its path.
     pub name: Option<String>,
     /// Its format, where the way it was named tells.
@@ -34,13 +40,37 @@ pub struct SourcePath {
 
 impl SourcePath {
     fn new(path: PathBuf, found: bool) -> Self {
-        Self { path, name: None, format: None, found }
+        Self { path, link: None, name: None, format: None, found }
+    }
+
+    /// A file that may be behind a link.
+    fn resolved(path: &Path, found: bool) -> io::Result<Self> {
+        let link = path.is_symlink().then(|| path.to_owned());
+        Ok(Self { link, ..Self::new(path.canonicalize()?, found) })
     }
 
     /// For messages.
     pub fn shown(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.path.display().to_string())
     }
+
+    /// The format, as far as the file or a link to it tells.
+    pub fn detect(&self, fs: &Arc<dyn Fs>) -> trawl_ingest::Result<Option<Format>> {
+        let (found, _) = source::detect(fs, &self.path)?;
+        match &self.link {
+            Some(link) if found.is_none() => Ok(source::detect(fs, link)?.0),
+            _ => Ok(found),
+        }
+    }
+}
+
+/// Something in a directory that is not read.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct NotFile {
+    /// Where it is.
+    pub path: String,
+    /// What it is.
+    pub why: &'static str,
 }
 
 /// What the named sources come to.
@@ -48,25 +78,23 @@ impl SourcePath {
 pub struct Expanded {
     /// The files, in the order named; those of a directory by name.
     pub files: Vec<SourcePath>,
+    /// What else is in directories.
+    pub not_files: Vec<NotFile>,
     /// Where archives are found, for the dataset: directories that hold captures.
     pub bases: Vec<String>,
-    /// What came from standard input.
-    pub spool: Option<Spool>,
+    /// What came through pipes.
+    pub spools: Vec<Spool>,
 }
 
-/// Finds all files that `paths` stand for. Standard input is kept in `temp`; without that it may not be named.
+/// Finds all files that `paths` stand for. What comes through pipes is kept in `temp`; without that it is not looked at.
 pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded> {
     let mut out = Expanded::default();
+    if paths.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+        bail!("standard input can be read only once: name - once");
+    }
     for path in paths {
         if path.as_os_str() == "-" {
-            let Some(temp) = temp else { bail!("standard input can be read only once") };
-            if out.spool.is_some() {
-                bail!("standard input can be read only once: name - once");
-            }
-            let spool = Spool::read(temp)?;
-            let named = SourcePath { name: Some(STDIN.into()), ..SourcePath::new(spool.path().to_owned(), false) };
-            out.files.push(named);
-            out.spool = Some(spool);
+            out.add_stream(&mut io::stdin().lock(), temp)?;
             continue;
         }
         let matched = if glob::is_pattern(path) && !path.exists() { glob::expand(path)? } else { vec![path.clone()] };
@@ -74,27 +102,52 @@ pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded
             bail!("nothing matches {}", path.display());
         }
         for path in matched {
-            out.add(&path)?;
+            out.add(&path, temp)?;
         }
     }
     Ok(out)
 }
 
 impl Expanded {
-    fn add(&mut self, path: &Path) -> anyhow::Result<()> {
+    fn add(&mut self, path: &Path, temp: Option<&Path>) -> anyhow::Result<()> {
+        let cannot = || format!("cannot read {}", path.display());
+        let kind = fs::metadata(path).with_context(cannot)?.file_type();
         // One spelling: the same file named another way is the same source.
-        let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
-        if path.is_dir() {
-            let before = self.files.len();
-            self.add_dir(&path)?;
-            if self.files.len() == before {
-                bail!("{} holds no files", path.display());
+        let resolved = SourcePath::resolved(path, false);
+        // `<(…)`, /dev/stdin, a fifo; also a file without a name any more, which a shell may make of `<<<`.
+        if kind.is_fifo() || kind.is_char_device() || kind.is_file() && resolved.is_err() {
+            if temp.is_some() {
+                self.add_stream(&mut fs::File::open(path).with_context(cannot)?, temp)?;
             }
-        } else if is_cluster(&path) {
-            self.add_cluster(&path, false)?;
-        } else {
-            self.files.push(SourcePath::new(path, false));
+            return Ok(());
         }
+        let file = resolved.with_context(cannot)?;
+        if kind.is_dir() {
+            let (files, others) = (self.files.len(), self.not_files.len());
+            self.add_dir(&file.path)?;
+            if self.files.len() == files {
+                let only = self.not_files.get(others).map(|other| format!("; {} is {}", other.path, other.why));
+                bail!("{} holds no files{}", file.path.display(), only.unwrap_or_default());
+            }
+        } else if !kind.is_file() {
+            bail!("{} is no file, directory or pipe: what gives its bytes can be piped to -", path.display());
+        } else if is_cluster(path) {
+            self.add_cluster(path, false)?;
+        } else if is_cluster(&file.path) {
+            self.add_cluster(&file.path, false)?;
+        } else {
+            self.files.push(file);
+        }
+        Ok(())
+    }
+
+    /// What can be read only once, and is known by its bytes.
+    fn add_stream(&mut self, input: &mut dyn io::Read, temp: Option<&Path>) -> anyhow::Result<()> {
+        let Some(temp) = temp else { return Ok(()) };
+        let spool = Spool::read(temp, input)?;
+        let named = SourcePath { name: Some(STDIN.into()), ..SourcePath::new(spool.path().to_owned(), false) };
+        self.files.push(named);
+        self.spools.push(spool);
         Ok(())
     }
 
@@ -107,30 +160,43 @@ impl Expanded {
         let mut inside = entries.map(|e| Ok(e?.path())).collect::<io::Result<Vec<_>>>()?;
         inside.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
         inside.sort();
-        let captures: Vec<_> = inside.iter().filter(|path| is_captures(path)).cloned().collect();
+        let captures: Vec<_> = inside.iter().filter(|path| is_captures(path)).collect();
         if !captures.is_empty() {
             self.bases.push(base_uri(dir));
-            self.files.extend(captures.into_iter().map(|path| SourcePath::new(path, true)));
-            return Ok(());
+            return captures.into_iter().try_for_each(|path| self.add_found(path));
         }
         if let Some(cluster) = inside.iter().find(|path| is_cluster(path)) {
             return self.add_cluster(cluster, true);
         }
         for path in inside {
-            // Links to directories are not followed: they may lead in a circle.
-            if path.is_dir() && !path.is_symlink() {
+            if path.is_file() {
+                self.add_found(&path)?;
+            } else if path.is_dir() && !path.is_symlink() {
                 self.add_dir(&path)?;
-            } else if path.is_file() {
-                self.files.push(SourcePath::new(path, true));
+            } else {
+                let why = match fs::metadata(&path) {
+                    // It may lead in a circle.
+                    Ok(target) if target.is_dir() => "a link to a directory",
+                    Err(_) if path.is_symlink() => "a link that cannot be followed",
+                    _ => "no file",
+                };
+                self.not_files.push(NotFile { path: path.display().to_string(), why });
             }
         }
         Ok(())
     }
 
+    fn add_found(&mut self, path: &Path) -> anyhow::Result<()> {
+        let file = SourcePath::resolved(path, true).with_context(|| format!("cannot read {}", path.display()))?;
+        self.files.push(file);
+        Ok(())
+    }
+
     /// The files a ZipNum index names: each is a series of gzip members, which together are all lines.
     fn add_cluster(&mut self, index: &Path, found: bool) -> anyhow::Result<()> {
-        let text = fs::read_to_string(index).with_context(|| format!("cannot read {}", index.display()))?;
-        let dir = index.parent().unwrap_or(Path::new(""));
+        let cannot = |path: &Path| format!("cannot read {}", path.display());
+        let text = fs::read_to_string(index).with_context(|| cannot(index))?;
+        let real = index.canonicalize().with_context(|| cannot(index))?;
         let mut names: Vec<&str> = Vec::new();
         for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty()) {
             let name = line.split('\t').nth(1).filter(|name| !name.is_empty() && !name.contains(['/', '\\']));
@@ -141,9 +207,13 @@ impl Expanded {
                 names.push(name);
             }
         }
-        let parts = names.into_iter().map(|name| dir.join(name));
-        let part = |path| SourcePath { format: Some(Format::Cdxj), ..SourcePath::new(path, found) };
-        self.files.extend(parts.map(part));
+        for name in names {
+            // Beside a link to the index, or beside the index itself.
+            let linked = index.with_file_name(name);
+            let part = if linked.exists() { linked } else { real.with_file_name(name) };
+            let file = SourcePath::resolved(&part, found).with_context(|| cannot(&part))?;
+            self.files.push(SourcePath { format: Some(Format::Cdxj), ..file });
+        }
         Ok(())
     }
 }

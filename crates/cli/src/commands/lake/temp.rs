@@ -58,7 +58,7 @@ fn clean(dir: &Path, remove: bool) -> anyhow::Result<u64> {
     Ok(found)
 }
 
-/// Standard input in a file, since sources are read more than once. It goes when the work is done; what a killed process
+/// What came through a pipe in a file, since sources are read more than once. It goes when the work is done; what a killed process
 /// leaves, the next one takes.
 #[derive(Debug)]
 pub struct Spool {
@@ -67,15 +67,15 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Reads standard input to its end.
-    pub fn read(temp: &Path) -> anyhow::Result<Self> {
+    /// Reads standard input, or what else can be read only once, to its end.
+    pub fn read(temp: &Path, input: &mut dyn io::Read) -> anyhow::Result<Self> {
         let path = temp.join(format!("{SPOOL}{}", system::nonce()?));
         let cannot = || format!("cannot keep standard input in {}", path.display());
         // The lock is there before the file and goes after it.
         let lock = LockFile::acquire(&path.with_extension("lock"), "standard input").with_context(cannot)?;
         let spool = Self { path: path.clone(), lock: Some(lock) };
         let mut file = fs::File::create_new(&path).with_context(cannot)?;
-        io::copy(&mut io::stdin().lock(), &mut file).with_context(cannot)?;
+        io::copy(input, &mut file).with_context(cannot)?;
         Ok(spool)
     }
 
