@@ -68,6 +68,19 @@ fn is_spoken_for(path: &Path) -> anyhow::Result<bool> {
     Ok(part && detect(&data)? == Some(Format::Seqdb))
 }
 
+/// Whether a file is what a compaction is at, or has left: `NAME.new.data` beside `NAME.data`, `NAME.new` beside `NAME`. A
+/// check of the container tells of it.
+fn is_copy(path: &Path) -> anyhow::Result<bool> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, suffix) = name.rsplit_once('.').unwrap_or((&name, ""));
+    let original = match stem.strip_suffix(design::NEW_SUFFIX) {
+        Some(stem) => format!("{stem}.{suffix}"),
+        None => name.strip_suffix(design::NEW_SUFFIX).unwrap_or_default().to_owned(),
+    };
+    let original = path.with_file_name(original);
+    Ok(original.is_file() && detect(&original)? == Some(Format::Seqdb))
+}
+
 /// Archives begin with a version line, bare or in gzip or zstd; only the first record tells a compressed one from any
 /// other compressed file. A name that says so is believed, so that a damaged file is reported and not passed over.
 fn looks_like_warc(path: &Path, head: &[u8]) -> bool {
@@ -116,7 +129,7 @@ pub fn files(path: &Path) -> anyhow::Result<Vec<Found>> {
     let mut found = Vec::new();
     for path in paths.into_iter().filter(|p| p.is_file()) {
         if let Some(format) = detect(&path)? {
-            if format == Format::Seqdb && is_spoken_for(&path)? {
+            if format == Format::Seqdb && (is_spoken_for(&path)? || is_copy(&path)?) {
                 continue;
             }
             found.push(Found { path, format });

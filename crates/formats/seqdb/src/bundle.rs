@@ -215,15 +215,10 @@ fn rebuild_locked(files: &BundleFiles, settings: &Settings, progress: OnProgress
     take_place(files, settings)
 }
 
-/// Where a file is rebuilt.
-fn aside(path: &Path) -> PathBuf {
-    open::with_suffix(path, "new")
-}
-
 /// Builds indexes and perm anew, beside the old ones.
 fn rebuild_aside(files: &BundleFiles, kv: &Kvseq, settings: &Settings, progress: OnProgress<'_>) -> Result<()> {
     for path in &files.indexes {
-        hindex::rebuild_as(path, &aside(path), kv, None, None, settings, progress)?;
+        hindex::rebuild_as(path, &open::copy_of(path), kv, None, None, settings, progress)?;
     }
     files.perm.as_ref().map_or(Ok(()), |path| rebuild_perm(path, kv, settings))
 }
@@ -236,8 +231,9 @@ fn rebuild_perm(path: &Path, kv: &Kvseq, settings: &Settings) -> Result<()> {
         fileincr: number(crate::Name::FILEINCR).max(0),
         purpose: old.purpose(),
         htsize: number(crate::Name::HTSIZE).max(1),
+        extra: old.user_variables().collect(),
     };
-    let aside = aside(path);
+    let aside = open::copy_of(path);
     let _ = settings.fs.remove_file(&aside);
     let mut perm = create.create(&aside, settings)?;
     perm.build(kv)?;
@@ -247,7 +243,7 @@ fn rebuild_perm(path: &Path, kv: &Kvseq, settings: &Settings) -> Result<()> {
 /// Puts what was rebuilt in the place of the old.
 fn take_place(files: &BundleFiles, settings: &Settings) -> Result<()> {
     let rebuilt = || files.perm.iter().chain(&files.indexes);
-    rebuilt().try_for_each(|path| settings.fs.rename(&aside(path), path))?;
+    rebuilt().try_for_each(|path| settings.fs.rename(&open::copy_of(path), path))?;
     rebuilt().try_for_each(|path| Ok(settings.fs.sync_dir(open::dir_of(path))?))
 }
 
@@ -261,7 +257,12 @@ pub fn compact(files: &BundleFiles, settings: &Settings, progress: OnProgress<'_
         let kv = Kvseq::open_guarded(new, Access::Read, settings, guard)?;
         rebuild_aside(files, &kv, settings, progress)?;
         lead_astray(files, settings)
-    })?;
+    });
+    if sizes.is_err() {
+        let copies: Vec<_> = files.indexes.iter().chain(&files.perm).map(|path| open::copy_of(path)).collect();
+        let _ = open::remove_all(settings, &copies);
+    }
+    let sizes = sizes?;
     take_place(files, settings)?;
     locks.release(settings)?;
     Ok(sizes)

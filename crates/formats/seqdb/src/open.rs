@@ -1,5 +1,6 @@
 //! What opening any container has in common: its superblock, its lock, and how much of it may be believed.
 
+use crate::findings::Findings;
 use crate::superblock::Name;
 use crate::{Access, Error, Kind, Result, Settings, Superblock, design};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ pub(crate) fn open(settings: &Settings, path: &Path, access: Access, kind: Kind)
     let sb = read_superblock(&*file, access)?;
     if sb.kind() != kind {
         return Err(Error::UnknownFormat { path: path.into(), expected: kind.as_str(), found: sb.kind().format() });
+    }
+    if access == Access::Write {
+        claim(settings, &*file)?;
     }
     let room = file.len()?;
     Ok(Opened { file, sb, room })
@@ -122,6 +126,19 @@ pub(crate) fn lock(settings: &Settings, path: &Path) -> Result<LockFile> {
     Ok(LockFile::acquire_in(&*settings.fs, path, &settings.holder)?)
 }
 
+/// Takes hold of a file itself for writing, until it is closed: a lock file goes by a name, and links give a file several.
+pub(crate) fn claim(settings: &Settings, file: &dyn File) -> Result<()> {
+    for _ in 0..LOOKS {
+        if file.try_lock()? {
+            return Ok(());
+        }
+        // A writer of the same name that ends gives its lock back an instant before the file.
+        settings.clock.pause(PAUSE);
+    }
+    let holder = "a writer that has it under another name".to_owned();
+    Err(LockError::Held { path: file.path().into(), holder }.into())
+}
+
 /// Opens several files that belong together for reading. Whether a writer lives is asked before; one that comes, goes, or
 /// exchanges files meanwhile must not make them look as if they had been abandoned, or did not belong together.
 pub(crate) fn beside<T>(settings: &Settings, lock: &Path, open: impl Fn(bool) -> Result<T>) -> Result<T> {
@@ -193,6 +210,32 @@ pub(crate) fn holder(settings: &Settings, path: &Path) -> String {
     let read = settings.fs.open(path, Mode::Read).and_then(|file| file.read_at(0, &mut text));
     let text = String::from_utf8_lossy(text.get(..read.unwrap_or(0)).unwrap_or_default()).trim().to_owned();
     if text.is_empty() { "a writer".to_owned() } else { text }
+}
+
+/// Removes files, as far as they are there.
+pub(crate) fn remove_all(settings: &Settings, files: &[PathBuf]) -> Result<()> {
+    for path in files {
+        match settings.fs.remove_file(path) {
+            Err(e) if !e.is_not_found() => return Err(e.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Notes files that a compaction has left which did not come to its end.
+pub(crate) fn note_copies(settings: &Settings, files: &[PathBuf], findings: &mut Findings) -> Result<()> {
+    for path in files {
+        if settings.fs.exists(path)? {
+            findings.warning(path, 0, "no file of a compaction, which nobody is at", "one");
+        }
+    }
+    Ok(())
+}
+
+/// Where a compaction, or a rebuild, puts the copy of a file that is no part of a filesys.
+pub(crate) fn copy_of(path: &Path) -> PathBuf {
+    with_suffix(path, "new")
 }
 
 /// The directory of `path`: `.` for a bare name.

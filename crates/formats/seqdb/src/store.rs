@@ -191,15 +191,24 @@ impl Store {
         self.alive()?;
         let end = self.written.saturating_add(bytes.len() as u64);
         if end > self.room {
-            let room = end.checked_next_multiple_of(self.step).unwrap_or(end);
-            // Writing makes the file longer by itself; only room in advance needs a call.
-            if room > end {
-                self.file.allocate(room)?;
-            }
-            self.room = room;
+            self.room = self.make_room(end)?;
         }
         self.touched = true;
         Ok(self.file.write_at(self.written, bytes)?)
+    }
+
+    /// Makes the file longer than `end` by up to a step, if there is space; returns how long it is, or is about to be.
+    fn make_room(&self, end: u64) -> Result<u64> {
+        // Writing makes the file longer by itself; only room in advance needs a call.
+        let room = end.checked_next_multiple_of(self.step).unwrap_or(end);
+        if room == end {
+            return Ok(end);
+        }
+        match self.file.allocate(room) {
+            Ok(()) => Ok(room),
+            Err(e) if e.kind() == std::io::ErrorKind::StorageFull => Ok(end),
+            Err(e) => Err(e.into()),
+        }
     }
 
     /// Overwrites bytes before the end, at once where they are in the file.

@@ -5,7 +5,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use trawl_model::UnixMillis;
 use trawl_seqdb::{
-    Access, Clock, CreateHindex, CreateKvseq, CreatePages, Error, Form, FsPaths, Map, MapFiles, Pages, Settings,
+    Access, Clock, CreateHindex, CreateKvseq, CreatePages, Error, Form, FsPaths, Kvseq, Map, MapFiles, Pages, Settings,
 };
 
 const ROLE: &str = "SEQDB_TEST_WRITER";
@@ -147,4 +147,27 @@ fn open_pages(paths: &FsPaths) -> Pages {
         std::thread::sleep(Duration::from_millis(5));
     }
     Pages::open(paths, Access::Read, &settings()).unwrap()
+}
+
+/// A lock file goes by a name, and links give a file several.
+#[test]
+fn a_second_writer_by_another_name_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, link, hard] = ["k.kvseq", "link.kvseq", "hard.kvseq"].map(|name| dir.path().join(name));
+    let mut kv = CreateKvseq::default().create(&first, &settings()).unwrap();
+    std::os::unix::fs::symlink(&first, &link).unwrap();
+    std::fs::hard_link(&first, &hard).unwrap();
+    for other in [&link, &hard] {
+        let refused = Kvseq::open(other, Access::Write, &settings()).unwrap_err();
+        assert!(refused.to_string().contains("under another name"), "{refused}");
+        let refused = trawl_seqdb::set_variables(other, &[("USERVAR".into(), 1)], &settings()).unwrap_err();
+        assert!(refused.to_string().contains("under another name"), "{refused}");
+        Kvseq::open(other, Access::Read, &settings()).unwrap();
+    }
+    kv.add(b"key", b"").unwrap();
+    kv.close().unwrap();
+    let mut kv = Kvseq::open(&link, Access::Write, &settings()).unwrap();
+    kv.add(b"other", b"").unwrap();
+    kv.close().unwrap();
+    assert_eq!(Kvseq::open(&hard, Access::Read, &settings()).unwrap().entries(), Some(2));
 }

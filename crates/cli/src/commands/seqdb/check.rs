@@ -1,6 +1,6 @@
 //! `trawl seqdb check`, `checkpoint`, `rollback`, `index-rebuild`, `compact`.
 
-use super::{expect_no_filesys, reporter};
+use super::{expect_no_filesys, expect_no_filesys_among, reporter};
 use crate::exit::{self, Status};
 use crate::output::{self, Output};
 use crate::units::show_bytes;
@@ -241,6 +241,7 @@ pub fn rollback(args: RollbackArgs, settings: &Settings, out: &mut Output) -> an
         Kind::Hindex => anyhow::bail!("{name}: an index is not rolled back but rebuilt: see index-rebuild"),
         Kind::Kvseq => {
             let files = BundleFiles { kvseq: args.file, indexes: args.index, perm: args.perm };
+            expect_no_filesys_among(&files, settings)?;
             let done = bundle::rollback(&files, settings, false, &reporter("rollback", out))?;
             (done.old_end, done.new_end)
         }
@@ -312,8 +313,8 @@ pub struct CompactArgs {
 
 /// Compacts a kvseq.
 pub fn compact(args: CompactArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    expect_no_filesys(&args.kvseq, settings)?;
     let files = BundleFiles { kvseq: args.kvseq, indexes: args.index, perm: args.perm };
+    expect_no_filesys_among(&files, settings)?;
     let (old, new) = bundle::compact(&files, settings, &reporter("compact", out))?;
     let json = json!({"type": "compacted", "old_bytes": old, "new_bytes": new});
     out.fact(&json, |w| writeln!(w, "{} -> {}", show_bytes(old), show_bytes(new)))?;

@@ -1,6 +1,6 @@
 //! `trawl seqdb add`, `get`, `delete`, `group`: entries of files.
 
-use super::{expect_no_filesys, input, reporter};
+use super::{expect_no_filesys_among, input, reporter};
 use crate::containers::{Contents, Row, Text};
 use crate::exit::Status;
 use crate::output::Output;
@@ -46,8 +46,8 @@ pub struct AddArgs {
 
 /// Adds entries.
 pub fn add(args: AddArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    expect_no_filesys(&args.kvseq, settings)?;
     let files = BundleFiles { kvseq: args.kvseq.clone(), indexes: args.index.clone(), perm: args.perm.clone() };
+    expect_no_filesys_among(&files, settings)?;
     let mut bundle = Bundle::open(&files, Access::Write, settings)?;
     let bar = Progress::start("add", None, out.quiet());
     let mut added = 0u64;
@@ -170,8 +170,8 @@ pub struct DeleteArgs {
 
 /// Deletes an entry.
 pub fn delete(args: DeleteArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    expect_no_filesys(&args.kvseq, settings)?;
     let files = BundleFiles { kvseq: args.kvseq, indexes: args.index, perm: None };
+    expect_no_filesys_among(&files, settings)?;
     let mut bundle = Bundle::open(&files, Access::Write, settings)?;
     let outcome = bundle.remove(args.key.as_bytes());
     let closed = bundle.close();

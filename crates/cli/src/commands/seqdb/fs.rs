@@ -165,7 +165,7 @@ struct CreateArgs {
     #[arg(long)]
     dups: bool,
     /// Append-only, with a time mark every so many seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     ao: Option<i64>,
 }
 
@@ -221,7 +221,7 @@ struct LsArgs {
     #[arg(long, conflicts_with = "since")]
     index_order: bool,
     /// Only files of this time and later: seconds since 1970
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     since: Option<i64>,
 }
 

@@ -19,18 +19,26 @@ pub fn open(path: &Path) -> anyhow::Result<Box<dyn BufRead>> {
 
 /// One line: a key, a tab, a value that may hold further tabs. `None` at the end.
 pub fn tab_line(input: &mut dyn BufRead, line: &mut Vec<u8>, number: u64) -> anyhow::Result<Option<usize>> {
-    line.clear();
-    let read = input.take(MAX_BYTES).read_until(b'\n', line)?;
-    if read == 0 {
+    if !read_line(input, line, MAX_BYTES).with_context(|| format!("line {number}"))? {
         return Ok(None);
-    }
-    if line.last() == Some(&b'\n') {
-        line.pop();
     }
     match line.iter().position(|b| *b == b'\t') {
         Some(tab) => Ok(Some(tab)),
         None => bail!("line {number}: expected a key, a tab and a value, found no tab"),
     }
+}
+
+/// A line of up to `limit` bytes, without its end. `false` if there is none.
+fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, limit: u64) -> anyhow::Result<bool> {
+    line.clear();
+    let read = input.take(limit + 1).read_until(b'\n', line)?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    }
+    if line.len() as u64 > limit {
+        bail!("longer than {limit} bytes");
+    }
+    Ok(read > 0)
 }
 
 /// One netstring, `LENGTH:BYTES,`. `None` at the end.
@@ -42,7 +50,10 @@ pub fn netstring(input: &mut dyn BufRead, into: &mut Vec<u8>, number: u64) -> an
     }
     let wrong = |found: &str| anyhow::anyhow!("netstring {number}: expected LENGTH:BYTES, found {found}");
     let len = digits.strip_suffix(b":").and_then(|d| std::str::from_utf8(d).ok()).and_then(|d| d.parse::<u64>().ok());
-    let len = len.filter(|n| *n <= MAX_BYTES).ok_or_else(|| wrong("no length"))?;
+    let len = len.ok_or_else(|| wrong("no length"))?;
+    if len > MAX_BYTES {
+        bail!("netstring {number}: {len} bytes are over the limit of {MAX_BYTES}");
+    }
     into.clear();
     input.take(len).read_to_end(into)?;
     let mut comma = [0];
@@ -66,6 +77,10 @@ mod tests {
         assert_eq!(tab_line(&mut input, &mut line, 3).unwrap(), Some(4));
         assert_eq!(tab_line(&mut input, &mut line, 4).unwrap(), None);
         assert!(tab_line(&mut &b"no tab\n"[..], &mut line, 1).is_err());
+
+        let mut input: &[u8] = b"four\nfive5\n";
+        assert!(read_line(&mut input, &mut line, 4).unwrap() && line == b"four");
+        assert!(read_line(&mut input, &mut line, 4).is_err());
 
         let mut input: &[u8] = b"3:a,b,0:,";
         assert!(netstring(&mut input, &mut line, 1).unwrap().is_some() && line == b"a,b");

@@ -19,7 +19,7 @@ use crate::system;
 use crate::units::bytes;
 use anyhow::{Context, bail};
 use std::path::Path;
-use trawl_seqdb::{Error, FsPaths, Settings, SyncPolicy, filesys_of};
+use trawl_seqdb::{BundleFiles, Error, FsPaths, Settings, SyncPolicy, filesys_of};
 
 /// Works with seqdb containers: kvseq, hindex and perm files, and filesys
 ///
@@ -148,6 +148,12 @@ fn expect_no_filesys(path: &Path, settings: &Settings) -> anyhow::Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// The same for files that belong to a kvseq.
+fn expect_no_filesys_among(files: &BundleFiles, settings: &Settings) -> anyhow::Result<()> {
+    let mut all = [&files.kvseq].into_iter().chain(&files.indexes).chain(&files.perm);
+    all.try_for_each(|path| expect_no_filesys(path, settings))
 }
 
 /// A random positive number that ties the files of a filesys together.

@@ -23,7 +23,7 @@ pub struct SuperblockArgs {
     file: PathBuf,
 
     /// Set a variable: a number, 0x and hex digits, or for PURPOSE a text of up to 8 bytes
-    #[arg(long, num_args = 2, value_names = ["NAME", "VALUE"], action = clap::ArgAction::Append)]
+    #[arg(long, num_args = 2, value_names = ["NAME", "VALUE"], action = clap::ArgAction::Append, allow_negative_numbers = true)]
     set: Vec<String>,
 }
 

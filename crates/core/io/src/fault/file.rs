@@ -108,6 +108,21 @@ impl File for FaultFile {
         result
     }
 
+    fn allocate(&self, len: u64) -> Result<()> {
+        let more = len.saturating_sub(self.len()?);
+        if more == 0 {
+            return Ok(());
+        }
+        let room = {
+            let disk = lock(&self.disk);
+            disk.capacity.map(|capacity| capacity.saturating_sub(disk.used()))
+        };
+        if room.is_some_and(|room| more > room) {
+            return Err(Error::io_at(Op::SetLen, &self.path, len, Failure::NoSpace.error()));
+        }
+        self.set_len(len)
+    }
+
     fn sync_data(&self) -> Result<()> {
         let mut disk = lock(&self.disk);
         let step = disk.step(Op::Sync, &self.path)?;

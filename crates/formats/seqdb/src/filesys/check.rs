@@ -2,6 +2,7 @@
 
 use super::handle::extent_at;
 use super::inode::{FsKey, Inode, Names};
+use super::repair::copies;
 use super::time::Timefile;
 use super::{FsPaths, check_data, expect_generation};
 use crate::findings::Findings;
@@ -41,6 +42,7 @@ pub fn verify(
         let holder = open::holder(settings, &paths.lock());
         return Err(LockError::Held { path: paths.lock(), holder }.into());
     }
+    open::note_copies(settings, &copies(paths), findings)?;
     kvseq::verify(&paths.data(), settings, findings)?;
     let data = match Kvseq::open_anyway(&paths.data(), None, Access::Read, settings) {
         Ok(data) => data,

@@ -2,9 +2,10 @@
 
 use super::base::{lock_alone, lock_existing};
 use super::inode::Inode;
+use super::repair::copies;
 use super::{CreateFilesys, Filesys, FsPaths, WriteFlags};
 use crate::hindex::roomy;
-use crate::open::Guard;
+use crate::open::{self, Guard};
 use crate::superblock::Name;
 use crate::{Access, OnProgress, Progress, Result, Settings};
 
@@ -49,15 +50,39 @@ pub(crate) fn compact_locked(
     progress: OnProgress<'_>,
     further: Option<(&str, Build<'_>)>,
 ) -> Result<Compacted> {
+    let copied = copy_aside(paths, settings, htsize, fsgen, progress, further.map(|(_, build)| build));
+    if copied.is_err() {
+        // It may be what fills the disk. Whatever stays, a check finds.
+        let _ = open::remove_all(settings, &copies(paths));
+    }
+    let (compacted, has_time) = copied?;
+    let aside = paths.aside();
+    // One right after the other: in between readers have to wait.
+    settings.fs.rename(&aside.data(), &paths.data())?;
+    settings.fs.rename(&aside.index(), &paths.index())?;
+    if has_time {
+        settings.fs.rename(&aside.time(), &paths.time())?;
+    }
+    if let Some((suffix, _)) = further {
+        settings.fs.rename(&aside.other(suffix), &paths.other(suffix))?;
+    }
+    settings.fs.sync_dir(paths.base())?;
+    Ok(compacted)
+}
+
+/// Makes the copy; says whether there is a timefile, too.
+fn copy_aside(
+    paths: &FsPaths,
+    settings: &Settings,
+    htsize: Option<u64>,
+    fsgen: i64,
+    progress: OnProgress<'_>,
+    further: Option<Build<'_>>,
+) -> Result<(Compacted, bool)> {
     let guard = Guard::Owner { writer_lives: false };
     let old = Filesys::open_guarded(paths, Access::Write, settings, guard)?;
     let aside = paths.aside();
-    for path in [aside.data(), aside.index(), aside.time()] {
-        match settings.fs.remove_file(&path) {
-            Err(e) if !e.is_not_found() => return Err(e.into()),
-            _ => {}
-        }
-    }
+    open::remove_all(settings, &copies(paths))?;
     let create = like(&old, htsize.unwrap_or_else(|| roomy(old.index.keys())), fsgen);
     create.publish(&aside, settings)?;
     let mut new = Filesys::open_guarded(&aside, Access::Write, settings, guard)?;
@@ -73,21 +98,10 @@ pub(crate) fn compact_locked(
     let (old_bytes, new_bytes) = (old.data.end(), new.data.end());
     let has_time = new.time.is_some();
     new.close()?;
-    drop(old);
-    if let Some((_, build)) = further {
+    if let Some(build) = further {
         build(&aside, count)?;
     }
-    // One right after the other: in between readers have to wait.
-    settings.fs.rename(&aside.data(), &paths.data())?;
-    settings.fs.rename(&aside.index(), &paths.index())?;
-    if has_time {
-        settings.fs.rename(&aside.time(), &paths.time())?;
-    }
-    if let Some((suffix, _)) = further {
-        settings.fs.rename(&aside.other(suffix), &paths.other(suffix))?;
-    }
-    settings.fs.sync_dir(paths.base())?;
-    Ok(Compacted { files: count, old_bytes, new_bytes })
+    Ok((Compacted { files: count, old_bytes, new_bytes }, has_time))
 }
 
 /// The parameters of a filesys, for one like it.
@@ -106,6 +120,8 @@ fn like(fs: &Filesys, htsize: u64, fsgen: i64) -> CreateFilesys {
         append_only: fs.time.as_ref().map(|time| time.timemp),
         fsgen,
         extra: sb.variables().filter(|(name, _)| !known.contains(name) && !ours.contains(name)).collect(),
+        index_extra: fs.index.superblock().user_variables().collect(),
+        time_extra: fs.time.iter().flat_map(|time| time.kv.superblock().user_variables()).collect(),
     }
 }
 

@@ -30,6 +30,10 @@ pub struct CreateFilesys {
     pub fsgen: i64,
     /// Further variables of the data file.
     pub extra: Vec<(Name, i64)>,
+    /// Further variables of the index.
+    pub index_extra: Vec<(Name, i64)>,
+    /// Further variables of the timefile.
+    pub time_extra: Vec<(Name, i64)>,
 }
 
 impl CreateFilesys {
@@ -46,6 +50,8 @@ impl CreateFilesys {
             append_only: None,
             fsgen,
             extra: Vec::new(),
+            index_extra: Vec::new(),
+            time_extra: Vec::new(),
         }
     }
 
@@ -71,17 +77,13 @@ impl CreateFilesys {
             return Err(Error::FilesysExists { path: paths.data() });
         }
         // Leftovers of a creation or compaction that never came to its data file.
-        for path in [paths.index(), paths.time()] {
-            match settings.fs.remove_file(&path) {
-                Err(e) if !e.is_not_found() => return Err(e.into()),
-                _ => {}
-            }
-        }
+        open::remove_all(settings, &[paths.index(), paths.time()])?;
         self.data().publish(&paths.data(), settings)?;
         self.index().publish(&paths.index(), settings)?;
         if let Some(timemp) = self.append_only {
-            time::create(self.small_sbsize, self.fileincr.min(4096), timemp, Some(self.fsgen))
-                .publish(&paths.time(), settings)?;
+            let mut time = time::create(self.small_sbsize, self.fileincr.min(4096), timemp, Some(self.fsgen));
+            time.extra.extend_from_slice(&self.time_extra);
+            time.publish(&paths.time(), settings)?;
         }
         Ok(())
     }
@@ -115,7 +117,7 @@ impl CreateFilesys {
             purpose: Purpose::fixed(design::PURPOSE_INDEX),
             htsize: self.htsize,
             cellsz: self.cellsz,
-            extra: vec![(Name::FSGEN, self.fsgen)],
+            extra: [(Name::FSGEN, self.fsgen)].into_iter().chain(self.index_extra.iter().copied()).collect(),
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::open::{self, Guard, dir_of};
 use crate::sorting::{Sort, number, pair};
 use crate::superblock::{Name, Purpose};
 use crate::{Access, Error, Kind, Kvseq, OnProgress, Progress, Result, Settings, Superblock, h64};
+use std::path::PathBuf;
 
 /// What a repair did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -103,15 +104,15 @@ pub fn rebuild_index(
 
 /// Removes what a compaction that did not come to its end has left.
 fn remove_leftovers(paths: &FsPaths, settings: &Settings) -> Result<()> {
-    let aside = paths.aside();
-    for path in [aside.data(), aside.index(), aside.time(), aside.other(URL_INDEX_SUFFIX), aside.lock()] {
-        match settings.fs.remove_file(&path) {
-            Err(e) if !e.is_not_found() => return Err(e.into()),
-            _ => {}
-        }
-    }
+    open::remove_all(settings, &copies(paths))?;
     trawl_io::remove_leftovers(&*settings.fs, paths.base())?;
     Ok(())
+}
+
+/// The files that a compaction makes beside those of a filesys.
+pub(super) fn copies(paths: &FsPaths) -> [PathBuf; 5] {
+    let aside = paths.aside();
+    [aside.data(), aside.index(), aside.time(), aside.other(URL_INDEX_SUFFIX), aside.lock()]
 }
 
 /// Lets a data file say again what it is, if the index knows it as its own.
@@ -308,7 +309,11 @@ impl<'a> Repair<'a> {
             purpose: Purpose::fixed(PURPOSE_INDEX),
             htsize: htsize.or(kept).unwrap_or(needed),
             cellsz,
-            extra: fsgen.map(|n| (Name::FSGEN, n)).into_iter().collect(),
+            extra: fsgen
+                .map(|n| (Name::FSGEN, n))
+                .into_iter()
+                .chain(sb.into_iter().flat_map(Superblock::user_variables))
+                .collect(),
         }
     }
 
@@ -364,11 +369,10 @@ impl<'a> Repair<'a> {
         let (incr, timemp) = (number(Name::FILEINCR).unwrap_or(0), number(Name::TIMEMP).unwrap_or(DEFAULT_TIMEMP));
         // Aside, so that there is one all the time.
         let aside = self.paths.aside().time();
-        match self.settings.fs.remove_file(&aside) {
-            Err(e) if !e.is_not_found() => return Err(e.into()),
-            _ => {}
-        }
-        time::create(sbsize, incr.clamp(0, 1 << 20), timemp, fsgen).publish(&aside, self.settings)?;
+        open::remove_all(self.settings, std::slice::from_ref(&aside))?;
+        let mut create = time::create(sbsize, incr.clamp(0, 1 << 20), timemp, fsgen);
+        create.extra.extend(old.iter().flat_map(Superblock::user_variables));
+        create.publish(&aside, self.settings)?;
         let guard = Guard::Owner { writer_lives: false };
         let mut time = time::Timefile::open(&aside, Access::Write, self.settings, guard)?;
         let mut last = None;

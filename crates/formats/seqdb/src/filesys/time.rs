@@ -75,7 +75,7 @@ impl Timefile {
     /// Notes a new file, if it is time for a mark.
     pub fn note(&mut self, mtime: i64, ptr: u64) -> Result<()> {
         let step = self.timemp.max(1);
-        if self.last.is_none_or(|last| mtime >= last.saturating_add(step)) {
+        if self.last.is_none_or(|last| last.checked_add(step).is_some_and(|due| mtime >= due)) {
             self.kv.append(&mtime.to_be_bytes(), &ptr.to_be_bytes())?;
             self.last = Some(mtime);
         }
@@ -99,5 +99,27 @@ impl Timefile {
     /// The pointer of the last mark.
     pub fn last_pointer(&self) -> Result<Option<u64>> {
         self.marks().checked_sub(1).map(|i| Ok(self.mark(i)?.1)).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Clock;
+    use trawl_io::fault::FaultFs;
+    use trawl_model::UnixMillis;
+
+    #[test]
+    fn marks_increase_to_the_end_of_time() {
+        let disk = FaultFs::new();
+        let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+        let path = Path::new("/t.time");
+        create(256, 0, 60, None).publish(path, &settings).unwrap();
+        let mut time = Timefile::open(path, Access::Write, &settings, Guard::Owner { writer_lives: false }).unwrap();
+        for (ptr, mtime) in [(1, i64::MIN), (2, i64::MAX - 59), (3, i64::MAX), (4, i64::MAX)] {
+            time.note(mtime, ptr).unwrap();
+        }
+        assert_eq!(time.marks(), 2);
+        assert_eq!(time.start_for(i64::MAX).unwrap(), Some(2));
     }
 }

@@ -22,12 +22,24 @@ pub(crate) fn compact_locked(
     progress: OnProgress<'_>,
     before: &dyn Fn(&Path) -> Result<()>,
 ) -> Result<(u64, u64)> {
+    let aside = open::copy_of(path);
+    let copied = copy_aside(path, &aside, settings, progress).and_then(|sizes| before(&aside).map(|()| sizes));
+    if copied.is_err() {
+        // It may be what fills the disk. Whatever stays, a check finds.
+        let _ = settings.fs.remove_file(&aside);
+    }
+    let sizes = copied?;
+    settings.fs.rename(&aside, path)?;
+    settings.fs.sync_dir(open::dir_of(path))?;
+    Ok(sizes)
+}
+
+fn copy_aside(path: &Path, aside: &Path, settings: &Settings, progress: OnProgress<'_>) -> Result<(u64, u64)> {
     let guard = open::Guard::Owner { writer_lives: false };
     let old = Kvseq::open_guarded(path, Access::Write, settings, guard)?;
-    let aside = open::with_suffix(path, "new");
-    let _ = settings.fs.remove_file(&aside);
-    CreateKvseq::like(&old.sb, old.layout).publish(&aside, settings)?;
-    let mut new = Kvseq::open_guarded(&aside, Access::Write, settings, guard)?;
+    let _ = settings.fs.remove_file(aside);
+    CreateKvseq::like(&old.sb, old.layout).publish(aside, settings)?;
+    let mut new = Kvseq::open_guarded(aside, Access::Write, settings, guard)?;
     let mut scan = old.scan();
     let mut buf = Vec::new();
     while let Some(item) = scan.next_entry()? {
@@ -39,12 +51,7 @@ pub(crate) fn compact_locked(
         new.settle()?;
     }
     new.checkpoint()?;
-    let sizes = (old.end(), new.end());
-    drop(new);
-    before(&aside)?;
-    settings.fs.rename(&aside, path)?;
-    settings.fs.sync_dir(crate::open::dir_of(path))?;
-    Ok(sizes)
+    Ok((old.end(), new.end()))
 }
 
 /// Copies an entry whose value is too large for memory.

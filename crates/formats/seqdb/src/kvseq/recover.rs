@@ -41,7 +41,7 @@ impl Kvseq {
         let synced = self.synced_end();
         self.store.abandon(target);
         let counted = walk(self, &mut |_| Ok(()))?;
-        let (end, clamped) = settle(self, &counted, target, salvage)?;
+        let (end, clamped) = settle(self, &counted, synced == Some(claimed), target, salvage)?;
         // The walk stopped at a value that is now cut to size.
         let (mut entries, mut live) = (counted.entries, counted.live);
         if let Some(ptr) = clamped {
@@ -72,6 +72,7 @@ impl Kvseq {
 /// Makes the file whole: back to the last sync, or with `salvage` as far as entries are whole; counts anew.
 pub fn repair(path: &Path, settings: &Settings, salvage: bool) -> Result<KvRepair> {
     let lock = open::lock(settings, &super::create::lock_path(path))?;
+    open::remove_all(settings, &[open::copy_of(path)])?;
     let report = repair_locked(path, settings, salvage)?;
     lock.release_and_remove(&*settings.fs)?;
     Ok(report)
@@ -111,14 +112,18 @@ pub(crate) fn cut_locked(path: &Path, settings: &Settings, end: u64) -> Result<K
     }
 }
 
-/// Finds where the file ends from now on; a last value that passes `target` is cut to end there.
-fn settle(kv: &mut Kvseq, counted: &Walk, target: u64, salvage: bool) -> Result<(u64, Option<u64>)> {
+/// Finds where the file ends from now on; a last value that passes `target` is cut to end there. `same`: the superblock is
+/// that of the last sync.
+fn settle(kv: &mut Kvseq, counted: &Walk, same: bool, target: u64, salvage: bool) -> Result<(u64, Option<u64>)> {
     let whole_end = counted.last.map_or(kv.sb.sbsize(), |span| span.end);
     let Some((at, _)) = &counted.stopped else {
         return Ok((whole_end, None));
     };
     let at = *at;
-    if let Ok((span, _)) = kv.claimed_span(at, &mut [0; 64])
+    // Only a last value grows; another one's length is broken, and cutting it would make it swallow what follows.
+    let is_last = !same || kv.entries().is_none_or(|entries| entries == counted.entries.unsigned_abs() + 1);
+    if is_last
+        && let Ok((span, _)) = kv.claimed_span(at, &mut [0; 64])
         && kv.layout.value.can_grow()
         && span.value_at <= target
         && span.end > target

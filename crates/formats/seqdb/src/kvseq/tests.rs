@@ -237,6 +237,41 @@ fn a_full_disk_takes_nothing_back() {
 }
 
 #[test]
+fn a_key_that_no_scan_would_read_is_refused() {
+    let fs = FaultFs::new();
+    let settings = Settings { max_key_bytes: 300, ..settings(&fs) };
+    let mut kv = CreateKvseq { key: Repr::Int32, ..small() }.create(&file(), &settings).unwrap();
+    kv.add(&[1; 300], b"").unwrap();
+    assert!(matches!(kv.add(&[1; 301], b""), Err(Error::TooLong { what: "key", len: 301, limit: 300, .. })));
+    kv.add(b"after", b"").unwrap();
+    assert_eq!(all(&kv).len(), 2);
+}
+
+/// A value that claims to be longer than the file was not made longer if it is not the last.
+#[test]
+fn a_broken_length_does_not_swallow_what_follows() {
+    for broken in 0..3 {
+        let fs = FaultFs::new();
+        let mut kv = small().create(&file(), &settings(&fs)).unwrap();
+        let entries: Vec<u64> = (0..3).map(|n| kv.add(&[b'k', n], b"value").unwrap()).collect();
+        kv.close().unwrap();
+        let mut damaged = bytes(&fs);
+        // Flag, length of the key, key, then eight bytes of length.
+        damaged[usize::try_from(entries[broken]).unwrap() + 1 + 1 + 2 + 7] = 200;
+        put_bytes(&fs, &damaged);
+        let repaired = repair(&file(), &settings(&fs), false);
+        if broken == 2 {
+            assert_eq!(repaired.unwrap().clamped, Some(entries[2]));
+            continue;
+        }
+        assert!(matches!(repaired, Err(Error::CorruptEntry { .. })), "{repaired:?}");
+        assert_eq!(bytes(&fs), damaged, "nothing was changed");
+        let salvaged = repair(&file(), &settings(&fs), true).unwrap();
+        assert_eq!((salvaged.clamped, salvaged.entries), (None, broken as u64));
+    }
+}
+
+#[test]
 fn a_failed_sync_is_final() {
     use trawl_io::fault::{Failure, Fault};
     let fs = FaultFs::new();

@@ -4,7 +4,7 @@ use super::Kvseq;
 use super::layout::Span;
 use crate::findings::Findings;
 use crate::superblock::Name;
-use crate::{Access, Error, Result, Settings};
+use crate::{Access, Error, Result, Settings, open};
 use std::path::Path;
 
 /// What a walk over all entries found.
@@ -81,6 +81,7 @@ pub fn verify(path: &Path, settings: &Settings, findings: &mut Findings) -> Resu
         Ok(kv) => kv,
         Err(e) => return findings.take(e).map(|()| KvFindings::default()),
     };
+    open::note_copies(settings, &[open::copy_of(path)], findings)?;
     let room = kv.store.file().len()?;
     let clean = match Kvseq::bounds(&kv.sb, path, room) {
         Ok((end, synced)) => end == synced,

@@ -92,6 +92,11 @@ impl Kvseq {
             })
         };
         check("key", self.layout.key, key.len() as u64)?;
+        let (len, limit) = (key.len() as u64, self.settings.max_key_bytes);
+        if len > limit {
+            // Nobody would read the entry again, or any behind it.
+            return Err(Error::TooLong { path: self.path().into(), what: "key", len, limit });
+        }
         check("value", self.layout.value, value_len)?;
         let end = self.store.end();
         let ptr = self.layout.aligned(end).unwrap_or(u64::MAX);

@@ -19,6 +19,7 @@ pub struct MapRepair {
 /// keys the last one counts, the others are marked deleted.
 pub fn repair(files: &MapFiles, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<MapRepair> {
     let locks = open::lock_all(settings, files.both())?;
+    open::remove_all(settings, &files.both().map(open::copy_of))?;
     hindex::lead_astray(&files.hindex, settings)?;
     let kvseq = kvseq::repair_locked(&files.kvseq, settings, salvage)?;
     let guard = open::Guard::Owner { writer_lives: false };
@@ -56,6 +57,7 @@ pub fn repair(files: &MapFiles, settings: &Settings, salvage: bool, progress: On
 /// Checks both files and that they belong together; faults go to `findings`. Refused while somebody writes.
 pub fn verify(files: &MapFiles, settings: &Settings, findings: &mut Findings, progress: OnProgress<'_>) -> Result<()> {
     files.both().into_iter().try_for_each(|file| open::refuse_written(settings, file))?;
+    open::note_copies(settings, &[open::copy_of(&files.hindex)], findings)?;
     kvseq::verify(&files.kvseq, settings, findings)?;
     if let Ok(kv) = Kvseq::open_anyway(&files.kvseq, None, Access::Read, settings) {
         hindex::verify(&files.hindex, &kv, settings, findings, progress)?;

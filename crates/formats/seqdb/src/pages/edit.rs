@@ -20,7 +20,7 @@ pub fn edit<T, E: From<Error>>(
     hindex::distrust(&url_index_path(paths), settings)?;
     let done = act(&mut fs);
     let files = fs.index().keys();
-    let closed = fs.close().and_then(|()| rebuild_urls(paths, settings, files, progress));
+    let closed = fs.close().and_then(|()| rebuild_urls(paths, paths, settings, files, progress));
     let done = done?;
     closed?;
     Ok(done)

@@ -6,9 +6,9 @@ use crate::filesys::inode::{FsKey, Inode};
 use crate::filesys::{self, Compacted, FsFindings, FsPaths, FsRepair, lock_alone, lock_existing};
 use crate::findings::Findings;
 use crate::hindex::{self, Builder, CreateHindex, Hindex, Subject, Take, roomy, verify_over};
-use crate::open::Guard;
+use crate::open::{self, Guard};
 use crate::superblock::Name;
-use crate::{Access, Kvseq, OnProgress, Result, Settings, h64};
+use crate::{Access, Kind, Kvseq, OnProgress, Result, Settings, h64};
 
 /// What a repair did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,7 +29,7 @@ pub fn repair(paths: &FsPaths, settings: &Settings, salvage: bool, progress: OnP
         hindex::lead_astray(&urls, settings)?;
     }
     let filesys = filesys::repair_locked(paths, settings, salvage, progress)?;
-    let urls = rebuild_urls(paths, settings, filesys.files, progress)?;
+    let urls = rebuild_urls(paths, paths, settings, filesys.files, progress)?;
     Ok(PagesRepair { filesys, urls })
 }
 
@@ -46,7 +46,7 @@ pub fn cut(paths: &FsPaths, settings: &Settings, end: u64, progress: OnProgress<
     let _lock = lock_existing(paths, settings)?;
     hindex::lead_astray(&url_index_path(paths), settings)?;
     let filesys = filesys::cut_locked(paths, settings, end, progress)?;
-    let urls = rebuild_urls(paths, settings, filesys.files, progress)?;
+    let urls = rebuild_urls(paths, paths, settings, filesys.files, progress)?;
     Ok(PagesRepair { filesys, urls })
 }
 
@@ -54,13 +54,14 @@ pub fn cut(paths: &FsPaths, settings: &Settings, end: u64, progress: OnProgress<
 pub fn compact(paths: &FsPaths, settings: &Settings, fsgen: i64, progress: OnProgress<'_>) -> Result<Compacted> {
     let _alone = lock_alone(paths, settings)?;
     let _lock = lock_existing(paths, settings)?;
-    let build = |new: &FsPaths, captures| rebuild_urls(new, settings, captures, progress).map(|_| ());
+    let build = |new: &FsPaths, captures| rebuild_urls(new, paths, settings, captures, progress).map(|_| ());
     filesys::compact_locked(paths, settings, None, fsgen, progress, Some((URL_INDEX_SUFFIX, &build)))
 }
 
-/// Builds the index by URL anew: the newest capture of each.
+/// Builds the index by URL anew: the newest capture of each. What users noted in that of `like` stays.
 pub(super) fn rebuild_urls(
     paths: &FsPaths,
+    like: &FsPaths,
     settings: &Settings,
     captures: u64,
     progress: OnProgress<'_>,
@@ -71,6 +72,9 @@ pub(super) fn rebuild_urls(
     let mut create = CreateHindex { htsize: roomy(captures), ..url_index(fsgen.unwrap_or(0)) };
     // A data file without the number has indexes without it.
     create.extra.retain(|(name, _)| *name != Name::FSGEN || fsgen.is_some());
+    if let Ok(old) = open::open(settings, &url_index_path(like), Access::Read, Kind::Hindex) {
+        create.extra.extend(old.sb.user_variables());
+    }
     let path = url_index_path(paths);
     let mut builder = Builder::new(create, &path, settings, progress);
     each_capture(&data, &mut |ptr, deleted, parts| {

@@ -18,6 +18,8 @@ pub struct CreatePerm {
     pub purpose: Purpose,
     /// Hashes are taken modulo this.
     pub htsize: i64,
+    /// Further variables, appended in this order.
+    pub extra: Vec<(Name, i64)>,
 }
 
 impl Default for CreatePerm {
@@ -27,6 +29,7 @@ impl Default for CreatePerm {
             fileincr: 0,
             purpose: Purpose::default(),
             htsize: design::PERM_HTSIZE,
+            extra: Vec::new(),
         }
     }
 }
@@ -46,6 +49,9 @@ impl CreatePerm {
         sb.put(Name::HTALGO, design::HTALGO_MD5)?;
         sb.put(Name::HTSIZE, self.htsize)?;
         sb.put(Name::PERMSIZE, 0)?;
+        for (name, value) in &self.extra {
+            sb.put(*name, *value)?;
+        }
         publish_new(path, settings, &sb.encode_full())?;
         Perm::open(path, Access::Write, settings)
     }

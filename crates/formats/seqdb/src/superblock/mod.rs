@@ -147,6 +147,11 @@ impl Superblock {
         self.vars.iter().copied()
     }
 
+    /// Those that users have given it.
+    pub(crate) fn user_variables(&self) -> impl Iterator<Item = (Name, i64)> + '_ {
+        self.variables().filter(|(name, _)| !name.is_known())
+    }
+
     /// Sets a variable: an existing one keeps its slot, a new one is appended. SBSIZE and FORMAT cannot be set.
     pub fn set(&mut self, name: &str, value: i64) -> Result<()> {
         let Some(name) = Name::parse(name) else {

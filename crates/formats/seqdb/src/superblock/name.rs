@@ -10,6 +10,9 @@ macro_rules! names {
     ($($(#[$doc:meta])* $name:ident)+) => {
         impl Name {
             $($(#[$doc])* pub const $name: Name = Name::padded(stringify!($name));)+
+
+            /// The names that have a meaning in these formats.
+            const KNOWN: &[Name] = &[$(Name::$name),+];
         }
     };
 }
@@ -83,6 +86,11 @@ impl Name {
     pub fn parse(text: &str) -> Option<Name> {
         let name = Name::padded(text);
         (text.len() <= 8 && name.is_legal() && name.text() == text.as_bytes()).then_some(name)
+    }
+
+    /// Whether the formats say what it means: else it is a user's.
+    pub(crate) fn is_known(self) -> bool {
+        Self::KNOWN.contains(&self)
     }
 
     /// Eight NULs: the end of the list.
