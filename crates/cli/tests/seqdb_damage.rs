@@ -173,3 +173,23 @@ fn refusals_say_what_is_wrong() {
     run(dir, &["seqdb", "superblock", "docs.data", "--set", "ISZ", "64"], 0);
     run(dir, &["seqdb", "fs", "ls", "docs"], 0);
 }
+
+/// What a compaction is at, or has left, is no container: the one it copies tells of it.
+#[test]
+fn copies_of_a_compaction_are_no_containers() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path();
+    run(dir, &["seqdb", "create", "kvseq", "k.kvseq"], 0);
+    run(dir, &["seqdb", "fs", "create", "t"], 0);
+    for (from, copy) in [("t.data", "t.new.data"), ("t.idx", "t.new.idx"), ("k.kvseq", "k.kvseq.new")] {
+        let half = std::fs::read(dir.join(from)).unwrap();
+        std::fs::write(dir.join(copy), &half[..half.len() / 2]).unwrap();
+    }
+    assert!(!run(dir, &["inspect", "."], 0).contains("new"));
+    run(dir, &["verify", "."], 0);
+    for name in ["t", "k.kvseq"] {
+        assert!(run(dir, &["seqdb", "check", name], 0).contains("warning: "), "{name}");
+        run(dir, &["seqdb", "check", name, "--repair"], 0);
+    }
+    assert!(std::fs::read_dir(dir).unwrap().all(|e| !e.unwrap().file_name().to_string_lossy().contains("new")));
+}

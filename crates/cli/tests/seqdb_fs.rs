@@ -234,17 +234,24 @@ fn damage_is_found_and_repaired() {
         sound(dir, fs);
         assert_eq!(cat(dir, &[fs, "b"]), b"b");
         // Single files of a filesys are not to be changed behind its back.
-        let data = format!("{fs}.data");
+        let (data, index) = (format!("{fs}.data"), format!("{fs}.idx"));
+        let own = format!("{fs}.kvseq");
+        run(dir, &["seqdb", "create", "kvseq", &own], 0);
         for args in [
             &["add", &data, "k", "v"][..],
             &["delete", &data, "k"],
             &["compact", &data],
             &["rollback", &data],
             &["checkpoint", &data],
+            &["add", &own, "k", "v", "--index", &index],
+            &["delete", &own, "k", "--index", &index],
+            &["compact", &own, "--index", &index],
+            &["rollback", &own, "--index", &index],
         ] {
             let text = fails(dir, &[&["seqdb"], args].concat());
             assert!(text.contains("belongs to the filesys") && text.contains(fs), "{text}");
         }
+        std::fs::remove_file(dir.join(own)).unwrap();
     }
     // Names taken from the index only come back with it.
     run(dir, &["seqdb", "fs", "rm", "docs", "a", "--index-only"], 0);

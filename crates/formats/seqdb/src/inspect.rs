@@ -108,6 +108,7 @@ pub fn set_variables(path: &Path, changes: &[(String, i64)], settings: &Settings
     let part = filesys_of(path, settings)?;
     let lock = open::lock(settings, &writer_lock(path, settings)?)?;
     let file = settings.fs.open(path, trawl_io::Mode::Write)?;
+    open::expect_no_link(settings, path)?;
     open::claim(settings, &*file)?;
     let mut sb = open::read_superblock(&*file, Access::Write)?;
     for (name, value) in changes {

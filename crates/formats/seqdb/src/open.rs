@@ -32,6 +32,7 @@ pub(crate) fn open(settings: &Settings, path: &Path, access: Access, kind: Kind)
         return Err(Error::UnknownFormat { path: path.into(), expected: kind.as_str(), found: sb.kind().format() });
     }
     if access == Access::Write {
+        expect_no_link(settings, path)?;
         claim(settings, &*file)?;
     }
     let room = file.len()?;
@@ -124,6 +125,15 @@ pub(crate) fn lock(settings: &Settings, path: &Path) -> Result<LockFile> {
         settings.clock.pause(PAUSE);
     }
     Ok(LockFile::acquire_in(&*settings.fs, path, &settings.holder)?)
+}
+
+/// Refuses to write through a symbolic link: compactions and growing indexes put a new file in the place of the old, and it
+/// would be the link's.
+pub(crate) fn expect_no_link(settings: &Settings, path: &Path) -> Result<()> {
+    match settings.fs.is_link(path)? {
+        true => Err(Error::refused(path, "a link to a file; to write, name the file itself")),
+        false => Ok(()),
+    }
 }
 
 /// Takes hold of a file itself for writing, until it is closed: a lock file goes by a name, and links give a file several.

@@ -117,6 +117,11 @@ pub trait Fs: Send + Sync + fmt::Debug {
         }
     }
 
+    /// Whether `path` names a symbolic link. A file system without links has none.
+    fn is_link(&self, path: &Path) -> Result<bool> {
+        self.metadata(path).map(|_| false)
+    }
+
     /// A whole file that is at most `limit` bytes long.
     fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>> {
         let file = self.open(path, Mode::Read)?;

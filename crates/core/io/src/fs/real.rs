@@ -81,6 +81,10 @@ impl Fs for RealFs {
         fs::metadata(path).map(|m| convert(&m)).map_err(|e| Error::io(Op::Metadata, path, e))
     }
 
+    fn is_link(&self, path: &Path) -> Result<bool> {
+        fs::symlink_metadata(path).map(|m| m.is_symlink()).map_err(|e| Error::io(Op::Metadata, path, e))
+    }
+
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let dir = if dir.as_os_str().is_empty() { parent(dir) } else { dir };
         fs::File::open(dir).and_then(|d| d.sync_all()).map_err(|e| Error::io(Op::SyncDir, dir, e))
