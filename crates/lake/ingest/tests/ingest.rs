@@ -155,20 +155,20 @@ fn replace_puts_new_files_in_place_of_all_others() {
 #[test]
 fn what_cannot_be_taken_is_counted_and_kept() {
     let (fs, lake) = new_lake();
-    let text = "http://a.com/\nmailto:x@y.z\nhttp://\nhttp://b.com/\tlater\nhttp://256.0.0.1/\n";
+    let text = "http://a.com/\nmailto:x@y.z\nhttp://\nhttp://b.com:x/\tlater\nhttp://256.0.0.1/\n";
     let report = take(&lake, vec![file(&fs, "list.txt", text)], &settings(&fs, "w1")).unwrap();
     assert_eq!((report.rows, report.rejected), (1, 4));
     let codes: Vec<_> = report.rejected_by_code.keys().map(String::as_str).collect();
-    assert_eq!(codes, ["host_ip", "no_host", "scheme", "ts"]);
+    assert_eq!(codes, ["host_ip", "no_host", "port", "scheme"]);
     let path = report.rejects_file.unwrap();
     assert_eq!(path, layout::rejects(1, "w1").unwrap());
     let bytes = lake.store().get(&path, 1 << 20).unwrap();
     let lines: Vec<serde_json::Value> =
         bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()).map(|l| serde_json::from_slice(l).unwrap()).collect();
     assert_eq!(lines.len(), 4);
-    let ts = lines.iter().find(|l| l["code"] == "ts").unwrap();
-    assert_eq!((ts["source"].as_str(), ts["offset"].as_u64()), (Some("list.txt"), Some(35)));
-    assert_eq!(ts["text"], "http://b.com/\tlater");
+    let port = lines.iter().find(|l| l["code"] == "port").unwrap();
+    assert_eq!((port["source"].as_str(), port["offset"].as_u64()), (Some("list.txt"), Some(35)));
+    assert_eq!(port["text"], "http://b.com:x/");
 
     let few = IngestSettings { max_rejects: 2, ..settings(&fs, "w2") };
     let report = take(&lake, vec![file(&fs, "more.txt", "a:\nb:\nc:\nd:\n")], &few).unwrap();

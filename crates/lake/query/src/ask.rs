@@ -19,7 +19,7 @@ pub fn dataset_number(text: &str) -> Option<u32> {
 pub struct Page {
     /// Rows to skip.
     pub offset: u64,
-    /// Rows wanted, cut to [`MAX_LIMIT`]; 0 asks for the totals alone.
+    /// Rows wanted, cut to [`MAX_LIMIT`]; 0 asks for the totals, and where rows begin.
     pub limit: u32,
     /// `next_cursor` of the answer before.
     pub cursor: Option<String>,

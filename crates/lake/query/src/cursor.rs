@@ -1,6 +1,6 @@
 //! Cursors: where a page ended, opaque to whoever carries it.
 
-use crate::QueryError;
+use crate::{Filter, QueryError};
 use data_encoding::BASE64URL_NOPAD;
 use trawl_io::crc::crc32c;
 use trawl_io::slice::{SliceError, SliceReader};
@@ -8,7 +8,7 @@ use trawl_io::varint::put_uvarint;
 
 /// Longest text that is decoded.
 const MAX_LEN: usize = 300;
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The next row to return, and for which question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(crate) struct Cursor {
     /// xxh3_64 of the domain.
     pub domain_id: u64,
     pub dataset_id: u32,
+    /// Which rows were asked for: see [`mark_of`].
+    pub filter: u32,
     /// Place of the segment in the version.
     pub segment: u32,
     pub file_id: u32,
@@ -30,6 +32,7 @@ impl Cursor {
     pub fn encode(&self) -> String {
         let mut bytes = vec![VERSION];
         bytes.extend_from_slice(&self.domain_id.to_le_bytes());
+        bytes.extend_from_slice(&self.filter.to_le_bytes());
         for number in [self.dataset_id, self.segment, self.file_id, self.row_group] {
             put_uvarint(&mut bytes, u64::from(number));
         }
@@ -53,12 +56,20 @@ impl Cursor {
     }
 }
 
+/// By what a filter, in the spelling of rows, is known again.
+pub(crate) fn mark_of(filter: &Filter) -> u32 {
+    let Filter { host, path_prefix, from, until, status } = filter;
+    let told = (host, path_prefix, from.map(|ts| ts.0), until.map(|ts| ts.0), status);
+    crc32c(format!("{told:?}").as_bytes())
+}
+
 fn parse(body: &[u8]) -> Result<Option<Cursor>, SliceError> {
     let mut r = SliceReader::new(body);
     if r.u8("version")? != VERSION {
         return Ok(None);
     }
     let domain_id = r.u64("domain id")?;
+    let filter = r.u32("filter")?;
     let mut small = [0u32; 4];
     for number in &mut small {
         let Ok(value) = u32::try_from(r.uvarint("number")?) else { return Ok(None) };
@@ -67,7 +78,7 @@ fn parse(body: &[u8]) -> Result<Option<Cursor>, SliceError> {
     let [dataset_id, segment, file_id, row_group] = small;
     let row = r.uvarint("row")?;
     let Ok(version) = std::str::from_utf8(r.rest()) else { return Ok(None) };
-    Ok(Some(Cursor { version: version.to_owned(), domain_id, dataset_id, segment, file_id, row_group, row }))
+    Ok(Some(Cursor { version: version.to_owned(), domain_id, dataset_id, filter, segment, file_id, row_group, row }))
 }
 
 #[cfg(test)]
@@ -80,6 +91,7 @@ mod tests {
             version: "2026-06-24T01:02:03.456Z".into(),
             domain_id: u64::MAX,
             dataset_id: 7,
+            filter: 9,
             segment: 1,
             file_id: u32::MAX,
             row_group: 3,

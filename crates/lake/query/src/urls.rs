@@ -2,7 +2,7 @@
 
 use crate::answer::{UrlItem, UrlsAnswer};
 use crate::ask::{Filter, MAX_LIMIT, Page};
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, mark_of};
 use crate::denied::Lost;
 use crate::postings::Postings;
 use crate::seek::KeyRange;
@@ -46,7 +46,8 @@ impl Pinned {
         let filter = &Filter { host, path_prefix, ..filter.clone() };
         let cursor = page.cursor.as_deref().map(Cursor::decode).transpose()?;
         if let Some(cursor) = &cursor {
-            if cursor.domain_id != domain_id(&domain) || cursor.dataset_id != dataset_id {
+            let asked = (domain_id(&domain), dataset_id, mark_of(filter));
+            if (cursor.domain_id, cursor.dataset_id, cursor.filter) != asked {
                 return Err(QueryError::BadCursor { why: "it belongs to another question" });
             }
             if cursor.version != self.version() {
@@ -80,8 +81,7 @@ impl Pinned {
             None => self.place_of(page.offset, &postings, &lost.gaps)?,
         };
         let limit = u64::from(page.limit.min(MAX_LIMIT));
-        let (items, next) =
-            if limit == 0 { Default::default() } else { self.page(&postings, start, limit, filter, &lost)? };
+        let (items, next) = self.page(&postings, start, limit, filter, &lost)?;
         // Offsets are those of the newest version: a walk through an older one goes on by cursor.
         let next_offset = match next {
             Some(_) if self.version() != self.manifest().current_version => None,
@@ -94,7 +94,7 @@ impl Pinned {
             total_est,
             items,
             next_offset,
-            next_cursor: next.and_then(|next| self.cursor_at(&postings, next, &domain, dataset_id)),
+            next_cursor: next.and_then(|next| self.cursor_at(&postings, next, &domain, dataset_id, filter)),
             domain,
             dataset_id,
         })
@@ -118,7 +118,7 @@ impl Pinned {
     ) -> Result<(Vec<UrlItem>, Option<u64>), QueryError> {
         let mut items = Vec::new();
         let (mut at, mut seen) = (start, 0);
-        let (step, most) = if filter.is_empty() { (limit, limit) } else { (FILTER_STEP, MAX_FILTERED) };
+        let (step, most) = if filter.is_empty() { (limit.max(1), limit) } else { (FILTER_STEP, MAX_FILTERED) };
         loop {
             let enough = items.len() as u64 >= limit || seen >= most;
             let pieces = postings.pieces(at, step.min(if enough { LOOK } else { most - seen }));
@@ -149,12 +149,20 @@ impl Pinned {
         }
     }
 
-    fn cursor_at(&self, postings: &Postings, offset: u64, domain: &str, dataset_id: u32) -> Option<String> {
+    fn cursor_at(
+        &self,
+        postings: &Postings,
+        offset: u64,
+        domain: &str,
+        dataset_id: u32,
+        filter: &Filter,
+    ) -> Option<String> {
         let (segment, run) = *postings.pieces(offset, 1).first()?;
         let cursor = Cursor {
             version: self.version().to_owned(),
             domain_id: domain_id(domain),
             dataset_id,
+            filter: mark_of(filter),
             segment: u32::try_from(segment).ok()?,
             file_id: run.file_id,
             row_group: run.row_group,

@@ -5,7 +5,7 @@ mod common;
 use common::{Dice, Fixture, hosts, records};
 use std::sync::Arc;
 use trawl_ingest::Mode;
-use trawl_model::UrlRecord;
+use trawl_model::{UnixMillis, UrlRecord};
 use trawl_query::{Filter, Lake, Options, Page, Pinned, Principal};
 use trawl_store::DatasetInfo;
 
@@ -126,6 +126,18 @@ fn cursors_of_other_questions_are_refused() {
     assert_eq!(ask("y.com", &cursor).unwrap_err().code(), "bad_cursor");
     assert_eq!(ask("x.com", "nonsense").unwrap_err().code(), "bad_cursor");
     let filter = Filter { status: Some(200), ..Filter::default() };
+    // Rows that pass one filter and not another would be left out.
+    let of_path = |path: &str| Filter { path_prefix: Some(path.into()), ..Filter::default() };
+    let filtered = pinned.urls("x.com", id, &Page::at(0, 2), &of_path("/0"), &who).unwrap().next_cursor.unwrap();
+    let with = |cursor: &str, filter: &Filter| pinned.urls("x.com", id, &Page::from_cursor(cursor, 2), filter, &who);
+    assert_eq!(with(&filtered, &of_path("0")).unwrap().items[0].url, "http://x.com/00002", "in any spelling");
+    let host = Filter { host: Some("x.com".into()), ..of_path("/0") };
+    let from = Filter { from: Some(UnixMillis(0)), ..of_path("/0") };
+    let until = Filter { until: Some(UnixMillis(0)), ..of_path("/0") };
+    for other in [&all, &of_path("/00"), &of_path("/"), &host, &from, &until, &filter] {
+        assert_eq!(with(&filtered, other).unwrap_err().code(), "bad_cursor", "{other:?}");
+    }
+    assert_eq!(with(&cursor, &filter).unwrap_err().code(), "bad_cursor");
     assert_eq!(pinned.urls("x.com", id, &Page::at(1, 2), &filter, &who).unwrap_err().code(), "bad_request");
 }
 
@@ -148,7 +160,15 @@ fn offsets_and_limits_at_their_ends() {
     for past in [12_000, 12_001, u64::MAX] {
         assert_eq!((ask(past, 10).items.len(), ask(past, 10).next_offset, ask(past, 10).total_est), (0, None, 12_000));
     }
-    assert_eq!((ask(0, 0).items.len(), ask(0, 0).next_offset), (0, None));
+    // No rows are wanted, and there are some: a walk goes on, and ends where there are none.
+    for offset in [0, 5, 11_999] {
+        let none = ask(offset, 0);
+        assert_eq!((none.items.len(), none.next_offset), (0, Some(offset)));
+        let page = Page::from_cursor(none.next_cursor.unwrap(), 1);
+        let next = pinned.urls("x.com", id, &page, &Filter::default(), &Principal::anyone()).unwrap();
+        assert_eq!(next.items[0].url, format!("http://x.com/{offset:05}"));
+    }
+    assert_eq!((ask(12_000, 0).next_offset, ask(12_000, 0).next_cursor), (None, None));
     for offset in (0..12_000).step_by(777) {
         let answer = ask(offset, 3);
         let expected: Vec<_> = (offset..offset + 3).map(|n| format!("http://x.com/{n:05}")).collect();

@@ -3,6 +3,9 @@
 use super::time;
 use trawl_model::{Digest, Place, UnixMillis, UrlRecord};
 
+/// From here on a float stands for more than one whole number.
+const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
+
 /// A value as its source has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value<'a> {
@@ -140,7 +143,11 @@ impl Fields {
                     if matches!(value, Value::Number(_)) { time::from_number(text) } else { time::from_text(text) };
                 set(&mut self.record.ts, ts)
             }
-            Field::Status => set(&mut self.record.status, text.parse().ok()),
+            Field::Status => match small(text) {
+                // How sources say that there is none.
+                Some(0) => true,
+                status => set(&mut self.record.status, status.and_then(|status| u16::try_from(status).ok())),
+            },
             Field::ContentType => set(&mut self.record.content_type, Some(text.to_owned())),
             Field::Digest => set(&mut self.record.digest, Digest::parse(text).ok()),
             Field::BodyLength => set(&mut self.record.body_length, small(text)),
@@ -190,9 +197,22 @@ fn set<T>(slot: &mut Option<T>, found: Option<T>) -> bool {
     fits
 }
 
-/// A number that fits the lake's signed columns.
+/// A whole number that fits the lake's signed columns, also as columns of floating numbers write it: `200.0`.
 fn small(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|n| i64::try_from(*n).is_ok())
+    text.parse().ok().or_else(|| of_float(text.parse().ok()?)).filter(|n| i64::try_from(*n).is_ok())
+}
+
+/// A float that is whole, and small enough to be no other one.
+fn of_float(number: f64) -> Option<u64> {
+    (number.fract() == 0.0 && (0.0..MAX_WHOLE).contains(&number)).then_some(number as u64)
+}
+
+/// An object of one member.
+pub(crate) fn object(name: &str, value: Value<'_>) -> String {
+    let mut out = String::new();
+    push_member(&mut out, name, value);
+    out.push('}');
+    out
 }
 
 fn push_member(out: &mut String, name: &str, value: Value<'_>) {
@@ -273,6 +293,40 @@ mod tests {
             r#""url":"http://b.com/","warc_file":"a","warc_length":3}"#
         );
         assert_eq!(record.extras.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn whole_numbers_as_floats_and_a_status_of_0() {
+        let with = |values: &[(&str, Value<'_>)]| {
+            gather(Names::General, &[&[("url", Value::Text("http://a.com/"))], values].concat()).unwrap()
+        };
+        for text in ["200", "200.0", "200.00", "2e2"] {
+            for value in [Value::Text(text), Value::Number(text)] {
+                let record = with(&[("fetch_status", value), ("body_length", value)]);
+                assert_eq!(
+                    (record.status, record.body_length, record.extras),
+                    (Some(200), Some(200), None),
+                    "{value:?}"
+                );
+            }
+        }
+        for text in ["200.5", "-200.0", "65536.0", "NaN", "inf"] {
+            let record = with(&[("status", Value::Text(text))]);
+            assert_eq!((record.status, record.extras), (None, Some(format!(r#"{{"status":"{text}"}}"#))));
+        }
+        let far = with(&[("body_length", Value::Number("9007199254740992.0"))]);
+        assert_eq!((far.body_length, far.extras.is_some()), (None, true));
+        for (name, value) in [
+            ("status", Value::Number("0")),
+            ("STATUS", Value::Text("0")),
+            ("fetch_status", Value::Number("0")),
+            ("fetch_status", Value::Number("0.0")),
+        ] {
+            let record = with(&[(name, value)]);
+            assert_eq!((record.status, record.extras), (None, None), "{name} {value:?}");
+        }
+        let both = with(&[("status", Value::Number("0")), ("fetch_status", Value::Number("404"))]);
+        assert_eq!(both.status, Some(404));
     }
 
     #[test]

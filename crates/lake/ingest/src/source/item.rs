@@ -6,7 +6,7 @@ use trawl_model::{Advice, DoorError, Place};
 /// Why an item of a source is no record, with a code for machines and the item itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadItem {
-    /// A name that never changes: `json`, `no_url`, `ts`, `line_too_long`, …
+    /// A name that never changes: `json`, `no_url`, `columns`, `line_too_long`, …
     pub code: &'static str,
     /// What is wrong, for people.
     pub message: String,

@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, Names, Value};
 use super::text::{Line, SourceFile, text_of};
-use super::{BadItem, json, time};
+use super::{BadItem, fields, json, time};
 use trawl_model::{DoorError, Grown, Items, SourceIdentity, Split, Stamp, UrlRecord, UrlSource};
 
 /// What a line holds.
@@ -70,28 +70,26 @@ impl LineSource {
             return Ok(None);
         }
         match self.format {
-            LineFormat::Urls => url_line(line).map(Some),
+            LineFormat::Urls => Ok(Some(url_line(line))),
             LineFormat::Json => json_line(trimmed).map(Some),
             LineFormat::Cdxj => cdxj_line(trimmed),
         }
     }
 }
 
-fn url_line(line: &[u8]) -> Result<UrlRecord, BadItem> {
+fn url_line(line: &[u8]) -> UrlRecord {
     let text = text_of(line);
     let (url, ts) = match text.split_once('\t') {
         Some((url, ts)) if !ts.trim().is_empty() => (url, Some(ts)),
         Some((url, _)) => (url, None),
         None => (&*text, None),
     };
-    let ts = match ts {
-        None => None,
-        Some(ts) => {
-            let bad = || BadItem::new("ts", "expected a time after the tab", line);
-            Some(time::from_text(ts).ok_or_else(bad)?)
-        }
-    };
-    Ok(UrlRecord { ts, ..UrlRecord::bare(url.trim()) })
+    let Some(ts) = ts else { return UrlRecord::bare(url.trim()) };
+    match time::from_text(ts) {
+        Some(ts) => UrlRecord { ts: Some(ts), ..UrlRecord::bare(url.trim()) },
+        // As in every other source: what is no time is kept.
+        None => UrlRecord { extras: Some(fields::object("ts", Value::Text(ts))), ..UrlRecord::bare(url.trim()) },
+    }
 }
 
 fn json_line(line: &[u8]) -> Result<UrlRecord, BadItem> {
@@ -133,13 +131,15 @@ mod tests {
 
     #[test]
     fn url_lines() {
-        let url = |text: &[u8]| url_line(text).unwrap();
+        let url = |text: &[u8]| url_line(text);
         assert_eq!(url(b" http://a.com/ "), UrlRecord::bare("http://a.com/"));
         let with_ts = UrlRecord { ts: Some(UnixMillis(1000)), ..UrlRecord::bare("http://a.com/") };
         assert_eq!(url(b"http://a.com/\t1970-01-01T00:00:01Z"), with_ts);
         assert_eq!(url(b"http://a.com/\t"), UrlRecord::bare("http://a.com/"));
         assert_eq!(url(b"http://a.com/\xff\xc3\xa9"), UrlRecord::bare("http://a.com/%FFé"));
-        assert_eq!(url_line(b"http://a.com/\tnever").unwrap_err().code, "ts");
+        assert_eq!(url(b"http://a.com/\t-1").ts, Some(UnixMillis(-1000)));
+        let never = UrlRecord { extras: Some(r#"{"ts":"never \"so\""}"#.into()), ..UrlRecord::bare("http://a.com/") };
+        assert_eq!(url(b"http://a.com/\tnever \"so\""), never);
     }
 
     #[test]

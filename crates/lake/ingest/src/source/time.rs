@@ -6,12 +6,14 @@ use trawl_model::UnixMillis;
 const FIRST_MILLIS: f64 = 1e11;
 
 /// Reads a time written as text: RFC 3339 with or without an offset, CDX's 4 to 17 digits, Unix seconds (9 or 10 digits,
-/// with or without a fraction) or milliseconds (12 or 13 digits that are no CDX time). Years 0000 to 9999.
+/// with or without a fraction) or milliseconds (12 or 13 digits that are no CDX time); before 1970, with a minus, of any
+/// number of digits. Years 0000 to 9999.
 pub(crate) fn from_text(text: &str) -> Option<UnixMillis> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     // Ten digits could also be a date and an hour; lists that write hours so are not known, Unix seconds are common.
-    if digits == text.len() && matches!(digits, 9 | 10 | 12 | 13)
+    if text.starts_with('-')
+        || digits == text.len() && matches!(digits, 9 | 10 | 12 | 13)
         || digits <= 10 && text.as_bytes().get(digits) == Some(&b'.')
     {
         return from_number(text);
@@ -98,14 +100,35 @@ mod tests {
         // Milliseconds of 1976 that are no date.
         assert_eq!(from_text("202499020304"), Some(UnixMillis(202_499_020_304)));
         assert_eq!(from_text("1782262923.4564"), Some(UnixMillis(1_782_262_923_456)));
+        for (text, millis) in
+            [("-86400", -86_400_000), ("-1", -1000), ("-0.5", -500), ("-1782262923000", -1_782_262_923_000)]
+        {
+            assert_eq!(
+                (from_text(text), from_number(text)),
+                (Some(UnixMillis(millis)), Some(UnixMillis(millis))),
+                "{text}"
+            );
+        }
         assert_eq!(from_text("2026"), UnixMillis::parse("2026-01-01T00:00:00Z").ok());
     }
 
     #[test]
     fn refused() {
-        for text in
-            ["", "x", "yesterday", "2026-06-24T01:02:03+25:00", "1782262923x", "é", "2026-06-24+02:00", "12:00+1:"]
-        {
+        for text in [
+            "",
+            "x",
+            "yesterday",
+            "2026-06-24T01:02:03+25:00",
+            "1782262923x",
+            "é",
+            "2026-06-24+02:00",
+            "12:00+1:",
+            "-",
+            "-x",
+            "-inf",
+            "-1e14",
+            "-2026-06-24",
+        ] {
             assert_eq!(from_text(text), None, "{text}");
         }
         for number in [

@@ -1,7 +1,7 @@
 //! Parquet files with a `url` column: captures.parquet, the Common Crawl columnar index, anybody's.
 //!
 //! Columns with known names fill the fields of a record, flat or nested others go to the extras. What is derived from the
-//! URL, and what would carry whole bodies, is left out: see `LEFT_OUT`. Empty texts and a status of 0 mean "none", as
+//! URL, and what would carry whole bodies, is left out: see `LEFT_OUT`. Empty texts mean "none", as
 //! captures.parquet writes them; of that file only what says something about the capture is taken (`CAPTURES_KEPT`). A
 //! split is a number of row groups.
 
@@ -171,7 +171,7 @@ fn take(fields: &mut Fields, name: &str, array: &dyn Array, row: usize, captures
     }
     let mut scratch = String::new();
     match (name, value::of(array, row, &mut scratch)) {
-        (_, Value::Null | Value::Text("")) | ("status", Value::Number("0")) => {}
+        (_, Value::Null | Value::Text("")) => {}
         ("unchanged", Value::Json("false")) | ("record_type", Value::Text("response")) if captures => {}
         ("meta_json", Value::Text(text)) if captures && is_object(text) => {
             fields.take(Names::General, "meta", Value::Json(text));

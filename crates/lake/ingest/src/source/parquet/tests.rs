@@ -212,6 +212,30 @@ fn times_are_what_the_column_says_or_in_the_extras() {
     assert_eq!((record.ts, &*extras), (Some(UnixMillis(5)), r#"{"timestamp":"1970-01-01T00:00:00.006Z"}"#));
 }
 
+/// Pandas writes whole numbers beside nulls as floats; Common Crawl calls the status `fetch_status`.
+#[test]
+fn statuses_of_every_type() {
+    for name in ["status", "fetch_status", "Status"] {
+        let of = |array: ArrayRef| {
+            let (record, extras) = extras_of(vec![(name, array)]);
+            (record.status, extras)
+        };
+        assert_eq!(of(Arc::new(Float64Array::from(vec![200.0]))), (Some(200), String::new()));
+        assert_eq!(of(Arc::new(Float32Array::from(vec![404.0]))), (Some(404), String::new()));
+        assert_eq!(of(text(&[Some("200.0")])), (Some(200), String::new()));
+        for none in [
+            Arc::new(Int32Array::from(vec![0])) as ArrayRef,
+            Arc::new(Float64Array::from(vec![0.0])),
+            text(&[Some("0")]),
+            text(&[Some("")]),
+        ] {
+            assert_eq!(of(none), (None, String::new()), "{name}");
+        }
+        let half = of(Arc::new(Float64Array::from(vec![200.5])));
+        assert_eq!(half, (None, format!(r#"{{"{name}":200.5}}"#)));
+    }
+}
+
 #[test]
 fn a_row_without_a_url_tells_what_it_has() {
     let bytes = file_of(vec![("url", text(&[Some("http://a.com/"), None])), ("x", text(&[Some("y"), Some("z")]))], 1);
