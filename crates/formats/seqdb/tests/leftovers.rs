@@ -6,7 +6,8 @@ use trawl_io::{Fs, Mode};
 use trawl_model::UnixMillis;
 use trawl_seqdb::{
     Access, BundleFiles, Clock, CreateFilesys, CreateHindex, CreateKvseq, CreatePages, CreatePerm, Filesys, Findings,
-    Form, FsPaths, Map, MapFiles, Pages, Settings, Whole, bundle, filesys, inspect, pages, set_variables, silent,
+    Form, FsPaths, Kvseq, Map, MapFiles, Pages, Settings, Whole, bundle, filesys, inspect, kvseq, pages, set_variables,
+    silent,
 };
 
 fn settings(disk: &FaultFs) -> Settings {
@@ -131,4 +132,31 @@ fn variables_of_users_stay() {
     bundle::rebuild(&files, &settings, &silent).unwrap();
     check("rebuild");
     assert!(Pages::open(&named("c"), Access::Read, &settings).unwrap().newest(b"http://a/").unwrap().is_some());
+}
+
+/// Files of others may have a full superblock, and need not count.
+#[test]
+fn a_compaction_adds_no_variables() {
+    let disk = FaultFs::new();
+    let settings = settings(&disk);
+    let path = Path::new("/k");
+    let mut kv = CreateKvseq { fileincr: 0, ..Default::default() }.create(path, &settings).unwrap();
+    let gone = kv.add(b"a", b"1").unwrap();
+    kv.add(b"b", b"2").unwrap();
+    kv.delete(gone).unwrap();
+    kv.close().unwrap();
+    let mut bytes = disk.files()[path].clone();
+    for (name, other) in [(b"AENTRIES", b"USER0\0\0\0"), (b"SYNCTIME", b"USER1\0\0\0")] {
+        let at = bytes.windows(8).position(|w| w == name).unwrap();
+        bytes[at..at + 8].copy_from_slice(other);
+    }
+    disk.open(path, Mode::Truncate).unwrap().write_at(0, &bytes).unwrap();
+    let names = || -> Vec<String> {
+        inspect(path, &settings).unwrap().variables.iter().map(|variable| variable.name.to_string()).collect()
+    };
+    let before = names();
+    kvseq::compact(path, &settings, &silent).unwrap();
+    assert_eq!(names(), before);
+    assert_eq!(warnings(&Whole::of(path, &settings).unwrap(), &settings), 0);
+    assert_eq!(Kvseq::open(path, Access::Read, &settings).unwrap().entries(), Some(1));
 }

@@ -107,8 +107,6 @@ fn copy_aside(
 /// The parameters of a filesys, for one like it.
 fn like(fs: &Filesys, htsize: u64, fsgen: i64) -> CreateFilesys {
     let sb = fs.data.superblock();
-    let known = crate::kvseq::known_variables();
-    let ours = [Name::ISZ, Name::HAVEDUPS, Name::HAVEAO, Name::DTOTSZ, Name::ITOTSZ, Name::FSGEN];
     CreateFilesys {
         sbsize: sb.sbsize(),
         small_sbsize: fs.index.superblock().sbsize(),
@@ -119,7 +117,7 @@ fn like(fs: &Filesys, htsize: u64, fsgen: i64) -> CreateFilesys {
         have_dups: fs.have_dups,
         append_only: fs.time.as_ref().map(|time| time.timemp),
         fsgen,
-        extra: sb.variables().filter(|(name, _)| !known.contains(name) && !ours.contains(name)).collect(),
+        extra: sb.user_variables().collect(),
         index_extra: fs.index.superblock().user_variables().collect(),
         time_extra: fs.time.iter().flat_map(|time| time.kv.superblock().user_variables()).collect(),
     }

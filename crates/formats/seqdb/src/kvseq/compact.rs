@@ -1,8 +1,8 @@
 //! Regaining space: a copy without deleted entries.
 
-use super::{CreateKvseq, Kvseq};
-use crate::open;
-use crate::{Access, OnProgress, Progress, Result, Settings};
+use super::{Kvseq, publish_new};
+use crate::superblock::Name;
+use crate::{Access, OnProgress, Progress, Result, Settings, Superblock, open};
 use std::path::Path;
 
 /// Copies the entries not deleted to a new file that takes the old one's place in one step. Indexes and perms over the
@@ -38,7 +38,7 @@ fn copy_aside(path: &Path, aside: &Path, settings: &Settings, progress: OnProgre
     let guard = open::Guard::Owner { writer_lives: false };
     let old = Kvseq::open_guarded(path, Access::Write, settings, guard)?;
     let _ = settings.fs.remove_file(aside);
-    CreateKvseq::like(&old.sb, old.layout).publish(aside, settings)?;
+    publish_new(aside, settings, &emptied(&old.sb, settings).encode_full())?;
     let mut new = Kvseq::open_guarded(aside, Access::Write, settings, guard)?;
     let mut scan = old.scan();
     let mut buf = Vec::new();
@@ -52,6 +52,18 @@ fn copy_aside(path: &Path, aside: &Path, settings: &Settings, progress: OnProgre
     }
     new.checkpoint()?;
     Ok((old.end(), new.end()))
+}
+
+/// The superblock of a file like the old one that has no entries yet. What is not counted there is not counted here.
+fn emptied(old: &Superblock, settings: &Settings) -> Superblock {
+    let mut sb = old.clone();
+    let start = i64::try_from(sb.sbsize()).unwrap_or(i64::MAX);
+    sb.update(Name::FILESIZE, start);
+    sb.update(Name::SYNCSIZE, start);
+    sb.update(Name::SYNCTIME, settings.clock.seconds());
+    sb.update(Name::ENTRIES, 0);
+    sb.update(Name::AENTRIES, 0);
+    sb
 }
 
 /// Copies an entry whose value is too large for memory.

@@ -93,42 +93,6 @@ impl CreateKvseq {
         }
         Ok(sb)
     }
-
-    /// The parameters of an existing file, for one like it.
-    pub(crate) fn like(sb: &Superblock, layout: Layout) -> Self {
-        let known = known_variables();
-        CreateKvseq {
-            sbsize: sb.sbsize(),
-            fileincr: sb.value(Name::FILEINCR).unwrap_or(0).max(0),
-            purpose: sb.purpose(),
-            key: layout.key,
-            value: layout.value,
-            delflag: layout.delflag,
-            align: if layout.align == 1 { 0 } else { layout.align },
-            hash_hint: sb.value(Name::HTALGO).is_some(),
-            extra: sb.variables().filter(|(name, _)| !known.contains(name)).collect(),
-        }
-    }
-}
-
-/// The variables that a kvseq gets when it is created.
-pub(crate) fn known_variables() -> [Name; 14] {
-    [
-        Name::SBSIZE,
-        Name::FORMAT,
-        Name::PURPOSE,
-        Name::FILESIZE,
-        Name::FILEINCR,
-        Name::SYNCSIZE,
-        Name::SYNCTIME,
-        Name::KEYREPR,
-        Name::VALREPR,
-        Name::KVDELFL,
-        Name::ALIGN,
-        Name::ENTRIES,
-        Name::AENTRIES,
-        Name::HTALGO,
-    ]
 }
 
 /// Puts a new container file in place, whole and durable, unless the name is taken.

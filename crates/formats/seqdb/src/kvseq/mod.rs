@@ -28,7 +28,7 @@ mod write;
 pub use compact::compact;
 pub(crate) use compact::compact_locked;
 pub use create::CreateKvseq;
-pub(crate) use create::{known_variables, lock_path, publish_new};
+pub(crate) use create::{lock_path, publish_new};
 pub use layout::Layout;
 pub(crate) use layout::Span;
 pub use read::KvEntry;
