@@ -1,6 +1,6 @@
 //! `trawl seqdb add`, `get`, `delete`, `group`: entries of files.
 
-use super::{expect_no_filesys_among, input, reporter};
+use super::{expect_no_filesys, expect_no_filesys_among, input, reporter};
 use crate::containers::{Contents, Row, Text};
 use crate::exit::Status;
 use crate::output::Output;
@@ -207,6 +207,7 @@ pub struct GroupArgs {
 
 /// Groups a perm file.
 pub fn group(args: GroupArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    expect_no_filesys(&args.perm, settings)?;
     let kv = Kvseq::open(&args.container, Access::Read, settings)?;
     let mut perm = Perm::open(&args.perm, Access::Write, settings)?;
     if args.fill {
