@@ -56,4 +56,4 @@ pub use meta::SegmentMeta;
 pub use publish::{Published, publish, rebuild, rebuild_under};
 pub use scratch::Scratch;
 pub use segment::{OpenOptions, Segment, Slot};
-pub use verify::{Verified, verify_segment};
+pub use verify::{Verified, indexed_files, verify_segment};

@@ -29,7 +29,7 @@ pub struct Published {
     /// Datasets whose newest commit was cut by another suffix list than the lake's: they wait for a rebuild, and are
     /// served as they were.
     pub waiting: Vec<u32>,
-    /// Datasets whose newest commit cannot be read, and why: they are served as they were.
+    /// Datasets whose newest commit cannot be read or is gone, and why: they are served as they were.
     pub damaged: Vec<(u32, String)>,
 }
 
@@ -165,7 +165,7 @@ struct Plan {
     dropped: BTreeSet<u32>,
     /// Datasets left as they are, since their newest rows were cut by another suffix list.
     waiting: Vec<u32>,
-    /// Datasets left as they are, since their newest commit cannot be read.
+    /// Datasets left as they are, since their newest commit cannot be read or is gone.
     damaged: Vec<(u32, String)>,
     /// The list that the version's rows are cut by, if it is to become the lake's.
     list: Option<SuffixListRef>,
@@ -203,7 +203,9 @@ impl Plan {
             let wanted = |sequence: u64| scope == Scope::All || sequence > live;
             let newest = match lake.dataset_newest(id) {
                 // One dataset's trouble is not that of the others.
-                Err(error @ trawl_store::Error::Corrupt { .. }) if scope == Scope::New => {
+                Err(error @ (trawl_store::Error::Corrupt { .. } | trawl_store::Error::Lost { .. }))
+                    if scope == Scope::New =>
+                {
                     plan.damaged.push((id, error.to_string()));
                     continue;
                 }

@@ -43,6 +43,20 @@ pub fn verify_segment(
     Ok(check.verified)
 }
 
+/// The Parquet files that a version takes from a segment: dataset and path. Of a version, these are the files of the commits that
+/// it serves, each once.
+pub fn indexed_files(store: &Arc<dyn Store>, reference: &SegmentRef) -> Result<Vec<(u32, String)>> {
+    let segment = Segment::open(store, reference, &Arc::new(Caches::new(8 << 20)), OpenOptions::default())?;
+    let mut files = Vec::new();
+    for file_id in 0..segment.parts()?.pages.files() {
+        let FileEntry { dataset_id, path, .. } = segment.file(file_id)?;
+        if !reference.masked.contains(&dataset_id) {
+            files.push((dataset_id, path));
+        }
+    }
+    Ok(files)
+}
+
 /// Row groups of all files: which dataset, how many rows, and how many of them postings have named.
 struct Groups {
     /// Per file: dataset, and where its row groups begin in `rows`.

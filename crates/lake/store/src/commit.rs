@@ -4,7 +4,7 @@
 //! predecessors.
 
 use crate::manifest::{DatasetInfo, check_head, json_error, to_sealed_json};
-use crate::series::{Known, Series};
+use crate::series::{Known, Series, State};
 use crate::{Error, Lake, Result, check_path, layout};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -222,11 +222,15 @@ fn checked_sum(mut numbers: impl Iterator<Item = u64>) -> Option<u64> {
 }
 
 impl Lake {
-    /// The newest commit of a dataset, whether or not a version serves it yet. `None`: it has none.
+    /// The newest commit of a dataset, whether or not a version serves it yet. `None`: it has none. [`Error::Lost`] if the
+    /// commit that is served is gone with all that came after it: whoever took an older one for the newest would use
+    /// its number again.
     pub fn dataset_newest(&self, dataset_id: u32) -> Result<Option<DatasetCommit>> {
         let dir = layout::commits_dir(dataset_id);
         let series = Series { store: &**self.store(), dir: &dir };
-        let state = series.newest(self.commit_hint(dataset_id))?;
+        let served = self.served(dataset_id)?;
+        let state = series.newest(Known::Nothing)?;
+        check_served(&series, dataset_id, state.as_ref(), served)?;
         state.map(|state| DatasetCommit::parse(&series.path(state.number), &state.bytes)).transpose()
     }
 
@@ -248,23 +252,27 @@ impl Lake {
         writer: &str,
         change: impl FnMut(&mut DatasetCommit) -> Result<bool>,
     ) -> Result<(DatasetCommit, bool)> {
-        self.commit_over(dataset_id, now, writer, Err, change)
+        self.commit_over(dataset_id, now, writer, self.served(dataset_id)?, Err, change)
     }
 
-    /// As [`Lake::commit_dataset`], where `damaged` tells what to begin with if the newest state cannot be read.
+    /// As [`Lake::commit_dataset`], where `damaged` tells what to begin with if the newest state cannot be read, or is older
+    /// than number `served`.
     pub(crate) fn commit_over(
         &self,
         dataset_id: u32,
         now: UnixMillis,
         writer: &str,
+        served: u64,
         damaged: impl Fn(Error) -> Result<DatasetCommit>,
         mut change: impl FnMut(&mut DatasetCommit) -> Result<bool>,
     ) -> Result<(DatasetCommit, bool)> {
         crate::check_name(writer)?;
         let dir = layout::commits_dir(dataset_id);
         let series = Series { store: &**self.store(), dir: &dir };
-        let (state, made) = series.append(self.commit_hint(dataset_id), |newest| {
+        let (state, made) = series.append(Known::Nothing, served, |newest| {
+            let whole = check_served(&series, dataset_id, newest, served);
             let mut commit = match newest {
+                _ if whole.is_err() => whole.map(|()| DatasetCommit::empty(dataset_id)).or_else(&damaged)?,
                 Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes).or_else(&damaged)?,
                 None => DatasetCommit::empty(dataset_id),
             };
@@ -281,7 +289,7 @@ impl Lake {
                 return Err(Error::Dropped { dataset_id });
             }
             commit.format = COMMIT_FORMAT;
-            commit.sequence = newest.map_or(0, |state| state.number).saturating_add(1);
+            commit.sequence = newest.map_or(0, |state| state.number).max(served).saturating_add(1);
             commit.written = now.to_string();
             writer.clone_into(&mut commit.writer);
             // Asked for after the newest commit was read: whoever changes the registry commits a note after that, and then
@@ -304,11 +312,21 @@ impl Lake {
         Ok((commit, made))
     }
 
-    /// Where to begin looking for a dataset's newest commit.
-    fn commit_hint(&self, dataset_id: u32) -> Known {
-        match self.seen().map(|manifest| manifest.live_commit(dataset_id)) {
-            Some(number) if number > 0 => Known::Number(number),
-            _ => Known::Nothing,
-        }
+    /// The commit of a dataset that is served, or 0. Asked for before its commits are looked at, none of them is older than
+    /// this: a collector leaves the newest.
+    pub(crate) fn served(&self, dataset_id: u32) -> Result<u64> {
+        let manifest = self.current()?;
+        // A dropped one is served nowhere, whatever the version says that is to be replaced.
+        let lives = manifest.dataset(dataset_id).is_some_and(|dataset| !dataset.dropped);
+        Ok(if lives { manifest.live_commit(dataset_id) } else { 0 })
     }
+}
+
+/// Refuses a series whose newest state is older than the one that is served.
+fn check_served(series: &Series<'_>, dataset_id: u32, newest: Option<&State>, served: u64) -> Result<()> {
+    let newest = newest.map_or(0, |state| state.number);
+    if newest < served {
+        return Err(Error::Lost { dataset_id, newest, path: series.path(served) });
+    }
+    Ok(())
 }

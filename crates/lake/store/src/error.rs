@@ -107,6 +107,20 @@ pub enum Error {
         /// Its id.
         dataset_id: u32,
     },
+    /// A commit that the lake serves is gone, and so is every later one of its dataset.
+    #[error(
+        "{path}: expected the commit that is served of dataset {dataset_id}, or a later one, found {}: put it back from a \
+             copy, or `trawl lake rebuild --accept-loss` goes on with what is left",
+        if *.newest == 0 { "none".to_owned() } else { format!("none after {}", .newest) }
+    )]
+    Lost {
+        /// The dataset.
+        dataset_id: u32,
+        /// The newest commit that is left; 0 for none.
+        newest: u64,
+        /// Path inside the lake of the one that is served.
+        path: String,
+    },
     /// What was asked for contradicts what is there.
     #[error("{reason}")]
     Refused {

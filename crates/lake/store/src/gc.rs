@@ -60,7 +60,7 @@ pub struct GcReport {
     pub kept: u64,
     /// Datasets below `urls/` that the manifest does not know and no commit dropped: theirs is kept.
     pub strangers: Vec<u32>,
-    /// What is wrong with the newest commits of datasets of which all was kept for that.
+    /// What is wrong with the newest commits of datasets, or served ones that are gone: of these datasets all was kept.
     pub damaged: Vec<String>,
     /// Files in the lake's directories that are of none of its forms: left alone.
     pub foreign: Vec<String>,
@@ -103,8 +103,8 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
         for dataset in &datasets {
             let dropped = committed.manifest.dataset(*dataset).is_some_and(|dataset| dataset.dropped);
             match give_up(lake, *dataset, dropped, now, settings, &dead) {
-                // All of a dataset whose newest commit cannot be read is kept.
-                Err(Error::Corrupt { .. }) => {}
+                // All of a dataset whose newest commit cannot be read, or is gone, is kept.
+                Err(Error::Corrupt { .. } | Error::Lost { .. }) => {}
                 done => done?,
             }
         }
@@ -113,7 +113,9 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
     for id in &datasets {
         match lake.dataset_newest(*id) {
             Ok(Some(newest)) if manifest.dataset(*id).is_none() && !newest.is_dropped() => report.strangers.push(*id),
-            Ok(_) => {}
+            Ok(_) => {
+                report.damaged.extend(missing(lake, &manifest, *id)?.map(|path| Error::NotFound { path }.to_string()))
+            }
             Err(error) => report.damaged.push(error.to_string()),
         }
     }
@@ -313,11 +315,14 @@ fn keep_dataset(
     settings: &GcSettings,
     keep: &mut Keep,
 ) -> Result<()> {
+    // What a commit names that is gone, or cannot be read, is not known.
+    if missing(lake, manifest, dataset)?.is_some() {
+        keep.dirs.insert(layout::dataset_dir(dataset));
+    }
     let newest = match lake.dataset_newest(dataset) {
         Ok(Some(newest)) => newest,
         Ok(None) => return Ok(()),
-        // What it names is not known.
-        Err(Error::Corrupt { .. }) => {
+        Err(Error::Corrupt { .. } | Error::Lost { .. }) => {
             keep.dirs.insert(layout::dataset_dir(dataset));
             return Ok(());
         }
@@ -352,6 +357,20 @@ fn keep_dataset(
     })?;
     keep.paths.extend(files);
     Ok(())
+}
+
+/// The commit of a dataset that a kept version serves and that is gone, if there is one.
+fn missing(lake: &Lake, manifest: &Manifest, dataset: u32) -> Result<Option<String>> {
+    let numbers: BTreeSet<u64> = manifest.versions.iter().filter_map(|v| v.commits.get(&dataset).copied()).collect();
+    for number in numbers {
+        let path = layout::numbered(&layout::commits_dir(dataset), number);
+        // Another collector may have forgotten those versions meanwhile, and taken it.
+        let is_served = |version: &Version| version.commits.get(&dataset) == Some(&number);
+        if !lake.store().exists(&path)? && lake.current()?.versions.iter().any(is_served) {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
 /// Keeps every state of a series from the oldest that `wanted` asks for, which hears of the newest first. No hole may be

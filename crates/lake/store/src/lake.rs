@@ -157,7 +157,7 @@ impl Lake {
     ) -> Result<Committed<T>> {
         let series = self.series();
         let (mut value, mut denies) = (None, false);
-        let (state, made) = series.append(self.known()?, |newest| {
+        let (state, made) = series.append(self.known()?, 0, |newest| {
             let newest = newest.ok_or_else(|| Error::NotALake { place: self.store.place() })?;
             let before = Manifest::parse(&series.path(newest.number), &newest.bytes)?;
             let mut after = before.clone();
@@ -245,12 +245,12 @@ impl Lake {
     pub fn drop_dataset(&self, now: UnixMillis, writer: &str, dataset_id: u32) -> Result<()> {
         let unknown = || Error::UnknownDataset { found: dataset_id.to_string() };
         self.current()?.dataset(dataset_id).ok_or_else(unknown)?;
-        // What goes need not be readable.
+        // What goes need not be readable, nor there.
         let damaged = |error: Error| match error {
-            Error::Corrupt { .. } => Ok(DatasetCommit::empty(dataset_id)),
+            Error::Corrupt { .. } | Error::Lost { .. } => Ok(DatasetCommit::empty(dataset_id)),
             error => Err(error),
         };
-        self.commit_over(dataset_id, now, writer, damaged, |commit| {
+        self.commit_over(dataset_id, now, writer, self.served(dataset_id)?, damaged, |commit| {
             let alive = !commit.is_dropped();
             if alive {
                 commit.clear();

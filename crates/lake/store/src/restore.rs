@@ -148,8 +148,8 @@ fn youngest_manifest(store: &dyn Store) -> Result<Option<Manifest>> {
 
 impl Lake {
     /// Makes the lake of `remains` anew, also where the newest numbered manifest is there but damaged: with one manifest that
-    /// names its datasets, the deny list of the youngest one left or of a later record, and those of its versions whose segments are
-    /// still there; a new index is the caller's next step. `nonce` names the probe and
+    /// names its datasets, the deny list of the youngest one left or of a later record, and those of its versions whose segments and
+    /// commits are still there; a new index is the caller's next step. `nonce` names the probe and
     /// must be new.
     pub fn restore(
         store: Arc<dyn Store>,
@@ -163,8 +163,11 @@ impl Lake {
         for version in &first.versions {
             let mut segments = version.segments.iter();
             let is_there = |id: &str| store.exists(&layout::segment_file(id, "segment.json")?);
+            let mut commits = version.commits.iter();
+            let has = |id: u32, number: u64| store.exists(&layout::numbered(&layout::commits_dir(id), number));
             if !version.segments.is_empty()
                 && segments.try_fold(true, |all, s| Ok::<_, Error>(all && is_there(&s.id)?))?
+                && commits.try_fold(true, |all, (id, number)| Ok::<_, Error>(all && has(*id, *number)?))?
             {
                 whole.push(version.clone());
             }

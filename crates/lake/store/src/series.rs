@@ -92,17 +92,19 @@ impl Series<'_> {
     }
 
     /// Makes the next state out of the newest. `change` answers `None` to leave it as it is; it runs again each time
-    /// another writer was faster. Returns the state that holds the change and whether this call made it.
+    /// another writer was faster. Numbers up to `taken` are not used, also if their states are gone. Returns the state that
+    /// holds the change and whether this call made it.
     pub fn append(
         &self,
         mut known: Known,
+        taken: u64,
         mut change: impl FnMut(Option<&State>) -> Result<Option<Vec<u8>>>,
     ) -> Result<(Option<State>, bool)> {
         let mut path = String::new();
         for _ in 0..MAX_ATTEMPTS {
             let newest = self.newest(known)?;
             let Some(bytes) = change(newest.as_ref())? else { return Ok((newest, false)) };
-            let number = next_number(newest.as_ref().map_or(0, |state| state.number))?;
+            let number = next_number(newest.as_ref().map_or(0, |state| state.number).max(taken))?;
             path = self.path(number);
             match self.store.create(&path, &bytes)? {
                 Created::New => return Ok((Some(State { number, bytes: bytes.into() }), true)),

@@ -93,7 +93,7 @@ fn write_report(report: &GcReport, dry_run: bool, w: &mut dyn Write) -> std::io:
         writeln!(w, "  kept urls/dataset_id={id}: its commits say it lives, the manifest does not know it")?;
     }
     for error in &report.damaged {
-        writeln!(w, "  kept a dataset whose newest commit is damaged: {error}")?;
+        writeln!(w, "  kept all of a dataset, since a commit of it is damaged or gone: {error}")?;
     }
     for path in &report.foreign {
         writeln!(w, "  left alone {path}: no file of a lake")?;

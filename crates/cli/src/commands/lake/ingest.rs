@@ -110,14 +110,16 @@ pub(super) fn publish_all(args: &PublishArgs, out: &mut Output) -> anyhow::Resul
     let published = publish(&lake, &args.lake.lake, MEMORY_BYTES, out)?;
     let json = serde_json::json!({
         "version": published.version, "commits": published.commits, "waiting": published.waiting,
+        "damaged": published.damaged.iter().map(|(id, _)| id).collect::<Vec<_>>(),
     });
     out.fact(&json, |w| write_published(&published, w))?;
-    Ok(Status::from_findings(!published.waiting.is_empty()))
+    Ok(Status::from_findings(!published.waiting.is_empty() || !published.damaged.is_empty()))
 }
 
 fn write_published(published: &Published, w: &mut dyn Write) -> io::Result<()> {
     match &published.version {
         Some(version) => writeln!(w, "published version {version}"),
+        None if !published.damaged.is_empty() => writeln!(w, "nothing new to publish where commits are whole"),
         None => writeln!(w, "nothing new to publish"),
     }
 }

@@ -80,7 +80,9 @@ pub(super) fn drop_dataset(args: &DropArgs, out: &mut Output) -> anyhow::Result<
         (dataset.id, dataset.info.name.clone())
     };
     let (commit, damage) = match lake.dataset_newest(id) {
-        Err(error @ trawl_store::Error::Corrupt { .. }) => (None, format!(" that can be read ({error})")),
+        Err(error @ (trawl_store::Error::Corrupt { .. } | trawl_store::Error::Lost { .. })) => {
+            (None, format!(" that can be read ({error})"))
+        }
         commit => (commit?, String::new()),
     };
     let (rows, files, bytes) = commit.map_or((0, 0, 0), |c| (c.rows, c.files.len(), c.bytes));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use trawl_index::Published;
 use trawl_ingest::{Files, Rewrite, rewrite};
 use trawl_store::manifest::SuffixListRef;
-use trawl_store::{Error, Heartbeat, Lake, Remains, Store, layout};
+use trawl_store::{Error, Heartbeat, Lake, LostCommits, Manifest, Remains, Store, layout, lost_commits};
 use trawl_url::SuffixList;
 
 /// Times a dataset is rewritten again because somebody added to it meanwhile, or all because the list was changed.
@@ -26,6 +26,9 @@ const MAX_ATTEMPTS: u32 = 5;
 /// the new files, their index and the list, so that no reader sees one without the others. An interrupted change of lists
 /// goes on when repeated, and is taken back by `trawl lake rebuild` without --psl.
 ///
+/// If a dataset has lost its newest commits, nobody can tell any more which files it had. That is refused: put them back from
+/// a copy, or go on with the newest that is left by --accept-loss, and bring the sources in again that came later.
+///
 /// Examples:
 ///   trawl lake rebuild --lake lake
 ///   trawl lake rebuild --lake lake --psl public_suffix_list.dat
@@ -39,6 +42,10 @@ pub struct RebuildArgs {
     #[arg(long, value_name = "FILE")]
     psl: Option<PathBuf>,
 
+    /// Go on without commits that are served and gone: what they brought is lost (exit code 1)
+    #[arg(long)]
+    accept_loss: bool,
+
     #[command(flatten)]
     memory: MemoryArg,
 }
@@ -48,7 +55,16 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
     // A wrong size is told before anything is done.
     args.memory.bytes()?;
     let lost = lake_dir::index_is_lost(dir) || lake_dir::manifest_is_damaged(dir);
-    let lake = if lost { restore(args, out)? } else { lake_dir::open(dir)? };
+    let (lake, lost) = if lost {
+        restore(args, out)?
+    } else {
+        let lake = lake_dir::open(dir)?;
+        let lost = losses(args, &**lake.store(), &*lake.current()?)?;
+        (lake, lost)
+    };
+    for lost in &lost {
+        go_on(&lake, lost, out)?;
+    }
     let writer = system::nonce()?;
     let mut attempts = 0;
     let (list, built) = loop {
@@ -80,7 +96,40 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
             None => writeln!(w, "nothing to publish"),
         }
     })?;
-    Ok(Status::Done)
+    Ok(Status::from_findings(!lost.is_empty()))
+}
+
+/// Datasets that have lost commits which `manifest` serves, if that is to be accepted.
+fn losses(args: &RebuildArgs, store: &dyn Store, manifest: &Manifest) -> anyhow::Result<Vec<LostCommits>> {
+    let lost = lost_commits(store, manifest)?;
+    match lost.first().filter(|_| !args.accept_loss) {
+        Some(first) => Err(first.error().into()),
+        None => Ok(lost),
+    }
+}
+
+/// Goes on without commits that are lost, and tells what is left.
+fn go_on(lake: &Lake, lost: &LostCommits, out: &mut Output) -> anyhow::Result<()> {
+    let went_on = lake.accept_loss(system::now(), &system::nonce()?, lost)?;
+    let (id, served, commit) = (lost.dataset_id, lost.served, &went_on.commit);
+    let name = lake.current()?.dataset(id).map(|dataset| dataset.info.name.clone()).unwrap_or_default();
+    let json = serde_json::json!({
+        "type": "lost", "dataset": name, "dataset_id": id, "served": served, "left": lost.newest, "commit": commit.sequence,
+        "rows": commit.rows, "files_gone": went_on.files_gone,
+    });
+    out.fact(&json, |w| {
+        writeln!(w, "{name}: lost what commits {} to {served} brought", lost.newest.saturating_add(1))?;
+        writeln!(w, "{name}: goes on with {} rows of commit {}", show_count(commit.rows), lost.newest)?;
+        if went_on.files_gone > 0 {
+            let gone = show_count(went_on.files_gone);
+            writeln!(
+                w,
+                "{name}: {gone} files of it are gone too, so its sources are forgotten: ingest with --replace"
+            )?;
+        }
+        Ok(())
+    })?;
+    Ok(())
 }
 
 fn is_overtaken(error: &anyhow::Error) -> bool {
@@ -113,9 +162,13 @@ fn build(
 }
 
 /// Makes the manifest of a lake anew whose `index/` is lost, or whose newest manifest is damaged.
-fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Lake> {
+fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<(Lake, Vec<LostCommits>)> {
     let store = lake_dir::store(&args.lake.lake);
     let remains = trawl_store::remains(&*store)?;
+    let lost_commits = match &remains.manifest {
+        Some(manifest) => losses(args, &*store, manifest)?,
+        None => Vec::new(),
+    };
     let list = match &args.psl {
         Some(file) => read_list(file)?,
         None => list_of(&*store, &remains)?,
@@ -141,7 +194,7 @@ fn restore(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Lake> {
             None => writeln!(w, "lost with index/: older versions, access lists changed since a dataset's last commit"),
         }
     })?;
-    Ok(lake)
+    Ok((lake, lost_commits))
 }
 
 /// The suffix list the rows were cut by: as it still lies in the lake, or the one compiled in.

@@ -22,8 +22,8 @@ const A_MOMENT: Duration = Duration::from_secs(1);
 ///
 /// Manifests, their copy and dataset commits: checksums and numbers; the suffix lists they name. The Parquet files of each
 /// dataset's newest and served commit: hashes, order, domains under the list the commit names, counts; those of older kept
-/// versions: hashes. The index segments of all kept versions: checksums, order, counts, and that postings point at rows
-/// there are. All faults are listed; exit code 1 when there are any. `trawl lake rebuild` makes a damaged index anew; the
+/// versions: hashes. The index segments of all kept versions: checksums, order, counts, that postings point at rows
+/// there are, and that the current version answers from the files its commits name. All faults are listed; exit code 1 when there are any. `trawl lake rebuild` makes a damaged index anew; the
 /// version before it is kept, damaged, until `trawl lake gc` takes it, and is named so. Also the deny list beside the datasets.
 /// Others may write and collect meanwhile: what no version needs any more is no fault.
 ///
@@ -70,6 +70,7 @@ fn verify(lake: &Lake, manifest: &Manifest, args: &VerifyArgs, out: &mut Output)
         }
     }
     check.segments()?;
+    check.served(args.index_only)?;
     if !found.is_empty() {
         // Somebody who is at work may have been between a manifest and its copy, or the record of its deny list.
         std::thread::sleep(A_MOMENT);
@@ -146,7 +147,11 @@ impl Check<'_> {
             return Ok(false);
         }
         let serves = now.versions.iter().any(|version| version.commits.get(&id) == Some(&commit));
-        Ok(serves || self.lake.dataset_newest(id)?.is_some_and(|newest| newest.sequence == commit))
+        Ok(serves
+            || match self.lake.dataset_newest(id) {
+                Err(Error::Lost { newest, .. }) => newest == commit,
+                newest => newest?.is_some_and(|newest| newest.sequence == commit),
+            })
     }
 
     /// Whether a commit brings what no version shows yet: a note does not.
@@ -170,7 +175,8 @@ impl Check<'_> {
         let last = loop {
             let newest = match self.lake.dataset_newest(id) {
                 Ok(Some(newest)) => newest,
-                Ok(None) => return Ok(()),
+                // Older versions may serve what it had.
+                Ok(None) => break 0,
                 Err(error) => {
                     // Nothing is known of what it serves.
                     self.damaged.insert(self.manifest.current_version.clone());
@@ -321,6 +327,45 @@ impl Check<'_> {
                 let (domains, rows) = (show_count(checked.domains), show_count(checked.rows));
                 writeln!(w, "segment {}: {domains} domains, {rows} rows, {} files", segment.id, checked.files)
             })?;
+        }
+        Ok(())
+    }
+
+    /// Whether the index of the current version answers from the files of the commits that it serves: with `alone`, also
+    /// whether these are there, which nobody else has looked at then.
+    fn served(&mut self, alone: bool) -> anyhow::Result<()> {
+        let manifest = self.manifest;
+        let Some(version) = manifest.current() else { return Ok(()) };
+        let mut indexed: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
+        for segment in &version.segments {
+            // One that cannot be read has been told, or nobody needs it any more.
+            let Ok(files) = trawl_index::indexed_files(self.lake.store(), segment) else { return Ok(()) };
+            for (id, path) in files {
+                indexed.entry(id).or_default().insert(path);
+            }
+        }
+        for (id, number) in &version.commits {
+            let path = path_of(*id, *number);
+            let found = match self.lake.dataset_commit(*id, *number) {
+                Ok(Some(commit)) => {
+                    let named: BTreeSet<String> = commit.files.into_iter().map(|file| file.path).collect();
+                    let indexed = indexed.remove(id).unwrap_or_default();
+                    let (more, less) = (indexed.difference(&named).count(), named.difference(&indexed).count());
+                    let what =
+                        format!("{path}: the index answers from {more} files that it does not name, and lacks {less}");
+                    (more + less > 0).then_some(what)
+                }
+                Ok(None) if alone && self.is_needed(*id, *number)? => {
+                    Some(format!("{path}: it is served, but it is gone"))
+                }
+                Err(error) if alone => Some(error.to_string()),
+                _ => None,
+            };
+            if let Some(found) = found {
+                self.damaged.insert(version.version.clone());
+                let name = manifest.dataset(*id).map(|dataset| dataset.info.name.clone()).unwrap_or_default();
+                self.tell("dataset", &name, &[found])?;
+            }
         }
         Ok(())
     }

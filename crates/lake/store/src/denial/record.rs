@@ -61,7 +61,7 @@ impl Lake {
     /// the manifest before; else a record is only written if somebody was cut before they could.
     pub(crate) fn record_deny(&self, manifest: &Manifest, changed: bool) -> Result<()> {
         let series = Series { store: &**self.store(), dir: layout::DENY };
-        series.append(Known::Nothing, |newest| {
+        series.append(Known::Nothing, 0, |newest| {
             // One that cannot be read says nothing: the next takes its place.
             let parsed = newest.and_then(|state| DenyRecord::parse(&series.path(state.number), &state.bytes).ok());
             let known = match (&parsed, newest) {

@@ -1,0 +1,103 @@
+//! Records of a lake that are gone: nothing is lost silently, nothing is answered that was taken down.
+
+mod common;
+
+use common::lakes::{ask, ingest, refuse, walk, write};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A dataset of two commits, three and six URLs, each published.
+fn two_commits() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, numbers) in [("one.txt", 1..4), ("two.txt", 4..10)] {
+        write(dir.path(), name, numbers.map(|n| format!("https://a.com/{n}\n")).collect::<String>());
+        ingest(dir.path(), "d", &[name], &[], 0);
+    }
+    write(dir.path(), "three.txt", "https://new.com/\n");
+    dir
+}
+
+fn lose(dir: &Path, path: &str) {
+    std::fs::remove_file(dir.join("lake").join(path)).unwrap();
+}
+
+fn rows(dir: &Path, domain: &str) -> u64 {
+    let lines = ask(dir, &["query", "domain", domain], 0);
+    lines[0]["datasets"].as_array().unwrap().iter().map(|d| d["url_count_est"].as_u64().unwrap()).sum()
+}
+
+fn faults(dir: &Path, more: &[&str]) -> String {
+    let lines = ask(dir, &[&["lake", "verify"], more].concat(), 1);
+    let told = lines.iter().filter(|l| l["type"] == "fault").map(|l| l["fault"].as_str().unwrap());
+    told.collect::<Vec<_>>().join("\n")
+}
+
+const COMMITS: &str = "urls/dataset_id=1/_commits";
+
+#[test]
+fn a_lost_commit_stops_writers_and_is_told() {
+    for lost in [&["0000000002.json"][..], &["0000000001.json", "0000000002.json"]] {
+        let dir = two_commits();
+        let dir = dir.path();
+        lost.iter().for_each(|name| lose(dir, &format!("{COMMITS}/{name}")));
+        let before = walk(&dir.join("lake/urls"));
+        for args in [
+            &["lake", "ingest", "--dataset", "d", "three.txt"][..],
+            &["lake", "ingest", "--dataset", "d", "--replace", "three.txt"],
+            &["lake", "compact", "--full", "--only", "files"],
+            &["lake", "dataset", "set", "d", "--source", "x"],
+            &["lake", "rebuild"],
+        ] {
+            let told = refuse(dir, args);
+            assert!(told.contains("0000000002.json") && told.contains("--accept-loss"), "{args:?}: {told}");
+        }
+        ask(dir, &["lake", "publish"], 1);
+        for more in [&[][..], &["--index-only"]] {
+            assert!(faults(dir, more).contains("0000000002.json"));
+        }
+        let summary =
+            ask(dir, &["lake", "gc", "--yes", "--keep-versions", "1", "--keep-states", "1", "--grace", "0s"], 0);
+        assert!(summary[0]["damaged"][0].as_str().unwrap().contains("0000000002.json"));
+        assert_eq!(walk(&dir.join("lake/urls")), before);
+        assert_eq!(rows(dir, "a.com"), 9);
+
+        let left = 2 - lost.len() as u64;
+        let lines = ask(dir, &["lake", "rebuild", "--accept-loss"], 1);
+        assert_eq!(
+            (&lines[0]["type"], &lines[0]["left"], &lines[0]["commit"]),
+            (&"lost".into(), &left.into(), &3.into())
+        );
+        // The sources that came with what is lost come in again.
+        ingest(dir, "d", &["one.txt", "two.txt", "three.txt"], &[], 0);
+        assert_eq!((rows(dir, "a.com"), rows(dir, "new.com")), (9, 1));
+        ask(dir, &["lake", "gc", "--yes", "--keep-versions", "1", "--keep-states", "1", "--grace", "0s"], 0);
+        ask(dir, &["lake", "verify"], 0);
+        assert_eq!(rows(dir, "a.com"), 9);
+    }
+}
+
+#[test]
+fn a_dataset_that_lost_commits_can_be_dropped() {
+    let dir = two_commits();
+    let dir = dir.path();
+    lose(dir, &format!("{COMMITS}/0000000002.json"));
+    ask(dir, &["lake", "drop", "d", "--yes"], 0);
+    ingest(dir, "d", &["three.txt"], &[], 0);
+    assert_eq!(rows(dir, "new.com"), 1);
+}
+
+/// Earlier programs used the number of a lost commit again.
+#[test]
+fn a_commit_of_other_files_than_the_index_has_is_a_fault() {
+    let dir = two_commits();
+    let dir = dir.path();
+    let commits = dir.join("lake").join(COMMITS);
+    let first = std::fs::read_to_string(commits.join("0000000001.json")).unwrap();
+    let bare = format!("{}\n}}\n", first.rsplit_once(",\n  \"checksum\"").unwrap().0);
+    std::fs::write(commits.join("0000000002.json"), bare.replace("\"sequence\": 1,", "\"sequence\": 2,")).unwrap();
+    for more in [&[][..], &["--index-only"]] {
+        assert!(faults(dir, more).contains("answers from 1 files that it does not name"));
+    }
+    ask(dir, &["lake", "rebuild"], 0);
+    assert_eq!(rows(dir, "a.com"), 3);
+}
