@@ -101,3 +101,63 @@ fn a_commit_of_other_files_than_the_index_has_is_a_fault() {
     ask(dir, &["lake", "rebuild"], 0);
     assert_eq!(rows(dir, "a.com"), 3);
 }
+
+fn newest_manifest(dir: &Path) -> String {
+    let name = walk(&dir.join("lake/index/manifests")).pop().unwrap();
+    format!("index/manifests/{}", name.file_name().unwrap().to_str().unwrap())
+}
+
+#[test]
+fn what_was_denied_stays_denied_when_the_newest_manifest_is_lost() {
+    let secret = "https://a.com/1";
+    for copy_too in [false, true] {
+        let dir = two_commits();
+        let dir = dir.path();
+        ask(dir, &["lake", "deny", "add", "--url", secret], 0);
+        let lost = newest_manifest(dir);
+        lose(dir, &lost);
+        if copy_too {
+            lose(dir, "index/manifest.json");
+            // Nothing but the record of the list tells of it.
+            assert!(faults(dir, &[]).contains("urls/_deny/0000000001.json"));
+            assert!(refuse(dir, &["lake", "ingest", "--dataset", "d", "three.txt"]).contains(&lost));
+            let lines = ask(dir, &["lake", "rebuild"], 0);
+            assert_eq!((&lines[0]["type"], &lines[0]["deny"]), (&"deny_recovered".into(), &1.into()));
+        } else {
+            ask(dir, &["query", "url", secret], 1);
+            assert!(faults(dir, &[]).contains(&lost));
+        }
+        ingest(dir, "e", &["three.txt"], &[], 0);
+        ask(dir, &["query", "url", secret], 1);
+        assert_eq!(ask(dir, &["lake", "deny", "list"], 0).len(), 1);
+        assert_eq!(rows(dir, "a.com"), 8);
+        ask(dir, &["lake", "verify"], 0);
+    }
+}
+
+#[test]
+fn a_lost_suffix_list_is_written_anew_or_asked_for() {
+    let dir = two_commits();
+    let dir = dir.path();
+    let list = walk(&dir.join("lake/index/suffix_lists")).pop().unwrap();
+    let whole = std::fs::read(&list).unwrap();
+    for damage in [None, Some("com\n")] {
+        std::fs::remove_file(&list).unwrap();
+        damage.into_iter().for_each(|text| std::fs::write(&list, text).unwrap());
+        refuse(dir, &["query", "domain", "a.com"]);
+        ask(dir, &["lake", "rebuild"], 0);
+        assert_eq!(std::fs::read(&list).unwrap(), whole);
+        assert_eq!(rows(dir, "a.com"), 9);
+    }
+    write(dir, "short.dat", "com\n");
+    ask(dir, &["lake", "rebuild", "--psl", "short.dat"], 0);
+    let short = walk(&dir.join("lake/index/suffix_lists"));
+    let short = short.iter().find(|path| std::fs::read(path).unwrap() == b"com\n").unwrap();
+    for damage in [None, Some("net\n")] {
+        std::fs::remove_file(short).unwrap();
+        damage.into_iter().for_each(|text| std::fs::write(short, text).unwrap());
+        assert!(refuse(dir, &["lake", "rebuild"]).contains("--psl FILE"));
+        ask(dir, &["lake", "rebuild", "--psl", "short.dat"], 0);
+        assert_eq!(rows(dir, "a.com"), 9);
+    }
+}

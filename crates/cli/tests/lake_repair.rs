@@ -77,11 +77,11 @@ fn changed_records_are_found() {
 
     let copy = dir.join("lake/index/manifest.json");
     let whole = std::fs::read(&copy).unwrap();
-    let first = std::fs::read(dir.join("lake/index/manifests/0000000001.json")).unwrap();
-    for bytes in [&b"garbage"[..], &first] {
-        std::fs::write(&copy, bytes).unwrap();
-        assert!(faults(dir).contains("index/manifest.json"));
-    }
+    std::fs::write(&copy, "garbage").unwrap();
+    assert!(faults(dir).contains("index/manifest.json"));
+    // It may be behind: readers go on from its number.
+    std::fs::copy(dir.join("lake/index/manifests/0000000001.json"), &copy).unwrap();
+    ask(dir, &["lake", "verify"], 0);
     std::fs::write(&copy, whole).unwrap();
     let list = newest(dir, "index/suffix_lists");
     std::fs::write(&list, "com\n").unwrap();

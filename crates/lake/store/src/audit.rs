@@ -8,6 +8,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// Largest state that is read.
 const MAX_STATE_BYTES: u64 = 256 << 20;
+/// How often a copy is read whose manifest is gone each time.
+const MAX_LOOKS: u32 = 100;
 /// Bytes of a file read at a time.
 const STEP_BYTES: u64 = 8 << 20;
 
@@ -15,7 +17,7 @@ fn say(file: &str, expected: &'static str, found: impl ToString) -> Fault {
     Fault { file: file.to_owned(), row: None, expected, found: found.to_string() }
 }
 
-/// Reads every manifest and every commit of the datasets `manifest` (the newest) has: checksum, number, dataset; the copy
+/// Reads every manifest and every commit of the datasets `manifest` (the newest there was a moment ago) has: checksum, number, dataset; the copy
 /// of the manifest; and that each suffix list is there by which served and newest rows were cut. Tells how many states
 /// that were; an error is a store that cannot be read.
 pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fault)) -> Result<u64> {
@@ -26,8 +28,8 @@ pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fau
         let expected = "the number of its name as its sequence";
         if state.sequence == number { Ok(()) } else { Err(say(path, expected, state.sequence)) }
     })?;
-    verify_copy(lake, manifest, fault)?;
-    verify_deny(store, manifest, &mut count, fault)?;
+    verify_copy(store, fault)?;
+    verify_deny(lake, manifest, &mut count, fault)?;
     let mut lists: BTreeSet<String> = manifest.suffix_list.iter().map(|list| list.hash.clone()).collect();
     for dataset in &manifest.datasets {
         let dir = layout::commits_dir(dataset.id);
@@ -105,10 +107,10 @@ fn each_state(
     Ok(())
 }
 
-/// The records of the deny list, and that the newest is the list of the manifest.
-fn verify_deny(store: &dyn Store, newest: &Manifest, count: &mut u64, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+/// The records of the deny list, and that the newest is the list of `newest` or a later manifest that is there.
+fn verify_deny(lake: &Lake, newest: &Manifest, count: &mut u64, fault: &mut dyn FnMut(Fault)) -> Result<()> {
     let mut last = None;
-    each_state(store, layout::DENY, count, fault, &mut |path, _, bytes| {
+    each_state(&**lake.store(), layout::DENY, count, fault, &mut |path, _, bytes| {
         last = None;
         let record = DenyRecord::parse(path, bytes).map_err(|e| say(path, "a record of the deny list", e))?;
         last = Some((path.to_owned(), record));
@@ -116,8 +118,18 @@ fn verify_deny(store: &dyn Store, newest: &Manifest, count: &mut u64, fault: &mu
     })?;
     let expected = "the deny list of the newest manifest (the next commit writes it)";
     match last {
-        // Somebody committed since the manifest was read.
-        Some((_, record)) if record.manifest > newest.sequence => {}
+        // Somebody committed since the manifest was read; or that one is lost.
+        Some((path, record)) if record.manifest > newest.sequence => {
+            let now = lake.current()?.sequence;
+            if record.manifest > now {
+                let found = format!("that of manifest {}, which is gone: the newest is {now}", record.manifest);
+                fault(say(
+                    &path,
+                    "the deny list of a manifest that is there (`trawl lake rebuild` goes on with it)",
+                    found,
+                ));
+            }
+        }
         Some((path, record)) if record.deny != newest.deny => {
             fault(say(&path, expected, format!("that of manifest {}", record.manifest)));
         }
@@ -127,26 +139,47 @@ fn verify_deny(store: &dyn Store, newest: &Manifest, count: &mut u64, fault: &mu
     Ok(())
 }
 
-fn verify_copy(lake: &Lake, newest: &Manifest, fault: &mut dyn FnMut(Fault)) -> Result<()> {
-    let (store, path) = (lake.store(), layout::MANIFEST_COPY);
-    let bytes = match store.get(path, MAX_STATE_BYTES) {
-        Ok(bytes) => bytes,
-        Err(error) if error.is_not_found() => {
-            fault(say(path, "a copy of the newest manifest (the next commit writes one)", "none"));
-            return Ok(());
+/// The copy: it may be behind, as one who commits writes it last, but those who read it go on from its number.
+fn verify_copy(store: &dyn Store, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    let path = layout::MANIFEST_COPY;
+    let anew = "a copy of a manifest that is there (the next commit writes one)";
+    let mut before = None;
+    for _ in 0..MAX_LOOKS {
+        let bytes = match store.get(path, MAX_STATE_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_not_found() => {
+                fault(say(path, anew, "none"));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let copy = match Manifest::parse(path, &bytes) {
+            Ok(copy) => copy,
+            Err(error) => {
+                fault(say(path, anew, error));
+                return Ok(());
+            }
+        };
+        let numbered = layout::numbered(layout::MANIFESTS, copy.sequence);
+        match store.get(&numbered, MAX_STATE_BYTES) {
+            Ok(original) if original == bytes => {}
+            // One that cannot be read is told with the others of its kind.
+            Ok(original) if Manifest::parse(&numbered, &original).map_or(true, |original| original == copy) => {}
+            Ok(_) => fault(say(path, anew, format!("another manifest of number {}", copy.sequence))),
+            // Collected, if there is a newer copy now.
+            Err(error) if error.is_not_found() && before != Some(copy.sequence) => {
+                before = Some(copy.sequence);
+                continue;
+            }
+            Err(error) if error.is_not_found() => {
+                let found = "none (the next commit writes it anew)";
+                fault(say(&numbered, "the manifest that index/manifest.json is a copy of", found));
+            }
+            Err(error) => return Err(error),
         }
-        Err(error) => return Err(error),
-    };
-    match Manifest::parse(path, &bytes) {
-        Err(error) => fault(say(path, "a copy of the newest manifest (the next commit writes one)", error)),
-        // Somebody committed since the newest was read.
-        Ok(copy) if copy.sequence > newest.sequence && copy.sequence <= lake.current()?.sequence => {}
-        Ok(copy) if copy != *newest => {
-            let found = format!("sequence {}, while the newest is {}", copy.sequence, newest.sequence);
-            fault(say(path, "the same as the newest manifest (the next commit writes it anew)", found));
-        }
-        Ok(_) => {}
+        return Ok(());
     }
+    // Whoever collects faster than this reads has written it each time.
     Ok(())
 }
 

@@ -270,12 +270,11 @@ impl Lake {
         let dir = layout::commits_dir(dataset_id);
         let series = Series { store: &**self.store(), dir: &dir };
         let (state, made) = series.append(Known::Nothing, served, |newest| {
-            let whole = check_served(&series, dataset_id, newest, served);
-            let mut commit = match newest {
-                _ if whole.is_err() => whole.map(|()| DatasetCommit::empty(dataset_id)).or_else(&damaged)?,
-                Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes).or_else(&damaged)?,
-                None => DatasetCommit::empty(dataset_id),
+            let read = match newest {
+                Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes),
+                None => Ok(DatasetCommit::empty(dataset_id)),
             };
+            let mut commit = check_served(&series, dataset_id, newest, served).and(read).or_else(&damaged)?;
             if commit.revoked.iter().any(|revoked| revoked == writer) {
                 return Err(Error::Revoked { writer: writer.to_owned() });
             }

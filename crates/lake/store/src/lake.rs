@@ -1,8 +1,9 @@
 //! A lake: a store with a series of manifests.
 
+use crate::fill::lost_manifest;
 use crate::manifest::{Dataset, DatasetInfo, Manifest, SuffixListRef};
 use crate::series::{Known, Series, State};
-use crate::{Created, DatasetCommit, Error, Heartbeat, Result, Store, layout, object};
+use crate::{Created, DatasetCommit, Error, Heartbeat, Result, Store, deny_record, layout, object};
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
 use trawl_model::UnixMillis;
@@ -50,22 +51,25 @@ impl Lake {
         if (Series { store: &*store, dir: layout::MANIFESTS }).newest(Known::Nothing)?.is_some() {
             return Err(Error::AlreadyALake { place: store.place() });
         }
-        Self::begin(store, now, nonce, suffix_list, Manifest::empty())
+        Self::begin(store, now, nonce, suffix_list, Manifest::empty(), 1)
     }
 
-    /// Begins a series of manifests with one whose number is one more than `first` has.
+    /// Begins a series of manifests with one whose number is one more than `first` has, and fills it up with the same from
+    /// number `from` on, where it goes on after older ones.
     pub(crate) fn begin(
         store: Arc<dyn Store>,
         now: UnixMillis,
         nonce: &str,
         suffix_list: &[u8],
         first: Manifest,
+        from: u64,
     ) -> Result<Self> {
         object::probe(&*store, nonce)?;
         let lake = Self { store, seen: Mutex::new(None) };
         let suffix_list = lake.put_suffix_list(suffix_list)?;
         let sequence = first.sequence.saturating_add(1);
         let first = Manifest { sequence, written: now.to_string(), suffix_list: Some(suffix_list), ..first };
+        lake.fill(&first, from, sequence.saturating_sub(1))?;
         let bytes = first.to_json();
         if lake.store.create(&lake.series().path(sequence), &bytes)? == Created::Exists {
             return Err(Error::AlreadyALake { place: lake.store.place() });
@@ -87,17 +91,31 @@ impl Lake {
         &self.store
     }
 
-    fn series(&self) -> Series<'_> {
+    pub(crate) fn series(&self) -> Series<'_> {
         Series { store: &*self.store, dir: layout::MANIFESTS }
     }
 
     /// The newest state. If nothing has changed since the last call, two questions that move no bytes.
     pub fn current(&self) -> Result<Arc<Manifest>> {
-        let known = self.known()?;
-        match self.series().newest(known)? {
-            Some(state) => self.remember(state),
-            None => Err(Error::NotALake { place: self.store.place() }),
+        let seen = self.lock().as_ref().map(|seen| seen.state.clone());
+        self.remember(self.newest(seen)?)
+    }
+
+    /// The newest state, searched from one that was seen before; without, or if that one is gone, from the copy on.
+    pub(crate) fn newest(&self, seen: Option<State>) -> Result<State> {
+        let series = self.series();
+        if let Some(seen) = seen {
+            let number = seen.number;
+            if let Some(newest) = series.newest(Known::State(seen))?.filter(|newest| newest.number >= number) {
+                return Ok(newest);
+            }
         }
+        let copy = self.copy()?;
+        let newest = series.newest(copy.as_ref().map_or(Known::Nothing, |copy| Known::Number(copy.number)))?;
+        let newest = newest.ok_or_else(|| Error::NotALake { place: self.store.place() })?;
+        // A copy is written after what it is a copy of, and was read before: if it is ahead, the newest ones are gone. It is
+        // whole, and older ones would answer what was taken down since.
+        Ok(copy.filter(|copy| copy.number > newest.number).unwrap_or(newest))
     }
 
     /// The state seen last, without asking the store.
@@ -111,17 +129,14 @@ impl Lake {
         series.get(sequence)?.map(|state| Manifest::parse(&series.path(sequence), &state.bytes)).transpose()
     }
 
-    fn known(&self) -> Result<Known> {
-        if let Some(seen) = &*self.lock() {
-            return Ok(Known::State(seen.state.clone()));
-        }
-        // The copy is only a hint: however old or wrong it is, the numbered files decide.
+    /// The copy, if it is one.
+    fn copy(&self) -> Result<Option<State>> {
         match self.store.get(layout::MANIFEST_COPY, MAX_COPY_BYTES) {
-            Ok(bytes) => Ok(match Manifest::parse(layout::MANIFEST_COPY, &bytes) {
-                Ok(copy) if copy.sequence > 0 => Known::Number(copy.sequence),
-                _ => Known::Nothing,
-            }),
-            Err(e) if e.is_not_found() || matches!(e, Error::OverLimit { .. }) => Ok(Known::Nothing),
+            Ok(bytes) => {
+                let number = Manifest::parse(layout::MANIFEST_COPY, &bytes).map_or(0, |copy| copy.sequence);
+                Ok(Some(State { number, bytes }).filter(|copy| copy.number > 0))
+            }
+            Err(e) if e.is_not_found() || matches!(e, Error::OverLimit { .. }) => Ok(None),
             Err(e) => Err(e),
         }
     }
@@ -157,8 +172,15 @@ impl Lake {
     ) -> Result<Committed<T>> {
         let series = self.series();
         let (mut value, mut denies) = (None, false);
-        let (state, made) = series.append(self.known()?, 0, |newest| {
+        // In this order: a list is recorded after its manifest.
+        let recorded = deny_record(&*self.store).ok().flatten().map_or(0, |record| record.manifest);
+        let newest = self.newest(None)?;
+        self.fill_up(&newest)?;
+        let (state, made) = series.append(Known::State(newest), 0, |newest| {
             let newest = newest.ok_or_else(|| Error::NotALake { place: self.store.place() })?;
+            if newest.number < recorded {
+                return Err(lost_manifest(newest.number, recorded));
+            }
             let before = Manifest::parse(&series.path(newest.number), &newest.bytes)?;
             let mut after = before.clone();
             value = Some(change(&mut after)?);
@@ -191,7 +213,7 @@ impl Lake {
 
     /// Copies `state` to `index/manifest.json`, and any newer one that has appeared meanwhile: whoever writes the copy
     /// last looks again, so it ends up with the newest.
-    fn refresh_copy(&self, mut state: State) -> Result<()> {
+    pub(crate) fn refresh_copy(&self, mut state: State) -> Result<()> {
         loop {
             self.remember(state.clone())?;
             self.store.put(layout::MANIFEST_COPY, &state.bytes)?;
@@ -268,9 +290,12 @@ impl Lake {
     pub fn put_suffix_list(&self, bytes: &[u8]) -> Result<SuffixListRef> {
         let hash = suffix_list_hash(bytes);
         let path = layout::suffix_list(&hash)?;
-        // Equal names have equal bytes, so who won does not matter.
-        let _ = self.store.create(&path, bytes)?;
-        Ok(SuffixListRef { path, hash })
+        let list = SuffixListRef { path, hash };
+        // Equal names have equal bytes, so who won does not matter, unless those there are damaged.
+        if self.store.create(&list.path, bytes)? == Created::Exists && self.stored_suffix_list(&list).is_err() {
+            self.store.put(&list.path, bytes)?;
+        }
+        Ok(list)
     }
 
     /// The suffix list `manifest` names, its hash checked.

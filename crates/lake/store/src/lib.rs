@@ -17,6 +17,7 @@ mod counting;
 pub mod denial;
 mod dir;
 mod error;
+mod fill;
 mod gc;
 mod heartbeat;
 mod lake;

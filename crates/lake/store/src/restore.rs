@@ -179,19 +179,23 @@ impl Lake {
         let recorded = remains.deny.as_ref().filter(|record| record.manifest > first.sequence);
         if let Some(record) = recorded {
             first.deny.clone_from(&record.deny);
+            first.sequence = record.manifest;
         }
-        first.sequence = match (Series { store: &*store, dir: layout::MANIFESTS }).highest_listed()? {
+        let from = match (Series { store: &*store, dir: layout::MANIFESTS }).highest_listed()? {
             // A series has no gaps.
-            Some(highest) => highest,
+            Some(highest) => {
+                first.sequence = first.sequence.max(highest);
+                highest.saturating_add(1)
+            }
             // Above every number there ever was, so that readers who knew the lost manifests do not take this for an old
             // one: no lake has a commit a second from 1970 on.
             None => {
-                let seconds = u64::try_from(now.0 / 1000).unwrap_or(0);
-                first.sequence.max(seconds).max(recorded.map_or(0, |record| record.manifest))
+                first.sequence = first.sequence.max(u64::try_from(now.0 / 1000).unwrap_or(0));
+                first.sequence.saturating_add(1)
             }
         };
         first.datasets.clone_from(&remains.datasets);
         first.next_dataset_id = remains.next_dataset_id;
-        Self::begin(store, now, nonce, suffix_list, first)
+        Self::begin(store, now, nonce, suffix_list, first, from)
     }
 }

@@ -56,10 +56,13 @@ fn a_suffix_list_that_is_not_the_one_named_is_refused() {
     let manifest = lake.current().unwrap();
     store.put(&manifest.suffix_list.as_ref().unwrap().path, b"net\n").unwrap();
     assert!(matches!(lake.suffix_list(&manifest), Err(Error::Corrupt { .. })));
+    // Whoever has the right one makes it good.
+    assert_eq!(lake.put_suffix_list(b"com\norg\n").unwrap(), *manifest.suffix_list.as_ref().unwrap());
+    assert_eq!(lake.suffix_list(&manifest).unwrap(), b"com\norg\n"[..]);
 }
 
 #[test]
-fn the_copy_is_a_hint_and_nothing_more() {
+fn a_copy_that_is_behind_or_damaged_is_a_hint_and_nothing_more() {
     let (_dir, store, lake) = new_lake();
     for name in ["a", "b", "c"] {
         lake.register_dataset(NOW, &DatasetInfo::named(name)).unwrap();

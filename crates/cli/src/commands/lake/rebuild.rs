@@ -59,6 +59,7 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
         restore(args, out)?
     } else {
         let lake = lake_dir::open(dir)?;
+        recover_deny(&lake, out)?;
         let lost = losses(args, &**lake.store(), &*lake.current()?)?;
         (lake, lost)
     };
@@ -70,7 +71,7 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
     let (list, built) = loop {
         let list = match &args.psl {
             Some(file) => new_list(&lake, file, &writer)?,
-            None => lake.current()?.suffix_list.clone().context("the lake has no suffix list: name one with --psl")?,
+            None => own_list(&lake, out)?,
         };
         attempts += 1;
         match build(args, &lake, &list, &writer, out) {
@@ -97,6 +98,17 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
         }
     })?;
     Ok(Status::from_findings(!lost.is_empty()))
+}
+
+/// Takes the deny list from its record, where the manifest that had it is gone.
+fn recover_deny(lake: &Lake, out: &mut Output) -> anyhow::Result<()> {
+    if let Some(entries) = lake.recover_deny(system::now())? {
+        let json = serde_json::json!({ "type": "deny_recovered", "deny": entries });
+        out.fact(&json, |w| {
+            writeln!(w, "took the deny list from its record, as its manifest is gone: {entries} entries")
+        })?;
+    }
+    Ok(())
 }
 
 /// Datasets that have lost commits which `manifest` serves, if that is to be accepted.
@@ -220,6 +232,24 @@ fn list_of(store: &dyn Store, remains: &Remains) -> anyhow::Result<Vec<u8>> {
 fn spare(lake: &Lake, path: &str, writer: &str) -> anyhow::Result<()> {
     let (writer, act) = (writer.to_owned(), "rebuild".to_owned());
     Ok(lake.beat(&Heartbeat { writer, act, beat: system::now(), prefixes: vec![path.to_owned()] })?)
+}
+
+/// The lake's list, written anew if it is lost or damaged and the one compiled in.
+fn own_list(lake: &Lake, out: &Output) -> anyhow::Result<SuffixListRef> {
+    let list = lake.current()?.suffix_list.clone().context("the lake has no suffix list: name one with --psl")?;
+    let error = match lake.stored_suffix_list(&list) {
+        Ok(_) => return Ok(list),
+        Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => error,
+        Err(error) => return Err(error.into()),
+    };
+    let builtin = SuffixList::builtin().text().as_bytes();
+    if trawl_store::suffix_list_hash(builtin) != list.hash {
+        bail!(
+            "{error}; it is not the one compiled in: name it with --psl FILE (with another the rows are written again)"
+        );
+    }
+    out.remark(&format!("{error}: it is the one compiled in, and written anew"));
+    Ok(lake.put_suffix_list(builtin)?)
 }
 
 /// Stores a list in the lake.

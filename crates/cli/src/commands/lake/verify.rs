@@ -15,8 +15,9 @@ use trawl_store::manifest::SuffixListRef;
 use trawl_store::{Dataset, DatasetCommit, DatasetVerified, Error, Lake, Manifest, SegmentRef, Version, layout};
 use trawl_url::SuffixList;
 
-/// How long to wait before a fault of manifests and their like is taken for one.
-const A_MOMENT: Duration = Duration::from_secs(1);
+/// How long to wait, and how often, before a fault of manifests and their like is taken for one.
+const A_MOMENT: Duration = Duration::from_millis(500);
+const LOOKS: u32 = 4;
 
 /// Checks a lake: every file against its checksum, every row against what is said of it
 ///
@@ -71,10 +72,14 @@ fn verify(lake: &Lake, manifest: &Manifest, args: &VerifyArgs, out: &mut Output)
     }
     check.segments()?;
     check.served(args.index_only)?;
-    if !found.is_empty() {
-        // Somebody who is at work may have been between a manifest and its copy, or the record of its deny list.
+    for _ in 0..LOOKS {
+        if found.is_empty() {
+            break;
+        }
+        // Somebody who is at work may have been between a manifest and the record of its deny list: asked for the same
+        // manifest, the record has come by then, or a later one.
         std::thread::sleep(A_MOMENT);
-        found = states(&*lake.current()?)?;
+        found = states(manifest)?;
     }
     check.tell("lake", &args.lake.lake.to_string_lossy(), &found)?;
     let Check { faults, damaged, .. } = check;

@@ -168,12 +168,6 @@ fn whoever_writes_and_collects_at_whichever_step_leaves_no_fault() {
         let manifest = lake.current().unwrap();
         says(&dir, &lake, &manifest)
     };
-    // Where somebody stopped for good between a manifest and its copy, that is a finding.
-    let lags = |disk: &FaultFs| {
-        let lake = Lake::open(Arc::new(DirStore::with_fs(disk.shared(), "lake"))).unwrap();
-        let copy = lake.store().get(layout::MANIFEST_COPY, 1 << 20).unwrap();
-        Manifest::parse(layout::MANIFEST_COPY, &copy).unwrap() != *lake.current().unwrap()
-    };
     let mut dice = 7u64;
     let mut roll = |sides: u64| {
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -184,11 +178,8 @@ fn whoever_writes_and_collects_at_whichever_step_leaves_no_fault() {
         for _ in 0..rounds {
             let from = roll(history.len() as u64 - 1);
             let to = (from + 1 + roll(history.len() as u64 - 1 - from)) as usize;
-            if !lags(&history[to]) {
-                let steps = if lags(&history[from as usize]) { 60 } else { 200 };
-                let plan = [(0, from as usize), (roll(steps), to)];
-                assert_eq!(run(history, &plan), Status::Done, "{plan:?} of {} frames", history.len());
-            }
+            let plan = [(0, from as usize), (roll(200), to)];
+            assert_eq!(run(history, &plan), Status::Done, "{plan:?} of {} frames", history.len());
         }
     }
 }
