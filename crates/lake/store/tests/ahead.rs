@@ -141,7 +141,11 @@ fn what_is_left_of_the_list_stays_denied_when_its_record_is_taken() {
     let (store, lake) = new_lake();
     deny(&lake, "a.com").unwrap();
     let with = lake.current().unwrap().deny.clone();
-    lake.commit(NOW, |manifest| Ok(manifest.deny.clear())).unwrap();
+    let clear = |manifest: &mut Manifest| {
+        manifest.deny.clear();
+        Ok(())
+    };
+    lake.commit(NOW, clear).unwrap();
     deny(&lake, "b.com").unwrap();
     lose(&store, &[3, 4]);
     let lake = Lake::open(store.clone()).unwrap();
