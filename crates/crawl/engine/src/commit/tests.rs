@@ -323,8 +323,10 @@ fn second_cut(plan: Plan, unit: usize, step: usize) {
 #[test]
 fn a_full_disk_stops_the_run_and_a_resume_goes_on() {
     full_disk(Plan::new(10, 100_000), 500_000);
-    // A container takes room in steps.
-    full_disk(Plan { format: Format::Seqdb, ..Plan::new(10, 1_000_000) }, 14 << 20);
+    // A container takes room in steps of 4 MiB, and less where there is less.
+    for mib in [5, 6, 8, 9] {
+        full_disk(Plan { format: Format::Seqdb, ..Plan::new(10, 1_000_000) }, mib << 20);
+    }
 }
 
 fn full_disk(plan: Plan, capacity: u64) {
