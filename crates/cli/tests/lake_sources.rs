@@ -3,8 +3,9 @@
 mod common;
 
 use common::lakes::write;
-use common::{stderr, stdout, trawl};
+use common::{feed, stderr, stdout, trawl};
 use flate2::{Compression, write::GzEncoder};
+use rustix::fs::{FileType, Mode};
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
@@ -157,19 +158,32 @@ fn links_lead_to_one_source() {
 fn pipes_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let shell = |script: &str, code: i32| {
-        let script = script.replace("INGEST", concat!(env!("CARGO_BIN_EXE_trawl"), " --json -q lake ingest --dataset"));
-        report(&std::process::Command::new("bash").args(["-c", &script]).current_dir(dir).output().unwrap(), code)
+    let command = |args: &[&str]| {
+        let mut command = trawl(dir);
+        command.args(["--json", "--quiet", "lake", "ingest", "--dataset"]).args(args);
+        command
     };
-    let two = shell("INGEST a <(echo http://a.com/1) <(printf 'http://a.com/2\\nmailto:x@y\\n')", 1);
+    let fed = |args: &[&str], input: &str| report(&feed(command(args), input.as_bytes()), 0);
+    // What gives its bytes to a pipe waits until somebody opens it.
+    let pipe = |name: &str, input: &'static str| {
+        let path = dir.join(name);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        std::thread::spawn(move || std::fs::write(path, input).unwrap())
+    };
+    let writers = [pipe("one", "http://a.com/1\n"), pipe("two", "http://a.com/2\nmailto:x@y\n")];
+    let two = ingest(dir, "a", &["one", "two"], 1);
     assert_eq!((rows(&two), two["sources"].as_u64(), two["rejected"].as_u64()), (2, Some(2), Some(1)));
-    let again = shell("echo http://a.com/1 | INGEST a /dev/stdin", 0);
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    // As `<(…)` is named.
+    let again = fed(&["a", "/dev/fd/0"], "http://a.com/1\n");
     assert_eq!((rows(&again), again["skipped"][0]["uri"].as_str()), (0, Some("stdin")), "known by its bytes");
-    assert_eq!(rows(&shell("echo http://a.com/1 | INGEST a -", 0)), 0);
-    assert_eq!(rows(&shell("printf 'url\\nhttp://a.com/1\\n' | INGEST b /dev/stdin --format csv", 0)), 1);
-    assert_eq!(rows(&shell("mkfifo pipe; (echo http://a.com/1 > pipe) & INGEST c pipe", 0)), 1);
+    assert_eq!(rows(&fed(&["a", "-"], "http://a.com/1\n")), 0);
+    assert_eq!(rows(&fed(&["b", "/dev/stdin", "--format", "csv"], "url\nhttp://a.com/1\n")), 1);
     // As some shells do it for `<<<`.
-    assert_eq!(rows(&shell("echo http://a.com/1 > gone; exec 3< gone; rm gone; INGEST d /dev/fd/3", 0)), 1);
+    write(dir, "gone", b"http://a.com/1\n");
+    let gone = std::fs::File::open(dir.join("gone")).unwrap();
+    std::fs::remove_file(dir.join("gone")).unwrap();
+    assert_eq!(rows(&report(&command(&["d", "/dev/fd/0"]).stdin(gone).output().unwrap(), 0)), 1);
     assert_eq!(std::fs::read_dir(dir.join("lake/tmp")).unwrap().count(), 0, "nothing of the input is left behind");
 
     let _socket = std::os::unix::net::UnixListener::bind(dir.join("socket")).unwrap();
