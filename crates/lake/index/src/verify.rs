@@ -43,8 +43,8 @@ pub fn verify_segment(
     Ok(check.verified)
 }
 
-/// The Parquet files that a version takes from a segment: dataset and path. Of a version, these are the files of the commits that
-/// it serves, each once.
+/// The Parquet files that a version takes from a segment: dataset and path. Of a version, these are the files of the commits
+/// that it serves, each once.
 pub fn indexed_files(store: &Arc<dyn Store>, reference: &SegmentRef) -> Result<Vec<(u32, String)>> {
     let segment = Segment::open(store, reference, &Arc::new(Caches::new(8 << 20)), OpenOptions::default())?;
     let mut files = Vec::new();

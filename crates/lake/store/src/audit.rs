@@ -17,9 +17,9 @@ fn say(file: &str, expected: &'static str, found: impl ToString) -> Fault {
     Fault { file: file.to_owned(), row: None, expected, found: found.to_string() }
 }
 
-/// Reads every manifest and every commit of the datasets `manifest` (the newest there was a moment ago) has: checksum, number, dataset; the copy
-/// of the manifest; and that each suffix list is there by which served and newest rows were cut. Tells how many states
-/// that were; an error is a store that cannot be read.
+/// Reads every manifest and every commit of the datasets `manifest` (the newest there was a moment ago) has: checksum,
+/// number, dataset; the copy of the manifest; and that each suffix list is there by which served and newest rows were cut.
+/// Tells how many states that were; an error is a store that cannot be read.
 pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fault)) -> Result<u64> {
     let store = &**lake.store();
     let mut count = 0;

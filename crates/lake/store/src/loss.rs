@@ -47,8 +47,8 @@ pub fn lost_commits(store: &dyn Store, manifest: &Manifest) -> Result<Vec<LostCo
 pub struct WentOn {
     /// Its new commit.
     pub commit: DatasetCommit,
-    /// Files of the commit before the lost ones that are gone too. Then the dataset has forgotten its sources, since nobody can tell
-    /// which of them are still whole.
+    /// Files of the commit before the lost ones that are gone too. Then the dataset has forgotten its sources, since nobody
+    /// can tell which of them are still whole.
     pub files_gone: u64,
 }
 

@@ -1,5 +1,8 @@
 //! What is collected, and what is not.
 
+mod common;
+
+use common::{DAY, data_file, day, new_lake, part};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,45 +11,13 @@ use trawl_io::Fs;
 use trawl_io::fault::{FaultFs, Loss, Stepped};
 use trawl_model::UnixMillis;
 use trawl_store::{
-    DataFile, DatasetInfo, DirStore, Error, GcReport, GcSettings, Heartbeat, Lake, SegmentRef, Store, collect, layout,
+    DatasetInfo, DirStore, Error, GcReport, GcSettings, Heartbeat, Lake, SegmentRef, Store, collect, layout,
 };
-
-const DAY: i64 = 86_400_000;
-const START: UnixMillis = UnixMillis(1_782_262_923_456);
-
-fn day(n: i64) -> UnixMillis {
-    UnixMillis(START.0 + n * DAY)
-}
-
-fn new_lake() -> (Arc<DirStore>, Lake) {
-    let store = Arc::new(DirStore::with_fs(FaultFs::new().shared(), "lake"));
-    let lake = Lake::init(store.clone(), day(0), "n", b"com\n").unwrap();
-    lake.register_dataset(day(0), &DatasetInfo::named("d")).unwrap();
-    (store, lake)
-}
-
-fn part(writer: &str) -> String {
-    layout::part(1, "all", writer, 0).unwrap()
-}
 
 /// Writes a file and commits it, in place of the others if `replace`.
 fn ingest(lake: &Lake, writer: &str, now: UnixMillis, replace: bool) -> u64 {
     lake.store().put(&part(writer), writer.as_bytes()).unwrap();
-    let file = DataFile {
-        path: part(writer),
-        prefix: "all".into(),
-        added: 0,
-        rows: 1,
-        row_groups: 1,
-        bytes: writer.len() as u64,
-        hash: String::new(),
-        schema: 1,
-        min_domain: "a.com".into(),
-        max_domain: "a.com".into(),
-        min_key: writer.into(),
-        max_key: writer.into(),
-        distinct_urls: 1,
-    };
+    let file = data_file(part(writer), writer.len() as u64, writer);
     let (commit, _) = lake
         .commit_dataset(1, now, writer, |commit| {
             if replace {

@@ -1,48 +1,19 @@
 //! Lakes that have lost dataset commits which they serve.
 
+mod common;
+
+use common::{data_file, day, new_lake, part};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use trawl_io::fault::FaultFs;
 use trawl_model::UnixMillis;
 use trawl_store::{
-    CommitMode, DataFile, DatasetInfo, DirStore, Error, GcSettings, Lake, LostCommits, SegmentRef, Store, collect,
-    layout, lost_commits, remains,
+    CommitMode, DirStore, Error, GcSettings, Lake, LostCommits, SegmentRef, Store, collect, layout, lost_commits,
+    remains,
 };
-
-const DAY: i64 = 86_400_000;
-
-fn day(n: i64) -> UnixMillis {
-    UnixMillis(1_782_262_923_456 + n * DAY)
-}
-
-fn new_lake() -> (Arc<DirStore>, Lake) {
-    let store = Arc::new(DirStore::with_fs(FaultFs::new().shared(), "lake"));
-    let lake = Lake::init(store.clone(), day(0), "n", b"com\n").unwrap();
-    lake.register_dataset(day(0), &DatasetInfo::named("d")).unwrap();
-    (store, lake)
-}
-
-fn part(writer: &str) -> String {
-    layout::part(1, "all", writer, 0).unwrap()
-}
 
 fn append(lake: &Lake, writer: &str, now: UnixMillis) -> trawl_store::Result<u64> {
     lake.store().put(&part(writer), b"rows")?;
-    let file = DataFile {
-        path: part(writer),
-        prefix: "all".into(),
-        added: 0,
-        rows: 1,
-        row_groups: 1,
-        bytes: 4,
-        hash: String::new(),
-        schema: 1,
-        min_domain: "a.com".into(),
-        max_domain: "a.com".into(),
-        min_key: writer.into(),
-        max_key: writer.into(),
-        distinct_urls: 1,
-    };
+    let file = data_file(part(writer), 4, writer);
     let (commit, _) = lake.commit_dataset(1, now, writer, |commit| {
         commit.mode = CommitMode::Append;
         commit.files.push(file.clone());

@@ -1,20 +1,17 @@
 //! Lakes that lost their manifests, and drops that last.
 
+mod common;
+
+use common::{data_file, day};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trawl_io::fault::FaultFs;
 use trawl_model::UnixMillis;
 use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_store::{
-    Acl, CommitMode, DataFile, DatasetInfo, DirStore, Error, GcSettings, Heartbeat, Lake, SegmentRef, Store, collect,
-    layout, remains, stored_list,
+    Acl, CommitMode, DatasetInfo, DirStore, Error, GcSettings, Heartbeat, Lake, SegmentRef, Store, collect, layout,
+    remains, stored_list,
 };
-
-const DAY: i64 = 86_400_000;
-
-fn day(n: i64) -> UnixMillis {
-    UnixMillis(1_782_262_923_456 + n * DAY)
-}
 
 fn new_lake() -> (tempfile::TempDir, Arc<DirStore>, Lake) {
     let dir = tempfile::tempdir().unwrap();
@@ -30,21 +27,7 @@ fn register(lake: &Lake, name: &str, now: UnixMillis) -> u32 {
 fn append(lake: &Lake, id: u32, writer: &str, now: UnixMillis) -> trawl_store::Result<u64> {
     let path = layout::part(id, "all", writer, 0)?;
     lake.store().put(&path, b"rows")?;
-    let file = DataFile {
-        path,
-        prefix: "all".into(),
-        added: 0,
-        rows: 1,
-        row_groups: 1,
-        bytes: 4,
-        hash: String::new(),
-        schema: 1,
-        min_domain: "a.com".into(),
-        max_domain: "a.com".into(),
-        min_key: "com,a)/".into(),
-        max_key: "com,a)/".into(),
-        distinct_urls: 1,
-    };
+    let file = data_file(path, 4, "com,a)/");
     let hash = lake.current()?.suffix_list.as_ref().unwrap().hash.clone();
     let (commit, _) = lake.commit_dataset(id, now, writer, |commit| {
         commit.mode = CommitMode::Append;

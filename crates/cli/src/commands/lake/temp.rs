@@ -58,8 +58,8 @@ fn clean(dir: &Path, remove: bool) -> anyhow::Result<u64> {
     Ok(found)
 }
 
-/// What came through a pipe in a file, since sources are read more than once. It goes when the work is done; what a killed process
-/// leaves, the next one takes.
+/// What came through a pipe in a file, since sources are read more than once. It goes when the work is done; what a killed
+/// process leaves, the next one takes.
 #[derive(Debug)]
 pub struct Spool {
     path: PathBuf,

@@ -24,9 +24,10 @@ const LOOKS: u32 = 4;
 /// Manifests, their copy and dataset commits: checksums and numbers; the suffix lists they name. The Parquet files of each
 /// dataset's newest and served commit: hashes, order, domains under the list the commit names, counts; those of older kept
 /// versions: hashes. The index segments of all kept versions: checksums, order, counts, that postings point at rows
-/// there are, and that the current version answers from the files its commits name. All faults are listed; exit code 1 when there are any. `trawl lake rebuild` makes a damaged index anew; the
-/// version before it is kept, damaged, until `trawl lake gc` takes it, and is named so. Also the deny list beside the datasets.
-/// Others may write and collect meanwhile: what no version needs any more is no fault.
+/// there are, and that the current version answers from the files its commits name. Also the deny list beside the datasets.
+/// All faults are listed; exit code 1 when there are any. `trawl lake rebuild` makes a damaged index anew; the version
+/// before it is kept, damaged, until `trawl lake gc` takes it, and is named so. Others may write and collect meanwhile:
+/// what no version needs any more is no fault.
 ///
 /// Example: trawl lake verify --lake lake
 #[derive(Debug, clap::Args)]
