@@ -30,6 +30,12 @@ pub enum Axis {
     Trap,
     /// What a host says about paths that do not exist.
     Absence,
+    /// How the URLs of a host's pages are written.
+    Address,
+    /// How the pages of a host hang together.
+    Shape,
+    /// How the name of a host is resolved.
+    Name,
     /// What happens to a request for a page; only for pages without children.
     Fate,
     /// The content coding of a page.
@@ -97,6 +103,8 @@ characters! {
     RobotsClosed Robots "everything is closed"
     RobotsError Robots "503: nothing may be fetched for now"
     RobotsHtml Robots "200 with an HTML page: no rules"
+    RobotsCut Robots "reset in the middle at first, before the rule that closes a section; then whole"
+    RobotsStall Robots "nothing more after the first half at first; then whole"
     Slow Conduct "every response begins late"
     Silent Conduct "requests are read and never answered"
     HangUp Conduct "the connection is reset after each request"
@@ -109,6 +117,11 @@ characters! {
     SessionTrap Trap "each visit links the same pages with a new session id"
     FacetTrap Trap "every combination of filters is a page of its own"
     SoftNotFound Absence "200 with one and the same page"
+    SemicolonQuery Address "pages differ only behind a semicolon of the query, as gitweb has it"
+    PipeQuery Address "pages differ only by a list, with bars between, in the query parameter ref"
+    FlatHost Shape "the home page links every page of the host"
+    DnsFlaky Name "the first lookups of the name fail with SERVFAIL"
+    DnsSlow Name "lookups of the name are answered late"
     Redirect Fate "one redirect to a page of the host"
     RedirectAway Fate "one redirect to another host"
     RedirectChain Fate "two to four redirects, then a page"
@@ -123,6 +136,9 @@ characters! {
     ResetBody Fate "the connection is reset in the middle of the body"
     ShortBody Fate "the connection ends before Content-Length is reached"
     LongBody Fate "more bytes follow than Content-Length says"
+    SurplusBody Fate "a second response follows the body unasked, and the connection stays open"
+    NoContentBody Fate "204 with a body, and the connection stays open"
+    CutOnce Fate "the connection is reset in the middle of the body at first, then a page"
     EndlessBody Fate "the body never ends"
     Bomb Fate "a small body that decompresses to a very large one"
     BadHead Fate "a response head that breaks the rules; most can be read nevertheless"

@@ -35,7 +35,7 @@ pub use error::{Error, Result};
 pub use judge::{Kind, LogFault, Verdict, Violation, judge, judge_reader};
 pub use log::{Event, LogReader, Record};
 pub use profiles::Profile;
-pub use server::{Running, TestWeb};
+pub use server::{NameService, Running, TestWeb};
 pub use settings::CrawlSettings;
 pub use world::{
     CharacterCount, Description, Expectation, Form, Group, Host, HostId, Link, Node, Outcome, PageId, Resource, Robots,

@@ -18,11 +18,13 @@ pub enum Profile {
     Standard,
     /// Mostly trouble.
     Hostile,
+    /// Ordinary trouble that passes: a crawl must come out of it with every page.
+    Trouble,
 }
 
 impl Profile {
     /// All profiles, the mildest first.
-    pub const ALL: [Self; 3] = [Self::Demo, Self::Standard, Self::Hostile];
+    pub const ALL: [Self; 4] = [Self::Demo, Self::Standard, Self::Hostile, Self::Trouble];
 
     /// Its name in settings.
     pub fn name(self) -> &'static str {
@@ -30,6 +32,7 @@ impl Profile {
             Self::Demo => "demo",
             Self::Standard => "standard",
             Self::Hostile => "hostile",
+            Self::Trouble => "trouble",
         }
     }
 
@@ -39,6 +42,7 @@ impl Profile {
             Self::Demo => demo(),
             Self::Standard => standard(),
             Self::Hostile => hostile(),
+            Self::Trouble => trouble(),
         }
     }
 }
@@ -49,7 +53,7 @@ impl FromStr for Profile {
     fn from_str(name: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| Error::Setting {
             setting: "profile",
-            expected: "demo, standard or hostile",
+            expected: "demo, standard, hostile or trouble",
             found: name.to_owned(),
         })
     }
@@ -186,4 +190,28 @@ fn hostile() -> Shares {
     ];
     shares.0.extend(more);
     shares
+}
+
+fn trouble() -> Shares {
+    use Character::*;
+    let per_mille = [
+        (RobotsMissing, 150),
+        (RobotsPartial, 150),
+        (RobotsCut, 150),
+        (RobotsStall, 50),
+        (Closing, 100),
+        (SemicolonQuery, 200),
+        (PipeQuery, 100),
+        (FlatHost, 100),
+        (DnsFlaky, 150),
+        (DnsSlow, 100),
+        (Busy, 20),
+        (Unavailable, 20),
+        (SurplusBody, 60),
+        (NoContentBody, 30),
+        (CutOnce, 60),
+        (Chunked, 300),
+        (Gzip, 300),
+    ];
+    Shares(per_mille.into_iter().collect())
 }

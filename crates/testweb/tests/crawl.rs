@@ -46,7 +46,9 @@ const LEFT: Duration = Duration::from_millis(250);
 impl Crawler<'_> {
     fn patience(&self, node: Node) -> Duration {
         match self.world.outcome_of(node) {
-            Outcome::NoAnswer(Character::Silent) | Outcome::Trouble(_, Character::Stall) => SILENCE,
+            Outcome::NoAnswer(Character::Silent)
+            | Outcome::Trouble(_, Character::Stall)
+            | Outcome::Broken { stall: true, .. } => SILENCE,
             _ => PATIENCE,
         }
     }
@@ -125,7 +127,10 @@ impl Crawler<'_> {
         if self.origins.insert((host.to_owned(), node.secure)) {
             let mut at = Node { what: Resource::Robots, ..node };
             for _ in 0..=5 {
-                let answer = self.fetch(at);
+                let mut answer = self.fetch(at);
+                if answer.error.is_some() && matches!(self.world.outcome_of(at), Outcome::Broken { .. }) {
+                    answer = self.fetch(at);
+                }
                 match answer.header("location").and_then(|l| self.resolve(at, l)) {
                     Some(next) => at = next,
                     None => break,

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use common::{Answer, find_page, get, only, parts, tcp};
-use trawl_testweb::{Character, Config, Running, TestWeb};
+use trawl_testweb::{Character, Config, NameService, Running, TestWeb};
 
 /// Starts a web of one fate and asks for a page that has it.
 fn ask(fate: Character, config: impl FnOnce(Config) -> Config) -> (Running, Answer, usize) {
@@ -121,4 +121,96 @@ fn closing_hosts_close() {
     let answer = get(&mut stream, &host, "/", "");
     assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
     assert!(get(&mut stream, &host, "/", "").error.is_some());
+}
+
+#[test]
+fn surplus_bytes_wait_on_an_open_connection() {
+    for character in [Character::SurplusBody, Character::NoContentBody] {
+        let web = TestWeb::start(only(&[character])).unwrap();
+        let world = web.world();
+        let (host, target) = parts(world, find_page(world, |page| world.fate(page).is_some()).1);
+        let mut stream = tcp(web.addr());
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+        // The next request is answered on the same connection: whoever reads what lies before takes it for the answer.
+        write!(stream, "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        assert_eq!(text.matches("HTTP/1.1 ").count(), 3, "{character:?}");
+        assert!(text.contains("lies"), "{character:?}");
+    }
+}
+
+#[test]
+fn a_broken_page_is_whole_the_second_time() {
+    let (web, first, _) = ask(Character::CutOnce, |c| c);
+    let (_, node) = find_page(web.world(), |page| web.world().fate(page) == Some(Character::CutOnce));
+    assert!(first.error.is_some() && first.status == 200, "{first:?}");
+    let (host, target) = parts(web.world(), node);
+    let second = get(&mut tcp(web.addr()), &host, &target, "");
+    assert!(second.error.is_none() && second.body.starts_with(&first.body), "{:?}", second.error);
+    assert!(second.body.len() > first.body.len());
+}
+
+#[test]
+fn a_restart_refuses_and_ends() {
+    let web = TestWeb::start(only(&[])).unwrap();
+    let host = web.world().hosts()[0].name.clone();
+    let mut before = tcp(web.addr());
+    assert_eq!(get(&mut before, &host, "/", "").status, 200);
+    web.set_open(false);
+    let until = Instant::now() + Duration::from_secs(60);
+    let refused = loop {
+        match std::net::TcpStream::connect(web.addr()) {
+            Err(error) => break error,
+            Ok(_) => assert!(Instant::now() < until, "it still listens"),
+        }
+    };
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    assert!(get(&mut before, &host, "/", "").error.is_some());
+    web.set_open(true);
+    let mut after = loop {
+        match std::net::TcpStream::connect(web.addr()) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+    };
+    assert_eq!(get(&mut after, &host, "/", "").status, 200);
+}
+
+/// Asks the web's name server for the address of a name; the code of its answer and the last four bytes of it.
+fn resolve(web: &Running, name: &str) -> Option<(u8, Vec<u8>)> {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let mut question = b"\x00\x07\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00".to_vec();
+    for label in name.split('.') {
+        question.push(u8::try_from(label.len()).unwrap());
+        question.extend_from_slice(label.as_bytes());
+    }
+    question.extend_from_slice(b"\x00\x00\x01\x00\x01");
+    socket.send_to(&question, web.names_addr()).unwrap();
+    let mut answer = [0; 512];
+    let length = socket.recv(&mut answer).ok()?;
+    Some((answer[3] & 0x0f, answer[length - 4..length].to_vec()))
+}
+
+#[test]
+fn names_are_resolved_or_not() {
+    let mut config = only(&[Character::DnsFlaky]);
+    config.addresses = trawl_testweb::Addresses::Many;
+    let web = TestWeb::start(config).unwrap();
+    let world = web.world();
+    let of = |wanted| world.host_ids().find(|&id| world.host(id).unwrap().resolution == wanted).unwrap();
+    let flaky = of(Some(Character::DnsFlaky));
+    let (name, address) = (world.host(flaky).unwrap().name.clone(), world.address(flaky).octets().to_vec());
+    assert_eq!(resolve(&web, &name).unwrap().0, 2);
+    assert_eq!(resolve(&web, &name).unwrap().0, 2);
+    assert_eq!(resolve(&web, &name), Some((0, address.clone())));
+    assert_eq!(resolve(&web, "nobody.example").unwrap().0, 3);
+    for (mode, code) in [(NameService::Fails, Some(2)), (NameService::Refuses, Some(5)), (NameService::Silent, None)] {
+        web.set_names(mode);
+        assert_eq!(resolve(&web, &name).map(|(code, _)| code), code);
+    }
+    web.set_names(NameService::Answers);
+    assert_eq!(resolve(&web, &name), Some((0, address)));
 }

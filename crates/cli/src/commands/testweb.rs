@@ -121,6 +121,8 @@ enum ProfileName {
     Standard,
     /// Mostly trouble
     Hostile,
+    /// Ordinary trouble that passes
+    Trouble,
 }
 
 impl WebArgs {
@@ -129,6 +131,7 @@ impl WebArgs {
             ProfileName::Demo => Profile::Demo,
             ProfileName::Standard => Profile::Standard,
             ProfileName::Hostile => Profile::Hostile,
+            ProfileName::Trouble => Profile::Trouble,
         };
         let seeds = Config::default().seeds.min(self.domains.max(1));
         Config { seed: self.seed, domains: self.domains, pages: self.pages, seeds, ..Config::profile(profile) }

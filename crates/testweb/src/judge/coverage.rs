@@ -116,7 +116,10 @@ impl Coverage<'_> {
     /// Whether the node was asked for once, and again only after failures.
     fn repeats(&mut self, node: Node, fetches: &[&Fetch]) {
         let outcome = self.world.outcome_of(node);
-        let times = if let Outcome::Later { times, .. } = outcome { times } else { 0 };
+        let times = match outcome {
+            Outcome::Later { times, .. } | Outcome::Broken { times, .. } => times,
+            _ => 0,
+        };
         let mut settled: Option<&Fetch> = None;
         let (mut failures, mut reported) = (0, false);
         for fetch in fetches {
@@ -133,7 +136,10 @@ impl Coverage<'_> {
                 failures += 1;
             }
         }
-        let would_answer = matches!(outcome, Outcome::Content(_) | Outcome::Redirect { .. } | Outcome::Later { .. });
+        let would_answer = matches!(
+            outcome,
+            Outcome::Content(_) | Outcome::Redirect { .. } | Outcome::Later { .. } | Outcome::Broken { .. }
+        );
         let must = matches!(self.expected.want(node), Some(Want::Once | Want::Try));
         let enough = failures > self.settings.retries;
         if let (true, Some(last)) =
@@ -181,9 +187,11 @@ impl Coverage<'_> {
 /// Whether an answer is final, so that there is no reason to ask again.
 fn settles(outcome: Outcome, fetch: &Fetch) -> bool {
     match outcome {
-        Outcome::Content(_) | Outcome::Redirect { .. } | Outcome::Later { .. } | Outcome::NotFound(_) => {
-            fetch.whole && fetch.status != 429 && fetch.status < 500
-        }
+        Outcome::Content(_)
+        | Outcome::Redirect { .. }
+        | Outcome::Later { .. }
+        | Outcome::Broken { .. }
+        | Outcome::NotFound(_) => fetch.whole && fetch.status != 429 && fetch.status < 500,
         Outcome::Status(status) => fetch.whole && status < 500 && fetch.status == status,
         _ => false,
     }

@@ -68,15 +68,32 @@ fn bind_loopback_device(_: &TcpSocket) -> std::io::Result<()> {
     Err(std::io::Error::new(std::io::ErrorKind::Unsupported, "many addresses need Linux"))
 }
 
-pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
+/// Where clients come in, and whether they may.
+pub(super) struct Door {
+    pub(super) addr: SocketAddr,
+    pub(super) addresses: Addresses,
+    pub(super) open: watch::Receiver<bool>,
+    pub(super) stopped: watch::Receiver<bool>,
+}
+
+pub(super) async fn accept(mut listener: TcpListener, shared: Arc<Shared>, mut door: Door) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stopped.changed() => return,
+            true = shut(&mut door.open) => {
+                // Without a listening socket the system itself refuses connections.
+                drop(listener);
+                match door.listen_again().await {
+                    Some(again) => listener = again,
+                    None => return,
+                }
+                continue;
+            }
+            _ = door.stopped.changed() => return,
         };
         match accepted {
             Ok((stream, remote)) if remote.ip().is_loopback() => {
-                tokio::spawn(serve(stream, remote, Arc::clone(&shared), stopped.clone()));
+                tokio::spawn(serve(stream, remote, Arc::clone(&shared), door.open.clone(), door.stopped.clone()));
             }
             Ok(_) => {}
             // Out of file descriptors, mostly: wait for connections to end rather than spin.
@@ -85,7 +102,35 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopp
     }
 }
 
-async fn serve(stream: TcpStream, remote: SocketAddr, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
+/// Whether the door was shut; waits until it is.
+async fn shut(open: &mut watch::Receiver<bool>) -> bool {
+    open.wait_for(|open| !open).await.is_ok()
+}
+
+impl Door {
+    /// A new listening socket at the old port once the door is open again; `None` if the server stops first.
+    async fn listen_again(&mut self) -> Option<TcpListener> {
+        tokio::select! {
+            _ = self.open.wait_for(|open| *open) => {}
+            _ = self.stopped.changed() => return None,
+        }
+        loop {
+            match listen(self.addr, self.addresses) {
+                Ok(listener) => return Some(listener),
+                // The last connections to the old socket may still be closing.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    remote: SocketAddr,
+    shared: Arc<Shared>,
+    mut open: watch::Receiver<bool>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let conn = shared.connections.fetch_add(1, Ordering::Relaxed) + 1;
     if let Ok(local) = stream.local_addr() {
         shared.log.opened(conn, local, remote);
@@ -96,6 +141,7 @@ async fn serve(stream: TcpStream, remote: SocketAddr, shared: Arc<Shared>, mut s
     let mut streams = JoinSet::new();
     tokio::select! {
         _ = speak(stream, conn, &shared, &mut streams) => {}
+        _ = shut(&mut open) => {}
         _ = stopped.changed() => {}
     }
     streams.shutdown().await;

@@ -131,6 +131,11 @@ async fn send(
             stream.send_reset(Reason::INTERNAL_ERROR);
             return Ok(());
         }
+        Manner::Stall => {
+            data(&mut stream, half(&reply.body), pending).await?;
+            std::future::poll_fn(|cx| stream.poll_reset(cx)).await?;
+            return Ok(());
+        }
         Manner::Endless => {
             while pending.bytes < shared.world.config().endless_bytes {
                 data(&mut stream, ENDLESS, pending).await?;

@@ -9,6 +9,7 @@
 mod accept;
 mod clock;
 mod coding;
+mod dns;
 mod http1;
 mod http2;
 mod plan;
@@ -22,8 +23,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tokio::net::UdpSocket;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
+
+pub use dns::NameService;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -44,6 +48,8 @@ struct Shared {
     tls: Option<tls::Tls>,
     latency: Duration,
     connections: AtomicU64,
+    names: dns::Names,
+    names_mode: watch::Sender<NameService>,
 }
 
 /// Starts synthetic webs.
@@ -63,7 +69,8 @@ impl TestWeb {
         let tls = if secure { Some(tls::Tls::new(Arc::clone(&world))?) } else { None };
         let latency = Duration::from_millis(config.latency_ms);
         let (state, connections) = (state::State::default(), AtomicU64::new(0));
-        let shared = Arc::new(Shared { world, log, clock, state, tls, latency, connections });
+        let (names, names_mode) = (dns::Names::default(), watch::Sender::default());
+        let shared = Arc::new(Shared { world, log, clock, state, tls, latency, connections, names, names_mode });
         let runtime = Builder::new_multi_thread()
             .worker_threads(usize::try_from(config.threads).unwrap_or(1))
             .thread_name("testweb")
@@ -71,23 +78,32 @@ impl TestWeb {
             .build()
             .map_err(Error::Runtime)?;
         let (stop, stopped) = watch::channel(false);
-        let addr = {
+        let (open, opened) = watch::channel(true);
+        let fail = |source| Error::Listen { addr: config.listen.to_string(), source };
+        let (addr, names_addr) = {
             let _guard = runtime.enter();
-            let fail = |source| Error::Listen { addr: config.listen.to_string(), source };
             let listener = accept::listen(config.listen, config.addresses).map_err(fail)?;
-            let port = listener.local_addr().map_err(fail)?.port();
-            runtime.spawn(accept::accept(listener, Arc::clone(&shared), stopped));
-            SocketAddr::new(config.listen.ip(), port)
+            let addr = SocketAddr::new(config.listen.ip(), listener.local_addr().map_err(fail)?.port());
+            let door = accept::Door { addr, addresses: config.addresses, open: opened, stopped: stopped.clone() };
+            runtime.spawn(accept::accept(listener, Arc::clone(&shared), door));
+            let socket = std::net::UdpSocket::bind(SocketAddr::new(config.listen.ip(), 0)).map_err(fail)?;
+            socket.set_nonblocking(true).map_err(fail)?;
+            let socket = UdpSocket::from_std(socket).map_err(fail)?;
+            let names_addr = socket.local_addr().map_err(fail)?;
+            runtime.spawn(dns::serve(socket, Arc::clone(&shared), stopped));
+            (addr, names_addr)
         };
         runtime.spawn(flush(Arc::clone(&shared)));
-        Ok(Running { addr, shared, stop, runtime: Some(runtime) })
+        Ok(Running { addr, names_addr, shared, open, stop, runtime: Some(runtime) })
     }
 }
 
 /// A synthetic web that is being served; dropping it stops it.
 pub struct Running {
     addr: SocketAddr,
+    names_addr: SocketAddr,
     shared: Arc<Shared>,
+    open: watch::Sender<bool>,
     stop: watch::Sender<bool>,
     runtime: Option<Runtime>,
 }
@@ -102,6 +118,22 @@ impl Running {
     /// Where it listens; every host can be reached here.
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Where its name server listens (UDP): it resolves the hosts of this web.
+    pub fn names_addr(&self) -> SocketAddr {
+        self.names_addr
+    }
+
+    /// How the name server treats questions from now on.
+    pub fn set_names(&self, mode: NameService) {
+        self.shared.names_mode.send_replace(mode);
+    }
+
+    /// Shuts every host (`false`): connections are dropped and new ones refused, as while a server restarts; or lets
+    /// clients in again.
+    pub fn set_open(&self, open: bool) {
+        self.open.send_replace(open);
     }
 
     /// All addresses at which hosts are to be found, without repeats.

@@ -24,6 +24,10 @@ pub(super) enum Manner {
     Short,
     /// With a length smaller than what comes.
     Long,
+    /// With a response that nobody asked for right behind it, on a connection that stays open.
+    Surplus,
+    /// Half of it, then nothing; the connection stays open.
+    Stall,
     /// For ever.
     Endless,
     /// With a head of this odd kind.
@@ -133,6 +137,13 @@ fn answer(shared: &Shared, request: &Request<'_>, outcome: Outcome, asked: Node)
                 content(shared, request, node)
             }
         }
+        Outcome::Broken { node, times, stall } => {
+            let reply = content(shared, request, node);
+            match shared.state.turn_away(node, times) {
+                true => reply.in_manner(if stall { Manner::Stall } else { Manner::Reset }),
+                false => reply,
+            }
+        }
         Outcome::Trouble(node, character) => trouble(shared, node, character),
         Outcome::NoAnswer(Character::Silent) => Reply::nothing(Manner::Silence),
         Outcome::NoAnswer(_) => Reply::nothing(Manner::HangUp),
@@ -162,6 +173,7 @@ fn trouble(shared: &Shared, node: Node, character: Character) -> Reply {
         Character::ResetBody => Manner::Reset,
         Character::ShortBody => Manner::Short,
         Character::LongBody => Manner::Long,
+        Character::SurplusBody | Character::NoContentBody => Manner::Surplus,
         Character::EndlessBody => Manner::Endless,
         Character::BadHead => {
             Manner::BadHead(u8::try_from((u64::from(page.number) + u64::from(page.host.0)) % BAD_HEADS).unwrap_or(0))
@@ -174,7 +186,8 @@ fn trouble(shared: &Shared, node: Node, character: Character) -> Reply {
     };
     let mut html = String::with_capacity(16 << 10);
     shared.world.render(node, shared.clock.now_s(), &mut html);
-    Reply::new(200, HTML, html).in_manner(manner)
+    let status = if character == Character::NoContentBody { 204 } else { 200 };
+    Reply::new(status, HTML, html).in_manner(manner)
 }
 
 fn content(shared: &Shared, request: &Request<'_>, node: Node) -> Reply {

@@ -100,6 +100,20 @@ impl<S: Wire> Sender<'_, '_, S> {
                 self.write_out(body.len() + EXCESS.len()).await?;
                 return Ok(After::End);
             }
+            Manner::Surplus => {
+                // A 204 has no length to name, and no body either: its whole body is surplus.
+                self.head(reply, (reply.status != 204).then_some(body.len() as u64), keep);
+                self.output.extend_from_slice(body);
+                self.output.extend_from_slice(EXCESS);
+                self.write_out(body.len() + EXCESS.len()).await?;
+            }
+            Manner::Stall => {
+                self.head(reply, Some(body.len() as u64), keep);
+                self.write_out(0).await?;
+                self.piece(half(body)).await?;
+                self.wait_for_end().await?;
+                return Ok(After::Drop);
+            }
             Manner::Endless => {
                 self.head(reply, None, false);
                 self.write_out(0).await?;
@@ -254,6 +268,7 @@ pub(super) fn half(body: &[u8]) -> &[u8] {
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
+        204 => "No Content",
         301 => "Moved Permanently",
         302 => "Found",
         303 => "See Other",

@@ -23,6 +23,9 @@ struct HostDraws {
     announcement: Draw,
     trap: Draw,
     absence: Draw,
+    address: Draw,
+    shape: Draw,
+    name: Draw,
 }
 
 pub(super) fn build(config: &Config) -> World {
@@ -35,6 +38,9 @@ pub(super) fn build(config: &Config) -> World {
         announcement: draw(Axis::Announcement),
         trap: draw(Axis::Trap),
         absence: draw(Axis::Absence),
+        address: draw(Axis::Address),
+        shape: draw(Axis::Shape),
+        name: draw(Axis::Name),
     };
     let names = host_names(config);
     let counts = page_counts(config, names.len());
@@ -79,6 +85,16 @@ fn new_host(config: &Config, draws: &HostDraws, at: u32, name: String, pages: u3
     let language = Language::of(&name, &mut dice);
     let transport = draws.transport.draw(&mut dice);
     let certificate = draws.certificate.draw(&mut dice).filter(|_| transport.is_some());
+    // Axes that came later have dice of their own: a web without their characters stays the web it was.
+    let mut later = Dice::new(config.seed, purpose::HOST, at.into(), 2);
+    let style = match draws.address.draw(&mut later) {
+        Some(Character::SemicolonQuery) => Style::Semicolon,
+        Some(_) => Style::Pipe,
+        None => style,
+    };
+    let shape = draws.shape.draw(&mut later);
+    let branching = if shape.is_some() { pages } else { branching };
+    let resolution = draws.name.draw(&mut later);
     Host {
         name,
         domain: 0,
@@ -95,6 +111,8 @@ fn new_host(config: &Config, draws: &HostDraws, at: u32, name: String, pages: u3
         announcement: draws.announcement.draw(&mut dice),
         trap: draws.trap.draw(&mut dice),
         absence: draws.absence.draw(&mut dice),
+        shape,
+        resolution,
     }
 }
 

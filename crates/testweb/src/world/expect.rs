@@ -185,7 +185,7 @@ impl<'a> Walk<'a> {
                 }
                 false
             }
-            Outcome::Content(_) | Outcome::Later { .. } => true,
+            Outcome::Content(_) | Outcome::Later { .. } | Outcome::Broken { .. } => true,
             Outcome::Trouble(..) | Outcome::NotFound(_) => self.liberal,
             _ => false,
         };

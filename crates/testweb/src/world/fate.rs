@@ -33,6 +33,15 @@ pub enum Outcome {
         /// How many requests are turned away.
         times: u32,
     },
+    /// At first an answer that breaks off in the middle, then content.
+    Broken {
+        /// The content.
+        node: Node,
+        /// How many requests get half an answer.
+        times: u32,
+        /// Whether the other half is silence; otherwise the connection is reset.
+        stall: bool,
+    },
     /// An answer that breaks off, never ends, or breaks the rules of HTTP, in the way of this character.
     Trouble(Node, Character),
     /// No answer: the host is silent, hangs up, or cuts the TLS handshake off.
@@ -99,6 +108,7 @@ impl World {
                 let times = if self.chance(page, 3).percent(70) { 1 } else { 2 };
                 Outcome::Later { node, status: if fate == Busy { 429 } else { 503 }, times }
             }
+            Some(CutOnce) => Outcome::Broken { node, times: 1, stall: false },
             Some(trouble) => Outcome::Trouble(node, trouble),
         }
     }
@@ -110,7 +120,14 @@ impl World {
         }
         let fate = self.draws.fate.draw(&mut self.chance(page, 0))?;
         // HTTP/2 frames cannot lie in these ways.
-        let needs_http1 = matches!(fate, Character::BadHead | Character::ShortBody | Character::LongBody);
+        let needs_http1 = matches!(
+            fate,
+            Character::BadHead
+                | Character::ShortBody
+                | Character::LongBody
+                | Character::SurplusBody
+                | Character::NoContentBody
+        );
         let http2 = self.host(page.host)?.transport == Some(Character::Http2);
         (!(needs_http1 && http2)).then_some(fate)
     }

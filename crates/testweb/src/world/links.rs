@@ -16,6 +16,8 @@ pub struct Link {
     pub(super) spelling: Option<u8>,
 }
 
+/// A page with more links than this has its repeats found by hashing.
+const MANY_LINKS: usize = 64;
 /// Number of odd spellings.
 const SPELLINGS: u64 = 9;
 
@@ -32,9 +34,15 @@ impl World {
             Resource::Missing(_) => vec![self.node(node.host, Resource::Page(0))],
             _ => Vec::new(),
         };
+        if targets.len() > MANY_LINKS {
+            let mut seen = std::collections::HashSet::with_capacity(targets.len());
+            targets.retain(|to| seen.insert(*to));
+        }
         // Twenty-odd entries: comparing them all is faster than hashing them.
         let mut at = 0;
-        while let Some((seen, [this, ..])) = targets.split_at_checked(at) {
+        while targets.len() <= MANY_LINKS
+            && let Some((seen, [this, ..])) = targets.split_at_checked(at)
+        {
             if seen.contains(this) {
                 targets.remove(at);
             } else {

@@ -93,6 +93,10 @@ pub struct Host {
     pub trap: Option<Character>,
     /// What it says about paths that do not exist.
     pub absence: Option<Character>,
+    /// How its pages hang together.
+    pub shape: Option<Character>,
+    /// How its name is resolved.
+    pub resolution: Option<Character>,
 }
 
 impl Host {
@@ -108,9 +112,14 @@ impl Host {
 
     /// Its characters on all axes that concern hosts.
     pub fn characters(&self) -> impl Iterator<Item = Character> {
-        let all =
-            [self.transport, self.certificate, self.robots, self.conduct, self.announcement, self.trap, self.absence];
-        all.into_iter().flatten()
+        let address = match self.style {
+            page::Style::Semicolon => Some(Character::SemicolonQuery),
+            page::Style::Pipe => Some(Character::PipeQuery),
+            _ => None,
+        };
+        let reached = [self.transport, self.certificate, self.robots, self.conduct, self.resolution];
+        let built = [self.announcement, self.trap, self.absence, address, self.shape];
+        reached.into_iter().chain(built).flatten()
     }
 
     /// Whether no request to it is ever answered.

@@ -18,6 +18,10 @@ pub(super) enum Style {
     Query,
     /// `/2019/04/old-stone-bridge-17`
     Dated,
+    /// `/stories/?p=stone.git;a=blob;n=17`
+    Semicolon,
+    /// `/stories/list?ref=old|17|new`
+    Pipe,
 }
 
 impl Style {
@@ -61,6 +65,12 @@ impl World {
             Style::Query => {
                 let _ = write!(out, "view.php?id={number}");
             }
+            Style::Semicolon => {
+                let _ = write!(out, "?p=stone.git;a=blob;n={number}");
+            }
+            Style::Pipe => {
+                let _ = write!(out, "list?ref=old|{number}|new");
+            }
             Style::Number => {
                 let _ = write!(out, "{number}/");
                 push_slug(&mut dice, out);
@@ -78,7 +88,8 @@ impl World {
             Style::Slug | Style::Dated => target.rsplit('-').next()?,
             Style::Html => target.strip_suffix(".html")?.rsplit('-').next()?,
             Style::Number => target.split('/').nth(2)?,
-            Style::Query => target.rsplit('=').next()?,
+            Style::Query | Style::Semicolon => target.rsplit('=').next()?,
+            Style::Pipe => target.rsplit('|').nth(1)?,
         };
         digits.parse().ok().filter(|&n| n > 0 && n < host.pages)
     }

@@ -167,7 +167,7 @@ fn read_answer(stream: &mut dyn Wire, answer: &mut Answer, bytes: &mut Vec<u8>) 
     answer.head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     answer.status = answer.head.split(' ').nth(1).and_then(|s| s.get(..3)?.parse().ok()).unwrap_or(0);
     bytes.drain(..end);
-    if answer.status == 304 {
+    if matches!(answer.status, 204 | 304) {
         return Ok(());
     }
     if answer.header("transfer-encoding").is_some() {

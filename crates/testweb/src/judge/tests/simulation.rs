@@ -87,7 +87,7 @@ impl<'a> Simulation<'a> {
                 Outcome::Redirect { to, .. } if redirects_before(node) < self.settings.max_redirects => {
                     vec![(to, depth)]
                 }
-                Outcome::Content(_) | Outcome::Later { .. } if depth < self.settings.depth => {
+                Outcome::Content(_) | Outcome::Later { .. } | Outcome::Broken { .. } if depth < self.settings.depth => {
                     let silenced = matches!(node.what, Resource::Page(number) if nofollow(number));
                     let links = self.world.links(node).into_iter().filter(|_| !silenced);
                     links.map(|link| (link.to, depth + 1)).collect()
@@ -125,6 +125,10 @@ impl<'a> Simulation<'a> {
             for _ in 0..6 {
                 self.fetch(at);
                 match self.world.outcome_of(at) {
+                    Outcome::Broken { .. } => {
+                        self.fetch(at);
+                        break;
+                    }
                     Outcome::Redirect { to, .. } => {
                         // The rules of the right scheme may be known already; a crawler fetches them again all the same.
                         self.origins.insert((to.host, to.secure));
@@ -142,7 +146,10 @@ impl<'a> Simulation<'a> {
     }
 
     fn fetch_until_settled(&mut self, node: Node) {
-        let times = if let Outcome::Later { times, .. } = self.world.outcome_of(node) { times } else { 0 };
+        let times = match self.world.outcome_of(node) {
+            Outcome::Later { times, .. } | Outcome::Broken { times, .. } => times,
+            _ => 0,
+        };
         for _ in 0..=times {
             self.fetch(node);
         }
@@ -183,6 +190,11 @@ impl<'a> Simulation<'a> {
                 let count = self.refused.entry(node).or_default();
                 *count += 1;
                 (if *count <= times { status } else { 200 }, true)
+            }
+            Outcome::Broken { times, .. } => {
+                let count = self.refused.entry(node).or_default();
+                *count += 1;
+                (200, *count > times)
             }
             Outcome::Trouble(_, Character::Drip | Character::Bomb | Character::BadHead) => (200, true),
             Outcome::Trouble(_, Character::Stall) | Outcome::NoAnswer(_) => (0, false),

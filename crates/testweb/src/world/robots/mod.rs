@@ -37,6 +37,8 @@ pub(super) fn closes_section(host: &Host) -> bool {
                 | RobotsBom
                 | RobotsHuge
                 | RobotsRedirect
+                | RobotsCut
+                | RobotsStall
         )
     )
 }
@@ -74,6 +76,9 @@ pub(super) fn outcome(world: &World, node: Node) -> Outcome {
         Some(Character::RobotsError) => Outcome::Status(503),
         _ if at < hops => redirect(Resource::RobotsHop(at + 1)),
         Some(Character::RobotsLoop) => redirect(Resource::Robots),
+        Some(kind @ (Character::RobotsCut | Character::RobotsStall)) => {
+            Outcome::Broken { node, times: 1, stall: kind == Character::RobotsStall }
+        }
         _ => Outcome::Content(node),
     }
 }

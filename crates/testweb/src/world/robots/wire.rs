@@ -14,6 +14,10 @@ pub(super) fn reply(world: &World, id: HostId) -> RobotsReply {
         Some(Character::RobotsHtml) => ("text/html; charset=utf-8", HTML.as_bytes().to_vec()),
         Some(Character::RobotsBom) => ("text/plain", [b"\xef\xbb\xbf", text.replace('\n', "\r\n").as_bytes()].concat()),
         Some(Character::RobotsHuge) => ("text/plain", huge(text).into_bytes()),
+        // The rules lie in the second half: half a file allows everything.
+        Some(Character::RobotsCut | Character::RobotsStall) => {
+            ("text/plain", format!("{}{text}", "# patience\n".repeat(text.len().div_ceil(8))).into_bytes())
+        }
         Some(Character::RobotsOdd) => {
             let dice = Dice::new(world.config.seed, purpose::ROBOTS, id.0.into(), 1 << 41);
             ("text/plain; charset=utf-8", odd(&text, dice).into_bytes())
