@@ -37,7 +37,7 @@ FORBIDDEN_IN_FORMATS = {"tokio", "mio", "async-std", "smol", "hyper", "reqwest",
 UNSAFE_ALLOWED = set(pathlib.Path(".ci/unsafe-allowed.txt").read_text().split())
 LICENCES = {
     "MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unicode-3.0", "Unicode-DFS-2016", "0BSD", "BSL-1.0",
-    "CC0-1.0", "Unlicense", "MIT-0", "Apache-2.0 WITH LLVM-exception", "CDLA-Permissive-2.0",
+    "CC0-1.0", "Unlicense", "MIT-0", "bzip2-1.0.6", "Apache-2.0 WITH LLVM-exception", "CDLA-Permissive-2.0",
 }
 
 

@@ -178,7 +178,7 @@ fn written_maps_are_found_in_and_their_index_can_be_made_anew() {
         let mut map = MapReader::open(&dir, &options).unwrap();
         assert!(map.index().len() >= 4, "{pack:?} {}", map.index().len());
         for n in [0, 1, 127, 128, 129, 500, 999] {
-            assert_eq!(map.get(&text(&format!("k{n:06}"))).unwrap(), Some(&(n as i32).to_be_bytes()[..]));
+            assert_eq!(map.get(&text(&format!("k{n:06}"))).unwrap(), Some(&i32::to_be_bytes(n)[..]));
         }
         assert_eq!(map.get(&text("k000500x")).unwrap(), None);
         let before = fs.read(&index_path(&dir), 1 << 20).unwrap();

@@ -46,7 +46,9 @@ fn write(fs: &Arc<dyn Fs>, pack: Pack, records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8
     bytes
 }
 
-fn read_all(bytes: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn read_all(bytes: &[u8]) -> Result<Pairs, Error> {
     let file: Arc<dyn ReadAt> = Arc::new(bytes::Bytes::copy_from_slice(bytes));
     let limits = Limits { stored_bytes: 1 << 20, unpacked_bytes: 1 << 20, index_bytes: 1 << 20 };
     let mut reader = OpenOptions { limits, ..OpenOptions::default() }.over(file)?;
