@@ -13,6 +13,7 @@ FLOORS = {"core": 0, "formats": 1, "crawl": 2, "lake": 2, "testweb": 2, "cli": 3
 # crate -> crates of its own floor it may use; "*" in the value is not allowed, every edge is named
 SIDEWAYS = {
     "trawl-io": {"trawl-model"},
+    "trawl-http": {"trawl-io"},
     "trawl-sort": {"trawl-io"},
     "trawl-nutch": {"trawl-hadoop"},
     "trawl-fetch": {"trawl-parse"},

@@ -4,14 +4,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::io::Read;
-use trawl_warc::http::{Dechunk, Head, content_codings, decode_content, head_len, settle_head};
+use trawl_http::{Dechunk, Head, decode_content, head_len};
 
 fuzz_target!(|data: &[u8]| {
-    let end = head_len(data).unwrap_or(data.len());
+    let end = head_len(data, 0).unwrap_or(data.len());
     let (head, body) = data.split_at(end);
-    let codings = content_codings(&Head::new(head));
-    let settled = settle_head(head, body.len() as u64).into_owned();
-    assert_eq!(settle_head(&settled, body.len() as u64), settled, "a settled head stays as it is");
+    let codings = Head::new(head).content_codings();
+    let settled = Head::new(head).stored(body.len() as u64).into_owned();
+    assert_eq!(Head::new(&settled).stored(body.len() as u64), settled, "a settled head stays as it is");
     let mut out = Vec::new();
     let _ = Dechunk::new(body).read_to_end(&mut out);
     assert!(out.len() <= body.len());

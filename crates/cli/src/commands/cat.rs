@@ -10,10 +10,9 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_captures::CapturesReader;
+use trawl_http::{Dechunk, Framing, Head, decode_content};
 use trawl_io::ReadAt;
-use trawl_model::Head;
 use trawl_seqdb::{Access, Pages, Whole};
-use trawl_warc::http::{Dechunk, content_codings, decode_content};
 use trawl_warc::wacz::Wacz;
 use trawl_warc::{Limits, Record, RecordFile, WarcReader};
 
@@ -165,9 +164,11 @@ impl Args {
         match head.filter(|_| self.decode) {
             Some(head) => {
                 let head = Head::new(&head);
-                let body: Box<dyn Read + '_> =
-                    if head.is_chunked() { Box::new(Dechunk::new(record.body())) } else { Box::new(record.body()) };
-                io::copy(&mut decode_content(body, &content_codings(&head), limit)?, out)?;
+                let body: Box<dyn Read + '_> = match Framing::of(&head) {
+                    Framing::Chunked => Box::new(Dechunk::new(record.body())),
+                    _ => Box::new(record.body()),
+                };
+                io::copy(&mut decode_content(body, &head.content_codings(), limit)?, out)?;
             }
             None => {
                 io::copy(&mut record, out)?;

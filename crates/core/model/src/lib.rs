@@ -15,7 +15,6 @@ mod capture;
 mod digest;
 mod doors;
 mod error;
-mod head;
 mod place;
 mod time;
 mod url_record;
@@ -31,7 +30,6 @@ pub use doors::{
     Stamp, Summary, UrlSource,
 };
 pub use error::{Advice, DoorError};
-pub use head::{Head, head_len, raw_line};
 pub use place::Place;
 pub use time::{TimeError, UnixMillis};
 pub use url_record::UrlRecord;

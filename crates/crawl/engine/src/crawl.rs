@@ -216,7 +216,7 @@ impl Crawl<'_> {
             let fetched = fetcher.fetch(ask).await;
             // Hosts that share an address by the operator's choice are not neighbours.
             let shares = Site::of(&lease.url).is_ok_and(|site| fetcher.is_redirected(&site.host, site.port));
-            let ip = fetched.capture.facts.ip.filter(|_| !shares);
+            let ip = fetched.facts.ip.filter(|_| !shares);
             let _ = told.send(Told::Ended(lease.id, answer_of(&fetched), ip)).await;
             prepare(cpu, told, move || worker.event(lease, fetched)).await;
         });

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::sync::Arc;
 use trawl_captures::CaptureRow;
-use trawl_fetch::{Fetched, Head};
 use trawl_frontier::{AllowAll, Answer, Identity, Lease, LeaseId, RobotsAnswer, Rules, Scope, Site, Source, UrlId};
+use trawl_http::{Head, decode_content};
 use trawl_model::{
     Capture, CaptureFacts, Digest, ErrorClass, Failure, Message, Outcome, Revisit, RevisitProfile, UnixMillis,
 };
@@ -16,7 +16,6 @@ use trawl_parse::date::http_date;
 use trawl_parse::directives::Directives;
 use trawl_parse::links::{Kind, LinkExtractor, Options};
 use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots};
-use trawl_warc::http::{content_codings, decode_content};
 use trawl_warc::{Prepared, Preparer};
 
 /// Turns captures into events. Clones share everything.
@@ -78,15 +77,16 @@ pub(crate) fn facts_of(lease: &Lease, run_id: &str) -> CaptureFacts {
 }
 
 /// What the frontier has to know at once of a fetch that ended.
-pub(crate) fn answer_of(fetched: &Fetched) -> Answer {
-    match (&fetched.capture.outcome, &fetched.head) {
-        (Outcome::Failed(failure), _) => Answer::Failed(failure.class),
-        (_, Some(head)) => Answer::Response {
-            status: head.status(),
-            retry_after_ms: head.text("retry-after").and_then(|v| retry_after(&v, fetched.capture.facts.fetched_at)),
-        },
-        (_, None) => Answer::Failed(ErrorClass::ProtocolError),
-    }
+pub(crate) fn answer_of(capture: &Capture<'_>) -> Answer {
+    let head = match &capture.outcome {
+        Outcome::Response { message, .. } => &message.head,
+        Outcome::Revisit(revisit) => &revisit.head,
+        Outcome::Failed(failure) => return Answer::Failed(failure.class),
+    };
+    let head = Head::new(head);
+    let Some(status) = head.status() else { return Answer::Failed(ErrorClass::ProtocolError) };
+    let retry_after_ms = head.text("retry-after").and_then(|v| retry_after(&v, capture.facts.fetched_at));
+    Answer::Response { status, retry_after_ms }
 }
 
 /// Seconds, or a date.
@@ -100,14 +100,14 @@ fn retry_after(value: &str, now: UnixMillis) -> Option<i64> {
 
 impl Worker {
     /// The event of a fetch that was made.
-    pub(crate) fn event(&self, lease: Lease, fetched: Fetched) -> Result<Event, Error> {
-        let answer = answer_of(&fetched);
-        let Fetched { mut capture, head } = fetched;
+    pub(crate) fn event(&self, lease: Lease, mut capture: Capture<'static>) -> Result<Event, Error> {
+        let answer = answer_of(&capture);
         let mut redirect = None;
         let mut looked = Looked::default();
-        if let (Some(head), Outcome::Response { message, .. }) = (&head, &mut capture.outcome) {
-            redirect = redirect_of(head, &capture.url);
-            looked = self.look(&lease, head, message, &capture.url);
+        if let Outcome::Response { message, .. } = &mut capture.outcome {
+            let location = Head::new(&message.head).redirect();
+            redirect = location.and_then(|to| trawl_url::resolve(&capture.url, &to).ok());
+            looked = self.look(&lease, message, &capture.url);
             capture.facts.body_digest = looked.digest.take();
         }
         let robots = matches!(lease.id, LeaseId::Robots(_)).then(|| self.finding(answer, &redirect, &looked, &capture));
@@ -169,16 +169,16 @@ impl Worker {
     }
 
     /// Reads the decoded body once, for everything that is wanted of it.
-    fn look(&self, lease: &Lease, head: &Head, message: &mut Message<'_>, url: &str) -> Looked {
+    fn look(&self, lease: &Lease, message: &mut Message<'_>, url: &str) -> Looked {
+        let head = Head::new(&message.head);
         let content_type = head.text("content-type");
         let is_robots = matches!(lease.id, LeaseId::Robots(_));
-        let wants_links = self.follow && !is_robots && (200..300).contains(&head.status());
-        let codings = content_codings(&trawl_model::Head::new(&message.head));
+        let wants_links = self.follow && !is_robots && matches!(head.status(), Some(200..=299));
         let mut looked = Looked::default();
         let mut extractor = None;
         let result = (|| -> std::io::Result<()> {
             let mut hasher = Sha256::new();
-            let mut body = decode_content(message.body.reader()?, &codings, self.decode_bytes)?;
+            let mut body = decode_content(message.body.reader()?, &head.content_codings(), self.decode_bytes)?;
             let (mut buf, mut first) = (vec![0; 64 << 10], true);
             loop {
                 let n = match body.read(&mut buf) {
@@ -209,7 +209,7 @@ impl Worker {
             let page = extractor.finish(url);
             let mut directives = page.directives;
             for value in head.all("x-robots-tag") {
-                directives.merge(&Directives::header(&String::from_utf8_lossy(value), &self.agent));
+                directives.merge(&Directives::header(&String::from_utf8_lossy(&value), &self.agent));
             }
             if !(self.obey && directives.nofollow) {
                 let wanted =
@@ -284,13 +284,6 @@ struct Looked {
     links: Vec<String>,
     /// Of a robots.txt, as much as counts.
     text: Vec<u8>,
-}
-
-fn redirect_of(head: &Head, url: &str) -> Option<String> {
-    matches!(head.status(), 301 | 302 | 303 | 307 | 308)
-        .then(|| head.text("location"))
-        .flatten()
-        .and_then(|location| trawl_url::resolve(url, location.trim()).ok())
 }
 
 /// HTML by its media type, or by its looks where none is given.

@@ -2,13 +2,14 @@
 
 use crate::conn::{Conn, Stop};
 use crate::error::failure;
-use crate::framing::{Chunked, Fed, Framing};
 use bytes::{Buf, Bytes};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use trawl_http::{Chunked, Framing, Step};
 use trawl_io::{Fs, Spool, SpoolWriter};
 use trawl_model::{Body, ErrorClass, Failure, Reopen, Truncated};
 
@@ -36,7 +37,6 @@ pub(crate) async fn receive(conn: &mut Conn, framing: Framing, terms: Terms<'_>)
     let writer = SpoolWriter::new(terms.fs.clone(), terms.spool_dir, terms.memory_body);
     let mut sink = Sink { writer: Some(writer), pending: Vec::new(), len: 0, limit: terms.body_bytes };
     let mut decoder = Decoder::new(framing);
-    let mut decoded = Vec::new();
     let end = loop {
         if let Some(end) = decoder.done() {
             break end;
@@ -47,12 +47,12 @@ pub(crate) async fn receive(conn: &mut Conn, framing: Framing, terms: Terms<'_>)
                 Err(stop) => break decoder.stopped(stop),
             }
         }
-        decoded.clear();
-        let used = decoder.decode(&conn.buf, &mut decoded);
-        conn.buf.advance(used.min(conn.buf.len()));
-        if !sink.put(&decoded, terms.memory_body).await? {
+        let Portion { before, content } = decoder.decode(&conn.buf);
+        let content_bytes = conn.buf.get(content.clone()).unwrap_or_default();
+        if !(sink.put(&before, terms.memory_body).await? && sink.put(content_bytes, terms.memory_body).await?) {
             break End::Cut(Truncated::Length);
         }
+        conn.buf.advance(content.end.min(conn.buf.len()));
     };
     let empty = sink.len == 0;
     match end {
@@ -72,7 +72,7 @@ enum End {
     Cut(Truncated),
 }
 
-/// Turns what the wire carries into what the body holds.
+/// Finds in what the wire carries what the body holds.
 enum Decoder {
     Left(u64),
     /// With the bytes of the first size line, in case it is none.
@@ -80,6 +80,14 @@ enum Decoder {
     ToClose,
     ChunksDone,
     Broken,
+}
+
+/// What a read brought.
+struct Portion {
+    /// Content that came with earlier reads and was taken for a chunk size.
+    before: Vec<u8>,
+    /// Where content lies in this read; everything up to its end is used.
+    content: Range<usize>,
 }
 
 impl Decoder {
@@ -103,47 +111,45 @@ impl Decoder {
     fn stopped(&self, stop: Stop) -> End {
         match (self, stop) {
             (Self::ToClose, Stop::Eof) => End::Complete { at_end: false },
+            (Self::Chunks(chunked, _), Stop::Eof) if chunked.is_whole() => End::Complete { at_end: false },
             (_, Stop::Eof | Stop::Broken(_)) => End::Cut(Truncated::Disconnect),
             (_, Stop::Timeout) => End::Cut(Truncated::Time),
         }
     }
 
-    /// Decodes `input`, tells how much of it was used.
-    fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
+    fn decode(&mut self, input: &[u8]) -> Portion {
+        let all = input.len();
+        let content = |content| Portion { before: Vec::new(), content };
         match self {
             Self::Left(left) => {
-                let take = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
-                out.extend_from_slice(input.get(..take).unwrap_or_default());
+                let take = usize::try_from(*left).map_or(all, |left| left.min(all));
                 *left -= take as u64;
-                take
+                content(0..take)
             }
-            Self::Chunks(chunked, first_line) => match chunked.feed(input, out) {
-                Fed::More => {
+            Self::Chunks(chunked, first_line) => match chunked.step(input) {
+                Step::Data(range) => content(range),
+                Step::More => {
                     if !chunked.started() {
                         first_line.extend_from_slice(input);
                     }
-                    input.len()
+                    content(all..all)
                 }
-                Fed::Done(used) => {
+                Step::Done(used) => {
                     *self = Self::ChunksDone;
-                    used
+                    content(used..used)
                 }
                 // The head says chunked, the body is not: some servers do that. Take it as it comes.
-                Fed::Bad { first: true } => {
-                    out.append(first_line);
-                    out.extend_from_slice(input);
+                Step::Bad { first: true } => {
+                    let before = std::mem::take(first_line);
                     *self = Self::ToClose;
-                    input.len()
+                    Portion { before, content: 0..all }
                 }
-                Fed::Bad { .. } => {
+                Step::Bad { .. } => {
                     *self = Self::Broken;
-                    input.len()
+                    content(all..all)
                 }
             },
-            Self::ToClose | Self::ChunksDone | Self::Broken => {
-                out.extend_from_slice(input);
-                input.len()
-            }
+            Self::ToClose | Self::ChunksDone | Self::Broken => content(0..all),
         }
     }
 }

@@ -5,17 +5,17 @@ use crate::body::{self, Terms};
 use crate::config::FetchConfig;
 use crate::conn::{Conn, Stop, within};
 use crate::error::{Error, class_of, failure};
-use crate::framing::Framing;
-use crate::head::{Head, end_of_head};
 use crate::pool::Pool;
 use crate::resolve::Resolver;
 use crate::target::Target;
 use crate::tls::Tls;
 use bytes::Bytes;
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+use trawl_http::{Framing, Head, head_len, may_begin};
 use trawl_io::Fs;
 use trawl_model::{
     Body, Capture, CaptureFacts, ErrorClass, Failure, Message, Outcome, Timings, TlsFacts, Truncated, UnixMillis,
@@ -32,15 +32,6 @@ pub struct Ask {
     pub facts: CaptureFacts,
     /// A smaller limit on body bytes than the setting.
     pub body_limit: Option<u64>,
-}
-
-/// A capture, and its head for those who act on it.
-#[derive(Debug)]
-pub struct Fetched {
-    /// What goes into the archive.
-    pub capture: Capture<'static>,
-    /// The head as received; absent when the fetch failed.
-    pub head: Option<Head>,
 }
 
 /// Fetches, one URL at a time each; any number at once. Clones share pool and caches.
@@ -67,7 +58,8 @@ struct Notes {
 }
 
 struct Response {
-    head: Head,
+    /// As received.
+    head: Bytes,
     body: Body<'static>,
     truncated: Option<Truncated>,
 }
@@ -95,7 +87,7 @@ impl Fetcher {
     }
 
     /// Fetches one URL. Every outcome, failures included, is a capture; redirects are not followed.
-    pub async fn fetch(&self, ask: Ask) -> Fetched {
+    pub async fn fetch(&self, ask: Ask) -> Capture<'static> {
         let begun = Instant::now();
         let mut notes = Notes::default();
         let result = self.shared.exchange(&ask, begun, &mut notes).await;
@@ -105,15 +97,19 @@ impl Fetcher {
         facts.fetched_at = UnixMillis(started_at.0.saturating_add(i64::from(total_ms)));
         (facts.ip, facts.tls, facts.timings) = (notes.ip, notes.tls, notes.timings);
         let request = notes.request.map(|head| Message { head, body: Body::empty() });
-        let (outcome, head) = match result {
-            Err(failed) => (Outcome::Failed(failed), None),
+        let outcome = match result {
+            Err(failed) => Outcome::Failed(failed),
             Ok(Response { head, body, truncated }) => {
-                facts.protocol = Some(head.protocol().into());
-                let message = Message { head: head.stored(body.len_bytes()), body };
-                (Outcome::Response { message, payload_digest: None, truncated }, Some(head))
+                let parsed = Head::new(&head);
+                facts.protocol = Some(parsed.protocol().into());
+                let head = match parsed.stored(body.len_bytes()) {
+                    Cow::Borrowed(_) => head,
+                    Cow::Owned(changed) => changed.into(),
+                };
+                Outcome::Response { message: Message { head, body }, payload_digest: None, truncated }
             }
         };
-        Fetched { capture: Capture { url, started_at, request, outcome, facts }, head }
+        Capture { url, started_at, request, outcome, facts }
     }
 }
 
@@ -171,7 +167,7 @@ impl Shared {
             Ok(()) => notes.request = Some(request.clone()),
         }
         let head = self.head(&mut conn, total, notes).await?;
-        let framing = Framing::of(&head);
+        let parsed = Head::new(&head);
         let body_bytes = ask.body_limit.map_or(limits.body_bytes, |own| own.min(limits.body_bytes));
         let terms = Terms {
             idle: limits.idle,
@@ -181,34 +177,36 @@ impl Shared {
             fs: &self.fs,
             spool_dir: &self.config.spool_dir,
         };
-        let received = body::receive(&mut conn, framing, terms).await.map_err(Attempt::Failed)?;
-        if received.at_end && head.keeps_alive() && conn.buf.is_empty() && head.status() != 101 {
+        let received = body::receive(&mut conn, Framing::of(&parsed), terms).await.map_err(Attempt::Failed)?;
+        if received.at_end && parsed.keeps_alive() && conn.buf.is_empty() && parsed.status() != Some(101) {
             conn.reused = true;
             self.pool.put(&target.origin, conn);
         }
         Ok(Response { head, body: received.body, truncated: received.truncated })
     }
 
-    /// The final response head; interim ones (1xx) are passed over.
-    async fn head(&self, conn: &mut Conn, total: Instant, notes: &mut Notes) -> Result<Head, Attempt> {
+    /// The final response head, which has a status; interim ones (1xx) are passed over.
+    async fn head(&self, conn: &mut Conn, total: Instant, notes: &mut Notes) -> Result<Bytes, Attempt> {
         let limits = &self.config.limits;
         let (asked, mut looked, mut left) = (Instant::now(), 0, limits.head_bytes);
         let mut first = None;
         let failed = |class, message: String| Err(Attempt::Failed(failure(class, message)));
         loop {
-            if let Some(end) = end_of_head(&conn.buf, looked).filter(|end| *end <= left) {
-                let raw = conn.buf.split_to(end).freeze();
-                // A head is small and lives as long as its capture: it must not keep the whole read buffer alive.
-                let Some(head) = Head::parse(Bytes::copy_from_slice(&raw)) else {
-                    return failed(
-                        ErrorClass::ProtocolError,
-                        format!("expected an HTTP status line, found {}", show(&raw)),
-                    );
-                };
-                if !matches!(head.status(), 100 | 102..=199) {
-                    return Ok(head);
+            if let Some(end) = head_len(&conn.buf, looked).filter(|end| *end <= left) {
+                let raw = conn.buf.split_to(end);
+                let head = Head::new(&raw);
+                match head.status() {
+                    None => {
+                        let found = show(&raw);
+                        return failed(
+                            ErrorClass::ProtocolError,
+                            format!("expected an HTTP status line, found {found}"),
+                        );
+                    }
+                    Some(100 | 102..=199) => (left, looked) = (left - end, 0),
+                    // A head is small and lives as long as its capture: it must not keep the whole read buffer alive.
+                    Some(_) => return Ok(Bytes::copy_from_slice(head.bytes())),
                 }
-                (left, looked) = (left - end, 0);
                 continue;
             }
             looked = conn.buf.len();
@@ -332,7 +330,7 @@ enum Attempt {
 
 fn not_http(buf: &[u8]) -> bool {
     let text = buf.trim_ascii_start();
-    !text.is_empty() && !text.starts_with(b"HTTP/") && !b"HTTP/".starts_with(text)
+    !may_begin(text, false)
 }
 
 /// The start of what came, fit for a message.

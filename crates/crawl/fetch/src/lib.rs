@@ -1,7 +1,7 @@
 //! One URL in, one capture out.
 //!
 //! ```text
-//! Ask ─► pool ─┬─ idle connection ──────────────────────────► request ─► head ─► body ─► Fetched { capture, head }
+//! Ask ─► pool ─┬─ idle connection ──────────────────────────► request ─► head ─► body ─► Capture
 //!              └─ name ─► address guard ─► TCP ─► [TLS] ───┘             │       └ memory, spool, cut at a limit
 //!                                                                        └ 1xx passed over
 //! ```
@@ -18,16 +18,13 @@ mod config;
 mod conn;
 mod connect_to;
 mod error;
-mod framing;
-mod head;
 mod pool;
 mod resolve;
 mod target;
 mod tls;
 
 pub use address::is_public;
-pub use client::{Ask, Fetched, Fetcher};
+pub use client::{Ask, Fetcher};
 pub use config::{DnsLimits, FetchConfig, Limits, PoolLimits, TlsMode};
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use error::Error;
-pub use head::Head;

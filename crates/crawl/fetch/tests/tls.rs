@@ -8,9 +8,9 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use trawl_fetch::{Ask, FetchConfig, Fetched, Fetcher, TlsMode};
+use trawl_fetch::{Ask, FetchConfig, Fetcher, TlsMode};
 use trawl_io::RealFs;
-use trawl_model::{ErrorClass, Outcome, UnixMillis};
+use trawl_model::{Capture, ErrorClass, Outcome, UnixMillis};
 
 const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
 
@@ -45,7 +45,7 @@ async fn server() -> (SocketAddr, Vec<u8>) {
     (addr, der)
 }
 
-async fn get(addr: SocketAddr, mode: TlsMode, roots: Vec<Vec<u8>>, url: &str) -> Fetched {
+async fn get(addr: SocketAddr, mode: TlsMode, roots: Vec<Vec<u8>>, url: &str) -> Capture<'static> {
     let config = FetchConfig {
         user_agent: "trawl-test/1".into(),
         tls: mode,
@@ -66,11 +66,11 @@ async fn any_certificate_is_accepted_and_the_verdict_recorded() {
         (vec![der], "https://other.example/", false),
     ] {
         let fetched = get(addr, TlsMode::Record, roots, url).await;
-        assert!(matches!(fetched.capture.outcome, Outcome::Response { truncated: None, .. }), "{:?}", fetched.capture);
-        let tls = fetched.capture.facts.tls.unwrap();
+        assert!(matches!(fetched.outcome, Outcome::Response { truncated: None, .. }), "{:?}", fetched);
+        let tls = fetched.facts.tls.unwrap();
         assert_eq!((tls.version.as_str(), tls.refused.is_none()), ("TLSv1.3", good), "{url}: {:?}", tls.refused);
         assert!(tls.cipher_suite.starts_with("TLS_"), "{}", tls.cipher_suite);
-        assert!(fetched.capture.facts.timings.tls_ms.is_some());
+        assert!(fetched.facts.timings.tls_ms.is_some());
     }
 }
 
@@ -82,7 +82,7 @@ async fn verify_enforces() {
         (vec![der.clone()], "https://good.example/", true),
         (vec![der], "https://other.example/", false),
     ] {
-        match get(addr, TlsMode::Verify, roots, url).await.capture.outcome {
+        match get(addr, TlsMode::Verify, roots, url).await.outcome {
             Outcome::Response { .. } => assert!(good, "{url}"),
             Outcome::Failed(failure) => assert!(!good && failure.class == ErrorClass::TlsFailure, "{failure:?}"),
             Outcome::Revisit(_) => panic!("a revisit"),
@@ -100,5 +100,5 @@ async fn plain_http_on_a_tls_port_is_a_tls_failure() {
         }
     });
     let fetched = get(addr, TlsMode::Record, vec![], "https://a.example/").await;
-    assert!(matches!(fetched.capture.outcome, Outcome::Failed(f) if f.class == ErrorClass::TlsFailure));
+    assert!(matches!(fetched.outcome, Outcome::Failed(f) if f.class == ErrorClass::TlsFailure));
 }

@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::row::CaptureRow;
 use sha1::Digest as _;
 use std::io;
-use trawl_model::{Algorithm, Body, Capture, Digest, Head, Outcome, Place};
+use trawl_http::Head;
+use trawl_model::{Algorithm, Body, Capture, Digest, Outcome, Place};
 use trawl_url::{LakeUrl, SuffixList};
 
 impl CaptureRow {
@@ -100,10 +101,7 @@ impl CaptureRow {
         if self.http_version.is_none() {
             self.http_version = head.version().map(|v| String::from_utf8_lossy(v).to_ascii_lowercase());
         }
-        if matches!(self.status, 301 | 302 | 303 | 307 | 308) {
-            let location = head.text("Location");
-            self.redirect_to = location.and_then(|to| trawl_url::resolve(&self.url, &to).ok());
-        }
+        self.redirect_to = head.redirect().and_then(|to| trawl_url::resolve(&self.url, &to).ok());
     }
 }
 

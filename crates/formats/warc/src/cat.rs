@@ -2,9 +2,9 @@
 
 use crate::digest::Hasher;
 use crate::error::Result;
-use crate::http::Head;
 use crate::reader::Record;
 use std::io::BufRead;
+use trawl_http::Head;
 use trawl_model::Algorithm;
 
 /// What is done with blocks.
@@ -81,7 +81,7 @@ pub fn view_record(mut record: Record<'_>, long: LongValues) -> Result<RecordVie
     {
         let head = Head::new(&head);
         view.http = Some(text(head.start_line()));
-        view.http_header = head.fields().map(|(name, value)| (text(name), text(value))).collect();
+        view.http_header = head.fields().map(|field| (text(field.name), text(&field.value))).collect();
     }
     view.body_length = record.left();
     match long {

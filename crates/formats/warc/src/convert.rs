@@ -8,13 +8,13 @@ use crate::container::Compression;
 use crate::digest::{sha1_of, sha1_of_message};
 use crate::error::{At, Result};
 use crate::header::{RecordHeader, RecordType};
-use crate::http;
 use crate::reader::{Record, WarcReader};
 use crate::verify::{Progress, REPORT_EVERY};
 use crate::writer::{Encoder, HeaderText, IdSource, Stored, header_uri, put_field, record_id, spool_error};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
+use trawl_http::head_len;
 use trawl_io::{AtomicFile, Fs, Spool};
 use trawl_model::Place;
 
@@ -208,7 +208,7 @@ fn take_head(block: &Spool) -> io::Result<Vec<u8>> {
     let mut front = Vec::new();
     let mut reader = block.reader();
     loop {
-        if let Some(end) = http::head_len(&front) {
+        if let Some(end) = head_len(&front, 0) {
             front.truncate(end);
             return Ok(front);
         }

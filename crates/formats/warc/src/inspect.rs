@@ -3,10 +3,10 @@
 use crate::container::Compression;
 use crate::error::Result;
 use crate::header::RecordType;
-use crate::http::Head;
 use crate::reader::WarcReader;
 use crate::verify::{Progress, REPORT_EVERY};
 use std::collections::BTreeMap;
+use trawl_http::Head;
 
 /// How many different hosts and types are told apart; what comes after counts as `other`.
 const MAX_NAMES: usize = 100_000;

@@ -30,7 +30,6 @@ pub mod convert;
 mod digest;
 mod error;
 mod header;
-pub mod http;
 mod inspect;
 mod limits;
 mod reader;

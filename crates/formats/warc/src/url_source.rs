@@ -6,9 +6,10 @@ use crate::limits::Limits;
 use crate::reader::RecordFile;
 use crate::source::WarcSource;
 use std::sync::Arc;
+use trawl_http::Head;
 use trawl_io::ReadAt;
 use trawl_model::{
-    Advice, Body, Capture, DoorError, Entry, Head, Items, Outcome, Place, SourceIdentity, Split, UrlRecord, UrlSource,
+    Advice, Body, Capture, DoorError, Entry, Items, Outcome, Place, SourceIdentity, Split, UrlRecord, UrlSource,
 };
 
 /// A file as a source of URLs. Captures that failed are URLs too, without a status.

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use trawl_captures::CapturesReader;
-use trawl_fetch::{Fetched, Head};
 use trawl_frontier::{Identity, Lease, Next, RobotsPolicy, Scope};
 use trawl_io::Fs;
 use trawl_io::fault::{FaultFs, Loss};
@@ -49,7 +48,7 @@ fn url(n: u32) -> String {
 }
 
 /// What the pages of a plan answer: page 5 fails at first, page 3 redirects to 4.
-fn answer(plan: Plan, lease: &Lease, now: UnixMillis) -> Fetched {
+fn answer(plan: Plan, lease: &Lease, now: UnixMillis) -> Capture<'static> {
     let n: u32 = lease.url.rsplit('/').next().unwrap().parse().unwrap();
     let (status, extra) = match n {
         5 if lease.attempt == 1 => (503, "Retry-After: 0\r\n".to_owned()),
@@ -68,12 +67,11 @@ fn answer(plan: Plan, lease: &Lease, now: UnixMillis) -> Fetched {
         body.extend_from_slice(&dice.to_le_bytes()[3..]);
     }
     let head = format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{extra}\r\n");
-    let message = Message { head: Bytes::from(head.clone()), body: Body::Memory(body.into()) };
+    let message = Message { head: Bytes::from(head), body: Body::Memory(body.into()) };
     let outcome = Outcome::Response { message, payload_digest: None, truncated: None };
     let mut facts = crate::page::facts_of(lease, "run");
     facts.fetched_at = now;
-    let capture = Capture { url: lease.url.clone(), started_at: now, request: None, outcome, facts };
-    Fetched { capture, head: Head::parse(head.into()) }
+    Capture { url: lease.url.clone(), started_at: now, request: None, outcome, facts }
 }
 
 struct Bench {

@@ -30,12 +30,11 @@ fn lease(id: LeaseId, url: &str) -> Lease {
     Lease { id, url: url.into(), depth: 0, hops: 0, attempt: 1, source: Source::Seed, robots, meta_json: None }
 }
 
-fn fetched(url: &str, head: &str, body: impl Into<Vec<u8>>) -> Fetched {
+fn fetched(url: &str, head: &str, body: impl Into<Vec<u8>>) -> Capture<'static> {
     let message = Message { head: Bytes::from(head.to_owned()), body: Body::Memory(body.into().into()) };
     let outcome = Outcome::Response { message, payload_digest: None, truncated: None };
     let facts = CaptureFacts { fetched_at: UnixMillis(1_000_000_000_000), ..CaptureFacts::default() };
-    let capture = Capture { url: url.into(), started_at: UnixMillis(0), request: None, outcome, facts };
-    Fetched { capture, head: Head::parse(head.to_owned().into()) }
+    Capture { url: url.into(), started_at: UnixMillis(0), request: None, outcome, facts }
 }
 
 const URL: &str = "http://www.a.example/dir/";

@@ -4,9 +4,9 @@ use super::line::CdxjLine;
 use crate::digest::Hasher;
 use crate::error::Result;
 use crate::header::RecordType;
-use crate::http::Head;
 use crate::reader::{Record, WarcReader};
 use std::io::BufRead;
+use trawl_http::Head;
 use trawl_model::Algorithm;
 
 /// What is indexed.

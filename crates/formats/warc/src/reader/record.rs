@@ -3,10 +3,10 @@
 use super::{State, WarcReader};
 use crate::error::{At, Error, Result};
 use crate::header::{RecordHeader, RecordType};
-use crate::http;
 use crate::limits::Limits;
 use bytes::Bytes;
 use std::io::{self, BufRead, Read};
+use trawl_http::{head_len, may_begin};
 use trawl_model::Place;
 
 /// A record whose block has not been read, or not wholly.
@@ -72,10 +72,10 @@ impl Record<'_> {
             let data = self.reader.container.fill(want)?;
             let short = data.len() < want;
             let data = data.get(..left.min(data.len())).unwrap_or_default();
-            if !http::may_begin(data, request) {
+            if !may_begin(data, request) {
                 return Ok(None);
             }
-            if let Some(end) = http::head_len(data) {
+            if let Some(end) = head_len(data, 0) {
                 let head = Bytes::copy_from_slice(data.get(..end).unwrap_or_default());
                 self.consume(end);
                 return Ok(Some(head));

@@ -3,9 +3,9 @@
 use super::loaded::{Loaded, Role};
 use crate::error::Result;
 use crate::header::RecordHeader;
-use crate::http::settle_head;
 use crate::writer::EventFacts;
 use bytes::Bytes;
+use trawl_http::Head;
 use trawl_model::{
     Capture, CaptureFacts, Entry, Message, Outcome, Place, Revisit, RevisitProfile, Truncated, UnixMillis,
 };
@@ -90,7 +90,7 @@ fn to_response(mut main: Loaded) -> Result<Outcome<'static>> {
     let payload_digest = if dechunked { None } else { main.header.digest("WARC-Payload-Digest") };
     let truncated = main.header.text("WARC-Truncated").map(|t| t.parse().unwrap_or(Truncated::Unspecified));
     let head = main.head.unwrap_or_default();
-    let head = if dechunked { Bytes::from(settle_head(&head, main.body.len_bytes()).into_owned()) } else { head };
+    let head = if dechunked { Bytes::from(Head::new(&head).stored(main.body.len_bytes()).into_owned()) } else { head };
     Ok(Outcome::Response { message: Message { head, body: main.body }, payload_digest, truncated })
 }
 

@@ -3,12 +3,12 @@
 use super::MEMORY_BYTES;
 use crate::error::{Error, Result};
 use crate::header::{RecordHeader, RecordType};
-use crate::http::{Dechunk, Head};
 use crate::reader::{Record, RecordFile};
 use crate::writer::EventFacts;
 use bytes::Bytes;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
+use trawl_http::{Chunked, Dechunk, Framing, Head};
 use trawl_model::{Body, Entry, Place, RawRecord, Reopen};
 
 /// What a record is in an event.
@@ -89,14 +89,14 @@ impl Loaded {
 
     /// Takes chunked transfer coding off the body if the head says so and the body agrees; says whether it did.
     pub(super) fn dechunk(&mut self) -> Result<bool> {
-        if !self.head.as_deref().is_some_and(|head| Head::new(head).is_chunked()) {
+        if !self.head.as_deref().is_some_and(|head| Framing::of(&Head::new(head)) == Framing::Chunked) {
             return Ok(false);
         }
         let at = || crate::At { file: self.place.file.clone(), offset: self.place.offset, inside: 0 };
         let fail = |e| Error::from_io(at(), e);
         let mut start = [0; 32];
         let n = read_up_to(&mut self.body.reader().map_err(fail)?, &mut start).map_err(fail)?;
-        if !Dechunk::<&[u8]>::may_begin(start.get(..n).unwrap_or_default()) {
+        if !Chunked::may_begin(start.get(..n).unwrap_or_default()) {
             return Ok(false);
         }
         let body = match std::mem::replace(&mut self.body, Body::empty()) {

@@ -4,9 +4,9 @@ use super::Severity;
 use crate::digest::Hasher;
 use crate::error::Result;
 use crate::header::RecordType;
-use crate::http::{Dechunk, Head};
 use crate::reader::Record;
 use std::io::{self, BufRead, Read};
+use trawl_http::{Dechunk, Framing, Head};
 use trawl_model::{Algorithm, Digest};
 
 /// What checking a record found.
@@ -70,11 +70,10 @@ pub(super) fn check(mut record: Record<'_>) -> Result<Checked> {
         if let Some(hasher) = &mut block_hasher {
             hasher.update(head);
         }
-        let head = Head::new(head);
-        if head.is_chunked() && payload_hasher.is_some() {
-            chunked = hasher(&payload);
-        } else {
-            stated_length = head.get("Content-Length").and_then(|v| std::str::from_utf8(v).ok()?.parse::<u64>().ok());
+        match Framing::of(&Head::new(head)) {
+            Framing::Chunked if payload_hasher.is_some() => chunked = hasher(&payload),
+            Framing::Length(length) => stated_length = Some(length),
+            _ => {}
         }
     }
     let body_length = record.left();
@@ -95,13 +94,10 @@ pub(super) fn check(mut record: Record<'_>) -> Result<Checked> {
     if let (Stated::Known(digest), Some(hasher)) = (&payload, payload_hasher) {
         checked.compare("payload-digest", digest, &hasher.finish());
     }
-    let empty_by_rule = head.as_deref().is_some_and(|h| matches!(Head::new(h).status(), Some(100..=199 | 204 | 304)));
     if record_type == RecordType::Response
         && !truncated
-        && !empty_by_rule
-        && stated_length.is_some_and(|n| n != body_length)
+        && let Some(n) = stated_length.filter(|n| *n != body_length)
     {
-        let n = stated_length.unwrap_or(0);
         let detail = format!("the HTTP head says {n} bytes, {body_length} are stored");
         checked.findings.push(("http-length", Severity::Note, detail));
     }

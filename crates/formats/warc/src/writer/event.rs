@@ -9,12 +9,12 @@ use crate::container::Compression;
 use crate::digest::{sha1_of, sha1_of_message};
 use crate::error::{Error, Result};
 use crate::header::RecordType;
-use crate::http::settle_head;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
+use trawl_http::Head;
 use trawl_io::{Fs, Spool};
 use trawl_model::{
     Algorithm, Body, Capture, CaptureFacts, Digest, Message, Outcome, Revisit, RevisitProfile, Truncated, UnixMillis,
@@ -260,7 +260,7 @@ impl Preparer {
         truncated: Option<Truncated>,
     ) -> Result<(PreparedRecord, Digest)> {
         let mut body = self.rereadable(message.body)?;
-        let head = settle_head(&message.head, body.len_bytes());
+        let head = Head::new(&message.head).stored(body.len_bytes());
         let (payload, block) = digests(&head, &mut body, known)?;
         let mut header = common.header(RecordType::Response, id);
         if let Some(protocol) = common.facts.protocol.as_deref().filter(|p| !p.starts_with("http/1")) {

@@ -1,18 +1,7 @@
-//! Content codings, taken off on request and within a limit.
+//! Content codings, taken off within a limit.
 
-use super::Head;
 use std::io::{self, BufRead, BufReader, Read};
 use trawl_io::limits::CappedReader;
-
-/// The content codings of a head, in the order they were applied, in lower case; `identity` is none.
-pub fn content_codings(head: &Head<'_>) -> Vec<String> {
-    head.fields()
-        .filter(|(n, _)| n.eq_ignore_ascii_case(b"Content-Encoding"))
-        .flat_map(|(_, v)| v.split(|b| *b == b','))
-        .map(|coding| String::from_utf8_lossy(coding.trim_ascii()).to_ascii_lowercase())
-        .filter(|coding| !coding.is_empty() && coding != "identity")
-        .collect()
-}
 
 /// More codings than this on one body is an attack, not a server.
 const MAX_CODINGS: usize = 4;
@@ -58,4 +47,38 @@ fn deflate<'a>(reader: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
 fn unknown(coding: &str) -> io::Error {
     let message = format!("expected a content coding of gzip, deflate, br or zstd, found {:?}", coding);
     io::Error::new(io::ErrorKind::Unsupported, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn codings_are_taken_off_within_the_limit() {
+        let body = "content ".repeat(1000).into_bytes();
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(&body).unwrap();
+        let mut zl = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        zl.write_all(&body).unwrap();
+        let mut raw = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+        raw.write_all(&body).unwrap();
+        let mut br = Vec::new();
+        brotli::BrotliCompress(&mut &body[..], &mut br, &Default::default()).unwrap();
+        let zst = zstd::encode_all(&body[..], 3).unwrap();
+        for (name, bytes) in [
+            ("gzip", gz.finish().unwrap()),
+            ("deflate", zl.finish().unwrap()),
+            ("deflate", raw.finish().unwrap()),
+            ("br", br),
+            ("zstd", zst),
+        ] {
+            let mut out = Vec::new();
+            decode_content(&bytes[..], &[name.into()], 8000).unwrap().read_to_end(&mut out).unwrap();
+            assert_eq!(out, body, "{name}");
+            let error = decode_content(&bytes[..], &[name.into()], 7999).unwrap().read_to_end(&mut out).unwrap_err();
+            assert!(error.to_string().contains("limit of 7999"), "{error}");
+        }
+        assert!(decode_content(&b""[..], &["lzma".into()], 1).is_err());
+    }
 }
