@@ -148,6 +148,12 @@ async fn malformed_but_understandable() {
             "HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding: chunked\r\nContent-Length: 5\r\nX-Crawler-Content-Length: 9\r\n\r\n",
             "hello",
         ),
+        // Ends after its last chunk, without the empty line: all of the content came.
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n",
+            "HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
+            "hello",
+        ),
         // Says chunked and is not: what came is what is kept.
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nabc<html>",
