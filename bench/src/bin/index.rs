@@ -140,7 +140,7 @@ fn lake(dir: &Path, rows: u64, datasets: u64) -> Result<()> {
         let id = lake.register_dataset(clock(), &DatasetInfo::named(format!("d{dataset}")))?;
         let settings = trawl_ingest::IngestSettings::new(format!("ingest{dataset}"), dir.join("tmp"));
         let source = Rows { seed: dataset, count: rows / datasets, domains: rows / datasets / 50 };
-        trawl_ingest::ingest(&lake, id, &[Box::new(source)], &settings, &clock, &|_| ())?;
+        trawl_ingest::ingest(&lake, id, &[trawl_ingest::source::Source::new(source)], &settings, &clock, &|_| ())?;
     }
     println!("lake: {rows} rows in {datasets} datasets, ingested in {:.1} s", began.elapsed().as_secs_f64());
     let began = Instant::now();

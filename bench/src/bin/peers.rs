@@ -96,7 +96,7 @@ impl Ours {
             let mut settings = trawl_ingest::IngestSettings::new(format!("ingest{dataset}"), dir.join("tmp"));
             (settings.threads, settings.zstd_level) = (1, ZSTD_LEVEL);
             let (done, cost) = spent(|| {
-                let source: Vec<Box<dyn UrlSource>> = vec![Box::new(source(dataset))];
+                let source = vec![trawl_ingest::source::Source::new(source(dataset))];
                 trawl_ingest::ingest(&lake, id, &source, &settings, &clock, &|_| ())
             });
             done?;

@@ -8,7 +8,6 @@ mod commands;
 mod containers;
 mod exit;
 mod formats;
-mod glob;
 mod interrupt;
 mod lake_dir;
 mod output;

@@ -21,8 +21,8 @@ use trawl_frontier::{Identity, RobotsPolicy};
 /// honoured, each host is asked one thing at a time, and every exchange is archived. Ctrl-c stops in order; --resume
 /// goes on after that, after a crash, or after a power cut: nothing lost, nothing recorded twice.
 ///
-/// Seeds are URLs, or files with one URL a line, or JSONL with a `url` (other fields are kept as metadata); `-` is stdin;
-/// gzip and zstd are unpacked.
+/// Seeds are URLs, or lists of any kind that `trawl lake ingest` takes: one URL a line, JSONL with a `url` (other fields
+/// are kept as metadata), CSV, CDXJ, Parquet; `-` is stdin; gzip and zstd are unpacked.
 ///
 /// Examples:
 ///   trawl crawl https://example.org/ seeds.txt --out crawl --user-agent 'mybot/1.0 (+https://example.org/bot)'
@@ -137,7 +137,7 @@ pub struct Args {
     #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE")]
     warc_size: u64,
 
-    /// Bad lines in the seeds before the crawl fails; any number when not given
+    /// Bad items in the seeds before the crawl fails; any number when not given
     #[arg(long, value_name = "N")]
     max_bad: Option<u64>,
 
@@ -228,7 +228,7 @@ fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {
         writeln!(w, "  {class}  {}", show_count(*n))?;
     }
     if counts.rejects > 0 {
-        writeln!(w, "  {} lines of the seeds are no URLs: see rejects.jsonl", show_count(counts.rejects))?;
+        writeln!(w, "  {} items of the seeds are not URLs: see rejects.jsonl", show_count(counts.rejects))?;
     }
     for file in &report.files {
         writeln!(w, "  {}  {}", file.name, show_bytes(file.bytes))?;

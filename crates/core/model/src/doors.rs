@@ -138,15 +138,6 @@ pub struct SourceIdentity {
     pub tag: String,
 }
 
-/// What a file system says of a file besides its name and size. While it says the same, the bytes are taken to be the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Stamp {
-    /// When the bytes were last changed, in nanoseconds since 1970.
-    pub modified_ns: i64,
-    /// Which file it is.
-    pub inode: u64,
-}
-
 /// A part of a source that can be read on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Split {
@@ -154,15 +145,6 @@ pub struct Split {
     pub start: u64,
     /// One past the last byte. An item belongs to the split in which it begins.
     pub end: u64,
-}
-
-/// A source that was taken when it was shorter, and what has become of that.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Grown {
-    /// What it was.
-    pub known: SourceIdentity,
-    /// What its last item was taken for then, if it is something else now: the shorter source was cut inside it.
-    pub stale: Option<UrlRecord>,
 }
 
 /// Takes items: where each begins in its source (a byte, or of a table the number of the row), and a record, or the reason
@@ -173,22 +155,6 @@ pub type Items<'a> = dyn FnMut(u64, Result<UrlRecord, DoorError>) -> Result<(), 
 pub trait UrlSource: Send + Sync {
     /// Which source this is.
     fn identity(&self) -> SourceIdentity;
-
-    /// What its file system says of it, if that is to be believed later on.
-    fn stamp(&self) -> Option<Stamp> {
-        None
-    }
-
-    /// What it was when it was taken before, if it only goes on from there: then what is read is what came since.
-    fn grown(&self) -> Option<&Grown> {
-        None
-    }
-
-    /// What the dataset had of its name when it was opened, if another of that name may be the same one at another length:
-    /// what it is to the dataset is then only known as long as the dataset has the same. `None` if that does not matter.
-    fn known_by_name(&self) -> Option<&[SourceIdentity]> {
-        None
-    }
 
     /// Parts of about `target_bytes` that together are the whole, none overlapping.
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError>;

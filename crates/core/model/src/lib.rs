@@ -26,8 +26,8 @@ pub use capture::{
 };
 pub use digest::{Algorithm, Digest, DigestError};
 pub use doors::{
-    Capability, CaptureSink, CaptureSource, Carries, Durable, Entry, Grown, Items, RawRecord, SourceIdentity, Split,
-    Stamp, Summary, UrlSource,
+    Capability, CaptureSink, CaptureSource, Carries, Durable, Entry, Items, RawRecord, SourceIdentity, Split, Summary,
+    UrlSource,
 };
 pub use error::{Advice, DoorError};
 pub use place::Place;

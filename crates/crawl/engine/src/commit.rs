@@ -76,8 +76,8 @@ impl Committer {
     /// Appends to the archive; nothing is durable yet.
     pub(crate) fn add(&mut self, item: Item) -> Result<(), Error> {
         match item {
-            Item::Seeds(SeedBatch { seeds, rejects, lines, end }) => {
-                let record = SeedsRecord { seeds, rejects, lines, end };
+            Item::Seeds(SeedBatch { seeds, rejects, items, end }) => {
+                let record = SeedsRecord { seeds, rejects, items, end };
                 self.push(encode(&Record::Seeds(record.clone())));
                 self.done.push(Done::Seeds(record));
             }

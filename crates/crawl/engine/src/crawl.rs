@@ -296,7 +296,7 @@ impl Crawl<'_> {
         if self.seeds_ended {
             return Ok(rx);
         }
-        let (inputs, skip) = (self.config.seeds.clone(), self.state.lines);
+        let (inputs, skip) = (self.config.seeds.clone(), self.state.items);
         std::thread::Builder::new()
             .name("trawl-seeds".into())
             .spawn(move || {

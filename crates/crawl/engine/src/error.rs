@@ -13,13 +13,13 @@ pub enum Error {
     Seeds {
         /// Path, URL or `-`.
         input: String,
-        /// What the system said.
-        source: io::Error,
+        /// What the list or the system said.
+        source: DoorError,
     },
-    /// Too many lines were no URLs.
-    #[error("{found} lines of the seeds are no URLs, more than the {limit} allowed; see rejects.jsonl")]
+    /// Too many items were not URLs.
+    #[error("{found} items of the seeds are not URLs, more than the {limit} allowed; see rejects.jsonl")]
     TooManyRejects {
-        /// Lines rejected.
+        /// Items rejected.
         found: u64,
         /// The setting.
         limit: u64,

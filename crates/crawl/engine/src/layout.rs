@@ -4,7 +4,7 @@
 //! OUT/trawl-RUN-00000.warc.gz      archive; `.open` while it is written
 //! OUT/trawl-RUN.data, .idx, …      or a container: see `pages`
 //! OUT/captures.parquet             its index; captures-00000.parquet, … once the archive has several files
-//! OUT/rejects.jsonl                lines of the seeds that were no URLs, if any
+//! OUT/rejects.jsonl                items of the seeds that are not URLs, if any
 //! OUT/run.json                     what the run did
 //! OUT/.crawl/journal               the truth of the crawl's state
 //! OUT/.crawl/lock                  who is at work here

@@ -59,8 +59,8 @@ pub(crate) struct SeedsRecord {
     pub seeds: Vec<Seed>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejects: Vec<Reject>,
-    /// Lines read so far, over all inputs.
-    pub lines: u64,
+    /// Items read so far, over all inputs.
+    pub items: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Vec<SeedIdentity>>,
 }
@@ -210,7 +210,7 @@ mod tests {
             Record::Event(Box::new(EventRecord { answer: response.into(), ..event })),
             Record::Seeds(SeedsRecord {
                 seeds: vec![Seed { url: "u".into(), meta: Some("{\"a\":1.0}".into()) }],
-                lines: 7,
+                items: 7,
                 end: Some(vec![]),
                 ..SeedsRecord::default()
             }),

@@ -18,8 +18,8 @@ use trawl_model::{RobotsVerdict, UnixMillis};
 pub(crate) struct State {
     pub frontier: Frontier,
     pub counts: Counts,
-    /// Lines of seeds that were taken.
-    pub lines: u64,
+    /// Items of the seeds that were read.
+    pub items: u64,
     /// Set once all seeds were.
     pub seeds: Option<Vec<SeedIdentity>>,
     identity: Identity,
@@ -46,7 +46,7 @@ impl State {
         Self {
             frontier: Frontier::new(config),
             counts: Counts::default(),
-            lines: 0,
+            items: 0,
             seeds: None,
             identity,
             depth_matters: max_depth > 0 && max_depth < u32::MAX,
@@ -60,7 +60,7 @@ impl State {
     pub(crate) fn seeds(&mut self, record: SeedsRecord) -> Result<(), Error> {
         self.counts.seeds += record.seeds.len() as u64;
         self.counts.rejects += record.rejects.len() as u64;
-        self.lines = record.lines;
+        self.items = record.items;
         self.seeds = record.end.or(self.seeds.take());
         for seed in record.seeds {
             let admission =

@@ -56,7 +56,7 @@ fn world(domains: u32) -> World {
         let mut settings = IngestSettings::new(format!("w{dataset}"), dir.path().join("tmp"));
         (settings.memory_bytes, settings.page_rows) = (32 << 20, 16);
         (settings.row_group_bytes, settings.file_bytes) = (4 << 10, 10 << 10);
-        let sources: Vec<Box<dyn UrlSource>> = vec![Box::new(Records(records))];
+        let sources = vec![trawl_ingest::source::Source::new(Records(records))];
         ingest(&lake, id, &sources, &settings, &|| UnixMillis(2), &|_| ()).unwrap();
         let commit = lake.dataset_newest(id).unwrap().unwrap();
         files.extend(commit.files.into_iter().map(|file| SourceFile { dataset_id: id, file }));

@@ -1,6 +1,6 @@
 //! The error of this crate.
 
-use crate::source::BadItem;
+use trawl_lists::BadItem;
 use trawl_model::{Advice, DoorError};
 
 /// Result with this crate's [`Error`].
@@ -30,16 +30,9 @@ pub enum Error {
         /// What the library says.
         source: parquet::errors::ParquetError,
     },
-    /// Neither name nor first bytes say what a source is.
-    #[error("{path}: expected a format that can be recognised ({known}), found {found}")]
-    UnknownFormat {
-        /// The source.
-        path: String,
-        /// The formats.
-        known: &'static str,
-        /// What its name and first bytes look like.
-        found: String,
-    },
+    /// A source is not a list that can be read.
+    #[error(transparent)]
+    List(trawl_lists::Error),
     /// A setting that makes no sense.
     #[error("{what}: expected {expected}, found {found}")]
     Setting {
@@ -56,6 +49,16 @@ pub enum Error {
         /// Which part.
         what: &'static str,
     },
+}
+
+impl From<trawl_lists::Error> for Error {
+    fn from(error: trawl_lists::Error) -> Self {
+        match error {
+            trawl_lists::Error::Io(e) => Error::Io(e),
+            trawl_lists::Error::Source(e) => Error::Source(e),
+            other => Error::List(other),
+        }
+    }
 }
 
 impl Error {

@@ -9,22 +9,22 @@ use crate::join::{DENIED, Joining, note_stamps, unchanged_since};
 use crate::rewrite::{digits_of, with_marks_of};
 use crate::run::{Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode, Progress};
-use crate::source::LakeSource;
+use crate::source::{Grown, LakeSource, Source};
 use crate::{Error, Result, stale};
 use std::collections::HashSet;
-use trawl_model::{Grown, SourceIdentity, Stamp, UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{SourceIdentity, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::denial::Denied;
-use trawl_store::{DatasetCommit, KnownSource, Lake};
+use trawl_store::{DatasetCommit, KnownSource, Lake, Stamp};
 
 /// Reads `sources` into a dataset. `clock` tells the time, for commits, signs of life and the report.
 ///
-/// Sources the dataset has already are skipped; one that has grown since ([`UrlSource::grown`]) takes the place of what it
+/// Sources the dataset has already are skipped; one that has grown since ([`Source::grown`]) takes the place of what it
 /// was, and a row that its last item was taken for while it was cut goes. What the deny list covers is left out; a dataset
 /// that is denied itself takes nothing. Until the commit nothing is visible; after an error nothing is.
 pub fn ingest(
     lake: &Lake,
     dataset_id: u32,
-    sources: &[Box<dyn UrlSource>],
+    sources: &[Source],
     settings: &IngestSettings,
     clock: &dyn Fn() -> UnixMillis,
     progress: &dyn Fn(Progress),
@@ -39,7 +39,7 @@ pub fn ingest(
     }
     let mut report = IngestReport { dataset_id, ..IngestReport::default() };
     let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
-    let Chosen { mut taken, new, stamped } = choose(sources, &before, settings.mode, &mut report);
+    let Chosen { taken, new, stamped } = choose(sources, &before, settings.mode, &mut report);
     if settings.mode == Mode::Append {
         unchanged_since(&taken, &before)?;
     }
@@ -48,7 +48,7 @@ pub fn ingest(
         lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| Ok(note_stamps(commit, &stamped)))?;
         return Ok(report);
     }
-    let grown: Vec<&Grown> = taken.iter().filter_map(|source| source.grown()).collect();
+    let grown: Vec<&Grown> = taken.iter().filter_map(|source| source.grown.as_ref()).collect();
     if settings.mode == Mode::Replace && !grown.is_empty() {
         let expected = "sources that are read from their beginning";
         return Err(Error::Setting { what: "replace", expected, found: "one that is read from where it was".into() });
@@ -60,7 +60,8 @@ pub fn ingest(
     for (losing, keep) in losing.iter().zip(&keeps) {
         again.push(LakeSource::open(&**lake.store(), losing.file, keep)?);
     }
-    taken.extend(again.iter().map(|source| source as &dyn UrlSource));
+    let mut read: Vec<&dyn UrlSource> = taken.iter().map(|source| *source as &dyn UrlSource).collect();
+    read.extend(again.iter().map(|source| source as &dyn UrlSource));
     let mut marked = with_marks_of(&again, settings)?;
     marked.zstd_level = marked.zstd_level.max(settings.zstd_level);
     let settings = &marked;
@@ -93,7 +94,7 @@ pub fn ingest(
         losing: &losing,
     };
     let mut denied_since = 0;
-    run.work(&taken, &mut report, |commit, written| {
+    run.work(&read, &mut report, |commit, written| {
         denied_since = joining.check(commit, &written.files)?;
         joining.join(commit, written)
     })?;
@@ -109,7 +110,7 @@ pub fn ingest(
 
 /// What the sources are to a dataset.
 struct Chosen<'a> {
-    taken: Vec<&'a dyn UrlSource>,
+    taken: Vec<&'a Source>,
     /// Which those are, in the same order.
     new: Vec<KnownSource>,
     /// Sources that the dataset has, of which their file system says something else than it did.
@@ -117,19 +118,14 @@ struct Chosen<'a> {
 }
 
 /// The sources that are new, each once.
-fn choose<'a>(
-    sources: &'a [Box<dyn UrlSource>],
-    before: &DatasetCommit,
-    mode: Mode,
-    report: &mut IngestReport,
-) -> Chosen<'a> {
+fn choose<'a>(sources: &'a [Source], before: &DatasetCommit, mode: Mode, report: &mut IngestReport) -> Chosen<'a> {
     let mut chosen = Chosen { taken: Vec::new(), new: Vec::new(), stamped: Vec::new() };
     let (mut seen, mut names) = (HashSet::new(), HashSet::new());
     for source in sources {
-        let (identity, stamp) = (source.identity(), source.stamp());
+        let (identity, stamp) = (source.identity(), source.stamp);
         let known = before.known_source(&identity).filter(|_| mode == Mode::Append);
         // A file that is named twice and has grown in between is one file still; the rest of it comes the next time.
-        let is_file = source.known_by_name().is_some();
+        let is_file = source.known_by_name.is_some();
         if known.is_some() || !seen.insert(identity.clone()) || is_file && !names.insert(identity.uri.clone()) {
             let told = known.zip(stamp).filter(|(known, stamp)| known.stamp != Some(*stamp));
             chosen.stamped.extend(told.map(|(_, stamp)| (identity.clone(), stamp)));
@@ -139,7 +135,7 @@ fn choose<'a>(
         report.sources += 1;
         report.source_bytes += identity.size;
         chosen.new.push(KnownSource { identity, stamp, tail: None });
-        chosen.taken.push(&**source);
+        chosen.taken.push(source);
     }
     chosen
 }

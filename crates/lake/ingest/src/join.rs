@@ -5,13 +5,13 @@
 
 use crate::run::{OTHER_LIST, Suffixes, Written};
 use crate::settings::{IngestSettings, Mode};
-use crate::source::of_name;
+use crate::source::{Grown, Source, of_name};
 use crate::stale::{self, Losing};
 use std::collections::{HashMap, HashSet};
-use trawl_model::{Grown, SourceIdentity, Stamp, UrlSource};
+use trawl_model::{SourceIdentity, UrlSource};
 use trawl_store::denial::Denied;
 use trawl_store::manifest::Deny;
-use trawl_store::{CommitMode, DataFile, DatasetCommit, Error, KnownSource, Lake, Manifest, Result};
+use trawl_store::{CommitMode, DataFile, DatasetCommit, Error, KnownSource, Lake, Manifest, Result, Stamp};
 
 /// What an ingest began with.
 pub(crate) struct Joining<'a> {
@@ -20,8 +20,8 @@ pub(crate) struct Joining<'a> {
     pub suffixes: &'a Suffixes,
     /// The lake when the ingest began.
     pub began: &'a Manifest,
-    /// The new sources, and after them files of the lake that are written again.
-    pub taken: &'a [&'a dyn UrlSource],
+    /// The new sources.
+    pub taken: &'a [&'a Source],
     /// Which the new ones are, in the same order.
     pub new: &'a [KnownSource],
     pub stamped: &'a [(SourceIdentity, Stamp)],
@@ -88,7 +88,7 @@ impl Joining<'_> {
         note_stamps(commit, self.stamped);
         commit.files.extend(written.files.iter().cloned());
         for (number, (new, source)) in self.new.iter().zip(self.taken).enumerate() {
-            let tail = match (written.tails.of(number), source.grown()) {
+            let tail = match (written.tails.of(number), &source.grown) {
                 (Some(url), _) => url.map(stale::tail_of),
                 // Nothing came since, and the last record is what it was.
                 (None, Some(Grown { known, stale: None })) => was.get(known).and_then(|known| known.tail.clone()),
@@ -106,11 +106,11 @@ fn refuse<T>(reason: impl Into<String>) -> Result<T> {
 
 /// Refuses if the dataset has something else of the name of a source than it had when the source was opened: the same file,
 /// at another length, whose rows would be there twice.
-pub(crate) fn unchanged_since(taken: &[&dyn UrlSource], commit: &DatasetCommit) -> Result<()> {
+pub(crate) fn unchanged_since(taken: &[&Source], commit: &DatasetCommit) -> Result<()> {
     for source in taken {
         let uri = source.identity().uri;
         let now = of_name(&commit.sources, &uri).iter().map(|known| &known.identity);
-        if source.known_by_name().is_some_and(|opened| now.ne(opened)) {
+        if source.known_by_name.as_ref().is_some_and(|opened| now.ne(opened)) {
             return refuse(changed_name(&uri));
         }
     }

@@ -1,12 +1,12 @@
 //! Items that could not be taken: counted always, kept in a file up to a limit. Of what is denied only the number is.
 
 use crate::Result;
-use crate::source::BadItem;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use trawl_lists::BadItem;
 use trawl_model::DoorError;
 use trawl_store::denial::Denied;
 use trawl_store::{Store, Upload};

@@ -7,10 +7,10 @@
 
 use crate::Result;
 use crate::record;
-use crate::source::{LakeSource, of_name};
+use crate::source::{Grown, LakeSource, of_name};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
-use trawl_model::{Grown, UrlRecord, UrlSource};
+use trawl_model::{UrlRecord, UrlSource};
 use trawl_store::{DataFile, DatasetCommit, Store};
 use trawl_url::{LakeUrl, SuffixList};
 use xxhash_rust::xxh3::xxh3_64;

@@ -139,7 +139,7 @@ fn what_is_reported() {
     let short = "http://a.com/1\nhttp://b.com/2\nhttp://c.com/lo";
     take(&lake, vec![file(&fs, "l.txt", short)], &settings(&fs, "w1")).unwrap();
     let again = grown(&fs, &lake, "l.txt", format!("{short}ng\nhttp://d.com/4\nhttp://d.com/4\nbad:\n")).unwrap();
-    let known = again.grown().unwrap().known.clone();
+    let known = again.grown.as_ref().unwrap().known.clone();
     let report = take(&lake, vec![again], &settings(&fs, "w2")).unwrap();
     assert_eq!((report.rows, report.distinct_urls, report.rejected, report.sources), (3, 2, 1, 1));
     assert_eq!((report.taken_back, &report.grown), (1, &vec![known]));
@@ -203,7 +203,7 @@ fn another_beginning_is_another_source_and_the_longest_known_one_counts() {
     let mut put = |text: &str| {
         n += 1;
         let source = grown(&fs, &lake, "l.txt", text).unwrap();
-        let known = source.grown().map(|grown| grown.known.size);
+        let known = source.grown.as_ref().map(|grown| grown.known.size);
         take(&lake, vec![source], &settings(&fs, &format!("w{n}"))).unwrap();
         (known, urls(&lake).len())
     };
@@ -223,7 +223,7 @@ fn what_comes_through_pipes_is_known_whole() {
         n += 1;
         write(&fs, "spool", text.as_bytes());
         let known = lake.dataset_newest(1).unwrap().map(|commit| commit.sources).unwrap_or_default();
-        let format = Some(source::Format::Lines);
+        let format = Some(source::Format::List(trawl_lists::Format::Lines));
         let opening = Opening { format, name: Some("stdin"), known: Some(&known), ..Opening::default() };
         let source = source::open_as(&fs, Path::new("spool"), &opening);
         take(&lake, vec![source.unwrap()], &settings(&fs, &format!("w{n}"))).unwrap();

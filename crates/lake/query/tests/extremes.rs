@@ -165,7 +165,7 @@ fn make(count: u64, url: fn(u64) -> String) -> Fixture {
     let id = fixture.register(DatasetInfo::named("made"));
     let settings =
         IngestSettings { memory_bytes: 256 << 20, ..IngestSettings::new("w", fixture.dir.path().join("tmp")) };
-    let source: Vec<Box<dyn UrlSource>> = vec![Box::new(Made(count, url))];
+    let source = vec![trawl_ingest::source::Source::new(Made(count, url))];
     let report = ingest(&fixture.lake, id, &source, &settings, &|| fixture.now(), &|_| ()).unwrap();
     assert_eq!((report.rows, report.rejected), (count, 0));
     fixture.publish();

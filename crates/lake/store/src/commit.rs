@@ -8,7 +8,7 @@ use crate::series::{Known, Series, State};
 use crate::{Error, Lake, Result, check_path, layout};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use trawl_model::{SourceIdentity, Stamp, UnixMillis};
+use trawl_model::{SourceIdentity, UnixMillis};
 
 /// The format number this program writes, and the newest it reads.
 pub const COMMIT_FORMAT: u32 = 1;
@@ -63,6 +63,15 @@ pub enum CommitMode {
     Drop,
     /// Changed no file.
     Note,
+}
+
+/// What a file system says of a file besides its name and size. While it says the same, the bytes are taken to be the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// When the bytes were last changed, in nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// Which file it is.
+    pub inode: u64,
 }
 
 /// A source whose records are in the live files.

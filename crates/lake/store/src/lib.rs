@@ -33,7 +33,7 @@ mod series;
 mod verify;
 
 pub use audit::{verify_files, verify_states};
-pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit, KnownSource};
+pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit, KnownSource, Stamp};
 pub use counting::{CountingStore, Counts};
 pub use denial::{DENY_FORMAT, DenyRecord, deny_record};
 pub use dir::DirStore;

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_index::Published;
-use trawl_ingest::source::{self, Format, Opening};
+use trawl_ingest::source::{self, Format, Opening, Source};
 use trawl_ingest::{IngestReport, IngestSettings, Mode};
 use trawl_io::{Fs, RealFs};
 use trawl_model::{Advice, DoorError, SourceIdentity, UrlSource};
@@ -229,8 +229,8 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
         let opened = source::open_as(&fs, &file.path, &Opening { format, name: file.name.as_deref(), ..all });
         let tasted = opened.and_then(|source| {
             // What was taken was good, and so was the beginning of what has grown.
-            if source.grown().is_none() && !is_known(&known, &source.identity()) {
-                taste(&*source, settings.split_bytes)?;
+            if source.grown.is_none() && !is_known(&known, &source.identity()) {
+                taste(&source, settings.split_bytes)?;
             }
             Ok(source)
         });
@@ -288,12 +288,12 @@ fn taste(source: &dyn UrlSource, split_bytes: u64) -> Result<(), DoorError> {
 
 /// Says of new sources that they have the same bytes as one the dataset has, perhaps only its name changed, or the same
 /// name and other bytes, perhaps only some were added.
-fn remark_copies(lake: &Lake, id: u32, sources: &[Box<dyn UrlSource>], out: &Output) -> anyhow::Result<()> {
+fn remark_copies(lake: &Lake, id: u32, sources: &[Source], out: &Output) -> anyhow::Result<()> {
     let Some(commit) = lake.dataset_newest(id)? else { return Ok(()) };
     let known: BTreeMap<_, _> =
         commit.sources.iter().map(|known| &known.identity).map(|s| ((s.size, &s.tag), &s.uri)).collect();
     let uris: BTreeSet<_> = commit.sources.iter().map(|known| &known.identity.uri).collect();
-    let new = sources.iter().filter(|source| source.grown().is_none());
+    let new = sources.iter().filter(|source| source.grown.is_none());
     for identity in new.map(|source| source.identity()).filter(|identity| !commit.has_source(identity)) {
         if let Some(uri) = known.get(&(identity.size, &identity.tag)).filter(|_| identity.size > 0) {
             out.remark(&format!(

@@ -2,13 +2,14 @@
 
 use super::ingest::base_uri;
 use super::temp::Spool;
-use crate::glob;
 use anyhow::{Context, bail};
+use glob::{MatchOptions, Pattern};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use trawl_ingest::source::{self, Format};
 use trawl_io::Fs;
@@ -20,6 +21,8 @@ const CLUSTER: &str = "cluster.idx";
 
 /// What comes through pipes is called: it has no name of its own.
 pub const STDIN: &str = "stdin";
+/// Directories below one another that `**` looks into at most.
+const MAX_DEPTH: usize = 64;
 /// What only a lake has.
 const MANIFESTS: &str = "index/manifests";
 
@@ -56,9 +59,9 @@ impl SourcePath {
 
     /// The format, as far as the file or a link to it tells.
     pub fn detect(&self, fs: &Arc<dyn Fs>) -> trawl_ingest::Result<Option<Format>> {
-        let (found, _) = source::detect(fs, &self.path)?;
+        let found = source::detect(fs, &self.path)?;
         match &self.link {
-            Some(link) if found.is_none() => Ok(source::detect(fs, link)?.0),
+            Some(link) if found.is_none() => source::detect(fs, link),
             _ => Ok(found),
         }
     }
@@ -97,7 +100,7 @@ pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded
             out.add_stream(&mut io::stdin().lock(), temp)?;
             continue;
         }
-        let matched = if glob::is_pattern(path) && !path.exists() { glob::expand(path)? } else { vec![path.clone()] };
+        let matched = if is_pattern(path) && !path.exists() { expand_pattern(path)? } else { vec![path.clone()] };
         if matched.is_empty() {
             bail!("nothing matches {}", path.display());
         }
@@ -106,6 +109,64 @@ pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded
         }
     }
     Ok(out)
+}
+
+/// Whether a path has a wildcard.
+fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains(['*', '?', '['])
+}
+
+/// Everything a pattern matches, sorted: for those whose shell did not expand it. Names that begin with a dot match only where
+/// the pattern says so; a pattern that ends with `/` matches directories only.
+///
+/// The crate's own walk is not used: it follows links in circles below `**`, and panics at names that are not UTF-8.
+fn expand_pattern(pattern: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = vec![PathBuf::new()];
+    for part in pattern.components() {
+        let text = part.as_os_str().to_string_lossy();
+        let mut next = Vec::new();
+        for path in found {
+            match part {
+                Component::Normal(_) if text == "**" => below(&path, MAX_DEPTH, &mut next)?,
+                Component::Normal(_) if is_pattern(part.as_ref()) => {
+                    let wanted = Pattern::new(&text).with_context(|| format!("pattern {}", pattern.display()))?;
+                    let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
+                    let names =
+                        names(&path)?.into_iter().filter(|name| wanted.matches_with(&name.to_string_lossy(), options));
+                    next.extend(names.map(|name| path.join(name)));
+                }
+                _ => next.extend([path.join(part)].into_iter().filter(|path| path.exists())),
+            }
+        }
+        found = next;
+    }
+    if pattern.to_string_lossy().ends_with('/') {
+        found.retain(|path| path.is_dir());
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// What is in a directory; nothing if it is not one.
+fn names(dir: &Path) -> io::Result<Vec<OsString>> {
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    if !dir.is_dir() {
+        return Ok(Vec::new());
+    }
+    fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect()
+}
+
+/// The directory and all directories below it. Links are not followed: they may lead in a circle.
+fn below(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) -> io::Result<()> {
+    out.push(dir.to_owned());
+    for name in names(dir)?.into_iter().filter(|name| !name.as_encoded_bytes().starts_with(b".")) {
+        let path = dir.join(name);
+        if depth > 0 && path.is_dir() && !path.is_symlink() {
+            below(&path, depth - 1, out)?;
+        }
+    }
+    Ok(())
 }
 
 impl Expanded {
@@ -212,7 +273,7 @@ impl Expanded {
             let linked = index.with_file_name(name);
             let part = if linked.exists() { linked } else { real.with_file_name(name) };
             let file = SourcePath::resolved(&part, found).with_context(|| cannot(&part))?;
-            self.files.push(SourcePath { format: Some(Format::Cdxj), ..file });
+            self.files.push(SourcePath { format: Some(Format::List(trawl_lists::Format::Cdxj)), ..file });
         }
         Ok(())
     }
@@ -225,4 +286,41 @@ fn is_captures(path: &Path) -> bool {
 
 fn is_cluster(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == CLUSTER) && path.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn paths_fit_patterns() {
+        let dir = tempfile::tempdir().unwrap();
+        for file in ["runs/a/x.txt", "runs/b/x.txt", "runs/b/deep/y.txt", "runs/x.txt", "other/x.txt"] {
+            let path = dir.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let found = |pattern: &str| -> Vec<String> {
+            let all = expand_pattern(&dir.path().join(pattern)).unwrap();
+            all.iter().map(|p| p.strip_prefix(dir.path()).unwrap().to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(found("runs/*/"), ["runs/a", "runs/b"]);
+        assert_eq!(found("*/x.txt"), ["other/x.txt", "runs/x.txt"]);
+        assert_eq!(found("runs/**/*.txt"), ["runs/a/x.txt", "runs/b/deep/y.txt", "runs/b/x.txt", "runs/x.txt"]);
+        assert_eq!(found("runs/[a]/?.txt"), ["runs/a/x.txt"]);
+        assert!(found("none/*").is_empty());
+        for name in [".hidden", "ü.txt", "a]", "ab"] {
+            std::fs::write(dir.path().join("other").join(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink("..", dir.path().join("other/up")).unwrap();
+        std::fs::write(dir.path().join("other").join(std::ffi::OsStr::from_bytes(b"\xff.txt")), "").unwrap();
+        assert_eq!(found("other/*.txt"), ["other/x.txt", "other/ü.txt", "other/\u{fffd}.txt"]);
+        assert_eq!(found("other/.*"), ["other/.hidden"]);
+        assert_eq!(found("other/[!b-z]?"), ["other/a]", "other/ab"]);
+        assert_eq!(found("other/a[]]"), ["other/a]"]);
+        assert_eq!(found("other/?.txt").len(), 3);
+        assert_eq!(found("other/**/x.txt"), ["other/x.txt"]);
+        assert!(expand_pattern(Path::new("a[")).is_err());
+    }
 }

@@ -131,7 +131,7 @@ impl Bench {
         if state.seeds.is_none() {
             let identity = SeedIdentity { name: "x".into(), bytes: 1, sha256: String::new(), rows: 1, rejects: 0 };
             let seeds = vec![Seed { url: url(0), meta: Some("{\"a\":1}".into()) }];
-            let batch = SeedBatch { seeds, rejects: Vec::new(), lines: 1, end: Some(vec![identity]) };
+            let batch = SeedBatch { seeds, rejects: Vec::new(), items: 1, end: Some(vec![identity]) };
             committer.add(Item::Seeds(batch))?;
         }
         let mut waiting = 0;

@@ -1,32 +1,28 @@
-//! Seeds: lists of URLs, one a line, as text or JSON, plain or compressed.
+//! Seeds: URL lists of every kind that [`trawl_lists`] reads, and URLs given directly.
 //!
-//! ```text
-//! line   = blank | "#" comment | URL | JSON object with "url"      the rest of the object is the URL's metadata
-//! input  = lines, as they are or in gzip or zstd (told by the first bytes)
-//! ```
-//! A line that is none of these is a reject, with its reason; the rest goes on. Everything streams.
+//! An item of a list that is not a URL is rejected, with its reason; the rest goes on. Everything streams, so that a crawl can
+//! begin before its list ends; only Parquet, whose index is at its end, is read from a file.
 
-mod line;
-mod lines;
 #[cfg(test)]
 mod tests;
 
 use crate::error::Error;
-pub(crate) use line::{Line, parse_line};
-use lines::{Lines, Read as LineRead};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use trawl_io::{Fs, RealFs};
+use trawl_lists::{BadItem, Format, Purpose};
+use trawl_model::{Advice, DoorError, UrlRecord};
 
 /// Where seeds come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SeedInput {
     /// A URL given directly.
     Url(String),
-    /// A file of lines.
+    /// A file that holds a list.
     File(PathBuf),
     /// Standard input.
     Stdin,
@@ -63,7 +59,7 @@ pub struct SeedIdentity {
     pub sha256: String,
     /// URLs taken from it.
     pub rows: u64,
-    /// Lines that were none.
+    /// Items that were rejected.
     pub rejects: u64,
 }
 
@@ -77,26 +73,26 @@ pub(crate) struct Seed {
     pub meta: Option<String>,
 }
 
-/// A line that is no seed.
+/// An item that is not a seed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reject {
     /// Where it came from.
     pub input: String,
-    /// Its number, from 1.
-    pub line: u64,
+    /// Where it begins there: a byte of the unpacked list, or of Parquet the number of the row.
+    pub offset: u64,
     /// Why.
     pub reason: String,
-    /// The line, cut.
+    /// The item, cut.
     pub text: String,
 }
 
-/// Some lines of the input, in order: what is journaled at a time.
+/// Some items of the input, in order: what is journaled at a time.
 #[derive(Debug, Default)]
 pub(crate) struct SeedBatch {
     pub seeds: Vec<Seed>,
     pub rejects: Vec<Reject>,
-    /// Lines read so far, over all inputs: where a resumed run goes on.
-    pub lines: u64,
+    /// Items read so far, over all inputs: where a resumed run goes on.
+    pub items: u64,
     /// Set on the last batch: all inputs, complete.
     pub end: Option<Vec<SeedIdentity>>,
 }
@@ -105,60 +101,108 @@ pub(crate) struct SeedBatch {
 const BATCH: usize = 1000;
 /// And bytes: metadata may be large.
 const BATCH_BYTES: usize = 1 << 20;
+/// Bytes of a rejected item that are kept.
+const REJECT_BYTES: usize = 200;
 
-/// Reads all inputs, batch by batch. `skip` lines were taken by an earlier run; `give` returns `false` to stop.
+/// Reads all inputs, batch by batch. `skip` items were taken by an earlier run; `give` returns `false` to stop.
 pub(crate) fn read(inputs: &[SeedInput], skip: u64, give: &mut dyn FnMut(SeedBatch) -> bool) -> Result<(), Error> {
-    let mut batch = SeedBatch::default();
-    let (mut identities, mut bytes) = (Vec::new(), 0);
+    let mut batches = Batches { batch: SeedBatch::default(), bytes: 0, skip, give, stopped: false };
+    let mut identities = Vec::new();
     for input in inputs {
-        let tap = Arc::new(Mutex::new(Tap::default()));
-        let source = open(input).map_err(|source| Error::Seeds { input: input.name(), source })?;
-        let mut lines = Lines::new(decompress(Tapped { source, tap: tap.clone() }));
-        let (mut rows, mut rejects, mut number) = (0, 0, 0);
-        loop {
-            let line = lines.next().map_err(|source| Error::Seeds { input: input.name(), source })?;
-            let parsed = match &line {
-                LineRead::End => break,
-                LineRead::Line(line) => parse_line(line),
-                LineRead::TooLong(start) => Line::Reject(format!("longer than {} bytes", lines::MAX_BYTES), start),
+        let name = input.name();
+        let (mut rows, mut rejects) = (0, 0);
+        let read = read_input(input, &mut |offset, item| {
+            let item = match item {
+                Err(error) if error.advice != Advice::Skip => return Err(error),
+                item => seed_of(item).map_err(|(reason, text)| Reject { input: name.clone(), offset, reason, text }),
             };
-            number += 1;
-            batch.lines += 1;
-            let counts = batch.lines > skip;
-            match parsed {
-                Line::Nothing => continue,
-                Line::Seed(seed) => {
-                    rows += 1;
-                    bytes += seed.url.len() + seed.meta.as_ref().map_or(0, String::len);
-                    if counts {
-                        batch.seeds.push(seed);
-                    }
-                }
-                Line::Reject(reason, text) => {
-                    rejects += 1;
-                    if counts {
-                        let text = String::from_utf8_lossy(text.get(..200).unwrap_or(text)).into_owned();
-                        bytes += text.len();
-                        batch.rejects.push(Reject { input: input.name(), line: number, reason, text });
-                    }
-                }
+            *if item.is_ok() { &mut rows } else { &mut rejects } += 1;
+            batches.take(item)
+        });
+        if batches.stopped {
+            return Ok(());
+        }
+        let (bytes, sha256) = read.map_err(|source| Error::Seeds { input: name.clone(), source })?;
+        identities.push(SeedIdentity { name, bytes, sha256, rows, rejects });
+    }
+    batches.batch.end = Some(identities);
+    (batches.give)(batches.batch);
+    Ok(())
+}
+
+/// Gathers batches.
+struct Batches<'a> {
+    batch: SeedBatch,
+    /// Bytes in the batch.
+    bytes: usize,
+    skip: u64,
+    give: &'a mut dyn FnMut(SeedBatch) -> bool,
+    stopped: bool,
+}
+
+impl Batches<'_> {
+    fn take(&mut self, item: Result<Seed, Reject>) -> Result<(), DoorError> {
+        self.batch.items += 1;
+        if self.batch.items <= self.skip {
+            return Ok(());
+        }
+        match item {
+            Ok(seed) => {
+                self.bytes += seed.url.len() + seed.meta.as_ref().map_or(0, String::len);
+                self.batch.seeds.push(seed);
             }
-            if batch.seeds.len() + batch.rejects.len() >= BATCH || bytes >= BATCH_BYTES {
-                let lines = batch.lines;
-                if counts && !give(std::mem::take(&mut batch)) {
-                    return Ok(());
-                }
-                (batch.lines, bytes) = (lines, 0);
+            Err(reject) => {
+                self.bytes += reject.text.len();
+                self.batch.rejects.push(reject);
             }
         }
-        drop(lines);
-        let tap = std::mem::take(&mut *tap.lock().unwrap_or_else(PoisonError::into_inner));
-        let sha256 = data_encoding::HEXLOWER.encode(&tap.hash.finalize());
-        identities.push(SeedIdentity { name: input.name(), bytes: tap.bytes, sha256, rows, rejects });
+        if self.batch.seeds.len() + self.batch.rejects.len() < BATCH && self.bytes < BATCH_BYTES {
+            return Ok(());
+        }
+        let next = SeedBatch { items: self.batch.items, ..SeedBatch::default() };
+        self.bytes = 0;
+        self.stopped = !(self.give)(std::mem::replace(&mut self.batch, next));
+        if self.stopped { Err(DoorError::new(Advice::Stop, "the crawl takes no more seeds")) } else { Ok(()) }
     }
-    batch.end = Some(identities);
-    give(batch);
-    Ok(())
+}
+
+/// The seed of an item, or a reason and a text.
+fn seed_of(item: Result<UrlRecord, DoorError>) -> Result<Seed, (String, String)> {
+    let (reason, mut text) = match item {
+        Ok(record) => match trawl_url::as_found(&record.url) {
+            Ok(url) => return Ok(Seed { url, meta: record.extras }),
+            Err(reject) => (reject.to_string(), record.url),
+        },
+        Err(error) => match error.source.downcast::<BadItem>() {
+            Ok(bad) => (bad.message, bad.text),
+            Err(source) => (source.to_string(), String::new()),
+        },
+    };
+    text.truncate(text.floor_char_boundary(REJECT_BYTES));
+    Err((reason, text))
+}
+
+/// Hands over the items of one input. Its stored bytes: how many, and their SHA-256.
+fn read_input(input: &SeedInput, each: &mut trawl_model::Items<'_>) -> Result<(u64, String), DoorError> {
+    let fail = |e: io::Error| DoorError::new(Advice::Stop, e);
+    let mut tap = Tap { source: open(input).map_err(fail)?, hash: Sha256::new(), bytes: 0 };
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let broken = |e: trawl_lists::Error| DoorError::new(Advice::Stop, e);
+    // What is a pipe cannot be looked at without taking it.
+    let format = match input {
+        SeedInput::File(path) if path.is_file() => trawl_lists::look(&fs, path).map_err(broken)?.format,
+        _ => None,
+    };
+    match (input, format) {
+        (SeedInput::File(path), Some(Format::Parquet)) => {
+            let source = trawl_lists::open(&fs, path, format, Purpose::Crawl).map_err(broken)?;
+            source.splits(u64::MAX)?.into_iter().try_for_each(|split| source.read(split, each))?;
+        }
+        _ => trawl_lists::read_stream(&input.name(), format, &mut tap, Purpose::Crawl, each)?,
+    }
+    // Whatever the list did not need counts too.
+    io::copy(&mut tap, &mut io::sink()).map_err(fail)?;
+    Ok((tap.bytes, data_encoding::HEXLOWER.encode(&tap.hash.finalize())))
 }
 
 fn open(input: &SeedInput) -> io::Result<Box<dyn Read + Send>> {
@@ -170,52 +214,17 @@ fn open(input: &SeedInput) -> io::Result<Box<dyn Read + Send>> {
 }
 
 /// Counts and hashes what passes.
-#[derive(Default)]
 struct Tap {
+    source: Box<dyn Read + Send>,
     hash: Sha256,
     bytes: u64,
 }
 
-struct Tapped<R> {
-    source: R,
-    tap: Arc<Mutex<Tap>>,
-}
-
-impl<R: Read> Read for Tapped<R> {
+impl Read for Tap {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.source.read(buf)?;
-        let mut tap = self.tap.lock().unwrap_or_else(PoisonError::into_inner);
-        tap.hash.update(buf.get(..n).unwrap_or_default());
-        tap.bytes += n as u64;
+        self.hash.update(buf.get(..n).unwrap_or_default());
+        self.bytes += n as u64;
         Ok(n)
-    }
-}
-
-/// Takes gzip or zstd off, told by the first bytes.
-fn decompress(mut source: impl Read + Send + 'static) -> Box<dyn Read + Send> {
-    let mut magic = Vec::new();
-    // An error here comes again, and is reported, when the lines are read.
-    let _ = source.by_ref().take(4).read_to_end(&mut magic);
-    let is_gzip = magic.starts_with(&[0x1f, 0x8b]);
-    let is_zstd = magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
-    let whole = io::Cursor::new(magic).chain(source);
-    if is_gzip {
-        return Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(whole)));
-    }
-    if is_zstd {
-        return match zstd::stream::read::Decoder::new(whole) {
-            Ok(decoder) => Box::new(decoder),
-            Err(error) => Box::new(Failing(Some(error))),
-        };
-    }
-    Box::new(whole)
-}
-
-/// Reports an error when read.
-struct Failing(Option<io::Error>);
-
-impl Read for Failing {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        self.0.take().map_or(Ok(0), Err)
     }
 }

@@ -1,22 +1,30 @@
 use super::*;
 use std::io::Write;
 
-fn seed(url: &str, meta: Option<&str>) -> Line<'static> {
-    Line::Seed(Seed { url: url.into(), meta: meta.map(Into::into) })
+fn seed(line: &[u8]) -> Option<Result<Seed, (String, String)>> {
+    let mut found = None;
+    let each = &mut |_, item| {
+        assert!(found.is_none());
+        found = Some(seed_of(item));
+        Ok(())
+    };
+    trawl_lists::read_stream("x", None, line, Purpose::Crawl, each).unwrap();
+    found
 }
 
 #[test]
 fn lines_of_every_kind() {
-    assert_eq!(parse_line(b"  http://A.example/x#f \r"), seed("http://a.example/x", None));
-    assert_eq!(parse_line(b""), Line::Nothing);
-    assert_eq!(parse_line(b"  # note"), Line::Nothing);
-    assert_eq!(parse_line("\u{feff}http://a.example".as_bytes()), seed("http://a.example/", None));
+    let taken = |url: &str, meta: Option<&str>| Some(Ok(Seed { url: url.into(), meta: meta.map(Into::into) }));
+    assert_eq!(seed(b"  http://A.example/x#f \r"), taken("http://a.example/x", None));
+    assert_eq!(seed(b""), None);
+    assert_eq!(seed(b"  # note"), None);
+    assert_eq!(seed("\u{feff}http://a.example".as_bytes()), taken("http://a.example/", None));
     // Metadata keeps its types, numbers and order as they were written.
     assert_eq!(
-        parse_line(br#"{"z": 1.0, "url": "http://a.example/", "a": {"b": [1, "\u0041"]}, "depth":1e5}"#),
-        seed("http://a.example/", Some(r#"{"z":1.0,"a":{"b": [1, "\u0041"]},"depth":1e5}"#))
+        seed(br#"{"z": 1.0, "url": "http://a.example/", "a": {"b": [1, "\u0041"]}, "depth":1e5}"#),
+        taken("http://a.example/", Some(r#"{"z":1.0,"a":{"b": [1, "\u0041"]},"depth":1e5}"#))
     );
-    assert_eq!(parse_line(br#"{"url":"http://a.example/"}"#), seed("http://a.example/", None));
+    assert_eq!(seed(br#"{"url":"http://a.example/"}"#), taken("http://a.example/", None));
     for bad in [
         &b"www.example.com"[..],
         b"mailto:x@y",
@@ -27,7 +35,7 @@ fn lines_of_every_kind() {
         b"\xff\xfe",
         b"{\"url\":\"nonsense\"}",
     ] {
-        assert!(matches!(parse_line(bad), Line::Reject(..)), "{}", String::from_utf8_lossy(bad));
+        assert!(seed(bad).unwrap().is_err(), "{}", String::from_utf8_lossy(bad));
     }
 }
 
@@ -59,25 +67,21 @@ fn plain_and_compressed_are_the_same() {
     std::fs::write(&zst, zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
     let (seeds, rejects, end) = collect(&[SeedInput::File(plain.clone())], 0);
     assert_eq!((seeds.len(), rejects.len()), (2501, 1));
-    assert_eq!((rejects[0].line, rejects[0].text.as_str()), (2501, "bad line"));
+    let at = text.find("bad").unwrap() as u64;
+    assert_eq!((rejects[0].offset, rejects[0].text.as_str()), (at, "bad line"));
     assert_eq!((end[0].rows, end[0].rejects, end[0].bytes), (2501, 1, text.len() as u64));
     for other in [gz, zst] {
         let (again, _, end) = collect(&[SeedInput::File(other.clone())], 0);
         assert_eq!(again, seeds, "{}", other.display());
         assert_eq!(end[0].bytes, std::fs::metadata(other).unwrap().len());
     }
-    // Going on after any number of lines: the rest, and the same identity.
+    // Going on after any number of items: the rest, and the same identity.
     let inputs = [SeedInput::Url("http://first.example/".into()), SeedInput::File(plain)];
     let (all, _, whole) = collect(&inputs, 0);
-    for skip in [1, 999, 1000, 1001, 2502, 2504, 2505] {
+    for skip in [1, 999, 1000, 1001, 2501, 2502, 2503] {
         let (rest, _, end) = collect(&inputs, skip);
-        let taken = if skip <= 2501 {
-            usize::try_from(skip).unwrap()
-        } else if skip < 2505 {
-            2501
-        } else {
-            2502
-        };
+        // The bad line is an item, too.
+        let taken = usize::try_from(skip).unwrap() - usize::from(skip > 2501);
         assert_eq!(rest, all[taken..], "{skip}");
         assert_eq!(end, whole);
     }

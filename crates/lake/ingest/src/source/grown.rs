@@ -13,9 +13,10 @@
 //!
 //! What comes through pipes has no name of its own, and is only known whole.
 
-use super::BadItem;
-use super::text::SourceFile;
-use trawl_model::{Advice, DoorError, Grown, SourceIdentity, UrlRecord, UrlSource};
+use super::archive::{Format, open_file};
+use super::remembered::{Grown, Source};
+use trawl_lists::{BadItem, Compression, ListFile};
+use trawl_model::{Advice, DoorError, SourceIdentity, UrlRecord, UrlSource};
 use trawl_store::KnownSource;
 
 /// Bytes that are read at a time to find the last item of lines, from the end.
@@ -30,6 +31,8 @@ pub(crate) struct Start {
     pub known: u64,
     /// What is no record and begins before this has been told.
     pub told: u64,
+    /// Whether splits before `at` need not be read: where items begin and where splits do is counted in the same bytes.
+    pub skips_splits: bool,
 }
 
 impl Start {
@@ -63,45 +66,46 @@ pub(super) fn longest<'a>(
     marks.iter().zip(tags).rev().find_map(|(size, tag)| of(*size, tag)).filter(|found| found.size < file.size)
 }
 
-/// `file` as a source of what it holds beyond `known`. `make` opens it as what it is.
-pub(super) fn resume(
-    mut file: SourceFile,
-    known: &SourceIdentity,
-    is_archive: bool,
-    make: &dyn Fn(SourceFile) -> Box<dyn UrlSource>,
-) -> Result<Box<dyn UrlSource>, DoorError> {
+/// `file` as a source of what it holds beyond `known`.
+pub(super) fn resume(file: &ListFile, known: &SourceIdentity, format: Format) -> Result<Source, DoorError> {
+    let is_archive = format == Format::Warc;
     let compression = file.compression.of_first(known.size);
-    let before = make(SourceFile { identity: known.clone(), compression, stamp: None, ..file.clone() });
+    let shorter = ListFile { identity: known.clone(), compression, ..file.clone() };
+    let before = || Ok(Source::from(open_file(shorter.clone(), format)?));
     // What was empty is no file of its kind, and need not be readable as one.
-    let Ending { last, bad } = if known.size == 0 { Ending::default() } else { ending(&*before, is_archive)? };
+    let Ending { last, bad } = if known.size == 0 { Ending::default() } else { ending(&before()?, is_archive)? };
+    let mut source = Source::from(open_file(file.clone(), format)?);
     let mut stale = None;
     if compression != file.compression {
         // What was taken for a text is none: all of that goes, a line at most.
         stale = last.and_then(|last| last.item.ok());
     } else if let Some(last) = last {
-        file.start = Start { at: last.at, known: last.records.saturating_sub(1), told: 0 };
-        let torn = |until| {
-            let start = Start { at: last.at, ..Start::default() };
-            damaged(&*make(SourceFile { start, ..file.clone() }), until)
-        };
-        let now = first_item(&*make(file.clone()), is_archive)?;
+        // A first line that begins behind a mark of the byte order is found by reading from the mark.
+        let skips_splits = compression == Compression::None && last.at > 3 && format.has_byte_splits();
+        let start = Start { at: last.at, skips_splits, ..Start::default() };
+        source.start = Start { known: last.records.saturating_sub(1), ..start };
+        let now = first_item(&source, is_archive)?;
         match (last.item, now) {
-            (Ok(record), Some((at, Ok(now)))) if at == last.at && now == record => file.start.known = last.records,
+            (Ok(record), Some((at, Ok(now)))) if at == last.at && now == record => source.start.known = last.records,
             // Cut inside a compressed member, a longer file may give less than a shorter one: it stays what it was.
-            (Ok(_), None) if is_archive => return Ok(before),
+            (Ok(_), None) if is_archive => return before(),
             // It was never finished, and others follow it: what was read of it is all there is.
-            (Ok(_), Some((at, _))) if is_archive && at > last.at && torn(at)? => file.start.known = u64::MAX,
+            (Ok(_), Some((at, _)))
+                if is_archive && at > last.at && damaged(&Source { start, ..source.clone() }, at)? =>
+            {
+                source.start.known = u64::MAX;
+            }
             (Ok(record), _) => stale = Some(record),
             // It was whole, and is as bad as it was: that has been told.
-            (Err(reason), Some((at, Err(now)))) if at == last.at && now == reason => file.start.known = u64::MAX,
+            (Err(reason), Some((at, Err(now)))) if at == last.at && now == reason => source.start.known = u64::MAX,
             (Err(_), _) => {}
         }
     }
     if let Some(bad) = bad.filter(|_| compression == file.compression) {
-        file.start.told = told(&bad, &*make(file.clone()))?;
+        source.start.told = told(&bad, &source)?;
     }
-    file.grown = Some(Grown { known: known.clone(), stale });
-    Ok(make(file))
+    source.grown = Some(Grown { known: known.clone(), stale });
+    Ok(source)
 }
 
 /// How a source ends.
@@ -159,55 +163,40 @@ fn ending(source: &dyn UrlSource, is_archive: bool) -> Result<Ending, DoorError>
 }
 
 /// Whether something comes that is no record before the record at `until`.
-fn damaged(source: &dyn UrlSource, until: u64) -> Result<bool, DoorError> {
-    let (mut found, mut ended) = (false, false);
-    for split in source.splits(STEP_BYTES)? {
-        let read = source.read(split, &mut |at, item| {
-            ended = item.is_ok() && at >= until;
-            found |= item.is_err();
-            if found || ended { Err(DoorError::new(Advice::Stop, "enough")) } else { Ok(()) }
-        });
-        if found || ended {
-            return Ok(found);
-        }
-        read?;
-    }
-    Ok(false)
+fn damaged(source: &Source, until: u64) -> Result<bool, DoorError> {
+    let found = find(source, |at, item| (item.is_err() || at >= until).then_some(item.is_err()))?;
+    Ok(found.unwrap_or(false))
 }
 
 /// Up to where items of an archive have been told that are none. The last one may have been bad only because it was cut;
 /// those before it are what they were.
-fn told(bad: &Bad, now: &dyn UrlSource) -> Result<u64, DoorError> {
-    let mut is_same = false;
-    let Some(split) = now.splits(STEP_BYTES)?.into_iter().next() else { return Ok(bad.at) };
-    let mut found = false;
-    let read = now.read(split, &mut |at, item| {
-        if at < bad.at {
-            return Ok(());
-        }
-        found = true;
-        is_same = at == bad.at && item_of(item).is_err_and(|reason| reason == bad.reason);
-        Err(DoorError::new(Advice::Stop, "enough"))
-    });
-    if !found {
-        read?;
-    }
-    Ok(bad.at + u64::from(is_same))
+fn told(bad: &Bad, now: &Source) -> Result<u64, DoorError> {
+    let is_same = find(now, |at, item| {
+        (at >= bad.at).then(|| at == bad.at && item_of(item).is_err_and(|reason| reason == bad.reason))
+    })?;
+    Ok(bad.at + u64::from(is_same.unwrap_or(false)))
 }
 
-/// The first item of the first split, of an archive the first capture, and where it begins.
-fn first_item(source: &dyn UrlSource, is_archive: bool) -> Result<Option<(u64, Item)>, DoorError> {
+/// The first item, of an archive the first capture, and where it begins.
+fn first_item(source: &Source, is_archive: bool) -> Result<Option<(u64, Item)>, DoorError> {
+    find(source, |at, item| (item.is_ok() || !is_archive).then(|| (at, item_of(item))))
+}
+
+/// The first thing that `look` finds in the items of a source; nothing is read behind it.
+fn find<T>(
+    source: &Source,
+    look: impl Fn(u64, Result<UrlRecord, DoorError>) -> Option<T>,
+) -> Result<Option<T>, DoorError> {
     let mut found = None;
-    let Some(split) = source.splits(STEP_BYTES)?.into_iter().next() else { return Ok(None) };
-    let read = source.read(split, &mut |at, item| {
-        if is_archive && item.is_err() {
-            return Ok(());
+    for split in source.splits(STEP_BYTES)? {
+        let read = source.read(split, &mut |at, item| {
+            found = look(at, item);
+            if found.is_some() { Err(DoorError::new(Advice::Stop, "enough")) } else { Ok(()) }
+        });
+        if found.is_some() {
+            return Ok(found);
         }
-        found = Some((at, item_of(item)));
-        Err(DoorError::new(Advice::Stop, "enough"))
-    });
-    if found.is_none() {
         read?;
     }
-    Ok(found)
+    Ok(None)
 }

@@ -6,8 +6,8 @@
 use super::Format;
 use std::path::Path;
 use trawl_io::Fs;
-use trawl_model::{Stamp, UnixMillis};
-use trawl_store::KnownSource;
+use trawl_model::UnixMillis;
+use trawl_store::{KnownSource, Stamp};
 
 /// A file that changed so shortly before it was read may change again without another time being shown: file systems
 /// count in steps, some of two seconds.

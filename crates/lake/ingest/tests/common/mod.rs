@@ -3,11 +3,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use trawl_ingest::source::{self, Opening};
+use trawl_ingest::source::{self, Opening, Source};
 use trawl_ingest::{IngestReport, IngestSettings, Progress, ingest};
 use trawl_io::fault::FaultFs;
 use trawl_io::{Fs, Mode};
-use trawl_model::{UnixMillis, UrlSource};
+use trawl_model::UnixMillis;
 use trawl_store::rows::{Columns, FilePages, UrlRow};
 use trawl_store::{DatasetCommit, DatasetInfo, DirStore, Lake, Store};
 use trawl_url::SuffixList;
@@ -32,18 +32,13 @@ pub fn write(fs: &Arc<dyn Fs>, name: &str, bytes: &[u8]) {
     fs.open(Path::new(name), Mode::Truncate).unwrap().write_at(0, bytes).unwrap();
 }
 
-pub fn file(fs: &Arc<dyn Fs>, name: &str, bytes: impl AsRef<[u8]>) -> Box<dyn UrlSource> {
+pub fn file(fs: &Arc<dyn Fs>, name: &str, bytes: impl AsRef<[u8]>) -> Source {
     write(fs, name, bytes.as_ref());
     source::open(fs, Path::new(name), None).unwrap()
 }
 
 /// As [`file`], for a dataset that may know how it begins.
-pub fn grown(
-    fs: &Arc<dyn Fs>,
-    lake: &Lake,
-    name: &str,
-    bytes: impl AsRef<[u8]>,
-) -> trawl_ingest::Result<Box<dyn UrlSource>> {
+pub fn grown(fs: &Arc<dyn Fs>, lake: &Lake, name: &str, bytes: impl AsRef<[u8]>) -> trawl_ingest::Result<Source> {
     write(fs, name, bytes.as_ref());
     let known = lake.dataset_newest(1)?.map(|commit| commit.sources).unwrap_or_default();
     source::open_as(fs, Path::new(name), &Opening { known: Some(&known), ..Opening::default() })
@@ -55,11 +50,7 @@ pub fn settings(fs: &Arc<dyn Fs>, writer: &str) -> IngestSettings {
 
 pub fn quiet(_: Progress) {}
 
-pub fn take(
-    lake: &Lake,
-    sources: Vec<Box<dyn UrlSource>>,
-    settings: &IngestSettings,
-) -> trawl_ingest::Result<IngestReport> {
+pub fn take(lake: &Lake, sources: Vec<Source>, settings: &IngestSettings) -> trawl_ingest::Result<IngestReport> {
     ingest(lake, 1, &sources, settings, &|| NOW, &quiet)
 }
 

@@ -93,7 +93,7 @@ impl Fixture {
             self.rows.entry((dataset_id, domain)).or_default().extend(rows);
         }
         let name = format!("source {}", self.runs.fetch_add(1, Ordering::Relaxed));
-        let source: Vec<Box<dyn UrlSource>> = vec![Box::new(VecSource { name, records })];
+        let source = vec![trawl_ingest::source::Source::new(VecSource { name, records })];
         let report = ingest(&self.lake, dataset_id, &source, &settings, &|| self.now(), &|_| ()).unwrap();
         assert_eq!(report.rows, rows as u64, "the ingest took other rows than expected");
     }

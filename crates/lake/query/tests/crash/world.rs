@@ -41,7 +41,7 @@ fn settings(writer: &str) -> IngestSettings {
 /// Takes `urls` into a dataset, as a source of the name `source`.
 pub fn ingest(store: &Disk, writer: &str, dataset: u32, mode: Mode, source: &str, urls: &[&str]) -> Outcome {
     let records = urls.iter().map(|url| UrlRecord::bare(*url)).collect();
-    let source: Vec<Box<dyn UrlSource>> = vec![Box::new(VecSource { name: source.into(), records })];
+    let source = vec![trawl_ingest::source::Source::new(VecSource { name: source.into(), records })];
     let settings = IngestSettings { mode, ..settings(writer) };
     trawl_ingest::ingest(&lake(store)?, dataset, &source, &settings, &|| NOW, &|_| ())
         .map(|_| ())

@@ -97,7 +97,7 @@ impl Actor {
             lake.commit(self.now, |manifest| manifest.register(self.now, DatasetInfo::named(dataset))).map_err(text)?;
         let (id, registered) = (committed.value, committed.manifest.dataset(committed.value).cloned());
         let records = urls.iter().map(|url| UrlRecord::bare(*url)).collect();
-        let source: Vec<Box<dyn UrlSource>> = vec![Box::new(VecSource { name: urls.join(" "), records })];
+        let source = vec![trawl_ingest::source::Source::new(VecSource { name: urls.join(" "), records })];
         let settings = IngestSettings { mode, ..self.settings() };
         trawl_ingest::ingest(&lake, id, &source, &settings, &|| self.now, &|_| ()).map_err(text)?;
         lake.reinstate_dataset(self.now, &registered.unwrap()).map_err(text)?;

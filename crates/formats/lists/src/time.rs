@@ -8,7 +8,7 @@ const FIRST_MILLIS: f64 = 1e11;
 /// Reads a time written as text: RFC 3339 with or without an offset, CDX's 4 to 17 digits, Unix seconds (9 or 10 digits,
 /// with or without a fraction) or milliseconds (12 or 13 digits that are no CDX time); before 1970, with a minus, of any
 /// number of digits. Years 0000 to 9999.
-pub(crate) fn from_text(text: &str) -> Option<UnixMillis> {
+pub fn from_text(text: &str) -> Option<UnixMillis> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     // Ten digits could also be a date and an hour; lists that write hours so are not known, Unix seconds are common.
@@ -22,7 +22,7 @@ pub(crate) fn from_text(text: &str) -> Option<UnixMillis> {
 }
 
 /// Reads a number as written: CDX digits of this or the last century, Unix seconds or milliseconds.
-pub(crate) fn from_number(text: &str) -> Option<UnixMillis> {
+pub fn from_number(text: &str) -> Option<UnixMillis> {
     // Columns of floating numbers write whole ones so.
     let whole = text.strip_suffix(".0").unwrap_or(text);
     if matches!(whole.len(), 8 | 12 | 14 | 17) && (whole.starts_with("19") || whole.starts_with("20")) {
@@ -39,7 +39,7 @@ pub(crate) fn from_number(text: &str) -> Option<UnixMillis> {
 }
 
 /// A moment of the years 0000 to 9999: others would be shown as another than they are.
-pub(crate) fn in_range(time: UnixMillis) -> Option<UnixMillis> {
+pub fn in_range(time: UnixMillis) -> Option<UnixMillis> {
     let (year, month, day, hour, minute, second, ms) = time.civil();
     (UnixMillis::from_civil(year, month, day, hour, minute, second, ms) == Some(time)).then_some(time)
 }

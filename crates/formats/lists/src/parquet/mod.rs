@@ -8,9 +8,9 @@
 mod text;
 mod value;
 
-use super::BadItem;
-use super::fields::{Fields, Names, Value};
-use super::text::{SourceFile, text_of};
+use crate::BadItem;
+use crate::fields::{Fields, Names, Value};
+use crate::file::{ListFile, text_of};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
@@ -18,64 +18,25 @@ use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
-use std::io::Read;
+use std::io::{BufReader, Seek, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use trawl_io::File;
-use trawl_model::{Advice, DoorError, Items, SourceIdentity, Split, Stamp, UnixMillis, UrlSource};
-use trawl_store::rows::{chunk_range, guarded};
+use trawl_io::ReadAt;
+use trawl_io::read_at::{Cursor, FileReader};
+use trawl_model::{Advice, DoorError, Items, Place, SourceIdentity, Split, UnixMillis, UrlSource};
 
 /// Columns that are not taken: bodies and heads (the archive has them) and parts of the URL (the lake makes its own).
-const LEFT_OUT: &[&str] = &[
-    "body",
-    "markdown",
-    "resp_headers",
-    "req_headers",
-    "host",
-    "url_surtkey",
-    "url_host_name",
-    "url_host_tld",
-    "url_host_2nd_last_part",
-    "url_host_3rd_last_part",
-    "url_host_4th_last_part",
-    "url_host_5th_last_part",
-    "url_host_registry_suffix",
-    "url_host_registered_domain",
-    "url_host_private_suffix",
-    "url_host_private_domain",
-    "url_host_name_reversed",
-    "url_protocol",
-    "url_port",
-    "url_path",
-    "url_query",
-    "domain",
-    "domain_id",
-    "url_id",
-];
+const LEFT_OUT: &str = "body markdown resp_headers req_headers host domain domain_id url_id url_surtkey url_protocol url_port url_path url_query";
+
+/// Parts of the host in the Common Crawl index begin so.
+const LEFT_OUT_PREFIX: &str = "url_host_";
 
 /// Columns of a captures.parquet that are kept besides the fields of a record. The others (timings, addresses, validators) are
 /// of use beside the archive, and would be most of a lake's bytes.
-const CAPTURES_KEPT: &[&str] = &[
-    "url",
-    "status",
-    "content_type",
-    "digest",
-    "body_length",
-    "warc_file",
-    "warc_offset",
-    "warc_length",
-    "fetched_at",
-    "started_at",
-    "unchanged",
-    "error",
-    "error_class",
-    "truncated",
-    "redirect_to",
-    "redirect_of",
-    "record_type",
-    "meta_json",
-];
+const CAPTURES_KEPT: &str = "url status content_type digest body_length warc_file warc_offset warc_length fetched_at started_at \
+    unchanged error error_class truncated redirect_to redirect_of record_type meta_json";
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 1024;
@@ -83,7 +44,8 @@ const BATCH_ROWS: usize = 1024;
 /// A Parquet file.
 #[derive(Debug)]
 pub(crate) struct ParquetSource {
-    file: SourceFile,
+    file: ListFile,
+    names: Names,
     metadata: ArrowReaderMetadata,
     /// Offset of each row group's first byte.
     starts: Vec<u64>,
@@ -92,22 +54,23 @@ pub(crate) struct ParquetSource {
 }
 
 impl ParquetSource {
-    pub fn open(file: SourceFile) -> Result<Self, DoorError> {
-        let reader = FileChunks::open(&file)?;
-        let fail = |e: String| DoorError::new(Advice::Stop, e).at(file.place(0, 0));
+    /// Reads the footer.
+    pub fn open(file: ListFile, names: Names) -> Result<Self, DoorError> {
+        let reader = Chunks(Arc::new(file.bytes()?));
+        let start = Place::new(&*file.identity.uri, 0, 0);
+        let fail = |e: String| DoorError::new(Advice::Stop, e).at(start.clone());
         let metadata = guarded(|| ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new())).map_err(fail)?;
-        if !metadata.schema().fields().iter().any(|field| Names::General.is_url(field.name())) {
+        if !metadata.schema().fields().iter().any(|field| names.is_url(field.name())) {
             let bad = BadItem::new("no_url", "expected a column \"url\", found none", b"");
-            return Err(bad.ends(file.place(0, 0)));
+            return Err(bad.ends(start));
         }
         let groups = metadata.metadata().row_groups();
-        let start =
-            |group: &RowGroupMetaData| group.columns().iter().map(|c| Some(chunk_range(c)?.start)).min().flatten();
-        let starts = groups.iter().map(start).collect::<Option<Vec<_>>>();
+        let first = |group: &RowGroupMetaData| group.columns().iter().map(first_byte).min().flatten();
+        let starts = groups.iter().map(first).collect::<Option<Vec<_>>>();
         let starts = starts.ok_or_else(|| fail("expected column chunks inside the file".into()))?;
         let has = |name| metadata.schema().field_with_name(name).is_ok();
         let captures = has("fetched_at") && has("warc_file") && has("unchanged");
-        Ok(Self { file, metadata, starts, captures })
+        Ok(Self { file, names, metadata, starts, captures })
     }
 
     /// The numbers of the rows of some row groups, counted in the file from 0.
@@ -134,7 +97,7 @@ impl ParquetSource {
     ) -> Result<(), DoorError> {
         let schema = batch.schema();
         for (row, number) in (0..batch.num_rows()).zip(numbers) {
-            let mut fields = Fields::default();
+            let mut fields = Fields::new(self.names);
             for (field, array) in schema.fields().iter().zip(batch.columns()) {
                 take(&mut fields, field.name(), array, row, self.captures);
             }
@@ -142,7 +105,7 @@ impl ParquetSource {
                 fields.finish().map_or(Ok(()), |record| each(number, Ok(record)))?;
             } else {
                 let bad = BadItem::new("no_url", "expected a url in the row, found none", fields.text().as_bytes());
-                each(number, Err(bad.at(self.file.place(number, 0))))?;
+                each(number, Err(bad.at(Place::new(&*self.file.identity.uri, number, 0))))?;
             }
         }
         Ok(())
@@ -158,25 +121,25 @@ fn take(fields: &mut Fields, name: &str, array: &dyn Array, row: usize, captures
         // The start is what the archive's own records say, so it goes before the end.
         "started_at" if captures => millis(array, row).is_some_and(|ts| fields.replace_ts(ts)),
         "fetched_at" if captures => millis(array, row).is_some_and(|ts| fields.set_ts(ts)),
-        name => Names::General.is_ts(name) && text::moment(array, row).is_some_and(|ts| fields.set_ts(ts)),
+        name => fields.names.is_ts(name) && text::moment(array, row).is_some_and(|ts| fields.set_ts(ts)),
     };
     if taken {
         return;
     }
     // A URL in bytes that are no text is escaped, as in a list.
-    if Names::General.is_url(name)
+    if fields.names.is_url(name)
         && let Some(bytes) = value::bytes(array, row)
     {
-        return fields.take(Names::General, name, Value::Text(&text_of(bytes)));
+        return fields.take(name, Value::Text(&text_of(bytes)));
     }
     let mut scratch = String::new();
     match (name, value::of(array, row, &mut scratch)) {
         (_, Value::Null | Value::Text("")) => {}
         ("unchanged", Value::Json("false")) | ("record_type", Value::Text("response")) if captures => {}
         ("meta_json", Value::Text(text)) if captures && is_object(text) => {
-            fields.take(Names::General, "meta", Value::Json(text));
+            fields.take("meta", Value::Json(text));
         }
-        (name, value) => fields.take(Names::General, name, value),
+        (name, value) => fields.take(name, value),
     }
 }
 
@@ -188,17 +151,14 @@ fn millis(array: &dyn Array, row: usize) -> Option<UnixMillis> {
     }
 }
 
-pub(super) fn is_object(text: &str) -> bool {
+/// Whether a text is one JSON object.
+pub fn is_object(text: &str) -> bool {
     text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 impl UrlSource for ParquetSource {
     fn identity(&self) -> SourceIdentity {
         self.file.identity.clone()
-    }
-
-    fn stamp(&self) -> Option<Stamp> {
-        self.file.stamp
     }
 
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {
@@ -224,73 +184,66 @@ impl UrlSource for ParquetSource {
             .map(|(group, _)| group)
             .collect();
         let mut numbers = self.numbers(&groups);
-        let fail = |e: String| DoorError::new(Advice::Stop, e).at(self.file.place(split.start, 0));
+        let fail = |e: String| DoorError::new(Advice::Stop, e).at(Place::new(&*self.file.identity.uri, split.start, 0));
         let schema = self.metadata.schema();
         let wanted = schema.fields().iter().enumerate().filter(|(_, field)| {
-            let name = field.name().as_str();
-            if self.captures { CAPTURES_KEPT.contains(&name) } else { !LEFT_OUT.contains(&name) }
+            let is_in = |names: &str| names.split(' ').any(|name| name == field.name());
+            if self.captures {
+                return is_in(CAPTURES_KEPT);
+            }
+            !is_in(LEFT_OUT) && !field.name().starts_with(LEFT_OUT_PREFIX)
         });
         let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted.map(|(i, _)| i));
-        let reader = FileChunks::open(&self.file)?;
+        let reader = Chunks(Arc::new(self.file.bytes()?));
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(reader, self.metadata.clone())
             .with_projection(mask)
             .with_row_groups(groups)
             .with_batch_size(BATCH_ROWS);
         let mut batches = guarded(|| builder.build()).map_err(fail)?;
-        while let Some(batch) = guarded(|| batches.next().transpose()).map_err(fail)? {
+        while let Some(batch) = guarded(|| Ok(batches.next().transpose()?)).map_err(fail)? {
             self.records(&batch, &mut numbers, each)?;
         }
         Ok(())
     }
 }
 
-/// A file, as the Parquet library reads it.
-struct FileChunks {
-    file: Arc<dyn File>,
-    len: u64,
-}
+/// A file, as the Parquet library reads it. No length is believed beyond the end of the file.
+struct Chunks(Arc<FileReader>);
 
-impl FileChunks {
-    fn open(file: &SourceFile) -> Result<Self, DoorError> {
-        Ok(Self { file: Arc::from(file.file()?), len: file.identity.size })
-    }
-}
-
-impl Length for FileChunks {
+impl Length for Chunks {
     fn len(&self) -> u64 {
-        self.len
+        self.0.len()
     }
 }
 
-impl ChunkReader for FileChunks {
-    type T = std::io::BufReader<FileFrom>;
+impl ChunkReader for Chunks {
+    type T = BufReader<Cursor<Arc<FileReader>>>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        Ok(std::io::BufReader::new(FileFrom { file: self.file.clone(), at: start }))
+        let mut cursor = Cursor::new(self.0.clone());
+        cursor.seek(SeekFrom::Start(start))?;
+        Ok(BufReader::new(cursor))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        // A length in the footer is a claim: nothing is reserved past the end of the file.
-        let end = start.checked_add(length as u64).filter(|end| *end <= self.len);
-        let end = end.ok_or_else(|| ParquetError::EOF(format!("expected {length} bytes at {start}")))?;
-        let mut bytes = vec![0; usize::try_from(end - start)?];
-        self.file.read_exact_at(start, &mut bytes).map_err(|e| ParquetError::External(Box::new(e)))?;
-        Ok(bytes.into())
+        let range = start..start.saturating_add(length as u64);
+        self.0.read_range(range).map_err(|e| ParquetError::External(Box::new(e)))
     }
 }
 
-/// A file read from some offset on.
-struct FileFrom {
-    file: Arc<dyn File>,
-    at: u64,
+/// Calls the Parquet library, which divides by zero and indexes past ends when a file is damaged in certain ways: that is an
+/// error of the file, not of the program. Nothing it touched is used afterwards.
+fn guarded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(done) => done.map_err(|e| e.to_string()),
+        Err(_) => Err("bytes that the parquet library cannot decode".to_owned()),
+    }
 }
 
-impl Read for FileFrom {
-    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.file.read_at(self.at, buf)?;
-        self.at += n as u64;
-        Ok(n)
-    }
+/// Where a column chunk begins; `None` where its metadata makes no sense.
+fn first_byte(chunk: &ColumnChunkMetaData) -> Option<u64> {
+    let start = u64::try_from(chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset())).ok()?;
+    start.checked_add(u64::try_from(chunk.compressed_size()).ok()?).map(|_| start)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Items that are no records.
+//! Items of a list that are not records.
 
 use std::fmt;
 use trawl_model::{Advice, DoorError, Place};
 
-/// Why an item of a source is no record, with a code for machines and the item itself.
+/// Why an item of a source is not a record, with a code for machines and the item itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadItem {
     /// A name that never changes: `json`, `no_url`, `columns`, `line_too_long`, …
@@ -18,13 +18,13 @@ impl BadItem {
     /// Longest text of an item that is kept.
     pub const MAX_TEXT: usize = 2048;
 
-    /// An item that is no record.
+    /// An item that is not a record.
     pub fn new(code: &'static str, message: impl Into<String>, text: &[u8]) -> Self {
         let text = text.get(..Self::MAX_TEXT).unwrap_or(text);
         Self { code, message: message.into(), text: String::from_utf8_lossy(text).into_owned() }
     }
 
-    /// As a door reports a source that has none of what was expected.
+    /// As a door reports a source that as a whole is not what was expected.
     pub fn ends(self, place: Place) -> DoorError {
         DoorError::new(Advice::Stop, self).at(place)
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::source::text::Compression;
+use crate::tests::file_of as list_file;
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, DurationMillisecondArray,
@@ -8,8 +8,6 @@ use arrow_array::{
 };
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::WriterProperties;
-use std::path::Path;
-use trawl_io::Mode;
 use trawl_model::{Place, UrlRecord};
 
 fn file_of(columns: Vec<(&str, ArrayRef)>, group_rows: usize) -> Vec<u8> {
@@ -23,9 +21,7 @@ fn file_of(columns: Vec<(&str, ArrayRef)>, group_rows: usize) -> Vec<u8> {
 }
 
 fn open(bytes: &[u8]) -> Result<ParquetSource, DoorError> {
-    let fs = trawl_io::fault::FaultFs::new().shared();
-    fs.open(Path::new("f.parquet"), Mode::Truncate).unwrap().write_at(0, bytes).unwrap();
-    ParquetSource::open(SourceFile::open(fs, Path::new("f.parquet"), Compression::None).unwrap())
+    ParquetSource::open(list_file("f.parquet", bytes), Names::General)
 }
 
 fn read(source: &ParquetSource, target: u64) -> Result<Vec<Result<UrlRecord, String>>, DoorError> {

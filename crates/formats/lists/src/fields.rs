@@ -1,6 +1,8 @@
 //! From named values to a record: known names fill its fields, all others go to the extras unchanged.
+//!
+//! The one place that knows what names mean, for lists and for archives.
 
-use super::time;
+use crate::time;
 use trawl_model::{Digest, Place, UnixMillis, UrlRecord};
 
 /// From here on a float stands for more than one whole number.
@@ -8,7 +10,7 @@ const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
 
 /// A value as its source has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
     /// No value.
     Null,
     /// A text.
@@ -33,12 +35,15 @@ enum Field {
 }
 
 /// Which names mean which field. All are compared in lower case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Names {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Names {
     /// Trawl's own names, with those of captures.parquet and of the Common Crawl columnar index.
+    #[default]
     General,
-    /// The JSON of a CDXJ line, where `filename`, `offset` and `length` are the archive's.
+    /// The JSON of a CDXJ line, where `filename`, `offset` and `length` are the archive's, and `-` means "not known".
     Cdxj,
+    /// Only the URL: all else is metadata, byte for byte.
+    Url,
 }
 
 impl Names {
@@ -54,37 +59,32 @@ impl Names {
 
     fn field(self, name: &str) -> Option<Field> {
         let matches = |known: &[&str]| known.iter().any(|k| name.eq_ignore_ascii_case(k));
-        const GENERAL: &[(Field, &[&str])] = &[
-            (Field::Url, &["url"]),
-            (Field::Ts, &["ts", "timestamp", "fetch_time"]),
-            (Field::Status, &["status", "fetch_status"]),
-            (Field::ContentType, &["content_type", "content_mime_type"]),
-            (Field::Digest, &["digest", "content_digest"]),
-            (Field::BodyLength, &["body_length"]),
-            (Field::WarcFile, &["warc_file", "warc_filename"]),
-            (Field::WarcOffset, &["warc_offset", "warc_record_offset"]),
-            (Field::WarcLength, &["warc_length", "warc_record_length"]),
+        // The field, its names in general, and its name in CDXJ.
+        const TABLE: &[(Field, &[&str], &[&str])] = &[
+            (Field::Url, &["url"], &["url"]),
+            (Field::Ts, &["ts", "timestamp", "fetch_time"], &[]),
+            (Field::Status, &["status", "fetch_status"], &["status"]),
+            (Field::ContentType, &["content_type", "content_mime_type"], &["mime"]),
+            (Field::Digest, &["digest", "content_digest"], &["digest"]),
+            (Field::BodyLength, &["body_length"], &[]),
+            (Field::WarcFile, &["warc_file", "warc_filename"], &["filename"]),
+            (Field::WarcOffset, &["warc_offset", "warc_record_offset"], &["offset"]),
+            (Field::WarcLength, &["warc_length", "warc_record_length"], &["length"]),
         ];
-        const CDXJ: &[(Field, &[&str])] = &[
-            (Field::Url, &["url"]),
-            (Field::Status, &["status"]),
-            (Field::ContentType, &["mime"]),
-            (Field::Digest, &["digest"]),
-            (Field::WarcFile, &["filename"]),
-            (Field::WarcOffset, &["offset"]),
-            (Field::WarcLength, &["length"]),
-        ];
-        let table = match self {
-            Names::General => GENERAL,
-            Names::Cdxj => CDXJ,
+        let named = |row: &&(Field, &[&str], &[&str])| match self {
+            Names::General => matches(row.1),
+            Names::Cdxj => matches(row.2),
+            Names::Url => row.0 == Field::Url && matches(row.1),
         };
-        table.iter().find(|(_, known)| matches(known)).map(|(field, _)| *field)
+        TABLE.iter().find(named).map(|row| row.0)
     }
 }
 
 /// A record being gathered.
 #[derive(Debug, Default)]
-pub(crate) struct Fields {
+pub struct Fields {
+    /// Which names mean which field.
+    pub names: Names,
     record: UrlRecord,
     has_url: bool,
     warc_file: Option<String>,
@@ -94,13 +94,25 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
+    /// A record without any.
+    pub fn new(names: Names) -> Self {
+        Self { names, ..Self::default() }
+    }
+
     /// Takes one named value. Nothing is lost: what does not fit its field goes to the extras under its own name.
-    pub fn take(&mut self, names: Names, name: &str, value: Value<'_>) {
-        match names.field(name) {
+    pub fn take(&mut self, name: &str, value: Value<'_>) {
+        match self.names.field(name) {
             Some(_) if value == Value::Null => {}
+            _ if self.names == Names::Cdxj && value == Value::Text("-") => {}
             Some(field) if self.fill(field, value) => {}
             _ => push_member(&mut self.extras, name, value),
         }
+    }
+
+    /// Sets the URL.
+    pub fn set_url(&mut self, url: &str) {
+        self.has_url = true;
+        url.clone_into(&mut self.record.url);
     }
 
     /// Sets the time, if nothing has and it can be shown; tells whether it did.
@@ -134,8 +146,7 @@ impl Fields {
         match field {
             Field::Url if self.has_url || !matches!(value, Value::Text(_)) => false,
             Field::Url => {
-                self.has_url = true;
-                text.clone_into(&mut self.record.url);
+                self.set_url(text);
                 true
             }
             Field::Ts => {
@@ -207,14 +218,6 @@ fn of_float(number: f64) -> Option<u64> {
     (number.fract() == 0.0 && (0.0..MAX_WHOLE).contains(&number)).then_some(number as u64)
 }
 
-/// An object of one member.
-pub(crate) fn object(name: &str, value: Value<'_>) -> String {
-    let mut out = String::new();
-    push_member(&mut out, name, value);
-    out.push('}');
-    out
-}
-
 fn push_member(out: &mut String, name: &str, value: Value<'_>) {
     out.push(if out.is_empty() { '{' } else { ',' });
     push_json_text(out, name);
@@ -237,8 +240,8 @@ mod tests {
     use super::*;
 
     fn gather(names: Names, values: &[(&str, Value<'_>)]) -> Option<UrlRecord> {
-        let mut fields = Fields::default();
-        values.iter().for_each(|(name, value)| fields.take(names, name, *value));
+        let mut fields = Fields::new(names);
+        values.iter().for_each(|(name, value)| fields.take(name, *value));
         fields.finish()
     }
 

@@ -1,7 +1,7 @@
 //! One cell of an Arrow column as a named value of a record. Nothing is lost: what JSON has no word for is a text.
 
-use super::super::fields::{Value, push_json_text};
 use super::text::{self, push_hex};
+use crate::fields::{Value, push_json_text};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,

@@ -1,0 +1,53 @@
+//! URL lists of every kind, for the seeds of a crawl and the sources of a lake alike.
+//!
+//! | format | an item is | splits |
+//! | --- | --- | --- |
+//! | lines | a line: `url`, or `url`, tab, time, or a JSON object; blank lines and `#` lines are not items | by bytes |
+//! | jsonl | a line: a JSON object with `url` | by bytes |
+//! | cdxj | a line: SURT key, 14 digits, JSON object; `!` lines are not items | by bytes |
+//! | csv, tsv | a row, under a header line with a column `url` | one |
+//! | parquet | a row, with a column `url`; captures.parquet and the Common Crawl index too | row groups |
+//!
+//! gzip and zstd are seen through; a compressed file is one split. [`open`] gives a file as a `UrlSource`, [`read_stream`] reads
+//! what can be read only once. What an item's named values mean is decided in one place, [`Fields`].
+//!
+//! Not here: archives, which hold captures (`formats/archive`), what a dataset remembers of its sources (`lake/ingest`), and
+//! whether a URL is one (`core/url`): a list hands over what it has.
+//!
+//! ```
+//! use trawl_lists::{Purpose, read_stream};
+//!
+//! let list = "# two\nhttp://a.example/\t2026-06-24\n{\"url\":\"http://b.example/\",\"status\":404}\n";
+//! let mut found = Vec::new();
+//! read_stream("list", None, list.as_bytes(), Purpose::Lake, &mut |at, item| {
+//!     let record = item?;
+//!     found.push((at, record.url, record.status));
+//!     Ok(())
+//! })?;
+//! assert_eq!(found, [(6, "http://a.example/".into(), None), (35, "http://b.example/".into(), Some(404))]);
+//! # Ok::<(), trawl_model::DoorError>(())
+//! ```
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
+
+mod csv;
+mod error;
+mod fields;
+mod file;
+mod format;
+mod item;
+mod json;
+mod line;
+mod lines;
+mod parquet;
+mod source;
+#[cfg(test)]
+mod tests;
+pub mod time;
+
+pub use error::{Error, Result};
+pub use fields::{Fields, Names, Value};
+pub use file::{Compression, ListFile, text_of};
+pub use format::{Format, Looks, extension, look};
+pub use item::BadItem;
+pub use parquet::is_object;
+pub use source::{Purpose, open, over, read_stream};

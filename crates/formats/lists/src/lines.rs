@@ -1,0 +1,119 @@
+//! Lines of a stream, within bounded memory.
+
+use crate::BadItem;
+use std::io::{self, BufRead};
+
+/// Longest line that is read; a longer one is rejected and passed over.
+pub(crate) const MAX_LINE: usize = 4 << 20;
+pub(crate) const BUFFER: usize = 256 << 10;
+/// U+FEFF, which some programs put before a UTF-8 text. It is not part of the first line.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// A line of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line<'a> {
+    /// Its bytes, without line end and carriage return.
+    Whole(&'a [u8]),
+    /// Longer than [`MAX_LINE`]; it was passed over, and this is how it begins.
+    TooLong(&'a [u8]),
+}
+
+/// Cuts a stream into lines.
+pub(crate) struct LineReader<R> {
+    inner: R,
+    line: Vec<u8>,
+    /// Where the next line begins.
+    pub offset: u64,
+}
+
+impl<R: BufRead> LineReader<R> {
+    /// Reads a stream whose first byte is at `offset` of the list.
+    pub fn new(inner: R, offset: u64) -> Self {
+        Self { inner, line: Vec::new(), offset }
+    }
+
+    pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.line.clear();
+        let (mut any, mut too_long) = (false, false);
+        loop {
+            let chunk = match self.inner.fill_buf() {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                other => other?,
+            };
+            if chunk.is_empty() {
+                break;
+            }
+            any = true;
+            let end = memchr::memchr(b'\n', chunk);
+            let used = end.map_or(chunk.len(), |at| at + 1);
+            // One byte more than is allowed shows that the line is too long, whatever else comes.
+            let room = (MAX_LINE + 1).saturating_sub(self.line.len());
+            self.line.extend(chunk.iter().take(end.unwrap_or(used).min(room)));
+            too_long |= self.line.len() > MAX_LINE;
+            self.inner.consume(used);
+            self.offset += used as u64;
+            if end.is_some() {
+                break;
+            }
+        }
+        Ok(match (any, too_long) {
+            (false, _) => None,
+            (true, false) => Some(Line::Whole(self.line.strip_suffix(b"\r").unwrap_or(&self.line))),
+            (true, true) => Some(Line::TooLong(self.line.get(..BadItem::MAX_TEXT).unwrap_or(&self.line))),
+        })
+    }
+}
+
+/// The first line that is neither blank nor a comment, trimmed, however many are before it.
+pub(crate) fn first_line(stream: impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut lines = LineReader::new(stream, 0);
+    loop {
+        let at = lines.offset;
+        let Some(Line::Whole(line) | Line::TooLong(line)) = lines.next_line()? else { return Ok(None) };
+        let line = if at == 0 { line.strip_prefix(BOM).unwrap_or(line) } else { line };
+        let line = line.trim_ascii();
+        if !line.is_empty() && !line.starts_with(b"#") {
+            return Ok(Some(line.to_vec()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all_lines(bytes: &[u8]) -> Vec<(u64, Option<Vec<u8>>)> {
+        let mut reader = LineReader::new(bytes, 0);
+        let mut out = Vec::new();
+        loop {
+            let at = reader.offset;
+            match reader.next_line().unwrap() {
+                None => return out,
+                Some(Line::Whole(line)) => out.push((at, Some(line.to_vec()))),
+                Some(Line::TooLong(head)) => {
+                    assert_eq!(head, [b'x'; BadItem::MAX_TEXT]);
+                    out.push((at, None));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lines_and_their_offsets() {
+        assert_eq!(all_lines(b""), []);
+        let line = |at, text: &[u8]| (at, Some(text.to_vec()));
+        assert_eq!(all_lines(b"a\r\n\nbc"), [line(0, b"a"), line(3, b""), line(4, b"bc")]);
+        assert_eq!(all_lines(b"a\n"), [line(0, b"a")]);
+        let long = vec![b'x'; MAX_LINE * 3];
+        let text = [b"a\n", &long[..], b"\nb\n", &long[..]].concat();
+        let after = MAX_LINE as u64 * 3 + 3;
+        assert_eq!(all_lines(&text), [line(0, b"a"), (2, None), line(after, b"b"), (after + 2, None)]);
+    }
+
+    #[test]
+    fn a_first_line_is_found_behind_any_number_of_comments() {
+        let late = format!("\u{feff}# c\n{} x \n", "\n# y\n".repeat(50_000));
+        assert_eq!(first_line(late.as_bytes()).unwrap().as_deref(), Some(&b"x"[..]));
+        assert_eq!(first_line(&b"\xef\xbb\xbf# nothing\r\n  \n"[..]).unwrap(), None);
+    }
+}

@@ -1,0 +1,240 @@
+//! Lists behind the door `UrlSource`, and as streams.
+
+use crate::file::{Compression, ListFile};
+use crate::format::{Format, look};
+use crate::lines::{BOM, BUFFER, Line, LineReader, first_line};
+use crate::parquet::ParquetSource;
+use crate::{BadItem, Names, Result, csv, line};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+use trawl_io::Fs;
+use trawl_model::{Advice, DoorError, Items, Place, SourceIdentity, Split, UrlSource};
+
+/// What a list is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Rows of a lake: known names (`ts`, `status`, …) fill columns, the rest goes to the extras as compact JSON.
+    Lake,
+    /// Seeds of a crawl: all that is not the URL goes to the extras, byte for byte where the list is JSON.
+    Crawl,
+}
+
+/// Opens a file as a list. Its format is found by first bytes and name unless `format` says it.
+pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>, purpose: Purpose) -> Result<Box<dyn UrlSource>> {
+    let format = match format {
+        Some(format) => format,
+        None => look(fs, path)?.format_of(&path.display().to_string())?,
+    };
+    Ok(over(ListFile::open(fs, path)?, format, purpose)?)
+}
+
+/// A file, whose format is known, as a list.
+pub fn over(file: ListFile, format: Format, purpose: Purpose) -> Result<Box<dyn UrlSource>, DoorError> {
+    let list = List::new(&file.identity.uri, format, purpose);
+    Ok(match format {
+        Format::Parquet => Box::new(ParquetSource::open(file, list.names)?),
+        _ => Box::new(TextSource { list, file }),
+    })
+}
+
+/// Reads a list that can be read only once, from its beginning. Its compression is told by the first bytes, and its format,
+/// unless `format` says it. `uri` is what it is called in messages.
+pub fn read_stream(
+    uri: &str,
+    format: Option<Format>,
+    mut stream: impl Read,
+    purpose: Purpose,
+    each: &mut Items<'_>,
+) -> Result<(), DoorError> {
+    let fail = |e: io::Error| failed(uri, 0, e);
+    // What the first reads give is enough to tell: who types URLs into a pipe need not fill a buffer first.
+    let (mut head, mut len) = (vec![0; BUFFER], 0);
+    while len < 4 {
+        match stream.read(head.get_mut(len..).unwrap_or_default()).map_err(fail)? {
+            0 => break,
+            n => len += n,
+        }
+    }
+    head.truncate(len);
+    let unpacked = Compression::of_bytes(&head).unpack(head.chain(stream)).map_err(fail)?;
+    let mut stream = BufReader::with_capacity(BUFFER, unpacked);
+    let first = first_line(stream.fill_buf().map_err(fail)?).map_err(fail)?;
+    let found = || first.as_deref().and_then(Format::of_line).map(|(format, _)| format);
+    List::new(uri, format.or_else(found).unwrap_or(Format::Lines), purpose).read(stream, each)
+}
+
+/// How a list is read.
+#[derive(Debug)]
+struct List {
+    uri: String,
+    format: Format,
+    names: Names,
+}
+
+impl List {
+    fn new(uri: &str, format: Format, purpose: Purpose) -> Self {
+        let (format, names) = match (purpose, format) {
+            // Seeds of both kinds may be in one list.
+            (Purpose::Crawl, Format::Jsonl) => (Format::Lines, Names::Url),
+            (Purpose::Crawl, _) => (format, Names::Url),
+            (Purpose::Lake, Format::Cdxj) => (format, Names::Cdxj),
+            (Purpose::Lake, _) => (format, Names::General),
+        };
+        Self { uri: uri.to_owned(), format, names }
+    }
+
+    /// Whether items are lines: then reading can begin at any of them.
+    fn has_lines(&self) -> bool {
+        matches!(self.format, Format::Lines | Format::Jsonl | Format::Cdxj)
+    }
+
+    /// Reads a whole list.
+    fn read(&self, stream: impl BufRead, each: &mut Items<'_>) -> Result<(), DoorError> {
+        match self.format {
+            Format::Csv => csv::read(&self.uri, b',', self.names, stream, each),
+            Format::Tsv => csv::read(&self.uri, b'\t', self.names, stream, each),
+            Format::Parquet => {
+                let error = "expected a list that can be read as a stream, found Parquet: name its file";
+                Err(DoorError::new(Advice::Stop, error))
+            }
+            _ => self.lines(LineReader::new(stream, 0), u64::MAX, each),
+        }
+    }
+
+    /// Reads the lines that begin before `end`.
+    fn lines(&self, mut lines: LineReader<impl BufRead>, end: u64, each: &mut Items<'_>) -> Result<(), DoorError> {
+        while lines.offset < end {
+            let mut at = lines.offset;
+            let (parsed, len) = match lines.next_line().map_err(|e| failed(&self.uri, at, e))? {
+                None => break,
+                Some(Line::TooLong(head)) => {
+                    (Err(BadItem::new("line_too_long", "expected a line of at most 4 MiB", head)), 0)
+                }
+                Some(Line::Whole(line)) => {
+                    let bare = line.strip_prefix(BOM).filter(|_| at == 0).unwrap_or(line);
+                    at += (line.len() - bare.len()) as u64;
+                    (line::parse(self.format, self.names, bare), bare.len())
+                }
+            };
+            match parsed {
+                Ok(None) => {}
+                Ok(Some(record)) => each(at, Ok(record))?,
+                Err(bad) => each(at, Err(bad.at(Place::new(&*self.uri, at, len as u64))))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file that holds a text.
+#[derive(Debug)]
+struct TextSource {
+    list: List,
+    file: ListFile,
+}
+
+impl UrlSource for TextSource {
+    fn identity(&self) -> SourceIdentity {
+        self.file.identity.clone()
+    }
+
+    /// Parts of a plain file of lines. A compressed file is one, and so is a separated one: a line end may be inside a field.
+    fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {
+        let size = self.file.identity.size;
+        if self.file.compression != Compression::None || !self.list.has_lines() {
+            return Ok(vec![Split { start: 0, end: size }]);
+        }
+        let target = target_bytes.max(1);
+        let starts = (0..size.div_ceil(target)).map(|i| i * target);
+        Ok(starts.map(|start| Split { start, end: size.min(start.saturating_add(target)) }).collect())
+    }
+
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        if self.file.compression != Compression::None || !self.list.has_lines() {
+            return self.list.read(BufReader::with_capacity(BUFFER, self.file.reader(0)?), each);
+        }
+        // One byte before the split tells whether a line begins right at it.
+        let start = split.start.saturating_sub(1);
+        let stream = BufReader::with_capacity(BUFFER, self.file.reader(start)?);
+        let mut lines = LineReader::new(stream, start);
+        if split.start > 0 {
+            lines.next_line().map_err(|e| failed(&self.list.uri, start, e))?;
+        }
+        self.list.lines(lines, split.end, each)
+    }
+}
+
+pub(crate) fn failed(uri: &str, at: u64, error: io::Error) -> DoorError {
+    DoorError::new(Advice::Stop, error).at(Place::new(uri, at, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{file_of, gzip, read_all};
+    use proptest::prelude::*;
+
+    fn read_splits(file: &ListFile, target: u64) -> Vec<(u64, String)> {
+        let source = over(file.clone(), Format::Lines, Purpose::Lake).unwrap();
+        read_all(&*source, target).unwrap().into_iter().map(|(at, item)| (at, item.unwrap().url)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn splits_together_are_the_whole(text in "[ab\n]{0,40}", target in 1u64..50) {
+            let file = file_of("f", text.as_bytes());
+            prop_assert_eq!(read_splits(&file, target), read_splits(&file, u64::MAX));
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line_and_of_that_alone() {
+        let text = b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n";
+        let expected = [(3, "a".to_owned()), (5, "\u{feff}b".to_owned())];
+        for target in [1, 2, 3, 4, 100] {
+            assert_eq!(read_splits(&file_of("f", text), target), expected, "{target}");
+        }
+        assert_eq!(read_splits(&file_of("f", &zstd::encode_all(&text[..], 1).unwrap()), 100), expected);
+        assert_eq!(read_splits(&file_of("f", b"\xef\xbb"), 100), [(0, "%EF%BB".to_owned())]);
+    }
+
+    #[test]
+    fn compressed_files_read_alike_and_cut_ones_fail() {
+        let text = "http://a.com/\n".repeat(50_000);
+        let zst = zstd::encode_all(text.as_bytes(), 1).unwrap();
+        let gz = gzip(text.as_bytes());
+        let gz = [&gz[..]; 2].concat();
+        let plain = read_splits(&file_of("f", text.as_bytes()), 1000);
+        assert_eq!(plain.len(), 50_000);
+        assert_eq!(read_splits(&file_of("f", &zst), 1000), plain);
+        assert_eq!(read_splits(&file_of("f", &gz), 1000).len(), 100_000, "every gzip member counts");
+        for bytes in [zst, gz] {
+            let cut = over(file_of("f", &bytes[..bytes.len() - 5]), Format::Lines, Purpose::Lake).unwrap();
+            assert!(read_all(&*cut, 1).is_err());
+            let mut each = |_, _| Ok(());
+            assert!(read_stream("f", None, &bytes[..bytes.len() - 5], Purpose::Lake, &mut each).is_err());
+        }
+    }
+
+    #[test]
+    fn streams_are_read_as_files_are() {
+        let cdxj = "com,a)/ 20260624010203 {\"url\":\"http://a.com/\"}\n".repeat(3);
+        for text in ["\u{feff}http://a.com/\n# x\nb.com\t2026\n{\"url\":\"http://c.com/\"}", &cdxj, "", "\n#\n"] {
+            for bytes in [text.as_bytes().to_vec(), gzip(text.as_bytes())] {
+                let mut streamed = Vec::new();
+                let mut each = |at, item: Result<_, DoorError>| {
+                    streamed.push((at, item.map_err(|e| e.to_string())));
+                    Ok(())
+                };
+                read_stream("f", None, &bytes[..], Purpose::Lake, &mut each).unwrap();
+                let file = file_of("f", &bytes);
+                let source = open(&file.fs, &file.path, None, Purpose::Lake).unwrap();
+                assert_eq!(streamed, read_all(&*source, 7).unwrap(), "{text:?}");
+            }
+        }
+        let mut each = |_, _| Ok(());
+        let error = read_stream("-", None, &b"PAR1"[..], Purpose::Crawl, &mut each).unwrap_err();
+        assert!(error.to_string().contains("Parquet"), "{error}");
+    }
+}

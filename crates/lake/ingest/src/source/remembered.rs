@@ -1,0 +1,66 @@
+//! A source, and what its dataset remembers of it.
+
+use super::grown::Start;
+use std::sync::Arc;
+use trawl_model::{DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_store::Stamp;
+
+/// A source that was taken when it was shorter, and what has become of that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grown {
+    /// What it was.
+    pub known: SourceIdentity,
+    /// What its last item was taken for then, if it is something else now: the shorter source was cut inside it.
+    pub stale: Option<UrlRecord>,
+}
+
+/// A source, and what its dataset remembers of it. One that is new to the dataset is made by `Source::from`.
+#[derive(Clone)]
+pub struct Source {
+    pub(super) inner: Arc<dyn UrlSource>,
+    /// What its file system says of it, if that is to be believed later on.
+    pub(crate) stamp: Option<Stamp>,
+    /// What it was when it was taken before, if it only goes on from there: then what is read is what came since.
+    pub grown: Option<Grown>,
+    /// What the dataset had of its name when it was opened, if another of that name may be the same one at another length:
+    /// what it is to the dataset is then only known as long as the dataset has the same. `None` if that does not matter.
+    pub(crate) known_by_name: Option<Vec<SourceIdentity>>,
+    /// From where on it is read.
+    pub(super) start: Start,
+}
+
+impl From<Box<dyn UrlSource>> for Source {
+    fn from(inner: Box<dyn UrlSource>) -> Self {
+        let inner = Arc::from(inner);
+        Self { inner, stamp: None, grown: None, known_by_name: None, start: Start::default() }
+    }
+}
+
+impl Source {
+    /// A source that is new to its dataset.
+    pub fn new(source: impl UrlSource + 'static) -> Self {
+        Self::from(Box::new(source) as Box<dyn UrlSource>)
+    }
+}
+
+impl UrlSource for Source {
+    fn identity(&self) -> SourceIdentity {
+        self.inner.identity()
+    }
+
+    fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {
+        let mut splits = self.inner.splits(target_bytes)?;
+        if self.start.skips_splits {
+            splits.retain(|split| split.end > self.start.at);
+            if let Some(first) = splits.first_mut() {
+                first.start = first.start.max(self.start.at);
+            }
+        }
+        Ok(splits)
+    }
+
+    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        let mut start = self.start;
+        self.inner.read(split, &mut |at, item| if start.passes(at, item.is_ok()) { each(at, item) } else { Ok(()) })
+    }
+}
