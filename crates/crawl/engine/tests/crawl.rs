@@ -91,7 +91,7 @@ fn a_list_is_fetched_as_it_is_written() {
     let text = format!(
         "# a list\n{page}\n{page}\n{{\"url\":\"{page}?utm_source=x\",\"n\":1.50,\"s\":\"a\"}}\nnonsense\n{page}absent\n"
     );
-    std::fs::write(&list, text).unwrap();
+    std::fs::write(&list, &text).unwrap();
     let out = dir.path().join("out");
     let mut config = config(&out, web.addr(), vec![], 0);
     config.seeds = vec![SeedInput::File(list.clone())];
@@ -108,7 +108,8 @@ fn a_list_is_fetched_as_it_is_written() {
     assert_eq!((report.seeds[0].rows, report.seeds[0].rejects), (4, 1));
     let rejects = std::fs::read_to_string(out.join("rejects.jsonl")).unwrap();
     assert_eq!(rejects.lines().count(), 1);
-    assert!(rejects.contains("\"line\":5") && rejects.contains("nonsense"), "{rejects}");
+    let offset = format!("\"offset\":{},", text.find("nonsense").unwrap());
+    assert!(rejects.contains(&offset) && rejects.contains("nonsense"), "{rejects}");
 }
 
 #[test]
