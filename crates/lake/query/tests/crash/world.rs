@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use trawl_index::{BuildOptions, Compaction};
 use trawl_ingest::{Files, IngestSettings, Mode, Rewrite};
 use trawl_io::fault::{FaultFs, Loss};
-use trawl_model::{UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{UnixMillis, UrlRecord};
 use trawl_query::{Filter, Options, Page, Principal};
 use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_store::rows::{Columns, FilePages};

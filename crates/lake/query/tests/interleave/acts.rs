@@ -7,7 +7,7 @@ use trawl_index::{BuildOptions, Compaction};
 use trawl_ingest::{Files, IngestSettings, Mode, Rewrite, RewriteReport};
 use trawl_io::Fs;
 use trawl_io::fault::FaultFs;
-use trawl_model::{UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{UnixMillis, UrlRecord};
 use trawl_store::denial::Denied;
 use trawl_store::manifest::{Deny, DenyTarget, SuffixListRef};
 use trawl_store::{Acl, DataFile, DatasetInfo, DirStore, GcSettings, Heartbeat, Lake, Manifest, Store};
