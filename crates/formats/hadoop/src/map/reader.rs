@@ -101,9 +101,7 @@ impl MapReader {
     }
 
     fn current(&mut self) -> Result<Option<Record<'_>>> {
-        self.data.value()?;
-        let at = self.data.at();
-        self.data.current_record(at).map(Some)
+        self.data.record().map(Some)
     }
 
     fn at_end(&self) -> bool {

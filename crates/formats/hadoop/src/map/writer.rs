@@ -84,6 +84,16 @@ impl MapWriter {
         self.data.append(key, value)
     }
 
+    /// Bytes of `data` so far: where the next record, or its block, begins.
+    pub fn position(&self) -> u64 {
+        self.data.position()
+    }
+
+    /// The name that `data` will have.
+    pub fn data_path(&self) -> &Path {
+        self.data.path()
+    }
+
     /// Puts both files in place.
     pub fn finish(self) -> Result<Written> {
         let written = self.data.finish()?;

@@ -153,8 +153,18 @@ impl Reader {
         if !self.advance()? {
             return Ok(None);
         }
+        self.record().map(Some)
+    }
+
+    /// The record the reader stands on, with its value unpacked.
+    pub fn record(&mut self) -> Result<Record<'_>> {
         self.load_value()?;
-        Ok(Some(Record { at: self.at(), key: self.key(), value: self.loaded_value() }))
+        Ok(self.loaded_record())
+    }
+
+    /// The same for a record whose value was asked for already: of one that was not, the value is none or another's.
+    pub fn loaded_record(&self) -> Record<'_> {
+        Record { at: self.at(), key: self.key(), value: self.loaded_value() }
     }
 
     /// Moves to the next record; false at the end. Values of blocks and records stay packed until asked for.
@@ -308,11 +318,6 @@ impl Reader {
             Compression::Block => self.block.has_record(),
             _ => self.current.valid,
         }
-    }
-
-    /// The current record, whose value was asked for before.
-    pub(crate) fn current_record(&self, at: At) -> Result<Record<'_>> {
-        Ok(Record { at, key: self.key(), value: self.loaded_value() })
     }
 
     /// Continues at a place that [`Reader::at`] or an index gave: a record, an escape or a block.

@@ -1,0 +1,179 @@
+//! Reading a directory of parts.
+
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+use trawl_hadoop::map::{MapReader, data_path};
+use trawl_hadoop::parts::{list_parts, part_of_text};
+use trawl_hadoop::seq::{At, OpenOptions, Reader};
+use trawl_hadoop::{Decoder, Encode, Text, ValueError, class, text};
+use trawl_io::Fs;
+
+/// The directory with the parts of a database: its `current`, or the directory itself where it has none.
+pub fn current_of(fs: &dyn Fs, dir: &Path) -> Result<PathBuf> {
+    let current = dir.join("current");
+    Ok(if fs.exists(&current)? { current } else { dir.to_owned() })
+}
+
+/// A directory of MapFiles whose keys are spread by their hash.
+#[derive(Debug)]
+pub struct PartedMap {
+    dir: PathBuf,
+    parts: Vec<PathBuf>,
+    /// Opened when first asked.
+    readers: Vec<Option<MapReader>>,
+    options: OpenOptions,
+}
+
+impl PartedMap {
+    /// Opens the parts in `dir`. A directory that is a MapFile itself is its own only part.
+    pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self> {
+        let parts = if options.fs.exists(&data_path(dir))? {
+            vec![dir.to_owned()]
+        } else {
+            let dirs = list_parts(&*options.fs, dir)?.into_iter().filter(|part| part.is_dir);
+            dirs.map(|part| part.path).collect()
+        };
+        let readers = parts.iter().map(|_| None).collect();
+        Ok(PartedMap { dir: dir.into(), parts, readers, options: options.clone() })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Directories of the parts, in Hadoop's order.
+    pub fn parts(&self) -> &[PathBuf] {
+        &self.parts
+    }
+
+    /// The value of a URL, in the part that its hash names.
+    pub fn get(&mut self, url: &[u8]) -> Result<Option<&[u8]>> {
+        let count = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
+        if count == 0 {
+            return Ok(None);
+        }
+        let part = part_of_text(url, count) as usize;
+        let (Some(path), Some(reader)) = (self.parts.get(part), self.readers.get_mut(part)) else { return Ok(None) };
+        if reader.is_none() {
+            *reader = Some(MapReader::open(path, &self.options)?);
+        }
+        let Some(map) = reader else { return Ok(None) };
+        let mut key = Vec::with_capacity(url.len() + 2);
+        match map.header().key_class().as_str() {
+            class::UTF8 => key.put_utf8(url),
+            _ => key.put_text(url),
+        }
+        map.get(&key)
+    }
+
+    /// All records, part after part.
+    pub fn scan(&self) -> Scan {
+        Scan::new(self.parts.iter().map(|dir| data_path(dir)).collect(), &self.options)
+    }
+}
+
+/// The files with the records of a directory of parts, of a MapFile, or of a SequenceFile.
+pub fn data_files(path: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>> {
+    if !options.fs.metadata(path)?.is_dir {
+        return Ok(vec![path.to_owned()]);
+    }
+    if options.fs.exists(&data_path(path))? {
+        return Ok(vec![data_path(path)]);
+    }
+    let parts = list_parts(&*options.fs, path)?.into_iter();
+    Ok(parts.map(|part| if part.is_dir { data_path(&part.path) } else { part.path }).collect())
+}
+
+/// A record of a scan.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    /// The file.
+    pub file: &'a Path,
+    /// Where in the file.
+    pub at: At,
+    /// The key: a URL or a host.
+    pub key: Text<'a>,
+    /// The value, serialised.
+    pub value: &'a [u8],
+    /// The value class as stored.
+    pub class: &'a str,
+}
+
+impl Entry<'_> {
+    /// An error of this entry's value.
+    pub fn error(&self, source: ValueError) -> Error {
+        let (file, class) = (self.file.into(), self.class.to_owned());
+        Error::Value { file, offset: self.at.offset, index: self.at.index, class, source }
+    }
+}
+
+/// Reads SequenceFiles one after another.
+#[derive(Debug)]
+pub struct Scan {
+    files: std::vec::IntoIter<PathBuf>,
+    options: OpenOptions,
+    reader: Option<Reader>,
+}
+
+impl Scan {
+    /// Reads `files` in this order.
+    pub fn new(files: Vec<PathBuf>, options: &OpenOptions) -> Self {
+        Scan { files: files.into_iter(), options: options.clone(), reader: None }
+    }
+
+    /// Reads the parts of a directory, MapFiles or SequenceFiles; or one MapFile; or one SequenceFile.
+    pub fn of(path: &Path, options: &OpenOptions) -> Result<Self> {
+        Ok(Scan::new(data_files(path, options)?, options))
+    }
+
+    /// The reader of the current file.
+    pub fn reader(&mut self) -> Option<&mut Reader> {
+        self.reader.as_mut()
+    }
+
+    /// Moves to the next record; false behind the last one of the last file. Whether a file begins is told by
+    /// [`Scan::reader`]'s path.
+    pub fn advance(&mut self) -> Result<bool> {
+        loop {
+            if let Some(reader) = &mut self.reader
+                && reader.advance()?
+            {
+                return Ok(true);
+            }
+            let Some(file) = self.files.next() else {
+                self.reader = None;
+                return Ok(false);
+            };
+            self.reader = Some(self.options.open(&file)?);
+        }
+    }
+
+    /// The next record; `None` behind the last one of the last file.
+    pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>> {
+        if !self.advance()? {
+            return Ok(None);
+        }
+        self.reader.as_mut().map(entry).transpose()
+    }
+}
+
+fn entry(reader: &mut Reader) -> Result<Entry<'_>> {
+    reader.value()?;
+    // From here on it is only looked at: the entry borrows key, value, path and class together.
+    let reader: &Reader = reader;
+    let record = reader.loaded_record();
+    let mut d = Decoder::new(record.key);
+    let stored = reader.header().stored_key_class.as_str();
+    let utf8 = stored == class::UTF8 || stored == "UTF8";
+    let key = if utf8 { d.utf8_bytes("a key").map(text::from_cesu) } else { d.text("a key") };
+    let class = reader.header().stored_value_class.as_str();
+    let key = key.and_then(|key| d.end().map(|()| key)).map_err(|source| Error::Value {
+        file: reader.path().into(),
+        offset: record.at.offset,
+        index: record.at.index,
+        class: "key ".into(),
+        source,
+    })?;
+    Ok(Entry { file: reader.path(), at: record.at, key, value: record.value, class })
+}

@@ -1,0 +1,105 @@
+//! Reading a segment.
+
+use super::SegmentPart;
+use crate::Result;
+use crate::db::{PartedMap, Scan};
+use std::path::{Path, PathBuf};
+use trawl_hadoop::seq::OpenOptions;
+use trawl_io::Fs;
+
+/// A segment that is open for reading.
+#[derive(Debug)]
+pub struct Segment {
+    dir: PathBuf,
+    options: OpenOptions,
+    present: Vec<SegmentPart>,
+    /// MapFile directories, opened when first asked.
+    maps: Vec<(SegmentPart, PartedMap)>,
+}
+
+impl Segment {
+    /// Whether `dir` has at least one directory of a segment.
+    pub fn is_segment(fs: &dyn Fs, dir: &Path) -> Result<bool> {
+        for part in SegmentPart::ALL {
+            let path = dir.join(part.name());
+            // `content` alone is a name that anything may have; its parts tell.
+            if fs.exists(&path)? && fs.metadata(&path)?.is_dir && fs.list(&path)?.iter().any(is_part) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Opens a segment.
+    pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self> {
+        let mut present = Vec::new();
+        for part in SegmentPart::ALL {
+            if options.fs.exists(&dir.join(part.name()))? {
+                present.push(part);
+            }
+        }
+        if present.is_empty() {
+            return Err(crate::Error::refused(dir, "there is no directory of a segment in it"));
+        }
+        Ok(Segment { dir: dir.into(), options: options.clone(), present, maps: Vec::new() })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Its name: the time it was generated at, in digits.
+    pub fn name(&self) -> String {
+        self.dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Directories it has.
+    pub fn parts(&self) -> &[SegmentPart] {
+        &self.present
+    }
+
+    /// Whether it has a directory.
+    pub fn has(&self, part: SegmentPart) -> bool {
+        self.present.contains(&part)
+    }
+
+    /// All records of a directory; none where it is missing.
+    pub fn scan(&self, part: SegmentPart) -> Result<Scan> {
+        if !self.has(part) {
+            return Ok(Scan::new(Vec::new(), &self.options));
+        }
+        Scan::of(&self.dir.join(part.name()), &self.options)
+    }
+
+    /// Values of a URL in a directory: looked up where that can be done, else found by reading it all.
+    pub fn get(&mut self, part: SegmentPart, url: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let mut found = Vec::new();
+        if !self.has(part) {
+            return Ok(found);
+        }
+        if part.is_map() {
+            if !self.maps.iter().any(|(known, _)| *known == part) {
+                let map = PartedMap::open(&self.dir.join(part.name()), &self.options)?;
+                self.maps.push((part, map));
+            }
+            for (known, map) in &mut self.maps {
+                if *known == part {
+                    found.extend(map.get(url)?.map(<[u8]>::to_vec));
+                }
+            }
+            return Ok(found);
+        }
+        let mut scan = self.scan(part)?;
+        while let Some(entry) = scan.next_entry()? {
+            if entry.key.as_bytes() == url {
+                found.push(entry.value.to_vec());
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn is_part(entry: &trawl_io::Entry) -> bool {
+    entry.name.as_encoded_bytes().starts_with(b"part-")
+}

@@ -1,0 +1,158 @@
+use super::*;
+use crate::RecordPrinter;
+use crate::db::{Compress, WriteSettings};
+use crate::types::{Content, CrawlDatum, LinkForm, ParseData, ParseText, Status, whole};
+use std::path::{Path, PathBuf};
+use trawl_hadoop::json::Detail;
+use trawl_hadoop::seq::OpenOptions;
+
+fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(path)
+}
+
+/// Everything in a segment, ordered, so that two segments can be compared whatever their parts are.
+fn everything(dir: &Path) -> Vec<String> {
+    let segment = Segment::open(dir, &OpenOptions::default()).unwrap();
+    let mut all = Vec::new();
+    for part in SegmentPart::ALL {
+        let mut scan = segment.scan(part).unwrap();
+        while scan.advance().unwrap() {
+            let reader = scan.reader().unwrap();
+            let header = reader.header().clone();
+            let record = reader.record().unwrap();
+            let value = RecordPrinter::new(&header, Detail::Full).print(&record);
+            all.push(format!("{} {} {}", part.name(), value["key"], value["value"]));
+        }
+    }
+    all.sort();
+    all
+}
+
+fn copy(from: &Path, to: &Path, compress: Compress, parts: u32) -> WrittenSegment {
+    let segment = Segment::open(from, &OpenOptions::default()).unwrap();
+    let temp = tempfile::tempdir().unwrap();
+    let settings = WriteSettings { parts, ..WriteSettings::new(temp.path(), [5; 16]) };
+    let mut writer = SegmentWriter::new(compress, &settings);
+    for part in segment.parts().iter().copied() {
+        let mut scan = segment.scan(part).unwrap();
+        while let Some(entry) = scan.next_entry().unwrap() {
+            let (key, value) = (entry.key.as_bytes(), entry.value);
+            match part {
+                SegmentPart::CrawlGenerate => {
+                    writer.generate(&entry.key.to_str(), &whole(value, CrawlDatum::decode).unwrap()).unwrap();
+                }
+                SegmentPart::CrawlFetch => {
+                    writer.fetched(key, &whole(value, CrawlDatum::decode).unwrap()).unwrap();
+                }
+                SegmentPart::Content => writer.content(key, &whole(value, Content::decode).unwrap()).unwrap(),
+                SegmentPart::CrawlParse => {
+                    writer.crawl_parse(b"", key, &whole(value, CrawlDatum::decode).unwrap()).unwrap();
+                }
+                SegmentPart::ParseData | SegmentPart::ParseText => writer.raw(part, key, value).unwrap(),
+            }
+        }
+    }
+    writer.finish(to, &mut |_, _, _, _| Ok(())).unwrap()
+}
+
+#[test]
+fn a_copy_has_the_same_records_in_any_number_of_parts() {
+    for name in ["crawl-e2e/segments/20261115074416", "crawl-synth/segments/20240102030405"] {
+        for (compress, parts) in [(Compress::Nutch, 1), (Compress::Block, 3)] {
+            let dir = tempfile::tempdir().unwrap();
+            let to = dir.path().join("20300101000000");
+            copy(&fixture(name), &to, compress, parts);
+            assert_eq!(everything(&to), everything(&fixture(name)), "{name}");
+            let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
+            assert_eq!(left.len(), 1, "nothing is left beside the segment");
+        }
+    }
+}
+
+#[test]
+fn the_fetch_list_is_ordered_as_nutch_orders_it() {
+    for name in ["crawl-e2e/segments/20261115074416", "crawl-e2e/segments/20261115074402"] {
+        let dir = tempfile::tempdir().unwrap();
+        let to = dir.path().join("20300101000000");
+        copy(&fixture(name), &to, Compress::Nutch, 1);
+        let keys = |dir: &Path| {
+            let segment = Segment::open(dir, &OpenOptions::default()).unwrap();
+            let mut scan = segment.scan(SegmentPart::CrawlGenerate).unwrap();
+            let mut keys = Vec::new();
+            while let Some(entry) = scan.next_entry().unwrap() {
+                keys.push(entry.key.to_string());
+            }
+            keys
+        };
+        assert_eq!(keys(&to), keys(&fixture(name)));
+    }
+}
+
+#[test]
+fn compression_is_that_of_nutch_or_of_its_documentation() {
+    let packs = |dir: &Path| {
+        let segment = Segment::open(dir, &OpenOptions::default()).unwrap();
+        let pack = |part| {
+            let mut scan = segment.scan(part).unwrap();
+            scan.advance().unwrap();
+            scan.reader().unwrap().header().compression.name()
+        };
+        SegmentPart::ALL.map(pack)
+    };
+    let original = fixture("crawl-e2e/segments/20261115074416");
+    let dir = tempfile::tempdir().unwrap();
+    let (plain, blocks) = (dir.path().join("1"), dir.path().join("2"));
+    copy(&original, &plain, Compress::Nutch, 1);
+    copy(&original, &blocks, Compress::Block, 1);
+    assert_eq!(packs(&plain), packs(&original));
+    assert_eq!(packs(&blocks), ["BLOCK", "BLOCK", "BLOCK", "BLOCK", "BLOCK", "RECORD"]);
+}
+
+#[test]
+fn a_url_is_looked_up_in_every_directory() {
+    let mut segment = Segment::open(&fixture("crawl-e2e/segments/20261115074402"), &OpenOptions::default()).unwrap();
+    let url = b"http://host0.example/";
+    let mut get = |part| segment.get(part, url).unwrap();
+    assert_eq!(whole(&get(SegmentPart::Content)[0], Content::decode).unwrap().url.as_bytes(), url);
+    let fetched = get(SegmentPart::CrawlFetch);
+    assert_eq!(whole(&fetched[0], CrawlDatum::decode).unwrap().status(), Status::FETCH_SUCCESS);
+    assert_eq!(get(SegmentPart::CrawlGenerate).len(), 1);
+    let data = get(SegmentPart::ParseData);
+    assert_eq!(whole(&data[0], |d| ParseData::decode(d, LinkForm::WithMetadata)).unwrap().outlinks.len(), 18);
+    assert!(!whole(&get(SegmentPart::ParseText)[0], ParseText::decode).unwrap().0.as_bytes().is_empty());
+    assert!(segment.get(SegmentPart::Content, b"http://nosuch.example/").unwrap().is_empty());
+}
+
+#[test]
+fn the_last_content_of_a_url_counts_and_places_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = WriteSettings::new(dir.path(), [5; 16]);
+    let mut writer = SegmentWriter::new(Compress::Nutch, &settings);
+    for n in 0..300 {
+        let url = format!("http://a/{}", n % 200);
+        let body = vec![n as u8; 40_000];
+        let content = Content { url: url.as_str().into(), content: body.into(), ..Content::default() };
+        writer.content(url.as_bytes(), &content).unwrap();
+    }
+    let to = dir.path().join("seg");
+    let mut places = Vec::new();
+    let written = writer
+        .finish(&to, &mut |part, url, path, at| {
+            places.push((part, url.to_vec(), path.to_owned(), at));
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!((written[&SegmentPart::Content].records, written[&SegmentPart::Content].replaced), (200, 100));
+    assert_eq!(places.len(), 200);
+    for (_, url, path, at) in places {
+        let mut reader = trawl_hadoop::seq::Reader::open(&to.join(path)).unwrap();
+        reader.seek(at);
+        let record = reader.next_record().unwrap().unwrap();
+        assert_eq!(whole(record.key, |d| d.text_bytes("url")).unwrap(), url);
+        let content = whole(record.value, Content::decode).unwrap();
+        let n: u32 = content.url.to_str().rsplit('/').next().unwrap().parse().unwrap();
+        assert_eq!(content.content[0], if n < 100 { (n + 200) as u8 } else { n as u8 });
+    }
+    let again = SegmentWriter::new(Compress::Nutch, &settings);
+    assert!(again.finish(&to, &mut |_, _, _, _| Ok(())).unwrap_err().to_string().contains("exists already"));
+}
