@@ -31,8 +31,9 @@ use std::borrow::Cow;
 
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
+use crate::lake::Form;
 use crate::percent::{self, KEY_PATH};
-use crate::{MAX_URL_LEN, Reject, SuffixList, dots, host, raw};
+use crate::{LakeUrl, MAX_URL_LEN, Reject, SuffixList, dots, host, raw};
 pub use policy::Policy;
 use split::Reference;
 
@@ -106,6 +107,22 @@ pub fn legacy(url: &str, host: Option<&str>) -> UrlKey {
     let (found, path) = rest.split_at_checked(end).unwrap_or((rest, ""));
     let path = if path.is_empty() { "/" } else { path };
     UrlKey { host: host_key(host.unwrap_or(found)), path: path_key(path) }
+}
+
+/// The identity of a URL in Trawl's own frontier: the lake form ([`crate::LakeUrl`]) with runs of `/` kept and without query
+/// keys of the documented tracking list (`utm_*`, `gclid`, `fbclid`, `msclkid`, `mc_eid`, `igshid`, `yclid`, `_ga`). It is only
+/// hashed, and never makes two pages one: pieces with `;`, malformed escapes and the order of repeated keys stay.
+///
+/// ```
+/// use trawl_url::{SuffixList, key};
+/// let same = key::identity("HTTP://Example.com:80/a//b?utm_source=x&p=tree;f=src&id=7&ref=main#top", SuffixList::builtin())?;
+/// assert_eq!(same, "http://example.com/a//b?id=7&p=tree;f=src&ref=main");
+/// # Ok::<(), trawl_url::Reject>(())
+/// ```
+pub fn identity(url: &str, psl: &SuffixList) -> Result<String, Reject> {
+    let mut form = LakeUrl::default();
+    form.assign_as(url, psl, Form::Identity)?;
+    Ok(form.into())
 }
 
 /// The host of a canonical URL, without its port.

@@ -97,3 +97,29 @@ fn hosts_without_their_ports() {
         assert_eq!(host_of(url), host, "{url}");
     }
 }
+
+#[test]
+fn the_identity_never_makes_two_pages_one() {
+    let of = |raw: &str| identity(raw, SuffixList::builtin()).unwrap();
+    for (raw, form) in [
+        ("http://e.com", "http://e.com/"),
+        ("http://e.com/a//b/./c/../d", "http://e.com/a//b/d"),
+        ("http://e.com/?a=1;b=2&c=3", "http://e.com/?a=1;b=2&c=3"),
+        ("http://e.com/?a=%zz", "http://e.com/?a=%25zz"),
+        ("http://e.com/?b=2&a=1&b=1", "http://e.com/?a=1&b=2&b=1"),
+        ("http://e.com/?ref=x&ref_src=y", "http://e.com/?ref=x&ref_src=y"),
+        (
+            "http://e.com/?utm_source=x&utm_anything=y&gclid=1&fbclid=1&msclkid=1&mc_eid=1&igshid=1&yclid=1&_ga=1",
+            "http://e.com/",
+        ),
+        ("http://e.com/?utm%5Fsource=x&a", "http://e.com/?a"),
+        ("http://e.com/?UTM_SOURCE=x", "http://e.com/?UTM_SOURCE=x"),
+        ("http://e.com/?gclid", "http://e.com/"),
+        ("http://e.com/?gclidx=1", "http://e.com/?gclidx=1"),
+    ] {
+        assert_eq!(of(raw), form, "{raw}");
+        assert_eq!(of(form), form, "{raw} again");
+    }
+    assert_ne!(of("http://e.com/?f=a;h=1"), of("http://e.com/?f=a;h=2"));
+    assert_ne!(of("http://e.com/?p=1&p=2"), of("http://e.com/?p=2&p=1"));
+}

@@ -37,6 +37,15 @@ pub struct LakeUrl {
     port: Option<u16>,
 }
 
+/// Which of two spellings is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The lake form.
+    Lake,
+    /// The identity of the frontier: see [`crate::key::identity`].
+    Identity,
+}
+
 /// What a reader finds; path and query still as written.
 struct Parts<'a> {
     scheme: &'a str,
@@ -71,13 +80,18 @@ impl LakeUrl {
 
     /// As [`parse`](LakeUrl::parse), into this value's own buffer: for loops over many URLs. After an error the value is empty.
     pub fn assign(&mut self, raw: &str, psl: &SuffixList) -> Result<(), Reject> {
+        self.assign_as(raw, psl, Form::Lake)
+    }
+
+    /// As [`assign`](LakeUrl::assign), in either form.
+    pub(crate) fn assign_as(&mut self, raw: &str, psl: &SuffixList, form: Form) -> Result<(), Reject> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         *self = LakeUrl { text, ..LakeUrl::default() };
         raw::check_len(raw.len())?;
         let done = match fast::read(raw) {
-            Some(parts) => self.build(&parts, psl),
-            None => slow::read(raw, |parts| self.build(&parts, psl)),
+            Some(parts) => self.build(&parts, psl, form),
+            None => slow::read(raw, |parts| self.build(&parts, psl, form)),
         };
         if done.is_err() {
             *self = LakeUrl::default();
@@ -85,7 +99,7 @@ impl LakeUrl {
         done
     }
 
-    fn build(&mut self, parts: &Parts<'_>, psl: &SuffixList) -> Result<(), Reject> {
+    fn build(&mut self, parts: &Parts<'_>, psl: &SuffixList, form: Form) -> Result<(), Reject> {
         let text = &mut self.text;
         text.push_str(parts.scheme);
         self.scheme_end = text.len();
@@ -103,9 +117,9 @@ impl LakeUrl {
             push_port(port, text);
         }
         self.path_start = text.len();
-        push_path(parts.path, text);
+        push_path(parts.path, form, text);
         if let Some(query) = parts.query {
-            push_query(query, text);
+            push_query(query, form, text);
         }
         raw::check_len(text.len())
     }
@@ -195,7 +209,7 @@ fn push_port(port: u16, out: &mut String) {
 }
 
 /// Rule 6.
-fn push_path(path: &str, out: &mut String) {
+fn push_path(path: &str, form: Form, out: &mut String) {
     let start = out.len();
     percent::normalise(path, LAKE_PATH, out);
     if out.len() == start {
@@ -204,10 +218,13 @@ fn push_path(path: &str, out: &mut String) {
     }
     let written = out.get(start..).unwrap_or_default();
     let (dotted, doubled) = dots::look(written);
+    let doubled = doubled && form == Form::Lake;
     if dotted || doubled {
         let written = written.to_owned();
         out.truncate(start);
-        if dotted {
+        if dotted && form == Form::Identity {
+            dots::remove(&written, out);
+        } else if dotted {
             let mut resolved = String::with_capacity(written.len());
             dots::remove(&written, &mut resolved);
             dots::collapse(&resolved, out);
@@ -218,19 +235,24 @@ fn push_path(path: &str, out: &mut String) {
 }
 
 /// Rule 7.
-fn push_query(query: &str, out: &mut String) {
+fn push_query(query: &str, form: Form, out: &mut String) {
     let mark = out.len();
     out.push('?');
     let start = out.len();
     let mut ordered = true;
     let mut previous = start..start;
     for piece in query.split('&').filter(|piece| !piece.is_empty()) {
-        if out.len() > start {
+        let before = out.len();
+        if before > start {
             out.push('&');
         }
         let begin = out.len();
         percent::normalise(piece, LAKE_QUERY, out);
         let key = out.get(begin..).unwrap_or_default();
+        if form == Form::Identity && is_tracking(key_of(key)) {
+            out.truncate(before);
+            continue;
+        }
         ordered &= out.get(previous.clone()).map(key_of) <= Some(key_of(key));
         previous = begin..out.len();
     }
@@ -248,6 +270,12 @@ fn push_query(query: &str, out: &mut String) {
             out.push_str(piece);
         }
     }
+}
+
+/// Query keys that say where a visitor came from, not what the page shows. `ref` is not among them: it names branches
+/// and referees as often as it names referrers.
+fn is_tracking(key: &str) -> bool {
+    key.starts_with("utm_") || matches!(key, "gclid" | "fbclid" | "msclkid" | "mc_eid" | "igshid" | "yclid" | "_ga")
 }
 
 /// The text of a query piece before its first `=`.

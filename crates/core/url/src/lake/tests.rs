@@ -12,8 +12,8 @@ fn by(reader: impl FnOnce(&mut LakeUrl) -> Result<(), Reject>) -> Result<LakeUrl
 /// The slow reader's answer, and the fast one's if it takes the text.
 fn both(raw: &str) -> (Result<LakeUrl, Reject>, Option<Result<LakeUrl, Reject>>) {
     let psl = SuffixList::builtin();
-    let slow = by(|url| slow::read(raw, |parts| url.build(&parts, psl)));
-    let fast = fast::read(raw).map(|parts| by(|url| url.build(&parts, psl)));
+    let slow = by(|url| slow::read(raw, |parts| url.build(&parts, psl, Form::Lake)));
+    let fast = fast::read(raw).map(|parts| by(|url| url.build(&parts, psl, Form::Lake)));
     (slow, fast)
 }
 

@@ -1,0 +1,310 @@
+//! Writing a file from rows that arrive in order, within a memory budget.
+//!
+//! ```text
+//! push(row) ─► texts ─► arena frames ─────────► spool ┐
+//!          └─► page of records ─► 23+ columns ─► spools ├─ finish ─► one pass: header, regions, footer
+//! push_host ─► spool of hosts ── finish ─► pages, texts ┘
+//!                     finish ─► key columns read back ─► seen filter
+//!                     finish ─► next_due read back ────► schedule index
+//! ```
+//! Regions lie one after another and columns too, so nothing can be written to its place before all rows are in. What
+//! does not fit into memory waits in unnamed temporary files.
+
+pub(crate) mod assemble;
+mod hosts;
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::arena::ArenaWriter;
+use crate::error::{Error, Result};
+use crate::filter::{Bloom, build_ribbon};
+use crate::footer::ColumnEntry;
+use crate::reader::column::ColumnStream;
+use crate::reader::{HostRow, UrlRow};
+use crate::schedule;
+use crate::schema::{ColumnDef, Extension, URL_COLUMNS, UrlRecord, extension, extension_def};
+use crate::settings::{SeenFilter, Settings};
+use assemble::{Identity, Parts, Written};
+use hosts::HostSpool;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use table::{FinishedColumn, TableWriter};
+use trawl_io::{AtomicFile, Fs, RealFs, SpoolWriter};
+use trawl_url::key::UrlKey;
+
+/// Memory budget unless told otherwise: 64 MiB.
+pub const DEFAULT_MEMORY_BYTES: usize = 64 << 20;
+const HOST_KEY: usize = 0;
+const PATH_KEY: usize = 1;
+const NEXT_DUE: usize = 10;
+
+/// How a writer works and what it writes.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// The layout.
+    pub settings: Settings,
+    /// Name, range, hour and metadata.
+    pub identity: Identity,
+    /// Columns of URLs beside the fixed ones.
+    pub url_extensions: Vec<Extension>,
+    /// Columns of hosts beside the fixed ones.
+    pub host_extensions: Vec<Extension>,
+    /// Memory that rows, filter and index may take, apart from one page and one frame.
+    pub memory_bytes: usize,
+    /// Where the rest waits.
+    pub temp: PathBuf,
+    /// The file system of `temp`.
+    pub fs: Arc<dyn Fs>,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        WriterOptions {
+            settings: Settings::default(),
+            identity: Identity::default(),
+            url_extensions: Vec::new(),
+            host_extensions: Vec::new(),
+            memory_bytes: DEFAULT_MEMORY_BYTES,
+            temp: std::env::temp_dir(),
+            fs: Arc::new(RealFs),
+        }
+    }
+}
+
+/// Takes rows in the order of their keys, hosts in the order of theirs, and writes a file.
+pub struct Writer {
+    options: WriterOptions,
+    page: Vec<UrlRecord>,
+    /// Values of the extension columns of the page's rows.
+    extra: Vec<Vec<u64>>,
+    urls: TableWriter,
+    hosts: HostSpool,
+    arena: ArenaWriter,
+    last: Option<UrlKey>,
+    due: (u32, u32),
+    scheduled: u64,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("rows", &self.rows()).field("last", &self.last).finish_non_exhaustive()
+    }
+}
+
+/// The definitions of a table's columns, extensions included.
+fn definitions(fixed: &[ColumnDef], extensions: &[Extension]) -> Result<Vec<ColumnDef>> {
+    let mut defs = fixed.to_vec();
+    for extension in extensions {
+        let Extension { id, width } = *extension;
+        let known = (extension::FIRST..=extension::LAST).contains(&id);
+        let fits = matches!(width, 1 | 2 | 4 | 8) && (!extension::is_reference(id) || width == 8);
+        if !known || !fits || defs.iter().any(|def| def.id == id) {
+            return Err(Error::Refused(format!(
+                "extension column {id} of {width} bytes: expected each id of 128 to 255 once"
+            )));
+        }
+        defs.push(extension_def(*extension));
+    }
+    Ok(defs)
+}
+
+impl Writer {
+    /// Starts a file. Nothing is written before [`Writer::finish`], except temporary files.
+    pub fn new(mut options: WriterOptions) -> Result<Writer> {
+        options.settings.check()?;
+        if options.settings.reference {
+            return Err(Error::Refused("the reference's layout is written from a whole partition".into()));
+        }
+        options.url_extensions.sort_unstable();
+        options.host_extensions.sort_unstable();
+        let defs = definitions(&URL_COLUMNS, &options.url_extensions)?;
+        let (fs, temp) = (options.fs.clone(), options.temp.clone());
+        let spool = |share: usize| SpoolWriter::new(fs.clone(), &temp, share);
+        // An eighth each for columns, hosts and arena: a spool may have twice its share while it grows.
+        let eighth = options.memory_bytes / 8;
+        let urls = TableWriter::new(&defs, &options.settings, &mut || spool(eighth / defs.len().max(1)))?;
+        let hosts = HostSpool::new(&options, spool(eighth))?;
+        let arena = ArenaWriter::new(&options.settings, spool(eighth))?;
+        let extra = vec![Vec::new(); options.url_extensions.len()];
+        Ok(Writer { options, page: Vec::new(), extra, urls, hosts, arena, last: None, due: (0, 0), scheduled: 0 })
+    }
+
+    /// Rows taken so far.
+    pub fn rows(&self) -> u64 {
+        self.urls.rows() + self.page.len() as u64
+    }
+
+    /// Arena bytes so far: a file holds less than 4 GiB of texts.
+    pub fn arena_bytes(&self) -> u64 {
+        self.arena.len()
+    }
+
+    /// Takes a row, whose key must be above the one before it.
+    pub fn push(&mut self, row: UrlRow<'_>) -> Result<()> {
+        let key = row.key();
+        if let Some(last) = self.last.filter(|last| key <= *last) {
+            let hex = |key: UrlKey| format!("{:016x}{:016x}", key.host, key.path);
+            return Err(Error::NotSorted { row: self.rows(), previous: hex(last), found: hex(key) });
+        }
+        self.last = Some(key);
+        let mut record = *row.record;
+        record.url_ref = if row.url.is_empty() { 0 } else { self.arena.add(row.url)? };
+        record.etag_ref = self.arena.share(row.etag)?;
+        record.redirect_ref = self.arena.share(row.redirect)?;
+        for (Extension { id, width }, values) in self.options.url_extensions.iter().zip(&mut self.extra) {
+            values.push(extension_value(*id, *width, row.numbers, row.texts, &mut self.arena)?);
+        }
+        self.arena.end_row()?;
+        if record.next_due != 0 {
+            self.scheduled += 1;
+            let (min, max) = self.due;
+            self.due = (if min == 0 { record.next_due } else { min.min(record.next_due) }, max.max(record.next_due));
+        }
+        self.page.push(record);
+        if self.page.len() >= self.options.settings.page_rows as usize { self.end_page() } else { Ok(()) }
+    }
+
+    /// Takes a host, whose key must be above the one before it. Hosts and URLs may come in any interleaving; the file is
+    /// the same.
+    pub fn push_host(&mut self, host: &HostRow) -> Result<()> {
+        self.hosts.push(host)
+    }
+
+    fn end_page(&mut self) -> Result<()> {
+        let (page, extensions) = (std::mem::take(&mut self.page), &self.options.url_extensions);
+        let extra = &self.extra;
+        self.urls.page(page.len(), |def, out| {
+            if !UrlRecord::gather(&page, def.id, out) {
+                let column = extensions.iter().position(|e| e.id == def.id).and_then(|place| extra.get(place));
+                out.extend(column.into_iter().flatten());
+            }
+            None
+        })?;
+        self.extra.iter_mut().for_each(Vec::clear);
+        self.page = page;
+        self.page.clear();
+        Ok(())
+    }
+
+    /// Completes the file and publishes it under `path`: it is there as a whole or not at all.
+    pub fn finish_file(self, path: &Path) -> Result<Written> {
+        let fs = self.options.fs.clone();
+        let mut file = AtomicFile::create(&fs, path)?;
+        let written = self.finish(&mut file)?;
+        file.publish()?;
+        Ok(written)
+    }
+
+    /// Completes the file into any sink.
+    pub fn finish(mut self, out: &mut dyn Write) -> Result<Written> {
+        if !self.page.is_empty() {
+            self.end_page()?;
+        }
+        let Writer { options, urls, hosts, mut arena, due, scheduled, .. } = self;
+        let url_count = urls.rows();
+        let urls = urls.finish()?;
+        arena.end_frame()?;
+        let (host_count, hosts) = hosts.finish(&options, &mut arena)?;
+        let arena = arena.finish()?;
+        let finishing = Finishing { options: &options, urls: &urls, rows: url_count };
+        let schedule = finishing.schedule()?;
+        let filter = finishing.filter()?;
+        let settings = options.settings;
+        let identity = options.identity;
+        Parts { identity, settings, url_count, host_count, urls, hosts, schedule, filter, arena, due, scheduled }
+            .write(out)
+    }
+}
+
+/// The value of an extension column: a number, or a reference to its text.
+fn extension_value(
+    id: u16,
+    width: u8,
+    numbers: &[(u16, u64)],
+    texts: &[(u16, bytes::Bytes)],
+    arena: &mut ArenaWriter,
+) -> Result<u64> {
+    if extension::is_reference(id) {
+        return texts.iter().find(|(known, _)| *known == id).map_or(Ok(0), |(_, text)| arena.share(text));
+    }
+    let value = numbers.iter().find(|(known, _)| *known == id).map_or(0, |(_, value)| *value);
+    if value > crate::encoding::max_of(width) {
+        return Err(Error::Refused(format!("extension column {id}: {value} does not fit {width} bytes")));
+    }
+    Ok(value)
+}
+
+/// What is derived from finished columns.
+struct Finishing<'a> {
+    options: &'a WriterOptions,
+    urls: &'a [FinishedColumn],
+    rows: u64,
+}
+
+/// Rows read back at a time.
+const STEP: u64 = 8192;
+
+impl Finishing<'_> {
+    fn stream(&self, column: usize) -> Result<ColumnStream> {
+        let missing = || Error::Refused("a column is missing".into());
+        let FinishedColumn { entry, .. } = self.urls.get(column).ok_or_else(missing)?;
+        let source = self.urls.get(column).ok_or_else(missing)?.source();
+        let entry: Arc<ColumnEntry> = Arc::new(entry.clone());
+        ColumnStream::new(source, entry, 0)
+    }
+
+    fn spool(&self) -> SpoolWriter {
+        SpoolWriter::new(self.options.fs.clone(), &self.options.temp, self.options.memory_bytes / 8)
+    }
+
+    fn schedule(&self) -> Result<Option<schedule::StoredSchedule>> {
+        if !self.options.settings.schedule {
+            return Ok(None);
+        }
+        let mut scan = |each: &mut dyn FnMut(u64, u32)| {
+            let mut stream = self.stream(NEXT_DUE)?;
+            let (mut row, mut due) = (0, Vec::new());
+            while row < self.rows {
+                let n = (self.rows - row).min(STEP);
+                due.clear();
+                stream.next(n as usize, &mut due)?;
+                (row..).zip(&due).filter(|(_, due)| **due != 0).for_each(|(row, due)| each(row, *due as u32));
+                row += n;
+            }
+            Ok(())
+        };
+        let memory = self.options.memory_bytes / 4;
+        schedule::build(&mut scan, self.rows, &self.options.settings, memory, self.spool())
+    }
+
+    fn filter(&self) -> Result<Option<Vec<u8>>> {
+        let mut scan = |each: &mut dyn FnMut(UrlKey)| {
+            let (mut hosts, mut paths) = (self.stream(HOST_KEY)?, self.stream(PATH_KEY)?);
+            let (mut row, mut host, mut path) = (0, Vec::new(), Vec::new());
+            while row < self.rows {
+                let n = (self.rows - row).min(STEP);
+                host.clear();
+                path.clear();
+                hosts.next(n as usize, &mut host)?;
+                paths.next(n as usize, &mut path)?;
+                host.iter().zip(&path).for_each(|(host, path)| each(UrlKey { host: *host, path: *path }));
+                row += n;
+            }
+            Ok(())
+        };
+        Ok(match self.options.settings.filter {
+            SeenFilter::None => None,
+            SeenFilter::Bloom => {
+                let mut bloom = Bloom::with_capacity(self.rows, 0.01);
+                scan(&mut |key| bloom.add(key))?;
+                Some(bloom.encode())
+            }
+            SeenFilter::Ribbon(r) => {
+                let (memory, fs) = (self.options.memory_bytes / 2, &self.options.fs);
+                Some(build_ribbon(&mut scan, self.rows, r, memory, fs, &self.options.temp)?.encode())
+            }
+        })
+    }
+}

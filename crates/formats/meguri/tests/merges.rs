@@ -1,0 +1,170 @@
+//! Merge, split and extract against a model.
+
+mod common;
+
+use common::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use trawl_meguri::merge::{complement, extensions_of, extract, split};
+use trawl_meguri::schema::Table;
+use trawl_meguri::settings::Settings;
+use trawl_meguri::{Codec, HostRow, Identity, Keep, MeguriFile, Merged, Partition, Row, Writer, WriterOptions, merge};
+use trawl_url::key::UrlKey;
+
+fn settings() -> Settings {
+    Settings { page_rows: 64, frame_bytes: 2048, ..Settings::default() }
+}
+
+fn writer_for(inputs: &[MeguriFile]) -> Writer {
+    Writer::new(WriterOptions {
+        settings: settings(),
+        url_extensions: extensions_of(inputs, Table::Urls),
+        host_extensions: extensions_of(inputs, Table::Hosts),
+        ..WriterOptions::default()
+    })
+    .unwrap()
+}
+
+fn finish(writer: Writer) -> MeguriFile {
+    let mut out = Vec::new();
+    writer.finish(&mut out).unwrap();
+    open(out)
+}
+
+/// Changes some rows, so that it shows which file a row came from.
+fn touch(rows: &[Row], every: usize, status: u8) -> Vec<Row> {
+    let mut touched: Vec<Row> = rows.iter().step_by(every).cloned().collect();
+    for row in &mut touched {
+        row.record.status = status;
+        row.etag = bytes::Bytes::from(format!("\"{status}\""));
+    }
+    touched
+}
+
+#[test]
+fn the_newest_row_of_a_key_wins() {
+    let base = rows(2000, 25, 1);
+    let run1 = touch(&base, 3, 4);
+    let mut run2 = touch(&base, 5, 6);
+    run2.extend(rows(300, 25, 99));
+    run2.sort_by_key(|r| r.key());
+    let files: Vec<_> = [&base, &run1, &run2].map(|rows| open(write(rows, options(settings())))).into();
+    let mut model: BTreeMap<UrlKey, Row> = BTreeMap::new();
+    for row in base.iter().chain(&run1).chain(&run2) {
+        model.insert(row.key(), plain(row));
+    }
+    let mut writer = writer_for(&files);
+    let total = (base.len() + run1.len() + run2.len()) as u64;
+    let merged = merge(&files, &Keep::default(), &mut writer, &mut |_| {}).unwrap();
+    let superseded = total - model.len() as u64;
+    let hosts_out = hosts_of(&model.values().cloned().collect::<Vec<_>>()).len() as u64;
+    assert_eq!(
+        merged,
+        Merged { rows_in: total, rows_out: model.len() as u64, superseded, hosts_out, ..Merged::default() }
+    );
+    let file = finish(writer);
+    assert!(read_all(&file).iter().map(plain).eq(model.values().cloned()));
+    let filter = file.filter().unwrap().unwrap();
+    assert!(model.keys().all(|key| filter.may_contain(*key)), "filters are rebuilt");
+    // The same as writing the model at once: nothing of the inputs' layout is left.
+    let direct = write(&model.values().cloned().collect::<Vec<_>>(), options(settings()));
+    let hosts: Vec<HostRow> = read_hosts(&file).iter().map(plain_host).collect();
+    assert_eq!(hosts, read_hosts(&open(direct)).iter().map(plain_host).collect::<Vec<_>>());
+
+    let mut writer = writer_for(&files);
+    let keep = Keep { drop_gone: true, range: Some((base[100].record.host_key, base[1500].record.host_key)) };
+    let merged = merge(&files, &keep, &mut writer, &mut |_| {}).unwrap();
+    let (lo, hi) = keep.range.unwrap();
+    let inside = |key: &UrlKey| (lo..=hi).contains(&key.host);
+    let expected: Vec<Row> = model.values().filter(|r| inside(&r.key()) && r.record.status != 6).cloned().collect();
+    assert!(read_all(&finish(writer)).iter().map(plain).eq(expected.iter().cloned()));
+    assert_eq!(
+        merged.rows_in,
+        merged.rows_out + merged.superseded + merged.gone + merged.outside,
+        "every row is accounted for"
+    );
+    assert!(merged.gone > 0 && merged.outside > 0);
+}
+
+#[test]
+fn files_of_the_reference_merge_too() {
+    let mut partition = golden();
+    partition.hosts.iter_mut().for_each(|h| h.robots_ref = 0);
+    partition.urls.iter_mut().for_each(|r| r.redirect_ref = if r.depth == 3 { 1 << 40 } else { 0 });
+    for codec in [Codec::None, Codec::Zstd] {
+        let file = open(partition.encode(&Settings::reference(codec)).unwrap());
+        let files = [file.clone(), file];
+        let mut writer = writer_for(&files);
+        let merged = merge(&files, &Keep::default(), &mut writer, &mut |_| {}).unwrap();
+        assert_eq!((merged.rows_in, merged.rows_out, merged.superseded), (12, 6, 6));
+        assert_eq!(merged.dangling, 1, "a reference to nowhere is counted");
+        let rows = read_all(&finish(writer));
+        assert_eq!(rows.iter().map(|r| r.url.clone()).filter(|u| &u[..] == b"golang.org/doc").count(), 1);
+        assert!(rows.iter().any(|r| &r.etag[..] == b"etag-/learn"));
+    }
+}
+
+#[test]
+fn keys_of_different_policies_do_not_merge() {
+    let of = |policy: &str| {
+        let metadata = [(b"key_policy".to_vec(), policy.as_bytes().to_vec())].into();
+        let identity = Identity { metadata, ..Identity::default() };
+        open(write(&rows(10, 2, 1), WriterOptions { identity, ..options(settings()) }))
+    };
+    let files = [of("trawl"), of("exact")];
+    let mut writer = writer_for(&files);
+    let error = merge(&files, &Keep::default(), &mut writer, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("of policy trawl") && error.contains("of policy exact"), "{error}");
+}
+
+#[test]
+fn split_and_extract_share_the_rows_out() {
+    let rows = rows(3000, 40, 3);
+    let file = open(write(&rows, options(settings())));
+    let keys: Vec<u64> = hosts_of(&rows).iter().map(|h| h.record.host_key).collect();
+    for at in [0, keys[0], keys[keys.len() / 2], keys[keys.len() / 2] + 1, u64::MAX] {
+        let (mut low, mut high) = (writer_for(std::slice::from_ref(&file)), writer_for(std::slice::from_ref(&file)));
+        let (below, above) = split(&file, at, &mut low, &mut high).unwrap();
+        assert_eq!(below.rows_out + above.rows_out, rows.len() as u64);
+        let (low, high) = (finish(low), finish(high));
+        let (mut found, rest) = (read_all(&low), read_all(&high));
+        assert!(found.iter().all(|r| r.record.host_key < at) && rest.iter().all(|r| r.record.host_key >= at));
+        found.extend(rest);
+        assert!(found.iter().map(plain).eq(rows.iter().map(plain)));
+        assert_eq!(read_hosts(&low).len() + read_hosts(&high).len(), keys.len());
+        // And together again.
+        let parts = [low, high];
+        let mut writer = writer_for(&parts);
+        merge(&parts, &Keep::default(), &mut writer, &mut |_| {}).unwrap();
+        let mut bytes = Vec::new();
+        writer.finish(&mut bytes).unwrap();
+        assert!(Partition::decode(bytes).unwrap() == Partition::decode(write(&rows, options(settings()))).unwrap());
+    }
+    let ranges = [(keys[3], keys[5]), (keys[10], keys[10])];
+    let (mut inside, mut outside) = (writer_for(std::slice::from_ref(&file)), writer_for(std::slice::from_ref(&file)));
+    let inner = extract(&file, &ranges, &mut inside).unwrap();
+    let outer = extract(&file, &complement(&ranges), &mut outside).unwrap();
+    assert_eq!(inner.rows_out + outer.rows_out, rows.len() as u64);
+    assert_eq!((inner.hosts_out, outer.hosts_out), (4, keys.len() as u64 - 4));
+}
+
+#[test]
+fn complements() {
+    assert_eq!(complement(&[]), [(0, u64::MAX)]);
+    assert_eq!(complement(&[(0, u64::MAX)]), []);
+    assert_eq!(complement(&[(5, 9), (10, 10), (20, u64::MAX)]), [(0, 4), (11, 19)]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn any_merge_equals_the_model(seeds in prop::collection::vec((0u64..4, 0u64..300), 1..6)) {
+        let inputs: Vec<Vec<Row>> = seeds.iter().enumerate().map(|(i, (seed, n))| touch(&rows(*n, 9, *seed), 1, i as u8)).collect();
+        let files: Vec<_> = inputs.iter().map(|rows| open(write(rows, options(settings())))).collect();
+        let mut model: BTreeMap<UrlKey, Row> = BTreeMap::new();
+        inputs.iter().flatten().for_each(|row| { model.insert(row.key(), plain(row)); });
+        let mut writer = writer_for(&files);
+        merge(&files, &Keep::default(), &mut writer, &mut |_| {}).unwrap();
+        prop_assert!(read_all(&finish(writer)).iter().map(plain).eq(model.into_values()));
+    }
+}
