@@ -81,7 +81,7 @@ impl Room {
     }
 
     fn take(&self, lake: &Lake, dataset: &str, source: impl UrlSource + 'static) -> Result<trawl_ingest::IngestReport> {
-        let id = lake.register_dataset(UnixMillis(1), &DatasetInfo::named(dataset))?;
+        let id = lake.register_dataset(UnixMillis(1), "test", &DatasetInfo::named(dataset))?;
         let settings = trawl_ingest::IngestSettings::new(format!("i-{dataset}"), self.0.join("tmp"));
         let sources = vec![trawl_ingest::source::Source::new(source)];
         Ok(trawl_ingest::ingest(lake, id, &sources, &settings, &|| UnixMillis(2), &|_| ())?)

@@ -137,7 +137,7 @@ fn lake(dir: &Path, rows: u64, datasets: u64) -> Result<()> {
     let began = Instant::now();
     let clock = || UnixMillis(1 + began.elapsed().as_millis() as i64);
     for dataset in 0..datasets {
-        let id = lake.register_dataset(clock(), &DatasetInfo::named(format!("d{dataset}")))?;
+        let id = lake.register_dataset(clock(), "test", &DatasetInfo::named(format!("d{dataset}")))?;
         let settings = trawl_ingest::IngestSettings::new(format!("ingest{dataset}"), dir.join("tmp"));
         let source = Rows { seed: dataset, count: rows / datasets, domains: rows / datasets / 50 };
         trawl_ingest::ingest(&lake, id, &[trawl_ingest::source::Source::new(source)], &settings, &clock, &|_| ())?;

@@ -92,7 +92,7 @@ impl Ours {
         let add = |sum: &mut Spent, more: Spent| (sum.wall, sum.cpu) = (sum.wall + more.wall, sum.cpu + more.cpu);
         let mut files = Vec::new();
         for dataset in 0..datasets {
-            let id = lake.register_dataset(clock(), &DatasetInfo::named(format!("d{dataset}")))?;
+            let id = lake.register_dataset(clock(), "test", &DatasetInfo::named(format!("d{dataset}")))?;
             let mut settings = trawl_ingest::IngestSettings::new(format!("ingest{dataset}"), dir.join("tmp"));
             (settings.threads, settings.zstd_level) = (1, ZSTD_LEVEL);
             let (done, cost) = spent(|| {

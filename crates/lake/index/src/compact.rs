@@ -1,6 +1,5 @@
 //! Keeps the list of segments short.
 
-use crate::beat::{Beat, give_up};
 use crate::build::{BuildOptions, Progress};
 use crate::merge::{DistinctUrls, MergeInput, merge_segments};
 use crate::meta::{SegmentMeta, has_bounds};
@@ -8,7 +7,7 @@ use crate::{Caches, Error, OpenOptions, Result, Segment};
 use std::ops::Range;
 use std::sync::Arc;
 use trawl_model::UnixMillis;
-use trawl_store::{Lake, Manifest, SegmentRef, layout};
+use trawl_store::{AtWork, Lake, Manifest, SegmentRef, layout};
 
 /// Segments a version has at most after a tiered compaction: each costs a lookup that finds a domain nothing, or a block.
 pub const MAX_SEGMENTS: usize = 8;
@@ -57,25 +56,20 @@ pub fn compact(
             return Ok(None);
         }
         let id = format!("{}-{writer}-{attempt}", now().digits14());
-        let beat = Beat::start(lake, now, writer, "compact", &id)?;
+        let at_work = AtWork::start(lake, now, writer, "compact", layout::segment_dir(&id)?)?;
         let meta = merge(lake, &id, chosen, how, options, &|p| {
-            beat.now_and_then();
+            at_work.now_and_then();
             progress(p);
-        })
-        .inspect_err(|_| give_up(lake, writer, &id))?;
+        })?;
         let level = chosen.iter().map(|s| s.level).max().unwrap_or(0).saturating_add(1);
         let reference = meta.to_ref(level)?;
-        let committed = lake.commit(now(), |manifest| {
-            manifest.refuse_revoked(writer)?;
-            Ok(replace(manifest, now(), chosen, &reference))
-        });
-        // After an error the commit's fate is unknown: files and heartbeat stay for a collector.
-        if let Some(version) = committed?.value {
-            lake.end_beat(writer)?;
+        let version = at_work.commit(|| {
+            Ok(lake.commit(now(), writer, |manifest| Ok(replace(manifest, now(), chosen, &reference)))?.value)
+        })?;
+        if let Some(version) = version {
             let merged = chosen.iter().map(|s| s.id.clone()).collect();
             return Ok(Some(Compacted { version, merged, segment: meta }));
         }
-        give_up(lake, writer, &id);
     }
     let path = layout::MANIFESTS.to_owned();
     Err(Error::Store(trawl_store::Error::Contended { path, attempts: MAX_ATTEMPTS }))

@@ -19,7 +19,6 @@
 //! none that was not checked.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
-mod beat;
 mod blob;
 mod build;
 mod cache;

@@ -1,6 +1,5 @@
 //! Publishes what datasets have committed: one new segment, one new version.
 
-use crate::beat::{Beat, give_up};
 use crate::build::{BuildOptions, Progress, SourceFile, build_segment, sort_files};
 use crate::compact::{Compacted, Compaction, compact};
 use crate::meta::SegmentMeta;
@@ -8,7 +7,7 @@ use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
 use trawl_store::manifest::SuffixListRef;
-use trawl_store::{Lake, Manifest, SegmentRef, layout};
+use trawl_store::{AtWork, Lake, Manifest, SegmentRef, layout};
 
 /// Rounds a publisher goes when others publish the same datasets.
 const MAX_ATTEMPTS: u32 = 10;
@@ -114,40 +113,32 @@ fn attempts(
             return Ok(Published { waiting, damaged, ..Published::default() });
         }
         let id = format!("{}-{writer}-{attempt}", now().digits14());
+        let at_work = AtWork::start(lake, now, writer, "publish", layout::segment_dir(&id)?)?;
         let segment = if plan.files.is_empty() {
             None
         } else {
             sort_files(&mut plan.files);
-            let beat = Beat::start(lake, now, writer, "publish", &id)?;
-            let built = build_segment(lake.store(), &id, &plan.files, options, &|p| {
-                beat.now_and_then();
+            Some(build_segment(lake.store(), &id, &plan.files, options, &|p| {
+                at_work.now_and_then();
                 progress(p);
-            });
-            Some(built.inspect_err(|_| give_up(lake, writer, &id))?)
+            })?)
         };
         if let Some(list) = list
             && !lake.store().exists(&list.path)?
         {
-            give_up(lake, writer, &id);
             let reason = format!("the suffix list {} is not stored in the lake", list.hash);
             return Err(Error::Store(trawl_store::Error::Refused { reason }));
         }
         let reference = segment.as_ref().map(|meta| meta.to_ref(0)).transpose()?;
-        let committed = lake.commit(now(), |manifest| {
-            manifest.refuse_revoked(writer)?;
-            Ok(plan.apply(manifest, now(), reference.clone()))
-        });
-        // After an error the commit's fate is unknown, and it may yet appear: files and heartbeat stay for a collector.
-        match committed?.value {
-            Some(version) => {
-                lake.end_beat(writer)?;
-                let Plan { commits, waiting, damaged, .. } = plan;
-                let version = Some(version);
-                return Ok(Published { version, segment, commits, waiting, damaged, ..Published::default() });
-            }
-            // Somebody else published one of our datasets meanwhile: start from what is there now.
-            None => give_up(lake, writer, &id),
+        let version = at_work.commit(|| {
+            let commit = lake.commit(now(), writer, |manifest| Ok(plan.apply(manifest, now(), reference.clone())));
+            Ok(commit?.value)
+        })?;
+        if version.is_some() {
+            let Plan { commits, waiting, damaged, .. } = plan;
+            return Ok(Published { version, segment, commits, waiting, damaged, ..Published::default() });
         }
+        // Somebody else published one of our datasets meanwhile: start from what is there now.
     }
     let path = layout::MANIFESTS.to_owned();
     Err(Error::Store(trawl_store::Error::Contended { path, attempts: MAX_ATTEMPTS }))

@@ -42,7 +42,7 @@ fn world(domains: u32) -> World {
     let lake = Lake::init(store.clone(), UnixMillis(0), "probe", SuffixList::builtin().text().as_bytes()).unwrap();
     let mut files = Vec::new();
     for dataset in 1..=3u32 {
-        let id = lake.register_dataset(UnixMillis(1), &DatasetInfo::named(format!("d{dataset}"))).unwrap();
+        let id = lake.register_dataset(UnixMillis(1), "test", &DatasetInfo::named(format!("d{dataset}"))).unwrap();
         let mut records: Vec<UrlRecord> = Vec::new();
         for n in 0..domains * 3 {
             let domain = n % domains;

@@ -56,7 +56,8 @@ pub fn purge_rejects(lake: &Lake, dataset_id: u32, writer: &str, keep: &dyn Fn(&
                 let kept = if keep(&String::from_utf8_lossy(line)) { line } else { &[] };
                 file.write_all(kept).map_err(|e| trawl_io::Error::io(trawl_io::Op::Write, &path, e).into())
             })?;
-            file.finish()?;
+            // Nothing is lost with the new one while the old one is there; left behind, its lines would be there twice.
+            file.finish().inspect_err(|_| drop(store.delete(&path)))?;
         }
         Ok(store.delete(&listed.path)?)
     })

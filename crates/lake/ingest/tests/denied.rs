@@ -9,7 +9,7 @@ use trawl_store::{Error as StoreError, Lake};
 
 fn deny(lake: &Lake, targets: &[DenyTarget]) {
     let deny = |target: &DenyTarget| Deny { target: target.clone(), since: NOW.to_string(), reason: None };
-    lake.commit(NOW, |manifest| {
+    lake.commit(NOW, "test", |manifest| {
         manifest.deny.extend(targets.iter().map(deny));
         Ok(())
     })

@@ -16,7 +16,7 @@ use trawl_store::manifest::{Deny, DenyTarget};
 fn set_denied(lake: &Lake, domains: &[&str]) {
     let deny =
         |domain: &&str| Deny { target: DenyTarget::Domain((*domain).into()), since: NOW.to_string(), reason: None };
-    lake.commit(NOW, |manifest| {
+    lake.commit(NOW, "test", |manifest| {
         manifest.deny = domains.iter().map(deny).collect();
         Ok(())
     })

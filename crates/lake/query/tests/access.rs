@@ -87,7 +87,7 @@ fn what_is_denied_is_gone_at_the_next_request() {
         let since = fixture.now().to_string();
         fixture
             .lake
-            .commit(fixture.now(), |m| {
+            .commit(fixture.now(), &fixture.writer(), |m| {
                 m.deny.push(Deny { target: target.clone(), since: since.clone(), reason: None });
                 Ok(())
             })

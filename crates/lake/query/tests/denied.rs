@@ -60,7 +60,7 @@ fn every_page_is_a_piece_of_what_is_shown() {
             m.deny.push(deny.clone());
             Ok(())
         };
-        fixture.lake.commit(fixture.now(), add).unwrap();
+        fixture.lake.commit(fixture.now(), &fixture.writer(), add).unwrap();
     }
     let pinned = lake.pin().unwrap();
     assert_eq!(whole(&none), left);
@@ -105,7 +105,7 @@ fn alternating(fixture: &mut Fixture, id: u32) {
         m.deny.push(deny.clone());
         Ok(())
     };
-    fixture.lake.commit(fixture.now(), add).unwrap();
+    fixture.lake.commit(fixture.now(), &fixture.writer(), add).unwrap();
 }
 
 /// Whatever memory there is for where denied rows are: answers are the same, and the memory is kept to.
@@ -203,7 +203,7 @@ fn sums_are_of_what_is_shown() {
             m.deny.push(deny.clone());
             Ok(())
         };
-        fixture.lake.commit(fixture.now(), add).unwrap();
+        fixture.lake.commit(fixture.now(), &fixture.writer(), add).unwrap();
         assert_eq!(sums(&operator), expected);
         let public = expected.3.iter().map(|(rows, _, domains)| (*rows, None, *domains)).collect();
         assert_eq!(sums(&anyone), (expected.0, None, expected.2, public));

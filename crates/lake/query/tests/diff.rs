@@ -157,7 +157,7 @@ fn what_is_denied_is_in_neither_and_not_counted() {
     let before = pin(&fixture);
     fixture
         .lake
-        .commit(fixture.now(), |manifest| {
+        .commit(fixture.now(), &fixture.writer(), |manifest| {
             manifest.deny = targets.clone().map(|target| Deny { target, since: String::new(), reason: None }).into();
             Ok(())
         })

@@ -62,7 +62,7 @@ fn domains_with_one_id_are_two_domains() {
             m.deny.push(deny.clone());
             Ok(())
         };
-        fixture.lake.commit(fixture.now(), add).unwrap();
+        fixture.lake.commit(fixture.now(), &fixture.writer(), add).unwrap();
         let pinned = pin(&fixture);
         assert!(pinned.domain(TWINS[0], &who).is_err() && pinned.domain(TWINS[1], &who).is_ok());
     }

@@ -88,7 +88,7 @@ fn a_pinned_version_does_not_change_and_a_cursor_keeps_to_it() {
     let gone = old.version().to_owned();
     fixture
         .lake
-        .commit(fixture.now(), |m| {
+        .commit(fixture.now(), &fixture.writer(), |m| {
             m.versions.retain(|v| v.version != gone);
             Ok(())
         })
@@ -206,7 +206,7 @@ fn replaced_and_dropped_datasets_leave_no_trace() {
     };
     check(&fixture);
 
-    fixture.lake.commit(fixture.now(), |m| Ok(m.dataset_mut(b).map(|d| d.dropped = true))).unwrap();
+    fixture.lake.commit(fixture.now(), &fixture.writer(), |m| Ok(m.dataset_mut(b).map(|d| d.dropped = true))).unwrap();
     fixture.rows.retain(|(dataset, _), _| *dataset != b);
     check(&fixture);
     fixture.publish();

@@ -32,7 +32,7 @@ impl Fixture {
         let path = self.dir.path().join(format!("{name}.txt"));
         std::fs::write(&path, text).unwrap();
         let info = DatasetInfo { archive_base: vec!["file:///secret/".into()], ..DatasetInfo::named(name) };
-        let id = self.lake.register_dataset(NOW, &info).unwrap();
+        let id = self.lake.register_dataset(NOW, "test", &info).unwrap();
         let fs: Arc<dyn Fs> = Arc::new(RealFs);
         let sources = [source::open(&fs, &path, None).unwrap()];
         let settings = IngestSettings::new(format!("writer-{name}"), self.dir.path());

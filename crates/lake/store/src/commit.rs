@@ -253,7 +253,8 @@ impl Lake {
     /// Commits a change to a dataset. `change` gets the newest state and answers whether there is anything to commit; it
     /// runs again on a newer state whenever another writer was faster. Files it adds get the new commit's number where
     /// their `added` is 0. A dataset that was dropped gets notes only: whoever brings files in is refused, since nobody
-    /// would ever see them. Returns the newest state and whether this call made it.
+    /// would ever see them. Returns the newest state and whether this call made it. `writer` must be new for each operation;
+    /// errors are as those of [`Lake::commit`].
     pub fn commit_dataset(
         &self,
         dataset_id: u32,

@@ -86,6 +86,17 @@ pub enum Error {
         /// How often it was tried.
         attempts: u32,
     },
+    /// The store's answer to a commit got lost, and the object cannot be read back: it may be there, or yet appear.
+    #[error(
+        "{path}: it is not known whether this was written: {cause}. Nothing was removed; run the same command again, which \
+             brings nothing in twice"
+    )]
+    Unsettled {
+        /// Path inside the lake.
+        path: String,
+        /// Why it is not known.
+        cause: Box<Error>,
+    },
     /// A collector took this writer for dead and may have removed its files.
     #[error("writer {writer} was given up by a collector; its files may be gone: run again")]
     Revoked {
@@ -135,6 +146,14 @@ impl Error {
         Error::BadName { expected, found: found.chars().take(120).collect() }
     }
 
+    /// This error as the reason why nobody knows whether `path` was written.
+    pub(crate) fn unsettled(self, path: &str) -> Self {
+        match self {
+            Error::Unsettled { .. } => self,
+            cause => Error::Unsettled { path: path.to_owned(), cause: Box::new(cause) },
+        }
+    }
+
     /// Whether the object asked for does not exist.
     pub fn is_not_found(&self) -> bool {
         match self {
@@ -152,7 +171,7 @@ impl Error {
                 trawl_io::Advice::Skip => Advice::Skip,
                 trawl_io::Advice::Stop => Advice::Stop,
             },
-            Error::Contended { .. } => Advice::Retry,
+            Error::Contended { .. } | Error::Unsettled { .. } => Advice::Retry,
             Error::NotFound { .. } | Error::Corrupt { .. } | Error::OverLimit { .. } => Advice::Skip,
             _ => Advice::Stop,
         }

@@ -6,6 +6,7 @@
 //! ```
 //! No gap is left, since a reader takes a number without a successor for the newest.
 
+use crate::object::claim;
 use crate::series::State;
 use crate::{Error, Lake, Manifest, Result, deny_record, layout};
 use trawl_model::UnixMillis;
@@ -48,14 +49,14 @@ impl Lake {
         for sequence in from..=last {
             let bytes = Manifest { sequence, ..manifest.clone() }.to_json();
             // Whoever was faster has filled it with the same.
-            let _ = self.store().create(&self.series().path(sequence), &bytes)?;
+            claim(&**self.store(), &self.series().path(sequence), &bytes)?;
         }
         Ok(())
     }
 
     /// Takes the deny list from its record, if the manifest of that is gone. What the manifest has that is left stays denied,
     /// too. Tells how many entries there are then.
-    pub fn recover_deny(&self, now: UnixMillis) -> Result<Option<usize>> {
+    pub fn recover_deny(&self, now: UnixMillis, writer: &str) -> Result<Option<usize>> {
         let record = match deny_record(&**self.store()) {
             // The manifest has the list, and the next commit records it.
             Err(Error::Corrupt { .. }) => None,
@@ -66,10 +67,11 @@ impl Lake {
         let series = self.series();
         let left = Manifest::parse(&series.path(newest.number), &newest.bytes)?;
         self.fill_up(&newest)?;
-        let manifest = Manifest { deny: record.deny.clone(), written: now.to_string(), ..left.clone() };
+        let manifest =
+            Manifest { deny: record.deny.clone(), written: now.to_string(), writer: writer.to_owned(), ..left.clone() };
         self.fill(&manifest, newest.number.saturating_add(1), record.manifest)?;
         self.refresh_copy(self.newest(None)?)?;
-        let committed = self.commit(now, |manifest| {
+        let committed = self.commit(now, writer, |manifest| {
             for deny in record.deny.iter().chain(&left.deny) {
                 if !manifest.deny.iter().any(|other| other.target == deny.target) {
                     manifest.deny.push(deny.clone());

@@ -95,7 +95,7 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
         let keep = kept(lake, &present, &datasets, now, settings)?;
         let writers: Vec<_> = living.iter().chain(&dead).cloned().collect();
         delete(&**store, false, &mut objects, &keep, &writers, &mut report)?;
-        let committed = lake.commit(now, |manifest| {
+        let committed = lake.commit(now, &settings.writer, |manifest| {
             revoke(&mut manifest.revoked, &dead);
             Ok(drop_versions(manifest, now, settings))
         })?;

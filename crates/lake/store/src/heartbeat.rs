@@ -3,9 +3,13 @@
 use crate::manifest::{json_error, to_json};
 use crate::{Error, Lake, Result, layout};
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::fmt;
 use trawl_model::UnixMillis;
 
 const MAX_HEARTBEAT_BYTES: u64 = 1 << 20;
+/// Milliseconds between two signs of life.
+const BEAT_EVERY_MS: i64 = 20_000;
 
 /// A writer's sign of life. Every file of a writer has its id in its name or lies in a directory named here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +22,97 @@ pub struct Heartbeat {
     pub beat: UnixMillis,
     /// Paths it is about to publish begin with one of these.
     pub prefixes: Vec<String>,
+}
+
+/// A writer at work on files below one directory: it gives signs of life, and when it is dropped, its files go unless a
+/// commit names them, or may.
+///
+/// ```text
+/// start ─► files ─► commit ──made──────────► heartbeat goes
+///            │         ├─────known not to be──► files and heartbeat go
+///            │         └─────unsettled──────────► both stay: a collector decides, by a commit of its own
+///            └─ fails or gives up ──────────► files and heartbeat go
+/// ```
+/// Whatever cannot be removed is found by a collector, since nobody claims it once the heartbeat is gone or old.
+pub struct AtWork<'a> {
+    lake: &'a Lake,
+    clock: &'a dyn Fn() -> UnixMillis,
+    dir: String,
+    heartbeat: Heartbeat,
+    last: Cell<UnixMillis>,
+    fate: Cell<Fate>,
+}
+
+/// What is known of the commit that names a writer's files.
+#[derive(Debug, Clone, Copy)]
+enum Fate {
+    NotMade,
+    Made,
+    Unknown,
+}
+
+impl fmt::Debug for AtWork<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AtWork").field("heartbeat", &self.heartbeat).field("fate", &self.fate).finish_non_exhaustive()
+    }
+}
+
+impl<'a> AtWork<'a> {
+    /// Shows the heartbeat, before the first file. `writer` must be new for each operation; `act` is for people; `dir` is the
+    /// directory of a dataset or a segment.
+    pub fn start(
+        lake: &'a Lake,
+        clock: &'a dyn Fn() -> UnixMillis,
+        writer: &str,
+        act: &str,
+        dir: String,
+    ) -> Result<Self> {
+        let (beat, prefixes) = (clock(), vec![format!("{dir}/")]);
+        let heartbeat = Heartbeat { writer: writer.to_owned(), act: act.to_owned(), beat, prefixes };
+        let at_work = Self { lake, clock, dir, heartbeat, last: Cell::new(beat), fate: Cell::new(Fate::NotMade) };
+        lake.beat(&at_work.heartbeat)?;
+        Ok(at_work)
+    }
+
+    /// A sign of life, if the last one is some time ago. A missed one is no reason to stop: the commit finds out whether a
+    /// collector gave this writer up.
+    pub fn now_and_then(&self) {
+        let now = (self.clock)();
+        if now.0.saturating_sub(self.last.get().0) >= BEAT_EVERY_MS {
+            self.last.set(now);
+            let _ = self.lake.beat(&Heartbeat { beat: now, ..self.heartbeat.clone() });
+        }
+    }
+
+    /// Makes the commit that names the files: `commit` is [`Lake::commit`] or [`Lake::commit_dataset`], and answers `None` if it
+    /// changed nothing, since the files are of no use any more.
+    pub fn commit<T>(&self, commit: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
+        self.fate.set(Fate::Unknown); // should it panic
+        let done = commit();
+        self.fate.set(match &done {
+            Ok(Some(_)) => Fate::Made,
+            Err(Error::Unsettled { .. }) => Fate::Unknown,
+            Ok(None) | Err(_) => Fate::NotMade,
+        });
+        done
+    }
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        let (store, writer) = (self.lake.store(), &self.heartbeat.writer);
+        match self.fate.get() {
+            Fate::Unknown => return,
+            Fate::Made => {}
+            Fate::NotMade => {
+                let listed = store.list(&self.dir).unwrap_or_default();
+                for own in listed.iter().filter(|listed| layout::is_written_by(&listed.path, writer)) {
+                    let _ = store.delete(&own.path);
+                }
+            }
+        }
+        let _ = self.lake.end_beat(writer);
+    }
 }
 
 impl Lake {

@@ -2,8 +2,9 @@
 
 use crate::fill::lost_manifest;
 use crate::manifest::{Dataset, DatasetInfo, Manifest, SuffixListRef};
+use crate::object::{claim, probe};
 use crate::series::{Known, Series, State};
-use crate::{Created, DatasetCommit, Error, Heartbeat, Result, Store, deny_record, layout, object};
+use crate::{DatasetCommit, Error, Heartbeat, Result, Store, deny_record, layout};
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
 use trawl_model::UnixMillis;
@@ -45,8 +46,8 @@ pub struct Committed<T> {
 }
 
 impl Lake {
-    /// Makes a lake: probes the store, stores the suffix list and commits an empty manifest. `nonce` names the probe and
-    /// must be new.
+    /// Makes a lake: probes the store, stores the suffix list and commits an empty manifest. `nonce` names the probe and the
+    /// writer of that manifest, and must be new.
     pub fn init(store: Arc<dyn Store>, now: UnixMillis, nonce: &str, suffix_list: &[u8]) -> Result<Self> {
         if (Series { store: &*store, dir: layout::MANIFESTS }).newest(Known::Nothing)?.is_some() {
             return Err(Error::AlreadyALake { place: store.place() });
@@ -64,14 +65,15 @@ impl Lake {
         first: Manifest,
         from: u64,
     ) -> Result<Self> {
-        object::probe(&*store, nonce)?;
+        probe(&*store, nonce)?;
         let lake = Self { store, seen: Mutex::new(None) };
         let suffix_list = lake.put_suffix_list(suffix_list)?;
         let sequence = first.sequence.saturating_add(1);
-        let first = Manifest { sequence, written: now.to_string(), suffix_list: Some(suffix_list), ..first };
+        let (written, writer, suffix_list) = (now.to_string(), nonce.to_owned(), Some(suffix_list));
+        let first = Manifest { sequence, written, writer, suffix_list, ..first };
         lake.fill(&first, from, sequence.saturating_sub(1))?;
         let bytes = first.to_json();
-        if lake.store.create(&lake.series().path(sequence), &bytes)? == Created::Exists {
+        if !claim(&*lake.store, &lake.series().path(sequence), &bytes)? {
             return Err(Error::AlreadyALake { place: lake.store.place() });
         }
         lake.store.put(layout::MANIFEST_COPY, &bytes)?;
@@ -163,13 +165,19 @@ impl Lake {
     }
 
     /// Changes the manifest: `change` gets the newest state, and runs again on a newer one whenever another writer was
-    /// faster. A change that changes nothing commits nothing. A change of the deny list is done once it is recorded beside
-    /// the datasets too: an error may mean that only this is missing, and the next commit sees to it.
+    /// faster. A change that changes nothing commits nothing. `writer` must be new for each operation, and is refused if a
+    /// collector gave it up.
+    ///
+    /// After [`Error::Unsettled`] nobody knows whether the commit was made; after any other error it was not. A change of the
+    /// deny list is done once it is recorded beside the datasets too, and is unsettled while only this is missing: the next
+    /// commit sees to it.
     pub fn commit<T>(
         &self,
         now: UnixMillis,
+        writer: &str,
         mut change: impl FnMut(&mut Manifest) -> Result<T>,
     ) -> Result<Committed<T>> {
+        crate::check_name(writer)?;
         let series = self.series();
         let (mut value, mut denies) = (None, false);
         // In this order: a list is recorded after its manifest.
@@ -182,6 +190,7 @@ impl Lake {
                 return Err(lost_manifest(newest.number, recorded));
             }
             let before = Manifest::parse(&series.path(newest.number), &newest.bytes)?;
+            before.refuse_revoked(writer)?;
             let mut after = before.clone();
             value = Some(change(&mut after)?);
             if after == before {
@@ -191,6 +200,7 @@ impl Lake {
             after.format = crate::manifest::MANIFEST_FORMAT;
             after.sequence = newest.number.saturating_add(1);
             after.written = now.to_string();
+            writer.clone_into(&mut after.writer);
             let bytes = after.to_json();
             // What is written must be readable: a bad name is the caller's error, not the next reader's.
             crate::series::check_size(&series.path(after.sequence), bytes.len())?;
@@ -202,10 +212,13 @@ impl Lake {
         };
         let own = Arc::new(Manifest::parse(&series.path(state.number), &state.bytes)?);
         // A takedown that was acknowledged must outlive index/; whether it is seen by simple readers comes after that.
-        let recorded = self.record_deny(&own, made && denies);
-        let copy_error = if made { self.refresh_copy(state).err() } else { None };
+        let recorded = self.record_deny(&own, writer, made && denies);
+        // Behind may also be that of a writer that did not hear of its commit, or was cut after it: a collector would take what
+        // simple readers find there.
+        let behind = || self.copy().map_or(true, |copy| copy.is_none_or(|copy| copy.number < state.number));
+        let copy_error = if made || behind() { self.refresh_copy(state).err() } else { None };
         let copy_error = match recorded {
-            Err(error) if made && denies => return Err(error),
+            Err(error) if made && denies => return Err(error.unsettled(layout::DENY)),
             recorded => copy_error.or(recorded.err()),
         };
         Ok(Committed { value, manifest: own, copy_error })
@@ -225,19 +238,20 @@ impl Lake {
     }
 
     /// Registers a dataset, or finds the one that has the name.
-    pub fn register_dataset(&self, now: UnixMillis, info: &DatasetInfo) -> Result<u32> {
-        Ok(self.commit(now, |manifest| manifest.register(now, info.clone()))?.value)
+    pub fn register_dataset(&self, now: UnixMillis, writer: &str, info: &DatasetInfo) -> Result<u32> {
+        Ok(self.commit(now, writer, |manifest| manifest.register(now, info.clone()))?.value)
     }
 
-    /// Takes a dataset off the registry that was registered for an ingest that failed: if it has no commit and nobody else
-    /// writes to it. Its id stays taken. Tells whether it did.
+    /// Takes a dataset off the registry that was registered for an ingest that failed: if it has no commit and nobody writes
+    /// to it. Its id stays taken. Tells whether it did.
     pub fn withdraw_dataset(&self, now: UnixMillis, writer: &str, dataset_id: u32) -> Result<bool> {
         let dir = format!("{}/", layout::dataset_dir(dataset_id));
-        let is_other = |beat: &Heartbeat| beat.writer != writer && beat.prefixes.iter().any(|p| p.starts_with(&dir));
-        if self.heartbeats()?.iter().any(is_other) || self.dataset_newest(dataset_id)?.is_some() {
+        // The heartbeat of the ingest that failed stays while nobody knows whether its commit was made.
+        let is_here = |beat: &Heartbeat| beat.prefixes.iter().any(|p| p.starts_with(&dir));
+        if self.heartbeats()?.iter().any(is_here) || self.dataset_newest(dataset_id)?.is_some() {
             return Ok(false);
         }
-        let committed = self.commit(now, |manifest| {
+        let committed = self.commit(now, writer, |manifest| {
             let before = manifest.datasets.len();
             manifest.datasets.retain(|dataset| dataset.id != dataset_id);
             Ok(manifest.datasets.len() < before)
@@ -246,8 +260,8 @@ impl Lake {
     }
 
     /// Registers a dataset again, under its id, if somebody withdrew it while another was filling it.
-    pub fn reinstate_dataset(&self, now: UnixMillis, dataset: &Dataset) -> Result<()> {
-        self.commit(now, |manifest| {
+    pub fn reinstate_dataset(&self, now: UnixMillis, writer: &str, dataset: &Dataset) -> Result<()> {
+        self.commit(now, writer, |manifest| {
             let Err(at) = manifest.datasets.binary_search_by_key(&dataset.id, |d| d.id) else { return Ok(()) };
             if let Some(other) = manifest.dataset_named(&dataset.info.name) {
                 let (name, id, other) = (&dataset.info.name, dataset.id, other.id);
@@ -279,7 +293,7 @@ impl Lake {
             }
             Ok(alive)
         })?;
-        self.commit(now, |manifest| {
+        self.commit(now, writer, |manifest| {
             manifest.dataset_mut(dataset_id).ok_or_else(unknown)?.dropped = true;
             Ok(())
         })?;
@@ -292,7 +306,7 @@ impl Lake {
         let path = layout::suffix_list(&hash)?;
         let list = SuffixListRef { path, hash };
         // Equal names have equal bytes, so who won does not matter, unless those there are damaged.
-        if self.store.create(&list.path, bytes)? == Created::Exists && self.stored_suffix_list(&list).is_err() {
+        if !claim(&*self.store, &list.path, bytes)? {
             self.store.put(&list.path, bytes)?;
         }
         Ok(list)

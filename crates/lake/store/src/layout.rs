@@ -117,6 +117,22 @@ pub fn is_ours(path: &str) -> bool {
     }
 }
 
+/// Whether a file below the directory of a dataset or a segment in which `writer` works is one that it has written. A
+/// dataset has files of others; a segment has one writer.
+pub fn is_written_by(path: &str, writer: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["urls", _, "_rejects", name] => name.strip_suffix(".jsonl") == Some(writer),
+        ["urls", _, _, name] => {
+            let number = name.strip_prefix("part-").and_then(|name| name.strip_prefix(writer)?.strip_prefix('-'));
+            let number = number.and_then(|number| number.strip_suffix(".parquet"));
+            number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()))
+        }
+        ["index", _, _, ..] => true,
+        _ => false,
+    }
+}
+
 /// A writer's heartbeat.
 pub fn heartbeat(writer: &str) -> Result<String> {
     check_name(writer)?;
@@ -173,6 +189,17 @@ mod tests {
             "urls/other/_commits/0000000001.json",
         ] {
             assert!(!is_ours(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_writer_knows_its_files_among_those_of_others() {
+        let own = [part(7, "0a", "w", 3).unwrap(), rejects(7, "w").unwrap(), segment_file("s1", "counts.bin").unwrap()];
+        assert!(own.iter().all(|path| is_written_by(path, "w")));
+        for path in
+            [part(7, "0a", "w-1", 3), part(7, "0a", "ww", 3), rejects(7, "w-1"), Ok(numbered(&commits_dir(7), 1))]
+        {
+            assert!(!is_written_by(&path.unwrap(), "w"));
         }
     }
 

@@ -99,18 +99,34 @@ pub trait Upload: Write + Send {
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
+/// Creates an object unless there is one, and tells whether the one that is there afterwards is this caller's.
+///
+/// Neither an `Exists` nor an error says that: a client that got no answer sends its request again and is refused because
+/// of its own object, and a request whose answer got lost may have been done. So the object is read back and compared.
+/// `bytes` must have the id of this writer in them, new for each operation, or be such that it does not matter who wrote
+/// them. [`Error::Unsettled`], and no other error, if the object cannot be read back: then it may be this caller's, now or
+/// later.
+pub(crate) fn claim(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<bool> {
+    let lost = match store.create(path, bytes) {
+        Ok(Created::New) => return Ok(true),
+        Ok(Created::Exists) => None,
+        Err(error) => Some(error),
+    };
+    match store.get(path, bytes.len() as u64) {
+        Ok(found) => Ok(found == bytes),
+        // Longer than what was to be written.
+        Err(Error::OverLimit { .. }) => Ok(false),
+        Err(error) => Err(lost.unwrap_or(error).unsettled(path)),
+    }
+}
+
 /// Checks the one promise everything rests on, that the second create of a name is refused, and cleans up.
 ///
 /// `nonce` must be new for each call: two probes of one name would see each other.
 pub fn probe(store: &dyn Store, nonce: &str) -> Result<()> {
     crate::check_name(nonce)?;
     let path = format!("index/probes/{nonce}");
-    let first = store.create(&path, b"first")?;
-    let second = store.create(&path, b"second")?;
-    let kept = store.get(&path, 64)?;
+    let (first, second) = (claim(store, &path, b"first")?, claim(store, &path, b"second")?);
     store.delete(&path)?;
-    if first != Created::New || second != Created::Exists || kept != b"first"[..] {
-        return Err(Error::NotExclusive { place: store.place(), path });
-    }
-    Ok(())
+    if first && !second { Ok(()) } else { Err(Error::NotExclusive { place: store.place(), path }) }
 }

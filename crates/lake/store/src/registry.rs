@@ -15,7 +15,7 @@ impl Lake {
         mut change: impl FnMut(&mut DatasetInfo),
     ) -> Result<(Dataset, bool)> {
         let unknown = || Error::UnknownDataset { found: dataset_id.to_string() };
-        let committed = self.commit(now, |manifest| {
+        let committed = self.commit(now, writer, |manifest| {
             let dataset = manifest.dataset_mut(dataset_id).filter(|dataset| !dataset.dropped).ok_or_else(unknown)?;
             let before = dataset.info.clone();
             change(&mut dataset.info);

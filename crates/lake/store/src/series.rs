@@ -1,15 +1,19 @@
 //! A numbered series of immutable JSON files: how a lake and each of its datasets move from state to state.
 //!
 //! ```text
-//! read state n ── change it ── create n+1 if absent ──New──► done
-//!      ▲                              │Exists: somebody else was faster
+//! read state n ── change it ── create n+1 if absent ──it is ours──► done
+//!      ▲                              │it is another's: that writer was faster
 //!      └──────────────────────────────┘
 //! ```
+//! Whose it is tells the object itself, which has the id of its writer in it, not the store's answer ([`claim`]). If nobody can
+//! tell, this ends with [`Error::Unsettled`]: trying the next number could commit the change twice.
+//!
 //! State n+1 exists only after state n, and a collector removes the oldest first. So "n+1 is absent, and afterwards n is
 //! present" means that n was the newest.
 
 use crate::layout::{number_of, numbered};
-use crate::{Created, Error, Result, Store};
+use crate::object::claim;
+use crate::{Error, Result, Store};
 use bytes::Bytes;
 
 /// Largest state file that is read: 256 MiB of JSON describe some millions of files.
@@ -93,7 +97,8 @@ impl Series<'_> {
 
     /// Makes the next state out of the newest. `change` answers `None` to leave it as it is; it runs again each time
     /// another writer was faster. Numbers up to `taken` are not used, also if their states are gone. Returns the state that
-    /// holds the change and whether this call made it.
+    /// holds the change and whether this call made it. After any error but [`Error::Unsettled`] it is known that no state
+    /// holds it.
     pub fn append(
         &self,
         mut known: Known,
@@ -106,10 +111,10 @@ impl Series<'_> {
             let Some(bytes) = change(newest.as_ref())? else { return Ok((newest, false)) };
             let number = next_number(newest.as_ref().map_or(0, |state| state.number).max(taken))?;
             path = self.path(number);
-            match self.store.create(&path, &bytes)? {
-                Created::New => return Ok((Some(State { number, bytes: bytes.into() }), true)),
-                Created::Exists => known = Known::Number(number),
+            if claim(self.store, &path, &bytes)? {
+                return Ok((Some(State { number, bytes: bytes.into() }), true));
             }
+            known = Known::Number(number);
         }
         Err(Error::Contended { path, attempts: MAX_ATTEMPTS })
     }

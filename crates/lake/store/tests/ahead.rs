@@ -17,7 +17,7 @@ fn new_lake() -> (Arc<DirStore>, Lake) {
 fn deny(lake: &Lake, domain: &str) -> trawl_store::Result<Arc<Manifest>> {
     let target = DenyTarget::Domain(domain.into());
     let entry = Deny { target, since: NOW.to_string(), reason: None };
-    let committed = lake.commit(NOW, |manifest| {
+    let committed = lake.commit(NOW, "test", |manifest| {
         manifest.deny.push(entry.clone());
         Ok(())
     })?;
@@ -45,7 +45,7 @@ fn faults(lake: &Lake, manifest: &Manifest) -> Vec<String> {
 /// Manifests 1 to 4, two domains denied by the last two.
 fn two_denied() -> (Arc<DirStore>, Lake) {
     let (store, lake) = new_lake();
-    lake.register_dataset(NOW, &DatasetInfo::named("d")).unwrap();
+    lake.register_dataset(NOW, "test", &DatasetInfo::named("d")).unwrap();
     for domain in ["a.com", "b.com"] {
         deny(&lake, domain).unwrap();
     }
@@ -66,7 +66,7 @@ fn a_copy_that_is_ahead_counts() {
             assert!(found.len() == 1 && found[0].contains(&numbered(4)), "{found:?}");
         }
         let fresh = Lake::open(store.clone()).unwrap();
-        fresh.register_dataset(NOW, &DatasetInfo::named("e")).unwrap();
+        fresh.register_dataset(NOW, "test", &DatasetInfo::named("e")).unwrap();
         for lake in [lake, fresh, late, Lake::open(store.clone()).unwrap()] {
             assert_eq!((lake.current().unwrap().sequence, denied(&lake).len()), (5, 2));
             assert_eq!(faults(&lake, &lake.current().unwrap()), [""; 0]);
@@ -86,7 +86,7 @@ fn one_who_saw_only_what_came_before_the_lost_ones_follows() {
     deny(&lake, "b.com").unwrap();
     store.delete(&numbered(2)).unwrap();
     store.delete(&numbered(3)).unwrap();
-    early.register_dataset(NOW, &DatasetInfo::named("d")).unwrap();
+    early.register_dataset(NOW, "test", &DatasetInfo::named("d")).unwrap();
     assert_eq!((early.current().unwrap().sequence, denied(&early).len()), (4, 2));
 }
 
@@ -126,10 +126,10 @@ fn a_list_that_is_recorded_is_not_forgotten() {
         let found = faults(&lake, &lake.current().unwrap());
         assert!(found.iter().any(|fault| fault.contains("urls/_deny/0000000002.json")), "{found:?}");
 
-        assert_eq!(lake.recover_deny(NOW).unwrap(), Some(2));
+        assert_eq!(lake.recover_deny(NOW, "test").unwrap(), Some(2));
         assert_eq!((lake.current().unwrap().sequence, denied(&lake).len()), (4, 2));
         assert_eq!(faults(&lake, &lake.current().unwrap()), [""; 0]);
-        assert_eq!(lake.recover_deny(NOW).unwrap(), None);
+        assert_eq!(lake.recover_deny(NOW, "test").unwrap(), None);
         deny(&lake, "c.com").unwrap();
         assert_eq!(deny_record(&*store).unwrap().unwrap().deny.len(), 3);
         assert_eq!(Lake::open(store.clone()).unwrap().current().unwrap().sequence, 5);
@@ -145,12 +145,12 @@ fn what_is_left_of_the_list_stays_denied_when_its_record_is_taken() {
         manifest.deny.clear();
         Ok(())
     };
-    lake.commit(NOW, clear).unwrap();
+    lake.commit(NOW, "test", clear).unwrap();
     deny(&lake, "b.com").unwrap();
     lose(&store, &[3, 4]);
     let lake = Lake::open(store.clone()).unwrap();
     assert_eq!(lake.current().unwrap().deny, with);
-    assert_eq!(lake.recover_deny(NOW).unwrap(), Some(2));
+    assert_eq!(lake.recover_deny(NOW, "test").unwrap(), Some(2));
     assert_eq!(denied(&lake), ["b.com", "a.com"]);
     assert_eq!(deny_record(&*store).unwrap().unwrap().deny, lake.current().unwrap().deny);
 }

@@ -14,12 +14,15 @@ fn store(fs: &FaultFs) -> Arc<DirStore> {
 #[test]
 fn a_cut_at_any_step_of_a_commit() {
     let fs = FaultFs::new();
-    Lake::init(store(&fs), NOW, "n", b"com\n").unwrap().register_dataset(NOW, &DatasetInfo::named("a")).unwrap();
+    Lake::init(store(&fs), NOW, "n", b"com\n")
+        .unwrap()
+        .register_dataset(NOW, "test", &DatasetInfo::named("a"))
+        .unwrap();
     for step in 0.. {
         let disk = fs.reboot(Loss::None);
         let lake = Lake::open(store(&disk)).unwrap();
         disk.cut_after(step);
-        let done = lake.commit(NOW, |manifest| manifest.register(NOW, DatasetInfo::named("b")));
+        let done = lake.commit(NOW, "test", |manifest| manifest.register(NOW, DatasetInfo::named("b")));
         let finished = !disk.is_cut();
         for loss in Loss::variants(6) {
             let after = Lake::open(store(&disk.reboot(loss))).unwrap();
@@ -28,8 +31,8 @@ fn a_cut_at_any_step_of_a_commit() {
             if done.is_ok() {
                 assert_eq!(names, ["a", "b"], "step {step}, {loss:?}: reported as done and lost");
             }
-            assert_eq!(after.register_dataset(NOW, &DatasetInfo::named("b")).unwrap(), 2);
-            assert_eq!(after.register_dataset(NOW, &DatasetInfo::named("c")).unwrap(), 3);
+            assert_eq!(after.register_dataset(NOW, "test", &DatasetInfo::named("b")).unwrap(), 2);
+            assert_eq!(after.register_dataset(NOW, "test", &DatasetInfo::named("c")).unwrap(), 3);
         }
         if finished {
             assert!(done.unwrap().copy_error.is_none());

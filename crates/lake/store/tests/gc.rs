@@ -33,7 +33,7 @@ fn ingest(lake: &Lake, writer: &str, now: UnixMillis, replace: bool) -> u64 {
 fn publish(lake: &Lake, segment: &str, commit: u64, now: UnixMillis) -> String {
     lake.store().put(&layout::segment_file(segment, "postings/0/postings.idx.zst").unwrap(), b"x").unwrap();
     let segments = vec![SegmentRef { id: segment.into(), ..SegmentRef::default() }];
-    lake.commit(now, |m| Ok(m.publish(now, segments.clone(), BTreeMap::from([(1, commit)])))).unwrap().value
+    lake.commit(now, "test", |m| Ok(m.publish(now, segments.clone(), BTreeMap::from([(1, commit)])))).unwrap().value
 }
 
 fn settings(keep_versions: usize) -> GcSettings {
@@ -84,7 +84,7 @@ fn a_lake_is_found_while_all_states_that_were_listed_are_collected() {
     Lake::init(Arc::new(DirStore::with_fs(before.shared(), "lake")), day(0), "n", b"com\n").unwrap();
     let after = before.reboot(Loss::None);
     let lake = Lake::open(Arc::new(DirStore::with_fs(after.shared(), "lake"))).unwrap();
-    lake.register_dataset(day(1), &DatasetInfo::named("d")).unwrap();
+    lake.register_dataset(day(1), "test", &DatasetInfo::named("d")).unwrap();
     collect(&lake, day(9), &settings(1)).unwrap();
     for disk in [&before, &after] {
         // No copy tells where to look, so that states are listed.
@@ -176,7 +176,7 @@ fn the_living_are_spared_and_the_dead_are_given_up() {
     // They were not dead after all: too late.
     let woken = lake.commit_dataset(1, day(11), "alive", |_| Ok(true));
     assert!(matches!(woken, Err(Error::Revoked { .. })));
-    assert!(lake.commit(day(11), |m| m.refuse_revoked("builder")).is_err());
+    assert!(matches!(lake.commit(day(11), "builder", |_| Ok(())), Err(Error::Revoked { .. })));
     assert_eq!(lake.dataset_newest(1).unwrap().unwrap().files.len(), 1);
 }
 
@@ -190,7 +190,7 @@ fn a_dropped_dataset_goes_once_no_version_serves_it() {
     assert!(lake.dataset_newest(1).unwrap().unwrap().files.is_empty());
     collect(&lake, day(9), &settings(1)).unwrap();
     assert!(store.exists(&part("w1")).unwrap(), "the current version still names it");
-    lake.commit(day(9), |m| Ok(m.publish(day(9), vec![], BTreeMap::new()))).unwrap();
+    lake.commit(day(9), "test", |m| Ok(m.publish(day(9), vec![], BTreeMap::new()))).unwrap();
     collect(&lake, day(11), &settings(1)).unwrap();
     assert!(files(&*store).is_empty());
     assert!(matches!(lake.drop_dataset(day(1), "dropper", 7), Err(Error::UnknownDataset { .. })));
@@ -211,8 +211,8 @@ fn the_list_of_a_rewritten_dataset_stays_before_it_is_the_lakes() {
     let first = lake.current().unwrap().suffix_list.clone().unwrap();
     assert!(store.exists(&first.path).unwrap());
     // The list before stays for a while, for readers of the state before.
-    lake.register_dataset(day(9), &DatasetInfo::named("x")).unwrap();
-    lake.commit(day(9), |manifest| {
+    lake.register_dataset(day(9), "test", &DatasetInfo::named("x")).unwrap();
+    lake.commit(day(9), "test", |manifest| {
         manifest.suffix_list = Some(next.clone());
         Ok(())
     })

@@ -65,7 +65,7 @@ fn a_suffix_list_that_is_not_the_one_named_is_refused() {
 fn a_copy_that_is_behind_or_damaged_is_a_hint_and_nothing_more() {
     let (_dir, store, lake) = new_lake();
     for name in ["a", "b", "c"] {
-        lake.register_dataset(NOW, &DatasetInfo::named(name)).unwrap();
+        lake.register_dataset(NOW, "test", &DatasetInfo::named(name)).unwrap();
     }
     let newest = lake.current().unwrap();
     assert_eq!(newest.sequence, 4);
@@ -86,13 +86,13 @@ fn a_reader_left_behind_by_a_collector_catches_up() {
     let (_dir, store, lake) = new_lake();
     let old_reader = Lake::open(store.clone()).unwrap();
     for name in ["a", "b", "c"] {
-        lake.register_dataset(NOW, &DatasetInfo::named(name)).unwrap();
+        lake.register_dataset(NOW, "test", &DatasetInfo::named(name)).unwrap();
     }
     for n in 1..=3 {
         store.delete(&layout::numbered(layout::MANIFESTS, n)).unwrap();
     }
     assert_eq!(old_reader.current().unwrap().sequence, 4);
-    let committed = old_reader.register_dataset(NOW, &DatasetInfo::named("d")).unwrap();
+    let committed = old_reader.register_dataset(NOW, "test", &DatasetInfo::named("d")).unwrap();
     assert_eq!((committed, old_reader.current().unwrap().sequence), (4, 5));
 }
 
@@ -110,21 +110,21 @@ fn nothing_new_costs_two_small_questions() {
 #[test]
 fn a_change_that_changes_nothing_commits_nothing() {
     let (_dir, _store, lake) = new_lake();
-    let id = lake.register_dataset(NOW, &DatasetInfo::named("a")).unwrap();
+    let id = lake.register_dataset(NOW, "test", &DatasetInfo::named("a")).unwrap();
     let before = lake.current().unwrap().sequence;
-    assert_eq!(lake.register_dataset(UnixMillis(0), &DatasetInfo::named("a")).unwrap(), id);
+    assert_eq!(lake.register_dataset(UnixMillis(0), "test", &DatasetInfo::named("a")).unwrap(), id);
     assert_eq!(lake.current().unwrap().sequence, before);
 }
 
 #[test]
 fn a_change_that_fails_commits_nothing() {
     let (_dir, _store, lake) = new_lake();
-    let refused = lake.commit(NOW, |manifest| {
+    let refused = lake.commit(NOW, "test", |manifest| {
         manifest.register(NOW, DatasetInfo::named("a"))?;
         Err::<(), _>(Error::Refused { reason: "no".into() })
     });
     assert!(refused.is_err());
-    let bad = lake.commit(NOW, |manifest| {
+    let bad = lake.commit(NOW, "test", |manifest| {
         manifest.publish(NOW, vec![SegmentRef { id: "../x".into(), ..SegmentRef::default() }], BTreeMap::new());
         Ok(())
     });
@@ -139,9 +139,9 @@ fn racing_publishers_all_end_up_in() {
         for i in 0..6 {
             let store = store.clone();
             scope.spawn(move || {
-                let lake = Lake::open(store).unwrap();
-                let id = lake.register_dataset(NOW, &DatasetInfo::named(format!("d{i}"))).unwrap();
-                lake.commit(NOW, |manifest| {
+                let (lake, writer) = (Lake::open(store).unwrap(), format!("w{i}"));
+                let id = lake.register_dataset(NOW, &writer, &DatasetInfo::named(format!("d{i}"))).unwrap();
+                lake.commit(NOW, &writer, |manifest| {
                     let mut segments = manifest.current().map(|v| v.segments.clone()).unwrap_or_default();
                     let mut commits = manifest.current().map(|v| v.commits.clone()).unwrap_or_default();
                     segments.push(SegmentRef { id: format!("s{i}"), ..SegmentRef::default() });
@@ -216,13 +216,13 @@ fn a_writer_given_up_cannot_commit() {
     };
     assert!(matches!(add("w1"), Err(Error::Revoked { .. })));
     assert!(add("w2").is_ok());
-    lake.commit(NOW, |manifest| {
+    lake.commit(NOW, "test", |manifest| {
         manifest.revoked.push("w1".into());
         Ok(())
     })
     .unwrap();
-    assert!(lake.commit(NOW, |manifest| manifest.refuse_revoked("w1")).is_err());
-    assert!(lake.commit(NOW, |manifest| manifest.refuse_revoked("w2")).is_ok());
+    assert!(matches!(lake.commit(NOW, "w1", |_| Ok(())), Err(Error::Revoked { .. })));
+    assert!(lake.commit(NOW, "w2", |_| Ok(())).is_ok());
 }
 
 #[test]
@@ -264,23 +264,24 @@ fn heartbeats_come_and_go() {
 #[test]
 fn what_nobody_filled_is_withdrawn_and_comes_back_if_somebody_did() {
     let (_dir, _store, lake) = new_lake();
-    let id = lake.register_dataset(NOW, &DatasetInfo::named("a")).unwrap();
+    let id = lake.register_dataset(NOW, "test", &DatasetInfo::named("a")).unwrap();
     let dataset = lake.current().unwrap().dataset(id).unwrap().clone();
-    // Somebody else is at work there.
+    // Somebody is at work there, or does not know whether it is done.
     let prefixes = vec![format!("{}/", layout::dataset_dir(id))];
     lake.beat(&Heartbeat { writer: "other".into(), act: "ingest".into(), beat: NOW, prefixes }).unwrap();
     assert!(!lake.withdraw_dataset(NOW, "w", id).unwrap());
+    assert!(!lake.withdraw_dataset(NOW, "other", id).unwrap());
+    lake.end_beat("other").unwrap();
     assert!(lake.withdraw_dataset(NOW, "other", id).unwrap());
     assert!(lake.current().unwrap().datasets.is_empty());
-    lake.end_beat("other").unwrap();
-    lake.reinstate_dataset(NOW, &dataset).unwrap();
-    lake.reinstate_dataset(NOW, &dataset).unwrap();
+    lake.reinstate_dataset(NOW, "test", &dataset).unwrap();
+    lake.reinstate_dataset(NOW, "test", &dataset).unwrap();
     assert_eq!(lake.current().unwrap().datasets, std::slice::from_ref(&dataset));
     // Withdrawn, and the name given anew: under another number, and the first cannot come back.
     assert!(lake.withdraw_dataset(NOW, "w", id).unwrap());
     assert!(!lake.withdraw_dataset(NOW, "w", id).unwrap());
-    assert_eq!(lake.register_dataset(NOW, &DatasetInfo::named("a")).unwrap(), id + 1);
-    assert!(matches!(lake.reinstate_dataset(NOW, &dataset), Err(Error::Refused { .. })));
+    assert_eq!(lake.register_dataset(NOW, "test", &DatasetInfo::named("a")).unwrap(), id + 1);
+    assert!(matches!(lake.reinstate_dataset(NOW, "test", &dataset), Err(Error::Refused { .. })));
     // What has a commit stays.
     let add = |commit: &mut trawl_store::DatasetCommit| {
         let identity = SourceIdentity { uri: "s".into(), size: 1, tag: String::new() };

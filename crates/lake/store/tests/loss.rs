@@ -25,7 +25,7 @@ fn append(lake: &Lake, writer: &str, now: UnixMillis) -> trawl_store::Result<u64
 fn publish(lake: &Lake, segment: &str, commit: u64, now: UnixMillis) {
     lake.store().put(&layout::segment_file(segment, "segment.json").unwrap(), b"{}").unwrap();
     let segments = vec![SegmentRef { id: segment.into(), ..SegmentRef::default() }];
-    lake.commit(now, |m| Ok(m.publish(now, segments.clone(), BTreeMap::from([(1, commit)])))).unwrap();
+    lake.commit(now, "test", |m| Ok(m.publish(now, segments.clone(), BTreeMap::from([(1, commit)])))).unwrap();
 }
 
 /// Two files in two commits, each published.

@@ -21,7 +21,7 @@ fn new_lake() -> (tempfile::TempDir, Arc<DirStore>, Lake) {
 }
 
 fn register(lake: &Lake, name: &str, now: UnixMillis) -> u32 {
-    lake.register_dataset(now, &DatasetInfo::named(name)).unwrap()
+    lake.register_dataset(now, "test", &DatasetInfo::named(name)).unwrap()
 }
 
 fn append(lake: &Lake, id: u32, writer: &str, now: UnixMillis) -> trawl_store::Result<u64> {
@@ -60,7 +60,7 @@ fn what_came_after_an_old_copy_is_not_lost() {
     append(&lake, b, "w2", day(1)).unwrap();
     let target = DenyTarget::Domain("bad.com".into());
     let deny = Deny { target, reason: None, since: day(1).to_string() };
-    lake.commit(day(1), |m| {
+    lake.commit(day(1), "test", |m| {
         m.deny.push(deny.clone());
         m.publish(day(1), vec![SegmentRef { id: "s1".into(), ..SegmentRef::default() }], BTreeMap::from([(a, 1)]));
         Ok(())
@@ -73,7 +73,7 @@ fn what_came_after_an_old_copy_is_not_lost() {
     append(&lake, c, "w3", day(2)).unwrap();
     lake.drop_dataset(day(3), "w4", b).unwrap();
     let closed = Acl::Principals(vec!["me".into()]);
-    lake.commit(day(4), |m| {
+    lake.commit(day(4), "test", |m| {
         m.dataset_mut(a).unwrap().info.acl = closed.clone();
         Ok(())
     })
@@ -109,7 +109,7 @@ fn versions_whose_segments_are_there_come_back_with_the_copy() {
     append(&lake, a, "w1", day(1)).unwrap();
     let publish = |segment: &str, now| {
         let segments = vec![SegmentRef { id: segment.into(), ..SegmentRef::default() }];
-        lake.commit(now, |m| Ok(m.publish(now, segments.clone(), BTreeMap::from([(a, 1)])))).unwrap().value
+        lake.commit(now, "test", |m| Ok(m.publish(now, segments.clone(), BTreeMap::from([(a, 1)])))).unwrap().value
     };
     let first = publish("s1", day(1));
     publish("s2", day(2));
@@ -264,7 +264,7 @@ fn a_collector_finishes_the_drops_of_earlier_programs() {
     let (dir, store, lake) = new_lake();
     let a = register(&lake, "a", day(0));
     append(&lake, a, "w1", day(0)).unwrap();
-    lake.commit(day(1), |m| {
+    lake.commit(day(1), "test", |m| {
         m.dataset_mut(a).unwrap().dropped = true;
         Ok(())
     })
@@ -298,7 +298,7 @@ fn what_the_registry_is_told_outlives_it() {
     lake.set_dataset(day(3), "w7", b, named("c")).unwrap();
     assert!(matches!(lake.set_dataset(day(3), "w8", 9, hide), Err(Error::UnknownDataset { .. })));
     // The manifest had it, but the note was cut off: asked again, it is written.
-    lake.commit(day(4), |manifest| {
+    lake.commit(day(4), "test", |manifest| {
         manifest.dataset_mut(b).unwrap().info.source = Some("s".into());
         Ok(())
     })

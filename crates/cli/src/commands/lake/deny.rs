@@ -93,7 +93,7 @@ fn add(args: &AddArgs, out: &mut Output) -> anyhow::Result<Status> {
     let manifest = lake.current()?;
     let targets = args.targets.resolve(&lake, &manifest, args.suffix)?;
     let now = system::now();
-    let committed = lake.commit(now, |manifest| {
+    let committed = lake.commit(now, &system::nonce()?, |manifest| {
         let mut listed: HashSet<DenyTarget> = manifest.deny.iter().map(|deny| deny.target.clone()).collect();
         let mut new = HashMap::new();
         for target in targets.iter().filter(|target| listed.insert((*target).clone())) {
@@ -113,7 +113,7 @@ fn remove(args: &RemoveArgs, out: &mut Output) -> anyhow::Result<Status> {
     let manifest = lake.current()?;
     let targets = args.targets.find(&lake, &manifest)?;
     let named: HashSet<&DenyTarget> = targets.iter().collect();
-    let committed = lake.commit(system::now(), |manifest| {
+    let committed = lake.commit(system::now(), &system::nonce()?, |manifest| {
         let (gone, kept) = manifest.deny.drain(..).partition::<Vec<Deny>, _>(|deny| named.contains(&deny.target));
         manifest.deny = kept;
         Ok(gone.into_iter().map(|deny| (deny.target.clone(), deny)).collect::<HashMap<_, _>>())

@@ -258,7 +258,7 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
     }
     let report = report?;
     // Another ingest into it may have failed meanwhile, and taken the name back.
-    lake.reinstate_dataset(system::now(), &dataset)?;
+    lake.reinstate_dataset(system::now(), &system::nonce()?, &dataset)?;
     let published = publish(lake, dir, settings.memory_bytes as u64, out)?;
     let waits = published.waiting.contains(&id);
     Ok(Done { dataset: added.name.clone(), ingest: report, ignored, not_files, version: published.version, waits })
@@ -324,7 +324,7 @@ pub(super) fn base_uri(dir: &Path) -> String {
 /// The dataset, and whether it was made just now because it was not there; it hears of directories that hold more of its
 /// archives.
 fn register(lake: &Lake, added: &Added, bases: &[String]) -> anyhow::Result<(Dataset, bool)> {
-    let committed = lake.commit(system::now(), |manifest| {
+    let committed = lake.commit(system::now(), &system::nonce()?, |manifest| {
         let is_new = manifest.dataset_named(&added.name).is_none();
         let info = DatasetInfo { source: added.source.clone(), ..DatasetInfo::named(&added.name) };
         let id = manifest.register(system::now(), info)?;

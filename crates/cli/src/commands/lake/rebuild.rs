@@ -102,7 +102,7 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
 
 /// Takes the deny list from its record, where the manifest that had it is gone.
 fn recover_deny(lake: &Lake, out: &mut Output) -> anyhow::Result<()> {
-    if let Some(entries) = lake.recover_deny(system::now())? {
+    if let Some(entries) = lake.recover_deny(system::now(), &system::nonce()?)? {
         let json = serde_json::json!({ "type": "deny_recovered", "deny": entries });
         out.fact(&json, |w| {
             writeln!(w, "took the deny list from its record, as its manifest is gone: {entries} entries")

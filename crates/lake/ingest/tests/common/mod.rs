@@ -17,7 +17,7 @@ pub const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
 pub fn lake_on(fs: &Arc<dyn Fs>) -> Lake {
     let store = Arc::new(DirStore::with_fs(fs.clone(), "lake"));
     let lake = Lake::init(store, NOW, "n1", SuffixList::builtin().text().as_bytes()).unwrap();
-    lake.register_dataset(NOW, &DatasetInfo::named("d")).unwrap();
+    lake.register_dataset(NOW, "test", &DatasetInfo::named("d")).unwrap();
     lake
 }
 

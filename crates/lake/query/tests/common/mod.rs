@@ -70,7 +70,7 @@ impl Fixture {
     }
 
     pub fn register(&self, info: DatasetInfo) -> u32 {
-        self.lake.register_dataset(self.now(), &info).unwrap()
+        self.lake.register_dataset(self.now(), &self.writer(), &info).unwrap()
     }
 
     /// Takes records into a dataset: one commit.

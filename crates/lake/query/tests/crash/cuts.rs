@@ -143,14 +143,14 @@ fn collection() {
 
 #[test]
 fn a_denial() {
-    cut_everywhere(&base(), &|store, _| deny(store, "http://all.org/bad", true));
+    cut_everywhere(&base(), &|store, _| deny(store, "w8", "http://all.org/bad", true));
 }
 
 #[test]
 fn the_end_of_a_denial() {
     let fs = base();
-    deny(&disk(&fs), "http://all.org/bad", true).unwrap();
-    cut_everywhere(&fs.reboot(Loss::None), &|store, _| deny(store, "http://all.org/bad", false));
+    deny(&disk(&fs), "w7", "http://all.org/bad", true).unwrap();
+    cut_everywhere(&fs.reboot(Loss::None), &|store, _| deny(store, "w8", "http://all.org/bad", false));
 }
 
 /// Whatever was acknowledged of the deny list is known without `index/`, and nothing else but what was about to be.
@@ -160,10 +160,10 @@ fn a_lost_index_loses_no_denial() {
     let list = |urls: &[&str]| urls.iter().map(|url| DenyTarget::Url((*url).into())).collect::<Vec<_>>();
     let fs = base();
     assert_eq!(lose_index(&disk(&fs.reboot(Loss::None)), "n0"), list(&[]));
-    deny(&disk(&fs), first, true).unwrap();
+    deny(&disk(&fs), "w7", first, true).unwrap();
     let fs = fs.reboot(Loss::None);
     for (adds, after) in [(true, list(&[first, second])), (false, list(&[]))] {
-        let act = |store: &Disk| if adds { deny(store, second, true) } else { deny(store, first, false) };
+        let act = |store: &Disk| if adds { deny(store, "w8", second, true) } else { deny(store, "w8", first, false) };
         for step in 0.. {
             let cut = fs.reboot(Loss::None);
             cut.cut_after(step);
@@ -183,7 +183,7 @@ fn a_lost_index_loses_no_denial() {
                 // Repeated, and then more: records go on where they were, also in the lake that was made anew.
                 act(&store).unwrap();
                 assert_eq!(lose_index(&store, "n3"), after, "{what}");
-                deny(&store, third, true).unwrap();
+                deny(&store, "w9", third, true).unwrap();
                 assert_eq!(lose_index(&store, "n4"), [after.clone(), list(&[third])].concat(), "{what}");
             }
             if finished {
@@ -200,7 +200,7 @@ fn an_old_copy_of_the_manifest_undoes_no_denial() {
     let fs = base();
     let store = disk(&fs);
     let copy = store.get(layout::MANIFEST_COPY, 1 << 20).unwrap();
-    deny(&store, "http://all.org/bad", true).unwrap();
+    deny(&store, "w9", "http://all.org/bad", true).unwrap();
     for object in store.list(layout::MANIFESTS).unwrap() {
         store.delete(&object.path).unwrap();
     }
@@ -208,6 +208,6 @@ fn an_old_copy_of_the_manifest_undoes_no_denial() {
     let remains = trawl_store::remains(&*store).unwrap();
     Lake::restore(store.clone(), NOW, "n1", b"com\norg\n", &remains).unwrap();
     assert_eq!(denied(&store), [DenyTarget::Url("http://all.org/bad".into())]);
-    deny(&store, "http://all.org/bad", false).unwrap();
+    deny(&store, "w9", "http://all.org/bad", false).unwrap();
     assert_eq!(lose_index(&store, "n2"), []);
 }

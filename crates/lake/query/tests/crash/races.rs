@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use trawl_ingest::Mode;
 use trawl_io::fault::Loss;
-use trawl_store::{Created, Listed, RangeRead, Result, Store, Upload};
+use trawl_store::{Created, Listed, Lost, LostAnswers, RangeRead, Result, Store, Upload};
 
 type Act<'a> = dyn Fn(&Disk, &str) -> Outcome + Sync + 'a;
 
@@ -83,6 +83,16 @@ impl Store for Interrupted {
 /// Runs `one` with `other` in its midst, at every step; both must have happened in the end, as if one after the other.
 /// `may_fail`: `one` may find itself overtaken, and says so; done again it succeeds.
 fn race(one: &Act<'_>, other: &Act<'_>, may_fail: bool) {
+    race_on(&|store| store, one, other, may_fail);
+}
+
+/// The same where neither ever hears that it was the one who created an object.
+fn race_unheard(one: &Act<'_>, other: &Act<'_>, may_fail: bool) {
+    let unheard = |store| Arc::new(LostAnswers::new(store, (0..10_000).map(|step| (step, Lost::Resent)))) as Disk;
+    race_on(&unheard, one, other, may_fail);
+}
+
+fn race_on(seen: &(dyn Fn(Disk) -> Disk + Sync), one: &Act<'_>, other: &Act<'_>, may_fail: bool) {
     let base = base();
     let expected = {
         let store = disk(&base.reboot(Loss::None));
@@ -103,7 +113,7 @@ fn race(one: &Act<'_>, other: &Act<'_>, may_fail: bool) {
             let worker = scope.spawn(move || {
                 let fired = asked.recv().is_ok();
                 if fired {
-                    other(&plain, "other").unwrap();
+                    other(&seen(plain), "other").unwrap();
                     let _ = tell.send(());
                 }
                 fired
@@ -114,6 +124,7 @@ fn race(one: &Act<'_>, other: &Act<'_>, may_fail: bool) {
             });
             let waiting = Mutex::new((step, Some(interrupt as Interrupt)));
             let hooked: Disk = Arc::new(Interrupted { inner: store.clone(), waiting });
+            let hooked = seen(hooked);
             let result = one(&hooked, "one");
             drop(hooked);
             (worker.join().unwrap(), result)
@@ -183,6 +194,21 @@ fn a_purge_while_more_arrives() {
 fn a_purge_while_files_are_merged() {
     let both = |store: &Disk, writer: &str| compact_files(store, writer, 1);
     race(&|s, w| purge(s, w, 1, "one.com/2"), &both, true);
+}
+
+#[test]
+fn two_writers_of_one_source_never_hear_that_they_won() {
+    race_unheard(&|s, w| bring(s, w, 1), &|s, w| bring(s, w, 1), true);
+}
+
+#[test]
+fn a_merge_and_a_publisher_never_hear_that_they_won() {
+    race_unheard(&|s, w| compact(s, w), &|s, w| bring(s, w, 1), false);
+}
+
+#[test]
+fn a_purge_and_a_merge_of_files_never_hear_that_they_won() {
+    race_unheard(&|s, w| purge(s, w, 1, "one.com/2"), &|s, w| compact_files(s, w, 1), true);
 }
 
 #[test]

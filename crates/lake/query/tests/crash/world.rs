@@ -62,9 +62,31 @@ pub fn rebuild(store: &Disk, writer: &str) -> Outcome {
     rebuilt.map(|_| ()).map_err(|e| e.to_string())
 }
 
+/// Writes every dataset again under another suffix list, which becomes the lake's.
+pub fn rebuild_under(store: &Disk, writer: &str, list: &str) -> Outcome {
+    let lake = lake(store)?;
+    let list = lake.put_suffix_list(list.as_bytes()).map_err(|e| e.to_string())?;
+    for dataset in lake.current().map_err(|e| e.to_string())?.datasets.iter().filter(|d| !d.dropped) {
+        let newest = lake.dataset_newest(dataset.id).map_err(|e| e.to_string())?;
+        if newest.is_some_and(|newest| newest.suffix_list != list.hash) {
+            let (writer, what) = (format!("{writer}-{}", dataset.id), Files::All);
+            let what = Rewrite { keep: &|_| true, files: what, suffix_list: Some(&list) };
+            let rewritten = trawl_ingest::rewrite(&lake, dataset.id, &what, &settings(&writer), &|| NOW, &|_| ());
+            rewritten.map_err(|e| e.to_string())?;
+        }
+    }
+    let rebuilt = trawl_index::rebuild_under(&lake, &list, &|| NOW, writer, &options(), &|_| ());
+    rebuilt.map(|_| ()).map_err(|e| e.to_string())
+}
+
 pub fn compact(store: &Disk, writer: &str) -> Outcome {
-    let compacted = trawl_index::compact(&lake(store)?, &|| NOW, writer, Compaction::Full, &options(), &|_| ());
-    compacted.map(|_| ()).map_err(|e| e.to_string())
+    compact_how(store, writer, Compaction::Full).map(|_| ())
+}
+
+/// Whether there was anything to merge.
+pub fn compact_how(store: &Disk, writer: &str, how: Compaction) -> Result<bool, String> {
+    let compacted = trawl_index::compact(&lake(store)?, &|| NOW, writer, how, &options(), &|_| ());
+    compacted.map(|compacted| compacted.is_some()).map_err(|e| e.to_string())
 }
 
 pub fn compact_files(store: &Disk, writer: &str, dataset: u32) -> Outcome {
@@ -87,12 +109,18 @@ pub fn purge(store: &Disk, writer: &str, dataset: u32, text: &str) -> Outcome {
     purged.map(|_| ()).map_err(|e| e.to_string())
 }
 
+/// Removes every rejected line that has `text` in it.
+pub fn purge_rejects(store: &Disk, writer: &str, dataset: u32, text: &str) -> Outcome {
+    let purged = trawl_ingest::purge_rejects(&lake(store)?, dataset, writer, &|line| !line.contains(text));
+    purged.map(|_| ()).map_err(|e| e.to_string())
+}
+
 pub fn drop_dataset(store: &Disk, writer: &str, dataset: u32) -> Outcome {
     lake(store)?.drop_dataset(NOW, writer, dataset).map_err(|e| e.to_string())
 }
 
 /// Denies a URL, or takes it off the list again.
-pub fn deny(store: &Disk, url: &str, denied: bool) -> Outcome {
+pub fn deny(store: &Disk, writer: &str, url: &str, denied: bool) -> Outcome {
     let target = DenyTarget::Url(url.into());
     let change = |manifest: &mut Manifest| {
         let listed = manifest.deny.iter().any(|deny| deny.target == target);
@@ -102,7 +130,7 @@ pub fn deny(store: &Disk, url: &str, denied: bool) -> Outcome {
         manifest.deny.retain(|deny| denied || deny.target != target);
         Ok(())
     };
-    lake(store)?.commit(NOW, change).map(|_| ()).map_err(|e| e.to_string())
+    lake(store)?.commit(NOW, writer, change).map(|_| ()).map_err(|e| e.to_string())
 }
 
 /// What the newest manifest denies.
@@ -135,7 +163,7 @@ pub fn base() -> FaultFs {
     let store = disk(&fs);
     let lake = Lake::init(store.clone(), NOW, "probe", b"com\norg\n").unwrap();
     for name in ["a", "b", "c"] {
-        lake.register_dataset(NOW, &DatasetInfo::named(name)).unwrap();
+        lake.register_dataset(NOW, "test", &DatasetInfo::named(name)).unwrap();
     }
     let append = |writer, dataset, urls: &[&str]| {
         ingest(&store, writer, dataset, Mode::Append, writer, urls).unwrap();

@@ -93,14 +93,15 @@ impl Actor {
     /// `trawl lake ingest`: the source is known by its URLs.
     pub fn ingest(&self, dataset: &str, mode: Mode, urls: &[&str]) -> Done {
         let lake = self.lake()?;
-        let committed =
-            lake.commit(self.now, |manifest| manifest.register(self.now, DatasetInfo::named(dataset))).map_err(text)?;
+        let committed = lake
+            .commit(self.now, &self.writer(), |manifest| manifest.register(self.now, DatasetInfo::named(dataset)))
+            .map_err(text)?;
         let (id, registered) = (committed.value, committed.manifest.dataset(committed.value).cloned());
         let records = urls.iter().map(|url| UrlRecord::bare(*url)).collect();
         let source = vec![trawl_ingest::source::Source::new(VecSource { name: urls.join(" "), records })];
         let settings = IngestSettings { mode, ..self.settings() };
         trawl_ingest::ingest(&lake, id, &source, &settings, &|| self.now, &|_| ()).map_err(text)?;
-        lake.reinstate_dataset(self.now, &registered.unwrap()).map_err(text)?;
+        lake.reinstate_dataset(self.now, &self.writer(), &registered.unwrap()).map_err(text)?;
         let waiting = self.publish_in(&lake)?;
         if waiting.contains(&id) { Err("it waits for a rebuild".to_owned()) } else { Ok(()) }
     }
@@ -174,7 +175,7 @@ impl Actor {
             manifest.deny.retain(|deny| denied || deny.target != *target);
             Ok(())
         };
-        self.lake()?.commit(self.now, change).map(|_| ()).map_err(text)
+        self.lake()?.commit(self.now, &self.writer(), change).map(|_| ()).map_err(text)
     }
 
     /// `trawl lake purge`.

@@ -27,6 +27,9 @@ pub struct DenyRecord {
     pub manifest: u64,
     /// When that was committed, RFC 3339.
     pub written: String,
+    /// Who wrote the record; empty in those of earlier programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub writer: String,
     /// What must not be answered.
     pub deny: Vec<Deny>,
 }
@@ -59,7 +62,7 @@ pub fn deny_record(store: &dyn Store) -> Result<Option<DenyRecord>> {
 impl Lake {
     /// Makes sure that the newest record is of `manifest` or a later one. With `changed` its list is another than that of
     /// the manifest before; else a record is only written if somebody was cut before they could.
-    pub(crate) fn record_deny(&self, manifest: &Manifest, changed: bool) -> Result<()> {
+    pub(crate) fn record_deny(&self, manifest: &Manifest, writer: &str, changed: bool) -> Result<()> {
         let series = Series { store: &**self.store(), dir: layout::DENY };
         series.append(Known::Nothing, 0, |newest| {
             // One that cannot be read says nothing: the next takes its place.
@@ -76,6 +79,7 @@ impl Lake {
                 sequence: newest.map_or(0, |state| state.number).saturating_add(1),
                 manifest: manifest.sequence,
                 written: manifest.written.clone(),
+                writer: writer.to_owned(),
                 deny: manifest.deny.clone(),
             };
             Ok((!known).then(|| record().to_json()))
@@ -111,7 +115,7 @@ mod tests {
             manifest.deny.clone_from(&deny);
             Ok(())
         };
-        lake.commit(NOW, change).unwrap().manifest
+        lake.commit(NOW, "w", change).unwrap().manifest
     }
 
     fn newest(lake: &Lake) -> DenyRecord {
@@ -127,7 +131,7 @@ mod tests {
         let again = set(&lake, &["a.com"]);
         // The one that took it off was slow to record it; so was one that knows of no change at all.
         for changed in [true, false] {
-            lake.record_deny(&without, changed).unwrap();
+            lake.record_deny(&without, "late", changed).unwrap();
             assert_eq!((newest(&lake).manifest, newest(&lake).deny), (again.sequence, again.deny.clone()));
         }
         assert_eq!(newest(&lake).sequence, 3);
@@ -144,8 +148,8 @@ mod tests {
         assert_eq!(newest(&lake).deny, manifest.deny);
         lake.store().put(&path, b"{").unwrap();
         assert!(deny_record(&**lake.store()).is_err());
-        lake.register_dataset(NOW, &crate::DatasetInfo::named("d")).unwrap();
-        lake.register_dataset(NOW, &crate::DatasetInfo::named("e")).unwrap();
+        lake.register_dataset(NOW, "w", &crate::DatasetInfo::named("d")).unwrap();
+        lake.register_dataset(NOW, "w", &crate::DatasetInfo::named("e")).unwrap();
         assert_eq!((newest(&lake).sequence, newest(&lake).deny), (2, manifest.deny.clone()));
     }
 

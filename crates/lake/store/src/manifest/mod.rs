@@ -35,6 +35,9 @@ pub struct Manifest {
     /// When it was committed, RFC 3339.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub written: String,
+    /// Who committed it: by this a writer whose answer got lost knows its own. Empty in manifests of earlier programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub writer: String,
     /// The version readers use; empty before the first publish.
     pub current_version: String,
     /// Kept versions, oldest first.
@@ -83,6 +86,7 @@ impl Manifest {
             format: MANIFEST_FORMAT,
             sequence: 0,
             written: String::new(),
+            writer: String::new(),
             current_version: String::new(),
             versions: Vec::new(),
             segments: Vec::new(),
@@ -154,9 +158,9 @@ impl Manifest {
         self.current().and_then(|v| v.commits.get(&dataset_id)).copied().unwrap_or(0)
     }
 
-    /// Refuses a writer that a collector gave up. A writer calls this inside its commit, so that no collector can come
-    /// between the check and the commit.
-    pub fn refuse_revoked(&self, writer: &str) -> Result<()> {
+    /// Refuses a writer that a collector gave up. Asked inside its commit, so that no collector can come between the check
+    /// and the commit.
+    pub(crate) fn refuse_revoked(&self, writer: &str) -> Result<()> {
         if self.revoked.iter().any(|revoked| revoked == writer) {
             return Err(Error::Revoked { writer: writer.to_owned() });
         }

@@ -16,7 +16,7 @@ pub fn day(n: i64) -> UnixMillis {
 pub fn new_lake() -> (Arc<DirStore>, Lake) {
     let store = Arc::new(DirStore::with_fs(FaultFs::new().shared(), "lake"));
     let lake = Lake::init(store.clone(), day(0), "n", b"com\n").unwrap();
-    lake.register_dataset(day(0), &DatasetInfo::named("d")).unwrap();
+    lake.register_dataset(day(0), "test", &DatasetInfo::named("d")).unwrap();
     (store, lake)
 }
 
