@@ -1,11 +1,13 @@
 //! What the files around a file say of it.
 
+use crate::aside::dir_of;
 use crate::design::{
     DATA_SUFFIX, INDEX_SUFFIX, PURPOSE_DATA, PURPOSE_INDEX, PURPOSE_TIME, PURPOSE_URLS, TIME_SUFFIX, URL_INDEX_SUFFIX,
 };
+use crate::file::read_up_to;
 use crate::filesys::FsPaths;
 use crate::kind::{HEAD_BYTES, purpose_of};
-use crate::open::{dir_of, read_up_to};
+
 use std::path::Path;
 use trawl_io::{Fs, Mode};
 
@@ -25,14 +27,13 @@ pub fn filesys_around(path: &Path, fs: &dyn Fs) -> Option<FsPaths> {
     let others = PARTS.iter().filter(|(other, _)| *other != suffix);
     // All of them are others if the suffix is none of ours.
     let is_part = others.clone().count() < PARTS.len();
-    (is_part && others.into_iter().any(|(other, purpose)| says(&paths.other(other), purpose, fs))).then_some(paths)
+    (is_part && others.into_iter().any(|(other, purpose)| says(&paths.file(other), purpose, fs))).then_some(paths)
 }
 
 /// Whether there is a file that says it is for `purpose`.
 fn says(path: &Path, purpose: &str, fs: &dyn Fs) -> bool {
-    let mut head = [0; HEAD_BYTES];
-    let read = fs.open(path, Mode::Read).is_ok_and(|file| read_up_to(&*file, 0, &mut head).is_ok());
-    read && purpose_of(&head).is_some_and(|found| found.to_string() == purpose)
+    let head = fs.open(path, Mode::Read).ok().and_then(|file| read_up_to(&*file, 0, HEAD_BYTES).ok());
+    head.and_then(|head| purpose_of(&head)).is_some_and(|found| found.to_string() == purpose)
 }
 
 #[cfg(test)]

@@ -76,10 +76,7 @@ pub const NEW_SUFFIX: &str = ".new";
 /// The lock of a whole base. (Known.)
 pub const GLOBAL_LOCK: &str = "GLOBAL.lock";
 
-/// A variable of our own in the data file of a container of captures: bytes that hold inode and contents of nearly every
-/// capture, so that one read does.
-pub const PAGE_READ_VARIABLE: &str = "PGREAD";
-/// Its value in a new container.
+/// PGREAD, the bytes that hold nearly every capture, in a new container.
 pub const PAGE_READ_START: u64 = 32 << 10;
 /// The least it becomes.
 pub const PAGE_READ_MIN: u64 = 4 << 10;
@@ -89,8 +86,6 @@ pub const PAGE_READ_MAX: u64 = 1 << 20;
 pub const PAGE_READ_UP: u64 = 16;
 /// One that fits makes it smaller by this part: it settles where about `UP / (UP + DOWN)` of captures do not fit.
 pub const PAGE_READ_DOWN: u64 = 4096;
-/// A variable of our own: the mtime of the last file, where it exists.
-pub const LAST_MTIME_VARIABLE: &str = "LASTMT";
 
 /// PURPOSE of a data file. (Known.)
 pub const PURPOSE_DATA: &str = "FSYSDATA";

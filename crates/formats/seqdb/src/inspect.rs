@@ -2,8 +2,9 @@
 
 use crate::filesys::FsPaths;
 use crate::kvseq::Repr;
+use crate::lock::{self, Locks};
 use crate::superblock::{Name, Purpose};
-use crate::{Access, Kind, Result, Settings, Superblock, design, open};
+use crate::{Access, Kind, Result, Settings, Superblock, design, file};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use trawl_model::UnixMillis;
@@ -43,7 +44,7 @@ pub struct Inspection {
 /// Reads the superblock of a container file of any kind.
 pub fn inspect(path: &Path, settings: &Settings) -> Result<Inspection> {
     let file = settings.fs.open(path, trawl_io::Mode::Read)?;
-    let sb = open::read_superblock(&*file, Access::Read)?;
+    let sb = file::read_superblock(&*file, Access::Read)?;
     let unix_bytes = file.len()?;
     let bytes = sb.length(Name::FILESIZE)?.unwrap_or(unix_bytes);
     let clean = sb.length(Name::SYNCSIZE)?.map(|synced| synced == bytes && bytes <= unix_bytes);
@@ -55,7 +56,7 @@ pub fn inspect(path: &Path, settings: &Settings) -> Result<Inspection> {
         bytes,
         clean,
         // A lock that cannot be looked at does not keep the file from being looked at.
-        writer: open::writer(settings, &lock_of(path, &sb, settings)?).unwrap_or_default(),
+        writer: lock::writer(settings, &lock_of(path, &sb, settings)?).unwrap_or_default(),
         variables: variables(&sb),
     })
 }
@@ -106,11 +107,10 @@ impl fmt::Display for Inspection {
 pub fn set_variables(path: &Path, changes: &[(String, i64)], settings: &Settings) -> Result<()> {
     // A file of a filesys has the lock of the filesys, which stays; others have one of their own for the time.
     let part = filesys_of(path, settings)?;
-    let lock = open::lock(settings, &writer_lock(path, settings)?)?;
+    let mut locks = Locks::take(settings, [writer_lock(path, settings)?])?;
     let file = settings.fs.open(path, trawl_io::Mode::Write)?;
-    open::expect_no_link(settings, path)?;
-    open::claim(settings, &*file)?;
-    let mut sb = open::read_superblock(&*file, Access::Write)?;
+    lock::claim(settings, &*file)?;
+    let mut sb = file::read_superblock(&*file, Access::Write)?;
     for (name, value) in changes {
         sb.set(name, *value)?;
     }
@@ -121,22 +121,17 @@ pub fn set_variables(path: &Path, changes: &[(String, i64)], settings: &Settings
     }
     file.write_at(0, &bytes)?;
     file.sync_data()?;
-    if part.is_none() {
-        lock.release_and_remove(&*settings.fs)?;
-    }
-    Ok(())
+    if part.is_none() { locks.release(settings) } else { Ok(()) }
 }
 
 /// The filesys that a container file is a part of, if it is of one.
 pub fn filesys_of(path: &Path, settings: &Settings) -> Result<Option<FsPaths>> {
-    let file = settings.fs.open(path, trawl_io::Mode::Read)?;
-    part_of(path, &open::read_superblock(&*file, Access::Read)?, settings)
+    part_of(path, &file::superblock_of(path, settings)?, settings)
 }
 
 /// The lock that a writer of the file at `path` has.
 pub(crate) fn writer_lock(path: &Path, settings: &Settings) -> Result<PathBuf> {
-    let file = settings.fs.open(path, trawl_io::Mode::Read)?;
-    lock_of(path, &open::read_superblock(&*file, Access::Read)?, settings)
+    lock_of(path, &file::superblock_of(path, settings)?, settings)
 }
 
 fn part_of(path: &Path, sb: &Superblock, settings: &Settings) -> Result<Option<FsPaths>> {

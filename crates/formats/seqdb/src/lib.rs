@@ -18,9 +18,10 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod around;
-pub mod bundle;
+mod aside;
 pub mod design;
 mod error;
+mod file;
 pub mod filesys;
 mod findings;
 mod hash;
@@ -28,8 +29,9 @@ pub mod hindex;
 mod inspect;
 mod kind;
 pub mod kvseq;
+mod lock;
 pub mod map;
-mod open;
+mod num;
 pub mod pages;
 pub mod perm;
 mod progress;
@@ -37,19 +39,19 @@ mod settings;
 mod sorting;
 mod store;
 pub mod superblock;
+mod together;
 mod whole;
 
 pub use around::filesys_around;
-pub use bundle::{Bundle, BundleFiles};
 pub use error::{Error, Result};
-pub use filesys::{Base, CreateFilesys, FileHandle, FileInfo, Filesys, FsPaths, WriteFlags};
+pub use filesys::{Base, CreateFilesys, FileHandle, FileInfo, FileReader, Filesys, FsPaths, WriteFlags};
 pub use findings::{Finding, Findings, Severity};
 pub use hash::h64;
-pub use hindex::{CreateHindex, Hindex, Keys};
+pub use hindex::{CreateHindex, Hindex, Keyed, Keys};
 pub use inspect::{Inspection, Variable, filesys_of, inspect, set_variables, variables};
 pub use kind::{HEAD_BYTES, Kind, is_seqdb, purpose_of};
 pub use kvseq::{CreateKvseq, Item, KvEntry, Kvseq, Repr, Scan};
-pub use map::{Map, MapFiles};
+pub use map::{BundleFiles, Map, MapFiles};
 pub use pages::{CreatePages, Form, Page, Pages};
 pub use perm::{CreatePerm, Perm};
 pub use progress::{OnProgress, Progress, silent};

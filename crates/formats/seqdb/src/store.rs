@@ -3,10 +3,11 @@
 //! ```text
 //! 0 .......................... written ......... end
 //! |  in the file               |  `tail`, memory |
-//!       `patch`: a few bytes that must reach the file after the tail and before the superblock
+//!       `after_tail`: lengths that grew; they must reach the file after the tail and before the superblock
 //!       `late`: bytes that point at what is new, and must reach the file after the superblock
 //! ```
 
+use crate::num::index;
 use crate::{Error, Result, Settings};
 use std::path::Path;
 use trawl_io::{File, Hint};
@@ -15,38 +16,23 @@ use trawl_io::{File, Hint};
 const MAX_STEP: u64 = 256 << 20;
 /// Written bytes between two requests to drop pages.
 const DROP_WINDOW: u64 = 8 << 20;
+/// So many changes are held back at most: every read looks at them.
+const MAX_HELD: usize = 32;
 
-/// A length prefix that grew: readers must not see it before the bytes it counts.
+/// Changed bytes that are held back. They lie wholly in the file.
 #[derive(Debug)]
-struct Patch {
-    at: u64,
-    bytes: [u8; 8],
-    len: usize,
-}
-
-impl Patch {
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
-    }
-}
-
-/// Changed bytes that are held back.
-#[derive(Debug)]
-struct Late {
+struct Held {
     at: u64,
     bytes: Vec<u8>,
 }
-
-/// So many changes are held back at most: every read looks at them.
-const MAX_LATE: usize = 32;
 
 #[derive(Debug)]
 pub(crate) struct Store {
     file: Box<dyn File>,
     written: u64,
     tail: Vec<u8>,
-    patch: Option<Patch>,
-    late: Vec<Late>,
+    after_tail: Vec<Held>,
+    late: Vec<Held>,
     /// Bytes the file has, used or not.
     room: u64,
     /// The file grows to multiples of this.
@@ -65,24 +51,30 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// `end` is where the next byte is appended, `step` how the file grows (0 or 1: exactly).
-    pub fn new(file: Box<dyn File>, room: u64, end: u64, step: u64, settings: &Settings) -> Self {
-        Store {
+    /// The file grows in steps of `step` bytes (0 or 1: exactly).
+    pub fn new(file: Box<dyn File>, step: u64, settings: &Settings) -> Result<Self> {
+        let room = file.len()?;
+        Ok(Store {
             file,
-            written: end,
+            written: 0,
             tail: Vec::new(),
-            patch: None,
+            after_tail: Vec::new(),
             late: Vec::new(),
             room,
             step: step.clamp(1, MAX_STEP),
             buffer: settings.buffer_bytes,
             drop_behind: !settings.data_caching,
-            dropped: end,
-            started: end,
-            tidy: end,
+            dropped: 0,
+            started: 0,
+            tidy: 0,
             touched: false,
             poisoned: false,
-        }
+        })
+    }
+
+    /// The next byte is appended at `end`.
+    pub fn start_at(&mut self, end: u64) {
+        (self.written, self.dropped, self.started, self.tidy) = (end, end, end, end);
     }
 
     pub fn path(&self) -> &Path {
@@ -91,6 +83,11 @@ impl Store {
 
     pub fn file(&self) -> &dyn File {
         &*self.file
+    }
+
+    /// Bytes the file had when it was opened, or has been given since.
+    pub fn room(&self) -> u64 {
+        self.room
     }
 
     /// Where the next byte goes.
@@ -107,10 +104,11 @@ impl Store {
 
     /// Whether something was written, or is to be, since the last sync.
     pub fn touched(&self) -> bool {
-        self.touched || !self.tail.is_empty() || self.patch.is_some() || !self.late.is_empty()
+        self.touched || !self.tail.is_empty() || !self.after_tail.is_empty() || !self.late.is_empty()
     }
 
-    fn alive(&self) -> Result<()> {
+    /// An error after a failed sync.
+    pub fn alive(&self) -> Result<()> {
         if self.poisoned { Err(Error::Poisoned { path: self.path().into() }) } else { Ok(()) }
     }
 
@@ -131,32 +129,30 @@ impl Store {
 
     /// Appends zeros.
     pub fn append_zeros(&mut self, mut n: u64) -> Result<()> {
-        let zeros = [0; 4096];
-        while n > 0 {
-            let part = zeros.get(..usize::try_from(n).unwrap_or(usize::MAX).min(zeros.len())).unwrap_or(&zeros);
-            self.append(part)?;
-            n -= part.len() as u64;
+        const ZEROS: &[u8] = &[0; 4096];
+        while let Some(rest) = n.checked_sub(ZEROS.len() as u64) {
+            self.append(ZEROS)?;
+            n = rest;
         }
-        Ok(())
+        let (part, _) = ZEROS.split_at(index(n));
+        self.append(part)
     }
 
     /// Takes back what was appended after `end`.
     pub fn cut(&mut self, end: u64) {
-        match end.checked_sub(self.written).map(usize::try_from) {
-            Some(keep) => self.tail.truncate(keep.unwrap_or(usize::MAX)),
-            None => {
-                self.tail.clear();
-                self.written = end;
-                self.dropped = self.dropped.min(end);
-                self.started = self.started.min(end);
-                self.tidy = self.tidy.min(end);
-            }
+        if let Some(keep) = end.checked_sub(self.written) {
+            self.tail.truncate(index(keep));
+            return;
         }
+        self.tail.clear();
+        let cut = |at: u64| at.min(end);
+        (self.written, self.dropped) = (end, cut(self.dropped));
+        (self.started, self.tidy) = (cut(self.started), cut(self.tidy));
     }
 
     /// Forgets everything after `end`, and what should have been written with it.
     pub fn abandon(&mut self, end: u64) {
-        self.patch = None;
+        self.after_tail.clear();
         self.late.clear();
         self.cut(end);
     }
@@ -176,15 +172,16 @@ impl Store {
         self.drop_written()
     }
 
-    /// Hands over everything, the patch last.
+    /// Hands over everything but what comes late.
     pub fn flush(&mut self) -> Result<()> {
         self.spill()?;
-        if let Some(patch) = &self.patch {
-            self.touched = true;
-            self.file.write_at(patch.at, patch.bytes())?;
-            self.patch = None;
-        }
-        Ok(())
+        hand_over(&mut self.after_tail, &*self.file, &mut self.touched)
+    }
+
+    /// Hands over what comes late.
+    pub fn flush_late(&mut self) -> Result<()> {
+        self.alive()?;
+        hand_over(&mut self.late, &*self.file, &mut self.touched)
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
@@ -214,96 +211,63 @@ impl Store {
     /// Overwrites bytes before the end, at once where they are in the file.
     pub fn overwrite(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         self.alive()?;
-        self.drop_patch(at, bytes)?;
-        for late in &mut self.late {
-            lay_over(&mut late.bytes, late.at, at, bytes);
+        for held in self.after_tail.iter_mut().chain(&mut self.late) {
+            lay_over(&mut held.bytes, held.at, at, bytes);
         }
-        let in_file = usize::try_from(self.written.saturating_sub(at)).unwrap_or(usize::MAX).min(bytes.len());
-        let (filed, tailed) = bytes.split_at_checked(in_file).unwrap_or((bytes, &[]));
+        lay_over(&mut self.tail, self.written, at, bytes);
+        let in_file = index(self.written.saturating_sub(at)).min(bytes.len());
+        let (filed, _) = bytes.split_at(in_file);
         if !filed.is_empty() {
             self.touched = true;
             self.file.write_at(at, filed)?;
         }
-        if !tailed.is_empty() {
-            let start = usize::try_from(at.saturating_sub(self.written)).unwrap_or(usize::MAX);
-            if let Some(target) = self.tail.get_mut(start..).and_then(|t| t.get_mut(..tailed.len())) {
-                target.copy_from_slice(tailed);
-            }
-        }
         Ok(())
     }
 
-    /// Overwrites up to eight bytes, in the file only after what has been appended so far.
+    /// Overwrites bytes, in the file only after what has been appended so far.
     pub fn overwrite_after_tail(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        if at >= self.written || bytes.len() > 8 {
+        if at >= self.written {
             return self.overwrite(at, bytes);
         }
-        // One at a time: another one's order to ours does not matter once both are in the file. And a patch lies wholly
-        // in the file, so that reading knows where to look for it.
-        if self.patch.as_ref().is_some_and(|p| p.at != at) {
+        if self.after_tail.len() >= MAX_HELD {
             self.flush()?;
         } else if at + bytes.len() as u64 > self.written {
             self.spill()?;
         }
-        let mut patch = Patch { at, bytes: [0; 8], len: bytes.len() };
-        patch.bytes.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-        self.patch = Some(patch);
+        hold(&mut self.after_tail, at, bytes);
         Ok(())
     }
 
     /// Overwrites bytes that are in the file once [`Store::flush_late`] is called; reading has them at once.
     pub fn overwrite_late(&mut self, at: u64, bytes: &[u8]) {
-        // What takes an earlier one's place comes after all that was changed since: it may count that.
-        self.late.retain(|late| late.at != at || late.bytes.len() != bytes.len());
-        self.late.push(Late { at, bytes: bytes.to_vec() });
+        hold(&mut self.late, at, bytes);
     }
 
     /// Whether enough is held back.
     #[inline]
     pub fn late_is_full(&self) -> bool {
-        self.late.len() >= MAX_LATE
-    }
-
-    /// Hands over what was held back, in the order it came.
-    pub fn flush_late(&mut self) -> Result<()> {
-        self.alive()?;
-        while let Some(late) = self.late.first() {
-            self.touched = true;
-            self.file.write_at(late.at, &late.bytes)?;
-            self.late.remove(0);
-        }
-        Ok(())
-    }
-
-    /// A write over the patched bytes replaces the patch.
-    fn drop_patch(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        match &self.patch {
-            Some(p) if at < p.at + p.len as u64 && p.at < at.saturating_add(bytes.len() as u64) => self.flush(),
-            _ => Ok(()),
-        }
+        self.late.len() >= MAX_HELD
     }
 
     /// Fills `buf` from `at`; the caller keeps within the end.
     pub fn read(&self, at: u64, buf: &mut [u8]) -> Result<()> {
-        let in_file = usize::try_from(self.written.saturating_sub(at)).unwrap_or(usize::MAX).min(buf.len());
+        let in_file = index(self.written.saturating_sub(at)).min(buf.len());
         let (filed, tailed) = buf.split_at_mut(in_file);
         if !filed.is_empty() {
             self.file.read_exact_at(at, filed)?;
-            if let Some(patch) = &self.patch {
-                lay_over(filed, at, patch.at, patch.bytes());
-            }
-            for late in &self.late {
-                lay_over(filed, at, late.at, &late.bytes);
+            for held in self.after_tail.iter().chain(&self.late) {
+                lay_over(filed, at, held.at, &held.bytes);
             }
         }
-        if !tailed.is_empty() {
-            let start = usize::try_from(at.saturating_sub(self.written)).unwrap_or(usize::MAX);
-            match self.tail.get(start..).and_then(|t| t.get(..tailed.len())) {
-                Some(found) => tailed.copy_from_slice(found),
-                None => {
-                    let (wanted, found) = (tailed.len() as u64, self.end().saturating_sub(at));
-                    return Err(trawl_io::Error::Short { path: self.path().into(), offset: at, wanted, found }.into());
-                }
+        if tailed.is_empty() {
+            return Ok(());
+        }
+        let start = index(at.saturating_sub(self.written));
+        match self.tail.get(start..).and_then(|tail| tail.get(..tailed.len())) {
+            Some(found) => tailed.copy_from_slice(found),
+            None => {
+                let (wanted, found) = (tailed.len() as u64, self.end().saturating_sub(at));
+                return Err(trawl_io::Error::Short { path: self.path().into(), offset: at, wanted, found }.into());
             }
         }
         Ok(())
@@ -319,10 +283,7 @@ impl Store {
     /// Makes what is in the file durable. A failure is final: see [`Error::Poisoned`].
     pub fn sync(&mut self) -> Result<()> {
         self.alive()?;
-        if let Err(e) = self.file.sync_data() {
-            self.poisoned = true;
-            return Err(e.into());
-        }
+        self.file.sync_data().inspect_err(|_| self.poisoned = true)?;
         self.touched = false;
         Ok(())
     }
@@ -348,16 +309,32 @@ impl Store {
             // From the start of its page: a page of which only a part is named stays.
             let page = self.tidy - self.tidy % 4096;
             self.file.advise(page..self.written, Hint::Done)?;
-            (self.dropped, self.started, self.tidy) = (self.written, self.written, self.written);
+            self.start_at(self.written);
         }
         Ok(())
     }
 }
 
+/// Holds a change back. What takes an earlier one's place comes after all that was changed since: it may count that.
+fn hold(held: &mut Vec<Held>, at: u64, bytes: &[u8]) {
+    held.retain(|held| held.at != at || held.bytes.len() != bytes.len());
+    held.push(Held { at, bytes: bytes.to_vec() });
+}
+
+/// Writes changes in the order they came.
+fn hand_over(held: &mut Vec<Held>, file: &dyn File, touched: &mut bool) -> Result<()> {
+    while let Some(change) = held.first() {
+        *touched = true;
+        file.write_at(change.at, &change.bytes)?;
+        held.remove(0);
+    }
+    Ok(())
+}
+
 /// Puts the part of `bytes`, which belong at `from`, into `buf`, which begins at `at`.
 fn lay_over(buf: &mut [u8], at: u64, from: u64, bytes: &[u8]) {
-    let index = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let (into, skip) = (index(from.saturating_sub(at)), index(at.saturating_sub(from)));
     let (Some(into), Some(bytes)) = (buf.get_mut(into..), bytes.get(skip..)) else { return };
-    into.iter_mut().zip(bytes).for_each(|(to, b)| *to = *b);
+    let n = into.len().min(bytes.len());
+    into.split_at_mut(n).0.copy_from_slice(bytes.split_at(n).0);
 }

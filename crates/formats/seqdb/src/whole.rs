@@ -4,11 +4,12 @@ use crate::around::filesys_around;
 use crate::filesys::{self, FsFindings, FsPaths, FsRepair};
 use crate::findings::Findings;
 use crate::hindex::{self, IndexFindings, Rebuilt};
-use crate::kvseq::{self, KvFindings, KvRepair};
-use crate::map::{self, MapFiles, MapRepair};
-use crate::pages::{self, PagesRepair};
+use crate::kvseq::{self, KvFindings, KvRepair, lock_path};
+use crate::map::{self, MapFiles};
 use crate::perm::{self, PermFindings};
-use crate::{Access, Error, Kind, Kvseq, OnProgress, Result, Settings, design, inspect, open};
+use crate::{
+    Access, Error, Hindex, Kind, Kvseq, OnProgress, Perm, Result, Settings, aside, design, inspect, lock, pages,
+};
 use std::path::{Path, PathBuf};
 
 /// What a path names.
@@ -48,13 +49,9 @@ pub enum Counted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Repaired {
-    /// To a filesys.
+    /// To a filesys, or a container of captures.
     Filesys(FsRepair),
-    /// To a container of captures.
-    Pages(PagesRepair),
-    /// To a map.
-    Map(MapRepair),
-    /// To a kvseq.
+    /// To a kvseq, alone or of a map.
     Kvseq(KvRepair),
     /// To an index.
     Hindex(Rebuilt),
@@ -82,7 +79,7 @@ impl Whole {
         let seen = inspect::inspect(path, settings)?;
         let stem = path.with_extension("");
         let beside = |suffix: &str| -> Result<Option<PathBuf>> {
-            let other = crate::open::with_suffix(&stem, suffix);
+            let other = aside::with_suffix(&stem, suffix);
             Ok(if fs.exists(&other)? { Some(other) } else { None })
         };
         match (seen.kind, seen.purpose.as_str()) {
@@ -108,45 +105,32 @@ impl Whole {
 
     /// The filesys of that name, whatever its files say of themselves.
     pub fn filesys(paths: FsPaths, settings: &Settings) -> Result<Self> {
-        let urls = settings.fs.exists(&pages::url_index_path(&paths))? || pages::is_data_file(&paths.data(), settings);
-        Ok(if urls { Whole::Pages(paths) } else { Whole::Filesys(paths) })
+        Ok(if pages::has_urls(&paths, settings)? { Whole::Pages(paths) } else { Whole::Filesys(paths) })
     }
 
-    /// Checks everything that belongs to it; faults go to `findings`. Refused while somebody writes: what is half there
-    /// is no fault.
+    /// Checks everything that belongs to it; faults go to `findings`. Refused while a process writes: what is half there
+    /// is not a fault.
     pub fn verify(&self, settings: &Settings, findings: &mut Findings, progress: OnProgress<'_>) -> Result<Counted> {
-        if let Whole::Kvseq(path) | Whole::Hindex(path, _) | Whole::Perm(path, _) = self {
-            open::refuse_written(settings, path)?;
-        }
-        if let Whole::Hindex(_, Some(container)) | Whole::Perm(_, Some(container)) = self {
-            open::refuse_written(settings, container)?;
-        }
-        Ok(match self {
-            Whole::Filesys(paths) => Counted::Filesys(filesys::verify(paths, settings, findings, progress)?),
-            Whole::Pages(paths) => Counted::Filesys(pages::verify(paths, settings, findings, progress)?),
-            Whole::Map(files) => {
-                map::verify(files, settings, findings, progress)?;
-                Counted::Kvseq(kvseq::verify(&files.kvseq, settings, &mut Findings::new())?)
+        let (path, container) = match self {
+            Whole::Filesys(paths) | Whole::Pages(paths) => {
+                return Ok(Counted::Filesys(filesys::verify(paths, settings, findings, progress)?));
             }
-            Whole::Kvseq(path) => Counted::Kvseq(kvseq::verify(path, settings, findings)?),
-            Whole::Hindex(path, Some(container)) => {
-                let kv = Kvseq::open(container, Access::Read, settings)?;
-                Counted::Hindex(hindex::verify(path, &kv, settings, findings, progress)?)
-            }
-            Whole::Perm(path, Some(container)) => {
-                let kv = Kvseq::open(container, Access::Read, settings)?;
-                Counted::Perm(perm::verify(path, &kv, settings, findings)?)
-            }
-            Whole::Hindex(path, None) => {
-                if let Err(e) = crate::Hindex::open(path, Access::Read, settings) {
-                    findings.take(e)?;
-                }
-                Counted::Superblock
-            }
-            Whole::Perm(path, None) => {
-                if let Err(e) = crate::Perm::open(path, Access::Read, settings) {
-                    findings.take(e)?;
-                }
+            Whole::Map(files) => return Ok(Counted::Kvseq(map::verify(files, settings, findings, progress)?)),
+            Whole::Kvseq(path) => return Ok(Counted::Kvseq(map::verify(&**path, settings, findings, progress)?)),
+            Whole::Hindex(path, container) | Whole::Perm(path, container) => (path, container),
+        };
+        let files = [path].into_iter().chain(container);
+        files.into_iter().try_for_each(|path| lock::refuse_written(settings, &lock_path(path)))?;
+        let kv = container.as_ref().map(|container| Kvseq::open(container, Access::Read, settings)).transpose()?;
+        Ok(match (self, kv) {
+            (Whole::Hindex(..), Some(kv)) => Counted::Hindex(hindex::verify(path, &kv, settings, findings, progress)?),
+            (_, Some(kv)) => Counted::Perm(perm::verify(path, &kv, settings, findings)?),
+            (_, None) => {
+                let opened = match self {
+                    Whole::Hindex(..) => Hindex::open(path, Access::Read, settings).map(|_| ()),
+                    _ => Perm::open(path, Access::Read, settings).map(|_| ()),
+                };
+                opened.or_else(|e| findings.take(e))?;
                 Counted::Superblock
             }
         })
@@ -155,9 +139,10 @@ impl Whole {
     /// Repairs it: back to the last sync, or with `salvage` as far as entries are whole; indexes are rebuilt.
     pub fn repair(&self, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<Repaired> {
         Ok(match self {
-            Whole::Filesys(paths) => Repaired::Filesys(filesys::repair(paths, settings, salvage, progress)?),
-            Whole::Pages(paths) => Repaired::Pages(pages::repair(paths, settings, salvage, progress)?),
-            Whole::Map(files) => Repaired::Map(map::repair(files, settings, salvage, progress)?),
+            Whole::Filesys(paths) | Whole::Pages(paths) => {
+                Repaired::Filesys(filesys::repair(paths, settings, salvage, progress)?)
+            }
+            Whole::Map(files) => Repaired::Kvseq(map::repair(files, settings, salvage, progress)?.kvseq),
             Whole::Kvseq(path) => Repaired::Kvseq(kvseq::repair(path, settings, salvage)?),
             Whole::Perm(path, _) => Repaired::Perm(perm::repair(path, settings)?),
             Whole::Hindex(path, Some(container)) => {
@@ -242,7 +227,7 @@ mod tests {
             let mut pages = CreatePages::new(1).create(&paths, &settings).unwrap();
             pages.append(b"http://a/", UnixMillis(1), crate::Form::Plain, b"event").unwrap();
             pages.close().unwrap();
-            let path = paths.other(part);
+            let path = paths.file(part);
             harm(&path, &settings);
             let whole = Whole::of(&path, &settings).unwrap();
             assert_eq!(whole, Whole::Pages(paths.clone()), "{part}");

@@ -6,7 +6,7 @@ use trawl_io::{Fs, Mode};
 use trawl_model::UnixMillis;
 use trawl_seqdb::{
     Access, BundleFiles, Clock, CreateFilesys, CreateHindex, CreateKvseq, CreatePages, CreatePerm, Filesys, Findings,
-    Form, FsPaths, Kvseq, Map, MapFiles, Pages, Settings, Whole, bundle, filesys, inspect, kvseq, pages, set_variables,
+    Form, FsPaths, Kvseq, Map, MapFiles, Pages, Settings, Whole, filesys, inspect, kvseq, map, pages, set_variables,
     silent,
 };
 
@@ -33,9 +33,9 @@ fn a_check_finds_what_a_killed_compaction_left_and_a_repair_removes_it() {
     fs.put_file(b"a", 'f', None, b"1").unwrap();
     fs.close().unwrap();
     let files = MapFiles::named(Path::new("/m"));
-    let mut map = Map::create(&files, &CreateKvseq::default(), &CreateHindex::default(), &settings).unwrap();
-    map.put(b"a", b"1").unwrap();
-    map.close().unwrap();
+    let mut pairs = Map::create(&files, &CreateKvseq::default(), &CreateHindex::default(), &settings).unwrap();
+    pairs.put(b"a", b"1").unwrap();
+    pairs.close().unwrap();
     CreateKvseq::default().create(Path::new("/k"), &settings).unwrap().close().unwrap();
     let before = disk.files().len();
     let remains = ["/t.new.data", "/t.new.idx", "/m.kvseq.new", "/m.hindex.new", "/k.new"];
@@ -65,7 +65,7 @@ fn a_compaction_without_space_leaves_the_disk_as_it_was() {
     kv.close().unwrap();
     CreateHindex::default().create(&files.indexes[0], &settings).unwrap().close().unwrap();
     CreatePerm::default().create(Path::new("/b.perm"), &settings).unwrap().close().unwrap();
-    bundle::rebuild(&files, &settings, &silent).unwrap();
+    map::rebuild(&files, &settings, &silent).unwrap();
     let names = || disk.files().into_keys().filter(|path| !path.ends_with("lock")).collect::<Vec<PathBuf>>();
     let before = names();
     let used = disk.files().values().map(|bytes| bytes.len() as u64).sum::<u64>();
@@ -73,7 +73,7 @@ fn a_compaction_without_space_leaves_the_disk_as_it_was() {
         disk.set_capacity(used + spare);
         if spare < 90_000 {
             filesys::compact(&named("t"), &settings, None, 2, &silent).unwrap_err();
-            bundle::compact(&files, &settings, &silent).unwrap_err();
+            map::compact(&files, &settings, &silent).unwrap_err();
         }
         let left: Vec<PathBuf> = names().into_iter().filter(|name| !before.contains(name)).collect();
         assert!(left.iter().all(|name| name.extension().is_some_and(|end| end == "lock")), "{spare}: {left:?}");
@@ -123,13 +123,13 @@ fn variables_of_users_stay() {
         }
     };
     pages::compact(&named("c"), &settings, 2, &silent).unwrap();
-    bundle::compact(&files, &settings, &silent).unwrap();
+    map::compact(&files, &settings, &silent).unwrap();
     check("compact");
     pages::repair(&named("c"), &settings, false, &silent).unwrap();
-    bundle::rollback(&files, &settings, false, &silent).unwrap();
+    map::rollback(&files, &settings, false, &silent).unwrap();
     check("repair");
     filesys::rebuild_index(&named("c"), &settings, None, None, &silent).unwrap();
-    bundle::rebuild(&files, &settings, &silent).unwrap();
+    map::rebuild(&files, &settings, &silent).unwrap();
     check("rebuild");
     assert!(Pages::open(&named("c"), Access::Read, &settings).unwrap().newest(b"http://a/").unwrap().is_some());
 }

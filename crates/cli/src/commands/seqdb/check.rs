@@ -11,7 +11,7 @@ use trawl_seqdb::filesys::FsRepair;
 use trawl_seqdb::kvseq::KvRepair;
 use trawl_seqdb::{
     Access, BundleFiles, Counted, Finding, Findings, FsPaths, Hindex, Kind, Kvseq, Perm, Repaired, Settings, Severity,
-    Whole, bundle, hindex, inspect,
+    Whole, hindex, inspect, map,
 };
 
 /// Checks files, all their neighbours, and that they belong together
@@ -163,8 +163,6 @@ fn repaired(done: &Repaired) -> serde_json::Value {
     };
     match done {
         Repaired::Filesys(f) => filesys(f),
-        Repaired::Pages(p) => filesys(&p.filesys),
-        Repaired::Map(m) => kvseq(&m.kvseq),
         Repaired::Kvseq(k) => kvseq(k),
         Repaired::Hindex(h) => json!({"keys": h.keys, "cells": h.htsize}),
         Repaired::Perm(pairs) => json!({"pairs": pairs}),
@@ -242,7 +240,7 @@ pub fn rollback(args: RollbackArgs, settings: &Settings, out: &mut Output) -> an
         Kind::Kvseq => {
             let files = BundleFiles { kvseq: args.file, indexes: args.index, perm: args.perm };
             expect_no_filesys_among(&files, settings)?;
-            let done = bundle::rollback(&files, settings, false, &reporter("rollback", out))?;
+            let done = map::rollback(&files, settings, false, &reporter("rollback", out))?;
             (done.old_end, done.new_end)
         }
     };
@@ -315,7 +313,7 @@ pub struct CompactArgs {
 pub fn compact(args: CompactArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let files = BundleFiles { kvseq: args.kvseq, indexes: args.index, perm: args.perm };
     expect_no_filesys_among(&files, settings)?;
-    let (old, new) = bundle::compact(&files, settings, &reporter("compact", out))?;
+    let (old, new) = map::compact(&files, settings, &reporter("compact", out))?;
     let json = json!({"type": "compacted", "old_bytes": old, "new_bytes": new});
     out.fact(&json, |w| writeln!(w, "{} -> {}", show_bytes(old), show_bytes(new)))?;
     Ok(Status::Done)

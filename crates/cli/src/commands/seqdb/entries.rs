@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use trawl_seqdb::{Access, Bundle, BundleFiles, Kvseq, Perm, Settings};
+use trawl_seqdb::{Access, BundleFiles, Kvseq, Map, Perm, Settings};
 
 /// Adds entries to a kvseq, and their keys to indexes and a perm
 ///
@@ -48,16 +48,16 @@ pub struct AddArgs {
 pub fn add(args: AddArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let files = BundleFiles { kvseq: args.kvseq.clone(), indexes: args.index.clone(), perm: args.perm.clone() };
     expect_no_filesys_among(&files, settings)?;
-    let mut bundle = Bundle::open(&files, Access::Write, settings)?;
+    let mut map = Map::open(&files, Access::Write, settings)?;
     let bar = Progress::start("add", None, out.quiet());
     let mut added = 0u64;
-    let outcome = fill(&args, &mut bundle, &mut |n| {
+    let outcome = fill(&args, &mut map, &mut |n| {
         added = n;
         bar.report(n, || format!("{} entries", show_count(n)));
     });
     drop(bar);
     // Closed whatever came: a bad line must not leave files that ask for a repair.
-    let closed = bundle.close();
+    let closed = map.close();
     outcome.map_err(|error| match (added, &closed) {
         (0, Ok(())) => error,
         (_, Ok(())) => error.context(format!("stopped after {added} entries, which were added")),
@@ -69,17 +69,17 @@ pub fn add(args: AddArgs, settings: &Settings, out: &mut Output) -> anyhow::Resu
 }
 
 /// Adds all pairs; `told` hears how many there are so far.
-fn fill(args: &AddArgs, bundle: &mut Bundle, told: &mut dyn FnMut(u64)) -> anyhow::Result<()> {
+fn fill(args: &AddArgs, map: &mut Map, told: &mut dyn FnMut(u64)) -> anyhow::Result<()> {
     let mut added = 0u64;
     if let [key, value] = &args.pair[..] {
-        bundle.add(key.as_bytes(), value.as_bytes())?;
+        map.add(key.as_bytes(), value.as_bytes())?;
         told(1);
     }
     if let Some(path) = &args.tsv {
         let (mut source, mut line) = (input::open(path)?, Vec::new());
         while let Some(tab) = input::tab_line(&mut *source, &mut line, added + 1)? {
             let (key, value) = (&line[..tab], &line[tab + 1..]);
-            bundle.add(key, value).with_context(|| format!("line {}", added + 1))?;
+            map.add(key, value).with_context(|| format!("line {}", added + 1))?;
             added += 1;
             told(added);
         }
@@ -90,7 +90,7 @@ fn fill(args: &AddArgs, bundle: &mut Bundle, told: &mut dyn FnMut(u64)) -> anyho
             if input::netstring(&mut *source, &mut value, 2 * added + 2)?.is_none() {
                 bail!("netstring {}: a key without a value", 2 * added + 1);
             }
-            bundle.add(&key, &value).with_context(|| format!("netstring {}", 2 * added + 1))?;
+            map.add(&key, &value).with_context(|| format!("netstring {}", 2 * added + 1))?;
             added += 1;
             told(added);
         }
@@ -126,10 +126,10 @@ pub struct GetArgs {
 /// Prints an entry.
 pub fn get(args: GetArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let files = BundleFiles { kvseq: args.kvseq, indexes: args.index.into_iter().collect(), perm: None };
-    let bundle = Bundle::open(&files, Access::Read, settings)?;
+    let map = Map::open(&files, Access::Read, settings)?;
     let entry = match (&args.key, args.pointer) {
-        (_, Some(ptr)) => Some(bundle.kvseq().get(ptr)?),
-        (Some(key), None) => bundle.get(key.as_bytes())?,
+        (_, Some(ptr)) => Some(map.kvseq().get(ptr)?),
+        (Some(key), None) => map.entry(key.as_bytes())?,
         (None, None) => None,
     };
     let Some(entry) = entry else {
@@ -172,9 +172,9 @@ pub struct DeleteArgs {
 pub fn delete(args: DeleteArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let files = BundleFiles { kvseq: args.kvseq, indexes: args.index, perm: None };
     expect_no_filesys_among(&files, settings)?;
-    let mut bundle = Bundle::open(&files, Access::Write, settings)?;
-    let outcome = bundle.remove(args.key.as_bytes());
-    let closed = bundle.close();
+    let mut map = Map::open(&files, Access::Write, settings)?;
+    let outcome = map.remove(args.key.as_bytes());
+    let closed = map.close();
     let found = outcome?;
     closed?;
     let text = if found { "deleted" } else { "no such key" };

@@ -4,7 +4,7 @@ use crate::containers::{Contents, Row, Text, value};
 use crate::exit::Status;
 use crate::output::Output;
 use std::path::PathBuf;
-use trawl_seqdb::{Access, Hindex, Kind, Kvseq, Perm, Settings, bundle, inspect};
+use trawl_seqdb::{Access, Hindex, Kind, Kvseq, Perm, Settings, inspect, map};
 
 /// Lists the entries of a kvseq, the cells of a hindex or the pairs of a perm
 ///
@@ -91,7 +91,7 @@ impl Pointers<'_> {
     /// Opens the file with the pointers, and the container they lead into.
     fn open<T>(&mut self, settings: &Settings, open: impl Fn() -> trawl_seqdb::Result<T>) -> trawl_seqdb::Result<T> {
         let Some(container) = &self.args.container else { return open() };
-        let (container, opened) = bundle::read_with(container, settings, open)?;
+        let (container, opened) = map::read_with(container, settings, open)?;
         self.container = Some(container);
         Ok(opened)
     }

@@ -2,9 +2,10 @@
 
 use super::{CreateFilesys, Filesys, FsPaths};
 use crate::design::{DATA_SUFFIX, GLOBAL_LOCK, NEW_SUFFIX};
-use crate::{Access, Error, Result, Settings, open};
+use crate::lock::Locks;
+use crate::{Access, Result, Settings};
 use std::path::{Path, PathBuf};
-use trawl_io::{File, LockError, LockFile, Mode};
+use trawl_io::{File, LockError, Mode};
 
 /// A directory that holds any number of filesys.
 #[derive(Debug)]
@@ -72,7 +73,7 @@ impl Base {
 }
 
 /// The base's lock for a check or compaction, which wants to be alone; nothing if there is no `GLOBAL.lock`.
-pub(crate) fn lock_alone(paths: &FsPaths, settings: &Settings) -> Result<Option<Box<dyn File>>> {
+pub(super) fn lock_alone(paths: &FsPaths, settings: &Settings) -> Result<Option<Box<dyn File>>> {
     let file = match settings.fs.open(&paths.global_lock(), Mode::Read) {
         Err(e) if e.is_not_found() => return Ok(None),
         opened => opened?,
@@ -80,13 +81,21 @@ pub(crate) fn lock_alone(paths: &FsPaths, settings: &Settings) -> Result<Option<
     if file.try_lock()? {
         return Ok(Some(file));
     }
-    Err(Error::LockFailed(LockError::Held { path: paths.global_lock(), holder: "users of the base".into() }))
+    Err(LockError::Held { path: paths.global_lock(), holder: "users of the base".into() }.into())
 }
 
-/// The writer's lock of a filesys that exists.
-pub(crate) fn lock_existing(paths: &FsPaths, settings: &Settings) -> Result<LockFile> {
-    if !settings.fs.exists(&paths.data())? {
-        return Err(Error::FilesysNotFound { path: paths.data() });
+/// A filesys that no other process uses.
+#[derive(Debug)]
+pub(crate) struct LockedFs {
+    _alone: Option<Box<dyn File>>,
+    _writer: Locks,
+}
+
+impl LockedFs {
+    /// Takes the lock of the base, if there is one, and that of the filesys, which must exist.
+    pub fn take(paths: &FsPaths, settings: &Settings) -> Result<Self> {
+        let alone = lock_alone(paths, settings)?;
+        paths.expect_data(settings)?;
+        Ok(LockedFs { _alone: alone, _writer: Locks::take(settings, [paths.lock()])? })
     }
-    open::lock(settings, &paths.lock())
 }

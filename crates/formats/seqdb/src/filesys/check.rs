@@ -1,18 +1,16 @@
 //! Checking a filesys: every file, every pointer, every counter. Memory is bounded; what must be matched is sorted.
 
 use super::handle::extent_at;
-use super::inode::{FsKey, Inode, Names};
-use super::repair::copies;
+use super::inode::{FsKey, Inode, Names, next_inode};
 use super::time::Timefile;
 use super::{FsPaths, check_data, expect_generation};
+use crate::aside::{self, dir_of};
 use crate::findings::Findings;
-use crate::hindex::{self, Hindex, Subject, Take};
-use crate::kvseq::{self, Scan};
-use crate::open::{Guard, dir_of};
+use crate::hindex::{self, Hindex};
 use crate::sorting::{InOrder, Sort, number};
 use crate::superblock::Name;
-use crate::{Access, Error, Kvseq, OnProgress, Progress, Result, Settings, h64, open};
-use trawl_io::LockError;
+use crate::{Access, Keys, Kind, Kvseq, OnProgress, Progress, Result, Settings, kvseq, lock, pages};
+use std::path::Path;
 
 /// What a check counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,36 +33,16 @@ pub fn verify(
     progress: OnProgress<'_>,
 ) -> Result<FsFindings> {
     let _alone = super::base::lock_alone(paths, settings)?;
-    if !settings.fs.exists(&paths.data())? {
-        return Err(Error::FilesysNotFound { path: paths.data() });
-    }
-    if open::writer_lives(settings, &paths.lock())? {
-        let holder = open::holder(settings, &paths.lock());
-        return Err(LockError::Held { path: paths.lock(), holder }.into());
-    }
-    open::note_copies(settings, &copies(paths), findings)?;
-    kvseq::verify(&paths.data(), settings, findings)?;
-    let data = match Kvseq::open_anyway(&paths.data(), None, Access::Read, settings) {
-        Ok(data) => data,
-        // Told already.
-        Err(_) => return Ok(FsFindings::default()),
-    };
+    paths.expect_data(settings)?;
+    lock::refuse_written(settings, &paths.lock())?;
+    aside::note_copies(settings, &paths.copies(), findings)?;
+    let (_, data) = kvseq::verify_kind(&paths.data(), Kind::Kvseq, settings, findings)?;
+    let Some(data) = data else { return Ok(FsFindings::default()) };
     if let Err(e) = check_data(&data) {
         return findings.take(e).map(|()| FsFindings::default());
     }
     let have_dups = data.superblock().value(Name::HAVEDUPS) == Some(1);
-    let subject = Inodes { data: &data, have_dups };
-    let mut searchable = true;
-    if settings.fs.exists(&paths.index())? {
-        let counted = hindex::verify_over(&paths.index(), &subject, settings, findings, progress)?;
-        searchable = counted.is_searchable();
-    } else {
-        findings.fault(&paths.index(), 0, "an index", "no file");
-    }
-    let index = Hindex::open_anyway(&paths.index(), Access::Read, settings).ok();
-    if let Some(index) = &index {
-        same_generation(&data, index.superblock(), findings)?;
-    }
+    let index = verify_index(&paths.index(), &Names(&data), settings, findings, progress)?;
     let time = if data.superblock().value(Name::HAVEAO) == Some(1) {
         open_time(paths, settings, &data, findings)?
     } else {
@@ -72,7 +50,7 @@ pub fn verify(
     };
     let mut check = Check {
         data: &data,
-        index: index.as_ref().filter(|_| searchable),
+        index: index.as_ref(),
         time,
         have_dups,
         findings,
@@ -81,11 +59,34 @@ pub fn verify(
     };
     let references = check.inodes(settings, progress)?;
     check.orphans(references)?;
-    Ok(check.counted)
+    let counted = check.counted;
+    if pages::has_urls(paths, settings)? {
+        pages::verify_urls(paths, &data, settings, findings, progress)?;
+    }
+    Ok(counted)
+}
+
+/// Checks an index over the inodes of a data file, and returns it if it can be searched.
+pub(crate) fn verify_index(
+    path: &Path,
+    keys: &dyn Keys,
+    settings: &Settings,
+    findings: &mut Findings,
+    progress: OnProgress<'_>,
+) -> Result<Option<Hindex>> {
+    if !settings.fs.exists(path)? {
+        findings.fault(path, 0, "an index", "no file");
+        return Ok(None);
+    }
+    let searchable = hindex::verify(path, keys, settings, findings, progress)?.is_searchable();
+    // The check has told why it cannot be opened.
+    let Ok(index) = Hindex::open_anyway(path, Access::Read, settings) else { return Ok(None) };
+    same_generation(keys.container(), index.superblock(), findings)?;
+    Ok(Some(index).filter(|_| searchable))
 }
 
 fn same_generation(data: &Kvseq, sb: &crate::Superblock, findings: &mut Findings) -> Result<()> {
-    match expect_generation(data.superblock().value(Name::FSGEN), sb) {
+    match expect_generation(data.superblock(), sb) {
         Ok(()) => Ok(()),
         Err(e) => findings.take(e),
     }
@@ -97,56 +98,13 @@ fn open_time(paths: &FsPaths, settings: &Settings, data: &Kvseq, findings: &mut 
         return Ok(None);
     }
     kvseq::verify(&paths.time(), settings, findings)?;
-    match Timefile::open(&paths.time(), Access::Read, settings, Guard::Owner { writer_lives: true }) {
+    match Timefile::open(&paths.time(), Access::Read, settings, true) {
         Ok(time) => {
             same_generation(data, time.kv.superblock(), findings)?;
             Ok(Some(time))
         }
         Err(e) => findings.take(e).map(|()| None),
     }
-}
-
-/// The inodes as what the index is about.
-struct Inodes<'a> {
-    data: &'a Kvseq,
-    have_dups: bool,
-}
-
-impl Subject for Inodes<'_> {
-    fn each(&self, take: Take<'_>) -> Result<()> {
-        let mut scan = self.data.scan().with_deleted().keys_only();
-        while let Some((ptr, deleted, inode)) = next_inode(self.data, &mut scan)? {
-            // An inode that cannot be read is told elsewhere; a cell that points to it leads nowhere.
-            if let Ok(inode) = inode {
-                take(ptr, deleted, &inode.name)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn expects_all(&self) -> bool {
-        !self.have_dups
-    }
-}
-
-/// An inode of a scan: its pointer, whether it is marked deleted, and what it holds or why not.
-pub(super) type Scanned = (u64, bool, std::result::Result<Inode, Error>);
-
-/// The next inode of a scan.
-pub(super) fn next_inode(data: &Kvseq, scan: &mut Scan<'_>) -> Result<Option<Scanned>> {
-    while let Some(item) = scan.next_entry()? {
-        if !matches!(FsKey::decode(item.key), Some(FsKey::Inode { .. })) {
-            continue;
-        }
-        let (ptr, deleted) = (item.ptr, item.deleted);
-        let inode = match item.value {
-            Some(value) => Inode::decode(ptr, deleted, item.key, value)
-                .map_err(|found| Error::corrupt(data.path(), ptr, "an inode", found)),
-            None => Inode::load(data, ptr),
-        };
-        return Ok(Some((ptr, deleted, inode)));
-    }
-    Ok(None)
 }
 
 struct Check<'a> {
@@ -165,17 +123,13 @@ impl Check<'_> {
     fn inodes(&mut self, settings: &Settings, progress: OnProgress<'_>) -> Result<InOrder> {
         let path = self.data.path();
         let mut sort = Sort::new(settings, dir_of(path), 1);
-        let (mut itot, mut dtot) = (0i64, 0i64);
+        let (mut itot, mut dtot) = (0u64, 0u64);
         let mut last_mtime = None;
         let mut seen = 0u64;
         let mut scan = self.data.scan().with_deleted().keys_only();
         loop {
-            let (ptr, deleted, inode) = match next_inode(self.data, &mut scan) {
-                Ok(Some(next)) => next,
-                Ok(None) => break,
-                // The walk of the kvseq has told of it.
-                Err(_) => break,
-            };
+            // The walk of the kvseq has told why a scan fails.
+            let Ok(Some((ptr, deleted, inode))) = next_inode(self.data, &mut scan) else { break };
             seen += 1;
             if seen.is_multiple_of(1 << 14) {
                 progress(Progress { stage: "checking files", done: ptr, total: self.data.end() });
@@ -192,24 +146,20 @@ impl Check<'_> {
             if deleted {
                 continue;
             }
-            if inode.hash != h64(&inode.name) {
-                self.findings.fault(
-                    path,
-                    ptr,
-                    "the hash of the name in the key of an inode",
-                    format!("{:016x}", inode.hash),
-                );
+            if !inode.is_one_piece() {
+                let found = format!("{:016x}", inode.hash);
+                self.findings.fault(path, ptr, "the hash of the name in the key of an inode", found);
             }
             let capacity = self.pointers(&inode, &mut sort)?;
             if self.is_alive(&inode)? {
-                itot += i64::try_from(inode.entry_bytes()).unwrap_or(0);
-                dtot += i64::try_from(capacity).unwrap_or(0);
+                itot = itot.saturating_add(inode.entry_bytes());
+                dtot = dtot.saturating_add(capacity);
                 self.counted.files += 1;
                 self.counted.bytes += inode.size;
             }
         }
         for (name, total) in [(Name::ITOTSZ, itot), (Name::DTOTSZ, dtot)] {
-            if self.data.superblock().value(name).is_some_and(|stored| stored != total) {
+            if self.data.superblock().value(name).is_some_and(|stored| u64::try_from(stored) != Ok(total)) {
                 self.findings.take(self.data.superblock().fault(name, "the sum over existing files"))?;
             }
         }

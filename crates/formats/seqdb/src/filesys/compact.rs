@@ -1,13 +1,11 @@
 //! Regaining space: a copy without what is deleted.
 
-use super::base::{lock_alone, lock_existing};
+use super::base::LockedFs;
 use super::inode::Inode;
-use super::repair::copies;
-use super::{CreateFilesys, Filesys, FsPaths, WriteFlags};
-use crate::hindex::roomy;
-use crate::open::{self, Guard};
+use super::{Filesys, FsPaths};
+use crate::hindex::{CreateHindex, roomy};
 use crate::superblock::Name;
-use crate::{Access, OnProgress, Progress, Result, Settings};
+use crate::{Access, Kvseq, OnProgress, Progress, Result, Settings, aside, pages};
 
 /// Files up to this size are copied in one piece.
 const ONE_PIECE: u64 = 16 << 20;
@@ -33,112 +31,67 @@ pub fn compact(
     fsgen: i64,
     progress: OnProgress<'_>,
 ) -> Result<Compacted> {
-    let _alone = lock_alone(paths, settings)?;
-    let _lock = lock_existing(paths, settings)?;
-    compact_locked(paths, settings, htsize, fsgen, progress, None)
-}
-
-/// Builds a further file of a filesys, which has so many files.
-pub(crate) type Build<'a> = &'a dyn Fn(&FsPaths, u64) -> Result<()>;
-
-/// The same for a caller that holds the locks; `further` is a suffix, and what builds the file that has it.
-pub(crate) fn compact_locked(
-    paths: &FsPaths,
-    settings: &Settings,
-    htsize: Option<u64>,
-    fsgen: i64,
-    progress: OnProgress<'_>,
-    further: Option<(&str, Build<'_>)>,
-) -> Result<Compacted> {
-    let copied = copy_aside(paths, settings, htsize, fsgen, progress, further.map(|(_, build)| build));
-    if copied.is_err() {
-        // It may be what fills the disk. Whatever stays, a check finds.
-        let _ = open::remove_all(settings, &copies(paths));
-    }
-    let (compacted, has_time) = copied?;
+    let _locked = LockedFs::take(paths, settings)?;
     let aside = paths.aside();
-    // One right after the other: in between readers have to wait.
-    settings.fs.rename(&aside.data(), &paths.data())?;
-    settings.fs.rename(&aside.index(), &paths.index())?;
-    if has_time {
-        settings.fs.rename(&aside.time(), &paths.time())?;
+    let compacted = aside::make(settings, &paths.copies(), || {
+        let compacted = copy(paths, &aside, settings, htsize, fsgen, progress)?;
+        if pages::has_urls(paths, settings)? {
+            let data = Kvseq::open_as(&aside.data(), Access::Read, settings, false)?;
+            pages::rebuild_urls(&data, &aside.urls(), &paths.urls(), compacted.files, progress)?;
+        }
+        Ok(compacted)
+    })?;
+    let mut made = Vec::new();
+    for (copy, file) in aside.all().into_iter().zip(paths.all()) {
+        if settings.fs.exists(&copy)? {
+            made.push((copy, file));
+        }
     }
-    if let Some((suffix, _)) = further {
-        settings.fs.rename(&aside.other(suffix), &paths.other(suffix))?;
-    }
-    settings.fs.sync_dir(paths.base())?;
+    aside::take_place(settings, &made)?;
     Ok(compacted)
 }
 
-/// Makes the copy; says whether there is a timefile, too.
-fn copy_aside(
+/// Copies all files to a new filesys, which is like the old one.
+fn copy(
     paths: &FsPaths,
+    aside: &FsPaths,
     settings: &Settings,
     htsize: Option<u64>,
     fsgen: i64,
     progress: OnProgress<'_>,
-    further: Option<Build<'_>>,
-) -> Result<(Compacted, bool)> {
-    let guard = Guard::Owner { writer_lives: false };
-    let old = Filesys::open_guarded(paths, Access::Write, settings, guard)?;
-    let aside = paths.aside();
-    open::remove_all(settings, &copies(paths))?;
-    let create = like(&old, htsize.unwrap_or_else(|| roomy(old.index.keys())), fsgen);
-    create.publish(&aside, settings)?;
-    let mut new = Filesys::open_guarded(&aside, Access::Write, settings, guard)?;
-    let mut files = old.files();
-    let mut count = 0;
+) -> Result<Compacted> {
+    let old = Filesys::open_as(paths, Access::Write, settings, false)?;
+    let total = old.index.keys();
+    for (kv, to) in [(Some(&old.data), aside.data()), (old.time.as_ref().map(|time| &time.kv), aside.time())] {
+        let Some(kv) = kv else { continue };
+        let mut sb = kv.superblock().emptied(&to, settings);
+        sb.update(Name::FSGEN, fsgen);
+        aside::publish_new(&sb, sb.sbsize(), settings)?;
+    }
+    let htsize = htsize.unwrap_or_else(|| roomy(total));
+    let mut index = CreateHindex::like(old.index.superblock(), htsize, old.index.cellsz());
+    index.extra.iter_mut().filter(|(name, _)| *name == Name::FSGEN).for_each(|(_, value)| *value = fsgen);
+    index.publish(&aside.index(), settings)?;
+    let mut new = Filesys::open_as(aside, Access::Write, settings, false)?;
+    let (mut files, mut count) = (old.files(), 0);
     while let Some(inode) = files.next_inode()? {
-        copy(&old, &mut new, inode)?;
+        copy_file(&old, &mut new, inode)?;
         count += 1;
         if count % 1024 == 0 {
-            progress(Progress { stage: "copying", done: count, total: old.index.keys() });
+            progress(Progress { stage: "copying", done: count, total });
         }
     }
     let (old_bytes, new_bytes) = (old.data.end(), new.data.end());
-    let has_time = new.time.is_some();
     new.close()?;
-    if let Some(build) = further {
-        build(&aside, count)?;
-    }
-    Ok((Compacted { files: count, old_bytes, new_bytes }, has_time))
+    Ok(Compacted { files: count, old_bytes, new_bytes })
 }
 
-/// The parameters of a filesys, for one like it.
-fn like(fs: &Filesys, htsize: u64, fsgen: i64) -> CreateFilesys {
-    let sb = fs.data.superblock();
-    CreateFilesys {
-        sbsize: sb.sbsize(),
-        small_sbsize: fs.index.superblock().sbsize(),
-        fileincr: sb.value(Name::FILEINCR).unwrap_or(0).max(0),
-        isz: fs.isz,
-        htsize,
-        cellsz: fs.index.cellsz(),
-        have_dups: fs.have_dups,
-        append_only: fs.time.as_ref().map(|time| time.timemp),
-        fsgen,
-        extra: sb.user_variables().collect(),
-        index_extra: fs.index.superblock().user_variables().collect(),
-        time_extra: fs.time.iter().flat_map(|time| time.kv.superblock().user_variables()).collect(),
-    }
-}
-
-fn copy(old: &Filesys, new: &mut Filesys, inode: Inode) -> Result<()> {
+fn copy_file(old: &Filesys, new: &mut Filesys, inode: Inode) -> Result<()> {
     let (kind, mtime, name) = (char::from(inode.kind), Some(inode.mtime), inode.name.clone());
     let file = old.handle_of(inode)?;
     if file.size() <= ONE_PIECE {
         let contents = old.read_handle(&file)?;
         return new.put_file(&name, kind, mtime, &contents);
     }
-    let mut copy = new.open_file_wr(&name, kind, WriteFlags { excl: true, mtime })?;
-    let mut buf = vec![0; 1 << 20];
-    let mut offset = 0;
-    loop {
-        let n = old.read_file(&file, offset, &mut buf)?;
-        if n == 0 {
-            return Ok(());
-        }
-        new.append_file(&mut copy, buf.get(..n).unwrap_or_default())?;
-        offset += n as u64;
-    }
+    new.put_file_from(&name, kind, mtime, &mut old.reader(file)).map(|_| ())
 }

@@ -1,10 +1,12 @@
 //! Creating a filesys.
 
-use super::{Filesys, FsPaths, time};
+use super::{Filesys, FsPaths, is_inode_area, time};
 use crate::hindex::CreateHindex;
 use crate::kvseq::CreateKvseq;
+use crate::lock::Locks;
+use crate::num::signed;
 use crate::superblock::{Name, Purpose};
-use crate::{Access, Error, Repr, Result, Settings, design, open};
+use crate::{Access, Error, Result, Settings, aside, design};
 
 /// What a new filesys is like.
 #[derive(Debug, Clone)]
@@ -30,10 +32,6 @@ pub struct CreateFilesys {
     pub fsgen: i64,
     /// Further variables of the data file.
     pub extra: Vec<(Name, i64)>,
-    /// Further variables of the index.
-    pub index_extra: Vec<(Name, i64)>,
-    /// Further variables of the timefile.
-    pub time_extra: Vec<(Name, i64)>,
 }
 
 impl CreateFilesys {
@@ -50,24 +48,19 @@ impl CreateFilesys {
             append_only: None,
             fsgen,
             extra: Vec::new(),
-            index_extra: Vec::new(),
-            time_extra: Vec::new(),
         }
     }
 
     /// Creates lock, data, index (and timefile), in this order, and opens the filesys for writing.
     pub fn create(&self, paths: &FsPaths, settings: &Settings) -> Result<Filesys> {
-        let lock = open::lock(settings, &paths.lock())?;
+        let locks = Locks::take(settings, [paths.lock()])?;
         self.publish(paths, settings)?;
-        let guard = open::Guard::Owner { writer_lives: false };
-        let mut fs = Filesys::open_guarded(paths, Access::Write, settings, guard)?;
-        fs.lock = Some(lock);
-        Ok(fs)
+        Ok(Filesys { _locks: locks, ..Filesys::open_as(paths, Access::Write, settings, false)? })
     }
 
     /// Only the files.
     pub(crate) fn publish(&self, paths: &FsPaths, settings: &Settings) -> Result<()> {
-        if self.isz < design::MIN_ISZ || !self.isz.is_multiple_of(8) || self.isz > super::inode::MAX_AREA {
+        if !is_inode_area(self.isz) {
             return Err(Error::refused(&paths.data(), format!("ISZ of {}; it is a multiple of 8 from 16", self.isz)));
         }
         if self.fsgen < 1 {
@@ -77,20 +70,18 @@ impl CreateFilesys {
             return Err(Error::FilesysExists { path: paths.data() });
         }
         // Leftovers of a creation or compaction that never came to its data file.
-        open::remove_all(settings, &[paths.index(), paths.time()])?;
+        aside::remove_all(settings, &[paths.index(), paths.time()])?;
         self.data().publish(&paths.data(), settings)?;
         self.index().publish(&paths.index(), settings)?;
-        if let Some(timemp) = self.append_only {
-            let mut time = time::create(self.small_sbsize, self.fileincr.min(4096), timemp, Some(self.fsgen));
-            time.extra.extend_from_slice(&self.time_extra);
-            time.publish(&paths.time(), settings)?;
-        }
-        Ok(())
+        self.append_only.map_or(Ok(()), |timemp| {
+            let time = time::create(self.small_sbsize, self.fileincr.min(4096), timemp, Some(self.fsgen));
+            time.publish(&paths.time(), settings)
+        })
     }
 
     fn data(&self) -> CreateKvseq {
         let mut extra = vec![
-            (Name::ISZ, i64::try_from(self.isz).unwrap_or(0)),
+            (Name::ISZ, signed(self.isz)),
             (Name::HAVEDUPS, i64::from(self.have_dups)),
             (Name::HAVEAO, i64::from(self.append_only.is_some())),
             (Name::DTOTSZ, 0),
@@ -102,22 +93,18 @@ impl CreateFilesys {
             sbsize: self.sbsize,
             fileincr: self.fileincr,
             purpose: Purpose::fixed(design::PURPOSE_DATA),
-            key: Repr::Int8,
-            value: Repr::Int64,
-            delflag: true,
-            align: 0,
-            hash_hint: true,
             extra,
+            ..CreateKvseq::default()
         }
     }
 
-    pub(crate) fn index(&self) -> CreateHindex {
+    fn index(&self) -> CreateHindex {
         CreateHindex {
             sbsize: self.small_sbsize,
             purpose: Purpose::fixed(design::PURPOSE_INDEX),
             htsize: self.htsize,
             cellsz: self.cellsz,
-            extra: [(Name::FSGEN, self.fsgen)].into_iter().chain(self.index_extra.iter().copied()).collect(),
+            extra: vec![(Name::FSGEN, self.fsgen)],
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Open files.
 
 use super::Filesys;
-use super::inode::{FsKey, Inode};
+use super::inode::{FsKey, Inode, inode_at};
 use super::names::OpenName;
 use crate::error::shown;
 use crate::hindex::Found;
@@ -76,17 +76,7 @@ impl Filesys {
         if self.index.is_astray() {
             return self.find_in_data(name);
         }
-        self.index.search(h64(name), |ptr| {
-            if !self.data.reaches(ptr)? {
-                return Ok(None);
-            }
-            match Inode::load(&self.data, ptr) {
-                Ok(inode) => Ok((inode.name == name).then_some(inode)),
-                // A cell that leads to no inode leads nowhere.
-                Err(Error::CorruptEntry { .. } | Error::TornEntry { .. }) => Ok(None),
-                Err(e) => Err(e),
-            }
-        })
+        self.index.search(h64(name), |ptr| Ok(inode_at(&self.data, ptr)?.filter(|inode| inode.name == name)))
     }
 
     /// The same for a reader beside a repair, which has no index to ask.
@@ -178,13 +168,11 @@ pub(super) fn extent_at(data: &crate::Kvseq, inode: &Inode, ptr: u64, start: u64
     if !data.reaches(ptr)? {
         return Err(broken("a pointer past the end".into()));
     }
-    let mut head = [0; 64];
-    let (span, have) = data.span_with(ptr, &mut head)?;
-    let skip = usize::try_from(span.key_at - ptr).unwrap_or(usize::MAX);
-    let key = head.get(..have).and_then(|h| h.get(skip..)).and_then(|h| h.get(..usize::try_from(span.key_len).ok()?));
+    let mut buf = [0; 64];
+    let head = data.head(ptr, &mut buf)?;
     let wanted = FsKey::Data { file_id: inode.file_id, offset: start };
-    match key.and_then(FsKey::decode) {
-        Some(key) if key == wanted => Ok(span),
+    match head.key().and_then(FsKey::decode) {
+        Some(key) if key == wanted => Ok(head.span),
         Some(key) => Err(broken(format!("{key:?} instead of {wanted:?}"))),
         None => Err(broken("another kind of entry".into())),
     }

@@ -16,9 +16,13 @@
 //! Both kinds of entries cost 29 bytes besides their values.
 
 use crate::design::{DATA_TAG, FS_KEY_BYTES, INODE_HEAD_BYTES, INODE_TAG};
-use crate::kvseq::Span;
-use crate::open::STABLE_READS;
-use crate::{Error, Kvseq, Result, h64};
+use crate::file::STABLE_READS;
+use crate::hindex::Keyed;
+use crate::kvseq::{Head, Scan};
+use crate::num::index;
+use crate::sorting::number;
+use crate::superblock::Name;
+use crate::{Error, Keys, Kvseq, Result, h64};
 
 /// The largest area that is read: eight million pointers.
 pub(crate) const MAX_AREA: u64 = 64 << 20;
@@ -100,15 +104,16 @@ impl Inode {
 
     /// The value of the entry.
     pub fn encode(&self) -> Vec<u8> {
-        let mut value = Vec::with_capacity(usize::try_from(INODE_HEAD_BYTES + self.area).unwrap_or(0));
+        let end = index(INODE_HEAD_BYTES + self.area);
+        let mut value = Vec::with_capacity(end);
         value.push(self.kind);
-        value.extend_from_slice(&u16::try_from(self.name.len()).unwrap_or(u16::MAX).to_be_bytes());
+        // Names have at most MAX_NAME bytes.
+        value.extend_from_slice(&(self.name.len() as u16).to_be_bytes());
         value.extend_from_slice(&self.numbers());
         for ptr in &self.pointers {
             value.extend_from_slice(&ptr.to_be_bytes());
         }
-        let end = usize::try_from(INODE_HEAD_BYTES + self.area).unwrap_or(usize::MAX);
-        value.resize(end.saturating_sub(self.name.len()), 0);
+        value.resize(end - self.name.len(), 0);
         value.extend_from_slice(&self.name);
         value
     }
@@ -116,7 +121,8 @@ impl Inode {
     /// P, mtime and size as they lie at offset 3.
     pub fn numbers(&self) -> [u8; 20] {
         let mut bytes = [0; 20];
-        let pointers = u32::try_from(self.pointers.len()).unwrap_or(u32::MAX).to_be_bytes();
+        // An area of MAX_AREA holds eight million pointers.
+        let pointers = (self.pointers.len() as u32).to_be_bytes();
         let all = pointers.into_iter().chain(self.mtime.to_be_bytes()).chain(self.size.to_be_bytes());
         bytes.iter_mut().zip(all).for_each(|(to, b)| *to = b);
         bytes
@@ -126,37 +132,32 @@ impl Inode {
         FsKey::Inode { file_id: self.file_id, hash: self.hash }.encode()
     }
 
-    /// Decodes an inode from its key and value; `found` says what is wrong.
-    pub fn decode(ptr: u64, deleted: bool, key: &[u8], value: &[u8]) -> Result<Self, String> {
-        let Some(FsKey::Inode { file_id, hash }) = FsKey::decode(key) else { return Err("another key".into()) };
-        let Some((head, area)) = value.split_at_checked(usize::try_from(INODE_HEAD_BYTES).unwrap_or(23)) else {
-            return Err(format!("a value of {} bytes", value.len()));
+    /// Decodes the inode that lies at `ptr` of `data` from its key and value.
+    pub fn decode(data: &Kvseq, ptr: u64, deleted: bool, key: &[u8], value: &[u8]) -> Result<Self> {
+        let broken = |found: String| Err(Error::corrupt(data.path(), ptr, "an inode", found));
+        let Some(FsKey::Inode { file_id, hash }) = FsKey::decode(key) else { return broken("another key".into()) };
+        let split = || {
+            let (&[kind], rest) = value.split_first_chunk()?;
+            let (name_len, rest) = rest.split_first_chunk()?;
+            let (pointers, rest) = rest.split_first_chunk()?;
+            let (mtime, rest) = rest.split_first_chunk()?;
+            let (size, area) = rest.split_first_chunk()?;
+            let lengths = (usize::from(u16::from_be_bytes(*name_len)), u32::from_be_bytes(*pointers) as usize);
+            Some((kind, lengths, i64::from_be_bytes(*mtime), u64::from_be_bytes(*size), area))
         };
-        let word = |at: usize| head.get(at..).and_then(|b| b.first_chunk::<8>()).map_or(0, |b| u64::from_be_bytes(*b));
-        let name_len = head.get(1..).and_then(|b| b.first_chunk::<2>()).map_or(0, |b| u16::from_be_bytes(*b));
-        let pointers = head.get(3..).and_then(|b| b.first_chunk::<4>()).map_or(0, |b| u32::from_be_bytes(*b));
-        let (name_len, pointers) = (usize::from(name_len), usize::try_from(pointers).unwrap_or(usize::MAX));
-        let used = pointers.saturating_mul(8).saturating_add(name_len);
-        if used > area.len() {
-            return Err(format!("{pointers} pointers and a name of {name_len} bytes in {} bytes", area.len()));
+        let Some((kind, (name_len, pointers), mtime, size, area)) = split() else {
+            return broken(format!("a value of {} bytes", value.len()));
+        };
+        if pointers * 8 + name_len > area.len() {
+            return broken(format!("{pointers} pointers and a name of {name_len} bytes in {} bytes", area.len()));
         }
-        if i64::try_from(word(15)).is_err() {
-            return Err(format!("a file size of {}", word(15)));
+        if i64::try_from(size).is_err() {
+            return broken(format!("a file size of {size}"));
         }
         let (front, name) = area.split_at(area.len() - name_len);
-        let list = front.chunks_exact(8).take(pointers);
-        Ok(Inode {
-            ptr,
-            file_id,
-            hash,
-            deleted,
-            kind: head.first().copied().unwrap_or(0),
-            mtime: i64::from_be_bytes(word(7).to_be_bytes()),
-            size: word(15),
-            area: area.len() as u64,
-            name: name.to_vec(),
-            pointers: list.map(|b| b.first_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b))).collect(),
-        })
+        let (name, area) = (name.to_vec(), area.len() as u64);
+        let pointers = front.chunks_exact(8).take(pointers).map(|bytes| number(bytes, 0)).collect();
+        Ok(Inode { ptr, file_id, hash, deleted, kind, mtime, size, area, name, pointers })
     }
 
     /// Whether the hash is that of the name. If it is not, the inode is broken, or was read while it got another name.
@@ -181,38 +182,55 @@ impl Inode {
     }
 
     fn load_once(data: &Kvseq, ptr: u64) -> Result<Self> {
-        let mut head = [0; 1024];
-        let (span, have) = data.span_with(ptr, &mut head)?;
-        let broken = |found: String| Error::corrupt(data.path(), ptr, "an inode", found);
+        let mut buf = [0; 1024];
+        Self::of_head(data, &data.head(ptr, &mut buf)?)
+    }
+
+    /// The inode of which the first bytes were read.
+    pub fn of_head(data: &Kvseq, head: &Head<'_>) -> Result<Self> {
+        let span = head.span;
         if span.key_len != FS_KEY_BYTES as u64 || span.value_len > INODE_HEAD_BYTES + MAX_AREA {
-            return Err(broken(format!("a key of {} and a value of {} bytes", span.key_len, span.value_len)));
+            let found = format!("a key of {} and a value of {} bytes", span.key_len, span.value_len);
+            return Err(Error::corrupt(data.path(), span.ptr, "an inode", found));
         }
-        let have = head.get(..have).unwrap_or_default();
-        let key = part(data, &span, have, span.key_at, span.key_len)?;
-        let value = part(data, &span, have, span.value_at, span.value_len)?;
-        Self::decode(ptr, span.deleted, &key, &value).map_err(broken)
+        if let (Some(key), Some(value)) = (head.key(), head.value()) {
+            return Self::decode(data, span.ptr, span.deleted, key, value);
+        }
+        let key = data.part(head, span.key_at, span.key_len)?;
+        let value = data.part(head, span.value_at, span.value_len)?;
+        Self::decode(data, span.ptr, span.deleted, &key, &value)
     }
 }
 
-/// Bytes of an entry, from those read already or the file.
-fn part(data: &Kvseq, span: &Span, have: &[u8], at: u64, len: u64) -> Result<Vec<u8>> {
-    let (start, len) =
-        (usize::try_from(at - span.ptr).unwrap_or(usize::MAX), usize::try_from(len).unwrap_or(usize::MAX));
-    if let Some(found) = have.get(start..).and_then(|h| h.get(..len)) {
-        return Ok(found.to_vec());
+/// An inode of a scan: its pointer, whether it is marked deleted, and what it holds or why not.
+pub(crate) type Scanned = (u64, bool, Result<Inode>);
+
+/// The next inode of a scan.
+pub(crate) fn next_inode(data: &Kvseq, scan: &mut Scan<'_>) -> Result<Option<Scanned>> {
+    while let Some(item) = scan.next_entry()? {
+        if matches!(FsKey::decode(item.key), Some(FsKey::Inode { .. })) {
+            let inode = match item.value {
+                Some(value) => Inode::decode(data, item.ptr, item.deleted, item.key, value),
+                None => Inode::load(data, item.ptr),
+            };
+            return Ok(Some((item.ptr, item.deleted, inode)));
+        }
     }
-    let mut bytes = vec![0; len];
-    data.read_raw(at, &mut bytes)?;
-    Ok(bytes)
+    Ok(None)
 }
 
-/// The name of the inode at `ptr`, without its pointers. `None` if there is none.
+/// The name of the inode at `ptr`. `None` if there is none.
 pub(crate) fn name_at(data: &Kvseq, ptr: u64) -> Result<Option<Vec<u8>>> {
+    Ok(inode_at(data, ptr)?.map(|inode| inode.name))
+}
+
+/// The inode that a cell leads to; a cell that leads to no inode leads nowhere.
+pub(crate) fn inode_at(data: &Kvseq, ptr: u64) -> Result<Option<Inode>> {
     if !data.reaches(ptr)? {
         return Ok(None);
     }
     match Inode::load(data, ptr) {
-        Ok(inode) => Ok(Some(inode.name)),
+        Ok(inode) => Ok(Some(inode)),
         Err(Error::CorruptEntry { .. } | Error::TornEntry { .. }) => Ok(None),
         Err(e) => Err(e),
     }
@@ -222,12 +240,31 @@ pub(crate) fn name_at(data: &Kvseq, ptr: u64) -> Result<Option<Vec<u8>>> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Names<'a>(pub &'a Kvseq);
 
-impl crate::Keys for Names<'_> {
+impl Keys for Names<'_> {
+    fn container(&self) -> &Kvseq {
+        self.0
+    }
+
     fn has_key(&self, ptr: u64, key: &[u8]) -> Result<bool> {
         Ok(name_at(self.0, ptr)?.is_some_and(|name| name == key))
     }
 
     fn key_at(&self, ptr: u64) -> Result<Vec<u8>> {
         Ok(Inode::load(self.0, ptr)?.name)
+    }
+
+    fn each(&self, take: &mut dyn FnMut(Keyed<'_>) -> Result<()>) -> Result<()> {
+        let mut scan = self.0.scan().with_deleted().keys_only();
+        while let Some((ptr, deleted, inode)) = next_inode(self.0, &mut scan)? {
+            // A check tells elsewhere of an inode that cannot be read; a cell that points to it leads nowhere.
+            if let Ok(inode) = inode {
+                take(Keyed { ptr, deleted, key: &inode.name, rank: 0 })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn are_all_found(&self) -> bool {
+        self.0.superblock().value(Name::HAVEDUPS) != Some(1)
     }
 }

@@ -1,9 +1,9 @@
 //! Going through files: in the order of the data file, from a time on, or in the order of the index.
 
-use super::inode::{FsKey, Inode, name_at};
+use super::inode::{FsKey, Inode, Names, name_at};
 use super::{FileHandle, Filesys};
+use crate::file::STABLE_READS;
 use crate::kvseq::Scan;
-use crate::open::STABLE_READS;
 use crate::{Access, Error, Result};
 use std::collections::{HashMap, HashSet};
 
@@ -136,7 +136,7 @@ impl Filesys {
         if self.have_dups {
             let mut name = inode.name.clone();
             for _ in 0..STABLE_READS {
-                if self.index.find(&self.names(), &name)? == Some(inode.ptr) {
+                if self.index.find(&Names(&self.data), &name)? == Some(inode.ptr) {
                     return Ok(true);
                 }
                 // Beside a writer it may have got another name since it was read.
@@ -148,7 +148,7 @@ impl Filesys {
             }
             return Ok(false);
         }
-        Ok(!inode.deleted && !self.deferred.contains(&inode.ptr))
+        Ok(!inode.deleted && !self.data.is_retired(inode.ptr))
     }
 }
 
@@ -179,8 +179,7 @@ impl Files<'_> {
             let inode = match item.value {
                 _ if item.deleted => None,
                 Some(value) if self.fs.data.is_settled() => {
-                    let inode = Inode::decode(item.ptr, item.deleted, item.key, value)
-                        .map_err(|found| Error::corrupt(self.fs.data.path(), item.ptr, "an inode", found))?;
+                    let inode = Inode::decode(&self.fs.data, item.ptr, item.deleted, item.key, value)?;
                     // A writer may have come since, and change names.
                     let as_it_is = self.fs.access == Access::Write || inode.is_one_piece();
                     Some(if as_it_is { inode } else { Inode::load(&self.fs.data, item.ptr)? })

@@ -16,8 +16,6 @@
 //! rebuilds the rest.
 
 mod base;
-#[cfg(test)]
-mod beside;
 mod check;
 mod compact;
 mod create;
@@ -30,33 +28,34 @@ mod remove;
 mod repair;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_beside;
 mod time;
 mod write;
 
 pub use base::Base;
-pub(crate) use base::{lock_alone, lock_existing};
+pub(crate) use base::LockedFs;
+pub(crate) use check::verify_index;
 pub use check::{FsFindings, verify};
-pub(crate) use compact::compact_locked;
 pub use compact::{Compacted, compact};
 pub use create::CreateFilesys;
 pub use handle::{FileHandle, WriteFlags};
 pub use iter::{FileInfo, Files};
 pub use names::FsPaths;
+pub use read::FileReader;
+pub(crate) use repair::cut;
 pub use repair::{FsRepair, rebuild_index, repair};
-pub(crate) use repair::{cut_locked, repair_locked};
+pub(crate) use write::Contents;
 
-use crate::open::{self, Guard};
+use crate::lock::{self, Locks};
 use crate::superblock::Name;
-use crate::{Access, Error, Hindex, Kvseq, Repr, Result, Settings, SyncPolicy, design};
+use crate::together::{self, Follower};
+use crate::{Access, Error, Hindex, Kvseq, Repr, Result, Settings, Superblock, design};
 use inode::Names;
 use names::OpenNames;
-use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use time::Timefile;
-use trawl_io::LockFile;
-
-/// Replaced inodes that may wait for their delete flag; then a sync is made.
-const MAX_DEFERRED: usize = 1 << 16;
 
 /// Numbers about a filesys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,7 +79,7 @@ pub struct FsStats {
 /// An open filesys.
 #[derive(Debug)]
 pub struct Filesys {
-    settings: Settings,
+    pub(crate) settings: Settings,
     access: Access,
     paths: FsPaths,
     data: Kvseq,
@@ -94,66 +93,60 @@ pub struct Filesys {
     itot: i64,
     /// The mtime of the last file; known once something was created.
     last_mtime: Option<i64>,
-    /// Replaced inodes to be marked deleted once what replaces them is durable.
-    deferred: BTreeSet<u64>,
     open: Arc<OpenNames>,
-    last_sync: i64,
-    lock: Option<LockFile>,
+    _locks: Locks,
 }
 
 impl Filesys {
     /// Opens a filesys. A writer takes its lock; it refuses one that was not closed properly, as does a reader unless the
     /// writer lives.
     pub fn open(paths: &FsPaths, access: Access, settings: &Settings) -> Result<Self> {
-        if !settings.fs.exists(&paths.data())? {
-            return Err(Error::FilesysNotFound { path: paths.data() });
-        }
-        let open = |writer_lives| Self::open_guarded(paths, access, settings, Guard::Owner { writer_lives });
-        match access {
-            Access::Read => open::beside(settings, &paths.lock(), open),
-            Access::Write => {
-                let lock = open::lock(settings, &paths.lock())?;
-                Ok(Filesys { lock: Some(lock), ..open(false)? })
-            }
-        }
+        paths.expect_data(settings)?;
+        let open = |writer_lives| Self::open_as(paths, access, settings, writer_lives);
+        let (fs, locks) = lock::open(settings, access, &paths.lock(), &[], open)?;
+        Ok(Filesys { _locks: locks, ..fs })
     }
 
-    /// The same for a caller that takes care of the lock.
-    pub(crate) fn open_guarded(paths: &FsPaths, access: Access, settings: &Settings, guard: Guard<'_>) -> Result<Self> {
-        let data = Kvseq::open_guarded(&paths.data(), access, settings, guard)?;
+    /// The same for a caller that takes care of the lock, and knows whether another process writes.
+    pub(crate) fn open_as(paths: &FsPaths, access: Access, settings: &Settings, writer_lives: bool) -> Result<Self> {
+        let data = Kvseq::open_as(&paths.data(), access, settings, writer_lives)?;
         check_data(&data)?;
-        let append_only = data.superblock().value(Name::HAVEAO) == Some(1);
-        let index = missing_is_unclean(Hindex::open_guarded(&paths.index(), access, settings, guard))?;
-        let fsgen = data.superblock().value(Name::FSGEN);
-        expect_generation(fsgen, index.superblock())?;
+        let sb = data.superblock();
+        let flag = |name| sb.value(name) == Some(1);
+        let (append_only, have_dups, isz) = (flag(Name::HAVEAO), flag(Name::HAVEDUPS), inode_area(sb)?);
+        let index = open_index(&data, &paths.index(), writer_lives, MISSING)?;
         let time = if append_only {
-            let time = missing_is_unclean(Timefile::open(&paths.time(), access, settings, guard))?;
-            expect_generation(fsgen, time.kv.superblock())?;
+            let opened = Timefile::open(&paths.time(), access, settings, writer_lives);
+            let time = missing_is_unclean(opened, MISSING)?;
+            expect_generation(sb, time.kv.superblock())?;
             Some(time)
         } else {
             None
         };
-        let sb = data.superblock();
-        let isz = inode_area(sb)?;
-        let number = |name| sb.value(name).unwrap_or(0);
-        Ok(Filesys {
+        let mut fs = Filesys {
+            settings: settings.clone(),
             access,
             paths: paths.clone(),
-            isz,
-            have_dups: number(Name::HAVEDUPS) == 1,
-            append_only,
-            dtot: number(Name::DTOTSZ),
-            itot: number(Name::ITOTSZ),
-            last_mtime: None,
-            deferred: BTreeSet::new(),
-            open: Arc::default(),
-            last_sync: settings.clock.seconds(),
-            lock: None,
-            settings: settings.clone(),
             data,
             index,
             time,
-        })
+            isz,
+            have_dups,
+            append_only,
+            dtot: 0,
+            itot: 0,
+            last_mtime: None,
+            open: Arc::default(),
+            _locks: Locks::default(),
+        };
+        fs.read_totals();
+        Ok(fs)
+    }
+
+    /// The totals as the superblock has them, which may be anything; 0 where it has none.
+    fn read_totals(&mut self) {
+        let total = |name| self.data.superblock().value(name).unwrap_or(0);
+        (self.dtot, self.itot) = (total(Name::DTOTSZ), total(Name::ITOTSZ));
     }
 
     /// Where its files are.
@@ -188,7 +181,7 @@ impl Filesys {
         self.begin()?;
         self.data.set_variable(name, value)?;
         if name == "ISZ" {
-            self.isz = u64::try_from(value).unwrap_or(self.isz);
+            self.isz = inode_area(self.data.superblock())?;
         }
         Ok(())
     }
@@ -196,7 +189,7 @@ impl Filesys {
     /// Numbers.
     pub fn stats(&self) -> FsStats {
         let total_bytes = self.data.end() - self.data.superblock().sbsize();
-        let used_bytes = u64::try_from(self.dtot.saturating_add(self.itot)).unwrap_or(0);
+        let used_bytes = self.dtot.saturating_add(self.itot).max(0).cast_unsigned();
         FsStats {
             files: self.index.keys(),
             cells: self.index.htsize(),
@@ -211,10 +204,6 @@ impl Filesys {
     /// Sets a variable of the data file if it exists.
     pub(crate) fn note(&mut self, name: Name, value: i64) {
         self.data.update_variable(name, value);
-    }
-
-    fn names(&self) -> Names<'_> {
-        Names(&self.data)
     }
 
     /// To be called before anything is changed: from here on a crash means a repair.
@@ -233,107 +222,89 @@ impl Filesys {
 
     /// To be called when an operation is complete.
     fn settle(&mut self) -> Result<()> {
+        self.settle_with(None)
+    }
+
+    /// The same with the index by URL of a container of captures, as in all that follows.
+    pub(crate) fn settle_with(&mut self, urls: Option<&mut Hindex>) -> Result<()> {
         self.data.update_variable(Name::DTOTSZ, self.dtot);
         self.data.update_variable(Name::ITOTSZ, self.itot);
         self.data.settle()?;
-        if self.deferred.len() >= MAX_DEFERRED {
-            self.sync_data()?;
-        }
-        if self.settings.sync_every >= 0
-            && self.settings.clock.seconds().saturating_sub(self.last_sync) >= self.settings.sync_every
-        {
-            self.sync()?;
-        }
-        Ok(())
+        if self.data.interval_is_over() { self.sync_with(urls) } else { Ok(()) }
     }
 
-    /// Marks a replaced inode deleted: now if the last sync does not know it, else after the next.
-    fn retire(&mut self, old: u64) -> Result<()> {
-        if self.have_dups {
-            return Ok(());
-        }
-        if self.data.synced_end().is_some_and(|synced| old >= synced) {
-            return self.data.delete(old);
-        }
-        self.deferred.insert(old);
-        Ok(())
+    /// The data, and what leads to it. The mark of the index by name goes last: as long as it is there, the rest is
+    /// rebuilt too.
+    fn parts<'a>(&'a mut self, urls: Option<&'a mut Hindex>) -> (&'a mut Kvseq, Vec<&'a mut dyn Follower>) {
+        let time = self.time.iter_mut().map(|time| &mut time.kv as &mut dyn Follower);
+        let indexes = urls.into_iter().chain([&mut self.index]).map(|index| index as &mut dyn Follower);
+        (&mut self.data, time.chain(indexes).collect())
     }
 
     /// Hands everything to the system: readers see it, a crash of this process does not lose it.
     pub fn flush(&mut self) -> Result<()> {
-        self.data.flush()?;
-        self.index.flush()?;
-        self.time.as_mut().map_or(Ok(()), |time| time.kv.flush())
+        self.flush_with(None)
+    }
+
+    pub(crate) fn flush_with(&mut self, urls: Option<&mut Hindex>) -> Result<()> {
+        let (data, rest) = self.parts(urls);
+        together::flush(data, rest)
     }
 
     pub(crate) fn flush_data(&mut self) -> Result<()> {
         self.data.flush()
     }
 
-    pub(crate) fn sync_data(&mut self) -> Result<()> {
-        self.data.checkpoint()?;
-        if !self.deferred.is_empty() {
-            for old in std::mem::take(&mut self.deferred) {
-                self.data.delete(old)?;
-            }
-            self.data.checkpoint()?;
-        }
-        Ok(())
-    }
-
-    /// Makes everything durable, as far as the settings want it: data, then times, then the index.
+    /// Makes everything durable, as far as the settings want it.
     pub fn sync(&mut self) -> Result<()> {
-        self.last_sync = self.settings.clock.seconds();
-        self.sync_data()?;
-        if self.settings.sync == SyncPolicy::Data {
-            return Ok(());
-        }
-        self.sync_rest()
+        self.sync_with(None)
     }
 
-    pub(crate) fn sync_rest(&mut self) -> Result<()> {
-        // The mark of the index goes last: as long as it is there, the timefile is rebuilt too.
-        if let Some(time) = &mut self.time {
-            time.kv.checkpoint()?;
-        }
-        self.index.checkpoint()
+    pub(crate) fn sync_with(&mut self, urls: Option<&mut Hindex>) -> Result<()> {
+        let (data, rest) = self.parts(urls);
+        together::sync(data, rest)
     }
 
-    /// Syncs and closes.
+    /// Syncs and closes. The lock file stays.
     pub fn close(mut self) -> Result<()> {
-        if self.access == Access::Write {
-            self.sync_data()?;
-            self.sync_rest()?;
-        }
-        Ok(())
+        self.close_with(None)
+    }
+
+    pub(crate) fn close_with(&mut self, urls: Option<&mut Hindex>) -> Result<()> {
+        let (data, rest) = self.parts(urls);
+        together::close(data, rest)
     }
 
     /// For a reader: looks how far the writer is by now.
     pub fn refresh(&mut self) -> Result<()> {
         // The index last: if it says that nobody writes, nothing of the data is half done.
         self.data.refresh()?;
-        self.index.refresh()?;
         if let Some(time) = &mut self.time {
             time.kv.refresh()?;
         }
+        self.index.refresh()?;
         // Asked last: a compaction puts another data file in its place first, then the rest.
-        if self.access == Access::Read && !self.data.is_current()? {
+        if !self.is_current_with(&self.index)? {
             let open = self.open.clone();
             *self = Filesys { open, ..Self::open(&self.paths, Access::Read, &self.settings)? };
-            return Ok(());
         }
-        self.dtot = self.data.superblock().value(Name::DTOTSZ).unwrap_or(0);
-        self.itot = self.data.superblock().value(Name::ITOTSZ).unwrap_or(0);
+        self.read_totals();
         Ok(())
+    }
+
+    /// Whether a reader has the data file that its name leads to, and `index` is an index of that.
+    pub(crate) fn is_current_with(&self, index: &Hindex) -> Result<bool> {
+        let fits = expect_generation(self.data.superblock(), index.superblock()).is_ok();
+        Ok(self.access == Access::Write || fits && self.data.file.is_current()?)
     }
 
     /// Flushes, then gives back all descriptors and the lock; [`Parked::resume`] takes them again. Open handles stay
     /// usable if nobody else wrote meanwhile.
     pub fn dispose(self) -> Result<Parked> {
-        let (paths, access, settings, open) =
-            (self.paths.clone(), self.access, self.settings.clone(), self.open.clone());
+        let (paths, settings) = (self.paths.clone(), self.settings.clone());
+        let parked = Parked { paths, access: self.access, settings, open: self.open.clone() };
         self.close()?;
-        Ok(Parked { paths, access, settings, open })
+        Ok(parked)
     }
 }
 
@@ -349,9 +320,7 @@ pub struct Parked {
 impl Parked {
     /// Opens it again.
     pub fn resume(self) -> Result<Filesys> {
-        let mut fs = Filesys::open(&self.paths, self.access, &self.settings)?;
-        fs.open = self.open;
-        Ok(fs)
+        Ok(Filesys { open: self.open, ..Filesys::open(&self.paths, self.access, &self.settings)? })
     }
 }
 
@@ -368,28 +337,38 @@ pub(crate) fn check_data(data: &Kvseq) -> Result<()> {
 }
 
 /// The inode area that a data file wants for new files.
-pub(crate) fn inode_area(sb: &crate::Superblock) -> Result<u64> {
+pub(crate) fn inode_area(sb: &Superblock) -> Result<u64> {
     let isz = sb.length(Name::ISZ)?.unwrap_or(design::DEFAULT_ISZ);
-    if isz < design::MIN_ISZ || !isz.is_multiple_of(8) || isz > inode::MAX_AREA {
-        return Err(sb.fault(Name::ISZ, "an ISZ, a multiple of 8 from 16"));
-    }
-    Ok(isz)
+    if is_inode_area(isz) { Ok(isz) } else { Err(sb.fault(Name::ISZ, "an ISZ, a multiple of 8 from 16")) }
 }
 
-fn expect_generation(expected: Option<i64>, sb: &crate::Superblock) -> Result<()> {
-    let found = sb.value(Name::FSGEN);
+fn is_inode_area(bytes: u64) -> bool {
+    (design::MIN_ISZ..=inode::MAX_AREA).contains(&bytes) && bytes.is_multiple_of(8)
+}
+
+/// Opens an index over a data file, as that was opened. If there is none, `why` says what that means.
+pub(crate) fn open_index(data: &Kvseq, path: &Path, writer_lives: bool, why: &'static str) -> Result<Hindex> {
+    let (access, settings) = (data.file.access, &data.file.settings);
+    let index = missing_is_unclean(Hindex::open_as(path, access, settings, writer_lives), why)?;
+    expect_generation(data.superblock(), index.superblock())?;
+    Ok(index)
+}
+
+/// Whether another file of the filesys has the FSGEN of the data file, of whose superblock `data` is.
+fn expect_generation(data: &Superblock, other: &Superblock) -> Result<()> {
+    let [expected, found] = [data, other].map(|sb| sb.value(Name::FSGEN));
     if found == expected {
         return Ok(());
     }
     let (expected, found) = (expected.unwrap_or(0), found.unwrap_or(0));
-    Err(Error::GenerationMismatch { path: sb.path().into(), expected, found })
+    Err(Error::GenerationMismatch { path: other.path().into(), expected, found })
 }
 
-fn missing_is_unclean<T>(opened: Result<T>) -> Result<T> {
+const MISSING: &str = "it is missing, though its data file is there";
+
+fn missing_is_unclean<T>(opened: Result<T>, why: &'static str) -> Result<T> {
     match opened {
-        Err(Error::Io(e)) if e.is_not_found() => {
-            Err(Error::NeedsCheck { path: e.path().into(), why: "it is missing, though its data file is there" })
-        }
+        Err(Error::Io(e)) if e.is_not_found() => Err(Error::NeedsCheck { path: e.path().into(), why }),
         other => other,
     }
 }

@@ -1,9 +1,12 @@
 //! Where the files of a filesys are, and which names are open in this process.
 
 use super::inode::MAX_NAME;
-use crate::design::{DATA_SUFFIX, GLOBAL_LOCK, INDEX_SUFFIX, LOCK_SUFFIX, MAX_FILESYS_NAME, NEW_SUFFIX, TIME_SUFFIX};
+use crate::aside::dir_of;
+use crate::design::{
+    DATA_SUFFIX, GLOBAL_LOCK, INDEX_SUFFIX, LOCK_SUFFIX, MAX_FILESYS_NAME, NEW_SUFFIX, TIME_SUFFIX, URL_INDEX_SUFFIX,
+};
 use crate::error::shown;
-use crate::{Error, Result};
+use crate::{Error, Result, Settings};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,10 +35,10 @@ impl FsPaths {
         // A name made fit would be another filesys.
         let name = name.ok_or_else(|| Error::BadName { path: path.into() })?;
         let name = name.strip_suffix(&format!(".{DATA_SUFFIX}")).unwrap_or(name);
-        Self::new(crate::open::dir_of(path), name)
+        Self::new(dir_of(path), name)
     }
 
-    fn file(&self, suffix: &str) -> PathBuf {
+    pub(crate) fn file(&self, suffix: &str) -> PathBuf {
         self.base.join(format!("{}.{suffix}", self.name))
     }
 
@@ -69,9 +72,28 @@ impl FsPaths {
         self.file(LOCK_SUFFIX)
     }
 
-    /// A further file of this filesys.
-    pub(crate) fn other(&self, suffix: &str) -> PathBuf {
-        self.file(suffix)
+    /// `NAME.urls`: from URLs to captures, if it is a container of those.
+    pub(crate) fn urls(&self) -> PathBuf {
+        self.file(URL_INDEX_SUFFIX)
+    }
+
+    /// All of them but the lock, in the order in which they take the place of others.
+    pub(crate) fn all(&self) -> [PathBuf; 4] {
+        [self.data(), self.index(), self.time(), self.urls()]
+    }
+
+    /// The files that a compaction makes beside them.
+    pub(crate) fn copies(&self) -> Vec<PathBuf> {
+        let aside = self.aside();
+        aside.all().into_iter().chain([aside.lock()]).collect()
+    }
+
+    /// An error if there is no such filesys.
+    pub(crate) fn expect_data(&self, settings: &Settings) -> Result<()> {
+        match settings.fs.exists(&self.data())? {
+            true => Ok(()),
+            false => Err(Error::FilesysNotFound { path: self.data() }),
+        }
     }
 
     /// `GLOBAL.lock` of the base.

@@ -4,6 +4,7 @@ use super::Filesys;
 use super::inode::Inode;
 use crate::error::shown;
 use crate::hindex::Found;
+use crate::num::signed;
 use crate::{Error, Result, h64};
 
 impl Filesys {
@@ -20,8 +21,8 @@ impl Filesys {
                 self.data.delete(extent.ptr)?;
             }
         }
-        self.itot = self.itot.saturating_sub(i64::try_from(inode.entry_bytes()).unwrap_or(0));
-        self.dtot = self.dtot.saturating_sub(i64::try_from(extents.iter().map(|e| e.len).sum::<u64>()).unwrap_or(0));
+        self.itot = self.itot.saturating_sub(signed(inode.entry_bytes()));
+        self.dtot = self.dtot.saturating_sub(signed(extents.iter().map(|e| e.len).sum::<u64>()));
         self.settle()
     }
 
@@ -56,8 +57,7 @@ impl Filesys {
         if !in_place {
             renamed = self.store_larger(&renamed, 0)?;
             self.announce(&inode)?;
-            self.itot =
-                self.itot.saturating_add(i64::try_from(renamed.entry_bytes() - inode.entry_bytes()).unwrap_or(0));
+            self.itot = self.itot.saturating_add(signed(renamed.entry_bytes() - inode.entry_bytes()));
         }
         self.index.occupy(place, renamed.hash, renamed.ptr)?;
         if self.have_dups {

@@ -2,18 +2,19 @@
 //!
 //! The index stays marked as in use until all is done, so that a crash during a repair asks for another.
 
-use super::base::{lock_alone, lock_existing};
+use super::base::LockedFs;
 use super::handle::extent_at;
 use super::inode::{FsKey, Inode, Names};
 use super::{FsPaths, check_data, time};
-use crate::design::{DEFAULT_TIMEMP, LAST_MTIME_VARIABLE, PURPOSE_DATA, PURPOSE_INDEX, URL_INDEX_SUFFIX};
-use crate::hindex::{self, Builder, CreateHindex, Hindex, roomy};
-use crate::kvseq::{self, KvRepair};
-use crate::open::{self, Guard, dir_of};
+use crate::aside::{self, dir_of};
+use crate::design::{DEFAULT_TIMEMP, PURPOSE_DATA, PURPOSE_INDEX};
+use crate::file::superblock_of;
+use crate::hindex::{self, CreateHindex, Hindex};
+use crate::kvseq::{Keep, KvRepair};
+use crate::num::signed;
 use crate::sorting::{Sort, number, pair};
 use crate::superblock::{Name, Purpose};
-use crate::{Access, Error, Kind, Kvseq, OnProgress, Progress, Result, Settings, Superblock, h64};
-use std::path::PathBuf;
+use crate::{Access, Error, Kind, Kvseq, OnProgress, Progress, Result, Settings, Superblock, h64, pages};
 
 /// What a repair did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,49 +33,35 @@ pub struct FsRepair {
     pub orphans: u64,
     /// Deletions recorded in the index only were lost with it: deleted files are back.
     pub resurrected: bool,
+    /// URLs in the rebuilt index of a container of captures.
+    pub urls: u64,
 }
 
 /// Repairs a filesys: back to the last sync, or with `salvage` as far as entries are whole.
 pub fn repair(paths: &FsPaths, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<FsRepair> {
-    let _alone = lock_alone(paths, settings)?;
-    let _lock = lock_existing(paths, settings)?;
-    repair_locked(paths, settings, salvage, progress)
+    let _locked = LockedFs::take(paths, settings)?;
+    restore(paths, settings, Keep::repair(salvage), progress)
 }
 
-/// The same for a caller that holds the locks.
-pub(crate) fn repair_locked(
-    paths: &FsPaths,
-    settings: &Settings,
-    salvage: bool,
-    progress: OnProgress<'_>,
-) -> Result<FsRepair> {
-    repair_after(paths, settings, progress, &mut || {
-        // What was in use may point to what is taken back. (One that was closed properly is still asked later.)
-        if Hindex::open_anyway(&paths.index(), Access::Read, settings).is_ok_and(|index| index.is_in_use()) {
-            hindex::lead_astray(&paths.index(), settings)?;
+/// Takes a filesys back to where its data file ended at `end`: see [`Keep::UpTo`].
+pub(crate) fn cut(paths: &FsPaths, settings: &Settings, end: u64, progress: OnProgress<'_>) -> Result<FsRepair> {
+    let _locked = LockedFs::take(paths, settings)?;
+    restore(paths, settings, Keep::UpTo(end), progress)
+}
+
+fn restore(paths: &FsPaths, settings: &Settings, keep: Keep, progress: OnProgress<'_>) -> Result<FsRepair> {
+    aside::remove_all(settings, &paths.copies())?;
+    trawl_io::remove_leftovers(&*settings.fs, paths.base())?;
+    let urls = pages::has_urls(paths, settings)?;
+    for index in [paths.index(), paths.urls()] {
+        // What was in use may point to what is taken back. One that was closed properly is still asked later, unless the
+        // data file is cut behind what was synced: from here on a crash must ask for another repair.
+        let used = Hindex::open_anyway(&index, Access::Read, settings).is_ok_and(|index| index.is_in_use());
+        if used || matches!(keep, Keep::UpTo(_)) {
+            hindex::mark(&index, true, settings)?;
         }
-        kvseq::repair_locked(&paths.data(), settings, salvage)
-    })
-}
-
-/// Takes a filesys back to where its data file ended at `end`, for a caller that holds the locks: see
-/// [`kvseq::cut_locked`].
-pub(crate) fn cut_locked(paths: &FsPaths, settings: &Settings, end: u64, progress: OnProgress<'_>) -> Result<FsRepair> {
-    repair_after(paths, settings, progress, &mut || {
-        // From here on a crash asks for another repair, although the files may have been closed properly.
-        hindex::lead_astray(&paths.index(), settings)?;
-        kvseq::cut_locked(&paths.data(), settings, end)
-    })
-}
-
-fn repair_after(
-    paths: &FsPaths,
-    settings: &Settings,
-    progress: OnProgress<'_>,
-    shorten: &mut dyn FnMut() -> Result<KvRepair>,
-) -> Result<FsRepair> {
-    remove_leftovers(paths, settings)?;
-    let data = shorten()?;
+    }
+    let data = Kvseq::open_anyway(&paths.data(), Kind::Kvseq, Access::Write, settings)?.shorten(keep)?;
     let mut repair = Repair::new(paths, settings, progress)?;
     repair.report.data = data;
     repair.fix_inodes()?;
@@ -82,6 +69,10 @@ fn repair_after(
     repair.rebuild_index(None, None)?;
     repair.fix_data_entries()?;
     repair.rebuild_time()?;
+    if urls {
+        let (path, files) = (paths.urls(), repair.report.files);
+        repair.report.urls = pages::rebuild_urls(&repair.data, &path, &path, files, progress)?;
+    }
     repair.finish()
 }
 
@@ -93,26 +84,12 @@ pub fn rebuild_index(
     cellsz: Option<u64>,
     progress: OnProgress<'_>,
 ) -> Result<FsRepair> {
-    let _alone = lock_alone(paths, settings)?;
-    let _lock = lock_existing(paths, settings)?;
+    let _locked = LockedFs::take(paths, settings)?;
     let mut repair = Repair::new(paths, settings, progress)?;
     repair.fix_inodes()?;
     repair.rebuild_index(htsize, cellsz)?;
     repair.fix_data_entries()?;
     repair.finish()
-}
-
-/// Removes what a compaction that did not come to its end has left.
-fn remove_leftovers(paths: &FsPaths, settings: &Settings) -> Result<()> {
-    open::remove_all(settings, &copies(paths))?;
-    trawl_io::remove_leftovers(&*settings.fs, paths.base())?;
-    Ok(())
-}
-
-/// The files that a compaction makes beside those of a filesys.
-pub(super) fn copies(paths: &FsPaths) -> [PathBuf; 5] {
-    let aside = paths.aside();
-    [aside.data(), aside.index(), aside.time(), aside.other(URL_INDEX_SUFFIX), aside.lock()]
 }
 
 /// Lets a data file say again what it is, if the index knows it as its own.
@@ -122,8 +99,8 @@ fn restore_purpose(data: &mut Kvseq, paths: &FsPaths, settings: &Settings) -> Re
         return Ok(());
     }
     let fsgen = data.superblock().value(Name::FSGEN);
-    match open::open(settings, &paths.index(), Access::Read, Kind::Hindex) {
-        Ok(index) if says(&index.sb, PURPOSE_INDEX) && fsgen.is_some() && index.sb.value(Name::FSGEN) == fsgen => {
+    match superblock_of(&paths.index(), settings) {
+        Ok(index) if says(&index, PURPOSE_INDEX) && fsgen.is_some() && index.value(Name::FSGEN) == fsgen => {
             data.set_variable("PURPOSE", Purpose::fixed(PURPOSE_DATA).to_value())
         }
         // The check of the data file says what is wrong with it.
@@ -144,21 +121,16 @@ struct Repair<'a> {
 
 impl<'a> Repair<'a> {
     fn new(paths: &'a FsPaths, settings: &'a Settings, progress: OnProgress<'a>) -> Result<Self> {
-        let guard = Guard::Owner { writer_lives: false };
-        let mut data = Kvseq::open_guarded(&paths.data(), Access::Write, settings, guard)?;
+        let mut data = Kvseq::open_as(&paths.data(), Access::Write, settings, false)?;
         restore_purpose(&mut data, paths, settings)?;
         check_data(&data)?;
         let have_dups = data.superblock().value(Name::HAVEDUPS) == Some(1);
         let fsgen = data.superblock().value(Name::FSGEN);
-        let old_index = Hindex::open_guarded(&paths.index(), Access::Read, settings, guard).ok();
+        let old_index = Hindex::open_as(&paths.index(), Access::Read, settings, false).ok();
         let old_index = old_index.filter(|index| index.superblock().value(Name::FSGEN) == fsgen);
         // It is asked for every file where only it knows of deletions.
         let old_index = old_index.filter(|index| !have_dups || index.is_searchable().unwrap_or(false));
         Ok(Repair { paths, settings, progress, data, have_dups, old_index, report: FsRepair::default() })
-    }
-
-    fn tell(&self, stage: &'static str, done: u64) {
-        (self.progress)(Progress { stage, done, total: self.data.end() });
     }
 
     /// Goes from entry to entry, changing them on the way.
@@ -169,17 +141,15 @@ impl<'a> Repair<'a> {
     ) -> Result<()> {
         let (mut at, mut seen) = (self.data.first(), 0u64);
         while at < self.data.end() {
-            let mut head = [0; 64];
-            let (span, have) = self.data.span_with(at, &mut head)?;
-            let skip = usize::try_from(span.key_at - at).unwrap_or(usize::MAX);
-            let key = usize::try_from(span.key_len).ok().and_then(|len| head.get(..have)?.get(skip..)?.get(..len));
-            if let Some(key) = key.and_then(FsKey::decode) {
-                each(self, at, span.deleted, key)?;
+            let mut buf = [0; 64];
+            let head = self.data.head(at, &mut buf)?;
+            if let Some(key) = head.key().and_then(FsKey::decode) {
+                each(self, at, head.span.deleted, key)?;
             }
-            at = span.end;
+            at = head.span.end;
             seen += 1;
             if seen.is_multiple_of(1 << 14) {
-                self.tell(stage, at);
+                (self.progress)(Progress { stage, done: at, total: self.data.end() });
             }
         }
         Ok(())
@@ -192,7 +162,10 @@ impl<'a> Repair<'a> {
                 return Ok(());
             }
             match Inode::load(&this.data, ptr) {
-                Ok(inode) => this.fix_inode(inode),
+                Ok(inode) => {
+                    this.report.files += 1;
+                    this.fix_inode(inode)
+                }
                 Err(Error::CorruptEntry { .. } | Error::TornEntry { .. }) => {
                     this.report.broken_inodes += 1;
                     this.data.delete(ptr)
@@ -220,7 +193,7 @@ impl<'a> Repair<'a> {
             inode.size = inode.size.min(capacity);
             self.data.write_value(inode.ptr, 3, &inode.numbers())?;
         }
-        if inode.hash != h64(&inode.name) {
+        if !inode.is_one_piece() {
             inode.hash = h64(&inode.name);
             self.data.set_key(inode.ptr, &inode.key())?;
         }
@@ -246,6 +219,7 @@ impl<'a> Repair<'a> {
                 && of == file
             {
                 self.report.superseded += 1;
+                self.report.files -= 1;
                 self.data.delete(replaced)?;
             }
         }
@@ -254,84 +228,49 @@ impl<'a> Repair<'a> {
 
     /// Builds the index anew from the inodes: of equal names the last counts.
     fn rebuild_index(&mut self, htsize: Option<u64>, cellsz: Option<u64>) -> Result<()> {
-        let mut inodes = 0;
-        self.each_entry("counting files", &mut |_, _, deleted, key| {
-            inodes += u64::from(!deleted && matches!(key, FsKey::Inode { .. }));
-            Ok(())
-        })?;
-        let create = self.index_like_before(inodes, htsize, cellsz);
-        let path = self.paths.index();
-        let settings = self.settings;
-        let mut builder = Builder::new(create, &path, settings, self.progress);
+        let (path, data) = (self.paths.index(), self.data.superblock());
+        let default = CreateHindex {
+            sbsize: data.sbsize(),
+            purpose: Purpose::fixed(PURPOSE_INDEX),
+            extra: data.value(Name::FSGEN).map(|fsgen| (Name::FSGEN, fsgen)).into_iter().collect(),
+            ..CreateHindex::default()
+        };
+        let mut create = default.in_place_of(&path, self.report.files, self.settings);
+        create.htsize = htsize.unwrap_or(create.htsize);
+        create.cellsz = cellsz.unwrap_or(create.cellsz);
         let old = if self.have_dups { self.old_index.take() } else { None };
         self.report.resurrected = self.have_dups && old.is_none();
-        self.each_entry("reading names", &mut |this, ptr, deleted, key| {
-            if deleted || !matches!(key, FsKey::Inode { .. }) {
-                return Ok(());
-            }
-            let inode = Inode::load(&this.data, ptr)?;
-            match &old {
-                Some(old) if old.find(&Names(&this.data), &inode.name)? != Some(ptr) => Ok(()),
-                _ => builder.push(inode.hash, ptr),
-            }
-        })?;
-        let room = settings.sort_memory_bytes / 8;
-        let mut superseded = Vec::new();
-        let built = builder.finish(
-            Some(&Names(&self.data)),
-            &mut |ptr| {
-                if superseded.len() < room {
-                    superseded.push(ptr);
-                }
-                Ok(())
-            },
-            false,
-        )?;
+        let names = Names(&self.data);
+        // In use until all is done.
+        let (built, superseded) =
+            hindex::build(create, &path, &names, old.as_ref(), false, self.settings, self.progress)?;
         self.report.files = built.keys;
-        self.report.superseded += superseded.len() as u64;
+        self.report.superseded += built.superseded;
         if !self.have_dups {
             superseded.into_iter().try_for_each(|ptr| self.data.delete(ptr))?;
         }
         Ok(())
     }
 
-    fn index_like_before(&self, inodes: u64, htsize: Option<u64>, cellsz: Option<u64>) -> CreateHindex {
-        let old = open::open(self.settings, &self.paths.index(), Access::Read, Kind::Hindex).ok();
-        let sb: Option<&Superblock> = old.as_ref().map(|opened| &opened.sb);
-        let number = |name| sb.and_then(|sb| sb.value(name)).and_then(|n| u64::try_from(n).ok());
-        let needed = roomy(inodes);
-        // The old size only if it is plausible: it may be what is broken.
-        let kept = number(Name::HTSIZE).filter(|n| *n >= needed && *n / 1024 <= needed);
-        let cellsz = cellsz.or(number(Name::CELLSZ).filter(|n| (1..=2).contains(n))).unwrap_or(2);
-        let fsgen = self.data.superblock().value(Name::FSGEN);
-        CreateHindex {
-            sbsize: sb.map_or(self.data.superblock().sbsize(), Superblock::sbsize),
-            purpose: Purpose::fixed(PURPOSE_INDEX),
-            htsize: htsize.or(kept).unwrap_or(needed),
-            cellsz,
-            extra: fsgen
-                .map(|n| (Name::FSGEN, n))
-                .into_iter()
-                .chain(sb.into_iter().flat_map(Superblock::user_variables))
-                .collect(),
-        }
-    }
-
     /// Marks data entries as the inodes that use them are, and sums up.
     fn fix_data_entries(&mut self) -> Result<()> {
         let mut sort = Sort::new(self.settings, dir_of(&self.paths.data()), 1);
         let index = Hindex::open_anyway(&self.paths.index(), Access::Read, self.settings)?;
-        let (mut itot, mut dtot) = (0i64, 0i64);
+        let (mut itot, mut dtot) = (0u64, 0u64);
         self.each_entry("checking data", &mut |this, ptr, deleted, key| {
             if deleted || !matches!(key, FsKey::Inode { .. }) {
                 return Ok(());
             }
             let inode = Inode::load(&this.data, ptr)?;
             let alive = !this.have_dups || index.find(&Names(&this.data), &inode.name)? == Some(ptr);
-            itot += if alive { i64::try_from(inode.entry_bytes()).unwrap_or(0) } else { 0 };
             for to in &inode.pointers {
                 sort.push(&to.to_be_bytes(), b"")?;
-                dtot += if alive { i64::try_from(this.data.value_len(*to)?).unwrap_or(0) } else { 0 };
+            }
+            if alive {
+                itot += inode.entry_bytes();
+                for to in &inode.pointers {
+                    dtot = dtot.saturating_add(this.data.value_len(*to)?);
+                }
             }
             Ok(())
         })?;
@@ -351,8 +290,8 @@ impl<'a> Repair<'a> {
                 _ => Ok(()),
             }
         })?;
-        self.data.update_variable(Name::ITOTSZ, itot);
-        self.data.update_variable(Name::DTOTSZ, dtot);
+        self.data.update_variable(Name::ITOTSZ, signed(itot));
+        self.data.update_variable(Name::DTOTSZ, signed(dtot));
         Ok(())
     }
 
@@ -361,20 +300,19 @@ impl<'a> Repair<'a> {
         if self.data.superblock().value(Name::HAVEAO) != Some(1) {
             return Ok(());
         }
-        let path = self.paths.time();
-        let old = open::open(self.settings, &path, Access::Read, Kind::Kvseq).ok().map(|opened| opened.sb);
+        let (path, data) = (self.paths.time(), self.data.superblock());
+        let (data_sbsize, fsgen) = (data.sbsize(), data.value(Name::FSGEN));
+        let old = superblock_of(&path, self.settings).ok().filter(|sb| sb.kind() == Kind::Kvseq);
         let number = |name| old.as_ref().and_then(|sb| sb.value(name));
-        let sbsize = old.as_ref().map_or(self.data.superblock().sbsize(), Superblock::sbsize);
-        let fsgen = self.data.superblock().value(Name::FSGEN);
         let (incr, timemp) = (number(Name::FILEINCR).unwrap_or(0), number(Name::TIMEMP).unwrap_or(DEFAULT_TIMEMP));
-        // Aside, so that there is one all the time.
-        let aside = self.paths.aside().time();
-        open::remove_all(self.settings, std::slice::from_ref(&aside))?;
+        let sbsize = old.as_ref().map_or(data_sbsize, Superblock::sbsize);
         let mut create = time::create(sbsize, incr.clamp(0, 1 << 20), timemp, fsgen);
         create.extra.extend(old.iter().flat_map(Superblock::user_variables));
+        // Aside, so that there is one all the time.
+        let aside = self.paths.aside().time();
+        aside::remove_all(self.settings, std::slice::from_ref(&aside))?;
         create.publish(&aside, self.settings)?;
-        let guard = Guard::Owner { writer_lives: false };
-        let mut time = time::Timefile::open(&aside, Access::Write, self.settings, guard)?;
+        let mut time = time::Timefile::open(&aside, Access::Write, self.settings, false)?;
         let mut last = None;
         self.each_entry("noting times", &mut |this, ptr, deleted, key| {
             if matches!(key, FsKey::Inode { .. }) {
@@ -389,12 +327,11 @@ impl<'a> Repair<'a> {
             }
             Ok(())
         })?;
-        if let (Some(name), Some(last)) = (Name::parse(LAST_MTIME_VARIABLE), last) {
-            self.data.update_variable(name, last);
+        if let Some(last) = last {
+            self.data.update_variable(Name::LASTMT, last);
         }
-        time.kv.checkpoint()?;
-        self.settings.fs.rename(&aside, &path)?;
-        Ok(self.settings.fs.sync_dir(self.paths.base())?)
+        time.kv.close()?;
+        aside::take_place(self.settings, &[(aside, path)])
     }
 
     /// Makes it all durable; the index is declared whole at the very end.

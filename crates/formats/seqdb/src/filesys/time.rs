@@ -5,12 +5,10 @@
 //! ```
 //! Marks and pointers both increase. A file gets a mark if the last one is at least TIMEMP seconds old.
 
-use crate::open::Guard;
+use crate::kvseq::Layout;
 use crate::superblock::{Name, Purpose};
 use crate::{Access, CreateKvseq, Error, Kvseq, Repr, Result, Settings, design};
 use std::path::Path;
-
-const ENTRY: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Timefile {
@@ -35,41 +33,31 @@ pub(crate) fn create(sbsize: u64, fileincr: i64, timemp: i64, fsgen: Option<i64>
 }
 
 impl Timefile {
-    pub fn open(path: &Path, access: Access, settings: &Settings, guard: Guard<'_>) -> Result<Self> {
-        Self::from_kvseq(Kvseq::open_guarded(path, access, settings, guard)?)
+    pub fn open(path: &Path, access: Access, settings: &Settings, writer_lives: bool) -> Result<Self> {
+        Self::from_kvseq(Kvseq::open_as(path, access, settings, writer_lives)?)
     }
 
     fn from_kvseq(kv: Kvseq) -> Result<Self> {
-        let layout = kv.layout();
-        let plain = layout.key == Repr::Fixed(8) && layout.value == Repr::Fixed(8);
-        if !plain || layout.delflag || layout.align != 1 {
-            return Err(kv
-                .superblock()
-                .fault(Name::KEYREPR, "a timefile: KEYREPR 12, VALREPR 12, no KVDELFL, no ALIGN"));
+        if kv.layout() != Layout::PAIRS {
+            let expected = "a timefile: KEYREPR 12, VALREPR 12, no KVDELFL, no ALIGN";
+            return Err(kv.superblock().fault(Name::KEYREPR, expected));
         }
         let timemp = kv.superblock().value(Name::TIMEMP).unwrap_or(design::DEFAULT_TIMEMP);
         let mut time = Timefile { kv, timemp, last: None };
-        time.last = match time.marks().checked_sub(1) {
-            Some(i) => Some(time.mark(i)?.0),
-            None => None,
-        };
+        time.last = time.last_mark()?.map(|(mark, _)| mark);
         Ok(time)
     }
 
     pub fn marks(&self) -> u64 {
-        (self.kv.end() - self.kv.first()) / ENTRY
+        self.kv.pairs()
     }
 
     /// The `i`-th mark and its pointer.
     pub fn mark(&self, i: u64) -> Result<(i64, u64)> {
-        let mut bytes = [0; 16];
-        let at = self.kv.first() + i * ENTRY;
-        if at + ENTRY > self.kv.end() {
-            return Err(Error::BadPointer { path: self.kv.path().into(), ptr: at });
+        match self.kv.pair(i)? {
+            Some((mark, ptr)) => Ok((mark.cast_signed(), ptr)),
+            None => Err(Error::BadPointer { path: self.kv.path().into(), ptr: self.kv.end() }),
         }
-        self.kv.read_raw(at, &mut bytes)?;
-        let (mark, ptr) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>());
-        Ok((mark.map_or(0, |b| i64::from_be_bytes(*b)), ptr.map_or(0, |b| u64::from_be_bytes(*b))))
     }
 
     /// Notes a new file, if it is time for a mark.
@@ -96,9 +84,9 @@ impl Timefile {
         low.checked_sub(1).map(|i| Ok(self.mark(i)?.1)).transpose()
     }
 
-    /// The pointer of the last mark.
-    pub fn last_pointer(&self) -> Result<Option<u64>> {
-        self.marks().checked_sub(1).map(|i| Ok(self.mark(i)?.1)).transpose()
+    /// The last mark and its pointer.
+    pub fn last_mark(&self) -> Result<Option<(i64, u64)>> {
+        self.marks().checked_sub(1).map(|i| self.mark(i)).transpose()
     }
 }
 
@@ -115,7 +103,7 @@ mod tests {
         let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
         let path = Path::new("/t.time");
         create(256, 0, 60, None).publish(path, &settings).unwrap();
-        let mut time = Timefile::open(path, Access::Write, &settings, Guard::Owner { writer_lives: false }).unwrap();
+        let mut time = Timefile::open(path, Access::Write, &settings, false).unwrap();
         for (ptr, mtime) in [(1, i64::MIN), (2, i64::MAX - 59), (3, i64::MAX), (4, i64::MAX)] {
             time.note(mtime, ptr).unwrap();
         }

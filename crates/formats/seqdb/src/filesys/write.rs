@@ -1,17 +1,26 @@
 //! Creating, writing and growing files.
 
 use super::handle::Extent;
-use super::inode::{FRAME_BYTES, FsKey, Inode, MAX_AREA};
+use super::inode::{FRAME_BYTES, FsKey, Inode, MAX_AREA, next_inode};
+use super::time::Timefile;
 use super::{FileHandle, Filesys, WriteFlags};
-use crate::design::{INODE_HEAD_BYTES, LAST_MTIME_VARIABLE, MAX_GROWTH};
+use crate::design::{INODE_HEAD_BYTES, MAX_GROWTH};
 use crate::error::shown;
 use crate::hindex::Found;
+use crate::num::{index, signed};
 use crate::superblock::Name;
 use crate::{Error, Result, h64};
 use std::io::Read;
 
 /// Offset of P, mtime and size in an inode.
 const NUMBERS_AT: u64 = 3;
+
+/// What a new file holds.
+pub(crate) enum Contents<'a> {
+    Bytes(&'a [u8]),
+    /// Bytes of any number, and what they are of, for an error.
+    Reader(&'a mut dyn Read, &'a str),
+}
 
 impl Filesys {
     /// Opens a file for writing, creating it if there is none. In an append-only filesys it must be new.
@@ -34,6 +43,7 @@ impl Filesys {
                 let inode = self.new_inode(name, kind, flags.mtime)?;
                 self.add_inode(&inode, absent)?;
                 self.added(&inode)?;
+                self.settle()?;
                 self.handle(inode, open, true, keep_mtime)
             }
         }
@@ -41,41 +51,7 @@ impl Filesys {
 
     /// Stores a whole new file in one step: a reader beside sees all of it or nothing.
     pub fn put_file(&mut self, name: &[u8], kind: char, mtime: Option<i64>, contents: &[u8]) -> Result<()> {
-        self.prepare()?;
-        self.open.expect_closed(&self.paths, name)?;
-        match self.find(name)? {
-            Found::Here { .. } => Err(Error::FileExists { path: self.paths.data(), name: shown(name) }),
-            absent => {
-                self.put_at(absent, name, kind, mtime, contents)?;
-                Ok(())
-            }
-        }
-    }
-
-    /// The same where the index was searched already. Returns the inode's pointer.
-    pub(crate) fn put_at<T>(
-        &mut self,
-        place: Found<T>,
-        name: &[u8],
-        kind: char,
-        mtime: Option<i64>,
-        contents: &[u8],
-    ) -> Result<u64> {
-        let mut inode = self.new_inode(name, kind, mtime)?;
-        if !contents.is_empty() {
-            inode.pointers.push(inode.ptr + inode.entry_bytes());
-            inode.size = contents.len() as u64;
-        }
-        let data_key = FsKey::Data { file_id: inode.file_id, offset: 0 }.encode();
-        self.add_inode(&inode, place)?;
-        if !contents.is_empty()
-            && let Err(e) = self.data.append(&data_key, contents)
-        {
-            self.take_back(&inode)?;
-            return Err(e);
-        }
-        self.added(&inode)?;
-        Ok(inode.ptr)
+        self.put(name, kind, mtime, Contents::Bytes(contents)).map(|_| ())
     }
 
     /// Stores a new file of any size from a reader, in one step as [`Filesys::put_file`] does: memory holds a part of it,
@@ -87,50 +63,64 @@ impl Filesys {
         mtime: Option<i64>,
         contents: &mut dyn Read,
     ) -> Result<u64> {
-        self.prepare()?;
-        self.open.expect_closed(&self.paths, name)?;
-        match self.find(name)? {
-            Found::Here { .. } => Err(Error::FileExists { path: self.paths.data(), name: shown(name) }),
-            absent => Ok(self.put_from_at(absent, name, kind, mtime, contents, "the contents")?.1),
-        }
+        self.put(name, kind, mtime, Contents::Reader(contents, "the contents"))
     }
 
-    /// The same where the index was searched already. Returns the inode's pointer and the size.
-    pub(crate) fn put_from_at<T>(
+    fn put(&mut self, name: &[u8], kind: char, mtime: Option<i64>, contents: Contents<'_>) -> Result<u64> {
+        self.prepare()?;
+        self.open.expect_closed(&self.paths, name)?;
+        let place = self.find(name)?;
+        if let Found::Here { .. } = place {
+            return Err(Error::FileExists { path: self.paths.data(), name: shown(name) });
+        }
+        let inode = self.put_at(place, name, kind, mtime, contents)?;
+        self.settle()?;
+        Ok(inode.size)
+    }
+
+    /// The same where the index was searched already; the caller settles. Returns the inode.
+    pub(crate) fn put_at<T>(
         &mut self,
         place: Found<T>,
         name: &[u8],
         kind: char,
         mtime: Option<i64>,
-        contents: &mut dyn Read,
-        what: &str,
-    ) -> Result<(u64, u64)> {
+        contents: Contents<'_>,
+    ) -> Result<Inode> {
         let mut inode = self.new_inode(name, kind, mtime)?;
-        let data_key = FsKey::Data { file_id: inode.file_id, offset: 0 }.encode();
+        if let Contents::Bytes(bytes @ [_, ..]) = contents {
+            inode.pointers.push(inode.ptr + inode.entry_bytes());
+            inode.size = bytes.len() as u64;
+        }
         self.add_inode(&inode, place)?;
-        let stored = self.data.append_from(&data_key, contents, what).and_then(|(ptr, len)| {
-            if len == 0 {
-                self.data.uncount(ptr, 1);
-                return Ok(());
-            }
-            inode.pointers.push(ptr);
-            inode.size = len;
-            // It may be in the file by now, though nobody was told of it.
-            self.data.write_value(inode.ptr, 0, &inode.encode())
-        });
+        let key = FsKey::Data { file_id: inode.file_id, offset: 0 }.encode();
+        let stored = match contents {
+            Contents::Bytes([]) => Ok(()),
+            Contents::Bytes(bytes) => self.data.append(&key, bytes).map(|_| ()),
+            Contents::Reader(reader, what) => self.data.append_from(&key, reader, what).and_then(|(ptr, len)| {
+                if len == 0 {
+                    self.data.uncount(ptr, 1);
+                    return Ok(());
+                }
+                inode.pointers.push(ptr);
+                inode.size = len;
+                // It may be in the file by now, though no reader was told of it.
+                self.data.write_value(inode.ptr, 0, &inode.encode())
+            }),
+        };
         if let Err(e) = stored {
             self.take_back(&inode)?;
             return Err(e);
         }
         self.added(&inode)?;
-        Ok((inode.ptr, inode.size))
+        Ok(inode)
     }
 
     /// Takes back an inode whose data could not be stored: it points to nothing.
     fn take_back(&mut self, inode: &Inode) -> Result<()> {
         let with_data = self.data.end() > inode.ptr + inode.entry_bytes();
         self.data.uncount(inode.ptr, 1 + i64::from(with_data));
-        self.itot = self.itot.saturating_sub(i64::try_from(inode.entry_bytes()).unwrap_or(0));
+        self.itot = self.itot.saturating_sub(signed(inode.entry_bytes()));
         if let Found::Here { cell, .. } = self.index.search(inode.hash, |p| Ok((p == inode.ptr).then_some(())))? {
             self.index.clear(cell)?;
         }
@@ -175,7 +165,7 @@ impl Filesys {
     pub(crate) fn find_last_mtime(&mut self) -> Result<Option<i64>> {
         if self.last_mtime.is_none() {
             // Only containers of captures have the variable; elsewhere the files since the last mark are looked at.
-            self.last_mtime = match self.data.superblock().get(LAST_MTIME_VARIABLE) {
+            self.last_mtime = match self.data.superblock().value(Name::LASTMT) {
                 Some(last) if self.data.end() > self.data.first() => Some(last),
                 Some(_) => None,
                 None => self.scan_last_mtime()?,
@@ -185,14 +175,12 @@ impl Filesys {
     }
 
     fn scan_last_mtime(&self) -> Result<Option<i64>> {
-        let start = self.time.as_ref().map_or(Ok(None), |time| time.last_pointer())?;
-        let start = start.filter(|ptr| self.data.is_pointer(*ptr)).unwrap_or_else(|| self.data.first());
+        let mark = self.time.as_ref().map_or(Ok(None), Timefile::last_mark)?.map(|(_, ptr)| ptr);
+        let start = mark.filter(|ptr| self.data.is_pointer(*ptr)).unwrap_or_else(|| self.data.first());
         let mut scan = self.data.scan_from(start).with_deleted().keys_only();
         let mut last = None;
-        while let Some(item) = scan.next_entry()? {
-            if matches!(FsKey::decode(item.key), Some(FsKey::Inode { .. })) {
-                last = Some(Inode::load(&self.data, item.ptr)?.mtime);
-            }
+        while let Some((_, _, inode)) = next_inode(&self.data, &mut scan)? {
+            last = Some(inode?.mtime);
         }
         Ok(last)
     }
@@ -204,21 +192,19 @@ impl Filesys {
             self.data.uncount(ptr, 1);
             return Err(e);
         }
-        self.itot = self.itot.saturating_add(i64::try_from(inode.entry_bytes()).unwrap_or(0));
+        self.itot = self.itot.saturating_add(signed(inode.entry_bytes()));
         Ok(())
     }
 
-    /// A new file is stored, as the last one: completes the operation.
+    /// A new file is stored, as the last one.
     fn added(&mut self, inode: &Inode) -> Result<()> {
-        self.dtot = self.dtot.saturating_add(i64::try_from(inode.size).unwrap_or(0));
+        self.dtot = self.dtot.saturating_add(signed(inode.size));
         if let Some(time) = &mut self.time {
             time.note(inode.mtime, inode.ptr)?;
             self.last_mtime = Some(inode.mtime);
-            if let Some(name) = Name::parse(LAST_MTIME_VARIABLE) {
-                self.data.update_variable(name, inode.mtime);
-            }
+            self.data.update_variable(Name::LASTMT, inode.mtime);
         }
-        self.settle()
+        Ok(())
     }
 
     pub(super) fn restricted(&self, what: &'static str) -> Error {
@@ -257,8 +243,7 @@ impl Filesys {
         if offset > file.size() {
             self.fill(file, offset)?;
         }
-        let inside = usize::try_from(file.capacity().saturating_sub(offset)).unwrap_or(usize::MAX).min(bytes.len());
-        let (old, new) = bytes.split_at_checked(inside).unwrap_or((bytes, &[]));
+        let (old, new) = bytes.split_at(index(file.capacity().saturating_sub(offset)).min(bytes.len()));
         self.overwrite(file, offset, old)?;
         if !new.is_empty() {
             self.grow(file, new, new.len() as u64)?;
@@ -317,9 +302,9 @@ impl Filesys {
         let mut at = file.size();
         let within = size.min(file.capacity());
         while at < within {
-            let n = usize::try_from(within - at).unwrap_or(usize::MAX).min(zeros.len());
-            self.overwrite(file, at, zeros.get(..n).unwrap_or_default())?;
-            at += n as u64;
+            let (part, _) = zeros.split_at(index(within - at).min(zeros.len()));
+            self.overwrite(file, at, part)?;
+            at += part.len() as u64;
         }
         let more = size.saturating_sub(file.capacity());
         if more > 0 {
@@ -335,8 +320,8 @@ impl Filesys {
         for extent in file.extents.iter().skip(first) {
             let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) else { break };
             let inside = (offset + done as u64).saturating_sub(extent.start);
-            let n = usize::try_from(extent.len - inside).unwrap_or(usize::MAX).min(rest.len());
-            self.data.overwrite_raw(extent.at + inside, rest.get(..n).unwrap_or_default())?;
+            let n = index(extent.len - inside).min(rest.len());
+            self.data.overwrite_raw(extent.at + inside, rest.split_at(n).0)?;
             done += n;
         }
         Ok(())
@@ -349,7 +334,7 @@ impl Filesys {
             let span = self.data.span(extent.ptr)?;
             self.data.extend(&span, bytes, more)?;
             extent.len += more;
-            self.dtot = self.dtot.saturating_add(i64::try_from(more).unwrap_or(0));
+            self.dtot = self.dtot.saturating_add(signed(more));
             return Ok(());
         }
         let capacity = file.capacity();
@@ -374,7 +359,7 @@ impl Filesys {
         self.data.write_value_late(file.inode.ptr, slot, &ptr.to_be_bytes())?;
         file.inode.pointers.push(ptr);
         file.extents.push(Extent { ptr, start: capacity, len, at });
-        self.dtot = self.dtot.saturating_add(i64::try_from(len).unwrap_or(0));
+        self.dtot = self.dtot.saturating_add(signed(len));
         Ok(())
     }
 
@@ -406,8 +391,13 @@ impl Filesys {
         let Found::Here { cell, .. } = found else { return Err(self.not_found(&old.name)) };
         self.announce(old)?;
         self.index.redirect(cell, new.hash, new.ptr)?;
-        self.itot = self.itot.saturating_add(i64::try_from(new.entry_bytes() - old.entry_bytes()).unwrap_or(0));
+        self.itot = self.itot.saturating_add(signed(new.entry_bytes() - old.entry_bytes()));
         self.retire(old.ptr)
+    }
+
+    /// Marks a replaced inode deleted, unless only the index says which inode counts.
+    pub(super) fn retire(&mut self, old: u64) -> Result<()> {
+        if self.have_dups { Ok(()) } else { self.data.retire(old) }
     }
 
     /// To be called before an inode makes room for another one: readers that have seen it must find that one.

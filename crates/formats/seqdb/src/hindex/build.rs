@@ -6,9 +6,10 @@
 use super::cells::words;
 use super::{CreateHindex, Keys};
 use crate::design::{DELETED_CELL, FREE_CELL};
-use crate::open::dir_of;
+use crate::file::read_up_to;
+use crate::num::index;
 use crate::sorting::{Sort, number, pair};
-use crate::{Error, OnProgress, Progress, Result, Settings};
+use crate::{Error, OnProgress, Progress, Result, Settings, aside};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use trawl_io::AtomicFile;
@@ -26,28 +27,17 @@ pub(crate) struct Builder<'a> {
     pushed: u64,
 }
 
-/// What became of the keys.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Built {
-    pub keys: u64,
-}
-
 /// A cell that found no room before the end of the table.
 type Late = (u64, u64);
 
 impl<'a> Builder<'a> {
     pub fn new(create: CreateHindex, path: &Path, settings: &'a Settings, progress: OnProgress<'a>) -> Self {
-        let sort = Sort::new(settings, dir_of(path), 1);
+        let sort = Sort::new(settings, aside::dir_of(path), 1);
         Builder { create, path: path.into(), settings, sort, progress, pushed: 0 }
     }
 
-    /// Takes a key's hash and pointer. Of equal keys the one pushed last is kept.
-    pub fn push(&mut self, hash: u64, ptr: u64) -> Result<()> {
-        self.push_ranked(hash, ptr, 0)
-    }
-
-    /// The same; of equal keys the one of the highest rank is kept.
-    pub fn push_ranked(&mut self, hash: u64, ptr: u64, rank: u64) -> Result<()> {
+    /// Takes a key's hash and pointer. Of equal keys the one of the highest rank is kept, of equal ranks the last.
+    pub fn push(&mut self, hash: u64, ptr: u64, rank: u64) -> Result<()> {
         if ptr == FREE_CELL || ptr == DELETED_CELL {
             return Err(Error::BadPointer { path: self.path.clone(), ptr });
         }
@@ -57,31 +47,25 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Writes the table and puts it in place. With `keys`, equal keys are found and `superseded` is told the pointers
-    /// that lost; without, the caller knows that there are none. A table that is not `whole` is in use.
-    pub fn finish(
-        self,
-        keys: Option<&dyn Keys>,
-        superseded: &mut dyn FnMut(u64) -> Result<()>,
-        whole: bool,
-    ) -> Result<Built> {
+    /// Writes the table, puts it in place and returns how many keys it has. With `keys`, equal keys are found and
+    /// `superseded` is told the pointers that lost; without, the caller knows that there are none. A table that is not
+    /// `whole` is in use.
+    pub fn finish(self, keys: Option<&dyn Keys>, whole: bool, superseded: Superseded<'_>) -> Result<u64> {
         let Builder { create, path, settings, sort, progress, pushed } = self;
         let (sb, _) = create.superblock(&path, settings, false, 0)?;
         let mut file = AtomicFile::create(&settings.fs, &path)?;
         file.put(&sb.encode_full())?;
         let mut out = Out { file, create: &create, next: 0, keys: 0, late: Vec::new(), path: &path };
         let mut sorted = sort.finish()?;
-        let mut group: Vec<(u64, u64)> = Vec::new();
-        let mut group_hash = 0;
-        let mut done = 0u64;
+        let (mut group, mut group_hash, mut done) = (Vec::new(), 0, 0u64);
         while let Some((key, value)) = sorted.next_record()? {
-            let (hash, ptr, rank) = (number(key, 1), number(value, 0), number(value, 1));
+            let hash = number(key, 1);
             if hash != group_hash {
                 out.place_group(group_hash, &group, keys, superseded)?;
                 group.clear();
                 group_hash = hash;
             }
-            group.push((ptr, rank));
+            group.push((number(value, 0), number(value, 1)));
             done += 1;
             if done.is_multiple_of(1 << 16) {
                 progress(Progress { stage: "writing index", done, total: pushed });
@@ -94,9 +78,12 @@ impl<'a> Builder<'a> {
         file.flushed()?.sync_data()?;
         file.flushed()?.write_at(0, &sb.encode())?;
         file.publish()?;
-        Ok(Built { keys })
+        Ok(keys)
     }
 }
+
+/// Is told the pointers of entries that others of the same key supersede.
+pub(crate) type Superseded<'a> = &'a mut dyn FnMut(u64);
 
 struct Out<'a> {
     file: AtomicFile,
@@ -119,7 +106,7 @@ impl Out<'_> {
         hash: u64,
         group: &[(u64, u64)],
         keys: Option<&dyn Keys>,
-        superseded: &mut dyn FnMut(u64) -> Result<()>,
+        superseded: Superseded<'_>,
     ) -> Result<()> {
         let Some(keys) = keys.filter(|_| group.len() > 1) else {
             return group.iter().try_for_each(|(ptr, _)| self.place(hash, *ptr));
@@ -134,8 +121,8 @@ impl Out<'_> {
                 return Err(Error::TooLong { path, what: "group of keys with one hash", len, limit });
             }
             match newest.get_mut(&key) {
-                Some(kept) if kept.1 > *rank => superseded(*ptr)?,
-                Some(kept) => superseded(std::mem::replace(kept, (*ptr, *rank)).0)?,
+                Some(kept) if kept.1 > *rank => superseded(*ptr),
+                Some(kept) => superseded(std::mem::replace(kept, (*ptr, *rank)).0),
                 None => {
                     newest.insert(key, (*ptr, *rank));
                 }
@@ -158,20 +145,18 @@ impl Out<'_> {
             return Ok(());
         }
         self.free_up_to(home)?;
-        let width = self.width();
-        self.file.put(pair(ptr, hash).get(..width).unwrap_or_default())?;
+        self.file.put(pair(ptr, hash).split_at(self.width()).0)?;
         self.next += 1;
         Ok(())
     }
 
     /// Writes free cells until `cell` is the next.
     fn free_up_to(&mut self, cell: u64) -> Result<()> {
-        let zeros = [0; 4096];
         let mut bytes = cell.saturating_sub(self.next) * 8 * self.create.cellsz;
         while bytes > 0 {
-            let n = usize::try_from(bytes).unwrap_or(usize::MAX).min(zeros.len());
-            self.file.put(zeros.get(..n).unwrap_or_default())?;
-            bytes -= n as u64;
+            let (zeros, _) = [0; 4096].split_at(index(bytes).min(4096));
+            self.file.put(zeros)?;
+            bytes -= zeros.len() as u64;
         }
         self.next = self.next.max(cell);
         Ok(())
@@ -185,24 +170,21 @@ impl Out<'_> {
             let (len, limit) = (self.late.len() as u64, limit as u64);
             return Err(Error::TooLong { path: self.path.into(), what: "cluster at the end of the table", len, limit });
         }
+        let (width, mut at) = (self.width(), self.create.sbsize);
         let mut late = std::mem::take(&mut self.late).into_iter();
-        let width = self.width();
-        let mut at = self.create.sbsize;
-        let mut page = [0; 4096];
         let mut next = late.next();
         while let Some((hash, ptr)) = next {
             // There is a free cell: fewer keys than cells were placed.
             let file = self.file.flushed()?;
-            let n = crate::open::read_up_to(file, at, &mut page)? / width * width;
-            if n == 0 {
+            let page = read_up_to(file, at, 4096)?;
+            if page.len() < width {
                 return Err(Error::TableFull { path: self.path.into(), htsize: self.create.htsize });
             }
-            let free = page.get(..n).unwrap_or_default().chunks_exact(width).position(|c| words(c).0 == FREE_CELL);
-            match free {
-                None => at += n as u64,
+            match page.chunks_exact(width).position(|cell| words(cell).0 == FREE_CELL) {
+                None => at += page.len() as u64,
                 Some(i) => {
                     at += (i * width) as u64;
-                    file.write_at(at, pair(ptr, hash).get(..width).unwrap_or_default())?;
+                    file.write_at(at, pair(ptr, hash).split_at(width).0)?;
                     at += width as u64;
                     next = late.next();
                 }

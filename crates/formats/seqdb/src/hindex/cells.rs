@@ -1,6 +1,6 @@
 //! The cells of a hash table: in the file, and in memory as far as they were touched.
 
-use crate::open::read_up_to;
+use crate::num::index;
 use crate::sorting::{number, pair};
 use crate::{Error, Result};
 use trawl_io::File;
@@ -12,21 +12,28 @@ const PAGE: usize = 4096;
 const WINDOW: usize = 1024;
 /// More pages than this are not managed: a table of 1 TiB.
 const MAX_PAGES: u64 = 1 << 28;
-/// Dirty pages written by one call.
+/// Dirty pages written by one call, and pages read by one where the whole table is.
 const MAX_RUN: usize = 256;
 
-type Page = Box<[u8; PAGE]>;
+/// Room for one read of cells.
+pub(super) type Window = [u8; WINDOW];
+
+#[derive(Debug)]
+struct Page {
+    dirty: bool,
+    bytes: [u8; PAGE],
+}
 
 #[derive(Debug)]
 pub(super) struct Cells {
     /// Offset of the first cell in the file.
     body: u64,
-    htsize: u64,
-    /// Bytes of a cell: 8 or 16.
+    /// Bytes of all cells, and of one: 8 or 16.
+    size: u64,
     width: usize,
-    pages: Vec<Option<Page>>,
-    /// Pages to be written, one bit each.
-    dirty: Vec<u64>,
+    pages: Vec<Option<Box<Page>>>,
+    /// Pages to be written.
+    dirty: Vec<usize>,
     resident: usize,
     max_resident: usize,
 }
@@ -40,26 +47,28 @@ pub(super) fn words(cell: &[u8]) -> (u64, u64) {
 impl Cells {
     /// A table that keeps at most `memory` bytes of cells.
     pub fn new(body: u64, htsize: u64, width: usize, memory: u64) -> Self {
-        let max_resident = usize::try_from(memory / PAGE as u64).unwrap_or(usize::MAX).max(16);
-        Cells { body, htsize, width, pages: Vec::new(), dirty: Vec::new(), resident: 0, max_resident }
-    }
-
-    fn page_count(&self) -> u64 {
-        (self.htsize * self.width as u64).div_ceil(PAGE as u64)
+        let max_resident = index(memory / PAGE as u64).max(16);
+        let size = htsize * width as u64;
+        Cells { body, size, width, pages: Vec::new(), dirty: Vec::new(), resident: 0, max_resident }
     }
 
     /// The page and the offset in it of a cell.
     #[inline]
     fn locate(&self, cell: u64) -> (usize, usize) {
-        let at = cell * self.width as u64;
-        let page = usize::try_from(at / PAGE as u64).unwrap_or(usize::MAX);
-        (page, usize::try_from(at % PAGE as u64).unwrap_or(0))
+        let at = index(cell * self.width as u64);
+        (at / PAGE, at % PAGE)
     }
 
-    /// Bytes of a page that belong to the table: the last may be short.
+    /// A page in memory, as far as it belongs to the table: the last may be short.
+    #[inline]
+    fn resident(&self, page: usize) -> Option<&[u8]> {
+        let resident = self.pages.get(page)?.as_ref()?;
+        Some(resident.bytes.split_at(self.used(page)).0)
+    }
+
+    #[inline]
     fn used(&self, page: usize) -> usize {
-        let end = self.htsize * self.width as u64;
-        usize::try_from(end.saturating_sub(page as u64 * PAGE as u64)).unwrap_or(PAGE).min(PAGE)
+        index(self.size - page as u64 * PAGE as u64).min(PAGE)
     }
 
     fn offset(&self, page: usize) -> u64 {
@@ -68,34 +77,32 @@ impl Cells {
 
     /// Cells from `cell` on: up to the end of its page if that is in memory, else as many as one read gives.
     #[inline]
-    pub fn run<'a>(&'a self, file: &dyn File, cell: u64, window: &'a mut Window) -> Result<&'a [u8]> {
+    pub fn run<'a>(&'a self, file: &dyn File, cell: u64, window: &'a mut [u8]) -> Result<&'a [u8]> {
         let (page, at) = self.locate(cell);
-        if let Some(Some(bytes)) = self.pages.get(page) {
-            return Ok(bytes.get(at..self.used(page)).unwrap_or_default());
+        if let Some(bytes) = self.resident(page) {
+            return Ok(bytes.split_at(at).1);
         }
         // Bytes of the file count only where no page lies over them.
-        let limit = if self.resident == 0 { u64::MAX } else { (PAGE - at) as u64 };
-        let left = (self.htsize - cell) * self.width as u64;
-        let n = usize::try_from(limit.min(left)).unwrap_or(WINDOW).min(WINDOW);
-        let buf = window.0.get_mut(..n).unwrap_or_default();
-        file.read_exact_at(self.body + cell * self.width as u64, buf)?;
+        let limit = if self.resident == 0 { usize::MAX } else { PAGE - at };
+        let start = cell * self.width as u64;
+        let n = index(self.size - start).min(limit).min(window.len());
+        let (buf, _) = window.split_at_mut(n);
+        file.read_exact_at(self.body + start, buf)?;
         Ok(buf)
     }
 
     /// Loads the page of a cell, making room by writing and forgetting all pages if memory is full.
-    pub fn load(&mut self, file: &dyn File, cell: u64) -> Result<()> {
+    fn load(&mut self, file: &dyn File, cell: u64) -> Result<()> {
         if self.pages.is_empty() {
-            let count = self.page_count();
+            let count = self.size.div_ceil(PAGE as u64);
             if count > MAX_PAGES {
-                let (path, len) = (file.path().into(), count * PAGE as u64);
+                let (path, len) = (file.path().into(), self.size);
                 return Err(Error::TooLong { path, what: "hash table", len, limit: MAX_PAGES * PAGE as u64 });
             }
-            let count = usize::try_from(count).unwrap_or(0);
-            self.pages.resize_with(count, || None);
-            self.dirty = vec![0; count.div_ceil(64)];
+            self.pages.resize_with(index(count), || None);
         }
         let (page, _) = self.locate(cell);
-        if matches!(self.pages.get(page), Some(Some(_))) {
+        if self.resident(page).is_some() {
             return Ok(());
         }
         if self.resident >= self.max_resident {
@@ -103,11 +110,10 @@ impl Cells {
             self.pages.iter_mut().for_each(|p| *p = None);
             self.resident = 0;
         }
-        let mut bytes: Page = Box::new([0; PAGE]);
-        let used = self.used(page);
-        file.read_exact_at(self.offset(page), bytes.get_mut(..used).unwrap_or_default())?;
+        let mut new = Box::new(Page { dirty: false, bytes: [0; PAGE] });
+        file.read_exact_at(self.offset(page), new.bytes.split_at_mut(self.used(page)).0)?;
         if let Some(slot) = self.pages.get_mut(page) {
-            *slot = Some(bytes);
+            *slot = Some(new);
             self.resident += 1;
         }
         Ok(())
@@ -115,112 +121,66 @@ impl Cells {
 
     /// Whether loading the page of a cell would write others out.
     pub fn is_crowded_out(&self, cell: u64) -> bool {
-        let (page, _) = self.locate(cell);
-        self.resident >= self.max_resident && !matches!(self.pages.get(page), Some(Some(_)))
+        self.resident >= self.max_resident && self.resident(self.locate(cell).0).is_none()
     }
 
     /// Loads all pages, however many.
     pub fn load_all(&mut self, file: &dyn File) -> Result<()> {
         self.max_resident = usize::MAX;
-        let per_page = (PAGE / self.width) as u64;
-        for page in 0..self.page_count() {
-            self.load(file, page * per_page)?;
+        let cells = (0..self.size / self.width as u64).step_by(PAGE / self.width);
+        cells.into_iter().try_for_each(|cell| self.load(file, cell))
+    }
+
+    /// Changes a cell in memory.
+    #[inline]
+    pub fn set(&mut self, file: &dyn File, cell: u64, first: u64, second: u64) -> Result<()> {
+        self.load(file, cell)?;
+        let (number, at) = self.locate(cell);
+        let Some(Some(page)) = self.pages.get_mut(number) else {
+            return Err(Error::BadPointer { path: file.path().into(), ptr: self.body + cell * self.width as u64 });
+        };
+        let target = page.bytes.split_at_mut(at).1.split_at_mut(self.width).0;
+        target.copy_from_slice(pair(first, second).split_at(self.width).0);
+        if !std::mem::replace(&mut page.dirty, true) {
+            self.dirty.push(number);
         }
         Ok(())
     }
 
-    /// Changes a cell whose page was loaded.
-    #[inline]
-    pub fn set(&mut self, cell: u64, first: u64, second: u64) {
-        let (page, at) = self.locate(cell);
-        let Some(Some(bytes)) = self.pages.get_mut(page) else { return };
-        let both = pair(first, second);
-        if let (Some(target), Some(source)) = (bytes.get_mut(at..at + self.width), both.get(..self.width)) {
-            target.copy_from_slice(source);
-        }
-        if let Some(bits) = self.dirty.get_mut(page / 64) {
-            *bits |= 1 << (page % 64);
-        }
-    }
-
     /// Whether a page waits to be written.
     pub fn is_dirty(&self) -> bool {
-        self.dirty.iter().any(|bits| *bits != 0)
+        !self.dirty.is_empty()
     }
 
     /// Writes dirty pages, neighbours together.
     pub fn write_back(&mut self, file: &dyn File) -> Result<()> {
+        self.dirty.sort_unstable();
         let mut buf = Vec::new();
-        let mut page = 0;
-        while page < self.pages.len() {
-            match self.dirty.get(page / 64) {
-                Some(0) => page = (page / 64 + 1) * 64,
-                Some(bits) if bits & (1 << (page % 64)) == 0 => page += 1,
-                _ => {
-                    let end = self.dirty_run(page);
-                    buf.clear();
-                    for p in page..end {
-                        if let Some(Some(bytes)) = self.pages.get(p) {
-                            buf.extend_from_slice(bytes.get(..self.used(p)).unwrap_or_default());
-                        }
-                    }
-                    file.write_at(self.offset(page), &buf)?;
-                    for p in page..end {
-                        if let Some(bits) = self.dirty.get_mut(p / 64) {
-                            *bits &= !(1 << (p % 64));
-                        }
-                    }
-                    page = end;
-                }
+        for run in self.dirty.chunk_by(|a, b| a + 1 == *b).flat_map(|run| run.chunks(MAX_RUN)) {
+            buf.clear();
+            run.iter().filter_map(|page| self.resident(*page)).for_each(|bytes| buf.extend_from_slice(bytes));
+            if let Some(first) = run.first() {
+                file.write_at(self.offset(*first), &buf)?;
+            }
+        }
+        for number in self.dirty.drain(..) {
+            if let Some(Some(page)) = self.pages.get_mut(number) {
+                page.dirty = false;
             }
         }
         Ok(())
     }
 
-    /// One past the last dirty page of the run that starts at `page`.
-    fn dirty_run(&self, page: usize) -> usize {
-        let is_dirty = |p: usize| self.dirty.get(p / 64).is_some_and(|bits| bits & (1 << (p % 64)) != 0);
-        (page..self.pages.len().min(page + MAX_RUN))
-            .find(|p| !is_dirty(*p))
-            .unwrap_or(self.pages.len().min(page + MAX_RUN))
-    }
-
     /// The whole table, cell by cell in order, as it is in memory and file together.
     pub fn for_each(&self, file: &dyn File, each: &mut dyn FnMut(u64, u64, u64) -> Result<()>) -> Result<()> {
-        let mut cell = 0;
-        let mut big = vec![0; 64 * PAGE];
-        let mut window = Window::default();
-        while cell < self.htsize {
-            let run = if self.resident == 0 {
-                let left = (self.htsize - cell) * self.width as u64;
-                let n = usize::try_from(left).unwrap_or(usize::MAX).min(big.len());
-                let buf = big.get_mut(..n).unwrap_or_default();
-                let at = self.body + cell * self.width as u64;
-                let got = read_up_to(file, at, buf)?;
-                if got < n {
-                    let (wanted, found) = (n as u64, got as u64);
-                    return Err(trawl_io::Error::Short { path: file.path().into(), offset: at, wanted, found }.into());
-                }
-                &*buf
-            } else {
-                self.run(file, cell, &mut window)?
-            };
-            for bytes in run.chunks_exact(self.width) {
+        let (mut cell, mut window) = (0, vec![0; MAX_RUN * PAGE]);
+        while cell * (self.width as u64) < self.size {
+            for bytes in self.run(file, cell, &mut window)?.chunks_exact(self.width) {
                 let (first, second) = words(bytes);
                 each(cell, first, second)?;
                 cell += 1;
             }
         }
         Ok(())
-    }
-}
-
-/// Room for one read of cells.
-#[derive(Debug)]
-pub(super) struct Window([u8; WINDOW]);
-
-impl Default for Window {
-    fn default() -> Self {
-        Window([0; WINDOW])
     }
 }

@@ -1,11 +1,14 @@
 //! Creating a hash table.
 
-use super::Hindex;
-use crate::kvseq::publish_new;
+use super::{Hindex, Shape};
+use crate::file::SbFile;
+use crate::num::signed;
 use crate::superblock::{Name, Purpose};
-use crate::{Access, Error, Kind, Result, Settings, Superblock, design};
+use crate::{Access, Error, Kind, Result, Settings, Superblock, aside, design};
 use std::path::Path;
-use trawl_io::AtomicFile;
+
+/// A table up to this size is built anew as large as it was, however few its keys are.
+const PLAUSIBLE_BYTES: u64 = 64 << 20;
 
 /// What a new index is like.
 #[derive(Debug, Clone)]
@@ -45,31 +48,13 @@ impl CreateHindex {
     /// Only the file, unless there is one.
     pub(crate) fn publish(&self, path: &Path, settings: &Settings) -> Result<()> {
         let (sb, end) = self.superblock(path, settings, true, 0)?;
-        // Small tables in one go; the cells of large ones are a hole.
-        match usize::try_from(end) {
-            Ok(len) if len <= 1 << 20 => {
-                let mut bytes = sb.encode_full();
-                bytes.resize(len, 0);
-                publish_new(path, settings, &bytes)
-            }
-            _ => match self.aside(&sb, end, path, settings)?.publish_new()? {
-                trawl_io::Outcome::Won => Ok(()),
-                trawl_io::Outcome::Lost => Err(Error::refused(path, "a file of that name exists")),
-            },
-        }
+        aside::publish_new(&sb, end, settings)
     }
 
     /// An empty table that is in use, in place of the one there is.
     pub(super) fn replace_in_use(&self, path: &Path, settings: &Settings) -> Result<()> {
         let (sb, end) = self.superblock(path, settings, false, 0)?;
-        Ok(self.aside(&sb, end, path, settings)?.publish()?)
-    }
-
-    fn aside(&self, sb: &Superblock, end: u64, path: &Path, settings: &Settings) -> Result<AtomicFile> {
-        let mut file = AtomicFile::create(&settings.fs, path)?;
-        file.put(&sb.encode_full())?;
-        file.flushed()?.set_len(end)?;
-        Ok(file)
+        Ok(aside::empty(&sb, end, settings)?.publish()?)
     }
 
     /// The superblock of a table with `keys` keys, and where the file ends. One that is not `whole` is in use.
@@ -84,45 +69,49 @@ impl CreateHindex {
         if !(1..=2).contains(&self.cellsz) {
             return Err(Error::refused(path, format!("CELLSZ of {}; it is 1 or 2", self.cellsz)));
         }
-        let end = self.htsize.checked_mul(8 * self.cellsz).and_then(|n| n.checked_add(self.sbsize));
-        let end = end.filter(|_| self.htsize >= design::MIN_HTSIZE).filter(|n| i64::try_from(*n).is_ok());
+        let end = Shape::end(self.sbsize, self.htsize, self.cellsz).filter(|_| self.htsize >= design::MIN_HTSIZE);
         let end = end.ok_or_else(|| Error::refused(path, format!("HTSIZE of {}", self.htsize)))?;
-        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        sb.put(Name::FILESIZE, number(end))?;
-        sb.put(Name::SYNCSIZE, number(if whole { end } else { design::SYNC_IN_USE }))?;
-        sb.put(Name::SYNCTIME, settings.clock.seconds())?;
-        sb.put(Name::HTSIZE, number(self.htsize))?;
-        sb.put(Name::CELLSZ, number(self.cellsz))?;
+        sb.put_sizes(None, settings)?;
+        sb.put(Name::FILESIZE, signed(end))?;
+        sb.put(Name::SYNCSIZE, signed(if whole { end } else { design::SYNC_IN_USE }))?;
+        sb.put(Name::HTSIZE, signed(self.htsize))?;
+        sb.put(Name::CELLSZ, signed(self.cellsz))?;
         sb.put(Name::HTALGO, design::HTALGO_MD5)?;
-        sb.put(Name::ENTRIES, number(keys))?;
-        sb.put(Name::AENTRIES, number(keys))?;
-        for (name, value) in &self.extra {
-            sb.put(*name, *value)?;
-        }
+        sb.put(Name::ENTRIES, signed(keys))?;
+        sb.put(Name::AENTRIES, signed(keys))?;
+        sb.put_all(&self.extra)?;
         Ok((sb, end))
     }
 
-    /// The parameters of an existing table, for one of another size.
+    /// The parameters of an existing table, for one of another size. What users noted in it stays.
     pub(crate) fn like(sb: &Superblock, htsize: u64, cellsz: u64) -> Self {
-        let known = [
-            Name::SBSIZE,
-            Name::FORMAT,
-            Name::PURPOSE,
-            Name::FILESIZE,
-            Name::SYNCSIZE,
-            Name::SYNCTIME,
-            Name::HTSIZE,
-            Name::CELLSZ,
-            Name::HTALGO,
-            Name::ENTRIES,
-            Name::AENTRIES,
-        ];
-        CreateHindex {
-            sbsize: sb.sbsize(),
-            purpose: sb.purpose(),
-            htsize,
-            cellsz,
-            extra: sb.variables().filter(|(name, _)| !known.contains(name)).collect(),
-        }
+        let kept = |(name, _): &(Name, i64)| !name.is_known() || *name == Name::FSGEN;
+        let (sbsize, purpose) = (sb.sbsize(), sb.purpose());
+        CreateHindex { sbsize, purpose, htsize, cellsz, extra: sb.variables().filter(kept).collect() }
     }
+
+    /// The parameters of a table of `keys` keys in place of the one at `path`. What that one says of its size is believed
+    /// only if the file is so large, and not absurdly large: it may be what is broken. Without one, `self` counts.
+    pub(crate) fn in_place_of(self, path: &Path, keys: u64, settings: &Settings) -> Self {
+        let needed = roomy(keys);
+        let Ok(old) = SbFile::open(path, Kind::Hindex, Access::Read, settings) else {
+            return CreateHindex { htsize: needed, ..self };
+        };
+        let shape = Shape::of(&old.sb, old.store.room()).ok();
+        let plausible = |shape: &Shape| shape.end <= PLAUSIBLE_BYTES || shape.htsize / 1024 <= needed;
+        let htsize = shape.filter(plausible).map_or(needed, |shape| shape.htsize.max(needed));
+        let mut like = Self::like(&old.sb, htsize, shape.map_or(self.cellsz, |shape| shape.cellsz));
+        if !self.purpose.is_none() {
+            // What the file must say, whatever it said.
+            like.purpose = self.purpose;
+            like.extra.retain(|(name, _)| *name != Name::FSGEN);
+            like.extra.splice(0..0, self.extra);
+        }
+        like
+    }
+}
+
+/// Cells for `keys` keys with room to grow.
+pub(crate) fn roomy(keys: u64) -> u64 {
+    (keys.saturating_mul(3) / 2 + 3).max(design::MIN_HTSIZE + 1) | 1
 }

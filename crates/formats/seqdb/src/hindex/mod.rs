@@ -25,49 +25,86 @@ mod rebuild;
 mod tests;
 mod verify;
 
-pub(crate) use build::Builder;
 pub use create::CreateHindex;
+pub(crate) use create::roomy;
 pub(crate) use probe::Found;
-pub(crate) use rebuild::{RebuildPlan, distrust, lead_astray, rebuild_as, rebuild_with, roomy};
 pub use rebuild::{Rebuilt, rebuild};
+pub(crate) use rebuild::{build, expect_index, mark, rebuild_aside};
+pub(crate) use verify::side_by_side;
 pub use verify::{IndexFindings, verify};
-pub(crate) use verify::{Subject, Take, verify_over};
 
-use crate::open::{self, Guard, with_suffix};
+use crate::file::SbFile;
+use crate::kvseq::lock_path;
+use crate::num::{index, signed};
 use crate::superblock::Name;
-use crate::{Access, Error, Kind, Result, Settings, Superblock, SyncPolicy, design};
+use crate::{Access, Error, Kind, Kvseq, Result, Settings, Superblock, design, lock};
 use cells::Cells;
 use std::path::Path;
-use trawl_io::{File, Hint, LockFile};
+use trawl_io::Hint;
 
-/// Where an index finds the keys its cells point to.
+/// An entry of a container as an index is about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Keyed<'a> {
+    /// Where it starts.
+    pub ptr: u64,
+    /// Whether it is marked deleted.
+    pub deleted: bool,
+    /// Its key.
+    pub key: &'a [u8],
+    /// Of equal keys the one of the highest rank counts, of equal ranks the last.
+    pub rank: u64,
+}
+
+/// What the cells of an index point to: entries of a kvseq by their keys, files by their names, captures by their URLs.
 pub trait Keys {
+    /// The kvseq that holds them.
+    fn container(&self) -> &Kvseq;
+
     /// Whether the entry at `ptr` has this key. A pointer that cannot be right has none.
     fn has_key(&self, ptr: u64, key: &[u8]) -> Result<bool>;
 
     /// The key of the entry at `ptr`.
     fn key_at(&self, ptr: u64) -> Result<Vec<u8>>;
+
+    /// Hands over every entry that has a key, in the order of the container.
+    fn each(&self, take: &mut dyn FnMut(Keyed<'_>) -> Result<()>) -> Result<()>;
+
+    /// Whether the key of every entry not deleted must be found. (An entry that a later one of the same key replaces needs
+    /// no cell, but is worth a warning.)
+    fn are_all_found(&self) -> bool;
 }
 
-impl Keys for crate::Kvseq {
+impl Keys for Kvseq {
+    fn container(&self) -> &Kvseq {
+        self
+    }
+
     fn has_key(&self, ptr: u64, key: &[u8]) -> Result<bool> {
-        crate::Kvseq::has_key(self, ptr, key)
+        Kvseq::has_key(self, ptr, key)
     }
 
     fn key_at(&self, ptr: u64) -> Result<Vec<u8>> {
         self.key(ptr)
+    }
+
+    fn each(&self, take: &mut dyn FnMut(Keyed<'_>) -> Result<()>) -> Result<()> {
+        let mut scan = self.scan().with_deleted().keys_only();
+        while let Some(item) = scan.next_entry()? {
+            take(Keyed { ptr: item.ptr, deleted: item.deleted, key: item.key, rank: 0 })?;
+        }
+        Ok(())
+    }
+
+    fn are_all_found(&self) -> bool {
+        true
     }
 }
 
 /// An open hash table.
 #[derive(Debug)]
 pub struct Hindex {
-    settings: Settings,
-    access: Access,
-    file: Box<dyn File>,
-    sb: Superblock,
-    htsize: u64,
-    cellsz: u64,
+    pub(crate) file: SbFile,
+    shape: Shape,
     cells: Cells,
     /// Cells not free, and cells in use.
     entries: u64,
@@ -76,9 +113,6 @@ pub struct Hindex {
     in_use: bool,
     /// The file says that its pointers may be those of another container.
     astray: bool,
-    stale: bool,
-    poisoned: bool,
-    lock: Option<LockFile>,
 }
 
 /// What the superblock says of a table.
@@ -90,28 +124,32 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Reads and checks HTSIZE, CELLSZ, HTALGO and the length that follows from them.
-    pub fn of(sb: &Superblock, path: &Path, room: u64) -> Result<Self> {
-        if sb.required(Name::HTALGO, "the variable HTALGO")? != design::HTALGO_MD5 {
-            return Err(sb.fault(Name::HTALGO, "HTALGO 1 (MD5)"));
-        }
-        let cellsz = match sb.required(Name::CELLSZ, "the variable CELLSZ")? {
+    /// Reads and checks HTSIZE, CELLSZ, HTALGO and the length that follows from them, for a file of `room` bytes.
+    pub fn of(sb: &Superblock, room: u64) -> Result<Self> {
+        sb.expect_md5()?;
+        let cellsz = sb.required(Name::CELLSZ, "the variable CELLSZ")?;
+        let htsize = sb.required(Name::HTSIZE, "the variable HTSIZE")?;
+        let cellsz = match cellsz {
             1 => 1,
             2 => 2,
             _ => return Err(sb.fault(Name::CELLSZ, "CELLSZ 1 or 2")),
         };
-        sb.required(Name::HTSIZE, "the variable HTSIZE")?;
-        let htsize = sb.length(Name::HTSIZE)?.filter(|n| *n >= design::MIN_HTSIZE);
+        let htsize = u64::try_from(htsize).ok().filter(|n| *n >= design::MIN_HTSIZE);
         let htsize = htsize.ok_or_else(|| sb.fault(Name::HTSIZE, "a HTSIZE of at least 2"))?;
-        let end = htsize.checked_mul(8 * cellsz).and_then(|n| n.checked_add(sb.sbsize()));
-        let end = end.filter(|n| i64::try_from(*n).is_ok());
+        let end = Self::end(sb.sbsize(), htsize, cellsz);
         let end = end.ok_or_else(|| sb.fault(Name::HTSIZE, "a HTSIZE whose cells fit into 2^63 bytes"))?;
-        let claimed = open::logical_end(sb, path, room)?;
+        let claimed = sb.logical_end(room)?;
         // Without FILESIZE the file's own length counts, and must do.
         if sb.value(Name::FILESIZE).is_some() && claimed != end || claimed < end {
             return Err(sb.fault(Name::FILESIZE, "FILESIZE = SBSIZE + 8 * CELLSZ * HTSIZE"));
         }
         Ok(Shape { htsize, cellsz, end })
+    }
+
+    /// Where a table ends, if a file can be that long.
+    fn end(sbsize: u64, htsize: u64, cellsz: u64) -> Option<u64> {
+        let end = htsize.checked_mul(8 * cellsz)?.checked_add(sbsize)?;
+        i64::try_from(end).is_ok().then_some(end)
     }
 }
 
@@ -119,23 +157,23 @@ impl Hindex {
     /// Opens an index. A writer takes the lock beside it and refuses one that was in use when its writer died; so does a
     /// reader, unless the writer lives.
     pub fn open(path: &Path, access: Access, settings: &Settings) -> Result<Self> {
-        match access {
-            Access::Write => {
-                let lock = with_suffix(path, design::LOCK_SUFFIX);
-                Self::open_guarded(path, access, settings, Guard::Own(&lock))
-            }
-            Access::Read => open::beside(settings, &crate::inspect::writer_lock(path, settings)?, |writer_lives| {
-                let index = Self::open_guarded(path, access, settings, Guard::Owner { writer_lives })?;
-                let why = "its container was exchanged, and the index not rebuilt yet";
-                if index.astray { Err(Error::NeedsCheck { path: path.into(), why }) } else { Ok(index) }
-            }),
-        }
+        let lock = match access {
+            Access::Write => lock_path(path),
+            Access::Read => crate::inspect::writer_lock(path, settings)?,
+        };
+        let (mut index, locks) = lock::open(settings, access, &lock, &[], |writer_lives| {
+            let index = Self::open_as(path, access, settings, writer_lives)?;
+            let why = "its container was exchanged, and the index not rebuilt yet";
+            if index.astray { Err(Error::NeedsCheck { path: path.into(), why }) } else { Ok(index) }
+        })?;
+        index.file.locks = locks;
+        Ok(index)
     }
 
-    pub(crate) fn open_guarded(path: &Path, access: Access, settings: &Settings, guard: Guard<'_>) -> Result<Self> {
-        let (lock, writer_lives) = guard.enter(settings, access)?;
-        let mut index = Self::open_anyway(path, access, settings)?;
-        index.lock = lock;
+    /// The same for a caller that takes care of the lock, and knows whether another process writes. An index that was led
+    /// astray is opened for reading beside its writer: see [`Hindex::is_astray`].
+    pub(crate) fn open_as(path: &Path, access: Access, settings: &Settings, writer_lives: bool) -> Result<Self> {
+        let index = Self::open_anyway(path, access, settings)?;
         if index.in_use && !writer_lives {
             return Err(Error::NeedsCheck { path: path.into(), why: "the index was in use and not closed" });
         }
@@ -144,52 +182,38 @@ impl Hindex {
 
     /// Opens whatever state it is in.
     pub(crate) fn open_anyway(path: &Path, access: Access, settings: &Settings) -> Result<Self> {
-        let open::Opened { file, sb, room } = open::open(settings, path, access, Kind::Hindex)?;
-        let shape = Shape::of(&sb, path, room)?;
-        let (in_use, astray) = match sb.length(Name::SYNCSIZE)? {
+        let mut file = SbFile::open(path, Kind::Hindex, access, settings)?;
+        let shape = Shape::of(&file.sb, file.store.room())?;
+        file.ends_at(shape.end);
+        let body = file.sb.sbsize();
+        let mut cells = Cells::new(body, shape.htsize, index(8 * shape.cellsz), settings.index_memory_bytes);
+        if settings.buffer_index {
+            cells.load_all(file.store.file())?;
+        } else {
+            // A hint: searches go here and there.
+            let _ = file.store.file().advise(body..shape.end, Hint::Random);
+        }
+        let mut index = Hindex { file, shape, cells, entries: 0, live: 0, in_use: false, astray: false };
+        index.read_state()?;
+        Ok(index)
+    }
+
+    /// What the superblock says of the state and counts. A table without counters is counted, so that it never fills up
+    /// unnoticed.
+    fn read_state(&mut self) -> Result<()> {
+        let sb = &self.file.sb;
+        (self.in_use, self.astray) = match sb.length(Name::SYNCSIZE)? {
             None => (false, false),
-            Some(n) if n == shape.end => (false, false),
+            Some(n) if n == self.shape.end => (false, false),
             Some(design::SYNC_IN_USE) => (true, false),
             Some(design::SYNC_ASTRAY) => (true, true),
             Some(_) => return Err(sb.fault(Name::SYNCSIZE, "SYNCSIZE equal to FILESIZE, or 0, or 1")),
         };
-        let width = usize::try_from(8 * shape.cellsz).unwrap_or(16);
-        let mut cells = Cells::new(sb.sbsize(), shape.htsize, width, settings.index_memory_bytes);
-        if settings.buffer_index {
-            cells.load_all(&*file)?;
-        } else {
-            // A hint: searches go here and there.
-            let _ = file.advise(sb.sbsize()..shape.end, Hint::Random);
-        }
-        let mut index = Hindex {
-            access,
-            file,
-            htsize: shape.htsize,
-            cellsz: shape.cellsz,
-            cells,
-            entries: 0,
-            live: 0,
-            in_use,
-            astray,
-            stale: false,
-            poisoned: false,
-            lock: None,
-            settings: settings.clone(),
-            sb,
+        (self.entries, self.live) = match (sb.length(Name::ENTRIES)?, sb.length(Name::AENTRIES)?) {
+            (Some(entries), Some(live)) if live <= entries && entries <= self.shape.htsize => (entries, live),
+            (Some(_), Some(_)) => return Err(sb.fault(Name::ENTRIES, "AENTRIES <= ENTRIES <= HTSIZE")),
+            _ => self.count()?,
         };
-        index.read_counts()?;
-        Ok(index)
-    }
-
-    /// The counters of the superblock; a table without them is counted, so that it never fills up unnoticed.
-    fn read_counts(&mut self) -> Result<()> {
-        match (self.sb.length(Name::ENTRIES)?, self.sb.length(Name::AENTRIES)?) {
-            (Some(entries), Some(live)) if live <= entries && entries <= self.htsize => {
-                (self.entries, self.live) = (entries, live);
-            }
-            (Some(_), Some(_)) => return Err(self.sb.fault(Name::ENTRIES, "AENTRIES <= ENTRIES <= HTSIZE")),
-            _ => (self.entries, self.live) = self.count()?,
-        }
         Ok(())
     }
 
@@ -210,22 +234,32 @@ impl Hindex {
 
     /// The variables as they are now.
     pub fn superblock(&self) -> &Superblock {
-        &self.sb
+        &self.file.sb
+    }
+
+    /// Where a cell lies in the file.
+    fn offset(&self, cell: u64) -> u64 {
+        self.file.sb.sbsize() + 8 * self.shape.cellsz * cell
     }
 
     /// Cells.
     pub fn htsize(&self) -> u64 {
-        self.htsize
+        self.shape.htsize
     }
 
     /// 64-bit words of a cell: 2 with stored hashes.
     pub fn cellsz(&self) -> u64 {
-        self.cellsz
+        self.shape.cellsz
     }
 
     /// Cells that are not free: keys and deleted ones.
     pub fn used_cells(&self) -> u64 {
         self.entries
+    }
+
+    /// Keys.
+    pub fn keys(&self) -> u64 {
+        self.live
     }
 
     /// Whether the file says that it is in use, or said so when it was opened.
@@ -240,49 +274,29 @@ impl Hindex {
         self.astray
     }
 
-    /// Keys.
-    pub fn keys(&self) -> u64 {
-        self.live
-    }
-
     /// For a reader: looks whether the writer has replaced the file, and at its counters.
     pub fn refresh(&mut self) -> Result<()> {
-        if self.access == Access::Write {
+        if self.file.access == Access::Write {
             return Ok(());
         }
-        let named = self.settings.fs.metadata(self.path())?;
-        if named.id != self.file.metadata()?.id || self.settings.buffer_index {
-            let (path, settings) = (self.path().to_owned(), self.settings.clone());
-            *self = Self::open_anyway(&path, Access::Read, &settings)?;
+        if self.file.settings.buffer_index || !self.file.is_current()? {
+            *self = Self::open_anyway(self.path(), Access::Read, &self.file.settings)?;
             return Ok(());
         }
-        self.sb = open::read_superblock(&*self.file, Access::Read)?;
-        let synced = self.sb.length(Name::SYNCSIZE)?;
-        self.astray = synced == Some(design::SYNC_ASTRAY);
-        self.in_use = self.astray || synced == Some(design::SYNC_IN_USE);
-        self.read_counts()
+        self.file.sb = self.file.reread()?;
+        self.read_state()
     }
 
     /// Hands every key's pointer to `each`, in the order of cells, with its stored hash (0 where there is none).
     pub fn for_each(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()> {
-        self.for_each_cell(&mut |_, first, second| {
-            if first == design::FREE_CELL || first == design::DELETED_CELL {
-                return Ok(());
-            }
-            each(first, second)
+        self.for_each_cell(&mut |_, first, second| match first {
+            design::FREE_CELL | design::DELETED_CELL => Ok(()),
+            ptr => each(ptr, second),
         })
     }
 
     pub(crate) fn for_each_cell(&self, each: &mut dyn FnMut(u64, u64, u64) -> Result<()>) -> Result<()> {
-        self.cells.for_each(&*self.file, each)
-    }
-
-    fn writable(&self) -> Result<()> {
-        match self.access {
-            Access::Read => Err(Error::ReadOnly { path: self.path().into() }),
-            Access::Write if self.poisoned => Err(Error::Poisoned { path: self.path().into() }),
-            Access::Write => Ok(()),
-        }
+        self.cells.for_each(self.file.store.file(), each)
     }
 
     /// Says in the file, durably, that it is in use: from now on a crash means a rebuild. To be called before the
@@ -291,90 +305,63 @@ impl Hindex {
         if self.in_use {
             return Ok(());
         }
-        self.writable()?;
-        self.in_use = true;
-        if self.sb.update(Name::SYNCSIZE, i64::try_from(design::SYNC_IN_USE).unwrap_or(0)) {
-            self.write_superblock()?;
-            self.barrier()?;
+        self.file.writable()?;
+        if self.file.sb.value(Name::SYNCSIZE).is_some() {
+            self.file.mark(design::SYNC_IN_USE)?;
         }
+        self.in_use = true;
         Ok(())
     }
 
     /// Says in the file, durably, that its pointers must not be followed any more: its container is about to be
     /// exchanged. What is left is a rebuild.
     pub(crate) fn lead_astray(&mut self) -> Result<()> {
-        self.writable()?;
         (self.in_use, self.astray) = (true, true);
-        self.sb.put(Name::SYNCSIZE, i64::try_from(design::SYNC_ASTRAY).unwrap_or(i64::MAX))?;
-        self.write_superblock()?;
-        self.barrier()
+        self.file.mark(design::SYNC_ASTRAY)
     }
 
     /// Sets a variable of the superblock; it is written with the next flush.
     pub fn set_variable(&mut self, name: &str, value: i64) -> Result<()> {
-        self.writable()?;
-        self.sb.set(name, value)?;
-        self.stale = true;
-        Ok(())
-    }
-
-    fn write_superblock(&mut self) -> Result<()> {
-        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        self.sb.update(Name::ENTRIES, number(self.entries));
-        self.sb.update(Name::AENTRIES, number(self.live));
-        self.file.write_at(0, &self.sb.encode())?;
-        self.stale = false;
-        Ok(())
-    }
-
-    fn barrier(&mut self) -> Result<()> {
-        if self.settings.sync == SyncPolicy::Off {
-            return Ok(());
-        }
-        self.file.sync_data().inspect_err(|_| self.poisoned = true)?;
-        Ok(())
+        self.file.set_variable(name, value)
     }
 
     /// Hands changed cells and counters to the system.
     pub fn flush(&mut self) -> Result<()> {
-        self.writable()?;
+        self.write_cells()?;
+        if self.file.stale { self.file.flush() } else { Ok(()) }
+    }
+
+    fn write_cells(&mut self) -> Result<()> {
+        self.file.writable()?;
         if self.cells.is_dirty() {
             self.begin()?;
-            self.cells.write_back(&*self.file)?;
+            self.cells.write_back(self.file.store.file())?;
         }
-        if self.stale { self.write_superblock() } else { Ok(()) }
+        self.file.sb.update(Name::ENTRIES, signed(self.entries));
+        self.file.sb.update(Name::AENTRIES, signed(self.live));
+        Ok(())
     }
 
     /// Makes everything durable and declares the table whole.
     pub fn checkpoint(&mut self) -> Result<()> {
-        self.writable()?;
-        if !self.in_use && !self.stale && !self.cells.is_dirty() {
+        self.file.writable()?;
+        if !self.in_use && !self.file.stale && !self.cells.is_dirty() {
             return Ok(());
         }
-        self.flush()?;
-        self.write_superblock()?;
-        self.barrier()?;
-        let end = self.sb.sbsize() + 8 * self.cellsz * self.htsize;
-        if self.sb.update(Name::SYNCSIZE, i64::try_from(end).unwrap_or(i64::MAX)) {
-            self.sb.update(Name::SYNCTIME, self.settings.clock.seconds());
-            self.write_superblock()?;
-            self.barrier()?;
-        }
+        self.write_cells()?;
+        self.file.checkpoint()?;
         self.in_use = false;
-        if !self.settings.index_caching {
-            self.file.advise(0..end, Hint::Done)?;
+        if !self.file.settings.index_caching {
+            self.file.store.file().advise(0..self.shape.end, Hint::Done)?;
         }
         Ok(())
     }
 
     /// Syncs and closes; the lock file goes too.
     pub fn close(mut self) -> Result<()> {
-        if self.access == Access::Write {
+        if self.file.access == Access::Write {
             self.checkpoint()?;
         }
-        if let Some(lock) = self.lock.take() {
-            lock.release_and_remove(&*self.settings.fs)?;
-        }
-        Ok(())
+        self.file.close()
     }
 }

@@ -3,6 +3,7 @@
 use super::cells::{Window, words};
 use super::{Hindex, Keys};
 use crate::design::{DELETED_CELL, FREE_CELL, LOAD_DEN, LOAD_NUM};
+use crate::num::index;
 use crate::{Error, Result, h64};
 
 /// Where a search ended.
@@ -18,25 +19,30 @@ pub(crate) enum Found<T> {
 
 impl Hindex {
     /// The pointer of `key`.
-    pub fn find(&self, keys: &impl Keys, key: &[u8]) -> Result<Option<u64>> {
-        let found = self.search(h64(key), |ptr| Ok(keys.has_key(ptr, key)?.then_some(())))?;
-        Ok(match found {
+    pub fn find(&self, keys: &(impl Keys + ?Sized), key: &[u8]) -> Result<Option<u64>> {
+        Ok(match self.place(keys, h64(key), key)? {
             Found::Here { ptr, .. } => Some(ptr),
             Found::Absent { .. } | Found::Full => None,
         })
     }
 
+    /// Where the cell of `key` is, or would be.
+    #[inline]
+    pub(crate) fn place(&self, keys: &(impl Keys + ?Sized), hash: u64, key: &[u8]) -> Result<Found<()>> {
+        self.search(hash, |ptr| Ok(keys.has_key(ptr, key)?.then_some(())))
+    }
+
     /// Searches for a key with this hash; `is_it` looks whether an entry is the one and may bring something back.
     #[inline]
     pub(crate) fn search<T>(&self, hash: u64, mut is_it: impl FnMut(u64) -> Result<Option<T>>) -> Result<Found<T>> {
-        let home = hash % self.htsize;
-        let (mut cell, mut left) = (home, self.htsize);
+        let home = hash % self.shape.htsize;
+        let (mut cell, mut left) = (home, self.shape.htsize);
         let mut reusable = None;
-        let mut window = Window::default();
-        let width = usize::try_from(8 * self.cellsz).unwrap_or(16);
+        let mut window: Window = [0; _];
+        let width = index(8 * self.shape.cellsz);
         while left > 0 {
-            let run = self.cells.run(&*self.file, cell, &mut window)?;
-            for bytes in run.chunks_exact(width).take(usize::try_from(left).unwrap_or(usize::MAX)) {
+            let run = self.cells.run(self.file.store.file(), cell, &mut window)?;
+            for bytes in run.chunks_exact(width).take(index(left)) {
                 let (first, second) = words(bytes);
                 match first {
                     FREE_CELL => {
@@ -46,7 +52,7 @@ impl Hindex {
                         });
                     }
                     DELETED_CELL => reusable = reusable.or(Some(cell)),
-                    ptr if self.cellsz == 1 || second == hash => {
+                    ptr if self.shape.cellsz == 1 || second == hash => {
                         if let Some(what) = is_it(ptr)? {
                             return Ok(Found::Here { cell, ptr, what });
                         }
@@ -56,7 +62,7 @@ impl Hindex {
                 cell += 1;
                 left -= 1;
             }
-            if cell >= self.htsize {
+            if cell >= self.shape.htsize {
                 cell = 0;
             }
         }
@@ -66,7 +72,7 @@ impl Hindex {
     /// Enters a new key.
     pub fn insert(&mut self, keys: &impl Keys, key: &[u8], ptr: u64) -> Result<()> {
         let hash = h64(key);
-        match self.search(hash, |ptr| Ok(keys.has_key(ptr, key)?.then_some(())))? {
+        match self.place(keys, hash, key)? {
             Found::Here { .. } => Err(Error::KeyExists { path: self.path().into() }),
             absent => self.occupy(absent, hash, ptr),
         }
@@ -75,7 +81,7 @@ impl Hindex {
     /// Enters a key, new or not, and returns the pointer it had.
     pub fn replace(&mut self, keys: &impl Keys, key: &[u8], ptr: u64) -> Result<Option<u64>> {
         let hash = h64(key);
-        match self.search(hash, |ptr| Ok(keys.has_key(ptr, key)?.then_some(())))? {
+        match self.place(keys, hash, key)? {
             Found::Here { cell, ptr: old, .. } => {
                 self.redirect(cell, hash, ptr)?;
                 Ok(Some(old))
@@ -86,7 +92,7 @@ impl Hindex {
 
     /// Deletes a key and returns the pointer it had.
     pub fn remove(&mut self, keys: &impl Keys, key: &[u8]) -> Result<Option<u64>> {
-        match self.search(h64(key), |ptr| Ok(keys.has_key(ptr, key)?.then_some(())))? {
+        match self.place(keys, h64(key), key)? {
             Found::Here { cell, ptr, .. } => self.clear(cell).map(|()| Some(ptr)),
             Found::Absent { .. } | Found::Full => Ok(None),
         }
@@ -104,7 +110,7 @@ impl Hindex {
     /// Gives the cell where a search ended to a new key.
     pub(crate) fn occupy<T>(&mut self, place: Found<T>, hash: u64, ptr: u64) -> Result<()> {
         let Found::Absent { cell, free } = place else { return Err(self.full()) };
-        if free && self.entries + 1 >= self.htsize {
+        if free && self.entries + 1 >= self.shape.htsize {
             return Err(self.full());
         }
         self.set(cell, ptr, hash)?;
@@ -126,25 +132,23 @@ impl Hindex {
     }
 
     fn set(&mut self, cell: u64, ptr: u64, hash: u64) -> Result<()> {
-        self.writable()?;
+        self.file.writable()?;
         self.begin()?;
-        self.cells.load(&*self.file, cell)?;
-        self.cells.set(cell, ptr, hash);
-        self.stale = true;
-        Ok(())
+        self.file.stale = true;
+        self.cells.set(self.file.store.file(), cell, ptr, hash)
     }
 
     /// Whether the table should be made larger, or rid of deleted cells, before another key is entered; and its new size.
     #[inline]
     pub(crate) fn wants_resize(&self) -> Option<u64> {
         // The second condition is for tiny tables, whose last free cell comes before the load does.
-        if LOAD_DEN * self.entries < LOAD_NUM * self.htsize && self.entries + 1 < self.htsize {
+        if LOAD_DEN * self.entries < LOAD_NUM * self.shape.htsize && self.entries + 1 < self.shape.htsize {
             return None;
         }
-        Some(if 2 * self.live >= self.htsize { 2 * self.htsize + 1 } else { self.htsize })
+        Some(if 2 * self.live >= self.shape.htsize { 2 * self.shape.htsize + 1 } else { self.shape.htsize })
     }
 
     fn full(&self) -> Error {
-        Error::TableFull { path: self.path().into(), htsize: self.htsize }
+        Error::TableFull { path: self.path().into(), htsize: self.shape.htsize }
     }
 }

@@ -1,9 +1,12 @@
 //! Building a table anew: from its container, or in another size.
 
-use super::{Builder, CreateHindex, Hindex, Keys, Shape};
-
+use super::build::Builder;
+use super::{CreateHindex, Hindex, Keys};
+use crate::file::SbFile;
+use crate::kvseq::lock_path;
+use crate::lock::Locks;
 use crate::sorting::{Sort, number};
-use crate::{Access, Error, Kvseq, OnProgress, Progress, Result, Settings, design, h64, open};
+use crate::{Access, Error, Kind, Kvseq, OnProgress, Progress, Result, Settings, aside, h64};
 use std::path::Path;
 
 /// What a rebuild found.
@@ -17,34 +20,24 @@ pub struct Rebuilt {
     pub htsize: u64,
 }
 
-/// How a table is rebuilt.
-#[derive(Debug, Clone)]
-pub(crate) struct RebuildPlan {
-    pub create: CreateHindex,
-    /// Leave the table in use: its container is being changed.
-    pub whole: bool,
-}
-
-/// Lets an index say that it is in use, so that a crash before it is rebuilt does not go unnoticed. One that cannot even
-/// be opened says so by itself.
-pub(crate) fn distrust(path: &Path, settings: &Settings) -> Result<()> {
+/// Lets the index at `path` say that it is in use, or `astray`: that its pointers must not be followed any more. A crash
+/// before it is rebuilt does not go unnoticed then. One that cannot even be read says so by itself.
+pub(crate) fn mark(path: &Path, astray: bool, settings: &Settings) -> Result<()> {
     match Hindex::open_anyway(path, Access::Write, settings) {
+        Ok(mut index) if astray => index.lead_astray(),
         Ok(mut index) => index.begin(),
+        Err(Error::Io(e)) if !e.is_not_found() => Err(e.into()),
+        Err(locked @ Error::LockFailed(_)) => Err(locked),
         Err(_) => Ok(()),
     }
 }
 
-/// The same where its container is about to be cut: its pointers must not be followed any more.
-pub(crate) fn lead_astray(path: &Path, settings: &Settings) -> Result<()> {
-    match Hindex::open_anyway(path, Access::Write, settings) {
-        Ok(mut index) => index.lead_astray(),
-        Err(_) => Ok(()),
+/// Refuses to put an index in the place of anything else.
+pub(crate) fn expect_index(path: &Path, settings: &Settings) -> Result<()> {
+    match SbFile::open(path, Kind::Hindex, Access::Read, settings) {
+        Err(Error::Io(e)) if e.is_not_found() => Ok(()),
+        opened => opened.map(|_| ()),
     }
-}
-
-/// Cells for `keys` keys with room to grow.
-pub(crate) fn roomy(keys: u64) -> u64 {
-    (keys.saturating_mul(3) / 2 + 3).max(design::MIN_HTSIZE + 1) | 1
 }
 
 /// Rebuilds the index at `path` from `container`: of equal keys the last entry not deleted counts. The parameters of an
@@ -57,135 +50,127 @@ pub fn rebuild(
     settings: &Settings,
     progress: OnProgress<'_>,
 ) -> Result<Rebuilt> {
-    // A handle that writes has its lock.
-    let others = (container.access() == Access::Read).then(|| container.path());
-    let locks = open::lock_all(settings, others.into_iter().chain([path]))?;
-    let done = match others {
-        // Opened again: somebody may have changed it before the lock was ours.
-        Some(file) => {
-            let guard = open::Guard::Owner { writer_lives: false };
-            let container = Kvseq::open_guarded(file, Access::Read, settings, guard)?;
-            rebuild_as(path, path, &container, htsize, cellsz, settings, progress)?
-        }
-        None => rebuild_as(path, path, container, htsize, cellsz, settings, progress)?,
-    };
+    // A handle that writes has its lock. Another is opened again: somebody may have changed the file before the lock was
+    // ours.
+    let others = (container.file.access == Access::Read).then(|| container.path());
+    let mut locks = Locks::take(settings, others.into_iter().chain([path]).map(lock_path))?;
+    expect_index(path, settings)?;
+    let again = others.map(|file| Kvseq::open_as(file, Access::Read, settings, false)).transpose()?;
+    let container = again.as_ref().unwrap_or(container);
+    let mut create = create_for(path, container, settings)?;
+    create.htsize = htsize.unwrap_or(create.htsize);
+    create.cellsz = cellsz.unwrap_or(create.cellsz);
+    let (done, _) = build(create, path, container, None, true, settings, progress)?;
     locks.release(settings)?;
     Ok(done)
 }
 
-/// The same for a caller that holds the locks of both. The index at `path` is rebuilt as `to`.
-pub(crate) fn rebuild_as(
+/// The same for a caller that holds the locks of both. The index at `path` is rebuilt beside it; one that is not `whole`
+/// stays in use. Returns the superseded entries, too.
+pub(crate) fn rebuild_aside(
     path: &Path,
-    to: &Path,
     container: &Kvseq,
-    htsize: Option<u64>,
-    cellsz: Option<u64>,
+    whole: bool,
     settings: &Settings,
     progress: OnProgress<'_>,
-) -> Result<Rebuilt> {
-    let old = match open::open(settings, path, Access::Read, crate::Kind::Hindex) {
-        Ok(opened) => Some(opened),
-        Err(Error::Io(e)) if e.is_not_found() => None,
-        Err(e) => return Err(e),
-    };
+) -> Result<(Rebuilt, Vec<u64>)> {
+    let create = create_for(path, container, settings)?;
+    build(create, &aside::copy_of(path), container, None, whole, settings, progress)
+}
+
+/// The parameters of an index over all of `container`.
+fn create_for(path: &Path, container: &Kvseq, settings: &Settings) -> Result<CreateHindex> {
     // Numbers that a file claims are believed only if it is large enough for them: a table is written as large as said.
-    let keys = match container.live_entries().filter(|n| *n <= (container.end() - container.first()) / 2) {
+    let keys = match container.live_entries().filter(|n| *n <= container.end().saturating_sub(container.first()) / 2) {
         Some(n) => n,
         None => crate::kvseq::walk(container, &mut |_| Ok(()))?.live.unsigned_abs(),
     };
-    let kept = old.as_ref().and_then(|old| Shape::of(&old.sb, path, old.room).ok()).map_or(0, |shape| shape.htsize);
-    let htsize = htsize.unwrap_or_else(|| kept.max(roomy(keys)));
-    let create = match old.as_ref().map(|old| &old.sb) {
-        Some(sb) => {
-            let was = sb.value(crate::Name::CELLSZ).and_then(|n| u64::try_from(n).ok());
-            CreateHindex::like(sb, htsize, cellsz.or(was).unwrap_or(2))
-        }
-        None => CreateHindex { htsize, cellsz: cellsz.unwrap_or(2), ..CreateHindex::default() },
-    };
-    let plan = RebuildPlan { create, whole: true };
-    rebuild_with(to, container, plan, settings, progress, &mut |_| Ok(()))
+    Ok(CreateHindex::default().in_place_of(path, keys, settings))
 }
 
-/// Builds the table as planned; `superseded` is told of entries that a later one replaces.
-pub(crate) fn rebuild_with(
-    path: &Path,
-    container: &Kvseq,
-    plan: RebuildPlan,
+/// Builds a table of `keys`, or of those that `known_to` leads to. One that is not `whole` is in use. Returns the entries,
+/// as many as fit into memory, that others of the same key supersede.
+pub(crate) fn build(
+    create: CreateHindex,
+    to: &Path,
+    keys: &dyn Keys,
+    known_to: Option<&Hindex>,
+    whole: bool,
     settings: &Settings,
     progress: OnProgress<'_>,
-    superseded: &mut dyn FnMut(u64) -> Result<()>,
-) -> Result<Rebuilt> {
-    let htsize = plan.create.htsize;
-    let mut builder = Builder::new(plan.create, path, settings, progress);
-    let mut scan = container.scan().keys_only();
+) -> Result<(Rebuilt, Vec<u64>)> {
+    let (htsize, total) = (create.htsize, keys.container().end());
+    let mut builder = Builder::new(create, to, settings, progress);
     let mut seen = 0u64;
-    while let Some(item) = scan.next_entry()? {
-        builder.push(h64(item.key), item.ptr)?;
+    keys.each(&mut |entry| {
         seen += 1;
         if seen.is_multiple_of(1 << 16) {
-            progress(Progress { stage: "reading keys", done: item.ptr, total: container.end() });
+            progress(Progress { stage: "reading keys", done: entry.ptr, total });
         }
-    }
-    let mut lost = 0;
-    let mut count = |ptr| {
-        lost += 1;
-        superseded(ptr)
-    };
-    let built = builder.finish(Some(container), &mut count, plan.whole)?;
-    Ok(Rebuilt { keys: built.keys, superseded: lost, htsize })
+        if entry.deleted {
+            return Ok(());
+        }
+        match known_to {
+            Some(index) if index.find(keys, entry.key)? != Some(entry.ptr) => Ok(()),
+            _ => builder.push(h64(entry.key), entry.ptr, entry.rank),
+        }
+    })?;
+    let room = settings.sort_memory_bytes / 8;
+    let (mut superseded, mut list) = (0, Vec::new());
+    let keys = builder.finish(Some(keys), whole, &mut |ptr| {
+        superseded += 1;
+        if list.len() < room {
+            list.push(ptr);
+        }
+    })?;
+    Ok((Rebuilt { keys, superseded, htsize }, list))
 }
 
 impl Hindex {
     /// Changes the number of cells, and whether hashes are stored. Deleted cells go. The new table takes the old one's
     /// place in one step.
     pub fn resize(&mut self, htsize: u64, cellsz: u64, keys: &impl Keys) -> Result<()> {
-        self.writable()?;
+        self.file.writable()?;
         if self.live + 1 >= htsize {
             return Err(Error::TableFull { path: self.path().into(), htsize });
         }
-        let create = CreateHindex::like(&self.sb, htsize, cellsz);
-        let path = self.path().to_owned();
-        let fits = self.cellsz == 2 && htsize.saturating_mul(8 * cellsz) <= self.settings.index_memory_bytes;
+        let create = CreateHindex::like(&self.file.sb, htsize, cellsz);
+        let (path, settings) = (self.path().to_owned(), self.file.settings.clone());
+        let fits = self.shape.cellsz == 2 && htsize.saturating_mul(8 * cellsz) <= settings.index_memory_bytes;
         // Keys that were flushed are there for readers, and must not go away even for a moment.
-        let seen = self.sb.value(crate::Name::AENTRIES).is_none_or(|keys| keys > 0);
+        let seen = self.file.sb.value(crate::Name::AENTRIES).is_none_or(|keys| keys > 0);
         if fits && !seen {
             // The file is only made larger here; cells reach it with the next flush. It is in use until then.
-            create.replace_in_use(&path, &self.settings)?;
-            let mut new = Self::open_anyway(&path, Access::Write, &self.settings)?;
+            create.replace_in_use(&path, &settings)?;
+            let mut new = Self::open_anyway(&path, Access::Write, &settings)?;
             self.for_each(&mut |ptr, hash| {
                 let place = new.search(hash, |_| Ok(None::<()>))?;
                 new.occupy(place, hash, ptr)
             })?;
-            return self.become_other(new);
+            self.become_other(new);
+            return Ok(());
         }
-        let settings = self.settings.clone();
         let mut builder = Builder::new(create, &path, &settings, &crate::progress::silent);
-        if self.cellsz == 2 {
-            self.for_each(&mut |ptr, hash| builder.push(hash, ptr))?;
+        if self.shape.cellsz == 2 {
+            self.for_each(&mut |ptr, hash| builder.push(hash, ptr, 0))?;
         } else {
-            self.push_by_pointer(keys, &mut builder)?;
+            // Every key is read, in the order of the container, so that its pages are read once.
+            let mut sort = Sort::new(&settings, aside::dir_of(&path), 2);
+            self.for_each(&mut |ptr, _| sort.push(&ptr.to_be_bytes(), b""))?;
+            let mut sorted = sort.finish()?;
+            while let Some((key, _)) = sorted.next_record()? {
+                let ptr = number(key, 0);
+                builder.push(h64(&keys.key_at(ptr)?), ptr, 0)?;
+            }
         }
-        builder.finish(None, &mut |_| Ok(()), !self.in_use)?;
-        let new = Self::open_anyway(&path, Access::Write, &self.settings)?;
-        self.become_other(new)
-    }
-
-    /// Without stored hashes every key is read: in the order of the container, so that its pages are read once.
-    fn push_by_pointer(&self, keys: &impl Keys, builder: &mut Builder<'_>) -> Result<()> {
-        let mut sort = Sort::new(&self.settings, open::dir_of(self.path()), 2);
-        self.for_each(&mut |ptr, _| sort.push(&ptr.to_be_bytes(), b""))?;
-        let mut sorted = sort.finish()?;
-        while let Some((key, _)) = sorted.next_record()? {
-            let ptr = number(key, 0);
-            builder.push(h64(&keys.key_at(ptr)?), ptr)?;
-        }
+        builder.finish(None, !self.in_use, &mut |_| ())?;
+        self.become_other(Self::open_anyway(&path, Access::Write, &settings)?);
         Ok(())
     }
 
-    fn become_other(&mut self, mut new: Hindex) -> Result<()> {
-        new.lock = self.lock.take();
+    fn become_other(&mut self, mut new: Hindex) {
+        new.file.locks = std::mem::take(&mut self.file.locks);
         *self = new;
-        Ok(())
     }
 
     /// Resizes if another key would fill it too much.
@@ -193,7 +178,7 @@ impl Hindex {
     pub(crate) fn make_room(&mut self, keys: &impl Keys) -> Result<()> {
         match self.wants_resize() {
             None => Ok(()),
-            Some(htsize) => self.resize(htsize, self.cellsz, keys),
+            Some(htsize) => self.resize(htsize, self.shape.cellsz, keys),
         }
     }
 }

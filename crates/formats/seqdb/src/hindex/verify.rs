@@ -8,13 +8,13 @@
 //!        └──(hash, key) of entries without a cell ──► sort ──► beside those: a key that is not found
 //! ```
 
-use super::Hindex;
+use super::{Hindex, Keyed, Keys};
 use crate::design::{DELETED_CELL, FREE_CELL};
 use crate::findings::Findings;
-use crate::open::dir_of;
+use crate::num::signed;
 use crate::sorting::{InOrder, Sort, number, pair};
 use crate::superblock::Name;
-use crate::{Access, Error, Kvseq, OnProgress, Progress, Result, Settings, h64};
+use crate::{Access, Error, OnProgress, Progress, Result, Settings, aside, h64};
 use std::path::Path;
 
 /// Bytes of a key that take part in the search for keys that are there twice.
@@ -81,48 +81,10 @@ impl Hindex {
     }
 }
 
-/// Takes an indexed entry: pointer, whether it is deleted, its key.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(u64, bool, &[u8]) -> Result<()>;
-
-/// The entries an index is about: a kvseq's own, or the inodes of a filesys.
-pub(crate) trait Subject {
-    /// Hands over every indexed entry in the order of the container.
-    fn each(&self, take: Take<'_>) -> Result<()>;
-
-    /// Whether the key of every entry not deleted must be found. (An entry that a later one of the same key replaces needs
-    /// no cell, but is worth a warning.)
-    fn expects_all(&self) -> bool;
-}
-
-impl Subject for Kvseq {
-    fn each(&self, take: Take<'_>) -> Result<()> {
-        let mut scan = self.scan().with_deleted().keys_only();
-        while let Some(item) = scan.next_entry()? {
-            take(item.ptr, item.deleted, item.key)?;
-        }
-        Ok(())
-    }
-
-    fn expects_all(&self) -> bool {
-        true
-    }
-}
-
-/// Checks the index at `path` against `container`; faults go to `findings`.
+/// Checks the index at `path` against what its cells should point to; faults go to `findings`.
 pub fn verify(
     path: &Path,
-    container: &Kvseq,
-    settings: &Settings,
-    findings: &mut Findings,
-    progress: OnProgress<'_>,
-) -> Result<IndexFindings> {
-    verify_over(path, container, settings, findings, progress)
-}
-
-/// The same over any container.
-pub(crate) fn verify_over(
-    path: &Path,
-    subject: &dyn Subject,
+    keys: &dyn Keys,
     settings: &Settings,
     findings: &mut Findings,
     progress: OnProgress<'_>,
@@ -142,7 +104,7 @@ pub(crate) fn verify_over(
     let mut check = Check { index: &index, settings: &settings, findings, counted: IndexFindings::default() };
     let by_pointer = check.cells()?;
     progress(Progress { stage: "checking index", done: 1, total: 3 });
-    let Sorted { by_cell, by_key, without_cell } = check.container(subject, by_pointer)?;
+    let Sorted { by_cell, by_key, without_cell } = check.container(keys, by_pointer)?;
     progress(Progress { stage: "checking index", done: 2, total: 3 });
     check.paths(by_cell)?;
     check.keys(by_key, without_cell)?;
@@ -166,11 +128,7 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     fn sort(&self) -> Sort<'a> {
-        Sort::new(self.settings, dir_of(self.index.path()), 3)
-    }
-
-    fn offset(&self, cell: u64) -> u64 {
-        self.index.sb.sbsize() + 8 * self.index.cellsz * cell
+        Sort::new(self.settings, aside::dir_of(self.index.path()), 3)
     }
 
     /// Looks at the cells themselves and sorts those in use by pointer.
@@ -194,80 +152,63 @@ impl<'a> Check<'a> {
             }
             sort.push(&first.to_be_bytes(), &pair(cell, second))
         })?;
-        let path = self.index.path();
+        let (path, sb) = (self.index.path(), self.index.superblock());
         for (cell, second) in bad {
-            let at = self.offset(cell);
-            self.findings.fault(path, at, "no hash in a cell without a key", format!("{second:016x}"));
+            let found = format!("{second:016x}");
+            self.findings.fault(path, self.index.offset(cell), "no hash in a cell without a key", found);
         }
         for (name, count) in [(Name::ENTRIES, live + deleted), (Name::AENTRIES, live)] {
-            if self.index.sb.value(name).is_some_and(|stored| i64::try_from(count) != Ok(stored)) {
-                self.findings.take(self.index.sb.fault(name, "the number of cells there are"))?;
+            if sb.value(name).is_some_and(|stored| stored != signed(count)) {
+                self.findings.take(sb.fault(name, "the number of cells there are"))?;
             }
         }
         if free == 0 {
-            self.findings.fault(path, self.index.sb.sbsize(), "a free cell", "none");
+            self.findings.fault(path, sb.sbsize(), "a free cell", "none");
         }
         (self.counted.keys, self.counted.deleted) = (live, deleted);
         self.counted.longest_run = runs.longest();
         if free > 0 && !self.counted.is_searchable() {
             let found = format!("{} cells in a row without one", self.counted.longest_run);
-            self.findings.warning(path, self.index.sb.sbsize(), "free cells within reach", found);
+            self.findings.warning(path, sb.sbsize(), "free cells within reach", found);
         }
         sort.finish()
     }
 
     /// Goes through container and pointers side by side.
-    fn container(&mut self, subject: &dyn Subject, mut cells: InOrder) -> Result<Sorted> {
+    fn container(&mut self, keys: &dyn Keys, cells: InOrder) -> Result<Sorted> {
         let (mut by_cell, mut by_key, mut without_cell) = (self.sort(), self.sort(), self.sort());
-        let path = self.index.path();
-        let cellsz = self.index.cellsz;
-        let mut next = read(&mut cells)?;
-        let (findings, counted) = (&mut *self.findings, &mut self.counted);
-        let offset = |cell: u64| self.index.sb.sbsize() + 8 * cellsz * cell;
-        let mut take = |ptr: u64, deleted: bool, key: &[u8]| {
-            let mut referenced = false;
-            while let Some((to, cell, stored)) = next.filter(|n| n.0 <= ptr) {
-                next = read(&mut cells)?;
-                if to < ptr {
-                    findings.fault(path, offset(cell), "a pointer to the start of an entry", to.to_string());
-                    continue;
+        let (index, counted) = (self.index, &mut self.counted);
+        let (path, cellsz) = (index.path(), index.cellsz());
+        let mut referenced = false;
+        let offset = |cell| index.offset(cell);
+        side_by_side(keys, cells, path, &offset, self.findings, &mut |entry, pointer, findings| {
+            let Some(Pointer { to, from: cell, hash: stored }) = pointer else {
+                if !std::mem::take(&mut referenced) && !entry.deleted {
+                    counted.unreferenced += 1;
+                    if keys.are_all_found() {
+                        without_cell.push(&part_of(h64(entry.key), entry.key), b"")?;
+                    }
                 }
-                if referenced {
-                    findings.fault(path, offset(cell), "one cell for an entry", format!("another for {to}"));
-                    continue;
-                }
-                referenced = true;
-                if deleted {
-                    findings.fault(path, offset(cell), "a pointer to an entry not deleted", to.to_string());
-                }
-                let hash = h64(key);
-                if cellsz == 2 && stored != hash {
-                    findings.fault(path, offset(cell), format!("hash {hash:016x}"), format!("{stored:016x}"));
-                    continue;
-                }
-                by_cell.push(&cell.to_be_bytes(), &hash.to_be_bytes())?;
-                by_key.push(&part_of(hash, key), &cell.to_be_bytes())?;
+                return Ok(());
+            };
+            if std::mem::replace(&mut referenced, true) {
+                findings.fault(path, offset(cell), "one cell for an entry", format!("another for {to}"));
+                return Ok(());
             }
-            if !referenced && !deleted {
-                counted.unreferenced += 1;
-                if subject.expects_all() {
-                    without_cell.push(&part_of(h64(key), key), b"")?;
-                }
+            if entry.deleted {
+                findings.fault(path, offset(cell), "a pointer to an entry not deleted", to.to_string());
             }
-            Ok(())
-        };
-        let walked = subject.each(&mut take);
-        match walked {
-            Err(e @ (Error::TornEntry { .. } | Error::CorruptEntry { .. })) => self.findings.take(e)?,
-            other => other?,
-        }
-        while let Some((to, cell, _)) = next {
-            next = read(&mut cells)?;
-            self.findings.fault(path, offset(cell), "a pointer to an entry", to.to_string());
-        }
-        if subject.expects_all() && self.counted.unreferenced > 0 {
+            let hash = h64(entry.key);
+            if cellsz == 2 && stored != hash {
+                findings.fault(path, offset(cell), format!("hash {hash:016x}"), format!("{stored:016x}"));
+                return Ok(());
+            }
+            by_cell.push(&cell.to_be_bytes(), &hash.to_be_bytes())?;
+            by_key.push(&part_of(hash, entry.key), &cell.to_be_bytes())
+        })?;
+        if keys.are_all_found() && self.counted.unreferenced > 0 {
             let found = format!("{} that have none", self.counted.unreferenced);
-            self.findings.warning(path, self.index.sb.sbsize(), "a cell for every entry not deleted", found);
+            self.findings.warning(path, offset(0), "a cell for every entry not deleted", found);
         }
         let (by_cell, by_key, without_cell) = (by_cell.finish()?, by_key.finish()?, without_cell.finish()?);
         Ok(Sorted { by_cell, by_key, without_cell })
@@ -286,21 +227,21 @@ impl<'a> Check<'a> {
         let mut next = read_pair(&mut by_cell)?;
         let mut last_free: Option<u64> = None;
         let (index, findings) = (self.index, &mut *self.findings);
-        let offset = |cell: u64| index.sb.sbsize() + 8 * index.cellsz * cell;
         index.for_each_cell(&mut |cell, first, _| {
             if first == FREE_CELL {
                 last_free = Some(cell);
             }
             let Some((_, hash)) = next.filter(|n| n.0 == cell) else { return Ok(()) };
             next = read_pair(&mut by_cell)?;
-            let home = hash % index.htsize;
+            let home = hash % index.htsize();
             let interrupted = if home <= cell {
                 last_free.is_some_and(|free| free >= home)
             } else {
                 last_free.is_some() || last_free_of_all.is_some_and(|free| free >= home)
             };
             if interrupted {
-                findings.fault(index.path(), offset(cell), format!("no free cell after the home {home}"), "one");
+                let expected = format!("no free cell after the home {home}");
+                findings.fault(index.path(), index.offset(cell), expected, "one");
             }
             Ok(())
         })
@@ -318,7 +259,7 @@ impl<'a> Check<'a> {
             }
             // Longer keys are told apart by their first bytes and their length only: then nothing is claimed.
             if key == last && key.len() < 16 + KEY_PART {
-                let at = self.index.sb.sbsize() + 8 * self.index.cellsz * number(cell, 0);
+                let at = self.index.offset(number(cell, 0));
                 self.findings.fault(self.index.path(), at, "each key once", "a key that has another cell");
             }
             last.clear();
@@ -329,13 +270,8 @@ impl<'a> Check<'a> {
             next = without_cell.next_record()?.map(|(key, _)| key.to_vec());
         }
         if lost > 0 {
-            let (path, at) = (self.index.path(), self.index.sb.sbsize());
-            self.findings.fault(
-                path,
-                at,
-                "to find the key of every entry not deleted",
-                format!("{lost} without a cell"),
-            );
+            let (path, found) = (self.index.path(), format!("{lost} without a cell"));
+            self.findings.fault(path, self.index.offset(0), "to find the key of every entry not deleted", found);
         }
         Ok(())
     }
@@ -349,9 +285,55 @@ fn part_of(hash: u64, key: &[u8]) -> Vec<u8> {
     part
 }
 
-/// Pointer, cell, stored hash.
-fn read(sorted: &mut InOrder) -> Result<Option<(u64, u64, u64)>> {
-    Ok(sorted.next_record()?.map(|(k, v)| (number(k, 0), number(v, 0), number(v, 1))))
+/// A pointer into a container.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pointer {
+    pub to: u64,
+    /// The cell, or the position of the pair, that holds it.
+    pub from: u64,
+    /// The hash stored beside it.
+    pub hash: u64,
+}
+
+/// Is told of each pointer that leads to an entry, and after these of the entry alone.
+pub(crate) type Met<'a> = &'a mut dyn FnMut(Keyed<'_>, Option<Pointer>, &mut Findings) -> Result<()>;
+
+/// Goes through the entries of a container and the pointers of the file at `path`, which are sorted, side by side. One
+/// that does not lead to an entry is a fault at its `offset`.
+pub(crate) fn side_by_side(
+    keys: &dyn Keys,
+    mut pointers: InOrder,
+    path: &Path,
+    offset: &dyn Fn(u64) -> u64,
+    findings: &mut Findings,
+    met: Met<'_>,
+) -> Result<()> {
+    let mut read = || -> Result<Option<Pointer>> {
+        let record = pointers.next_record()?;
+        Ok(record.map(|(key, value)| Pointer { to: number(key, 0), from: number(value, 0), hash: number(value, 1) }))
+    };
+    let mut next = read()?;
+    let walked = keys.each(&mut |entry| {
+        while let Some(pointer) = next.filter(|pointer| pointer.to <= entry.ptr) {
+            next = read()?;
+            if pointer.to == entry.ptr {
+                met(entry, Some(pointer), findings)?;
+            } else {
+                let at = offset(pointer.from);
+                findings.fault(path, at, "a pointer to the start of an entry", pointer.to.to_string());
+            }
+        }
+        met(entry, None, findings)
+    });
+    match walked {
+        Err(e @ (Error::TornEntry { .. } | Error::CorruptEntry { .. })) => findings.take(e)?,
+        other => other?,
+    }
+    while let Some(pointer) = next {
+        next = read()?;
+        findings.fault(path, offset(pointer.from), "a pointer to an entry", pointer.to.to_string());
+    }
+    Ok(())
 }
 
 /// Cell, hash.

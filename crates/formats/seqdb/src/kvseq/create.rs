@@ -2,11 +2,10 @@
 
 use super::layout::Layout;
 use super::{Kvseq, MAX_ALIGN, Repr};
-use crate::open::with_suffix;
+use crate::num::signed;
 use crate::superblock::{Name, Purpose};
-use crate::{Access, Error, Kind, Result, Settings, Superblock, design};
-use std::path::Path;
-use trawl_io::Outcome;
+use crate::{Access, Error, Kind, Result, Settings, Superblock, aside, design};
+use std::path::{Path, PathBuf};
 
 /// What a new kvseq is like.
 #[derive(Debug, Clone)]
@@ -57,11 +56,10 @@ impl CreateKvseq {
 
     /// Only the file.
     pub(crate) fn publish(&self, path: &Path, settings: &Settings) -> Result<()> {
-        publish_new(path, settings, &self.superblock(path, settings)?.encode_full())
+        aside::publish_new(&self.superblock(path, settings)?, self.sbsize, settings)
     }
 
     fn superblock(&self, path: &Path, settings: &Settings) -> Result<Superblock> {
-        let mut sb = Superblock::new(path, self.sbsize, Kind::Kvseq, self.purpose)?;
         let (key, value, delflag) = (self.key, self.value, self.delflag);
         if (Layout { key, value, delflag, align: 1 }).is_void() {
             return Err(Error::refused(path, "entries without a key, a value and a delete flag have no bytes"));
@@ -72,38 +70,25 @@ impl CreateKvseq {
         if self.fileincr > i64::MAX / 2 {
             return Err(Error::refused(path, "FILEINCR is too large"));
         }
-        let size = i64::try_from(self.sbsize).unwrap_or(i64::MAX);
-        sb.put(Name::FILESIZE, size)?;
-        sb.put(Name::FILEINCR, self.fileincr)?;
-        sb.put(Name::SYNCSIZE, size)?;
-        sb.put(Name::SYNCTIME, settings.clock.seconds())?;
-        sb.put(Name::KEYREPR, self.key.to_value())?;
-        sb.put(Name::VALREPR, self.value.to_value())?;
-        if self.delflag {
+        let mut sb = Superblock::new(path, self.sbsize, Kind::Kvseq, self.purpose)?;
+        sb.put_sizes(Some(self.fileincr), settings)?;
+        sb.put(Name::KEYREPR, key.to_value())?;
+        sb.put(Name::VALREPR, value.to_value())?;
+        if delflag {
             sb.put(Name::KVDELFL, 1)?;
         }
-        sb.put(Name::ALIGN, i64::try_from(self.align).unwrap_or(0))?;
+        sb.put(Name::ALIGN, signed(self.align))?;
         sb.put(Name::ENTRIES, 0)?;
         sb.put(Name::AENTRIES, 0)?;
         if self.hash_hint {
             sb.put(Name::HTALGO, design::HTALGO_MD5)?;
         }
-        for (name, value) in &self.extra {
-            sb.put(*name, *value)?;
-        }
+        sb.put_all(&self.extra)?;
         Ok(sb)
     }
 }
 
-/// Puts a new container file in place, whole and durable, unless the name is taken.
-pub(crate) fn publish_new(path: &Path, settings: &Settings, bytes: &[u8]) -> Result<()> {
-    match trawl_io::publish_new(&settings.fs, path, bytes)? {
-        Outcome::Won => Ok(()),
-        Outcome::Lost => Err(Error::refused(path, "a file of that name exists")),
-    }
-}
-
 /// The lock file beside a container that is no part of a filesys.
-pub(crate) fn lock_path(path: &Path) -> std::path::PathBuf {
-    with_suffix(path, design::LOCK_SUFFIX)
+pub(crate) fn lock_path(path: &Path) -> PathBuf {
+    aside::with_suffix(path, design::LOCK_SUFFIX)
 }

@@ -8,7 +8,7 @@
 
 use super::repr::Repr;
 use crate::superblock::Name;
-use crate::{Result, Superblock};
+use crate::{Kind, Result, Superblock};
 
 /// The most bytes before a key, and of the length before a value.
 pub(crate) const MAX_PREFIX: usize = 9;
@@ -62,7 +62,13 @@ pub(crate) enum Broken {
 }
 
 impl Layout {
+    /// Two numbers, as in a perm.
+    pub(crate) const PAIRS: Layout = Layout { key: Repr::Fixed(8), value: Repr::Fixed(8), delflag: false, align: 1 };
+
     pub(crate) fn of(sb: &Superblock) -> Result<Self> {
+        if sb.kind() == Kind::Perm {
+            return Ok(Self::PAIRS);
+        }
         let repr = |name, expected| {
             sb.required(name, expected)?;
             sb.value(name).and_then(Repr::from_value).ok_or_else(|| sb.fault(name, "a representation from 0 to 514"))
@@ -84,10 +90,10 @@ impl Layout {
         self.key == Repr::Fixed(0) && self.value == Repr::Fixed(0) && !self.delflag
     }
 
-    /// The next place at or after `offset` where an entry may start.
+    /// The next place at or after `offset` where an entry may start; past the end of every file if there is none.
     #[inline]
-    pub(crate) fn aligned(&self, offset: u64) -> Option<u64> {
-        if self.align == 1 { Some(offset) } else { offset.checked_next_multiple_of(self.align) }
+    pub(crate) fn aligned(&self, offset: u64) -> u64 {
+        if self.align == 1 { offset } else { offset.checked_next_multiple_of(self.align).unwrap_or(u64::MAX) }
     }
 
     /// Bytes from the start of an entry to its value's length, plus that length's, without the key.

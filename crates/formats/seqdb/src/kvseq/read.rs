@@ -1,8 +1,10 @@
 //! Reading single entries.
 
-use super::Kvseq;
-use super::layout::{KeySpan, MAX_PREFIX, Span};
-use crate::{Access, Error, Result, open};
+use super::layout::{Broken, MAX_PREFIX, Span};
+use super::{Kvseq, bounds};
+use crate::num::index;
+use crate::sorting::number;
+use crate::{Error, Result};
 
 /// Bytes read at once for a single entry: most small pairs are in them, few cross into a second page.
 const FIRST_READ: usize = 256;
@@ -20,22 +22,46 @@ pub struct KvEntry {
     pub value: Vec<u8>,
 }
 
+/// The places of an entry, and as many of its first bytes as were read to find them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head<'a> {
+    pub span: Span,
+    bytes: &'a [u8],
+}
+
+impl<'a> Head<'a> {
+    /// Bytes that were read.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// `len` bytes at `at` in the file, if all of them were read.
+    pub fn slice(&self, at: u64, len: u64) -> Option<&'a [u8]> {
+        self.bytes.get(index(at.checked_sub(self.span.ptr)?)..)?.get(..index(len))
+    }
+
+    /// The key, if all of it was read.
+    pub fn key(&self) -> Option<&'a [u8]> {
+        self.slice(self.span.key_at, self.span.key_len)
+    }
+
+    /// The value, if all of it was read.
+    pub fn value(&self) -> Option<&'a [u8]> {
+        self.slice(self.span.value_at, self.span.value_len)
+    }
+}
+
 impl Kvseq {
     /// The entry at `ptr`. Keys and values above the limits of the settings are refused.
     pub fn get(&self, ptr: u64) -> Result<KvEntry> {
-        let mut head = [0; FIRST_READ];
-        let (span, have) = self.span_with(ptr, &mut head)?;
-        let have = head.get(..have).unwrap_or_default();
-        let key = self.part(span.ptr, have, span.key_at, self.limited("key", span.key_len)?)?;
-        let value = self.part(span.ptr, have, span.value_at, self.limited("value", span.value_len)?)?;
-        Ok(KvEntry { ptr, deleted: span.deleted, key, value })
+        let mut buf = [0; FIRST_READ];
+        let head = self.head(ptr, &mut buf)?;
+        Ok(KvEntry { ptr, deleted: head.span.deleted, key: self.key_of(&head)?, value: self.value_of(&head)? })
     }
 
     /// The key of the entry at `ptr`.
     pub fn key(&self, ptr: u64) -> Result<Vec<u8>> {
-        let mut head = [0; FIRST_READ];
-        let (span, have) = self.span_with(ptr, &mut head)?;
-        self.part(ptr, head.get(..have).unwrap_or_default(), span.key_at, self.limited("key", span.key_len)?)
+        self.key_of(&self.head(ptr, &mut [0; FIRST_READ])?)
     }
 
     /// The length of the value at `ptr`.
@@ -51,55 +77,59 @@ impl Kvseq {
     /// Reads from the value at `ptr`, `offset` bytes into it; fewer bytes than `buf` holds at its end.
     pub fn read_value(&self, ptr: u64, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let span = self.span(ptr)?;
-        self.read_in(&span, offset, buf)
-    }
-
-    /// Bytes of the file as they are; the caller keeps within the end.
-    pub(crate) fn read_raw(&self, at: u64, buf: &mut [u8]) -> Result<()> {
-        self.store.read(at, buf)
-    }
-
-    pub(crate) fn read_in(&self, span: &Span, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let left = usize::try_from(span.value_len.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let n = left.min(buf.len());
+        let n = index(span.value_len.saturating_sub(offset)).min(buf.len());
         if n > 0 {
-            self.store.read(span.value_at + offset, buf.get_mut(..n).unwrap_or_default())?;
+            self.file.store.read(span.value_at + offset, buf.split_at_mut(n).0)?;
         }
         Ok(n)
     }
 
+    /// How many entries there are in a file whose entries are pairs of numbers.
+    pub(crate) fn pairs(&self) -> u64 {
+        self.end().saturating_sub(self.first()) / 16
+    }
+
+    /// The `i`-th of them.
+    pub(crate) fn pair(&self, i: u64) -> Result<Option<(u64, u64)>> {
+        if i >= self.pairs() {
+            return Ok(None);
+        }
+        let mut bytes = [0; 16];
+        self.file.store.read(self.first() + 16 * i, &mut bytes)?;
+        Ok(Some((number(&bytes, 0), number(&bytes, 1))))
+    }
+
+    /// Bytes of the file as they are; the caller keeps within the end.
+    pub(crate) fn read_raw(&self, at: u64, buf: &mut [u8]) -> Result<()> {
+        self.file.store.read(at, buf)
+    }
+
     /// The value at `ptr` if its key is `key`; nothing if it is another. A pointer that cannot be right has no key.
     pub(crate) fn value_if(&self, ptr: u64, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let mut head = [0; FIRST_READ];
-        let Some((span, have)) = self.span_if(ptr, key, &mut head)? else { return Ok(None) };
-        let len = self.limited("value", span.value_len)?;
-        self.part(ptr, head.get(..have).unwrap_or_default(), span.value_at, len).map(Some)
+        let mut buf = [0; FIRST_READ];
+        let head = self.head_if(ptr, key, &mut buf)?;
+        head.map(|head| self.value_of(&head)).transpose()
     }
 
     /// Whether the entry at `ptr` has the key `key`.
     pub(crate) fn has_key(&self, ptr: u64, key: &[u8]) -> Result<bool> {
-        let mut head = [0; FIRST_READ];
-        Ok(self.span_if(ptr, key, &mut head)?.is_some())
+        Ok(self.head_if(ptr, key, &mut [0; FIRST_READ])?.is_some())
     }
 
-    fn span_if(&self, ptr: u64, key: &[u8], head: &mut [u8]) -> Result<Option<(Span, usize)>> {
+    fn head_if<'b>(&self, ptr: u64, key: &[u8], buf: &'b mut [u8]) -> Result<Option<Head<'b>>> {
         if !self.reaches(ptr)? {
             return Ok(None);
         }
-        let (span, have) = match self.span_with(ptr, head) {
+        let head = match self.head(ptr, buf) {
             Err(e) if self.is_taken_back(ptr, &e)? => return Ok(None),
             found => found?,
         };
-        if span.key_len != key.len() as u64 {
-            return Ok(None);
-        }
-        let start = usize::try_from(span.key_at - ptr).unwrap_or(usize::MAX);
-        let inside = head.get(..have).and_then(|h| h.get(start..)).and_then(|h| h.get(..key.len()));
-        let equal = match inside {
-            Some(found) => found == key,
-            None => self.part(ptr, &[], span.key_at, key.len())? == key,
-        };
-        Ok(equal.then_some((span, have)))
+        let equal = head.span.key_len == key.len() as u64
+            && match head.key() {
+                Some(found) => found == key,
+                None => self.part(&head, head.span.key_at, head.span.key_len)? == key,
+            };
+        Ok(equal.then_some(head))
     }
 
     /// Whether an entry could start at `ptr`.
@@ -114,59 +144,51 @@ impl Kvseq {
 
     /// The places of the entry at `ptr`.
     pub(crate) fn span(&self, ptr: u64) -> Result<Span> {
-        Ok(self.span_with(ptr, &mut [0; 64])?.0)
+        Ok(self.head(ptr, &mut [0; 64])?.span)
     }
 
-    /// The places of the entry at `ptr`, and how many of its first bytes were read into `head`.
-    pub(crate) fn span_with(&self, ptr: u64, head: &mut [u8]) -> Result<(Span, usize)> {
-        let (span, have) = self.claimed_span(ptr, head)?;
-        match self.whole(span) {
+    /// The entry at `ptr`, of which the first bytes are read into `buf`.
+    pub(crate) fn head<'b>(&self, ptr: u64, buf: &'b mut [u8]) -> Result<Head<'b>> {
+        let (mut span, mut have) = self.claimed_span(ptr, buf)?;
+        span = match self.whole(span) {
             // A repair may have cut it since.
-            Err(Error::TornEntry { .. }) if self.access == Access::Read && !self.strict => {
-                let (span, have) = self.claimed_span(ptr, head)?;
-                Ok((self.whole(span)?, have))
+            Err(Error::TornEntry { .. }) if self.is_beside() => {
+                (span, have) = self.claimed_span(ptr, buf)?;
+                self.whole(span)?
             }
-            span => Ok((span?, have)),
-        }
+            span => span?,
+        };
+        Ok(Head { span, bytes: buf.split_at(have).0 })
     }
 
-    /// The same as the entry itself has it, even if it passes the end.
-    pub(crate) fn claimed_span(&self, ptr: u64, head: &mut [u8]) -> Result<(Span, usize)> {
+    /// The places of an entry as it has them itself, even if it passes the end, and how many bytes were read into `buf`.
+    pub(crate) fn claimed_span(&self, ptr: u64, buf: &mut [u8]) -> Result<(Span, usize)> {
         // A pointer may have been written, and read, after the end was looked at.
         if !self.reaches(ptr)? {
             return Err(Error::BadPointer { path: self.path().into(), ptr });
         }
-        let have = usize::try_from(self.end() - ptr).unwrap_or(usize::MAX).min(head.len());
-        let head = head.get_mut(..have).unwrap_or_default();
-        self.store.read(ptr, head)?;
-        let key = match self.layout.key_span(ptr, head) {
-            Ok(Some(key)) => key,
-            Ok(None) => return Err(self.torn(ptr, ptr + MAX_PREFIX as u64)),
-            Err(broken) => return Err(broken.at(self.path(), ptr)),
-        };
-        let inside = usize::try_from(key.value_head - ptr).ok().and_then(|start| head.get(start..));
-        let span = match inside.map(|bytes| self.layout.value_span(ptr, key, bytes)) {
-            Some(Ok(Some(span))) => span,
-            Some(Err(broken)) => return Err(broken.at(self.path(), ptr)),
-            Some(Ok(None)) | None => self.far_value(ptr, key)?,
-        };
-        Ok((span, have))
-    }
-
-    /// The entry's places when its value's length was not among the bytes read first.
-    fn far_value(&self, ptr: u64, key: KeySpan) -> Result<Span> {
+        let have = index(self.end() - ptr).min(buf.len());
+        let (head, _) = buf.split_at_mut(have);
+        self.file.store.read(ptr, head)?;
+        let broken = |broken: Broken| broken.at(self.path(), ptr);
+        let key = self.layout.key_span(ptr, head).map_err(broken)?;
+        let key = key.ok_or_else(|| self.torn(ptr, ptr + MAX_PREFIX as u64))?;
+        if let Some(rest) = head.get(index(key.value_head - ptr)..)
+            && let Some(span) = self.layout.value_span(ptr, key, rest).map_err(broken)?
+        {
+            return Ok((span, have));
+        }
+        // The key was so long that the length of the value was not among the bytes read.
         let width = self.layout.value.prefix_bytes();
-        if key.value_head.saturating_add(width as u64) > self.end() {
-            return Err(self.torn(ptr, key.value_head.saturating_add(width as u64)));
+        let starts = key.value_head.saturating_add(width as u64);
+        if starts > self.end() {
+            return Err(self.torn(ptr, starts));
         }
         let mut prefix = [0; 8];
-        let prefix = prefix.get_mut(..width).unwrap_or_default();
-        self.store.read(key.value_head, prefix)?;
-        match self.layout.value_span(ptr, key, prefix) {
-            Ok(Some(span)) => Ok(span),
-            Ok(None) => Err(self.torn(ptr, key.value_head + width as u64)),
-            Err(broken) => Err(broken.at(self.path(), ptr)),
-        }
+        let (prefix, _) = prefix.split_at_mut(width);
+        self.file.store.read(key.value_head, prefix)?;
+        let span = self.layout.value_span(ptr, key, prefix).map_err(broken)?;
+        Ok((span.ok_or_else(|| self.torn(ptr, starts))?, have))
     }
 
     /// Refuses an entry that passes the end. Only the last value may seem to, while its writer makes it longer or after
@@ -176,12 +198,7 @@ impl Kvseq {
         if span.end <= end {
             return Ok(span);
         }
-        if self.access == Access::Read
-            && !self.strict
-            && self.layout.value.can_grow()
-            && span.value_at <= end
-            && self.growing()?
-        {
+        if self.is_beside() && self.layout.value.can_grow() && span.value_at <= end && self.is_growing()? {
             span.value_len = end - span.value_at;
             span.end = end;
             return Ok(span);
@@ -190,13 +207,12 @@ impl Kvseq {
     }
 
     /// Whether the file is being written, was not closed properly, or has changed since it was opened.
-    fn growing(&self) -> Result<bool> {
+    fn is_growing(&self) -> Result<bool> {
         // Asked first: a writer that goes has changed the superblock by then.
         if self.writer_lives()? {
             return Ok(true);
         }
-        let sb = open::read_superblock(self.store.file(), Access::Read)?;
-        let (end, synced) = Self::bounds(&sb, self.path(), u64::MAX)?;
+        let (end, synced) = bounds(&self.file.reread()?, u64::MAX)?;
         Ok(end != synced || end != self.end())
     }
 
@@ -204,22 +220,29 @@ impl Kvseq {
         Error::TornEntry { path: self.path().into(), ptr, ends, end: self.end() }
     }
 
-    fn limited(&self, what: &'static str, len: u64) -> Result<usize> {
-        let limit = if what == "key" { self.settings.max_key_bytes } else { self.settings.max_value_bytes };
-        match usize::try_from(len) {
-            Ok(n) if len <= limit => Ok(n),
-            _ => Err(Error::TooLong { path: self.path().into(), what, len, limit }),
+    fn key_of(&self, head: &Head<'_>) -> Result<Vec<u8>> {
+        let (len, limit) = (head.span.key_len, self.file.settings.max_key_bytes);
+        if len > limit {
+            return Err(Error::TooLong { path: self.path().into(), what: "key", len, limit });
         }
+        self.part(head, head.span.key_at, len)
     }
 
-    /// `len` bytes at `at`, from those read already (`have`, which start at `ptr`) or the file.
-    fn part(&self, ptr: u64, have: &[u8], at: u64, len: usize) -> Result<Vec<u8>> {
-        let start = usize::try_from(at - ptr).unwrap_or(usize::MAX);
-        if let Some(found) = have.get(start..).and_then(|h| h.get(..len)) {
+    fn value_of(&self, head: &Head<'_>) -> Result<Vec<u8>> {
+        let (len, limit) = (head.span.value_len, self.file.settings.max_value_bytes);
+        if len > limit {
+            return Err(Error::TooLong { path: self.path().into(), what: "value", len, limit });
+        }
+        self.part(head, head.span.value_at, len)
+    }
+
+    /// `len` bytes at `at`, from those read already or the file.
+    pub(crate) fn part(&self, head: &Head<'_>, at: u64, len: u64) -> Result<Vec<u8>> {
+        if let Some(found) = head.slice(at, len) {
             return Ok(found.to_vec());
         }
-        let mut bytes = vec![0; len];
-        self.store.read(at, &mut bytes)?;
+        let mut bytes = vec![0; index(len)];
+        self.file.store.read(at, &mut bytes)?;
         Ok(bytes)
     }
 }

@@ -112,12 +112,25 @@ impl Repr {
         })
     }
 
-    /// The prefix of a string of `len` bytes, as the last bytes of a big-endian number.
+    /// The prefix of a string of `len` bytes: the last bytes of a big-endian number.
     #[inline]
-    pub(crate) fn write_len(self, len: u64) -> ([u8; 8], usize) {
-        let width = self.prefix_bytes();
-        let shift = 64 - 8 * u32::try_from(width).unwrap_or(8);
-        (len.checked_shl(shift).unwrap_or(0).to_be_bytes(), width)
+    pub(crate) fn prefix(self, len: u64) -> Prefix {
+        Prefix { number: len.to_be_bytes(), width: self.prefix_bytes() }
+    }
+}
+
+/// A length as it is stored.
+pub(crate) struct Prefix {
+    number: [u8; 8],
+    width: usize,
+}
+
+impl std::ops::Deref for Prefix {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.number.split_at(8 - self.width).1
     }
 }
 
@@ -185,9 +198,9 @@ mod tests {
         for repr in [Repr::Int8, Repr::Int16, Repr::Int32, Repr::Int64, Repr::Lim8(7)] {
             for len in [0, 1, 255, 256, 65535, 65536, 0xffff_ffff, 1 << 32, i64::MAX as u64] {
                 if repr.holds(len) {
-                    let (bytes, width) = repr.write_len(len);
-                    assert_eq!(repr.read_len(&bytes[..width]), Some(len), "{repr} {len}");
-                    assert_eq!(repr.read_len(&bytes[..width - 1]), None);
+                    let prefix = repr.prefix(len);
+                    assert_eq!(repr.read_len(&prefix), Some(len), "{repr} {len}");
+                    assert_eq!(repr.read_len(&prefix[1..]), None);
                 }
             }
             assert!(!repr.holds(repr.max_len() + 1));

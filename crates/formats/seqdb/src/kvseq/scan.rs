@@ -1,7 +1,8 @@
 //! Reading entries in disk order, many at a time.
 
 use super::Kvseq;
-use super::layout::Span;
+use super::layout::{Broken, Span};
+use crate::num::index;
 use crate::{Error, Result};
 use trawl_io::Hint;
 
@@ -63,11 +64,11 @@ impl Kvseq {
     /// The same from an entry on.
     pub fn scan_from(&self, ptr: u64) -> Scan<'_> {
         let end = self.end();
-        if self.settings.big_readahead {
+        if self.file.settings.big_readahead {
             // A hint: without it the system reads ahead as it sees fit.
-            let _ = self.store.file().advise(ptr..end, Hint::Sequential);
+            let _ = self.file.store.file().advise(ptr..end, Hint::Sequential);
         }
-        let chunk = self.settings.scan_bytes();
+        let chunk = self.file.settings.scan_bytes();
         Scan {
             kv: self,
             buf: Vec::new(),
@@ -144,7 +145,7 @@ impl<'a> Scan<'a> {
                 Err(e) if self.kv.is_taken_back(self.at, &e)? => return Ok(None),
                 Err(e) => return Err(e),
             };
-            self.at = self.kv.layout.aligned(span.end).unwrap_or(u64::MAX);
+            self.at = self.kv.layout.aligned(span.end);
             self.last = span.ptr;
             if !span.deleted || deleted {
                 return Ok(Some(span));
@@ -155,10 +156,8 @@ impl<'a> Scan<'a> {
 
     #[inline]
     fn item(&self, span: Span) -> Item<'_> {
-        let slice = |at: u64, len: u64| {
-            let start = usize::try_from(at.checked_sub(self.start)?).ok()?;
-            self.filled().get(start..)?.get(..usize::try_from(len).ok()?)
-        };
+        let slice = |at: u64, len: u64| self.filled().get(index(at.checked_sub(self.start)?)..)?.get(..index(len));
+        // Both ways of parsing leave the key in the buffer.
         let key = slice(span.key_at, span.key_len).unwrap_or_default();
         let value = slice(span.value_at, span.value_len);
         Item { ptr: span.ptr, deleted: span.deleted, key, value_len: span.value_len, value, span }
@@ -171,27 +170,23 @@ impl<'a> Scan<'a> {
             return Ok(false);
         }
         // The last one may be longer by now.
-        self.at = self.kv.layout.aligned(self.kv.span(self.last)?.end).unwrap_or(u64::MAX);
+        self.at = self.kv.layout.aligned(self.kv.span(self.last)?.end);
         (self.end, self.start, self.have) = (self.kv.end(), self.at, 0);
         Ok(self.at < self.end)
     }
 
     #[inline]
     fn filled(&self) -> &[u8] {
-        self.buf.get(..self.have).unwrap_or_default()
+        self.buf.split_at(self.have).0
     }
 
     /// The entry at `at` if enough of it is in the buffer.
     #[inline]
     fn parse(&self) -> Result<Option<Span>> {
-        let Some(bytes) = usize::try_from(self.at - self.start).ok().and_then(|skip| self.filled().get(skip..)) else {
-            return Ok(None);
-        };
-        let broken = |b: super::layout::Broken| b.at(self.kv.path(), self.at);
+        let Some(bytes) = self.filled().get(index(self.at - self.start)..) else { return Ok(None) };
+        let broken = |broken: Broken| broken.at(self.kv.path(), self.at);
         let Some(key) = self.kv.layout.key_span(self.at, bytes).map_err(broken)? else { return Ok(None) };
-        let Some(rest) = usize::try_from(key.value_head - self.at).ok().and_then(|skip| bytes.get(skip..)) else {
-            return Ok(None);
-        };
+        let Some(rest) = bytes.get(index(key.value_head - self.at)..) else { return Ok(None) };
         let Some(span) = self.kv.layout.value_span(self.at, key, rest).map_err(broken)? else { return Ok(None) };
         let needed = if self.values && span.value_len <= INLINE_LIMIT { span.end } else { span.value_head };
         let enough = needed - self.at <= bytes.len() as u64;
@@ -208,8 +203,8 @@ impl<'a> Scan<'a> {
         }
         // A long one, or the last. Its places first, so that the buffer grows only for an entry that really is there.
         let span = self.kv.span(self.at)?;
-        if span.key_len > self.kv.settings.max_key_bytes {
-            let (len, limit) = (span.key_len, self.kv.settings.max_key_bytes);
+        if span.key_len > self.kv.file.settings.max_key_bytes {
+            let (len, limit) = (span.key_len, self.kv.file.settings.max_key_bytes);
             return Err(Error::TooLong { path: self.kv.path().into(), what: "key", len, limit });
         }
         let inline = self.values && span.value_len <= INLINE_LIMIT;
@@ -227,7 +222,7 @@ impl<'a> Scan<'a> {
         let base = rest.next_multiple_of(BLOCK);
         let base = if base <= front { base } else { rest };
         let to = (front + self.chunk as u64).max(until).next_multiple_of(BLOCK).min(self.end);
-        let (from, rest, base) = (self.index(self.at), index(rest), index(base));
+        let (from, rest, base) = (index(self.at.saturating_sub(self.start)), index(rest), index(base));
         let wanted = base + index(to.saturating_sub(front));
         if wanted > self.buf.len() {
             self.buf.resize(wanted, 0);
@@ -236,25 +231,17 @@ impl<'a> Scan<'a> {
             self.buf.copy_within(from..from + rest, base - rest);
         }
         (self.start, self.have) = (front - base as u64, base);
-        self.kv.store.read(front, self.buf.get_mut(base..wanted).unwrap_or_default())?;
+        self.kv.file.store.read(front, self.buf.split_at_mut(wanted).0.split_at_mut(base).1)?;
         self.have = wanted;
         Ok(())
     }
 
-    fn index(&self, at: u64) -> usize {
-        index(at.saturating_sub(self.start))
-    }
-
     /// Lets go of pages that were read, if they are not to stay.
     fn drop_read(&mut self) {
-        if !self.kv.settings.data_caching && self.at > self.dropped {
+        if !self.kv.file.settings.data_caching && self.at > self.dropped {
             // Failing to tidy the cache is no reason to stop reading.
-            let _ = self.kv.store.file().advise(self.dropped - self.dropped % BLOCK..self.at, Hint::Done);
+            let _ = self.kv.file.store.file().advise(self.dropped - self.dropped % BLOCK..self.at, Hint::Done);
             self.dropped = self.at;
         }
     }
-}
-
-fn index(n: u64) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
 }

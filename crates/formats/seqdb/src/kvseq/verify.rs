@@ -1,10 +1,11 @@
 //! Walking a kvseq and listing every fault.
 
-use super::Kvseq;
 use super::layout::Span;
+use super::{Kvseq, bounds};
 use crate::findings::Findings;
+use crate::num::index;
 use crate::superblock::Name;
-use crate::{Access, Error, Result, Settings, open};
+use crate::{Access, Error, Kind, Result, Settings, aside};
 use std::path::Path;
 
 /// What a walk over all entries found.
@@ -52,13 +53,12 @@ fn gap_before(kv: &Kvseq, from: u64, to: u64) -> Result<Option<u64>> {
     let mut at = from;
     let mut buf = [0; 512];
     while at < to {
-        let n = usize::try_from(to - at).unwrap_or(usize::MAX).min(buf.len());
-        let part = buf.get_mut(..n).unwrap_or_default();
-        kv.store.read(at, part)?;
+        let (part, _) = buf.split_at_mut(index(to - at).min(512));
+        kv.file.store.read(at, part)?;
         if let Some(i) = part.iter().position(|b| *b != 0) {
             return Ok(Some(at + i as u64));
         }
-        at += n as u64;
+        at += part.len() as u64;
     }
     Ok(None)
 }
@@ -77,13 +77,22 @@ pub struct KvFindings {
 /// Checks superblock, entries and counters of the kvseq at `path`; faults go to `findings`. An error is returned only
 /// if the file cannot be read at all.
 pub fn verify(path: &Path, settings: &Settings, findings: &mut Findings) -> Result<KvFindings> {
-    let kv = match Kvseq::open_anyway(path, None, Access::Read, settings) {
+    Ok(verify_kind(path, Kind::Kvseq, settings, findings)?.0)
+}
+
+/// The same for any sequence of entries, which is returned as far as it can be read.
+pub(crate) fn verify_kind(
+    path: &Path,
+    kind: Kind,
+    settings: &Settings,
+    findings: &mut Findings,
+) -> Result<(KvFindings, Option<Kvseq>)> {
+    let kv = match Kvseq::open_anyway(path, kind, Access::Read, settings) {
         Ok(kv) => kv,
-        Err(e) => return findings.take(e).map(|()| KvFindings::default()),
+        Err(e) => return findings.take(e).map(|()| (KvFindings::default(), None)),
     };
-    open::note_copies(settings, &[open::copy_of(path)], findings)?;
-    let room = kv.store.file().len()?;
-    let clean = match Kvseq::bounds(&kv.sb, path, room) {
+    aside::note_copies(settings, &[aside::copy_of(path)], findings)?;
+    let clean = match bounds(&kv.file.sb, kv.file.store.room()) {
         Ok((end, synced)) => end == synced,
         Err(e) => {
             findings.take(e)?;
@@ -97,13 +106,13 @@ pub fn verify(path: &Path, settings: &Settings, findings: &mut Findings) -> Resu
     if let Some((_, e)) = counted.stopped {
         findings.take(e)?;
     } else {
-        let counters = [(Name::ENTRIES, counted.entries), (Name::AENTRIES, counted.live)];
+        let counters = [(kv.counter(), counted.entries), (Name::AENTRIES, counted.live)];
         for (name, count) in counters {
-            if kv.sb.value(name).is_some_and(|stored| stored != count) {
-                findings.take(kv.sb.fault(name, "the number of entries there are"))?;
+            if kv.file.sb.value(name).is_some_and(|stored| stored != count) {
+                findings.take(kv.file.sb.fault(name, "the number of entries there are"))?;
             }
         }
-        let end = counted.last.map_or(kv.sb.sbsize(), |s| s.end);
+        let end = counted.last.map_or(kv.file.sb.sbsize(), |s| s.end);
         if end != kv.end() {
             findings.fault(path, end, "the last entry to end at FILESIZE", format!("an end at {end} of {}", kv.end()));
         }
@@ -111,5 +120,6 @@ pub fn verify(path: &Path, settings: &Settings, findings: &mut Findings) -> Resu
     if let Some(at) = counted.gap {
         findings.warning(path, at, "zeros between entries", "something else");
     }
-    Ok(KvFindings { entries: counted.entries.unsigned_abs(), live: counted.live.unsigned_abs(), clean })
+    let (entries, live) = (counted.entries.unsigned_abs(), counted.live.unsigned_abs());
+    Ok((KvFindings { entries, live, clean }, Some(kv)))
 }

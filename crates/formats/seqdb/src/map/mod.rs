@@ -1,25 +1,27 @@
-//! A map on disk: a kvseq, and an index over it.
+//! A map on disk: a kvseq, and an index over it; or several, or none, and a perm.
 //!
 //! `NAME.kvseq` holds the pairs, `NAME.hindex` leads to them. A new value is a new entry; the old one is marked deleted,
 //! but only once the new one is durable, so that a power cut leaves one of the two. A crash leaves the index marked as
-//! in use; [`repair()`] takes the kvseq back to its last sync and rebuilds the index from it.
+//! in use; [`repair()`] takes the kvseq back to its last sync and rebuilds the index from it. Without an index keys may
+//! repeat, and a search reads the file.
 
-mod repair;
+mod rebuild;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_bundle;
 
-pub use repair::{MapRepair, repair, verify};
+pub use rebuild::{MapRepair, compact, rebuild, repair, rollback, verify};
 
+use crate::aside::with_suffix;
 use crate::hindex::Found;
 use crate::kvseq::lock_path;
-use crate::open::{self, Guard, Locks, with_suffix};
-use crate::{Access, CreateHindex, CreateKvseq, Error, Hindex, Kvseq, Result, Settings, SyncPolicy, design, h64};
+use crate::lock::{self, Locks};
+use crate::together::{self, Follower};
+use crate::{Access, CreateHindex, CreateKvseq, Error, Hindex, KvEntry, Kvseq, Perm, Result, Settings, design, h64};
 use std::path::{Path, PathBuf};
 
-/// Old entries that may wait for their delete flag; then a sync is made.
-const MAX_DEFERRED: usize = 1 << 20;
-
-/// Where the two files of a map are.
+/// Where the two files of a usual map are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapFiles {
     /// The pairs.
@@ -33,10 +35,42 @@ impl MapFiles {
     pub fn named(stem: &Path) -> Self {
         MapFiles { kvseq: with_suffix(stem, design::KVSEQ_SUFFIX), hindex: with_suffix(stem, design::HINDEX_SUFFIX) }
     }
+}
 
-    /// Both, in the order they are locked.
-    pub(crate) fn both(&self) -> [&Path; 2] {
-        [&self.kvseq, &self.hindex]
+/// Where the files of any map are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BundleFiles {
+    /// The entries.
+    pub kvseq: PathBuf,
+    /// Indexes over their keys. Searches go by the first.
+    pub indexes: Vec<PathBuf>,
+    /// Pointers to entries.
+    pub perm: Option<PathBuf>,
+}
+
+impl From<&Path> for BundleFiles {
+    /// A kvseq alone.
+    fn from(kvseq: &Path) -> Self {
+        BundleFiles { kvseq: kvseq.into(), ..Self::default() }
+    }
+}
+
+impl From<&MapFiles> for BundleFiles {
+    fn from(files: &MapFiles) -> Self {
+        BundleFiles { kvseq: files.kvseq.clone(), indexes: vec![files.hindex.clone()], perm: None }
+    }
+}
+
+impl From<&BundleFiles> for BundleFiles {
+    fn from(files: &BundleFiles) -> Self {
+        files.clone()
+    }
+}
+
+impl BundleFiles {
+    /// The locks of the indexes. (A perm that is open has its own.)
+    fn index_locks(&self) -> Vec<PathBuf> {
+        self.indexes.iter().map(|path| lock_path(path)).collect()
     }
 }
 
@@ -44,70 +78,80 @@ impl MapFiles {
 #[derive(Debug)]
 pub struct Map {
     kv: Kvseq,
-    index: Hindex,
-    /// Replaced entries to be marked deleted once what replaces them is durable.
-    deferred: Vec<u64>,
-    locks: Option<Locks>,
-    settings: Settings,
-    files: MapFiles,
+    indexes: Vec<Hindex>,
+    perm: Option<Perm>,
+    /// Where a key is, or would be, in each index: kept so that it need not be allocated for every key.
+    places: Vec<Found<()>>,
+    files: BundleFiles,
+    locks: Locks,
 }
 
 impl Map {
-    /// Creates both files and opens the map for writing.
+    /// Creates the files of a usual map and opens it for writing.
     pub fn create(files: &MapFiles, kvseq: &CreateKvseq, hindex: &CreateHindex, settings: &Settings) -> Result<Self> {
         kvseq.publish(&files.kvseq, settings)?;
         hindex.publish(&files.hindex, settings)?;
         Self::open(files, Access::Write, settings)
     }
 
-    /// Opens a map. A writer takes the locks of both files and refuses a map that was not closed properly.
-    pub fn open(files: &MapFiles, access: Access, settings: &Settings) -> Result<Self> {
-        match access {
-            Access::Read => open::beside(settings, &lock_path(&files.kvseq), |writer_lives| {
-                let map = Self::open_locked(files, access, settings, writer_lives, None)?;
-                map.kv.expect_current()?;
-                Ok(map)
-            }),
-            Access::Write => {
-                let locks = open::lock_all(settings, files.both())?;
-                Self::open_locked(files, access, settings, false, Some(locks))
-            }
-        }
+    /// Opens a map. A writer takes the locks of all files and refuses a map that was not closed properly.
+    pub fn open(files: impl Into<BundleFiles>, access: Access, settings: &Settings) -> Result<Self> {
+        let files = files.into();
+        let (kvseq, others) = (lock_path(&files.kvseq), files.index_locks());
+        let (map, locks) = lock::open(settings, access, &kvseq, &others, |writer_lives| {
+            let map = Self::open_as(&files, access, settings, writer_lives)?;
+            map.kv.expect_current()?;
+            Ok(map)
+        })?;
+        Ok(Map { locks, ..map })
     }
 
-    pub(crate) fn open_locked(
-        files: &MapFiles,
+    /// The same for a caller that takes care of the locks, and knows whether another process writes.
+    pub(crate) fn open_as(
+        files: &BundleFiles,
         access: Access,
         settings: &Settings,
         writer_lives: bool,
-        locks: Option<Locks>,
     ) -> Result<Self> {
-        let guard = Guard::Owner { writer_lives };
-        let kv = Kvseq::open_guarded(&files.kvseq, access, settings, guard)?;
-        let index = Hindex::open_guarded(&files.hindex, access, settings, guard)?;
-        let (deferred, settings, files) = (Vec::new(), settings.clone(), files.clone());
-        Ok(Map { kv, index, deferred, locks, settings, files })
+        let kv = Kvseq::open_as(&files.kvseq, access, settings, writer_lives)?;
+        let open = |path: &PathBuf| Hindex::open_as(path, access, settings, writer_lives);
+        let indexes = files.indexes.iter().map(open).collect::<Result<_>>()?;
+        let perm = files.perm.as_ref().map(|path| Perm::open(path, access, settings)).transpose()?;
+        Ok(Map { kv, indexes, perm, places: Vec::new(), files: files.clone(), locks: Locks::default() })
+    }
+
+    /// The index to search, unless its pointers must not be followed: then all entries are read.
+    fn index(&self) -> Option<&Hindex> {
+        self.indexes.first().filter(|index| !index.is_astray())
     }
 
     /// The value of `key`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        if self.index.is_astray() {
+        let Some(index) = self.index() else {
             return self.kv.lookup(key)?.map(|ptr| Ok(self.kv.get(ptr)?.value)).transpose();
-        }
-        match self.index.search(h64(key), |ptr| self.kv.value_if(ptr, key))? {
+        };
+        match index.search(h64(key), |ptr| self.kv.value_if(ptr, key))? {
             Found::Here { what, .. } => Ok(Some(what)),
             Found::Absent { .. } | Found::Full => Ok(None),
         }
     }
 
-    /// The pointer of `key`'s entry.
-    pub fn find(&self, key: &[u8]) -> Result<Option<u64>> {
-        if self.index.is_astray() { self.kv.lookup(key) } else { self.index.find(&self.kv, key) }
+    /// The entry of `key`. A reader beside a writer reads all entries before it says that there is none.
+    pub fn entry(&self, key: &[u8]) -> Result<Option<KvEntry>> {
+        let ptr = match self.index() {
+            Some(index) => match index.find(&self.kv, key)? {
+                // The index of a live writer may be behind its entries.
+                None if self.kv.file.access == Access::Read && index.is_in_use() => self.kv.lookup(key)?,
+                found => found,
+            },
+            None => self.kv.lookup(key)?,
+        };
+        ptr.map(|ptr| self.kv.get(ptr)).transpose()
     }
 
-    /// Keys.
+    /// Keys that the first index has.
     pub fn len(&self) -> u64 {
-        self.index.keys()
+        self.indexes.first().map_or(0, Hindex::keys)
     }
 
     /// Whether there are no keys.
@@ -117,126 +161,117 @@ impl Map {
 
     /// Sets the value of `key`.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.begin()?;
-        let hash = h64(key);
-        let found = self.index.search(hash, |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))?;
-        self.make_way(&found)?;
+        self.add(key, value).map(|_| ())
+    }
+
+    /// Adds an entry and returns its pointer. With an index it replaces the one the key had.
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<u64> {
+        let hash = self.begin(key)?;
         let ptr = self.kv.append(key, value)?;
-        match found {
-            Found::Here { cell, ptr: old, .. } => {
-                self.index.redirect(cell, hash, ptr)?;
-                self.retire(old)?;
-            }
-            absent => self.index.occupy(absent, hash, ptr)?,
-        }
-        self.settle()
-    }
-
-    /// Enters `key` only if it is new; says whether it was.
-    pub fn put_new(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.begin()?;
-        let hash = h64(key);
-        match self.index.search(hash, |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))? {
-            Found::Here { .. } => Ok(false),
-            absent => {
-                self.make_way(&absent)?;
-                let ptr = self.kv.append(key, value)?;
-                self.index.occupy(absent, hash, ptr)?;
-                self.settle()?;
-                Ok(true)
+        let mut replaced = None;
+        for (index, place) in self.indexes.iter_mut().zip(&self.places) {
+            match *place {
+                Found::Here { cell, ptr: old, .. } => {
+                    index.redirect(cell, hash, ptr)?;
+                    replaced = Some(old);
+                }
+                absent => index.occupy(absent, hash, ptr)?,
             }
         }
+        if let Some(old) = replaced {
+            self.kv.retire(old)?;
+        }
+        if let Some(perm) = &mut self.perm {
+            perm.append(key, ptr)?;
+        }
+        self.settle()?;
+        Ok(ptr)
     }
 
-    /// Takes `key` away; says whether it was there. Refused where entries have no delete flags: a rebuild of the index
+    /// Takes `key` away; says whether it was there. Refused where entries have no delete flags: a rebuild of an index
     /// would bring it back.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         if !self.kv.layout().delflag {
             return Err(Error::NoDelflag { path: self.kv.path().into() });
         }
-        self.begin()?;
-        let found = self.index.search(h64(key), |ptr| Ok(self.kv.has_key(ptr, key)?.then_some(())))?;
-        self.make_way(&found)?;
-        match found {
-            Found::Here { cell, ptr, .. } => {
-                self.index.clear(cell)?;
-                self.kv.delete(ptr)?;
-                Ok(true)
+        self.begin(key)?;
+        let mut found = if self.indexes.is_empty() { self.kv.lookup(key)? } else { None };
+        for (index, place) in self.indexes.iter_mut().zip(&self.places) {
+            if let Found::Here { cell, ptr, .. } = *place {
+                index.clear(cell)?;
+                found = Some(ptr);
             }
-            Found::Absent { .. } | Found::Full => Ok(false),
         }
+        found.map_or(Ok(()), |ptr| self.kv.delete(ptr))?;
+        Ok(found.is_some())
     }
 
-    /// From here on a crash means a rebuild of the index; and there is a cell for another key.
+    /// From here on a crash means a rebuild of the indexes, and there is a cell for another key. Finds the places of
+    /// `key` and returns its hash.
     #[inline]
-    fn begin(&mut self) -> Result<()> {
-        self.index.begin()?;
-        if self.index.wants_resize().is_some() {
-            self.kv.flush()?;
+    fn begin(&mut self, key: &[u8]) -> Result<u64> {
+        let hash = h64(key);
+        self.places.clear();
+        for index in &mut self.indexes {
+            index.begin()?;
+            // Cells must not reach the file before the entries they lead to: see [`Hindex::would_write`].
+            if index.wants_resize().is_some() {
+                self.kv.flush()?;
+                index.make_room(&self.kv)?;
+            }
+            let place = index.place(&self.kv, hash, key)?;
+            if index.would_write(&place) {
+                self.kv.flush()?;
+            }
+            self.places.push(place);
         }
-        self.index.make_room(&self.kv)
-    }
-
-    /// Cells must not reach the file before the entries they lead to: see [`Hindex::would_write`].
-    #[inline]
-    fn make_way(&mut self, place: &Found<()>) -> Result<()> {
-        if self.index.would_write(place) { self.kv.flush() } else { Ok(()) }
-    }
-
-    /// Marks a replaced entry deleted: now if nobody has seen it, else once what replaces it is durable.
-    fn retire(&mut self, old: u64) -> Result<()> {
-        if !self.kv.layout().delflag {
-            return Ok(());
-        }
-        if !self.kv.is_announced(old) {
-            return self.kv.delete(old);
-        }
-        self.deferred.push(old);
-        if self.deferred.len() >= MAX_DEFERRED { self.sync_data() } else { Ok(()) }
+        Ok(hash)
     }
 
     #[inline]
     fn settle(&mut self) -> Result<()> {
+        // All files together, so that what readers see in one they find by the others.
+        if self.kv.flush_is_due() {
+            return self.flush();
+        }
         self.kv.settle()?;
         if self.kv.sync_is_due() { self.sync() } else { Ok(()) }
     }
 
-    /// Hands everything to the system: readers see it, a crash of this process does not lose it.
-    pub fn flush(&mut self) -> Result<()> {
-        self.kv.flush()?;
-        self.index.flush()
+    /// The entries, and what leads to them.
+    fn parts(&mut self) -> (&mut Kvseq, Vec<&mut dyn Follower>) {
+        let perm = self.perm.iter_mut().map(|perm| &mut perm.kv as &mut dyn Follower);
+        (&mut self.kv, perm.chain(self.indexes.iter_mut().map(|index| index as _)).collect())
     }
 
-    fn sync_data(&mut self) -> Result<()> {
-        self.kv.checkpoint()?;
-        for old in std::mem::take(&mut self.deferred) {
-            self.kv.delete(old)?;
-        }
-        self.kv.checkpoint()
+    /// Hands everything to the system: readers see it, a crash of this process does not lose it.
+    pub fn flush(&mut self) -> Result<()> {
+        let (data, rest) = self.parts();
+        together::flush(data, rest)
     }
 
     /// Makes everything durable, as far as the settings want it.
     pub fn sync(&mut self) -> Result<()> {
-        self.sync_data()?;
-        if self.settings.sync == SyncPolicy::Data { Ok(()) } else { self.index.checkpoint() }
+        let (data, rest) = self.parts();
+        together::sync(data, rest)
     }
 
     /// Syncs and closes; the lock files go too.
     pub fn close(mut self) -> Result<()> {
-        let Some(locks) = self.locks.take() else { return Ok(()) };
-        self.sync_data()?;
-        self.index.checkpoint()?;
-        locks.release(&self.settings)
+        let (data, rest) = self.parts();
+        together::close(data, rest)?;
+        self.perm.map_or(Ok(()), Perm::close)?;
+        self.locks.release(&self.kv.file.settings)
     }
 
     /// For a reader: looks how far the writer is by now.
     pub fn refresh(&mut self) -> Result<()> {
-        // The index later: what it says of itself is true of the pairs then.
+        // The indexes later: what they say of themselves is true of the pairs then.
         self.kv.refresh()?;
-        self.index.refresh()?;
-        // Asked last: a compaction puts another kvseq in its place first, then rebuilds the index.
-        if self.locks.is_none() && !self.kv.is_current()? {
-            *self = Self::open(&self.files, Access::Read, &self.settings)?;
+        self.indexes.iter_mut().try_for_each(Hindex::refresh)?;
+        // Asked last: a compaction puts another kvseq in its place first, then rebuilds the indexes.
+        if self.kv.file.access == Access::Read && !self.kv.file.is_current()? {
+            *self = Self::open(&self.files, Access::Read, &self.kv.file.settings)?;
         }
         Ok(())
     }
@@ -245,14 +280,15 @@ impl Map {
     pub fn kvseq(&self) -> &Kvseq {
         &self.kv
     }
+}
 
-    /// The index.
-    pub fn hindex(&self) -> &Hindex {
-        &self.index
-    }
-
-    /// Where the files are.
-    pub fn files(&self) -> &MapFiles {
-        &self.files
-    }
+/// Opens a kvseq for reading, and by `open` a file that points into it: two that belong together, whatever a writer does
+/// meanwhile.
+pub fn read_with<T>(kvseq: &Path, settings: &Settings, open: impl Fn() -> Result<T>) -> Result<(Kvseq, T)> {
+    lock::beside(settings, &lock_path(kvseq), |writer_lives| {
+        let kv = Kvseq::open_as(kvseq, Access::Read, settings, writer_lives)?;
+        let other = open()?;
+        kv.expect_current()?;
+        Ok((kv, other))
+    })
 }

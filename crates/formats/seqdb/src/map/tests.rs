@@ -1,6 +1,6 @@
 use super::*;
 use crate::findings::Findings;
-use crate::{Clock, Error, silent};
+use crate::{Clock, Error, SyncPolicy, silent};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use trawl_io::fault::{FaultFs, Loss};
@@ -60,8 +60,7 @@ fn a_small_table_grows() {
     for n in (0..3000u32).step_by(2) {
         assert!(map.remove(&n.to_be_bytes()).unwrap());
     }
-    assert!(!map.put_new(&1u32.to_be_bytes(), b"").unwrap());
-    assert!(map.put_new(&2u32.to_be_bytes(), b"x").unwrap());
+    map.put(&2u32.to_be_bytes(), b"x").unwrap();
     assert_eq!(map.len(), 1501);
     map.close().unwrap();
     sound(&fs);
@@ -177,7 +176,7 @@ fn what_cannot_be_marked_deleted_is_not_removed() {
 }
 
 fn reader(fs: &FaultFs) -> Map {
-    Map::open_locked(&files(), Access::Read, &settings(fs), true, None).unwrap()
+    Map::open_as(&(&files()).into(), Access::Read, &settings(fs), true).unwrap()
 }
 
 /// Little or much is gathered before it is written; the cells fit into memory, or do not.

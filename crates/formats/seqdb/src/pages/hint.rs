@@ -2,7 +2,8 @@
 //! file, so that a reader gets inode and contents with one read and does not ask for much more than that.
 
 use super::Pages;
-use crate::design::{PAGE_READ_DOWN, PAGE_READ_MAX, PAGE_READ_MIN, PAGE_READ_START, PAGE_READ_UP, PAGE_READ_VARIABLE};
+use crate::design::{PAGE_READ_DOWN, PAGE_READ_MAX, PAGE_READ_MIN, PAGE_READ_START, PAGE_READ_UP};
+use crate::num::{index, signed};
 use crate::superblock::Name;
 
 /// Reads are multiples of this.
@@ -16,22 +17,20 @@ pub(super) fn learn(hint: u64, bytes: u64) -> u64 {
 
 impl Pages {
     fn hint(&self) -> u64 {
-        let stored = self.fs.data().superblock().get(PAGE_READ_VARIABLE).and_then(|n| u64::try_from(n).ok());
-        stored.unwrap_or(PAGE_READ_START).clamp(PAGE_READ_MIN, PAGE_READ_MAX)
+        let stored = self.fs.data().superblock().value(Name::PGREAD);
+        stored.map_or(PAGE_READ_START, |hint| hint.max(0).cast_unsigned()).clamp(PAGE_READ_MIN, PAGE_READ_MAX)
     }
 
     /// Bytes to read at once for a capture: the estimate and a bit, as it moves around what it estimates.
     pub(super) fn read_bytes(&self) -> usize {
         let hint = self.hint();
-        usize::try_from((hint + hint / 8).next_multiple_of(BLOCK)).unwrap_or(0)
+        index((hint + hint / 8).next_multiple_of(BLOCK))
     }
 
     /// A capture takes so many bytes, its inode included.
     pub(super) fn learn(&mut self, bytes: u64) {
         let next = learn(self.hint(), bytes);
-        if let (Some(name), Ok(next)) = (Name::parse(PAGE_READ_VARIABLE), i64::try_from(next)) {
-            self.fs.note(name, next);
-        }
+        self.fs.note(Name::PGREAD, signed(next));
     }
 }
 

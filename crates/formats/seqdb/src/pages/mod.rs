@@ -8,7 +8,6 @@
 //! Events are opaque here; whoever writes and reads WARC records gives and takes bytes. An event without a URL (a
 //! warcinfo record) has an empty one, and is in no index by URL.
 
-mod edit;
 mod hint;
 mod name;
 mod read;
@@ -18,26 +17,25 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use edit::edit;
 pub use name::{Form, nameable};
 pub use read::{EventReader, Page};
-pub use repair::{PagesRepair, compact, cut, repair, verify};
+pub use repair::{compact, cut, edit, repair, verify};
+pub(crate) use repair::{rebuild_urls, verify_urls};
 pub use scan::{PageRef, PageScan};
 
-use crate::design::{
-    LAST_MTIME_VARIABLE, PAGE_READ_START, PAGE_READ_VARIABLE, PAGES_ISZ, PURPOSE_URLS, URL_INDEX_SUFFIX,
-};
+use crate::design::{PAGE_READ_START, PAGES_ISZ, PURPOSE_URLS};
 use crate::error::shown;
-use crate::filesys::inode::name_at;
-use crate::filesys::{CreateFilesys, Filesys, FsPaths};
-use crate::hindex::{CreateHindex, Found, roomy};
-use crate::open::{self, Guard};
+use crate::file::superblock_of;
+use crate::filesys::inode::{name_at, next_inode};
+use crate::filesys::{Contents, CreateFilesys, Filesys, FsPaths, open_index};
+use crate::hindex::{CreateHindex, Found, Keyed, roomy};
+use crate::lock::{self, Locks};
+use crate::num::signed;
 use crate::superblock::{Name, Purpose};
-use crate::{Access, Error, Hindex, Keys, Kind, Kvseq, Result, Settings, SyncPolicy, h64};
+use crate::{Access, Error, Hindex, Keys, Kvseq, Result, Settings, aside, h64};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use trawl_io::LockFile;
 use trawl_model::{Place, UnixMillis};
 
 /// What a new container of captures is like.
@@ -62,38 +60,38 @@ impl CreatePages {
 
     /// Creates the container and opens it for writing.
     pub fn create(&self, paths: &FsPaths, settings: &Settings) -> Result<Pages> {
-        let mut create = CreateFilesys::new(self.fsgen);
-        create.isz = self.isz;
-        create.htsize = roomy(self.expected);
-        create.append_only = Some(self.timemp);
-        // The first spares looking for the last file when the container is opened again.
-        let start = i64::try_from(PAGE_READ_START).unwrap_or(i64::MAX);
-        let extra = [(LAST_MTIME_VARIABLE, i64::MIN), (PAGE_READ_VARIABLE, start)];
-        create.extra = extra.iter().filter_map(|(name, value)| Some((Name::parse(name)?, *value))).collect();
-        let lock = open::lock(settings, &paths.lock())?;
+        let htsize = roomy(self.expected);
+        let create = CreateFilesys {
+            isz: self.isz,
+            htsize,
+            append_only: Some(self.timemp),
+            // The first spares looking for the last file when the container is opened again.
+            extra: vec![(Name::LASTMT, i64::MIN), (Name::PGREAD, signed(PAGE_READ_START))],
+            ..CreateFilesys::new(self.fsgen)
+        };
+        let locks = Locks::take(settings, [paths.lock()])?;
         create.publish(paths, settings)?;
-        let urls = CreateHindex { htsize: create.htsize, ..url_index(self.fsgen) };
-        let _ = settings.fs.remove_file(&url_index_path(paths));
-        urls.publish(&url_index_path(paths), settings)?;
-        Pages::open_locked(paths, Access::Write, settings, Some(lock), false)
+        aside::remove_all(settings, &[paths.urls()])?;
+        CreateHindex { htsize, ..url_index(Some(self.fsgen)) }.publish(&paths.urls(), settings)?;
+        Ok(Pages { _locks: locks, ..Pages::open_as(paths, Access::Write, settings, false)? })
     }
 }
 
-/// The parameters of the index by URL.
-fn url_index(fsgen: i64) -> CreateHindex {
-    let (purpose, extra) = (Purpose::fixed(PURPOSE_URLS), vec![(Name::FSGEN, fsgen)]);
-    CreateHindex { purpose, extra, ..CreateHindex::default() }
+/// The parameters of the index by URL. A data file without FSGEN has indexes without it.
+fn url_index(fsgen: Option<i64>) -> CreateHindex {
+    let extra = fsgen.map(|fsgen| (Name::FSGEN, fsgen)).into_iter().collect();
+    CreateHindex { purpose: Purpose::fixed(PURPOSE_URLS), extra, ..CreateHindex::default() }
 }
 
 /// Where the index by URL is.
 pub fn url_index_path(paths: &FsPaths) -> PathBuf {
-    paths.other(URL_INDEX_SUFFIX)
+    paths.urls()
 }
 
-/// Whether a data file says that it is of a container of captures.
-pub(crate) fn is_data_file(path: &Path, settings: &Settings) -> bool {
-    let opened = open::open(settings, path, Access::Read, Kind::Kvseq).ok();
-    Name::parse(PAGE_READ_VARIABLE).is_some_and(|name| opened.is_some_and(|opened| opened.sb.value(name).is_some()))
+/// Whether a filesys is a container of captures: there is an index by URL, or the data file says that there should be.
+pub(crate) fn has_urls(paths: &FsPaths, settings: &Settings) -> Result<bool> {
+    let says_so = || superblock_of(&paths.data(), settings).is_ok_and(|sb| sb.value(Name::PGREAD).is_some());
+    Ok(settings.fs.exists(&paths.urls())? || says_so())
 }
 
 /// An open container of captures.
@@ -101,77 +99,72 @@ pub(crate) fn is_data_file(path: &Path, settings: &Settings) -> bool {
 pub struct Pages {
     fs: Filesys,
     urls: Hindex,
-    settings: Settings,
-    access: Access,
     file: Arc<str>,
-    last_sync: i64,
-    _lock: Option<LockFile>,
+    _locks: Locks,
 }
 
-/// The captures of a data file as what the index by URL points to.
+/// The captures of a data file as what the index by URL points to: the newest of each.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Urls<'a>(pub &'a Kvseq);
 
 impl Keys for Urls<'_> {
+    fn container(&self) -> &Kvseq {
+        self.0
+    }
+
     fn has_key(&self, ptr: u64, key: &[u8]) -> Result<bool> {
         Ok(name_at(self.0, ptr)?.is_some_and(|name| name::split(&name).is_some_and(|parts| parts.url == key)))
     }
 
     fn key_at(&self, ptr: u64) -> Result<Vec<u8>> {
-        let name = name_at(self.0, ptr)?.unwrap_or_default();
-        let parts = name::split(&name);
+        let name = name_at(self.0, ptr)?;
+        let parts = name.as_deref().and_then(name::split);
         let parts = parts.ok_or_else(|| Error::corrupt(self.0.path(), ptr, "the inode of a capture", "another"))?;
         Ok(parts.url.to_vec())
     }
+
+    fn each(&self, take: &mut dyn FnMut(Keyed<'_>) -> Result<()>) -> Result<()> {
+        let mut scan = self.0.scan().with_deleted().keys_only();
+        while let Some((ptr, deleted, inode)) = next_inode(self.0, &mut scan)? {
+            let Ok(inode) = inode else { continue };
+            if let Some(parts) = name::split(&inode.name).filter(|parts| !parts.url.is_empty()) {
+                take(Keyed { ptr, deleted, key: parts.url, rank: rank(parts.time) })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Captures that a newer one replaces are in no index, as are those that were deleted by hand.
+    fn are_all_found(&self) -> bool {
+        false
+    }
+}
+
+/// A time as an unsigned number, in the same order.
+fn rank(time: UnixMillis) -> u64 {
+    time.0.wrapping_sub(i64::MIN).cast_unsigned()
 }
 
 impl Pages {
     /// Opens a container of captures; see [`Filesys::open`].
     pub fn open(paths: &FsPaths, access: Access, settings: &Settings) -> Result<Self> {
-        if !settings.fs.exists(&paths.data())? {
-            return Err(Error::FilesysNotFound { path: paths.data() });
-        }
-        match access {
-            Access::Read => open::beside(settings, &paths.lock(), |writer_lives| {
-                Self::open_locked(paths, access, settings, None, writer_lives)
-            }),
-            Access::Write => {
-                let lock = open::lock(settings, &paths.lock())?;
-                Self::open_locked(paths, access, settings, Some(lock), false)
-            }
-        }
+        paths.expect_data(settings)?;
+        let open = |writer_lives| Self::open_as(paths, access, settings, writer_lives);
+        let (pages, locks) = lock::open(settings, access, &paths.lock(), &[], open)?;
+        Ok(Pages { _locks: locks, ..pages })
     }
 
-    fn open_locked(
-        paths: &FsPaths,
-        access: Access,
-        settings: &Settings,
-        lock: Option<LockFile>,
-        writer_lives: bool,
-    ) -> Result<Self> {
-        let guard = Guard::Owner { writer_lives };
-        // Syncs are made here, so that both indexes are part of them.
-        let inner = Settings { sync_every: -1, ..settings.clone() };
-        let fs = Filesys::open_guarded(paths, access, &inner, guard)?;
+    /// The same for a caller that takes care of the lock, and knows whether another process writes.
+    fn open_as(paths: &FsPaths, access: Access, settings: &Settings, writer_lives: bool) -> Result<Self> {
+        let fs = Filesys::open_as(paths, access, settings, writer_lives)?;
         if !fs.is_append_only() {
             let found = "a filesys that is not append-only";
             return Err(Error::corrupt(&paths.data(), 0, "a container of captures", found));
         }
-        let urls = match Hindex::open_guarded(&url_index_path(paths), access, &inner, guard) {
-            Err(Error::Io(e)) if e.is_not_found() => {
-                let why = "it is missing: no container of captures, or one that lost its index by URL";
-                return Err(Error::NeedsCheck { path: url_index_path(paths), why });
-            }
-            opened => opened?,
-        };
-        let (expected, found) = (fs.data().superblock().value(Name::FSGEN), urls.superblock().value(Name::FSGEN));
-        if expected != found {
-            let (expected, found) = (expected.unwrap_or(0), found.unwrap_or(0));
-            return Err(Error::GenerationMismatch { path: url_index_path(paths), expected, found });
-        }
+        let why = "it is missing: no container of captures, or one that lost its index by URL";
+        let urls = open_index(fs.data(), &paths.urls(), writer_lives, why)?;
         let file = paths.data().file_name().unwrap_or_default().to_string_lossy().into();
-        let last_sync = settings.clock.seconds();
-        Ok(Pages { fs, urls, settings: settings.clone(), access, file, last_sync, _lock: lock })
+        Ok(Pages { fs, urls, file, _locks: Locks::default() })
     }
 
     /// The filesys beneath: all files, in any order.
@@ -197,35 +190,31 @@ impl Pages {
     /// Appends the event of a capture: its WARC records. A reader beside sees all of it or nothing. A further capture of
     /// the same URL and moment is kept too. Returns where the event's bytes lie.
     pub fn append(&mut self, url: &[u8], time: UnixMillis, form: Form, event: &[u8]) -> Result<Place> {
-        let (place, name) = self.begin(url, time)?;
-        let mtime = self.mtime(time)?;
-        let ptr = self.fs.put_at(place, &name, form.to_type(), Some(mtime), event)?;
-        self.entered(url, time, ptr)
+        self.store(url, time, form, Contents::Bytes(event))
     }
 
     /// The same for an event of any size, of which memory holds a part. If reading it fails nothing is kept.
     pub fn append_from(&mut self, url: &[u8], time: UnixMillis, form: Form, event: &mut dyn Read) -> Result<Place> {
-        let (place, name) = self.begin(url, time)?;
-        let (mtime, what) = (self.mtime(time)?, format!("event of {}", shown(url)));
-        let (ptr, _) = self.fs.put_from_at(place, &name, form.to_type(), Some(mtime), event, &what)?;
-        self.entered(url, time, ptr)
+        self.store(url, time, form, Contents::Reader(event, &format!("event of {}", shown(url))))
     }
 
-    /// The capture whose inode is at `ptr` was stored, as the last one.
-    fn entered(&mut self, url: &[u8], time: UnixMillis, ptr: u64) -> Result<Place> {
-        self.learn(self.fs.data().end().saturating_sub(ptr));
-        self.enter(url, time, ptr)?;
-        self.settle()?;
-        self.place_of(ptr)
+    fn store(&mut self, url: &[u8], time: UnixMillis, form: Form, event: Contents<'_>) -> Result<Place> {
+        let (place, name) = self.begin(url, time)?;
+        // Times of files never go back, those of captures may: the name has the capture's own.
+        let wanted = time.0.div_euclid(1000);
+        let mtime = self.fs.find_last_mtime()?.map_or(wanted, |last| wanted.max(last));
+        let inode = self.fs.put_at(place, &name, form.to_type(), Some(mtime), event)?;
+        self.learn(self.fs.data().end() - inode.ptr);
+        self.enter(url, time, inode.ptr)?;
+        self.fs.settle_with(Some(&mut self.urls))?;
+        Ok(self.event_place(&inode))
     }
 
     /// Finds a free name, and the cell for it.
     fn begin(&mut self, url: &[u8], time: UnixMillis) -> Result<(Found<()>, Vec<u8>)> {
         if !name::can_write(time) {
-            return Err(Error::refused(
-                &self.fs.paths().data(),
-                format!("a time outside the years 0 to 9999: {}", time.0),
-            ));
+            let why = format!("a time outside the years 0 to 9999: {}", time.0);
+            return Err(Error::refused(&self.fs.paths().data(), why));
         }
         self.fs.prepare()?;
         if self.urls.wants_resize().is_some() {
@@ -253,12 +242,6 @@ impl Pages {
         })
     }
 
-    /// Times of files never go back, those of captures may: the name has the capture's own.
-    fn mtime(&mut self, time: UnixMillis) -> Result<i64> {
-        let wanted = time.0.div_euclid(1000);
-        Ok(self.fs.find_last_mtime()?.map_or(wanted, |last| wanted.max(last)))
-    }
-
     /// Lets the URL lead to the capture, if none is newer.
     fn enter(&mut self, url: &[u8], time: UnixMillis, ptr: u64) -> Result<()> {
         if url.is_empty() {
@@ -279,54 +262,29 @@ impl Pages {
         }
     }
 
-    fn settle(&mut self) -> Result<()> {
-        if self.settings.sync_every >= 0
-            && self.settings.clock.seconds().saturating_sub(self.last_sync) >= self.settings.sync_every
-        {
-            self.sync()?;
-        }
-        Ok(())
-    }
-
     /// Hands everything to the system: readers see it, a crash of this process does not lose it.
     pub fn flush(&mut self) -> Result<()> {
-        self.fs.flush()?;
-        self.urls.flush()
+        self.fs.flush_with(Some(&mut self.urls))
     }
 
     /// Makes everything durable, as far as the settings want it. Returns where the data file ends.
     pub fn sync(&mut self) -> Result<u64> {
-        self.last_sync = self.settings.clock.seconds();
-        self.fs.sync_data()?;
-        if self.settings.sync != SyncPolicy::Data {
-            // The mark of the index by name goes last: as long as it is there, this one is rebuilt too.
-            self.urls.checkpoint()?;
-            self.fs.sync_rest()?;
-        }
+        self.fs.sync_with(Some(&mut self.urls))?;
         Ok(self.fs.data().end())
     }
 
     /// Syncs and closes.
     pub fn close(mut self) -> Result<()> {
-        if self.access == Access::Write {
-            self.fs.sync_data()?;
-            self.urls.checkpoint()?;
-            self.fs.sync_rest()?;
-        }
-        Ok(())
+        self.fs.close_with(Some(&mut self.urls))
     }
 
     /// For a reader: looks how far the writer is by now.
     pub fn refresh(&mut self) -> Result<()> {
-        if self.access == Access::Write {
-            return Ok(());
-        }
         self.fs.refresh()?;
         self.urls.refresh()?;
         // Asked last: a compaction puts another data file in its place first, then the rest.
-        let of_data = self.fs.data().superblock().value(Name::FSGEN);
-        if self.urls.superblock().value(Name::FSGEN) != of_data || !self.fs.data().is_current()? {
-            *self = Self::open(self.fs.paths(), Access::Read, &self.settings)?;
+        if !self.fs.is_current_with(&self.urls)? {
+            *self = Self::open(self.fs.paths(), Access::Read, &self.fs.settings)?;
         }
         Ok(())
     }

@@ -2,11 +2,12 @@
 
 use super::name::{self, Form};
 use super::{Pages, Urls};
-use crate::filesys::FileHandle;
+use crate::design::FS_KEY_BYTES;
+use crate::filesys::FileReader;
 use crate::filesys::inode::{FRAME_BYTES, FsKey, Inode};
 use crate::hindex::Found;
+use crate::num::index;
 use crate::{Error, Keys, Result, h64};
-use std::io::{self, Read};
 use trawl_model::{Place, UnixMillis};
 
 /// A capture.
@@ -83,18 +84,6 @@ impl Pages {
         })
     }
 
-    /// Whether there is a capture of `url`, and of when the newest is.
-    pub fn newest_time(&self, url: &[u8]) -> Result<Option<UnixMillis>> {
-        let data = self.fs.data();
-        if self.urls.is_astray() {
-            return Ok(self.newest_in_data(url)?.map(|page| page.time));
-        }
-        match self.urls.find(&Urls(data), url)? {
-            Some(ptr) => Ok(name::split(&Inode::load(data, ptr)?.name).map(|parts| parts.time)),
-            None => Ok(None),
-        }
-    }
-
     /// The capture whose inode is at `ptr`, if it is the one wanted. Inode and contents in one read where they fit.
     fn page_if(&self, ptr: u64, wanted: impl Fn(name::Parts<'_>) -> bool) -> Result<Option<Page>> {
         let data = self.fs.data();
@@ -102,17 +91,8 @@ impl Pages {
             return Ok(None);
         }
         let mut buf = vec![0; self.read_bytes()];
-        let (span, have) = data.span_with(ptr, &mut buf)?;
-        buf.truncate(have);
-        let slice = |at: u64, len: u64| {
-            let start = usize::try_from(at.checked_sub(ptr)?).ok()?;
-            buf.get(start..)?.get(..usize::try_from(len).ok()?)
-        };
-        let inode = match (slice(span.key_at, span.key_len), slice(span.value_at, span.value_len)) {
-            (Some(key), Some(value)) => Inode::decode(ptr, span.deleted, key, value)
-                .map_err(|found| Error::corrupt(data.path(), ptr, "an inode", found))?,
-            _ => Inode::load(data, ptr)?,
-        };
+        let head = data.head(ptr, &mut buf)?;
+        let inode = Inode::of_head(data, &head)?;
         let Some(parts) = name::split(&inode.name).filter(|parts| !inode.deleted && wanted(*parts)) else {
             return Ok(None);
         };
@@ -120,32 +100,27 @@ impl Pages {
         let form = Form::from_type(char::from(inode.kind));
         let place = self.event_place(&inode);
         // The usual case: one data entry, right behind.
-        let frame = FsKey::Data { file_id: inode.file_id, offset: 0 }.encode();
-        let adjacent = inode.pointers.len() == 1
-            && inode.pointers.first() == Some(&span.end)
-            && slice(span.end, 2) == Some(&[0, u8::try_from(frame.len()).unwrap_or(0)])
-            && slice(span.end + 2, frame.len() as u64) == Some(&frame);
-        let start = span.end + FRAME_BYTES;
-        let within = start.checked_add(inode.size).is_some_and(|end| end <= data.end());
-        let event = if adjacent && within && inode.size <= self.settings.max_value_bytes {
-            self.rest_of(buf, start - ptr, start, inode.size)?
+        let (read, behind, len) = (head.len(), head.span.end, inode.size);
+        let key = FsKey::Data { file_id: inode.file_id, offset: 0 }.encode();
+        let adjacent = inode.pointers == [behind]
+            && head.slice(behind, 2) == Some(&[0, FS_KEY_BYTES as u8])
+            && head.slice(behind + 2, FS_KEY_BYTES as u64) == Some(&key);
+        let start = behind + FRAME_BYTES;
+        let within = start.checked_add(len).is_some_and(|end| end <= data.end());
+        let event = if adjacent && within && len <= self.fs.settings.max_value_bytes {
+            // What was not read yet is read now, behind what was.
+            buf.truncate(read);
+            buf.drain(..index(start - ptr).min(read));
+            let have = buf.len();
+            buf.resize(index(len), 0);
+            if let Some(missing) = buf.get_mut(have..).filter(|missing| !missing.is_empty()) {
+                data.read_raw(start + have as u64, missing)?;
+            }
+            buf
         } else {
             self.fs.read_handle(&self.fs.handle_of(inode)?)?
         };
         Ok(Some(Page { url, time, form, event, place }))
-    }
-
-    /// The `size` bytes at `at`, of which `buf` has some from `skip` on: what is missing is read.
-    fn rest_of(&self, mut buf: Vec<u8>, skip: u64, at: u64, size: u64) -> Result<Vec<u8>> {
-        let skip = usize::try_from(skip).unwrap_or(usize::MAX).min(buf.len());
-        let size = usize::try_from(size).unwrap_or(usize::MAX);
-        buf.drain(..skip);
-        let have = buf.len();
-        buf.resize(size, 0);
-        if let Some(missing) = buf.get_mut(have..).filter(|missing| !missing.is_empty()) {
-            self.fs.data().read_raw(at + have as u64, missing)?;
-        }
-        Ok(buf)
     }
 
     /// Where an event's bytes lie, if they are in one piece; else where its inode is.
@@ -156,18 +131,10 @@ impl Pages {
         }
     }
 
-    pub(super) fn place_of(&self, ptr: u64) -> Result<Place> {
-        Ok(self.event_place(&Inode::load(self.fs.data(), ptr)?))
-    }
-
     /// Reads a capture of any size, part by part.
     pub fn reader(&self, url: &[u8], time: UnixMillis) -> Result<Option<EventReader<'_>>> {
-        self.reader_named(&name::join(url, time, 0))
-    }
-
-    pub(super) fn reader_named(&self, name: &[u8]) -> Result<Option<EventReader<'_>>> {
-        match self.fs.open_file(name, "") {
-            Ok(file) => Ok(Some(EventReader { pages: self, file, at: 0 })),
+        match self.fs.open_file(&name::join(url, time, 0), "") {
+            Ok(file) => Ok(Some(self.fs.reader(file))),
             Err(Error::FileNotFound { .. }) => Ok(None),
             Err(e) => Err(e),
         }
@@ -175,29 +142,4 @@ impl Pages {
 }
 
 /// Reads the bytes of one event.
-#[derive(Debug)]
-pub struct EventReader<'a> {
-    pages: &'a Pages,
-    file: FileHandle,
-    at: u64,
-}
-
-impl EventReader<'_> {
-    /// Bytes of the event.
-    pub fn len(&self) -> u64 {
-        self.file.size()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl Read for EventReader<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.pages.fs.read_file(&self.file, self.at, buf).map_err(io::Error::other)?;
-        self.at += n as u64;
-        Ok(n)
-    }
-}
+pub type EventReader<'a> = FileReader<'a>;

@@ -1,9 +1,8 @@
 //! Creating a perm file.
 
 use super::Perm;
-use crate::kvseq::publish_new;
 use crate::superblock::{Name, Purpose};
-use crate::{Access, Error, Kind, Result, Settings, Superblock, design};
+use crate::{Access, Error, Kind, Result, Settings, Superblock, aside, design};
 use std::path::Path;
 
 /// What a new perm file is like.
@@ -41,18 +40,12 @@ impl CreatePerm {
             return Err(Error::refused(path, format!("HTSIZE of {}", self.htsize)));
         }
         let mut sb = Superblock::new(path, self.sbsize, Kind::Perm, self.purpose)?;
-        let size = i64::try_from(self.sbsize).unwrap_or(i64::MAX);
-        sb.put(Name::FILESIZE, size)?;
-        sb.put(Name::FILEINCR, self.fileincr)?;
-        sb.put(Name::SYNCSIZE, size)?;
-        sb.put(Name::SYNCTIME, settings.clock.seconds())?;
+        sb.put_sizes(Some(self.fileincr), settings)?;
         sb.put(Name::HTALGO, design::HTALGO_MD5)?;
         sb.put(Name::HTSIZE, self.htsize)?;
         sb.put(Name::PERMSIZE, 0)?;
-        for (name, value) in &self.extra {
-            sb.put(*name, *value)?;
-        }
-        publish_new(path, settings, &sb.encode_full())?;
+        sb.put_all(&self.extra)?;
+        aside::publish_new(&sb, self.sbsize, settings)?;
         Perm::open(path, Access::Write, settings)
     }
 }

@@ -4,10 +4,10 @@
 //! group of those is sorted within the same budget.
 
 use super::Perm;
-use crate::open::dir_of;
+use crate::aside::dir_of;
 use crate::sorting::{Sort, number, pair};
 use crate::superblock::Name;
-use crate::{Access, Keys, OnProgress, Progress, Result};
+use crate::{Access, Keys, Kind, Kvseq, OnProgress, Progress, Result};
 use std::path::Path;
 use trawl_io::AtomicFile;
 
@@ -19,18 +19,19 @@ impl Perm {
     pub fn group(&mut self, container: &impl Keys, scratch: Option<&Path>, progress: OnProgress<'_>) -> Result<()> {
         self.checkpoint()?;
         let path = self.path().to_owned();
+        let (settings, total) = (self.kv.file.settings.clone(), self.len());
         let scratch = scratch.unwrap_or_else(|| dir_of(&path)).to_owned();
-        let mut sort = Sort::new(&self.settings, &scratch, 2);
+        let mut sort = Sort::new(&settings, &scratch, 2);
         self.for_each(0, &mut |index, element| {
             sort.push(&pair(element.hash, element.ptr), b"")?;
             if index.is_multiple_of(1 << 16) {
-                progress(Progress { stage: "sorting", done: index, total: self.len });
+                progress(Progress { stage: "sorting", done: index, total });
             }
             Ok(true)
         })?;
-        let mut file = AtomicFile::create(&self.settings.fs, &path)?;
-        let mut sb = self.sb.clone();
-        sb.update(Name::SYNCTIME, self.settings.clock.seconds());
+        let mut file = AtomicFile::create(&settings.fs, &path)?;
+        let mut sb = self.superblock().clone();
+        sb.update(Name::SYNCTIME, settings.clock.seconds());
         file.put(&sb.encode_full())?;
         let mut out = Out { perm: self, container, scratch: &scratch, file, hash: 0, group: Vec::new(), large: None };
         let mut sorted = sort.finish()?;
@@ -39,14 +40,14 @@ impl Perm {
             out.take(number(key, 0), number(key, 1))?;
             done += 1;
             if done.is_multiple_of(1 << 16) {
-                progress(Progress { stage: "grouping", done, total: self.len });
+                progress(Progress { stage: "grouping", done, total });
             }
         }
         out.end_group()?;
         out.file.publish()?;
-        let mut new = Self::open_anyway(&path, Access::Write, &self.settings)?;
-        new.lock = self.lock.take();
-        *self = new;
+        let mut kv = Kvseq::open_kind_as(&path, Kind::Perm, Access::Write, &settings, false)?;
+        kv.file.locks = std::mem::take(&mut self.kv.file.locks);
+        *self = Self::over(kv)?;
         Ok(())
     }
 }
@@ -69,15 +70,11 @@ impl<K: Keys> Out<'_, K> {
         }
         self.group.push(ptr);
         if self.group.len() >= SMALL_GROUP {
-            if self.large.is_none() {
-                self.large = Some(Sort::new(&self.perm.settings, self.scratch, 2));
-            }
+            let settings = &self.perm.kv.file.settings;
+            let sort = self.large.get_or_insert_with(|| Sort::new(settings, self.scratch, 2));
             for ptr in std::mem::take(&mut self.group) {
-                let key = self.container.key_at(ptr)?;
-                if let Some(sort) = &mut self.large {
-                    // Equal keys keep the order they come in, which is that of pointers.
-                    sort.push(&key, &ptr.to_be_bytes())?;
-                }
+                // Equal keys keep the order they come in, which is that of pointers.
+                sort.push(&self.container.key_at(ptr)?, &ptr.to_be_bytes())?;
             }
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! Checking a perm file against its container.
 
 use super::Perm;
+use crate::aside::dir_of;
 use crate::findings::Findings;
-use crate::open::dir_of;
-use crate::sorting::{InOrder, Sort, number, pair};
-use crate::superblock::Name;
-use crate::{Access, Keys, Kvseq, Result, Settings};
+use crate::hindex::side_by_side;
+use crate::sorting::{Sort, pair};
+use crate::{Keys, Kind, Kvseq, Result, Settings, kvseq};
 use std::path::Path;
 
 /// What the verification of a perm file found besides faults.
@@ -19,13 +19,12 @@ pub struct PermFindings {
 
 /// Checks the perm file at `path` against `container`; faults go to `findings`.
 pub fn verify(path: &Path, container: &Kvseq, settings: &Settings, findings: &mut Findings) -> Result<PermFindings> {
-    let perm = match Perm::open_anyway(path, Access::Read, settings) {
+    let (_, kv) = kvseq::verify_kind(path, Kind::Perm, settings, findings)?;
+    let Some(kv) = kv else { return Ok(PermFindings::default()) };
+    let perm = match Perm::over(kv) {
         Ok(perm) => perm,
         Err(e) => return findings.take(e).map(|()| PermFindings::default()),
     };
-    if perm.sb.length(Name::SYNCSIZE)?.is_some_and(|synced| synced != perm.end()) {
-        findings.fault(path, 0, "SYNCSIZE equal to FILESIZE, as after a proper close", "another value");
-    }
     let mut sort = Sort::new(settings, dir_of(path), 1);
     let mut grouped = true;
     let mut last: Option<super::Pair> = None;
@@ -36,8 +35,15 @@ pub fn verify(path: &Path, container: &Kvseq, settings: &Settings, findings: &mu
         }
         Ok(true)
     })?;
-    compare(&perm, container, sort.finish()?, findings)?;
-    Ok(PermFindings { pairs: perm.len, grouped })
+    let offset = |index| perm.kv.first() + super::PAIR * index;
+    side_by_side(container, sort.finish()?, path, &offset, findings, &mut |entry, pointer, findings| {
+        if let Some(pointer) = pointer.filter(|pointer| pointer.hash != perm.hash(entry.key)) {
+            let (expected, found) = (perm.hash(entry.key), format!("{:016x}", pointer.hash));
+            findings.fault(path, offset(pointer.from) + 8, format!("hash {expected:016x}"), found);
+        }
+        Ok(())
+    })?;
+    Ok(PermFindings { pairs: perm.len(), grouped })
 }
 
 /// Whether two neighbours are in the order of a grouped file. Pointers that lead nowhere are in no order.
@@ -49,38 +55,4 @@ fn in_order(container: &Kvseq, a: super::Pair, b: super::Pair) -> bool {
         (Ok(first), Ok(second)) => (first, a.ptr) <= (second, b.ptr),
         _ => false,
     }
-}
-
-/// Goes through container and pointers side by side.
-fn compare(perm: &Perm, container: &Kvseq, mut pairs: InOrder, findings: &mut Findings) -> Result<()> {
-    let mut read = || -> Result<Option<(u64, u64, u64)>> {
-        Ok(pairs.next_record()?.map(|(k, v)| (number(k, 0), number(v, 0), number(v, 1))))
-    };
-    let at = |index: u64| perm.sb.sbsize() + super::PAIR * index;
-    let mut next = read()?;
-    let mut scan = container.scan().with_deleted().keys_only();
-    loop {
-        let item = match scan.next_entry() {
-            Ok(Some(item)) => item,
-            Ok(None) => break,
-            Err(e) => {
-                findings.take(e)?;
-                break;
-            }
-        };
-        while let Some((ptr, index, hash)) = next.filter(|n| n.0 <= item.ptr) {
-            next = read()?;
-            if ptr < item.ptr {
-                findings.fault(perm.path(), at(index), "a pointer to the start of an entry", ptr.to_string());
-            } else if hash != perm.hash(item.key) {
-                let expected = format!("hash {:016x}", perm.hash(item.key));
-                findings.fault(perm.path(), at(index) + 8, expected, format!("{hash:016x}"));
-            }
-        }
-    }
-    while let Some((ptr, index, _)) = next {
-        next = read()?;
-        findings.fault(perm.path(), at(index), "a pointer to an entry", ptr.to_string());
-    }
-    Ok(())
 }

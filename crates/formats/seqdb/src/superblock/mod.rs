@@ -19,7 +19,8 @@ mod tests;
 pub use name::{Name, Purpose};
 
 use crate::design::{MAGIC, MAX_SBSIZE, MIN_SBSIZE, SLOT_BYTES};
-use crate::{Error, Kind, Result};
+use crate::num::{index, signed};
+use crate::{Error, Kind, Result, Settings, design};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -36,19 +37,16 @@ impl Superblock {
     /// A superblock with the three variables every file has. `path` is for messages.
     pub fn new(path: &Path, sbsize: u64, kind: Kind, purpose: Purpose) -> Result<Self> {
         check_sbsize(path, sbsize)?;
-        let vars = vec![
-            (Name::SBSIZE, i64::try_from(sbsize).unwrap_or(i64::MAX)),
-            (Name::FORMAT, kind.format()),
-            (Name::PURPOSE, purpose.to_value()),
-        ];
+        let vars =
+            vec![(Name::SBSIZE, signed(sbsize)), (Name::FORMAT, kind.format()), (Name::PURPOSE, purpose.to_value())];
         Ok(Superblock { path: path.into(), sbsize, kind, vars })
     }
 
     /// SBSIZE, from the first bytes of a file: how many [`Superblock::decode`] needs.
     pub fn sbsize_of(path: &Path, head: &[u8]) -> Result<u64> {
         if head.get(..MAGIC.len()) != Some(&MAGIC) {
-            let found = head.get(..MAGIC.len().min(head.len())).unwrap_or_default();
-            let found = if found.is_empty() { "nothing".to_owned() } else { format!("{:02x?}", found) };
+            let found = head.get(..MAGIC.len()).unwrap_or(head);
+            let found = if found.is_empty() { "nothing".to_owned() } else { format!("{found:02x?}") };
             return Err(Error::BadMagic { path: path.into(), found });
         }
         match slot(head, 0) {
@@ -108,7 +106,7 @@ impl Superblock {
     /// All SBSIZE bytes, for a new file.
     pub fn encode_full(&self) -> Vec<u8> {
         let mut bytes = self.encode();
-        bytes.resize(usize::try_from(self.sbsize).unwrap_or(bytes.len()), 0);
+        bytes.resize(index(self.sbsize), 0);
         bytes
     }
 
@@ -176,6 +174,32 @@ impl Superblock {
         Ok(())
     }
 
+    /// The variables of a new file that has no body yet, up to FILEINCR if it can grow.
+    pub(crate) fn put_sizes(&mut self, fileincr: Option<i64>, settings: &Settings) -> Result<()> {
+        self.put(Name::FILESIZE, signed(self.sbsize))?;
+        fileincr.map_or(Ok(()), |step| self.put(Name::FILEINCR, step))?;
+        self.put(Name::SYNCSIZE, signed(self.sbsize))?;
+        self.put(Name::SYNCTIME, settings.clock.seconds())
+    }
+
+    pub(crate) fn put_all(&mut self, variables: &[(Name, i64)]) -> Result<()> {
+        variables.iter().try_for_each(|(name, value)| self.put(*name, *value))
+    }
+
+    /// The same for a file at `path` that has no entries yet. What is not counted here is not counted there.
+    pub(crate) fn emptied(&self, path: &Path, settings: &Settings) -> Self {
+        let mut sb = Superblock { path: path.into(), ..self.clone() };
+        for (name, value) in &mut sb.vars {
+            match *name {
+                Name::FILESIZE | Name::SYNCSIZE => *value = signed(self.sbsize),
+                Name::SYNCTIME => *value = settings.clock.seconds(),
+                Name::ENTRIES | Name::AENTRIES | Name::PERMSIZE | Name::DTOTSZ | Name::ITOTSZ => *value = 0,
+                _ => {}
+            }
+        }
+        sb
+    }
+
     /// Sets a variable only if it exists, as counters demand. Says whether it does.
     pub(crate) fn update(&mut self, name: Name, value: i64) -> bool {
         match self.vars.iter_mut().find(|(n, _)| *n == name) {
@@ -196,9 +220,29 @@ impl Superblock {
         }
     }
 
+    /// The logical end that FILESIZE claims, or that of the file, which has `room` bytes; an error if the claim is false.
+    pub(crate) fn logical_end(&self, room: u64) -> Result<u64> {
+        let end = self.length(Name::FILESIZE)?.unwrap_or(room);
+        if end < self.sbsize {
+            return Err(self.fault(Name::FILESIZE, "a FILESIZE not below SBSIZE"));
+        }
+        if end > room {
+            return Err(Error::FileSizeBeyondEof { path: self.path.clone(), filesize: end, unix: room });
+        }
+        Ok(end)
+    }
+
     /// A variable without which the file makes no sense.
     pub(crate) fn required(&self, name: Name, expected: &'static str) -> Result<i64> {
         self.value(name).ok_or_else(|| bad(&self.path, 8, expected, "none"))
+    }
+
+    /// Refuses hashes of another algorithm.
+    pub(crate) fn expect_md5(&self) -> Result<()> {
+        match self.required(Name::HTALGO, "the variable HTALGO")? {
+            design::HTALGO_MD5 => Ok(()),
+            _ => Err(self.fault(Name::HTALGO, "HTALGO 1 (MD5)")),
+        }
     }
 
     /// An error about a variable's value.
@@ -215,7 +259,7 @@ impl Superblock {
 
 /// How many variables fit.
 fn capacity(sbsize: u64) -> usize {
-    usize::try_from(sbsize).unwrap_or(0).saturating_sub(MAGIC.len()) / SLOT_BYTES
+    (index(sbsize) - MAGIC.len()) / SLOT_BYTES
 }
 
 fn check_sbsize(path: &Path, sbsize: u64) -> Result<u64> {

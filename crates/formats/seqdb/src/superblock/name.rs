@@ -66,6 +66,10 @@ names! {
     FSGEN
     /// Seconds between two marks of a timefile.
     TIMEMP
+    /// Ours, in the data file of a container of captures: the mtime of the last file.
+    LASTMT
+    /// Ours, there too: bytes that hold inode and contents of nearly every capture, so that one read does.
+    PGREAD
 }
 
 impl Name {

@@ -7,8 +7,8 @@ use crate::{gone, model, none, path, plain, put, value};
 use std::sync::Arc;
 use trawl_io::fault::FaultFs;
 use trawl_seqdb::{
-    Access, Bundle, BundleFiles, CreateHindex, CreateKvseq, CreatePerm, Error, Hindex, Kvseq, Perm, Result, Settings,
-    bundle, h64, silent,
+    Access, BundleFiles, CreateHindex, CreateKvseq, CreatePerm, Error, Hindex, Kvseq, Map, Perm, Result, Settings, h64,
+    map, silent,
 };
 
 fn files() -> BundleFiles {
@@ -37,7 +37,7 @@ fn create(disk: &FaultFs, htsize: u64) -> Model {
     }
     let perm = CreatePerm { sbsize: 256, ..CreatePerm::default() };
     perm.create(&files().perm.unwrap(), &settings).unwrap().close().unwrap();
-    let mut bundle = Bundle::open(&files(), Access::Write, &settings).unwrap();
+    let mut bundle = Map::open(&files(), Access::Write, &settings).unwrap();
     for (key, version, len) in FIRST {
         bundle.add(key.as_bytes(), &value(key, version, len)).unwrap();
     }
@@ -45,12 +45,12 @@ fn create(disk: &FaultFs, htsize: u64) -> Model {
     model(&FIRST)
 }
 
-fn open_to_write(tape: &mut Recorder) -> Bundle {
+fn open_to_write(tape: &mut Recorder) -> Map {
     let settings = tape.settings().clone();
-    tape.shown(|| Bundle::open(&files(), Access::Write, &settings).unwrap())
+    tape.shown(|| Map::open(&files(), Access::Write, &settings).unwrap())
 }
 
-fn add(tape: &mut Recorder, bundle: &mut Bundle, key: &str, version: usize, len: usize) {
+fn add(tape: &mut Recorder, bundle: &mut Map, key: &str, version: usize, len: usize) {
     tape.step(put(key, version, len), || bundle.add(key.as_bytes(), &value(key, version, len)).unwrap());
 }
 
@@ -80,7 +80,7 @@ pub fn few_changes() -> Arc<Tape> {
 pub fn compaction() -> Arc<Tape> {
     let disk = FaultFs::new();
     let mut first = create(&disk, 23);
-    let mut bundle = Bundle::open(&files(), Access::Write, &plain(&disk)).unwrap();
+    let mut bundle = Map::open(&files(), Access::Write, &plain(&disk)).unwrap();
     bundle.add(b"a", &value("a", 1, 70)).unwrap();
     put("a", 1, 70)(&mut first);
     bundle.remove(b"b").unwrap();
@@ -88,7 +88,7 @@ pub fn compaction() -> Arc<Tape> {
     bundle.close().unwrap();
     let mut tape = Recorder::new(&disk, first);
     let settings = tape.settings().clone();
-    tape.synced(|| bundle::compact(&files(), &settings, &silent).unwrap());
+    tape.synced(|| map::compact(&files(), &settings, &silent).unwrap());
     let mut bundle = open_to_write(&mut tape);
     add(&mut tape, &mut bundle, "c", 1, 20);
     tape.synced(|| bundle.close().unwrap());
@@ -100,7 +100,7 @@ fn rebuild() -> Arc<Tape> {
     let first = create(&disk, 5);
     let mut tape = Recorder::new(&disk, first);
     let settings = tape.settings().clone();
-    tape.synced(|| bundle::rebuild(&files(), &settings, &silent).unwrap());
+    tape.synced(|| map::rebuild(&files(), &settings, &silent).unwrap());
     tape.end()
 }
 
@@ -108,7 +108,7 @@ fn rebuild() -> Arc<Tape> {
 fn rollback() -> Arc<Tape> {
     let disk = FaultFs::new();
     let first = create(&disk, 23);
-    let mut bundle = Bundle::open(&files(), Access::Write, &plain(&disk)).unwrap();
+    let mut bundle = Map::open(&files(), Access::Write, &plain(&disk)).unwrap();
     bundle.add(b"a", &value("a", 1, 70)).unwrap();
     bundle.add(b"lost", &value("lost", 0, 30)).unwrap();
     bundle.flush().unwrap();
@@ -125,18 +125,18 @@ fn rollback() -> Arc<Tape> {
         put("a", 0, 10)(model);
         gone("lost")(model);
     };
-    tape.whole(back, || bundle::rollback(&files(), &settings, false, &silent).unwrap());
+    tape.whole(back, || map::rollback(&files(), &settings, false, &silent).unwrap());
     tape.end()
 }
 
 fn by_key(settings: &Settings, look: &mut Look, index: Option<usize>) {
     look.begin();
-    let bundle = match Bundle::open(&part(index), Access::Read, settings) {
+    let bundle = match Map::open(&part(index), Access::Read, settings) {
         Err(e) => return look.error("open", &e),
         Ok(bundle) => bundle,
     };
     for key in look.keys() {
-        look.one(&key, bundle.get(&key).map(|found| found.map(|entry| entry.value)));
+        look.one(&key, bundle.entry(&key).map(|found| found.map(|entry| entry.value)));
     }
 }
 
@@ -156,7 +156,7 @@ fn by_none(settings: &Settings, look: &mut Look) {
 fn by_perm(settings: &Settings, look: &mut Look) {
     look.begin();
     let perm = files().perm.unwrap();
-    let opened = bundle::read_with(path("/b.kvseq"), settings, || Perm::open(&perm, Access::Read, settings));
+    let opened = map::read_with(path("/b.kvseq"), settings, || Perm::open(&perm, Access::Read, settings));
     match opened {
         Err(e) => look.error("open", &e),
         Ok((kv, perm)) => look.listed(pairs(&kv, &perm)),
@@ -180,7 +180,7 @@ fn pairs(kv: &Kvseq, perm: &Perm) -> Result<Pairs> {
 fn by_cells(settings: &Settings, look: &mut Look) {
     look.begin();
     let index = &files().indexes[1];
-    let opened = bundle::read_with(path("/b.kvseq"), settings, || Hindex::open(index, Access::Read, settings));
+    let opened = map::read_with(path("/b.kvseq"), settings, || Hindex::open(index, Access::Read, settings));
     let (kv, index) = match opened {
         Err(e) => return look.error("open", &e),
         Ok(opened) => opened,

@@ -7,7 +7,7 @@ use crate::{gone, model, none, path, plain, put, value};
 use std::sync::Arc;
 use trawl_io::fault::FaultFs;
 use trawl_seqdb::{
-    Access, BundleFiles, CreateHindex, CreateKvseq, Error, Map, MapFiles, Result, Settings, bundle, map, silent,
+    Access, BundleFiles, CreateHindex, CreateKvseq, Error, Map, MapFiles, Result, Settings, map, silent,
 };
 
 fn files() -> MapFiles {
@@ -41,7 +41,7 @@ fn changes(cellsz: u64, sync_between: bool) -> Arc<Tape> {
     tape.step(put("e", 0, 60), || map.put(b"e", &value("e", 0, 60)).unwrap());
     tape.step(put("a", 1, 50), || map.put(b"a", &value("a", 1, 50)).unwrap());
     tape.shown(|| map.flush().unwrap());
-    tape.step(put("f", 0, 100), || assert!(map.put_new(b"f", &value("f", 0, 100)).unwrap()));
+    tape.step(put("f", 0, 100), || map.put(b"f", &value("f", 0, 100)).unwrap());
     tape.step(gone("b"), || assert!(map.remove(b"b").unwrap()));
     if sync_between {
         tape.synced(|| map.sync().unwrap());
@@ -107,7 +107,7 @@ fn compaction(cellsz: u64) -> Arc<Tape> {
     map.close().unwrap();
     let mut tape = Recorder::new(&disk, first);
     let settings = tape.settings().clone();
-    tape.synced(|| bundle::compact(&bundled(), &settings, &silent).unwrap());
+    tape.synced(|| map::compact(&bundled(), &settings, &silent).unwrap());
     let mut map = tape.shown(|| Map::open(&files(), Access::Write, &settings).unwrap());
     tape.step(put("c", 1, 20), || map.put(b"c", &value("c", 1, 20)).unwrap());
     tape.synced(|| map.close().unwrap());
@@ -119,7 +119,7 @@ fn rebuild() -> Arc<Tape> {
     let first = create(&disk, 1, 5, &FIRST);
     let mut tape = Recorder::new(&disk, first);
     let settings = tape.settings().clone();
-    tape.synced(|| bundle::rebuild(&bundled(), &settings, &silent).unwrap());
+    tape.synced(|| map::rebuild(&bundled(), &settings, &silent).unwrap());
     tape.end()
 }
 
@@ -134,7 +134,7 @@ fn died(disk: &FaultFs, cellsz: u64) -> Model {
     first
 }
 
-/// `repair` does it with the map's own function, else the bundle's.
+/// `repair` marks superseded entries deleted, a rollback does not.
 fn repair(cellsz: u64, repair: bool) -> Arc<Tape> {
     let disk = FaultFs::new();
     let first = died(&disk, cellsz);
@@ -157,7 +157,7 @@ fn repair(cellsz: u64, repair: bool) -> Arc<Tape> {
             if repair {
                 map::repair(&files(), &settings, false, &silent).unwrap();
             } else {
-                bundle::rollback(&bundled(), &settings, false, &silent).unwrap();
+                map::rollback(&bundled(), &settings, false, &silent).unwrap();
             }
         },
     );

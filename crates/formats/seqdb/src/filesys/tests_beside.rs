@@ -21,8 +21,7 @@ fn create(disk: &FaultFs, append_only: Option<i64>) -> Filesys {
 }
 
 fn reader(disk: &FaultFs) -> Filesys {
-    let guard = Guard::Owner { writer_lives: true };
-    Filesys::open_guarded(&paths(), Access::Read, &settings(disk), guard).unwrap()
+    Filesys::open_as(&paths(), Access::Read, &settings(disk), true).unwrap()
 }
 
 fn bytes(n: usize) -> Vec<u8> {
