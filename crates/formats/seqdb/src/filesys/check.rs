@@ -127,9 +127,8 @@ impl Check<'_> {
         let mut last_mtime = None;
         let mut seen = 0u64;
         let mut scan = self.data.scan().with_deleted().keys_only();
-        loop {
-            // The walk of the kvseq has told why a scan fails.
-            let Ok(Some((ptr, deleted, inode))) = next_inode(self.data, &mut scan) else { break };
+        // The walk of the kvseq has told why a scan fails.
+        while let Ok(Some((ptr, deleted, inode))) = next_inode(self.data, &mut scan) {
             seen += 1;
             if seen.is_multiple_of(1 << 14) {
                 progress(Progress { stage: "checking files", done: ptr, total: self.data.end() });

@@ -37,7 +37,7 @@ fn create(disk: &FaultFs, htsize: u64) -> Model {
     }
     let perm = CreatePerm { sbsize: 256, ..CreatePerm::default() };
     perm.create(&files().perm.unwrap(), &settings).unwrap().close().unwrap();
-    let mut bundle = Map::open(&files(), Access::Write, &settings).unwrap();
+    let mut bundle = Map::open(files(), Access::Write, &settings).unwrap();
     for (key, version, len) in FIRST {
         bundle.add(key.as_bytes(), &value(key, version, len)).unwrap();
     }
@@ -47,7 +47,7 @@ fn create(disk: &FaultFs, htsize: u64) -> Model {
 
 fn open_to_write(tape: &mut Recorder) -> Map {
     let settings = tape.settings().clone();
-    tape.shown(|| Map::open(&files(), Access::Write, &settings).unwrap())
+    tape.shown(|| Map::open(files(), Access::Write, &settings).unwrap())
 }
 
 fn add(tape: &mut Recorder, bundle: &mut Map, key: &str, version: usize, len: usize) {
@@ -80,7 +80,7 @@ pub fn few_changes() -> Arc<Tape> {
 pub fn compaction() -> Arc<Tape> {
     let disk = FaultFs::new();
     let mut first = create(&disk, 23);
-    let mut bundle = Map::open(&files(), Access::Write, &plain(&disk)).unwrap();
+    let mut bundle = Map::open(files(), Access::Write, &plain(&disk)).unwrap();
     bundle.add(b"a", &value("a", 1, 70)).unwrap();
     put("a", 1, 70)(&mut first);
     bundle.remove(b"b").unwrap();
@@ -88,7 +88,7 @@ pub fn compaction() -> Arc<Tape> {
     bundle.close().unwrap();
     let mut tape = Recorder::new(&disk, first);
     let settings = tape.settings().clone();
-    tape.synced(|| map::compact(&files(), &settings, &silent).unwrap());
+    tape.synced(|| map::compact(files(), &settings, &silent).unwrap());
     let mut bundle = open_to_write(&mut tape);
     add(&mut tape, &mut bundle, "c", 1, 20);
     tape.synced(|| bundle.close().unwrap());
@@ -100,7 +100,7 @@ fn rebuild() -> Arc<Tape> {
     let first = create(&disk, 5);
     let mut tape = Recorder::new(&disk, first);
     let settings = tape.settings().clone();
-    tape.synced(|| map::rebuild(&files(), &settings, &silent).unwrap());
+    tape.synced(|| map::rebuild(files(), &settings, &silent).unwrap());
     tape.end()
 }
 
@@ -108,7 +108,7 @@ fn rebuild() -> Arc<Tape> {
 fn rollback() -> Arc<Tape> {
     let disk = FaultFs::new();
     let first = create(&disk, 23);
-    let mut bundle = Map::open(&files(), Access::Write, &plain(&disk)).unwrap();
+    let mut bundle = Map::open(files(), Access::Write, &plain(&disk)).unwrap();
     bundle.add(b"a", &value("a", 1, 70)).unwrap();
     bundle.add(b"lost", &value("lost", 0, 30)).unwrap();
     bundle.flush().unwrap();
@@ -125,13 +125,13 @@ fn rollback() -> Arc<Tape> {
         put("a", 0, 10)(model);
         gone("lost")(model);
     };
-    tape.whole(back, || map::rollback(&files(), &settings, false, &silent).unwrap());
+    tape.whole(back, || map::rollback(files(), &settings, false, &silent).unwrap());
     tape.end()
 }
 
 fn by_key(settings: &Settings, look: &mut Look, index: Option<usize>) {
     look.begin();
-    let bundle = match Map::open(&part(index), Access::Read, settings) {
+    let bundle = match Map::open(part(index), Access::Read, settings) {
         Err(e) => return look.error("open", &e),
         Ok(bundle) => bundle,
     };

@@ -107,7 +107,7 @@ fn compaction(cellsz: u64) -> Arc<Tape> {
     map.close().unwrap();
     let mut tape = Recorder::new(&disk, first);
     let settings = tape.settings().clone();
-    tape.synced(|| map::compact(&bundled(), &settings, &silent).unwrap());
+    tape.synced(|| map::compact(bundled(), &settings, &silent).unwrap());
     let mut map = tape.shown(|| Map::open(&files(), Access::Write, &settings).unwrap());
     tape.step(put("c", 1, 20), || map.put(b"c", &value("c", 1, 20)).unwrap());
     tape.synced(|| map.close().unwrap());
@@ -119,7 +119,7 @@ fn rebuild() -> Arc<Tape> {
     let first = create(&disk, 1, 5, &FIRST);
     let mut tape = Recorder::new(&disk, first);
     let settings = tape.settings().clone();
-    tape.synced(|| map::rebuild(&bundled(), &settings, &silent).unwrap());
+    tape.synced(|| map::rebuild(bundled(), &settings, &silent).unwrap());
     tape.end()
 }
 
@@ -157,7 +157,7 @@ fn repair(cellsz: u64, repair: bool) -> Arc<Tape> {
             if repair {
                 map::repair(&files(), &settings, false, &silent).unwrap();
             } else {
-                map::rollback(&bundled(), &settings, false, &silent).unwrap();
+                map::rollback(bundled(), &settings, false, &silent).unwrap();
             }
         },
     );
