@@ -65,6 +65,42 @@ fn two_megabytes() {
     assert_eq!(all(&vec![0xff; 2 << 20]).unwrap_err().code(), "too_long");
 }
 
+/// Keys have no limit of their own: archives hold what they hold. A key that decoded again and again once took 26 s for
+/// 200 KB.
+#[test]
+fn keys_are_linear() {
+    for (head, unit) in [
+        ("http://e.com/", "%2525"),
+        ("http://e.com/%", "25"),
+        ("http://", "%2525"),
+        ("http://e.com/?", "%2525&"),
+        ("http://e.com/", "/(000000000000000000000000)/x"),
+        ("http://e.com/", "/(000000000000000000000000)/x%3f.aspx"),
+        ("http://e.com/", "/(a(000000000000000000000000)b(000000000000000000000000))/x"),
+        ("http://e.com/", "a/../"),
+        ("http://e.com/?", "cfid=1&cftoken="),
+        ("http://e.com/?", "sid=0000000000000000000000000000000x&"),
+        ("http://", "http://"),
+        ("http://", "\u{fdfa}."),
+        ("http://", "."),
+    ] {
+        // The same bytes as a hundred URLs, as ten, as one of 2 MB.
+        let took = [1, 10, 100].map(|times| {
+            let url = format!("{head}{}", unit.repeat(times * 20_000 / unit.len()));
+            let epoch = Instant::now();
+            let run = |_| {
+                let started = worked(epoch);
+                (0..100 / times).for_each(|_| drop(surt::cdxj(&url).unwrap()));
+                worked(epoch).saturating_sub(started)
+            };
+            (0..3).map(run).min().unwrap()
+        });
+        // If the work were quadratic, the long one would take a hundred times as long as the short ones.
+        let most = took[0].max(Duration::from_millis(20)) * 10;
+        assert!(took[1] < most && took[2] < most, "{head}{unit}: {took:?}");
+    }
+}
+
 #[test]
 fn as_long_as_allowed() {
     let head = "http://example.com/";

@@ -7,13 +7,17 @@ use memchr::memmem;
 /// Cuts the ASP.NET session segments `(a(24 characters)b(…))/` and `(24 characters)/` that precede an `.aspx` page.
 pub fn cut_from_path(path: &mut String) {
     for session in [asp_net_groups as fn(&[u8]) -> Option<usize>, asp_net_plain] {
-        let bytes = path.as_bytes();
-        let mut starts = memchr::memrchr_iter(b'/', bytes).map(|slash| slash + 1);
-        let found = starts.find_map(|start| {
-            let len = session(bytes.get(start..)?)?;
-            let page = bytes.get(start + len..)?;
-            let dot = memmem::find(page.get(1..)?, b".aspx")? + 1;
-            (!page.get(..dot)?.contains(&b'?')).then_some(start..start + len)
+        let mut end = path.len();
+        let found = path.rsplit('?').find_map(|piece| {
+            let (bytes, base) = (piece.as_bytes(), end - piece.len());
+            end = base.saturating_sub(1);
+            // A page follows a session if the last page does: looking for the next one each time would not be linear.
+            let page = memmem::rfind(bytes, b".aspx")?;
+            let mut starts = memchr::memrchr_iter(b'/', bytes.get(..page)?).map(|slash| slash + 1);
+            starts.find_map(|start| {
+                let len = session(bytes.get(start..)?)?;
+                (start + len < page).then_some(base + start..base + start + len)
+            })
         });
         if let Some(range) = found {
             path.drain(range);

@@ -1,6 +1,5 @@
 //! One line of an index.
 
-use super::surt_key;
 use crate::error::{At, Error, Result, shown};
 use trawl_model::{Digest, Place, UnixMillis, UrlRecord};
 
@@ -13,6 +12,11 @@ pub struct CdxjLine {
     pub timestamp: String,
     /// Names and values, in order.
     pub fields: Vec<(String, String)>,
+}
+
+/// The key of a URL's lines: [`trawl_url::surt::cdxj`]. A URL that it refuses is its own key, as in other tools.
+pub fn surt_key(url: &str) -> String {
+    trawl_url::surt::cdxj(url).unwrap_or_else(|_| url.to_owned())
 }
 
 impl CdxjLine {

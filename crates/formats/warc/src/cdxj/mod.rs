@@ -18,17 +18,14 @@
 
 mod block;
 mod index;
-mod key;
 mod line;
 mod lookup;
 mod merge;
-mod session;
 mod write;
 
 pub use block::{BlockIndex, BlockWriter, ZIPNUM_LINES};
 pub use index::{CdxjOptions, index_records};
-pub use key::surt_key;
-pub use line::CdxjLine;
+pub use line::{CdxjLine, surt_key};
 pub use lookup::{CdxjFile, Lines, ZipNum};
 pub use merge::merge_cdxj;
 pub use write::{CdxjSorter, write_lines};
