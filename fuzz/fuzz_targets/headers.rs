@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trawl_model::UnixMillis;
+use trawl_model::{UnixMillis, date};
 use trawl_parse::directives::Directives;
-use trawl_parse::{charset, date, headers};
+use trawl_parse::{charset, headers};
 
 fuzz_target!(|text: &str| {
     let now = UnixMillis(1_700_000_000_000);

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::read_at::FileReader;
-use trawl_io::{ReadAt, RealFs};
+use trawl_io::{Compression, ReadAt, RealFs};
 use trawl_seqdb::design;
 use trawl_warc::WarcReader;
 
@@ -86,7 +86,7 @@ fn is_copy(path: &Path) -> anyhow::Result<bool> {
 fn looks_like_warc(path: &Path, head: &[u8]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let named = name.contains(".warc") || trawl_warc::is_arc_name(&name);
-    let compressed = matches!(head, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [_, 0x2a, 0x4d, 0x18, ..]);
+    let compressed = Compression::detect(head) != Compression::None;
     let first_record = || {
         let reader = WarcReader::builder().lenient(true).open(path);
         reader.is_ok_and(|mut reader| matches!(reader.next_record(), Ok(Some(_))))

@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use trawl_model::UnixMillis;
+use trawl_model::{Clock, UnixMillis};
 
 /// The time.
 pub fn now() -> UnixMillis {
@@ -12,8 +12,8 @@ pub fn now() -> UnixMillis {
 }
 
 /// The time, for those who ask again and again.
-pub fn clock() -> trawl_engine::Clock {
-    Arc::new(now)
+pub fn clock() -> Clock {
+    Clock::new(now)
 }
 
 /// 16 random bytes.

@@ -15,14 +15,14 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 use trawl_seqdb::{
-    Access, Clock, Counted, Filesys, Findings, Hindex, Inspection, Kind, Kvseq, Pages, Perm, Settings, Whole, inspect,
+    Access, Counted, Filesys, Findings, Hindex, Inspection, Kind, Kvseq, Pages, Perm, Settings, Whole, inspect,
 };
 use trawl_warc::Severity;
 
 /// Defaults, with a name for whoever finds a container locked.
 pub fn settings(program: &str) -> Settings {
     let holder = trawl_io::describe_holder(program, &system::now().rfc3339_seconds());
-    Settings::new(Clock::new(system::now), holder)
+    Settings::new(system::clock(), holder)
 }
 
 /// A byte string: text where it is UTF-8, else base64 in JSON and escapes for people.

@@ -8,11 +8,13 @@
 //! | acknowledged means durable | [`journal`] |
 //! | random access over files, maps, memory, later objects | [`ReadAt`] |
 //! | lengths that are claims, not facts | [`limits`], [`slice::SliceReader`], [`varint`] |
+//! | how a file is compressed | [`Compression`] |
 //! | a body that may not fit in memory | [`SpoolWriter`], [`Spool`] |
 //!
 //! Everything here is synchronous and asks neither the clock nor a random source.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+mod compression;
 pub mod crc;
 mod error;
 pub mod fault;
@@ -26,6 +28,7 @@ pub mod slice;
 mod spool;
 pub mod varint;
 
+pub use compression::Compression;
 pub use error::{Error, Op, Result, advice_of};
 pub use fs::{Entry, File, FileId, FileWriter, Fs, Hint, Metadata, Mode, RealFs, create_dir_all_synced, remove_tree};
 pub use journal::Journal;

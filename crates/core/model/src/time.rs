@@ -1,5 +1,6 @@
 //! A moment, as archives write it: milliseconds since 1970, UTC.
 
+use crate::date::Civil;
 use std::fmt;
 
 /// Milliseconds since 1970-01-01T00:00:00Z, leap seconds ignored as Unix does.
@@ -41,50 +42,9 @@ impl UnixMillis {
     /// Parses RFC 3339 in UTC (`2026-06-24T01:02:03.456Z`, fraction of any length cut to ms), the shorter forms
     /// WARC 1.1 allows (`2026`, `2026-06`, `2026-06-24`), and CDX's 4 to 17 digits (`20260624010203[456]`).
     pub fn parse(text: &str) -> Result<Self, TimeError> {
-        let error = || TimeError { found: text.chars().take(40).collect() };
-        let mut digits = [0u8; 17];
-        let mut count = 0;
-        let body = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00")).unwrap_or(text);
-        if !body.is_ascii() {
-            return Err(error());
-        }
-        let punctuated = body.contains(['-', ':', 'T', '.']);
-        if punctuated && !shape_fits(body.as_bytes()) {
-            return Err(error());
-        }
-        for b in body.bytes() {
-            if b.is_ascii_digit() {
-                if let Some(slot) = digits.get_mut(count) {
-                    *slot = b - b'0';
-                    count += 1;
-                } else if !punctuated {
-                    return Err(error());
-                }
-            } else if !punctuated {
-                return Err(error());
-            }
-        }
-        // Digits come in whole fields, except that a fraction of a second may have one to three.
-        let whole_fields = matches!(count, 4 | 6 | 8 | 10 | 12 | 14 | 17);
-        if !(whole_fields || punctuated && count > 14) {
-            return Err(error());
-        }
-        let field = |from: usize, len: usize, absent: u32| -> u32 {
-            if count <= from {
-                return absent;
-            }
-            digits.iter().skip(from).take(len).fold(0, |n, d| n * 10 + u32::from(*d))
-        };
-        Self::from_civil(
-            i64::from(field(0, 4, 1970)),
-            field(4, 2, 1),
-            field(6, 2, 1),
-            field(8, 2, 0),
-            field(10, 2, 0),
-            field(12, 2, 0),
-            field(14, 3, 0),
-        )
-        .ok_or_else(error)
+        let body = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00")).unwrap_or(text).as_bytes();
+        let at = if body.iter().all(u8::is_ascii_digit) { of_digits(body) } else { of_fields(body) };
+        at.ok_or_else(|| TimeError { found: text.chars().take(40).collect() })
     }
 
     /// `(year, month, day, hour, minute, second, millisecond)`, clamped to the years 0000 to 9999.
@@ -122,16 +82,32 @@ impl fmt::Display for UnixMillis {
     }
 }
 
-/// Whether `text` is a prefix of `dddd-dd-ddTdd:dd:dd.d…` that ends after a digit.
-fn shape_fits(text: &[u8]) -> bool {
-    const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd.";
-    text.last().is_some_and(u8::is_ascii_digit)
-        && text.len() >= 4
-        && text.iter().enumerate().all(|(i, b)| match SHAPE.get(i) {
-            Some(b'd') | None => b.is_ascii_digit(),
-            Some(b'T') => *b == b'T' || *b == b't' || *b == b' ',
-            Some(mark) => b == mark,
-        })
+/// `2026-06-24T01:02:03.456` and its shorter forms.
+fn of_fields(mut text: &[u8]) -> Option<UnixMillis> {
+    let Civil { year, month, day, hour, minute, second, milli } = Civil::read(&mut text)?;
+    let at = UnixMillis::from_civil(year, month, day, hour.unwrap_or(0), minute, second, milli);
+    at.filter(|_| text.is_empty())
+}
+
+/// CDX's digits, in whole fields.
+fn of_digits(text: &[u8]) -> Option<UnixMillis> {
+    if !matches!(text.len(), 4 | 6 | 8 | 10 | 12 | 14 | 17) {
+        return None;
+    }
+    let field = |from: usize, len: usize, absent: u32| match text.get(from..from + len) {
+        Some(digits) => digits.iter().fold(0, |n, digit| n * 10 + u32::from(digit - b'0')),
+        None => absent,
+    };
+    let year = i64::from(field(0, 4, 0));
+    UnixMillis::from_civil(
+        year,
+        field(4, 2, 1),
+        field(6, 2, 1),
+        field(8, 2, 0),
+        field(10, 2, 0),
+        field(12, 2, 0),
+        field(14, 3, 0),
+    )
 }
 
 /// Days since 1970-01-01 of a proleptic Gregorian date, counted in 400-year eras that begin on March 1st.

@@ -5,8 +5,8 @@ use crate::pages::{PagesSink, Stamped};
 use std::path::Path;
 use std::sync::Arc;
 use trawl_io::Fs;
-use trawl_model::{CaptureSink, DoorError, Durable, Place, Summary, UnixMillis};
-use trawl_warc::{Clock, IdSource, Prepared, Preparer, SinkOptions, WarcSink};
+use trawl_model::{CaptureSink, Clock, DoorError, Durable, Place, Summary, UnixMillis};
+use trawl_warc::{IdSource, Prepared, Preparer, SinkOptions, WarcSink};
 
 /// An archive being written.
 pub(crate) enum Archive {

@@ -28,9 +28,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use trawl_fetch::{Ask, Fetcher};
 use trawl_frontier::{Answer, Lease, LeaseId, Next, Site};
-use trawl_model::{ErrorClass, UnixMillis};
+use trawl_model::{Clock, ErrorClass, UnixMillis};
 use trawl_parse::robots::MAX_BYTES;
-use trawl_warc::Clock;
 
 /// What tasks tell the crawl.
 enum Told {
@@ -188,7 +187,7 @@ impl Crawl<'_> {
     /// Hands out everything that may be fetched now; tells when to look again.
     fn dispatch(&mut self) -> Result<Wake, Error> {
         while self.in_flight < self.config.workers && self.unacked < self.config.max_unacked {
-            let now = (self.clock)();
+            let now = self.clock.now();
             match self.state.frontier.next(now) {
                 Next::Lease(lease) => self.fetch(lease, now),
                 Next::Refuse(lease, class, message) => self.refuse(lease, class, message, now),
@@ -232,14 +231,14 @@ impl Crawl<'_> {
         match told {
             Told::Ended(id, answer, ip) => {
                 self.in_flight -= 1;
-                self.state.frontier.released((self.clock)(), id, answer, ip);
+                self.state.frontier.released(self.clock.now(), id, answer, ip);
                 Ok(())
             }
             Told::Ready(event) => {
                 let mut site = None;
                 if let Some(finding) = &event.robots {
                     site = self.state.frontier.errand_site(event.lease.id).cloned();
-                    self.state.frontier.robots((self.clock)(), event.lease.id, finding.answer.clone());
+                    self.state.frontier.robots(self.clock.now(), event.lease.id, finding.answer.clone());
                 }
                 self.commit(Item::Event(event, site))
             }

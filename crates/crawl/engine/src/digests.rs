@@ -20,11 +20,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trawl_captures::CaptureRow;
 use trawl_io::{Fs, describe_holder};
-use trawl_model::{Algorithm, Digest, UnixMillis};
+use trawl_model::{Algorithm, Clock, Digest, UnixMillis};
 use trawl_seqdb::{
     Access, CreateHindex, CreateKvseq, Map, MapFiles, Purpose, Repr, Settings, SyncPolicy, inspect, map, silent,
 };
-use trawl_warc::Clock;
 
 /// Memory for cells of the index. A larger index is read and written in parts.
 const INDEX_MEMORY: u64 = 64 << 20;
@@ -68,13 +67,12 @@ impl DigestStore {
     /// Opens a store, repairs one whose crawl was killed, or makes a new one.
     pub fn open(fs: &Arc<dyn Fs>, stem: &Path, software: &str, clock: &Clock) -> Result<Self, Error> {
         let files = MapFiles::named(stem);
-        let holder = describe_holder(software, &clock().rfc3339_seconds());
-        let clock = clock.clone();
+        let holder = describe_holder(software, &clock.now().rfc3339_seconds());
         let settings = Settings {
             index_memory_bytes: INDEX_MEMORY,
             sync: SyncPolicy::Data,
             sync_every: SYNC_SECONDS,
-            ..Settings::new(trawl_seqdb::Clock::new(move || clock()), holder).on(fs.clone())
+            ..Settings::new(clock.clone(), holder).on(fs.clone())
         };
         let map = if fs.exists(&files.kvseq)? {
             expect_digests(&files.kvseq, &settings)?;

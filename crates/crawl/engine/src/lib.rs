@@ -31,4 +31,5 @@ pub use report::{Counts, FileEntry, Progress, Report};
 pub use run::{run, run_in};
 pub use seeds::{SeedIdentity, SeedInput};
 pub use stop::Stop;
-pub use trawl_warc::{Clock, IdSource};
+pub use trawl_model::Clock;
+pub use trawl_warc::IdSource;

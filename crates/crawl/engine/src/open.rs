@@ -11,9 +11,9 @@ use crate::state::State;
 use std::sync::Arc;
 use trawl_frontier::RobotsPolicy;
 use trawl_io::{Fs, Journal, journal};
-use trawl_model::Durable;
+use trawl_model::{Clock, Durable};
 use trawl_parse::robots::product_token;
-use trawl_warc::{Clock, IdSource, SinkOptions, WarcInfo};
+use trawl_warc::{IdSource, SinkOptions, WarcInfo};
 
 /// A run ready to go.
 pub(crate) struct Opened {
@@ -48,7 +48,7 @@ pub(crate) fn open(
         Ok(Opening { fs, dir: &layout.out, format: config.format, options, name, ids, clock })
     };
     if !resume {
-        let now = clock();
+        let now = clock.now();
         let run = if config.run_id.is_empty() { now.digits14() } else { config.run_id.clone() };
         let identity = identity_name(config.frontier.identity).to_owned();
         let tag = Tag { crawl: VERSION, run, started: now, identity, format: config.format.as_str().to_owned() };
@@ -75,7 +75,7 @@ pub(crate) fn open(
     let opening = opening(&tag)?;
     let durable = committed.clone().unwrap_or_else(|| opening.nothing());
     let sink = opening.resume(committed.as_ref())?;
-    state.frontier.recovered(clock());
+    state.frontier.recovered(clock.now());
     Ok(Opened { tag, state, sink, digests, journal, durable, ranges })
 }
 

@@ -12,8 +12,8 @@ use trawl_http::{Head, decode_content};
 use trawl_model::{
     Capture, CaptureFacts, Digest, ErrorClass, Failure, Message, Outcome, Revisit, RevisitProfile, UnixMillis,
 };
-use trawl_parse::date::http_date;
 use trawl_parse::directives::Directives;
+use trawl_parse::headers::retry_after;
 use trawl_parse::links::{Kind, LinkExtractor, Options};
 use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots};
 use trawl_warc::{Prepared, Preparer};
@@ -85,17 +85,8 @@ pub(crate) fn answer_of(capture: &Capture<'_>) -> Answer {
     };
     let head = Head::new(head);
     let Some(status) = head.status() else { return Answer::Failed(ErrorClass::ProtocolError) };
-    let retry_after_ms = head.text("retry-after").and_then(|v| retry_after(&v, capture.facts.fetched_at));
-    Answer::Response { status, retry_after_ms }
-}
-
-/// Seconds, or a date.
-fn retry_after(value: &str, now: UnixMillis) -> Option<i64> {
-    let value = value.trim();
-    match value.parse::<u32>() {
-        Ok(seconds) => Some(i64::from(seconds) * 1000),
-        Err(_) => http_date(value, now).map(|date| date.0.saturating_sub(now.0).max(0)),
-    }
+    let wait = head.text("retry-after").and_then(|value| retry_after(&value, capture.facts.fetched_at));
+    Answer::Response { status, retry_after_ms: wait.map(|wait| i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)) }
 }
 
 impl Worker {

@@ -12,9 +12,9 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use trawl_io::{Fs, describe_holder};
-use trawl_model::{Capture, CaptureSink, Carries, DoorError, Durable, Place, Summary, UnixMillis};
+use trawl_model::{Capture, CaptureSink, Carries, Clock, DoorError, Durable, Place, Summary, UnixMillis};
 use trawl_seqdb::{Access, CreatePages, Form, FsPaths, Pages, Settings, SyncPolicy, pages, silent};
-use trawl_warc::{Clock, Compression, IdSource, Prepared, Preparer, SinkOptions, WarcReader};
+use trawl_warc::{Compression, IdSource, Prepared, Preparer, SinkOptions, WarcReader};
 
 /// Events up to this size are appended in one step.
 const WHOLE_BYTES: u64 = 4 << 20;
@@ -65,7 +65,7 @@ impl PagesSink {
         let fsgen = i64::try_from(u128::from_be_bytes(ids.next_id()) >> 66).unwrap_or(0).max(1);
         let pages = CreatePages::new(fsgen).create(&paths, &settings(fs, &options.info.software, clock))?;
         let mut sink = Self::over(pages, fs, dir, name, options, ids, clock);
-        let now = clock();
+        let now = clock.now();
         let prepared = sink.preparer.info(&options.info, &sink.file, now)?;
         sink.append(Stamped { url: String::new(), time: now, prepared })?;
         sink.summary.events = 0;
@@ -173,7 +173,7 @@ impl CaptureSink for PagesSink {
     fn sync(&mut self) -> Result<Durable, DoorError> {
         self.guarded(|sink| {
             let end = sink.pages.sync()?;
-            let now = (sink.clock)();
+            let now = sink.clock.now();
             if sink.shown.is_none_or(|shown| now.0.saturating_sub(shown.0) >= SHOW_EVERY) {
                 sink.pages.flush()?;
                 sink.shown = Some(now);
@@ -195,14 +195,13 @@ impl CaptureSink for PagesSink {
 }
 
 fn settings(fs: &Arc<dyn Fs>, software: &str, clock: &Clock) -> Settings {
-    let holder = describe_holder(software, &clock().rfc3339_seconds());
-    let clock = clock.clone();
+    let holder = describe_holder(software, &clock.now().rfc3339_seconds());
     Settings {
         sync: SyncPolicy::Data,
         index_memory_bytes: INDEX_MEMORY,
         // What was archived is rarely wanted soon.
         data_caching: false,
-        ..Settings::new(trawl_seqdb::Clock::new(move || clock()), holder).on(fs.clone())
+        ..Settings::new(clock.clone(), holder).on(fs.clone())
     }
 }
 
@@ -228,15 +227,15 @@ mod tests {
         let (ids, now) = (AtomicU8::new(1), Arc::new(AtomicI64::new(0)));
         let ids: Arc<dyn IdSource> = Arc::new(move || [ids.fetch_add(1, Ordering::Relaxed); 16]);
         let told = now.clone();
-        let clock: Clock = Arc::new(move || UnixMillis(told.load(Ordering::Relaxed)));
+        let clock = Clock::new(move || UnixMillis(told.load(Ordering::Relaxed)));
         let options = SinkOptions::new("t", "run", None, WarcInfo::default()).unwrap();
         let mut sink = PagesSink::create(&fs, temp.path(), "t", &options, &ids, &clock).unwrap();
         let mut add = |url: &str| {
-            let prepared = sink.preparer.info(&options.info, "t", clock()).unwrap();
-            sink.commit(Stamped { url: url.into(), time: clock(), prepared }).unwrap();
+            let prepared = sink.preparer.info(&options.info, "t", clock.now()).unwrap();
+            sink.commit(Stamped { url: url.into(), time: clock.now(), prepared }).unwrap();
             sink.sync().unwrap();
         };
-        let reader = Settings::new(trawl_seqdb::Clock::fixed(UnixMillis(0)), "reader");
+        let reader = Settings::new(Clock::fixed(UnixMillis(0)), "reader");
         let found = |url: &str| {
             let pages = Pages::open(&FsPaths::new(temp.path(), "t").unwrap(), Access::Read, &reader).unwrap();
             pages.newest(url.as_bytes()).unwrap().is_some()

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use trawl_fetch::Fetcher;
 use trawl_frontier::RobotsPolicy;
 use trawl_io::{Fs, RealFs};
+use trawl_model::Clock;
 use trawl_parse::robots::product_token;
-use trawl_warc::{Clock, IdSource};
+use trawl_warc::IdSource;
 
 /// Crawls. Returns when nothing is left, or some time after `stop` was asked; what was done is in the report and in
 /// `run.json`. On an error, everything acknowledged before is safe, and the run can be resumed.
@@ -45,7 +46,7 @@ pub fn run_in(
 ) -> Result<Report, Error> {
     check(&config)?;
     let layout = Layout::new(&config.out);
-    let _lock = layout.lock(&*fs, &config.software, clock())?;
+    let _lock = layout.lock(&*fs, &config.software, clock.now())?;
     config.fetch.spool_dir = layout.spool.clone();
     let fetcher = Fetcher::new(config.fetch.clone(), fs.clone())?;
     let Opened { tag, state, sink, digests, journal, durable, ranges } = open(&fs, &config, &layout, &clock, &ids)?;
@@ -78,7 +79,7 @@ pub fn run_in(
     let (ranges, Ended { state, complete }) = (written?, ended?);
     finish(&fs, &layout, &ranges, &state, &mut report)?;
     report.complete = complete;
-    report.ended_at = Some(clock());
+    report.ended_at = Some(clock.now());
     report.files = list_files(&*fs, &layout, &old.map(|old| old.files).unwrap_or_default())?;
     write_report(&fs, &layout, &report)?;
     Ok(report)

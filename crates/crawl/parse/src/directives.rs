@@ -1,8 +1,6 @@
 //! What a page tells crawlers about itself: `X-Robots-Tag` headers and `<meta name="robots">`.
 
-use trawl_model::UnixMillis;
-
-use crate::date;
+use trawl_model::{UnixMillis, date};
 
 /// The directives of a page that concern a crawler; unknown ones are passed over. The default forbids nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

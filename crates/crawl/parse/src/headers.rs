@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use trawl_model::UnixMillis;
+use trawl_model::date::http_date;
 use trawl_url::Base;
 
-use crate::date::http_date;
 use crate::links::{Kind, Link, Rel};
 
 /// How long a `Retry-After` asks to wait: seconds, or a date seen from `now` (a past one means no wait).

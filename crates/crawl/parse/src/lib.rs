@@ -12,10 +12,8 @@
 //! | [`directives`] | `X-Robots-Tag`, `<meta name=robots>` |
 //! | [`headers`] | `Retry-After`, `Link` |
 //! | [`charset`] | which encoding a page is in |
-//! | [`date`] | HTTP, mail and W3C dates |
 
 pub mod charset;
-pub mod date;
 pub mod directives;
 mod entities;
 mod error;

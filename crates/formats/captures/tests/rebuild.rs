@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trawl_captures::{CaptureRow, CapturesReader, CapturesWriter, IndexVerifier, rebuild};
 use trawl_io::{Fs, RealFs};
+use trawl_model::Clock;
 use trawl_model::*;
 use trawl_warc::{Limits, SinkOptions, WarcInfo, WarcSink, WarcSource, record_id};
 
@@ -66,7 +67,7 @@ fn run(dir: &Path, n: u64) -> Vec<std::path::PathBuf> {
     let ids = AtomicU64::new(0);
     let ids = Arc::new(move || u128::from(ids.fetch_add(1, Ordering::Relaxed)).to_be_bytes());
     let options = SinkOptions::new("t", "r", None, WarcInfo::default()).unwrap();
-    let mut sink = WarcSink::create(fs(), dir, options, ids, Arc::new(|| UnixMillis(0))).unwrap();
+    let mut sink = WarcSink::create(fs(), dir, options, ids, Clock::fixed(UnixMillis(0))).unwrap();
     let mut index = CapturesWriter::create(&fs(), &dir.join("captures.parquet")).unwrap();
     for i in 0..n {
         let mut capture = capture(i);

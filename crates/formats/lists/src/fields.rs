@@ -2,7 +2,7 @@
 //!
 //! The one place that knows what names mean, for lists and for archives.
 
-use crate::time;
+use trawl_model::date as time;
 use trawl_model::{Digest, Place, UnixMillis, UrlRecord};
 
 /// From here on a float stands for more than one whole number.

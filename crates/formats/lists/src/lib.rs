@@ -42,7 +42,6 @@ mod parquet;
 mod source;
 #[cfg(test)]
 mod tests;
-pub mod time;
 
 pub use error::{Error, Result};
 pub use fields::{Fields, Names, Value};

@@ -55,6 +55,7 @@ pub use map::{BundleFiles, Map, MapFiles};
 pub use pages::{CreatePages, Form, Page, Pages};
 pub use perm::{CreatePerm, Perm};
 pub use progress::{OnProgress, Progress, silent};
-pub use settings::{Access, Clock, Settings, SyncPolicy};
+pub use settings::{Access, Settings, SyncPolicy};
 pub use superblock::{Name, Purpose, Superblock};
+pub use trawl_model::Clock;
 pub use whole::{Counted, Repaired, Whole};

@@ -53,6 +53,5 @@ pub use source::WarcSource;
 pub use url_source::WarcUrls;
 pub use verify::{Finding, Progress, Severity, Verifier, VerifyReport};
 pub use writer::{
-    Clock, EventIds, FileNames, IdSource, Prepared, PreparedRecord, Preparer, SinkOptions, WarcInfo, WarcSink,
-    record_id,
+    EventIds, FileNames, IdSource, Prepared, PreparedRecord, Preparer, SinkOptions, WarcInfo, WarcSink, record_id,
 };

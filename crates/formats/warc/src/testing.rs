@@ -27,7 +27,7 @@ pub(crate) fn options() -> SinkOptions {
 }
 
 pub(crate) fn sink_with(dir: &Path, options: SinkOptions) -> WarcSink {
-    WarcSink::create(fs(), dir, options, Arc::new(Counter::default()), Arc::new(|| UnixMillis(1_782_262_900_000)))
+    WarcSink::create(fs(), dir, options, Arc::new(Counter::default()), Clock::fixed(UnixMillis(1_782_262_900_000)))
         .unwrap()
 }
 

@@ -19,8 +19,8 @@ use trawl_frontier::{Identity, Lease, Next, RobotsPolicy, Scope};
 use trawl_io::Fs;
 use trawl_io::fault::{FaultFs, Loss};
 use trawl_io::read_at::FileReader;
-use trawl_model::{Body, Capture, Message, Outcome, UnixMillis};
-use trawl_warc::{Clock, IdSource, RecordType, WarcReader};
+use trawl_model::{Body, Capture, Clock, Message, Outcome, UnixMillis};
+use trawl_warc::{IdSource, RecordType, WarcReader};
 
 /// A made-up web: page n links 2n+1 and 2n+2.
 #[derive(Clone, Copy)]
@@ -110,7 +110,7 @@ impl Bench {
         let layout = Layout::new(&config.out);
         let _lock = layout.lock(&**fs, "test", UnixMillis(0))?;
         let now = self.now.clone();
-        let clock: Clock = Arc::new(move || UnixMillis(now.fetch_add(1, Ordering::Relaxed)));
+        let clock = Clock::new(move || UnixMillis(now.fetch_add(1, Ordering::Relaxed)));
         let next = self.ids.clone();
         let ids: Arc<dyn IdSource> = Arc::new(move || u128::from(next.fetch_add(1, Ordering::Relaxed)).to_be_bytes());
         let Opened { mut state, sink, digests, journal, durable, mut ranges, .. } =
@@ -136,16 +136,16 @@ impl Bench {
         }
         let mut waiting = 0;
         loop {
-            match state.frontier.next(clock()) {
+            match state.frontier.next(clock.now()) {
                 Next::Lease(lease) => {
                     assert!(
                         !self.acked.contains(&(lease.url.clone(), lease.attempt)),
                         "{} was acknowledged and is fetched again",
                         lease.url
                     );
-                    let fetched = answer(self.plan, &lease, clock());
+                    let fetched = answer(self.plan, &lease, clock.now());
                     let event = worker.event(lease, fetched)?;
-                    state.frontier.released(clock(), event.lease.id, event.answer, None);
+                    state.frontier.released(clock.now(), event.lease.id, event.answer, None);
                     committer.add(Item::Event(Box::new(event), None))?;
                     waiting += 1;
                     if waiting < self.plan.every {
@@ -222,7 +222,7 @@ impl Bench {
 impl Bench {
     /// The container is sound, and its events are what captures they say.
     fn verify_container(&self, fs: &Arc<dyn Fs>, path: &Path, archived: &mut BTreeMap<(String, u64), String>) {
-        let settings = trawl_seqdb::Settings::new(trawl_seqdb::Clock::fixed(UnixMillis(0)), "test").on(fs.clone());
+        let settings = trawl_seqdb::Settings::new(Clock::fixed(UnixMillis(0)), "test").on(fs.clone());
         let paths = trawl_seqdb::FsPaths::of(path).unwrap();
         let mut findings = trawl_seqdb::Findings::new();
         trawl_seqdb::pages::verify(&paths, &settings, &mut findings, &trawl_seqdb::silent).unwrap();

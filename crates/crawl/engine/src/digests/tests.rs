@@ -2,7 +2,7 @@ use super::*;
 use trawl_io::fault::{FaultFs, Loss};
 
 fn clock(ms: i64) -> Clock {
-    Arc::new(move || UnixMillis(ms))
+    Clock::fixed(UnixMillis(ms))
 }
 
 fn open(disk: &FaultFs) -> DigestStore {
@@ -81,7 +81,7 @@ fn a_map_of_somebody_else_is_refused_and_left_alone() {
         (Repr::Int8, purpose("DIGESTS")),
     ] {
         let disk = FaultFs::new();
-        let settings = Settings::new(trawl_seqdb::Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+        let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
         let files = MapFiles::named(Path::new("/bodies"));
         let create = CreateKvseq { key, purpose, ..CreateKvseq::default() };
         let mut theirs = Map::create(&files, &create, &CreateHindex::default(), &settings).unwrap();
@@ -99,7 +99,7 @@ fn a_map_of_somebody_else_is_refused_and_left_alone() {
 #[test]
 fn an_index_of_somebody_else_is_refused_and_left_alone() {
     let disk = FaultFs::new();
-    let settings = Settings::new(trawl_seqdb::Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
+    let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test").on(disk.shared());
     let theirs = Path::new("/bodies.hindex");
     CreateHindex::default().create(theirs, &settings).unwrap().close().unwrap();
     let before = disk.files();

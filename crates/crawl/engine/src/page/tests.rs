@@ -9,7 +9,7 @@ fn worker(dir: &std::path::Path) -> Worker {
     let options = SinkOptions::new("t", "run", None, WarcInfo::default()).unwrap();
     let next = std::sync::atomic::AtomicU64::new(0);
     let ids = Arc::new(move || u128::from(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)).to_be_bytes());
-    let sink = WarcSink::create(Arc::new(RealFs), dir, options, ids, Arc::new(|| UnixMillis(0))).unwrap();
+    let sink = WarcSink::create(Arc::new(RealFs), dir, options, ids, trawl_model::Clock::fixed(UnixMillis(0))).unwrap();
     assert!(sink.carries().has(trawl_model::Capability::Failures));
     Worker {
         preparer: sink.preparer(),

@@ -17,14 +17,14 @@ use trawl_warc::{Limits, WarcSource};
 /// The time of day, going on evenly from now: who judges politeness by a steady clock must not see the other one set.
 pub fn clock() -> Clock {
     let (wall, begun) = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap(), Instant::now());
-    Arc::new(move || UnixMillis(i64::try_from((wall + begun.elapsed()).as_millis()).unwrap()))
+    Clock::new(move || UnixMillis(i64::try_from((wall + begun.elapsed()).as_millis()).unwrap()))
 }
 
 /// Ids that differ within a process and between processes.
 pub fn ids() -> Arc<dyn IdSource> {
     let next = AtomicU64::new(0);
     let pid = u64::from(std::process::id());
-    let begun = u64::try_from(clock()().0).unwrap();
+    let begun = u64::try_from(clock().now().0).unwrap();
     Arc::new(move || {
         let n = next.fetch_add(1, Ordering::Relaxed);
         ((u128::from(begun << 20 | pid) << 64) | u128::from(n)).to_be_bytes()
@@ -87,7 +87,7 @@ pub fn archived(out: &Path) -> BTreeMap<(String, u64), String> {
 
 /// The container at `path`, checked and opened.
 pub fn container(path: &Path) -> Pages {
-    let settings = Settings::new(trawl_seqdb::Clock::fixed(UnixMillis(0)), "test");
+    let settings = Settings::new(Clock::fixed(UnixMillis(0)), "test");
     let paths = FsPaths::of(path).unwrap();
     let mut findings = Findings::new();
     trawl_seqdb::pages::verify(&paths, &settings, &mut findings, &trawl_seqdb::silent).unwrap();

@@ -5,9 +5,9 @@
 //! address without its own element, an element inside an address.
 
 use trawl_model::UnixMillis;
+use trawl_model::date::any_date;
 
 use super::{Kind, Target, unknown};
-use crate::date::any_date;
 use crate::xml::{Event, Reader, Tag, local, prefix};
 use crate::{Error, entities};
 

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::io::Read;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use trawl_io::Compression;
 use trawl_model::UnixMillis;
 use trawl_url::Base;
 
@@ -91,8 +92,8 @@ pub fn parse(bytes: &[u8], url: &str, now: UnixMillis, options: &Options) -> Res
         over_limit: false,
         damaged: false,
     };
-    let plain = match bytes {
-        [0x1F, 0x8B, ..] => Cow::Owned(gunzip(bytes, options.max_bytes, &mut document)),
+    let plain = match Compression::detect(bytes) {
+        Compression::Gzip => Cow::Owned(gunzip(bytes, options.max_bytes, &mut document)),
         _ => Cow::Borrowed(bytes),
     };
     let plain = match plain.get(..options.max_bytes) {

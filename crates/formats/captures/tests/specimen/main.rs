@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trawl_captures::{CaptureRow, CapturesReader, CapturesWriter};
 use trawl_io::{Fs, RealFs};
-use trawl_model::{Capture, CaptureSink, UnixMillis};
+use trawl_model::{Capture, CaptureSink, Clock, UnixMillis};
 use trawl_warc::{Limits, SinkOptions, Verifier, WarcInfo, WarcSink};
 
 fn golden() -> PathBuf {
@@ -36,7 +36,7 @@ fn write(dir: &Path, run: &str, seed: u64, captures: Vec<Capture<'static>>) {
         more: Vec::new(),
     };
     let options = SinkOptions::new("specimen", run, None, info).unwrap();
-    let clock = Arc::new(|| UnixMillis(1_782_262_900_000));
+    let clock = Clock::fixed(UnixMillis(1_782_262_900_000));
     let mut sink = WarcSink::create(fs.clone(), dir, options, ids.clone(), clock).unwrap();
     let mut index = CapturesWriter::create(&fs, &dir.join("captures.parquet")).unwrap();
     for mut capture in captures {

@@ -8,42 +8,12 @@ mod input;
 mod zstd;
 
 pub(crate) use input::{Input, Window};
+pub use trawl_io::Compression;
 
 use crate::error::{At, Result};
 use crate::limits::Limits;
 use gzip::Gzip;
 use zstd::Zstd;
-
-/// How a file is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Compression {
-    /// Bytes as they are.
-    None,
-    /// Gzip members.
-    Gzip,
-    /// Zstandard frames.
-    Zstd,
-}
-
-impl Compression {
-    /// By the first bytes of a file. Anything that is not gzip or zstd counts as uncompressed.
-    pub fn detect(start: &[u8]) -> Self {
-        match start {
-            [0x1f, 0x8b, ..] => Self::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
-            _ => Self::None,
-        }
-    }
-
-    /// What a file's name ends in: `.gz`, `.zst`, or nothing.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Gzip => ".gz",
-            Self::Zstd => ".zst",
-        }
-    }
-}
 
 enum Codec {
     Undetected,

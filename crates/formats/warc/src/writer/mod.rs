@@ -31,7 +31,7 @@ pub use event::{EventIds, Prepared, PreparedRecord, Preparer};
 pub use id::{IdSource, record_id};
 pub use info::WarcInfo;
 pub use names::FileNames;
-pub use sink::{Clock, SinkOptions, WarcSink};
+pub use sink::{SinkOptions, WarcSink};
 
 pub(crate) use event::Chained;
 pub(crate) use facts::EventFacts;

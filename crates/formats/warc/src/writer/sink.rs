@@ -25,10 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::read_at::FileReader;
 use trawl_io::{FileWriter, Fs, Mode};
-use trawl_model::{Capture, CaptureSink, Carries, DoorError, Durable, Place, Summary, UnixMillis};
-
-/// The time, for `warcinfo` records.
-pub type Clock = Arc<dyn Fn() -> UnixMillis + Send + Sync>;
+use trawl_model::{Capture, CaptureSink, Carries, Clock, DoorError, Durable, Place, Summary};
 
 /// How a run's files are written.
 #[derive(Debug, Clone)]
@@ -259,7 +256,7 @@ impl WarcSink {
     }
 
     fn write_info(&mut self, writer: &mut FileWriter, name: &str) -> Result<()> {
-        let prepared = self.preparer.info(&self.options.info, name, (self.clock)())?;
+        let prepared = self.preparer.info(&self.options.info, name, self.clock.now())?;
         io::copy(&mut prepared.reader(), writer).map_err(spool_error)?;
         self.summary.records += 1;
         Ok(())

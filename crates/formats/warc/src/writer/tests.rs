@@ -31,7 +31,7 @@ fn events(n: u64) -> impl Iterator<Item = Capture<'static>> {
 }
 
 fn clock() -> Clock {
-    Arc::new(|| UnixMillis(1_782_262_900_000))
+    Clock::fixed(UnixMillis(1_782_262_900_000))
 }
 
 fn headers(path: &Path) -> Vec<(RecordType, Vec<u8>)> {

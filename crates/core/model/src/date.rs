@@ -1,16 +1,17 @@
-//! Dates as the web writes them: HTTP's three formats, those of feeds, and W3C date-times.
+//! Dates as others write them: HTTP's three formats, mail and feeds, W3C date-times, URL lists. (The one format that this
+//! project writes itself is [`UnixMillis`]'s own.)
 
-use trawl_model::UnixMillis;
+use crate::UnixMillis;
 
 const HOUR_MS: i64 = 3_600_000;
 const MINUTE_MS: i64 = 60_000;
 
-/// An HTTP date in any of the formats of RFC 9110, section 5.6.7.
+/// An HTTP date in any of the formats of RFC 9110, section 5.6.7, or a mail date with a named or numeric zone.
 ///
 /// A year of two digits (RFC 850) that would lie more than 50 years after `now` is one of the past century.
 ///
 /// ```
-/// # use trawl_parse::date::http_date;
+/// # use trawl_model::date::http_date;
 /// # use trawl_model::UnixMillis;
 /// let want = Some(UnixMillis(784_111_777_000));
 /// let now = UnixMillis(1_700_000_000_000);
@@ -19,54 +20,7 @@ const MINUTE_MS: i64 = 60_000;
 /// assert_eq!(http_date("Sun Nov  6 08:49:37 1994", now), want);
 /// ```
 pub fn http_date(text: &str, now: UnixMillis) -> Option<UnixMillis> {
-    named_month(text, now)
-}
-
-/// A W3C date-time (`2026`, `2026-06`, `2026-06-24`, `2026-06-24T01:02[:03[.4]]` with `Z` or an offset), or one of
-/// its common variants: a blank for the `T`, no zone at all, an offset without colon.
-pub fn w3c_date(text: &str) -> Option<UnixMillis> {
-    let mut rest = text.trim().as_bytes();
-    let year = digits(&mut rest, 4)?;
-    let (mut month, mut day) = (1, 1);
-    if take(&mut rest, b"-") {
-        month = digits(&mut rest, 2)?;
-        if take(&mut rest, b"-") {
-            day = digits(&mut rest, 2)?;
-        }
-    }
-    let (mut hour, mut minute, mut second, mut milli) = (0, 0, 0, 0);
-    let mut offset = 0;
-    if take(&mut rest, b"Tt ") {
-        hour = digits(&mut rest, 2)?;
-        take(&mut rest, b":").then_some(())?;
-        minute = digits(&mut rest, 2)?;
-        if take(&mut rest, b":") {
-            second = digits(&mut rest, 2)?;
-            if take(&mut rest, b".,") {
-                milli = fraction(&mut rest)?;
-            }
-        }
-        rest = rest.trim_ascii();
-        offset = zone(rest)?;
-        rest = &[];
-    }
-    if !rest.is_empty() {
-        return None;
-    }
-    // The standard allows hour 24 for the end of a day; no other clock does.
-    let day_end = hour == 24 && minute == 0 && second == 0;
-    let hour = if day_end { 0 } else { hour };
-    let at = UnixMillis::from_civil(i64::from(year), month, day, hour, minute, second, milli)?;
-    Some(UnixMillis(at.0 - offset + i64::from(day_end) * 24 * HOUR_MS))
-}
-
-/// Any date this module knows: [`w3c_date`], [`http_date`], and mail dates with a named or numeric zone.
-pub fn any_date(text: &str, now: UnixMillis) -> Option<UnixMillis> {
-    w3c_date(text).or_else(|| named_month(text, now))
-}
-
-/// A date whose month is a name: the words may come in any of the orders in use.
-fn named_month(text: &str, now: UnixMillis) -> Option<UnixMillis> {
+    // The month is a name; the other words may come in any of the orders in use.
     let mut month = None;
     let mut clock = None;
     let mut offset = None;
@@ -102,6 +56,105 @@ fn named_month(text: &str, now: UnixMillis) -> Option<UnixMillis> {
     // Only the oldest format, `Sun Nov  6 08:49:37 1994`, may go without a zone.
     let offset = if month_first { offset.or(Some(0)) } else { offset };
     Some(UnixMillis(at.0 - offset?))
+}
+
+/// A W3C date-time (`2026`, `2026-06`, `2026-06-24`, `2026-06-24T01:02[:03[.4]]` with `Z` or an offset), or one of
+/// its common variants: a blank for the `T`, no zone at all, an offset without colon.
+pub fn w3c_date(text: &str) -> Option<UnixMillis> {
+    let mut rest = text.trim().as_bytes();
+    let Civil { year, month, day, hour, minute, second, milli } = Civil::read(&mut rest)?;
+    // A zone belongs to a time of day; without one, nothing may follow.
+    let offset = if hour.is_some() { zone(rest.trim_ascii())? } else { rest.is_empty().then_some(0)? };
+    // The standard allows hour 24 for the end of a day; no other clock does.
+    let day_end = hour == Some(24) && minute == 0 && second == 0;
+    let hour = hour.filter(|_| !day_end).unwrap_or(0);
+    let at = UnixMillis::from_civil(year, month, day, hour, minute, second, milli)?;
+    Some(UnixMillis(at.0 - offset + i64::from(day_end) * 24 * HOUR_MS))
+}
+
+/// The fields of a date that is written from the year down; those that are not written are the first of their kind.
+pub(crate) struct Civil {
+    pub year: i64,
+    pub month: u32,
+    pub day: u32,
+    /// Absent without a time of day.
+    pub hour: Option<u32>,
+    pub minute: u32,
+    pub second: u32,
+    pub milli: u32,
+}
+
+impl Civil {
+    /// Reads `2026[-06[-24[T01:02[:03[.4]]]]]` off the front of `rest`. Nothing is checked but the digits.
+    pub(crate) fn read(rest: &mut &[u8]) -> Option<Self> {
+        let year = i64::from(digits(rest, 4)?);
+        let mut civil = Civil { year, month: 1, day: 1, hour: None, minute: 0, second: 0, milli: 0 };
+        if take(rest, b"-") {
+            civil.month = digits(rest, 2)?;
+            if take(rest, b"-") {
+                civil.day = digits(rest, 2)?;
+                if take(rest, b"Tt ") {
+                    civil.hour = Some(digits(rest, 2)?);
+                    take(rest, b":").then_some(())?;
+                    civil.minute = digits(rest, 2)?;
+                    if take(rest, b":") {
+                        civil.second = digits(rest, 2)?;
+                        if take(rest, b".,") {
+                            civil.milli = fraction(rest)?;
+                        }
+                    }
+                }
+            }
+        }
+        Some(civil)
+    }
+}
+
+/// Whatever [`w3c_date`] or [`http_date`] takes.
+pub fn any_date(text: &str, now: UnixMillis) -> Option<UnixMillis> {
+    w3c_date(text).or_else(|| http_date(text, now))
+}
+
+/// Numbers below this are seconds (until the year 5138), the others milliseconds.
+const FIRST_MILLIS: f64 = 1e11;
+
+/// Reads a time written as text: RFC 3339 with or without an offset, CDX's 4 to 17 digits, Unix seconds (9 or 10 digits,
+/// with or without a fraction) or milliseconds (12 or 13 digits that are no CDX time); before 1970, with a minus, of any
+/// number of digits. Years 0000 to 9999.
+pub fn from_text(text: &str) -> Option<UnixMillis> {
+    let text = text.trim();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    // Ten digits could also be a date and an hour; lists that write hours so are not known, Unix seconds are common.
+    if text.starts_with('-')
+        || digits == text.len() && matches!(digits, 9 | 10 | 12 | 13)
+        || digits <= 10 && text.as_bytes().get(digits) == Some(&b'.')
+    {
+        return from_number(text);
+    }
+    UnixMillis::parse(text).ok().or_else(|| w3c_date(text)).and_then(in_range)
+}
+
+/// Reads a number as written: CDX digits of this or the last century, Unix seconds or milliseconds.
+pub fn from_number(text: &str) -> Option<UnixMillis> {
+    // Columns of floating numbers write whole ones so.
+    let whole = text.strip_suffix(".0").unwrap_or(text);
+    if matches!(whole.len(), 8 | 12 | 14 | 17) && (whole.starts_with("19") || whole.starts_with("20")) {
+        let cdx = UnixMillis::parse(whole).ok();
+        // In milliseconds these would be the years 2572 and later: what is no date is no time at all.
+        if cdx.is_some() || whole.len() == 14 && whole.bytes().all(|b| b.is_ascii_digit()) {
+            return cdx;
+        }
+    }
+    let number: f64 = text.parse().ok()?;
+    let millis = if number.abs() < FIRST_MILLIS { number * 1000.0 } else { number };
+    // Far above every year that is written, and far below where the digits of a float end.
+    if millis.abs() < 1e15 { in_range(UnixMillis(millis.round() as i64)) } else { None }
+}
+
+/// A moment of the years 0000 to 9999: others would be shown as another than they are.
+pub fn in_range(time: UnixMillis) -> Option<UnixMillis> {
+    let (year, month, day, hour, minute, second, ms) = time.civil();
+    (UnixMillis::from_civil(year, month, day, hour, minute, second, ms) == Some(time)).then_some(time)
 }
 
 /// The parts of a `06-Nov-94`; any other word as it is.
@@ -275,5 +328,89 @@ mod tests {
         ] {
             assert_eq!(show(w3c_date(text)), want, "{text}");
         }
+    }
+
+    #[test]
+    fn many_spellings_of_one_moment() {
+        let t = Some(UnixMillis(1_782_262_923_000));
+        for text in [
+            "2026-06-24T01:02:03Z",
+            "2026-06-24 01:02:03",
+            "2026-06-24T03:02:03+02:00",
+            "2026-06-23T19:32:03.000-05:30",
+            "20260624010203",
+            "20260624010203000",
+            "1782262923",
+            "1782262923.0",
+            "1782262923000",
+            " 1782262923 ",
+        ] {
+            assert_eq!(from_text(text), t, "{text}");
+        }
+        for number in [
+            "1782262923",
+            "1782262923000",
+            "1782262923.0",
+            "1.782262923e12",
+            "20260624010203",
+            "20260624010203000",
+            "20260624010203.0",
+        ] {
+            assert_eq!(from_number(number), t, "{number}");
+        }
+        let minute = UnixMillis::parse("2024-01-02T03:04:00Z").ok();
+        assert_eq!((from_text("202401020304"), from_number("202401020304")), (minute, minute));
+        assert_eq!(from_number("20240102"), UnixMillis::parse("2024-01-02").ok());
+        // Milliseconds of 1976 that are no date.
+        assert_eq!(from_text("202499020304"), Some(UnixMillis(202_499_020_304)));
+        assert_eq!(from_text("1782262923.4564"), Some(UnixMillis(1_782_262_923_456)));
+        for (text, millis) in
+            [("-86400", -86_400_000), ("-1", -1000), ("-0.5", -500), ("-1782262923000", -1_782_262_923_000)]
+        {
+            assert_eq!(
+                (from_text(text), from_number(text)),
+                (Some(UnixMillis(millis)), Some(UnixMillis(millis))),
+                "{text}"
+            );
+        }
+        assert_eq!(from_text("2026"), UnixMillis::parse("2026-01-01T00:00:00Z").ok());
+    }
+
+    #[test]
+    fn refused_in_lists() {
+        for text in [
+            "",
+            "x",
+            "yesterday",
+            "2026-06-24T01:02:03+25:00",
+            "1782262923x",
+            "é",
+            "2026-06-24+02:00",
+            "12:00+1:",
+            "-",
+            "-x",
+            "-inf",
+            "-1e14",
+            "-2026-06-24",
+        ] {
+            assert_eq!(from_text(text), None, "{text}");
+        }
+        for number in [
+            "1e300",
+            "NaN",
+            "-1e14",
+            "253402300800000",
+            "-62167219200001",
+            "20241302030405",
+            "20240102030405123456",
+            "x",
+            "",
+        ] {
+            assert_eq!(from_number(number), None, "{number}");
+        }
+        assert_eq!(from_number("253402300799999"), Some(UnixMillis(253_402_300_799_999)));
+        assert_eq!(from_number("-62167219200000"), Some(UnixMillis(-62_167_219_200_000)));
+        assert_eq!(from_text("9999-12-31T23:59:59-01:00"), None);
+        assert_eq!(from_text("9999-12-31T23:59:60Z"), None);
     }
 }
