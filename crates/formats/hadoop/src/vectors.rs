@@ -66,7 +66,10 @@ fn order_of_hash_maps() {
     for v in vectors("hashorder.jsonl") {
         let inserted: Vec<&str> = v["insert"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect();
         let ordered = |hashes: Vec<i32>| -> Value {
-            java::hash_map_order(&hashes).into_iter().map(|i| Value::from(inserted[i])).collect()
+            java::hash_map_order(&hashes, java::DEFAULT_CAPACITY)
+                .into_iter()
+                .map(|i| Value::from(inserted[i]))
+                .collect()
         };
         let text = inserted.iter().map(|s| java::hash_bytes(s.as_bytes())).collect();
         assert_eq!(ordered(text), v["mapwritable_order"], "{v}");

@@ -26,6 +26,7 @@ mod dialect;
 mod json;
 pub mod legacy;
 pub mod segment;
+pub mod tools;
 pub mod types;
 
 pub use dialect::{Dialect, RecordPrinter};

@@ -1,0 +1,16 @@
+//! What Nutch's readers print: `readdb`, `readlinkdb` and `readseg`, in the reference's shapes.
+//!
+//! Times are in UTC; the reference prints them in the zone of its machine. Numbers print as JDK 17 prints them.
+
+mod dump;
+mod readdb;
+mod readlinkdb;
+mod readseg;
+mod stats;
+pub mod text;
+
+pub use dump::{DumpFormat, write_dump_header, write_dumped};
+pub use readdb::{Filter, TopN, write_url};
+pub use readlinkdb::{LinkPrinter, write_inlinks_of};
+pub use readseg::{DumpSettings, SegmentFacts, dump_segment, get_json, list_header, write_get};
+pub use stats::Stats;
