@@ -57,6 +57,7 @@ pub enum Command {
     Url(commands::url::Args),
     Cdxj(commands::cdxj::Args),
     Captures(commands::captures::Args),
+    Nutch(commands::nutch::Args),
     Seqdb(commands::seqdb::Args),
     Testweb(commands::testweb::Args),
     Settings(commands::meta::SettingsArgs),

@@ -26,7 +26,8 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<exit::Status> {
     let command = settings::apply(cli::command())?;
-    let matches = command.clone().try_get_matches();
+    let args = commands::nutch::double_dashes(std::env::args_os());
+    let matches = command.clone().try_get_matches_from(args);
     let matches = match matches {
         Ok(matches) => matches,
         // clap's own exit code for a wrong call is 2, ours for "failed" too; help and version leave with 0.

@@ -9,6 +9,7 @@ pub mod demo;
 pub mod inspect;
 pub mod lake;
 pub mod meta;
+pub mod nutch;
 pub mod query;
 pub mod seqdb;
 pub mod serve;
@@ -37,6 +38,7 @@ pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
         Some(Command::Lake(args)) => lake::run(args, &mut out),
         Some(Command::Query(args)) => query::run(args, &mut out),
         Some(Command::Serve(args)) => serve::run(args, &mut out),
+        Some(Command::Nutch(args)) => nutch::run(args, &mut out),
         Some(Command::Seqdb(args)) => seqdb::run(args, &mut out),
         Some(Command::Url(args)) => url::run(args, &mut out),
         Some(Command::Testweb(args)) => testweb::run(args, &mut out),

@@ -1,0 +1,213 @@
+//! `trawl nutch readdb`.
+
+use super::{new_directory, write_file};
+use crate::exit::Status;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::units::show_count;
+use anyhow::{Context, bail};
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+use trawl_hadoop::json::{Detail, JsonClasses as _};
+use trawl_hadoop::seq::OpenOptions;
+use trawl_hadoop::{Decoder, Text, java_text};
+use trawl_nutch::class::{CRAWL_DATUM, NutchClasses};
+use trawl_nutch::db::{CrawlDb, Scan};
+use trawl_nutch::tools::{DumpFormat, Filter, Stats, TopN, write_dump_header, write_dumped, write_url};
+use trawl_nutch::types::{CrawlDatum, Status as NutchStatus, whole};
+
+/// Prints a CrawlDb: statistics, all URLs, the best ones, or one
+///
+/// Examples:
+///   trawl nutch readdb crawldb -stats -sort
+///   trawl nutch readdb crawldb -dump out -format csv -status db_gone
+///   trawl nutch readdb crawldb -topN 20
+///   trawl nutch readdb crawldb -url https://example.com/ --json
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, group = clap::ArgGroup::new("what").required(true))]
+pub struct ReaddbArgs {
+    /// The CrawlDb, one of its generations, or one of its parts
+    crawldb: PathBuf,
+
+    /// Counts, times and scores of all URLs
+    #[arg(long, group = "what")]
+    stats: bool,
+
+    /// With -stats: by host too
+    #[arg(long, requires = "stats")]
+    sort: bool,
+
+    /// Every URL with its state: a file for each part in DIR, which must not exist, or all to stdout
+    #[arg(long, group = "what", value_name = "DIR", num_args = 0..=1)]
+    dump: Option<Option<PathBuf>>,
+
+    /// With -dump: how
+    #[arg(long, value_enum, default_value = "normal", requires = "dump")]
+    format: Format,
+
+    /// With -dump: URLs with this status only, as db_gone
+    #[arg(long, requires = "dump", value_name = "NAME", value_parser = status)]
+    status: Option<NutchStatus>,
+
+    /// With -dump: URLs with at least so many retries only
+    #[arg(long, requires = "dump", value_name = "N")]
+    retry: Option<i8>,
+
+    /// The N URLs with the highest scores, not below MIN (0): to a file in DIR, which must not exist, or to stdout
+    #[arg(long = "topN", group = "what", num_args = 1..=3, value_names = ["N", "DIR", "MIN"], allow_negative_numbers = true)]
+    top: Option<Vec<String>>,
+
+    /// The state of one URL
+    #[arg(long, group = "what", value_name = "URL")]
+    url: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Format {
+    Normal,
+    Csv,
+    Json,
+}
+
+fn status(name: &str) -> Result<NutchStatus, String> {
+    NutchStatus::of_name(name).ok_or_else(|| {
+        let names: Vec<_> = NutchStatus::ALL.iter().map(|s| s.name()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+/// Runs the command.
+pub fn run(args: ReaddbArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let mut db = CrawlDb::open(&args.crawldb, &OpenOptions::default())?;
+    if args.stats {
+        return stats(&args, &db, out);
+    }
+    if let Some(dir) = &args.dump {
+        return dump(&args, &db, dir.as_ref(), out);
+    }
+    if let Some(top) = &args.top {
+        return top_n(&args, top, &db, out);
+    }
+    let Some(url) = &args.url else { bail!("nothing was asked for") };
+    let datum = db.get(url.as_bytes())?;
+    if out.json() {
+        let state = datum.as_ref().map(datum_json).transpose()?;
+        out.json_line(&json!({ "url": url, "datum": state }))?;
+    } else {
+        write_url(url, datum.as_ref(), out)?;
+    }
+    Ok(Status::from_findings(datum.is_none()))
+}
+
+fn datum_json(datum: &CrawlDatum<'_>) -> anyhow::Result<serde_json::Value> {
+    let bytes = trawl_nutch::types::encoded(|out| datum.encode(out));
+    Ok(NutchClasses.json(CRAWL_DATUM, &mut Decoder::new(&bytes), Detail::Full)?)
+}
+
+fn each(
+    args: &ReaddbArgs,
+    mut scan: Scan,
+    out: &Output,
+    mut f: impl FnMut(&Text<'_>, &CrawlDatum<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<u64> {
+    let bar = Progress::start(&format!("readdb {}", args.crawldb.display()), None, out.quiet());
+    let mut urls = 0;
+    while let Some(entry) = scan.next_entry()? {
+        let datum = whole(entry.value, CrawlDatum::decode).map_err(|e| entry.error(e))?;
+        f(&entry.key, &datum)?;
+        urls += 1;
+        bar.report(urls, || format!("{} URLs", show_count(urls)));
+    }
+    Ok(urls)
+}
+
+fn stats(args: &ReaddbArgs, db: &CrawlDb, out: &mut Output) -> anyhow::Result<Status> {
+    let mut stats = Stats::new(args.sort);
+    each(args, db.scan(), out, |url, datum| {
+        stats.add(url, datum);
+        Ok(())
+    })?;
+    if out.json() {
+        out.json_line(&stats.json())?;
+    } else {
+        stats.write(&args.crawldb.display().to_string(), out)?;
+    }
+    Ok(Status::from_findings(stats.total() == 0))
+}
+
+fn dump(args: &ReaddbArgs, db: &CrawlDb, dir: Option<&PathBuf>, out: &mut Output) -> anyhow::Result<Status> {
+    let filter = Filter { status: args.status, retries: args.retry, prefix: None };
+    let format = match args.format {
+        Format::Normal => DumpFormat::Normal,
+        Format::Csv => DumpFormat::Csv,
+        Format::Json => DumpFormat::Json,
+    };
+    let mut urls = 0;
+    let Some(dir) = dir else {
+        let mut lines = Vec::new();
+        if !out.json() {
+            write_dump_header(format, out)?;
+        }
+        let mut scan = db.scan();
+        while let Some(entry) = scan.next_entry()? {
+            let datum = whole(entry.value, CrawlDatum::decode).map_err(|e| entry.error(e))?;
+            if !filter.wants(&entry.key, &datum) {
+                continue;
+            }
+            urls += 1;
+            if out.json() {
+                out.json_line(&json!({ "url": entry.key.to_str(), "datum": datum_json(&datum)? }))?;
+            } else {
+                lines.clear();
+                write_dumped(format, &entry.key, &datum, &mut lines)?;
+                out.write_all(&lines)?;
+            }
+        }
+        return Ok(Status::from_findings(urls == 0));
+    };
+    let fs = new_directory(dir)?;
+    for (n, part) in db.map().parts().iter().enumerate() {
+        let scan = Scan::of(part, &OpenOptions::default())?;
+        write_file(&fs, &dir.join(format!("part-r-{n:05}")), |file| {
+            write_dump_header(format, file)?;
+            each(args, scan, out, |url, datum| {
+                if filter.wants(url, datum) {
+                    urls += 1;
+                    write_dumped(format, url, datum, file)?;
+                }
+                Ok(())
+            })?;
+            Ok(())
+        })?;
+    }
+    out.remark(&format!("{} URLs in {}", show_count(urls), dir.display()));
+    Ok(Status::from_findings(urls == 0))
+}
+
+fn top_n(args: &ReaddbArgs, top: &[String], db: &CrawlDb, out: &mut Output) -> anyhow::Result<Status> {
+    let most = top.first().context("-topN N")?.parse().context("-topN N")?;
+    let least = top.get(2).map_or(Ok(0.0), |min| min.parse()).context("-topN N DIR MIN")?;
+    let mut best = TopN::new(most, least);
+    each(args, db.scan(), out, |url, datum| {
+        best.push(url, datum.score);
+        Ok(())
+    })?;
+    let best = best.finish();
+    let line = |(score, url): &(f32, String)| format!("{}\t{url}", java_text::float(*score));
+    if let Some(dir) = top.get(1).map(PathBuf::from) {
+        let fs = new_directory(&dir)?;
+        write_file(&fs, &dir.join("part-r-00000"), |file| {
+            for ranked in &best {
+                writeln!(file, "{}", line(ranked))?;
+            }
+            Ok(())
+        })?;
+    } else {
+        for ranked in &best {
+            let value = json!({ "url": ranked.1, "score": ranked.0 });
+            out.fact(&value, |w| writeln!(w, "{}", line(ranked)))?;
+        }
+    }
+    Ok(Status::from_findings(best.is_empty()))
+}

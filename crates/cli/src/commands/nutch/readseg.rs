@@ -1,0 +1,168 @@
+//! `trawl nutch readseg`.
+
+use super::{new_directory, write_file};
+use crate::exit::Status;
+use crate::output::Output;
+use crate::units::{bytes, show_count};
+use anyhow::{Context, bail};
+use serde_json::json;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use trawl_hadoop::json::Detail;
+use trawl_hadoop::seq::OpenOptions;
+use trawl_io::{Fs as _, RealFs};
+use trawl_nutch::RecordPrinter;
+use trawl_nutch::segment::{Segment, SegmentPart};
+use trawl_nutch::tools::{DumpSettings, SegmentFacts, dump_segment, get_json, list_header, write_get};
+
+/// Prints segments: what is in them, everything in one, or everything about one URL
+///
+/// Examples:
+///   trawl nutch readseg -list -dir segments
+///   trawl nutch readseg -dump segments/20261115074402 out -nocontent
+///   trawl nutch readseg -get segments/20261115074402 https://example.com/
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment, group = clap::ArgGroup::new("what").required(true))]
+pub struct ReadsegArgs {
+    /// Numbers of segments, one line each
+    #[arg(long, group = "what")]
+    list: bool,
+
+    /// With -list: all segments in this directory
+    #[arg(long, requires = "list", value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// With -list: segments
+    #[arg(requires = "list", value_name = "SEGMENT")]
+    segments: Vec<PathBuf>,
+
+    /// Everything in a segment, brought together by URL: as `dump` in DIR, which must not exist, or to stdout
+    #[arg(long, group = "what", num_args = 1..=2, value_names = ["SEGMENT", "DIR"])]
+    dump: Option<Vec<PathBuf>>,
+
+    /// Everything about a URL
+    #[arg(long, group = "what", num_args = 2, value_names = ["SEGMENT", "URL"])]
+    get: Option<Vec<String>>,
+
+    /// Leave contents out
+    #[arg(long)]
+    nocontent: bool,
+
+    /// Leave results of fetches out
+    #[arg(long)]
+    nofetch: bool,
+
+    /// Leave the fetch list out
+    #[arg(long)]
+    nogenerate: bool,
+
+    /// Leave what parsing says to the CrawlDb out
+    #[arg(long)]
+    noparse: bool,
+
+    /// Leave titles, links and metadata out
+    #[arg(long)]
+    noparsedata: bool,
+
+    /// Leave texts out
+    #[arg(long)]
+    noparsetext: bool,
+
+    /// With -dump: sort URLs inside so many parts, as the reference does with that many reduce tasks
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    parts: u32,
+
+    /// With -dump: memory for bringing values together; less spills to disk
+    #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
+    memory: u64,
+}
+
+impl ReadsegArgs {
+    fn without(&self) -> Vec<SegmentPart> {
+        let flags = [
+            (self.nocontent, SegmentPart::Content),
+            (self.nofetch, SegmentPart::CrawlFetch),
+            (self.nogenerate, SegmentPart::CrawlGenerate),
+            (self.noparse, SegmentPart::CrawlParse),
+            (self.noparsedata, SegmentPart::ParseData),
+            (self.noparsetext, SegmentPart::ParseText),
+        ];
+        flags.into_iter().filter(|(set, _)| *set).map(|(_, part)| part).collect()
+    }
+}
+
+/// Runs the command.
+pub fn run(args: ReadsegArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let options = OpenOptions::default();
+    match (&args.dump, &args.get) {
+        (Some(paths), _) => dump(&args, paths, &options, out),
+        (_, Some(words)) => {
+            let [segment, url] = words.as_slice() else { bail!("-get wants a segment and a URL") };
+            let mut segment = Segment::open(Path::new(segment), &options)?;
+            if out.json() {
+                let found = get_json(&mut segment, url)?;
+                out.json_line(&found)?;
+                return Ok(Status::from_findings(found["found"].as_object().is_none_or(|f| f.is_empty())));
+            }
+            Ok(Status::from_findings(write_get(&mut segment, url, out)? == 0))
+        }
+        _ => list(&args, &options, out),
+    }
+}
+
+fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::Result<Status> {
+    let mut paths = args.segments.clone();
+    if let Some(dir) = &args.dir {
+        let entries = RealFs.list(dir)?.into_iter().filter(|entry| entry.is_dir);
+        paths.extend(entries.map(|entry| dir.join(entry.name)));
+    }
+    if paths.is_empty() {
+        bail!("-list wants segments, or -dir DIR with segments in it");
+    }
+    if !out.json() {
+        writeln!(out, "{}", list_header())?;
+    }
+    for path in paths {
+        let facts = SegmentFacts::of(&Segment::open(&path, options)?)?;
+        out.fact(&facts.json(), |w| writeln!(w, "{}", facts.line()))?;
+    }
+    Ok(Status::Done)
+}
+
+fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut Output) -> anyhow::Result<Status> {
+    let segment = Segment::open(paths.first().context("-dump wants a segment")?, options)?;
+    let without = args.without();
+    if out.json() {
+        let mut records = 0u64;
+        for part in segment.parts().iter().filter(|part| !without.contains(part)) {
+            let mut scan = segment.scan(*part)?;
+            let mut printer = None;
+            while scan.advance()? {
+                let Some(reader) = scan.reader() else { break };
+                let printer = printer.get_or_insert_with(|| RecordPrinter::new(reader.header(), Detail::Full));
+                let mut record = printer.print(&reader.record()?);
+                let (url, value) = (record["key"].take(), record["value"].take());
+                out.json_line(&json!({ "part": part.name(), "url": url, "value": value }))?;
+                records += 1;
+            }
+        }
+        return Ok(Status::from_findings(records == 0));
+    }
+    let settings = DumpSettings {
+        without,
+        memory_bytes: usize::try_from(args.memory).context("--memory")?,
+        temp_dir: std::env::temp_dir(),
+        parts: args.parts.max(1),
+    };
+    let Some(dir) = paths.get(1) else {
+        return Ok(Status::from_findings(dump_segment(&segment, options, &settings, out)? == 0));
+    };
+    let fs = new_directory(dir)?;
+    let mut urls = 0;
+    write_file(&fs, &dir.join("dump"), |file| {
+        urls = dump_segment(&segment, options, &settings, file)?;
+        Ok(())
+    })?;
+    out.remark(&format!("{} URLs in {}", show_count(urls), dir.join("dump").display()));
+    Ok(Status::from_findings(urls == 0))
+}

@@ -1,0 +1,101 @@
+//! `trawl nutch` prints what the real tools print: the fixtures of the format crate, through the binary.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/nutch/tests/fixtures").join(path)
+}
+
+fn expected(name: &str) -> String {
+    std::fs::read_to_string(fixture("expected/crawl-e2e/tools").join(name)).unwrap()
+}
+
+/// Runs `trawl nutch` in the directory of the crawl, as the reference ran.
+fn nutch(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
+    command.arg("nutch").args(args).current_dir(fixture("crawl-e2e")).output().unwrap()
+}
+
+fn stdout(args: &[&str], code: i32) -> String {
+    let output = nutch(args);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn readdb() {
+    let stats = stdout(&["readdb", "crawldb", "-stats"], 0);
+    let stats: String = stats.lines().filter(|l| !l.contains("quantile")).map(|l| format!("{l}\n")).collect();
+    assert_eq!(stats, expected("readdb-stats.txt"));
+    assert_eq!(stdout(&["readdb", "crawldb", "-url", "http://host0.example/"], 0), expected("readdb-url.txt"));
+    let missing = stdout(&["readdb", "crawldb", "-url", "http://nosuch.example/"], 1);
+    assert_eq!(missing, expected("readdb-url-missing.txt"));
+    let dir = tempfile::tempdir().unwrap();
+    for (name, args) in [
+        ("readdb-dump-normal", &["-format", "normal"][..]),
+        ("readdb-dump-json", &["-format", "json"]),
+        ("readdb-dump-gone", &["-status", "db_gone"]),
+    ] {
+        let out = dir.path().join(name);
+        let out = out.to_str().unwrap();
+        stdout(&[&["readdb", "crawldb", "-dump", out][..], args].concat(), 0);
+        for part in ["part-r-00000", "part-r-00001"] {
+            let ours = std::fs::read_to_string(Path::new(out).join(part)).unwrap();
+            assert!(ours == expected(&format!("{name}/{part}")), "{name}/{part}");
+        }
+        assert_eq!(nutch(&["readdb", "crawldb", "-dump", out]).status.code(), Some(2), "it exists");
+    }
+    let top = stdout(&["readdb", "crawldb", "-topN", "15"], 0);
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&top), sorted(&expected("readdb-topN/part-r-00000")));
+    let url: serde_json::Value =
+        serde_json::from_str(&stdout(&["readdb", "crawldb", "-url", "http://host0.example/", "--json"], 0)).unwrap();
+    assert_eq!(url["datum"]["status_name"], "db_fetched");
+    let stats: serde_json::Value =
+        serde_json::from_str(&stdout(&["readdb", "crawldb", "-stats", "--json"], 0)).unwrap();
+    assert_eq!(stats["total"], 139);
+    assert_eq!(stdout(&["readdb", "crawldb", "-dump", "--json"], 0).lines().count(), 139);
+}
+
+#[test]
+fn readlinkdb() {
+    let both = format!("{}{}", expected("readlinkdb-dump/part-r-00000"), expected("readlinkdb-dump/part-r-00001"));
+    assert_eq!(stdout(&["readlinkdb", "linkdb", "-dump"], 0), both);
+    let url = expected("readlinkdb-url.arg");
+    assert_eq!(stdout(&["readlinkdb", "linkdb", "-url", url.trim()], 0), expected("readlinkdb-url.txt"));
+    let missing = stdout(&["readlinkdb", "linkdb", "-url", "http://nosuch.example/"], 1);
+    assert_eq!(missing, expected("readlinkdb-url-missing.txt"));
+    let links: serde_json::Value =
+        serde_json::from_str(&stdout(&["readlinkdb", "linkdb", "-url", url.trim(), "--json"], 0)).unwrap();
+    assert_eq!(links["links"][0]["anchor"], "segment segment");
+}
+
+#[test]
+fn readseg() {
+    assert_eq!(stdout(&["readseg", "-list", "-dir", "segments"], 0), expected("readseg-list.txt"));
+    let get = stdout(&["readseg", "-get", "segments/20261115074402", "http://host0.example/"], 0);
+    assert_eq!(get, expected("readseg-get.txt"));
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    stdout(&["readseg", "-dump", "segments/20261115074416", out.to_str().unwrap(), "--parts", "2"], 0);
+    let (ours, theirs) = (std::fs::read_to_string(out.join("dump")).unwrap(), expected("readseg-dump/dump"));
+    assert_eq!(ours.len(), theirs.len());
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert!(sorted(&ours) == sorted(&theirs));
+    let list = stdout(&["readseg", "-list", "segments/20261115074402", "--json"], 0);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&list).unwrap()["parsed"], 7);
+    let json = stdout(&["readseg", "-dump", "segments/20261115074402", "-nocontent", "-noparse", "--json"], 0);
+    assert!(
+        json.lines().all(|l| !l.starts_with("{\"part\":\"content\"") && !l.starts_with("{\"part\":\"crawl_parse\""))
+    );
+    assert_eq!(json.lines().count(), 7 * 4);
+}
