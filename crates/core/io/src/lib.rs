@@ -12,6 +12,21 @@
 //! | a body that may not fit in memory | [`SpoolWriter`], [`Spool`] |
 //!
 //! Everything here is synchronous and asks neither the clock nor a random source.
+//!
+//! ```
+//! use std::{path::Path, sync::Arc};
+//! use trawl_io::journal::{JournalReader, Options};
+//! use trawl_io::{Fs, Journal, fault::{FaultFs, Loss}};
+//!
+//! let disk = FaultFs::new();
+//! let fs: Arc<dyn Fs> = disk.shared();
+//! let journal = Journal::create(&fs, Path::new("/crawl.journal"), b"run 1", Options::default())?;
+//! journal.commit([b"one".as_slice(), b"two"])?; // durable when it returns, both or neither
+//! let rebooted = disk.reboot(Loss::All); // a power cut takes every write that was not synced
+//! let mut reader = JournalReader::open(&rebooted, Path::new("/crawl.journal"), &Options::default())?;
+//! assert_eq!(reader.next_batch()?.map(|batch| batch.records().count()), Some(2));
+//! # Ok::<(), trawl_io::Error>(())
+//! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod compression;

@@ -9,6 +9,17 @@
 //! | SURT | [`surt`] | order by domain, CDX keys |
 //!
 //! Every function takes any input and gives a value or a [`Reject`] that says why, in time about linear in the input's length.
+//!
+//! ```
+//! use trawl_url::{LakeUrl, SuffixList, resolve, surt};
+//!
+//! let found = resolve("https://www.example.co.uk/a/b", "../c?x=1#top")?;
+//! assert_eq!(found, "https://www.example.co.uk/c?x=1");
+//! let url = LakeUrl::parse(&found, SuffixList::builtin())?;
+//! assert_eq!((url.domain(), url.path_query()), ("example.co.uk", "/c?x=1"));
+//! assert_eq!(surt::cdxj(&found)?, "uk,co,example)/c?x=1");
+//! # Ok::<(), trawl_url::Reject>(())
+//! ```
 
 mod dots;
 mod host;

@@ -12,6 +12,15 @@
 //! | [`directives`] | `X-Robots-Tag`, `<meta name=robots>` |
 //! | [`headers`] | `Retry-After`, `Link` |
 //! | [`charset`] | which encoding a page is in |
+//!
+//! ```
+//! use trawl_parse::{links, robots::Robots};
+//!
+//! let rules = Robots::parse(b"User-agent: *\nDisallow: /private/\n").agent("trawl");
+//! assert!(rules.allows("/").allowed && !rules.allows("/private/x").allowed);
+//! let page = links::links(b"<a href='../b'>b</a>", "http://example.org/a/", Some("text/html"), &links::Options::default());
+//! assert_eq!(page.links[0].url, "http://example.org/b");
+//! ```
 
 pub mod charset;
 pub mod directives;

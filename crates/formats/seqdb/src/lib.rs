@@ -15,6 +15,20 @@
 //!
 //! Writers assume that a disk writes a sector of 512 bytes whole or not at all; nothing else is assumed about what a
 //! power cut leaves of writes that were not synced.
+//!
+//! ```
+//! use trawl_io::fault::FaultFs;
+//! use trawl_model::{Clock, UnixMillis};
+//! use trawl_seqdb::{Access, CreateHindex, CreateKvseq, Map, MapFiles, Settings};
+//!
+//! let settings = Settings::new(Clock::fixed(UnixMillis(0)), "example").on(FaultFs::new().shared());
+//! let files = MapFiles::named("/bodies".as_ref());
+//! let mut map = Map::create(&files, &CreateKvseq::default(), &CreateHindex::default(), &settings)?;
+//! map.put(b"key", b"value")?;
+//! map.close()?;
+//! assert_eq!(Map::open(&files, Access::Read, &settings)?.get(b"key")?.as_deref(), Some(b"value".as_slice()));
+//! # Ok::<(), trawl_seqdb::Error>(())
+//! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod around;
