@@ -16,7 +16,7 @@
 //! | --- | --- |
 //! | read a file in parts | [`MeguriFile`] |
 //! | write one from rows in order | [`Writer`] |
-//! | merge, split, extract | [`merge`] |
+//! | merge, split, extract | [`merge()`] |
 //! | hold a whole partition, byte for byte | [`Partition`] |
 //! | check or describe a file | [`verify`], [`inspect`] |
 //! | catalogue partitions, ship links | [`manifest`], [`batch`] |

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | container | members: gzip, zstd, none. Nothing of records | `container` |
 //! | records | headers, blocks, where each lies. Nothing of HTTP | [`record_header`], [`WarcReader`], [`RecordFile`] |
-//! | messages | heads, chunks, codings | [`http`] |
+//! | messages | heads, chunks, codings | `trawl-http` |
 //! | captures | which records belong together | [`WarcSource`], [`WarcSink`], [`WarcUrls`] |
 //!
 //! ```no_run

@@ -6,7 +6,7 @@
 //! | `GzipCodec` | one or more gzip members |
 //! | `BZip2Codec` | a bzip2 stream |
 //! | `ZStandardCodec` | a zstd frame |
-//! | `SnappyCodec`, `Lz4Codec` | raw blocks in Hadoop's own framing, see [`framed`] |
+//! | `SnappyCodec`, `Lz4Codec` | raw blocks in Hadoop's own framing, see `framed` |
 
 mod framed;
 

@@ -1,6 +1,6 @@
 //! Nutch's values, one file each. Every version is read; the current one is written.
 //!
-//! Values borrow the bytes they are read from. Strings are [`Text`](trawl_hadoop::Text): bytes that should be UTF-8.
+//! Values borrow the bytes they are read from. Strings are [`Text`]: bytes that should be UTF-8.
 
 mod content;
 mod crawl_datum;
