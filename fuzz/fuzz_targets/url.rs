@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use trawl_url::key::{self, HostGroup, Policy};
-use trawl_url::{LakeUrl, MAX_HOST_LEN, MAX_URL_LEN, SuffixList, as_found, resolve, surt};
+use trawl_url::{Base, LakeUrl, MAX_HOST_LEN, MAX_URL_LEN, SuffixList, WebUrl, surt};
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, data)) = data.split_first() else { return };
@@ -60,13 +60,13 @@ fn key(raw: &[u8], base: Option<&[u8]>, choice: u8) {
 
 fn found(text: &str, base: Option<&[u8]>) {
     let psl = SuffixList::builtin();
-    if let Ok(url) = as_found(text) {
-        assert_eq!(as_found(&url).as_ref(), Ok(&url), "as found is not idempotent");
+    if let Ok(url) = WebUrl::parse(text) {
+        assert_eq!(WebUrl::parse(&url).as_ref(), Ok(&url), "as found is not idempotent");
         assert_eq!(LakeUrl::parse(&url, psl), LakeUrl::parse(text, psl), "the lake form depends on who parsed first");
     }
     if let Some(base) = base.and_then(|base| std::str::from_utf8(base).ok())
-        && let Ok(url) = resolve(base, text)
+        && let Ok(url) = Base::new(base).and_then(|base| base.resolve(text))
     {
-        assert_eq!(as_found(&url).as_ref(), Ok(&url), "a resolved link is not as found");
+        assert_eq!(WebUrl::parse(&url).as_ref(), Ok(&url), "a resolved link is not as found");
     }
 }

@@ -150,8 +150,9 @@ fn parsed_links(text: &str) -> Vec<String> {
     let document = Html::parse_document(text);
     let base = Selector::parse("base[href]").ok().and_then(|selector| {
         let href = document.select(&selector).next()?.value().attr("href")?;
-        trawl_url::resolve(BASE, href).ok()
+        trawl_url::Base::new(BASE).ok()?.resolve(href).ok()
     });
+    let base = trawl_url::Base::new(base.as_deref().unwrap_or(BASE)).expect("a web URL");
     let Ok(selector) = Selector::parse("*") else { return Vec::new() };
     let mut found = Vec::new();
     for element in document.select(&selector) {
@@ -169,7 +170,7 @@ fn parsed_links(text: &str) -> Vec<String> {
         for value in attributes.iter().filter_map(value) {
             let value = value.trim_matches(|c: char| c.is_ascii_whitespace());
             if !value.is_empty() && !value.starts_with('#') {
-                found.extend(trawl_url::resolve(base.as_deref().unwrap_or(BASE), value));
+                found.extend(base.resolve(value).map(String::from));
             }
         }
     }

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use trawl_url::key::{self, HostGroup, Policy};
-use trawl_url::{LakeUrl, SuffixList, as_found};
+use trawl_url::{LakeUrl, SuffixList, WebUrl};
 
 fn main() {
     let count = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(1_000_000);
@@ -48,7 +48,7 @@ fn main() {
                     black_box(key::of(&text, HostGroup::Registrable, psl));
                 }
             }),
-            time(&urls, |url| drop(black_box(as_found(url)))),
+            time(&urls, |url| drop(black_box(WebUrl::parse(url)))),
             time(&hosts, |host| {
                 black_box(psl.registrable(host));
             }),

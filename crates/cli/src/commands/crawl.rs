@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
-use trawl_engine::{Config, Format, Report, SeedInput, Start, Stop};
+use trawl_engine::{Config, Format, Report, Scope, SeedInput, Start, Stop};
 use trawl_fetch::{ConnectTo, TlsMode};
 use trawl_frontier::{Identity, RobotsPolicy};
 
@@ -261,15 +261,15 @@ impl Args {
         config.roll_bytes = self.warc_size;
         config.operator = self.operator;
         config.arguments = std::env::args().skip(1).collect();
+        config.scope = match self.scope {
+            ScopeName::Host => Scope::Host,
+            ScopeName::Domain => Scope::Domain,
+            ScopeName::Any => Scope::Any,
+        };
         let frontier = &mut config.frontier;
         // A plain list is fetched as it is written; only discovery asks whether two links are one page.
         frontier.identity = if self.depth == 0 { Identity::Exact } else { Identity::Key };
         frontier.max_depth = self.depth;
-        frontier.scope = match self.scope {
-            ScopeName::Host => trawl_frontier::Scope::Host,
-            ScopeName::Domain => trawl_frontier::Scope::Domain,
-            ScopeName::Any => trawl_frontier::Scope::Any,
-        };
         frontier.max_pages = self.max_pages;
         frontier.max_pages_per_host = self.max_pages_per_host;
         frontier.delay = self.delay;

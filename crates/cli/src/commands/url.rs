@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use trawl_url::key::{self, HostGroup, Policy};
-use trawl_url::{LakeUrl, Reject, SuffixList, domain_id, domain_prefix, url_id};
+use trawl_url::{Base, LakeUrl, Reject, SuffixList, domain_id, domain_prefix, url_id};
 
 /// A longer line is no URL; it is refused without being kept.
 const MAX_LINE: usize = 1 << 20;
@@ -148,7 +148,7 @@ impl Viewer<'_> {
     }
 
     fn see(&self, input: &str) -> Result<(Lake, Key), Reject> {
-        let resolved = self.base.as_deref().map(|base| trawl_url::resolve(base, input)).transpose()?;
+        let resolved = self.base.as_deref().map(|base| Base::new(base)?.resolve(input)).transpose()?;
         let raw = resolved.as_deref().unwrap_or(input);
         let lake = LakeUrl::parse(raw, self.psl)?;
         // A line without a scheme is http to the lake; the key form takes absolute URLs only.

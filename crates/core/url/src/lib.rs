@@ -3,7 +3,7 @@
 //!
 //! | form | made by | used for |
 //! | --- | --- | --- |
-//! | as found | [`as_found`], [`resolve`] | what is stored, fetched and archived: the WHATWG spelling without the fragment |
+//! | as found | [`WebUrl`] | what is stored, fetched and archived: the WHATWG spelling without the fragment |
 //! | lake form | [`LakeUrl`] | the spelling under which a lake stores, sorts and compares |
 //! | key form | [`key::canonical`] | only hashed: identity in the frontier |
 //! | SURT | [`surt`] | order by domain, CDX keys |
@@ -30,14 +30,14 @@ mod percent;
 mod psl;
 mod raw;
 mod reject;
-mod resolve;
 pub mod surt;
+mod web;
 
 pub use ids::{domain_id, domain_prefix, url_id};
 pub use lake::LakeUrl;
 pub use psl::{MAX_LIST_LEN, Sections, SuffixList, SuffixListError};
 pub use reject::Reject;
-pub use resolve::{Base, as_found, resolve};
+pub use web::{Base, WebUrl};
 
 /// No form takes or makes a URL longer than this many bytes. Browsers stop between 32 KiB and 2 MiB, servers at 8 to 64 KiB.
 pub const MAX_URL_LEN: usize = 64 << 10;

@@ -102,7 +102,7 @@ fn the_guide_tells_the_truth() {
     let port = "https://www.example.com:8443/a?b";
     for text in [
         raw.to_owned(),
-        trawl_url::as_found(raw).unwrap(),
+        trawl_url::WebUrl::parse(raw).unwrap().into(),
         trawl_url::key::canonical(raw.as_bytes(), None, &Default::default()).unwrap(),
         lake.surt(),
         String::from(lake),

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use trawl_url::key::{self, HostGroup, Policy};
-use trawl_url::{LakeUrl, MAX_HOST_LEN, MAX_URL_LEN, SuffixList, as_found, resolve, surt};
+use trawl_url::{Base, LakeUrl, MAX_HOST_LEN, MAX_URL_LEN, SuffixList, WebUrl, surt};
 
 /// Pieces that make interesting URLs when strung together.
 const PIECES: [&[u8]; 60] = [
@@ -127,8 +127,13 @@ proptest! {
     fn the_lake_does_not_see_how_a_url_was_found(raw in raw()) {
         let Ok(text) = std::str::from_utf8(&raw) else { return Ok(()) };
         let psl = SuffixList::builtin();
-        if let Ok(found) = as_found(text) {
-            prop_assert_eq!(as_found(&found), Ok(found.clone()));
+        if let Ok(found) = WebUrl::parse(text) {
+            prop_assert_eq!(WebUrl::parse(&found), Ok(found.clone()));
+            prop_assert!(found.path_query().starts_with('/') && !found.host().is_empty());
+            prop_assert_eq!(WebUrl::parse(&found.root()), Ok(found.root()));
+            // The key form of the text and that of its parts are one; only user information can spoil the text's.
+            let keys = [key::canonical(found.as_bytes(), None, &Policy::default()), key::canonical_web(&found, &Policy::default())];
+            prop_assert!(keys[0] == keys[1] || keys[0] == Err(trawl_url::Reject::Userinfo), "{:?}", keys);
             prop_assert_eq!(LakeUrl::parse(&found, psl), LakeUrl::parse(text, psl));
         }
     }
@@ -148,8 +153,8 @@ proptest! {
     #[test]
     fn resolved_links_are_absolute(base in raw(), link in raw()) {
         let (base, link) = (String::from_utf8_lossy(&base), String::from_utf8_lossy(&link));
-        if let Ok(url) = resolve(&base, &link) {
-            prop_assert_eq!(as_found(&url), Ok(url.clone()));
+        if let Ok(url) = Base::new(&base).and_then(|base| base.resolve(&link)) {
+            prop_assert_eq!(WebUrl::parse(&url), Ok(url.clone()));
             prop_assert!(!url.contains('#'));
             let joined = url::Url::parse(&base).unwrap().join(&link).unwrap();
             prop_assert_eq!(joined.as_str().split('#').next(), Some(url.as_str()));

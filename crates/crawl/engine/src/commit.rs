@@ -17,14 +17,15 @@ use crate::page::Event;
 use crate::record::{CommitRecord, EventRecord, Record, SeedsRecord, encode};
 use crate::seeds::SeedBatch;
 use std::sync::Arc;
-use trawl_frontier::{LeaseId, Site, UrlId};
+use trawl_frontier::{LeaseId, UrlId};
 use trawl_io::Journal;
 use trawl_model::{Durable, Summary, UnixMillis};
+use trawl_url::WebUrl;
 
 /// Something to make durable.
 pub(crate) enum Item {
-    /// A capture; for a robots.txt that settles a site, that site.
-    Event(Box<Event>, Option<Site>),
+    /// A capture; for a robots.txt that settles a site, the root of that site.
+    Event(Box<Event>, Option<WebUrl>),
     Seeds(SeedBatch),
 }
 
@@ -35,10 +36,18 @@ pub(crate) struct Acked {
     pub records: Vec<Done>,
 }
 
-/// A durable record; of an event also the ids of its links, which the journal does not keep.
+/// A durable record; of an event also what the journal does not keep.
 pub(crate) enum Done {
-    Event(Box<EventRecord>, Vec<UrlId>),
+    Event(Box<EventRecord>, Live),
     Seeds(SeedsRecord),
+}
+
+/// What is known of a capture that was just made.
+pub(crate) struct Live {
+    /// What was fetched.
+    pub url: WebUrl,
+    /// The ids of its links.
+    pub ids: Vec<UrlId>,
 }
 
 /// Appends, and makes durable.
@@ -91,7 +100,7 @@ impl Committer {
                     LeaseId::Robots(_) => None,
                 };
                 let text = robots.and_then(|finding| finding.text);
-                let site = site.filter(|_| text.is_some()).map(|site| site.url("/"));
+                let site = site.filter(|_| text.is_some());
                 let (ids, links) = links.into_iter().unzip();
                 let (hops, answer) = (lease.hops, answer.into());
                 let record = Record::Event(Box::new(EventRecord {
@@ -106,7 +115,7 @@ impl Committer {
                 }));
                 self.push(encode(&record));
                 if let Record::Event(event) = record {
-                    self.done.push(Done::Event(event, ids));
+                    self.done.push(Done::Event(event, Live { url: lease.url, ids }));
                 }
             }
         }

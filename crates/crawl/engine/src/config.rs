@@ -1,5 +1,6 @@
 //! Settings of a crawl.
 
+use crate::scope::Scope;
 use crate::seeds::SeedInput;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub struct Config {
     pub digests: Option<PathBuf>,
     /// First part of the names of archive files.
     pub prefix: String,
+    /// Which links are followed.
+    pub scope: Scope,
     /// What is fetched next, when and how politely.
     pub frontier: trawl_frontier::Config,
     /// How it is fetched.
@@ -102,6 +105,7 @@ impl Config {
             format: Format::Warc,
             digests: None,
             prefix: "trawl".into(),
+            scope: Scope::Domain,
             frontier: trawl_frontier::Config::default(),
             fetch: FetchConfig::default(),
             embeds: false,

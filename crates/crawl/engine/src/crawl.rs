@@ -27,7 +27,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use trawl_fetch::{Ask, Fetcher};
-use trawl_frontier::{Answer, Lease, LeaseId, Next, Site};
+use trawl_frontier::{Answer, Lease, LeaseId, Next};
 use trawl_model::{Clock, ErrorClass, UnixMillis};
 use trawl_parse::robots::MAX_BYTES;
 
@@ -214,7 +214,7 @@ impl Crawl<'_> {
             let ask = Ask { url: lease.url.clone(), started_at: now, facts, body_limit };
             let fetched = fetcher.fetch(ask).await;
             // Hosts that share an address by the operator's choice are not neighbours.
-            let shares = Site::of(&lease.url).is_ok_and(|site| fetcher.is_redirected(&site.host, site.port));
+            let shares = fetcher.is_redirected(&lease.url);
             let ip = fetched.facts.ip.filter(|_| !shares);
             let _ = told.send(Told::Ended(lease.id, answer_of(&fetched), ip)).await;
             prepare(cpu, told, move || worker.event(lease, fetched)).await;
@@ -267,10 +267,10 @@ impl Crawl<'_> {
                     self.seeds_ahead -= 1;
                     self.state.seeds(record)?;
                 }
-                Done::Event(event, ids) => {
+                Done::Event(event, live) => {
                     // After an abort, captures that were already on their way are no longer counted.
                     self.unacked = self.unacked.saturating_sub(1);
-                    self.state.event(*event, Some(ids), acked.offset)?;
+                    self.state.event(*event, Some(live), acked.offset)?;
                 }
             }
         }

@@ -36,7 +36,7 @@ pub(crate) fn open(
 ) -> Result<Opened, Error> {
     let resume = layout.begin(&**fs, config.start)?;
     let agent = product_token(&config.fetch.user_agent).to_owned();
-    let mut state = State::new(config.frontier.clone(), agent, fs.clone(), layout.journal.clone());
+    let mut state = State::new(config, agent, fs.clone(), layout.journal.clone());
     let options = journal::Options::default();
     let digests = match &config.digests {
         Some(stem) => Some(Arc::new(DigestStore::open(fs, stem, &config.software, clock)?) as Arc<dyn Digests>),

@@ -2,12 +2,13 @@
 
 use crate::digests::{Digests, is_candidate};
 use crate::error::Error;
+use crate::scope::Scope;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
 use std::io::Read;
 use std::sync::Arc;
 use trawl_captures::CaptureRow;
-use trawl_frontier::{AllowAll, Answer, Identity, Lease, LeaseId, RobotsAnswer, Rules, Scope, Site, Source, UrlId};
+use trawl_frontier::{AllowAll, Answer, Identity, Lease, LeaseId, RobotsAnswer, Rules, Source, UrlId};
 use trawl_http::{Head, decode_content};
 use trawl_model::{
     Capture, CaptureFacts, Digest, ErrorClass, Failure, Message, Outcome, Revisit, RevisitProfile, UnixMillis,
@@ -16,6 +17,7 @@ use trawl_parse::directives::Directives;
 use trawl_parse::headers::retry_after;
 use trawl_parse::links::{Kind, LinkExtractor, Options};
 use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots};
+use trawl_url::WebUrl;
 use trawl_warc::{Prepared, Preparer};
 
 /// Turns captures into events. Clones share everything.
@@ -42,8 +44,8 @@ pub(crate) struct Event {
     pub lease: Lease,
     pub answer: Answer,
     /// Distinct links of the page that are in scope.
-    pub links: Vec<(UrlId, String)>,
-    pub redirect: Option<String>,
+    pub links: Vec<(UrlId, WebUrl)>,
+    pub redirect: Option<WebUrl>,
     pub robots: Option<Finding>,
     pub row: CaptureRow,
     pub prepared: Prepared,
@@ -96,15 +98,14 @@ impl Worker {
         let mut redirect = None;
         let mut looked = Looked::default();
         if let Outcome::Response { message, .. } = &mut capture.outcome {
-            let location = Head::new(&message.head).redirect();
-            redirect = location.and_then(|to| trawl_url::resolve(&capture.url, &to).ok());
-            looked = self.look(&lease, message, &capture.url);
+            redirect = Head::new(&message.head).redirect().and_then(|to| lease.url.join(&to).ok());
+            looked = self.look(&lease, message);
             capture.facts.body_digest = looked.digest.take();
         }
         let robots = matches!(lease.id, LeaseId::Robots(_)).then(|| self.finding(answer, &redirect, &looked, &capture));
         // Redirects of a robots.txt are followed as errands, not as pages.
         let redirect = redirect.filter(|_| robots.is_none());
-        let links = self.links(&lease, &capture.url, looked.links);
+        let links = self.links(&lease, looked.links);
         self.ready(capture, Event0 { lease, answer, links, redirect, robots })
     }
 
@@ -119,7 +120,7 @@ impl Worker {
         let mut facts = facts_of(&lease, &self.run_id);
         facts.fetched_at = now;
         let outcome = Outcome::Failed(Failure { class, message });
-        let capture = Capture { url: lease.url.clone(), started_at: now, request: None, outcome, facts };
+        let capture = Capture { url: lease.url.to_string(), started_at: now, request: None, outcome, facts };
         let answer = Answer::Failed(class);
         self.ready(capture, Event0 { lease, answer, links: Vec::new(), redirect: None, robots: None })
     }
@@ -160,7 +161,7 @@ impl Worker {
     }
 
     /// Reads the decoded body once, for everything that is wanted of it.
-    fn look(&self, lease: &Lease, message: &mut Message<'_>, url: &str) -> Looked {
+    fn look(&self, lease: &Lease, message: &mut Message<'_>) -> Looked {
         let head = Head::new(&message.head);
         let content_type = head.text("content-type");
         let is_robots = matches!(lease.id, LeaseId::Robots(_));
@@ -197,7 +198,7 @@ impl Worker {
         // A body that cannot be decoded to its end has no digest of the whole; its links count up to there.
         drop(result);
         if let Some(extractor) = extractor {
-            let page = extractor.finish(url);
+            let page = extractor.finish(&lease.url);
             let mut directives = page.directives;
             for value in head.all("x-robots-tag") {
                 directives.merge(&Directives::header(&String::from_utf8_lossy(&value), &self.agent));
@@ -218,23 +219,15 @@ impl Worker {
     }
 
     /// Distinct links in scope, in order, without the page itself.
-    fn links(&self, lease: &Lease, url: &str, found: Vec<String>) -> Vec<(UrlId, String)> {
-        let (LeaseId::Page(own), Ok(site)) = (lease.id, Site::of(url)) else { return Vec::new() };
+    fn links(&self, lease: &Lease, found: Vec<WebUrl>) -> Vec<(UrlId, WebUrl)> {
+        let LeaseId::Page(own) = lease.id else { return Vec::new() };
         let mut seen = HashSet::from([own]);
-        let mut links = Vec::new();
-        for url in found {
-            let in_scope =
-                self.scope == Scope::Any || Site::of(&url).is_ok_and(|to| self.scope.allows(&site.host, &to.host));
-            let id = self.identity.of(&url);
-            if in_scope && seen.insert(id) {
-                links.push((id, url));
-            }
-        }
-        links
+        let in_scope = found.into_iter().filter(|to| self.scope.allows(&lease.url, to));
+        in_scope.map(|url| (self.identity.of(&url), url)).filter(|(id, _)| seen.insert(*id)).collect()
     }
 
     /// RFC 9309, 2.3.1: rules; none for a 4xx; not now for a 5xx or no answer.
-    fn finding(&self, answer: Answer, redirect: &Option<String>, looked: &Looked, capture: &Capture<'_>) -> Finding {
+    fn finding(&self, answer: Answer, redirect: &Option<WebUrl>, looked: &Looked, capture: &Capture<'_>) -> Finding {
         let allow = || Finding { answer: RobotsAnswer::Rules(Arc::new(AllowAll)), text: Some(String::new()) };
         let unavailable = |class, message| Finding { answer: RobotsAnswer::Unavailable(class, message), text: None };
         match answer {
@@ -263,8 +256,8 @@ impl Worker {
 struct Event0 {
     lease: Lease,
     answer: Answer,
-    links: Vec<(UrlId, String)>,
-    redirect: Option<String>,
+    links: Vec<(UrlId, WebUrl)>,
+    redirect: Option<WebUrl>,
     robots: Option<Finding>,
 }
 
@@ -272,7 +265,7 @@ struct Event0 {
 #[derive(Default)]
 struct Looked {
     digest: Option<Digest>,
-    links: Vec<String>,
+    links: Vec<WebUrl>,
     /// Of a robots.txt, as much as counts.
     text: Vec<u8>,
 }

@@ -17,6 +17,7 @@ use std::path::Path;
 use trawl_captures::CaptureRow;
 use trawl_frontier::{Answer, Identity};
 use trawl_model::{ErrorClass, UnixMillis};
+use trawl_url::WebUrl;
 
 /// The tag of a crawl's journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +74,7 @@ pub(crate) struct EventRecord {
     pub id: Option<String>,
     /// Any URL of the site whose robots.txt this settles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub site: Option<String>,
+    pub site: Option<WebUrl>,
     /// The robots.txt itself, where it holds rules; empty for a 4xx.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robots: Option<String>,
@@ -82,10 +83,10 @@ pub(crate) struct EventRecord {
     pub answer: AnswerRecord,
     /// Links of the page, as found, those too deep included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub links: Vec<String>,
+    pub links: Vec<WebUrl>,
     /// Where it redirects to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
+    pub to: Option<WebUrl>,
     /// Its row in the capture index.
     #[serde(with = "row")]
     pub row: CaptureRow,
@@ -200,7 +201,7 @@ mod tests {
             robots: None,
             hops: 2,
             answer: Answer::Failed(ErrorClass::BodyTimeout).into(),
-            links: vec!["http://a.example/".into()],
+            links: vec![WebUrl::parse("http://a.example/").unwrap()],
             to: None,
             row: CaptureRow { url: "http://b.example/\u{e9}".into(), attempt: Some(0), ..CaptureRow::default() },
         };
@@ -209,7 +210,7 @@ mod tests {
             Record::Event(Box::new(event.clone())),
             Record::Event(Box::new(EventRecord { answer: response.into(), ..event })),
             Record::Seeds(SeedsRecord {
-                seeds: vec![Seed { url: "u".into(), meta: Some("{\"a\":1.0}".into()) }],
+                seeds: vec![Seed { url: WebUrl::parse("http://u/").unwrap(), meta: Some("{\"a\":1.0}".into()) }],
                 items: 7,
                 end: Some(vec![]),
                 ..SeedsRecord::default()

@@ -59,7 +59,7 @@ impl Counts {
         match admission {
             Admission::New => self.admitted += 1,
             Admission::Seen | Admission::Nearer | Admission::Reopened(_) => self.known_links += 1,
-            Admission::OutOfScope | Admission::TooDeep => self.outside += 1,
+            Admission::TooDeep => self.outside += 1,
             Admission::OverLimit => self.over_limit += 1,
         }
     }

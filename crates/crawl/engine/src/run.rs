@@ -57,7 +57,7 @@ pub fn run_in(
         preparer: sink.preparer(),
         digests: digests.clone(),
         identity: config.frontier.identity,
-        scope: config.frontier.scope,
+        scope: config.scope,
         follow: config.frontier.max_depth > 0,
         embeds: config.embeds,
         obey: config.frontier.robots == RobotsPolicy::Honour,

@@ -1,18 +1,20 @@
 //! What a crawl knows, rebuilt from its journal by the same steps that made it.
 
+use crate::commit::Live;
+use crate::config::Config;
 use crate::error::Error;
 use crate::page::rules_of;
 use crate::record::{EventRecord, Record, SeedsRecord, decode};
 use crate::report::Counts;
+use crate::scope::Scope;
 use crate::seeds::SeedIdentity;
 use std::path::PathBuf;
 use std::sync::Arc;
-use trawl_frontier::{
-    Admission, AllowAll, Answer, Candidate, Frontier, Identity, Lease, LeaseId, RobotsAnswer, Site, Source, UrlId,
-};
+use trawl_frontier::{Admission, AllowAll, Answer, Candidate, Frontier, Identity, RobotsAnswer, UrlId};
 use trawl_io::Fs;
 use trawl_io::journal::{JournalReader, Options};
-use trawl_model::{RobotsVerdict, UnixMillis};
+use trawl_model::UnixMillis;
+use trawl_url::WebUrl;
 
 /// Frontier, counts, and how far the seeds were read.
 pub(crate) struct State {
@@ -23,6 +25,7 @@ pub(crate) struct State {
     /// Set once all seeds were.
     pub seeds: Option<Vec<SeedIdentity>>,
     identity: Identity,
+    scope: Scope,
     /// Whether the depth of pages decides anything, so that shorter ways found late matter.
     depth_matters: bool,
     agent: String,
@@ -33,22 +36,23 @@ pub(crate) struct State {
 /// A page whose links are to be discovered.
 struct Page {
     id: UrlId,
-    url: Arc<str>,
-    links: Vec<(UrlId, String)>,
-    redirect: Option<String>,
+    url: WebUrl,
+    links: Vec<(UrlId, WebUrl)>,
+    redirect: Option<WebUrl>,
     hops: u32,
     meta_json: Option<Arc<str>>,
 }
 
 impl State {
-    pub(crate) fn new(config: trawl_frontier::Config, agent: String, fs: Arc<dyn Fs>, journal: PathBuf) -> Self {
-        let (identity, max_depth) = (config.identity, config.max_depth);
+    pub(crate) fn new(config: &Config, agent: String, fs: Arc<dyn Fs>, journal: PathBuf) -> Self {
+        let (identity, max_depth) = (config.frontier.identity, config.frontier.max_depth);
         Self {
-            frontier: Frontier::new(config),
+            frontier: Frontier::new(config.frontier.clone()),
             counts: Counts::default(),
             items: 0,
             seeds: None,
             identity,
+            scope: config.scope,
             depth_matters: max_depth > 0 && max_depth < u32::MAX,
             agent,
             fs,
@@ -70,15 +74,15 @@ impl State {
         Ok(())
     }
 
-    /// A capture became durable in the batch at `offset`. `ids` are those of its links, where they are known already.
-    pub(crate) fn event(&mut self, event: EventRecord, ids: Option<Vec<UrlId>>, offset: u64) -> Result<(), Error> {
+    /// A capture became durable in the batch at `offset`. `live` is absent when it is read back from the journal.
+    pub(crate) fn event(&mut self, event: EventRecord, live: Option<Live>, offset: u64) -> Result<(), Error> {
         self.counts.capture(&event);
         let then = UnixMillis(event.row.fetched_at);
         let Some(id) = event.id.as_deref() else {
             // Live, the rules were applied when the fetch ended; this is for a resumed run.
-            if let (Some(site), Some(text), true) = (&event.site, &event.robots, ids.is_none()) {
+            if let (Some(site), Some(text), true) = (&event.site, &event.robots, live.is_none()) {
                 let rules = if text.is_empty() { Arc::new(AllowAll) } else { rules_of(text, &self.agent) };
-                self.frontier.restore_robots(then, Site::of(site)?, RobotsAnswer::Rules(rules));
+                self.frontier.restore_robots(then, site, RobotsAnswer::Rules(rules));
             }
             return Ok(());
         };
@@ -88,15 +92,26 @@ impl State {
         let leads_on = !event.links.is_empty() || event.to.is_some();
         let note = (leads_on && self.depth_matters).then_some(offset);
         self.frontier.acknowledged(then, id, Answer::from(event.answer), note);
-        let page = self.page(id, event, ids);
+        let page = self.page(id, event, live, offset)?;
         self.follow(page)
     }
 
-    fn page(&self, id: UrlId, event: EventRecord, ids: Option<Vec<UrlId>>) -> Page {
-        let ids = ids.unwrap_or_else(|| event.links.iter().map(|url| self.identity.of(url)).collect());
+    fn page(&mut self, id: UrlId, event: EventRecord, live: Option<Live>, offset: u64) -> Result<Page, Error> {
         let meta_json = (!event.row.meta_json.is_empty()).then(|| event.row.meta_json.as_str().into());
-        let links = ids.into_iter().zip(event.links).collect();
-        Page { id, url: event.row.url.as_str().into(), links, redirect: event.to, hops: event.hops, meta_json }
+        let (url, links) = match live {
+            Some(Live { url, ids }) => (url, ids.into_iter().zip(event.links).collect()),
+            // From the journal: the run may have another scope by now.
+            None => {
+                let url = WebUrl::parse(&event.row.url)
+                    .map_err(|_| self.odd(offset, "the URL of a capture", event.row.url.clone()))?;
+                let found = event.links.len();
+                let inside = event.links.into_iter().filter(|to| self.scope.allows(&url, to));
+                let links: Vec<_> = inside.map(|to| (self.identity.of(&to), to)).collect();
+                self.counts.outside += (found - links.len()) as u64;
+                (url, links)
+            }
+        };
+        Ok(Page { id, url, links, redirect: event.to, hops: event.hops, meta_json })
     }
 
     /// Discovers what a page leads to; pages that turn out to be nearer than was thought lead on again.
@@ -104,25 +119,26 @@ impl State {
         let mut todo = vec![first];
         while let Some(page) = todo.pop() {
             let depth = self.frontier.depth(page.id).unwrap_or(0);
-            let links = page.links.into_iter().map(|(id, url)| Candidate::link(id, url, &page.url, depth));
-            let lease = Lease {
-                id: LeaseId::Page(page.id),
-                url: String::new(),
-                depth,
-                hops: page.hops,
-                attempt: 1,
-                source: Source::Seed,
-                robots: RobotsVerdict::Allowed,
-                meta_json: page.meta_json,
+            let from: Arc<str> = page.url.as_str().into();
+            let links = page.links.into_iter().map(|(id, url)| Candidate::link(id, url, &from, depth));
+            let target = match page.redirect {
+                Some(to) if self.scope.follows(depth, &page.url, &to) => {
+                    let id = self.identity.of_redirect(page.id, &to);
+                    Some(Candidate::redirect(id, to, &from, depth, page.hops, page.meta_json))
+                }
+                outside => {
+                    self.counts.outside += u64::from(outside.is_some());
+                    None
+                }
             };
-            let target = page.redirect.map(|to| Candidate::redirect(self.identity, &lease, &page.url, depth, to));
             for candidate in links.chain(target) {
                 let id = candidate.id;
                 let admission = self.frontier.discover(candidate)?;
                 self.counts.admission(admission);
                 if let Admission::Reopened(offset) = admission {
                     let event = self.load(offset, id)?;
-                    todo.push(self.page(id, event, None));
+                    let page = self.page(id, event, None, offset)?;
+                    todo.push(page);
                 }
             }
         }

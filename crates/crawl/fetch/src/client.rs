@@ -7,7 +7,7 @@ use crate::conn::{Conn, Stop, within};
 use crate::error::{Error, class_of, failure};
 use crate::pool::Pool;
 use crate::resolve::Resolver;
-use crate::target::Target;
+use crate::target::Origin;
 use crate::tls::Tls;
 use bytes::Bytes;
 use std::borrow::Cow;
@@ -20,18 +20,26 @@ use trawl_io::Fs;
 use trawl_model::{
     Body, Capture, CaptureFacts, ErrorClass, Failure, Message, Outcome, Timings, TlsFacts, Truncated, UnixMillis,
 };
+use trawl_url::WebUrl;
 
 /// What to fetch, and what is already known of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Ask {
     /// The URL, fetched and stored as it is.
-    pub url: String,
+    pub url: WebUrl,
     /// Now: the capture's date.
     pub started_at: UnixMillis,
     /// What the scheduler knows (depth, via, attempt, robots, seed metadata); the fetch fills in the rest.
     pub facts: CaptureFacts,
     /// A smaller limit on body bytes than the setting.
     pub body_limit: Option<u64>,
+}
+
+impl Ask {
+    /// A URL of which nothing else is known.
+    pub fn new(url: WebUrl, started_at: UnixMillis) -> Self {
+        Self { url, started_at, facts: CaptureFacts::default(), body_limit: None }
+    }
 }
 
 /// Fetches, one URL at a time each; any number at once. Clones share pool and caches.
@@ -80,10 +88,10 @@ impl Fetcher {
         Ok(Self { shared: Arc::new(Shared { config, fs, pool, resolver, tls }) })
     }
 
-    /// Whether a rule of `--connect-to` is about a host: such hosts share addresses by choice.
-    pub fn is_redirected(&self, host: &str, port: u16) -> bool {
-        let host = host.trim_matches(['[', ']']);
-        self.shared.config.connect_to.iter().any(|rule| rule.apply(host, port).is_some())
+    /// Whether a rule of `--connect-to` is about the host of a URL: such hosts share addresses by choice.
+    pub fn is_redirected(&self, url: &WebUrl) -> bool {
+        let Origin { host, port, .. } = Origin::of(url);
+        self.shared.config.connect_to.iter().any(|rule| rule.apply(&host, port).is_some())
     }
 
     /// Fetches one URL. Every outcome, failures included, is a capture; redirects are not followed.
@@ -109,37 +117,39 @@ impl Fetcher {
                 Outcome::Response { message: Message { head, body }, payload_digest: None, truncated }
             }
         };
-        Capture { url, started_at, request, outcome, facts }
+        Capture { url: url.into(), started_at, request, outcome, facts }
     }
 }
 
 impl Shared {
     async fn exchange(&self, ask: &Ask, begun: Instant, notes: &mut Notes) -> Result<Response, Failure> {
         let total = begun + self.config.limits.total;
-        let target = Target::parse(&ask.url)?;
-        let request = self.request(&target);
+        let origin = Origin::of(&ask.url);
+        let request = self.request(&ask.url);
         // A pooled connection may have been closed by its server just now: then nothing of a response comes, and the
         // request is made again on a new one.
-        while let Some(conn) = self.pool.take(&target.origin) {
-            match self.on(conn, &target, &request, ask, total, notes).await {
+        while let Some(conn) = self.pool.take(&origin) {
+            match self.on(conn, &origin, &request, ask, total, notes).await {
                 Err(Attempt::Stale) => (notes.ip, notes.tls) = (None, None),
                 Err(Attempt::Failed(failed)) => return Err(failed),
                 Ok(response) => return Ok(response),
             }
         }
-        let conn = self.connect(&target, ask.started_at, total, notes).await?;
-        self.on(conn, &target, &request, ask, total, notes).await.map_err(|attempt| match attempt {
+        let conn = self.connect(&origin, ask.started_at, total, notes).await?;
+        self.on(conn, &origin, &request, ask, total, notes).await.map_err(|attempt| match attempt {
             Attempt::Failed(failed) => failed,
             Attempt::Stale => failure(ErrorClass::Reset, "the connection ended before a response"),
         })
     }
 
-    fn request(&self, target: &Target) -> Bytes {
+    fn request(&self, url: &WebUrl) -> Bytes {
         let config = &self.config;
         let coding = if config.accept_encoding.is_empty() { "identity" } else { &config.accept_encoding };
         let mut text = format!(
             "GET {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {}\r\nAccept: */*\r\nAccept-Encoding: {coding}\r\n",
-            target.path, target.host_header, config.user_agent
+            url.path_query(),
+            url.authority(),
+            config.user_agent
         );
         if !config.contact.is_empty() {
             text += &format!("From: {}\r\n", config.contact);
@@ -152,7 +162,7 @@ impl Shared {
     async fn on(
         &self,
         mut conn: Conn,
-        target: &Target,
+        origin: &Origin,
         request: &Bytes,
         ask: &Ask,
         total: Instant,
@@ -180,7 +190,7 @@ impl Shared {
         let received = body::receive(&mut conn, Framing::of(&parsed), terms).await.map_err(Attempt::Failed)?;
         if received.at_end && parsed.keeps_alive() && conn.buf.is_empty() && parsed.status() != Some(101) {
             conn.reused = true;
-            self.pool.put(&target.origin, conn);
+            self.pool.put(origin, conn);
         }
         Ok(Response { head, body: received.body, truncated: received.truncated })
     }
@@ -247,12 +257,11 @@ impl Shared {
     /// A new connection: name, address, TCP, TLS.
     async fn connect(
         &self,
-        target: &Target,
+        origin: &Origin,
         now: UnixMillis,
         total: Instant,
         notes: &mut Notes,
     ) -> Result<Conn, Failure> {
-        let origin = &target.origin;
         let rule = self.config.connect_to.iter().find_map(|rule| rule.apply(&origin.host, origin.port));
         let redirected = rule.is_some();
         let (host, port) = rule.unwrap_or_else(|| (origin.host.clone(), origin.port));
@@ -270,7 +279,7 @@ impl Shared {
         );
         for ip in addresses.iter().copied().filter(allowed) {
             match self.tcp(SocketAddr::new(ip, port), total, notes).await {
-                Ok(tcp) => return self.secure(tcp, target, ip, now, total, notes).await,
+                Ok(tcp) => return self.secure(tcp, origin, ip, now, total, notes).await,
                 Err(failed) => last = failed,
             }
         }
@@ -297,18 +306,18 @@ impl Shared {
     async fn secure(
         &self,
         tcp: TcpStream,
-        target: &Target,
+        origin: &Origin,
         peer: IpAddr,
         now: UnixMillis,
         total: Instant,
         notes: &mut Notes,
     ) -> Result<Conn, Failure> {
         let conn = |stream, tls| Conn { stream, buf: Default::default(), peer, tls, reused: false };
-        if !target.origin.https {
+        if !origin.https {
             return Ok(conn(Box::new(tcp), None));
         }
         let begun = Instant::now();
-        let shake = self.tls.connect(&target.origin.host, tcp, now);
+        let shake = self.tls.connect(&origin.host, tcp, now);
         let (stream, facts) =
             within(self.config.limits.tls, total, ErrorClass::TlsFailure, "tls handshake", shake).await?;
         notes.timings.tls_ms = Some(millis_since(begun));

@@ -11,6 +11,7 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use trawl_fetch::{Ask, FetchConfig, Fetcher, TlsMode};
 use trawl_io::RealFs;
 use trawl_model::{Capture, ErrorClass, Outcome, UnixMillis};
+use trawl_url::WebUrl;
 
 const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
 
@@ -54,7 +55,7 @@ async fn get(addr: SocketAddr, mode: TlsMode, roots: Vec<Vec<u8>>, url: &str) ->
         ..FetchConfig::default()
     };
     let fetcher = Fetcher::new(config, Arc::new(RealFs)).unwrap();
-    fetcher.fetch(Ask { url: url.into(), started_at: NOW, ..Ask::default() }).await
+    fetcher.fetch(Ask::new(WebUrl::parse(url).unwrap(), NOW)).await
 }
 
 #[tokio::test]

@@ -3,14 +3,15 @@
 use crate::identity::{Identity, UrlId};
 use std::sync::Arc;
 use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
+use trawl_url::WebUrl;
 
 /// A URL somebody wants fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// Its identity.
     pub id: UrlId,
-    /// The URL as found: what is fetched and archived.
-    pub url: String,
+    /// What is fetched and archived.
+    pub url: WebUrl,
     /// How it got here.
     pub source: Source,
     /// Links followed from a seed.
@@ -34,24 +35,26 @@ pub enum Source {
 
 impl Candidate {
     /// A URL that was asked for.
-    pub fn seed(identity: Identity, url: String, meta_json: Option<Arc<str>>) -> Self {
+    pub fn seed(identity: Identity, url: WebUrl, meta_json: Option<Arc<str>>) -> Self {
         Self { id: identity.of(&url), url, source: Source::Seed, depth: 0, hops: 0, meta_json }
     }
 
     /// A link on a page of this depth.
-    pub fn link(id: UrlId, url: String, page: &Arc<str>, page_depth: u32) -> Self {
+    pub fn link(id: UrlId, url: WebUrl, page: &Arc<str>, page_depth: u32) -> Self {
         let depth = page_depth.saturating_add(1);
         Self { id, url, source: Source::Link(page.clone()), depth, hops: 0, meta_json: None }
     }
 
-    /// Where the page of a lease redirects to. `depth` is the page's, which may be less than the lease's by now.
-    pub fn redirect(identity: Identity, lease: &Lease, page: &Arc<str>, depth: u32, url: String) -> Self {
-        let id = match lease.id {
-            LeaseId::Page(source) => identity.of_redirect(source, &url),
-            LeaseId::Robots(_) => identity.of(&url),
-        };
-        let (hops, meta_json) = (lease.hops.saturating_add(1), lease.meta_json.clone());
-        Self { id, url, source: Source::Redirect(page.clone()), depth, hops, meta_json }
+    /// Where a page redirects to, by the page's depth, hops and metadata.
+    pub fn redirect(
+        id: UrlId,
+        url: WebUrl,
+        page: &Arc<str>,
+        depth: u32,
+        page_hops: u32,
+        meta_json: Option<Arc<str>>,
+    ) -> Self {
+        Self { id, url, source: Source::Redirect(page.clone()), depth, hops: page_hops.saturating_add(1), meta_json }
     }
 }
 
@@ -67,8 +70,6 @@ pub enum Admission {
     /// The same, and its page was fetched already: its links, noted there, are nearer too and must be discovered again,
     /// because some of them may have been too deep.
     Reopened(u64),
-    /// Not a link to follow from that page.
-    OutOfScope,
     /// Too many links from a seed.
     TooDeep,
     /// Enough pages were admitted, of its host or in all.
@@ -90,7 +91,7 @@ pub struct Lease {
     /// Which.
     pub id: LeaseId,
     /// What to fetch.
-    pub url: String,
+    pub url: WebUrl,
     /// Links followed from a seed.
     pub depth: u32,
     /// Redirects followed in a row.
@@ -140,7 +141,7 @@ pub enum RobotsAnswer {
     /// Rules; none of them for a 4xx.
     Rules(Arc<dyn Rules>),
     /// To be looked for there.
-    Redirect(String),
+    Redirect(WebUrl),
     /// A 5xx, or no response.
     Unavailable(ErrorClass, String),
 }

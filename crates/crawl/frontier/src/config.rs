@@ -2,15 +2,12 @@
 
 use crate::identity::Identity;
 use std::time::Duration;
-use trawl_url::SuffixList;
 
 /// Settings of a [`crate::Frontier`].
 #[derive(Debug, Clone)]
 pub struct Config {
     /// What makes two URLs the same.
     pub identity: Identity,
-    /// Which links are followed.
-    pub scope: Scope,
     /// Links followed from a seed; 0 fetches the seeds and nothing else.
     pub max_depth: u32,
     /// Redirects followed in a row.
@@ -50,7 +47,6 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             identity: Identity::Key,
-            scope: Scope::Domain,
             max_depth: 0,
             max_hops: 10,
             max_known: 5_000_000,
@@ -67,31 +63,6 @@ impl Default for Config {
             robots: RobotsPolicy::Honour,
             robots_ttl: Duration::from_secs(86_400),
             robots_attempts: 3,
-        }
-    }
-}
-
-/// Which links are followed, seen from the page they stand on. Seeds, and where seeds redirect to, are always in scope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// Links to the same host.
-    Host,
-    /// Links to the same registrable domain.
-    Domain,
-    /// All links.
-    Any,
-}
-
-impl Scope {
-    /// Whether a link from one host to another is followed.
-    pub fn allows(self, from: &str, to: &str) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Host => from == to,
-            Self::Domain => {
-                let psl = SuffixList::builtin();
-                psl.registrable(from) == psl.registrable(to)
-            }
         }
     }
 }

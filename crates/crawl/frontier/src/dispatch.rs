@@ -4,7 +4,6 @@ use crate::candidate::{Lease, LeaseId, Next, Source};
 use crate::config::RobotsPolicy;
 use crate::frontier::{Frontier, Hold};
 use crate::host::{EntryState, Errand, HostId, OriginId, Placed, Robots};
-use crate::site::path_and_query;
 use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
 
 impl Frontier {
@@ -57,7 +56,7 @@ impl Frontier {
             };
             if stale {
                 origin.robots = Robots::Fetching { attempts: origin.robots.attempts() };
-                let errand = Errand { url: origin.site.url("/robots.txt"), origin: OriginId { host, index }, hops: 0 };
+                let errand = Errand { url: origin.root.robots(), origin: OriginId { host, index }, hops: 0 };
                 return Some(self.send_errand(host, errand, now));
             }
         }
@@ -72,9 +71,7 @@ impl Frontier {
                 (RobotsVerdict::Unavailable, Some((ErrorClass::DeadHost, message)))
             }
             _ if self.config.robots == RobotsPolicy::Ignore => (RobotsVerdict::Ignored, None),
-            (Robots::Known { rules, .. }, _) if rules.allows(path_and_query(&entry.url)) => {
-                (RobotsVerdict::Allowed, None)
-            }
+            (Robots::Known { rules, .. }, _) if rules.allows(entry.url.path_query()) => (RobotsVerdict::Allowed, None),
             (Robots::GivenUp { class, message }, _) => {
                 (RobotsVerdict::Unavailable, Some((*class, format!("robots.txt: {message}"))))
             }

@@ -12,10 +12,4 @@ pub enum Error {
         /// URLs known.
         known: usize,
     },
-    /// Not a URL with a host, as [`trawl_url::as_found`] writes them.
-    #[error("expected an absolute http or https URL, found {found:?}")]
-    BadUrl {
-        /// What was given.
-        found: String,
-    },
 }

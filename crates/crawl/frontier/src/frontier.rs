@@ -1,11 +1,10 @@
 //! The state of a frontier, and intake.
 
-use crate::candidate::{Admission, Candidate, Source};
+use crate::candidate::{Admission, Candidate};
 use crate::config::Config;
 use crate::error::Error;
 use crate::host::{Entry, EntryState, Errand, Host, HostId, OriginId, Placed, Rank};
 use crate::identity::UrlId;
-use crate::site::Site;
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -14,7 +13,7 @@ use trawl_model::{ErrorClass, UnixMillis};
 /// Decides what is fetched next. A state machine: it does no I/O and asks no clock.
 ///
 /// ```text
-/// discover ─► seen? scope? limits? ─► host queue (by depth, then arrival) ─► gates: host, address, delay, robots
+/// discover ─► seen? limits? ─► host queue (by depth, then arrival) ─► gates: host, address, delay, robots
 ///                                          ▲                                             │
 ///             acknowledged (try again) ────┘        released (gates open again) ◄── lease ┘
 /// ```
@@ -122,18 +121,14 @@ impl Frontier {
 
     /// Takes a candidate, or says why not.
     pub fn discover(&mut self, candidate: Candidate) -> Result<Admission, Error> {
-        let site = Site::of(&candidate.url)?;
         if let Some(known) = self.seen.get(&candidate.id) {
-            let nearer = candidate.depth < known.depth && self.in_scope(&candidate, &site.host)?;
+            let nearer = candidate.depth < known.depth;
             return Ok(if nearer { self.approach(candidate.id, candidate.depth) } else { Admission::Seen });
         }
         if candidate.depth > self.config.max_depth {
             return Ok(Admission::TooDeep);
         }
-        if !self.in_scope(&candidate, &site.host)? {
-            return Ok(Admission::OutOfScope);
-        }
-        let host = self.host(&site.host);
+        let host = self.host(candidate.url.host());
         let over = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
         if over(self.admitted, self.config.max_pages)
             || over(self.hosts[host.0].admitted, self.config.max_pages_per_host)
@@ -146,7 +141,7 @@ impl Frontier {
         self.seen.insert(candidate.id, Known { depth: candidate.depth, note: NO_NOTE });
         self.admitted += 1;
         self.hosts[host.0].admitted += 1;
-        let origin = OriginId { host, index: self.hosts[host.0].origin(site) };
+        let origin = OriginId { host, index: self.hosts[host.0].origin(&candidate.url) };
         let rank = (candidate.depth, self.next_rank);
         self.next_rank += 1;
         let refused = (candidate.hops > self.config.max_hops).then_some(ErrorClass::RedirectLimit);
@@ -182,16 +177,6 @@ impl Frontier {
             host.next_ms = host.next_ms.max(now.0.saturating_add(host.delay_ms(&self.config)));
             self.place(HostId(index), now.0);
         }
-    }
-
-    fn in_scope(&self, candidate: &Candidate, host: &str) -> Result<bool, Error> {
-        let from = match &candidate.source {
-            Source::Seed => return Ok(true),
-            // Where a seed moved to is what was asked for.
-            Source::Redirect(_) if candidate.depth == 0 => return Ok(true),
-            Source::Redirect(page) | Source::Link(page) => page,
-        };
-        Ok(self.config.scope.allows(&Site::of(from)?.host, host))
     }
 
     /// The host of a name, created if new.

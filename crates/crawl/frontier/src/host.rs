@@ -3,11 +3,11 @@
 use crate::candidate::{Rules, Source};
 use crate::config::Config;
 use crate::identity::UrlId;
-use crate::site::Site;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 use trawl_model::ErrorClass;
+use trawl_url::WebUrl;
 
 /// Index of a host in its frontier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,7 +26,7 @@ pub(crate) type Rank = (u32, u64);
 /// A URL that is not done.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub url: String,
+    pub url: WebUrl,
     pub origin: OriginId,
     pub rank: Rank,
     pub hops: u32,
@@ -52,7 +52,7 @@ pub(crate) enum EntryState {
 /// A robots.txt to fetch, for an origin that may be another host's.
 #[derive(Debug, Clone)]
 pub(crate) struct Errand {
-    pub url: String,
+    pub url: WebUrl,
     pub origin: OriginId,
     pub hops: u32,
 }
@@ -103,12 +103,16 @@ impl Host {
         }
     }
 
-    /// The index of an origin, created if new.
-    pub(crate) fn origin(&mut self, site: Site) -> usize {
-        match self.origins.iter().position(|o| o.site == site) {
+    /// The index of the origin of a URL, created if new.
+    pub(crate) fn origin(&mut self, url: &WebUrl) -> usize {
+        match self.origins.iter().position(|o| o.root.same_site(url)) {
             Some(index) => index,
             None => {
-                self.origins.push(Origin { site, robots: Robots::Unknown { attempts: 0 }, queue: BTreeMap::new() });
+                self.origins.push(Origin {
+                    root: url.root(),
+                    robots: Robots::Unknown { attempts: 0 },
+                    queue: BTreeMap::new(),
+                });
                 self.origins.len() - 1
             }
         }
@@ -134,7 +138,8 @@ impl Host {
 }
 
 pub(crate) struct Origin {
-    pub site: Site,
+    /// Of the site, whose robots.txt decides.
+    pub root: WebUrl,
     pub robots: Robots,
     pub queue: BTreeMap<Rank, UrlId>,
 }

@@ -35,13 +35,11 @@ mod host;
 mod identity;
 mod outcome;
 mod politeness;
-mod site;
 #[cfg(test)]
 mod tests;
 
 pub use candidate::{Admission, AllowAll, Answer, Candidate, Lease, LeaseId, Next, RobotsAnswer, Rules, Source};
-pub use config::{Config, RobotsPolicy, Scope};
+pub use config::{Config, RobotsPolicy};
 pub use error::Error;
 pub use frontier::Frontier;
 pub use identity::{Identity, UrlId};
-pub use site::Site;

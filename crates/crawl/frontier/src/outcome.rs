@@ -5,10 +5,10 @@ use crate::frontier::{Frontier, Hold, Known, NO_NOTE};
 use crate::host::{EntryState, Errand, HostId, OriginId, Placed, Robots};
 use crate::identity::UrlId;
 use crate::politeness::{backoff_ms, is_absence, is_passing, is_plea, millis};
-use crate::site::Site;
 use std::net::IpAddr;
 use std::sync::Arc;
 use trawl_model::{ErrorClass, UnixMillis};
+use trawl_url::WebUrl;
 
 /// robots.txt may be looked for this many redirects away (RFC 9309, 2.3.1.2).
 const ROBOTS_HOPS: u32 = 5;
@@ -119,33 +119,30 @@ impl Frontier {
             RobotsAnswer::Redirect(_) if errand.hops >= ROBOTS_HOPS => {
                 self.learn(now, errand.origin, RobotsAnswer::Rules(Arc::new(AllowAll)));
             }
-            RobotsAnswer::Redirect(url) => match Site::of(&url) {
-                Ok(site) => {
-                    let host = self.host(&site.host);
-                    let errand = Errand { url, origin: errand.origin, hops: errand.hops + 1 };
-                    self.hosts[host.0].errands.push_back(errand);
-                    self.place(host, now.0);
-                }
-                Err(_) => self.learn(now, errand.origin, RobotsAnswer::Rules(Arc::new(AllowAll))),
-            },
+            RobotsAnswer::Redirect(url) => {
+                let host = self.host(url.host());
+                let errand = Errand { url, origin: errand.origin, hops: errand.hops + 1 };
+                self.hosts[host.0].errands.push_back(errand);
+                self.place(host, now.0);
+            }
             settled => self.learn(now, errand.origin, settled),
         }
     }
 
-    /// What a journal remembers of a site's robots.txt, fetched at `then`.
-    pub fn restore_robots(&mut self, then: UnixMillis, site: Site, answer: RobotsAnswer) {
-        let host = self.host(&site.host);
+    /// What a journal remembers of the robots.txt of a URL's site, fetched at `then`.
+    pub fn restore_robots(&mut self, then: UnixMillis, site: &WebUrl, answer: RobotsAnswer) {
+        let host = self.host(site.host());
         let index = self.hosts[host.0].origin(site);
         if let RobotsAnswer::Rules(_) = answer {
             self.learn(then, OriginId { host, index }, answer);
         }
     }
 
-    /// The site whose robots.txt an errand is for.
-    pub fn errand_site(&self, id: LeaseId) -> Option<&Site> {
+    /// The root of the site whose robots.txt an errand is for.
+    pub fn errand_site(&self, id: LeaseId) -> Option<&WebUrl> {
         let LeaseId::Robots(number) = id else { return None };
         let (_, errand) = self.errands.get(&number)?;
-        Some(&self.hosts[errand.origin.host.0].origins[errand.origin.index].site)
+        Some(&self.hosts[errand.origin.host.0].origins[errand.origin.index].root)
     }
 
     fn learn(&mut self, now: UnixMillis, at: OriginId, answer: RobotsAnswer) {

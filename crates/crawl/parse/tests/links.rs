@@ -18,12 +18,12 @@ fn options() -> Options {
 
 /// A page in the words of the `.expected` files.
 fn show(page: &Page) -> Vec<String> {
-    let or_dash = |url: &Option<String>| url.clone().unwrap_or_else(|| "-".into());
-    let refresh = page.refresh.as_ref().map(|refresh| format!("{} {}", refresh.delay_seconds, or_dash(&refresh.url)));
+    let or_dash = |url: Option<&str>| url.unwrap_or("-").to_owned();
+    let refresh = page.refresh.as_ref().map(|refresh| format!("{} {}", refresh.delay_seconds, or_dash(refresh.url.as_deref())));
     let mut lines = vec![
         format!("base {}", page.base),
-        format!("canonical {}", or_dash(&page.canonical)),
-        format!("refresh {}", or_dash(&refresh)),
+        format!("canonical {}", or_dash(page.canonical.as_deref())),
+        format!("refresh {}", or_dash(refresh.as_deref())),
         format!("charset {} {:?}", page.charset, page.charset_source),
     ];
     for link in &page.links {

@@ -7,7 +7,7 @@ use sha1::Digest as _;
 use std::io;
 use trawl_http::Head;
 use trawl_model::{Algorithm, Body, Capture, Digest, Outcome, Place};
-use trawl_url::{LakeUrl, SuffixList};
+use trawl_url::{Base, LakeUrl, SuffixList, surt};
 
 impl CaptureRow {
     /// The row of a capture that lies at `place`; without one, add it later by [`CaptureRow::set_place`].
@@ -87,7 +87,7 @@ impl CaptureRow {
         if let Ok(url) = LakeUrl::parse(&self.url, SuffixList::builtin()) {
             self.host = url.host().to_owned();
             self.registered_domain = Some(url.domain().to_owned());
-            self.surt = trawl_url::surt::from_url(&self.url).ok();
+            self.surt = Some(surt::of(&url));
         }
     }
 
@@ -101,7 +101,7 @@ impl CaptureRow {
         if self.http_version.is_none() {
             self.http_version = head.version().map(|v| String::from_utf8_lossy(v).to_ascii_lowercase());
         }
-        self.redirect_to = head.redirect().and_then(|to| trawl_url::resolve(&self.url, &to).ok());
+        self.redirect_to = head.redirect().and_then(|to| Some(Base::new(&self.url).ok()?.resolve(&to).ok()?.into()));
     }
 }
 

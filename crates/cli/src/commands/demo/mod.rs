@@ -14,8 +14,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use trawl_engine::{Report, SeedInput};
-use trawl_frontier::Scope;
+use trawl_engine::{Report, Scope, SeedInput};
 use trawl_ingest::IngestSettings;
 use trawl_serve::Running;
 use trawl_testweb::{TestWeb, World};
@@ -132,7 +131,7 @@ fn crawl_config(dir: &Path, web: &trawl_testweb::Running) -> anyhow::Result<traw
     let seeds = web.world().seeds().into_iter().map(SeedInput::Url).collect();
     let mut config = trawl_engine::Config::new(dir, seeds);
     config.frontier.max_depth = DEPTH;
-    config.frontier.scope = Scope::Any;
+    config.scope = Scope::Any;
     // Our own web, on our own machine: what would be rude elsewhere is only quick here.
     config.frontier.delay = Duration::from_millis(2);
     config.frontier.per_ip = None;

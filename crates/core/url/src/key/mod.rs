@@ -33,7 +33,7 @@ use xxhash_rust::xxh64::{Xxh64, xxh64};
 
 use crate::lake::Form;
 use crate::percent::{self, KEY_PATH};
-use crate::{LakeUrl, MAX_URL_LEN, Reject, SuffixList, dots, host, raw};
+use crate::{LakeUrl, MAX_URL_LEN, Reject, SuffixList, WebUrl, dots, host, raw};
 pub use policy::Policy;
 use split::Reference;
 
@@ -169,6 +169,20 @@ pub fn canonical_into(raw: &[u8], base: Option<&[u8]>, policy: &Policy, out: &mu
     };
     write(&resolve(link, base)?, policy, out)?;
     raw::check_len(out.len())
+}
+
+/// As [`canonical`], of a URL that is parsed already.
+pub fn canonical_web(url: &WebUrl, policy: &Policy) -> Result<String, Reject> {
+    let (path, query) = url.path_query().split_once('?').map_or((url.path_query(), None), |(p, q)| (p, Some(q)));
+    if !percent::well_formed(path.as_bytes()) {
+        return Err(Reject::Escape);
+    }
+    let port = url.authority().get(url.host().len()..).and_then(|rest| rest.strip_prefix(':')).unwrap_or_default();
+    let authority = Some(split::Authority { empty: false, host: url.host(), port });
+    let mut out = String::with_capacity(url.len() + 8);
+    write(&Resolved { scheme: url.scheme(), authority, directory: "", path, query }, policy, &mut out)?;
+    raw::check_len(out.len())?;
+    Ok(out)
 }
 
 /// A reference after rule 4; the path is in two pieces so that joining copies nothing.

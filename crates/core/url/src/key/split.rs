@@ -15,7 +15,7 @@ pub struct Reference<'a> {
 /// Host and port as written; user information is checked and dropped.
 #[derive(Clone, Copy)]
 pub struct Authority<'a> {
-    empty: bool,
+    pub empty: bool,
     pub host: &'a str,
     pub port: &'a str,
 }

@@ -37,13 +37,17 @@ pub fn host_into(host: &str, out: &mut String) {
 
 /// The SURT of any URL the lake form takes, with a port that is not the scheme's own: `com,example:8080)/path?query`.
 pub fn from_url(url: &str) -> Result<String, Reject> {
-    let url = LakeUrl::parse(url, SuffixList::builtin())?;
+    Ok(of(&LakeUrl::parse(url, SuffixList::builtin())?))
+}
+
+/// As [`from_url`], of a URL in lake form.
+pub fn of(url: &LakeUrl) -> String {
     let mut out = String::with_capacity(url.as_str().len());
     host_into(url.host(), &mut out);
     push_port(url.port(), &mut out);
     out.push(')');
     out.push_str(url.path_query());
-    Ok(out)
+    out
 }
 
 /// The long SURT, with the scheme and a comma after every label: `http://(com,example,:8080)/path?query`.

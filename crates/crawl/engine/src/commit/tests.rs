@@ -6,6 +6,7 @@ use crate::derived::{extend, write_index};
 use crate::layout::Layout;
 use crate::open::{Opened, open};
 use crate::page::Worker;
+use crate::scope::Scope;
 use crate::seeds::{Seed, SeedIdentity};
 use crate::state::State;
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 use trawl_captures::CapturesReader;
-use trawl_frontier::{Identity, Lease, Next, RobotsPolicy, Scope};
+use trawl_frontier::{Identity, Lease, Next, RobotsPolicy};
 use trawl_io::Fs;
 use trawl_io::fault::{FaultFs, Loss};
 use trawl_io::read_at::FileReader;
@@ -71,7 +72,7 @@ fn answer(plan: Plan, lease: &Lease, now: UnixMillis) -> Capture<'static> {
     let outcome = Outcome::Response { message, payload_digest: None, truncated: None };
     let mut facts = crate::page::facts_of(lease, "run");
     facts.fetched_at = now;
-    Capture { url: lease.url.clone(), started_at: now, request: None, outcome, facts }
+    Capture { url: lease.url.to_string(), started_at: now, request: None, outcome, facts }
 }
 
 struct Bench {
@@ -99,7 +100,7 @@ impl Bench {
         config.frontier.delay = Duration::ZERO;
         config.frontier.backoff = Duration::ZERO;
         config.frontier.max_depth = 99;
-        config.frontier.scope = Scope::Any;
+        config.scope = Scope::Any;
         config.frontier.identity = Identity::Exact;
         config
     }
@@ -130,7 +131,7 @@ impl Bench {
         let mut committer = Committer::new(sink, digests, journal, durable);
         if state.seeds.is_none() {
             let identity = SeedIdentity { name: "x".into(), bytes: 1, sha256: String::new(), rows: 1, rejects: 0 };
-            let seeds = vec![Seed { url: url(0), meta: Some("{\"a\":1}".into()) }];
+            let seeds = vec![Seed { url: trawl_url::WebUrl::parse(&url(0)).unwrap(), meta: Some("{\"a\":1}".into()) }];
             let batch = SeedBatch { seeds, rejects: Vec::new(), items: 1, end: Some(vec![identity]) };
             committer.add(Item::Seeds(batch))?;
         }
@@ -139,7 +140,7 @@ impl Bench {
             match state.frontier.next(clock.now()) {
                 Next::Lease(lease) => {
                     assert!(
-                        !self.acked.contains(&(lease.url.clone(), lease.attempt)),
+                        !self.acked.contains(&(lease.url.to_string(), lease.attempt)),
                         "{} was acknowledged and is fetched again",
                         lease.url
                     );
@@ -164,10 +165,10 @@ impl Bench {
                 for done in acked.records {
                     match done {
                         Done::Seeds(seeds) => state.seeds(seeds)?,
-                        Done::Event(event, ids) => {
+                        Done::Event(event, live) => {
                             let attempt = u32::try_from(event.row.attempt.unwrap()).unwrap();
                             assert!(self.acked.insert((event.row.url.clone(), attempt)));
-                            state.event(*event, Some(ids), acked.offset)?;
+                            state.event(*event, Some(live), acked.offset)?;
                         }
                     }
                 }

@@ -27,7 +27,16 @@ fn worker(dir: &std::path::Path) -> Worker {
 
 fn lease(id: LeaseId, url: &str) -> Lease {
     let robots = trawl_model::RobotsVerdict::Allowed;
-    Lease { id, url: url.into(), depth: 0, hops: 0, attempt: 1, source: Source::Seed, robots, meta_json: None }
+    Lease {
+        id,
+        url: WebUrl::parse(url).unwrap(),
+        depth: 0,
+        hops: 0,
+        attempt: 1,
+        source: Source::Seed,
+        robots,
+        meta_json: None,
+    }
 }
 
 fn fetched(url: &str, head: &str, body: impl Into<Vec<u8>>) -> Capture<'static> {
@@ -41,7 +50,8 @@ const URL: &str = "http://www.a.example/dir/";
 
 fn page(head: &str, body: impl Into<Vec<u8>>) -> Event {
     let dir = tempfile::tempdir().unwrap();
-    let lease = lease(LeaseId::Page(Identity::Key.of(URL)), URL);
+    let id = Identity::Key.of(&WebUrl::parse(URL).unwrap());
+    let lease = lease(LeaseId::Page(id), URL);
     worker(dir.path()).event(lease, fetched(URL, head, body)).unwrap()
 }
 
@@ -130,5 +140,5 @@ fn robots_answers() {
         assert!(finding.text.is_none() && matches!(finding.answer, RobotsAnswer::Unavailable(..)), "{head}");
     }
     let moved = found("HTTP/1.1 301 x\r\nLocation: //b.example/r\r\n\r\n", "");
-    assert!(matches!(moved.answer, RobotsAnswer::Redirect(to) if to == "http://b.example/r"));
+    assert!(matches!(moved.answer, RobotsAnswer::Redirect(to) if to.as_str() == "http://b.example/r"));
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use trawl_io::{Fs, RealFs};
 use trawl_lists::{BadItem, Format, Purpose};
 use trawl_model::{Advice, DoorError, UrlRecord};
+use trawl_url::WebUrl;
 
 /// Where seeds come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub struct SeedIdentity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seed {
     #[serde(rename = "u")]
-    pub url: String,
+    pub url: WebUrl,
     /// A JSON object, byte for byte.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<String>,
@@ -169,7 +170,7 @@ impl Batches<'_> {
 /// The seed of an item, or a reason and a text.
 fn seed_of(item: Result<UrlRecord, DoorError>) -> Result<Seed, (String, String)> {
     let (reason, mut text) = match item {
-        Ok(record) => match trawl_url::as_found(&record.url) {
+        Ok(record) => match WebUrl::parse(&record.url) {
             Ok(url) => return Ok(Seed { url, meta: record.extras }),
             Err(reject) => (reject.to_string(), record.url),
         },

@@ -14,7 +14,7 @@ fn seed(line: &[u8]) -> Option<Result<Seed, (String, String)>> {
 
 #[test]
 fn lines_of_every_kind() {
-    let taken = |url: &str, meta: Option<&str>| Some(Ok(Seed { url: url.into(), meta: meta.map(Into::into) }));
+    let taken = |url: &str, meta: Option<&str>| Some(Ok(Seed { url: WebUrl::parse(url).unwrap(), meta: meta.map(Into::into) }));
     assert_eq!(seed(b"  http://A.example/x#f \r"), taken("http://a.example/x", None));
     assert_eq!(seed(b""), None);
     assert_eq!(seed(b"  # note"), None);
@@ -43,7 +43,7 @@ fn collect(inputs: &[SeedInput], skip: u64) -> (Vec<String>, Vec<Reject>, Vec<Se
     let (mut seeds, mut rejects, mut end) = (Vec::new(), Vec::new(), None);
     read(inputs, skip, &mut |batch| {
         assert!(end.is_none());
-        seeds.extend(batch.seeds.into_iter().map(|s| s.url));
+        seeds.extend(batch.seeds.into_iter().map(|s| s.url.into()));
         rejects.extend(batch.rejects);
         end = batch.end;
         true

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use trawl_captures::{CaptureRow, CapturesReader};
-use trawl_engine::{Clock, Config, IdSource, SeedInput};
-use trawl_frontier::Scope;
+use trawl_engine::{Clock, Config, IdSource, Scope, SeedInput};
 use trawl_model::{CaptureSource, Entry, UnixMillis};
 use trawl_seqdb::{Access, Findings, FsPaths, Pages, Settings};
 use trawl_warc::{Limits, WarcSource};
@@ -37,7 +36,7 @@ pub fn config(out: &Path, addr: SocketAddr, seeds: Vec<String>, depth: u32) -> C
     config.fetch.user_agent = "trawl/0.1 (+https://trawl.example/)".into();
     config.fetch.connect_to = vec![format!("::{}:{}", addr.ip(), addr.port()).parse().unwrap()];
     config.frontier.max_depth = depth;
-    config.frontier.scope = Scope::Any;
+    config.scope = Scope::Any;
     config.frontier.delay = Duration::ZERO;
     config.frontier.backoff = Duration::from_millis(50);
     config.progress_interval = Duration::from_millis(50);

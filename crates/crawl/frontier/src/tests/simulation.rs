@@ -13,14 +13,8 @@ use trawl_model::{ErrorClass, UnixMillis};
 fn simulate(links: &[Vec<usize>], hosts: usize, per_host: u32, fail_every: usize) {
     let url = |n: usize| format!("http://h{}.example/{n}", n % hosts);
     let delay = 1000;
-    let config = Config {
-        per_host,
-        max_depth: 99,
-        scope: Scope::Any,
-        per_ip: Some(2),
-        backoff: Duration::from_secs(3),
-        ..Config::default()
-    };
+    let config =
+        Config { per_host, max_depth: 99, per_ip: Some(2), backoff: Duration::from_secs(3), ..Config::default() };
     let mut f = Frontier::new(config);
     seed(&mut f, &url(0));
     let (mut now, mut busy): (i64, Vec<(i64, Lease)>) = (0, Vec::new());
@@ -33,20 +27,20 @@ fn simulate(links: &[Vec<usize>], hosts: usize, per_host: u32, fail_every: usize
         let next = f.next(UnixMillis(now));
         let until = match next {
             Next::Lease(l) => {
-                let site = Site::of(&l.url).unwrap();
-                let at_host = busy.iter().filter(|(_, b)| Site::of(&b.url).unwrap().host == site.host).count();
+                let host = l.url.host();
+                let at_host = busy.iter().filter(|(_, b)| b.url.host() == host).count();
                 assert!(at_host < per_host as usize);
                 if per_host == 1
-                    && let Some(end) = last_end.get(&site.host)
+                    && let Some(end) = last_end.get(host)
                 {
                     assert!(now >= end + delay, "{} at {now}, last ended {end}", l.url);
                 }
-                if let Some(start) = last_start.insert(site.host.clone(), now) {
+                if let Some(start) = last_start.insert(host.to_owned(), now) {
                     assert!(now >= start + delay);
                 }
                 match l.id {
                     LeaseId::Robots(_) => assert!(robots.insert(l.url.clone()), "{} twice", l.url),
-                    LeaseId::Page(_) => assert!(robots.contains(&site.url("/robots.txt"))),
+                    LeaseId::Page(_) => assert!(robots.contains(&l.url.robots())),
                 }
                 busy.push((now + 1 + (turns as i64 * 37) % 2500, l));
                 continue;
@@ -65,7 +59,7 @@ fn simulate(links: &[Vec<usize>], hosts: usize, per_host: u32, fail_every: usize
         };
         while let Some(at) = busy.iter().position(|(end, _)| *end <= now) {
             let (_, l) = busy.remove(at);
-            let host = Site::of(&l.url).unwrap().host;
+            let host = l.url.host().to_owned();
             last_end.insert(host.clone(), now);
             let ip = Ipv4Addr::new(192, 0, 2, u8::try_from(host.len() % 3).unwrap()).into();
             let n: usize = l.url.rsplit('/').next().unwrap().parse().unwrap_or(0);

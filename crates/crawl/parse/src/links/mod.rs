@@ -3,7 +3,7 @@
 //! ```
 //! # use trawl_parse::links::{Kind, Options, links};
 //! let page = links(b"<base href=/d/><a href='x?a=1&amp;b' rel=nofollow>", "http://h.example/", None, &Options::default());
-//! assert_eq!(page.links[0].url, "http://h.example/d/x?a=1&b");
+//! assert_eq!(page.links[0].url.as_str(), "http://h.example/d/x?a=1&b");
 //! assert_eq!(page.links[0].kind, Kind::Anchor);
 //! assert!(page.links[0].rel.nofollow);
 //! ```

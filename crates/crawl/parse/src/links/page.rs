@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8};
-use trawl_url::Base;
+use trawl_url::{Base, WebUrl};
 
 use super::collect::{Collector, RawLink};
 use super::{Kind, Rel, srcset};
@@ -19,7 +19,7 @@ pub struct Page {
     /// Its links in document order, absolute, without fragments; repetitions are kept.
     pub links: Vec<Link>,
     /// Where it says it belongs: its first `<link rel=canonical>`.
-    pub canonical: Option<String>,
+    pub canonical: Option<WebUrl>,
     /// Its first `<meta http-equiv=refresh>`.
     pub refresh: Option<Refresh>,
     /// Its `<meta name=robots>` tags, merged.
@@ -37,8 +37,8 @@ pub struct Page {
 /// One link.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Link {
-    /// The absolute URL.
-    pub url: String,
+    /// Where it leads.
+    pub url: WebUrl,
     /// Where it stands.
     pub kind: Kind,
     /// What the page says of it.
@@ -51,7 +51,7 @@ pub struct Refresh {
     /// Seconds to wait; fractions are dropped.
     pub delay_seconds: u32,
     /// Where to go; `None` to load the page again.
-    pub url: Option<String>,
+    pub url: Option<WebUrl>,
 }
 
 /// Decodes and resolves what was collected. `text` is the encoding of the collected bytes, `page` that of the page.
@@ -67,7 +67,7 @@ pub(super) fn build(
         let href = decode(bytes, text);
         let url = match &own {
             Some(own) => own.resolve(href.trim()),
-            None => trawl_url::as_found(&href),
+            None => WebUrl::parse(&href),
         };
         url.ok()
     });
@@ -76,7 +76,7 @@ pub(super) fn build(
         None => own,
     };
     let mut out = Page {
-        base: declared.unwrap_or_else(|| base_url.to_owned()),
+        base: declared.map_or_else(|| base_url.to_owned(), String::from),
         links: Vec::with_capacity(collected.links.len()),
         canonical: None,
         refresh: None,
@@ -115,7 +115,7 @@ impl Page {
         let url = encode_query(url, query);
         let resolved = match base {
             Some(base) => base.resolve(&url),
-            None => trawl_url::as_found(&url),
+            None => WebUrl::parse(&url),
         };
         match resolved {
             Ok(url) => self.links.push(Link { url, kind: raw.kind, rel: raw.rel }),

@@ -169,7 +169,7 @@ fn meta_tags() {
     );
     assert_eq!(page.directives, Directives { noindex: true, nofollow: true, ..Directives::default() });
     assert_eq!(page.canonical.as_deref(), Some("http://h.example/c"));
-    let want = Refresh { delay_seconds: 5, url: Some("http://h.example/next?a&b".into()) };
+    let want = Refresh { delay_seconds: 5, url: trawl_url::WebUrl::parse("http://h.example/next?a&b").ok() };
     assert_eq!(page.refresh, Some(want));
 }
 
@@ -191,7 +191,7 @@ fn refresh_forms() {
         ("0;url=javascript:x", Some((0, ""))),
     ] {
         let got = page(format!("<meta http-equiv=refresh content=\"{content}\">").as_bytes()).refresh;
-        let got = got.map(|r| (r.delay_seconds, r.url.unwrap_or_default()));
+        let got = got.map(|r| (r.delay_seconds, r.url.map(String::from).unwrap_or_default()));
         let want = want.map(|(delay, path)| {
             (delay, if path.is_empty() { String::new() } else { format!("http://h.example{path}") })
         });

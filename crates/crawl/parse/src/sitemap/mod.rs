@@ -6,7 +6,7 @@
 //! let xml = b"<urlset><url><loc>http://h.example/a?b&amp;c</loc><lastmod>2026-01-02</lastmod></url><url><loc>http:/";
 //! let document = parse(xml, "http://h.example/sitemap.xml", UnixMillis(0), &Options::default()).unwrap();
 //! assert_eq!(document.kind, Kind::Urls);
-//! assert_eq!(document.entries[0].url, "http://h.example/a?b&c");
+//! assert_eq!(document.entries[0].url.as_str(), "http://h.example/a?b&c");
 //! assert!(document.damaged); // and what was read is kept
 //! ```
 
@@ -18,7 +18,7 @@ use std::io::Read;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use trawl_io::Compression;
 use trawl_model::UnixMillis;
-use trawl_url::Base;
+use trawl_url::{Base, WebUrl};
 
 use crate::{Error, charset};
 
@@ -41,7 +41,7 @@ pub enum Kind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// The absolute URL, without fragment.
-    pub url: String,
+    pub url: WebUrl,
     /// When it last changed, as the document says.
     pub lastmod: Option<UnixMillis>,
 }
@@ -194,7 +194,7 @@ impl Target {
         let resolved = match &self.base {
             // A path can only be meant relative to the document; anything else without a scheme is not a URL.
             Some(base) if text.starts_with('/') => base.resolve(text),
-            _ => trawl_url::as_found(text),
+            _ => WebUrl::parse(text),
         };
         match resolved {
             Ok(_) if self.document.entries.len() >= self.max_urls => {
