@@ -218,7 +218,8 @@ impl Lake {
         let behind = || self.copy().map_or(true, |copy| copy.is_none_or(|copy| copy.number < state.number));
         let copy_error = if made || behind() { self.refresh_copy(state).err() } else { None };
         let copy_error = match recorded {
-            Err(error) if made && denies => return Err(error.unsettled(layout::DENY)),
+            // Also if nothing is changed: this may be the repetition of what ended here.
+            Err(error) if denies || !made => return Err(error.unsettled(layout::DENY)),
             recorded => copy_error.or(recorded.err()),
         };
         Ok(Committed { value, manifest: own, copy_error })

@@ -6,8 +6,10 @@ use std::fmt;
 use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
+use trawl_io::Op;
 
-/// Whether a create-if-absent put made the object or found it there.
+/// Whether a create-if-absent put made the object or found it there. Either answer means that the object is durable. Whose
+/// it is, only its bytes tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Created {
@@ -68,7 +70,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Writes an object in one step, replacing what was there.
     fn put(&self, path: &str, bytes: &[u8]) -> Result<()>;
 
-    /// Writes an object unless there is one.
+    /// Writes an object unless there is one. After an error it may be there all the same, and may be the caller's own even
+    /// if the answer is that it exists.
     fn create(&self, path: &str, bytes: &[u8]) -> Result<Created>;
 
     /// Begins an object too large for memory. It appears when [`Upload::finish`] succeeds; dropped before, nothing does.
@@ -104,19 +107,26 @@ pub trait Upload: Write + Send {
 /// Neither an `Exists` nor an error says that: a client that got no answer sends its request again and is refused because
 /// of its own object, and a request whose answer got lost may have been done. So the object is read back and compared.
 /// `bytes` must have the id of this writer in them, new for each operation, or be such that it does not matter who wrote
-/// them. [`Error::Unsettled`], and no other error, if the object cannot be read back: then it may be this caller's, now or
+/// them. [`Error::Unsettled`], and no other error, if that cannot be found out: then the object may be this caller's, now or
 /// later.
 pub(crate) fn claim(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<bool> {
-    let lost = match store.create(path, bytes) {
-        Ok(Created::New) => return Ok(true),
-        Ok(Created::Exists) => None,
-        Err(error) => Some(error),
+    let told = match store.create(path, bytes) {
+        // After a failed sync the file system may have dropped the change, and a later sync that succeeds proves nothing.
+        Err(error @ Error::Io(trawl_io::Error::Io { op: Op::Sync | Op::SyncDir, .. })) => Err(error),
+        // To ask once more is harmless, since the request is the same to the byte. And it is needed: an object that can be read
+        // after an error may not survive a power cut, one that a create tells of does.
+        Err(_) => store.create(path, bytes),
+        told => told,
     };
-    match store.get(path, bytes.len() as u64) {
-        Ok(found) => Ok(found == bytes),
+    if matches!(told, Ok(Created::New)) {
+        return Ok(true);
+    }
+    match (store.get(path, bytes.len() as u64), told) {
+        (Ok(found), _) if found != bytes => Ok(false),
         // Longer than what was to be written.
-        Err(Error::OverLimit { .. }) => Ok(false),
-        Err(error) => Err(lost.unwrap_or(error).unsettled(path)),
+        (Err(Error::OverLimit { .. }), _) => Ok(false),
+        (Ok(_), Ok(_)) => Ok(true),
+        (_, Err(error)) | (Err(error), _) => Err(error.unsettled(path)),
     }
 }
 
