@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use trawl_model::UnixMillis;
-use trawl_parse::sitemap::{Options, parse};
+use trawl_lists::sitemap::{Options, parse};
 
 fuzz_target!(|data: &[u8]| {
     let options = Options { max_urls: 20, max_bytes: 64 << 10 };

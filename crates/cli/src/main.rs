@@ -10,6 +10,7 @@ mod exit;
 mod formats;
 mod interrupt;
 mod lake_dir;
+mod lists;
 mod output;
 mod progress;
 mod settings;

@@ -2,6 +2,7 @@
 
 use crate::exit::Status;
 use crate::interrupt::Interrupt;
+use crate::lists::ListArgs;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::system;
@@ -35,6 +36,9 @@ pub struct Args {
     /// URLs, or files of URLs; `-` is stdin
     #[arg(value_name = "SEEDS", required = true)]
     seeds: Vec<String>,
+
+    #[command(flatten)]
+    lists: ListArgs,
 
     /// Directory for everything the crawl writes
     #[arg(long, short, default_value = "trawl-out", value_name = "DIR")]
@@ -243,6 +247,7 @@ impl Args {
     fn config(self) -> anyhow::Result<Config> {
         let seeds = self.seeds.iter().map(|text| SeedInput::from_argument(text)).collect();
         let mut config = Config::new(self.out, seeds);
+        config.lists = self.lists.apply(config.lists);
         config.start = match (self.resume, self.overwrite) {
             (true, _) => Start::Resume,
             (_, true) => Start::Overwrite,

@@ -134,6 +134,15 @@ pub fn from_text(text: &str) -> Option<UnixMillis> {
     UnixMillis::parse(text).ok().or_else(|| w3c_date(text)).and_then(in_range)
 }
 
+/// As [`from_text`], with an error that says what a time looks like.
+pub fn parse(text: &str) -> Result<UnixMillis, String> {
+    from_text(text).ok_or_else(|| {
+        let found: String = text.chars().take(40).collect();
+        let forms = "2026-06-24[T01:02:03Z], 4 to 17 digits (20260624010203), or Unix seconds or milliseconds";
+        format!("expected a time as {forms}, found {found:?}")
+    })
+}
+
 /// Reads a number as written: CDX digits of this or the last century, Unix seconds or milliseconds.
 pub fn from_number(text: &str) -> Option<UnixMillis> {
     // Columns of floating numbers write whole ones so.

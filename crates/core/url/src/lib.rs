@@ -22,6 +22,7 @@
 //! ```
 
 mod dots;
+pub mod entities;
 mod host;
 mod ids;
 pub mod key;
@@ -31,12 +32,14 @@ mod psl;
 mod raw;
 mod reject;
 pub mod surt;
+mod userinfo;
 mod web;
 
 pub use ids::{domain_id, domain_prefix, url_id};
 pub use lake::LakeUrl;
 pub use psl::{MAX_LIST_LEN, Sections, SuffixList, SuffixListError};
 pub use reject::Reject;
+pub use userinfo::without_userinfo;
 pub use web::{Base, WebUrl};
 
 /// No form takes or makes a URL longer than this many bytes. Browsers stop between 32 KiB and 2 MiB, servers at 8 to 64 KiB.

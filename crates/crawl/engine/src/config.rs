@@ -16,7 +16,9 @@ pub struct Config {
     pub start: Start,
     /// Where to start.
     pub seeds: Vec<SeedInput>,
-    /// Lines of seeds that may be no URLs before the run fails; `None` for any number.
+    /// How lists of seeds are read.
+    pub lists: trawl_lists::Options,
+    /// Items of seeds that may not be URLs before the run fails; `None` for any number.
     pub max_rejects: Option<u64>,
     /// The name of the run, part of the names of its files; the start time as 14 digits when empty.
     pub run_id: String,
@@ -100,6 +102,7 @@ impl Config {
             out: out.into(),
             start: Start::New,
             seeds,
+            lists: trawl_lists::Options::crawl(),
             max_rejects: None,
             run_id: String::new(),
             format: Format::Warc,

@@ -9,7 +9,7 @@ use trawl_model::{Advice, DoorError};
 #[non_exhaustive]
 pub enum Error {
     /// A seed list could not be read.
-    #[error("seeds {input}: {source}")]
+    #[error("seeds {}: {source}", trawl_url::without_userinfo(.input))]
     Seeds {
         /// Path, URL or `-`.
         input: String,

@@ -1,5 +1,5 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
-//! What a crawler reads out of bytes that strangers wrote: robots.txt, links, sitemaps, feeds, headers.
+//! What a crawler reads out of bytes that strangers wrote: robots.txt, links, headers.
 //!
 //! Pure functions. No input is an error unless the caller can do something about it, none panics, and each takes
 //! memory and time within its stated limits, whatever it is fed. `now` is an argument where a date matters.
@@ -8,10 +8,11 @@
 //! | --- | --- |
 //! | [`robots`] | robots.txt (RFC 9309) |
 //! | [`links`] | HTML in any encoding, as a stream |
-//! | [`sitemap`] | sitemaps and their indexes (XML, text, gzip), RSS and Atom feeds |
 //! | [`directives`] | `X-Robots-Tag`, `<meta name=robots>` |
 //! | [`headers`] | `Retry-After`, `Link` |
 //! | [`charset`] | which encoding a page is in |
+//!
+//! Sitemaps and feeds are lists of URLs: `formats/lists` reads them. Dates are in `core/model`.
 //!
 //! ```
 //! use trawl_parse::{links, robots::Robots};
@@ -24,15 +25,9 @@
 
 pub mod charset;
 pub mod directives;
-mod entities;
-mod error;
 pub mod headers;
 pub mod links;
 pub mod robots;
-pub mod sitemap;
-mod xml;
-
-pub use error::Error;
 
 /// The words of a list separated by blanks.
 fn words(list: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -1,55 +1,166 @@
-//! Separated files with a header line (RFC 4180: quoted fields may hold separators, quotes and line ends).
+//! Separated files (RFC 4180: quoted fields may hold separators, quotes and line ends), with a header line or without.
+//!
+//! A first row without a name that is known (`url`, `domain`, …) is a row by itself if one of its fields looks like a URL or a
+//! host: `1,google.com`, as the lists of popular sites are. Its columns are then called `column_1`, `column_2`, …
 
-use crate::fields::{Fields, Value};
+use crate::fields::{Fields, Role, Roles, Value, may_be_url};
 use crate::file::text_of;
 use crate::lines::{BOM, MAX_LINE};
 use crate::source::failed;
-use crate::{BadItem, Names};
+use crate::{BadItem, Options};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
+use std::borrow::Cow;
 use std::io::{self, BufRead};
 use trawl_model::{DoorError, Items, Place};
+
+/// What may separate fields, the most usual first.
+const SEPARATORS: &[u8] = b",;\t|";
+/// Bytes of a row of names that an error shows.
+const SHOWN: usize = 200;
 
 /// Reads a separated file from its beginning.
 pub(crate) fn read(
     uri: &str,
-    separator: u8,
-    names: Names,
-    stream: impl BufRead,
+    separator: Option<u8>,
+    options: &Options,
+    mut stream: impl BufRead,
     each: &mut Items<'_>,
 ) -> Result<(), DoorError> {
-    let mut rows = Rows::new(stream, separator).map_err(|e| failed(uri, 0, e))?;
-    let next = |rows: &mut Rows<_>| rows.next().map_err(|e| failed(uri, rows.at, e));
-    let header: Vec<String> = match next(&mut rows)? {
-        Some(Row::Whole) => rows.fields().map(|name| text_of(name).trim().to_owned()).collect(),
-        _ => Vec::new(),
+    let fail = |e| failed(uri, 0, e);
+    let separator = match options.separator.or(separator) {
+        Some(separator) => separator,
+        None => separator_of(stream.fill_buf().map_err(fail)?).unwrap_or(b','),
     };
-    if !header.iter().any(|name| names.is_url(name)) {
-        let bad = BadItem::new("no_url", "expected a header line with a column \"url\"", b"");
-        return Err(bad.ends(Place::new(uri, 0, 0)));
-    }
-    while let Some(row) = next(&mut rows)? {
-        let bad =
-            |code, message| Err(BadItem::new(code, message, rows.raw.trim_ascii_end()).at(Place::new(uri, rows.at, 0)));
-        let item = match row {
-            Row::TooLong => bad("line_too_long", "expected a row of at most 4 MiB"),
-            Row::Whole if rows.fields().all(<[u8]>::is_empty) => continue,
-            Row::Whole if rows.count > header.len() => {
-                bad("columns", "expected as many fields as the header has, found more")
+    let mut rows = Rows::new(stream, separator).map_err(fail)?;
+    let next = |rows: &mut Rows<_>| rows.next().map_err(|e| failed(uri, rows.at, e));
+    let first = next(&mut rows)?;
+    let Some(header) = first.filter(|row| *row == Row::Whole).and_then(|_| Header::of(options, &rows)) else {
+        let shown = text_of(rows.raw.get(..SHOWN).unwrap_or(&rows.raw).trim_ascii()).into_owned();
+        let expected = options.url_column.as_deref().unwrap_or("url");
+        let message = format!("expected a header line with a column {expected:?}, found {shown:?}");
+        return Err(BadItem::new("no_url", message, b"").ends(Place::new(uri, 0, 0)));
+    };
+    let mut row = first.filter(|_| header.is_row);
+    loop {
+        if let Some(row) = row {
+            let blank = row == Row::Whole && rows.fields().all(|field| field.trim_ascii().is_empty());
+            if !blank {
+                let bad = |bad: BadItem| bad.at(Place::new(uri, rows.at, 0));
+                each(rows.at, header.record(row, &rows).map_err(bad))?;
             }
-            Row::Whole => {
-                let mut fields = Fields::new(names);
-                for (name, value) in header.iter().zip(rows.fields()).filter(|(_, value)| !value.is_empty()) {
-                    fields.take(name, Value::Text(&text_of(value)));
-                }
-                fields.finish().map_or_else(|| bad("no_url", "expected a url in the row, found none"), Ok)
-            }
-        };
-        each(rows.at, item)?;
+        }
+        row = next(&mut rows)?;
+        if row.is_none() {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
-#[derive(Debug, PartialEq, Eq)]
+/// What separates the fields of a first line: of the usual characters the one that is there most often, outside quotes.
+pub(crate) fn separator_of(text: &[u8]) -> Option<u8> {
+    let mut counts = [0u32; SEPARATORS.len()];
+    let mut quoted = false;
+    for byte in text.iter().skip_while(|b| b.is_ascii_whitespace()) {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'\n' if !quoted => break,
+            _ if quoted => {}
+            byte => {
+                let found = SEPARATORS.iter().position(|separator| separator == byte);
+                if let Some(count) = found.and_then(|at| counts.get_mut(at)) {
+                    *count += 1;
+                }
+            }
+        }
+    }
+    let most = counts.iter().copied().max().filter(|most| *most > 0)?;
+    counts.iter().position(|count| *count == most).and_then(|at| SEPARATORS.get(at)).copied()
+}
+
+/// Whether a first line is that of a table with URLs: with a known name in its header, or with a host behind a number.
+pub(crate) fn looks_like_table(line: &[u8]) -> Option<HasHeader> {
+    let separator = separator_of(line)?;
+    let fields: Vec<Cow<'_, str>> = line.split(|b| *b == separator).map(|field| text_of(field.trim_ascii())).collect();
+    let name = |field: &Cow<'_, str>| may_be_url(field.trim_matches('"'));
+    match &fields[..] {
+        fields if fields.iter().any(name) && !fields.iter().any(|field| field.contains("://")) => Some(HasHeader(true)),
+        [rank, host] if rank.bytes().all(|b| b.is_ascii_digit()) && looks_like_host(host) => Some(HasHeader(false)),
+        _ => None,
+    }
+}
+
+/// Whether the first row of a table holds names.
+pub(crate) struct HasHeader(pub bool);
+
+/// Whether a field is a host name: labels, the last of which is not a number.
+fn looks_like_host(text: &str) -> bool {
+    let label = |label: &str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+    let is_name = |last: &str| last.len() > 1 && !last.starts_with(|c: char| c.is_ascii_digit());
+    text.len() <= 253 && text.split('.').all(label) && text.rsplit_once('.').is_some_and(|(_, last)| is_name(last))
+}
+
+/// What the columns of a table are.
+struct Header {
+    names: Vec<String>,
+    roles: Roles,
+    /// Whether the first row holds values, not names.
+    is_row: bool,
+}
+
+impl Header {
+    /// By the first row of a table; `None` if none of its columns holds URLs.
+    fn of<R: BufRead>(options: &Options, rows: &Rows<R>) -> Option<Self> {
+        let names: Vec<String> = rows.fields().map(|name| text_of(name).trim().to_owned()).collect();
+        let roles = Roles::of(options, false, names.iter().map(|name| &**name));
+        if roles.has_url() {
+            return Some(Self { names, roles, is_row: false });
+        }
+        let has_scheme =
+            |field: &String| field.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', ' ']));
+        let is_host = |field: &String| looks_like_host(field);
+        let (at, role) = match &options.url_column {
+            // A column may be named by its number.
+            Some(column) => {
+                let at = column.parse::<usize>().ok()?.checked_sub(1)?;
+                (at, if names.get(at)?.contains("://") { Role::Url } else { Role::Host })
+            }
+            None => names
+                .iter()
+                .position(has_scheme)
+                .map(|at| (at, Role::Url))
+                .or_else(|| names.iter().position(is_host).map(|at| (at, Role::Host)))?,
+        };
+        // A column that was named by its number may have a name all the same.
+        let is_row = names.get(at).is_some_and(|field| has_scheme(field) || is_host(field));
+        let mut each = vec![Role::Extra; names.len()];
+        *each.get_mut(at)? = role;
+        let by_number = |column: &String| column.parse::<usize>().ok()?.checked_sub(1);
+        if let Some(slot) = options.time_column.as_ref().and_then(by_number).and_then(|at| each.get_mut(at)) {
+            *slot = Role::Ts;
+        }
+        let numbered = (1..=names.len()).map(|n| format!("column_{n}")).collect();
+        let names = if is_row { numbered } else { names };
+        Some(Self { names, roles: Roles::guessed(options, each), is_row })
+    }
+
+    fn record<R: BufRead>(&self, row: Row, rows: &Rows<R>) -> Result<trawl_model::UrlRecord, BadItem> {
+        let bad = |code, message| BadItem::new(code, message, rows.raw.trim_ascii_end());
+        if row == Row::TooLong {
+            return Err(bad("line_too_long", "expected a row of at most 4 MiB"));
+        }
+        if rows.count > self.names.len() {
+            return Err(bad("columns", "expected as many fields as the header has, found more"));
+        }
+        let mut fields: Fields = self.roles.fields();
+        let cells = self.names.iter().zip(&self.roles.each).zip(rows.fields());
+        for ((name, role), value) in cells.filter(|(_, value)| !value.is_empty()) {
+            fields.put(*role, name, Value::Text(&text_of(value)));
+        }
+        fields.finish().ok_or_else(|| bad("no_url", "expected a url in the row, found none"))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Row {
     Whole,
     /// Longer than [`MAX_LINE`]; it was passed over.
@@ -169,6 +280,85 @@ mod tests {
         }
         let wide = vec!["x"; 1000].join(",");
         assert_eq!(rows(&wide).unwrap()[0].len(), 1000);
+    }
+
+    fn read_text(options: &Options, text: &str) -> Result<Vec<Result<(String, String), &'static str>>, String> {
+        let mut out = Vec::new();
+        let mut each = |_, item: Result<trawl_model::UrlRecord, DoorError>| {
+            out.push(match item {
+                Ok(record) => Ok((record.url, record.extras.unwrap_or_default())),
+                Err(error) => Err(error.source.downcast::<BadItem>().unwrap().code),
+            });
+            Ok(())
+        };
+        read("x", None, options, text.as_bytes(), &mut each).map_err(|e| e.to_string())?;
+        Ok(out)
+    }
+
+    #[test]
+    fn separators_are_found() {
+        for (text, expected) in [
+            ("a,b", Some(b',')),
+            ("a;b;\"c,d,e,f\"", Some(b';')),
+            ("a\tb,c\td\n,,,,,", Some(b'\t')),
+            ("a|b", Some(b'|')),
+            ("\n\na;b", Some(b';')),
+            ("a\nb,c", None),
+            ("", None),
+        ] {
+            assert_eq!(separator_of(text.as_bytes()), expected, "{text:?}");
+        }
+        let expected = Ok(vec![Ok(("http://a.com/?a,b".to_owned(), r#"{"n":"1"}"#.to_owned()))]);
+        for text in ["n;url\n1;http://a.com/?a,b\n", "n\turl\n1\thttp://a.com/?a,b", "n|url\r\n1|http://a.com/?a,b\r\n"]
+        {
+            assert_eq!(read_text(&Options::default(), text), expected, "{text:?}");
+        }
+        let asked = Options { separator: Some(b'~'), ..Options::default() };
+        assert_eq!(read_text(&asked, "n~url\n1~http://a.com/?a,b"), expected);
+    }
+
+    #[test]
+    fn tables_without_a_header() {
+        let row = |url: &str, extras: &str| Ok((url.to_owned(), extras.to_owned()));
+        let expected = [row("google.com", r#"{"column_1":"1"}"#), row("youtube.com", r#"{"column_1":"2"}"#)];
+        assert_eq!(read_text(&Options::default(), "1,google.com\r\n2,youtube.com\r\n").unwrap(), expected);
+        let crawl = Options::crawl();
+        assert_eq!(read_text(&crawl, "1,google.com\n").unwrap(), [row("http://google.com/", r#"{"column_1":"1"}"#)]);
+        let urls = read_text(&Options::default(), "x;http://a.com/;b.com\ny;http://c.com/\n,,\n");
+        let expected = [
+            row("http://a.com/", r#"{"column_1":"x","column_3":"b.com"}"#),
+            row("http://c.com/", r#"{"column_1":"y"}"#),
+            Err("no_url"),
+        ];
+        assert_eq!(urls.unwrap(), expected);
+        let second = Options { url_column: Some("2".into()), time_column: Some("1".into()), ..Options::default() };
+        assert_eq!(read_text(&second, "2026,a\n2026,b.com\n").unwrap(), [row("b.com", "")]);
+        assert_eq!(read_text(&second, "2026,a.com\n").unwrap(), [row("a.com", "")]);
+        for (options, text) in [(&crawl, "a,b\n1,2\n"), (&crawl, ""), (&crawl, "1,2.5\n"), (&second, "a\n")] {
+            let error = read_text(options, text).unwrap_err();
+            assert!(error.contains("expected a header line with a column"), "{error}");
+        }
+        let error = read_text(&Options::default(), "id,link\n1,2\n").unwrap_err();
+        assert!(error.contains(r#"found "id,link""#), "{error}");
+    }
+
+    #[test]
+    fn a_domain_or_host_alone_is_enough() {
+        let found = read_text(&Options::default(), "GlobalRank,TldRank,Domain\n1,1,google.com\n");
+        let extras = r#"{"GlobalRank":"1","TldRank":"1"}"#;
+        assert_eq!(found.unwrap(), [Ok(("google.com".to_owned(), extras.to_owned()))]);
+    }
+
+    #[test]
+    fn tables_are_told_from_lines() {
+        let of = |line: &str| looks_like_table(line.as_bytes()).map(|has| has.0);
+        for line in ["url,ts", "id;\"URL\";x", "GlobalRank,Domain", "n\turl"] {
+            assert_eq!(of(line), Some(true), "{line}");
+        }
+        assert_eq!(of("1,google.com"), Some(false));
+        for line in ["url", "http://a.com/,x", "url,http://a.com/", "a,b", "1,2", "1,a b.com", "com,a)/ 2026 {}"] {
+            assert_eq!(of(line), None, "{line}");
+        }
     }
 
     #[test]

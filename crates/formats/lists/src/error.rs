@@ -15,6 +15,17 @@ pub enum Error {
     /// A list could not be read.
     #[error(transparent)]
     Source(#[from] DoorError),
+    /// A document is something else than it was taken for, such as an error page. Damage after a good start is not an error: what
+    /// was read is kept.
+    #[error("byte {offset}: expected {expected}, found {found}")]
+    Document {
+        /// Where in the (unpacked) document it shows.
+        offset: usize,
+        /// What was expected there.
+        expected: &'static str,
+        /// What was there instead, cut to a length fit for a message.
+        found: String,
+    },
     /// Neither first bytes nor name say what a file is.
     #[error("{path}: expected a format that can be recognised ({known}), found {found}")]
     UnknownFormat {

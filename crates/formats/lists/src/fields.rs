@@ -2,8 +2,8 @@
 //!
 //! The one place that knows what names mean, for lists and for archives.
 
-use trawl_model::date as time;
-use trawl_model::{Digest, Place, UnixMillis, UrlRecord};
+use crate::{Options, Purpose};
+use trawl_model::{Digest, Place, UnixMillis, UrlRecord, date as time};
 
 /// From here on a float stands for more than one whole number.
 const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
@@ -21,9 +21,12 @@ pub enum Value<'a> {
     Json(&'a str),
 }
 
+/// What a named value is to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
+pub(crate) enum Role {
     Url,
+    /// A domain or host, where there is no URL.
+    Host,
     Ts,
     Status,
     ContentType,
@@ -32,59 +35,107 @@ enum Field {
     WarcFile,
     WarcOffset,
     WarcLength,
+    Extra,
 }
 
-/// Which names mean which field. All are compared in lower case.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Names {
-    /// Trawl's own names, with those of captures.parquet and of the Common Crawl columnar index.
-    #[default]
-    General,
-    /// The JSON of a CDXJ line, where `filename`, `offset` and `length` are the archive's, and `-` means "not known".
-    Cdxj,
-    /// Only the URL: all else is metadata, byte for byte.
-    Url,
+/// A role, its names in general, and those it has besides where a CDX index speaks: in other lists `offset` or `length` may be
+/// anything.
+type Row = (Role, &'static [&'static str], &'static [&'static str]);
+
+/// All are compared without regard to case.
+const ROLES: &[Row] = &[
+    (Role::Url, &["url"], &["original"]),
+    (Role::Ts, &["ts", "timestamp", "fetch_time"], &[]),
+    (Role::Status, &["status", "fetch_status"], &["statuscode"]),
+    (Role::ContentType, &["content_type", "content_mime_type"], &["mime", "mimetype"]),
+    (Role::Digest, &["digest", "content_digest"], &[]),
+    (Role::BodyLength, &["body_length"], &[]),
+    (Role::WarcFile, &["warc_file", "warc_filename"], &["filename"]),
+    (Role::WarcOffset, &["warc_offset", "warc_record_offset"], &["offset"]),
+    (Role::WarcLength, &["warc_length", "warc_record_length"], &["length"]),
+];
+
+/// Columns that stand for a URL where there is none, the best first.
+const HOSTS: &[&str] = &["origin", "host", "hostname", "domain"];
+/// Every CDX index has this key, and nothing else calls its own so.
+const CDX_KEY: &str = "urlkey";
+
+fn is_one_of(name: &str, known: &[&str]) -> bool {
+    known.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-impl Names {
-    /// Whether a name means the URL.
-    pub fn is_url(self, name: &str) -> bool {
-        self.field(name) == Some(Field::Url)
-    }
+fn role_of(name: &str, is_cdx: bool) -> Role {
+    let named = |row: &&Row| is_one_of(name, row.1) || is_cdx && is_one_of(name, row.2);
+    ROLES.iter().find(named).map_or(Role::Extra, |row| row.0)
+}
 
-    /// Whether a name means the time.
-    pub fn is_ts(self, name: &str) -> bool {
-        self.field(name) == Some(Field::Ts)
-    }
+/// Whether a column of this name may hold the URLs.
+pub(crate) fn may_be_url(name: &str) -> bool {
+    role_of(name, false) == Role::Url || is_one_of(name, HOSTS)
+}
 
-    fn field(self, name: &str) -> Option<Field> {
-        let matches = |known: &[&str]| known.iter().any(|k| name.eq_ignore_ascii_case(k));
-        // The field, its names in general, and its name in CDXJ.
-        const TABLE: &[(Field, &[&str], &[&str])] = &[
-            (Field::Url, &["url"], &["url"]),
-            (Field::Ts, &["ts", "timestamp", "fetch_time"], &[]),
-            (Field::Status, &["status", "fetch_status"], &["status"]),
-            (Field::ContentType, &["content_type", "content_mime_type"], &["mime"]),
-            (Field::Digest, &["digest", "content_digest"], &["digest"]),
-            (Field::BodyLength, &["body_length"], &[]),
-            (Field::WarcFile, &["warc_file", "warc_filename"], &["filename"]),
-            (Field::WarcOffset, &["warc_offset", "warc_record_offset"], &["offset"]),
-            (Field::WarcLength, &["warc_length", "warc_record_length"], &["length"]),
-        ];
-        let named = |row: &&(Field, &[&str], &[&str])| match self {
-            Names::General => matches(row.1),
-            Names::Cdxj => matches(row.2),
-            Names::Url => row.0 == Field::Url && matches(row.1),
+/// What each of some named values is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Roles {
+    pub each: Vec<Role>,
+    /// Whether `-` means that a value is not known.
+    is_cdx: bool,
+    purpose: Purpose,
+}
+
+impl Roles {
+    /// Of the values of these names, which stand side by side in one item or one header.
+    pub fn of<'n>(options: &Options, is_cdx: bool, names: impl Iterator<Item = &'n str> + Clone) -> Self {
+        let is_cdx = is_cdx || names.clone().any(|name| name.eq_ignore_ascii_case(CDX_KEY));
+        let role = |name: &str| match role_of(name, is_cdx) {
+            // Another column was named.
+            Role::Url if options.url_column.is_some() => Role::Extra,
+            Role::Ts if options.time_column.is_some() => Role::Extra,
+            role if options.purpose == Purpose::Lake || role == Role::Url => role,
+            _ => Role::Extra,
         };
-        TABLE.iter().find(named).map(|row| row.0)
+        let mut each: Vec<Role> = names.clone().map(role).collect();
+        let has_url = each.contains(&Role::Url);
+        let position = |wanted: &str| names.clone().position(|name| name.eq_ignore_ascii_case(wanted));
+        let mut set = |at: Option<usize>, role| {
+            if let Some(slot) = at.and_then(|at| each.get_mut(at)) {
+                *slot = role;
+            }
+        };
+        if let Some(column) = &options.time_column {
+            set(position(column), Role::Ts);
+        }
+        match &options.url_column {
+            // A column of bare hosts may be asked for as well.
+            Some(column) if is_one_of(column, HOSTS) => set(position(column), Role::Host),
+            Some(column) => set(position(column), Role::Url),
+            None if has_url => {}
+            None => set(HOSTS.iter().find_map(|name| position(name)), Role::Host),
+        }
+        Self { each, is_cdx, purpose: options.purpose }
+    }
+
+    /// Those that were found some other way.
+    pub fn guessed(options: &Options, each: Vec<Role>) -> Self {
+        Self { each, is_cdx: false, purpose: options.purpose }
+    }
+
+    /// Whether one of the values is a URL, or stands for one.
+    pub fn has_url(&self) -> bool {
+        self.each.iter().any(|role| matches!(role, Role::Url | Role::Host))
+    }
+
+    /// A record to which the values can be added.
+    pub fn fields(&self) -> Fields {
+        Fields { dash_is_none: self.is_cdx, purpose: self.purpose, ..Fields::default() }
     }
 }
 
 /// A record being gathered.
 #[derive(Debug, Default)]
 pub struct Fields {
-    /// Which names mean which field.
-    pub names: Names,
+    dash_is_none: bool,
+    purpose: Purpose,
     record: UrlRecord,
     has_url: bool,
     warc_file: Option<String>,
@@ -94,17 +145,18 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// A record without any.
-    pub fn new(names: Names) -> Self {
-        Self { names, ..Self::default() }
+    /// Takes a value that is what its name says in general. Nothing is lost: what does not fit its field goes to the extras
+    /// under its own name.
+    pub fn take(&mut self, name: &str, value: Value<'_>) {
+        self.put(role_of(name, false), name, value);
     }
 
-    /// Takes one named value. Nothing is lost: what does not fit its field goes to the extras under its own name.
-    pub fn take(&mut self, name: &str, value: Value<'_>) {
-        match self.names.field(name) {
-            Some(_) if value == Value::Null => {}
-            _ if self.names == Names::Cdxj && value == Value::Text("-") => {}
-            Some(field) if self.fill(field, value) => {}
+    /// Takes a value whose role is known.
+    pub(crate) fn put(&mut self, role: Role, name: &str, value: Value<'_>) {
+        match role {
+            _ if self.dash_is_none && value == Value::Text("-") => {}
+            Role::Extra => push_member(&mut self.extras, name, value),
+            _ if value == Value::Null || self.fill(role, value) => {}
             _ => push_member(&mut self.extras, name, value),
         }
     }
@@ -113,6 +165,18 @@ impl Fields {
     pub fn set_url(&mut self, url: &str) {
         self.has_url = true;
         url.clone_into(&mut self.record.url);
+    }
+
+    /// Sets the URL that a key of an index stands for, if nothing has set one. The key says neither scheme nor case, so it is kept
+    /// beside it.
+    pub(crate) fn set_url_of_key(&mut self, key: &str) {
+        if self.has_url {
+            return;
+        }
+        if let Ok(url) = trawl_url::surt::to_url(key, "http") {
+            self.set_url(&url);
+            push_member(&mut self.extras, CDX_KEY, Value::Text(key));
+        }
     }
 
     /// Sets the time, if nothing has and it can be shown; tells whether it did.
@@ -138,33 +202,38 @@ impl Fields {
     }
 
     /// Whether the value fits its field.
-    fn fill(&mut self, field: Field, value: Value<'_>) -> bool {
+    fn fill(&mut self, role: Role, value: Value<'_>) -> bool {
         let text = match value {
             Value::Text(text) | Value::Number(text) => text,
             Value::Null | Value::Json(_) => return false,
         };
-        match field {
-            Field::Url if self.has_url || !matches!(value, Value::Text(_)) => false,
-            Field::Url => {
+        match role {
+            Role::Url | Role::Host if self.has_url || !matches!(value, Value::Text(_)) => false,
+            Role::Host if self.purpose == Purpose::Crawl && !text.contains("://") => {
+                self.set_url(&format!("http://{}/", text.trim()));
+                true
+            }
+            Role::Url | Role::Host => {
                 self.set_url(text);
                 true
             }
-            Field::Ts => {
+            Role::Extra => false,
+            Role::Ts => {
                 let ts =
                     if matches!(value, Value::Number(_)) { time::from_number(text) } else { time::from_text(text) };
                 set(&mut self.record.ts, ts)
             }
-            Field::Status => match small(text) {
+            Role::Status => match small(text) {
                 // How sources say that there is none.
                 Some(0) => true,
                 status => set(&mut self.record.status, status.and_then(|status| u16::try_from(status).ok())),
             },
-            Field::ContentType => set(&mut self.record.content_type, Some(text.to_owned())),
-            Field::Digest => set(&mut self.record.digest, Digest::parse(text).ok()),
-            Field::BodyLength => set(&mut self.record.body_length, small(text)),
-            Field::WarcFile => set(&mut self.warc_file, Some(text.to_owned())),
-            Field::WarcOffset => set(&mut self.warc_offset, small(text)),
-            Field::WarcLength => set(&mut self.warc_length, small(text)),
+            Role::ContentType => set(&mut self.record.content_type, Some(text.to_owned())),
+            Role::Digest => set(&mut self.record.digest, Digest::parse(text).ok()),
+            Role::BodyLength => set(&mut self.record.body_length, small(text)),
+            Role::WarcFile => set(&mut self.warc_file, Some(text.to_owned())),
+            Role::WarcOffset => set(&mut self.warc_offset, small(text)),
+            Role::WarcLength => set(&mut self.warc_length, small(text)),
         }
     }
 
@@ -239,31 +308,33 @@ pub(crate) fn push_json_text(out: &mut String, text: &str) {
 mod tests {
     use super::*;
 
-    fn gather(names: Names, values: &[(&str, Value<'_>)]) -> Option<UrlRecord> {
-        let mut fields = Fields::new(names);
-        values.iter().for_each(|(name, value)| fields.take(name, *value));
+    fn gather(options: &Options, is_cdx: bool, values: &[(&str, Value<'_>)]) -> Option<UrlRecord> {
+        let roles = Roles::of(options, is_cdx, values.iter().map(|(name, _)| *name));
+        let mut fields = roles.fields();
+        roles.each.iter().zip(values).for_each(|(role, (name, value))| fields.put(*role, name, *value));
         fields.finish()
+    }
+
+    fn general(values: &[(&str, Value<'_>)]) -> Option<UrlRecord> {
+        gather(&Options::default(), false, values)
     }
 
     #[test]
     fn known_names_fill_fields_and_the_rest_is_kept() {
-        let record = gather(
-            Names::General,
-            &[
-                ("url", Value::Text("http://a.com/")),
-                ("TS", Value::Number("5")),
-                ("status", Value::Text("200")),
-                ("content_mime_type", Value::Text("text/html")),
-                ("digest", Value::Text("3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")),
-                ("warc_filename", Value::Text("a.warc.gz")),
-                ("warc_record_offset", Value::Number("7")),
-                ("lang", Value::Text("d\"e")),
-                ("score", Value::Number("1.50")),
-                ("x", Value::Null),
-                ("y", Value::Json("[1,{}]")),
-                ("body_length", Value::Null),
-            ],
-        )
+        let record = general(&[
+            ("url", Value::Text("http://a.com/")),
+            ("TS", Value::Number("5")),
+            ("status", Value::Text("200")),
+            ("content_mime_type", Value::Text("text/html")),
+            ("digest", Value::Text("3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")),
+            ("warc_filename", Value::Text("a.warc.gz")),
+            ("warc_record_offset", Value::Number("7")),
+            ("lang", Value::Text("d\"e")),
+            ("score", Value::Number("1.50")),
+            ("x", Value::Null),
+            ("y", Value::Json("[1,{}]")),
+            ("body_length", Value::Null),
+        ])
         .unwrap();
         assert_eq!(record.ts, Some(UnixMillis(5000)));
         assert_eq!((record.status, record.content_type.as_deref()), (Some(200), Some("text/html")));
@@ -274,21 +345,18 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_goes_to_the_extras() {
-        let record = gather(
-            Names::General,
-            &[
-                ("url", Value::Text("http://a.com/")),
-                ("ts", Value::Text("soon")),
-                ("timestamp", Value::Number("253402300800000")),
-                ("fetch_time", Value::Number("-1e14")),
-                ("status", Value::Number("99999")),
-                ("digest", Value::Json("{}")),
-                ("body_length", Value::Number("18446744073709551615")),
-                ("warc_file", Value::Text("a")),
-                ("warc_length", Value::Number("3")),
-                ("url", Value::Text("http://b.com/")),
-            ],
-        )
+        let record = general(&[
+            ("url", Value::Text("http://a.com/")),
+            ("ts", Value::Text("soon")),
+            ("timestamp", Value::Number("253402300800000")),
+            ("fetch_time", Value::Number("-1e14")),
+            ("status", Value::Number("99999")),
+            ("digest", Value::Json("{}")),
+            ("body_length", Value::Number("18446744073709551615")),
+            ("warc_file", Value::Text("a")),
+            ("warc_length", Value::Number("3")),
+            ("url", Value::Text("http://b.com/")),
+        ])
         .unwrap();
         assert_eq!(UrlRecord { extras: None, ..record.clone() }, UrlRecord::bare("http://a.com/"));
         let expected = concat!(
@@ -301,7 +369,7 @@ mod tests {
     #[test]
     fn whole_numbers_as_floats_and_a_status_of_0() {
         let with = |values: &[(&str, Value<'_>)]| {
-            gather(Names::General, &[&[("url", Value::Text("http://a.com/"))], values].concat()).unwrap()
+            general(&[&[("url", Value::Text("http://a.com/"))], values].concat()).unwrap()
         };
         for text in ["200", "200.0", "200.00", "2e2"] {
             for value in [Value::Text(text), Value::Number(text)] {
@@ -334,8 +402,8 @@ mod tests {
 
     #[test]
     fn a_record_needs_a_url() {
-        assert_eq!(gather(Names::General, &[("uri", Value::Text("http://a.com/"))]), None);
-        assert_eq!(gather(Names::General, &[("url", Value::Number("7"))]), None);
+        assert_eq!(general(&[("uri", Value::Text("http://a.com/"))]), None);
+        assert_eq!(general(&[("url", Value::Number("7"))]), None);
     }
 
     #[test]
@@ -347,10 +415,47 @@ mod tests {
             ("length", Value::Text("2")),
             ("mime", Value::Text("m")),
         ];
-        let record = gather(Names::Cdxj, &values).unwrap();
+        let record = gather(&Options::default(), true, &values).unwrap();
         assert_eq!((record.place, record.content_type.as_deref()), (Some(Place::new("f", 1, 2)), Some("m")));
-        let record = gather(Names::General, &values).unwrap();
+        let record = general(&values).unwrap();
         assert_eq!(record.place, None);
         assert!(record.extras.unwrap().contains("\"filename\":\"f\""));
+        // What the index server of Common Crawl answers is no CDXJ line, but speaks as one.
+        let answered =
+            general(&[&values[..], &[("urlkey", Value::Text("com,a)/")), ("charset", Value::Text("-"))]].concat());
+        let answered = answered.unwrap();
+        assert_eq!((answered.place, answered.content_type.as_deref()), (Some(Place::new("f", 1, 2)), Some("m")));
+        assert_eq!(answered.extras.as_deref(), Some(r#"{"urlkey":"com,a)/"}"#));
+    }
+
+    #[test]
+    fn columns_that_were_asked_for() {
+        let values =
+            [("url", Value::Text("http://a.com/")), ("Link", Value::Text("http://b.com/")), ("ts", Value::Number("5"))];
+        let options =
+            Options { url_column: Some("link".into()), time_column: Some("seen".into()), ..Options::default() };
+        let record = gather(&options, false, &values).unwrap();
+        assert_eq!((record.url.as_str(), record.ts), ("http://b.com/", None));
+        assert_eq!(record.extras.as_deref(), Some(r#"{"url":"http://a.com/","ts":5}"#));
+        let record = gather(&options, false, &[values[1], ("Seen", Value::Text("1970-01-02"))]).unwrap();
+        assert_eq!((record.ts, record.extras), (Some(UnixMillis(86_400_000)), None));
+        assert_eq!(gather(&options, false, &values[..1]), None);
+    }
+
+    #[test]
+    fn a_host_stands_for_a_url_where_there_is_none() {
+        let (domain, host) = (("Domain", Value::Text("a.com")), ("host", Value::Text("www.a.com")));
+        let of = |values: &[(&str, Value<'_>)]| {
+            let record = general(values).unwrap();
+            (record.url, record.extras.unwrap_or_default())
+        };
+        assert_eq!(of(&[domain]), ("a.com".into(), String::new()));
+        assert_eq!(of(&[domain, host]), ("www.a.com".into(), r#"{"Domain":"a.com"}"#.into()));
+        let url = ("url", Value::Text("http://b.com/"));
+        assert_eq!(of(&[domain, url]), ("http://b.com/".into(), r#"{"Domain":"a.com"}"#.into()));
+        let crawl = Options { purpose: Purpose::Crawl, ..Options::default() };
+        assert_eq!(gather(&crawl, false, &[domain]).unwrap().url, "http://a.com/");
+        let origin = ("origin", Value::Text("https://a.com"));
+        assert_eq!(gather(&crawl, false, &[origin]).unwrap().url, "https://a.com");
     }
 }

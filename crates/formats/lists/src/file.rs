@@ -7,56 +7,24 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::read_at::{Cursor, FileReader};
-use trawl_io::{Fs, Mode};
+use trawl_io::{Compression, Fs, Mode};
 use trawl_model::{Advice, DoorError, SourceIdentity};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Largest window a zstd file may ask for, as a power of two: 128 MiB, what `zstd --long` writes.
 const MAX_ZSTD_WINDOW: u32 = 27;
 
-/// How a file is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
-    /// Not at all.
-    None,
-    /// gzip, of any number of members.
-    Gzip,
-    /// zstd, of any number of frames.
-    Zstd,
-}
-
-impl Compression {
-    /// By the first bytes; too few of them do not tell.
-    pub fn of_bytes(head: &[u8]) -> Self {
-        match head {
-            [0x1f, 0x8b, ..] => Compression::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
-            _ => Compression::None,
+/// Takes the compression off a stream.
+pub(crate) fn unpack<'a>(compression: Compression, packed: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    Ok(match compression {
+        Compression::None => Box::new(packed),
+        Compression::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, packed))),
+        Compression::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(BufReader::with_capacity(BUFFER, packed))?;
+            decoder.window_log_max(MAX_ZSTD_WINDOW)?;
+            Box::new(decoder)
         }
-    }
-
-    /// What the first `bytes` of such a file look like.
-    pub fn of_first(self, bytes: u64) -> Self {
-        let needed = match self {
-            Compression::None => 0,
-            Compression::Gzip => 2,
-            Compression::Zstd => 4,
-        };
-        if bytes < needed { Compression::None } else { self }
-    }
-
-    /// Takes the compression off a stream.
-    pub(crate) fn unpack<'a>(self, packed: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
-        Ok(match self {
-            Compression::None => Box::new(packed),
-            Compression::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, packed))),
-            Compression::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(BufReader::with_capacity(BUFFER, packed))?;
-                decoder.window_log_max(MAX_ZSTD_WINDOW)?;
-                Box::new(decoder)
-            }
-        })
-    }
+    })
 }
 
 /// A file that holds a list: as many bytes of it as its identity says, however long it has become since.
@@ -103,7 +71,7 @@ impl ListFile {
             size += n as u64;
         }
         let identity = SourceIdentity { uri: path.to_string_lossy().into_owned(), size, tag: tag(&hasher) };
-        let compression = Compression::of_bytes(&head);
+        let compression = Compression::detect(&head);
         Ok((Self { fs: fs.clone(), path: path.into(), compression, identity }, tags))
     }
 
@@ -111,7 +79,7 @@ impl ListFile {
     pub fn known(fs: &Arc<dyn Fs>, path: &Path, identity: SourceIdentity) -> trawl_io::Result<Self> {
         let mut head = [0; 4];
         let n = fs.open(path, Mode::Read)?.read_at(0, &mut head)?;
-        let compression = Compression::of_bytes(head.get(..n).unwrap_or_default());
+        let compression = Compression::detect(head.get(..n).unwrap_or_default());
         Ok(Self { fs: fs.clone(), path: path.into(), compression, identity })
     }
 
@@ -124,7 +92,7 @@ impl ListFile {
     /// Its contents, unpacked, from the stored byte `start` on.
     pub(crate) fn reader(&self, start: u64) -> Result<Box<dyn Read>, DoorError> {
         let mut raw = Cursor::new(self.bytes()?);
-        let unpacked = raw.seek(SeekFrom::Start(start)).and_then(|_| self.compression.unpack(raw));
+        let unpacked = raw.seek(SeekFrom::Start(start)).and_then(|_| unpack(self.compression, raw));
         unpacked.map_err(|e| DoorError::new(Advice::Stop, e))
     }
 }
@@ -168,13 +136,5 @@ mod tests {
         let expected: Vec<String> =
             [&b""[..], b"ab", b"abcdef"].iter().map(|bytes| file_of("g", bytes).identity.tag).collect();
         assert_eq!(tags, expected);
-    }
-
-    #[test]
-    fn too_few_bytes_tell_no_compression() {
-        let first = |compression: Compression| (0..5).map(|n| compression.of_first(n)).collect::<Vec<_>>();
-        use Compression::{Gzip, None, Zstd};
-        assert_eq!(first(Gzip), [None, None, Gzip, Gzip, Gzip]);
-        assert_eq!(first(Zstd), [None, None, None, None, Zstd]);
     }
 }

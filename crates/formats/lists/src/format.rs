@@ -1,13 +1,15 @@
 //! What a file is: by its first bytes where those are certain, then by its name, then by what its first line looks like.
 
-use crate::file::{Compression, ListFile};
-use crate::lines::first_line;
-use crate::{Error, Result};
+use crate::cdx::Legend;
+use crate::csv::{HasHeader, looks_like_table};
+use crate::file::ListFile;
+use crate::lines::first_lines;
+use crate::{Error, Result, foreign};
 use std::io::BufReader;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
-use trawl_io::{Fs, Op};
+use trawl_io::{Compression, Fs, Op};
 use trawl_model::SourceIdentity;
 
 /// The kinds of lists.
@@ -18,25 +20,43 @@ pub enum Format {
     Lines,
     /// A JSON object a line.
     Jsonl,
+    /// A JSON list, or JSON objects over many lines.
+    Json,
     /// A CDX index with JSON.
     Cdxj,
-    /// Comma-separated, with a header line.
+    /// A CDX index in columns.
+    Cdx,
+    /// A table whose separator is found out.
     Csv,
-    /// Tab-separated, with a header line.
+    /// A table separated by tabs.
     Tsv,
     /// Parquet with a column `url`.
     Parquet,
+    /// What a browser asked for.
+    Har,
+    /// Bookmarks as browsers export them.
+    Bookmarks,
+    /// A sitemap, an index of sitemaps, or an RSS or Atom feed.
+    Sitemap,
 }
 
 /// Each with its name and the endings of file names that say so.
 const FORMATS: &[(Format, &str, &[&str])] = &[
     (Format::Lines, "lines", &["txt", "urls", "lst", "list", "seeds"]),
-    (Format::Jsonl, "jsonl", &["jsonl", "ndjson", "json"]),
+    (Format::Jsonl, "jsonl", &["jsonl", "ndjson"]),
+    (Format::Json, "json", &["json"]),
     (Format::Cdxj, "cdxj", &["cdxj"]),
+    (Format::Cdx, "cdx", &["cdx"]),
     (Format::Csv, "csv", &["csv"]),
-    (Format::Tsv, "tsv", &["tsv"]),
+    (Format::Tsv, "tsv", &["tsv", "tab"]),
     (Format::Parquet, "parquet", &["parquet"]),
+    (Format::Har, "har", &["har"]),
+    (Format::Bookmarks, "bookmarks", &[]),
+    (Format::Sitemap, "sitemap", &["xml", "rss", "atom"]),
 ];
+
+/// The elements that a sitemap or feed may begin with.
+const ROOTS: &[&[u8]] = &[b"<urlset", b"<sitemapindex", b"<rss", b"<rdf:rdf", b"<feed"];
 
 impl Format {
     /// The names of all, for messages.
@@ -44,19 +64,64 @@ impl Format {
         FORMATS.iter().map(|row| row.1).collect::<Vec<_>>().join(", ")
     }
 
-    /// By the first line that is neither blank nor a comment: of which format it is, and whether no name would say
-    /// otherwise.
-    pub(crate) fn of_line(line: &[u8]) -> Option<(Self, bool)> {
+    /// Whether its items are lines: then a plain file can be read from the beginning of any of them on.
+    pub fn is_lines(self) -> bool {
+        matches!(self, Format::Lines | Format::Jsonl | Format::Cdxj | Format::Cdx)
+    }
+
+    fn of_extension(extension: &str) -> Option<Self> {
+        FORMATS.iter().find(|row| row.2.contains(&extension)).map(|row| row.0)
+    }
+
+    /// By how a text begins, behind blank lines and comments: which format it is, and whether no name would say otherwise.
+    pub(crate) fn of_head(head: &[u8]) -> Option<(Self, bool)> {
+        // An index of captures may begin with header lines.
+        let mut lines = head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+        let line = lines.find(|line| !line.starts_with(b"!")).unwrap_or_default();
+        match line.first()? {
+            b'<' => return Self::of_markup(head),
+            b'[' => return Some((Format::Json, true)),
+            b'{' if is_har(head) => return Some((Format::Har, true)),
+            b'{' => return Some(Self::of_object(line, head.len() > line.len())),
+            _ => {}
+        }
         let first = line.split(|b| b.is_ascii_whitespace()).next().unwrap_or_default();
         let text = first.iter().all(|b| *b > b' ' && *b != 0x7f);
         match line {
             _ if line.starts_with(b"PAR1") => Some((Format::Parquet, true)),
-            _ if line.starts_with(b"{") => Some((Format::Jsonl, false)),
-            _ if text && first.contains(&b')') && line.contains(&b'{') => Some((Format::Cdxj, true)),
-            _ if text && memchr::memmem::find(first, b"://").is_some() => Some((Format::Lines, false)),
-            _ => None,
+            _ if !text => None,
+            _ if first.contains(&b')') && line.contains(&b'{') => Some((Format::Cdxj, true)),
+            _ if Legend::of_header(line).or_else(|| Legend::usual(line)).is_some() => Some((Format::Cdx, true)),
+            _ => match looks_like_table(line) {
+                Some(HasHeader(certain)) => Some((Format::Csv, certain)),
+                None => memchr::memmem::find(first, b"://").map(|_| (Format::Lines, false)),
+            },
         }
     }
+
+    fn of_markup(head: &[u8]) -> Option<(Self, bool)> {
+        let lower = head.to_ascii_lowercase();
+        if lower.starts_with(b"<!doctype netscape-bookmark-file") {
+            return Some((Format::Bookmarks, true));
+        }
+        let has_root = ROOTS.iter().any(|root| memchr::memmem::find(&lower, root).is_some());
+        has_root.then_some((Format::Sitemap, true))
+    }
+
+    /// Whether a first line that begins an object is all of it.
+    fn of_object(line: &[u8], has_more: bool) -> (Self, bool) {
+        match serde_json::from_slice::<serde::de::IgnoredAny>(line) {
+            // An object that goes on behind the line was printed over several; if it is only cut, its name may say so.
+            Err(e) if e.is_eof() && has_more => (Format::Json, line == b"{"),
+            _ => (Format::Jsonl, false),
+        }
+    }
+}
+
+/// Whether JSON begins as `{"log": {`.
+fn is_har(head: &[u8]) -> bool {
+    let mut tokens = head.iter().filter(|b| !b.is_ascii_whitespace());
+    b"{\"log\":{".iter().all(|byte| tokens.next() == Some(byte))
 }
 
 impl FromStr for Format {
@@ -71,25 +136,29 @@ impl FromStr for Format {
 /// What can be seen of a file without reading it whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looks {
-    /// Its format, if that can be told; `None` for a file without a line that says anything, too.
+    /// Its format, if that can be told; `None` for a text that says nothing, too.
     pub format: Option<Format>,
     /// How it is compressed.
     pub compression: Compression,
-    /// Its first line, unpacked, that is neither blank nor a comment; `None` if there is none.
-    pub first_line: Option<Vec<u8>>,
+    /// How it begins, unpacked, behind blank lines and comments; empty if there is nothing else.
+    pub head: Vec<u8>,
 }
 
 impl Looks {
     /// The format; a text that says nothing is an empty list.
     pub fn format_of(&self, path: &str) -> Result<Format> {
-        match (self.format, &self.first_line) {
-            (Some(format), _) => Ok(format),
-            (None, None) => Ok(Format::Lines),
-            (None, Some(_)) => Err(Error::UnknownFormat {
-                path: path.to_owned(),
-                known: Format::known(),
-                found: "another name and other first bytes".into(),
-            }),
+        match self.format {
+            Some(format) => Ok(format),
+            None if self.head.is_empty() => Ok(Format::Lines),
+            None => {
+                let packed = match self.compression {
+                    Compression::None => "",
+                    Compression::Gzip => "gzip of ",
+                    Compression::Zstd => "zstd of ",
+                };
+                let found = format!("{packed}{}", foreign::describe(&self.head));
+                Err(Error::UnknownFormat { path: path.to_owned(), known: Format::known(), found })
+            }
         }
     }
 }
@@ -107,24 +176,30 @@ pub fn look(fs: &Arc<dyn Fs>, path: &Path) -> Result<Looks> {
     let identity = SourceIdentity { uri: path.display().to_string(), size: u64::MAX, tag: String::new() };
     let file = ListFile::known(fs, path, identity)?;
     let compression = file.compression;
-    let by_name =
-        extension(path).and_then(|extension| FORMATS.iter().find(|row| row.2.contains(&&*extension)).map(|row| row.0));
-    let first_line = match first_line(BufReader::new(file.reader(0)?)) {
-        Ok(line) => line,
+    let by_name = extension(path).and_then(|extension| Format::of_extension(&extension));
+    let head = match first_lines(BufReader::new(file.reader(0)?)) {
+        Ok(head) => head,
         // A damaged file of a known name is reported when it is read, with the place of the damage.
-        Err(_) if by_name.is_some() => return Ok(Looks { format: by_name, compression, first_line: None }),
+        Err(_) if by_name.is_some() => return Ok(Looks { format: by_name, compression, head: Vec::new() }),
         Err(e) => return Err(trawl_io::Error::io(Op::Read, path, e).into()),
     };
-    let by_content = first_line.as_deref().and_then(Format::of_line);
-    let certain = by_content.filter(|(_, certain)| *certain).or(None).map(|(format, _)| format);
-    let format = certain.or(by_name).or(by_content.map(|(format, _)| format));
-    Ok(Looks { format, compression, first_line })
+    let by_content = Format::of_head(&head);
+    let format = match (by_content, by_name) {
+        (Some((format, true)), _) => Some(format),
+        // A document may be read as lines, but not the other way round.
+        (Some((Format::Jsonl, _)), Some(Format::Json)) => Some(Format::Jsonl),
+        (_, Some(Format::Sitemap)) => Some(Format::Sitemap),
+        _ if foreign::by_magic(&head).is_some() => None,
+        (_, Some(format)) => Some(format),
+        (content, None) => content.map(|(format, _)| format),
+    };
+    Ok(Looks { format, compression, head })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::file_of;
+    use crate::tests::{file_of, gzip};
 
     #[test]
     fn content_that_is_certain_then_names_then_content() {
@@ -133,17 +208,36 @@ mod tests {
             look(&file.fs, &file.path).unwrap().format
         };
         let cdxj = b"com,a)/ 20260624010203 {\"url\":\"http://a.com/\"}\n";
+        let cdx = b"com,a)/ 20080430204825 http://a.com/ text/html 200 3I42 - - 10 5 x.warc.gz\n";
         for (name, bytes, format) in [
             ("x.txt", &b"a.com\n"[..], Some(Format::Lines)),
             ("x.TXT.gz", b"a.com\n", Some(Format::Lines)),
             ("x.txt", cdxj, Some(Format::Cdxj)),
             ("x", cdxj, Some(Format::Cdxj)),
+            ("x", b"!meta 0 {}\ncom,a)/ 2026 {}\n", Some(Format::Cdxj)),
+            ("x.gz", cdx, Some(Format::Cdx)),
+            ("x.cdx", cdxj, Some(Format::Cdxj)),
+            ("x", b" CDX N b a m s k r M S V g\n", Some(Format::Cdx)),
             ("x", b"# c\n\n{\"url\":1}", Some(Format::Jsonl)),
             ("x.txt", b"{\"url\":1}", Some(Format::Lines)),
+            ("x.json", b"{\"url\":1}\n", Some(Format::Jsonl)),
+            ("x.json", b"{\"url\":\n1}\n", Some(Format::Json)),
+            ("x.jsonl", b"{\"url\":\n1}\n", Some(Format::Jsonl)),
+            ("x.jsonl", b"{\n\"url\": 1}\n", Some(Format::Json)),
+            ("x.txt", b"[\n{\"url\":1}]", Some(Format::Json)),
+            ("x", b"{ \"log\" : {\"entries\":[]}}", Some(Format::Har)),
             ("x.csv", b"http://a.com/,x\n", Some(Format::Csv)),
             ("x", b"http://a.com/,x\n", Some(Format::Lines)),
+            ("x.txt", b"ts;url\n", Some(Format::Csv)),
+            ("x", b"1,google.com\n", Some(Format::Csv)),
+            ("x.txt", b"1,google.com\n", Some(Format::Lines)),
             ("x.parquet", b"", Some(Format::Parquet)),
             ("x.txt", b"PAR1\0", Some(Format::Parquet)),
+            ("x.html", b"<!DOCTYPE NETSCAPE-Bookmark-file-1>\n", Some(Format::Bookmarks)),
+            ("x", b"<?xml version=\"1.0\"?>\n<!-- c -->\n<urlset xmlns=\"x\">", Some(Format::Sitemap)),
+            ("x", b"<rss version='2.0'>", Some(Format::Sitemap)),
+            ("x.html", b"<html>", None),
+            ("x.txt", b"\x04\x22\x4d\x18x", None),
             ("x", b"", None),
             ("x", b"a.com\n", None),
             ("x", b"#\n\0\x01\x02", None),
@@ -152,5 +246,18 @@ mod tests {
         }
         assert_eq!("jsonl".parse(), Ok(Format::Jsonl));
         assert!("xls".parse::<Format>().unwrap_err().contains("lines, jsonl"));
+    }
+
+    #[test]
+    fn an_error_names_what_was_found() {
+        for (bytes, found) in [
+            (b"\x04\x22\x4d\x18x".to_vec(), "found an lz4 file"),
+            (gzip(b"<html><p>"), "found gzip of an HTML page"),
+            (b"hello world".to_vec(), "found a first line \"hello world\""),
+        ] {
+            let file = file_of("x", &bytes);
+            let error = look(&file.fs, &file.path).unwrap().format_of("x").unwrap_err().to_string();
+            assert!(error.starts_with("x: expected a format") && error.contains(found), "{error}");
+        }
     }
 }

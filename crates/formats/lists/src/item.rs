@@ -1,5 +1,6 @@
 //! Items of a list that are not records.
 
+use crate::file::text_of;
 use std::fmt;
 use trawl_model::{Advice, DoorError, Place};
 
@@ -10,7 +11,7 @@ pub struct BadItem {
     pub code: &'static str,
     /// What is wrong, for people.
     pub message: String,
-    /// The item, cut to [`BadItem::MAX_TEXT`] bytes.
+    /// The item, cut to [`BadItem::MAX_TEXT`] bytes, before bytes that are not UTF-8 are escaped.
     pub text: String,
 }
 
@@ -21,7 +22,7 @@ impl BadItem {
     /// An item that is not a record.
     pub fn new(code: &'static str, message: impl Into<String>, text: &[u8]) -> Self {
         let text = text.get(..Self::MAX_TEXT).unwrap_or(text);
-        Self { code, message: message.into(), text: String::from_utf8_lossy(text).into_owned() }
+        Self { code, message: message.into(), text: text_of(text).into_owned() }
     }
 
     /// As a door reports a source that as a whole is not what was expected.

@@ -1,29 +1,31 @@
-//! Members of a JSON object, their values byte for byte as written but for white space.
+//! JSON objects as records, their values byte for byte as written but for white space.
 
-use crate::fields::{Names, Value};
+use crate::fields::{Fields, Role, Roles, Value};
+use crate::{Options, Purpose};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::fmt;
 
-/// Hands over each member of the object that `text` is. Numbers keep every digit; where only the URL is wanted, all other
-/// values stay as they are written.
-pub(crate) fn members(
-    text: &str,
-    names: Names,
-    mut each: impl FnMut(&str, Value<'_>),
-) -> Result<(), serde_json::Error> {
+/// What the members of the object that `text` is say. Numbers keep every digit; of a seed all that is not its URL stays as it is
+/// written.
+pub(crate) fn object(options: &Options, is_cdx: bool, text: &str) -> Result<Fields, serde_json::Error> {
     let members: Members<'_> = serde_json::from_str(text)?;
-    for (name, raw) in &members.0 {
+    let roles = Roles::of(options, is_cdx, members.0.iter().map(|(name, _)| &**name));
+    let mut fields = roles.fields();
+    for (role, (name, raw)) in roles.each.iter().zip(&members.0) {
         let json = raw.get();
         match json.as_bytes().first() {
-            _ if names == Names::Url && !names.is_url(name) => each(name, Value::Json(json)),
-            Some(b'"') => each(name, Value::Text(&serde_json::from_str::<std::borrow::Cow<'_, str>>(json)?)),
-            Some(b'-' | b'0'..=b'9') => each(name, Value::Number(json)),
-            Some(b'n') => each(name, Value::Null),
-            _ => each(name, Value::Json(&compact(json))),
+            _ if options.purpose == Purpose::Crawl && *role == Role::Extra => {
+                fields.put(*role, name, Value::Json(json))
+            }
+            Some(b'"') => fields.put(*role, name, Value::Text(&serde_json::from_str::<Cow<'_, str>>(json)?)),
+            Some(b'-' | b'0'..=b'9') => fields.put(*role, name, Value::Number(json)),
+            Some(b'n') => fields.put(*role, name, Value::Null),
+            _ => fields.put(*role, name, Value::Json(&compact(json))),
         }
     }
-    Ok(())
+    Ok(fields)
 }
 
 struct Members<'a>(Vec<(String, &'a RawValue)>);
@@ -88,7 +90,7 @@ mod tests {
 
         #[test]
         fn never_panics(text in "[{}\\[\\]\":,\\\\ua0-]{0,60}") {
-            let _ = members(&text, Names::General, |_, _| ());
+            let _ = object(&Options::default(), false, &text);
         }
     }
 }

@@ -1,51 +1,71 @@
-//! One record a line: a plain URL, a JSON object, or CDXJ.
+//! One record a line: a plain URL, a JSON object, CDXJ or CDX.
 
-use crate::fields::{Fields, Names, Value};
+use crate::cdx::Legend;
+use crate::fields::{Fields, Roles, Value};
 use crate::file::text_of;
-use crate::{BadItem, Format, json};
+use crate::{BadItem, Format, Options, json};
 use trawl_model::{UnixMillis, UrlRecord};
 
 /// The record of a line; `None` for a line that holds none on purpose: a blank one, a comment, a header.
-pub(crate) fn parse(format: Format, names: Names, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
+pub(crate) fn parse(
+    format: Format,
+    options: &Options,
+    legend: &mut Option<Legend>,
+    line: &[u8],
+) -> Result<Option<UrlRecord>, BadItem> {
     let trimmed = line.trim_ascii();
     match (format, trimmed.first()) {
         (_, None) | (Format::Lines | Format::Cdxj, Some(b'#')) | (Format::Cdxj, Some(b'!')) => Ok(None),
-        (Format::Cdxj, _) => cdxj(names, trimmed).map(Some),
-        (Format::Lines, Some(first)) if *first != b'{' => Ok(url(names, line)),
-        _ => object(Fields::new(names), &text_of(trimmed), trimmed).map(Some),
+        (Format::Cdxj, _) => cdxj(options, trimmed).map(Some),
+        (Format::Cdx, _) => Legend::record(legend, options, line),
+        (Format::Lines, Some(first)) if *first != b'{' => Ok(url(options, line)),
+        _ => object(options, false, &text_of(trimmed), trimmed).map(Some),
     }
 }
 
 /// `url`, or `url`, a tab and a time.
-fn url(names: Names, line: &[u8]) -> Option<UrlRecord> {
+fn url(options: &Options, line: &[u8]) -> Option<UrlRecord> {
     let text = text_of(line);
     let (url, ts) = text.split_once('\t').unwrap_or((&text, ""));
-    let mut fields = Fields::new(names);
+    // Most lists are nothing but URLs.
+    if ts.trim().is_empty() {
+        return Some(UrlRecord::bare(url.trim()));
+    }
+    let roles = Roles::of(options, false, ["ts"].into_iter());
+    let mut fields = roles.fields();
     fields.set_url(url.trim());
-    if !ts.trim().is_empty() {
-        fields.take("ts", Value::Text(ts));
+    if let Some(role) = roles.each.first() {
+        fields.put(*role, "ts", Value::Text(ts));
     }
     fields.finish()
 }
 
 /// `com,example)/a 20260624010203 {"url": …}`.
-fn cdxj(names: Names, line: &[u8]) -> Result<UrlRecord, BadItem> {
+fn cdxj(options: &Options, line: &[u8]) -> Result<UrlRecord, BadItem> {
     let text = text_of(line);
     let mut parts = text.splitn(3, ' ');
-    let (Some(_key), Some(ts), Some(json)) = (parts.next(), parts.next(), parts.next()) else {
+    let (Some(key), Some(ts), Some(json)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(BadItem::new("cdxj", "expected a key, a time and a json object", line));
     };
     let ts = UnixMillis::parse(ts).map_err(|e| BadItem::new("cdxj", e.to_string(), line))?;
-    let mut fields = Fields::new(names);
+    let mut fields = json::object(options, true, json).map_err(|e| not_json(e, line))?;
     fields.set_ts(ts);
-    object(fields, json, line)
+    fields.set_url_of_key(key);
+    fields.finish().ok_or_else(|| no_url(line))
 }
 
-/// Adds the members of a JSON object.
-fn object(mut fields: Fields, json: &str, line: &[u8]) -> Result<UrlRecord, BadItem> {
-    json::members(json, fields.names, |name, value| fields.take(name, value))
-        .map_err(|e| BadItem::new("json", format!("expected a json object: {e}"), line))?;
-    fields.finish().ok_or_else(|| BadItem::new("no_url", "expected a text under \"url\", found none", line))
+/// The record of a JSON object.
+pub(crate) fn object(options: &Options, is_cdx: bool, json: &str, line: &[u8]) -> Result<UrlRecord, BadItem> {
+    let fields: Fields = json::object(options, is_cdx, json).map_err(|e| not_json(e, line))?;
+    fields.finish().ok_or_else(|| no_url(line))
+}
+
+fn not_json(error: serde_json::Error, line: &[u8]) -> BadItem {
+    BadItem::new("json", format!("expected a json object: {error}"), line)
+}
+
+fn no_url(line: &[u8]) -> BadItem {
+    BadItem::new("no_url", "expected a text under \"url\", found none", line)
 }
 
 #[cfg(test)]
@@ -54,8 +74,7 @@ mod tests {
     use trawl_model::Place;
 
     fn one(format: Format, line: &[u8]) -> Result<UrlRecord, BadItem> {
-        let names = if format == Format::Cdxj { Names::Cdxj } else { Names::General };
-        parse(format, names, line).map(Option::unwrap)
+        parse(format, &Options::default(), &mut None, line).map(Option::unwrap)
     }
 
     #[test]
@@ -71,7 +90,7 @@ mod tests {
         assert_eq!(url(b"http://a.com/\tnever \"so\""), never);
         assert_eq!(url(br#" {"url":"http://a.com/","ts":1}"#), with_ts);
         for nothing in [&b""[..], b" \t", b" # http://a.com/"] {
-            assert_eq!(parse(Format::Lines, Names::General, nothing), Ok(None));
+            assert_eq!(parse(Format::Lines, &Options::default(), &mut None, nothing), Ok(None));
         }
     }
 
@@ -94,11 +113,28 @@ mod tests {
     /// Metadata of a seed keeps its types, numbers and order as they were written.
     #[test]
     fn seeds_keep_their_metadata_byte_for_byte() {
-        let meta = |line: &[u8]| parse(Format::Lines, Names::Url, line).unwrap().unwrap().extras;
-        let line = br#"{"z": 1.0, "url": "http://a.example/", "status": 200, "a": {"b": [1, "\u0041"]}, "s":"\u0041"}"#;
-        assert_eq!(meta(line).as_deref(), Some(r#"{"z":1.0,"status":200,"a":{"b": [1, "\u0041"]},"s":"\u0041"}"#));
+        let meta = |line: &[u8]| parse(Format::Lines, &Options::crawl(), &mut None, line).unwrap().unwrap().extras;
+        let line =
+            br#"{"z": 1.0, "url": "http://a.example/", "status": 200, "a": {"b": [1, "\u0041"]}, "host":"\u0041"}"#;
+        assert_eq!(meta(line).as_deref(), Some(r#"{"z":1.0,"status":200,"a":{"b": [1, "\u0041"]},"host":"\u0041"}"#));
         assert_eq!(meta(br#"{"url":"http://a.example/"}"#), None);
         assert_eq!(meta(b"http://a.example/\t2026").as_deref(), Some(r#"{"ts":"2026"}"#));
+    }
+
+    /// What the index server of Common Crawl answers, with `output=json`.
+    #[test]
+    fn answers_of_a_cdx_server() {
+        let line = br#"{"urlkey": "com,example)/", "timestamp": "20240519004320", "url": "https://example.com/", "mime": "text/html", "mime-detected": "text/html", "status": "200", "digest": "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "length": "1229", "offset": "14332155", "filename": "crawl-data/CC-MAIN-2024-22/segments/1/warc/x.warc.gz", "languages": "eng", "encoding": "UTF-8"}"#;
+        let record = one(Format::Jsonl, line).unwrap();
+        assert_eq!(
+            record.place,
+            Some(Place::new("crawl-data/CC-MAIN-2024-22/segments/1/warc/x.warc.gz", 14_332_155, 1229))
+        );
+        assert_eq!((record.status, record.content_type.as_deref()), (Some(200), Some("text/html")));
+        assert_eq!(record.ts, UnixMillis::parse("20240519004320").ok());
+        assert!(record.digest.is_some());
+        let extras = r#"{"urlkey":"com,example)/","mime-detected":"text/html","languages":"eng","encoding":"UTF-8"}"#;
+        assert_eq!(record.extras.as_deref(), Some(extras));
     }
 
     #[test]
@@ -113,11 +149,15 @@ mod tests {
         assert_eq!(record.ts, UnixMillis::parse("20260624010203").ok());
         assert_eq!((record.status, record.place), (Some(200), Some(Place::new("x.warc.gz", 5, 10))));
         assert_eq!(record.extras.as_deref(), Some(r#"{"languages":"eng"}"#));
-        assert_eq!(parse(Format::Cdxj, Names::Cdxj, b"!OpenWayback-CDXJ 1.0"), Ok(None));
+        assert_eq!(parse(Format::Cdxj, &Options::default(), &mut None, b"!OpenWayback-CDXJ 1.0"), Ok(None));
         let escaped = cdxj_line(b"com,a)/ 2026 {\"url\": \"http://a.com/\xe4\"}").unwrap();
         assert_eq!(escaped.url, "http://a.com/%E4");
         assert_eq!(cdxj_line(b"com,a)/ 2026").unwrap_err().code, "cdxj");
         assert_eq!(cdxj_line(b"com,a)/ soon {}").unwrap_err().code, "cdxj");
-        assert_eq!(cdxj_line(b"com,a)/ 2026 {}").unwrap_err().code, "no_url");
+        // Without its URL a line has one by its key.
+        let by_key = cdxj_line(br#"com,a,www)/b?c=1 2026 {"status":"404"}"#).unwrap();
+        assert_eq!((by_key.url.as_str(), by_key.status), ("http://www.a.com/b?c=1", Some(404)));
+        assert_eq!(by_key.extras.as_deref(), Some(r#"{"urlkey":"com,a,www)/b?c=1"}"#));
+        assert_eq!(cdxj_line(b"nonsense 2026 {}").unwrap_err().code, "no_url");
     }
 }

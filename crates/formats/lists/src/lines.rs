@@ -6,6 +6,8 @@ use std::io::{self, BufRead};
 /// Longest line that is read; a longer one is rejected and passed over.
 pub(crate) const MAX_LINE: usize = 4 << 20;
 pub(crate) const BUFFER: usize = 256 << 10;
+/// Bytes of the beginning of a text by which it is told what it is.
+const HEAD: usize = 4096;
 /// U+FEFF, which some programs put before a UTF-8 text. It is not part of the first line.
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -64,18 +66,23 @@ impl<R: BufRead> LineReader<R> {
     }
 }
 
-/// The first line that is neither blank nor a comment, trimmed, however many are before it.
-pub(crate) fn first_line(stream: impl BufRead) -> io::Result<Option<Vec<u8>>> {
+/// How a text begins, behind blank lines and comments, however many there are: its first line, and what follows it, as much as
+/// is needed to tell what it is. Without other lines it is empty.
+pub(crate) fn first_lines(stream: impl BufRead) -> io::Result<Vec<u8>> {
     let mut lines = LineReader::new(stream, 0);
-    loop {
+    let mut head = Vec::new();
+    while head.len() < HEAD {
         let at = lines.offset;
-        let Some(Line::Whole(line) | Line::TooLong(line)) = lines.next_line()? else { return Ok(None) };
+        let Some(Line::Whole(line) | Line::TooLong(line)) = lines.next_line()? else { break };
         let line = if at == 0 { line.strip_prefix(BOM).unwrap_or(line) } else { line };
-        let line = line.trim_ascii();
-        if !line.is_empty() && !line.starts_with(b"#") {
-            return Ok(Some(line.to_vec()));
+        let blank = line.trim_ascii().is_empty() || line.starts_with(b"#");
+        if !head.is_empty() || !blank {
+            head.extend(line);
+            head.push(b'\n');
         }
     }
+    head.truncate(HEAD);
+    Ok(head.trim_ascii().to_vec())
 }
 
 #[cfg(test)]
@@ -112,8 +119,9 @@ mod tests {
 
     #[test]
     fn a_first_line_is_found_behind_any_number_of_comments() {
-        let late = format!("\u{feff}# c\n{} x \n", "\n# y\n".repeat(50_000));
-        assert_eq!(first_line(late.as_bytes()).unwrap().as_deref(), Some(&b"x"[..]));
-        assert_eq!(first_line(&b"\xef\xbb\xbf# nothing\r\n  \n"[..]).unwrap(), None);
+        let late = format!("\u{feff}# c\n{} x \n# z\ny", "\n# y\n".repeat(50_000));
+        assert_eq!(first_lines(late.as_bytes()).unwrap(), b"x \n# z\ny");
+        assert_eq!(first_lines(&b"\xef\xbb\xbf# nothing\r\n  \n"[..]).unwrap(), b"");
+        assert_eq!(first_lines(&[b'x'; 100_000][..]).unwrap().len(), BadItem::MAX_TEXT.max(HEAD));
     }
 }

@@ -1,41 +1,40 @@
 //! Lists behind the door `UrlSource`, and as streams.
 
-use crate::file::{Compression, ListFile};
+use crate::cdx::Legend;
+use crate::file::{ListFile, unpack};
 use crate::format::{Format, look};
-use crate::lines::{BOM, BUFFER, Line, LineReader, first_line};
+use crate::lines::{BOM, BUFFER, Line, LineReader, first_lines};
 use crate::parquet::ParquetSource;
-use crate::{BadItem, Names, Result, csv, line};
+use crate::{BadItem, Options, Purpose, Result, csv, document, line, markup};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
-use trawl_io::Fs;
+use trawl_io::{Compression, Fs};
 use trawl_model::{Advice, DoorError, Items, Place, SourceIdentity, Split, UrlSource};
 
-/// What a list is read for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// Rows of a lake: known names (`ts`, `status`, …) fill columns, the rest goes to the extras as compact JSON.
-    Lake,
-    /// Seeds of a crawl: all that is not the URL goes to the extras, byte for byte where the list is JSON.
-    Crawl,
-}
-
 /// Opens a file as a list. Its format is found by first bytes and name unless `format` says it.
-pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>, purpose: Purpose) -> Result<Box<dyn UrlSource>> {
+pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>, options: &Options) -> Result<Box<dyn UrlSource>> {
     let format = match format {
         Some(format) => format,
         None => look(fs, path)?.format_of(&path.display().to_string())?,
     };
-    Ok(over(ListFile::open(fs, path)?, format, purpose)?)
+    Ok(over(ListFile::open(fs, path)?, format, options)?)
 }
 
 /// A file, whose format is known, as a list.
-pub fn over(file: ListFile, format: Format, purpose: Purpose) -> Result<Box<dyn UrlSource>, DoorError> {
-    let list = List::new(&file.identity.uri, format, purpose);
-    Ok(match format {
-        Format::Parquet => Box::new(ParquetSource::open(file, list.names)?),
-        _ => Box::new(TextSource { list, file }),
-    })
+pub fn over(file: ListFile, format: Format, options: &Options) -> Result<Box<dyn UrlSource>, DoorError> {
+    let mut list = List::new(&file.identity.uri, format, options);
+    if format == Format::Parquet {
+        return Ok(Box::new(ParquetSource::open(file, options)?));
+    }
+    if format == Format::Cdx && file.compression == Compression::None {
+        // Every part of the file needs what its first line says.
+        let mut first = LineReader::new(BufReader::new(file.reader(0)?), 0);
+        if let Some(Line::Whole(line)) = first.next_line().map_err(|e| failed(&list.uri, 0, e))? {
+            list.legend = Legend::of_header(line);
+        }
+    }
+    Ok(Box::new(TextSource { list, file }))
 }
 
 /// Reads a list that can be read only once, from its beginning. Its compression is told by the first bytes, and its format,
@@ -44,7 +43,7 @@ pub fn read_stream(
     uri: &str,
     format: Option<Format>,
     mut stream: impl Read,
-    purpose: Purpose,
+    options: &Options,
     each: &mut Items<'_>,
 ) -> Result<(), DoorError> {
     let fail = |e: io::Error| failed(uri, 0, e);
@@ -57,11 +56,11 @@ pub fn read_stream(
         }
     }
     head.truncate(len);
-    let unpacked = Compression::of_bytes(&head).unpack(head.chain(stream)).map_err(fail)?;
+    let unpacked = unpack(Compression::detect(&head), head.chain(stream)).map_err(fail)?;
     let mut stream = BufReader::with_capacity(BUFFER, unpacked);
-    let first = first_line(stream.fill_buf().map_err(fail)?).map_err(fail)?;
-    let found = || first.as_deref().and_then(Format::of_line).map(|(format, _)| format);
-    List::new(uri, format.or_else(found).unwrap_or(Format::Lines), purpose).read(stream, each)
+    let first = first_lines(stream.fill_buf().map_err(fail)?).map_err(fail)?;
+    let found = || Format::of_head(&first).map(|(format, _)| format);
+    List::new(uri, format.or_else(found).unwrap_or(Format::Lines), options).read(stream, each)
 }
 
 /// How a list is read.
@@ -69,41 +68,42 @@ pub fn read_stream(
 struct List {
     uri: String,
     format: Format,
-    names: Names,
+    options: Options,
+    /// What the columns of a CDX file are, if its first line says so.
+    legend: Option<Legend>,
 }
 
 impl List {
-    fn new(uri: &str, format: Format, purpose: Purpose) -> Self {
-        let (format, names) = match (purpose, format) {
-            // Seeds of both kinds may be in one list.
-            (Purpose::Crawl, Format::Jsonl) => (Format::Lines, Names::Url),
-            (Purpose::Crawl, _) => (format, Names::Url),
-            (Purpose::Lake, Format::Cdxj) => (format, Names::Cdxj),
-            (Purpose::Lake, _) => (format, Names::General),
-        };
-        Self { uri: uri.to_owned(), format, names }
-    }
-
-    /// Whether items are lines: then reading can begin at any of them.
-    fn has_lines(&self) -> bool {
-        matches!(self.format, Format::Lines | Format::Jsonl | Format::Cdxj)
+    fn new(uri: &str, format: Format, options: &Options) -> Self {
+        // Seeds of both kinds may be in one list.
+        let mixed = options.purpose == Purpose::Crawl && format == Format::Jsonl;
+        let format = if mixed { Format::Lines } else { format };
+        Self { uri: uri.to_owned(), format, options: options.clone(), legend: None }
     }
 
     /// Reads a whole list.
     fn read(&self, stream: impl BufRead, each: &mut Items<'_>) -> Result<(), DoorError> {
+        let Self { uri, options, .. } = self;
         match self.format {
-            Format::Csv => csv::read(&self.uri, b',', self.names, stream, each),
-            Format::Tsv => csv::read(&self.uri, b'\t', self.names, stream, each),
+            Format::Csv => csv::read(uri, None, options, stream, each),
+            Format::Tsv => csv::read(uri, Some(b'\t'), options, stream, each),
+            Format::Json => document::read(uri, options, stream, each),
+            Format::Har => document::read_har(uri, options, stream, each),
+            Format::Bookmarks => markup::read_bookmarks(uri, options, stream, each),
+            Format::Sitemap => markup::read_sitemap(uri, options, stream, each),
             Format::Parquet => {
                 let error = "expected a list that can be read as a stream, found Parquet: name its file";
                 Err(DoorError::new(Advice::Stop, error))
             }
-            _ => self.lines(LineReader::new(stream, 0), u64::MAX, each),
+            Format::Lines | Format::Jsonl | Format::Cdxj | Format::Cdx => {
+                self.lines(LineReader::new(stream, 0), u64::MAX, each)
+            }
         }
     }
 
     /// Reads the lines that begin before `end`.
     fn lines(&self, mut lines: LineReader<impl BufRead>, end: u64, each: &mut Items<'_>) -> Result<(), DoorError> {
+        let mut legend = self.legend.clone();
         while lines.offset < end {
             let mut at = lines.offset;
             let (parsed, len) = match lines.next_line().map_err(|e| failed(&self.uri, at, e))? {
@@ -114,7 +114,7 @@ impl List {
                 Some(Line::Whole(line)) => {
                     let bare = line.strip_prefix(BOM).filter(|_| at == 0).unwrap_or(line);
                     at += (line.len() - bare.len()) as u64;
-                    (line::parse(self.format, self.names, bare), bare.len())
+                    (line::parse(self.format, &self.options, &mut legend, bare), bare.len())
                 }
             };
             match parsed {
@@ -142,7 +142,7 @@ impl UrlSource for TextSource {
     /// Parts of a plain file of lines. A compressed file is one, and so is a separated one: a line end may be inside a field.
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {
         let size = self.file.identity.size;
-        if self.file.compression != Compression::None || !self.list.has_lines() {
+        if self.file.compression != Compression::None || !self.list.format.is_lines() {
             return Ok(vec![Split { start: 0, end: size }]);
         }
         let target = target_bytes.max(1);
@@ -151,7 +151,7 @@ impl UrlSource for TextSource {
     }
 
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
-        if self.file.compression != Compression::None || !self.list.has_lines() {
+        if self.file.compression != Compression::None || !self.list.format.is_lines() {
             return self.list.read(BufReader::with_capacity(BUFFER, self.file.reader(0)?), each);
         }
         // One byte before the split tells whether a line begins right at it.
@@ -176,7 +176,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn read_splits(file: &ListFile, target: u64) -> Vec<(u64, String)> {
-        let source = over(file.clone(), Format::Lines, Purpose::Lake).unwrap();
+        let source = over(file.clone(), Format::Lines, &Options::default()).unwrap();
         read_all(&*source, target).unwrap().into_iter().map(|(at, item)| (at, item.unwrap().url)).collect()
     }
 
@@ -210,10 +210,10 @@ mod tests {
         assert_eq!(read_splits(&file_of("f", &zst), 1000), plain);
         assert_eq!(read_splits(&file_of("f", &gz), 1000).len(), 100_000, "every gzip member counts");
         for bytes in [zst, gz] {
-            let cut = over(file_of("f", &bytes[..bytes.len() - 5]), Format::Lines, Purpose::Lake).unwrap();
+            let cut = over(file_of("f", &bytes[..bytes.len() - 5]), Format::Lines, &Options::default()).unwrap();
             assert!(read_all(&*cut, 1).is_err());
             let mut each = |_, _| Ok(());
-            assert!(read_stream("f", None, &bytes[..bytes.len() - 5], Purpose::Lake, &mut each).is_err());
+            assert!(read_stream("f", None, &bytes[..bytes.len() - 5], &Options::default(), &mut each).is_err());
         }
     }
 
@@ -227,14 +227,14 @@ mod tests {
                     streamed.push((at, item.map_err(|e| e.to_string())));
                     Ok(())
                 };
-                read_stream("f", None, &bytes[..], Purpose::Lake, &mut each).unwrap();
+                read_stream("f", None, &bytes[..], &Options::default(), &mut each).unwrap();
                 let file = file_of("f", &bytes);
-                let source = open(&file.fs, &file.path, None, Purpose::Lake).unwrap();
+                let source = open(&file.fs, &file.path, None, &Options::default()).unwrap();
                 assert_eq!(streamed, read_all(&*source, 7).unwrap(), "{text:?}");
             }
         }
         let mut each = |_, _| Ok(());
-        let error = read_stream("-", None, &b"PAR1"[..], Purpose::Crawl, &mut each).unwrap_err();
+        let error = read_stream("-", None, &b"PAR1"[..], &Options::crawl(), &mut each).unwrap_err();
         assert!(error.to_string().contains("Parquet"), "{error}");
     }
 }

@@ -65,7 +65,8 @@ impl Error {
     /// Whether a source is readable but has nothing where URLs would be: something else that lies among sources.
     pub fn is_without_urls(&self) -> bool {
         let Error::Source(error) = self else { return false };
-        error.advice == Advice::Stop && error.source.downcast_ref::<BadItem>().is_some_and(|bad| bad.code == "no_url")
+        let is_other = |bad: &BadItem| matches!(bad.code, "no_url" | "json");
+        error.advice == Advice::Stop && error.source.downcast_ref::<BadItem>().is_some_and(is_other)
     }
 
     /// What a caller is to do.

@@ -61,6 +61,9 @@ fn kinds() -> Vec<(&'static str, Vec<u8>)> {
     let cdxj =
         "com,a)/ 20260624010203 {\"url\": \"http://a.com/\"}\ncom,a)/b 20260624010204 {\"url\": \"http://a.com/b\"}\n";
     let csv = "url,title,status\nhttp://a.com/1,\"one, two\",200\nhttp://b.com/2,\"a\nb\",404\nhttp://a.com/3,x,\n";
+    let cdx = " CDX N b a\ncom,a)/ 20260624010203 http://a.com/\ncom,b)/ 20260624010204 http://b.com/\ncom,b)/c 20260624010204 http://b.com/c\n";
+    let json = "[\n {\"url\": \"http://a.com/1\"},\n \"http://b.com/2\"\n]\n";
+    let sitemap = "<urlset><url><loc>http://a.com/1</loc></url>\n<url><loc>http://b.com/2</loc></url></urlset>\n";
     let records = archive();
     let each: Vec<u8> = records.iter().flat_map(|record| gz(record.as_bytes())).collect();
     vec![
@@ -70,6 +73,10 @@ fn kinds() -> Vec<(&'static str, Vec<u8>)> {
         ("c.cdxj", cdxj.into()),
         ("c.csv", csv.into()),
         ("t.tsv", csv.replace(',', "\t").into()),
+        ("bare.csv", "1,a.com\n2,b.com\n3,www.b.com\n".into()),
+        ("c.cdx", cdx.into()),
+        ("l.json", json.into()),
+        ("s.xml", sitemap.into()),
         ("m.txt.gz", members(LINES, 23, gz)),
         ("m.jsonl.zst", members(jsonl, 31, zst)),
         ("w.warc", records.concat().into()),

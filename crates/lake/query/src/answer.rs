@@ -10,9 +10,11 @@
 //!
 //! Times are RFC 3339 strings in UTC with milliseconds. A value that the source did not know is left out.
 
+use crate::Principal;
 use serde::{Serialize, Serializer};
 use trawl_model::UnixMillis;
 use trawl_store::Acl;
+use trawl_url::without_userinfo;
 
 /// `GET /v1/domain/{domain}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -106,7 +108,7 @@ pub struct UrlItem {
     /// xxh3_64 of the raw URL.
     #[serde(serialize_with = "hex")]
     pub url_id: u64,
-    /// The URL, raw: as the source spelt it.
+    /// The URL, raw: as the source spelt it, without `user:password@` unless that was asked for.
     pub url: String,
     /// When it was seen or captured.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
@@ -135,6 +137,35 @@ pub struct UrlItem {
     /// Everything else the source knew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extras: Option<serde_json::Value>,
+}
+
+impl UrlItem {
+    /// Leaves out user names and passwords in URLs, unless `who` asked for them. The id stays that of the URL as it is stored.
+    pub(crate) fn show_to(&mut self, who: &Principal) {
+        if who.wants_credentials() {
+            return;
+        }
+        hide(&mut self.url);
+        if let Some(extras) = &mut self.extras {
+            hide_in(extras);
+        }
+    }
+}
+
+fn hide(url: &mut String) {
+    if let std::borrow::Cow::Owned(shown) = without_userinfo(url) {
+        *url = shown;
+    }
+}
+
+/// The same in every text that may be a URL.
+fn hide_in(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) if text.contains("//") => hide(text),
+        serde_json::Value::Array(list) => list.iter_mut().for_each(hide_in),
+        serde_json::Value::Object(members) => members.values_mut().for_each(hide_in),
+        _ => {}
+    }
 }
 
 /// `GET /v1/url`: one URL across datasets.
@@ -258,6 +289,32 @@ fn time_of<S: Serializer>(at: &UnixMillis, serializer: S) -> Result<S::Ok, S::Er
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn passwords_are_shown_to_who_asks_for_them() {
+        let item = || UrlItem {
+            url_id: 1,
+            url: "http://me:secret@a.com/@x".into(),
+            ts: None,
+            status: None,
+            content_type: None,
+            digest: None,
+            body_length: None,
+            warc_file: None,
+            warc_offset: None,
+            warc_length: None,
+            extras: Some(serde_json::json!({"to": ["http://me:secret@b.com/"], "mail": "me@b.com"})),
+        };
+        for who in [Principal::anyone(), Principal::operator()] {
+            let mut shown = item();
+            shown.show_to(&who);
+            assert_eq!((shown.url.as_str(), shown.url_id), ("http://a.com/@x", 1));
+            assert_eq!(shown.extras, Some(serde_json::json!({"to": ["http://b.com/"], "mail": "me@b.com"})));
+            let mut shown = item();
+            shown.show_to(&who.with_credentials(true));
+            assert_eq!(shown, item());
+        }
+    }
 
     #[test]
     fn the_json_of_the_seed() {

@@ -45,7 +45,9 @@ impl Pinned {
                             break;
                         }
                         let name = dataset.info.name.clone();
-                        answer.items.push(UrlHit { dataset_id, dataset: name, item: item(&rows, i) });
+                        let mut item = item(&rows, i);
+                        item.show_to(who);
+                        answer.items.push(UrlHit { dataset_id, dataset: name, item });
                     }
                 }
             }

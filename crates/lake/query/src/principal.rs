@@ -7,22 +7,34 @@ use trawl_store::Acl;
 pub struct Principal {
     names: Vec<String>,
     operator: bool,
+    credentials: bool,
 }
 
 impl Principal {
     /// Nobody in particular: sees public datasets.
     pub fn anyone() -> Self {
-        Self { names: Vec::new(), operator: false }
+        Self { names: Vec::new(), operator: false, credentials: false }
     }
 
     /// Someone with a name and the groups they belong to.
     pub fn named(names: impl IntoIterator<Item = String>) -> Self {
-        Self { names: names.into_iter().collect(), operator: false }
+        Self { names: names.into_iter().collect(), operator: false, credentials: false }
     }
 
     /// Whoever runs the lake: sees everything. The command line asks as this.
     pub fn operator() -> Self {
-        Self { names: Vec::new(), operator: true }
+        Self { names: Vec::new(), operator: true, credentials: false }
+    }
+
+    /// The same, asking for `user:password@` in URLs to be shown as sources have it.
+    #[must_use]
+    pub fn with_credentials(self, credentials: bool) -> Self {
+        Self { credentials, ..self }
+    }
+
+    /// Whether user names and passwords in URLs were asked for.
+    pub fn wants_credentials(&self) -> bool {
+        self.credentials
     }
 
     /// Whether this one runs the lake, and may know what is denied.

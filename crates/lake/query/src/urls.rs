@@ -81,7 +81,8 @@ impl Pinned {
             None => self.place_of(page.offset, &postings, &lost.gaps)?,
         };
         let limit = u64::from(page.limit.min(MAX_LIMIT));
-        let (items, next) = self.page(&postings, start, limit, filter, &lost)?;
+        let (mut items, next) = self.page(&postings, start, limit, filter, &lost)?;
+        items.iter_mut().for_each(|item| item.show_to(who));
         // Offsets are those of the newest version: a walk through an older one goes on by cursor.
         let next_offset = match next {
             Some(_) if self.version() != self.manifest().current_version => None,

@@ -143,7 +143,7 @@ where
 
 fn moment(name: &str, text: Option<String>) -> Result<Option<trawl_model::UnixMillis>, Failure> {
     let parse = |text: String| {
-        trawl_model::UnixMillis::parse(&text).map_err(|error| Failure::bad_request(format!("{name}: {error}")))
+        trawl_model::date::parse(&text).map_err(|error| Failure::bad_request(format!("{name}: {error}")))
     };
     text.map(parse).transpose()
 }

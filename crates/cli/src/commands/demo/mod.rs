@@ -111,6 +111,7 @@ fn make(args: &Args, interrupt: &Interrupt, out: &mut Output) -> anyhow::Result<
             source: Some(source.into()),
             paths: vec![path.clone()],
             format: None,
+            options: trawl_lists::Options::default(),
             rehash: false,
         };
         let temp = lake_dir.join("tmp");

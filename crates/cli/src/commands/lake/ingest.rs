@@ -3,6 +3,7 @@
 use super::sources::{Expanded, NotFile, STDIN, expand};
 use super::{LakeArg, MEMORY_BYTES, publish, show_ingest, temp_dir};
 use crate::exit::Status;
+use crate::lists::ListArgs;
 use crate::output::{Output, harmless};
 use crate::progress::Progress;
 use crate::units::{bytes, show_bytes, show_count};
@@ -17,14 +18,15 @@ use trawl_index::Published;
 use trawl_ingest::source::{self, Format, Opening, Source};
 use trawl_ingest::{IngestReport, IngestSettings, Mode};
 use trawl_io::{Fs, RealFs};
+use trawl_lists::Options;
 use trawl_model::{Advice, DoorError, SourceIdentity, UrlSource};
 use trawl_store::{Dataset, DatasetInfo, KnownSource, Lake};
 
 /// Reads URLs into a dataset and indexes them
 ///
-/// Sources are files, directories, quoted patterns or `-` for standard input: URL lists, JSONL,
-/// CSV, TSV, CDXJ and ZipNum (its cluster.idx), WARC, Parquet with a url column (Common Crawl's
-/// too), captures.parquet; gzip and zstd are unpacked. Directories are read at any depth; one that
+/// Sources are files, directories, quoted patterns or `-` for standard input: URL lists, JSON and
+/// JSONL, CSV and other tables, CDXJ and CDX, ZipNum (its index), WARC, Parquet with a url column
+/// (Common Crawl's too), captures.parquet, HAR, bookmarks, sitemaps, feeds; gzip and zstd are unpacked. Directories are read at any depth; one that
 /// holds captures.parquet stands for that. URLs are normalised, sorted by domain and written as
 /// Parquet; lines that are no URLs go to a rejects file with the reason. A source that the dataset
 /// has already is skipped, so that repeating a command, also after an interruption, doubles
@@ -32,7 +34,7 @@ use trawl_store::{Dataset, DatasetInfo, KnownSource, Lake};
 /// from where it ended. What the deny list covers is left out and only counted. The lake and the
 /// dataset are made when they are not there yet; a dataset whose first ingest fails is not kept.
 ///
-/// Exit code 1 when something was rejected.
+/// Exit code 1 when something was rejected, or when an archive holds no capture.
 ///
 /// Examples:
 ///   trawl lake ingest --lake lake --dataset news urls.txt.gz more.jsonl
@@ -56,6 +58,13 @@ pub struct IngestArgs {
     /// Format of the sources instead of finding it out
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
+
+    #[command(flatten)]
+    lists: ListArgs,
+
+    /// Column or member that holds the times; of a table without a header by number, from 1
+    #[arg(long, value_name = "NAME")]
+    time_column: Option<String>,
 
     /// Replace what the dataset holds instead of adding to it
     #[arg(long)]
@@ -131,6 +140,7 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
         source: args.source,
         paths: args.sources,
         format: args.format,
+        options: Options { time_column: args.time_column, now: system::now(), ..args.lists.apply(Options::default()) },
         rehash: args.rehash,
     };
     // Looked at before a lake is made: a wrong name leaves nothing behind.
@@ -147,7 +157,7 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     settings.temp_dir = temp_dir(dir, args.temp_dir.as_deref())?;
     let done = add(&lake, dir, &added, &settings, out)?;
     out.fact(&done, |w| done.write(w))?;
-    Ok(Status::from_findings(done.ingest.rejected > 0 || done.waits))
+    Ok(Status::from_findings(done.ingest.rejected > 0 || done.waits || !done.unreadable.is_empty()))
 }
 
 /// Items of a source that are read to see whether it can be read at all.
@@ -163,6 +173,8 @@ pub struct Added {
     pub paths: Vec<PathBuf>,
     /// Their format, if it is not to be found out.
     pub format: Option<Format>,
+    /// How lists are read.
+    pub options: Options,
     /// Whether to read those that seem to be known, too.
     pub rehash: bool,
 }
@@ -195,6 +207,9 @@ pub struct Done {
     /// What else is in directories and was not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_files: Vec<NotFile>,
+    /// Archives in which not one capture was found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
     /// The version that serves it.
     pub version: Option<String>,
     /// Whether no version does, since the lake's suffix list was changed meanwhile: then it waits for a rebuild.
@@ -212,9 +227,10 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
         Mode::Replace => Vec::new(),
     };
     let told = (settings.mode == Mode::Append).then_some(&known[..]);
-    let all = Opening { known: told, now: system::now(), rehash: added.rehash, ..Opening::default() };
+    let options = Some(&added.options);
+    let all = Opening { known: told, now: system::now(), rehash: added.rehash, options, ..Opening::default() };
     let bar = Progress::start("open", None, out.quiet());
-    let (mut sources, mut ignored) = (Vec::new(), Vec::new());
+    let (mut sources, mut ignored, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
     for (n, file) in files.iter().enumerate() {
         bar.report(n as u64, || format!("{} of {}", n + 1, files.len()));
         let format = match file.format.or(added.format) {
@@ -229,8 +245,13 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
         let opened = source::open_as(&fs, &file.path, &Opening { format, name: file.name.as_deref(), ..all });
         let tasted = opened.and_then(|source| {
             // What was taken was good, and so was the beginning of what has grown.
-            if source.grown.is_none() && !is_known(&known, &source.identity()) {
-                taste(&source, settings.split_bytes)?;
+            let identity = source.identity();
+            if source.grown.is_none() && !is_known(&known, &identity) {
+                let items = taste(&source, settings.split_bytes)?;
+                // A list may be empty on purpose; an archive that has bytes and not one capture is something else, or broken.
+                if items == 0 && identity.size > 0 && format == Some(Format::Warc) {
+                    unreadable.push(file.shown());
+                }
             }
             Ok(source)
         });
@@ -261,7 +282,15 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
     lake.reinstate_dataset(system::now(), &system::nonce()?, &dataset)?;
     let published = publish(lake, dir, settings.memory_bytes as u64, out)?;
     let waits = published.waiting.contains(&id);
-    Ok(Done { dataset: added.name.clone(), ingest: report, ignored, not_files, version: published.version, waits })
+    Ok(Done {
+        dataset: added.name.clone(),
+        ingest: report,
+        ignored,
+        not_files,
+        unreadable,
+        version: published.version,
+        waits,
+    })
 }
 
 /// The sources that a dataset has, if it is there.
@@ -275,15 +304,23 @@ fn is_known(known: &[KnownSource], identity: &SourceIdentity) -> bool {
     known.binary_search_by(|known| known.identity.cmp(identity)).is_ok()
 }
 
-/// Reads the first items of a source: what is wrong from the beginning is found before a dataset is made for it.
-fn taste(source: &dyn UrlSource, split_bytes: u64) -> Result<(), DoorError> {
-    let Some(split) = source.splits(split_bytes)?.into_iter().next() else { return Ok(()) };
+/// Reads the first items of a source, and tells how many those are: what is wrong from the beginning is found before a dataset is
+/// made for it.
+fn taste(source: &dyn UrlSource, split_bytes: u64) -> Result<u32, DoorError> {
     let mut items = 0;
-    let read = source.read(split, &mut |_, _| {
-        items += 1;
-        if items < TASTED { Ok(()) } else { Err(DoorError::new(Advice::Stop, "enough")) }
-    });
-    if items < TASTED { read } else { Ok(()) }
+    for split in source.splits(split_bytes)? {
+        let read = source.read(split, &mut |_, _| {
+            items += 1;
+            if items < TASTED { Ok(()) } else { Err(DoorError::new(Advice::Stop, "enough")) }
+        });
+        if items < TASTED {
+            read?;
+        }
+        if items > 0 {
+            break;
+        }
+    }
+    Ok(items)
 }
 
 /// Says of new sources that they have the same bytes as one the dataset has, perhaps only its name changed, or the same
@@ -368,6 +405,9 @@ impl Done {
         }
         for ignored in self.ignored.iter().map(|path| harmless(path)) {
             writeln!(w, "  ignored {ignored}: of no known format, or without URLs")?;
+        }
+        for path in self.unreadable.iter().map(|path| harmless(path)) {
+            writeln!(w, "  found no capture in {path}")?;
         }
         for other in &self.not_files {
             writeln!(w, "  ignored {}: {}", harmless(&other.path), other.why)?;

@@ -7,17 +7,20 @@ use glob::{MatchOptions, Pattern};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use trawl_ingest::source::{self, Format};
-use trawl_io::Fs;
+use trawl_io::{Fs, RealFs};
+use trawl_lists::zipnum;
 
 /// A directory with files of this name stands for them.
 const CAPTURES: &str = "captures";
-/// The index of a ZipNum cluster stands for the files it names.
-const CLUSTER: &str = "cluster.idx";
+/// The index of a ZipNum cluster, which stands for the files it names, ends so; usually it is `cluster.idx`.
+const CLUSTER: &str = ".idx";
+/// Bytes of a file that tell whether it is one.
+const CLUSTER_HEAD: u64 = 4096;
 
 /// What comes through pipes is called: it has no name of its own.
 pub const STDIN: &str = "stdin";
@@ -226,8 +229,9 @@ impl Expanded {
             self.bases.push(base_uri(dir));
             return captures.into_iter().try_for_each(|path| self.add_found(path));
         }
-        if let Some(cluster) = inside.iter().find(|path| is_cluster(path)) {
-            return self.add_cluster(cluster, true);
+        let clusters: Vec<_> = inside.iter().filter(|path| is_cluster(path)).collect();
+        if !clusters.is_empty() {
+            return clusters.into_iter().try_for_each(|cluster| self.add_cluster(cluster, true));
         }
         for path in inside {
             if path.is_file() {
@@ -258,22 +262,17 @@ impl Expanded {
         let cannot = |path: &Path| format!("cannot read {}", path.display());
         let text = fs::read_to_string(index).with_context(|| cannot(index))?;
         let real = index.canonicalize().with_context(|| cannot(index))?;
-        let mut names: Vec<&str> = Vec::new();
-        for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty()) {
-            let name = line.split('\t').nth(1).filter(|name| !name.is_empty() && !name.contains(['/', '\\']));
-            let Some(name) = name else {
-                bail!("{} line {}: expected a key, a tab and a file name, found {line:?}", index.display(), n + 1);
-            };
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
+        let names = zipnum::parts(&text).map_err(|(n, e)| anyhow::anyhow!("{} line {n}: {e}", index.display()))?;
+        let fs: Arc<dyn Fs> = Arc::new(RealFs);
         for name in names {
             // Beside a link to the index, or beside the index itself.
-            let linked = index.with_file_name(name);
-            let part = if linked.exists() { linked } else { real.with_file_name(name) };
+            let linked = index.with_file_name(&name);
+            let part = if linked.exists() { linked } else { real.with_file_name(&name) };
             let file = SourcePath::resolved(&part, found).with_context(|| cannot(&part))?;
-            self.files.push(SourcePath { format: Some(Format::List(trawl_lists::Format::Cdxj)), ..file });
+            // What the index names is an index of captures, whatever it is called and however it begins.
+            let format = file.detect(&fs)?.filter(|format| *format == Format::List(trawl_lists::Format::Cdx));
+            let format = format.or(Some(Format::List(trawl_lists::Format::Cdxj)));
+            self.files.push(SourcePath { format, ..file });
         }
         Ok(())
     }
@@ -285,7 +284,14 @@ fn is_captures(path: &Path) -> bool {
 }
 
 fn is_cluster(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == CLUSTER) && path.is_file()
+    if !path.to_string_lossy().ends_with(CLUSTER) || !path.is_file() {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(CLUSTER_HEAD).read_to_end(&mut head));
+    // An index that is called what they usually are is one, so that a damaged one is reported and not passed over.
+    let is_named = path.file_name().is_some_and(|name| name == "cluster.idx");
+    is_named || read.is_ok() && zipnum::is_index(&String::from_utf8_lossy(&head))
 }
 
 #[cfg(test)]

@@ -93,16 +93,20 @@ pub struct UrlsArgs {
     path_prefix: Option<String>,
 
     /// Not before this time
-    #[arg(long, value_name = "TIME", value_parser = UnixMillis::parse)]
+    #[arg(long, value_name = "TIME", value_parser = trawl_model::date::parse)]
     from: Option<UnixMillis>,
 
     /// Before this time
-    #[arg(long, value_name = "TIME", value_parser = UnixMillis::parse)]
+    #[arg(long, value_name = "TIME", value_parser = trawl_model::date::parse)]
     until: Option<UnixMillis>,
 
     /// Only this HTTP status
     #[arg(long)]
     status: Option<u16>,
+
+    /// Show user names and passwords in URLs, which are left out otherwise
+    #[arg(long)]
+    credentials: bool,
 }
 
 /// Lists every row with a URL, across all datasets
@@ -123,6 +127,10 @@ pub struct UrlArgs {
     /// Rows at most; 10000 if more are asked for
     #[arg(long, default_value_t = trawl_query::DEFAULT_LIMIT, value_name = "N")]
     limit: u32,
+
+    /// Show user names and passwords in URLs, which are left out otherwise
+    #[arg(long)]
+    credentials: bool,
 }
 
 /// The lake in `dir`, to ask it.
@@ -197,7 +205,8 @@ fn domain(lake: &Lake, name: &str, out: &mut Output) -> anyhow::Result<Status> {
 
 fn url(args: &UrlArgs, out: &mut Output) -> anyhow::Result<Status> {
     let lake = open(&args.lake)?;
-    let answer = match lake.ask(|pinned| pinned.url(&args.url, args.limit, &Principal::operator())) {
+    let who = Principal::operator().with_credentials(args.credentials);
+    let answer = match lake.ask(|pinned| pinned.url(&args.url, args.limit, &who)) {
         Ok(answer) => answer,
         Err(error) => return unanswered(error, out),
     };
@@ -227,12 +236,13 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
         until: args.until,
         status: args.status,
     };
+    let who = Principal::operator().with_credentials(args.credentials);
     let found = lake.ask(|pinned| {
         let dataset = match dataset_id(pinned, &args.dataset)? {
             Ok(id) => id,
             Err(message) => return Ok(Err(message)),
         };
-        pinned.urls(&args.domain, dataset, &page, &filter, &Principal::operator()).map(Ok)
+        pinned.urls(&args.domain, dataset, &page, &filter, &who).map(Ok)
     });
     let answer = match found {
         Ok(Ok(answer)) => answer,

@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::{Fs, RealFs};
-use trawl_lists::{BadItem, Format, Purpose};
+use trawl_lists::{BadItem, Format, Options};
 use trawl_model::{Advice, DoorError, UrlRecord};
 use trawl_url::WebUrl;
 
@@ -106,13 +106,18 @@ const BATCH_BYTES: usize = 1 << 20;
 const REJECT_BYTES: usize = 200;
 
 /// Reads all inputs, batch by batch. `skip` items were taken by an earlier run; `give` returns `false` to stop.
-pub(crate) fn read(inputs: &[SeedInput], skip: u64, give: &mut dyn FnMut(SeedBatch) -> bool) -> Result<(), Error> {
+pub(crate) fn read(
+    inputs: &[SeedInput],
+    options: &Options,
+    skip: u64,
+    give: &mut dyn FnMut(SeedBatch) -> bool,
+) -> Result<(), Error> {
     let mut batches = Batches { batch: SeedBatch::default(), bytes: 0, skip, give, stopped: false };
     let mut identities = Vec::new();
     for input in inputs {
         let name = input.name();
         let (mut rows, mut rejects) = (0, 0);
-        let read = read_input(input, &mut |offset, item| {
+        let read = read_input(input, options, &mut |offset, item| {
             let item = match item {
                 Err(error) if error.advice != Advice::Skip => return Err(error),
                 item => seed_of(item).map_err(|(reason, text)| Reject { input: name.clone(), offset, reason, text }),
@@ -184,7 +189,11 @@ fn seed_of(item: Result<UrlRecord, DoorError>) -> Result<Seed, (String, String)>
 }
 
 /// Hands over the items of one input. Its stored bytes: how many, and their SHA-256.
-fn read_input(input: &SeedInput, each: &mut trawl_model::Items<'_>) -> Result<(u64, String), DoorError> {
+fn read_input(
+    input: &SeedInput,
+    options: &Options,
+    each: &mut trawl_model::Items<'_>,
+) -> Result<(u64, String), DoorError> {
     let fail = |e: io::Error| DoorError::new(Advice::Stop, e);
     let mut tap = Tap { source: open(input).map_err(fail)?, hash: Sha256::new(), bytes: 0 };
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
@@ -196,10 +205,10 @@ fn read_input(input: &SeedInput, each: &mut trawl_model::Items<'_>) -> Result<(u
     };
     match (input, format) {
         (SeedInput::File(path), Some(Format::Parquet)) => {
-            let source = trawl_lists::open(&fs, path, format, Purpose::Crawl).map_err(broken)?;
+            let source = trawl_lists::open(&fs, path, format, options).map_err(broken)?;
             source.splits(u64::MAX)?.into_iter().try_for_each(|split| source.read(split, each))?;
         }
-        _ => trawl_lists::read_stream(&input.name(), format, &mut tap, Purpose::Crawl, each)?,
+        _ => trawl_lists::read_stream(&input.name(), format, &mut tap, options, each)?,
     }
     // Whatever the list did not need counts too.
     io::copy(&mut tap, &mut io::sink()).map_err(fail)?;

@@ -6,8 +6,8 @@ use super::tokenizer::Sink;
 use super::{Kind, Options, Rel};
 use crate::charset;
 use crate::directives::Directives;
-use crate::entities;
 use crate::words;
+use trawl_url::entities;
 
 /// A link whose text still has the page's bytes: the charset may be known only at the end.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::collect::{Collector, RawLink};
 use super::{Kind, Rel, srcset};
 use crate::charset::Source;
 use crate::directives::Directives;
-use crate::entities;
+use trawl_url::entities;
 
 /// What a page says.
 #[derive(Clone, PartialEq, Eq, Debug)]

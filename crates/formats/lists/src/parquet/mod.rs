@@ -8,9 +8,9 @@
 mod text;
 mod value;
 
-use crate::BadItem;
-use crate::fields::{Fields, Names, Value};
+use crate::fields::{Fields, Role, Roles, Value};
 use crate::file::{ListFile, text_of};
+use crate::{BadItem, Options};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
@@ -45,48 +45,66 @@ const BATCH_ROWS: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct ParquetSource {
     file: ListFile,
-    names: Names,
+    /// What each column is.
+    roles: Roles,
+    /// The columns that are read, by number.
+    wanted: Vec<usize>,
     metadata: ArrowReaderMetadata,
     /// Offset of each row group's first byte.
     starts: Vec<u64>,
+    /// Rows of each row group.
+    rows: Vec<u64>,
     /// Whether it is a captures.parquet.
     captures: bool,
 }
 
 impl ParquetSource {
     /// Reads the footer.
-    pub fn open(file: ListFile, names: Names) -> Result<Self, DoorError> {
+    pub fn open(file: ListFile, options: &Options) -> Result<Self, DoorError> {
         let reader = Chunks(Arc::new(file.bytes()?));
         let start = Place::new(&*file.identity.uri, 0, 0);
         let fail = |e: String| DoorError::new(Advice::Stop, e).at(start.clone());
         let metadata = guarded(|| ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new())).map_err(fail)?;
-        if !metadata.schema().fields().iter().any(|field| names.is_url(field.name())) {
-            let bad = BadItem::new("no_url", "expected a column \"url\", found none", b"");
+        let names = || metadata.schema().fields().iter().map(|field| field.name().as_str());
+        let roles = Roles::of(options, false, names());
+        if !roles.has_url() {
+            let (expected, found) =
+                (options.url_column.as_deref().unwrap_or("url"), names().collect::<Vec<_>>().join(", "));
+            let bad = BadItem::new("no_url", format!("expected a column {expected:?}, found {found}"), b"");
             return Err(bad.ends(start));
         }
         let groups = metadata.metadata().row_groups();
-        let first = |group: &RowGroupMetaData| group.columns().iter().map(first_byte).min().flatten();
+        // A row group that began behind the end would be in no split, and its rows would vanish.
+        let inside = |start: &u64| *start < file.identity.size;
+        let first = |group: &RowGroupMetaData| group.columns().iter().map(first_byte).min().flatten().filter(inside);
         let starts = groups.iter().map(first).collect::<Option<Vec<_>>>();
         let starts = starts.ok_or_else(|| fail("expected column chunks inside the file".into()))?;
+        let rows = groups.iter().map(|group| u64::try_from(group.num_rows()).ok()).collect::<Option<Vec<_>>>();
+        let rows = rows.ok_or_else(|| fail("expected a number of rows in each row group".into()))?;
         let has = |name| metadata.schema().field_with_name(name).is_ok();
         let captures = has("fetched_at") && has("warc_file") && has("unchanged");
-        Ok(Self { file, names, metadata, starts, captures })
+        let is_wanted = |role: Role, name: &str| match captures {
+            true => CAPTURES_KEPT.split_whitespace().any(|kept| kept == name),
+            false if role != Role::Extra => true,
+            false => !name.starts_with(LEFT_OUT_PREFIX) && !LEFT_OUT.split(' ').any(|left| left == name),
+        };
+        let wanted = roles.each.iter().zip(names()).map(|(role, name)| is_wanted(*role, name));
+        let wanted = (0..).zip(wanted).filter(|(_, wanted)| *wanted).map(|(column, _)| column).collect();
+        Ok(Self { file, roles, wanted, metadata, starts, rows, captures })
     }
 
     /// The numbers of the rows of some row groups, counted in the file from 0.
     fn numbers(&self, groups: &[usize]) -> impl Iterator<Item = u64> + use<> {
-        let rows = |group: &RowGroupMetaData| u64::try_from(group.num_rows()).unwrap_or(0);
         let mut ranges = Vec::with_capacity(groups.len());
         let mut first = 0u64;
-        for (i, group) in self.metadata.metadata().row_groups().iter().enumerate() {
-            let end = first.saturating_add(rows(group));
+        for (i, rows) in self.rows.iter().enumerate() {
+            let end = first.saturating_add(*rows);
             if groups.binary_search(&i).is_ok() {
                 ranges.push(first..end);
             }
             first = end;
         }
-        // A reader that hands over more than it counted says nothing true of their numbers.
-        ranges.into_iter().flatten().chain(std::iter::repeat(u64::MAX))
+        ranges.into_iter().flatten()
     }
 
     fn records(
@@ -96,10 +114,15 @@ impl ParquetSource {
         each: &mut Items<'_>,
     ) -> Result<(), DoorError> {
         let schema = batch.schema();
-        for (row, number) in (0..batch.num_rows()).zip(numbers) {
-            let mut fields = Fields::new(self.names);
-            for (field, array) in schema.fields().iter().zip(batch.columns()) {
-                take(&mut fields, field.name(), array, row, self.captures);
+        for row in 0..batch.num_rows() {
+            let Some(number) = numbers.next() else {
+                let error = "expected as many rows as the footer counts, found more";
+                return Err(DoorError::new(Advice::Stop, error).at(Place::new(&*self.file.identity.uri, 0, 0)));
+            };
+            let mut fields = self.roles.fields();
+            let roles = self.wanted.iter().filter_map(|column| self.roles.each.get(*column));
+            for ((field, array), role) in schema.fields().iter().zip(batch.columns()).zip(roles) {
+                take(&mut fields, *role, field.name(), array, row, self.captures);
             }
             if fields.has_url() {
                 fields.finish().map_or(Ok(()), |record| each(number, Ok(record)))?;
@@ -113,7 +136,7 @@ impl ParquetSource {
 }
 
 /// Gives one value to the record.
-fn take(fields: &mut Fields, name: &str, array: &dyn Array, row: usize, captures: bool) {
+fn take(fields: &mut Fields, role: Role, name: &str, array: &dyn Array, row: usize, captures: bool) {
     if array.is_null(row) {
         return;
     }
@@ -121,25 +144,25 @@ fn take(fields: &mut Fields, name: &str, array: &dyn Array, row: usize, captures
         // The start is what the archive's own records say, so it goes before the end.
         "started_at" if captures => millis(array, row).is_some_and(|ts| fields.replace_ts(ts)),
         "fetched_at" if captures => millis(array, row).is_some_and(|ts| fields.set_ts(ts)),
-        name => fields.names.is_ts(name) && text::moment(array, row).is_some_and(|ts| fields.set_ts(ts)),
+        _ => role == Role::Ts && text::moment(array, row).is_some_and(|ts| fields.set_ts(ts)),
     };
     if taken {
         return;
     }
     // A URL in bytes that are no text is escaped, as in a list.
-    if fields.names.is_url(name)
+    if matches!(role, Role::Url | Role::Host)
         && let Some(bytes) = value::bytes(array, row)
     {
-        return fields.take(name, Value::Text(&text_of(bytes)));
+        return fields.put(role, name, Value::Text(&text_of(bytes)));
     }
     let mut scratch = String::new();
     match (name, value::of(array, row, &mut scratch)) {
         (_, Value::Null | Value::Text("")) => {}
         ("unchanged", Value::Json("false")) | ("record_type", Value::Text("response")) if captures => {}
         ("meta_json", Value::Text(text)) if captures && is_object(text) => {
-            fields.take("meta", Value::Json(text));
+            fields.put(Role::Extra, "meta", Value::Json(text));
         }
-        (name, value) => fields.take(name, value),
+        (name, value) => fields.put(role, name, value),
     }
 }
 
@@ -185,15 +208,7 @@ impl UrlSource for ParquetSource {
             .collect();
         let mut numbers = self.numbers(&groups);
         let fail = |e: String| DoorError::new(Advice::Stop, e).at(Place::new(&*self.file.identity.uri, split.start, 0));
-        let schema = self.metadata.schema();
-        let wanted = schema.fields().iter().enumerate().filter(|(_, field)| {
-            let is_in = |names: &str| names.split(' ').any(|name| name == field.name());
-            if self.captures {
-                return is_in(CAPTURES_KEPT);
-            }
-            !is_in(LEFT_OUT) && !field.name().starts_with(LEFT_OUT_PREFIX)
-        });
-        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), wanted.map(|(i, _)| i));
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), self.wanted.iter().copied());
         let reader = Chunks(Arc::new(self.file.bytes()?));
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(reader, self.metadata.clone())
             .with_projection(mask)
@@ -203,7 +218,8 @@ impl UrlSource for ParquetSource {
         while let Some(batch) = guarded(|| Ok(batches.next().transpose()?)).map_err(fail)? {
             self.records(&batch, &mut numbers, each)?;
         }
-        Ok(())
+        // Rows that the footer counts and the pages do not have would vanish.
+        numbers.next().map_or(Ok(()), |row| Err(fail(format!("expected row {row}, found the end of the row groups"))))
     }
 }
 

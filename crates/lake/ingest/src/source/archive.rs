@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use trawl_captures::CaptureRow;
 use trawl_io::{Fs, Mode};
-use trawl_lists::{Fields, ListFile, Names, Purpose, Value};
+use trawl_lists::{Fields, ListFile, Options, Value};
 use trawl_model::{Advice, DoorError, Entry, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
 use trawl_seqdb::{Access, Clock, FsPaths, Pages, Settings};
 use trawl_warc::{Limits, WarcSource};
@@ -25,8 +25,7 @@ pub enum Format {
 impl Format {
     /// Whether a plain file of it can be read from the beginning of any item on.
     pub(super) fn has_byte_splits(self) -> bool {
-        use trawl_lists::Format::{Cdxj, Jsonl, Lines};
-        matches!(self, Format::List(Lines | Jsonl | Cdxj))
+        matches!(self, Format::List(format) if format.is_lines())
     }
 }
 
@@ -56,7 +55,7 @@ pub fn detect(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<Format>> {
         return Ok(Some(Format::Warc));
     }
     let looks = trawl_lists::look(fs, path)?;
-    if looks.first_line.is_some_and(|line| line.starts_with(b"WARC/") || line.starts_with(b"filedesc://")) {
+    if looks.head.starts_with(b"WARC/") || looks.head.starts_with(b"filedesc://") {
         return Ok(Some(Format::Warc));
     }
     Ok(looks.format.map(Format::List))
@@ -72,9 +71,9 @@ pub(super) fn format_of(fs: &Arc<dyn Fs>, path: &Path, name: Option<&str>) -> Re
 }
 
 /// A file as a source of what its format says.
-pub(super) fn open_file(file: ListFile, format: Format) -> Result<Box<dyn UrlSource>, DoorError> {
+pub(super) fn open_file(file: ListFile, format: Format, options: &Options) -> Result<Box<dyn UrlSource>, DoorError> {
     match format {
-        Format::List(format) => trawl_lists::over(file, format, Purpose::Lake),
+        Format::List(format) => trawl_lists::over(file, format, options),
         Format::Warc | Format::Seqdb => Ok(Box::new(ArchiveSource { file })),
     }
 }
@@ -125,7 +124,7 @@ impl UrlSource for ArchiveSource {
 
 /// What the lake keeps of a capture: the same as of a row of captures.parquet.
 fn record(row: CaptureRow) -> UrlRecord {
-    let mut fields = Fields::new(Names::General);
+    let mut fields = Fields::default();
     let started_at = row.started_at.unwrap_or(row.fetched_at);
     fields.set_ts(UnixMillis(started_at));
     let mut text = |name: &str, text: &str| {

@@ -15,7 +15,8 @@
 
 use super::archive::{Format, open_file};
 use super::remembered::{Grown, Source};
-use trawl_lists::{BadItem, Compression, ListFile};
+use trawl_io::Compression;
+use trawl_lists::{BadItem, ListFile, Options};
 use trawl_model::{Advice, DoorError, SourceIdentity, UrlRecord, UrlSource};
 use trawl_store::KnownSource;
 
@@ -67,14 +68,19 @@ pub(super) fn longest<'a>(
 }
 
 /// `file` as a source of what it holds beyond `known`.
-pub(super) fn resume(file: &ListFile, known: &SourceIdentity, format: Format) -> Result<Source, DoorError> {
+pub(super) fn resume(
+    file: &ListFile,
+    known: &SourceIdentity,
+    format: Format,
+    options: &Options,
+) -> Result<Source, DoorError> {
     let is_archive = format == Format::Warc;
-    let compression = file.compression.of_first(known.size);
+    let compression = of_first(file.compression, known.size);
     let shorter = ListFile { identity: known.clone(), compression, ..file.clone() };
-    let before = || Ok(Source::from(open_file(shorter.clone(), format)?));
+    let before = || Ok(Source::from(open_file(shorter.clone(), format, options)?));
     // What was empty is no file of its kind, and need not be readable as one.
     let Ending { last, bad } = if known.size == 0 { Ending::default() } else { ending(&before()?, is_archive)? };
-    let mut source = Source::from(open_file(file.clone(), format)?);
+    let mut source = Source::from(open_file(file.clone(), format, options)?);
     let mut stale = None;
     if compression != file.compression {
         // What was taken for a text is none: all of that goes, a line at most.
@@ -106,6 +112,16 @@ pub(super) fn resume(file: &ListFile, known: &SourceIdentity, format: Format) ->
     }
     source.grown = Some(Grown { known: known.clone(), stale });
     Ok(source)
+}
+
+/// What the first `bytes` of a file that is compressed so look like: too few do not tell.
+fn of_first(compression: Compression, bytes: u64) -> Compression {
+    let needed = match compression {
+        Compression::None => 0,
+        Compression::Gzip => 2,
+        Compression::Zstd => 4,
+    };
+    if bytes < needed { Compression::None } else { compression }
 }
 
 /// How a source ends.

@@ -18,6 +18,8 @@ const SETTLED_NS: i64 = 2_000_000_000;
 pub struct Opening<'a> {
     /// Its format, if it is not to be found by name and first bytes.
     pub format: Option<Format>,
+    /// How it is read, if it is a list and not as usual.
+    pub options: Option<&'a trawl_lists::Options>,
     /// What it is known by if not by its path: for what was read from a pipe, say.
     pub name: Option<&'a str>,
     /// The sources that the dataset has, sorted; without them a source is taken for a new one.

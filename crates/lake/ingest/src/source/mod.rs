@@ -47,10 +47,11 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
     let known = by_name.unwrap_or_default();
     let marks = grown::marks(known);
     let Identified { file, stamp, tags } = identified(fs, path, opening, &marks)?;
+    let options = opening.options.cloned().unwrap_or_default();
     let size = file.identity.size;
     let source = match grown::longest(known, &file.identity, &marks, &tags) {
-        Some(known) => grown::resume(&file, known, format)?,
-        None => Source::from(open_file(file, format)?),
+        Some(known) => grown::resume(&file, known, format, &options)?,
+        None => Source::from(open_file(file, format, &options)?),
     };
     let known_by_name = by_name.map(|known| known.iter().map(|known| known.identity.clone()).collect());
     // What the file system says is not true of a part of the file.

@@ -11,9 +11,9 @@ mod common;
 
 use std::io::Write;
 
+use trawl_lists::Error;
+use trawl_lists::sitemap::{Document, Options, parse};
 use trawl_model::UnixMillis;
-use trawl_parse::Error;
-use trawl_parse::sitemap::{Document, Options, parse};
 
 const NOW: UnixMillis = UnixMillis(1_700_000_000_000);
 
@@ -117,7 +117,7 @@ fn every_prefix_keeps_its_entries() {
         let step = if case.document.len() > 1500 { 7 } else { 1 };
         for cut in (0..case.document.len()).step_by(step) {
             let Ok(part) = parse(&case.document[..cut], &case.url, NOW, &Options::default()) else { continue };
-            if whole.kind == trawl_parse::sitemap::Kind::Text {
+            if whole.kind == trawl_lists::sitemap::Kind::Text {
                 continue; // a line that is cut may still be a URL
             }
             for (i, (found, want)) in part.entries.iter().zip(&whole.entries).enumerate() {

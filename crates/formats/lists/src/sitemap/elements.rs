@@ -4,12 +4,14 @@
 //! holds. Mistakes that are common in the wild are read as they were meant: two addresses in one container, an
 //! address without its own element, an element inside an address.
 
+use super::{Kind, unknown};
+use crate::Error;
+use crate::xml::{Event, Reader, Tag, local, prefix};
+use encoding_rs::Encoding;
+use std::borrow::Cow;
 use trawl_model::UnixMillis;
 use trawl_model::date::any_date;
-
-use super::{Kind, Target, unknown};
-use crate::xml::{Event, Reader, Tag, local, prefix};
-use crate::{Error, entities};
+use trawl_url::entities;
 
 /// The longest text that is kept of one element.
 const MAX_TEXT: usize = trawl_url::MAX_URL_LEN;
@@ -25,11 +27,36 @@ enum Field {
     Date,
     /// The date of the feed as a whole.
     FeedDate,
+    /// Nothing that is wanted.
+    Other,
 }
+
+/// A container that was read.
+pub(crate) struct Found {
+    /// Where it begins in the document.
+    pub at: u64,
+    /// What it says its address is.
+    pub address: Option<String>,
+    /// And its date.
+    pub date: Option<UnixMillis>,
+}
+
+/// What the document turned out to be.
+pub(crate) struct Seen {
+    pub kind: Kind,
+    /// The date of a feed as a whole.
+    pub updated: Option<UnixMillis>,
+    /// Whether it ended in the middle.
+    pub damaged: bool,
+}
+
+/// Takes containers; tells whether there is room for more.
+type Each<'a> = dyn FnMut(Found) -> bool + 'a;
 
 /// The container being read.
 #[derive(Default)]
 struct Container {
+    at: u64,
     prefix: Vec<u8>,
     /// Elements open inside it that are not fields.
     depth: u32,
@@ -42,36 +69,42 @@ struct Container {
     used: bool,
 }
 
-/// Reads the document into `target`.
-pub(super) fn read(document: &[u8], target: &mut Target) -> Result<(), Error> {
+/// Reads the document, and hands over every container in it.
+pub(crate) fn read(
+    document: &[u8],
+    encoding: &'static Encoding,
+    now: UnixMillis,
+    each: &mut Each<'_>,
+) -> Result<Seen, Error> {
     let mut reader = Reader::new(document);
-    let mut walk = Walk { kind: None, container: None, field: None, text: String::new() };
+    let mut walk = Walk { kind: None, container: None, field: None, text: String::new(), updated: None, encoding, now };
     while let Some(event) = reader.next() {
         let offset = document.len() - reader.left();
         let more = match event {
-            Event::Start(tag) => walk.start(&tag, offset, target)?,
-            Event::End(name) => walk.end(local(name), target),
+            Event::Start(tag) => walk.start(&tag, offset, each)?,
+            Event::End(name) => walk.end(local(name), each),
             Event::Text(bytes) => {
-                let text = target.text(bytes);
+                let text = walk.decoded(bytes);
                 walk.append(&entities::decode(&text));
                 true
             }
             Event::Literal(bytes) => {
-                walk.append(&target.text(bytes));
+                let text = walk.decoded(bytes);
+                walk.append(&text);
                 true
             }
         };
         if !more {
-            return Ok(());
+            break;
         }
     }
-    if walk.kind.is_none() && !target.document.over_limit {
-        let found = target.text(document);
-        return Err(unknown(0, &found));
-    }
-    target.document.damaged |= reader.damaged() || walk.container.is_some();
-    walk.cut(reader.cut_end_tag(), target);
-    Ok(())
+    let Some(kind) = walk.kind else {
+        let head = document.get(..200).unwrap_or(document);
+        return Err(unknown(0, &walk.decoded(head)));
+    };
+    let damaged = reader.damaged() || walk.container.is_some();
+    walk.cut(reader.cut_end_tag(), each);
+    Ok(Seen { kind, updated: walk.updated, damaged })
 }
 
 /// The state of the walk through the document.
@@ -80,11 +113,23 @@ struct Walk {
     container: Option<Container>,
     field: Option<Field>,
     text: String,
+    updated: Option<UnixMillis>,
+    encoding: &'static Encoding,
+    now: UnixMillis,
 }
 
 impl Walk {
+    fn decoded<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
+        self.encoding.decode_without_bom_handling(bytes).0
+    }
+
+    /// The value of an attribute.
+    fn value(&self, tag: &Tag<'_>, name: &str) -> Option<String> {
+        tag.attribute(name).map(|value| entities::decode(&self.decoded(value)).into_owned())
+    }
+
     /// Takes the root element, which says what the document is.
-    fn root(&mut self, name: &[u8], offset: usize, target: &mut Target) -> Result<Kind, Error> {
+    fn root(&mut self, name: &[u8], offset: usize) -> Result<Kind, Error> {
         const ROOTS: [(&str, Kind); 7] = [
             ("urlset", Kind::Urls),
             ("sitemapindex", Kind::Index),
@@ -96,17 +141,16 @@ impl Walk {
             ("sitemap", Kind::Index),
         ];
         let known = ROOTS.iter().find(|(root, _)| name.eq_ignore_ascii_case(root.as_bytes()));
-        let (_, kind) = known.ok_or_else(|| unknown(offset, &format!("<{}>", target.text(name))))?;
+        let (_, kind) = known.ok_or_else(|| unknown(offset, &format!("<{}>", self.decoded(name))))?;
         self.kind = Some(*kind);
-        target.document.kind = *kind;
         Ok(*kind)
     }
 
-    fn start(&mut self, tag: &Tag, offset: usize, target: &mut Target) -> Result<bool, Error> {
+    fn start(&mut self, tag: &Tag<'_>, offset: usize, each: &mut Each<'_>) -> Result<bool, Error> {
         let name = local(tag.name).to_ascii_lowercase();
         let kind = match self.kind {
             Some(kind) => kind,
-            None => self.root(&name, offset, target)?,
+            None => self.root(&name, offset)?,
         };
         let opens = match kind {
             Kind::Urls | Kind::Index => name == b"url" || name == b"sitemap",
@@ -115,15 +159,14 @@ impl Walk {
         };
         // `<loc><url>…</url></loc>` is an address all the same.
         if opens && self.field.is_none() && self.container.as_ref().is_none_or(|open| open.depth == 0) {
-            let more = self.finish(target);
-            if !tag.empty {
-                // An item of RSS 1.0 carries its address as `rdf:about` too.
-                let about = tag.attribute("about").filter(|_| kind == Kind::Rss);
-                let guid = about.map(|about| entities::decode(&target.text(about)).into_owned());
-                self.container = Some(Container { prefix: prefix(tag.name).to_vec(), guid, ..Container::default() });
-            }
-            return Ok(more);
+            let more = self.finish(each);
+            // An item of RSS 1.0 carries its address as `rdf:about` too.
+            let guid = self.value(tag, "about").filter(|_| kind == Kind::Rss);
+            let (at, prefix) = (offset as u64, prefix(tag.name).to_vec());
+            self.container = Some(Container { at, prefix, guid, ..Container::default() });
+            return Ok(more && (!tag.empty || self.finish(each)));
         }
+        let href = self.value(tag, "href").filter(|_| kind == Kind::Atom);
         let Some(container) = &mut self.container else {
             if matches!(&*name, b"pubdate" | b"lastbuilddate" | b"updated") && matches!(kind, Kind::Rss | Kind::Atom) {
                 self.open(Field::FeedDate);
@@ -138,15 +181,19 @@ impl Walk {
             (b"loc", Kind::Urls | Kind::Index) if own => Some(Field::Address),
             (b"lastmod", Kind::Urls | Kind::Index) if own => Some(Field::Date),
             (b"link", Kind::Rss) if own => Some(Field::Address),
-            (b"guid", Kind::Rss) if own => Some(Field::Guid),
+            // What says that it is not an address is none, even if it looks like one.
+            (b"guid", Kind::Rss) if own => {
+                let is_link =
+                    tag.attribute("isPermaLink").is_none_or(|is| !is.trim_ascii().eq_ignore_ascii_case(b"false"));
+                Some(if is_link { Field::Guid } else { Field::Other })
+            }
             // RSS 1.0 has `dc:date`.
             (b"pubdate" | b"date", Kind::Rss) if container.depth == 0 => Some(Field::Date),
             (b"updated" | b"published", Kind::Atom) if own => Some(Field::Date),
             (b"link", Kind::Atom) if own => {
                 let rel = tag.attribute("rel").unwrap_or(b"alternate");
                 if container.address.is_none() && rel.trim_ascii().eq_ignore_ascii_case(b"alternate") {
-                    container.address =
-                        tag.attribute("href").map(|href| entities::decode(&target.text(href)).into_owned());
+                    container.address = href;
                 }
                 None
             }
@@ -157,8 +204,8 @@ impl Walk {
         if again && matches!(kind, Kind::Urls | Kind::Index) {
             // A second address: the first one's container was never closed.
             let prefix = container.prefix.clone();
-            more = self.finish(target);
-            self.container = Some(Container { prefix, used: true, ..Container::default() });
+            more = self.finish(each);
+            self.container = Some(Container { at: offset as u64, prefix, used: true, ..Container::default() });
         }
         match (field, &mut self.container) {
             (Some(field), _) if !tag.empty => self.open(field),
@@ -184,7 +231,7 @@ impl Walk {
         }
     }
 
-    fn end(&mut self, name: &[u8], target: &mut Target) -> bool {
+    fn end(&mut self, name: &[u8], each: &mut Each<'_>) -> bool {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         let closes = match self.kind {
             Some(Kind::Urls | Kind::Index) => is("url") || is("sitemap"),
@@ -194,16 +241,16 @@ impl Walk {
         if let Some(field) = self.field {
             let done = match field {
                 Field::Address => is("loc") || is("link"),
-                Field::Guid => is("guid"),
+                Field::Guid | Field::Other => is("guid"),
                 Field::Date | Field::FeedDate => !closes,
             };
             if done {
-                self.close(field, target);
+                self.close(field);
             }
             return true;
         }
         if closes {
-            return self.finish(target);
+            return self.finish(each);
         }
         if let Some(container) = &mut self.container {
             container.depth = container.depth.saturating_sub(1);
@@ -212,11 +259,11 @@ impl Walk {
     }
 
     /// Ends a field: its text goes where it belongs.
-    fn close(&mut self, field: Field, target: &mut Target) {
+    fn close(&mut self, field: Field) {
         self.field = None;
-        let date = || any_date(self.text.trim(), target.now);
+        let date = || any_date(self.text.trim(), self.now);
         match (field, &mut self.container) {
-            (Field::FeedDate, _) => target.document.updated = target.document.updated.or_else(date),
+            (Field::FeedDate, _) => self.updated = self.updated.or_else(date),
             (Field::Date, Some(container)) => container.date = container.date.or_else(date),
             (Field::Address, Some(container)) if container.address.is_none() => {
                 container.address = Some(std::mem::take(&mut self.text));
@@ -227,9 +274,9 @@ impl Walk {
     }
 
     /// The document ended: of an open container only an address that is whole counts.
-    fn cut(&mut self, in_end_tag: bool, target: &mut Target) {
+    fn cut(&mut self, in_end_tag: bool, each: &mut Each<'_>) {
         if let Some(field) = self.field.filter(|_| in_end_tag) {
-            self.close(field, target);
+            self.close(field);
         }
         if let Some(container) = &mut self.container {
             container.guid = None;
@@ -237,18 +284,19 @@ impl Walk {
                 container.text.clear();
             }
         }
-        self.finish(target);
+        self.finish(each);
     }
 
     /// Makes an entry of the container, if one is open; returns whether there is room for more.
-    fn finish(&mut self, target: &mut Target) -> bool {
+    fn finish(&mut self, each: &mut Each<'_>) -> bool {
         self.field = None;
         let Some(container) = self.container.take() else { return true };
         let direct = Some(container.text).filter(|text| !container.used && !text.trim().is_empty());
         let address = container.address.filter(|address| !address.trim().is_empty()).or(container.guid).or(direct);
-        match address {
-            Some(address) => target.add(&address, container.date),
-            None => true,
+        // A second address has made the entry of a container that was left open; what remains of it is nothing.
+        if address.is_none() && container.used {
+            return true;
         }
+        each(Found { at: container.at, address, date: container.date })
     }
 }

@@ -1,10 +1,12 @@
-//! Character references (`&amp;`, `&#x26;`), by the rules the HTML standard has for attributes.
+//! Character references (`&amp;`, `&#x26;`) in texts that hold URLs, by the rules the HTML standard has for attributes.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
 /// Name, code points in hexadecimal, and `!` if the name also counts without its semicolon. Sorted by name.
 const TABLE: &str = include_str!("entities.txt");
+/// What the bytes 80 to 9F mean in windows-1252, as browsers read it.
+const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 /// No name is longer.
 const LONGEST: usize = 31;
 
@@ -37,7 +39,11 @@ fn table() -> &'static [Entity] {
 }
 
 /// Replaces the character references of an attribute's value.
-pub(crate) fn decode(value: &str) -> Cow<'_, str> {
+///
+/// ```
+/// assert_eq!(trawl_url::entities::decode("?a=1&amp;b=2&copy=3"), "?a=1&b=2&copy=3");
+/// ```
+pub fn decode(value: &str) -> Cow<'_, str> {
     let Some(first) = value.find('&') else { return Cow::Borrowed(value) };
     let mut out = String::with_capacity(value.len());
     let mut rest = value;
@@ -90,9 +96,8 @@ fn code_point(digits: &str, radix: u32) -> char {
     match u8::try_from(number) {
         Ok(0) => char::REPLACEMENT_CHARACTER,
         Ok(byte @ 0x80..=0x9F) => {
-            let byte = [byte];
-            let (text, _) = encoding_rs::WINDOWS_1252.decode_without_bom_handling(&byte);
-            text.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER)
+            let at = usize::from(byte - 0x80);
+            WINDOWS_1252.chars().nth(at).unwrap_or(char::REPLACEMENT_CHARACTER)
         }
         _ => char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER),
     }

@@ -1,7 +1,7 @@
 //! Sitemaps (XML, text, index, gzip) and feeds (RSS 2.0, RSS 1.0, Atom): lists of URLs with dates.
 //!
 //! ```
-//! # use trawl_parse::sitemap::{Kind, Options, parse};
+//! # use trawl_lists::sitemap::{Kind, Options, parse};
 //! # use trawl_model::UnixMillis;
 //! let xml = b"<urlset><url><loc>http://h.example/a?b&amp;c</loc><lastmod>2026-01-02</lastmod></url><url><loc>http:/";
 //! let document = parse(xml, "http://h.example/sitemap.xml", UnixMillis(0), &Options::default()).unwrap();
@@ -10,7 +10,7 @@
 //! assert!(document.damaged); // and what was read is kept
 //! ```
 
-mod elements;
+pub(crate) mod elements;
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -20,7 +20,7 @@ use trawl_io::Compression;
 use trawl_model::UnixMillis;
 use trawl_url::{Base, WebUrl};
 
-use crate::{Error, charset};
+use crate::Error;
 
 /// What a document is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,13 +105,29 @@ pub fn parse(bytes: &[u8], url: &str, now: UnixMillis, options: &Options) -> Res
     };
     let (text, encoding) = decoded(plain);
     let base = Base::new(url).ok();
-    let mut target = Target { document, base, encoding, now, max_urls: options.max_urls };
-    if text.trim_ascii_start().first() == Some(&b'<') {
-        elements::read(&text, &mut target)?;
-    } else {
-        lines(&text, &mut target)?;
+    if text.trim_ascii_start().first() != Some(&b'<') {
+        let mut target = Target { document, base, max_urls: options.max_urls };
+        lines(&text, encoding, &mut target)?;
+        return Ok(target.document);
     }
-    Ok(target.document)
+    let over_limit = document.over_limit;
+    let mut target = Target { document, base, max_urls: options.max_urls };
+    let read = elements::read(&text, encoding, now, &mut |found| match &found.address {
+        Some(address) => target.add(address, found.date),
+        None => true,
+    });
+    let mut document = target.document;
+    match read {
+        Ok(seen) => {
+            document.kind = seen.kind;
+            document.updated = seen.updated;
+            document.damaged |= seen.damaged;
+        }
+        // What was cut may have lost its first element.
+        Err(Error::Document { offset: 0, .. }) if over_limit => {}
+        Err(e) => return Err(e),
+    }
+    Ok(document)
 }
 
 /// Decompresses at most `limit` bytes and one more, so that the caller sees that there was more.
@@ -125,7 +141,7 @@ fn gunzip(bytes: &[u8], limit: usize, document: &mut Document) -> Vec<u8> {
 }
 
 /// The bytes as ASCII-compatible text, and their encoding: from a byte order mark, or from the XML declaration.
-fn decoded(bytes: &[u8]) -> (Cow<'_, [u8]>, &'static Encoding) {
+pub(crate) fn decoded(bytes: &[u8]) -> (Cow<'_, [u8]>, &'static Encoding) {
     match Encoding::for_bom(bytes) {
         Some((encoding, _)) if encoding == UTF_16LE || encoding == UTF_16BE => {
             let (text, _) = encoding.decode_with_bom_removal(bytes);
@@ -144,11 +160,13 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let at = declaration.windows(8).position(|word| word.eq_ignore_ascii_case(b"encoding"))?;
     let label = declaration.get(at + 8..)?.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let (quote, label) = label.split_first()?;
-    charset::for_meta(label.split(|b| b == quote).next()?)
+    // A declaration that can be read as ASCII is not in UTF-16, whatever it says.
+    let encoding = Encoding::for_label(label.split(|b| b == quote).next()?)?;
+    Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
 }
 
 /// A text sitemap.
-fn lines(text: &[u8], target: &mut Target) -> Result<(), Error> {
+fn lines(text: &[u8], encoding: &'static Encoding, target: &mut Target) -> Result<(), Error> {
     let whole = match target.document.over_limit || target.document.damaged {
         // The last line is likely half a URL.
         true => {
@@ -157,37 +175,32 @@ fn lines(text: &[u8], target: &mut Target) -> Result<(), Error> {
         false => text,
     };
     for line in whole.split(|b| matches!(b, b'\n' | b'\r')).filter(|line| !line.trim_ascii().is_empty()) {
-        let line = target.text(line);
+        let line = encoding.decode_without_bom_handling(line).0;
         if !target.add(&line, None) {
             break;
         }
     }
     if target.document.entries.is_empty() && !target.document.over_limit {
-        let found = if text.trim_ascii().is_empty() { Cow::Borrowed("nothing") } else { target.text(text) };
-        return Err(unknown(0, &found));
+        let text = text.get(..200).unwrap_or(text);
+        let found = encoding.decode_without_bom_handling(text).0;
+        return Err(unknown(0, if found.trim().is_empty() { "nothing" } else { &found }));
     }
     Ok(())
 }
 
 fn unknown(offset: usize, found: &str) -> Error {
     let found = found.trim().chars().take(40).collect();
-    Error::Unknown { offset, expected: "a sitemap or a feed", found }
+    Error::Document { offset, expected: "a sitemap or a feed", found }
 }
 
 /// Where entries go.
 struct Target {
     document: Document,
     base: Option<Base>,
-    encoding: &'static Encoding,
-    now: UnixMillis,
     max_urls: usize,
 }
 
 impl Target {
-    fn text<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
-        self.encoding.decode_without_bom_handling(bytes).0
-    }
-
     /// Adds an entry if its text is a URL; returns whether there is room for more.
     fn add(&mut self, text: &str, lastmod: Option<UnixMillis>) -> bool {
         let text = text.trim();

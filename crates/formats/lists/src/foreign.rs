@@ -1,0 +1,71 @@
+//! What a file is that is not a list: for messages.
+
+use crate::file::text_of;
+
+/// Longest part of a first line that a message shows.
+const SHOWN: usize = 60;
+
+/// First bytes that leave no doubt.
+const MAGICS: &[(&[u8], &str)] = &[
+    (b"\x04\x22\x4d\x18", "an lz4 file"),
+    (b"\x02\x21\x4c\x18", "an old lz4 file"),
+    (b"BZh", "a bzip2 file"),
+    (b"\xfd7zXZ\0", "an xz file"),
+    (b"\x1f\x9d", "a file of compress"),
+    (b"\x89LZO\0", "an lzop file"),
+    (b"\xff\x06\0\0sNaPpY", "a snappy file"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!", "a RAR archive"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"SQLite format 3\0", "an SQLite database"),
+    (b"%PDF", "a PDF document"),
+    (b"\x89PNG", "a PNG image"),
+    (b"ORC", "an ORC file"),
+    (b"Obj\x01", "an Avro file"),
+    (b"ARROW1", "an Arrow file"),
+    (b"SEQ\x06", "a Hadoop SequenceFile"),
+    (b"\xff\xfe", "text in UTF-16"),
+    (b"\xfe\xff", "text in UTF-16"),
+];
+
+/// What first bytes say for certain.
+pub(crate) fn by_magic(head: &[u8]) -> Option<&'static str> {
+    MAGICS.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, name)| *name)
+}
+
+/// What a file that begins so looks like.
+pub(crate) fn describe(head: &[u8]) -> String {
+    if let Some(known) = by_magic(head) {
+        return known.to_owned();
+    }
+    let line = head.split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
+    let cut = line.get(..SHOWN).unwrap_or(line);
+    if line.iter().any(|b| *b < b' ' && !b.is_ascii_whitespace()) {
+        let hex: Vec<String> = cut.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        return format!("bytes {}", hex.join(" "));
+    }
+    let lower = line.to_ascii_lowercase();
+    if lower.starts_with(b"<!doctype html") || lower.starts_with(b"<html") {
+        return "an HTML page".to_owned();
+    }
+    format!("a first line {:?}", text_of(cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_named() {
+        for (head, expected) in [
+            (&b"\x04\x22\x4d\x18xyz"[..], "an lz4 file"),
+            (b"PK\x03\x04", "a zip archive"),
+            (b"<!DOCTYPE HTML>\n<p>", "an HTML page"),
+            (b"\0\x01\x02", "bytes 00 01 02"),
+            (b"hello \xff world\nx", "a first line \"hello %FF world\""),
+        ] {
+            assert_eq!(describe(head), expected);
+        }
+        assert!(describe(&[b'x'; 4000]).len() < 100);
+    }
+}

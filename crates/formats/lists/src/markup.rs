@@ -1,0 +1,188 @@
+//! Lists in markup: bookmarks as browsers export them, sitemaps and feeds.
+//!
+//! These are documents of people and of single sites, so they are read whole, up to a limit.
+
+use crate::fields::{Roles, Value};
+use crate::file::text_of;
+use crate::sitemap::{decoded, elements};
+use crate::source::failed;
+use crate::xml::{Event, Reader};
+use crate::{BadItem, Options};
+use std::io::{self, BufRead, Read};
+use trawl_model::{Advice, DoorError, Items, Place};
+use trawl_url::entities;
+
+/// Bytes of a document at most. Sitemaps may have 50 MiB by their own rules; bookmarks carry icons.
+const MAX_DOCUMENT: u64 = 64 << 20;
+
+/// Reads a sitemap, an index of sitemaps, or a feed: a record for each entry, with its date.
+pub(crate) fn read_sitemap(
+    uri: &str,
+    options: &Options,
+    stream: impl BufRead,
+    each: &mut Items<'_>,
+) -> Result<(), DoorError> {
+    let document = whole(uri, stream)?;
+    let (text, encoding) = decoded(&document);
+    let roles = Roles::of(options, false, ["ts"].into_iter());
+    let mut ended = Ok(());
+    let seen = elements::read(&text, encoding, options.now, &mut |found| {
+        let item = match &found.address {
+            Some(address) => {
+                let mut fields = roles.fields();
+                fields.set_url(address.trim());
+                if let (Some(date), Some(role)) = (found.date, roles.each.first()) {
+                    fields.put(*role, "ts", Value::Text(&date.to_string()));
+                }
+                fields.finish()
+            }
+            None => None,
+        };
+        let bad =
+            || BadItem::new("no_url", "expected an entry with an address, found none", text_behind(&text, found.at));
+        ended = each(found.at, item.ok_or_else(|| bad().at(Place::new(uri, found.at, 0))));
+        ended.is_ok()
+    });
+    ended?;
+    // Other documents end in .xml too: this one holds no URLs.
+    let seen = seen.map_err(|e| BadItem::new("no_url", e.to_string(), b"").ends(Place::new(uri, 0, 0)))?;
+    if seen.damaged {
+        let error = "expected the end of the document, found the end of the file";
+        return Err(failed(uri, text.len() as u64, io::Error::new(io::ErrorKind::UnexpectedEof, error)));
+    }
+    Ok(())
+}
+
+/// Reads bookmarks: a record for each link, with the time it was added, its title and its tags.
+pub(crate) fn read_bookmarks(
+    uri: &str,
+    options: &Options,
+    stream: impl BufRead,
+    each: &mut Items<'_>,
+) -> Result<(), DoorError> {
+    let document = whole(uri, stream)?;
+    let roles = Roles::of(options, false, ["url", "ts", "title", "tags"].into_iter());
+    let mut reader = Reader::new(&document);
+    // The link being read: where it begins, its attributes, its title so far.
+    let mut link: Option<(u64, [Option<String>; 3], String)> = None;
+    loop {
+        let event = reader.next();
+        let at = (document.len() - reader.left()) as u64;
+        match (&event, &mut link) {
+            (Some(Event::Text(text) | Event::Literal(text)), Some((_, _, title))) => {
+                title.push_str(&entities::decode(&text_of(text)));
+                continue;
+            }
+            (Some(Event::Start(tag)), None) if !tag.name.eq_ignore_ascii_case(b"a") => continue,
+            (Some(Event::Text(_) | Event::Literal(_) | Event::End(_)), None) => continue,
+            (None, None) => break,
+            // Whatever else comes ends the title.
+            _ => {}
+        }
+        if let Some((at, [url, ts, tags], title)) = link.take() {
+            let mut fields = roles.fields();
+            let values = [("url", url), ("ts", ts), ("title", Some(title)), ("tags", tags)];
+            for (role, (name, value)) in roles.each.iter().zip(values) {
+                if let Some(value) = value.filter(|value| !value.trim().is_empty()) {
+                    fields.put(*role, name, Value::Text(value.trim()));
+                }
+            }
+            let bad =
+                || BadItem::new("no_url", "expected a link with an address, found none", text_behind(&document, at));
+            each(at, fields.finish().ok_or_else(|| bad().at(Place::new(uri, at, 0))))?;
+        }
+        if let Some(Event::Start(tag)) = event
+            && tag.name.eq_ignore_ascii_case(b"a")
+        {
+            let value = |name| tag.attribute(name).map(|value| entities::decode(&text_of(value)).into_owned());
+            link = Some((at, ["href", "add_date", "tags"].map(value), String::new()));
+        }
+    }
+    if reader.damaged() {
+        let error = "expected the end of a tag, found the end of the file";
+        return Err(failed(uri, document.len() as u64, io::Error::new(io::ErrorKind::UnexpectedEof, error)));
+    }
+    Ok(())
+}
+
+/// The text behind a tag that ends at `at`, for a message.
+fn text_behind(document: &[u8], at: u64) -> &[u8] {
+    let behind = usize::try_from(at).ok().and_then(|at| document.get(at..)).unwrap_or_default();
+    // Not to its end: there may be no line end in the whole document, and a link in every tenth byte.
+    let behind = behind.get(..BadItem::MAX_TEXT).unwrap_or(behind);
+    behind.split(|b| *b == b'\n').next().unwrap_or_default()
+}
+
+/// The whole of a document.
+fn whole(uri: &str, stream: impl BufRead) -> Result<Vec<u8>, DoorError> {
+    let mut document = Vec::new();
+    stream.take(MAX_DOCUMENT + 1).read_to_end(&mut document).map_err(|e| failed(uri, 0, e))?;
+    if document.len() as u64 > MAX_DOCUMENT {
+        let error = format!("expected a document of at most {MAX_DOCUMENT} bytes, found more");
+        return Err(DoorError::new(Advice::Stop, error).at(Place::new(uri, MAX_DOCUMENT, 0)));
+    }
+    Ok(document)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::Found;
+
+    fn items(read: impl FnOnce(&mut Items<'_>) -> Result<(), DoorError>) -> Result<Vec<Found>, String> {
+        let mut out = Vec::new();
+        read(&mut |at, item| {
+            out.push((at, item.map_err(|e| e.to_string())));
+            Ok(())
+        })
+        .map_err(|e| e.to_string())?;
+        Ok(out)
+    }
+
+    #[test]
+    fn bookmarks() {
+        let text = "<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<META HTTP-EQUIV=\"Content-Type\" CONTENT=\"text/html\">\n\
+            <TITLE>Bookmarks</TITLE>\n<H1>Bookmarks</H1>\n<DL><p>\n<DT><H3 ADD_DATE=\"1\">Folder</H3>\n<DL><p>\n\
+            <DT><A HREF=\"http://a.com/?x=1&amp;y=2\" ADD_DATE=\"1700000000\" ICON=\"data:x\">A &amp; B</A>\n<DD>about it\n\
+            <DT><a href='http://b.com/' tags='x,y'></a><DT><A>none</A>\n</DL><p>\n</DL><p>\n";
+        let found = items(|each| read_bookmarks("f", &Options::default(), text.as_bytes(), each)).unwrap();
+        let record = found[0].1.as_ref().unwrap();
+        assert_eq!((record.url.as_str(), record.ts.unwrap().0), ("http://a.com/?x=1&y=2", 1_700_000_000_000));
+        assert_eq!(record.extras.as_deref(), Some(r#"{"title":"A & B"}"#));
+        let record = found[1].1.as_ref().unwrap();
+        assert_eq!((record.url.as_str(), record.extras.as_deref()), ("http://b.com/", Some(r#"{"tags":"x,y"}"#)));
+        assert!(found[2].1.as_ref().unwrap_err().contains("expected a link with an address"));
+        assert_eq!(found.len(), 3);
+        let cut = text.find("ICON").unwrap();
+        assert!(items(|each| read_bookmarks("f", &Options::default(), &text.as_bytes()[..cut], each)).is_err());
+    }
+
+    #[test]
+    fn sitemaps_and_feeds() {
+        let sitemap = "<urlset><url><loc> http://a.com/?a&amp;b </loc><lastmod>2026-01-02</lastmod></url><url/>\
+            <url><loc>/relative</loc></url></urlset>";
+        let read = |text: &str| items(|each| read_sitemap("f", &Options::default(), text.as_bytes(), each));
+        let found = read(sitemap).unwrap();
+        let record = found[0].1.as_ref().unwrap();
+        assert_eq!(
+            (record.url.as_str(), record.ts.unwrap().to_string().as_str()),
+            ("http://a.com/?a&b", "2026-01-02T00:00:00.000Z")
+        );
+        assert!(found[1].1.is_err());
+        assert_eq!(found[2].1.as_ref().unwrap().url, "/relative");
+        assert_eq!(found.len(), 3);
+        let index = "<sitemapindex><sitemap><loc>http://a.com/1.xml</loc></sitemap></sitemapindex>";
+        assert_eq!(read(index).unwrap()[0].1.as_ref().unwrap().url, "http://a.com/1.xml");
+        let rss = "<rss><channel><link>http://a.com/</link><item><link>http://a.com/1</link>\
+            <pubDate>Sun, 06 Nov 1994 08:49:37 GMT</pubDate></item>\
+            <item><guid isPermaLink=\"false\">http://a.com/not</guid></item><item><guid>http://a.com/2</guid></item></channel></rss>";
+        let found = read(rss).unwrap();
+        let urls: Vec<_> = found.iter().map(|(_, item)| item.as_ref().map(|r| r.url.as_str()).ok()).collect();
+        assert_eq!(urls, [Some("http://a.com/1"), None, Some("http://a.com/2")]);
+        let seed = items(|each| read_sitemap("f", &Options::crawl(), sitemap.as_bytes(), each)).unwrap();
+        assert_eq!(seed[0].1.as_ref().unwrap().extras.as_deref(), Some(r#"{"ts":"2026-01-02T00:00:00.000Z"}"#));
+        for bad in ["<html>", "x", "", "<urlset><url><loc>http://a.com/</loc></url><url><loc>htt"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}
