@@ -118,11 +118,8 @@ pub enum Error {
         least: u64,
     },
     /// The file has no delete flags.
-    #[error("{}: entries have no delete flag (KVDELFL is not 1)", .path.display())]
-    NoDelflag {
-        /// Which file.
-        path: PathBuf,
-    },
+    #[error("{}: entries have no delete flag (KVDELFL is not 1)", .0.display())]
+    NoDelflag(PathBuf),
     /// A stored string cannot change its length.
     #[error("{}@{ptr}: {what} of {old} bytes cannot become {new} bytes long", .path.display())]
     LengthChange {
@@ -138,11 +135,8 @@ pub enum Error {
         new: u64,
     },
     /// The key is in the index already.
-    #[error("{}: key is already there", .path.display())]
-    KeyExists {
-        /// The index.
-        path: PathBuf,
-    },
+    #[error("{}: key is already there", .0.display())]
+    KeyExists(PathBuf),
     /// The last free cell is never given away.
     #[error("{}: hash table of {htsize} cells is full", .path.display())]
     TableFull {
@@ -170,39 +164,20 @@ pub enum Error {
         found: i64,
     },
     /// The name of a filesys breaks a rule.
-    #[error("{}: expected a filesys name of 1 to 200 bytes in UTF-8 without / and NUL that starts with no dot", .path.display())]
-    BadName {
-        /// The path it would have.
-        path: PathBuf,
-    },
+    #[error("{}: expected a filesys name of 1 to 200 bytes in UTF-8 without / and NUL that starts with no dot", .0.display())]
+    BadName(PathBuf),
     /// There is a filesys of that name.
-    #[error("{}: filesys exists", .path.display())]
-    FilesysExists {
-        /// Its data file.
-        path: PathBuf,
-    },
+    #[error("{}: filesys exists", .0.display())]
+    FilesysExists(PathBuf),
     /// There is no filesys of that name.
-    #[error("{}: no such filesys", .path.display())]
-    FilesysNotFound {
-        /// Its data file.
-        path: PathBuf,
-    },
+    #[error("{}: no such filesys", .0.display())]
+    FilesysNotFound(PathBuf),
     /// The filesys has no file of that name.
-    #[error("{}: no file {name:?}", .path.display())]
-    FileNotFound {
-        /// The filesys.
-        path: PathBuf,
-        /// The name.
-        name: String,
-    },
+    #[error("{}: no file {:?}", .0.display(), .1)]
+    FileNotFound(PathBuf, String),
     /// The filesys has a file of that name.
-    #[error("{}: file {name:?} exists", .path.display())]
-    FileExists {
-        /// The filesys.
-        path: PathBuf,
-        /// The name.
-        name: String,
-    },
+    #[error("{}: file {:?} exists", .0.display(), .1)]
+    FileExists(PathBuf, String),
     /// The file is of another type than the caller accepts.
     #[error("{}: file {name:?} is of type {found:?}, wanted {wanted:?}", .path.display())]
     TypeMismatch {
@@ -216,44 +191,23 @@ pub enum Error {
         found: char,
     },
     /// What an append-only filesys does not allow.
-    #[error("{}: append-only: {what}", .path.display())]
-    AppendOnlyRestriction {
-        /// The filesys.
-        path: PathBuf,
-        /// What was attempted.
-        what: &'static str,
-    },
+    #[error("{}: append-only: {}", .0.display(), .1)]
+    AppendOnlyRestriction(PathBuf, &'static str),
     /// The file is open in this process.
-    #[error("{}: file {name:?} is open", .path.display())]
-    AlreadyOpen {
-        /// The filesys.
-        path: PathBuf,
-        /// The name.
-        name: String,
-    },
+    #[error("{}: file {:?} is open", .0.display(), .1)]
+    AlreadyOpen(PathBuf, String),
     /// Another process writes, or checks.
     #[error(transparent)]
     LockFailed(#[from] LockError),
     /// The container was opened for reading.
-    #[error("{}: open for reading only", .path.display())]
-    ReadOnly {
-        /// Which file.
-        path: PathBuf,
-    },
+    #[error("{}: open for reading only", .0.display())]
+    ReadOnly(PathBuf),
     /// A parameter of the caller makes no sense.
-    #[error("{}: {reason}", .path.display())]
-    Refused {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    #[error("{}: {}", .0.display(), .1)]
+    Refused(PathBuf, String),
     /// A sync failed earlier: what was written since the last good one may be gone, whatever later syncs say.
-    #[error("{}: an earlier sync failed; open it again", .path.display())]
-    Poisoned {
-        /// Which file.
-        path: PathBuf,
-    },
+    #[error("{}: an earlier sync failed; open it again", .0.display())]
+    Poisoned(PathBuf),
     /// A file operation failed; the message names the file.
     #[error(transparent)]
     Io(#[from] trawl_io::Error),
@@ -288,7 +242,7 @@ impl Error {
     }
 
     pub(crate) fn refused(path: &Path, reason: impl Into<String>) -> Self {
-        Error::Refused { path: path.into(), reason: reason.into() }
+        Error::Refused(path.into(), reason.into())
     }
 }
 

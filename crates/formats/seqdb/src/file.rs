@@ -75,11 +75,14 @@ impl SbFile {
         Ok(self.settings.fs.metadata(self.path())?.id == self.store.file().metadata()?.id)
     }
 
+    #[inline]
     pub fn writable(&self) -> Result<()> {
-        match self.access {
-            Access::Write => self.store.alive(),
-            Access::Read => Err(Error::ReadOnly { path: self.path().into() }),
-        }
+        if self.access == Access::Write { self.store.alive() } else { Err(self.read_only()) }
+    }
+
+    #[cold]
+    fn read_only(&self) -> Error {
+        Error::ReadOnly(self.path().into())
     }
 
     /// Sets a variable, which is written with the next flush.

@@ -5,8 +5,7 @@ use md5::{Digest, Md5};
 /// The first eight bytes of the MD5 of `key`, as a big-endian number.
 #[inline]
 pub fn h64(key: &[u8]) -> u64 {
-    let digest = Md5::digest(key);
-    digest.first_chunk::<8>().map_or(0, |first| u64::from_be_bytes(*first))
+    (u128::from_be_bytes(Md5::digest(key).into()) >> 64) as u64
 }
 
 #[cfg(test)]

@@ -9,6 +9,28 @@
 //! | [`Filesys`] | many files in a few large ones, append-only if wanted |
 //! | [`Pages`] | captures in an append-only filesys, found by URL |
 //!
+//! ```
+//! use std::path::Path;
+//! use trawl_io::fault::FaultFs;
+//! use trawl_model::UnixMillis;
+//! use trawl_seqdb::{Access, Clock, CreateHindex, CreateKvseq, Map, MapFiles, Settings};
+//!
+//! # fn main() -> trawl_seqdb::Result<()> {
+//! // A disk in memory, for the example; without `on` it is the machine's.
+//! let disk = FaultFs::new();
+//! let settings = Settings::new(Clock::fixed(UnixMillis(0)), "an example").on(disk.shared());
+//! let files = MapFiles::named(Path::new("/words"));
+//! let mut words = Map::create(&files, &CreateKvseq::default(), &CreateHindex::default(), &settings)?;
+//! words.put(b"apple", b"red")?;
+//! words.put(b"apple", b"yellow")?;
+//! words.close()?;
+//!
+//! let words = Map::open(&files, Access::Read, &settings)?;
+//! assert_eq!(words.get(b"apple")?.as_deref(), Some(&b"yellow"[..]));
+//! assert_eq!(words.get(b"pear")?, None);
+//! # Ok(())
+//! # }
+//! ```
 //! All integers are big-endian. The formats have no checksums: a broken length is noticed, a flipped bit in a value is
 //! not. `docs/formats/seqdb.md` is the byte-level description; [`design`] holds every constant that the published
 //! description leaves open.
@@ -31,7 +53,6 @@
 //! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
-mod around;
 mod aside;
 pub mod design;
 mod error;
@@ -56,13 +77,12 @@ pub mod superblock;
 mod together;
 mod whole;
 
-pub use around::filesys_around;
 pub use error::{Error, Result};
 pub use filesys::{Base, CreateFilesys, FileHandle, FileInfo, FileReader, Filesys, FsPaths, WriteFlags};
 pub use findings::{Finding, Findings, Severity};
 pub use hash::h64;
 pub use hindex::{CreateHindex, Hindex, Keyed, Keys};
-pub use inspect::{Inspection, Variable, filesys_of, inspect, set_variables, variables};
+pub use inspect::{Inspection, Variable, filesys_around, filesys_of, inspect, set_variables, variables};
 pub use kind::{HEAD_BYTES, Kind, is_seqdb, purpose_of};
 pub use kvseq::{CreateKvseq, Item, KvEntry, Kvseq, Repr, Scan};
 pub use map::{BundleFiles, Map, MapFiles};

@@ -80,6 +80,13 @@ impl InOrder {
     }
 }
 
+impl InOrder {
+    /// The next key, which is one number.
+    pub fn next_number(&mut self) -> Result<Option<u64>> {
+        Ok(self.next_record()?.map(|(key, _)| number(key, 0)))
+    }
+}
+
 /// The `i`-th big-endian number in `bytes`; 0 past their end.
 #[inline]
 pub(crate) fn number(bytes: &[u8], i: usize) -> u64 {

@@ -108,8 +108,14 @@ impl Store {
     }
 
     /// An error after a failed sync.
+    #[inline]
     pub fn alive(&self) -> Result<()> {
-        if self.poisoned { Err(Error::Poisoned { path: self.path().into() }) } else { Ok(()) }
+        if self.poisoned { Err(self.dead()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn dead(&self) -> Error {
+        Error::Poisoned(self.path().into())
     }
 
     /// Appends. After an error the end is where it was, or a part further: see [`Store::cut`].
@@ -255,9 +261,8 @@ impl Store {
         let (filed, tailed) = buf.split_at_mut(in_file);
         if !filed.is_empty() {
             self.file.read_exact_at(at, filed)?;
-            for held in self.after_tail.iter().chain(&self.late) {
-                lay_over(filed, at, held.at, &held.bytes);
-            }
+            let lay_over = |held: &Held| lay_over(filed, at, held.at, &held.bytes);
+            self.after_tail.iter().chain(&self.late).for_each(lay_over);
         }
         if tailed.is_empty() {
             return Ok(());

@@ -1,15 +1,13 @@
 //! Checking and repairing whatever a path names, by its magic and its neighbours.
 
-use crate::around::filesys_around;
 use crate::filesys::{self, FsFindings, FsPaths, FsRepair};
 use crate::findings::Findings;
 use crate::hindex::{self, IndexFindings, Rebuilt};
+use crate::inspect::{self, filesys_around};
 use crate::kvseq::{self, KvFindings, KvRepair, lock_path};
 use crate::map::{self, MapFiles};
 use crate::perm::{self, PermFindings};
-use crate::{
-    Access, Error, Hindex, Kind, Kvseq, OnProgress, Perm, Result, Settings, aside, design, inspect, lock, pages,
-};
+use crate::{Access, Error, Hindex, Kind, Kvseq, OnProgress, Perm, Result, Settings, aside, design, lock, pages};
 use std::path::{Path, PathBuf};
 
 /// What a path names.
@@ -69,7 +67,7 @@ impl Whole {
             if fs.exists(&paths.data())? {
                 return Self::filesys(paths, settings);
             }
-            let missing = Error::FilesysNotFound { path: paths.data() };
+            let missing = Error::FilesysNotFound(paths.data());
             return Self::around(path, settings)?.ok_or(missing);
         }
         // The file itself may be what is broken.

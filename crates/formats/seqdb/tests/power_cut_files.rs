@@ -170,7 +170,7 @@ fn work(disk: &FaultFs, variant: Variant, ops: &[Op], state: &mut State) -> Resu
 }
 
 fn refused() -> trawl_seqdb::Error {
-    trawl_seqdb::Error::Poisoned { path: "".into() }
+    trawl_seqdb::Error::Poisoned("".into())
 }
 
 /// `killed`: the power stayed on, so that nothing of what the writer did is torn.

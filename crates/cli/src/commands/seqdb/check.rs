@@ -1,17 +1,15 @@
 //! `trawl seqdb check`, `checkpoint`, `rollback`, `index-rebuild`, `compact`.
 
-use super::{expect_no_filesys, expect_no_filesys_among, reporter};
+use super::{Files, Table, expect_no_filesys, reporter, told};
 use crate::exit::{self, Status};
 use crate::output::{self, Output};
 use crate::units::show_bytes;
-use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use trawl_seqdb::filesys::FsRepair;
-use trawl_seqdb::kvseq::KvRepair;
+use trawl_seqdb::hindex::{self, Rebuilt};
 use trawl_seqdb::{
-    Access, BundleFiles, Counted, Finding, Findings, FsPaths, Hindex, Kind, Kvseq, Perm, Repaired, Settings, Severity,
-    Whole, hindex, inspect, map,
+    Access, Counted, Finding, Findings, FsPaths, Hindex, Kind, Kvseq, Perm, Repaired, Settings, Severity, Whole,
+    inspect, map,
 };
 
 /// Checks files, all their neighbours, and that they belong together
@@ -48,16 +46,6 @@ impl CheckArgs {
     pub fn of(fs: PathBuf, repair: bool, salvage: bool) -> Self {
         CheckArgs { files: vec![fs], container: None, repair, salvage, filesys: true }
     }
-}
-
-#[derive(Serialize)]
-struct FindingRow<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    file: String,
-    offset: u64,
-    expected: &'a str,
-    found: &'a str,
 }
 
 /// Checks files. One that cannot be read does not stop the rest.
@@ -97,13 +85,11 @@ fn check_one(file: &Path, args: &CheckArgs, settings: &Settings, out: &mut Outpu
     }
     let mut counted = whole.verify(settings, &mut findings, &reporter("check", out))?;
     if (args.repair || args.salvage) && (!findings.is_sound() || findings.warnings() > 0) {
-        for finding in findings.list() {
-            tell(finding, out)?;
-        }
-        let done = whole.repair(settings, args.salvage, &reporter("repair", out))?;
-        let facts = repaired(&done);
-        let json = json!({"type": "repaired", "file": file.display().to_string(), "done": facts});
-        out.fact(&json, |w| writeln!(w, "{}: repaired: {}", file.display(), in_words(&facts)))?;
+        findings.list().iter().try_for_each(|finding| tell(finding, out))?;
+        let facts = repaired(&whole.repair(settings, args.salvage, &reporter("repair", out))?);
+        let (name, words) = (file.display().to_string(), in_words(&facts));
+        let json = json!({"type": "repaired", "file": name, "done": facts});
+        told(out, &json, &format!("{name}: repaired: {words}"))?;
         findings = Findings::new();
         counted = whole.verify(settings, &mut findings, &reporter("check", out))?;
     }
@@ -112,31 +98,27 @@ fn check_one(file: &Path, args: &CheckArgs, settings: &Settings, out: &mut Outpu
 
 /// Tells what was found, and what it comes to.
 fn conclude(file: &Path, findings: &Findings, counted: Counted, out: &mut Output) -> anyhow::Result<bool> {
-    for finding in findings.list() {
-        tell(finding, out)?;
-    }
-    let (faults, warnings) = (findings.faults(), findings.warnings());
-    let counts = match counted {
-        Counted::Filesys(f) => json!({"files": f.files, "bytes": f.bytes, "foreign": f.foreign, "orphans": f.orphans}),
-        Counted::Kvseq(k) => json!({"entries": k.entries, "live": k.live}),
-        Counted::Hindex(i) => json!({"keys": i.keys, "deleted": i.deleted, "unreferenced": i.unreferenced}),
-        Counted::Perm(p) => json!({"pairs": p.pairs, "grouped": p.grouped}),
-        _ => json!({}),
+    findings.list().iter().try_for_each(|finding| tell(finding, out))?;
+    let (name, faults, warnings) = (file.display().to_string(), findings.faults(), findings.warnings());
+    let (what, counts) = match counted {
+        Counted::Filesys(f) => (
+            format!("{} files, {}", f.files, show_bytes(f.bytes)),
+            json!({"files": f.files, "bytes": f.bytes, "foreign": f.foreign, "orphans": f.orphans}),
+        ),
+        Counted::Kvseq(k) => {
+            (format!("{} entries, {} of them live", k.entries, k.live), json!({"entries": k.entries, "live": k.live}))
+        }
+        Counted::Hindex(i) => {
+            (format!("{} keys", i.keys), json!({"keys": i.keys, "deleted": i.deleted, "unreferenced": i.unreferenced}))
+        }
+        Counted::Perm(p) => {
+            let grouped = if p.grouped { "grouped" } else { "not grouped" };
+            (format!("{} pairs, {grouped}", p.pairs), json!({"pairs": p.pairs, "grouped": p.grouped}))
+        }
+        _ => ("superblock only".to_owned(), json!({})),
     };
-    let json = json!({
-        "type": "checked", "file": file.display().to_string(), "faults": faults, "warnings": warnings,
-        "counted": counts,
-    });
-    out.fact(&json, |w| {
-        let what = match counted {
-            Counted::Filesys(f) => format!("{} files, {}", f.files, show_bytes(f.bytes)),
-            Counted::Kvseq(k) => format!("{} entries, {} of them live", k.entries, k.live),
-            Counted::Hindex(i) => format!("{} keys", i.keys),
-            Counted::Perm(p) => format!("{} pairs, {}", p.pairs, if p.grouped { "grouped" } else { "not grouped" }),
-            _ => "superblock only".to_owned(),
-        };
-        writeln!(w, "{}: {what}; {faults} faults, {warnings} warnings", file.display())
-    })?;
+    let json = json!({"type": "checked", "file": name, "faults": faults, "warnings": warnings, "counted": counts});
+    told(out, &json, &format!("{name}: {what}; {faults} faults, {warnings} warnings"))?;
     Ok(findings.is_sound())
 }
 
@@ -145,25 +127,21 @@ fn tell(finding: &Finding, out: &mut Output) -> anyhow::Result<()> {
         Severity::Fault => "fault",
         Severity::Warning => "warning",
     };
-    let file = finding.path.display().to_string();
-    let row = FindingRow { kind, file, offset: finding.offset, expected: &finding.expected, found: &finding.found };
-    out.fact(&row, |w| writeln!(w, "{kind}: {finding}"))?;
-    Ok(())
+    let Finding { path, offset, expected, found, .. } = finding;
+    let file = path.display().to_string();
+    let json = json!({"type": kind, "file": file, "offset": offset, "expected": expected, "found": found});
+    told(out, &json, &format!("{kind}: {finding}")).map(|_| ())
 }
 
 /// What a repair did, in numbers.
 fn repaired(done: &Repaired) -> serde_json::Value {
-    let kvseq = |k: &KvRepair| json!({"old_bytes": k.old_end, "new_bytes": k.new_end, "entries": k.entries});
-    let filesys = |f: &FsRepair| {
-        json!({
+    match done {
+        Repaired::Filesys(f) => json!({
             "old_bytes": f.data.old_end, "new_bytes": f.data.new_end, "files": f.files,
             "broken_inodes": f.broken_inodes, "cut_files": f.cut_files, "orphans": f.orphans,
             "resurrected": f.resurrected,
-        })
-    };
-    match done {
-        Repaired::Filesys(f) => filesys(f),
-        Repaired::Kvseq(k) => kvseq(k),
+        }),
+        Repaired::Kvseq(k) => json!({"old_bytes": k.old_end, "new_bytes": k.new_end, "entries": k.entries}),
         Repaired::Hindex(h) => json!({"keys": h.keys, "cells": h.htsize}),
         Repaired::Perm(pairs) => json!({"pairs": pairs}),
         _ => json!({}),
@@ -176,145 +154,63 @@ fn in_words(facts: &serde_json::Value) -> String {
     facts.as_object().map(|o| o.iter().map(fact).collect::<Vec<_>>().join(", ")).unwrap_or_default()
 }
 
-/// Declares the current length of a file valid
-///
-/// Every command here ends with a checkpoint; this one is for files that others wrote without.
-///
-/// Example:
-///   trawl seqdb checkpoint words.kvseq
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub struct CheckpointArgs {
-    /// The file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-}
-
 /// Syncs a file.
-pub fn checkpoint(args: CheckpointArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    expect_no_filesys(&args.file, settings)?;
-    match inspect(&args.file, settings)?.kind {
-        Kind::Kvseq => Kvseq::open(&args.file, Access::Write, settings)?.close()?,
-        Kind::Hindex => Hindex::open(&args.file, Access::Write, settings)?.close()?,
-        Kind::Perm => Perm::open(&args.file, Access::Write, settings)?.close()?,
+pub fn checkpoint(file: &Path, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    expect_no_filesys(file, settings)?;
+    match inspect(file, settings)?.kind {
+        Kind::Kvseq => Kvseq::open(file, Access::Write, settings)?.close()?,
+        Kind::Hindex => Hindex::open(file, Access::Write, settings)?.close()?,
+        Kind::Perm => Perm::open(file, Access::Write, settings)?.close()?,
     }
-    let seen = inspect(&args.file, settings)?;
-    let name = args.file.display().to_string();
-    let json = json!({"type": "checkpoint", "file": name, "bytes": seen.bytes});
-    out.fact(&json, |w| writeln!(w, "{name}: {} bytes", seen.bytes))?;
-    Ok(Status::Done)
-}
-
-/// Takes a file back to its length at the last sync
-///
-/// What was added since is gone; what was changed in place stays. Indexes and a perm that are named are rebuilt; others
-/// must be before the file is appended to again.
-///
-/// Example:
-///   trawl seqdb rollback words.kvseq --index words.hindex
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub struct RollbackArgs {
-    /// The file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// An index over its keys; may be given several times
-    #[arg(long, value_name = "HINDEX")]
-    index: Vec<PathBuf>,
-    /// A perm over it
-    #[arg(long, value_name = "PERM")]
-    perm: Option<PathBuf>,
+    let (name, bytes) = (file.display().to_string(), inspect(file, settings)?.bytes);
+    told(out, &json!({"type": "checkpoint", "file": name, "bytes": bytes}), &format!("{name}: {bytes} bytes"))
 }
 
 /// Rolls a file back.
-pub fn rollback(args: RollbackArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    expect_no_filesys(&args.file, settings)?;
-    let name = args.file.display().to_string();
-    let seen = inspect(&args.file, settings)?;
+pub fn rollback(files: Files, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let file = files.kvseq.clone();
+    let name = file.display().to_string();
+    let files = files.own(settings)?;
+    let seen = inspect(&file, settings)?;
     let (old, new) = match seen.kind {
         Kind::Perm => {
-            trawl_seqdb::perm::repair(&args.file, settings)?;
-            (seen.bytes, inspect(&args.file, settings)?.bytes)
+            trawl_seqdb::perm::repair(&file, settings)?;
+            (seen.bytes, inspect(&file, settings)?.bytes)
         }
         Kind::Hindex => anyhow::bail!("{name}: an index is not rolled back but rebuilt: see index-rebuild"),
         Kind::Kvseq => {
-            let files = BundleFiles { kvseq: args.file, indexes: args.index, perm: args.perm };
-            expect_no_filesys_among(&files, settings)?;
-            let done = map::rollback(&files, settings, false, &reporter("rollback", out))?;
+            let done = map::rollback(files, settings, false, &reporter("rollback", out))?;
             (done.old_end, done.new_end)
         }
     };
     let json = json!({"type": "rollback", "file": name, "old_bytes": old, "new_bytes": new});
-    out.fact(&json, |w| writeln!(w, "{name}: {old} -> {new} bytes"))?;
-    Ok(Status::Done)
-}
-
-/// Rebuilds an index from its kvseq
-///
-/// Of equal keys the last entry that is not deleted counts. Sizes are kept unless given.
-///
-/// Example:
-///   trawl seqdb index-rebuild words.hindex --container words.kvseq --htsize 4000037
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub struct IndexRebuildArgs {
-    /// The index
-    #[arg(value_name = "HINDEX")]
-    hindex: PathBuf,
-    /// The kvseq it is about
-    #[arg(long, value_name = "KVSEQ")]
-    container: PathBuf,
-    /// Cells
-    #[arg(long, value_name = "N")]
-    htsize: Option<u64>,
-    /// Words of a cell: 1, or 2 with stored hashes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2))]
-    cellsz: Option<u64>,
+    told(out, &json, &format!("{name}: {old} -> {new} bytes"))
 }
 
 /// Rebuilds an index.
-pub fn index_rebuild(args: IndexRebuildArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    if args.hindex.exists() {
-        expect_no_filesys(&args.hindex, settings)?;
+pub fn index_rebuild(
+    hindex: &Path,
+    container: &Path,
+    table: &Table,
+    settings: &Settings,
+    out: &mut Output,
+) -> anyhow::Result<Status> {
+    if hindex.exists() {
+        expect_no_filesys(hindex, settings)?;
     }
-    let kv = Kvseq::open(&args.container, Access::Read, settings)?;
+    let kv = Kvseq::open(container, Access::Read, settings)?;
     let bar = reporter("index-rebuild", out);
-    let done = hindex::rebuild(&args.hindex, &kv, args.htsize, args.cellsz, settings, &bar)?;
+    let Rebuilt { keys, superseded, htsize: cells } =
+        hindex::rebuild(hindex, &kv, table.htsize, table.cellsz, settings, &bar)?;
     drop(bar);
-    let json = json!({
-        "type": "rebuilt", "file": args.hindex.display().to_string(), "keys": done.keys, "cells": done.htsize,
-        "superseded": done.superseded,
-    });
-    out.fact(&json, |w| writeln!(w, "{}: {} keys in {} cells", args.hindex.display(), done.keys, done.htsize))?;
-    Ok(Status::Done)
-}
-
-/// Copies a kvseq without deleted entries
-///
-/// The new file takes the old one's place in one step; indexes and a perm that are named are rebuilt.
-///
-/// Example:
-///   trawl seqdb compact words.kvseq --index words.hindex
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub struct CompactArgs {
-    /// The kvseq
-    #[arg(value_name = "KVSEQ")]
-    kvseq: PathBuf,
-    /// An index over its keys; may be given several times
-    #[arg(long, value_name = "HINDEX")]
-    index: Vec<PathBuf>,
-    /// A perm over it
-    #[arg(long, value_name = "PERM")]
-    perm: Option<PathBuf>,
+    let name = hindex.display().to_string();
+    let json = json!({"type": "rebuilt", "file": name, "keys": keys, "cells": cells, "superseded": superseded});
+    told(out, &json, &format!("{name}: {keys} keys in {cells} cells"))
 }
 
 /// Compacts a kvseq.
-pub fn compact(args: CompactArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let files = BundleFiles { kvseq: args.kvseq, indexes: args.index, perm: args.perm };
-    expect_no_filesys_among(&files, settings)?;
-    let (old, new) = map::compact(&files, settings, &reporter("compact", out))?;
+pub fn compact(files: Files, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let (old, new) = map::compact(files.own(settings)?, settings, &reporter("compact", out))?;
     let json = json!({"type": "compacted", "old_bytes": old, "new_bytes": new});
-    out.fact(&json, |w| writeln!(w, "{} -> {}", show_bytes(old), show_bytes(new)))?;
-    Ok(Status::Done)
+    told(out, &json, &format!("{} -> {}", show_bytes(old), show_bytes(new)))
 }

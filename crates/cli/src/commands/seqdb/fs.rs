@@ -1,75 +1,293 @@
-//! `trawl seqdb fs`: file systems in containers; creating and looking.
+//! `trawl seqdb fs`: file systems in containers; creating, looking, and what is done to a whole one.
 
-use super::{fs_copy, fs_edit, fs_whole, fsgen};
+use super::{Table, check, closing, fs_copy, fs_edit, fsgen, missing, printed, reporter, told};
 use crate::containers::Text;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::units::show_bytes;
 use serde::Serialize;
+use serde_json::json;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use trawl_model::UnixMillis;
-use trawl_seqdb::{Access, Base, CreateFilesys, Error, FileInfo, Filesys, FsPaths, Settings, design, pages, silent};
+use trawl_seqdb::{
+    Access, Base, CreateFilesys, Error, FileInfo, Filesys, FsPaths, Settings, design, filesys, pages, silent,
+};
 
-/// Works with a filesys: many files in a few large ones
-///
-/// A filesys is named as BASE/NAME: its files are NAME.data, NAME.idx, NAME.lock and, if append-only, NAME.time in the
-/// directory BASE. File names are any bytes; there are no directories, though a name may have slashes.
-///
-/// Examples:
-///   trawl seqdb fs create base/docs
-///   trawl seqdb fs put base/docs a.txt < a.txt
-///   trawl seqdb fs ls base/docs
+/// A file of a filesys.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub struct FsArgs {
-    #[command(subcommand)]
-    command: Verb,
+pub struct FileTarget {
+    /// The filesys, as BASE/NAME
+    pub fs: PathBuf,
+    /// The file
+    pub file: OsString,
 }
 
+impl FileTarget {
+    /// The name of the file.
+    pub fn name(&self) -> &[u8] {
+        self.file.as_bytes()
+    }
+}
+
+/// What is done with a filesys.
 #[derive(Debug, clap::Subcommand)]
-enum Verb {
-    Create(CreateArgs),
-    Names(NamesArgs),
-    Ls(LsArgs),
-    Stat(StatArgs),
-    Stats(StatsArgs),
+pub enum Verb {
+    /// Creates an empty filesys
+    ///
+    /// An append-only one never changes what it has written: files are created and appended to while they are the last one,
+    /// and can be listed from any time on.
+    ///
+    /// Examples:
+    ///   trawl seqdb fs create base/docs
+    ///   trawl seqdb fs create base/log --ao 60 --htsize 1000003
+    #[command(verbatim_doc_comment)]
+    Create {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+        /// Inode area of new files: a multiple of 8 from 16
+        #[arg(long, default_value_t = design::DEFAULT_ISZ, value_name = "N")]
+        isz: u64,
+        /// Cells of the index; it grows by itself
+        #[arg(long, default_value_t = 1021, value_name = "N")]
+        htsize: u64,
+        /// An index without stored hashes: half as large, slower
+        #[arg(long)]
+        plain: bool,
+        /// Record deletions in the index only
+        #[arg(long)]
+        dups: bool,
+        /// Append-only, with a time mark every so many seconds
+        #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+        ao: Option<i64>,
+    },
+    /// Lists the filesys of a directory
+    ///
+    /// Example:
+    ///   trawl seqdb fs names base
+    #[command(verbatim_doc_comment)]
+    Names {
+        /// The directory
+        base: PathBuf,
+    },
+    /// Lists the files of a filesys, in the order they lie on disk
+    ///
+    /// Examples:
+    ///   trawl seqdb fs ls base/docs
+    ///   trawl seqdb fs ls base/log --since 1200913506 --json
+    #[command(verbatim_doc_comment)]
+    Ls {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+        /// In the order of the index instead
+        #[arg(long, conflicts_with = "since")]
+        index_order: bool,
+        /// Only files of this time and later: seconds since 1970
+        #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
+        since: Option<i64>,
+    },
+    /// Says what is known of a file, or of the filesys
+    ///
+    /// Exit code 1 when there is no such file.
+    ///
+    /// Example:
+    ///   trawl seqdb fs stat base/docs a.txt
+    #[command(verbatim_doc_comment)]
+    Stat {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+        /// The file
+        file: Option<OsString>,
+    },
+    /// Counts files, cells and bytes of a filesys
+    ///
+    /// Dead bytes are regained by `trawl seqdb fs compact`.
+    ///
+    /// Example:
+    ///   trawl seqdb fs stats base/docs
+    #[command(verbatim_doc_comment)]
+    Stats {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+    },
     Cat(fs_edit::CatArgs),
     Put(fs_edit::PutArgs),
-    Append(fs_edit::AppendArgs),
-    Rm(fs_edit::RmArgs),
-    Mv(fs_edit::MvArgs),
-    Truncate(fs_edit::TruncateArgs),
-    Reserve(fs_edit::ReserveArgs),
-    Import(fs_copy::ImportArgs),
-    Export(fs_copy::ExportArgs),
-    Check(fs_whole::CheckArgs),
-    Compact(fs_whole::CompactArgs),
-    RebuildIndex(fs_whole::RebuildArgs),
+    /// Appends stdin to a file, which is created if it is not there
+    ///
+    /// Example:
+    ///   date | trawl seqdb fs append base/docs log.txt
+    #[command(verbatim_doc_comment)]
+    Append(FileTarget),
+    /// Deletes files
+    ///
+    /// Exit code 1 when one is not there.
+    ///
+    /// Example:
+    ///   trawl seqdb fs rm base/docs a.txt b.txt
+    #[command(verbatim_doc_comment)]
+    Rm {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+        /// The files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<OsString>,
+        /// Take only the names away; a rebuild of the index brings the files back
+        #[arg(long)]
+        index_only: bool,
+    },
+    /// Gives a file another name
+    ///
+    /// Exit code 1 when there is no such file.
+    ///
+    /// Example:
+    ///   trawl seqdb fs mv base/docs a.txt b.txt
+    #[command(verbatim_doc_comment)]
+    Mv {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+        /// Its name
+        old: OsString,
+        /// The name it gets, which must be free
+        new: OsString,
+    },
+    /// Makes a file a given number of bytes long
+    ///
+    /// Exit code 1 when there is no such file.
+    ///
+    /// Example:
+    ///   trawl seqdb fs truncate base/docs a.txt 100
+    #[command(verbatim_doc_comment)]
+    Truncate {
+        #[command(flatten)]
+        target: FileTarget,
+        /// Bytes; a longer file is cut, a shorter one filled with zeros
+        #[arg(value_name = "N")]
+        size: u64,
+    },
+    /// Reserves room for a file, so that it stays in one piece
+    ///
+    /// Nothing happens in an append-only filesys. Exit code 1 when there is no such file.
+    ///
+    /// Example:
+    ///   trawl seqdb fs reserve base/docs log.txt 1000000
+    #[command(verbatim_doc_comment)]
+    Reserve {
+        #[command(flatten)]
+        target: FileTarget,
+        /// Bytes
+        #[arg(value_name = "N")]
+        size: u64,
+    },
+    /// Copies the files of a directory, and of those in it, into a filesys
+    ///
+    /// Names are paths inside the directory; times are kept, except in an append-only filesys, which goes by the time of the
+    /// import. A file that is there already is left alone and counted, as are links and devices; exit code 1 then.
+    ///
+    /// Example:
+    ///   trawl seqdb fs import base/docs ./html
+    #[command(verbatim_doc_comment)]
+    Import {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+        /// The directory
+        dir: PathBuf,
+    },
+    /// Copies the files of a filesys into a directory
+    ///
+    /// A name with slashes makes directories. A file whose name would leave the directory, or cannot be the name of a file,
+    /// or whose way there goes over a link, is refused and counted, with exit code 1, as is one that is there already or
+    /// cannot be read.
+    ///
+    /// Example:
+    ///   trawl seqdb fs export base/docs ./html
+    #[command(verbatim_doc_comment)]
+    Export {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+        /// The directory, which is created
+        dir: PathBuf,
+    },
+    /// Checks a filesys: every file, pointer and counter; and repairs it
+    ///
+    /// Exit code 1 when there are faults left.
+    ///
+    /// Examples:
+    ///   trawl seqdb fs check base/docs
+    ///   trawl seqdb fs check base/docs --repair
+    #[command(verbatim_doc_comment)]
+    Check {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+        /// Repair what has faults: back to the last sync
+        #[arg(long)]
+        repair: bool,
+        /// Repair, keeping entries as far as they are whole
+        #[arg(long)]
+        salvage: bool,
+    },
+    /// Copies a filesys without what is deleted
+    ///
+    /// The copy takes the place of the old files when it is complete; each stored file is one piece afterwards.
+    ///
+    /// Example:
+    ///   trawl seqdb fs compact base/docs
+    #[command(verbatim_doc_comment)]
+    Compact {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+        /// Cells of the new index
+        #[arg(long, value_name = "N")]
+        htsize: Option<u64>,
+    },
+    /// Rebuilds the index of a filesys from its data file
+    ///
+    /// Where deletions are recorded in the index only (--dups), deleted files come back.
+    ///
+    /// Example:
+    ///   trawl seqdb fs rebuild-index base/docs --htsize 1000003
+    #[command(verbatim_doc_comment)]
+    RebuildIndex {
+        /// The filesys, as BASE/NAME
+        fs: PathBuf,
+        #[command(flatten)]
+        table: Table,
+    },
 }
 
-/// Runs the command.
-pub fn run(args: FsArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    match args.command {
-        Verb::Create(args) => create(args, settings, out),
-        Verb::Names(args) => names(args, settings, out),
-        Verb::Ls(args) => ls(args, settings, out),
-        Verb::Stat(args) => stat(args, settings, out),
-        Verb::Stats(args) => stats(&args.fs, settings, out),
-        Verb::Cat(args) => fs_edit::cat(args, settings, out),
-        Verb::Put(args) => fs_edit::put(args, settings, out),
-        Verb::Append(args) => fs_edit::append(args, settings, out),
-        Verb::Rm(args) => fs_edit::rm(args, settings, out),
-        Verb::Mv(args) => fs_edit::mv(args, settings, out),
-        Verb::Truncate(args) => fs_edit::truncate(args, settings, out),
-        Verb::Reserve(args) => fs_edit::reserve(args, settings, out),
-        Verb::Import(args) => fs_copy::import(args, settings, out),
-        Verb::Export(args) => fs_copy::export(args, settings, out),
-        Verb::Check(args) => fs_whole::check(args, settings, out),
-        Verb::Compact(args) => fs_whole::compact(args, settings, out),
-        Verb::RebuildIndex(args) => fs_whole::rebuild_index(args, settings, out),
+impl Verb {
+    /// Runs the command.
+    pub fn run(self, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+        match self {
+            Verb::Create { fs, isz, htsize, plain, dups, ao } => {
+                let cellsz = if plain { 1 } else { 2 };
+                let new = CreateFilesys::new(fsgen()?);
+                let create = CreateFilesys { isz, htsize, cellsz, have_dups: dups, append_only: ao, ..new };
+                create_filesys(&fs, &create, settings, out)
+            }
+            Verb::Names { base } => names(&base, settings, out),
+            Verb::Ls { fs, index_order, since } => ls(&fs, index_order, since, settings, out),
+            Verb::Stat { fs, file: Some(file) } => stat(&fs, file.as_bytes(), settings, out),
+            Verb::Stat { fs, file: None } | Verb::Stats { fs } => stats(&fs, settings, out),
+            Verb::Cat(args) => fs_edit::cat(args, settings, out),
+            Verb::Put(args) => fs_edit::put(args, settings, out),
+            Verb::Append(target) => fs_edit::append(&target, settings, out),
+            Verb::Rm { fs, files, index_only } => fs_edit::rm(&fs, &files, index_only, settings, out),
+            Verb::Mv { fs, old, new } => fs_edit::mv(&fs, &old, &new, settings, out),
+            Verb::Truncate { target, size } => {
+                fs_edit::edit(&target, settings, out, |fs, file| fs.truncate(file, size))
+            }
+            Verb::Reserve { target, size } => fs_edit::reserve(&target, size, settings, out),
+            Verb::Import { fs, dir } => fs_copy::import(&fs, &dir, settings, out),
+            Verb::Export { fs, dir } => fs_copy::export(&fs, &dir, settings, out),
+            Verb::Check { fs, repair, salvage } => {
+                let data = FsPaths::of(&fs)?.data();
+                check::check(check::CheckArgs::of(data, repair, salvage), settings, out)
+            }
+            Verb::Compact { fs, htsize } => compact(&fs, htsize, settings, out),
+            Verb::RebuildIndex { fs, table } => rebuild_index(&fs, &table, settings, out),
+        }
     }
 }
 
@@ -103,126 +321,29 @@ pub fn change<T>(
     }
     let Open { mut fs, _base } = open(path, Access::Write, settings)?;
     let done = act(&mut fs);
-    let closed = fs.close();
-    let done = done?;
-    closed?;
-    Ok(done)
-}
-
-/// What is known of a file. The index may be behind the data of a filesys that is being written: then a file that it
-/// does not have is looked for in the data.
-pub fn look_up(fs: &Filesys, name: &[u8]) -> trawl_seqdb::Result<FileInfo> {
-    match fs.stat(name) {
-        Err(missing @ Error::FileNotFound { .. }) if fs.is_being_written() => {
-            let mut files = fs.files();
-            let mut found = None;
-            while let Some(info) = files.next_file()? {
-                if info.name == name {
-                    found = Some(info);
-                }
-            }
-            found.ok_or(missing)
-        }
-        other => other,
-    }
+    closing(done, fs.close())
 }
 
 /// A file that is not there is a finding, not a failure.
 pub fn missing_is_a_finding(error: Error, out: &Output) -> anyhow::Result<Status> {
     match error {
-        Error::FileNotFound { .. } => {
-            out.remark(&error.to_string());
-            Ok(Status::Findings)
-        }
+        Error::FileNotFound { .. } => missing(out, &error.to_string()),
         other => Err(other.into()),
     }
 }
 
-/// Creates an empty filesys
-///
-/// An append-only one never changes what it has written: files are created and appended to while they are the last one,
-/// and can be listed from any time on.
-///
-/// Examples:
-///   trawl seqdb fs create base/docs
-///   trawl seqdb fs create base/log --ao 60 --htsize 1000003
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-struct CreateArgs {
-    /// The filesys, as BASE/NAME
-    #[arg(value_name = "FS")]
-    fs: PathBuf,
-    /// Inode area of new files: a multiple of 8 from 16
-    #[arg(long, default_value_t = design::DEFAULT_ISZ, value_name = "N")]
-    isz: u64,
-    /// Cells of the index; it grows by itself
-    #[arg(long, default_value_t = 1021, value_name = "N")]
-    htsize: u64,
-    /// An index without stored hashes: half as large, slower
-    #[arg(long)]
-    plain: bool,
-    /// Record deletions in the index only
-    #[arg(long)]
-    dups: bool,
-    /// Append-only, with a time mark every so many seconds
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
-    ao: Option<i64>,
-}
-
-fn create(args: CreateArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let paths = FsPaths::of(&args.fs)?;
-    let create = CreateFilesys {
-        isz: args.isz,
-        htsize: args.htsize,
-        cellsz: if args.plain { 1 } else { 2 },
-        have_dups: args.dups,
-        append_only: args.ao,
-        ..CreateFilesys::new(fsgen()?)
-    };
+fn create_filesys(fs: &Path, create: &CreateFilesys, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let paths = FsPaths::of(fs)?;
     create.create(&paths, settings)?.close()?;
     let name = paths.data().display().to_string();
-    out.fact(&serde_json::json!({"type": "created", "file": name, "format": "filesys"}), |w| {
-        writeln!(w, "{name}: filesys")
-    })?;
-    Ok(Status::Done)
+    told(out, &json!({"type": "created", "file": name, "format": "filesys"}), &format!("{name}: filesys"))
 }
 
-/// Lists the filesys of a directory
-///
-/// Example:
-///   trawl seqdb fs names base
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-struct NamesArgs {
-    /// The directory
-    #[arg(value_name = "BASE")]
-    base: PathBuf,
-}
-
-fn names(args: NamesArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    for name in Base::open(&args.base, settings)?.names()? {
-        out.fact(&serde_json::json!({ "name": name }), |w| writeln!(w, "{name}"))?;
+fn names(base: &Path, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    for name in Base::open(base, settings)?.names()? {
+        told(out, &json!({ "name": name }), &name)?;
     }
     Ok(Status::Done)
-}
-
-/// Lists the files of a filesys, in the order they lie on disk
-///
-/// Examples:
-///   trawl seqdb fs ls base/docs
-///   trawl seqdb fs ls base/log --since 1200913506 --json
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-struct LsArgs {
-    /// The filesys, as BASE/NAME
-    #[arg(value_name = "FS")]
-    fs: PathBuf,
-    /// In the order of the index instead
-    #[arg(long, conflicts_with = "since")]
-    index_order: bool,
-    /// Only files of this time and later: seconds since 1970
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
-    since: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -242,20 +363,19 @@ fn show(info: &FileInfo, out: &mut Output) -> std::io::Result<()> {
     })
 }
 
-fn ls(args: LsArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let Open { fs, .. } = &open(&args.fs, Access::Read, settings)?;
-    if args.index_order {
-        let mut written = Ok(());
-        fs.for_each_indexed(&mut |info| {
-            if written.is_ok() {
-                written = show(&info, out);
-            }
-            Ok(())
-        })?;
-        written?;
+fn ls(
+    fs: &Path,
+    index_order: bool,
+    since: Option<i64>,
+    settings: &Settings,
+    out: &mut Output,
+) -> anyhow::Result<Status> {
+    let Open { fs, .. } = &open(fs, Access::Read, settings)?;
+    if index_order {
+        fs.for_each_indexed(&mut |info| printed(show(&info, out)))?;
         return Ok(Status::Done);
     }
-    let mut files = match args.since {
+    let mut files = match since {
         Some(time) => fs.files_since(time)?,
         None => fs.files(),
     };
@@ -265,51 +385,19 @@ fn ls(args: LsArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Sta
     Ok(Status::Done)
 }
 
-/// Says what is known of a file, or of the filesys
-///
-/// Exit code 1 when there is no such file.
-///
-/// Example:
-///   trawl seqdb fs stat base/docs a.txt
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-struct StatArgs {
-    /// The filesys, as BASE/NAME
-    #[arg(value_name = "FS")]
-    fs: PathBuf,
-    /// The file
-    #[arg(value_name = "FILE")]
-    file: Option<OsString>,
-}
-
-fn stat(args: StatArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let Some(file) = args.file else { return stats(&args.fs, settings, out) };
-    let Open { fs, .. } = &open(&args.fs, Access::Read, settings)?;
-    match look_up(fs, file.as_bytes()) {
+fn stat(fs: &Path, file: &[u8], settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let Open { fs, .. } = &open(fs, Access::Read, settings)?;
+    match fs.stat(file) {
         Ok(info) => show(&info, out)?,
         Err(error) => return missing_is_a_finding(error, out),
     }
     Ok(Status::Done)
 }
 
-/// Counts files, cells and bytes of a filesys
-///
-/// Dead bytes are regained by `trawl seqdb fs compact`.
-///
-/// Example:
-///   trawl seqdb fs stats base/docs
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-struct StatsArgs {
-    /// The filesys, as BASE/NAME
-    #[arg(value_name = "FS")]
-    fs: PathBuf,
-}
-
 fn stats(fs: &Path, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let Open { fs, .. } = &open(fs, Access::Read, settings)?;
     let s = fs.stats();
-    let json = serde_json::json!({
+    let json = json!({
         "files": s.files, "cells": s.cells, "used_cells": s.used_cells, "deleted_cells": s.deleted_cells,
         "total_bytes": s.total_bytes, "used_bytes": s.used_bytes, "dead_bytes": s.dead_bytes,
         "append_only": fs.is_append_only(),
@@ -321,5 +409,26 @@ fn stats(fs: &Path, settings: &Settings, out: &mut Output) -> anyhow::Result<Sta
         let [total, used, dead] = [s.total_bytes, s.used_bytes, s.dead_bytes].map(show_bytes);
         writeln!(w, "  data  {total}, {used} used, {dead} dead")
     })?;
+    Ok(Status::Done)
+}
+
+fn compact(fs: &Path, htsize: Option<u64>, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let bar = reporter("compact", out);
+    let done = filesys::compact(&FsPaths::of(fs)?, settings, htsize, fsgen()?, &bar)?;
+    drop(bar);
+    let (files, old, new) = (done.files, done.old_bytes, done.new_bytes);
+    let json = json!({"type": "compacted", "files": files, "old_bytes": old, "new_bytes": new});
+    told(out, &json, &format!("{files} files, {} -> {}", show_bytes(old), show_bytes(new)))
+}
+
+fn rebuild_index(fs: &Path, table: &Table, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let bar = reporter("rebuild-index", out);
+    let done = filesys::rebuild_index(&FsPaths::of(fs)?, settings, table.htsize, table.cellsz, &bar)?;
+    drop(bar);
+    let json = json!({"type": "rebuilt", "files": done.files, "resurrected": done.resurrected});
+    told(out, &json, &format!("{} files", done.files))?;
+    if done.resurrected {
+        out.remark("deletions were recorded in the old index only: deleted files are back");
+    }
     Ok(Status::Done)
 }

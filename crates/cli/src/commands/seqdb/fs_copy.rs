@@ -2,40 +2,25 @@
 
 use super::fs::{Open, change, open};
 use super::fs_edit::store;
+use super::told;
 use crate::containers::Text;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::units::{show_bytes, show_count};
 use anyhow::Context;
+use serde_json::json;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use trawl_seqdb::{Access, FileHandle, FileInfo, Filesys, FsPaths, Settings, WriteFlags, design};
+use trawl_seqdb::pages::url_index_path;
+use trawl_seqdb::{Access, FileInfo, FileReader, Filesys, FsPaths, Settings, WriteFlags, design};
 
 /// Bytes moved at once.
 const CHUNK: usize = 1 << 20;
-
-/// Copies the files of a directory, and of those in it, into a filesys
-///
-/// Names are paths inside the directory; times are kept, except in an append-only filesys, which goes by the time of the
-/// import. A file that is there already is left alone and counted, as are links and devices; exit code 1 then.
-///
-/// Example:
-///   trawl seqdb fs import base/docs ./html
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub struct ImportArgs {
-    /// The filesys, as BASE/NAME
-    #[arg(value_name = "FS")]
-    fs: PathBuf,
-    /// The directory
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
-}
 
 #[derive(Default)]
 struct Imported {
@@ -46,15 +31,16 @@ struct Imported {
 }
 
 /// Imports a directory.
-pub fn import(args: ImportArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+pub fn import(fs: &Path, from: &Path, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let bar = Progress::start("import", None, out.quiet());
-    let paths = FsPaths::of(&args.fs)?;
+    let paths = FsPaths::of(fs)?;
     // The filesys may lie in the directory: it would be copied into itself, without end.
-    let own = [paths.data(), paths.index(), paths.time(), paths.lock(), paths.global_lock()];
+    let (urls, global) = (url_index_path(&paths), paths.global_lock());
+    let own = [paths.data(), paths.index(), paths.time(), urls, paths.lock(), global];
     let own: Vec<_> = own.iter().filter_map(|path| fs::metadata(path).ok()).map(|m| (m.dev(), m.ino())).collect();
     let mut done = Imported::default();
-    change(&args.fs, settings, |target| {
-        let mut todo = vec![args.dir.clone()];
+    change(fs, settings, |target| {
+        let mut todo = vec![from.to_owned()];
         while let Some(dir) = todo.pop() {
             let entries = fs::read_dir(&dir).with_context(|| format!("cannot read {}", dir.display()))?;
             let mut paths = entries.map(|e| Ok(e?.path())).collect::<io::Result<Vec<_>>>()?;
@@ -66,7 +52,7 @@ pub fn import(args: ImportArgs, settings: &Settings, out: &mut Output) -> anyhow
                 } else if !meta.is_file() || own.contains(&(meta.dev(), meta.ino())) {
                     done.skipped += 1;
                 } else {
-                    import_file(target, &args.dir, &path, meta.mtime(), &mut done)?;
+                    import_file(target, from, &path, meta.mtime(), &mut done)?;
                     bar.report(done.files, || format!("{} files, {}", show_count(done.files), show_bytes(done.bytes)));
                 }
             }
@@ -75,12 +61,9 @@ pub fn import(args: ImportArgs, settings: &Settings, out: &mut Output) -> anyhow
     })?;
     drop(bar);
     let Imported { files, bytes, present, skipped } = done;
-    let json = serde_json::json!({
-        "type": "imported", "files": files, "bytes": bytes, "present": present, "skipped": skipped,
-    });
-    out.fact(&json, |w| {
-        writeln!(w, "{files} files, {}; {present} were there already, {skipped} skipped", show_bytes(bytes))
-    })?;
+    let json = json!({"type": "imported", "files": files, "bytes": bytes, "present": present, "skipped": skipped});
+    let bytes = show_bytes(bytes);
+    told(out, &json, &format!("{files} files, {bytes}; {present} were there already, {skipped} skipped"))?;
     Ok(Status::from_findings(present + skipped > 0))
 }
 
@@ -98,34 +81,15 @@ fn import_file(target: &mut Filesys, dir: &Path, path: &Path, mtime: i64, done: 
     Ok(())
 }
 
-/// Copies the files of a filesys into a directory
-///
-/// A name with slashes makes directories. A file whose name would leave the directory, or cannot be the name of a file,
-/// or whose way there goes over a link, is refused and counted, with exit code 1, as is one that is there already or
-/// cannot be read.
-///
-/// Example:
-///   trawl seqdb fs export base/docs ./html
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub struct ExportArgs {
-    /// The filesys, as BASE/NAME
-    #[arg(value_name = "FS")]
-    fs: PathBuf,
-    /// The directory, which is created
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
-}
-
 /// Exports to a directory.
-pub fn export(args: ExportArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let Open { fs: source, .. } = &open(&args.fs, Access::Read, settings)?;
-    fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.display()))?;
+pub fn export(fs: &Path, to: &Path, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    let Open { fs: source, .. } = &open(fs, Access::Read, settings)?;
+    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
     let bar = Progress::start("export", None, out.quiet());
     let (mut stored, mut bytes, mut refused) = (0u64, 0u64, 0u64);
     let mut files = source.files();
     while let Some(info) = files.next_file()? {
-        match export_file(source, &info, &args.dir)? {
+        match export_file(source, &info, to)? {
             Ok(n) => {
                 stored += 1;
                 bytes += n;
@@ -138,8 +102,8 @@ pub fn export(args: ExportArgs, settings: &Settings, out: &mut Output) -> anyhow
         bar.report(stored, || format!("{} files, {}", show_count(stored), show_bytes(bytes)));
     }
     drop(bar);
-    let json = serde_json::json!({"type": "exported", "files": stored, "bytes": bytes, "refused": refused});
-    out.fact(&json, |w| writeln!(w, "{stored} files, {}; {refused} refused", show_bytes(bytes)))?;
+    let json = json!({"type": "exported", "files": stored, "bytes": bytes, "refused": refused});
+    told(out, &json, &format!("{stored} files, {}; {refused} refused", show_bytes(bytes)))?;
     Ok(Status::from_findings(refused > 0))
 }
 
@@ -158,16 +122,16 @@ fn export_file(source: &Filesys, info: &FileInfo, dir: &Path) -> anyhow::Result<
     let relative = PathBuf::from(std::ffi::OsString::from_vec(info.name.clone()));
     let plain = relative.components().all(|c| matches!(c, Component::Normal(_)));
     // `components` passes over `a//b`, `a/./b` and `a/`: they would come out under another name.
-    let parts = info.name.split(|b| *b == b'/');
-    if !plain || info.name.contains(&0) || parts.clone().any(|part| part.is_empty() || part == b".") {
+    let mut parts = info.name.split(|b| *b == b'/');
+    if !plain || info.name.contains(&0) || parts.any(|part| part.is_empty() || part == b".") {
         return Ok(Err("not the name of a file in the directory".into()));
     }
     if let Some(link) = link_on_the_way(dir, &relative) {
         return Ok(Err(format!("{} is a link, which may lead out of the directory", link.display())));
     }
     // What cannot be read must not leave an empty file that looks like it.
-    let handle = match source.open_listed(info) {
-        Ok(handle) => handle,
+    let mut contents = match source.open_listed(info) {
+        Ok(file) => source.reader(file),
         Err(error) => return Ok(Err(error.to_string())),
     };
     let path = dir.join(relative);
@@ -178,35 +142,31 @@ fn export_file(source: &Filesys, info: &FileInfo, dir: &Path) -> anyhow::Result<
         Err(error) if error.kind() != io::ErrorKind::StorageFull => return Ok(Err(error.to_string())),
         Err(error) => return Err(error).with_context(|| format!("cannot create {}", path.display())),
     };
-    let copied = copy_out(source, &handle, &mut file);
-    if !matches!(copied, Ok(Ok(_))) {
+    let copied = copy_out(&mut contents, &mut file);
+    if !matches!(copied, Ok(Ok(()))) {
         // Nor a part of it. That it cannot even be removed is not the news.
         let _ = fs::remove_file(&path);
     }
-    let bytes = match copied.with_context(|| format!("cannot write {}", path.display()))? {
-        Ok(bytes) => bytes,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
+    if let Err(error) = copied.with_context(|| format!("cannot write {}", path.display()))? {
+        return Ok(Err(error.to_string()));
+    }
     if let Ok(seconds) = u64::try_from(info.mtime)
         && let Some(time) = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
     {
         // A time that the file system cannot hold is no reason to fail.
         let _ = file.set_modified(time);
     }
-    Ok(Ok(bytes))
+    Ok(Ok(contents.len()))
 }
 
 /// Copies the contents; the inner error is one of reading.
-fn copy_out(source: &Filesys, handle: &FileHandle, file: &mut fs::File) -> io::Result<Result<u64, trawl_seqdb::Error>> {
-    let mut buf = vec![0; CHUNK.min(usize::try_from(handle.size()).unwrap_or(CHUNK))];
-    let mut at = 0;
+fn copy_out(contents: &mut FileReader<'_>, file: &mut fs::File) -> io::Result<io::Result<()>> {
+    let mut buf = vec![0; CHUNK];
     loop {
-        let n = match source.read_file(handle, at, &mut buf) {
-            Ok(0) => return Ok(Ok(at)),
-            Ok(n) => n,
+        match contents.read(&mut buf) {
+            Ok(0) => return Ok(Ok(())),
+            Ok(n) => file.write_all(&buf[..n])?,
             Err(error) => return Ok(Err(error)),
-        };
-        file.write_all(&buf[..n])?;
-        at += n as u64;
+        }
     }
 }

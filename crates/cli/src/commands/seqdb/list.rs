@@ -1,5 +1,6 @@
 //! `trawl seqdb list`.
 
+use super::{missing, printed};
 use crate::containers::{Contents, Row, Text, value};
 use crate::exit::Status;
 use crate::output::Output;
@@ -18,7 +19,6 @@ use trawl_seqdb::{Access, Hindex, Kind, Kvseq, Perm, Settings, inspect, map};
 #[command(verbatim_doc_comment)]
 pub struct ListArgs {
     /// The file
-    #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Deleted entries too, marked so
     #[arg(long)]
@@ -36,30 +36,23 @@ pub struct ListArgs {
 
 /// Lists entries.
 pub fn list(args: ListArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    let mut pointers = Pointers { args: &args, container: None, astray: 0, failed: Ok(()) };
+    let mut pointers = Pointers { args: &args, container: None, astray: 0 };
     match inspect(&args.file, settings)?.kind {
         Kind::Kvseq => entries(&args, settings, out)?,
         Kind::Hindex => {
             let index = pointers.open(settings, || Hindex::open(&args.file, Access::Read, settings))?;
             let hashed = index.cellsz() == 2;
-            index.for_each(&mut |ptr, hash| {
-                pointers.show(ptr, hashed.then_some(hash), out);
-                Ok(())
-            })?;
+            index.for_each(&mut |ptr, hash| pointers.show(ptr, hashed.then_some(hash), out))?;
         }
         Kind::Perm => {
             let perm = pointers.open(settings, || Perm::open(&args.file, Access::Read, settings))?;
-            perm.for_each(0, &mut |_, pair| {
-                pointers.show(pair.ptr, Some(pair.hash), out);
-                Ok(pointers.failed.is_ok())
-            })?;
+            perm.for_each(0, &mut |_, pair| pointers.show(pair.ptr, Some(pair.hash), out).map(|()| true))?;
         }
     }
-    pointers.failed?;
     if pointers.astray > 0 {
-        out.remark(&format!("{} pointers lead to no entry", pointers.astray));
+        return missing(out, &format!("{} pointers lead to no entry", pointers.astray));
     }
-    Ok(Status::from_findings(pointers.astray > 0))
+    Ok(Status::Done)
 }
 
 fn entries(args: &ListArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<()> {
@@ -84,7 +77,6 @@ struct Pointers<'a> {
     args: &'a ListArgs,
     container: Option<Kvseq>,
     astray: u64,
-    failed: std::io::Result<()>,
 }
 
 impl Pointers<'_> {
@@ -96,29 +88,20 @@ impl Pointers<'_> {
         Ok(opened)
     }
 
-    fn show(&mut self, pointer: u64, hash: Option<u64>, out: &mut Output) {
-        if self.failed.is_err() {
-            return;
-        }
-        let entry = match &self.container {
-            Some(kv) if self.args.keys => {
-                kv.key(pointer).and_then(|key| Ok(Some((key, kv.is_deleted(pointer)?, None))))
-            }
-            Some(kv) => kv.get(pointer).map(|entry| Some((entry.key, entry.deleted, Some(entry.value)))),
-            None => Ok(None),
-        };
-        self.astray += u64::from(entry.is_err());
-        let (key, deleted, value) = match entry {
-            Ok(Some((key, deleted, value))) => (Some(key), deleted, value),
-            _ => (None, false, None),
-        };
+    fn show(&mut self, pointer: u64, hash: Option<u64>, out: &mut Output) -> trawl_seqdb::Result<()> {
+        let entry = self.container.as_ref().map(|kv| match self.args.keys {
+            true => Ok((kv.key(pointer)?, kv.is_deleted(pointer)?, None)),
+            false => kv.get(pointer).map(|entry| (entry.key, entry.deleted, Some(entry.value))),
+        });
+        self.astray += u64::from(matches!(entry, Some(Err(_))));
+        let entry = entry.and_then(|entry: trawl_seqdb::Result<_>| entry.ok());
         let row = Row {
             pointer,
-            deleted,
+            deleted: entry.as_ref().is_some_and(|(_, deleted, _)| *deleted),
             hash: hash.map(|hash| format!("{hash:016x}")),
-            key: key.as_deref().map(Text),
-            value: value.as_deref().map(|value| Contents::Whole(Text(value))),
+            key: entry.as_ref().map(|(key, ..)| Text(key)),
+            value: entry.as_ref().and_then(|(.., value)| Some(Contents::Whole(Text(value.as_ref()?)))),
         };
-        self.failed = out.fact(&row, |w| row.write(w, true));
+        printed(out.fact(&row, |w| row.write(w, true)))
     }
 }

@@ -6,7 +6,6 @@ mod entries;
 mod fs;
 mod fs_copy;
 mod fs_edit;
-mod fs_whole;
 mod input;
 mod list;
 mod superblock;
@@ -18,8 +17,9 @@ use crate::progress::Progress;
 use crate::system;
 use crate::units::bytes;
 use anyhow::{Context, bail};
-use std::path::Path;
-use trawl_seqdb::{BundleFiles, Error, FsPaths, Settings, SyncPolicy, filesys_of};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use trawl_seqdb::{BundleFiles, Error, Settings, SyncPolicy, filesys_of};
 
 /// Works with seqdb containers: kvseq, hindex and perm files, and filesys
 ///
@@ -69,28 +69,204 @@ enum Sync {
     Off,
 }
 
+/// A kvseq, and what leads to its entries.
+#[derive(Debug, clap::Args)]
+struct Files {
+    /// The kvseq
+    kvseq: PathBuf,
+    /// An index over its keys; may be given several times
+    #[arg(long, value_name = "HINDEX")]
+    index: Vec<PathBuf>,
+    /// A perm over it
+    #[arg(long)]
+    perm: Option<PathBuf>,
+}
+
+impl Files {
+    /// To be changed: no file of a filesys is among them.
+    fn own(self, settings: &Settings) -> anyhow::Result<BundleFiles> {
+        for path in [&self.kvseq].into_iter().chain(&self.index).chain(&self.perm) {
+            expect_no_filesys(path, settings)?;
+        }
+        Ok(BundleFiles { kvseq: self.kvseq, indexes: self.index, perm: self.perm })
+    }
+}
+
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    Superblock(superblock::SuperblockArgs),
-    Create(create::CreateArgs),
+    /// Shows the variables of a container file, or changes them
+    ///
+    /// Changing is rarely wise; a smaller ISZ for files to come is an example that is. SBSIZE and FORMAT cannot be changed.
+    ///
+    /// Examples:
+    ///   trawl seqdb superblock docs.data
+    ///   trawl seqdb superblock docs.data --set ISZ 128
+    #[command(verbatim_doc_comment)]
+    Superblock {
+        /// The file
+        file: PathBuf,
+        /// Set a variable: a number, 0x and hex digits, or for PURPOSE a text of up to 8 bytes
+        #[arg(long, num_args = 2, value_names = ["NAME", "VALUE"], action = clap::ArgAction::Append, allow_negative_numbers = true)]
+        set: Vec<String>,
+    },
+    /// Creates an empty kvseq, hindex or perm file
+    ///
+    /// A map from keys to values is a kvseq and a hindex over it:
+    ///   trawl seqdb create kvseq words.kvseq
+    ///   trawl seqdb create hindex words.hindex --container words.kvseq
+    #[command(verbatim_doc_comment, subcommand)]
+    Create(create::What),
     Add(entries::AddArgs),
     List(list::ListArgs),
-    Get(entries::GetArgs),
-    Delete(entries::DeleteArgs),
-    Group(entries::GroupArgs),
-    Checkpoint(check::CheckpointArgs),
-    Rollback(check::RollbackArgs),
-    IndexRebuild(check::IndexRebuildArgs),
+    /// Prints the value of a key, or the entry at a pointer
+    ///
+    /// The value is written as it is, without a line end; --json has key and pointer too. Exit code 1 when there is no such
+    /// key.
+    ///
+    /// Examples:
+    ///   trawl seqdb get words.kvseq --index words.hindex apple
+    ///   trawl seqdb get words.kvseq --pointer 4096 --json
+    #[command(verbatim_doc_comment)]
+    Get {
+        /// The kvseq
+        kvseq: PathBuf,
+        /// The index to search; without one all entries are read
+        #[arg(long, value_name = "HINDEX")]
+        index: Option<PathBuf>,
+        /// The key
+        #[arg(required_unless_present = "pointer")]
+        key: Option<OsString>,
+        /// The entry at this place instead
+        #[arg(long, value_name = "P", conflicts_with = "key")]
+        pointer: Option<u64>,
+    },
+    /// Deletes the entry of a key
+    ///
+    /// The entry is marked deleted, and the key leaves the indexes; the space is regained by `trawl seqdb compact`. Exit
+    /// code 1 when there is no such key.
+    ///
+    /// Example:
+    ///   trawl seqdb delete words.kvseq --index words.hindex apple
+    #[command(verbatim_doc_comment)]
+    Delete {
+        /// The kvseq
+        kvseq: PathBuf,
+        /// An index over its keys; may be given several times
+        #[arg(long, value_name = "HINDEX")]
+        index: Vec<PathBuf>,
+        /// The key
+        key: OsString,
+    },
+    /// Sorts a perm file so that equal keys become neighbours
+    ///
+    /// The order is that of hashes, then keys, then places. More than --memory goes to temporary files.
+    ///
+    /// Example:
+    ///   trawl seqdb group words.perm --container words.kvseq --fill --memory 64MiB --scratch /var/tmp
+    #[command(verbatim_doc_comment)]
+    Group {
+        /// The perm file
+        perm: PathBuf,
+        /// The kvseq it points into
+        #[arg(long, value_name = "KVSEQ")]
+        container: PathBuf,
+        /// Add every entry of the container that is not deleted first
+        #[arg(long)]
+        fill: bool,
+        /// Directory for temporary files; that of the perm file when not given
+        #[arg(long, value_name = "DIR")]
+        scratch: Option<PathBuf>,
+    },
+    /// Declares the current length of a file valid
+    ///
+    /// Every command here ends with a checkpoint; this one is for files that others wrote without.
+    ///
+    /// Example:
+    ///   trawl seqdb checkpoint words.kvseq
+    #[command(verbatim_doc_comment)]
+    Checkpoint {
+        /// The file
+        file: PathBuf,
+    },
+    /// Takes a file back to its length at the last sync
+    ///
+    /// What was added since is gone; what was changed in place stays. Indexes and a perm that are named are rebuilt; others
+    /// must be before the file is appended to again.
+    ///
+    /// Example:
+    ///   trawl seqdb rollback words.kvseq --index words.hindex
+    #[command(verbatim_doc_comment)]
+    Rollback(Files),
+    /// Rebuilds an index from its kvseq
+    ///
+    /// Of equal keys the last entry that is not deleted counts. Sizes are kept unless given.
+    ///
+    /// Example:
+    ///   trawl seqdb index-rebuild words.hindex --container words.kvseq --htsize 4000037
+    #[command(verbatim_doc_comment)]
+    IndexRebuild {
+        /// The index
+        hindex: PathBuf,
+        /// The kvseq it is about
+        #[arg(long, value_name = "KVSEQ")]
+        container: PathBuf,
+        #[command(flatten)]
+        table: Table,
+    },
     Check(check::CheckArgs),
-    Compact(check::CompactArgs),
-    Fs(fs::FsArgs),
-    Page(fs_whole::PageArgs),
+    /// Copies a kvseq without deleted entries
+    ///
+    /// The new file takes the old one's place in one step; indexes and a perm that are named are rebuilt.
+    ///
+    /// Example:
+    ///   trawl seqdb compact words.kvseq --index words.hindex
+    #[command(verbatim_doc_comment)]
+    Compact(Files),
+    /// Works with a filesys: many files in a few large ones
+    ///
+    /// A filesys is named as BASE/NAME: its files are NAME.data, NAME.idx, NAME.lock and, if append-only, NAME.time in the
+    /// directory BASE. File names are any bytes; there are no directories, though a name may have slashes.
+    ///
+    /// Examples:
+    ///   trawl seqdb fs create base/docs
+    ///   trawl seqdb fs put base/docs a.txt < a.txt
+    ///   trawl seqdb fs ls base/docs
+    #[command(verbatim_doc_comment, subcommand)]
+    Fs(fs::Verb),
+    /// Prints the event of a capture: its WARC records as they are stored
+    ///
+    /// The newest capture of the URL, or the one of the time given. Exit code 1 when there is none.
+    ///
+    /// Examples:
+    ///   trawl seqdb page crawl/pages https://example.com/ > event.warc.gz
+    ///   trawl seqdb page crawl/pages https://example.com/ --time 20260624010203456
+    #[command(verbatim_doc_comment)]
+    Page {
+        /// The container of captures, as BASE/NAME
+        fs: PathBuf,
+        /// The URL, as it was stored
+        url: String,
+        /// Its time: 17 digits, or RFC 3339
+        #[arg(long)]
+        time: Option<String>,
+    },
+}
+
+/// How large the table of a rebuilt index is, if not as large as before.
+#[derive(Debug, clap::Args)]
+struct Table {
+    /// Cells
+    #[arg(long, value_name = "N")]
+    htsize: Option<u64>,
+    /// Words of a cell: 1, or 2 with stored hashes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2))]
+    cellsz: Option<u64>,
 }
 
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let settings = args.common.settings()?;
-    let done = act(args.command, &settings, out);
+    let done = args.command.run(&settings, out);
     // What is wrong is said by the library, what to do about it here.
     done.map_err(|error| match error.downcast_ref() {
         Some(Error::NeedsCheck { path, .. }) => {
@@ -100,22 +276,30 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     })
 }
 
-fn act(command: Verb, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    match command {
-        Verb::Superblock(args) => superblock::run(args, settings, out),
-        Verb::Create(args) => create::run(args, settings, out),
-        Verb::Add(args) => entries::add(args, settings, out),
-        Verb::List(args) => list::list(args, settings, out),
-        Verb::Get(args) => entries::get(args, settings, out),
-        Verb::Delete(args) => entries::delete(args, settings, out),
-        Verb::Group(args) => entries::group(args, settings, out),
-        Verb::Checkpoint(args) => check::checkpoint(args, settings, out),
-        Verb::Rollback(args) => check::rollback(args, settings, out),
-        Verb::IndexRebuild(args) => check::index_rebuild(args, settings, out),
-        Verb::Check(args) => check::check(args, settings, out),
-        Verb::Compact(args) => check::compact(args, settings, out),
-        Verb::Fs(args) => fs::run(args, settings, out),
-        Verb::Page(args) => fs_whole::page(args, settings, out),
+impl Verb {
+    fn run(self, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+        match self {
+            Verb::Superblock { file, set } => superblock::run(&file, &set, settings, out),
+            Verb::Create(what) => create::run(what, settings, out),
+            Verb::Add(args) => entries::add(args, settings, out),
+            Verb::List(args) => list::list(args, settings, out),
+            Verb::Get { kvseq, index, key, pointer } => entries::get(kvseq, index, key, pointer, settings, out),
+            Verb::Delete { kvseq, index, key } => {
+                entries::delete(Files { kvseq, index, perm: None }, &key, settings, out)
+            }
+            Verb::Group { perm, container, fill, scratch } => {
+                entries::group(&perm, &container, fill, scratch.as_deref(), settings, out)
+            }
+            Verb::Checkpoint { file } => check::checkpoint(&file, settings, out),
+            Verb::Rollback(files) => check::rollback(files, settings, out),
+            Verb::IndexRebuild { hindex, container, table } => {
+                check::index_rebuild(&hindex, &container, &table, settings, out)
+            }
+            Verb::Check(args) => check::check(args, settings, out),
+            Verb::Compact(files) => check::compact(files, settings, out),
+            Verb::Fs(verb) => verb.run(settings, out),
+            Verb::Page { fs, url, time } => entries::page(&fs, &url, time.as_deref(), settings, out),
+        }
     }
 }
 
@@ -143,17 +327,11 @@ impl Common {
 fn expect_no_filesys(path: &Path, settings: &Settings) -> anyhow::Result<()> {
     match filesys_of(path, settings)? {
         Some(paths) => {
-            let fs = FsPaths::base(&paths).join(paths.name());
+            let fs = paths.base().join(paths.name());
             bail!("{} belongs to the filesys {}: see `trawl seqdb fs`", path.display(), fs.display())
         }
         None => Ok(()),
     }
-}
-
-/// The same for files that belong to a kvseq.
-fn expect_no_filesys_among(files: &BundleFiles, settings: &Settings) -> anyhow::Result<()> {
-    let mut all = [&files.kvseq].into_iter().chain(&files.indexes).chain(&files.perm);
-    all.try_for_each(|path| expect_no_filesys(path, settings))
 }
 
 /// A random positive number that ties the files of a filesys together.
@@ -166,4 +344,28 @@ fn fsgen() -> anyhow::Result<i64> {
 fn reporter(label: &str, out: &Output) -> impl Fn(trawl_seqdb::Progress) + use<> {
     let bar = Progress::start(label, None, out.quiet());
     move |p| bar.report(p.done, || format!("{} {} of {}", p.stage, p.done, p.total))
+}
+
+/// Says what was done: one line, or one JSON value.
+fn told(out: &mut Output, json: &serde_json::Value, text: &str) -> anyhow::Result<Status> {
+    out.fact(json, |w| writeln!(w, "{text}"))?;
+    Ok(Status::Done)
+}
+
+/// An error of printing as one of the library, for what is printed while that goes through entries.
+fn printed(done: std::io::Result<()>) -> trawl_seqdb::Result<()> {
+    Ok(done.map_err(|error| trawl_io::Error::io(trawl_io::Op::Write, "stdout", error))?)
+}
+
+/// Says that what was asked for is not there.
+fn missing(out: &Output, what: &str) -> anyhow::Result<Status> {
+    out.remark(what);
+    Ok(Status::Findings)
+}
+
+/// Closes what was changed, whatever came of the change: a refusal must not leave files that ask for a repair.
+fn closing<T>(done: anyhow::Result<T>, closed: trawl_seqdb::Result<()>) -> anyhow::Result<T> {
+    let done = done?;
+    closed?;
+    Ok(done)
 }

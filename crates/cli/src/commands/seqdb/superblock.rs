@@ -5,27 +5,8 @@ use crate::exit::Status;
 use crate::output::Output;
 use anyhow::{Context, bail};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::Path;
 use trawl_seqdb::{Purpose, Settings, inspect, set_variables};
-
-/// Shows the variables of a container file, or changes them
-///
-/// Changing is rarely wise; a smaller ISZ for files to come is an example that is. SBSIZE and FORMAT cannot be changed.
-///
-/// Examples:
-///   trawl seqdb superblock docs.data
-///   trawl seqdb superblock docs.data --set ISZ 128
-#[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
-pub struct SuperblockArgs {
-    /// The file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-
-    /// Set a variable: a number, 0x and hex digits, or for PURPOSE a text of up to 8 bytes
-    #[arg(long, num_args = 2, value_names = ["NAME", "VALUE"], action = clap::ArgAction::Append, allow_negative_numbers = true)]
-    set: Vec<String>,
-}
 
 #[derive(Serialize)]
 struct Facts {
@@ -34,17 +15,17 @@ struct Facts {
     superblock: Superblock,
 }
 
-/// Runs the command.
-pub fn run(args: SuperblockArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
-    if !args.set.is_empty() {
-        let pairs = args.set.chunks_exact(2).map(|pair| match pair {
+/// Sets variables, given as names and values in turn, and shows all of them.
+pub fn run(file: &Path, set: &[String], settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
+    if !set.is_empty() {
+        let pairs = set.chunks_exact(2).map(|pair| match pair {
             [name, value] => Ok((name.clone(), parse_value(name, value)?)),
             _ => bail!("--set takes a name and a value"),
         });
-        set_variables(&args.file, &pairs.collect::<anyhow::Result<Vec<_>>>()?, settings)?;
+        set_variables(file, &pairs.collect::<anyhow::Result<Vec<_>>>()?, settings)?;
     }
-    let seen = inspect(&args.file, settings)?;
-    let facts = Facts { file: args.file.display().to_string(), superblock: Superblock::from(&seen) };
+    let seen = inspect(file, settings)?;
+    let facts = Facts { file: file.display().to_string(), superblock: Superblock::from(&seen) };
     out.fact(&facts, |w| write!(w, "{seen}"))?;
     Ok(Status::Done)
 }

@@ -7,9 +7,10 @@ use super::{FsPaths, check_data, expect_generation};
 use crate::aside::{self, dir_of};
 use crate::findings::Findings;
 use crate::hindex::{self, Hindex};
-use crate::sorting::{InOrder, Sort, number};
+use crate::progress::telling;
+use crate::sorting::{InOrder, Sort};
 use crate::superblock::Name;
-use crate::{Access, Keys, Kind, Kvseq, OnProgress, Progress, Result, Settings, kvseq, lock, pages};
+use crate::{Access, Keys, Kind, Kvseq, OnProgress, Result, Settings, kvseq, lock, pages};
 use std::path::Path;
 
 /// What a check counted.
@@ -32,7 +33,7 @@ pub fn verify(
     findings: &mut Findings,
     progress: OnProgress<'_>,
 ) -> Result<FsFindings> {
-    let _alone = super::base::lock_alone(paths, settings)?;
+    let _alone = super::create::lock_alone(paths, settings)?;
     paths.expect_data(settings)?;
     lock::refuse_written(settings, &paths.lock())?;
     aside::note_copies(settings, &paths.copies(), findings)?;
@@ -125,21 +126,18 @@ impl Check<'_> {
         let mut sort = Sort::new(settings, dir_of(path), 1);
         let (mut itot, mut dtot) = (0u64, 0u64);
         let mut last_mtime = None;
-        let mut seen = 0u64;
+        let mut tell = telling(progress, "checking files", self.data.end());
         let mut scan = self.data.scan().with_deleted().keys_only();
         // The walk of the kvseq has told why a scan fails.
         while let Ok(Some((ptr, deleted, inode))) = next_inode(self.data, &mut scan) {
-            seen += 1;
-            if seen.is_multiple_of(1 << 14) {
-                progress(Progress { stage: "checking files", done: ptr, total: self.data.end() });
-            }
+            tell(ptr);
             let inode = match inode {
                 Ok(inode) => inode,
-                Err(e) if !deleted => {
+                Err(_) if deleted => continue,
+                Err(e) => {
                     self.findings.take(e)?;
                     continue;
                 }
-                Err(_) => continue,
             };
             self.times(&inode, &mut last_mtime)?;
             if deleted {
@@ -230,8 +228,7 @@ impl Check<'_> {
 
     /// Compares the pointers of inodes with the data entries there are.
     fn orphans(&mut self, mut references: InOrder) -> Result<()> {
-        let mut read = || -> Result<Option<u64>> { Ok(references.next_record()?.map(|(key, _)| number(key, 0))) };
-        let mut next = read()?;
+        let mut next = references.next_number()?;
         let mut scan = self.data.scan().keys_only();
         while let Ok(Some(item)) = scan.next_entry() {
             let key = FsKey::decode(item.key);
@@ -239,7 +236,7 @@ impl Check<'_> {
             let mut uses = 0;
             while let Some(ptr) = next.filter(|n| *n <= item.ptr) {
                 uses += u64::from(ptr == item.ptr);
-                next = read()?;
+                next = references.next_number()?;
             }
             // Without flags an inode that was replaced still names the data it shares with its successor.
             if uses > 1 && !self.have_dups {

@@ -1,11 +1,12 @@
 //! Regaining space: a copy without what is deleted.
 
-use super::base::LockedFs;
+use super::create::LockedFs;
 use super::inode::Inode;
 use super::{Filesys, FsPaths};
 use crate::hindex::{CreateHindex, roomy};
+use crate::progress::telling;
 use crate::superblock::Name;
-use crate::{Access, Kvseq, OnProgress, Progress, Result, Settings, aside, pages};
+use crate::{Access, Kvseq, OnProgress, Result, Settings, aside, pages};
 
 /// Files up to this size are copied in one piece.
 const ONE_PIECE: u64 = 16 << 20;
@@ -73,13 +74,12 @@ fn copy(
     index.extra.iter_mut().filter(|(name, _)| *name == Name::FSGEN).for_each(|(_, value)| *value = fsgen);
     index.publish(&aside.index(), settings)?;
     let mut new = Filesys::open_as(aside, Access::Write, settings, false)?;
+    let mut tell = telling(progress, "copying", total);
     let (mut files, mut count) = (old.files(), 0);
     while let Some(inode) = files.next_inode()? {
         copy_file(&old, &mut new, inode)?;
         count += 1;
-        if count % 1024 == 0 {
-            progress(Progress { stage: "copying", done: count, total });
-        }
+        tell(count);
     }
     let (old_bytes, new_bytes) = (old.data.end(), new.data.end());
     new.close()?;

@@ -1,4 +1,4 @@
-//! Open files.
+//! Open files, and reading them.
 
 use super::Filesys;
 use super::inode::{FsKey, Inode, inode_at};
@@ -6,7 +6,9 @@ use super::names::OpenName;
 use crate::error::shown;
 use crate::hindex::Found;
 use crate::kvseq::Span;
+use crate::num::index;
 use crate::{Error, Result, h64};
+use std::io::{self, Read};
 
 /// How a file is opened for writing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,12 +65,22 @@ impl FileHandle {
     pub fn capacity(&self) -> u64 {
         self.extents.last().map_or(0, |e| e.start + e.len)
     }
+
+    /// Where `len` bytes from `offset` on lie in the data file: the place and length of each piece.
+    pub(super) fn pieces(&self, offset: u64, len: usize) -> impl Iterator<Item = (u64, usize)> {
+        let end = offset.saturating_add(len as u64);
+        let first = self.extents.partition_point(|e| e.start + e.len <= offset);
+        self.extents.iter().skip(first).take_while(move |e| e.start < end).map(move |e| {
+            let inside = offset.saturating_sub(e.start);
+            (e.at + inside, index(e.len.min(end - e.start) - inside))
+        })
+    }
 }
 
 impl Filesys {
     /// Whether there is a file of that name.
     pub fn contains(&self, name: &[u8]) -> Result<bool> {
-        Ok(matches!(self.find(name)?, Found::Here { .. }))
+        Ok(self.find(name)?.what().is_some())
     }
 
     /// The inode a name leads to, and its cell.
@@ -81,7 +93,7 @@ impl Filesys {
 
     /// The same for a reader beside a repair, which has no index to ask.
     #[cold]
-    fn find_in_data(&self, name: &[u8]) -> Result<Found<Inode>> {
+    pub(super) fn find_in_data(&self, name: &[u8]) -> Result<Found<Inode>> {
         let mut files = self.files();
         let mut found = Found::Full;
         while let Some(what) = files.next_inode()? {
@@ -93,12 +105,12 @@ impl Filesys {
     }
 
     pub(crate) fn not_found(&self, name: &[u8]) -> Error {
-        Error::FileNotFound { path: self.paths.data(), name: shown(name) }
+        Error::FileNotFound(self.paths.data(), shown(name))
     }
 
     /// Opens a file for reading, if its type is one of `types` (any if that is empty).
     pub fn open_file(&self, name: &[u8], types: &str) -> Result<FileHandle> {
-        let Found::Here { what: inode, .. } = self.find(name)? else { return Err(self.not_found(name)) };
+        let inode = self.find(name)?.what().ok_or_else(|| self.not_found(name))?;
         self.expect_type(&inode, types)?;
         let open = self.open.enter(&self.paths, name, false)?;
         self.handle(inode, open, false, true)
@@ -175,5 +187,89 @@ pub(super) fn extent_at(data: &crate::Kvseq, inode: &Inode, ptr: u64, start: u64
         Some(key) if key == wanted => Ok(head.span),
         Some(key) => Err(broken(format!("{key:?} instead of {wanted:?}"))),
         None => Err(broken("another kind of entry".into())),
+    }
+}
+
+impl Filesys {
+    /// Reads from `offset` on; fewer bytes than `buf` holds at the end of the file.
+    pub fn read_file(&self, file: &FileHandle, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let wanted = index(file.size().saturating_sub(offset)).min(buf.len());
+        let (mut rest, _) = buf.split_at_mut(wanted);
+        for (at, n) in file.pieces(offset, wanted) {
+            let (piece, more) = rest.split_at_mut(n);
+            self.data.read_raw(at, piece)?;
+            rest = more;
+        }
+        Ok(wanted - rest.len())
+    }
+
+    /// A whole file, if it is not above the limit of the settings.
+    pub fn read_all(&self, name: &[u8]) -> Result<Vec<u8>> {
+        let file = self.open_file(name, "")?;
+        self.read_handle(&file)
+    }
+
+    pub(crate) fn read_handle(&self, file: &FileHandle) -> Result<Vec<u8>> {
+        let (len, limit) = (file.size(), self.settings.max_value_bytes);
+        if len > limit {
+            return Err(Error::TooLong { path: self.paths.data(), what: "file", len, limit });
+        }
+        let mut contents = vec![0; index(len)];
+        let n = self.read_file(file, 0, &mut contents)?;
+        contents.truncate(n);
+        Ok(contents)
+    }
+
+    /// Reads an open file from front to back.
+    pub fn reader(&self, file: FileHandle) -> FileReader<'_> {
+        FileReader { fs: self, at: 0, end: file.size(), file }
+    }
+
+    /// What is known of a file without opening it.
+    pub fn stat(&self, name: &[u8]) -> Result<super::FileInfo> {
+        let found = match self.find(name)?.what() {
+            // The index of a live writer may be behind its data.
+            None if self.is_being_written() => self.find_in_data(name)?.what(),
+            found => found,
+        };
+        Ok(found.ok_or_else(|| self.not_found(name))?.into())
+    }
+}
+
+/// Reads the bytes of an open file.
+#[derive(Debug)]
+pub struct FileReader<'a> {
+    fs: &'a Filesys,
+    file: FileHandle,
+    at: u64,
+    end: u64,
+}
+
+impl FileReader<'_> {
+    /// Only `len` bytes from `offset` on, as far as there are so many.
+    #[must_use]
+    pub fn range(mut self, offset: u64, len: u64) -> Self {
+        self.end = offset.saturating_add(len).min(self.file.size());
+        self.at = offset.min(self.end);
+        self
+    }
+
+    /// Bytes of the file.
+    pub fn len(&self) -> u64 {
+        self.file.size()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Read for FileReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let wanted = index(self.end - self.at).min(buf.len());
+        let n = self.fs.read_file(&self.file, self.at, buf.split_at_mut(wanted).0).map_err(io::Error::other)?;
+        self.at += n as u64;
+        Ok(n)
     }
 }

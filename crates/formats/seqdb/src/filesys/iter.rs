@@ -37,6 +37,8 @@ pub struct Files<'a> {
     since: Option<i64>,
     /// Inodes at or after this are not given.
     until: u64,
+    /// Inodes that the writer itself has replaced.
+    retired: HashSet<u64>,
     /// What has to be known beside a writer that replaces inodes.
     beside: Option<Beside>,
     begun: bool,
@@ -99,7 +101,8 @@ impl Filesys {
 
     /// Files whose inodes lie between two places, of which the first is that of an entry.
     pub(crate) fn files_between(&self, start: u64, until: u64) -> Files<'_> {
-        Files { fs: self, scan: self.data.scan_from(start).keys_only(), since: None, until, beside: None, begun: false }
+        let (scan, retired) = (self.data.scan_from(start).keys_only(), self.data.retired().iter().copied().collect());
+        Files { fs: self, scan, since: None, until, retired, beside: None, begun: false }
     }
 
     /// Hands every file to `each`, in the order of the index.
@@ -148,7 +151,7 @@ impl Filesys {
             }
             return Ok(false);
         }
-        Ok(!inode.deleted && !self.data.is_retired(inode.ptr))
+        Ok(!inode.deleted)
     }
 }
 
@@ -177,7 +180,7 @@ impl Files<'_> {
                 continue;
             }
             let inode = match item.value {
-                _ if item.deleted => None,
+                _ if item.deleted || self.retired.contains(&item.ptr) => None,
                 Some(value) if self.fs.data.is_settled() => {
                     let inode = Inode::decode(&self.fs.data, item.ptr, item.deleted, item.key, value)?;
                     // A writer may have come since, and change names.

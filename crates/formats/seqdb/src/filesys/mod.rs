@@ -15,7 +15,6 @@
 //! as in use, durably; after a crash that mark asks for a [`repair()`], which takes the data back to its last sync and
 //! rebuilds the rest.
 
-mod base;
 mod check;
 mod compact;
 mod create;
@@ -23,7 +22,6 @@ mod handle;
 pub(crate) mod inode;
 mod iter;
 mod names;
-mod read;
 mod remove;
 mod repair;
 #[cfg(test)]
@@ -33,23 +31,21 @@ mod tests_beside;
 mod time;
 mod write;
 
-pub use base::Base;
-pub(crate) use base::LockedFs;
 pub(crate) use check::verify_index;
 pub use check::{FsFindings, verify};
 pub use compact::{Compacted, compact};
-pub use create::CreateFilesys;
-pub use handle::{FileHandle, WriteFlags};
+pub(crate) use create::LockedFs;
+pub use create::{Base, CreateFilesys};
+pub use handle::{FileHandle, FileReader, WriteFlags};
 pub use iter::{FileInfo, Files};
 pub use names::FsPaths;
-pub use read::FileReader;
 pub(crate) use repair::cut;
 pub use repair::{FsRepair, rebuild_index, repair};
 pub(crate) use write::Contents;
 
 use crate::lock::{self, Locks};
 use crate::superblock::Name;
-use crate::together::{self, Follower};
+use crate::together::Together;
 use crate::{Access, Error, Hindex, Kvseq, Repr, Result, Settings, Superblock, design};
 use inode::Names;
 use names::OpenNames;
@@ -82,7 +78,7 @@ pub struct Filesys {
     pub(crate) settings: Settings,
     access: Access,
     paths: FsPaths,
-    data: Kvseq,
+    pub(crate) data: Kvseq,
     index: Hindex,
     time: Option<Timefile>,
     isz: u64,
@@ -154,9 +150,8 @@ impl Filesys {
         &self.paths
     }
 
-    /// For a reader: whether it was being written when it was opened. Then the index may be behind the data file: a file
-    /// that it does not know may yet come up in [`Filesys::files`].
-    pub fn is_being_written(&self) -> bool {
+    /// For a reader: whether it was being written when it was opened.
+    fn is_being_written(&self) -> bool {
         let sb = self.index.superblock();
         self.access == Access::Read && sb.value(Name::SYNCSIZE) != sb.value(Name::FILESIZE)
     }
@@ -201,16 +196,11 @@ impl Filesys {
         }
     }
 
-    /// Sets a variable of the data file if it exists.
-    pub(crate) fn note(&mut self, name: Name, value: i64) {
-        self.data.update_variable(name, value);
-    }
-
     /// To be called before anything is changed: from here on a crash means a repair.
     fn begin(&mut self) -> Result<()> {
         match self.access {
             Access::Write => self.index.begin(),
-            Access::Read => Err(Error::ReadOnly { path: self.paths.data() }),
+            Access::Read => Err(Error::ReadOnly(self.paths.data())),
         }
     }
 
@@ -222,57 +212,37 @@ impl Filesys {
 
     /// To be called when an operation is complete.
     fn settle(&mut self) -> Result<()> {
-        self.settle_with(None)
+        if self.settle_data()? { self.sync() } else { Ok(()) }
     }
 
-    /// The same with the index by URL of a container of captures, as in all that follows.
-    pub(crate) fn settle_with(&mut self, urls: Option<&mut Hindex>) -> Result<()> {
+    /// The same but for a sync; says whether one is due.
+    pub(crate) fn settle_data(&mut self) -> Result<bool> {
         self.data.update_variable(Name::DTOTSZ, self.dtot);
         self.data.update_variable(Name::ITOTSZ, self.itot);
         self.data.settle()?;
-        if self.data.interval_is_over() { self.sync_with(urls) } else { Ok(()) }
+        Ok(self.data.interval_is_over())
     }
 
-    /// The data, and what leads to it. The mark of the index by name goes last: as long as it is there, the rest is
-    /// rebuilt too.
-    fn parts<'a>(&'a mut self, urls: Option<&'a mut Hindex>) -> (&'a mut Kvseq, Vec<&'a mut dyn Follower>) {
-        let time = self.time.iter_mut().map(|time| &mut time.kv as &mut dyn Follower);
-        let indexes = urls.into_iter().chain([&mut self.index]).map(|index| index as &mut dyn Follower);
-        (&mut self.data, time.chain(indexes).collect())
+    /// The data, and what leads to it, an index by URL too if there is one. The mark of the index by name goes last: as
+    /// long as it is there, the rest is rebuilt too.
+    pub(crate) fn together<'a>(&'a mut self, urls: Option<&'a mut Hindex>) -> Together<'a> {
+        let pairs = self.time.as_mut().map(|time| &mut time.kv);
+        Together { data: &mut self.data, pairs, indexes: urls.into_iter().chain([&mut self.index]).collect() }
     }
 
     /// Hands everything to the system: readers see it, a crash of this process does not lose it.
     pub fn flush(&mut self) -> Result<()> {
-        self.flush_with(None)
-    }
-
-    pub(crate) fn flush_with(&mut self, urls: Option<&mut Hindex>) -> Result<()> {
-        let (data, rest) = self.parts(urls);
-        together::flush(data, rest)
-    }
-
-    pub(crate) fn flush_data(&mut self) -> Result<()> {
-        self.data.flush()
+        self.together(None).flush()
     }
 
     /// Makes everything durable, as far as the settings want it.
     pub fn sync(&mut self) -> Result<()> {
-        self.sync_with(None)
-    }
-
-    pub(crate) fn sync_with(&mut self, urls: Option<&mut Hindex>) -> Result<()> {
-        let (data, rest) = self.parts(urls);
-        together::sync(data, rest)
+        self.together(None).sync()
     }
 
     /// Syncs and closes. The lock file stays.
     pub fn close(mut self) -> Result<()> {
-        self.close_with(None)
-    }
-
-    pub(crate) fn close_with(&mut self, urls: Option<&mut Hindex>) -> Result<()> {
-        let (data, rest) = self.parts(urls);
-        together::close(data, rest)
+        self.together(None).close()
     }
 
     /// For a reader: looks how far the writer is by now.

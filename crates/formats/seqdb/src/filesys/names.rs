@@ -26,14 +26,14 @@ impl FsPaths {
             && !name.contains(['/', '\0'])
             && !name.ends_with(NEW_SUFFIX);
         let paths = FsPaths { base: base.into(), name: name.into() };
-        if legal { Ok(paths) } else { Err(Error::BadName { path: paths.data() }) }
+        if legal { Ok(paths) } else { Err(Error::BadName(paths.data())) }
     }
 
     /// The filesys that `path` names: `BASE/NAME`, with or without `.data`.
     pub fn of(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_str();
         // A name made fit would be another filesys.
-        let name = name.ok_or_else(|| Error::BadName { path: path.into() })?;
+        let name = name.ok_or_else(|| Error::BadName(path.into()))?;
         let name = name.strip_suffix(&format!(".{DATA_SUFFIX}")).unwrap_or(name);
         Self::new(dir_of(path), name)
     }
@@ -92,7 +92,7 @@ impl FsPaths {
     pub(crate) fn expect_data(&self, settings: &Settings) -> Result<()> {
         match settings.fs.exists(&self.data())? {
             true => Ok(()),
-            false => Err(Error::FilesysNotFound { path: self.data() }),
+            false => Err(Error::FilesysNotFound(self.data())),
         }
     }
 
@@ -141,7 +141,7 @@ impl OpenNames {
             (None, true) => Users::Writer,
             (None, false) => Users::Readers(1),
             (Some(Users::Readers(n)), false) => Users::Readers(n + 1),
-            _ => return Err(Error::AlreadyOpen { path: paths.data(), name: shown(name) }),
+            _ => return Err(Error::AlreadyOpen(paths.data(), shown(name))),
         };
         names.insert(name.to_vec(), users);
         Ok(OpenName { names: self.clone(), name: name.to_vec() })
@@ -151,7 +151,7 @@ impl OpenNames {
     pub fn expect_closed(&self, paths: &FsPaths, name: &[u8]) -> Result<()> {
         match self.lock().get(name) {
             None => Ok(()),
-            Some(_) => Err(Error::AlreadyOpen { path: paths.data(), name: shown(name) }),
+            Some(_) => Err(Error::AlreadyOpen(paths.data(), shown(name))),
         }
     }
 }

@@ -47,7 +47,7 @@ impl Filesys {
         self.expect_name(new)?;
         let Found::Here { cell, what: inode, .. } = self.find(old)? else { return Err(self.not_found(old)) };
         let place = match self.find(new)? {
-            Found::Here { .. } => return Err(Error::FileExists { path: self.paths.data(), name: shown(new) }),
+            Found::Here { .. } => return Err(Error::FileExists(self.paths.data(), shown(new))),
             absent => absent,
         };
         let mut renamed = inode.clone();

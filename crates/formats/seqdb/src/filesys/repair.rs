@@ -2,7 +2,7 @@
 //!
 //! The index stays marked as in use until all is done, so that a crash during a repair asks for another.
 
-use super::base::LockedFs;
+use super::create::LockedFs;
 use super::handle::extent_at;
 use super::inode::{FsKey, Inode, Names};
 use super::{FsPaths, check_data, time};
@@ -12,9 +12,10 @@ use crate::file::superblock_of;
 use crate::hindex::{self, CreateHindex, Hindex};
 use crate::kvseq::{Keep, KvRepair};
 use crate::num::signed;
+use crate::progress::telling;
 use crate::sorting::{Sort, number, pair};
 use crate::superblock::{Name, Purpose};
-use crate::{Access, Error, Kind, Kvseq, OnProgress, Progress, Result, Settings, Superblock, h64, pages};
+use crate::{Access, Error, Kind, Kvseq, OnProgress, Result, Settings, Superblock, h64, pages};
 
 /// What a repair did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,8 +65,7 @@ fn restore(paths: &FsPaths, settings: &Settings, keep: Keep, progress: OnProgres
     let data = Kvseq::open_anyway(&paths.data(), Kind::Kvseq, Access::Write, settings)?.shorten(keep)?;
     let mut repair = Repair::new(paths, settings, progress)?;
     repair.report.data = data;
-    repair.fix_inodes()?;
-    repair.drop_replaced()?;
+    repair.fix_inodes(true)?;
     repair.rebuild_index(None, None)?;
     repair.fix_data_entries()?;
     repair.rebuild_time()?;
@@ -86,7 +86,7 @@ pub fn rebuild_index(
 ) -> Result<FsRepair> {
     let _locked = LockedFs::take(paths, settings)?;
     let mut repair = Repair::new(paths, settings, progress)?;
-    repair.fix_inodes()?;
+    repair.fix_inodes(false)?;
     repair.rebuild_index(htsize, cellsz)?;
     repair.fix_data_entries()?;
     repair.finish()
@@ -139,7 +139,8 @@ impl<'a> Repair<'a> {
         stage: &'static str,
         each: &mut dyn FnMut(&mut Self, u64, bool, FsKey) -> Result<()>,
     ) -> Result<()> {
-        let (mut at, mut seen) = (self.data.first(), 0u64);
+        let mut tell = telling(self.progress, stage, self.data.end());
+        let mut at = self.data.first();
         while at < self.data.end() {
             let mut buf = [0; 64];
             let head = self.data.head(at, &mut buf)?;
@@ -147,23 +148,36 @@ impl<'a> Repair<'a> {
                 each(self, at, head.span.deleted, key)?;
             }
             at = head.span.end;
-            seen += 1;
-            if seen.is_multiple_of(1 << 14) {
-                (self.progress)(Progress { stage, done: at, total: self.data.end() });
-            }
+            tell(at);
         }
         Ok(())
     }
 
-    /// Sets inodes right: pointers that lead nowhere go, sizes keep within the data, hashes are those of the names.
-    fn fix_inodes(&mut self) -> Result<()> {
+    /// The same from inode to inode, deleted or not; one that is not deleted and cannot be read is an error.
+    fn each_inode(&mut self, stage: &'static str, each: &mut dyn FnMut(&mut Self, Inode) -> Result<()>) -> Result<()> {
+        self.each_entry(stage, &mut |this, ptr, deleted, key| match key {
+            FsKey::Data { .. } => Ok(()),
+            FsKey::Inode { .. } => match Inode::load(&this.data, ptr) {
+                Err(_) if deleted => Ok(()),
+                inode => each(this, inode?),
+            },
+        })
+    }
+
+    /// Sets inodes right: pointers that lead nowhere go, sizes keep within the data, hashes are those of the names. Of the
+    /// inodes of one file, by whatever names, the last counts, if `replaced` ones are to go: it was on its way to replace
+    /// the others. With duplicates the index says which one counts.
+    fn fix_inodes(&mut self, replaced: bool) -> Result<()> {
+        let mut sort = Sort::new(self.settings, dir_of(&self.paths.data()), 1);
         self.each_entry("repairing files", &mut |this, ptr, deleted, key| {
-            if deleted || !matches!(key, FsKey::Inode { .. }) {
+            let FsKey::Inode { file_id, .. } = key else { return Ok(()) };
+            if deleted {
                 return Ok(());
             }
             match Inode::load(&this.data, ptr) {
                 Ok(inode) => {
                     this.report.files += 1;
+                    sort.push(&pair(file_id, ptr), b"")?;
                     this.fix_inode(inode)
                 }
                 Err(Error::CorruptEntry { .. } | Error::TornEntry { .. }) => {
@@ -172,7 +186,20 @@ impl<'a> Repair<'a> {
                 }
                 Err(e) => Err(e),
             }
-        })
+        })?;
+        if !replaced || self.have_dups {
+            return Ok(());
+        }
+        let (mut inodes, mut last) = (sort.finish()?, None);
+        while let Some((key, _)) = inodes.next_record()? {
+            let (file, inode) = (number(key, 0), number(key, 1));
+            if let Some((_, replaced)) = last.replace((file, inode)).filter(|(of, _)| *of == file) {
+                self.report.superseded += 1;
+                self.report.files -= 1;
+                self.data.delete(replaced)?;
+            }
+        }
+        Ok(())
     }
 
     fn fix_inode(&mut self, mut inode: Inode) -> Result<()> {
@@ -196,32 +223,6 @@ impl<'a> Repair<'a> {
         if !inode.is_one_piece() {
             inode.hash = h64(&inode.name);
             self.data.set_key(inode.ptr, &inode.key())?;
-        }
-        Ok(())
-    }
-
-    /// Of the inodes of one file, by whatever names, the last counts: it was on its way to replace the others. With
-    /// duplicates the index says which one counts.
-    fn drop_replaced(&mut self) -> Result<()> {
-        if self.have_dups {
-            return Ok(());
-        }
-        let mut sort = Sort::new(self.settings, dir_of(&self.paths.data()), 1);
-        self.each_entry("comparing files", &mut |_, ptr, deleted, key| match key {
-            FsKey::Inode { file_id, .. } if !deleted => sort.push(&pair(file_id, ptr), b""),
-            _ => Ok(()),
-        })?;
-        let mut inodes = sort.finish()?;
-        let mut last = None;
-        while let Some((key, _)) = inodes.next_record()? {
-            let (file, inode) = (number(key, 0), number(key, 1));
-            if let Some((of, replaced)) = last.replace((file, inode))
-                && of == file
-            {
-                self.report.superseded += 1;
-                self.report.files -= 1;
-                self.data.delete(replaced)?;
-            }
         }
         Ok(())
     }
@@ -257,29 +258,23 @@ impl<'a> Repair<'a> {
         let mut sort = Sort::new(self.settings, dir_of(&self.paths.data()), 1);
         let index = Hindex::open_anyway(&self.paths.index(), Access::Read, self.settings)?;
         let (mut itot, mut dtot) = (0u64, 0u64);
-        self.each_entry("checking data", &mut |this, ptr, deleted, key| {
-            if deleted || !matches!(key, FsKey::Inode { .. }) {
+        self.each_inode("checking data", &mut |this, inode| {
+            if inode.deleted {
                 return Ok(());
             }
-            let inode = Inode::load(&this.data, ptr)?;
-            let alive = !this.have_dups || index.find(&Names(&this.data), &inode.name)? == Some(ptr);
+            let alive = !this.have_dups || index.find(&Names(&this.data), &inode.name)? == Some(inode.ptr);
+            itot += if alive { inode.entry_bytes() } else { 0 };
             for to in &inode.pointers {
                 sort.push(&to.to_be_bytes(), b"")?;
-            }
-            if alive {
-                itot += inode.entry_bytes();
-                for to in &inode.pointers {
-                    dtot = dtot.saturating_add(this.data.value_len(*to)?);
-                }
+                dtot = dtot.saturating_add(if alive { this.data.value_len(*to)? } else { 0 });
             }
             Ok(())
         })?;
         let mut used = sort.finish()?;
-        let mut read = || -> Result<Option<u64>> { Ok(used.next_record()?.map(|(key, _)| number(key, 0))) };
-        let mut next = read()?;
+        let mut next = used.next_number()?;
         self.each_entry("checking data", &mut |this, ptr, deleted, key| {
             while next.is_some_and(|n| n < ptr) {
-                next = read()?;
+                next = used.next_number()?;
             }
             match (key, next == Some(ptr)) {
                 (FsKey::Data { .. }, true) if deleted => this.data.undelete(ptr),
@@ -314,18 +309,9 @@ impl<'a> Repair<'a> {
         create.publish(&aside, self.settings)?;
         let mut time = time::Timefile::open(&aside, Access::Write, self.settings, false)?;
         let mut last = None;
-        self.each_entry("noting times", &mut |this, ptr, deleted, key| {
-            if matches!(key, FsKey::Inode { .. }) {
-                match Inode::load(&this.data, ptr) {
-                    Ok(inode) => {
-                        time.note(inode.mtime, ptr)?;
-                        last = Some(inode.mtime);
-                    }
-                    Err(e) if !deleted => return Err(e),
-                    Err(_) => {}
-                }
-            }
-            Ok(())
+        self.each_inode("noting times", &mut |_, inode| {
+            last = Some(inode.mtime);
+            time.note(inode.mtime, inode.ptr)
         })?;
         if let Some(last) = last {
             self.data.update_variable(Name::LASTMT, last);

@@ -29,7 +29,7 @@ impl Filesys {
         let open = self.open.enter(&self.paths, name, true)?;
         let keep_mtime = flags.mtime.is_some() || self.append_only;
         match self.find(name)? {
-            Found::Here { .. } if flags.excl => Err(Error::FileExists { path: self.paths.data(), name: shown(name) }),
+            Found::Here { .. } if flags.excl => Err(Error::FileExists(self.paths.data(), shown(name))),
             Found::Here { .. } if self.append_only => Err(self.restricted("the file exists")),
             Found::Here { what: mut inode, .. } => {
                 self.expect_type(&inode, &String::from(kind))?;
@@ -71,7 +71,7 @@ impl Filesys {
         self.open.expect_closed(&self.paths, name)?;
         let place = self.find(name)?;
         if let Found::Here { .. } = place {
-            return Err(Error::FileExists { path: self.paths.data(), name: shown(name) });
+            return Err(Error::FileExists(self.paths.data(), shown(name)));
         }
         let inode = self.put_at(place, name, kind, mtime, contents)?;
         self.settle()?;
@@ -147,18 +147,13 @@ impl Filesys {
         if !self.append_only {
             return Ok(wanted.unwrap_or(now));
         }
-        let last = match self.last_mtime {
-            Some(last) => Some(last),
-            None => self.find_last_mtime()?,
-        };
-        let mtime = match (wanted, last) {
+        match (wanted, self.find_last_mtime()?) {
             (Some(wanted), Some(last)) if wanted < last => {
-                return Err(self.restricted("an mtime before that of the last file"));
+                Err(self.restricted("an mtime before that of the last file"))
             }
-            (Some(wanted), _) => wanted,
-            (None, last) => last.map_or(now, |last| now.max(last)),
-        };
-        Ok(mtime)
+            (Some(wanted), _) => Ok(wanted),
+            (None, last) => Ok(last.map_or(now, |last| now.max(last))),
+        }
     }
 
     /// The mtime of the last file of an append-only filesys.
@@ -208,7 +203,7 @@ impl Filesys {
     }
 
     pub(super) fn restricted(&self, what: &'static str) -> Error {
-        Error::AppendOnlyRestriction { path: self.paths.data(), what }
+        Error::AppendOnlyRestriction(self.paths.data(), what)
     }
 
     /// Whether a file is the last of the data file: then it can grow in place.
@@ -224,7 +219,7 @@ impl Filesys {
     fn begin_file(&mut self, file: &FileHandle) -> Result<()> {
         self.begin()?;
         if !file.write {
-            return Err(Error::ReadOnly { path: self.paths.data() });
+            return Err(Error::ReadOnly(self.paths.data()));
         }
         if self.append_only && !self.is_last(file) {
             return Err(self.restricted("only the last file can be written to"));
@@ -315,14 +310,11 @@ impl Filesys {
     }
 
     fn overwrite(&mut self, file: &FileHandle, offset: u64, bytes: &[u8]) -> Result<()> {
-        let mut done = 0;
-        let first = file.extents.partition_point(|e| e.start + e.len <= offset);
-        for extent in file.extents.iter().skip(first) {
-            let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) else { break };
-            let inside = (offset + done as u64).saturating_sub(extent.start);
-            let n = index(extent.len - inside).min(rest.len());
-            self.data.overwrite_raw(extent.at + inside, rest.split_at(n).0)?;
-            done += n;
+        let mut rest = bytes;
+        for (at, n) in file.pieces(offset, bytes.len()) {
+            let (piece, more) = rest.split_at(n);
+            self.data.overwrite_raw(at, piece)?;
+            rest = more;
         }
         Ok(())
     }

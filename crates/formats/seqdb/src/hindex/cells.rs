@@ -1,5 +1,7 @@
 //! The cells of a hash table: in the file, and in memory as far as they were touched.
 
+use super::Found;
+use crate::design::{DELETED_CELL, FREE_CELL};
 use crate::num::index;
 use crate::sorting::{number, pair};
 use crate::{Error, Result};
@@ -14,9 +16,6 @@ const WINDOW: usize = 1024;
 const MAX_PAGES: u64 = 1 << 28;
 /// Dirty pages written by one call, and pages read by one where the whole table is.
 const MAX_RUN: usize = 256;
-
-/// Room for one read of cells.
-pub(super) type Window = [u8; WINDOW];
 
 #[derive(Debug)]
 struct Page {
@@ -40,7 +39,7 @@ pub(super) struct Cells {
 
 /// Both words of a cell; the second is 0 where there is none.
 #[inline]
-pub(super) fn words(cell: &[u8]) -> (u64, u64) {
+fn words(cell: &[u8]) -> (u64, u64) {
     (number(cell, 0), number(cell, 1))
 }
 
@@ -77,7 +76,7 @@ impl Cells {
 
     /// Cells from `cell` on: up to the end of its page if that is in memory, else as many as one read gives.
     #[inline]
-    pub fn run<'a>(&'a self, file: &dyn File, cell: u64, window: &'a mut [u8]) -> Result<&'a [u8]> {
+    fn run<'a>(&'a self, file: &dyn File, cell: u64, window: &'a mut [u8]) -> Result<&'a [u8]> {
         let (page, at) = self.locate(cell);
         if let Some(bytes) = self.resident(page) {
             return Ok(bytes.split_at(at).1);
@@ -89,6 +88,43 @@ impl Cells {
         let (buf, _) = window.split_at_mut(n);
         file.read_exact_at(self.body + start, buf)?;
         Ok(buf)
+    }
+
+    /// Searches for a key with this hash, from its home on and around the table: see [`super::Hindex::search`].
+    #[inline]
+    pub fn search<T>(
+        &self,
+        file: &dyn File,
+        hash: u64,
+        mut is_it: impl FnMut(u64) -> Result<Option<T>>,
+    ) -> Result<Found<T>> {
+        let htsize = self.size / self.width as u64;
+        let (mut cell, mut left) = (hash % htsize, htsize);
+        let mut reusable = None;
+        let mut window = [0; WINDOW];
+        while left > 0 {
+            for bytes in self.run(file, cell, &mut window)?.chunks_exact(self.width).take(index(left)) {
+                let (first, second) = words(bytes);
+                match first {
+                    FREE_CELL => {
+                        return Ok(Found::Absent { cell: reusable.unwrap_or(cell), free: reusable.is_none() });
+                    }
+                    DELETED_CELL => reusable = reusable.or(Some(cell)),
+                    ptr if self.width == 8 || second == hash => {
+                        if let Some(what) = is_it(ptr)? {
+                            return Ok(Found::Here { cell, ptr, what });
+                        }
+                    }
+                    _ => {}
+                }
+                cell += 1;
+                left -= 1;
+            }
+            if cell >= htsize {
+                cell = 0;
+            }
+        }
+        Ok(reusable.map_or(Found::Full, |cell| Found::Absent { cell, free: false }))
     }
 
     /// Loads the page of a cell, making room by writing and forgetting all pages if memory is full.

@@ -20,16 +20,15 @@ mod build;
 mod cells;
 mod create;
 mod probe;
-mod rebuild;
 #[cfg(test)]
 mod tests;
 mod verify;
 
+pub use build::{Rebuilt, rebuild};
+pub(crate) use build::{build, expect_index, mark, rebuild_aside};
 pub use create::CreateHindex;
 pub(crate) use create::roomy;
 pub(crate) use probe::Found;
-pub use rebuild::{Rebuilt, rebuild};
-pub(crate) use rebuild::{build, expect_index, mark, rebuild_aside};
 pub(crate) use verify::side_by_side;
 pub use verify::{IndexFindings, verify};
 
@@ -301,10 +300,13 @@ impl Hindex {
 
     /// Says in the file, durably, that it is in use: from now on a crash means a rebuild. To be called before the
     /// container is changed.
+    #[inline]
     pub fn begin(&mut self) -> Result<()> {
-        if self.in_use {
-            return Ok(());
-        }
+        if self.in_use { Ok(()) } else { self.mark_in_use() }
+    }
+
+    #[cold]
+    fn mark_in_use(&mut self) -> Result<()> {
         self.file.writable()?;
         if self.file.sb.value(Name::SYNCSIZE).is_some() {
             self.file.mark(design::SYNC_IN_USE)?;

@@ -1,9 +1,7 @@
 //! Searching, inserting, deleting: linear probing.
 
-use super::cells::{Window, words};
 use super::{Hindex, Keys};
-use crate::design::{DELETED_CELL, FREE_CELL, LOAD_DEN, LOAD_NUM};
-use crate::num::index;
+use crate::design::{DELETED_CELL, LOAD_DEN, LOAD_NUM};
 use crate::{Error, Result, h64};
 
 /// Where a search ended.
@@ -17,13 +15,21 @@ pub(crate) enum Found<T> {
     Full,
 }
 
+impl<T> Found<T> {
+    /// What the caller made of the key's entry, if there is one.
+    #[inline]
+    pub fn what(self) -> Option<T> {
+        match self {
+            Found::Here { what, .. } => Some(what),
+            Found::Absent { .. } | Found::Full => None,
+        }
+    }
+}
+
 impl Hindex {
     /// The pointer of `key`.
     pub fn find(&self, keys: &(impl Keys + ?Sized), key: &[u8]) -> Result<Option<u64>> {
-        Ok(match self.place(keys, h64(key), key)? {
-            Found::Here { ptr, .. } => Some(ptr),
-            Found::Absent { .. } | Found::Full => None,
-        })
+        Ok(self.search(h64(key), |ptr| Ok(keys.has_key(ptr, key)?.then_some(ptr)))?.what())
     }
 
     /// Where the cell of `key` is, or would be.
@@ -34,46 +40,15 @@ impl Hindex {
 
     /// Searches for a key with this hash; `is_it` looks whether an entry is the one and may bring something back.
     #[inline]
-    pub(crate) fn search<T>(&self, hash: u64, mut is_it: impl FnMut(u64) -> Result<Option<T>>) -> Result<Found<T>> {
-        let home = hash % self.shape.htsize;
-        let (mut cell, mut left) = (home, self.shape.htsize);
-        let mut reusable = None;
-        let mut window: Window = [0; _];
-        let width = index(8 * self.shape.cellsz);
-        while left > 0 {
-            let run = self.cells.run(self.file.store.file(), cell, &mut window)?;
-            for bytes in run.chunks_exact(width).take(index(left)) {
-                let (first, second) = words(bytes);
-                match first {
-                    FREE_CELL => {
-                        return Ok(match reusable {
-                            Some(cell) => Found::Absent { cell, free: false },
-                            None => Found::Absent { cell, free: true },
-                        });
-                    }
-                    DELETED_CELL => reusable = reusable.or(Some(cell)),
-                    ptr if self.shape.cellsz == 1 || second == hash => {
-                        if let Some(what) = is_it(ptr)? {
-                            return Ok(Found::Here { cell, ptr, what });
-                        }
-                    }
-                    _ => {}
-                }
-                cell += 1;
-                left -= 1;
-            }
-            if cell >= self.shape.htsize {
-                cell = 0;
-            }
-        }
-        Ok(reusable.map_or(Found::Full, |cell| Found::Absent { cell, free: false }))
+    pub(crate) fn search<T>(&self, hash: u64, is_it: impl FnMut(u64) -> Result<Option<T>>) -> Result<Found<T>> {
+        self.cells.search(self.file.store.file(), hash, is_it)
     }
 
     /// Enters a new key.
     pub fn insert(&mut self, keys: &impl Keys, key: &[u8], ptr: u64) -> Result<()> {
         let hash = h64(key);
         match self.place(keys, hash, key)? {
-            Found::Here { .. } => Err(Error::KeyExists { path: self.path().into() }),
+            Found::Here { .. } => Err(Error::KeyExists(self.path().into())),
             absent => self.occupy(absent, hash, ptr),
         }
     }
@@ -81,13 +56,18 @@ impl Hindex {
     /// Enters a key, new or not, and returns the pointer it had.
     pub fn replace(&mut self, keys: &impl Keys, key: &[u8], ptr: u64) -> Result<Option<u64>> {
         let hash = h64(key);
-        match self.place(keys, hash, key)? {
-            Found::Here { cell, ptr: old, .. } => {
-                self.redirect(cell, hash, ptr)?;
-                Ok(Some(old))
-            }
-            absent => self.occupy(absent, hash, ptr).map(|()| None),
+        let place = self.place(keys, hash, key)?;
+        self.enter(place, hash, ptr)
+    }
+
+    /// The same where the search ended at `place`.
+    #[inline]
+    pub(crate) fn enter<T>(&mut self, place: Found<T>, hash: u64, ptr: u64) -> Result<Option<u64>> {
+        if let Found::Here { cell, ptr: old, .. } = place {
+            self.redirect(cell, hash, ptr)?;
+            return Ok(Some(old));
         }
+        self.occupy(place, hash, ptr).map(|()| None)
     }
 
     /// Deletes a key and returns the pointer it had.

@@ -4,8 +4,7 @@
 //! cells, in order ──(pointer, cell, hash)──► sort by pointer ──┐
 //! container, in order ─────────────────────────────────────────┴─► on a boundary? deleted? hash right?
 //!        ├──(cell, hash)──► sort by cell ──► beside the cells again: no free cell between home and cell
-//!        ├──(hash, key)───► sort ──► equal neighbours: a key twice
-//!        └──(hash, key) of entries without a cell ──► sort ──► beside those: a key that is not found
+//!        └──(hash, key)───► sort ──► equal neighbours: a key with two cells, or none
 //! ```
 
 use super::{Hindex, Keyed, Keys};
@@ -104,20 +103,15 @@ pub fn verify(
     let mut check = Check { index: &index, settings: &settings, findings, counted: IndexFindings::default() };
     let by_pointer = check.cells()?;
     progress(Progress { stage: "checking index", done: 1, total: 3 });
-    let Sorted { by_cell, by_key, without_cell } = check.container(keys, by_pointer)?;
+    let (by_cell, by_key) = check.container(keys, by_pointer)?;
     progress(Progress { stage: "checking index", done: 2, total: 3 });
     check.paths(by_cell)?;
-    check.keys(by_key, without_cell)?;
+    check.keys(by_key)?;
     Ok(check.counted)
 }
 
-/// What the container says of cells: (cell, hash) and (hash, key part, cell) of good ones, and (hash, key part) of the
-/// entries not deleted that have none.
-struct Sorted {
-    by_cell: InOrder,
-    by_key: InOrder,
-    without_cell: InOrder,
-}
+/// In place of the cell of an entry that has none.
+const NO_CELL: u64 = u64::MAX;
 
 struct Check<'a> {
     index: &'a Hindex,
@@ -174,9 +168,10 @@ impl<'a> Check<'a> {
         sort.finish()
     }
 
-    /// Goes through container and pointers side by side.
-    fn container(&mut self, keys: &dyn Keys, cells: InOrder) -> Result<Sorted> {
-        let (mut by_cell, mut by_key, mut without_cell) = (self.sort(), self.sort(), self.sort());
+    /// Goes through container and pointers side by side. Returns (cell, hash) of good cells, and (hash, key part) with the
+    /// cell of each entry that has or needs one.
+    fn container(&mut self, keys: &dyn Keys, cells: InOrder) -> Result<(InOrder, InOrder)> {
+        let (mut by_cell, mut by_key) = (self.sort(), self.sort());
         let (index, counted) = (self.index, &mut self.counted);
         let (path, cellsz) = (index.path(), index.cellsz());
         let mut referenced = false;
@@ -186,7 +181,7 @@ impl<'a> Check<'a> {
                 if !std::mem::take(&mut referenced) && !entry.deleted {
                     counted.unreferenced += 1;
                     if keys.are_all_found() {
-                        without_cell.push(&part_of(h64(entry.key), entry.key), b"")?;
+                        by_key.push(&part_of(h64(entry.key), entry.key), &NO_CELL.to_be_bytes())?;
                     }
                 }
                 return Ok(());
@@ -210,8 +205,7 @@ impl<'a> Check<'a> {
             let found = format!("{} that have none", self.counted.unreferenced);
             self.findings.warning(path, offset(0), "a cell for every entry not deleted", found);
         }
-        let (by_cell, by_key, without_cell) = (by_cell.finish()?, by_key.finish()?, without_cell.finish()?);
-        Ok(Sorted { by_cell, by_key, without_cell })
+        Ok((by_cell.finish()?, by_key.finish()?))
     }
 
     /// No free cell may lie between a key's home and its cell, or a search would end there.
@@ -248,26 +242,27 @@ impl<'a> Check<'a> {
     }
 
     /// No key may be there twice, and none of an entry without a cell may be missing.
-    fn keys(&mut self, mut by_key: InOrder, mut without_cell: InOrder) -> Result<()> {
-        let mut last: Vec<u8> = Vec::new();
-        let mut lost = 0u64;
-        let mut next = without_cell.next_record()?.map(|(key, _)| key.to_vec());
-        while let Some((key, cell)) = by_key.next_record()? {
-            while let Some(wanted) = next.take_if(|wanted| wanted.as_slice() <= key) {
-                lost += u64::from(wanted != key);
-                next = without_cell.next_record()?.map(|(key, _)| key.to_vec());
+    fn keys(&mut self, mut by_key: InOrder) -> Result<()> {
+        let (mut last, mut lost) = (Vec::new(), 0u64);
+        let (mut cells, mut without_cell) = (0, 0);
+        loop {
+            let next = by_key.next_record()?;
+            if next.is_none_or(|(key, _)| key != last) {
+                lost += if cells == 0 { without_cell } else { 0 };
+                (cells, without_cell) = (0, 0);
             }
-            // Longer keys are told apart by their first bytes and their length only: then nothing is claimed.
-            if key == last && key.len() < 16 + KEY_PART {
-                let at = self.index.offset(number(cell, 0));
-                self.findings.fault(self.index.path(), at, "each key once", "a key that has another cell");
+            let Some((key, cell)) = next else { break };
+            match number(cell, 0) {
+                NO_CELL => without_cell += 1,
+                // Longer keys are told apart by their first bytes and their length only: then nothing is claimed.
+                cell if cells > 0 && key.len() < 16 + KEY_PART => {
+                    let (path, at) = (self.index.path(), self.index.offset(cell));
+                    self.findings.fault(path, at, "each key once", "a key that has another cell");
+                }
+                _ => cells += 1,
             }
             last.clear();
             last.extend_from_slice(key);
-        }
-        while next.is_some() {
-            lost += 1;
-            next = without_cell.next_record()?.map(|(key, _)| key.to_vec());
         }
         if lost > 0 {
             let (path, found) = (self.index.path(), format!("{lost} without a cell"));

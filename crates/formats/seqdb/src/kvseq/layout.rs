@@ -44,6 +44,7 @@ pub(crate) struct Span {
     pub deleted: bool,
     pub key_at: u64,
     pub key_len: u64,
+    /// Where the value's length is.
     pub value_head: u64,
     pub value_at: u64,
     pub value_len: u64,

@@ -9,7 +9,6 @@
 //!
 //! [`crate::Perm`] and the timefile of a filesys are arrays of pairs of numbers: the same sequence with entries of 16 bytes.
 
-mod compact;
 mod create;
 mod layout;
 mod read;
@@ -18,28 +17,23 @@ mod repr;
 mod scan;
 #[cfg(test)]
 mod tests;
-mod verify;
 mod write;
 
-pub(crate) use compact::copy_live;
 pub use create::CreateKvseq;
-pub(crate) use create::lock_path;
+pub(crate) use create::{copy_live, lock_path};
 pub use layout::Layout;
 pub(crate) use layout::Span;
 pub(crate) use read::Head;
 pub use read::KvEntry;
-pub(crate) use recover::Keep;
-pub use recover::KvRepair;
+pub(crate) use recover::{Keep, verify_kind, walk};
+pub use recover::{KvFindings, KvRepair, verify};
 pub use repr::Repr;
 pub use scan::{Item, Scan};
-pub use verify::{KvFindings, verify};
-pub(crate) use verify::{verify_kind, walk};
 
 use crate::file::SbFile;
 use crate::num::signed;
 use crate::superblock::Name;
 use crate::{Access, Error, Kind, OnProgress, Result, Settings, Superblock, design, lock, map, silent};
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,7 +50,7 @@ pub struct Kvseq {
     entries: i64,
     live: i64,
     /// Replaced entries to be marked deleted once what replaces them is durable.
-    retired: BTreeSet<u64>,
+    retired: Vec<u64>,
     /// An entry that passes the end is a fault, whatever the reason.
     strict: bool,
     /// A reader of this file alone: nobody else cares for whether it is the one its name leads to.
@@ -144,7 +138,7 @@ impl Kvseq {
             seen: AtomicU64::new(seen),
             entries: 0,
             live: 0,
-            retired: BTreeSet::new(),
+            retired: Vec::new(),
             strict: false,
             alone: false,
             added: 0,

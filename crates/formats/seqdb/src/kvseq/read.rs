@@ -1,6 +1,6 @@
 //! Reading single entries.
 
-use super::layout::{Broken, MAX_PREFIX, Span};
+use super::layout::{KeySpan, MAX_PREFIX, Span};
 use super::{Kvseq, bounds};
 use crate::num::index;
 use crate::sorting::number;
@@ -170,15 +170,24 @@ impl Kvseq {
         let have = index(self.end() - ptr).min(buf.len());
         let (head, _) = buf.split_at_mut(have);
         self.file.store.read(ptr, head)?;
-        let broken = |broken: Broken| broken.at(self.path(), ptr);
-        let key = self.layout.key_span(ptr, head).map_err(broken)?;
-        let key = key.ok_or_else(|| self.torn(ptr, ptr + MAX_PREFIX as u64))?;
-        if let Some(rest) = head.get(index(key.value_head - ptr)..)
-            && let Some(span) = self.layout.value_span(ptr, key, rest).map_err(broken)?
-        {
-            return Ok((span, have));
+        let key = match self.layout.key_span(ptr, head) {
+            Ok(Some(key)) => key,
+            Ok(None) => return Err(self.torn(ptr, ptr + MAX_PREFIX as u64)),
+            Err(broken) => return Err(broken.at(self.path(), ptr)),
+        };
+        if let Some(rest) = head.get(index(key.value_head - ptr)..) {
+            match self.layout.value_span(ptr, key, rest) {
+                Ok(Some(span)) => return Ok((span, have)),
+                Ok(None) => {}
+                Err(broken) => return Err(broken.at(self.path(), ptr)),
+            }
         }
-        // The key was so long that the length of the value was not among the bytes read.
+        Ok((self.far_value(ptr, key)?, have))
+    }
+
+    /// The places of an entry whose key is so long that the length of its value was not among the bytes read.
+    #[cold]
+    fn far_value(&self, ptr: u64, key: KeySpan) -> Result<Span> {
         let width = self.layout.value.prefix_bytes();
         let starts = key.value_head.saturating_add(width as u64);
         if starts > self.end() {
@@ -187,8 +196,8 @@ impl Kvseq {
         let mut prefix = [0; 8];
         let (prefix, _) = prefix.split_at_mut(width);
         self.file.store.read(key.value_head, prefix)?;
-        let span = self.layout.value_span(ptr, key, prefix).map_err(broken)?;
-        Ok((span.ok_or_else(|| self.torn(ptr, starts))?, have))
+        let span = self.layout.value_span(ptr, key, prefix).map_err(|broken| broken.at(self.path(), ptr))?;
+        span.ok_or_else(|| self.torn(ptr, starts))
     }
 
     /// Refuses an entry that passes the end. Only the last value may seem to, while its writer makes it longer or after
@@ -216,7 +225,7 @@ impl Kvseq {
         Ok(end != synced || end != self.end())
     }
 
-    fn torn(&self, ptr: u64, ends: u64) -> Error {
+    pub(super) fn torn(&self, ptr: u64, ends: u64) -> Error {
         Error::TornEntry { path: self.path().into(), ptr, ends, end: self.end() }
     }
 
@@ -228,6 +237,7 @@ impl Kvseq {
         self.part(head, head.span.key_at, len)
     }
 
+    #[inline]
     fn value_of(&self, head: &Head<'_>) -> Result<Vec<u8>> {
         let (len, limit) = (head.span.value_len, self.file.settings.max_value_bytes);
         if len > limit {

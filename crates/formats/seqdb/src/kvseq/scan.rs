@@ -122,12 +122,12 @@ impl<'a> Scan<'a> {
 
     /// The next entry, valid until the next call; `None` at the end.
     pub fn next_entry(&mut self) -> Result<Option<Item<'_>>> {
-        Ok(self.advance(self.deleted)?.map(|span| self.item(span)))
+        self.advance(self.deleted)?.map(|span| self.item(span)).transpose()
     }
 
     /// The same even if it is marked deleted: what belongs to an entry that was just read is not passed over.
     pub(crate) fn next_entry_at_all(&mut self) -> Result<Option<Item<'_>>> {
-        Ok(self.advance(true)?.map(|span| self.item(span)))
+        self.advance(true)?.map(|span| self.item(span)).transpose()
     }
 
     #[inline]
@@ -155,12 +155,11 @@ impl<'a> Scan<'a> {
     }
 
     #[inline]
-    fn item(&self, span: Span) -> Item<'_> {
+    fn item(&self, span: Span) -> Result<Item<'_>> {
         let slice = |at: u64, len: u64| self.filled().get(index(at.checked_sub(self.start)?)..)?.get(..index(len));
-        // Both ways of parsing leave the key in the buffer.
-        let key = slice(span.key_at, span.key_len).unwrap_or_default();
+        let key = slice(span.key_at, span.key_len).ok_or_else(|| self.kv.torn(span.ptr, span.end))?;
         let value = slice(span.value_at, span.value_len);
-        Item { ptr: span.ptr, deleted: span.deleted, key, value_len: span.value_len, value, span }
+        Ok(Item { ptr: span.ptr, deleted: span.deleted, key, value_len: span.value_len, value, span })
     }
 
     /// At the end: a live writer may have replaced entries that were passed over as deleted by others behind it.

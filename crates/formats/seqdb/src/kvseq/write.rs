@@ -126,9 +126,13 @@ impl Kvseq {
     /// Lets readers see what was written because the buffer was full, and flushes if the settings say so.
     #[inline]
     pub(crate) fn settle(&mut self) -> Result<()> {
-        let store = &self.file.store;
-        let due = self.flush_is_due() || store.late_is_full() || store.written() > self.file.announced;
-        if due { self.flush() } else { Ok(()) }
+        if self.flush_is_due() || self.is_ahead() { self.flush() } else { Ok(()) }
+    }
+
+    /// Whether the buffer was full, so that the file has entries that it does not announce, or too much is held back.
+    #[inline]
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.file.store.written() > self.file.announced || self.file.store.late_is_full()
     }
 
     /// Whether so many entries were added that the settings want a flush.
@@ -231,7 +235,7 @@ impl Kvseq {
     fn flag(&mut self, ptr: u64, deleted: bool) -> Result<()> {
         self.file.writable()?;
         if !self.layout.delflag {
-            return Err(Error::NoDelflag { path: self.path().into() });
+            return Err(Error::NoDelflag(self.path().into()));
         }
         let span = self.span(ptr)?;
         if span.deleted != deleted {
@@ -282,13 +286,13 @@ impl Kvseq {
         if !self.is_announced(ptr) {
             return self.delete(ptr);
         }
-        self.retired.insert(ptr);
+        self.retired.push(ptr);
         if self.retired.len() >= MAX_RETIRED { self.checkpoint() } else { Ok(()) }
     }
 
-    /// Whether the entry at `ptr` waits to be marked deleted.
-    pub(crate) fn is_retired(&self, ptr: u64) -> bool {
-        self.retired.contains(&ptr)
+    /// Entries that wait to be marked deleted.
+    pub(crate) fn retired(&self) -> &[u64] {
+        &self.retired
     }
 
     /// Sets a variable of the superblock; it is written with the next flush.

@@ -17,7 +17,7 @@ use crate::aside::with_suffix;
 use crate::hindex::Found;
 use crate::kvseq::lock_path;
 use crate::lock::{self, Locks};
-use crate::together::{self, Follower};
+use crate::together::Together;
 use crate::{Access, CreateHindex, CreateKvseq, Error, Hindex, KvEntry, Kvseq, Perm, Result, Settings, design, h64};
 use std::path::{Path, PathBuf};
 
@@ -80,8 +80,6 @@ pub struct Map {
     kv: Kvseq,
     indexes: Vec<Hindex>,
     perm: Option<Perm>,
-    /// Where a key is, or would be, in each index: kept so that it need not be allocated for every key.
-    places: Vec<Found<()>>,
     files: BundleFiles,
     locks: Locks,
 }
@@ -117,7 +115,7 @@ impl Map {
         let open = |path: &PathBuf| Hindex::open_as(path, access, settings, writer_lives);
         let indexes = files.indexes.iter().map(open).collect::<Result<_>>()?;
         let perm = files.perm.as_ref().map(|path| Perm::open(path, access, settings)).transpose()?;
-        Ok(Map { kv, indexes, perm, places: Vec::new(), files: files.clone(), locks: Locks::default() })
+        Ok(Map { kv, indexes, perm, files: files.clone(), locks: Locks::default() })
     }
 
     /// The index to search, unless its pointers must not be followed: then all entries are read.
@@ -130,10 +128,7 @@ impl Map {
         let Some(index) = self.index() else {
             return self.kv.lookup(key)?.map(|ptr| Ok(self.kv.get(ptr)?.value)).transpose();
         };
-        match index.search(h64(key), |ptr| self.kv.value_if(ptr, key))? {
-            Found::Here { what, .. } => Ok(Some(what)),
-            Found::Absent { .. } | Found::Full => Ok(None),
-        }
+        Ok(index.search(h64(key), |ptr| self.kv.value_if(ptr, key))?.what())
     }
 
     /// The entry of `key`. A reader beside a writer reads all entries before it says that there is none.
@@ -166,21 +161,22 @@ impl Map {
 
     /// Adds an entry and returns its pointer. With an index it replaces the one the key had.
     pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<u64> {
-        let hash = self.begin(key)?;
-        let ptr = self.kv.append(key, value)?;
-        let mut replaced = None;
-        for (index, place) in self.indexes.iter_mut().zip(&self.places) {
-            match *place {
-                Found::Here { cell, ptr: old, .. } => {
-                    index.redirect(cell, hash, ptr)?;
-                    replaced = Some(old);
+        let (kv, hash) = (&mut self.kv, h64(key));
+        let ptr = match self.indexes.split_first_mut() {
+            None => kv.append(key, value)?,
+            Some((index, others)) => {
+                let place = begin(kv, index, hash, key)?;
+                others.iter_mut().try_for_each(Hindex::begin)?;
+                let ptr = kv.append(key, value)?;
+                let replaced = index.enter(place, hash, ptr)?;
+                for index in others {
+                    let place = begin(kv, index, hash, key)?;
+                    index.enter(place, hash, ptr)?;
                 }
-                absent => index.occupy(absent, hash, ptr)?,
+                replaced.map_or(Ok(()), |old| kv.retire(old))?;
+                ptr
             }
-        }
-        if let Some(old) = replaced {
-            self.kv.retire(old)?;
-        }
+        };
         if let Some(perm) = &mut self.perm {
             perm.append(key, ptr)?;
         }
@@ -192,12 +188,11 @@ impl Map {
     /// would bring it back.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         if !self.kv.layout().delflag {
-            return Err(Error::NoDelflag { path: self.kv.path().into() });
+            return Err(Error::NoDelflag(self.kv.path().into()));
         }
-        self.begin(key)?;
         let mut found = if self.indexes.is_empty() { self.kv.lookup(key)? } else { None };
-        for (index, place) in self.indexes.iter_mut().zip(&self.places) {
-            if let Found::Here { cell, ptr, .. } = *place {
+        for index in &mut self.indexes {
+            if let Found::Here { cell, ptr, .. } = begin(&mut self.kv, index, h64(key), key)? {
                 index.clear(cell)?;
                 found = Some(ptr);
             }
@@ -206,60 +201,37 @@ impl Map {
         Ok(found.is_some())
     }
 
-    /// From here on a crash means a rebuild of the indexes, and there is a cell for another key. Finds the places of
-    /// `key` and returns its hash.
-    #[inline]
-    fn begin(&mut self, key: &[u8]) -> Result<u64> {
-        let hash = h64(key);
-        self.places.clear();
-        for index in &mut self.indexes {
-            index.begin()?;
-            // Cells must not reach the file before the entries they lead to: see [`Hindex::would_write`].
-            if index.wants_resize().is_some() {
-                self.kv.flush()?;
-                index.make_room(&self.kv)?;
-            }
-            let place = index.place(&self.kv, hash, key)?;
-            if index.would_write(&place) {
-                self.kv.flush()?;
-            }
-            self.places.push(place);
-        }
-        Ok(hash)
-    }
-
     #[inline]
     fn settle(&mut self) -> Result<()> {
         // All files together, so that what readers see in one they find by the others.
         if self.kv.flush_is_due() {
             return self.flush();
         }
-        self.kv.settle()?;
+        if self.kv.is_ahead() {
+            self.kv.flush()?;
+        }
         if self.kv.sync_is_due() { self.sync() } else { Ok(()) }
     }
 
     /// The entries, and what leads to them.
-    fn parts(&mut self) -> (&mut Kvseq, Vec<&mut dyn Follower>) {
-        let perm = self.perm.iter_mut().map(|perm| &mut perm.kv as &mut dyn Follower);
-        (&mut self.kv, perm.chain(self.indexes.iter_mut().map(|index| index as _)).collect())
+    fn together(&mut self) -> Together<'_> {
+        let pairs = self.perm.as_mut().map(|perm| &mut perm.kv);
+        Together { data: &mut self.kv, pairs, indexes: self.indexes.iter_mut().collect() }
     }
 
     /// Hands everything to the system: readers see it, a crash of this process does not lose it.
     pub fn flush(&mut self) -> Result<()> {
-        let (data, rest) = self.parts();
-        together::flush(data, rest)
+        self.together().flush()
     }
 
     /// Makes everything durable, as far as the settings want it.
     pub fn sync(&mut self) -> Result<()> {
-        let (data, rest) = self.parts();
-        together::sync(data, rest)
+        self.together().sync()
     }
 
     /// Syncs and closes; the lock files go too.
     pub fn close(mut self) -> Result<()> {
-        let (data, rest) = self.parts();
-        together::close(data, rest)?;
+        self.together().close()?;
         self.perm.map_or(Ok(()), Perm::close)?;
         self.locks.release(&self.kv.file.settings)
     }
@@ -280,6 +252,22 @@ impl Map {
     pub fn kvseq(&self) -> &Kvseq {
         &self.kv
     }
+}
+
+/// From here on a crash means a rebuild of the index, and there is a cell for another key. Finds the place of `key`.
+#[inline]
+fn begin(kv: &mut Kvseq, index: &mut Hindex, hash: u64, key: &[u8]) -> Result<Found<()>> {
+    index.begin()?;
+    // Cells must not reach the file before the entries they lead to: see [`Hindex::would_write`].
+    if index.wants_resize().is_some() {
+        kv.flush()?;
+        index.make_room(kv)?;
+    }
+    let place = index.place(kv, hash, key)?;
+    if index.would_write(&place) {
+        kv.flush()?;
+    }
+    Ok(place)
 }
 
 /// Opens a kvseq for reading, and by `open` a file that points into it: two that belong together, whatever a writer does

@@ -8,18 +8,17 @@
 //! Events are opaque here; whoever writes and reads WARC records gives and takes bytes. An event without a URL (a
 //! warcinfo record) has an empty one, and is in no index by URL.
 
-mod hint;
 mod name;
 mod read;
 mod repair;
 mod scan;
-mod source;
 #[cfg(test)]
 mod tests;
 
+pub use crate::filesys::{repair, verify};
 pub use name::{Form, nameable};
 pub use read::{EventReader, Page};
-pub use repair::{compact, cut, edit, repair, verify};
+pub use repair::{compact, cut, edit};
 pub(crate) use repair::{rebuild_urls, verify_urls};
 pub use scan::{PageRef, PageScan};
 
@@ -206,7 +205,9 @@ impl Pages {
         let inode = self.fs.put_at(place, &name, form.to_type(), Some(mtime), event)?;
         self.learn(self.fs.data().end() - inode.ptr);
         self.enter(url, time, inode.ptr)?;
-        self.fs.settle_with(Some(&mut self.urls))?;
+        if self.fs.settle_data()? {
+            self.sync()?;
+        }
         Ok(self.event_place(&inode))
     }
 
@@ -219,20 +220,21 @@ impl Pages {
         self.fs.prepare()?;
         if self.urls.wants_resize().is_some() {
             // Cells must not reach the file before the captures they lead to: older ones would be lost to readers.
-            self.fs.flush_data()?;
+            self.fs.data.flush()?;
             self.urls.make_room(&Urls(self.fs.data()))?;
         }
         // Many captures of one moment are numbered without a gap: the last number is found by halving.
         let (mut taken, mut free) = (None, 0);
-        while let Found::Here { .. } = self.fs.find(&name::join(url, time, free))? {
+        while self.fs.contains(&name::join(url, time, free))? {
             taken = Some(free);
             free = free * 2 + 1;
         }
         while let Some(last) = taken.filter(|last| last + 1 < free) {
             let middle = last + (free - last) / 2;
-            match self.fs.find(&name::join(url, time, middle))? {
-                Found::Here { .. } => taken = Some(middle),
-                Found::Absent { .. } | Found::Full => free = middle,
+            if self.fs.contains(&name::join(url, time, middle))? {
+                taken = Some(middle);
+            } else {
+                free = middle;
             }
         }
         let name = name::join(url, time, free);
@@ -253,7 +255,7 @@ impl Pages {
             Ok(name::split(&name).filter(|parts| parts.url == url).map(|parts| parts.time))
         })?;
         if self.urls.would_write(&found) {
-            self.fs.flush_data()?;
+            self.fs.data.flush()?;
         }
         match found {
             Found::Here { what: other, .. } if other > time => Ok(()),
@@ -264,18 +266,18 @@ impl Pages {
 
     /// Hands everything to the system: readers see it, a crash of this process does not lose it.
     pub fn flush(&mut self) -> Result<()> {
-        self.fs.flush_with(Some(&mut self.urls))
+        self.fs.together(Some(&mut self.urls)).flush()
     }
 
     /// Makes everything durable, as far as the settings want it. Returns where the data file ends.
     pub fn sync(&mut self) -> Result<u64> {
-        self.fs.sync_with(Some(&mut self.urls))?;
+        self.fs.together(Some(&mut self.urls)).sync()?;
         Ok(self.fs.data().end())
     }
 
     /// Syncs and closes.
     pub fn close(mut self) -> Result<()> {
-        self.fs.close_with(Some(&mut self.urls))
+        self.fs.together(Some(&mut self.urls)).close()
     }
 
     /// For a reader: looks how far the writer is by now.

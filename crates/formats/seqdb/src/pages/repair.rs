@@ -2,16 +2,11 @@
 
 use super::{Pages, Urls, name, url_index};
 use crate::filesys::inode::Inode;
-use crate::filesys::{self, Compacted, Filesys, FsFindings, FsPaths, FsRepair, LockedFs, verify_index};
+use crate::filesys::{self, Compacted, Filesys, FsPaths, FsRepair, LockedFs, verify_index};
 use crate::findings::Findings;
 use crate::superblock::Name;
 use crate::{Access, Error, Keys, Kvseq, OnProgress, Result, Settings, hindex};
 use std::path::Path;
-
-/// Repairs the filesys (see [`filesys::repair`]) and rebuilds the index by URL.
-pub fn repair(paths: &FsPaths, settings: &Settings, salvage: bool, progress: OnProgress<'_>) -> Result<FsRepair> {
-    filesys::repair(paths, settings, salvage, progress)
-}
 
 /// Takes a container back to where its data file ended at `end`, as [`Pages::sync`] returned it: for a caller whose own
 /// journal says what counts. Both indexes are rebuilt, unless nothing has to be done.
@@ -27,16 +22,6 @@ pub fn cut(paths: &FsPaths, settings: &Settings, end: u64, progress: OnProgress<
 /// Compacts the filesys (see [`filesys::compact`]) and its index by URL.
 pub fn compact(paths: &FsPaths, settings: &Settings, fsgen: i64, progress: OnProgress<'_>) -> Result<Compacted> {
     filesys::compact(paths, settings, None, fsgen, progress)
-}
-
-/// Checks the filesys and the index by URL; faults go to `findings`.
-pub fn verify(
-    paths: &FsPaths,
-    settings: &Settings,
-    findings: &mut Findings,
-    progress: OnProgress<'_>,
-) -> Result<FsFindings> {
-    filesys::verify(paths, settings, findings, progress)
 }
 
 /// Lets `act` change the filesys of a container, and rebuilds the index by URL, whatever came of it. Who cannot have the

@@ -7,21 +7,19 @@
 //! Grouped means: ordered by hash, then by key, then by pointer. Grouping writes a new file that takes the old one's
 //! place, so that a crash never leaves half of an order.
 
-mod create;
 mod group;
 #[cfg(test)]
 mod tests;
-mod verify;
 
-pub use create::CreatePerm;
-pub use verify::{PermFindings, verify};
-
+use crate::aside::dir_of;
+use crate::findings::Findings;
+use crate::hindex::side_by_side;
 use crate::kvseq::{Keep, lock_path};
 use crate::lock::Locks;
 use crate::num::index;
-use crate::sorting::number;
-use crate::superblock::Name;
-use crate::{Access, Error, Keys, Kind, Kvseq, Result, Settings, Superblock, design, h64};
+use crate::sorting::{Sort, number, pair};
+use crate::superblock::{Name, Purpose};
+use crate::{Access, Error, Keys, Kind, Kvseq, Result, Settings, Superblock, aside, design, h64, kvseq};
 use std::path::Path;
 
 /// Bytes of a pair.
@@ -189,4 +187,98 @@ pub fn repair(path: &Path, settings: &Settings) -> Result<u64> {
     Perm::over(kv)?;
     locks.release(settings)?;
     Ok(pairs)
+}
+
+/// What a new perm file is like.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct CreatePerm {
+    /// Size of the superblock.
+    pub sbsize: u64,
+    /// Step in which the file grows; 0: exactly.
+    pub fileincr: i64,
+    /// What the file is for.
+    pub purpose: Purpose,
+    /// Hashes are taken modulo this.
+    pub htsize: i64,
+    /// Further variables, appended in this order.
+    pub extra: Vec<(Name, i64)>,
+}
+
+impl Default for CreatePerm {
+    fn default() -> Self {
+        CreatePerm {
+            sbsize: design::DEFAULT_SBSIZE,
+            fileincr: 0,
+            purpose: Purpose::default(),
+            htsize: design::PERM_HTSIZE,
+            extra: Vec::new(),
+        }
+    }
+}
+
+impl CreatePerm {
+    /// Creates an empty file, which appears complete and durable or not at all, and opens it for writing.
+    pub fn create(&self, path: &Path, settings: &Settings) -> Result<Perm> {
+        if self.htsize < 1 {
+            return Err(Error::refused(path, format!("HTSIZE of {}", self.htsize)));
+        }
+        let mut sb = Superblock::new(path, self.sbsize, Kind::Perm, self.purpose)?;
+        sb.put_sizes(Some(self.fileincr), settings)?;
+        sb.put(Name::HTALGO, design::HTALGO_MD5)?;
+        sb.put(Name::HTSIZE, self.htsize)?;
+        sb.put(Name::PERMSIZE, 0)?;
+        sb.put_all(&self.extra)?;
+        aside::publish_new(&sb, self.sbsize, settings)?;
+        Perm::open(path, Access::Write, settings)
+    }
+}
+
+/// What the verification of a perm file found besides faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PermFindings {
+    /// Pairs.
+    pub pairs: u64,
+    /// Whether they are in order.
+    pub grouped: bool,
+}
+
+/// Checks the perm file at `path` against `container`; faults go to `findings`.
+pub fn verify(path: &Path, container: &Kvseq, settings: &Settings, findings: &mut Findings) -> Result<PermFindings> {
+    let (_, kv) = kvseq::verify_kind(path, Kind::Perm, settings, findings)?;
+    let Some(kv) = kv else { return Ok(PermFindings::default()) };
+    let perm = match Perm::over(kv) {
+        Ok(perm) => perm,
+        Err(e) => return findings.take(e).map(|()| PermFindings::default()),
+    };
+    let mut sort = Sort::new(settings, dir_of(path), 1);
+    let mut grouped = true;
+    let mut last: Option<Pair> = None;
+    perm.for_each(0, &mut |index, element| {
+        sort.push(&element.ptr.to_be_bytes(), &pair(index, element.hash))?;
+        if let Some(last) = last.replace(element).filter(|_| grouped) {
+            grouped = in_order(container, last, element);
+        }
+        Ok(true)
+    })?;
+    let offset = |index| perm.kv.first() + PAIR * index;
+    side_by_side(container, sort.finish()?, path, &offset, findings, &mut |entry, pointer, findings| {
+        if let Some(pointer) = pointer.filter(|pointer| pointer.hash != perm.hash(entry.key)) {
+            let (expected, found) = (perm.hash(entry.key), format!("{:016x}", pointer.hash));
+            findings.fault(path, offset(pointer.from) + 8, format!("hash {expected:016x}"), found);
+        }
+        Ok(())
+    })?;
+    Ok(PermFindings { pairs: perm.len(), grouped })
+}
+
+/// Whether two neighbours are in the order of a grouped file. Pointers that lead nowhere are in no order.
+fn in_order(container: &Kvseq, a: Pair, b: Pair) -> bool {
+    if a.hash != b.hash {
+        return a.hash < b.hash;
+    }
+    match (container.key_at(a.ptr), container.key_at(b.ptr)) {
+        (Ok(first), Ok(second)) => (first, a.ptr) <= (second, b.ptr),
+        _ => false,
+    }
 }

@@ -296,16 +296,6 @@ fn judge(look: &mut Look, fs: &Filesys) {
 /// As `fs stat` and `fs cat` do: a file that the index of a live writer does not have yet is looked for in the data.
 fn look_up(fs: &Filesys, name: &[u8]) -> Result<Option<Vec<u8>>> {
     match fs.stat(name) {
-        Err(Error::FileNotFound { .. }) if fs.is_being_written() => {
-            let mut files = fs.files();
-            let mut found = None;
-            while let Some(info) = files.next_file()? {
-                if info.name == name {
-                    found = Some(info);
-                }
-            }
-            found.map(|info| read_listed(fs, &info)).transpose()
-        }
         Err(Error::FileNotFound { .. }) => Ok(None),
         info => read_listed(fs, &info?).map(Some),
     }
