@@ -16,6 +16,7 @@ SIDEWAYS = {
     "trawl-http": {"trawl-io"},
     "trawl-sort": {"trawl-io"},
     "trawl-nutch": {"trawl-hadoop"},
+    "trawl-archive": {"trawl-warc", "trawl-captures", "trawl-seqdb", "trawl-lists"},
     "trawl-fetch": {"trawl-parse"},
     "trawl-engine": {"trawl-frontier", "trawl-fetch", "trawl-parse"},
     "trawl-ingest": {"trawl-store"},
@@ -32,6 +33,10 @@ SIDEWAYS_IN_TESTS = {
     "trawl-query": {"trawl-ingest"},
     "trawl-serve": {"trawl-ingest", "trawl-index", "trawl-store"},
 }
+# Containers are known to the room formats/archive and, outside of their floor, to nobody but the command line, for its
+# verbs of one format. Tests may look into what was written.
+CONTAINERS = {"trawl-warc", "trawl-captures", "trawl-seqdb"}
+WHO_NAMES_CONTAINERS = {"trawl"}
 # Format crates are bytes only: no runtime, no network.
 FORBIDDEN_IN_FORMATS = {"tokio", "mio", "async-std", "smol", "hyper", "reqwest", "ureq", "h2", "axum", "rustls", "object_store"}
 # Modules that earned `unsafe`, with a proof beside it.
@@ -89,6 +94,13 @@ def main():
                 faults.append(f"{name} uses {dep['name']}, which is a floor above it")
             elif floor[dep["name"]] == floor[name] and dep["name"] not in allowed:
                 faults.append(f"{name} uses {dep['name']} on its own floor, which ARCHITECTURE.md does not list")
+
+    for container in sorted(CONTAINERS):
+        uses = lambda package: any(d["name"] == container and d["kind"] is None for d in package["dependencies"])
+        users = sorted(p["name"] for p in members.values() if floor[p["name"]] > 1 and uses(p))
+        print(f"graph: {container} is used outside formats/ by {', '.join(users) or 'nobody'}")
+        for name in set(users) - WHO_NAMES_CONTAINERS:
+            faults.append(f"{name} names the container {container}: it should go through formats/archive")
 
     # What format crates pull in, following normal dependencies only.
     nodes = {n["id"]: n for n in meta["resolve"]["nodes"]}

@@ -5,9 +5,7 @@
 
 mod cli;
 mod commands;
-mod containers;
 mod exit;
-mod formats;
 mod interrupt;
 mod lake_dir;
 mod lists;
@@ -16,7 +14,6 @@ mod progress;
 mod settings;
 mod system;
 mod units;
-mod verify;
 
 use clap::FromArgMatches;
 use std::process::ExitCode;

@@ -3,7 +3,9 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use trawl_model::{Clock, UnixMillis};
+use trawl_archive::Registry;
+use trawl_io::{Fs, RealFs};
+use trawl_model::{Clock, IdSource, UnixMillis};
 
 /// The time.
 pub fn now() -> UnixMillis {
@@ -29,7 +31,7 @@ pub fn nonce() -> anyhow::Result<String> {
 }
 
 /// Record ids.
-pub fn ids() -> anyhow::Result<Arc<dyn trawl_engine::IdSource>> {
+pub fn ids() -> anyhow::Result<Arc<dyn IdSource>> {
     // Asked once before the work begins: a system without randomness is told then, not in the middle of a crawl.
     random_bytes()?;
     Ok(Arc::new(|| {
@@ -40,6 +42,11 @@ pub fn ids() -> anyhow::Result<Arc<dyn trawl_engine::IdSource>> {
             Err(_) => std::process::abort(),
         }
     }))
+}
+
+/// The files of this machine, and the formats of archives there are.
+pub fn archives() -> (Arc<dyn Fs>, Registry) {
+    (Arc::new(RealFs), Registry::default())
 }
 
 /// Open files that are enough for any number of workers; some systems refuse more than the second.

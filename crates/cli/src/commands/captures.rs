@@ -1,17 +1,16 @@
 //! `trawl captures`: the index of a crawl.
 
-use crate::containers;
 use crate::exit::Status;
-use crate::formats::{self, Format};
 use crate::output::{self, Output};
 use crate::progress::Progress;
+use crate::system;
 use crate::units::show_count;
 use anyhow::bail;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_captures::{CapturesReader, CapturesWriter, RebuildReport, export_common_crawl, rebuild};
 use trawl_io::{Fs, RealFs};
-use trawl_warc::{Limits, WarcSource};
+use trawl_model::Pick;
 
 /// Rebuilds and exports captures.parquet
 #[derive(Debug, clap::Args)]
@@ -70,12 +69,12 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
 }
 
 fn rebuild_index(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
-    let mut files = formats::files(&args.dir)?;
-    files.retain(|found| matches!(found.format, Format::Warc | Format::Seqdb));
+    let (fs, registry) = system::archives();
+    let mut files = registry.files(&fs, &args.dir)?;
+    files.retain(|found| found.format.is_crawlable());
     if files.is_empty() {
         bail!("{} holds no archives", args.dir.display());
     }
-    let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let target = args.out.clone().unwrap_or_else(|| args.dir.join("captures.parquet"));
     let mut writer = CapturesWriter::create(&fs, &target)?;
     let bar = Progress::start("rebuild", None, out.quiet());
@@ -84,14 +83,9 @@ fn rebuild_index(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status>
         let mut skip = |error: trawl_model::DoorError| output::complain(&format!("left out: {error}"));
         let before = all.rows;
         let mut tell = |rows| bar.report(before + rows, || format!("{} rows", show_count(before + rows)));
-        let report = if found.format == Format::Warc {
-            let mut source = WarcSource::over(found.open()?, Limits::default(), true);
-            rebuild(&mut source, &mut writer, &mut skip, &mut tell)?
-        } else {
-            let settings = containers::settings("trawl captures");
-            let Some(pages) = containers::captures(&found.path, &settings)? else { continue };
-            rebuild(&mut containers::PagesSource::new(&pages, &settings), &mut writer, &mut skip, &mut tell)?
-        };
+        let archive = found.open(&fs)?;
+        let Some(mut source) = archive.captures(Pick::All)? else { continue };
+        let report = rebuild(&mut *source, &mut writer, &mut skip, &mut tell)?;
         all.rows += report.rows;
         all.failures += report.failures;
         all.others += report.others;

@@ -1,24 +1,23 @@
 //! `trawl cdxj`: indexes of archives that other web-archive tools read.
 
-use crate::containers;
 use crate::exit::Status;
-use crate::formats::{self, Format};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::system;
 use crate::units::{bytes, show_count};
 use anyhow::{Context, bail};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trawl_archive::warc_parts;
 use trawl_io::read_at::FileReader;
 use trawl_io::{AtomicFile, Fs, ReadAt, RealFs};
-use trawl_warc::WarcReader;
 use trawl_warc::cdxj::{
     BlockIndex, BlockWriter, CdxjFile, CdxjOptions, CdxjSorter, ZIPNUM_LINES, ZipNum, index_records, merge_cdxj,
     surt_key, write_lines,
 };
-use trawl_warc::wacz::Wacz;
+use trawl_warc::{Part, WarcReader};
 
 /// Makes, merges and searches CDXJ indexes
 #[derive(Debug, clap::Args)]
@@ -111,31 +110,17 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     let bar = Progress::start("cdxj", None, out.quiet());
     let mut lines = 0u64;
     let options = CdxjOptions { filename: None, all_records: args.all };
-    let mut add = |file: Arc<dyn ReadAt>, offset| {
+    let mut add = |Part { file, offset }: Part| {
         index_records(&mut WarcReader::builder().lenient(true).over_from(file, offset), &options, &mut |line| {
             lines += 1;
             bar.report(lines, || format!("{} lines", show_count(lines)));
             sorter.push(&line)
         })
     };
+    let (fs, registry) = system::archives();
     for path in &args.paths {
-        for found in formats::files(path)? {
-            match found.format {
-                Format::Warc => add(found.open()?, 0)?,
-                Format::Wacz => {
-                    let wacz = Wacz::open(found.open()?)?;
-                    for entry in wacz.warc_entries() {
-                        add(wacz.warc(&entry.name)?, 0)?;
-                    }
-                }
-                Format::Seqdb => {
-                    let settings = containers::settings("trawl cdxj");
-                    if let Some(pages) = containers::captures(&found.path, &settings)? {
-                        containers::each_event(&pages, &settings, &mut |event| Ok(add(event.file, event.offset)?))?;
-                    }
-                }
-                Format::Captures => {}
-            }
+        for found in registry.files(&fs, path)? {
+            warc_parts(&found, &fs, &mut |part| Ok(add(part)?))?;
         }
     }
     drop(bar);

@@ -1,26 +1,19 @@
 //! `trawl convert`: one container into another.
 
-use crate::containers::{self, Loader};
 use crate::exit::Status;
-use crate::formats::{self, Format, Found};
 use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::system;
 use crate::units::{bytes, show_bytes, show_count};
 use anyhow::{Context, bail};
-use serde::Serialize;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use trawl_io::{Fs, ReadAt, RealFs};
-use trawl_warc::convert::{CopyOptions, EventReader, RecordWriter, copy_records};
-use trawl_warc::wacz::{Wacz, WaczOptions, write_wacz};
-use trawl_warc::{Compression, IdSource, Limits, WarcReader};
+use std::path::PathBuf;
+use trawl_archive::{About, Creation, Target, convert};
 
-/// Converts archives: WARC, ARC, WACZ and seqdb into WARC, WACZ or seqdb
+/// Converts archives: any container into WARC, WACZ or seqdb
 ///
-/// The target's name says what it becomes: .warc, .warc.gz, .warc.zst, .wacz, or .data for a seqdb container. WARC to WARC
-/// and WARC to seqdb and back works on records and loses nothing, unknown record types included. Several sources become
-/// one target. An existing target stays unless --overwrite.
+/// The target's name says what it becomes: .warc, .warc.gz, .warc.zst, .wacz, or .data for a seqdb container. Between WARC,
+/// WACZ and seqdb it works on records and loses nothing, unknown record types included. What another target cannot carry is
+/// counted, or refused with --strict. Several sources become one target. An existing target stays unless --overwrite.
 ///
 /// In a container each capture is a file called by URL and time, its contents the capture's records; records without a
 /// URL (warcinfo) are there too, under the time alone.
@@ -41,7 +34,7 @@ pub struct Args {
     #[arg(long)]
     overwrite: bool,
 
-    /// Fail at the first damaged record instead of leaving it out with exit code 1
+    /// Fail at the first damaged record, or at the first thing the target cannot carry, instead of leaving it out
     #[arg(long)]
     strict: bool,
 
@@ -58,156 +51,40 @@ pub struct Args {
     memory: u64,
 }
 
-/// What was written.
-#[derive(Debug, Default, Serialize)]
-struct Done {
-    target: String,
-    records: u64,
-    damaged: u64,
-    bytes: u64,
-}
-
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let Some((target, sources)) = args.paths.split_last() else { bail!("no target") };
     if target.exists() && !args.overwrite {
         bail!("{} is there already: choose another name, or --overwrite it", target.display());
     }
+    let (fs, registry) = system::archives();
     let mut files = Vec::new();
     for source in sources {
-        files.extend(formats::files(source)?);
+        files.extend(registry.files(&fs, source)?);
     }
-    files.retain(|found| found.format != Format::Captures);
-    let done = match target_format(target)? {
-        Target::Records(compression) => records(&args, target, &files, compression, out)?,
-        Target::Package => package(&args, target, &files, out)?,
-        Target::Container => container(&args, target, &files, out)?,
+    let software = concat!("trawl/", env!("CARGO_PKG_VERSION")).to_owned();
+    let creation = Creation {
+        about: About { software, title: args.title.clone(), ..About::default() },
+        level: args.level,
+        temp_dir: std::env::temp_dir(),
+        memory_bytes: usize::try_from(args.memory).context("--memory")?,
+        ..Creation::new(fs, Target::File(target.clone()), system::ids()?, system::clock())
     };
+    let bar = Progress::start("convert", None, out.quiet());
+    let mut on_skip = |error: trawl_model::DoorError| output::complain(&format!("left out: {error}"));
+    let done = convert(&registry, &files, creation, args.strict, &mut on_skip, &mut |p| {
+        bar.report(p.records, || format!("{} records, {}", show_count(p.records), show_bytes(p.bytes)));
+    })?;
+    drop(bar);
     out.fact(&done, |w| {
-        let (records, size) = (show_count(done.records), show_bytes(done.bytes));
-        writeln!(w, "{}: {records} records, {size}", done.target)?;
+        writeln!(w, "{}: {} records, {}", done.target, show_count(done.records), show_bytes(done.bytes))?;
         if done.damaged > 0 {
             writeln!(w, "  {} damaged places were left out", show_count(done.damaged))?;
         }
-        Ok(())
-    })?;
-    Ok(Status::from_findings(done.damaged > 0))
-}
-
-enum Target {
-    Records(Compression),
-    Package,
-    Container,
-}
-
-fn target_format(path: &Path) -> anyhow::Result<Target> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    Ok(match name {
-        name if name.ends_with(".warc") => Target::Records(Compression::None),
-        name if name.ends_with(".warc.gz") => Target::Records(Compression::Gzip),
-        name if name.ends_with(".warc.zst") => Target::Records(Compression::Zstd),
-        name if name.ends_with(".wacz") => Target::Package,
-        name if name.ends_with(".data") => Target::Container,
-        _ => bail!("{}: a target ends in .warc, .warc.gz, .warc.zst, .wacz or .data", path.display()),
-    })
-}
-
-fn records(
-    args: &Args,
-    target: &Path,
-    files: &[Found],
-    compression: Compression,
-    out: &Output,
-) -> anyhow::Result<Done> {
-    let fs: Arc<dyn Fs> = Arc::new(RealFs);
-    let ids = system::ids()?;
-    let mut writer = RecordWriter::create(&fs, target, compression, args.level)?;
-    let bar = Progress::start("convert", None, out.quiet());
-    let mut damaged = 0u64;
-    each_archive(files, &mut |mut reader| {
-        let mut tell = |error: trawl_warc::Error| output::complain(&format!("left out: {error}"));
-        let mut options = copy_options(args, &*ids, &mut tell);
-        let before = writer.records();
-        let report = copy_records(&mut reader, &mut writer, &mut options, &mut |p| {
-            let records = before + p.records;
-            bar.report(records, || format!("{} records, {}", show_count(records), show_bytes(p.bytes)));
-        })?;
-        damaged += report.damaged;
-        Ok(())
-    })?;
-    drop(bar);
-    let done = Done { target: target.display().to_string(), records: writer.records(), damaged, bytes: writer.bytes() };
-    writer.finish()?;
-    Ok(done)
-}
-
-fn copy_options<'a>(args: &Args, ids: &'a dyn IdSource, tell: &'a mut dyn FnMut(trawl_warc::Error)) -> CopyOptions<'a> {
-    let on_damage = if args.strict { None } else { Some(tell) };
-    CopyOptions { ids, on_damage, software: concat!("trawl/", env!("CARGO_PKG_VERSION")) }
-}
-
-/// Hands over every archive in the files: those inside WACZ files, and each event of a container, included.
-fn each_archive(files: &[Found], each: &mut dyn FnMut(WarcReader) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let mut open = |file: Arc<dyn ReadAt>, offset| each(WarcReader::builder().lenient(true).over_from(file, offset));
-    for found in files {
-        match found.format {
-            Format::Wacz => {
-                let wacz = Wacz::open(found.open()?)?;
-                wacz.warc_entries().try_for_each(|entry| open(wacz.warc(&entry.name)?, 0))?;
-            }
-            Format::Seqdb => {
-                let settings = containers::settings("trawl convert");
-                let Some(pages) = containers::captures(&found.path, &settings)? else {
-                    bail!("{} holds no captures", found.path.display());
-                };
-                containers::each_event(&pages, &settings, &mut |event| open(event.file, event.offset))?;
-            }
-            Format::Warc | Format::Captures => open(found.open()?, 0)?,
+        for (what, count) in &done.dropped {
+            writeln!(w, "  dropped, because the target cannot carry it: {what}, {} times", show_count(*count))?;
         }
-    }
-    Ok(())
-}
-
-fn container(args: &Args, target: &Path, files: &[Found], out: &Output) -> anyhow::Result<Done> {
-    let fs: Arc<dyn Fs> = Arc::new(RealFs);
-    let ids = system::ids()?;
-    let mut loader = Loader::create(target)?;
-    let bar = Progress::start("convert", None, out.quiet());
-    let (mut records, mut damaged) = (0, 0);
-    each_archive(files, &mut |reader| {
-        let mut tell = |error: trawl_warc::Error| output::complain(&format!("left out: {error}"));
-        let options = copy_options(args, &*ids, &mut tell);
-        let temp = std::env::temp_dir();
-        let mut events = EventReader::new(reader, fs.clone(), &temp, Compression::Gzip, args.level, options);
-        while let Some(event) = events.next_event()? {
-            loader.put(&event)?;
-            records += event.records();
-            bar.report(records, || format!("{} records", show_count(records)));
-        }
-        damaged += events.damaged();
         Ok(())
     })?;
-    drop(bar);
-    Ok(Done { target: target.display().to_string(), records, damaged, bytes: loader.finish()? })
-}
-
-fn package(args: &Args, target: &Path, files: &[Found], out: &Output) -> anyhow::Result<Done> {
-    if let Some(other) = files.iter().find(|found| found.format != Format::Warc) {
-        bail!("{} is no WARC file: convert it to .warc.gz first", other.path.display());
-    }
-    let fs: Arc<dyn Fs> = Arc::new(RealFs);
-    let warcs: Vec<_> = files.iter().map(|found| found.path.clone()).collect();
-    let options = WaczOptions {
-        software: concat!("trawl/", env!("CARGO_PKG_VERSION")).into(),
-        title: args.title.clone(),
-        created: system::now(),
-        temp_dir: std::env::temp_dir(),
-        memory_bytes: usize::try_from(args.memory).context("--memory")?,
-        limits: Limits::default(),
-    };
-    let bar = Progress::start("convert", None, out.quiet());
-    let summary = write_wacz(&fs, target, &warcs, &options, &mut |p| {
-        bar.report(p.bytes, || format!("{} of {}", show_bytes(p.bytes), show_bytes(p.total_bytes)));
-    })?;
-    Ok(Done { target: target.display().to_string(), records: summary.captures, damaged: 0, bytes: summary.bytes })
+    Ok(Status::from_findings(done.damaged > 0 || !done.dropped.is_empty()))
 }

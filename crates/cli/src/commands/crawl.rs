@@ -12,11 +12,12 @@ use clap::ValueEnum;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
-use trawl_engine::{Config, Format, Report, Scope, SeedInput, Start, Stop};
+use trawl_archive::Registry;
+use trawl_engine::{Config, Report, Scope, SeedInput, Start, Stop};
 use trawl_fetch::{ConnectTo, TlsMode};
 use trawl_frontier::{Identity, RobotsPolicy};
 
-/// Crawls URLs into WARC files (or a seqdb container) and captures.parquet
+/// Crawls URLs into WARC files (or another format) and captures.parquet
 ///
 /// With --depth 0 (the default) it fetches exactly the list; deeper, it follows links within --scope. robots.txt is
 /// honoured, each host is asked one thing at a time, and every exchange is archived. Ctrl-c stops in order; --resume
@@ -52,9 +53,9 @@ pub struct Args {
     #[arg(long)]
     overwrite: bool,
 
-    /// What captures are archived in
-    #[arg(long, value_enum, default_value_t = FormatName::Warc)]
-    format: FormatName,
+    /// What captures are archived in: warc files, or one seqdb container with the same records, found by URL
+    #[arg(long, default_value = "warc", value_parser = format_name, value_name = "FORMAT")]
+    format: String,
 
     /// Remember bodies by digest in STORE.kvseq and STORE.hindex: one that is archived already, by this crawl or an
     /// earlier one with the same store, becomes a revisit
@@ -151,14 +152,6 @@ pub struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FormatName {
-    /// WARC files
-    Warc,
-    /// One seqdb container with the same records, found by URL
-    Seqdb,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ScopeName {
     /// Links to the same host
     Host,
@@ -179,9 +172,22 @@ enum TlsName {
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let interrupt = Interrupt::install()?;
-    let report = crawl(args.config()?, &interrupt, out)?;
+    let config = args.config()?;
+    let lost: Vec<_> = config.registry.format(&config.format)?.carries().missing().map(|lost| lost.as_str()).collect();
+    if !lost.is_empty() {
+        out.remark(&format!("{} cannot carry: {}", config.format, lost.join(", ")));
+    }
+    let report = crawl(config, &interrupt, out)?;
     out.fact(&report, |w| write_report(&report, w))?;
     Ok(status(&report))
+}
+
+/// The name of a format that a crawl can write.
+fn format_name(text: &str) -> Result<String, String> {
+    let registry = Registry::default();
+    let names: Vec<_> = registry.crawlable().map(|format| format.name()).collect();
+    let known = names.contains(&text);
+    if known { Ok(text.to_owned()) } else { Err(format!("expected one of {}, found {text:?}", names.join(", "))) }
 }
 
 /// Crawls with a bar, stopping in order when interrupted.
@@ -254,10 +260,7 @@ impl Args {
             _ => Start::New,
         };
         config.run_id = self.run_id;
-        config.format = match self.format {
-            FormatName::Warc => Format::Warc,
-            FormatName::Seqdb => Format::Seqdb,
-        };
+        config.format = self.format;
         config.digests = self.digests;
         config.max_rejects = self.max_bad;
         config.embeds = self.embeds;

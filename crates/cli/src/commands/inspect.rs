@@ -1,18 +1,17 @@
 //! `trawl inspect`: what is in a file, whatever its format.
 
-use crate::containers::Container;
 use crate::exit::Status;
-use crate::formats::{self, Format, Found};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::system;
 use crate::units::{show_bytes, show_count};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use trawl_captures::CapturesReader;
-use trawl_warc::wacz::Wacz;
-use trawl_warc::{Inspection, Limits, Tally, WarcReader};
+use trawl_archive::inspect;
+use trawl_model::{Inspection, Tally};
 
 /// Rows of a breakdown that people are shown; JSON has all of them.
 const TOP: usize = 8;
@@ -41,45 +40,25 @@ pub struct Args {
 struct Facts {
     file: String,
     #[serde(flatten)]
-    contents: Contents,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Contents {
-    Archive(Box<Inspection>),
-    Captures(Captures),
-    Container(Box<Container>),
-}
-
-#[derive(Debug, Default, Serialize)]
-struct Captures {
-    format: &'static str,
-    version: Option<String>,
-    rows: u64,
-    failures: u64,
-    body_bytes: u64,
-    statuses: BTreeMap<i32, Tally>,
-    content_types: BTreeMap<String, Tally>,
-    hosts: BTreeMap<String, Tally>,
-    sample: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
-struct Row {
-    url: String,
-    status: i32,
-    body_length: i64,
-    error: String,
+    seen: Inspection,
 }
 
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
+    let (fs, registry) = system::archives();
     let mut damaged = false;
     for path in &args.paths {
-        for found in formats::files(path)? {
-            for facts in inspect(&found, args.limit, out)? {
-                damaged |= facts.is_damaged();
+        for found in registry.files(&fs, path)? {
+            let path = found.path.display().to_string();
+            let bar = Progress::start(&format!("inspect {path}"), None, out.quiet());
+            let all = inspect(&found, &fs, args.limit, &mut |p| {
+                bar.report(p.records, || format!("{} records, {}", show_count(p.records), show_bytes(p.bytes)));
+            })?;
+            drop(bar);
+            for seen in all {
+                damaged |= !seen.damage.is_empty();
+                let file = seen.inside.as_ref().map_or_else(|| path.clone(), |inside| format!("{path}!{inside}"));
+                let facts = Facts { file, seen };
                 out.fact(&facts, |w| facts.write(w))?;
             }
         }
@@ -87,132 +66,55 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     Ok(Status::from_findings(damaged))
 }
 
-fn inspect(found: &Found, limit: usize, out: &Output) -> anyhow::Result<Vec<Facts>> {
-    let file = found.path.display().to_string();
-    let bar = Progress::start(&format!("inspect {file}"), None, out.quiet());
-    let archive = |reader: &mut WarcReader, file: String| -> anyhow::Result<Facts> {
-        let inspection = Inspection::of(reader, limit, &mut |p| {
-            bar.report(p.records, || format!("{} records, {}", show_count(p.records), show_bytes(p.bytes)));
-        })?;
-        Ok(Facts { file, contents: Contents::Archive(Box::new(inspection)) })
-    };
-    match found.format {
-        Format::Warc => Ok(vec![archive(&mut WarcReader::builder().lenient(true).over(found.open()?), file)?]),
-        Format::Wacz => {
-            let wacz = Wacz::open(found.open()?)?;
-            let inside = |entry: &str| -> anyhow::Result<Facts> {
-                let mut reader = WarcReader::builder().limits(Limits::default()).lenient(true).over(wacz.warc(entry)?);
-                archive(&mut reader, format!("{file}!{entry}"))
-            };
-            wacz.warc_entries().map(|entry| inside(&entry.name)).collect()
-        }
-        Format::Captures => {
-            let mut captures = Captures { format: "captures", ..Captures::default() };
-            captures.read(CapturesReader::over(found.open()?)?, limit, &bar)?;
-            Ok(vec![Facts { file, contents: Contents::Captures(captures) }])
-        }
-        Format::Seqdb => {
-            let container = Container::of(&found.path, limit)?;
-            Ok(vec![Facts { file, contents: Contents::Container(Box::new(container)) }])
-        }
-    }
-}
-
-impl Captures {
-    fn read(&mut self, reader: CapturesReader, limit: usize, bar: &Progress) -> anyhow::Result<()> {
-        self.version = reader.version().map(str::to_owned);
-        for row in reader {
-            let row = row?;
-            self.rows += 1;
-            self.failures += u64::from(row.is_failure());
-            let bytes = u64::try_from(row.body_length).unwrap_or(0);
-            self.body_bytes += bytes;
-            add(&mut self.statuses, row.status, bytes);
-            let kind = row.content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-            add(&mut self.content_types, kind, bytes);
-            add(&mut self.hosts, row.host.clone(), bytes);
-            if self.sample.len() < limit {
-                let (url, status, body_length, error) = (row.url, row.status, row.body_length, row.error);
-                self.sample.push(Row { url, status, body_length, error });
-            }
-            bar.report(self.rows, || format!("{} rows", show_count(self.rows)));
-        }
-        Ok(())
-    }
-}
-
-fn add<K: Ord>(map: &mut BTreeMap<K, Tally>, key: K, bytes: u64) {
-    let tally = map.entry(key).or_default();
-    tally.count += 1;
-    tally.bytes += bytes;
-}
-
 impl Facts {
-    fn is_damaged(&self) -> bool {
-        match &self.contents {
-            Contents::Archive(inspection) => !inspection.damage.is_empty(),
-            Contents::Captures(_) => false,
-            Contents::Container(container) => container.is_damaged(),
-        }
-    }
-
     fn write(&self, w: &mut dyn Write) -> io::Result<()> {
-        match &self.contents {
-            Contents::Archive(i) => {
-                let (records, stored) = (show_count(i.records), show_bytes(i.stored_bytes));
-                writeln!(
-                    w,
-                    "{}: {} ({}), {records} records, {stored} stored, {} in blocks",
-                    self.file,
-                    i.format,
-                    i.compression,
-                    show_bytes(i.block_bytes)
-                )?;
-                if let (Some(first), Some(last)) = (&i.first_date, &i.last_date) {
-                    writeln!(w, "  from {first} to {last}")?;
-                }
-                breakdown(w, "types", &i.types)?;
-                breakdown(w, "statuses", &i.statuses)?;
-                breakdown(w, "media types", &i.content_types)?;
-                breakdown(w, "hosts", &i.hosts)?;
-                for s in &i.sample {
-                    let status = s.status.map_or_else(|| "-".to_owned(), |n| n.to_string());
-                    writeln!(w, "  {:>12}  {status:>3}  {:>10}  {}", s.offset, show_bytes(s.block_bytes), s.url)?;
-                }
-                for damage in &i.damage {
-                    writeln!(w, "  damaged: {damage}")?;
-                }
-            }
-            Contents::Container(container) => container.write(&self.file, w)?,
-            Contents::Captures(c) => {
-                let version = c.version.as_deref().map_or_else(String::new, |v| format!(", contract {v}"));
-                let (rows, bytes) = (show_count(c.rows), show_bytes(c.body_bytes));
-                writeln!(
-                    w,
-                    "{}: captures{version}, {rows} rows, {bytes} of bodies, {} failed",
-                    self.file,
-                    show_count(c.failures)
-                )?;
-                breakdown(w, "statuses", &c.statuses)?;
-                breakdown(w, "media types", &c.content_types)?;
-                breakdown(w, "hosts", &c.hosts)?;
-                for row in &c.sample {
-                    let status = if row.error.is_empty() { row.status.to_string() } else { "ERR".into() };
-                    let bytes = u64::try_from(row.body_length).unwrap_or(0);
-                    writeln!(w, "  {status:>3}  {:>10}  {}  {}", show_bytes(bytes), row.url, row.error)?;
-                }
-            }
+        let Inspection { format, format_note, facts, remarks, breakdowns, sample, damage, .. } = &self.seen;
+        let mut words = vec![format_note.as_ref().map_or_else(|| format.clone(), |note| format!("{format} ({note})"))];
+        facts.iter().for_each(|(name, value)| show_fact(name, value, &mut words));
+        words.extend_from_slice(remarks);
+        writeln!(w, "{}: {}", self.file, words.join(", "))?;
+        for (name, map) in breakdowns {
+            breakdown(w, &name.replace('_', " "), map)?;
         }
-        Ok(())
+        for entry in sample {
+            writeln!(w, "  {}", show_entry(entry))?;
+        }
+        damage.iter().try_for_each(|damage| writeln!(w, "  damaged: {damage}"))
     }
 }
 
-fn breakdown<K: ToString>(w: &mut dyn Write, name: &str, map: &BTreeMap<K, Tally>) -> io::Result<()> {
-    let mut rows: Vec<_> = map.iter().map(|(key, tally)| (tally.count, key.to_string(), tally.bytes)).collect();
-    rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let show = |(count, key, bytes): &(u64, String, u64)| {
+/// `25 records`, `3.1 KiB stored`, `compression gzip`; lists and what is absent are for JSON.
+fn show_fact(name: &str, value: &Value, words: &mut Vec<String>) {
+    let spaced = name.replace('_', " ");
+    match value {
+        Value::Number(n) => match (name.strip_suffix("_bytes"), n.as_u64()) {
+            (Some(what), Some(n)) => words.push(format!("{} {}", show_bytes(n), what.replace('_', " "))),
+            (None, Some(n)) => words.push(format!("{} {spaced}", show_count(n))),
+            _ => words.push(format!("{n} {spaced}")),
+        },
+        Value::String(text) if !text.is_empty() => words.push(format!("{spaced} {text}")),
+        Value::Object(inside) => inside.iter().for_each(|(name, value)| show_fact(name, value, words)),
+        _ => {}
+    }
+}
+
+/// An entry of the sample: numbers in columns, then texts.
+fn show_entry(entry: &Map<String, Value>) -> String {
+    let shown = entry.iter().map(|(name, value)| match value {
+        Value::Number(n) if name.ends_with("bytes") => format!("{:>10}", show_bytes(n.as_u64().unwrap_or(0))),
+        Value::Number(n) => format!("{n:>8}"),
+        Value::String(text) => text.clone(),
+        _ => "-".to_owned(),
+    });
+    shown.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("  ")
+}
+
+fn breakdown(w: &mut dyn Write, name: &str, map: &BTreeMap<String, Tally>) -> io::Result<()> {
+    let mut rows: Vec<_> = map.iter().collect();
+    rows.sort_by(|a, b| b.1.count.cmp(&a.1.count).then_with(|| a.0.cmp(b.0)));
+    let show = |(key, tally): &(&String, &Tally)| {
         let key = if key.is_empty() { "(none)" } else { key };
-        format!("{key} {} ({})", show_count(*count), show_bytes(*bytes))
+        format!("{key} {} ({})", show_count(tally.count), show_bytes(tally.bytes))
     };
     let shown: Vec<_> = rows.iter().take(TOP).map(show).collect();
     let more = if rows.len() > TOP { format!(", and {} more", rows.len() - TOP) } else { String::new() };

@@ -4,11 +4,11 @@ use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::units::{bytes, show_bytes, show_count};
-use crate::verify::verify;
-use crate::{exit, formats, output};
+use crate::{exit, output, system};
 use anyhow::Context;
 use std::path::PathBuf;
-use trawl_warc::Severity;
+use trawl_archive::{Verified, verify};
+use trawl_model::{Check, Finding, Severity};
 
 /// Checks every digest, length, id and pointer, and lists all faults
 ///
@@ -39,65 +39,41 @@ pub struct Args {
 
 /// Runs the command. One bad path does not stop the rest.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
-    let temp = args.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let memory = usize::try_from(args.memory).context("--memory")?;
+    let temp_dir = args.temp_dir.clone().unwrap_or_else(std::env::temp_dir);
+    let memory_bytes = usize::try_from(args.memory).context("--memory")?;
+    let (fs, registry) = system::archives();
     let (mut faults, mut failed) = (0u64, 0u64);
     for path in &args.paths {
         let bar = Progress::start(&format!("verify {}", path.display()), None, out.quiet());
         let mut written = Ok(());
-        let checked = formats::files(path).and_then(|files| {
-            verify(
-                &files,
-                path.is_dir(),
-                &temp,
-                memory,
-                &mut |fault| {
-                    faults += u64::from(fault.severity == Severity::Fault);
-                    let told = out.fact(&fault, |w| {
-                        let offset = fault.offset.map_or_else(String::new, |n| format!("@{n}"));
-                        let severity = if fault.severity == Severity::Fault { "fault" } else { "note" };
-                        writeln!(w, "{severity}: {}{offset}: {}: {}", fault.file, fault.kind, fault.detail)
-                    });
-                    if written.is_ok() {
-                        written = told;
-                    }
-                },
-                &mut |records, bytes| {
-                    bar.report(records, || format!("{} records, {}", show_count(records), show_bytes(bytes)));
-                },
-            )
+        let checked = registry.files(&fs, path).and_then(|files| {
+            let mut on_finding = |found: Finding| {
+                faults += u64::from(found.severity == Severity::Fault);
+                let told = out.fact(&found, |w| {
+                    let offset = found.offset.map_or_else(String::new, |n| format!("@{n}"));
+                    let severity = if found.severity == Severity::Fault { "fault" } else { "note" };
+                    writeln!(w, "{severity}: {}{offset}: {}: {}", found.file, found.kind, found.detail)
+                });
+                if written.is_ok() {
+                    written = told;
+                }
+            };
+            let mut progress = |p: trawl_model::Progress| {
+                bar.report(p.records, || format!("{} records, {}", show_count(p.records), show_bytes(p.bytes)));
+            };
+            let (on_finding, progress) = (&mut on_finding, &mut progress);
+            verify(&fs, &files, path.is_dir(), &mut Check { temp_dir: &temp_dir, memory_bytes, on_finding, progress })
         });
         drop(bar);
         written?;
         match checked {
             Ok(checked) => {
                 let summary = serde_json::json!({ "type": "summary", "path": path, "checked": checked });
-                out.fact(&summary, |w| {
-                    let a = &checked.archives;
-                    let mut parts = Vec::new();
-                    if let Some(c) = &checked.containers {
-                        parts.push(format!(
-                            "{} container(s), {} entries",
-                            show_count(c.containers),
-                            show_count(c.entries)
-                        ));
-                    }
-                    if a.records > 0 || checked.containers.is_none() {
-                        parts.push(format!("{} records, {} digests", show_count(a.records), show_count(a.digests)));
-                    }
-                    if let Some(index) = &checked.index {
-                        parts.push(format!("{} index rows", show_count(index.rows)));
-                    }
-                    write!(w, "{}: {}", path.display(), parts.join(", "))?;
-                    let all = a.faults
-                        + checked.index.map_or(0, |index| index.findings)
-                        + checked.containers.map_or(0, |containers| containers.faults);
-                    if all == 0 { writeln!(w, ": sound") } else { writeln!(w, ": {} fault(s)", show_count(all)) }
-                })?;
+                out.fact(&summary, |w| writeln!(w, "{}: {}", path.display(), summed_up(&checked)))?;
             }
             Err(error) => {
                 failed += 1;
-                output::complain(&exit::in_one_line(&error));
+                output::complain(&exit::in_one_line(&error.into()));
             }
         }
     }
@@ -105,4 +81,20 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         anyhow::bail!("{failed} of {} paths could not be checked", args.paths.len());
     }
     Ok(Status::from_findings(faults > 0))
+}
+
+fn summed_up(checked: &Verified) -> String {
+    let mut parts = Vec::new();
+    if let Some(c) = &checked.containers {
+        parts.push(format!("{} container(s), {} entries", show_count(c.containers), show_count(c.entries)));
+    }
+    if checked.records > 0 || checked.containers.is_none() {
+        parts.push(format!("{} records, {} digests", show_count(checked.records), show_count(checked.digests)));
+    }
+    if let Some(index) = &checked.index {
+        parts.push(format!("{} index rows", show_count(index.rows)));
+    }
+    let all = checked.faults + checked.index.map_or(0, |index| index.findings);
+    let verdict = if all == 0 { "sound".to_owned() } else { format!("{} fault(s)", show_count(all)) };
+    format!("{}: {verdict}", parts.join(", "))
 }

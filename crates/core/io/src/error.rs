@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use trawl_model::Advice;
+use trawl_model::{Advice, DoorError};
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -174,25 +174,10 @@ impl Error {
     /// What the caller may do: see [`Advice`].
     pub fn advice(&self) -> Advice {
         match self {
-            Error::Io { source, .. } => advice_of(source.kind()),
+            Error::Io { source, .. } => Advice::of(source.kind()),
             Error::Short { .. } | Error::OverLimit { .. } | Error::Corrupt { .. } => Advice::Skip,
             Error::Refused { .. } => Advice::Stop,
         }
-    }
-}
-
-/// What to do about a system error: a passing condition retries, a bad or absent item is skipped, everything else stops,
-/// since a full disk, a read-only or failing device and missing rights do not get better by trying the next file.
-pub fn advice_of(kind: io::ErrorKind) -> Advice {
-    use io::ErrorKind as K;
-    match kind {
-        K::Interrupted | K::WouldBlock | K::TimedOut | K::ResourceBusy | K::Deadlock | K::StaleNetworkFileHandle => {
-            Advice::Retry
-        }
-        K::NotFound | K::InvalidData | K::UnexpectedEof | K::InvalidFilename | K::IsADirectory | K::NotADirectory => {
-            Advice::Skip
-        }
-        _ => Advice::Stop,
     }
 }
 
@@ -200,6 +185,12 @@ impl From<Error> for io::Error {
     /// Keeps the kind, so that `Read` and `Write` adapters do not hide it.
     fn from(e: Error) -> Self {
         io::Error::new(e.kind(), e)
+    }
+}
+
+impl From<Error> for DoorError {
+    fn from(e: Error) -> Self {
+        DoorError::new(e.advice(), e)
     }
 }
 
@@ -232,7 +223,7 @@ mod tests {
             assert_eq!(error.advice(), advice, "{kind}");
             let error = io::Error::from(error);
             assert_eq!(error.kind(), kind);
-            assert_eq!(advice_of(error.kind()), advice);
+            assert_eq!(Advice::of(error.kind()), advice);
         }
         assert_eq!(Error::Short { path: "f".into(), offset: 0, wanted: 1, found: 0 }.advice(), Advice::Skip);
     }

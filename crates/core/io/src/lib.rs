@@ -10,6 +10,7 @@
 //! | lengths that are claims, not facts | [`limits`], [`slice::SliceReader`], [`varint`] |
 //! | how a file is compressed | [`Compression`] |
 //! | a body that may not fit in memory | [`SpoolWriter`], [`Spool`] |
+//! | a container format, as the house knows it | [`format::Format`] |
 //!
 //! Everything here is synchronous and asks neither the clock nor a random source.
 //!
@@ -33,6 +34,7 @@ mod compression;
 pub mod crc;
 mod error;
 pub mod fault;
+pub mod format;
 mod fs;
 pub mod journal;
 pub mod limits;
@@ -44,7 +46,7 @@ mod spool;
 pub mod varint;
 
 pub use compression::Compression;
-pub use error::{Error, Op, Result, advice_of};
+pub use error::{Error, Op, Result};
 pub use fs::{Entry, File, FileId, FileWriter, Fs, Hint, Metadata, Mode, RealFs, create_dir_all_synced, remove_tree};
 pub use journal::Journal;
 pub use lock::{LockError, LockFile, describe_holder};

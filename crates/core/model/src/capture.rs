@@ -175,6 +175,8 @@ macro_rules! named {
     };
 }
 
+pub(crate) use named;
+
 named! {
     /// Why a stored body is shorter than what the server had.
     Truncated {

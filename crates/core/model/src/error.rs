@@ -1,6 +1,7 @@
 //! What a caller is to do about an error.
 
 use crate::Place;
+use std::io;
 
 /// What the caller should do: an error that cannot answer this is not finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +12,29 @@ pub enum Advice {
     Skip,
     /// Going on would lose data or never succeed (a full disk, a wrong magic).
     Stop,
+}
+
+impl Advice {
+    /// What to do about a system error: a passing condition retries, a bad or absent item is skipped, everything else stops,
+    /// since a full disk, a read-only or failing device and missing rights do not get better by trying the next file.
+    pub fn of(kind: io::ErrorKind) -> Self {
+        use io::ErrorKind as K;
+        match kind {
+            K::Interrupted
+            | K::WouldBlock
+            | K::TimedOut
+            | K::ResourceBusy
+            | K::Deadlock
+            | K::StaleNetworkFileHandle => Advice::Retry,
+            K::NotFound
+            | K::InvalidData
+            | K::UnexpectedEof
+            | K::InvalidFilename
+            | K::IsADirectory
+            | K::NotADirectory => Advice::Skip,
+            _ => Advice::Stop,
+        }
+    }
 }
 
 /// The error of every door: the format's own error, where it happened and what to do about it.
@@ -36,6 +60,12 @@ impl DoorError {
     pub fn at(mut self, place: Place) -> Self {
         self.at = Some(place);
         self
+    }
+}
+
+impl From<io::Error> for DoorError {
+    fn from(e: io::Error) -> Self {
+        Self::new(Advice::of(e.kind()), e)
     }
 }
 

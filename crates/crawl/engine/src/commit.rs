@@ -10,16 +10,15 @@
 //! A crash before 3 leaves archive bytes that no batch names: resuming cuts them off, and the captures are made again. A
 //! crash after 3 leaves a batch that says everything: resuming believes it.
 
-use crate::archive::Archive;
-use crate::digests::{Digests, remember};
 use crate::error::Error;
 use crate::page::Event;
 use crate::record::{CommitRecord, EventRecord, Record, SeedsRecord, encode};
 use crate::seeds::SeedBatch;
 use std::sync::Arc;
+use trawl_archive::Digests;
 use trawl_frontier::{LeaseId, UrlId};
 use trawl_io::Journal;
-use trawl_model::{Durable, Summary, UnixMillis};
+use trawl_model::{CaptureSink, Durable, Summary};
 use trawl_url::WebUrl;
 
 /// Something to make durable.
@@ -52,7 +51,7 @@ pub(crate) struct Live {
 
 /// Appends, and makes durable.
 pub(crate) struct Committer {
-    sink: Archive,
+    sink: Box<dyn CaptureSink>,
     digests: Option<Arc<dyn Digests>>,
     journal: Journal,
     /// Encoded records of the batch.
@@ -64,7 +63,12 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    pub(crate) fn new(sink: Archive, digests: Option<Arc<dyn Digests>>, journal: Journal, durable: Durable) -> Self {
+    pub(crate) fn new(
+        sink: Box<dyn CaptureSink>,
+        digests: Option<Arc<dyn Digests>>,
+        journal: Journal,
+        durable: Durable,
+    ) -> Self {
         Self { sink, digests, journal, batch: Vec::new(), done: Vec::new(), bytes: 0, durable }
     }
 
@@ -92,9 +96,12 @@ impl Committer {
             }
             Item::Event(event, site) => {
                 let Event { lease, answer, links, redirect, robots, mut row, prepared } = *event;
-                self.bytes += prepared.len_bytes();
-                let started = UnixMillis(row.started_at.unwrap_or(row.fetched_at));
-                row.set_place(&self.sink.commit(&row.url, started, prepared)?);
+                if let Some(prepared) = prepared {
+                    self.bytes += prepared.len_bytes;
+                    if let Some(place) = self.sink.commit(prepared)? {
+                        row.set_place(&place);
+                    }
+                }
                 let id = match lease.id {
                     LeaseId::Page(id) => Some(id.to_string()),
                     LeaseId::Robots(_) => None,
@@ -133,8 +140,7 @@ impl Committer {
             return Ok(None);
         }
         let durable = self.sink.sync()?;
-        let commit = CommitRecord { file: durable.file.clone(), end: durable.end };
-        self.batch.push(encode(&Record::Commit(commit)));
+        self.batch.push(encode(&Record::Commit(CommitRecord::of(&durable))));
         let position = self.journal.commit(self.batch.iter().map(Vec::as_slice))?;
         self.durable = durable;
         self.batch.clear();
@@ -142,7 +148,7 @@ impl Committer {
         if let Some(digests) = &self.digests {
             for done in &self.done {
                 if let Done::Event(event, _) = done {
-                    remember(&**digests, &event.row)?;
+                    digests.remember_row(&event.row)?;
                 }
             }
         }

@@ -4,8 +4,8 @@ use crate::scope::Scope;
 use crate::seeds::SeedInput;
 use std::path::PathBuf;
 use std::time::Duration;
+use trawl_archive::{Creation, Registry};
 use trawl_fetch::FetchConfig;
-use trawl_warc::SinkOptions;
 
 /// Settings of a crawl; `docs/crawling.md` has them in a table with their price.
 #[derive(Debug, Clone)]
@@ -22,8 +22,10 @@ pub struct Config {
     pub max_rejects: Option<u64>,
     /// The name of the run, part of the names of its files; the start time as 14 digits when empty.
     pub run_id: String,
-    /// What captures are archived in.
-    pub format: Format,
+    /// The formats there are.
+    pub registry: Registry,
+    /// What captures are archived in: the name of a format of the registry that a crawl can write.
+    pub format: String,
     /// Where bodies are remembered by digest over all crawls that share it (`NAME.kvseq`, `NAME.hindex`): one that is
     /// archived already becomes a revisit. `None`: every body is archived.
     pub digests: Option<PathBuf>,
@@ -45,7 +47,7 @@ pub struct Config {
     pub commit_interval: Duration,
     /// Bytes after which captures are made durable at once.
     pub commit_bytes: u64,
-    /// WARC files are closed once they have this many bytes.
+    /// Archive files are closed once they have this many bytes, in formats that have several.
     pub roll_bytes: u64,
     /// Seeds are read while fewer URLs than this wait.
     pub queue_high: usize,
@@ -63,25 +65,6 @@ pub struct Config {
     pub software: String,
     /// The arguments of the command, for `run.json`.
     pub arguments: Vec<String>,
-}
-
-/// What captures are archived in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// WARC files.
-    Warc,
-    /// A seqdb container with the same records.
-    Seqdb,
-}
-
-impl Format {
-    /// Its name, in the journal and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Format::Warc => "warc",
-            Format::Seqdb => "seqdb",
-        }
-    }
 }
 
 /// What is done about files that are there already.
@@ -105,7 +88,8 @@ impl Config {
             lists: trawl_lists::Options::crawl(),
             max_rejects: None,
             run_id: String::new(),
-            format: Format::Warc,
+            registry: Registry::default(),
+            format: "warc".into(),
             digests: None,
             prefix: "trawl".into(),
             scope: Scope::Domain,
@@ -116,7 +100,7 @@ impl Config {
             max_unacked: 512,
             commit_interval: Duration::from_millis(100),
             commit_bytes: 8 << 20,
-            roll_bytes: SinkOptions::DEFAULT_ROLL_BYTES,
+            roll_bytes: Creation::DEFAULT_ROLL_BYTES,
             queue_high: 1_000_000,
             decode_bytes: 64 << 20,
             grace: Duration::from_secs(15),

@@ -1,7 +1,7 @@
 //! Files made from the journal: the capture index, the rejects, `run.json`. Each can be made again.
 
 use crate::error::Error;
-use crate::layout::{Layout, is_container_file};
+use crate::layout::Layout;
 use crate::record::{Record, decode};
 use crate::report::{FileEntry, Report};
 use sha2::{Digest as _, Sha256};
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use trawl_captures::CapturesWriter;
+use trawl_archive::{CapturesWriter, Registry, Role};
 use trawl_io::journal::{JournalReader, Options};
 use trawl_io::{AtomicFile, Fs, Mode, publish};
 
@@ -66,15 +66,19 @@ pub(crate) fn write_captures(
     range: Option<&Range>,
     path: &Path,
 ) -> Result<(), Error> {
-    let mut writer = CapturesWriter::create(fs, path)?;
+    let mut writer = CapturesWriter::create(fs, path).map_err(captures)?;
     records(&**fs, journal, range, &mut |record| {
         if let Record::Event(event) = record {
-            writer.push(event.row)?;
+            writer.push(event.row).map_err(captures)?;
         }
         Ok(())
     })?;
-    writer.finish()?;
+    writer.finish().map_err(captures)?;
     Ok(())
+}
+
+fn captures(error: impl Into<trawl_model::DoorError>) -> Error {
+    Error::Captures(error.into())
 }
 
 /// Brings the index up to date with the whole journal: one file for one archive file, else one each.
@@ -114,22 +118,22 @@ pub(crate) fn write_rejects(fs: &Arc<dyn Fs>, layout: &Layout) -> Result<(), Err
 }
 
 /// Lists archive and index files with their digests. Those that `old` knows by name and length are not read again.
-pub(crate) fn list_files(fs: &dyn Fs, layout: &Layout, old: &[FileEntry]) -> Result<Vec<FileEntry>, Error> {
+pub(crate) fn list_files(
+    fs: &dyn Fs,
+    layout: &Layout,
+    registry: &Registry,
+    old: &[FileEntry],
+) -> Result<Vec<FileEntry>, Error> {
     let old: HashMap<_, _> = old.iter().map(|entry| ((entry.name.as_str(), entry.bytes), &entry.sha256)).collect();
     let mut files = Vec::new();
     let entries = fs.list(&layout.out)?.into_iter().filter(|entry| !entry.is_dir);
     let names: Vec<String> = entries.filter_map(|entry| entry.name.into_string().ok()).collect();
     for name in &names {
         let path = layout.out.join(name);
-        let is_container = is_container_file(name, &names) && !name.ends_with(".lock");
-        let is_archive = name.ends_with(".warc.gz") || name.ends_with(".warc.zst") || name.ends_with(".warc");
-        let is_index = name.starts_with("captures") && name.ends_with(".parquet");
-        if !is_archive && !is_index && !is_container {
-            continue;
-        }
+        let Some(role) = registry.role(name, &names).filter(|role| *role != Role::Working) else { continue };
         let bytes = fs.metadata(&path)?.len;
-        // WARC files never change under their final names; an index may be written anew, a container goes on.
-        let sha256 = match old.get(&(name.as_str(), bytes)).filter(|_| is_archive) {
+        // An index may be written anew, a container goes on.
+        let sha256 = match old.get(&(name.as_str(), bytes)).filter(|_| role == Role::Complete) {
             Some(known) => (*known).clone(),
             None => sha256(fs, &path)?,
         };

@@ -69,12 +69,9 @@ pub enum Error {
     /// The archive could not be written.
     #[error("archive: {0}")]
     Archive(#[from] DoorError),
-    /// The store of digests could not be read or written.
-    #[error("digests: {0}")]
-    Digests(trawl_seqdb::Error),
     /// The capture index could not be written.
     #[error("captures: {0}")]
-    Captures(#[from] trawl_captures::Error),
+    Captures(DoorError),
     /// The fetcher refused its settings.
     #[error(transparent)]
     Fetch(#[from] trawl_fetch::Error),
@@ -96,20 +93,8 @@ impl Error {
     pub fn advice(&self) -> Advice {
         match self {
             Self::Lock(_) => Advice::Retry,
-            Self::Archive(e) => e.advice,
+            Self::Archive(e) | Self::Captures(e) => e.advice,
             _ => Advice::Stop,
         }
-    }
-}
-
-impl From<trawl_seqdb::Error> for Error {
-    fn from(error: trawl_seqdb::Error) -> Self {
-        Self::Digests(error)
-    }
-}
-
-impl From<trawl_warc::Error> for Error {
-    fn from(error: trawl_warc::Error) -> Self {
-        Self::Archive(error.into())
     }
 }

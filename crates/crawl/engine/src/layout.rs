@@ -1,8 +1,7 @@
 //! The output directory.
 //!
 //! ```text
-//! OUT/trawl-RUN-00000.warc.gz      archive; `.open` while it is written
-//! OUT/trawl-RUN.data, .idx, …      or a container: see `pages`
+//! OUT/trawl-RUN-00000.warc.gz      archive; `.open` while it is written; or the files of another format
 //! OUT/captures.parquet             its index; captures-00000.parquet, … once the archive has several files
 //! OUT/rejects.jsonl                items of the seeds that are not URLs, if any
 //! OUT/run.json                     what the run did
@@ -14,9 +13,9 @@
 use crate::config::Start;
 use crate::error::Error;
 use std::path::{Path, PathBuf};
+use trawl_archive::Registry;
 use trawl_io::{Fs, LockFile, create_dir_all_synced, describe_holder, remove_leftovers};
 use trawl_model::UnixMillis;
-use trawl_seqdb::design::{DATA_SUFFIX, INDEX_SUFFIX, LOCK_SUFFIX, TIME_SUFFIX, URL_INDEX_SUFFIX};
 
 /// Paths of a run.
 #[derive(Debug, Clone)]
@@ -57,9 +56,9 @@ impl Layout {
     }
 
     /// Decides how to begin: `true` to go on with the journal that is there.
-    pub(crate) fn begin(&self, fs: &dyn Fs, start: Start) -> Result<bool, Error> {
+    pub(crate) fn begin(&self, fs: &dyn Fs, registry: &Registry, start: Start) -> Result<bool, Error> {
         let has_journal = fs.exists(&self.journal)?;
-        let files = self.run_files(fs)?;
+        let files = self.run_files(fs, registry)?;
         match start {
             Start::Resume if has_journal => Ok(true),
             Start::Resume if files.is_empty() => Ok(false),
@@ -85,27 +84,13 @@ impl Layout {
     }
 
     /// Files in the directory that a crawl wrote, this one or another.
-    fn run_files(&self, fs: &dyn Fs) -> Result<Vec<String>, Error> {
+    fn run_files(&self, fs: &dyn Fs, registry: &Registry) -> Result<Vec<String>, Error> {
         let files = fs.list(&self.out)?.into_iter().filter(|entry| !entry.is_dir);
         let names: Vec<String> = files.filter_map(|entry| entry.name.into_string().ok()).collect();
-        let of_run = |name: &String| is_run_file(name) || is_container_file(name, &names);
-        Ok(names.iter().filter(|name| of_run(name)).cloned().collect())
+        let is_own = |name: &str| matches!(name, "run.json" | "rejects.jsonl");
+        let of_run = |name: &&String| is_own(name) || registry.role(name, &names).is_some();
+        Ok(names.iter().filter(of_run).cloned().collect())
     }
-}
-
-fn is_run_file(name: &str) -> bool {
-    let plain = name.strip_suffix(".open").unwrap_or(name);
-    [".warc", ".warc.gz", ".warc.zst"].iter().any(|end| plain.ends_with(end))
-        || (name.starts_with("captures") && name.ends_with(".parquet"))
-        || matches!(name, "run.json" | "rejects.jsonl")
-}
-
-/// Whether a file is part of a container of captures: only such has an index by URL beside it.
-pub(crate) fn is_container_file(name: &str, all: &[String]) -> bool {
-    let suffixes = [DATA_SUFFIX, INDEX_SUFFIX, TIME_SUFFIX, LOCK_SUFFIX, URL_INDEX_SUFFIX];
-    let Some((stem, _)) = name.rsplit_once('.').filter(|(_, suffix)| suffixes.contains(suffix)) else { return false };
-    let by_url = format!("{stem}.{URL_INDEX_SUFFIX}");
-    all.contains(&by_url)
 }
 
 #[cfg(test)]
@@ -116,25 +101,28 @@ mod tests {
     #[test]
     fn a_directory_in_use_is_not_taken() {
         let dir = tempfile::tempdir().unwrap();
-        let layout = Layout::new(&dir.path().join("out"));
+        let (layout, registry) = (Layout::new(&dir.path().join("out")), Registry::default());
         let lock = layout.lock(&RealFs, "trawl/test", UnixMillis(0)).unwrap();
         let error = layout.lock(&RealFs, "trawl/other", UnixMillis(0)).unwrap_err().to_string();
         assert!(error.contains("trawl/test"), "{error}");
-        assert!(!layout.begin(&RealFs, Start::New).unwrap());
-        assert!(!layout.begin(&RealFs, Start::Resume).unwrap(), "nothing there yet: a resume is a start");
+        assert!(!layout.begin(&RealFs, &registry, Start::New).unwrap());
+        assert!(!layout.begin(&RealFs, &registry, Start::Resume).unwrap(), "nothing there yet: a resume is a start");
         for name in ["x.warc.gz", "x.warc.gz.open", "captures.parquet", "captures-00001.parquet", "run.json"] {
             let path = layout.out.join(name);
             std::fs::write(&path, "x").unwrap();
-            assert!(matches!(layout.begin(&RealFs, Start::New), Err(Error::Occupied { .. })), "{name}");
-            assert!(matches!(layout.begin(&RealFs, Start::Resume), Err(Error::NothingToResume { .. })), "{name}");
-            assert!(!layout.begin(&RealFs, Start::Overwrite).unwrap());
+            assert!(matches!(layout.begin(&RealFs, &registry, Start::New), Err(Error::Occupied { .. })), "{name}");
+            assert!(
+                matches!(layout.begin(&RealFs, &registry, Start::Resume), Err(Error::NothingToResume { .. })),
+                "{name}"
+            );
+            assert!(!layout.begin(&RealFs, &registry, Start::Overwrite).unwrap());
             assert!(!path.exists());
         }
         std::fs::write(layout.out.join("notes.txt"), "x").unwrap();
         std::fs::write(&layout.journal, "x").unwrap();
-        assert!(layout.begin(&RealFs, Start::New).is_err());
-        assert!(layout.begin(&RealFs, Start::Resume).unwrap());
-        assert!(!layout.begin(&RealFs, Start::Overwrite).unwrap());
+        assert!(layout.begin(&RealFs, &registry, Start::New).is_err());
+        assert!(layout.begin(&RealFs, &registry, Start::Resume).unwrap());
+        assert!(!layout.begin(&RealFs, &registry, Start::Overwrite).unwrap());
         assert!(layout.out.join("notes.txt").exists() && !layout.journal.exists());
         drop(lock);
     }

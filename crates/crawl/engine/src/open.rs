@@ -1,25 +1,23 @@
 //! Opening a run: a new one, or one that goes on after a stop or a crash.
 
-use crate::archive::{Archive, Opening};
 use crate::config::Config;
 use crate::derived::{Range, extend};
-use crate::digests::{DigestStore, Digests, remember};
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::record::{Record, Tag, VERSION, decode, identity_name};
 use crate::state::State;
 use std::sync::Arc;
+use trawl_archive::{About, Creation, DigestStore, Digests, Target};
 use trawl_frontier::RobotsPolicy;
 use trawl_io::{Fs, Journal, journal};
-use trawl_model::{Clock, Durable};
+use trawl_model::{CaptureSink, Clock, Durable, IdSource};
 use trawl_parse::robots::product_token;
-use trawl_warc::{IdSource, SinkOptions, WarcInfo};
 
 /// A run ready to go.
 pub(crate) struct Opened {
     pub tag: Tag,
     pub state: State,
-    pub sink: Archive,
+    pub sink: Box<dyn CaptureSink>,
     pub digests: Option<Arc<dyn Digests>>,
     pub journal: Journal,
     pub durable: Durable,
@@ -34,7 +32,8 @@ pub(crate) fn open(
     clock: &Clock,
     ids: &Arc<dyn IdSource>,
 ) -> Result<Opened, Error> {
-    let resume = layout.begin(&**fs, config.start)?;
+    let format = config.registry.format(&config.format)?;
+    let resume = layout.begin(&**fs, &config.registry, config.start)?;
     let agent = product_token(&config.fetch.user_agent).to_owned();
     let mut state = State::new(config, agent, fs.clone(), layout.journal.clone());
     let options = journal::Options::default();
@@ -42,21 +41,16 @@ pub(crate) fn open(
         Some(stem) => Some(Arc::new(DigestStore::open(fs, stem, &config.software, clock)?) as Arc<dyn Digests>),
         None => None,
     };
-    let opening = |tag: &Tag| -> Result<Opening<'_>, Error> {
-        let options = sink_options(config, tag)?;
-        let name = format!("{}-{}", config.prefix, tag.run);
-        Ok(Opening { fs, dir: &layout.out, format: config.format, options, name, ids, clock })
-    };
+    let creation = |tag: &Tag| creation(fs, config, layout, tag, clock, ids);
     if !resume {
         let now = clock.now();
         let run = if config.run_id.is_empty() { now.digits14() } else { config.run_id.clone() };
         let identity = identity_name(config.frontier.identity).to_owned();
-        let tag = Tag { crawl: VERSION, run, started: now, identity, format: config.format.as_str().to_owned() };
+        let tag = Tag { crawl: VERSION, run, started: now, identity, format: config.format.clone() };
         let bytes = serde_json::to_vec(&tag).unwrap_or_default();
-        let opening = opening(&tag)?;
         let journal = Journal::create(fs, &layout.journal, &bytes, options)?;
-        let (durable, sink) = (opening.nothing(), opening.create()?);
-        return Ok(Opened { tag, state, sink, digests, journal, durable, ranges: Vec::new() });
+        let sink = format.create(creation(&tag))?;
+        return Ok(Opened { tag, state, sink, digests, journal, durable: Durable::default(), ranges: Vec::new() });
     }
     let header = journal::JournalReader::open(&**fs, &layout.journal, &options)?.header().clone();
     let tag = check_tag(&header.tag, config, layout)?;
@@ -72,9 +66,8 @@ pub(crate) fn open(
     if let Some(error) = failed {
         return Err(error);
     }
-    let opening = opening(&tag)?;
-    let durable = committed.clone().unwrap_or_else(|| opening.nothing());
-    let sink = opening.resume(committed.as_ref())?;
+    let sink = format.resume(creation(&tag), committed.as_ref())?;
+    let durable = committed.unwrap_or_default();
     state.frontier.recovered(clock.now());
     Ok(Opened { tag, state, sink, digests, journal, durable, ranges })
 }
@@ -94,13 +87,13 @@ fn replay(
             Record::Seeds(seeds) => state.seeds(seeds)?,
             Record::Event(event) => {
                 if let Some(digests) = digests {
-                    remember(digests, &event.row)?;
+                    digests.remember_row(&event.row)?;
                 }
                 state.event(*event, None, offset)?;
             }
             Record::Commit(commit) => {
                 extend(ranges, &commit.file, offset);
-                *committed = Some(Durable { file: commit.file, end: commit.end });
+                *committed = Some(commit.durable());
             }
         }
     }
@@ -124,8 +117,8 @@ fn check_tag(bytes: &[u8], config: &Config, layout: &Layout) -> Result<Tag, Erro
     if tag.identity != identity {
         return differs("identity of URLs", &tag.identity, identity);
     }
-    if tag.format != config.format.as_str() {
-        return differs("format", &tag.format, config.format.as_str());
+    if tag.format != config.format {
+        return differs("format", &tag.format, &config.format);
     }
     if !config.run_id.is_empty() && config.run_id != tag.run {
         return differs("run id", &tag.run, &config.run_id);
@@ -133,20 +126,27 @@ fn check_tag(bytes: &[u8], config: &Config, layout: &Layout) -> Result<Tag, Erro
     Ok(tag)
 }
 
-fn sink_options(config: &Config, tag: &Tag) -> Result<SinkOptions, Error> {
+fn creation(
+    fs: &Arc<dyn Fs>,
+    config: &Config,
+    layout: &Layout,
+    tag: &Tag,
+    clock: &Clock,
+    ids: &Arc<dyn IdSource>,
+) -> Creation {
     let robots = match config.frontier.robots {
         RobotsPolicy::Honour => "obey",
         RobotsPolicy::Ignore => "ignore",
     };
-    let info = WarcInfo {
+    let about = About {
         software: config.software.clone(),
         operator: config.operator.clone(),
         robots: Some(robots.into()),
         user_agent: Some(config.fetch.user_agent.clone()),
         is_part_of: Some(tag.run.clone()),
-        ..WarcInfo::default()
+        ..About::default()
     };
-    let mut options = SinkOptions::new(&config.prefix, &tag.run, None, info)?;
-    options.roll_bytes = config.roll_bytes;
-    Ok(options)
+    let (dir, prefix, run) = (layout.out.clone(), config.prefix.clone(), tag.run.clone());
+    let target = Target::Run { dir, prefix, run, roll_bytes: config.roll_bytes };
+    Creation { about, ..Creation::new(fs.clone(), target, ids.clone(), clock.clone()) }
 }

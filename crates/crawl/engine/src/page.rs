@@ -1,29 +1,29 @@
 //! From what was fetched to what is written: digests, links, rules, an event made ready. CPU work, on threads of its own.
 
-use crate::digests::{Digests, is_candidate};
 use crate::error::Error;
 use crate::scope::Scope;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
 use std::io::Read;
 use std::sync::Arc;
-use trawl_captures::CaptureRow;
+use trawl_archive::{CaptureRow, Digests};
 use trawl_frontier::{AllowAll, Answer, Identity, Lease, LeaseId, RobotsAnswer, Rules, Source, UrlId};
 use trawl_http::{Head, decode_content};
 use trawl_model::{
-    Capture, CaptureFacts, Digest, ErrorClass, Failure, Message, Outcome, Revisit, RevisitProfile, UnixMillis,
+    Capability, Capture, CaptureFacts, Carries, Digest, DoorError, ErrorClass, Failure, Message, Outcome, Prepared,
+    Preparer, Revisit, RevisitProfile, UnixMillis,
 };
 use trawl_parse::directives::Directives;
 use trawl_parse::headers::retry_after;
 use trawl_parse::links::{Kind, LinkExtractor, Options};
 use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots};
 use trawl_url::WebUrl;
-use trawl_warc::{Prepared, Preparer};
 
 /// Turns captures into events. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Worker {
-    pub preparer: Preparer,
+    pub preparer: Arc<dyn Preparer>,
+    pub carries: Carries,
     /// Bodies that are archived already.
     pub digests: Option<Arc<dyn Digests>>,
     pub identity: Identity,
@@ -48,7 +48,8 @@ pub(crate) struct Event {
     pub redirect: Option<WebUrl>,
     pub robots: Option<Finding>,
     pub row: CaptureRow,
-    pub prepared: Prepared,
+    /// `None` if the archive cannot carry such a capture: then the index alone has it.
+    pub prepared: Option<Prepared>,
 }
 
 /// What a robots.txt errand found.
@@ -126,24 +127,32 @@ impl Worker {
     }
 
     fn ready(&self, mut capture: Capture<'static>, event: Event0) -> Result<Event, Error> {
-        let ids = self.preparer.event_ids();
-        capture.facts.record_id = Some(ids.first.clone());
-        let mut row = CaptureRow::from_capture(&mut capture, None)?;
+        let mut row = row_of(&mut capture)?;
         if let Outcome::Response { payload_digest, .. } = &mut capture.outcome {
             // The row's digest is the archive's: computed once.
             *payload_digest = Digest::parse(&format!("sha1:{}", row.digest)).ok();
         }
         if self.leave_out_known_body(&mut capture, &row)? {
-            row = CaptureRow::from_capture(&mut capture, None)?;
+            row = row_of(&mut capture)?;
         }
-        let prepared = self.preparer.prepare_with(capture, ids)?;
+        let prepared = match self.carries.takes(&capture) {
+            true => Some(self.preparer.prepare(capture)?),
+            false => None,
+        };
+        if row.record_type.is_some() {
+            row.record_id = prepared.as_ref().and_then(|prepared| prepared.record_ids.first().cloned());
+        }
         let Event0 { lease, answer, links, redirect, robots } = event;
         Ok(Event { lease, answer, links, redirect, robots, row, prepared })
     }
 
     /// Makes a response whose body is archived already a revisit of the capture that holds it; says whether it did.
     fn leave_out_known_body(&self, capture: &mut Capture<'static>, row: &CaptureRow) -> Result<bool, Error> {
-        let Some(digests) = self.digests.as_ref().filter(|_| is_candidate(row)) else { return Ok(false) };
+        let Some(digests) =
+            self.digests.as_ref().filter(|_| row.has_whole_body() && self.carries.has(Capability::Revisits))
+        else {
+            return Ok(false);
+        };
         let Outcome::Response { message, payload_digest: Some(digest), .. } = &capture.outcome else {
             return Ok(false);
         };
@@ -250,6 +259,10 @@ impl Worker {
             },
         }
     }
+}
+
+fn row_of(capture: &mut Capture<'static>) -> Result<CaptureRow, Error> {
+    Ok(CaptureRow::from_capture(capture, None).map_err(DoorError::from)?)
 }
 
 /// An event before it is made ready.

@@ -6,7 +6,8 @@
 //!   {"t":"seeds","seeds":[{"u":"http://…","m":"{…}"}],"rejects":[…],"lines":1000}        "end":[…] on the last
 //!   {"t":"event","id":"…32 hex…","answer":{"status":200},"links":["…"],"row":{…}}        one capture with its links
 //! and, last,
-//!   {"t":"commit","file":"trawl-….warc.gz","end":123456}                                 the archive, synced before
+//!   {"t":"commit","file":"trawl-….warc.gz","end":123456}                                 the archive, synced before;
+//!                                        "others":[["…",78]]                             its other open files
 //! ```
 //! A batch is whole or absent, so an outcome, its links, its index row and the archive's end are believed together.
 
@@ -14,9 +15,9 @@ use crate::error::Error;
 use crate::seeds::{Reject, Seed, SeedIdentity};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use trawl_captures::CaptureRow;
+use trawl_archive::CaptureRow;
 use trawl_frontier::{Answer, Identity};
-use trawl_model::{ErrorClass, UnixMillis};
+use trawl_model::{Durable, ErrorClass, UnixMillis};
 use trawl_url::WebUrl;
 
 /// The tag of a crawl's journal.
@@ -33,7 +34,7 @@ pub(crate) struct Tag {
 }
 
 fn warc() -> String {
-    crate::config::Format::Warc.as_str().to_owned()
+    "warc".to_owned()
 }
 
 pub(crate) const VERSION: u32 = 1;
@@ -94,8 +95,25 @@ pub(crate) struct EventRecord {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CommitRecord {
+    /// The file that takes what comes next.
     pub file: String,
     pub end: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<(String, u64)>,
+}
+
+impl CommitRecord {
+    pub(crate) fn of(durable: &Durable) -> Self {
+        let mut others = durable.files.clone();
+        let (file, end) = others.pop().unwrap_or_default();
+        Self { file, end, others }
+    }
+
+    pub(crate) fn durable(self) -> Durable {
+        let mut files = self.others;
+        files.push((self.file, self.end));
+        Durable { files }
+    }
 }
 
 /// An [`Answer`] on disk.
@@ -140,7 +158,7 @@ fn is_zero_u16(n: &u16) -> bool {
 mod row {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error};
     use serde_json::Value;
-    use trawl_captures::CaptureRow;
+    use trawl_archive::CaptureRow;
 
     pub(super) fn serialize<S: Serializer>(row: &CaptureRow, s: S) -> Result<S::Ok, S::Error> {
         let mut value = serde_json::to_value(row).map_err(S::Error::custom)?;
@@ -215,7 +233,7 @@ mod tests {
                 end: Some(vec![]),
                 ..SeedsRecord::default()
             }),
-            Record::Commit(CommitRecord { file: "x".into(), end: u64::MAX }),
+            Record::Commit(CommitRecord { file: "x".into(), end: u64::MAX, others: vec![("y".into(), 1)] }),
         ] {
             let bytes = encode(&record);
             assert!(!bytes.is_empty());

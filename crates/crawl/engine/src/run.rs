@@ -17,9 +17,8 @@ use std::sync::Arc;
 use trawl_fetch::Fetcher;
 use trawl_frontier::RobotsPolicy;
 use trawl_io::{Fs, RealFs};
-use trawl_model::Clock;
+use trawl_model::{Clock, IdSource};
 use trawl_parse::robots::product_token;
-use trawl_warc::IdSource;
 
 /// Crawls. Returns when nothing is left, or some time after `stop` was asked; what was done is in the report and in
 /// `run.json`. On an error, everything acknowledged before is safe, and the run can be resumed.
@@ -55,6 +54,7 @@ pub fn run_in(
     write_report(&fs, &layout, &report)?;
     let worker = Worker {
         preparer: sink.preparer(),
+        carries: sink.carries(),
         digests: digests.clone(),
         identity: config.frontier.identity,
         scope: config.scope,
@@ -80,7 +80,7 @@ pub fn run_in(
     finish(&fs, &layout, &ranges, &state, &mut report)?;
     report.complete = complete;
     report.ended_at = Some(clock.now());
-    report.files = list_files(&*fs, &layout, &old.map(|old| old.files).unwrap_or_default())?;
+    report.files = list_files(&*fs, &layout, &config.registry, &old.map(|old| old.files).unwrap_or_default())?;
     write_report(&fs, &layout, &report)?;
     Ok(report)
 }
@@ -123,6 +123,14 @@ fn check(config: &Config) -> Result<(), Error> {
         let expected = "at least 1".to_owned();
         if value > 0 { Ok(()) } else { Err(Error::Setting { setting, expected, found: value.to_string() }) }
     };
+    for (setting, part) in [("run-id", &config.run_id), ("prefix", &config.prefix)] {
+        // Before anything is created: these become names of files, whatever the format.
+        let fits = part.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        if !fits || part.len() > 100 || part.starts_with('.') || setting == "prefix" && part.is_empty() {
+            let expected = "at most 100 letters, digits, '.', '_' or '-'".to_owned();
+            return Err(Error::Setting { setting, expected, found: format!("{part:?}") });
+        }
+    }
     at_least_one("workers", config.workers)?;
     at_least_one("max-unacked", config.max_unacked)?;
     at_least_one("queue-high", config.queue_high)?;

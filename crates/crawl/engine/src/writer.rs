@@ -69,7 +69,7 @@ fn write(
         }
         let is_due = ended || committer.waiting_bytes() >= rhythm.bytes || Instant::now() >= due;
         if is_due && let Some(acked) = committer.commit()? {
-            indexer.committed(&committer.durable().file, acked.offset)?;
+            indexer.committed(committer.durable().current(), acked.offset)?;
             // Nobody listens any more when the crawl failed: what was committed is safe all the same.
             let _ = acks.blocking_send(acked);
         }

@@ -54,12 +54,12 @@ impl Error {
         match self {
             Error::File(e) => e.advice(),
             Error::Sort(e) => e.advice(),
-            Error::Body { source, .. } => trawl_io::advice_of(source.kind()),
+            Error::Body { source, .. } => Advice::of(source.kind()),
             Error::Column { .. } => Advice::Skip,
             Error::Parquet { source, .. } => match source {
                 // A write that failed comes through the Parquet writer.
                 ParquetError::External(e) => match e.downcast_ref::<io::Error>() {
-                    Some(e) => trawl_io::advice_of(e.kind()),
+                    Some(e) => Advice::of(e.kind()),
                     None => Advice::Stop,
                 },
                 _ => Advice::Skip,

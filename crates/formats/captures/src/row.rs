@@ -100,6 +100,15 @@ impl CaptureRow {
         !self.error.is_empty()
     }
 
+    /// Whether it is a good response with a whole body: one that may be left out because that body is archived already, or
+    /// stand for others.
+    pub fn has_whole_body(&self) -> bool {
+        (200..300).contains(&self.status)
+            && self.body_length > 0
+            && self.truncated.is_none()
+            && self.record_type.as_deref() == Some("response")
+    }
+
     /// Says where the record lies. A failed fetch has no record of its own in the index, so its row stays as it is.
     pub fn set_place(&mut self, place: &Place) {
         if !self.is_failure() {

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trawl_captures::{CaptureRow, CapturesReader, CapturesWriter, IndexVerifier, rebuild};
+use trawl_io::format::{Creation, Format, Target};
 use trawl_io::{Fs, RealFs};
 use trawl_model::Clock;
 use trawl_model::*;
-use trawl_warc::{Limits, SinkOptions, WarcInfo, WarcSink, WarcSource, record_id};
+use trawl_warc::{Limits, WarcFormat, WarcSource, record_id};
 
 fn fs() -> Arc<dyn Fs> {
     Arc::new(RealFs)
@@ -66,14 +67,13 @@ fn capture(n: u64) -> Capture<'static> {
 fn run(dir: &Path, n: u64) -> Vec<std::path::PathBuf> {
     let ids = AtomicU64::new(0);
     let ids = Arc::new(move || u128::from(ids.fetch_add(1, Ordering::Relaxed)).to_be_bytes());
-    let options = SinkOptions::new("t", "r", None, WarcInfo::default()).unwrap();
-    let mut sink = WarcSink::create(fs(), dir, options, ids, Clock::fixed(UnixMillis(0))).unwrap();
+    let creation = Creation::new(fs(), Target::run(dir, "t", "r"), ids, Clock::fixed(UnixMillis(0)));
+    let mut sink = WarcFormat.create(creation).unwrap();
     let mut index = CapturesWriter::create(&fs(), &dir.join("captures.parquet")).unwrap();
     for i in 0..n {
         let mut capture = capture(i);
         let mut row = CaptureRow::from_capture(&mut capture, None).unwrap();
-        let prepared = sink.prepare(capture).unwrap();
-        row.set_place(&sink.commit(prepared).unwrap());
+        row.set_place(&sink.write(capture).unwrap().unwrap());
         index.push(row).unwrap();
     }
     index.finish().unwrap();

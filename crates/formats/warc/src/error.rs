@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use trawl_model::{Advice, DoorError};
+use trawl_model::{Advice, DoorError, Finding, Severity};
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -88,7 +88,7 @@ impl Error {
     /// What a caller may do: the next record may be fine after a bad one; a refused write or a failing disk is the end.
     pub fn advice(&self) -> Advice {
         match self {
-            Error::Io { source, .. } => trawl_io::advice_of(source.kind()),
+            Error::Io { source, .. } => Advice::of(source.kind()),
             Error::File(e) => e.advice(),
             Error::Corrupt { .. } | Error::Truncated { .. } | Error::OverLimit { .. } => Advice::Skip,
             Error::Refused { .. } => Advice::Stop,
@@ -154,6 +154,11 @@ impl From<Error> for DoorError {
     fn from(e: Error) -> Self {
         DoorError::new(e.advice(), e)
     }
+}
+
+/// Something that is not as it should be at `at`.
+pub(crate) fn finding(at: &At, severity: Severity, kind: &'static str, detail: impl Into<String>) -> Finding {
+    Finding { severity, file: at.file.to_string(), offset: Some(at.offset), kind, detail: detail.into() }
 }
 
 /// Up to 40 bytes of `bytes` in a form fit for a message.

@@ -5,7 +5,7 @@
 //! | container | members: gzip, zstd, none. Nothing of records | `container` |
 //! | records | headers, blocks, where each lies. Nothing of HTTP | [`record_header`], [`WarcReader`], [`RecordFile`] |
 //! | messages | heads, chunks, codings | `trawl-http` |
-//! | captures | which records belong together | [`WarcSource`], [`WarcSink`], [`WarcUrls`] |
+//! | captures | which records belong together | [`WarcSource`], [`WarcSink`], [`WarcFormat`] |
 //!
 //! ```no_run
 //! # fn main() -> Result<(), trawl_warc::Error> {
@@ -23,35 +23,29 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod arc;
-mod cat;
 pub mod cdxj;
 mod container;
-pub mod convert;
 mod digest;
 mod error;
+mod format;
 mod header;
 mod inspect;
 mod limits;
 mod reader;
 mod source;
 #[cfg(test)]
-mod testing;
-mod url_source;
+mod tests_common;
 mod verify;
 pub mod wacz;
 mod writer;
 
 pub use arc::is_arc_name;
-pub use cat::{LongValues, RecordView, view_record};
 pub use container::Compression;
 pub use error::{At, Error, Result};
+pub use format::{WaczFormat, WarcFormat};
 pub use header::{RecordHeader, RecordType, Version, record_header};
-pub use inspect::{Inspection, Sample, Tally};
 pub use limits::{Limits, Step};
 pub use reader::{Finished, Gap, ReaderBuilder, Record, RecordFile, WarcReader, Warning};
-pub use source::WarcSource;
-pub use url_source::WarcUrls;
-pub use verify::{Finding, Progress, Severity, Verifier, VerifyReport};
-pub use writer::{
-    EventIds, FileNames, IdSource, Prepared, PreparedRecord, Preparer, SinkOptions, WarcInfo, WarcSink, record_id,
-};
+pub use source::{Part, Parts, WarcSource};
+pub use verify::Verifier;
+pub use writer::{EventIds, EventPreparer, FileNames, PreparedEvent, PreparedRecord, WarcFile, WarcSink, record_id};

@@ -1,14 +1,14 @@
 //! `trawl demo --check`: what the demo made, against what the web's model says.
 
 use super::{DEPTH, Made};
-use crate::formats;
-use crate::verify::verify;
+use crate::system;
 use anyhow::{Context, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
-use trawl_captures::CapturesReader;
+use trawl_archive::{CapturesReader, verify};
+use trawl_model::Check;
 use trawl_url::SuffixList;
 
 /// Rows of each dataset, by domain.
@@ -66,8 +66,11 @@ fn pages_exactly_once(made: &Made, counts: &mut Counts) -> anyhow::Result<()> {
 
 fn archive_is_sound(made: &Made) -> anyhow::Result<()> {
     let mut faults = Vec::new();
-    let files = formats::files(&made.crawl_dir)?;
-    verify(&files, true, &made.lake_dir.join("tmp"), 64 << 20, &mut |fault| faults.push(fault), &mut |_, _| {})?;
+    let (fs, registry) = system::archives();
+    let temp_dir = &made.lake_dir.join("tmp");
+    let (on_finding, progress) = (&mut |fault| faults.push(fault), &mut |_| {});
+    let mut check = Check { temp_dir, memory_bytes: 64 << 20, on_finding, progress };
+    verify(&fs, &registry.files(&fs, &made.crawl_dir)?, true, &mut check)?;
     if let Some(first) = faults.first() {
         bail!("{} faults: {}: {}", faults.len(), first.file, first.detail);
     }

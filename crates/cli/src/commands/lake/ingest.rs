@@ -249,7 +249,7 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
             if source.grown.is_none() && !is_known(&known, &identity) {
                 let items = taste(&source, settings.split_bytes)?;
                 // A list may be empty on purpose; an archive that has bytes and not one capture is something else, or broken.
-                if items == 0 && identity.size > 0 && format == Some(Format::Warc) {
+                if items == 0 && identity.size > 0 && format.is_some_and(Format::is_archive) {
                     unreadable.push(file.shown());
                 }
             }
@@ -263,7 +263,7 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
             tasted => tasted.with_context(|| format!("cannot take {}", file.shown()))?,
         };
         sources.push(source);
-        let archive = matches!(format, Some(Format::Warc | Format::Seqdb)) && file.name.is_none();
+        let archive = format.is_some_and(Format::is_archive) && file.name.is_none();
         bases.extend(file.path.parent().filter(|_| archive).map(base_uri));
     }
     drop(bar);

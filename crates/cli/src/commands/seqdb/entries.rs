@@ -1,7 +1,6 @@
 //! `trawl seqdb add`, `get`, `delete`, `group`, `page`: entries of files.
 
 use super::{Files, closing, expect_no_filesys, input, missing, reporter, told};
-use crate::containers::{Contents, Row, Text};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -11,6 +10,7 @@ use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use trawl_archive::seqdb::{Contents, Row, Text};
 use trawl_model::UnixMillis;
 use trawl_seqdb::{Access, BundleFiles, FsPaths, Kvseq, Map, Pages, Perm, Settings};
 

@@ -1,7 +1,6 @@
 //! `trawl seqdb fs`: file systems in containers; creating, looking, and what is done to a whole one.
 
 use super::{Table, check, closing, fs_copy, fs_edit, fsgen, missing, printed, reporter, told};
-use crate::containers::Text;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::units::show_bytes;
@@ -11,6 +10,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use trawl_archive::seqdb::Text;
 use trawl_model::UnixMillis;
 use trawl_seqdb::{
     Access, Base, CreateFilesys, Error, FileInfo, Filesys, FsPaths, Settings, design, filesys, pages, silent,

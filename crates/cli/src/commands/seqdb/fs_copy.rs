@@ -3,7 +3,6 @@
 use super::fs::{Open, change, open};
 use super::fs_edit::store;
 use super::told;
-use crate::containers::Text;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -16,6 +15,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use trawl_archive::seqdb::Text;
 use trawl_seqdb::pages::url_index_path;
 use trawl_seqdb::{Access, FileInfo, FileReader, Filesys, FsPaths, Settings, WriteFlags, design};
 

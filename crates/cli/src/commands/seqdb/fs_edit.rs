@@ -2,7 +2,6 @@
 
 use super::fs::{FileTarget, Open, change, missing_is_a_finding, open};
 use super::told;
-use crate::containers;
 use crate::exit::Status;
 use crate::output::Output;
 use anyhow::{Context, bail};
@@ -12,6 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use trawl_model::Wanted;
 use trawl_seqdb::{Access, Error, FileHandle, Filesys, Settings, WriteFlags, design};
 
 /// Bytes moved at once.
@@ -48,7 +48,7 @@ pub fn cat(args: CatArgs, settings: &Settings, out: &mut Output) -> anyhow::Resu
         if args.gunzip || !args.range.is_empty() {
             bail!("--json has whole files, as they are stored");
         }
-        containers::cat_file(fs, &info, false, out)?;
+        trawl_archive::seqdb::cat_file(fs, &info, &Wanted { json: true, ..Wanted::default() }, out)?;
         return Ok(Status::Done);
     }
     let contents = fs.reader(fs.open_listed(&info)?);

@@ -1,10 +1,10 @@
 //! `trawl seqdb list`.
 
 use super::{missing, printed};
-use crate::containers::{Contents, Row, Text, value};
 use crate::exit::Status;
 use crate::output::Output;
 use std::path::PathBuf;
+use trawl_archive::seqdb::{Contents, Row, Text, value};
 use trawl_seqdb::{Access, Hindex, Kind, Kvseq, Perm, Settings, inspect, map};
 
 /// Lists the entries of a kvseq, the cells of a hindex or the pairs of a perm

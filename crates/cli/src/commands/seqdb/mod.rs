@@ -10,7 +10,6 @@ mod input;
 mod list;
 mod superblock;
 
-use crate::containers;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -19,6 +18,8 @@ use crate::units::bytes;
 use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use trawl_io::describe_holder;
+use trawl_model::Clock;
 use trawl_seqdb::{BundleFiles, Error, Settings, SyncPolicy, filesys_of};
 
 /// Works with seqdb containers: kvseq, hindex and perm files, and filesys
@@ -318,7 +319,7 @@ impl Common {
                 Sync::Data => SyncPolicy::Data,
                 Sync::Off => SyncPolicy::Off,
             },
-            ..containers::settings("trawl seqdb")
+            ..Settings::new(Clock::new(system::now), describe_holder("trawl seqdb", &system::now().rfc3339_seconds()))
         })
     }
 }

@@ -1,18 +1,18 @@
 //! `trawl seqdb superblock`.
 
-use crate::containers::Superblock;
 use crate::exit::Status;
 use crate::output::Output;
 use anyhow::{Context, bail};
 use serde::Serialize;
 use std::path::Path;
+use trawl_archive::seqdb::superblock;
 use trawl_seqdb::{Purpose, Settings, inspect, set_variables};
 
 #[derive(Serialize)]
 struct Facts {
     file: String,
     #[serde(flatten)]
-    superblock: Superblock,
+    superblock: serde_json::Value,
 }
 
 /// Sets variables, given as names and values in turn, and shows all of them.
@@ -25,7 +25,7 @@ pub fn run(file: &Path, set: &[String], settings: &Settings, out: &mut Output) -
         set_variables(file, &pairs.collect::<anyhow::Result<Vec<_>>>()?, settings)?;
     }
     let seen = inspect(file, settings)?;
-    let facts = Facts { file: file.display().to_string(), superblock: Superblock::from(&seen) };
+    let facts = Facts { file: file.display().to_string(), superblock: superblock(&seen) };
     out.fact(&facts, |w| write!(w, "{seen}"))?;
     Ok(Status::Done)
 }

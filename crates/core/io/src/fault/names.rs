@@ -181,6 +181,7 @@ impl Disk {
         Metadata {
             len: self.contents(node).map_or(0, |c| c.len() as u64),
             is_dir: self.names(node).is_some(),
+            is_file: self.names(node).is_none(),
             id: FileId { device: 0, inode: node as u64 },
             modified_ns: None,
         }

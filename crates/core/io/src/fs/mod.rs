@@ -60,6 +60,8 @@ pub struct Metadata {
     pub len: u64,
     /// Whether it is a directory.
     pub is_dir: bool,
+    /// Whether it is a file with bytes, not a directory, pipe or device.
+    pub is_file: bool,
     /// Which file it is, whatever its name.
     pub id: FileId,
     /// When its bytes were last changed, in nanoseconds since 1970, where the file system says so.

@@ -94,7 +94,13 @@ impl Fs for RealFs {
 fn convert(m: &fs::Metadata) -> Metadata {
     // Nanoseconds since 1970 fit until 2262; a time that does not is no time.
     let modified_ns = m.mtime().checked_mul(1_000_000_000).and_then(|ns| ns.checked_add(m.mtime_nsec()));
-    Metadata { len: m.len(), is_dir: m.is_dir(), id: FileId { device: m.dev(), inode: m.ino() }, modified_ns }
+    Metadata {
+        len: m.len(),
+        is_dir: m.is_dir(),
+        is_file: m.is_file(),
+        id: FileId { device: m.dev(), inode: m.ino() },
+        modified_ns,
+    }
 }
 
 #[derive(Debug)]

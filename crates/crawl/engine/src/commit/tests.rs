@@ -1,7 +1,7 @@
 //! The commit stage under power cuts: cut at every operation, lose what was not synced, go on, compare.
 
 use super::*;
-use crate::config::{Config, Format, Start};
+use crate::config::{Config, Start};
 use crate::derived::{extend, write_index};
 use crate::layout::Layout;
 use crate::open::{Opened, open};
@@ -20,8 +20,8 @@ use trawl_frontier::{Identity, Lease, Next, RobotsPolicy};
 use trawl_io::Fs;
 use trawl_io::fault::{FaultFs, Loss};
 use trawl_io::read_at::FileReader;
-use trawl_model::{Body, Capture, Clock, Message, Outcome, UnixMillis};
-use trawl_warc::{IdSource, RecordType, WarcReader};
+use trawl_model::{Body, Capture, Clock, IdSource, Message, Outcome, UnixMillis};
+use trawl_warc::{RecordType, WarcReader};
 
 /// A made-up web: page n links 2n+1 and 2n+2.
 #[derive(Clone, Copy)]
@@ -30,17 +30,17 @@ struct Plan {
     body_bytes: usize,
     /// Events between commits.
     every: usize,
-    format: Format,
+    format: &'static str,
 }
 
 impl Plan {
     fn new(pages: u32, body_bytes: usize) -> Self {
-        Plan { pages, body_bytes, every: 2, format: Format::Warc }
+        Plan { pages, body_bytes, every: 2, format: "warc" }
     }
 
     /// Containers take a disk at its word that a sector is written whole or not at all.
     fn can_lose(self, loss: Loss) -> bool {
-        self.format == Format::Warc || !matches!(loss, Loss::Torn { unit: 1..512, .. })
+        self.format == "warc" || !matches!(loss, Loss::Torn { unit: 1..512, .. })
     }
 }
 
@@ -92,8 +92,8 @@ impl Bench {
         let mut config = Config::new("/out", Vec::new());
         config.start = Start::Resume;
         config.run_id = "run".into();
-        config.format = self.plan.format;
-        config.digests = (self.plan.format == Format::Seqdb).then(|| "/bodies".into());
+        config.format = self.plan.format.into();
+        config.digests = (self.plan.format == "seqdb").then(|| "/bodies".into());
         config.fetch.user_agent = "trawl/1".into();
         config.roll_bytes = 1 << 20;
         config.frontier.robots = RobotsPolicy::Ignore;
@@ -118,6 +118,7 @@ impl Bench {
             open(fs, &config, &layout, &clock, &ids)?;
         let worker = Worker {
             preparer: sink.preparer(),
+            carries: sink.carries(),
             digests: digests.clone(),
             identity: Identity::Exact,
             scope: Scope::Any,
@@ -161,7 +162,7 @@ impl Bench {
             }
             waiting = 0;
             if let Some(acked) = committer.commit()? {
-                extend(&mut ranges, &committer.durable().file, acked.offset);
+                extend(&mut ranges, committer.durable().current(), acked.offset);
                 for done in acked.records {
                     match done {
                         Done::Seeds(seeds) => state.seeds(seeds)?,
@@ -280,7 +281,7 @@ fn a_power_cut_at_every_step_loses_nothing_acknowledged() {
 
 #[test]
 fn nor_of_a_container() {
-    let ops = cut_everywhere(Plan { format: Format::Seqdb, ..Plan::new(12, 300) }, 4, 2);
+    let ops = cut_everywhere(Plan { format: "seqdb", ..Plan::new(12, 300) }, 4, 2);
     assert!(ops > 40, "{ops}");
 }
 
@@ -294,7 +295,7 @@ fn also_while_files_roll() {
 #[test]
 fn a_second_cut_during_recovery_is_survived() {
     second_cut(Plan::new(6, 300), 1, 1);
-    second_cut(Plan { format: Format::Seqdb, ..Plan::new(6, 300) }, 512, 13);
+    second_cut(Plan { format: "seqdb", ..Plan::new(6, 300) }, 512, 13);
 }
 
 fn second_cut(plan: Plan, unit: usize, step: usize) {
@@ -324,7 +325,7 @@ fn a_full_disk_stops_the_run_and_a_resume_goes_on() {
     full_disk(Plan::new(10, 100_000), 500_000);
     // A container takes room in steps of 4 MiB, and less where there is less.
     for mib in [5, 6, 8, 9] {
-        full_disk(Plan { format: Format::Seqdb, ..Plan::new(10, 1_000_000) }, mib << 20);
+        full_disk(Plan { format: "seqdb", ..Plan::new(10, 1_000_000) }, mib << 20);
     }
 }
 

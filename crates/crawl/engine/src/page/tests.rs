@@ -1,18 +1,19 @@
 use super::*;
 use bytes::Bytes;
 use std::io::Write;
+use trawl_archive::{Creation, Registry, Target};
 use trawl_io::RealFs;
-use trawl_model::{Body, CaptureSink};
-use trawl_warc::{SinkOptions, WarcInfo, WarcSink};
+use trawl_model::{Body, Clock};
 
 fn worker(dir: &std::path::Path) -> Worker {
-    let options = SinkOptions::new("t", "run", None, WarcInfo::default()).unwrap();
     let next = std::sync::atomic::AtomicU64::new(0);
     let ids = Arc::new(move || u128::from(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)).to_be_bytes());
-    let sink = WarcSink::create(Arc::new(RealFs), dir, options, ids, trawl_model::Clock::fixed(UnixMillis(0))).unwrap();
-    assert!(sink.carries().has(trawl_model::Capability::Failures));
+    let target = Target::run(dir, "t", "run");
+    let creation = Creation::new(Arc::new(RealFs), target, ids, Clock::fixed(UnixMillis(0)));
+    let sink = Registry::default().format("warc").unwrap().create(creation).unwrap();
     Worker {
         preparer: sink.preparer(),
+        carries: sink.carries(),
         digests: None,
         identity: Identity::Key,
         scope: Scope::Domain,
@@ -69,8 +70,7 @@ fn links_are_distinct_in_scope_and_pages() {
     assert_eq!(links(&event), ["http://www.a.example/dir/x", "http://b.a.example/"]);
     assert_eq!(event.row.body_digest.as_ref().map(String::len), Some(64));
     assert_eq!(event.row.digest.len(), 40);
-    assert_eq!(event.prepared.payload_digest().unwrap().hex(), event.row.digest);
-    assert_eq!(event.row.record_id.as_deref(), Some(event.prepared.record_id()));
+    assert_eq!(event.row.record_id.as_ref(), event.prepared.as_ref().unwrap().record_ids.first());
     // Only what is HTML, only on success, and not where the page asks not to.
     assert!(page("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", body).links.is_empty());
     assert!(page("HTTP/1.1 404 No\r\nContent-Type: text/html\r\n\r\n", body).links.is_empty());

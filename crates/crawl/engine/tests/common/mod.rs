@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use trawl_captures::{CaptureRow, CapturesReader};
-use trawl_engine::{Clock, Config, IdSource, Scope, SeedInput};
-use trawl_model::{CaptureSource, Entry, UnixMillis};
+use trawl_engine::{Config, Scope, SeedInput};
+use trawl_model::{CaptureSource, Clock, Entry, IdSource, UnixMillis};
 use trawl_seqdb::{Access, Findings, FsPaths, Pages, Settings};
 use trawl_warc::{Limits, WarcSource};
 

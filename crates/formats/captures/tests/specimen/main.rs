@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trawl_captures::{CaptureRow, CapturesReader, CapturesWriter};
+use trawl_io::format::{About, Creation, Format, Target};
 use trawl_io::{Fs, RealFs};
-use trawl_model::{Capture, CaptureSink, Clock, UnixMillis};
-use trawl_warc::{Limits, SinkOptions, Verifier, WarcInfo, WarcSink};
+use trawl_model::{Capture, Check, Clock, UnixMillis};
+use trawl_warc::WarcFormat;
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specimen/runs")
@@ -26,25 +27,24 @@ fn write(dir: &Path, run: &str, seed: u64, captures: Vec<Capture<'static>>) {
         let n = count.fetch_add(1, Ordering::Relaxed);
         (u128::from(seed) << 64 | u128::from(n)).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes()
     });
-    let info = WarcInfo {
+    let about = About {
         software: "trawl/specimen".into(),
         operator: Some("Specimen Crawl <crawl@example.org>".into()),
         robots: Some("obey".into()),
         user_agent: Some("SpecimenBot/1.0 (+http://example.org/bot)".into()),
         hostname: Some("crawler.example.org".into()),
         is_part_of: Some(run.into()),
-        more: Vec::new(),
+        ..About::default()
     };
-    let options = SinkOptions::new("specimen", run, None, info).unwrap();
     let clock = Clock::fixed(UnixMillis(1_782_262_900_000));
-    let mut sink = WarcSink::create(fs.clone(), dir, options, ids.clone(), clock).unwrap();
+    let creation = Creation::new(fs.clone(), Target::run(dir, "specimen", run), ids.clone(), clock);
+    let mut sink = WarcFormat.create(Creation { about, ..creation }).unwrap();
     let mut index = CapturesWriter::create(&fs, &dir.join("captures.parquet")).unwrap();
     for mut capture in captures {
         capture.facts.run_id = Some(run.into());
         capture.facts.record_id.get_or_insert_with(|| trawl_warc::record_id(ids()));
         let mut row = CaptureRow::from_capture(&mut capture, None).unwrap();
-        let prepared = sink.prepare(capture).unwrap();
-        row.set_place(&sink.commit(prepared).unwrap());
+        row.set_place(&sink.write(capture).unwrap().unwrap());
         index.push(row).unwrap();
     }
     sink.finish().unwrap();
@@ -81,13 +81,11 @@ fn the_writer_still_makes_the_same_files() {
 fn the_files_are_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let mut findings = Vec::new();
-    let mut verifier =
-        Verifier::new(Limits::default(), dir.path(), 1 << 20, |f| findings.push(format!("{} {}", f.kind, f.detail)))
-            .unwrap();
-    for run in ["a", "b"] {
-        let path = golden().join(run).join(format!("specimen-{run}-00000.warc.gz"));
-        verifier.file(Arc::new(trawl_io::read_at::FileReader::open(&path).unwrap()), &mut |_| {}).unwrap();
-    }
-    verifier.finish().unwrap();
+    let mut on_finding = |f: trawl_model::Finding| findings.push(format!("{} {}", f.kind, f.detail));
+    let mut check =
+        Check { temp_dir: dir.path(), memory_bytes: 1 << 20, on_finding: &mut on_finding, progress: &mut |_| {} };
+    let path = |run| golden().join(run).join(format!("specimen-{run}-00000.warc.gz"));
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    WarcFormat.verify(&fs, &[path("a"), path("b")], &mut check).unwrap();
     assert_eq!(findings, Vec::<String>::new());
 }

@@ -1,14 +1,13 @@
-//! All captures, in disk order: the order they were appended in; and the door to ingest, URLs and times straight from the
-//! names.
+//! All captures, in disk order: the order they were appended in; and parts of a container that can be read on their own.
 
 use super::name::{self, Form};
 use super::{EventReader, Pages};
 use crate::filesys::inode::{FsKey, Inode, next_inode};
 use crate::kvseq::Scan;
 use crate::num::index;
-use crate::{Error, Result};
+use crate::Result;
 use std::collections::BTreeMap;
-use trawl_model::{Advice, DoorError, Items, Place, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_model::{Place, SourceIdentity, Split, UnixMillis};
 
 /// A capture of a [`PageScan`], valid until the next one.
 #[derive(Debug)]
@@ -42,6 +41,8 @@ impl PageRef<'_> {
 pub struct PageScan<'a> {
     pages: &'a Pages,
     scan: Scan<'a>,
+    /// Captures whose inodes lie at or after this are not given.
+    until: u64,
     inode: Option<Inode>,
     /// Contents that do not lie behind their inode.
     apart: Vec<u8>,
@@ -50,7 +51,13 @@ pub struct PageScan<'a> {
 impl Pages {
     /// All captures, in disk order.
     pub fn scan(&self) -> PageScan<'_> {
-        PageScan { pages: self, scan: self.fs.data().scan(), inode: None, apart: Vec::new() }
+        self.scan_split(Split { start: self.fs.data().first(), end: u64::MAX })
+    }
+
+    /// Captures of one of [`Pages::splits`], in disk order.
+    pub fn scan_split(&self, split: Split) -> PageScan<'_> {
+        let scan = self.fs.data().scan_from(split.start);
+        PageScan { pages: self, scan, until: split.end, inode: None, apart: Vec::new() }
     }
 }
 
@@ -59,7 +66,10 @@ impl PageScan<'_> {
     pub fn next_page(&mut self) -> Result<Option<PageRef<'_>>> {
         let fs = &self.pages.fs;
         let (inode, url_len, time) = loop {
-            let Some((_, _, inode)) = next_inode(fs.data(), &mut self.scan)? else { return Ok(None) };
+            let Some((ptr, _, inode)) = next_inode(fs.data(), &mut self.scan)? else { return Ok(None) };
+            if ptr >= self.until {
+                return Ok(None);
+            }
             let inode = inode?;
             let Some(parts) = name::split(&inode.name) else { continue };
             if fs.is_alive(&inode)? {
@@ -113,10 +123,8 @@ impl Pages {
         })?;
         Ok(starts.into_values().collect())
     }
-}
-
-impl UrlSource for Pages {
-    fn identity(&self) -> SourceIdentity {
+    /// Which container it is, and how far it goes.
+    pub fn identity(&self) -> SourceIdentity {
         let data = self.fs.data();
         let fsgen = data.superblock().get("FSGEN").unwrap_or(0);
         SourceIdentity {
@@ -126,30 +134,10 @@ impl UrlSource for Pages {
         }
     }
 
-    fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {
+    /// Parts of about `target_bytes` that together are all captures.
+    pub fn splits(&self, target_bytes: u64) -> Result<Vec<Split>> {
         let starts = self.boundaries(target_bytes)?;
         let ends = starts.iter().skip(1).copied().chain([self.fs.data().end()]);
         Ok(starts.iter().zip(ends).map(|(&start, end)| Split { start, end }).collect())
-    }
-
-    fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
-        let data = self.fs.data();
-        let mut scan = self.fs.files_between(split.start, split.end);
-        while let Some(inode) = scan.next_inode()? {
-            let Some(parts) = name::split(&inode.name).filter(|parts| !parts.url.is_empty()) else { continue };
-            let record = match std::str::from_utf8(parts.url) {
-                Ok(url) => Ok(UrlRecord {
-                    ts: Some(parts.time),
-                    place: Some(self.event_place(&inode)),
-                    ..UrlRecord::bare(url)
-                }),
-                Err(_) => {
-                    let error = Error::corrupt(data.path(), inode.ptr, "a URL in UTF-8", "other bytes");
-                    Err(DoorError::new(Advice::Skip, error))
-                }
-            };
-            each(inode.ptr, record)?;
-        }
-        Ok(())
     }
 }

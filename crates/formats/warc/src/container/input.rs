@@ -41,6 +41,14 @@ impl Window {
         &self.name
     }
 
+    /// Bytes of the input; `None` for a stream.
+    pub(crate) fn len(&self) -> Option<u64> {
+        match &self.input {
+            Input::Stream(_) => None,
+            Input::At(file) => Some(file.len()),
+        }
+    }
+
     /// Input offset of the first unread byte.
     pub(crate) fn offset(&self) -> u64 {
         self.offset

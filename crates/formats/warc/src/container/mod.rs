@@ -146,6 +146,17 @@ impl Container {
         }
     }
 
+    /// Passes over `n` inflated bytes without reading them, where bytes are stored as they are and there are so many;
+    /// `false` otherwise.
+    pub(crate) fn skip(&mut self, n: u64) -> bool {
+        let to = self.window.offset().saturating_add(n);
+        let skips = self.open && matches!(self.codec, Codec::None) && self.window.len().is_some_and(|len| to <= len);
+        if skips {
+            self.inside += n;
+        }
+        skips && self.window.seek(to)
+    }
+
     /// Closes the open member and goes to a stored offset; `false` if the input is a stream that is past it.
     pub(crate) fn seek(&mut self, offset: u64) -> bool {
         self.open = false;

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use std::sync::Arc;
 use trawl_io::ReadAt;
-use trawl_model::{Body, Reopen};
+use trawl_model::{Place, Reopen};
 
 /// A file whose records are read by offset.
 #[derive(Clone)]
@@ -59,8 +59,8 @@ impl RecordFile {
     }
 
     /// The part of a block from `skip` on, readable any number of times without being held.
-    pub(crate) fn reopen(&self, offset: u64, index: u32, skip: u64, len_bytes: u64) -> Body<'static> {
-        Body::Spooled(Arc::new(BlockPart { file: self.clone(), offset, index, skip, len_bytes }))
+    pub(crate) fn reopen(&self, place: &Place, skip: u64, len_bytes: u64) -> Arc<dyn Reopen> {
+        Arc::new(BlockPart { file: self.clone(), offset: place.offset, index: place.index, skip, len_bytes })
     }
 }
 

@@ -279,6 +279,9 @@ impl WarcReader {
         let State::Block(mut left) = self.state else {
             return Ok(Finished { length: 0, block_end: 0 });
         };
+        if self.container.skip(left) {
+            left = 0;
+        }
         while left > 0 {
             let here = self.block_chunk(left)?.len();
             self.container.consume(here);

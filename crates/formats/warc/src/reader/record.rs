@@ -132,11 +132,7 @@ impl Record<'_> {
 
 impl Read for Record<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let chunk = self.fill_buf()?;
-        let n = chunk.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..n), chunk.get(..n)) {
-            to.copy_from_slice(from);
-        }
+        let n = self.fill_buf()?.read(buf)?;
         self.consume(n);
         Ok(n)
     }

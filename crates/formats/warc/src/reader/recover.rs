@@ -37,11 +37,12 @@ impl WarcReader {
         Ok(Some(Gap { from, to }))
     }
 
-    /// Goes to the first record that begins at or after a stored offset.
-    pub(crate) fn seek_record(&mut self, offset: u64) -> Result<()> {
+    /// Goes to the first place at or after a stored offset that looks like the start of a record, and says where that is.
+    /// For a reader that has read a record, so that it knows how the file is stored.
+    pub(crate) fn seek_record(&mut self, offset: u64) -> Result<Option<u64>> {
         self.state = State::Damaged;
-        self.container.read_front()?;
-        self.find_record(offset).map(|_| ())
+        let found = self.find_record(offset)?;
+        Ok((self.state == State::Between).then_some(found))
     }
 
     /// Goes to the first place from `at` on where a record can be read, and says where that is; the end otherwise.

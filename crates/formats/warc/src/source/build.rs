@@ -5,13 +5,14 @@ use crate::error::Result;
 use crate::header::RecordHeader;
 use crate::writer::EventFacts;
 use bytes::Bytes;
+use std::collections::VecDeque;
 use trawl_http::Head;
 use trawl_model::{
     Capture, CaptureFacts, Entry, Message, Outcome, Place, Revisit, RevisitProfile, Truncated, UnixMillis,
 };
 
 /// The entries of a group: one capture, or the records themselves if they do not make one.
-pub(super) fn entries(group: Vec<Loaded>) -> Vec<(Entry<'static>, Place)> {
+pub(super) fn entries(group: Vec<Loaded>) -> Result<VecDeque<(Entry<'static>, Place)>> {
     let (mut main, mut request, mut facts, mut others) = (None, None, None, Vec::new());
     for record in group {
         match record.role() {
@@ -22,33 +23,30 @@ pub(super) fn entries(group: Vec<Loaded>) -> Vec<(Entry<'static>, Place)> {
         }
     }
     let fails = facts.as_ref().and_then(|f| f.facts.as_ref()).is_some_and(|f| f.failure.is_some());
-    let mut out = Vec::new();
+    let mut out = VecDeque::new();
     match (main, facts) {
         (Some(main), facts) => {
             let event = facts.and_then(|f| f.facts);
-            out.extend(capture(main, request, event));
+            out.push_back(capture(&main, request, event)?);
         }
         (None, Some(facts)) if fails => out.extend(failure(facts, request)),
         (None, facts) => out.extend(request.into_iter().chain(facts).map(Loaded::into_other)),
     }
     out.extend(others.into_iter().map(Loaded::into_other));
-    out
+    Ok(out)
 }
 
-fn capture(main: Loaded, request: Option<Loaded>, event: Option<EventFacts>) -> Option<(Entry<'static>, Place)> {
+fn capture(main: &Loaded, request: Option<Loaded>, event: Option<EventFacts>) -> Result<(Entry<'static>, Place)> {
     let mut event = event.unwrap_or_else(|| unknown(&main.header));
     let started_at = main.header.date().unwrap_or_default();
     let place = main.place.clone();
     let url = event.url.take().or_else(|| main.target().map(|t| t.into_owned())).unwrap_or_default();
     let facts = with_header(event.facts, &main.header);
     let revisit = main.header.record_type() == crate::RecordType::Revisit;
-    let outcome = if revisit {
-        Outcome::Revisit(to_revisit(&main, event.body_length.unwrap_or(0)))
-    } else {
-        to_response(main).ok()?
-    };
+    let outcome =
+        if revisit { Outcome::Revisit(to_revisit(main, event.body_length.unwrap_or(0))) } else { to_response(main)? };
     let request = request.map(to_message);
-    Some((Entry::Capture(Box::new(Capture { url, started_at, request, outcome, facts })), place))
+    Ok((Entry::Capture(Box::new(Capture { url, started_at, request, outcome, facts })), place))
 }
 
 fn failure(facts: Loaded, request: Option<Loaded>) -> Option<(Entry<'static>, Place)> {
@@ -81,17 +79,18 @@ fn with_header(mut facts: CaptureFacts, header: &RecordHeader) -> CaptureFacts {
 }
 
 fn to_message(record: Loaded) -> Message<'static> {
-    Message { head: record.head.unwrap_or_default(), body: record.body }
+    Message { body: record.body(), head: record.head.unwrap_or_default() }
 }
 
-fn to_response(mut main: Loaded) -> Result<Outcome<'static>> {
-    // A digest over chunks says nothing about the body without them.
-    let dechunked = main.dechunk()?;
-    let payload_digest = if dechunked { None } else { main.header.digest("WARC-Payload-Digest") };
+fn to_response(main: &Loaded) -> Result<Outcome<'static>> {
     let truncated = main.header.text("WARC-Truncated").map(|t| t.parse().unwrap_or(Truncated::Unspecified));
-    let head = main.head.unwrap_or_default();
-    let head = if dechunked { Bytes::from(Head::new(&head).stored(main.body.len_bytes()).into_owned()) } else { head };
-    Ok(Outcome::Response { message: Message { head, body: main.body }, payload_digest, truncated })
+    let head = main.head.clone().unwrap_or_default();
+    let (head, body, payload_digest) = match main.dechunked()? {
+        // A digest over chunks says nothing about the body without them.
+        Some(body) => (Bytes::from(Head::new(&head).stored(body.len_bytes()).into_owned()), body, None),
+        None => (head, main.body(), main.header.digest("WARC-Payload-Digest")),
+    };
+    Ok(Outcome::Response { message: Message { head, body }, payload_digest, truncated })
 }
 
 fn to_revisit(main: &Loaded, body_length: u64) -> Revisit {

@@ -27,34 +27,54 @@ pub(super) enum Role {
 pub(super) struct Loaded {
     pub(super) header: RecordHeader,
     pub(super) place: Place,
-    /// HTTP head, where the block has one.
+    /// HTTP head, where the block has one and it was asked for.
     pub(super) head: Option<Bytes>,
-    /// The rest of the block, or all of it.
-    pub(super) body: Body<'static>,
+    /// The rest of the block, or all of it, if it is short enough; else it is read from `file` when somebody wants it.
+    rest: Option<Bytes>,
+    file: RecordFile,
     pub(super) facts: Option<EventFacts>,
     role: Role,
 }
 
 impl Loaded {
-    pub(super) fn read(mut record: Record<'_>, file: &RecordFile) -> Result<Self> {
-        let header = record.header().clone();
-        let mut place = record.place();
+    /// A record as part of an event.
+    pub(super) fn read(record: Record<'_>, file: &RecordFile) -> Result<Self> {
+        let header = record.header();
         let is_message = header.is_http()
             && matches!(header.record_type(), RecordType::Response | RecordType::Request | RecordType::Revisit);
+        let mut loaded = Self::taken(record, file, is_message)?;
+        let record_type = loaded.header.record_type();
+        loaded.facts =
+            loaded.rest.as_deref().filter(|_| record_type == RecordType::Metadata).and_then(EventFacts::decode);
+        loaded.role = Role::of(record_type, loaded.head.is_some(), loaded.facts.is_some());
+        Ok(loaded)
+    }
+
+    /// A record as it is.
+    pub(super) fn read_raw(record: Record<'_>, file: &RecordFile) -> Result<Self> {
+        Self::taken(record, file, false)
+    }
+
+    fn taken(mut record: Record<'_>, file: &RecordFile, is_message: bool) -> Result<Self> {
+        let header = record.header().clone();
+        let mut place = record.place();
         let head = if is_message { record.take_http_head()? } else { None };
-        let left = record.left();
-        let body = if left <= MEMORY_BYTES {
-            Body::Memory(record.read_block(MEMORY_BYTES)?)
-        } else {
-            file.reopen(place.offset, place.index, header.content_length() - left, left)
-        };
+        let rest = if record.left() <= MEMORY_BYTES { Some(record.read_block(MEMORY_BYTES)?) } else { None };
         place.length = record.finish()?.length;
-        let facts = match &body {
-            Body::Memory(bytes) if header.record_type() == RecordType::Metadata => EventFacts::decode(bytes),
-            _ => None,
-        };
-        let role = Role::of(header.record_type(), head.is_some(), facts.is_some());
-        Ok(Loaded { header, place, head, body, facts, role })
+        Ok(Loaded { header, place, head, rest, file: file.clone(), facts: None, role: Role::Other })
+    }
+
+    /// The block from `skip` on.
+    fn far(&self, skip: u64) -> Arc<dyn Reopen> {
+        self.file.reopen(&self.place, skip, self.header.content_length().saturating_sub(skip))
+    }
+
+    /// What follows the head.
+    pub(super) fn body(&self) -> Body<'static> {
+        match &self.rest {
+            Some(bytes) => Body::Memory(bytes.clone()),
+            None => Body::Spooled(self.far(self.head.as_ref().map_or(0, |head| head.len() as u64))),
+        }
     }
 
     pub(super) fn role(&self) -> Role {
@@ -77,104 +97,42 @@ impl Loaded {
 
     /// The record in its own terms, with its whole block.
     pub(super) fn into_other(self) -> (Entry<'static>, Place) {
+        let (record, place) = self.into_record();
+        (Entry::Other(record), place)
+    }
+
+    pub(super) fn into_record(self) -> (RawRecord<'static>, Place) {
         let kind = self.header.text("WARC-Type").unwrap_or_default().into_owned();
-        let body = match (self.head, self.body) {
-            (None, body) => body,
-            (Some(head), Body::Memory(body)) => Body::Memory([head, body].concat().into()),
-            (Some(head), body) => Body::Spooled(Arc::new(Joined { head, body: body.into_spooled() })),
+        let body = match (&self.head, &self.rest) {
+            (Some(head), Some(rest)) => Body::Memory([&head[..], rest].concat().into()),
+            (None, Some(rest)) => Body::Memory(rest.clone()),
+            (_, None) => Body::Spooled(self.far(0)),
         };
-        let record = RawRecord { kind, header: Bytes::copy_from_slice(self.header.raw()), body };
-        (Entry::Other(record), self.place)
+        (RawRecord { kind, header: Bytes::copy_from_slice(self.header.raw()), body }, self.place)
     }
 
-    /// Takes chunked transfer coding off the body if the head says so and the body agrees; says whether it did.
-    pub(super) fn dechunk(&mut self) -> Result<bool> {
+    /// The body without chunked transfer coding, if the head says that it has it and the body agrees.
+    pub(super) fn dechunked(&self) -> Result<Option<Body<'static>>> {
         if !self.head.as_deref().is_some_and(|head| Framing::of(&Head::new(head)) == Framing::Chunked) {
-            return Ok(false);
+            return Ok(None);
         }
-        let at = || crate::At { file: self.place.file.clone(), offset: self.place.offset, inside: 0 };
-        let fail = |e| Error::from_io(at(), e);
-        let mut start = [0; 32];
-        let n = read_up_to(&mut self.body.reader().map_err(fail)?, &mut start).map_err(fail)?;
-        if !Chunked::may_begin(start.get(..n).unwrap_or_default()) {
-            return Ok(false);
+        let fail =
+            |e| Error::from_io(crate::At { file: self.place.file.clone(), offset: self.place.offset, inside: 0 }, e);
+        let mut body = self.body();
+        let mut start = Vec::new();
+        body.reader().map_err(fail)?.take(32).read_to_end(&mut start).map_err(fail)?;
+        if !Chunked::may_begin(&start) {
+            return Ok(None);
         }
-        let body = match std::mem::replace(&mut self.body, Body::empty()) {
-            Body::Memory(bytes) => {
-                let mut out = Vec::with_capacity(bytes.len());
-                match Dechunk::new(&bytes[..]).read_to_end(&mut out) {
-                    Ok(_) => Body::Memory(out.into()),
-                    // A chunked body that was cut keeps what came whole; so does one that never was chunked.
-                    Err(_) if !out.is_empty() => Body::Memory(out.into()),
-                    Err(_) => {
-                        self.body = Body::Memory(bytes);
-                        return Ok(false);
-                    }
-                }
-            }
-            other => {
-                let chunked = other.into_spooled();
-                let len_bytes =
-                    io::copy(&mut Tolerant(dechunked(&*chunked).map_err(fail)?), &mut io::sink()).map_err(fail)?;
-                Body::Spooled(Arc::new(Dechunked { chunked, len_bytes }))
-            }
-        };
-        self.body = body;
-        Ok(true)
-    }
-}
-
-fn read_up_to(from: &mut dyn Read, buf: &mut [u8]) -> io::Result<usize> {
-    let mut done = 0;
-    while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match from.read(rest)? {
-            0 => break,
-            n => done += n,
+        if let Body::Spooled(chunked) = body {
+            let mut whole = Tolerant(dechunked(&*chunked).map_err(fail)?);
+            let len_bytes = io::copy(&mut whole, &mut io::sink()).map_err(fail)?;
+            return Ok(Some(Body::Spooled(Arc::new(Dechunked { chunked, len_bytes }))));
         }
-    }
-    Ok(done)
-}
-
-trait IntoSpooled {
-    fn into_spooled(self) -> Arc<dyn Reopen>;
-}
-
-impl IntoSpooled for Body<'static> {
-    fn into_spooled(self) -> Arc<dyn Reopen> {
-        match self {
-            Body::Spooled(spool) => spool,
-            Body::Memory(bytes) => Arc::new(InMemory(bytes)),
-            // The loader makes no such body.
-            Body::Reader { .. } => Arc::new(InMemory(Bytes::new())),
-        }
-    }
-}
-
-struct InMemory(Bytes);
-
-impl Reopen for InMemory {
-    fn open(&self) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(io::Cursor::new(self.0.clone())))
-    }
-
-    fn len_bytes(&self) -> u64 {
-        self.0.len() as u64
-    }
-}
-
-/// A head in front of a body.
-struct Joined {
-    head: Bytes,
-    body: Arc<dyn Reopen>,
-}
-
-impl Reopen for Joined {
-    fn open(&self) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(io::Cursor::new(self.head.clone()).chain(self.body.open()?)))
-    }
-
-    fn len_bytes(&self) -> u64 {
-        self.head.len() as u64 + self.body.len_bytes()
+        let mut out = Vec::new();
+        let read = Dechunk::new(self.rest.as_deref().unwrap_or_default()).read_to_end(&mut out);
+        // A chunked body that was cut keeps what came whole; so does one that never was chunked.
+        Ok((read.is_ok() || !out.is_empty()).then(|| Body::Memory(out.into())))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Captures out of a WARC or ARC file: the door [`CaptureSource`].
+//! Captures out of a WARC or ARC file: the doors [`CaptureSource`] and [`RecordSource`].
 //!
 //! The records of one event are found by `WARC-Concurrent-To`, in whichever direction it points, else by standing side by
 //! side with the same target; a request found neither way is carried as a record of its own.
@@ -11,31 +11,41 @@
 //! ```
 
 mod build;
+mod events;
 mod loaded;
+mod parts;
+mod splits;
+
+pub use parts::{Part, Parts};
+pub(crate) use splits::splits;
 
 use crate::error::{Error, Result};
 use crate::header::RecordType;
 use crate::limits::Limits;
-use crate::reader::{RecordFile, WarcReader, Warning};
+use crate::reader::{RecordFile, WarcReader};
 use loaded::{Loaded, Role};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use trawl_io::ReadAt;
 use trawl_io::read_at::FileReader;
-use trawl_model::{CaptureSource, Carries, DoorError, Entry, Place};
+use trawl_model::{CaptureSource, DoorError, Entry, Place, RawEvent, RecordSource, Split};
 
 /// Blocks up to this size are kept in memory; longer ones are read again from the file when somebody wants them.
-pub(crate) const MEMORY_BYTES: u64 = 4 << 20;
+const MEMORY_BYTES: u64 = 4 << 20;
 
-/// Reads captures from one file.
+/// Reads captures, or groups of records, from one file. Use one of the two ways on a source, not both.
 pub struct WarcSource {
     reader: WarcReader,
     file: RecordFile,
-    /// A record read ahead to see whether it belongs to the event before it.
-    ahead: Option<Loaded>,
+    /// What was read ahead to see whether it belongs to the event before it: a record, or why there is none.
+    ahead: Option<Result<Loaded>>,
     ready: VecDeque<(Entry<'static>, Place)>,
     damaged: bool,
+    /// Where the next split begins. Reading sequentially must come by exactly there, unless damage was skipped.
+    end: u64,
+    ended: bool,
+    skipped: bool,
 }
 
 impl WarcSource {
@@ -46,40 +56,30 @@ impl WarcSource {
 
     /// Reads anything with offsets.
     pub fn over(file: Arc<dyn ReadAt>, limits: Limits, lenient: bool) -> Self {
-        Self::with_warnings(file, limits, lenient, |_| {})
+        Self::over_from(file, 0, limits, lenient)
     }
 
-    /// [`WarcSource::over`], beginning with the record at `offset`.
+    /// [`WarcSource::over`], beginning with the record at `offset`. Not for the middle of a zstd file with a dictionary.
     pub fn over_from(file: Arc<dyn ReadAt>, offset: u64, limits: Limits, lenient: bool) -> Self {
         let reader = WarcReader::builder().limits(limits).lenient(lenient).over_from(file.clone(), offset);
         Self::from_reader(reader, RecordFile::new(file).limits(limits).lenient(lenient))
     }
 
-    /// [`WarcSource::over`], telling `on_warning` every oddity that was accepted.
-    pub fn with_warnings(
-        file: Arc<dyn ReadAt>,
-        limits: Limits,
-        lenient: bool,
-        on_warning: impl FnMut(Warning) + Send + 'static,
-    ) -> Self {
-        let reader = WarcReader::builder().limits(limits).lenient(lenient).on_warning(on_warning).over(file.clone());
-        Self::from_reader(reader, RecordFile::new(file).limits(limits).lenient(lenient))
+    /// One of the splits that [`Archive::splits`](trawl_model::Archive::splits) gave.
+    pub(crate) fn split(file: Arc<dyn ReadAt>, limits: Limits, split: Split) -> Result<Self> {
+        let place = Place::new("", split.start, 0);
+        Ok(WarcSource { end: split.end, ..Self::at(file, limits, &place)? })
     }
 
-    /// The capture whose response (or lone record) lies at `place`, with whatever of its event follows it there.
-    pub fn capture_at(file: Arc<dyn ReadAt>, limits: Limits, place: &Place) -> Result<Option<(Entry<'static>, Place)>> {
+    /// From the record at `place` on.
+    pub(crate) fn at(file: Arc<dyn ReadAt>, limits: Limits, place: &Place) -> Result<Self> {
         let records = RecordFile::new(file).limits(limits).lenient(true);
-        Self::from_reader(records.reader_at(place.offset, place.index)?, records).next_owned()
+        Ok(Self::from_reader(records.reader_at(place.offset, place.index)?, records))
     }
 
-    /// Goes on where `reader` stands; long bodies are read again from `file`.
-    pub(crate) fn from_reader(reader: WarcReader, file: RecordFile) -> Self {
-        WarcSource { reader, file, ahead: None, ready: VecDeque::new(), damaged: false }
-    }
-
-    /// Stored bytes read so far: for progress.
-    pub fn stored_offset(&self) -> u64 {
-        self.reader.stored_offset()
+    fn from_reader(reader: WarcReader, file: RecordFile) -> Self {
+        let (ahead, ready) = (None, VecDeque::new());
+        WarcSource { reader, file, ahead, ready, damaged: false, end: u64::MAX, ended: false, skipped: false }
     }
 
     /// [`CaptureSource::next_entry`] with bodies that outlive the call: they are in memory or read from the file again.
@@ -88,39 +88,48 @@ impl WarcSource {
             if let Some(entry) = self.ready.pop_front() {
                 return Ok(Some(entry));
             }
-            let Some(first) = self.load()? else { return Ok(None) };
+            let Some(first) = self.load(Loaded::read)? else { return Ok(None) };
             if first.role() == Role::Other {
                 return Ok(Some(first.into_other()));
             }
             let mut group = vec![first];
             loop {
-                match self.load() {
+                match self.load(Loaded::read) {
                     Ok(Some(next)) if belongs(&group, &next) => group.push(next),
-                    Ok(next) => {
-                        self.ahead = next;
+                    other => {
+                        self.ahead = other.transpose();
                         break;
-                    }
-                    Err(e) => {
-                        // The event that was being read is whole as far as anyone can tell; the error comes first, and
-                        // the event right after it.
-                        self.ready = build::entries(group).into();
-                        return Err(e);
                     }
                 }
             }
-            self.ready = build::entries(group).into();
+            self.ready = build::entries(group)?;
         }
     }
 
-    fn load(&mut self) -> Result<Option<Loaded>> {
+    fn load(&mut self, read: fn(crate::Record<'_>, &RecordFile) -> Result<Loaded>) -> Result<Option<Loaded>> {
         if let Some(ahead) = self.ahead.take() {
-            return Ok(Some(ahead));
+            return ahead.map(Some);
+        }
+        if self.ended {
+            return Ok(None);
         }
         if std::mem::take(&mut self.damaged) {
             self.reader.recover()?;
+            self.skipped = true;
         }
         let result = match self.reader.next_record() {
-            Ok(Some(record)) => Loaded::read(record, &self.file).map(Some),
+            Ok(Some(record)) if record.at().offset >= self.end => {
+                self.ended = true;
+                if record.at().offset > self.end && !self.skipped {
+                    let found = format!("one at {}", record.at().offset);
+                    let at = crate::At { offset: self.end, ..record.at().clone() };
+                    // Not damage: going on would read records twice or not at all.
+                    let reason = format!("{at}: expected a record where the next split begins, found {found}");
+                    return Err(Error::Refused { file: at.file.to_string(), reason });
+                }
+                return Ok(None);
+            }
+            Ok(Some(record)) => read(record, &self.file).map(Some),
             Ok(None) => Ok(None),
             Err(e) => Err(e),
         };
@@ -151,8 +160,18 @@ impl CaptureSource for WarcSource {
         Ok(self.next_owned()?)
     }
 
-    fn carries(&self) -> Carries {
-        Carries::all()
+    fn position(&self) -> u64 {
+        self.reader.stored_offset()
+    }
+}
+
+impl RecordSource for WarcSource {
+    fn next_event(&mut self) -> Result<Option<RawEvent<'static>>, DoorError> {
+        Ok(self.next_group()?)
+    }
+
+    fn position(&self) -> u64 {
+        self.reader.stored_offset()
     }
 }
 

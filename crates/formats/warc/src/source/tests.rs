@@ -1,15 +1,14 @@
 use super::*;
-use crate::testing::{captures, describe, options, sink_with};
+use crate::tests_common::{captures, describe, sink};
 use trawl_model::CaptureSink;
 
 #[test]
 fn what_was_written_comes_back() {
     let dir = tempfile::tempdir().unwrap();
-    let mut sink = sink_with(dir.path(), options());
+    let mut sink = sink(dir.path());
     let mut places = Vec::new();
     for capture in captures() {
-        let prepared = sink.prepare(capture).unwrap();
-        places.push(sink.commit(prepared).unwrap());
+        places.push(sink.write(capture).unwrap().unwrap());
     }
     let summary = sink.finish().unwrap();
     assert_eq!(summary.files.len(), 1);
@@ -100,11 +99,10 @@ fn a_response_that_is_no_message_is_carried() {
 
 fn small() -> (Vec<u8>, Vec<(String, Place)>) {
     let dir = tempfile::tempdir().unwrap();
-    let mut sink = sink_with(dir.path(), options());
+    let mut sink = sink(dir.path());
     let mut all = Vec::new();
     for capture in captures().into_iter().filter(|c| c.url != "http://host2.example/page/2?q=1") {
-        let prepared = sink.prepare(capture).unwrap();
-        all.push(sink.commit(prepared).unwrap());
+        all.push(sink.write(capture).unwrap().unwrap());
     }
     let path = dir.path().join(&sink.finish().unwrap().files[0].0);
     let shown = captures().into_iter().filter(|c| c.url != "http://host2.example/page/2?q=1").map(describe);
@@ -117,7 +115,8 @@ fn a_capture_is_read_by_its_place() {
     let file: Arc<dyn ReadAt> = Arc::new(bytes::Bytes::from(bytes));
     for (wanted, mut place) in all {
         place.file = "(memory)".into();
-        let (entry, found) = WarcSource::capture_at(file.clone(), Limits::default(), &place).unwrap().unwrap();
+        let mut source = WarcSource::at(file.clone(), Limits::default(), &place).unwrap();
+        let (entry, found) = source.next_owned().unwrap().unwrap();
         let Entry::Capture(capture) = entry else { panic!("no capture at {place}") };
         assert_eq!((describe(*capture), found), (wanted, place));
     }

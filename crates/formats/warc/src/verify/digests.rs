@@ -1,13 +1,12 @@
 //! Digests of one record, in one pass over its block.
 
-use super::Severity;
 use crate::digest::Hasher;
 use crate::error::Result;
 use crate::header::RecordType;
 use crate::reader::Record;
 use std::io::{self, BufRead, Read};
 use trawl_http::{Dechunk, Framing, Head};
-use trawl_model::{Algorithm, Digest};
+use trawl_model::{Algorithm, Digest, Severity};
 
 /// What checking a record found.
 #[derive(Default)]
@@ -115,29 +114,18 @@ struct Both<'r> {
 impl Both<'_> {
     fn drain(&mut self) -> Result<()> {
         loop {
-            let chunk = self.record.chunk()?;
-            if chunk.is_empty() {
+            let n = self.record.chunk()?.len();
+            if n == 0 {
                 return Ok(());
             }
-            let n = chunk.len();
-            if let Some(hasher) = &mut self.block {
-                hasher.update(chunk);
-            }
-            if let Some(hasher) = &mut self.payload {
-                hasher.update(chunk);
-            }
-            self.record.consume(n);
+            self.consume(n);
         }
     }
 }
 
 impl Read for Both<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let chunk = self.fill_buf()?;
-        let n = chunk.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..n), chunk.get(..n)) {
-            to.copy_from_slice(from);
-        }
+        let n = self.fill_buf()?.read(buf)?;
         self.consume(n);
         Ok(n)
     }
@@ -151,12 +139,7 @@ impl BufRead for Both<'_> {
     fn consume(&mut self, n: usize) {
         if let Ok(chunk) = self.record.chunk() {
             let chunk = chunk.get(..n).unwrap_or(chunk);
-            if let Some(hasher) = &mut self.block {
-                hasher.update(chunk);
-            }
-            if let Some(hasher) = &mut self.payload {
-                hasher.update(chunk);
-            }
+            [&mut self.block, &mut self.payload].into_iter().flatten().for_each(|hasher| hasher.update(chunk));
         }
         self.record.consume(n);
     }

@@ -8,11 +8,11 @@
 //! value   1  tag      4  file      8  offset      8  digest of the payload (hash), 0 if unknown      4  index in its member
 //! ```
 
-use super::Severity;
 use crate::cdxj::sort_error;
 use crate::error::Result;
 use crate::header::{RecordHeader, RecordType};
 use std::path::Path;
+use trawl_model::Severity;
 use trawl_sort::Sorter;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 

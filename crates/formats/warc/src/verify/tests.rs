@@ -1,29 +1,30 @@
 use super::*;
-use crate::testing::{captures, options, sink_with};
+use crate::tests_common::{captures, sink};
 use bytes::Bytes;
 use trawl_model::CaptureSink;
 
 fn archive() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
-    let mut sink = sink_with(dir.path(), crate::SinkOptions { compression: options().compression, ..options() });
+    let mut sink = sink(dir.path());
     for capture in captures() {
-        let prepared = sink.prepare(capture).unwrap();
-        sink.commit(prepared).unwrap();
+        sink.write(capture).unwrap();
     }
     let summary = sink.finish().unwrap();
     std::fs::read(dir.path().join(&summary.files[0].0)).unwrap()
 }
 
-fn verify(files: &[Vec<u8>]) -> (Vec<(&'static str, Severity)>, VerifyReport) {
+fn verify(files: &[Vec<u8>]) -> (Vec<(&'static str, Severity)>, Checked) {
     let mut findings = Vec::new();
     let dir = tempfile::tempdir().unwrap();
-    let mut verifier =
-        Verifier::new(Limits::default(), dir.path(), 1 << 20, |f| findings.push((f.kind, f.severity))).unwrap();
+    let mut on_finding = |f: trawl_model::Finding| findings.push((f.kind, f.severity));
+    let mut check =
+        Check { temp_dir: dir.path(), memory_bytes: 1 << 20, on_finding: &mut on_finding, progress: &mut |_| {} };
+    let mut verifier = Verifier::new(&mut check).unwrap();
     for file in files {
-        verifier.file(Arc::new(Bytes::from(file.clone())), &mut |_| {}).unwrap();
+        verifier.file(Arc::new(Bytes::from(file.clone()))).unwrap();
     }
-    let report = verifier.finish().unwrap();
-    (findings, report)
+    let checked = verifier.finish().unwrap();
+    (findings, checked)
 }
 
 /// The same file, with one text of its (uncompressed) records replaced.
@@ -70,9 +71,9 @@ fn each_kind_of_fault_is_found() {
 
 #[test]
 fn the_same_file_twice_has_every_id_twice() {
-    let (findings, report) = verify(&[archive(), archive()]);
+    let (findings, _) = verify(&[archive(), archive()]);
     assert_eq!(findings.iter().filter(|(k, _)| *k == "duplicate-id").count(), 25);
-    assert_eq!(report.faults, 25 + 4);
+    assert_eq!(findings.iter().filter(|(_, severity)| *severity == Severity::Fault).count(), 25 + 4);
 }
 
 #[test]

@@ -12,11 +12,13 @@
 
 mod package;
 mod read;
+mod sink;
 mod zip;
 mod zip_write;
 
-pub use package::{WaczOptions, WaczSummary, write_wacz};
+pub use package::{WaczSummary, write_wacz};
 pub use read::Wacz;
+pub(crate) use sink::WaczSink;
 pub use zip::{ZipArchive, ZipEntry};
 
 #[cfg(test)]

@@ -3,38 +3,20 @@
 use super::zip_write::{Written, ZipWriter};
 use crate::cdxj::{BlockIndex, BlockWriter, CdxjLine, CdxjOptions, CdxjSorter, index_records};
 use crate::error::{Error, Result};
-use crate::limits::Limits;
 use crate::reader::WarcReader;
-use crate::verify::Progress;
 use crate::writer::spool_error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trawl_io::format::{About, Creation};
 use trawl_io::read_at::{Cursor, FileReader};
-use trawl_io::{Fs, ReadAt, SpoolWriter};
-use trawl_model::UnixMillis;
+use trawl_io::{ReadAt, SpoolWriter};
+use trawl_model::{OnProgress, Progress, UnixMillis};
 
 /// Lines of an index block: what cdxj-indexer uses in WACZ files.
 const LINES: usize = 300;
 /// Bytes of index and page list kept in memory before they go to a file.
 const SPOOL_BYTES: usize = 4 << 20;
-
-/// What a WACZ file says about itself, and how it is made.
-#[derive(Debug, Clone)]
-pub struct WaczOptions {
-    /// Program and version.
-    pub software: String,
-    /// Title of the collection.
-    pub title: Option<String>,
-    /// When it was made.
-    pub created: UnixMillis,
-    /// Where sorting and spooling go when memory is full.
-    pub temp_dir: PathBuf,
-    /// Memory for sorting.
-    pub memory_bytes: usize,
-    /// Limits for reading the WARC files.
-    pub limits: Limits,
-}
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
@@ -51,15 +33,15 @@ pub struct WaczSummary {
 
 /// Packs WARC files into a WACZ file at `path`.
 pub fn write_wacz(
-    fs: &Arc<dyn Fs>,
+    creation: &Creation,
     path: &Path,
     warcs: &[PathBuf],
-    options: &WaczOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: OnProgress<'_>,
 ) -> Result<WaczSummary> {
+    let fs = &creation.fs;
     let mut summary = WaczSummary { files: warcs.len() as u64, ..WaczSummary::default() };
-    let mut sorter = CdxjSorter::new(&options.temp_dir, options.memory_bytes)?;
-    let mut pages = SpoolWriter::new(fs.clone(), &options.temp_dir, SPOOL_BYTES);
+    let mut sorter = CdxjSorter::new(&creation.temp_dir, creation.memory_bytes)?;
+    let mut pages = SpoolWriter::new(fs.clone(), &creation.temp_dir, SPOOL_BYTES);
     pages.put(b"{\"format\": \"json-pages-1.0\", \"id\": \"pages\", \"title\": \"All Pages\"}\n")?;
     let mut zip = ZipWriter::create(fs, path)?;
     let mut names: Vec<String> = Vec::new();
@@ -73,17 +55,17 @@ pub fn write_wacz(
         }
         done.total_bytes = file.len();
         done.bytes = 0;
-        index(&file, options, &mut sorter, &mut pages, &mut summary)?;
+        index(&file, &mut sorter, &mut pages, &mut summary)?;
         zip.add(&format!("archive/{base}"), file.len(), &mut Cursor::new(file.clone()), &mut |n| {
             done.bytes += n;
             progress(done);
         })?;
         names.push(base);
     }
-    add_index(fs, &mut zip, sorter, options, &mut summary)?;
+    add_index(creation, &mut zip, sorter, &mut summary)?;
     let pages = pages.finish()?;
     zip.add("pages/pages.jsonl", pages.len(), &mut pages.reader(), &mut |_| {})?;
-    let package = datapackage(zip.entries(), options);
+    let package = datapackage(zip.entries(), &creation.about, creation.clock.now());
     let digest = zip.add_bytes("datapackage.json", package.as_bytes())?.sha256.clone();
     let digest = format!("{{\n  \"path\": \"datapackage.json\",\n  \"hash\": \"sha256:{digest}\"\n}}\n");
     zip.add_bytes("datapackage-digest.json", digest.as_bytes())?;
@@ -93,12 +75,11 @@ pub fn write_wacz(
 
 fn index(
     file: &Arc<dyn ReadAt>,
-    options: &WaczOptions,
     sorter: &mut CdxjSorter,
     pages: &mut SpoolWriter,
     summary: &mut WaczSummary,
 ) -> Result<()> {
-    let mut reader = WarcReader::builder().limits(options.limits).lenient(true).over(file.clone());
+    let mut reader = WarcReader::builder().lenient(true).over(file.clone());
     index_records(&mut reader, &CdxjOptions::default(), &mut |line| {
         if let Some(page) = page_line(&line) {
             pages.write_all(page.as_bytes()).map_err(spool_error)?;
@@ -121,14 +102,8 @@ fn page_line(line: &CdxjLine) -> Option<String> {
     Some(format!("{}\n", serde_json::json!({"id": id, "url": url, "ts": ts})))
 }
 
-fn add_index(
-    fs: &Arc<dyn Fs>,
-    zip: &mut ZipWriter,
-    sorter: CdxjSorter,
-    options: &WaczOptions,
-    summary: &mut WaczSummary,
-) -> Result<()> {
-    let spool = || SpoolWriter::new(fs.clone(), &options.temp_dir, SPOOL_BYTES);
+fn add_index(creation: &Creation, zip: &mut ZipWriter, sorter: CdxjSorter, summary: &mut WaczSummary) -> Result<()> {
+    let spool = || SpoolWriter::new(creation.fs.clone(), &creation.temp_dir, SPOOL_BYTES);
     let mut blocks = BlockWriter::new(spool(), spool(), BlockIndex::Wacz, "index.cdx.gz", LINES)?;
     summary.captures = sorter.finish(&mut |line| blocks.push(line))?;
     let (data, index) = blocks.finish()?;
@@ -138,7 +113,7 @@ fn add_index(
     Ok(())
 }
 
-fn datapackage(entries: &[Written], options: &WaczOptions) -> String {
+fn datapackage(entries: &[Written], about: &About, created: UnixMillis) -> String {
     let resource = |entry: &Written| {
         let name = entry.name.rsplit('/').next().unwrap_or_default();
         let hash = format!("sha256:{}", entry.sha256);
@@ -147,11 +122,11 @@ fn datapackage(entries: &[Written], options: &WaczOptions) -> String {
     let mut package = serde_json::json!({
         "profile": "data-package",
         "wacz_version": "1.1.1",
-        "software": options.software,
-        "created": options.created.rfc3339_seconds(),
+        "software": about.software,
+        "created": created.rfc3339_seconds(),
         "resources": entries.iter().map(resource).collect::<Vec<_>>(),
     });
-    if let (Some(title), Some(map)) = (&options.title, package.as_object_mut()) {
+    if let (Some(title), Some(map)) = (&about.title, package.as_object_mut()) {
         map.insert("title".into(), title.as_str().into());
     }
     format!("{package:#}\n")

@@ -2,12 +2,12 @@
 
 use super::zip::{ZipArchive, ZipEntry};
 use crate::cdxj::{CdxjFile, Lines, ZipNum};
-use crate::error::{Error, Result};
-use crate::verify::{Finding, Severity};
+use crate::error::{Error, Result, finding};
 use sha2::Digest as _;
 use std::io::Read;
 use std::sync::Arc;
 use trawl_io::ReadAt;
+use trawl_model::{Finding, Severity};
 
 /// Bytes `datapackage.json` may have.
 const MAX_PACKAGE: u64 = 64 << 20;
@@ -92,7 +92,7 @@ impl Wacz {
             checked += 1;
         } else {
             let detail = "there is no datapackage-digest.json, so nothing vouches for datapackage.json".to_owned();
-            on_finding(Finding { at: self.zip.at(package), severity: Severity::Note, kind: "wacz-no-digest", detail });
+            on_finding(finding(&self.zip.at(package), Severity::Note, "wacz-no-digest", detail));
         }
         for resource in stated.get("resources").and_then(|r| r.as_array()).unwrap_or(&Vec::new()) {
             let text = |name: &str| resource.get(name).and_then(|v| v.as_str()).unwrap_or_default();
@@ -102,12 +102,7 @@ impl Wacz {
                 }
                 None => {
                     let detail = format!("{} is in datapackage.json but not in the file", text("path"));
-                    on_finding(Finding {
-                        at: self.zip.at(package),
-                        severity: Severity::Fault,
-                        kind: "wacz-missing",
-                        detail,
-                    });
+                    on_finding(finding(&self.zip.at(package), Severity::Fault, "wacz-missing", detail));
                 }
             }
             checked += 1;
@@ -122,9 +117,7 @@ impl Wacz {
         bytes: Option<u64>,
         on_finding: &mut dyn FnMut(Finding),
     ) -> Result<()> {
-        let mut found = |kind, detail| {
-            on_finding(Finding { at: self.zip.at(entry), severity: Severity::Fault, kind, detail });
-        };
+        let mut found = |kind, detail| on_finding(finding(&self.zip.at(entry), Severity::Fault, kind, detail));
         let mut sha = sha2::Sha256::new();
         let mut crc = crc32fast::Hasher::new();
         let mut size = 0u64;

@@ -1,29 +1,23 @@
 use super::*;
-use crate::testing::{captures, fs, options, sink_with};
-use crate::{Limits, WarcReader};
+use crate::WarcReader;
+use crate::tests_common::{captures, creation, sink};
 use std::path::Path;
 use std::sync::Arc;
-use trawl_io::ReadAt;
 use trawl_io::read_at::FileReader;
-use trawl_model::{CaptureSink, UnixMillis};
+use trawl_io::{ReadAt, RealFs};
+use trawl_model::{CaptureSink, Clock, UnixMillis};
 
 fn wacz(dir: &Path) -> (std::path::PathBuf, Vec<u8>, WaczSummary) {
-    let mut sink = sink_with(dir, options());
+    let mut sink = sink(dir);
     for capture in captures() {
-        let prepared = sink.prepare(capture).unwrap();
-        sink.commit(prepared).unwrap();
+        sink.write(capture).unwrap();
     }
     let warc = dir.join(&sink.finish().unwrap().files[0].0);
-    let options = WaczOptions {
-        software: "trawl/test".into(),
-        title: Some("a test".into()),
-        created: UnixMillis(1_782_262_923_000),
-        temp_dir: dir.into(),
-        memory_bytes: 1 << 20,
-        limits: Limits::default(),
-    };
+    let mut creation = creation(Arc::new(RealFs), dir);
+    creation.about.title = Some("a test".into());
+    creation.clock = Clock::fixed(UnixMillis(1_782_262_923_000));
     let path = dir.join("a.wacz");
-    let summary = write_wacz(&fs(), &path, std::slice::from_ref(&warc), &options, &mut |_| {}).unwrap();
+    let summary = write_wacz(&creation, &path, std::slice::from_ref(&warc), &mut |_| {}).unwrap();
     (path, std::fs::read(warc).unwrap(), summary)
 }
 

@@ -2,9 +2,10 @@
 
 use super::facts::EventFacts;
 use super::fields::{HeaderText, header_uri};
-use super::id::{IdSource, record_id};
-use super::info::WarcInfo;
+use super::id::record_id;
+use super::info::info_record;
 use super::member::{Encoder, Stored, spool_error};
+use super::records::RawParts;
 use crate::container::Compression;
 use crate::digest::{sha1_of, sha1_of_message};
 use crate::error::{Error, Result};
@@ -15,9 +16,11 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use trawl_http::Head;
-use trawl_io::{Fs, Spool};
+use trawl_io::format::{About, Creation};
+use trawl_io::{FileWriter, Spool};
 use trawl_model::{
-    Algorithm, Body, Capture, CaptureFacts, Digest, Message, Outcome, Revisit, RevisitProfile, Truncated, UnixMillis,
+    Algorithm, Body, Capture, CaptureFacts, Digest, DoorError, IdSource, Message, Outcome, Prepared, Preparer,
+    RawEvent, Revisit, RevisitProfile, Truncated, UnixMillis,
 };
 
 /// Bodies that can be read only once are kept in memory up to this size and spooled past it.
@@ -45,34 +48,27 @@ impl PreparedRecord {
         self.stored.len()
     }
 
-    pub(super) fn stored(&self) -> &Stored {
-        &self.stored
+    pub(super) fn write_to(&self, to: &mut FileWriter) -> Result<()> {
+        match &self.stored {
+            Stored::Memory(bytes) => to.put(bytes)?,
+            Stored::Spooled(spool) => drop(std::io::copy(&mut spool.reader(), to).map_err(spool_error)?),
+        }
+        Ok(())
     }
 }
 
 /// An event made ready: its records, in order, each a member.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedEvent {
     records: Vec<PreparedRecord>,
-    record_id: String,
-    payload_digest: Option<Digest>,
-    /// The `warcinfo` its records name.
-    warcinfo: Arc<str>,
+    /// The `warcinfo` its records name; `None` for records that are stored as they were read.
+    warcinfo: Option<Arc<str>>,
 }
 
-impl Prepared {
+impl PreparedEvent {
     /// The records, in the order they will be appended.
     pub fn records(&self) -> &[PreparedRecord] {
         &self.records
-    }
-
-    /// Where each record begins inside the event, and its stored length.
-    pub fn parts(&self) -> impl Iterator<Item = (RecordType, u64, u64)> + '_ {
-        self.records.iter().scan(0, |at, record| {
-            let start = *at;
-            *at += record.len_bytes();
-            Some((record.record_type, start, record.len_bytes()))
-        })
     }
 
     /// Stored bytes of the event.
@@ -80,24 +76,21 @@ impl Prepared {
         self.records.iter().map(PreparedRecord::len_bytes).sum()
     }
 
-    /// Id of the response or revisit, or of the lone metadata record of a failed fetch.
-    pub fn record_id(&self) -> &str {
-        &self.record_id
-    }
-
     /// The stored bytes of all records, in order.
     pub fn reader(&self) -> impl Read + '_ {
         Chained(self.records.iter().map(|record| record.stored.reader()).collect())
     }
 
-    /// Digest of the stored (or left out) body.
-    pub fn payload_digest(&self) -> Option<&Digest> {
-        self.payload_digest.as_ref()
+    /// Ready to be committed.
+    fn named(self, url: String, time: UnixMillis, record_ids: Vec<String>) -> Prepared {
+        let mut prepared = Prepared::new(url, time, self.len_bytes(), self);
+        prepared.record_ids = record_ids;
+        prepared
     }
 }
 
 /// Readers one after another.
-pub(crate) struct Chained<'a>(pub(crate) VecDeque<Box<dyn Read + 'a>>);
+struct Chained<'a>(VecDeque<Box<dyn Read + 'a>>);
 
 impl Read for Chained<'_> {
     fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
@@ -122,13 +115,36 @@ pub struct EventIds {
     pub metadata: String,
 }
 
-/// Makes events ready. Clones share everything; give one to each thread.
-#[derive(Clone)]
-pub struct Preparer {
-    pub(super) encoder: Arc<Encoder>,
+/// Makes events ready, for WARC files and for every other container that keeps their records.
+pub struct EventPreparer {
+    pub(super) encoder: Encoder,
     pub(super) ids: Arc<dyn IdSource>,
+    pub(super) about: About,
     /// Id of the `warcinfo` record of the file that will most likely take the event.
-    pub(super) warcinfo: Arc<RwLock<Arc<str>>>,
+    warcinfo: RwLock<Arc<str>>,
+}
+
+impl Preparer for EventPreparer {
+    fn prepare(&self, capture: Capture<'_>) -> Result<Prepared, DoorError> {
+        Ok(self.prepare_with(capture, self.event_ids())?)
+    }
+
+    fn prepare_records(&self, event: RawEvent<'_>) -> Result<Prepared, DoorError> {
+        let mut records = Vec::with_capacity(event.records.len());
+        let mut ids = Vec::with_capacity(event.records.len());
+        for (record, place) in event.records {
+            let raw = RawParts::new(self, record, &place)?;
+            let body_len = raw.body.len_bytes();
+            let mut body = raw.body;
+            let mut reader = body.reader().map_err(spool_error)?;
+            let stored = self.encoder.member(&[&raw.header], &mut reader, body_len, b"\r\n\r\n")?;
+            let plain_len = raw.header.len() as u64 + body_len + 4;
+            records.push(PreparedRecord { record_type: raw.record_type, stored, plain_len });
+            ids.push(raw.id);
+        }
+        let event_records = PreparedEvent { records, warcinfo: None };
+        Ok(event_records.named(event.url.unwrap_or_default(), event.time.unwrap_or_default(), ids))
+    }
 }
 
 /// What all records of an event have in common.
@@ -155,29 +171,24 @@ impl Common<'_> {
     }
 }
 
-impl Preparer {
+impl EventPreparer {
     /// Makes events for a container of any kind; compressed bodies that are too large for memory are spooled in
-    /// `spool_dir`. A [`super::WarcSink`] has its own.
-    pub fn new(
-        compression: Compression,
-        level: Option<i32>,
-        fs: Arc<dyn Fs>,
-        spool_dir: &Path,
-        ids: Arc<dyn IdSource>,
-    ) -> Self {
+    /// `spool_dir`.
+    pub fn new(creation: &Creation, compression: Compression, spool_dir: &Path) -> Self {
+        let ids = creation.ids.clone();
         let warcinfo: Arc<str> = record_id(ids.next_id()).into();
-        let encoder = Arc::new(Encoder::new(compression, level, fs, spool_dir));
-        Preparer { encoder, ids, warcinfo: Arc::new(RwLock::new(warcinfo)) }
+        let encoder = Encoder::new(compression, creation.level, creation.fs.clone(), spool_dir);
+        EventPreparer { encoder, ids, about: creation.about.clone(), warcinfo: RwLock::new(warcinfo) }
     }
 
     /// The `warcinfo` record that events made from now on name, for a file called `name`.
-    pub fn info(&self, info: &WarcInfo, name: &str, now: UnixMillis) -> Result<Prepared> {
+    pub fn info(&self, name: &str, now: UnixMillis) -> Result<PreparedEvent> {
         let warcinfo = self.current_warcinfo();
-        let (header, block) = info.record(&warcinfo, name, now);
+        let (header, block) = info_record(&self.about, &warcinfo, name, now);
         let stored = self.encoder.member(&[&header, &block], &mut std::io::empty(), 0, b"\r\n\r\n")?;
         let plain_len = (header.len() + block.len() + 4) as u64;
         let records = vec![PreparedRecord { record_type: RecordType::Warcinfo, stored, plain_len }];
-        Ok(Prepared { records, record_id: warcinfo.to_string(), payload_digest: None, warcinfo })
+        Ok(PreparedEvent { records, warcinfo: Some(warcinfo) })
     }
 
     /// Lets events name another `warcinfo` record: that of a file which is there already.
@@ -191,11 +202,6 @@ impl Preparer {
         EventIds { first: next(), request: next(), metadata: next() }
     }
 
-    /// Makes an event ready: serialises, digests, compresses.
-    pub fn prepare(&self, capture: Capture<'_>) -> Result<Prepared> {
-        self.prepare_with(capture, self.event_ids())
-    }
-
     /// [`Preparer::prepare`] with ids drawn before.
     pub fn prepare_with(&self, capture: Capture<'_>, ids: EventIds) -> Result<Prepared> {
         let warcinfo = self.current_warcinfo();
@@ -203,23 +209,20 @@ impl Preparer {
         let uri = header_uri(&url);
         let mut event = EventFacts { facts, ..EventFacts::default() };
         if uri.as_deref() != Some(url.as_str()) {
-            event.url = Some(url);
+            event.url = Some(url.clone());
         }
         let first_id = event.facts.record_id.take().unwrap_or(ids.first);
         let facts = event.facts.clone();
         let common = Common { uri, date: started_at, facts: &facts, warcinfo: &warcinfo };
         let mut records = Vec::with_capacity(3);
-        let mut payload_digest = None;
+        let mut record_ids = vec![first_id.clone()];
         match outcome {
-            Outcome::Response { message, payload_digest: known, truncated } => {
-                let (record, digest) = self.response(&common, &first_id, message, known, truncated)?;
-                payload_digest = Some(digest);
-                records.push(record);
+            Outcome::Response { message, payload_digest, truncated } => {
+                records.push(self.response(&common, &first_id, message, payload_digest, truncated)?);
             }
             Outcome::Revisit(revisit) => {
                 records.push(self.revisit(&common, &first_id, &revisit)?);
                 event.body_length = Some(revisit.body_length);
-                payload_digest = revisit.payload_digest;
             }
             Outcome::Failed(failure) => {
                 event.failure = Some(failure);
@@ -228,11 +231,13 @@ impl Preparer {
         }
         if let Some(request) = request {
             records.push(self.request(&common, &ids.request, &first_id, request)?);
+            record_ids.push(ids.request);
         }
         if event.failure.is_none() {
             records.push(self.metadata(&common, &ids.metadata, Some(&first_id), &event)?);
+            record_ids.push(ids.metadata);
         }
-        Ok(Prepared { records, record_id: first_id, payload_digest, warcinfo })
+        Ok(PreparedEvent { records, warcinfo: Some(warcinfo) }.named(url, started_at, record_ids))
     }
 
     pub(super) fn current_warcinfo(&self) -> Arc<str> {
@@ -240,14 +245,11 @@ impl Preparer {
     }
 
     /// Makes an event name the `warcinfo` record of the file it goes to after all: the file rolled since it was prepared.
-    pub(super) fn rebind(&self, prepared: &mut Prepared, warcinfo: &Arc<str>) -> Result<()> {
-        if prepared.warcinfo == *warcinfo {
-            return Ok(());
+    pub(super) fn rebind(&self, event: &mut PreparedEvent, warcinfo: &Arc<str>) -> Result<()> {
+        let Some(old) = event.warcinfo.replace(warcinfo.clone()).filter(|old| old != warcinfo) else { return Ok(()) };
+        for record in &mut event.records {
+            record.stored = self.encoder.rebind(&record.stored, record.plain_len, &old, warcinfo)?;
         }
-        for record in &mut prepared.records {
-            record.stored = self.encoder.rebind(&record.stored, record.plain_len, &prepared.warcinfo, warcinfo)?;
-        }
-        prepared.warcinfo = warcinfo.clone();
         Ok(())
     }
 
@@ -258,7 +260,7 @@ impl Preparer {
         message: Message<'_>,
         known: Option<Digest>,
         truncated: Option<Truncated>,
-    ) -> Result<(PreparedRecord, Digest)> {
+    ) -> Result<PreparedRecord> {
         let mut body = self.rereadable(message.body)?;
         let head = Head::new(&message.head).stored(body.len_bytes());
         let (payload, block) = digests(&head, &mut body, known)?;
@@ -271,8 +273,7 @@ impl Preparer {
             header.put("WARC-Truncated", truncated.as_str());
         }
         let content_type = "application/http; msgtype=response";
-        let record = self.record(RecordType::Response, header, content_type, &block, &head, &mut body)?;
-        Ok((record, payload))
+        self.record(RecordType::Response, header, content_type, &block, &head, &mut body)
     }
 
     fn revisit(&self, common: &Common<'_>, id: &str, revisit: &Revisit) -> Result<PreparedRecord> {
@@ -354,7 +355,7 @@ impl Preparer {
     }
 
     /// Digests stand before the block, so a body that can be read only once is kept or spooled.
-    fn rereadable(&self, body: Body<'_>) -> Result<Body<'static>> {
+    pub(super) fn rereadable(&self, body: Body<'_>) -> Result<Body<'static>> {
         match body {
             Body::Memory(bytes) => Ok(Body::Memory(bytes)),
             Body::Spooled(spool) => Ok(Body::Spooled(spool)),

@@ -1,17 +1,5 @@
 //! Record ids.
 
-/// Where record ids come from: 16 random bytes each in a real run, a counter in tests.
-pub trait IdSource: Send + Sync {
-    /// The next id. No two may be equal.
-    fn next_id(&self) -> [u8; 16];
-}
-
-impl<F: Fn() -> [u8; 16] + Send + Sync> IdSource for F {
-    fn next_id(&self) -> [u8; 16] {
-        self()
-    }
-}
-
 /// `urn:uuid:…` of a random (version 4) UUID made of these bytes. Six bits of them are overwritten.
 pub fn record_id(bytes: [u8; 16]) -> String {
     let mut n = u128::from_be_bytes(bytes);

@@ -1,7 +1,7 @@
 //! Writes WARC 1.1: capture events, each record a member of its own, prepared on any thread and appended by one.
 //!
 //! ```text
-//! Capture ──Preparer::prepare (any thread)──► Prepared ──WarcSink::commit (one writer)──► NAME.warc.gz.open
+//! Capture ──Preparer::prepare (any thread)──► Prepared ──CaptureSink::commit (one writer)──► NAME.warc.gz.open
 //!           serialise, digest, compress                    append, roll between events      │ roll, finish
 //!                                                                                           ▼
 //!                                                                                     NAME.warc.gz
@@ -21,22 +21,26 @@
 mod event;
 mod facts;
 mod fields;
+mod file;
 mod id;
 mod info;
 mod member;
 mod names;
+mod records;
 mod sink;
 
-pub use event::{EventIds, Prepared, PreparedRecord, Preparer};
-pub use id::{IdSource, record_id};
-pub use info::WarcInfo;
+pub use event::{EventIds, EventPreparer, PreparedEvent, PreparedRecord};
+pub use file::WarcFile;
+pub use id::record_id;
 pub use names::FileNames;
-pub use sink::{SinkOptions, WarcSink};
+pub use sink::WarcSink;
 
-pub(crate) use event::Chained;
 pub(crate) use facts::EventFacts;
-pub(crate) use fields::{HeaderText, header_uri, parse_fields, put_field};
-pub(crate) use member::{Encoder, Stored, spool_error};
+pub(crate) use fields::parse_fields;
+pub(crate) use member::spool_error;
+pub(crate) use names::OPEN_SUFFIX;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_records;

@@ -11,10 +11,9 @@
 //! A rolled file keeps its `.open` name until the next `sync` after the roll: only then does the caller's journal say that
 //! it is complete, and only complete files have final names.
 
-use super::event::{Prepared, Preparer};
-use super::id::{IdSource, record_id};
-use super::info::WarcInfo;
-use super::member::{Stored, spool_error};
+use super::event::{EventPreparer, PreparedEvent};
+use super::id::record_id;
+use super::member::spool_error;
 use super::names::{FileNames, OPEN_SUFFIX};
 use crate::container::Compression;
 use crate::error::{Error, Result};
@@ -23,48 +22,13 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trawl_io::format::{Creation, Target};
 use trawl_io::read_at::FileReader;
 use trawl_io::{FileWriter, Fs, Mode};
-use trawl_model::{Capture, CaptureSink, Carries, Clock, DoorError, Durable, Place, Summary};
+use trawl_model::{CaptureSink, Carries, Clock, DoorError, Durable, Place, Prepared, Preparer, Summary};
 
-/// How a run's files are written.
-#[derive(Debug, Clone)]
-pub struct SinkOptions {
-    /// What the files are called, and how they are compressed.
-    pub names: FileNames,
-    /// Compression; must be that of the names.
-    pub compression: Compression,
-    /// Compression level; each method's own default otherwise.
-    pub level: Option<i32>,
-    /// A file is closed once it has this many bytes, between events.
-    pub roll_bytes: u64,
-    /// What the files say about themselves.
-    pub info: WarcInfo,
-}
-
-impl SinkOptions {
-    /// Files roll at this size unless told otherwise.
-    pub const DEFAULT_ROLL_BYTES: u64 = 1 << 30;
-    /// Smaller files are refused: each costs a name, a `warcinfo` record and two syncs.
-    pub const MIN_ROLL_BYTES: u64 = 1 << 20;
-
-    /// Gzip files of a run called `<prefix>-<run>-<serial>.warc.gz`.
-    pub fn new(prefix: &str, run: &str, shard: Option<&str>, info: WarcInfo) -> Result<Self> {
-        Self::with_compression(prefix, run, shard, info, Compression::Gzip)
-    }
-
-    /// Files with another compression.
-    pub fn with_compression(
-        prefix: &str,
-        run: &str,
-        shard: Option<&str>,
-        info: WarcInfo,
-        compression: Compression,
-    ) -> Result<Self> {
-        let names = FileNames::new(prefix, run, shard, compression)?;
-        Ok(SinkOptions { names, compression, level: None, roll_bytes: Self::DEFAULT_ROLL_BYTES, info })
-    }
-}
+/// Smaller files are refused: each costs a name, a `warcinfo` record and two syncs.
+const MIN_ROLL_BYTES: u64 = 1 << 20;
 
 /// A file being appended to.
 struct Current {
@@ -79,9 +43,11 @@ struct Current {
 pub struct WarcSink {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
-    options: SinkOptions,
+    names: FileNames,
+    /// A file is closed once it has this many bytes, between events.
+    roll_bytes: u64,
     clock: Clock,
-    preparer: Preparer,
+    pub(super) preparer: Arc<EventPreparer>,
     /// Id of the `warcinfo` record that the current file has or the next one will have.
     warcinfo: Arc<str>,
     current: Option<Current>,
@@ -96,15 +62,9 @@ pub struct WarcSink {
 }
 
 impl WarcSink {
-    /// Starts a run in `dir`, which must exist and hold no files of this run.
-    pub fn create(
-        fs: Arc<dyn Fs>,
-        dir: &Path,
-        options: SinkOptions,
-        ids: Arc<dyn IdSource>,
-        clock: Clock,
-    ) -> Result<Self> {
-        let sink = Self::new(fs, dir, options, ids, clock)?;
+    /// Starts a run in a directory, which must exist and hold no files of this run.
+    pub fn create(creation: &Creation, compression: Compression) -> Result<Self> {
+        let sink = Self::new(creation, compression)?;
         if let Some((_, name, _)) = sink.own_files()?.first() {
             let reason = "the directory already holds files of this run".to_owned();
             return Err(Error::Refused { file: name.clone(), reason });
@@ -113,35 +73,33 @@ impl WarcSink {
     }
 
     /// Goes on with a run after a crash: keeps exactly what `committed` says was made durable, `None` for nothing.
-    pub fn resume(
-        fs: Arc<dyn Fs>,
-        dir: &Path,
-        options: SinkOptions,
-        ids: Arc<dyn IdSource>,
-        clock: Clock,
-        committed: Option<&Durable>,
-    ) -> Result<Self> {
-        let mut sink = Self::new(fs, dir, options, ids, clock)?;
-        sink.recover(committed)?;
+    pub fn resume(creation: &Creation, compression: Compression, committed: Option<&Durable>) -> Result<Self> {
+        let mut sink = Self::new(creation, compression)?;
+        sink.recover(committed.and_then(|durable| durable.files.last()))?;
         Ok(sink)
     }
 
-    fn new(fs: Arc<dyn Fs>, dir: &Path, options: SinkOptions, ids: Arc<dyn IdSource>, clock: Clock) -> Result<Self> {
-        if options.roll_bytes < SinkOptions::MIN_ROLL_BYTES {
-            let reason = format!(
-                "expected files of at least {} bytes, found {}",
-                SinkOptions::MIN_ROLL_BYTES,
-                options.roll_bytes
-            );
-            return Err(Error::Refused { file: options.names.name(0), reason });
+    fn new(creation: &Creation, compression: Compression) -> Result<Self> {
+        let (dir, prefix, run, roll_bytes) = match &creation.target {
+            Target::Run { dir, prefix, run, roll_bytes } => (dir, prefix, run, *roll_bytes),
+            Target::File(path) => {
+                let reason = "expected a directory and the name of a run".to_owned();
+                return Err(Error::Refused { file: path.display().to_string(), reason });
+            }
+        };
+        let names = FileNames::new(prefix, run, None, compression)?;
+        if roll_bytes < MIN_ROLL_BYTES {
+            let reason = format!("expected files of at least {MIN_ROLL_BYTES} bytes, found {roll_bytes}");
+            return Err(Error::Refused { file: names.name(0), reason });
         }
-        let preparer = Preparer::new(options.compression, options.level, fs.clone(), dir, ids);
+        let preparer = Arc::new(EventPreparer::new(creation, compression, dir));
         let warcinfo = preparer.current_warcinfo();
         Ok(WarcSink {
-            fs,
+            fs: creation.fs.clone(),
             dir: dir.into(),
-            options,
-            clock,
+            names,
+            roll_bytes,
+            clock: creation.clock.clone(),
             preparer,
             warcinfo,
             current: None,
@@ -153,11 +111,6 @@ impl WarcSink {
         })
     }
 
-    /// Makes events ready on other threads.
-    pub fn preparer(&self) -> Preparer {
-        self.preparer.clone()
-    }
-
     /// Files of this run in the directory: serial, final name, and whether it still is called `.open`; in order.
     fn own_files(&self) -> Result<Vec<(u32, String, bool)>> {
         let mut files = Vec::new();
@@ -167,7 +120,7 @@ impl WarcSink {
                 Some(name) => (name, true),
                 None => (name, false),
             };
-            if let Some(serial) = self.options.names.serial(name) {
+            if let Some(serial) = self.names.serial(name) {
                 files.push((serial, name.to_owned(), open));
             }
         }
@@ -179,15 +132,13 @@ impl WarcSink {
         self.dir.join(format!("{name}{OPEN_SUFFIX}"))
     }
 
-    fn recover(&mut self, committed: Option<&Durable>) -> Result<()> {
+    fn recover(&mut self, committed: Option<&(String, u64)>) -> Result<()> {
         let refused = |file: &str, reason: String| Error::Refused { file: file.to_owned(), reason };
         let last = match committed {
-            Some(durable) => Some(
-                self.options
-                    .names
-                    .serial(&durable.file)
-                    .ok_or_else(|| refused(&durable.file, "expected the name of a file of this run".to_owned()))?,
-            ),
+            Some((file, _)) => {
+                let other = || refused(file, "expected the name of a file of this run".to_owned());
+                Some(self.names.serial(file).ok_or_else(other)?)
+            }
             None => None,
         };
         let mut found = false;
@@ -202,16 +153,13 @@ impl WarcSink {
                 }
                 let len = self.fs.metadata(&self.dir.join(&name))?.len;
                 self.summary.files.push((name, len));
-            } else if let Some(durable) = committed {
+            } else if let Some((_, end)) = committed {
                 found = true;
-                self.reopen(&name, open, durable.end)?;
+                self.reopen(&name, open, *end)?;
             }
         }
-        if let (Some(durable), false) = (committed.filter(|d| d.end > 0), found) {
-            return Err(refused(
-                &durable.file,
-                format!("expected a file of at least {} bytes, found none", durable.end),
-            ));
+        if let (Some((file, end)), false) = (committed.filter(|(_, end)| *end > 0), found) {
+            return Err(refused(file, format!("expected a file of at least {end} bytes, found none")));
         }
         self.next_serial = last.map_or(0, |last| last.saturating_add(u32::from(found)));
         self.fs.sync_dir(&self.dir)?;
@@ -256,7 +204,7 @@ impl WarcSink {
     }
 
     fn write_info(&mut self, writer: &mut FileWriter, name: &str) -> Result<()> {
-        let prepared = self.preparer.info(&self.options.info, name, self.clock.now())?;
+        let prepared = self.preparer.info(name, self.clock.now())?;
         io::copy(&mut prepared.reader(), writer).map_err(spool_error)?;
         self.summary.records += 1;
         Ok(())
@@ -265,7 +213,7 @@ impl WarcSink {
     /// The file to append to: rolls if the current one is large enough.
     fn current(&mut self) -> Result<Current> {
         if let Some(mut current) = self.current.take() {
-            if current.writer.position() < self.options.roll_bytes {
+            if current.writer.position() < self.roll_bytes {
                 return Ok(current);
             }
             current.writer.sync()?;
@@ -273,7 +221,7 @@ impl WarcSink {
             self.rolled.push(current.name);
             self.set_warcinfo(record_id(self.preparer.ids.next_id()).into());
         }
-        let name = self.options.names.name(self.next_serial);
+        let name = self.names.name(self.next_serial);
         self.next_serial = self.next_serial.saturating_add(1);
         let file = self.fs.open(&self.open_path(&name), Mode::CreateNew)?;
         let mut writer = FileWriter::new(file, 0);
@@ -282,20 +230,16 @@ impl WarcSink {
         Ok(Current { name, place_name, writer, new_name: true })
     }
 
-    fn append(&mut self, mut prepared: Prepared) -> Result<Place> {
+    fn append(&mut self, event: &mut PreparedEvent) -> Result<Place> {
         let mut current = self.current()?;
-        self.preparer.rebind(&mut prepared, &self.warcinfo.clone())?;
+        self.preparer.rebind(event, &self.warcinfo)?;
         let offset = current.writer.position();
-        let mut length = 0;
-        for (i, record) in prepared.records().iter().enumerate() {
-            copy(record.stored(), &mut current.writer)?;
-            if i == 0 {
-                length = record.len_bytes();
-            }
+        for record in event.records() {
+            record.write_to(&mut current.writer)?;
         }
+        let length = event.records().first().map_or(0, |record| record.len_bytes());
+        self.summary.records += event.records().len() as u64;
         let place = Place::new(current.place_name.clone(), offset, length);
-        self.summary.events += 1;
-        self.summary.records += prepared.records().len() as u64;
         self.current = Some(current);
         Ok(place)
     }
@@ -320,11 +264,11 @@ impl WarcSink {
                     self.fs.sync_dir(&self.dir)?;
                     current.new_name = false;
                 }
-                Durable { file: current.name.clone(), end: current.writer.position() }
+                Durable::one(current.name.clone(), current.writer.position())
             }
             None => match self.summary.files.last() {
-                Some((file, end)) => Durable { file: file.clone(), end: *end },
-                None => Durable { file: self.options.names.name(0), end: 0 },
+                Some((file, end)) => Durable::one(file.clone(), *end),
+                None => Durable::one(self.names.name(0), 0),
             },
         };
         self.ready.append(&mut self.rolled);
@@ -345,18 +289,17 @@ impl WarcSink {
 }
 
 impl CaptureSink for WarcSink {
-    type Prepared = Prepared;
-
-    fn prepare(&self, capture: Capture<'_>) -> Result<Prepared, DoorError> {
-        Ok(self.preparer.prepare(capture)?)
+    fn preparer(&self) -> Arc<dyn Preparer> {
+        self.preparer.clone()
     }
 
-    fn commit(&mut self, prepared: Prepared) -> Result<Place, DoorError> {
-        self.guarded(|sink| sink.append(prepared))
+    fn commit(&mut self, prepared: Prepared) -> Result<Option<Place>, DoorError> {
+        self.summary.add(&prepared);
+        let mut event = prepared.into_contents()?;
+        self.guarded(|sink| sink.append(&mut event).map(Some))
     }
 
-    /// Calling it again says that the caller has recorded what the last call returned: files that rolled before it get
-    /// their final names.
+    /// Files that rolled before the last call get their final names: the caller has recorded that they are complete.
     fn sync(&mut self) -> Result<Durable, DoorError> {
         self.guarded(|sink| {
             sink.publish_ready()?;
@@ -364,7 +307,7 @@ impl CaptureSink for WarcSink {
         })
     }
 
-    fn finish(mut self) -> Result<Summary, DoorError> {
+    fn finish(mut self: Box<Self>) -> Result<Summary, DoorError> {
         self.guarded(|sink| {
             sink.make_durable()?;
             if let Some(current) = sink.current.take() {
@@ -377,18 +320,8 @@ impl CaptureSink for WarcSink {
     }
 
     fn carries(&self) -> Carries {
-        Carries::all()
+        Carries::ALL
     }
-}
-
-fn copy(from: &Stored, to: &mut FileWriter) -> Result<()> {
-    match from {
-        Stored::Memory(bytes) => to.put(bytes)?,
-        Stored::Spooled(spool) => {
-            io::copy(&mut spool.reader(), to).map_err(spool_error)?;
-        }
-    }
-    Ok(())
 }
 
 /// Id of the first record of a file, which is its `warcinfo`.

@@ -1,11 +1,12 @@
 use super::*;
-use crate::testing::{Counter, captures, describe, options, response, sink_with, text};
+use crate::tests_common::{captures, creation, describe, response, sink, text};
 use crate::{Compression, Limits, RecordType, WarcReader, WarcSource};
 use std::path::Path;
 use std::sync::Arc;
-use trawl_io::Fs;
 use trawl_io::fault::{FaultFs, Loss};
+use trawl_io::format::{Creation, Target};
 use trawl_io::read_at::FileReader;
+use trawl_io::{Fs, RealFs};
 use trawl_model::*;
 
 /// Bytes that do not compress, so that files roll soon.
@@ -22,16 +23,21 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
     out
 }
 
-fn small_rolls() -> SinkOptions {
-    SinkOptions { roll_bytes: SinkOptions::MIN_ROLL_BYTES, level: Some(1), ..options() }
+/// A run whose files roll as soon as they may.
+fn small_rolls(fs: Arc<dyn Fs>, dir: &Path) -> Creation {
+    let mut creation = Creation { level: Some(1), ..creation(fs, dir) };
+    if let Target::Run { roll_bytes, .. } = &mut creation.target {
+        *roll_bytes = 1 << 20;
+    }
+    creation
+}
+
+fn rolling(fs: Arc<dyn Fs>, dir: &Path, compression: Compression) -> Box<WarcSink> {
+    Box::new(WarcSink::create(&small_rolls(fs, dir), compression).unwrap())
 }
 
 fn events(n: u64) -> impl Iterator<Item = Capture<'static>> {
     (0..n).map(|i| response(i, noise(i, 400 << 10)))
-}
-
-fn clock() -> Clock {
-    Clock::fixed(UnixMillis(1_782_262_900_000))
 }
 
 fn headers(path: &Path) -> Vec<(RecordType, Vec<u8>)> {
@@ -46,32 +52,29 @@ fn headers(path: &Path) -> Vec<(RecordType, Vec<u8>)> {
 #[test]
 fn the_bytes_of_an_event() {
     let dir = tempfile::tempdir().unwrap();
-    let plain = SinkOptions::with_compression("p", "r", None, WarcInfo::default(), Compression::None).unwrap();
-    let mut sink = sink_with(dir.path(), plain);
+    let target = Target::run(dir.path(), "p", "r");
+    let plain = Creation { about: Default::default(), target, ..creation(Arc::new(RealFs), dir.path()) };
+    let mut sink = Box::new(WarcSink::create(&plain, Compression::None).unwrap());
     let mut capture = response(0, b"hello".to_vec());
     capture.facts.meta_json = Some("{\"a\":1}".into());
-    let prepared = sink.prepare(capture).unwrap();
-    let parts: Vec<_> = prepared.parts().collect();
+    let prepared = sink.preparer().prepare(capture).unwrap();
+    assert_eq!(prepared.record_ids.len(), 3);
+    let event = prepared.len_bytes;
     sink.commit(prepared).unwrap();
     sink.finish().unwrap();
     let bytes = std::fs::read(dir.path().join("p-r-00000.warc")).unwrap();
     let golden = include_bytes!("golden/event.warc");
     assert_eq!(String::from_utf8_lossy(&bytes), String::from_utf8_lossy(golden));
-    let start = bytes.len() as u64 - parts.iter().map(|(_, _, len)| len).sum::<u64>();
-    for (record_type, at, _) in parts {
-        let at = usize::try_from(start + at).unwrap();
-        let line = format!("WARC/1.1\r\nWARC-Type: {}\r\n", record_type.as_str());
-        assert!(bytes[at..].starts_with(line.as_bytes()));
-    }
+    let start = bytes.len() - usize::try_from(event).unwrap();
+    assert!(bytes[start..].starts_with(b"WARC/1.1\r\nWARC-Type: response\r\n"));
 }
 
 #[test]
 fn files_roll_between_events_and_name_their_own_warcinfo() {
     let dir = tempfile::tempdir().unwrap();
-    let mut sink = sink_with(dir.path(), small_rolls());
+    let mut sink = rolling(Arc::new(RealFs), dir.path(), Compression::Gzip);
     for capture in events(8) {
-        let prepared = sink.prepare(capture).unwrap();
-        sink.commit(prepared).unwrap();
+        sink.write(capture).unwrap();
     }
     let summary = sink.finish().unwrap();
     assert_eq!(
@@ -101,10 +104,8 @@ fn prepared_in_parallel_or_one_by_one_the_bytes_are_the_same() {
     for compression in [Compression::Gzip, Compression::Zstd, Compression::None] {
         let run = |ahead: bool| {
             let dir = tempfile::tempdir().unwrap();
-            let mut options = SinkOptions::with_compression("p", "r", None, WarcInfo::default(), compression).unwrap();
-            options.roll_bytes = SinkOptions::MIN_ROLL_BYTES;
-            let mut sink = sink_with(dir.path(), options);
-            let preparer = sink.preparer();
+            let mut sink = rolling(Arc::new(RealFs), dir.path(), compression);
+            let preparer = sink.preparer.clone();
             let mut tickets: Vec<_> = events(7).chain(captures()).map(|c| (preparer.event_ids(), c)).collect();
             if ahead {
                 // Prepared by many threads before the first commit: none of them knows which file it will be in.
@@ -137,18 +138,17 @@ fn prepared_in_parallel_or_one_by_one_the_bytes_are_the_same() {
 fn a_large_body_streams_through() {
     let dir = tempfile::tempdir().unwrap();
     let body = [text(1, 5 << 20), noise(1, 1 << 20)].concat();
-    let mut sink = sink_with(dir.path(), options());
+    let mut sink = sink(dir.path());
     let mut capture = response(0, body.clone());
     let Outcome::Response { message, .. } = &mut capture.outcome else { unreachable!() };
     message.body = Body::Reader { len_bytes: body.len() as u64, reader: Box::new(&body[..]) };
-    let prepared = sink.prepare(capture).unwrap();
-    let place = sink.commit(prepared).unwrap();
+    let place = sink.write(capture).unwrap();
     let summary = sink.finish().unwrap();
     let path = dir.path().join(&summary.files[0].0);
     let mut source = WarcSource::open(&path, Limits::default(), false).unwrap();
     source.next_owned().unwrap();
     let (entry, found) = source.next_owned().unwrap().unwrap();
-    assert_eq!(found, place);
+    assert_eq!(Some(found), place);
     let Entry::Capture(mut capture) = entry else { panic!("no capture") };
     let Outcome::Response { message, payload_digest, .. } = &mut capture.outcome else { panic!("no response") };
     assert!(matches!(message.body, Body::Spooled(_)));
@@ -161,14 +161,16 @@ fn a_large_body_streams_through() {
 #[test]
 fn a_run_is_not_started_over_another() {
     let dir = tempfile::tempdir().unwrap();
-    let mut sink = sink_with(dir.path(), options());
-    let prepared = sink.prepare(response(0, Vec::new())).unwrap();
-    sink.commit(prepared).unwrap();
+    let mut sink = sink(dir.path());
+    sink.write(response(0, Vec::new())).unwrap();
     drop(sink);
-    let again = WarcSink::create(crate::testing::fs(), dir.path(), options(), Arc::new(Counter::default()), clock());
-    assert!(again.err().unwrap().to_string().contains("already holds files of this run"));
-    let tiny = SinkOptions { roll_bytes: 1000, ..options() };
-    assert!(WarcSink::create(crate::testing::fs(), dir.path(), tiny, Arc::new(Counter::default()), clock()).is_err());
+    let mut again = creation(Arc::new(RealFs), dir.path());
+    let error = WarcSink::create(&again, Compression::Gzip).err().unwrap();
+    assert!(error.to_string().contains("already holds files of this run"));
+    if let Target::Run { roll_bytes, .. } = &mut again.target {
+        *roll_bytes = 1000;
+    }
+    assert!(WarcSink::create(&again, Compression::Gzip).err().unwrap().to_string().contains("at least"));
 }
 
 /// What is on a disk: descriptions of all captures, in file order; every file must be whole.
@@ -188,14 +190,13 @@ fn stored(fs: &dyn Fs, dir: &Path) -> Vec<String> {
 
 /// Writes events `from..`, syncing after every second one; says what was acknowledged and how far it came.
 fn write(
-    mut sink: WarcSink,
+    mut sink: Box<WarcSink>,
     from: u64,
     total: u64,
     acknowledged: &mut (Option<Durable>, u64),
 ) -> Result<(), DoorError> {
     for (i, capture) in events(total).enumerate().skip(usize::try_from(from).unwrap()) {
-        let prepared = sink.prepare(capture)?;
-        sink.commit(prepared)?;
+        sink.write(capture)?;
         if i % 2 == 1 {
             *acknowledged = (Some(sink.sync()?), i as u64 + 1);
         }
@@ -216,9 +217,9 @@ fn a_power_cut_loses_nothing_acknowledged_and_doubles_nothing() {
         disk.sync_dir(Path::new("/")).unwrap();
         disk.cut_after(cut);
         let mut acknowledged = (None, 0);
-        let result = WarcSink::create(disk.shared(), dir, small_rolls(), Arc::new(Counter::default()), clock())
+        let result = WarcSink::create(&small_rolls(disk.shared(), dir), Compression::Gzip)
             .map_err(DoorError::from)
-            .and_then(|sink| write(sink, 0, TOTAL, &mut acknowledged));
+            .and_then(|sink| write(Box::new(sink), 0, TOTAL, &mut acknowledged));
         if result.is_ok() {
             break;
         }
@@ -226,11 +227,10 @@ fn a_power_cut_loses_nothing_acknowledged_and_doubles_nothing() {
         for loss in Loss::variants(2) {
             let disk = disk.reboot(loss);
             let (durable, done) = acknowledged.clone();
-            let ids = Arc::new(Counter::default());
-            let sink = WarcSink::resume(disk.shared(), dir, small_rolls(), ids, clock(), durable.as_ref());
+            let sink = WarcSink::resume(&small_rolls(disk.shared(), dir), Compression::Gzip, durable.as_ref());
             let sink = sink.unwrap_or_else(|e| panic!("cut {cut}, {loss:?}: {e}"));
             assert_eq!(stored(&disk, dir), wanted[..usize::try_from(done).unwrap()], "cut {cut}, {loss:?}");
-            write(sink, done, TOTAL, &mut (None, 0)).unwrap();
+            write(Box::new(sink), done, TOTAL, &mut (None, 0)).unwrap();
             assert_eq!(stored(&disk, dir), wanted, "cut {cut}, {loss:?}, then resumed");
             assert!(disk.files().keys().all(|p| p.extension().is_some_and(|e| e == "gz")));
         }
@@ -245,13 +245,13 @@ fn a_full_disk_stops_the_run_and_a_resume_goes_on() {
     disk.create_dir(dir).unwrap();
     disk.set_capacity(1 << 20);
     let mut acknowledged = (None, 0);
-    let sink = WarcSink::create(disk.shared(), dir, small_rolls(), Arc::new(Counter::default()), clock()).unwrap();
+    let sink = rolling(disk.shared(), dir, Compression::Gzip);
     let error = write(sink, 0, 7, &mut acknowledged).unwrap_err();
     assert_eq!(error.advice, Advice::Stop);
     disk.set_capacity(1 << 30);
-    let ids = Arc::new(Counter::default());
-    let sink = WarcSink::resume(disk.shared(), dir, small_rolls(), ids, clock(), acknowledged.0.as_ref()).unwrap();
-    write(sink, acknowledged.1, 7, &mut (None, 0)).unwrap();
+    let again = small_rolls(disk.shared(), dir);
+    let sink = WarcSink::resume(&again, Compression::Gzip, acknowledged.0.as_ref()).unwrap();
+    write(Box::new(sink), acknowledged.1, 7, &mut (None, 0)).unwrap();
     assert_eq!(stored(&disk, dir).len(), 7);
 }
 
@@ -260,11 +260,10 @@ fn after_a_failed_write_nothing_more_is_written() {
     let dir = Path::new("/run");
     let disk = FaultFs::new();
     disk.create_dir(dir).unwrap();
-    let mut sink = WarcSink::create(disk.shared(), dir, small_rolls(), Arc::new(Counter::default()), clock()).unwrap();
+    let mut sink = rolling(disk.shared(), dir, Compression::Gzip);
     disk.fail(trawl_io::fault::Fault::new(trawl_io::fault::Failure::Io));
-    let prepared = sink.prepare(response(0, noise(0, 400 << 10))).unwrap();
+    let prepared = sink.preparer().prepare(response(0, noise(0, 400 << 10))).unwrap();
     assert!(sink.commit(prepared).is_err());
     disk.heal();
-    let prepared = sink.prepare(response(1, Vec::new())).unwrap();
-    assert!(sink.commit(prepared).unwrap_err().to_string().contains("an earlier write failed"));
+    assert!(sink.write(response(1, Vec::new())).unwrap_err().to_string().contains("an earlier write failed"));
 }

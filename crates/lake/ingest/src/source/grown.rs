@@ -15,6 +15,7 @@
 
 use super::archive::{Format, open_file};
 use super::remembered::{Grown, Source};
+use trawl_archive::Registry;
 use trawl_io::Compression;
 use trawl_lists::{BadItem, ListFile, Options};
 use trawl_model::{Advice, DoorError, SourceIdentity, UrlRecord, UrlSource};
@@ -69,18 +70,19 @@ pub(super) fn longest<'a>(
 
 /// `file` as a source of what it holds beyond `known`.
 pub(super) fn resume(
+    registry: &Registry,
     file: &ListFile,
     known: &SourceIdentity,
     format: Format,
     options: &Options,
 ) -> Result<Source, DoorError> {
-    let is_archive = format == Format::Warc;
+    let is_archive = format.is_archive();
     let compression = of_first(file.compression, known.size);
     let shorter = ListFile { identity: known.clone(), compression, ..file.clone() };
-    let before = || Ok(Source::from(open_file(shorter.clone(), format, options)?));
+    let before = || Ok(Source::from(open_file(registry, shorter.clone(), format, options)?));
     // What was empty is no file of its kind, and need not be readable as one.
     let Ending { last, bad } = if known.size == 0 { Ending::default() } else { ending(&before()?, is_archive)? };
-    let mut source = Source::from(open_file(file.clone(), format, options)?);
+    let mut source = Source::from(open_file(registry, file.clone(), format, options)?);
     let mut stale = None;
     if compression != file.compression {
         // What was taken for a text is none: all of that goes, a line at most.

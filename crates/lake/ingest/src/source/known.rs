@@ -5,6 +5,7 @@
 
 use super::Format;
 use std::path::Path;
+use trawl_archive::Registry;
 use trawl_io::Fs;
 use trawl_model::UnixMillis;
 use trawl_store::{KnownSource, Stamp};
@@ -16,6 +17,8 @@ const SETTLED_NS: i64 = 2_000_000_000;
 /// What is known before a file is opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Opening<'a> {
+    /// The formats of archives there are; the usual ones if absent.
+    pub registry: Option<&'a Registry>,
     /// Its format, if it is not to be found by name and first bytes.
     pub format: Option<Format>,
     /// How it is read, if it is a list and not as usual.

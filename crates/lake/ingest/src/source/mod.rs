@@ -20,6 +20,7 @@ use crate::Result;
 use archive::open_file;
 use std::path::Path;
 use std::sync::Arc;
+use trawl_archive::Registry;
 use trawl_io::Fs;
 use trawl_lists::ListFile;
 use trawl_model::UrlSource;
@@ -33,12 +34,14 @@ pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>) -> Result<Sou
 /// As [`open`], for a dataset that may have it: if it begins with all bytes of a source of its name, it is read from there
 /// on. Parquet files, containers and what comes through pipes are only known whole.
 pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<Source> {
+    let usual = Registry::default();
+    let registry = opening.registry.unwrap_or(&usual);
     let format = match opening.format {
         Some(format) => format,
-        None => archive::format_of(fs, path, opening.name)?,
+        None => archive::format_of(registry, fs, path, opening.name)?,
     };
-    if format == Format::Seqdb {
-        return Ok(Source::from(archive::container(fs, path)?));
+    if let Some(container) = archive::container(registry, fs, path, format)? {
+        return Ok(Source::from(container));
     }
     let grows = format != Format::List(trawl_lists::Format::Parquet);
     let uri = opening.name.map_or_else(|| path.to_string_lossy(), Into::into);
@@ -50,8 +53,8 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
     let options = opening.options.cloned().unwrap_or_default();
     let size = file.identity.size;
     let source = match grown::longest(known, &file.identity, &marks, &tags) {
-        Some(known) => grown::resume(&file, known, format, &options)?,
-        None => Source::from(open_file(file, format, &options)?),
+        Some(known) => grown::resume(registry, &file, known, format, &options)?,
+        None => Source::from(open_file(registry, file, format, &options)?),
     };
     let known_by_name = by_name.map(|known| known.iter().map(|known| known.identity.clone()).collect());
     // What the file system says is not true of a part of the file.

@@ -1,9 +1,11 @@
 //! Captures of every kind, for the tests of this crate.
 
-use crate::writer::{IdSource, SinkOptions, WarcInfo, WarcSink};
+use crate::Compression;
+use crate::writer::WarcSink;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use trawl_io::format::{About, Creation, Target};
 use trawl_io::{Fs, RealFs};
 use trawl_model::*;
 
@@ -17,18 +19,17 @@ impl IdSource for Counter {
     }
 }
 
-pub(crate) fn fs() -> Arc<dyn Fs> {
-    Arc::new(RealFs)
+/// A run in `dir`.
+pub(crate) fn creation(fs: Arc<dyn Fs>, dir: &Path) -> Creation {
+    let ids = Arc::new(Counter::default());
+    let target = Target::run(dir, "trawl", "run7");
+    let mut creation = Creation::new(fs, target, ids, Clock::fixed(UnixMillis(1_782_262_900_000)));
+    creation.about = About { software: "trawl/test".into(), is_part_of: Some("run7".into()), ..About::default() };
+    creation
 }
 
-pub(crate) fn options() -> SinkOptions {
-    let info = WarcInfo { software: "trawl/test".into(), is_part_of: Some("run7".into()), ..WarcInfo::default() };
-    SinkOptions::new("trawl", "run7", None, info).unwrap()
-}
-
-pub(crate) fn sink_with(dir: &Path, options: SinkOptions) -> WarcSink {
-    WarcSink::create(fs(), dir, options, Arc::new(Counter::default()), Clock::fixed(UnixMillis(1_782_262_900_000)))
-        .unwrap()
+pub(crate) fn sink(dir: &Path) -> Box<WarcSink> {
+    Box::new(WarcSink::create(&creation(Arc::new(RealFs), dir), Compression::Gzip).unwrap())
 }
 
 /// Bytes that compress like text does, different for each seed.

@@ -1,22 +1,17 @@
-//! What `trawl cat` and `trawl seqdb list` print of containers.
+//! What is printed of containers that hold something else than captures.
 
-use super::Text;
-use crate::output::Output;
+use super::text::Text;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
-use trawl_io::{ReadAt, SpoolWriter};
-use trawl_seqdb::pages::PageRef;
+use trawl_model::{DoorError, Wanted};
 use trawl_seqdb::{Access, FileInfo, Filesys, FsPaths, Kvseq, Settings};
 
 /// Bytes moved at once.
 const CHUNK: usize = 1 << 20;
 /// A value is put into JSON up to this size; a larger one is told by its digest.
 const IN_JSON: u64 = 64 << 20;
-/// Of an event more than this goes to a temporary file.
-const IN_MEMORY: usize = 16 << 20;
 
 /// Contents as JSON.
 #[derive(Debug, Serialize)]
@@ -38,7 +33,7 @@ fn parts(
     len: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> trawl_seqdb::Result<usize>,
     mut each: impl FnMut(&[u8]) -> io::Result<()>,
-) -> anyhow::Result<()> {
+) -> Result<(), DoorError> {
     let mut buf = vec![0; CHUNK.min(usize::try_from(len).unwrap_or(CHUNK))];
     let mut at = 0;
     while at < len {
@@ -55,7 +50,7 @@ fn parts(
 fn digest(
     len: u64,
     read: impl FnMut(u64, &mut [u8]) -> trawl_seqdb::Result<usize>,
-) -> anyhow::Result<Contents<'static>> {
+) -> Result<Contents<'static>, DoorError> {
     let mut hash = Sha256::new();
     parts(len, read, |part| {
         hash.update(part);
@@ -109,38 +104,43 @@ pub fn value<'a>(
     len: u64,
     at_hand: Option<&'a [u8]>,
     digests: bool,
-) -> anyhow::Result<Contents<'a>> {
+) -> Result<Contents<'a>, DoorError> {
     match at_hand.filter(|_| !digests) {
         Some(value) => Ok(Contents::Whole(Text(value))),
         None => digest(len, |at, buf| kv.read_value(ptr, at, buf)),
     }
 }
 
+fn json_line(out: &mut dyn Write, row: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, row)?;
+    out.write_all(b"\n")
+}
+
 /// Prints the entries of a kvseq: all that are live, those of a key, or the one at a pointer. Returns how many.
-pub fn cat_entries(
+pub(super) fn cat_entries(
     path: &Path,
-    key: Option<&[u8]>,
-    offset: Option<u64>,
-    digests: bool,
+    wanted: &Wanted<'_>,
     settings: &Settings,
-    out: &mut Output,
-) -> anyhow::Result<u64> {
+    out: &mut dyn Write,
+) -> Result<u64, DoorError> {
     let kv = Kvseq::open(path, Access::Read, settings)?;
     let mut found = 0;
     let mut scan = kv.scan();
-    if let Some(ptr) = offset {
+    if let Some(ptr) = wanted.offset {
         // The entry must be one: a pointer into the middle of another would show whatever lies there.
         kv.key(ptr)?;
         scan = kv.scan_from(ptr).with_deleted();
     }
     while let Some(item) = scan.next_entry()? {
-        if offset.is_some_and(|ptr| ptr != item.ptr) {
+        if wanted.offset.is_some_and(|ptr| ptr != item.ptr) {
             break;
         }
-        if key.is_none_or(|key| key == item.key) {
-            let value = Some(value(&kv, item.ptr, item.value_len, item.value, digests)?);
-            let row = Row { pointer: item.ptr, deleted: item.deleted, hash: None, key: Some(Text(item.key)), value };
-            out.fact(&row, |w| row.write(w, false))?;
+        if wanted.url.is_none_or(|key| key.as_bytes() == item.key) {
+            let value = value(&kv, item.ptr, item.value_len, item.value, wanted.digests)?;
+            let (key, value) = (Some(Text(item.key)), Some(value));
+            let row = Row { pointer: item.ptr, deleted: item.deleted, hash: None, key, value };
+            let written = if wanted.json { json_line(out, &row) } else { row.write(out, false) };
+            written?;
             found += 1;
         }
     }
@@ -158,57 +158,42 @@ struct FileRow<'a> {
 }
 
 /// Prints the contents of the files of a filesys, or of one. Returns how many.
-pub fn cat_files(
+pub(super) fn cat_files(
     paths: &FsPaths,
-    name: Option<&[u8]>,
-    digests: bool,
+    wanted: &Wanted<'_>,
     settings: &Settings,
-    out: &mut Output,
-) -> anyhow::Result<u64> {
+    out: &mut dyn Write,
+) -> Result<u64, DoorError> {
     let fs = Filesys::open(paths, Access::Read, settings)?;
-    if let Some(name) = name {
-        return match fs.stat(name) {
-            Ok(info) => cat_file(&fs, &info, digests, out).map(|()| 1),
+    if let Some(name) = wanted.url {
+        return match fs.stat(name.as_bytes()) {
+            Ok(info) => cat_file(&fs, &info, wanted, out).map(|()| 1),
             Err(trawl_seqdb::Error::FileNotFound { .. }) => Ok(0),
             Err(other) => Err(other.into()),
         };
     }
     let (mut files, mut found) = (fs.files(), 0);
     while let Some(info) = files.next_file()? {
-        cat_file(&fs, &info, digests, out)?;
+        cat_file(&fs, &info, wanted, out)?;
         found += 1;
     }
     Ok(found)
 }
 
 /// Prints the contents of one file: as they are, or as JSON.
-pub fn cat_file(fs: &Filesys, info: &FileInfo, digests: bool, out: &mut Output) -> anyhow::Result<()> {
+pub fn cat_file(fs: &Filesys, info: &FileInfo, wanted: &Wanted<'_>, out: &mut dyn Write) -> Result<(), DoorError> {
     let file = fs.open_listed(info)?;
     let read = |at: u64, buf: &mut [u8]| fs.read_file(&file, at, buf);
-    if !out.json() {
+    if !wanted.json {
         return parts(file.size(), read, |part| out.write_all(part));
     }
     let mut whole = Vec::new();
-    let contents = if digests || file.size() > IN_JSON {
+    let contents = if wanted.digests || file.size() > IN_JSON {
         digest(file.size(), read)?
     } else {
         parts(file.size(), read, |part| whole.write_all(part))?;
         Contents::Whole(Text(&whole))
     };
     let row = FileRow { name: Text(&info.name), kind: info.kind, bytes: info.size, mtime: info.mtime, contents };
-    Ok(out.json_line(&row)?)
-}
-
-/// The records of a capture, to be read at any place.
-pub fn event(page: &PageRef<'_>, settings: &Settings) -> anyhow::Result<Arc<dyn ReadAt>> {
-    let mut spool = SpoolWriter::new(settings.fs.clone(), &std::env::temp_dir(), IN_MEMORY);
-    match page.event {
-        Some(event) => spool.put(event)?,
-        None => {
-            if let Some(mut reader) = page.reader()? {
-                io::copy(&mut reader.by_ref(), &mut spool)?;
-            }
-        }
-    }
-    Ok(Arc::new(spool.finish()?))
+    Ok(json_line(out, &row)?)
 }

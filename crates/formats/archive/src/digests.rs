@@ -15,7 +15,7 @@
 //! back. What a crash takes from the store itself since its last sync, a resume enters again from the journal; if the run
 //! is not resumed, those bodies are stored once more, and nothing is wrong.
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use trawl_captures::CaptureRow;
@@ -50,13 +50,22 @@ pub struct Earlier {
 /// Remembers which bodies are archived.
 pub trait Digests: Send + Sync {
     /// The newest capture with this body.
-    fn find(&self, digest: &Digest) -> Result<Option<Earlier>, Error>;
+    fn find(&self, digest: &Digest) -> Result<Option<Earlier>>;
 
     /// A body was archived, durably.
-    fn remember(&self, digest: &Digest, capture: &Earlier) -> Result<(), Error>;
+    fn remember(&self, digest: &Digest, capture: &Earlier) -> Result<()>;
 
     /// Makes what was remembered durable, and forgets the rest: nothing is found any more.
-    fn close(&self) -> Result<(), Error>;
+    fn close(&self) -> Result<()>;
+
+    /// Enters the body of a row that is durable, if it has one of its own.
+    fn remember_row(&self, row: &CaptureRow) -> Result<()> {
+        let (Some(id), Some(date), true) = (&row.record_id, row.started_at, row.has_whole_body()) else {
+            return Ok(());
+        };
+        let Ok(digest) = Digest::parse(&format!("sha1:{}", row.digest)) else { return Ok(()) };
+        self.remember(&digest, &Earlier { url: row.url.clone(), date: UnixMillis(date), record_id: id.clone() })
+    }
 }
 
 /// [`Digests`] on disk: `NAME.kvseq` and `NAME.hindex`.
@@ -65,7 +74,7 @@ pub struct DigestStore(Mutex<Option<Map>>);
 
 impl DigestStore {
     /// Opens a store, repairs one whose crawl was killed, or makes a new one.
-    pub fn open(fs: &Arc<dyn Fs>, stem: &Path, software: &str, clock: &Clock) -> Result<Self, Error> {
+    pub fn open(fs: &Arc<dyn Fs>, stem: &Path, software: &str, clock: &Clock) -> Result<Self> {
         let files = MapFiles::named(stem);
         let holder = describe_holder(software, &clock.now().rfc3339_seconds());
         let settings = Settings {
@@ -86,8 +95,7 @@ impl DigestStore {
         } else if fs.exists(&files.hindex)? {
             // An index over something else: a store that is made halfway has its entries first.
             let found = format!("{}, without {}", files.hindex.display(), files.kvseq.display());
-            let expected = "a store of digests, or none yet".to_owned();
-            return Err(Error::Setting { setting: "digests", expected, found });
+            return Err(Error::NoDigests { found }.into());
         } else {
             let purpose = Purpose::new(PURPOSE).unwrap_or_default();
             let (key, value) = (Repr::Fixed(KEY_BYTES), Repr::Int16);
@@ -98,7 +106,7 @@ impl DigestStore {
         Ok(Self(Mutex::new(Some(map))))
     }
 
-    fn repaired(files: &MapFiles, settings: &Settings) -> Result<Map, Error> {
+    fn repaired(files: &MapFiles, settings: &Settings) -> Result<Map> {
         map::repair(files, settings, false, &silent)?;
         Ok(Map::open(files, Access::Write, settings)?)
     }
@@ -109,7 +117,7 @@ impl DigestStore {
 }
 
 impl Digests for DigestStore {
-    fn find(&self, digest: &Digest) -> Result<Option<Earlier>, Error> {
+    fn find(&self, digest: &Digest) -> Result<Option<Earlier>> {
         let Some(key) = key(digest) else { return Ok(None) };
         match &*self.map() {
             Some(map) => Ok(map.get(key)?.and_then(|value| decode(&value))),
@@ -117,7 +125,7 @@ impl Digests for DigestStore {
         }
     }
 
-    fn remember(&self, digest: &Digest, capture: &Earlier) -> Result<(), Error> {
+    fn remember(&self, digest: &Digest, capture: &Earlier) -> Result<()> {
         let (Some(key), Some(value)) = (key(digest), encode(capture)) else { return Ok(()) };
         let mut map = self.map();
         let Some(map) = &mut *map else { return Ok(()) };
@@ -125,13 +133,13 @@ impl Digests for DigestStore {
         if newer { Ok(()) } else { Ok(map.put(key, &value)?) }
     }
 
-    fn close(&self) -> Result<(), Error> {
+    fn close(&self) -> Result<()> {
         self.map().take().map_or(Ok(()), |map| Ok(map.close()?))
     }
 }
 
 /// Refuses a map that is somebody else's, before anything in it is changed.
-fn expect_digests(kvseq: &Path, settings: &Settings) -> Result<(), Error> {
+fn expect_digests(kvseq: &Path, settings: &Settings) -> Result<()> {
     let seen = inspect(kvseq, settings)?;
     let keys = seen.variables.iter().find(|variable| variable.name == "KEYREPR").map(|variable| variable.value);
     if seen.purpose == PURPOSE && keys == Some(Repr::Fixed(KEY_BYTES).to_value()) {
@@ -142,23 +150,7 @@ fn expect_digests(kvseq: &Path, settings: &Settings) -> Result<(), Error> {
         "" => format!("{}, without a PURPOSE, keys {keys}", kvseq.display()),
         purpose => format!("{}, PURPOSE {purpose}, keys {keys}", kvseq.display()),
     };
-    Err(Error::Setting { setting: "digests", expected: "a store of digests, or none yet".to_owned(), found })
-}
-
-/// Enters the body of a row, if it has one of its own.
-pub(crate) fn remember(digests: &dyn Digests, row: &CaptureRow) -> Result<(), Error> {
-    let (Some(id), Some(date), true) = (&row.record_id, row.started_at, is_candidate(row)) else { return Ok(()) };
-    let Ok(digest) = Digest::parse(&format!("sha1:{}", row.digest)) else { return Ok(()) };
-    let earlier = Earlier { url: row.url.clone(), date: UnixMillis(date), record_id: id.clone() };
-    digests.remember(&digest, &earlier)
-}
-
-/// Whether a response may be left out because its body is archived, or stand for others: a good one with a whole body.
-pub(crate) fn is_candidate(row: &CaptureRow) -> bool {
-    (200..300).contains(&row.status)
-        && row.body_length > 0
-        && row.truncated.is_none()
-        && row.record_type.as_deref() == Some("response")
+    Err(Error::NoDigests { found }.into())
 }
 
 fn key(digest: &Digest) -> Option<&[u8]> {

@@ -41,7 +41,7 @@ fn the_newest_is_kept_and_survives() {
 
 #[test]
 fn a_cut_at_any_step_leaves_a_store_that_opens_and_says_nothing_wrong() {
-    let fill = |disk: &FaultFs| -> Result<(), Error> {
+    let fill = |disk: &FaultFs| -> Result<()> {
         let store = DigestStore::open(&disk.shared(), Path::new("/bodies"), "test", &clock(0))?;
         (0..20).try_for_each(|n| store.remember(&digest(n), &earlier(n, 5)))?;
         store.close()?;

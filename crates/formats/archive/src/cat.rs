@@ -1,0 +1,218 @@
+//! The entries of an archive, printed: WARC records of whatever keeps them, and everything else in its own terms.
+
+use crate::error::{Error, Result};
+use crate::registry::Found;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use trawl_http::{Dechunk, Framing, Head, decode_content};
+use trawl_io::Fs;
+use trawl_model::{Advice, Body, DoorError, Pick, Place, RawRecord, RecordSource, Wanted};
+use trawl_warc::{Record, WarcReader};
+
+/// A block is put into JSON up to this size; a larger one is told by its digest.
+const JSON_BLOCK: u64 = 64 << 20;
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CatOptions<'a> {
+    /// Which entries, and whether as JSON.
+    pub wanted: Wanted<'a>,
+    /// Only records of this type.
+    pub kind: Option<&'a str>,
+    /// Which part of them.
+    pub show: Show,
+}
+
+/// Which part of a record is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Show {
+    /// All of it, as it is stored.
+    #[default]
+    Record,
+    /// The HTTP head.
+    Head,
+    /// The body as it is stored.
+    Body,
+    /// The body without chunks and content codings.
+    Decoded,
+}
+
+/// Prints entries of an archive and says how many were found.
+pub fn cat(found: &Found, fs: &Arc<dyn Fs>, options: &CatOptions<'_>, out: &mut dyn Write) -> Result<u64> {
+    let archive = found.open(fs)?;
+    let wanted = &options.wanted;
+    let printer = Printer { path: &found.path, options };
+    if let Some(offset) = wanted.offset {
+        let place = Place::new("", offset, 0);
+        if let Some(mut source) = archive.records(Pick::At(&place))? {
+            let first = source.next_event()?.and_then(|event| event.records.into_iter().next());
+            let nothing = || DoorError::new(Advice::Skip, "expected a record, found the end").at(place.clone());
+            let (record, place) = first.ok_or_else(nothing)?;
+            return Ok(u64::from(printer.record(record, &place, out)?));
+        }
+    }
+    if let Some(source) = wanted.url.map(|url| archive.records(Pick::Newest(url))).transpose()?.flatten() {
+        let (events, printed) = printer.all(source, out)?;
+        // The newest may have nothing of the kind asked for, as a revisit has no body: then an older one may.
+        if events == 0 || printed > 0 {
+            return Ok(printed);
+        }
+    }
+    if let Some(source) = archive.records(Pick::All)? {
+        return Ok(printer.all(source, out)?.1);
+    }
+    if options.show != Show::Record || options.kind.is_some() {
+        return Err(Error::NoCaptures { path: found.path.clone() }.into());
+    }
+    archive.list(wanted, out)?.ok_or_else(|| Error::NoCaptures { path: found.path.clone() }.into())
+}
+
+/// A record as JSON.
+#[derive(Debug, Serialize)]
+struct JsonRecord<'a> {
+    file: &'a str,
+    offset: u64,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    fields: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http_head: Option<String>,
+    #[serde(flatten)]
+    block: Block,
+}
+
+/// What follows the heads: text where it is text.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Block {
+    Text { text: String },
+    Base64 { base64: String },
+    Digest { length: u64, sha256: String },
+}
+
+struct Printer<'a> {
+    path: &'a Path,
+    options: &'a CatOptions<'a>,
+}
+
+impl Printer<'_> {
+    /// Prints what is wanted of a source; says how many groups of records there were and how many records were printed.
+    fn all(&self, mut source: Box<dyn RecordSource + '_>, out: &mut dyn Write) -> Result<(u64, u64)> {
+        let (mut events, mut printed) = (0, 0);
+        while let Some(event) = source.next_event()? {
+            events += 1;
+            for (record, place) in event.records {
+                printed += u64::from(self.record(record, &place, out)?);
+            }
+        }
+        Ok((events, printed))
+    }
+
+    /// Prints a record if it is wanted; says whether it was.
+    fn record(&self, record: RawRecord<'static>, place: &Place, out: &mut dyn Write) -> Result<bool> {
+        let mut reader = reader_of(record, place)?;
+        let Some(mut record) = reader.next_record()? else { return Ok(false) };
+        let show = self.options.show;
+        if !self.wants(&record) {
+            return Ok(false);
+        }
+        if self.options.wanted.json {
+            self.json(record, place, out)?;
+            return Ok(true);
+        }
+        if show == Show::Record {
+            out.write_all(record.header().raw())?;
+            io::copy(&mut record, out)?;
+            out.write_all(b"\r\n\r\n")?;
+            return Ok(true);
+        }
+        let head = record.take_http_head()?;
+        if show == Show::Head {
+            let Some(head) = head else { return Ok(false) };
+            out.write_all(&head)?;
+            return Ok(true);
+        }
+        let limit = record.limits().decoded_bytes;
+        match head.filter(|_| show == Show::Decoded) {
+            Some(head) => {
+                let head = Head::new(&head);
+                let body: Box<dyn Read + '_> = match Framing::of(&head) {
+                    Framing::Chunked => Box::new(Dechunk::new(record.body())),
+                    _ => Box::new(record.body()),
+                };
+                io::copy(&mut decode_content(body, &head.content_codings(), limit)?, out)?;
+            }
+            None => drop(io::copy(&mut record, out)?),
+        }
+        Ok(true)
+    }
+
+    fn wants(&self, record: &Record<'_>) -> bool {
+        let CatOptions { wanted, kind: wanted_kind, show } = self.options;
+        let header = record.header();
+        let url_fits = wanted.url.is_none_or(|url| header.target_uri().is_some_and(|uri| uri == url));
+        let kind = header.record_type().as_str();
+        let kind_fits = match wanted_kind {
+            Some(wanted) => kind == *wanted,
+            None => *show == Show::Record || matches!(kind, "response" | "resource" | "conversion"),
+        };
+        // Who names a place wants what is there.
+        wanted.offset.is_some() || url_fits && kind_fits
+    }
+
+    fn json(&self, mut record: Record<'_>, place: &Place, out: &mut dyn Write) -> Result<()> {
+        let header = record.header().clone();
+        let http_head = if header.is_http() { record.take_http_head()? } else { None };
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let block = if self.options.wanted.digests || record.left() > JSON_BLOCK {
+            digest(&mut record)?
+        } else {
+            match String::from_utf8(record.read_block(JSON_BLOCK)?.to_vec()) {
+                Ok(text) => Block::Text { text },
+                Err(bytes) => Block::Base64 { base64: data_encoding::BASE64.encode(bytes.as_bytes()) },
+            }
+        };
+        // Places name a file without its directory; whoever reads this may be elsewhere.
+        let own = self.path.file_name().is_some_and(|name| name.to_string_lossy() == *place.file);
+        let path = self.path.to_string_lossy();
+        let line = JsonRecord {
+            file: if own { &path } else { &place.file },
+            offset: place.offset,
+            kind: header.record_type().as_str(),
+            fields: header.fields().map(|(name, value)| (lossy(name), lossy(value))).collect(),
+            http_head: http_head.map(|head| lossy(&head)),
+            block,
+        };
+        serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
+        Ok(out.write_all(b"\n")?)
+    }
+}
+
+fn digest(record: &mut Record<'_>) -> Result<Block> {
+    let mut hash = Sha256::new();
+    let mut length = 0;
+    loop {
+        let chunk = record.chunk()?;
+        if chunk.is_empty() {
+            return Ok(Block::Digest { length, sha256: data_encoding::HEXLOWER.encode(&hash.finalize()) });
+        }
+        hash.update(chunk);
+        let n = chunk.len();
+        length += n as u64;
+        io::BufRead::consume(record, n);
+    }
+}
+
+/// A reader over one record.
+fn reader_of(record: RawRecord<'static>, place: &Place) -> Result<WarcReader> {
+    let body: Box<dyn Read + Send> = match record.body {
+        Body::Memory(bytes) => Box::new(io::Cursor::new(bytes)),
+        Body::Spooled(spool) => spool.open()?,
+        Body::Reader { reader, .. } => reader,
+    };
+    let stream = io::Cursor::new(record.header).chain(body).chain(&b"\r\n\r\n"[..]);
+    Ok(WarcReader::builder().lenient(true).from_read(stream, &place.to_string()))
+}

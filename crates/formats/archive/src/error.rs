@@ -1,0 +1,73 @@
+//! The error of this crate.
+
+use std::path::PathBuf;
+use trawl_model::{Advice, Capability, DoorError};
+
+/// Result with the error of every door, which may be an [`Error`].
+pub type Result<T, E = DoorError> = std::result::Result<T, E>;
+
+/// Why an archive cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file of another format.
+    #[error("{}: expected one of the formats {known}, found another", .path.display())]
+    UnknownFile {
+        /// Which file.
+        path: PathBuf,
+        /// The formats there are.
+        known: String,
+    },
+    /// A directory without archives.
+    #[error("{}: expected a file of one of the formats {known}, found none in this directory", .path.display())]
+    NoFiles {
+        /// Which directory.
+        path: PathBuf,
+        /// The formats there are.
+        known: String,
+    },
+    /// A name that no format is made under.
+    #[error("{}: expected a name that ends in {endings}", .path.display())]
+    NoTarget {
+        /// Which name.
+        path: PathBuf,
+        /// The endings there are.
+        endings: String,
+    },
+    /// No format of this name.
+    #[error("format: expected one of {known}, found {found:?}")]
+    NoFormat {
+        /// Which name.
+        found: String,
+        /// The formats there are.
+        known: String,
+    },
+    /// Something that holds no captures.
+    #[error("{}: expected captures, found something else", .path.display())]
+    NoCaptures {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The target cannot carry all of it, and nothing may be dropped.
+    #[error("{url}: {format} cannot carry {}", .lost.iter().map(|lost| lost.as_str()).collect::<Vec<_>>().join(", "))]
+    Dropped {
+        /// Which capture, or which kind of record.
+        url: String,
+        /// The target.
+        format: &'static str,
+        /// What it cannot carry.
+        lost: Vec<Capability>,
+    },
+    /// A store of digests that is something else.
+    #[error("digests: expected a store of digests, or none yet, found {found}")]
+    NoDigests {
+        /// What is there.
+        found: String,
+    },
+}
+
+impl From<Error> for DoorError {
+    fn from(e: Error) -> Self {
+        DoorError::new(Advice::Stop, e)
+    }
+}

@@ -1,0 +1,149 @@
+//! Which formats there are, which one a file has, and the files of a path.
+
+use crate::error::{Error, Result};
+use crate::seqdb::SeqdbFormat;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_captures::CapturesFormat;
+use trawl_io::format::{Candidate, Format, Opening, Role};
+use trawl_io::{Fs, Mode};
+use trawl_model::{Archive, DoorError};
+use trawl_warc::{WaczFormat, WarcFormat};
+
+/// The formats that are known. A value, so that a program can add its own.
+#[derive(Clone)]
+pub struct Registry {
+    /// Asked in this order, the cheap tests first.
+    formats: Vec<Arc<dyn Format>>,
+}
+
+/// Every format there is. A new one is one line here.
+impl Default for Registry {
+    fn default() -> Self {
+        let formats: Vec<Arc<dyn Format>> =
+            vec![Arc::new(CapturesFormat), Arc::new(WaczFormat), Arc::new(SeqdbFormat), Arc::new(WarcFormat)];
+        Registry { formats }
+    }
+}
+
+/// An archive, found.
+#[derive(Clone)]
+pub struct Found {
+    /// Its file, or directory.
+    pub path: PathBuf,
+    /// Its format.
+    pub format: Arc<dyn Format>,
+}
+
+impl Found {
+    /// Opens it.
+    pub fn open(&self, fs: &Arc<dyn Fs>) -> Result<Box<dyn Archive>, DoorError> {
+        self.format.open(&Opening::new(fs, &self.path))
+    }
+
+    /// Whether it only points at captures that are elsewhere.
+    pub fn is_index(&self) -> bool {
+        self.format.carries() == trawl_model::Carries::NOTHING
+    }
+}
+
+impl Registry {
+    /// The same with one more format, which is asked first.
+    #[must_use]
+    pub fn with(mut self, format: impl Format + 'static) -> Self {
+        self.formats.insert(0, Arc::new(format));
+        self
+    }
+
+    /// The formats a crawl can write.
+    pub fn crawlable(&self) -> impl Iterator<Item = &Arc<dyn Format>> {
+        self.formats.iter().filter(|format| format.is_crawlable())
+    }
+
+    /// The format of this name.
+    pub fn format(&self, name: &str) -> Result<Arc<dyn Format>> {
+        let found = self.formats.iter().find(|format| format.name() == name);
+        found.cloned().ok_or_else(|| Error::NoFormat { found: name.to_owned(), known: self.names() }.into())
+    }
+
+    /// The format that a file of this name is to be made in.
+    pub fn target(&self, path: &Path) -> Result<Arc<dyn Format>> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let makes = |format: &&Arc<dyn Format>| format.targets().iter().any(|end| name.ends_with(end));
+        self.formats.iter().find(makes).cloned().ok_or_else(|| {
+            let endings: Vec<_> = self.formats.iter().flat_map(|format| format.targets()).copied().collect();
+            Error::NoTarget { path: path.to_owned(), endings: endings.join(", ") }.into()
+        })
+    }
+
+    /// What a file in a crawl's directory is to archives; `all` are the names of the files there.
+    pub fn role(&self, name: &str, all: &[String]) -> Option<Role> {
+        self.formats.iter().find_map(|format| format.role(name, all))
+    }
+
+    /// The format of a file, or of a directory that is one container; `None` when it is none of these.
+    pub fn detect(&self, fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<Arc<dyn Format>>> {
+        let mut head = [0; Candidate::HEAD_BYTES];
+        let mut len = 0;
+        let is_dir = fs.metadata(path)?.is_dir;
+        if !is_dir {
+            let file = fs.open(path, Mode::Read)?;
+            while let Some(rest) = head.get_mut(len..).filter(|rest| !rest.is_empty()) {
+                match file.read_at(len as u64, rest)? {
+                    0 => break,
+                    n => len += n,
+                }
+            }
+        }
+        let head = head.get(..len).filter(|_| !is_dir);
+        let candidate = Candidate { fs, path, head };
+        Ok(self.formats.iter().find(|format| format.detect(&candidate)).cloned())
+    }
+
+    /// The archives of a path: what it names itself, or else everything in the directory that has one of the formats, by
+    /// name. Of the files of one container one stands for the rest.
+    pub fn files(&self, fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<Found>> {
+        let resolved = match fs.exists(path)? {
+            true => None,
+            false => self.formats.iter().find_map(|format| format.resolve(&**fs, path)),
+        };
+        let path = resolved.as_deref().unwrap_or(path);
+        let is_dir = fs.metadata(path)?.is_dir;
+        match self.detect(fs, path)? {
+            Some(format) => return Ok(vec![Found { path: path.to_owned(), format }]),
+            None if !is_dir => return Err(Error::UnknownFile { path: path.to_owned(), known: self.names() }.into()),
+            None => {}
+        }
+        let mut found = Vec::new();
+        for entry in fs.list(path)? {
+            let path = path.join(&entry.name);
+            if !fs.metadata(&path).is_ok_and(|metadata| metadata.is_file) {
+                continue;
+            }
+            if let Some(format) = self.detect(fs, &path)?.filter(|format| !format.is_part(&**fs, &path)) {
+                found.push(Found { path, format });
+            }
+        }
+        match found[..] {
+            [] => Err(Error::NoFiles { path: path.to_owned(), known: self.names() }.into()),
+            _ => Ok(found),
+        }
+    }
+
+    fn names(&self) -> String {
+        self.formats.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Registry({})", self.names())
+    }
+}
+
+impl fmt::Debug for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.path.display(), self.format.name())
+    }
+}

@@ -1,0 +1,136 @@
+//! Checks archives, and the index beside them.
+
+use crate::error::Result;
+use crate::registry::Found;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use trawl_captures::{CapturesReader, IndexReport, IndexVerifier};
+use trawl_io::Fs;
+use trawl_io::read_at::FileReader;
+use trawl_model::{Capability, Check, Checked, Finding, Pick, Severity};
+
+/// What was checked.
+#[derive(Debug, Default, Serialize)]
+pub struct Verified {
+    /// Files with records or captures in them.
+    pub files: u64,
+    /// Records or captures.
+    pub records: u64,
+    /// Stored bytes of those files.
+    pub bytes: u64,
+    /// Digests that were computed and compared.
+    pub digests: u64,
+    /// What is wrong with them.
+    pub faults: u64,
+    /// What is worth knowing of them.
+    pub notes: u64,
+    /// Their index, where there is one beside them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<IndexReport>,
+    /// Containers whose own structure was checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub containers: Option<Containers>,
+}
+
+/// Containers whose own structure was checked.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+pub struct Containers {
+    /// How many: a filesys is one, whatever its files.
+    pub containers: u64,
+    /// Files, entries, keys or pairs in them.
+    pub entries: u64,
+}
+
+impl Verified {
+    fn add(&mut self, checked: Checked) {
+        self.files += checked.files;
+        self.records += checked.records;
+        self.bytes += checked.bytes;
+        self.digests += checked.digests;
+        self.faults += checked.unlisted;
+        if checked.containers > 0 {
+            let all = self.containers.get_or_insert_default();
+            all.containers += checked.containers;
+            all.entries += checked.entries;
+        }
+    }
+}
+
+/// Checks the archives of one path: each by itself, those of one format together, and that an index beside them has exactly a
+/// row for each capture. `all` says that these are all archives of a directory.
+pub fn verify(fs: &Arc<dyn Fs>, files: &[Found], all: bool, check: &mut Check<'_>) -> Result<Verified> {
+    let mut verified = Verified::default();
+    let (mut faults, mut notes) = (0, 0);
+    let mut on_finding = |finding: Finding| {
+        match finding.severity {
+            Severity::Fault => faults += 1,
+            Severity::Note => notes += 1,
+        }
+        (check.on_finding)(finding);
+    };
+    let mut counting = Check {
+        temp_dir: check.temp_dir,
+        memory_bytes: check.memory_bytes,
+        on_finding: &mut on_finding,
+        progress: check.progress,
+    };
+    let mut formats: Vec<&Found> = Vec::new();
+    for found in files {
+        if !formats.iter().any(|other| other.format.name() == found.format.name()) {
+            formats.push(found);
+        }
+    }
+    for Found { format, .. } in formats {
+        let of_format = files.iter().filter(|found| found.format.name() == format.name());
+        let paths: Vec<PathBuf> = of_format.map(|found| found.path.clone()).collect();
+        verified.add(format.verify(fs, &paths, &mut counting)?);
+    }
+    for found in files {
+        // A file without a byte is not an archive, however well it follows the rules.
+        let metadata = fs.metadata(&found.path)?;
+        if !metadata.is_dir && metadata.len == 0 {
+            let (file, detail) = (found.path.display().to_string(), "the file is empty".to_owned());
+            let (severity, offset) = (Severity::Fault, Some(0));
+            (counting.on_finding)(Finding { severity, file, offset, kind: "empty", detail });
+        }
+    }
+    let indexes: Vec<_> = files.iter().filter(|found| found.is_index()).collect();
+    let archives: Vec<_> = files.iter().filter(|found| can_be_compared(found)).collect();
+    // In a directory the archives should be beside their index: without any, each row is about a record that is gone. A
+    // package may hold them.
+    let gone = all && files.len() == indexes.len();
+    if !indexes.is_empty() && (!archives.is_empty() || gone) {
+        verified.index = Some(index(fs, &indexes, &archives, check)?);
+    }
+    verified.faults += faults;
+    verified.notes = notes;
+    Ok(verified)
+}
+
+/// Whether an archive says all that an index says: one that cannot carry it is no witness.
+fn can_be_compared(found: &Found) -> bool {
+    let carries = found.format.carries();
+    let needed = [Capability::ManyPerUrl, Capability::Revisits, Capability::Failures, Capability::Facts];
+    found.format.is_crawlable() && needed.iter().all(|needed| carries.has(*needed))
+}
+
+fn index(fs: &Arc<dyn Fs>, indexes: &[&Found], archives: &[&Found], check: &mut Check<'_>) -> Result<IndexReport> {
+    let mut verifier = IndexVerifier::new(check.temp_dir, check.memory_bytes)?;
+    for found in indexes {
+        let file = FileReader::open_in(&**fs, &found.path)?;
+        verifier.index(CapturesReader::over(Arc::new(file))?, &mut |_| {})?;
+    }
+    for found in archives {
+        // What cannot be read has been reported with the archive itself.
+        let Ok(archive) = found.open(fs) else { continue };
+        if let Ok(Some(mut source)) = archive.captures(Pick::All) {
+            verifier.archive(&mut *source, &mut |_| {}, &mut |_| {})?;
+        }
+    }
+    let report = verifier.finish(&mut |finding| {
+        let (file, kind, detail) = (finding.about, finding.kind, finding.detail);
+        (check.on_finding)(Finding { severity: Severity::Fault, file, offset: None, kind, detail });
+    })?;
+    Ok(report)
+}
