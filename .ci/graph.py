@@ -19,10 +19,12 @@ SIDEWAYS = {
     "trawl-archive": {"trawl-warc", "trawl-captures", "trawl-seqdb", "trawl-lists"},
     "trawl-fetch": {"trawl-parse"},
     "trawl-engine": {"trawl-frontier", "trawl-fetch", "trawl-parse"},
-    "trawl-ingest": {"trawl-store"},
-    "trawl-index": {"trawl-store"},
-    "trawl-query": {"trawl-store", "trawl-index"},
-    "trawl-serve": {"trawl-query"},
+    "trawl-rows": {"trawl-store"},
+    "trawl-ingest": {"trawl-store", "trawl-rows"},
+    "trawl-index": {"trawl-store", "trawl-rows"},
+    "trawl-maintain": {"trawl-store", "trawl-rows", "trawl-ingest", "trawl-index"},
+    "trawl-query": {"trawl-store", "trawl-rows", "trawl-index"},
+    "trawl-serve": {"trawl-query", "trawl-maintain"},
 }
 # What a test may use in addition: the synthetic web for crawlers, the writer for those who read what it wrote.
 SIDEWAYS_IN_TESTS = {
@@ -30,7 +32,7 @@ SIDEWAYS_IN_TESTS = {
     "trawl-engine": {"trawl-testweb"},
     "trawl-fetch": {"trawl-testweb"},
     "trawl-index": {"trawl-ingest"},
-    "trawl-query": {"trawl-ingest"},
+    "trawl-query": {"trawl-ingest", "trawl-maintain"},
     "trawl-serve": {"trawl-ingest", "trawl-index", "trawl-store"},
 }
 # Containers are known to the room formats/archive and, outside of their floor, to nobody but the command line, for its

@@ -59,9 +59,9 @@ fn dictionary(dir: &Path, count: u64) -> Result<()> {
             let begins = lines.push(name)?;
             mphf.push(name, begins)?;
         }
-        let (out, written) = lines.finish()?;
+        let (out, table) = lines.finish()?;
         drop(out);
-        drop(mphf.finish(DictionaryHashes { file: written.hash, table: written.table_hash })?);
+        drop(mphf.finish(DictionaryHashes { file: 0, table })?);
         let built = began.elapsed();
         let lines = Lines::open(Arc::new(MapReader::open(&txt)?), Arc::new(Caches::new(1 << 30)))?;
         let mphf = Mphf::open(Arc::new(MapReader::open(&mph)?))?;

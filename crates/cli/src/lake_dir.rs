@@ -14,10 +14,7 @@ pub fn store(dir: &Path) -> Arc<dyn Store> {
 
 /// Opens the lake in `dir`.
 pub fn open(dir: &Path) -> anyhow::Result<Lake> {
-    if !is_lake(dir) {
-        refuse_lost_index(dir)?;
-        bail!("there is no lake in {}: `trawl lake ingest --lake {0} --dataset NAME FILE…` makes one", dir.display());
-    }
+    must_be_lake(dir)?;
     Lake::open(store(dir)).map_err(|error| {
         let damaged = matches!(&error, trawl_store::Error::Corrupt { path, .. } if is_manifest(path));
         let place = dir.display();
@@ -25,6 +22,15 @@ pub fn open(dir: &Path) -> anyhow::Result<Lake> {
         let hint = if damaged { hint } else { String::new() };
         anyhow::Error::new(error).context(format!("cannot open the lake in {place}{hint}"))
     })
+}
+
+/// Refuses a directory without a lake, or with what is left of one.
+pub fn must_be_lake(dir: &Path) -> anyhow::Result<()> {
+    if !is_lake(dir) {
+        refuse_lost_index(dir)?;
+        bail!("there is no lake in {}: `trawl lake ingest --lake {0} --dataset NAME FILE…` makes one", dir.display());
+    }
+    Ok(())
 }
 
 fn is_manifest(path: &str) -> bool {
@@ -56,25 +62,8 @@ pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
     }
 }
 
-/// Whether there are datasets in `dir` but no manifest of the lake they are of.
-pub fn index_is_lost(dir: &Path) -> bool {
-    let has_commits = |entry: std::fs::DirEntry| {
-        let commits = std::fs::read_dir(entry.path().join("_commits"));
-        commits.is_ok_and(|mut commits| commits.any(|c| c.is_ok_and(|c| c.path().extension() == Some("json".as_ref()))))
-    };
-    let datasets = std::fs::read_dir(dir.join(trawl_store::layout::PARQUET_ROOT));
-    // In this order: somebody may be making the lake just now.
-    datasets.is_ok_and(|mut datasets| datasets.any(|entry| entry.is_ok_and(has_commits))) && !is_lake(dir)
-}
-
-/// Whether the newest manifest of the lake in `dir` is there but cannot be read.
-pub fn manifest_is_damaged(dir: &Path) -> bool {
-    is_lake(dir)
-        && matches!(Lake::open(store(dir)), Err(trawl_store::Error::Corrupt { path, .. }) if is_manifest(&path))
-}
-
 fn refuse_lost_index(dir: &Path) -> anyhow::Result<()> {
-    if index_is_lost(dir) {
+    if trawl_maintain::is_lost(&*store(dir))? {
         bail!(
             "the lake in {} has datasets, but its index/ is lost: `trawl lake rebuild --lake {0}` makes it anew",
             dir.display()

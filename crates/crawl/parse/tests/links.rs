@@ -19,7 +19,8 @@ fn options() -> Options {
 /// A page in the words of the `.expected` files.
 fn show(page: &Page) -> Vec<String> {
     let or_dash = |url: Option<&str>| url.unwrap_or("-").to_owned();
-    let refresh = page.refresh.as_ref().map(|refresh| format!("{} {}", refresh.delay_seconds, or_dash(refresh.url.as_deref())));
+    let refresh =
+        page.refresh.as_ref().map(|refresh| format!("{} {}", refresh.delay_seconds, or_dash(refresh.url.as_deref())));
     let mut lines = vec![
         format!("base {}", page.base),
         format!("canonical {}", or_dash(page.canonical.as_deref())),

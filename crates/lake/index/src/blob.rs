@@ -31,18 +31,19 @@ impl Blob {
     /// Opens an object: mapped if it is a local file; read whole if it has at most `resident` bytes; by ranges else.
     pub fn open(store: &Arc<dyn Store>, path: &str, resident: u64) -> Result<Self> {
         if let Some(local) = store.open_local(path) {
-            let map = MapReader::open(&local)?;
-            let local = Some(map.bytes().clone());
-            return Ok(Self { inner: Arc::new(map), remote: None, local, cache: None });
+            return Ok(Self::local_of(MapReader::open(&local)?));
         }
         let len = store.len(path)?;
         if len <= resident {
-            let bytes = store.get(path, resident)?;
-            let local = Some(bytes.clone());
-            return Ok(Self { inner: Arc::new(Named { name: path.into(), bytes }), remote: None, local, cache: None });
+            return Ok(Self::local_of(MapReader::of_bytes(path, store.get(path, resident)?)));
         }
         let remote = Arc::new(Remote { store: store.clone(), path: path.into(), name: path.into(), len });
         Ok(Self { inner: remote.clone(), remote: Some(remote), local: None, cache: None })
+    }
+
+    fn local_of(file: MapReader) -> Self {
+        let local = Some(file.bytes().clone());
+        Self { inner: Arc::new(file), remote: None, local, cache: None }
     }
 
     /// The same, keeping pieces of it in `caches` if each read is a request.
@@ -67,25 +68,11 @@ impl Blob {
     }
 }
 
-impl ReadAt for Blob {
-    fn name(&self) -> &Path {
-        self.inner.name()
-    }
+impl std::ops::Deref for Blob {
+    type Target = dyn ReadAt;
 
-    fn len(&self) -> u64 {
-        self.inner.len()
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> trawl_io::Result<()> {
-        self.inner.read_at(offset, buf)
-    }
-
-    fn read_range(&self, range: Range<u64>) -> trawl_io::Result<Bytes> {
-        self.inner.read_range(range)
-    }
-
-    fn read_ranges(&self, ranges: &[Range<u64>]) -> trawl_io::Result<Vec<Bytes>> {
-        self.inner.read_ranges(ranges)
+    fn deref(&self) -> &Self::Target {
+        &*self.inner
     }
 }
 
@@ -156,38 +143,11 @@ impl ReadAt for Remote {
     }
 }
 
-/// Bytes that remember which object they are.
-struct Named {
-    name: PathBuf,
-    bytes: Bytes,
-}
-
-impl ReadAt for Named {
-    fn name(&self) -> &Path {
-        &self.name
-    }
-
-    fn len(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> trawl_io::Result<()> {
-        let end = offset.saturating_add(buf.len() as u64);
-        buf.copy_from_slice(&self.read_range(offset..end)?);
-        Ok(())
-    }
-
-    fn read_range(&self, range: Range<u64>) -> trawl_io::Result<Bytes> {
-        trawl_io::read_at::check_range(&self.name, self.len(), &range)?;
-        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        Ok(self.bytes.slice(index(range.start)..index(range.end)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trawl_store::{CountingStore, DirStore};
+    use crate::doubles::CountingStore;
+    use trawl_store::DirStore;
 
     #[test]
     fn mapped_resident_and_by_ranges_read_alike() {

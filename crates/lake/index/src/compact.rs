@@ -1,18 +1,17 @@
 //! Keeps the list of segments short.
 
-use crate::build::{BuildOptions, Progress};
+use crate::build::BuildOptions;
 use crate::merge::{DistinctUrls, MergeInput, merge_segments};
 use crate::meta::{SegmentMeta, has_bounds};
-use crate::{Caches, Error, OpenOptions, Result, Segment};
+use crate::publish::attempts;
+use crate::{Caches, OpenOptions, Result, Segment};
 use std::ops::Range;
 use std::sync::Arc;
 use trawl_model::UnixMillis;
-use trawl_store::{AtWork, Lake, Manifest, SegmentRef, layout};
+use trawl_store::{AtWork, Lake, Manifest, Progress, SegmentRef, layout};
 
 /// Segments a version has at most after a tiered compaction: each costs a lookup that finds a domain nothing, or a block.
 pub const MAX_SEGMENTS: usize = 8;
-/// Rounds a compaction goes when others change what it merges.
-const MAX_ATTEMPTS: u32 = 5;
 
 /// How much to merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,32 +46,26 @@ pub fn compact(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Option<Compacted>> {
-    trawl_store::check_name(writer)?;
-    for attempt in 0..MAX_ATTEMPTS {
+    attempts(now, writer, |id| {
         let manifest = lake.current()?;
         let segments = manifest.current().map(|v| v.segments.clone()).unwrap_or_default();
         let chosen = segments.get(choose(&segments, how)).unwrap_or_default();
         if chosen.is_empty() {
-            return Ok(None);
+            return Ok(Some(None));
         }
-        let id = format!("{}-{writer}-{attempt}", now().digits14());
-        let at_work = AtWork::start(lake, now, writer, "compact", layout::segment_dir(&id)?)?;
-        let meta = merge(lake, &id, chosen, how, options, &|p| {
+        let at_work = AtWork::start(lake, now, writer, "compact", layout::segment_dir(id)?)?;
+        let segment = merge(lake, id, chosen, how, options, &|p| {
             at_work.now_and_then();
             progress(p);
         })?;
         let level = chosen.iter().map(|s| s.level).max().unwrap_or(0).saturating_add(1);
-        let reference = meta.to_ref(level)?;
+        let reference = segment.to_ref(level)?;
         let version = at_work.commit(|| {
             Ok(lake.commit(now(), writer, |manifest| Ok(replace(manifest, now(), chosen, &reference)))?.value)
         })?;
-        if let Some(version) = version {
-            let merged = chosen.iter().map(|s| s.id.clone()).collect();
-            return Ok(Some(Compacted { version, merged, segment: meta }));
-        }
-    }
-    let path = layout::MANIFESTS.to_owned();
-    Err(Error::Store(trawl_store::Error::Contended { path, attempts: MAX_ATTEMPTS }))
+        let merged = chosen.iter().map(|s| s.id.clone()).collect();
+        Ok(version.map(|version| Some(Compacted { version, merged, segment })))
+    })
 }
 
 /// Which neighbours to merge.

@@ -17,6 +17,32 @@
 //!
 //! `.zst` files use [`seekable`] framing, the others [`paged`] checksums; so a lookup reads some kilobytes and believes
 //! none that was not checked.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use trawl_index::{BuildOptions, Caches, OpenOptions, Segment, publish};
+//! # let dir = std::env::temp_dir().join(format!("trawl-index-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(&dir)?;
+//! # let now = || trawl_model::UnixMillis(1_782_262_923_456);
+//! # std::fs::write(dir.join("urls.txt"), "https://www.example.org/a\nhttps://example.org/b\n")?;
+//! # let fs: Arc<dyn trawl_io::Fs> = Arc::new(trawl_io::RealFs);
+//! # let urls = trawl_ingest::source::open(&fs, &dir.join("urls.txt"), None)?;
+//! # let store: Arc<dyn trawl_store::Store> = Arc::new(trawl_store::DirStore::new(dir.join("lake")));
+//! # let lake = trawl_store::Lake::init(store.clone(), now(), "w1", b"com\norg\n")?;
+//! # let id = lake.register_dataset(now(), "w2", &trawl_store::DatasetInfo::named("news"))?;
+//! # trawl_ingest::ingest(&lake, id, &[urls], &trawl_ingest::IngestSettings::new("w3", &dir), &now, &|_| ())?;
+//! // Dataset 1 of `lake` has two URLs of example.org.
+//! publish(&lake, &now, "w4", &BuildOptions::new(&dir), &|_| ())?;
+//! let reference = &lake.current()?.current().unwrap().segments[0].clone();
+//! let segment = Segment::open(lake.store(), reference, &Arc::new(Caches::default()), OpenOptions::default())?;
+//! let slot = segment.lookup("example.org")?.expect("it is there");
+//! assert_eq!((segment.datasets(slot)?, segment.counts(slot)?[0].1.rows), (vec![1], 2));
+//! assert!(segment.lookup("example.com")?.is_none());
+//! # std::fs::remove_dir_all(dir)?;
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod blob;
@@ -25,34 +51,41 @@ mod cache;
 mod compact;
 pub mod counts;
 mod error;
-pub mod files;
-mod inspect;
+mod files;
 pub mod lines;
-pub mod membership;
+mod membership;
 mod merge;
-pub mod meta;
+mod meta;
 pub mod mphf;
-pub mod paged;
-pub mod pages;
-pub mod paths;
+mod paged;
+mod pages;
+mod paths;
 pub mod postings;
 mod publish;
 mod scratch;
-pub mod seekable;
+mod seekable;
 mod segment;
-pub mod slots;
-pub mod times;
+mod slots;
+mod times;
 mod verify;
 
 pub use blob::Blob;
-pub use build::{BuildOptions, Progress, SourceFile, TOP_PATHS_MIN_ROWS, build_segment, sort_files};
+pub use build::{BuildOptions, SourceFile, TOP_PATHS_MIN_ROWS, build_segment, sort_files};
 pub use cache::{Caches, DEFAULT_CACHE_BYTES};
 pub use compact::{Compacted, Compaction, MAX_SEGMENTS, compact};
 pub use error::{Error, Result};
-pub use inspect::{Inspection, inspect_segment};
 pub use merge::{DistinctUrls, MergeInput, merge_segments};
-pub use meta::SegmentMeta;
-pub use publish::{Published, publish, rebuild, rebuild_under};
+pub use meta::{DatasetMeta, FileMeta, SegmentMeta};
+pub use publish::{Published, publish, rebuild};
 pub use scratch::Scratch;
 pub use segment::{OpenOptions, Segment, Slot};
+pub use trawl_store::Progress;
 pub use verify::{Verified, indexed_files, verify_segment};
+
+#[cfg(test)]
+#[path = "../../store/tests/doubles/mod.rs"]
+mod doubles;
+#[cfg(test)]
+mod tests {
+    mod golden;
+}

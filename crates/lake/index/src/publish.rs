@@ -1,15 +1,15 @@
 //! Publishes what datasets have committed: one new segment, one new version.
 
-use crate::build::{BuildOptions, Progress, SourceFile, build_segment, sort_files};
+use crate::build::{BuildOptions, SourceFile, build_segment, sort_files};
 use crate::compact::{Compacted, Compaction, compact};
 use crate::meta::SegmentMeta;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;
 use trawl_store::manifest::SuffixListRef;
-use trawl_store::{AtWork, Lake, Manifest, SegmentRef, layout};
+use trawl_store::{AtWork, Lake, Manifest, Progress, SegmentRef, layout};
 
-/// Rounds a publisher goes when others publish the same datasets.
+/// Rounds a publisher or a compaction goes when others change what it rests on.
 const MAX_ATTEMPTS: u32 = 10;
 
 /// What a publish did.
@@ -45,7 +45,7 @@ pub fn publish(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
-    let mut published = attempts(lake, Scope::New, None, now, writer, options, progress)?;
+    let mut published = version(lake, Scope::New, None, now, writer, options, progress)?;
     if published.version.is_some() {
         match compact(lake, now, &format!("{writer}-t"), Compaction::Tiered, options, progress) {
             Ok(Some(tidied)) => {
@@ -60,30 +60,19 @@ pub fn publish(
 }
 
 /// Builds the index anew from the Parquet files of every dataset's newest commit: one segment, and a version of it alone.
-/// For an index that is damaged, lost, or written by a format of the past.
+/// For an index that is damaged, lost, or written by a format of the past. A `list` becomes the lake's suffix list in the same
+/// commit: every dataset must have been rewritten under it before, and it must be stored in the lake.
 ///
 /// `writer` must be new for each call; `now` is the clock.
 pub fn rebuild(
     lake: &Lake,
+    list: Option<&SuffixListRef>,
     now: &dyn Fn() -> UnixMillis,
     writer: &str,
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
-    attempts(lake, Scope::All, None, now, writer, options, progress)
-}
-
-/// As [`rebuild`], and makes `list` the lake's suffix list in the same commit. Every dataset must have been rewritten
-/// under it before; the list must be stored in the lake.
-pub fn rebuild_under(
-    lake: &Lake,
-    list: &SuffixListRef,
-    now: &dyn Fn() -> UnixMillis,
-    writer: &str,
-    options: &BuildOptions,
-    progress: &dyn Fn(Progress),
-) -> Result<Published> {
-    attempts(lake, Scope::All, Some(list), now, writer, options, progress)
+    version(lake, Scope::All, list, now, writer, options, progress)
 }
 
 /// Which files a plan takes.
@@ -95,7 +84,23 @@ enum Scope {
     All,
 }
 
-fn attempts(
+/// Tries to make a segment, under another id each time, until nobody changed meanwhile what it rests on: then `make` answers.
+pub(crate) fn attempts<T>(
+    now: &dyn Fn() -> UnixMillis,
+    writer: &str,
+    mut make: impl FnMut(&str) -> Result<Option<T>>,
+) -> Result<T> {
+    trawl_store::check_name(writer)?;
+    for attempt in 0..MAX_ATTEMPTS {
+        if let Some(made) = make(&format!("{}-{writer}-{attempt}", now().digits14()))? {
+            return Ok(made);
+        }
+    }
+    let path = layout::MANIFESTS.to_owned();
+    Err(Error::Store(trawl_store::Error::Contended { path, attempts: MAX_ATTEMPTS }))
+}
+
+fn version(
     lake: &Lake,
     scope: Scope,
     list: Option<&SuffixListRef>,
@@ -104,44 +109,37 @@ fn attempts(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
-    trawl_store::check_name(writer)?;
-    for attempt in 0..MAX_ATTEMPTS {
+    attempts(now, writer, |id| {
         let manifest = lake.current()?;
         let mut plan = Plan::new(lake, &manifest, scope, list)?;
+        let (waiting, damaged) = (std::mem::take(&mut plan.waiting), std::mem::take(&mut plan.damaged));
+        let mut published = Published { waiting, damaged, ..Published::default() };
         if plan.is_empty() && (list.is_none() || list == manifest.suffix_list.as_ref()) {
-            let Plan { waiting, damaged, .. } = plan;
-            return Ok(Published { waiting, damaged, ..Published::default() });
+            return Ok(Some(published));
         }
-        let id = format!("{}-{writer}-{attempt}", now().digits14());
-        let at_work = AtWork::start(lake, now, writer, "publish", layout::segment_dir(&id)?)?;
-        let segment = if plan.files.is_empty() {
-            None
-        } else {
+        let at_work = AtWork::start(lake, now, writer, "publish", layout::segment_dir(id)?)?;
+        if !plan.files.is_empty() {
             sort_files(&mut plan.files);
-            Some(build_segment(lake.store(), &id, &plan.files, options, &|p| {
+            published.segment = Some(build_segment(lake.store(), id, &plan.files, options, &|p| {
                 at_work.now_and_then();
                 progress(p);
-            })?)
-        };
+            })?);
+        }
         if let Some(list) = list
             && !lake.store().exists(&list.path)?
         {
             let reason = format!("the suffix list {} is not stored in the lake", list.hash);
             return Err(Error::Store(trawl_store::Error::Refused { reason }));
         }
-        let reference = segment.as_ref().map(|meta| meta.to_ref(0)).transpose()?;
-        let version = at_work.commit(|| {
+        let reference = published.segment.as_ref().map(|meta| meta.to_ref(0)).transpose()?;
+        published.version = at_work.commit(|| {
             let commit = lake.commit(now(), writer, |manifest| Ok(plan.apply(manifest, now(), reference.clone())));
             Ok(commit?.value)
         })?;
-        if version.is_some() {
-            let Plan { commits, waiting, damaged, .. } = plan;
-            return Ok(Published { version, segment, commits, waiting, damaged, ..Published::default() });
-        }
-        // Somebody else published one of our datasets meanwhile: start from what is there now.
-    }
-    let path = layout::MANIFESTS.to_owned();
-    Err(Error::Store(trawl_store::Error::Contended { path, attempts: MAX_ATTEMPTS }))
+        published.commits = plan.commits;
+        // If not, somebody else published one of our datasets meanwhile: start from what is there now.
+        Ok(published.version.is_some().then_some(published))
+    })
 }
 
 /// What a version lacks.

@@ -1,5 +1,7 @@
 //! Room for what must wait until a total is known.
 
+use crate::{Error, Result};
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::{Fs, RealFs, SpoolWriter};
@@ -26,5 +28,19 @@ impl Scratch {
     /// The directory.
     pub fn dir(&self) -> &std::path::Path {
         &self.dir
+    }
+}
+
+/// Hands out all that waited in a spool; `what` is being written.
+pub(crate) fn pour(spool: SpoolWriter, what: &'static str, mut to: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let spool = spool.finish()?;
+    let mut reader = spool.reader();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let n = reader.read(&mut buffer).map_err(Error::write(what))?;
+        if n == 0 {
+            return Ok(());
+        }
+        to(buffer.get(..n).unwrap_or(&buffer))?;
     }
 }

@@ -2,11 +2,10 @@
 
 use crate::files::FileEntry;
 use crate::mphf::Candidate;
-use crate::segment::Parts;
 use crate::{Caches, Error, OpenOptions, Result, Segment};
 use std::sync::Arc;
-use trawl_store::rows::GroupTable;
-use trawl_store::{SegmentRef, Store};
+use trawl_rows::GroupTable;
+use trawl_store::{SegmentRef, Store, object_hash};
 
 /// What a verification went through.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -34,11 +33,12 @@ pub fn verify_segment(
     let segment = Segment::open(store, reference, &Arc::new(Caches::new(8 << 20)), OpenOptions::default())?;
     let mut check = Check { segment: &segment, verified: Verified::default(), fault };
     check.hashes(store);
-    let parts = segment.parts()?;
-    check.domains(&parts);
-    check.pages(&parts);
-    let groups = check.files(store, &parts, &reference.masked);
-    check.postings(&parts, groups);
+    check.domains();
+    for file in segment.paged()? {
+        file.check_all(&mut |error| check.report(error));
+    }
+    let groups = check.files(store, segment.files()?, &reference.masked);
+    check.postings(groups);
     check.totals();
     Ok(check.verified)
 }
@@ -48,7 +48,7 @@ pub fn verify_segment(
 pub fn indexed_files(store: &Arc<dyn Store>, reference: &SegmentRef) -> Result<Vec<(u32, String)>> {
     let segment = Segment::open(store, reference, &Arc::new(Caches::new(8 << 20)), OpenOptions::default())?;
     let mut files = Vec::new();
-    for file_id in 0..segment.parts()?.pages.files() {
+    for file_id in 0..segment.files()? {
         let FileEntry { dataset_id, path, .. } = segment.file(file_id)?;
         if !reference.masked.contains(&dataset_id) {
             files.push((dataset_id, path));
@@ -91,7 +91,7 @@ impl Check<'_> {
             else {
                 continue;
             };
-            let found = store.len(&path).and_then(|len| Ok((len, trawl_store::rows::hash(&**store, &path, len)?)));
+            let found = store.len(&path).and_then(|len| Ok((len, object_hash(&**store, &path, len)?)));
             if let Some((bytes, hash)) = self.ok(found.map_err(Error::from)) {
                 self.verified.files += 1;
                 if bytes != meta.bytes || hash != meta.hash {
@@ -103,26 +103,27 @@ impl Check<'_> {
     }
 
     /// Dictionary order, and that the perfect hash leads every name to its line.
-    fn domains(&mut self, parts: &Parts<'_>) {
-        if let Err(error) = parts.mphf {
+    fn domains(&mut self) {
+        let (segment, mphf) = (self.segment, self.segment.mphf());
+        if let Err(error) = mphf {
             self.wrong("domains.mphf".into(), "a perfect hash that can be used", error);
         }
-        if let (Ok(mphf), Some(meta)) = (parts.mphf, self.segment.meta().files.get("domains.txt.zst"))
+        if let (Ok(mphf), Some(meta)) = (mphf, segment.meta().files.get("domains.txt.zst"))
             && format!("{:016x}", mphf.dictionary().file) != meta.hash
         {
             let found = format!("{:016x}", mphf.dictionary().file);
             self.wrong("domains.mphf".into(), "the hash of domains.txt.zst", found);
         }
         let mut last = String::new();
-        for index in 0..parts.dictionary.block_count() {
-            let Some(block) = self.ok(parts.dictionary.block(index)) else { continue };
+        for index in 0..segment.dictionary().block_count() {
+            let Some(block) = self.ok(segment.dictionary().block(index)) else { continue };
             for (line, name) in (0u32..).zip(block.lines_from(0)) {
                 if last.as_str() >= name {
                     self.wrong("domains.txt.zst".into(), "names in order, no two equal", format!("{last:?}, {name:?}"));
                 }
                 name.clone_into(&mut last);
                 self.verified.domains += 1;
-                if let Ok(mphf) = parts.mphf {
+                if let Ok(mphf) = mphf {
                     match self.ok(mphf.get(name, index)) {
                         None | Some(Candidate::Unknown) => {}
                         Some(Candidate::Line(found)) if found == line => {}
@@ -136,19 +137,9 @@ impl Check<'_> {
         }
     }
 
-    fn pages(&mut self, parts: &Parts<'_>) {
-        let mut faults = Vec::new();
-        parts.membership.check_pages(&mut |e| faults.push(e));
-        parts.counts.check_pages(&mut |e| faults.push(e));
-        parts.times.check_pages(&mut |e| faults.push(e));
-        parts.paths.check_pages(&mut |e| faults.push(e));
-        parts.pages.check_pages(&mut |e| faults.push(e));
-        faults.into_iter().for_each(|e| self.report(e));
-    }
-
-    fn files(&mut self, store: &Arc<dyn Store>, parts: &Parts<'_>, masked: &[u32]) -> Groups {
+    fn files(&mut self, store: &Arc<dyn Store>, files: u32, masked: &[u32]) -> Groups {
         let mut groups = Groups { files: Vec::new(), rows: Vec::new() };
-        for file_id in 0..parts.pages.files() {
+        for file_id in 0..files {
             groups.files.push((u32::MAX, groups.rows.len()));
             let Some(entry) = self.ok(self.segment.file(file_id)) else { continue };
             if let Some(last) = groups.files.last_mut() {
@@ -161,29 +152,27 @@ impl Check<'_> {
                 Err(e) if e.is_not_found() && masked.contains(&entry.dataset_id) => {}
                 Err(e) => self.report(e.into()),
             }
-            self.tables(parts, &entry, &mut groups);
+            self.tables(&entry, &mut groups);
         }
         groups
     }
 
-    fn tables(&mut self, parts: &Parts<'_>, entry: &FileEntry, groups: &mut Groups) {
-        let Some(count) = self.ok(parts.pages.groups_of(entry.file_id)) else { return };
-        let mut rows = 0;
-        for group in 0..count {
-            let table = parts.pages.tables(&[(entry.file_id, group)]);
-            let table = table.map(|t| t.into_iter().next().unwrap_or_default());
-            let of = |bytes: bytes::Bytes| Ok(u64::from(GroupTable::new(&entry.path, &bytes)?.rows()));
-            let found = self.ok(table.and_then(of)).unwrap_or(0);
+    fn tables(&mut self, entry: &FileEntry, groups: &mut Groups) {
+        let Some(tables) = self.ok(self.segment.tables_of(entry.file_id)) else { return };
+        let (mut rows, count) = (0, tables.len());
+        for table in tables {
+            let table = GroupTable::new(&entry.path, &table).map_err(Error::from);
+            let found = self.ok(table).map_or(0, |table| u64::from(table.rows()));
             groups.rows.push((found, 0));
             rows += found;
         }
-        if count != entry.row_groups || rows != entry.rows {
+        if count != entry.row_groups as usize || rows != entry.rows {
             let found = format!("{rows} rows in {count} groups");
             self.wrong(entry.path.clone(), "page tables of all rows", found);
         }
     }
 
-    fn postings(&mut self, parts: &Parts<'_>, mut groups: Groups) {
+    fn postings(&mut self, mut groups: Groups) {
         let shards = self.segment.meta().shards;
         for number in 0..shards {
             let Some(shard) = self.ok(self.segment.shard(number)) else { continue };
@@ -193,8 +182,7 @@ impl Check<'_> {
             let mut slot_entries: (u64, Vec<(u32, u64)>) = (u64::MAX, Vec::new());
             for entries in shard.all_entries() {
                 for entry in self.ok(entries).unwrap_or_default() {
-                    if entry.slot % u64::from(shards.max(1)) != u64::from(number) || entry.slot >= parts.counts.slots()
-                    {
+                    if entry.slot % u64::from(shards.max(1)) != u64::from(number) || entry.slot >= self.segment.len() {
                         self.wrong(format!("postings/{number}"), "slots of this shard", entry.slot);
                         continue;
                     }

@@ -22,14 +22,9 @@ pub enum Error {
     /// Sorting failed.
     #[error(transparent)]
     Sort(#[from] trawl_sort::Error),
-    /// A Parquet file could not be written.
-    #[error("{path}: {source}")]
-    Parquet {
-        /// The file.
-        path: String,
-        /// What the library says.
-        source: parquet::errors::ParquetError,
-    },
+    /// Rows could not be written.
+    #[error(transparent)]
+    Rows(#[from] trawl_rows::Error),
     /// A source is not a list that can be read.
     #[error(transparent)]
     List(trawl_lists::Error),
@@ -72,7 +67,7 @@ impl Error {
     /// What a caller is to do.
     pub fn advice(&self) -> Advice {
         match self {
-            Error::Store(e) => e.advice(),
+            Error::Store(e) | Error::Rows(trawl_rows::Error::Store(e)) => e.advice(),
             Error::Source(e) => e.advice,
             _ => Advice::Stop,
         }

@@ -8,13 +8,13 @@
 use crate::join::{DENIED, Joining, note_stamps, unchanged_since};
 use crate::rewrite::{digits_of, with_marks_of};
 use crate::run::{Run, Suffixes, check_dataset};
-use crate::settings::{IngestReport, IngestSettings, Mode, Progress};
+use crate::settings::{IngestReport, IngestSettings, Mode};
 use crate::source::{Grown, LakeSource, Source};
 use crate::{Error, Result, stale};
 use std::collections::HashSet;
 use trawl_model::{SourceIdentity, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::denial::Denied;
-use trawl_store::{DatasetCommit, KnownSource, Lake, Stamp};
+use trawl_store::{DatasetCommit, KnownSource, Lake, Progress, Stamp};
 
 /// Reads `sources` into a dataset. `clock` tells the time, for commits, signs of life and the report.
 ///

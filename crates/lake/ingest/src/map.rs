@@ -1,14 +1,22 @@
-//! Sources to sorted records: threads read and parse splits, one sorter takes what they make.
+//! The first stage: splits of sources to one sorted run. Threads read and parse splits, one sorter takes what they make.
+//!
+//! A run is sorted by domain prefix first, so the records of one prefix are a section of it: what [`crate::reduce`] takes.
+//! Nothing here asks the time, commits, or looks at the lake: all it needs is in its arguments, and all it found out in its
+//! report, so that tasks on any machine make the same of the same splits.
 
-use crate::record::{self, Shape};
-use crate::rejects::Rejects;
-use crate::settings::{IngestSettings, Progress, Stage};
+use crate::record;
+use crate::rejects::{Rejected, Rejects};
+use crate::settings::IngestSettings;
 use crate::{Error, Result};
-use std::collections::HashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use trawl_model::{Advice, DoorError, Place, Split, UrlRecord, UrlSource};
+use trawl_rows::Shape;
 use trawl_sort::{Sorted, Sorter};
+use trawl_store::denial::Denied;
+use trawl_store::{Progress, Stage, Store};
 use trawl_url::{LakeUrl, SuffixList};
 
 /// Bytes of records a thread gathers before it hands them over.
@@ -25,20 +33,35 @@ struct Arena {
 }
 
 /// What is read, and how it is cut into domains.
-#[derive(Clone, Copy)]
-pub(crate) struct Input<'a> {
+pub struct MapInput<'a> {
+    /// The sources.
     pub sources: &'a [&'a dyn UrlSource],
-    /// How many of them, the last ones, are files of the lake: every row of theirs must come out again.
+    /// Which splits of them are read: the source's number, and the split.
+    pub splits: Vec<(usize, Split)>,
+    /// How many of the sources, the last ones, are files of the lake: every row of theirs must come out again.
     pub of_lake: usize,
+    /// What cuts hosts into domains.
     pub suffixes: &'a SuffixList,
-    /// Hex digits of `domain_prefix=`.
+    /// Hex digits of `domain_prefix=`: 0, 1 or 2.
     pub digits: u8,
+    /// What is left out, and only counted.
+    pub denied: Option<&'a Denied<'a>>,
+    /// Path in the store of the file that gets rejected items, if there are any.
+    pub rejects: String,
+}
+
+/// All splits of some sources, of about so many bytes each.
+pub fn plan(sources: &[&dyn UrlSource], split_bytes: u64) -> Result<Vec<(usize, Split)>> {
+    let mut splits = Vec::new();
+    for (i, source) in sources.iter().enumerate() {
+        splits.extend(source.splits(split_bytes.max(1))?.into_iter().map(|split| (i, split)));
+    }
+    Ok(splits)
 }
 
 /// What all threads share.
 struct Shared<'a> {
-    input: Input<'a>,
-    work: Vec<(usize, Split)>,
+    input: &'a MapInput<'a>,
     next: AtomicUsize,
     stop: AtomicBool,
     bytes_done: AtomicU64,
@@ -46,19 +69,32 @@ struct Shared<'a> {
     max_record: usize,
 }
 
-/// What the sources held.
-pub(crate) struct Mapped {
-    pub sorted: Sorted,
-    pub shape: Shape,
+/// What the splits held.
+pub struct Mapped {
+    /// Their records, in the order of rows.
+    pub run: Sorted,
+    /// What was found out on the way.
+    pub report: MapReport,
+}
+
+/// What a map found out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapReport {
+    /// Records of the run.
     pub rows: u64,
+    /// The columns they need: the files of a dataset's commit have those that any of its runs needs.
+    pub shape: Shape,
+    /// The last record of each source.
     pub tails: Tails,
+    /// What is not in the run.
+    pub rejected: Rejected,
 }
 
 /// The last record of every source that has any, by the source's number.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tails(HashMap<usize, Tail>);
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tails(BTreeMap<usize, Tail>);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Tail {
     /// Where the split begins that it is in.
     split: u64,
@@ -83,18 +119,16 @@ impl Tails {
     }
 }
 
-/// Reads all sources. `tick` is called often, from the calling thread.
-pub(crate) fn map(
-    input: Input<'_>,
-    rejects: &Rejects<'_>,
+/// Reads splits of sources into a sorted run. `progress` is called often, from the calling thread. Of the settings it uses
+/// memory, threads, the temporary directory, the limit of rejects, and the cancellation.
+pub fn map(
+    store: &dyn Store,
+    input: &MapInput<'_>,
     settings: &IngestSettings,
-    tick: &mut dyn FnMut(Progress) -> Result<()>,
+    progress: &dyn Fn(Progress),
 ) -> Result<Mapped> {
-    let mut work = Vec::new();
-    for (i, source) in input.sources.iter().enumerate() {
-        work.extend(source.splits(settings.split_bytes.max(1))?.into_iter().map(|split| (i, split)));
-    }
-    let total = work.iter().map(|(_, split)| split.end.saturating_sub(split.start)).sum();
+    let rejects = Rejects::new(store, input.rejects.clone(), settings.max_rejects, input.denied);
+    let total = input.splits.iter().map(|(_, split)| split.end.saturating_sub(split.start)).sum();
     let threads = settings.threads.max(1);
     let mut sorter = Sorter::builder(&settings.temp_dir)
         .fs(settings.temp_fs.clone())
@@ -104,11 +138,10 @@ pub(crate) fn map(
         .build()?;
     let shared = Shared {
         input,
-        work,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         bytes_done: AtomicU64::new(0),
-        rejects,
+        rejects: &rejects,
         max_record: sorter.max_record_bytes().min(MAX_RECORD_BYTES),
     };
     let (shape, tails, rows) = std::thread::scope(|scope| {
@@ -127,9 +160,9 @@ pub(crate) fn map(
             .collect();
         drop(send);
         let pushed = push_all(&receive, &mut sorter, |rows| {
-            let rejected = rejects.total();
             let done = shared.bytes_done.load(Relaxed);
-            tick(Progress { stage: Stage::Reading, rows, rejected, done, total })
+            progress(Progress { stage: Stage::Reading, rows, done, total });
+            Ok(settings.cancel.check()?)
         });
         // A sorter that failed takes no more: let the threads notice.
         if pushed.is_err() {
@@ -152,7 +185,8 @@ pub(crate) fn map(
         let rows = pushed?;
         failed.map_or(Ok((shape, tails, rows)), Err)
     })?;
-    Ok(Mapped { sorted: sorter.finish()?, shape, rows, tails })
+    let rejected = rejects.finish()?;
+    Ok(Mapped { run: sorter.finish()?, report: MapReport { rows, shape, tails, rejected } })
 }
 
 fn push_all(receive: &Receiver<Arena>, sorter: &mut Sorter, mut tick: impl FnMut(u64) -> Result<()>) -> Result<u64> {
@@ -181,7 +215,7 @@ fn work_off(shared: &Shared<'_>, send: &SyncSender<Arena>) -> Result<(Shape, Tai
     };
     let mut tails = Tails::default();
     let of_lake = shared.input.sources.len() - shared.input.of_lake.min(shared.input.sources.len());
-    while let Some((number, split)) = shared.work.get(shared.next.fetch_add(1, Relaxed)) {
+    while let Some((number, split)) = shared.input.splits.get(shared.next.fetch_add(1, Relaxed)) {
         if shared.stop.load(Relaxed) {
             break;
         }
@@ -228,7 +262,7 @@ impl Worker<'_> {
             Err(error) => return Err(error),
         };
         self.last = Some(None);
-        let Input { suffixes, digits, .. } = self.shared.input;
+        let MapInput { suffixes, digits, .. } = *self.shared.input;
         if let Err(reject) = self.url.assign(&record.url, suffixes) {
             return self.reject(from, at, reject.code(), &reject.to_string(), &record.url);
         }

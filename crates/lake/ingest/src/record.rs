@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use trawl_io::slice::SliceReader;
 use trawl_io::varint::put_uvarint;
 use trawl_model::{Place, UnixMillis, UrlRecord};
+use trawl_rows::{Row, Shape};
 use trawl_url::{LakeUrl, domain_id};
 
 const SCHEMES: [&str; 3] = ["ftp", "http", "https"];
@@ -30,25 +31,6 @@ const BODY_LENGTH: u8 = 1 << 3;
 const PLACE: u8 = 1 << 4;
 const EXTRAS: u8 = 1 << 5;
 const CAPTURE: u8 = STATUS | CONTENT_TYPE | DIGEST | BODY_LENGTH | PLACE;
-
-/// A row, its texts borrowed from the sorted bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row<'a> {
-    pub domain: &'a str,
-    pub key: &'a str,
-    pub scheme: &'static str,
-    pub host: &'a str,
-    pub port: Option<u16>,
-    pub path_query: &'a str,
-    pub ts: Option<UnixMillis>,
-    pub status: Option<u16>,
-    pub content_type: Option<&'a str>,
-    pub digest: Option<&'a str>,
-    pub body_length: Option<i64>,
-    pub place: Option<(&'a str, i64, i64)>,
-    pub extras: Option<&'a str>,
-    pub raw_url: Option<Cow<'a, str>>,
-}
 
 /// The part of `domain_id` by which files are split, for 0, 1 or 2 hex digits.
 fn prefix_byte(domain: &str, digits: u8) -> Option<u8> {
@@ -103,25 +85,6 @@ impl Host {
             }
         }
         &self.name
-    }
-}
-
-/// Whether the record has any of the capture columns, and whether it has extras. Looked at without decoding, since the
-/// columns of a file are chosen before its first row is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub capture: bool,
-    pub extras: bool,
-    pub raw_url: bool,
-}
-
-impl Shape {
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            capture: self.capture || other.capture,
-            extras: self.extras || other.extras,
-            raw_url: self.raw_url || other.raw_url,
-        }
     }
 }
 
@@ -251,22 +214,7 @@ pub(crate) fn decode<'a>(record: &'a [u8], digits: u8, host: &'a mut Host) -> Op
     };
     let flags = reader.u8("flags").ok()?;
     let (host, path_query) = split_key(key, host);
-    let mut row = Row {
-        domain,
-        key,
-        scheme,
-        host,
-        port,
-        path_query,
-        ts,
-        status: None,
-        content_type: None,
-        digest: None,
-        body_length: None,
-        place: None,
-        extras: None,
-        raw_url,
-    };
+    let mut row = Row { domain, key, scheme, host, port, path_query, ts, raw_url, ..Row::default() };
     if flags & STATUS != 0 {
         row.status = Some(u16::try_from(number(&mut reader)?).ok()?);
     }

@@ -1,7 +1,7 @@
 //! Items that could not be taken: counted always, kept in a file up to a limit. Of what is denied only the number is.
 
 use crate::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
@@ -42,10 +42,13 @@ struct Inner {
 }
 
 /// What was rejected.
-#[derive(Debug, Default)]
-pub(crate) struct Rejected {
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejected {
+    /// Items, by reason.
     pub counts: BTreeMap<String, u64>,
+    /// Items.
     pub total: u64,
+    /// Where they are, in the store; `None` if there are none.
     pub file: Option<String>,
     /// Items that the deny list covers, rejected or not.
     pub denied: u64,
@@ -68,10 +71,6 @@ impl<'a> Rejects<'a> {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    pub fn total(&self) -> u64 {
-        self.lock().total
     }
 
     /// An item that a source could not make a record of.

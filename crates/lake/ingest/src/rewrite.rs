@@ -2,14 +2,14 @@
 
 use crate::Result;
 use crate::run::{OTHER_LIST, Run, Suffixes, check_dataset};
-use crate::settings::{IngestReport, IngestSettings, Progress};
+use crate::settings::{IngestReport, IngestSettings};
 use crate::source::LakeSource;
 use crate::stale::Going;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use trawl_model::{UnixMillis, UrlRecord, UrlSource};
 use trawl_store::manifest::SuffixListRef;
-use trawl_store::{CommitMode, DataFile, DatasetCommit, Lake};
+use trawl_store::{CommitMode, DataFile, DatasetCommit, Lake, Progress};
 
 /// What to write again.
 pub struct Rewrite<'a> {
@@ -158,10 +158,6 @@ pub(crate) fn with_marks_of<'a, 'b: 'a>(
 const MAX_SUFFIX_LIST_BYTES: u64 = 16 << 20;
 
 fn loses_rows(source: &LakeSource<'_>, file: &DataFile) -> Result<bool> {
-    Ok(rows_that_stay(source)? != file.rows)
-}
-
-pub(crate) fn rows_that_stay(source: &LakeSource<'_>) -> Result<u64> {
     let mut stay = 0;
     for split in source.splits(u64::MAX)? {
         source.read(split, &mut |_, _| {
@@ -169,7 +165,7 @@ pub(crate) fn rows_that_stay(source: &LakeSource<'_>) -> Result<u64> {
             Ok(())
         })?;
     }
-    Ok(stay)
+    Ok(stay != file.rows)
 }
 
 /// As many digits as the files have already.

@@ -1,19 +1,15 @@
 //! What ingest and rewrite share: read, sort, write and commit, as a writer at work.
 
-use crate::map::{Input, Mapped, Tails, map};
-use crate::record;
-use crate::rejects::{Rejected, Rejects};
-use crate::settings::{IngestReport, IngestSettings, Progress, Stage};
-use crate::writer::{Writer, WriterSettings, columns};
+use crate::map::{MapInput, Mapped, Tails, map, plan};
+use crate::reduce::reduce;
+use crate::rejects::Rejected;
+use crate::settings::{IngestReport, IngestSettings};
 use crate::{Error, Result};
 use trawl_model::{UnixMillis, UrlSource};
+use trawl_rows::{Column, WriteSettings};
 use trawl_store::denial::Denied;
-use trawl_store::rows::ZSTD_LEVEL;
-use trawl_store::{AtWork, DataFile, DatasetCommit, Lake, layout};
+use trawl_store::{AtWork, DataFile, DatasetCommit, Lake, Progress, Stage, layout};
 use trawl_url::SuffixList;
-
-/// Rows between two looks at the clock while writing.
-const TICK_ROWS: u64 = 65_536;
 
 /// Why rows cannot go beside those of a dataset.
 pub(crate) const OTHER_LIST: &str =
@@ -88,29 +84,51 @@ impl Run<'_> {
         let tick = |progress| {
             (self.progress)(progress);
             at_work.now_and_then();
-            Ok(())
         };
         report.prefix_digits = self.digits;
         let began = clock();
-        let path = layout::rejects(dataset_id, &settings.writer)?;
-        let rejects = Rejects::new(&**lake.store(), path, settings.max_rejects, self.denied);
-        let input = Input { sources, of_lake: self.of_lake, suffixes: &self.suffixes.list, digits: self.digits };
-        let mapped = map(input, &rejects, settings, &mut |progress| tick(progress))?;
+        let input = MapInput {
+            sources,
+            splits: plan(sources, settings.split_bytes)?,
+            of_lake: self.of_lake,
+            suffixes: &self.suffixes.list,
+            digits: self.digits,
+            denied: self.denied,
+            rejects: layout::rejects(dataset_id, &settings.writer)?,
+        };
+        let Mapped { mut run, report: mapped } = map(&**lake.store(), &input, settings, &tick)?;
         let read = clock();
         report.read_seconds = seconds(began, read);
 
-        let (rows, rejected) = (mapped.rows, rejects.total());
-        let tails = mapped.tails.clone();
-        let (files, spilled) = self
-            .write(mapped, |done| tick(Progress { stage: Stage::Writing, rows: done, rejected, done, total: rows }))?;
+        let (rows, shape) = (mapped.rows, mapped.shape);
+        let progress = |stage, done| tick(Progress { stage, rows: done, done, total: rows });
+        let files = reduce(
+            &**lake.store(),
+            &mut run,
+            self.digits,
+            WriteSettings {
+                dataset_id,
+                writer: settings.writer.clone(),
+                columns: Column::of_shape(shape, settings.store_ids),
+                suffix_list: self.suffixes.hash.clone(),
+                zstd_level: settings.zstd_level,
+                page_rows: settings.page_rows,
+                row_group_bytes: settings.row_group_limit(),
+                file_bytes: settings.file_bytes,
+                threads: settings.threads.max(1),
+            },
+            &settings.cancel,
+            &|done| progress(Stage::Writing, done),
+        )?;
         let written = clock();
         report.write_seconds = seconds(read, written);
-        report.spilled_bytes = spilled;
+        report.spilled_bytes = run.stats().spilled_bytes;
 
-        tick(Progress { stage: Stage::Committing, rows, rejected, done: 0, total: 1 })?;
-        let Rejected { counts, total, file, denied } = rejects.finish()?;
+        progress(Stage::Committing, rows);
+        let Rejected { counts, total, file, denied } = mapped.rejected;
         report.denied = denied;
         (report.rejected, report.rejected_by_code, report.rejects_file) = (total, counts, file);
+        let tails = mapped.tails;
         let new = Written { files, tails };
         report.commit = at_work.commit(|| {
             let committed = lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| {
@@ -126,40 +144,6 @@ impl Run<'_> {
         report.bytes = new.files.iter().map(|f| f.bytes).sum();
         report.commit_seconds = seconds(written, clock());
         Ok(())
-    }
-
-    fn write(&self, mapped: Mapped, mut tick: impl FnMut(u64) -> Result<()>) -> Result<(Vec<DataFile>, u64)> {
-        let settings = self.settings;
-        let mut writer = Writer::new(
-            self.lake,
-            WriterSettings {
-                dataset_id: self.dataset_id,
-                writer: settings.writer.clone(),
-                columns: columns(mapped.shape, settings.store_ids),
-                key_values: vec![
-                    ("trawl.suffix_list".into(), self.suffixes.hash.clone()),
-                    (ZSTD_LEVEL.into(), settings.zstd_level.to_string()),
-                ],
-                zstd_level: settings.zstd_level,
-                page_rows: settings.page_rows,
-                row_group_bytes: settings.row_group_limit(),
-                file_bytes: settings.file_bytes,
-                threads: settings.threads.max(1),
-            },
-        )?;
-        let mut sorted = mapped.sorted;
-        let (mut host, mut prefix) = (record::Host::default(), record::Prefix::default());
-        let mut rows = 0u64;
-        while let Some(sorted) = sorted.next_record()? {
-            let row = record::decode(sorted.key, self.digits, &mut host);
-            let row = row.ok_or(Error::Ended { what: "a sorted record" })?;
-            writer.push(prefix.of(sorted.key, self.digits), &row)?;
-            rows += 1;
-            if rows.is_multiple_of(TICK_ROWS) {
-                tick(rows)?;
-            }
-        }
-        Ok((writer.finish()?, sorted.stats().spilled_bytes))
     }
 }
 

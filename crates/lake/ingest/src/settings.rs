@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::{Fs, RealFs};
 use trawl_model::SourceIdentity;
+use trawl_store::Cancel;
 
 /// More threads than this are a slip of the pen.
 const MAX_THREADS: usize = 1024;
@@ -54,6 +55,8 @@ pub struct IngestSettings {
     pub file_bytes: u64,
     /// Rejected items that are kept in the rejects file, 1 million; all are counted.
     pub max_rejects: u64,
+    /// Ends the work early: then nothing is visible of it.
+    pub cancel: Cancel,
 }
 
 impl IngestSettings {
@@ -75,6 +78,7 @@ impl IngestSettings {
             row_group_bytes: 64 << 20,
             file_bytes: 4 << 30,
             max_rejects: 1_000_000,
+            cancel: Cancel::default(),
         }
     }
 
@@ -105,33 +109,6 @@ impl IngestSettings {
         let share = self.memory_bytes / 2 / (2 * (self.threads.max(1) + 1));
         self.row_group_bytes.clamp(1, (share as u64).max(1))
     }
-}
-
-/// What part of the work is under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    /// Sources are read and sorted.
-    Reading,
-    /// Files are written.
-    Writing,
-    /// The commit is made.
-    Committing,
-}
-
-/// How far an ingest is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// The part of the work.
-    pub stage: Stage,
-    /// Rows of this stage done.
-    pub rows: u64,
-    /// Items rejected so far.
-    pub rejected: u64,
-    /// Bytes of the sources read, and rows written while writing.
-    pub done: u64,
-    /// What `done` will be at the end of the stage.
-    pub total: u64,
 }
 
 /// What an ingest did.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{NOW, all_rows, file, grown, lake_on, new_lake, settings, take, urls, write};
+use common::{NOW, UrlRow, all_rows, file, grown, lake_on, new_lake, settings, take, urls, write};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,6 @@ use trawl_ingest::source::{self, Opening};
 use trawl_ingest::{Files, Mode, Rewrite, ingest, rewrite};
 use trawl_io::Fs;
 use trawl_io::fault::{FaultFs, Loss};
-use trawl_store::rows::UrlRow;
 use trawl_store::{DirStore, Lake};
 
 const LINES: &str =

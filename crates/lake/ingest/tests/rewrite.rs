@@ -5,8 +5,8 @@ mod common;
 use common::{NOW, all_rows, file, new_lake, quiet, settings, take, urls};
 use trawl_ingest::{Files, IngestSettings, Mode, Rewrite, RewriteReport, rewrite};
 use trawl_model::UrlRecord;
-use trawl_store::rows::{Column, FilePages};
-use trawl_store::{CommitMode, DataFile, DatasetCommit, Fault, Lake, verify_dataset};
+use trawl_rows::{Column, FilePages, verify_dataset};
+use trawl_store::{CommitMode, DataFile, DatasetCommit, Fault, Lake};
 use trawl_url::SuffixList;
 
 fn keep_all(_: &UrlRecord) -> bool {

@@ -2,12 +2,11 @@
 
 mod common;
 
-use common::{all_rows, file, new_lake, settings, take};
+use common::{UrlRow, all_rows, file, new_lake, settings, take};
 use std::sync::Arc;
 use trawl_captures::{CaptureRow, CapturesWriter};
 use trawl_ingest::source;
 use trawl_model::UnixMillis;
-use trawl_store::rows::UrlRow;
 
 fn rows(name: &str, bytes: impl AsRef<[u8]>) -> Vec<UrlRow> {
     let (fs, lake) = new_lake();

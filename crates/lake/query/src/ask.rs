@@ -7,13 +7,6 @@ pub const DEFAULT_LIMIT: u32 = 1000;
 /// Rows in a page at most; a larger limit is cut to this.
 pub const MAX_LIMIT: u32 = 10_000;
 
-/// The number of a dataset as people write it: digits alone, the first of them no zero. `+3` and `03` may be typing errors,
-/// and a name like a number is one sign away from another dataset.
-pub fn dataset_number(text: &str) -> Option<u32> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
-    plain.then(|| text.parse().ok()).flatten()
-}
-
 /// Which part of the rows. A cursor, where given, wins over the offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
@@ -63,18 +56,5 @@ impl Filter {
     /// Whether it keeps every row, so that totals hold and offsets may be used.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_plain_digits_are_a_number() {
-        assert_eq!([dataset_number("3"), dataset_number("4294967295")], [Some(3), Some(u32::MAX)]);
-        for text in ["+3", "-3", "03", "0", "", " 3", "3 ", "3.0", "٣", "4294967296", "three"] {
-            assert_eq!(dataset_number(text), None, "{text:?}");
-        }
     }
 }

@@ -20,8 +20,8 @@ use trawl_index::counts::Count;
 use trawl_index::postings::Run;
 use trawl_index::{Segment, Slot};
 use trawl_model::UnixMillis;
+use trawl_rows::{Column, Columns, Rows};
 use trawl_store::denial::Start;
-use trawl_store::rows::{Column, Columns, Rows};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Rows read at a time.
@@ -113,7 +113,7 @@ impl Pinned {
     ) -> Result<Vec<(u32, Count)>, QueryError> {
         let mut counts = gather(found, counts)?;
         counts.retain(|(id, _)| self.visible(*id, who).is_some());
-        if self.deny().touches(domain) {
+        if self.deny.touches(domain) {
             for (id, count) in &mut counts {
                 let lost = self.lost(domain, *id, &runs_of(found, *id)?)?;
                 if lost.rows > 0 {
@@ -131,11 +131,11 @@ impl Pinned {
 
     /// The denied rows among all rows of a (domain, dataset).
     pub(crate) fn lost(&self, domain: &str, dataset_id: u32, all: &Postings) -> Result<Arc<Lost>, QueryError> {
-        if !self.deny().touches(domain) {
+        if !self.deny.touches(domain) {
             return Ok(Arc::default());
         }
         let key = (self.manifest().sequence, self.version().to_owned(), domain.to_owned(), dataset_id);
-        let losses = self.inner().losses();
+        let losses = self.inner.losses();
         if let Some(lost) = losses.known.get(&key) {
             return Ok(lost);
         }
@@ -155,7 +155,7 @@ impl Pinned {
         let mut gaps = GapsBuilder::new(limits.max_gaps());
         let mut urls = Urls::default();
         let (mut rows_lost, mut times_lost) = (0, None);
-        self.scan(&ranges, &mut |(segment, run), rows, i| {
+        self.scan(&ranges, WANTED, &mut |(segment, run), rows, i| {
             if self.is_denied(rows, i) {
                 rows_lost += 1;
                 rows.ts(i).into_iter().for_each(|ts| widen(&mut times_lost, ts));
@@ -175,7 +175,7 @@ impl Pinned {
             let at_an_end = |((first, last), lost): (Times, Times)| lost.0 <= first || lost.1 >= last;
             if lost.times.zip(times_lost).is_some_and(at_an_end) {
                 lost.times = None;
-                self.scan(all, &mut |_, rows, i| {
+                self.scan(all, WANTED, &mut |_, rows, i| {
                     let ts = rows.ts(i).filter(|_| !self.is_denied(rows, i));
                     ts.into_iter().for_each(|ts| widen(&mut lost.times, ts));
                     ControlFlow::Continue(())
@@ -190,7 +190,7 @@ impl Pinned {
         let mut count = 0;
         for part in 0..parts {
             let mut hashes: HashSet<(usize, u128)> = HashSet::new();
-            self.scan(ranges, &mut |(segment, _), rows, i| {
+            self.scan(ranges, WANTED, &mut |(segment, _), rows, i| {
                 if self.is_denied(rows, i) {
                     let hash = xxh3_128(rows.url(i).as_bytes());
                     if hash % u128::from(parts) == u128::from(part) {
@@ -206,12 +206,12 @@ impl Pinned {
 
     /// The parts of runs that may hold denied rows, each once.
     fn denied_runs(&self, domain: &str, all: &Postings) -> Result<Vec<(usize, Run)>, QueryError> {
-        let searches = (self.deny().starts(domain).count() as u64).saturating_mul(all.runs.len() as u64);
+        let searches = (self.deny.starts(domain).count() as u64).saturating_mul(all.runs.len() as u64);
         if searches.saturating_mul(SEARCH_ROWS) >= all.total() {
             return Ok(all.runs.clone());
         }
         let mut runs = Vec::new();
-        for start in self.deny().starts(domain) {
+        for start in self.deny.starts(domain) {
             let range = match start {
                 Start::Path(host, path) => KeyRange::prefix(host, path),
                 Start::Host(host) => KeyRange::host_and_below(host),
@@ -228,11 +228,12 @@ impl Pinned {
         Ok(merged)
     }
 
-    fn scan(&self, postings: &Postings, each: &mut Each<'_>) -> Result<(), QueryError> {
+    /// Shows rows in the order of pages, until `each` has enough.
+    pub(crate) fn scan(&self, postings: &Postings, wanted: Columns, each: &mut Each<'_>) -> Result<(), QueryError> {
         let mut at = 0;
         while at < postings.total() {
             let pieces = postings.pieces(at, STEP);
-            for (piece, rows) in pieces.iter().zip(self.read(&pieces, WANTED)?) {
+            for (piece, rows) in pieces.iter().zip(self.read(&pieces, wanted)?) {
                 at += rows.len() as u64;
                 for i in 0..rows.len() {
                     if each(piece, &rows, i).is_break() {
@@ -276,7 +277,7 @@ impl Pinned {
 
     fn nth_shown(&self, segment: usize, run: &Run, n: u64) -> Result<u64, QueryError> {
         let (mut skip, mut at) = (n, 0);
-        self.scan(&Postings { runs: vec![(segment, *run)] }, &mut |_, rows, i| {
+        self.scan(&Postings { runs: vec![(segment, *run)] }, WANTED, &mut |_, rows, i| {
             if !self.is_denied(rows, i) {
                 if skip == 0 {
                     return ControlFlow::Break(());
@@ -291,7 +292,7 @@ impl Pinned {
 
     fn count_shown(&self, segment: usize, run: &Run) -> Result<u64, QueryError> {
         let mut count = 0;
-        self.scan(&Postings { runs: vec![(segment, *run)] }, &mut |_, rows, i| {
+        self.scan(&Postings { runs: vec![(segment, *run)] }, WANTED, &mut |_, rows, i| {
             count += u64::from(!self.is_denied(rows, i));
             ControlFlow::Continue(())
         })?;
@@ -302,7 +303,7 @@ impl Pinned {
     pub(crate) fn is_denied(&self, rows: &Rows, i: usize) -> bool {
         let mut url = String::new();
         rows.lake_url_into(i, &mut url);
-        self.deny().row(rows.text(Column::Host, i).unwrap_or_default(), &url)
+        self.deny.row(rows.text(Column::Host, i).unwrap_or_default(), &url)
     }
 }
 

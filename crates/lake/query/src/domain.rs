@@ -3,7 +3,7 @@
 use crate::answer::{DatasetCount, DomainAnswer, DomainDataset, TopPath};
 use crate::pinned::{Found, unmasked};
 use crate::{Pinned, Principal, QueryError};
-use trawl_index::counts::{Count, MAX_PATHS};
+use trawl_index::counts::Count;
 use trawl_index::{Segment, Slot};
 use trawl_url::domain_id;
 
@@ -66,29 +66,16 @@ pub(crate) fn gather(
         }
         for (dataset_id, count) in more {
             match all.binary_search_by_key(&dataset_id, |(id, _)| *id) {
-                Ok(at) => all.get_mut(at).into_iter().for_each(|(_, sum)| add(sum, count.clone())),
+                // A URL in both is counted twice, so the sum of distinct URLs is a bound.
+                Ok(at) => {
+                    if let Some((_, sum)) = all.get_mut(at) {
+                        sum.add(count);
+                        sum.rank_paths();
+                    }
+                }
                 Err(at) => all.insert(at, (dataset_id, count)),
             }
         }
     }
     Ok(all)
-}
-
-/// Adds what another segment knows. A URL in both is counted twice, so the sum of distinct URLs is a bound.
-fn add(sum: &mut Count, more: Count) {
-    sum.rows += more.rows;
-    sum.distinct += more.distinct;
-    sum.exact = false;
-    sum.times = match (sum.times, more.times) {
-        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-        (a, b) => a.or(b),
-    };
-    for (path, rows) in more.paths {
-        match sum.paths.iter_mut().find(|(known, _)| *known == path) {
-            Some((_, total)) => *total += rows,
-            None => sum.paths.push((path, rows)),
-        }
-    }
-    sum.paths.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    sum.paths.truncate(MAX_PATHS);
 }

@@ -9,6 +9,7 @@ use crate::pinned::{Found, unmasked};
 use crate::postings::Postings;
 use crate::{Pinned, QueryError};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use trawl_index::Segment;
 
@@ -50,27 +51,22 @@ pub(crate) type KnownHidden = Mutex<Option<Arc<Hidden>>>;
 impl Pinned {
     /// What is not shown of the version. Whoever asks while it is being found out waits.
     pub(crate) fn hidden(&self) -> Result<Arc<Hidden>, QueryError> {
-        let mut known = self.known_hidden().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known_hidden.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(hidden) = &*known {
             return Ok(hidden.clone());
         }
         let mut hidden = Hidden::default();
-        for name in self.deny().names() {
+        for name in self.deny.names() {
             self.hide(name, &mut hidden)?;
         }
         // Names below a denied one that are domains of their own: only a walk through all finds them.
-        if self.deny().cuts_below(self.suffixes()) {
-            let mut after: Option<String> = None;
-            loop {
-                let (names, complete) = self.next_names("", after.as_deref())?;
-                for name in names.keys().filter(|name| self.deny().domain(name) && !self.deny().touches(name)) {
+        if self.deny.cuts_below(&self.suffixes) {
+            self.each_name("", None, &mut |name, _| {
+                if self.deny.domain(name) && !self.deny.touches(name) {
                     self.hide(name, &mut hidden)?;
                 }
-                if complete {
-                    break;
-                }
-                after = names.into_keys().next_back();
-            }
+                Ok(ControlFlow::Continue(()))
+            })?;
         }
         let hidden = Arc::new(hidden);
         *known = Some(hidden.clone());
@@ -79,7 +75,7 @@ impl Pinned {
 
     fn hide(&self, name: &str, hidden: &mut Hidden) -> Result<(), QueryError> {
         let found = self.find_any(name)?;
-        let whole = self.deny().domain(name);
+        let whole = self.deny.domain(name);
         let mut gone = Vec::new();
         for (id, count) in gather(&found, Segment::bare_counts)? {
             let lost = if whole { count.rows } else { self.lost(name, id, &runs_of(&found, id)?)?.rows };
@@ -105,9 +101,9 @@ impl Pinned {
 }
 
 /// The rows of a dataset where a domain was found.
-pub(crate) fn runs_of(found: &[Found<'_>], id: u32) -> Result<Postings, QueryError> {
+pub(crate) fn runs_of<'a>(found: impl IntoIterator<Item = &'a Found<'a>>, id: u32) -> Result<Postings, QueryError> {
     let mut runs = Vec::new();
-    for place in found.iter().filter(|place| unmasked(place.reference, id)) {
+    for place in found.into_iter().filter(|place| unmasked(place.reference, id)) {
         runs.extend(place.segment.postings(place.slot, id)?.into_iter().map(|run| (place.index, run)));
     }
     Ok(Postings { runs })

@@ -181,7 +181,8 @@ impl Inner {
             segments.push((segment, reference.clone()));
         }
         let deny = DenyList::new(manifest, &suffixes);
-        Ok(Pinned::new(self.clone(), manifest.clone(), version.version.clone(), segments, suffixes, deny))
+        let (inner, manifest, version) = (self.clone(), manifest.clone(), version.version.clone());
+        Ok(Pinned { inner, manifest, version, segments, suffixes, deny, known_hidden: Mutex::default() })
     }
 
     fn suffixes(&self, manifest: &Manifest) -> Result<Arc<SuffixList>, QueryError> {

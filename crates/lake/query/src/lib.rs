@@ -17,6 +17,30 @@
 //!
 //! A dataset that the asker may not see is as good as absent: it is left out before anything is counted, and the reads
 //! are the same.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use trawl_query::{Lake, Options, Principal};
+//! # let dir = std::env::temp_dir().join(format!("trawl-query-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(&dir)?;
+//! # let now = || trawl_model::UnixMillis(1_782_262_923_456);
+//! # std::fs::write(dir.join("urls.txt"), "https://www.example.org/a\nhttps://example.org/b\n")?;
+//! # let fs: Arc<dyn trawl_io::Fs> = Arc::new(trawl_io::RealFs);
+//! # let urls = trawl_ingest::source::open(&fs, &dir.join("urls.txt"), None)?;
+//! # let store: Arc<dyn trawl_store::Store> = Arc::new(trawl_store::DirStore::new(dir.join("lake")));
+//! # let lake = trawl_store::Lake::init(store.clone(), now(), "w1", b"com\norg\n")?;
+//! # let id = lake.register_dataset(now(), "w2", &trawl_store::DatasetInfo::named("news"))?;
+//! # trawl_ingest::ingest(&lake, id, &[urls], &trawl_ingest::IngestSettings::new("w3", &dir), &now, &|_| ())?;
+//! # trawl_index::publish(&lake, &now, "w4", &trawl_index::BuildOptions::new(&dir), &|_| ())?;
+//! // `store` has a lake whose dataset `news` has two URLs of example.org.
+//! let lake = Lake::open(store, Options::default())?;
+//! let answer = lake.ask(|pinned| pinned.domain("www.example.org", &Principal::anyone()))?;
+//! assert_eq!((&*answer.domain, &*answer.datasets[0].name, answer.datasets[0].url_count_est), ("example.org", "news", 2));
+//! # std::fs::remove_dir_all(dir)?;
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 pub mod answer;
@@ -43,10 +67,11 @@ pub use answer::{
     DatasetCount, DatasetInfo, DomainAnswer, DomainDataset, DomainSummary, LakeStats, TopPath, UrlAnswer, UrlHit,
     UrlItem, UrlsAnswer,
 };
-pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page, dataset_number};
+pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page};
 pub use diff::{Comparison, DiffEvent, DiffSummary, DomainDiff, Side, Tally};
 pub use error::QueryError;
 pub use lake::{Lake, Options};
 pub use pinned::Pinned;
 pub use principal::Principal;
+pub use trawl_store::dataset_number;
 pub use trawl_store::denial::DenyList;

@@ -5,6 +5,7 @@ use crate::domain::gather;
 use crate::seek::KeyRange;
 use crate::urls::{WANTED, item};
 use crate::{MAX_LIMIT, Pinned, Principal, QueryError};
+use std::ops::ControlFlow;
 use trawl_index::Segment;
 use trawl_url::{LakeUrl, url_id};
 
@@ -12,7 +13,7 @@ impl Pinned {
     /// Every row of every dataset with this URL, whatever its spelling: rows match by their normalised form. At most
     /// `limit` of them, datasets in order, rows of each in the order of its pages.
     pub fn url(&self, url: &str, limit: u32, who: &Principal) -> Result<UrlAnswer, QueryError> {
-        let parsed = LakeUrl::parse(url, self.suffixes())
+        let parsed = LakeUrl::parse(url, &self.suffixes)
             .map_err(|reject| QueryError::BadUrl { found: url.chars().take(100).collect(), why: reject.to_string() })?;
         let (domain, limit) = (parsed.domain().to_owned(), limit.min(MAX_LIMIT) as usize);
         let mut answer = UrlAnswer {
@@ -29,32 +30,25 @@ impl Pinned {
             let Some(dataset) = self.visible(dataset_id, who) else { continue };
             let mut postings = self.postings(&answer.domain, dataset_id, who)?;
             self.narrow(&mut postings, &KeyRange::exactly(parsed.surt()))?;
-            let mut at = 0;
-            while at < postings.total() && !answer.more {
-                let pieces = postings.pieces(at, STEP);
-                for rows in self.read(&pieces, WANTED)? {
-                    at += rows.len() as u64;
-                    for i in 0..rows.len() {
-                        let mut lake_url = String::new();
-                        rows.lake_url_into(i, &mut lake_url);
-                        if lake_url != answer.normalised || self.deny().row(parsed.host(), &lake_url) {
-                            continue;
-                        }
-                        if answer.items.len() >= limit {
-                            answer.more = true;
-                            break;
-                        }
-                        let name = dataset.info.name.clone();
-                        let mut item = item(&rows, i);
-                        item.show_to(who);
-                        answer.items.push(UrlHit { dataset_id, dataset: name, item });
+            self.scan(&postings, WANTED, &mut |_, rows, i| {
+                let mut lake_url = String::new();
+                rows.lake_url_into(i, &mut lake_url);
+                if lake_url == answer.normalised && !self.deny.row(parsed.host(), &lake_url) {
+                    if answer.items.len() >= limit {
+                        answer.more = true;
+                        return ControlFlow::Break(());
                     }
+                    let name = dataset.info.name.clone();
+                    let mut item = item(rows, i);
+                    item.show_to(who);
+                    answer.items.push(UrlHit { dataset_id, dataset: name, item });
                 }
+                ControlFlow::Continue(())
+            })?;
+            if answer.more {
+                break;
             }
         }
         Ok(answer)
     }
 }
-
-/// Rows read at a time.
-const STEP: u64 = 5_000;

@@ -4,12 +4,16 @@ use crate::answer::DomainSummary;
 use crate::pinned::Found;
 use crate::{Pinned, Principal, QueryError};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use trawl_index::Slot;
 
 /// Names asked of each segment at a time.
 const BATCH: usize = 256;
 /// Names looked at for one answer at most, so that many hidden ones do not make it slow: fewer may come back.
 const MAX_SEEN: usize = 20_000;
+
+/// Hears of a name and of its places.
+type EachName<'a> = dyn FnMut(&str, &[Found<'_>]) -> Result<ControlFlow<()>, QueryError> + 'a;
 
 impl Pinned {
     /// Up to `limit` domains that begin with `prefix` and come after `after`, in order, that `who` may see.
@@ -21,31 +25,43 @@ impl Pinned {
         who: &Principal,
     ) -> Result<Vec<DomainSummary>, QueryError> {
         let prefix = prefix.to_lowercase();
-        let mut after = after.map(str::to_lowercase);
-        let mut summaries = Vec::new();
-        let mut seen = 0;
-        while summaries.len() < limit && seen < MAX_SEEN {
-            let (names, complete) = self.next_names(&prefix, after.as_deref())?;
-            for (name, slots) in &names {
+        let after = after.map(str::to_lowercase);
+        let (mut summaries, mut seen) = (Vec::new(), 0);
+        if limit > 0 {
+            self.each_name(&prefix, after, &mut |name, found| {
                 seen += 1;
-                if let Some(summary) = self.summary(name, slots, who)? {
-                    summaries.push(summary);
-                    if summaries.len() >= limit {
-                        return Ok(summaries);
-                    }
-                }
-            }
-            if complete {
-                break;
-            }
-            after = names.into_keys().next_back();
+                summaries.extend(self.summary(name, found, who)?);
+                let enough = summaries.len() >= limit || seen >= MAX_SEEN;
+                Ok(if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })?;
         }
         Ok(summaries)
     }
 
+    /// Walks the names of all segments that begin with `prefix` and come after `after`, in order, denied ones too.
+    pub(crate) fn each_name(
+        &self,
+        prefix: &str,
+        mut after: Option<String>,
+        each: &mut EachName<'_>,
+    ) -> Result<(), QueryError> {
+        loop {
+            let (names, complete) = self.next_names(prefix, after.as_deref())?;
+            for (name, slots) in &names {
+                if each(name, &self.places(slots))?.is_break() {
+                    return Ok(());
+                }
+            }
+            if complete {
+                return Ok(());
+            }
+            after = names.into_keys().next_back();
+        }
+    }
+
     /// The next names of all segments, merged, with their slots; and whether these are the last.
     #[allow(clippy::type_complexity)]
-    pub(crate) fn next_names(
+    fn next_names(
         &self,
         prefix: &str,
         after: Option<&str>,
@@ -53,7 +69,7 @@ impl Pinned {
         let mut names: BTreeMap<String, Vec<(usize, Slot)>> = BTreeMap::new();
         // A segment that has more stopped at some name; past the earliest such name the merge is incomplete.
         let mut horizon: Option<String> = None;
-        for (index, (segment, _)) in self.segments().iter().enumerate() {
+        for (index, (segment, _)) in self.segments.iter().enumerate() {
             let mut last = String::new();
             let mut count = 0;
             segment.names_with_prefix(prefix, after, &mut |slot, name| {
@@ -72,22 +88,12 @@ impl Pinned {
         Ok((names, horizon.is_none()))
     }
 
-    fn summary(
-        &self,
-        name: &str,
-        slots: &[(usize, Slot)],
-        who: &Principal,
-    ) -> Result<Option<DomainSummary>, QueryError> {
-        if self.deny().domain(name) {
+    fn summary(&self, name: &str, found: &[Found<'_>], who: &Principal) -> Result<Option<DomainSummary>, QueryError> {
+        if self.deny.domain(name) {
             return Ok(None);
         }
-        let places = slots.iter().filter_map(|(index, slot)| {
-            let (segment, reference) = self.segments().get(*index)?;
-            Some(Found { index: *index, segment, reference, slot: *slot })
-        });
-        let counts = self.shown_counts(name, &places.collect::<Vec<_>>(), who)?;
         let mut summary = DomainSummary { domain: name.to_owned(), datasets: 0, rows: 0 };
-        for count in counts.into_values() {
+        for count in self.shown_counts(name, found, who)?.into_values() {
             summary.datasets += 1;
             summary.rows += count.rows;
         }

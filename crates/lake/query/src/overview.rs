@@ -3,7 +3,7 @@
 use crate::answer::{DatasetInfo, LakeStats};
 use crate::pinned::unmasked;
 use crate::{Pinned, Principal, QueryError};
-use trawl_index::meta::DatasetMeta;
+use trawl_index::DatasetMeta;
 use trawl_model::UnixMillis;
 
 impl Pinned {
@@ -45,7 +45,7 @@ impl Pinned {
         let mut sharing = 0;
         let mut stats = LakeStats { version: self.version().to_owned(), ..LakeStats::default() };
         stats.datasets = self.manifest().datasets.iter().filter(|d| self.visible(d.id, who).is_some()).count() as u64;
-        for (index, (segment, reference)) in self.segments().iter().enumerate() {
+        for (index, (segment, reference)) in self.segments.iter().enumerate() {
             let meta = segment.meta();
             let (mut domains, mut all, mut datasets) = (0u64, true, 0u64);
             for (id, dataset) in &meta.datasets {
@@ -79,7 +79,7 @@ impl Pinned {
     /// The sums of a dataset over all segments, and how many have rows of it.
     fn dataset_sums(&self, id: u32) -> (DatasetMeta, u64) {
         let (mut sums, mut segments) = (DatasetMeta::default(), 0);
-        for (segment, reference) in self.segments().iter().filter(|(_, reference)| unmasked(reference, id)) {
+        for (segment, reference) in self.segments.iter().filter(|(_, reference)| unmasked(reference, id)) {
             debug_assert!(segment.id() == reference.id);
             if let Some(share) = segment.meta().datasets.get(&id) {
                 segments += 1;

@@ -12,13 +12,13 @@ use trawl_url::SuffixList;
 /// One version of the lake. Its answers do not change, whatever is published meanwhile; they end when a collector takes it,
 /// which is what [`Pinned::explain`] finds out, and [`crate::Lake::ask`] deals with.
 pub struct Pinned {
-    inner: Arc<Inner>,
-    manifest: Arc<Manifest>,
-    version: String,
-    segments: Vec<(Arc<Segment>, SegmentRef)>,
-    suffixes: Arc<SuffixList>,
-    deny: DenyList,
-    hidden: KnownHidden,
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) manifest: Arc<Manifest>,
+    pub(crate) version: String,
+    pub(crate) segments: Vec<(Arc<Segment>, SegmentRef)>,
+    pub(crate) suffixes: Arc<SuffixList>,
+    pub(crate) deny: DenyList,
+    pub(crate) known_hidden: KnownHidden,
 }
 
 /// A domain found in a segment.
@@ -31,17 +31,6 @@ pub(crate) struct Found<'a> {
 }
 
 impl Pinned {
-    pub(crate) fn new(
-        inner: Arc<Inner>,
-        manifest: Arc<Manifest>,
-        version: String,
-        segments: Vec<(Arc<Segment>, SegmentRef)>,
-        suffixes: Arc<SuffixList>,
-        deny: DenyList,
-    ) -> Self {
-        Self { inner, manifest, version, segments, suffixes, deny, hidden: KnownHidden::default() }
-    }
-
     /// The name of the version; empty while nothing was published.
     pub fn version(&self) -> &str {
         &self.version
@@ -72,29 +61,18 @@ impl Pinned {
         self.manifest.shows_the_same(manifest) && manifest.version(&self.version).is_some()
     }
 
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
-        &self.inner
-    }
-
-    pub(crate) fn suffixes(&self) -> &SuffixList {
-        &self.suffixes
-    }
-
-    pub(crate) fn segments(&self) -> &[(Arc<Segment>, SegmentRef)] {
-        &self.segments
-    }
-
-    pub(crate) fn deny(&self) -> &DenyList {
-        &self.deny
-    }
-
-    pub(crate) fn known_hidden(&self) -> &KnownHidden {
-        &self.hidden
-    }
-
     /// A dataset if it is there and `who` may see it.
     pub(crate) fn visible(&self, dataset_id: u32, who: &Principal) -> Option<&Dataset> {
         self.manifest.dataset(dataset_id).filter(|d| !d.dropped && !self.deny.dataset(d.id) && who.may_see(&d.info.acl))
+    }
+
+    /// A domain's places in segments, if the slots are known.
+    pub(crate) fn places(&self, slots: &[(usize, Slot)]) -> Vec<Found<'_>> {
+        let place = |&(index, slot): &(usize, Slot)| {
+            let (segment, reference) = self.segments.get(index)?;
+            Some(Found { index, segment, reference, slot })
+        };
+        slots.iter().filter_map(place).collect()
     }
 
     /// Every segment that has the domain. Denied domains are looked up like others and then found nowhere.

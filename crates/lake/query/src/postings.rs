@@ -1,10 +1,11 @@
 //! The rows of a (domain, dataset) in the order of pages, and reading them.
 
 use crate::cursor::Cursor;
+use crate::hidden::runs_of;
 use crate::pinned::{Found, unmasked};
 use crate::{Pinned, Principal, QueryError};
 use trawl_index::postings::Run;
-use trawl_store::rows::{self, Columns, GroupTable, Plan, Rows};
+use trawl_rows::{Columns, GroupTable, Plan, Rows};
 
 /// Runs read for one page at most; a domain in very many small files gets shorter pages.
 const MAX_RUNS: usize = 256;
@@ -23,22 +24,7 @@ impl Postings {
 
     /// The parts of runs that hold `len` rows from `offset` on; no more than some hundred of them.
     pub fn pieces(&self, offset: u64, len: u64) -> Vec<(usize, Run)> {
-        let (mut skip, mut left) = (offset, len);
-        let mut pieces = Vec::new();
-        for (segment, run) in &self.runs {
-            if left == 0 || pieces.len() >= MAX_RUNS {
-                break;
-            }
-            if skip >= run.row_count {
-                skip -= run.row_count;
-                continue;
-            }
-            let row_count = (run.row_count - skip).min(left);
-            pieces.push((*segment, Run { first_row: run.first_row + skip, row_count, ..*run }));
-            left -= row_count;
-            skip = 0;
-        }
-        pieces
+        cut(&self.runs, offset, offset.saturating_add(len)).take(MAX_RUNS).collect()
     }
 
     /// The offset of the row a cursor points at, or of the first one after it.
@@ -57,6 +43,19 @@ impl Postings {
         }
         offset
     }
+}
+
+/// The rows of `runs` from `start` to `end`, counted over all of them, as runs.
+pub(crate) fn cut(runs: &[(usize, Run)], start: u64, end: u64) -> impl Iterator<Item = (usize, Run)> {
+    let mut before = 0u64;
+    let parts = runs.iter().map_while(move |(segment, run)| {
+        let (from, to) = (start.max(before), end.min(before.saturating_add(run.row_count)));
+        let first_row = run.first_row.saturating_add(from.saturating_sub(before));
+        let part = (before < end).then(|| (*segment, Run { first_row, row_count: to.saturating_sub(from), ..*run }));
+        before = before.saturating_add(run.row_count);
+        part
+    });
+    parts.filter(|(_, run)| run.row_count > 0)
 }
 
 impl Pinned {
@@ -80,20 +79,14 @@ impl Pinned {
         if holders.is_empty() {
             return Err(QueryError::UnknownDataset { domain: domain.to_owned(), dataset_id });
         }
-        let mut runs = Vec::new();
-        for place in holders {
-            for run in place.segment.postings(place.slot, dataset_id)? {
-                runs.push((place.index, run));
-            }
-        }
-        Ok(Postings { runs })
+        runs_of(holders, dataset_id)
     }
 
     /// Reads pieces of runs: one round, whatever their number.
     pub(crate) fn read(&self, pieces: &[(usize, Run)], wanted: Columns) -> Result<Vec<Rows>, QueryError> {
         let mut plans = Vec::with_capacity(pieces.len());
         for of_one in pieces.chunk_by(|a, b| a.0 == b.0) {
-            let Some((segment, _)) = of_one.first().and_then(|(index, _)| self.segments().get(*index)) else {
+            let Some((segment, _)) = of_one.first().and_then(|(index, _)| self.segments.get(*index)) else {
                 continue;
             };
             let groups: Vec<_> = of_one.iter().map(|(_, run)| (run.file_id, run.row_group)).collect();
@@ -105,6 +98,6 @@ impl Pinned {
                 plans.push(Plan::new(&path, &table, rows, wanted)?);
             }
         }
-        Ok(rows::read(&**self.inner().store(), &plans)?)
+        Ok(trawl_rows::read(&**self.inner.store(), &plans)?)
     }
 }

@@ -2,11 +2,11 @@
 //! rows lead to any of them. All files are halved side by side: rounds of reads grow with the longest one, not with their
 //! number.
 
-use crate::postings::Postings;
+use crate::postings::{Postings, cut};
 use crate::{Pinned, QueryError};
 use std::cmp::Ordering;
 use trawl_index::postings::Run;
-use trawl_store::rows::{Column, Columns};
+use trawl_rows::{Column, Columns};
 use trawl_url::surt;
 
 /// Rows that are read together rather than halved further: a page of a column.
@@ -71,20 +71,6 @@ impl<'a> Chain<'a> {
         let rows = |runs: &[(usize, Run)]| runs.iter().fold(0u64, |sum, (_, run)| sum.saturating_add(run.row_count));
         runs.chunk_by(one_file).map(|runs| Chain { runs, rows: rows(runs) }).collect()
     }
-
-    /// The runs of its rows from `start` to `end`.
-    fn cut(&self, start: u64, end: u64) -> Vec<(usize, Run)> {
-        let (mut before, mut out) = (0, Vec::new());
-        for (segment, run) in self.runs {
-            let (from, to) = (start.max(before), end.min(before + run.row_count));
-            if from < to {
-                let first_row = run.first_row + (from - before);
-                out.push((*segment, Run { first_row, row_count: to - from, ..*run }));
-            }
-            before += run.row_count;
-        }
-        out
-    }
 }
 
 impl Pinned {
@@ -93,8 +79,8 @@ impl Pinned {
         let chains = Chain::all(&postings.runs);
         let starts = self.first(&chains, vec![0; chains.len()], &|key| range.place(key) != Ordering::Less)?;
         let ends = self.first(&chains, starts.clone(), &|key| range.place(key) == Ordering::Greater)?;
-        let cut = |((chain, start), end): ((&Chain<'_>, &u64), &u64)| chain.cut(*start, *end);
-        postings.runs = chains.iter().zip(&starts).zip(&ends).flat_map(cut).collect();
+        let parts = chains.iter().zip(&starts).zip(&ends);
+        postings.runs = parts.flat_map(|((chain, start), end)| cut(chain.runs, *start, *end)).collect();
         Ok(())
     }
 
@@ -142,7 +128,7 @@ impl Pinned {
             while let Some((i, start, end)) = places.next_if(|_| pieces.len() < MAX_PIECES && rows < MAX_ROWS) {
                 let Some(chain) = chains.get(i) else { continue };
                 let mut at = start;
-                for piece in chain.cut(start, end) {
+                for piece in cut(chain.runs, start, end) {
                     origins.push((i, at));
                     at += piece.1.row_count;
                     pieces.push(piece);

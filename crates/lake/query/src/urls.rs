@@ -7,7 +7,7 @@ use crate::denied::Lost;
 use crate::postings::Postings;
 use crate::seek::KeyRange;
 use crate::{Pinned, Principal, QueryError};
-use trawl_store::rows::{Column, Columns, Rows};
+use trawl_rows::{Column, Columns, Rows};
 use trawl_url::{domain_id, url_id};
 
 /// Rows looked at for one page with a filter at most.
@@ -41,8 +41,8 @@ impl Pinned {
         who: &Principal,
     ) -> Result<UrlsAnswer, QueryError> {
         let domain = self.domain_of(name)?;
-        let host = filter.host.as_deref().map(|host| crate::name::host(host, self.suffixes())).transpose()?;
-        let path_prefix = filter.path_prefix.as_deref().map(|path| crate::name::path_prefix(path, self.suffixes()));
+        let host = filter.host.as_deref().map(|host| crate::name::host(host, &self.suffixes)).transpose()?;
+        let path_prefix = filter.path_prefix.as_deref().map(|path| crate::name::path_prefix(path, &self.suffixes));
         let filter = &Filter { host, path_prefix, ..filter.clone() };
         let cursor = page.cursor.as_deref().map(Cursor::decode).transpose()?;
         if let Some(cursor) = &cursor {
@@ -105,7 +105,7 @@ impl Pinned {
     fn older(&self, name: &str) -> Result<Pinned, QueryError> {
         let version = self.manifest().version(name).filter(|v| v.version != self.version());
         let gone = || QueryError::Gone { version: name.chars().take(40).collect() };
-        self.inner().open_version(self.manifest(), version.ok_or_else(gone)?)
+        self.inner.open_version(self.manifest(), version.ok_or_else(gone)?)
     }
 
     /// Items from the place `start` on, and the place of the next row that is shown, if there is one.
@@ -193,20 +193,19 @@ fn filter_keys(filter: &Filter) -> Option<KeyRange> {
 
 pub(crate) fn item(rows: &Rows, i: usize) -> UrlItem {
     let text = |column| rows.text(column, i).map(str::to_owned);
-    let unsigned = |column| rows.number(column, i).and_then(|n| u64::try_from(n).ok());
     let json = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()));
     let url = rows.url(i);
     UrlItem {
         url_id: url_id(url.as_bytes()),
         url,
         ts: rows.ts(i),
-        status: rows.number(Column::Status, i).and_then(|n| u16::try_from(n).ok()),
+        status: rows.unsigned(Column::Status, i),
         content_type: text(Column::ContentType),
         digest: text(Column::Digest),
-        body_length: unsigned(Column::BodyLength),
+        body_length: rows.unsigned(Column::BodyLength, i),
         warc_file: text(Column::WarcFile),
-        warc_offset: unsigned(Column::WarcOffset),
-        warc_length: unsigned(Column::WarcLength),
+        warc_offset: rows.unsigned(Column::WarcOffset, i),
+        warc_length: rows.unsigned(Column::WarcLength, i),
         extras: rows.text(Column::Extras, i).map(json),
     }
 }

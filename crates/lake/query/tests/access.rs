@@ -1,13 +1,16 @@
 //! Who sees what: access lists, the deny list, filters.
 
 mod common;
+#[path = "../../store/tests/doubles/mod.rs"]
+mod doubles;
 
 use common::Fixture;
+use doubles::CountingStore;
 use std::sync::Arc;
 use trawl_model::{UnixMillis, UrlRecord};
 use trawl_query::{Filter, Lake, Options, Page, Principal};
 use trawl_store::manifest::{Deny, DenyTarget};
-use trawl_store::{Acl, CountingStore, DatasetInfo, Store};
+use trawl_store::{Acl, DatasetInfo, Store};
 
 fn named(name: &str, acl: Acl) -> DatasetInfo {
     DatasetInfo { acl, ..DatasetInfo::named(name) }

@@ -53,7 +53,7 @@ fn domains_with_one_id_are_two_domains() {
         let (now, writer) = (|| fixture.now(), || fixture.writer());
         compact(&fixture.lake, &now, &writer(), Compaction::Full, &options, &|_| ()).unwrap();
         check("compacted");
-        rebuild(&fixture.lake, &now, &writer(), &options, &|_| ()).unwrap();
+        rebuild(&fixture.lake, None, &now, &writer(), &options, &|_| ()).unwrap();
         check("rebuilt");
         // What is denied for one is not for the other.
         let target = DenyTarget::Domain(TWINS[0].into());

@@ -1,12 +1,15 @@
 //! How many reads a question costs, once the segments are open.
 
 mod common;
+#[path = "../../store/tests/doubles/mod.rs"]
+mod doubles;
 
 use common::Fixture;
+use doubles::CountingStore;
 use std::sync::Arc;
 use trawl_model::{UnixMillis, UrlRecord};
 use trawl_query::{Filter, Lake, Options, Page, Principal};
-use trawl_store::{CountingStore, DatasetInfo, Store};
+use trawl_store::{DatasetInfo, Store};
 
 /// One dataset with one large domain and 20,000 small ones.
 fn fixture() -> Fixture {

@@ -8,7 +8,8 @@ use trawl_index::{Compaction, compact, rebuild};
 use trawl_ingest::{Files, IngestSettings, Mode, Rewrite, rewrite};
 use trawl_model::UrlRecord;
 use trawl_query::{DomainAnswer, Filter, Lake, Options, Page, Principal, UrlItem};
-use trawl_store::{DatasetInfo, verify_dataset};
+use trawl_rows::verify_dataset;
+use trawl_store::DatasetInfo;
 use trawl_url::SuffixList;
 
 /// Everything there is to ask: each domain's answer, and all rows of each of its datasets in the order of pages.
@@ -64,7 +65,7 @@ fn check(fixture: &Fixture, what: &str) {
     }
     assert!(Lake::open(fixture.store.clone(), Options::default()).is_err(), "{what}: nothing is left");
     let options = fixture.build_options();
-    rebuild(&fixture.lake, &|| fixture.now(), &fixture.writer(), &options, &|_| ()).unwrap();
+    rebuild(&fixture.lake, None, &|| fixture.now(), &fixture.writer(), &options, &|_| ()).unwrap();
     let after = answers(fixture);
     assert_eq!(rough(after), rough(before.clone()), "{what}");
     // Distinct counts of several days of a dataset are bounds, in either index; compacted they are exact.

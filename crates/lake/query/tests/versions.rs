@@ -254,7 +254,8 @@ fn a_lost_index_is_rebuilt_from_the_rows() {
     }
     assert!(Lake::open(fixture.store.clone(), Options::default()).is_err());
     let options = fixture.build_options();
-    let rebuilt = trawl_index::rebuild(&fixture.lake, &|| fixture.now(), &fixture.writer(), &options, &|_| ()).unwrap();
+    let rebuilt =
+        trawl_index::rebuild(&fixture.lake, None, &|| fixture.now(), &fixture.writer(), &options, &|_| ()).unwrap();
     let pinned = Lake::open(fixture.store.clone(), Options::default()).unwrap().pin().unwrap();
     assert_eq!(Some(pinned.version()), rebuilt.version.as_deref());
     assert_eq!(pinned.stats().unwrap().segments, 1);

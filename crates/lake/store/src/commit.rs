@@ -235,8 +235,7 @@ impl Lake {
     /// commit that is served is gone with all that came after it: whoever took an older one for the newest would use
     /// its number again.
     pub fn dataset_newest(&self, dataset_id: u32) -> Result<Option<DatasetCommit>> {
-        let dir = layout::commits_dir(dataset_id);
-        let series = Series { store: &**self.store(), dir: &dir };
+        let series = Series::of_dataset(&**self.store(), dataset_id);
         let served = self.served(dataset_id)?;
         let state = series.newest(Known::Nothing)?;
         check_served(&series, dataset_id, state.as_ref(), served)?;
@@ -245,8 +244,7 @@ impl Lake {
 
     /// Commit `sequence` of a dataset. `None`: it never was or has been collected.
     pub fn dataset_commit(&self, dataset_id: u32, sequence: u64) -> Result<Option<DatasetCommit>> {
-        let dir = layout::commits_dir(dataset_id);
-        let series = Series { store: &**self.store(), dir: &dir };
+        let series = Series::of_dataset(&**self.store(), dataset_id);
         series.get(sequence)?.map(|state| DatasetCommit::parse(&series.path(sequence), &state.bytes)).transpose()
     }
 
@@ -267,7 +265,7 @@ impl Lake {
 
     /// As [`Lake::commit_dataset`], where `damaged` tells what to begin with if the newest state cannot be read, or is older
     /// than number `served`.
-    pub(crate) fn commit_over(
+    pub fn commit_over(
         &self,
         dataset_id: u32,
         now: UnixMillis,
@@ -277,8 +275,7 @@ impl Lake {
         mut change: impl FnMut(&mut DatasetCommit) -> Result<bool>,
     ) -> Result<(DatasetCommit, bool)> {
         crate::check_name(writer)?;
-        let dir = layout::commits_dir(dataset_id);
-        let series = Series { store: &**self.store(), dir: &dir };
+        let series = Series::of_dataset(&**self.store(), dataset_id);
         let (state, made) = series.append(Known::Nothing, served, |newest| {
             let read = match newest {
                 Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes),

@@ -132,6 +132,9 @@ pub enum Error {
         /// Path inside the lake of the one that is served.
         path: String,
     },
+    /// The caller wanted the work to end ([`crate::Cancel`]).
+    #[error("cancelled")]
+    Cancelled,
     /// What was asked for contradicts what is there.
     #[error("{reason}")]
     Refused {

@@ -3,7 +3,7 @@
 use crate::fill::lost_manifest;
 use crate::manifest::{Dataset, DatasetInfo, Manifest, SuffixListRef};
 use crate::object::{claim, probe};
-use crate::series::{Known, Series, State};
+use crate::series::{Known, MAX_STATE_BYTES, Series, State};
 use crate::{DatasetCommit, Error, Heartbeat, Result, Store, deny_record, layout};
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +12,6 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Largest suffix list that is read.
 const MAX_SUFFIX_LIST_BYTES: u64 = 16 << 20;
-/// Largest manifest copy that is read.
-pub(crate) const MAX_COPY_BYTES: u64 = 256 << 20;
 
 /// The name a suffix list has in manifests, commits and paths: xxh3_64 of its bytes, 16 hex digits.
 pub fn suffix_list_hash(bytes: &[u8]) -> String {
@@ -49,7 +47,7 @@ impl Lake {
     /// Makes a lake: probes the store, stores the suffix list and commits an empty manifest. `nonce` names the probe and the
     /// writer of that manifest, and must be new.
     pub fn init(store: Arc<dyn Store>, now: UnixMillis, nonce: &str, suffix_list: &[u8]) -> Result<Self> {
-        if (Series { store: &*store, dir: layout::MANIFESTS }).newest(Known::Nothing)?.is_some() {
+        if Series::new(&*store, layout::MANIFESTS).newest(Known::Nothing)?.is_some() {
             return Err(Error::AlreadyALake { place: store.place() });
         }
         Self::begin(store, now, nonce, suffix_list, Manifest::empty(), 1)
@@ -57,7 +55,7 @@ impl Lake {
 
     /// Begins a series of manifests with one whose number is one more than `first` has, and fills it up with the same from
     /// number `from` on, where it goes on after older ones.
-    pub(crate) fn begin(
+    pub fn begin(
         store: Arc<dyn Store>,
         now: UnixMillis,
         nonce: &str,
@@ -94,7 +92,7 @@ impl Lake {
     }
 
     pub(crate) fn series(&self) -> Series<'_> {
-        Series { store: &*self.store, dir: layout::MANIFESTS }
+        Series::new(&*self.store, layout::MANIFESTS)
     }
 
     /// The newest state. If nothing has changed since the last call, two questions that move no bytes.
@@ -133,7 +131,7 @@ impl Lake {
 
     /// The copy, if it is one.
     fn copy(&self) -> Result<Option<State>> {
-        match self.store.get(layout::MANIFEST_COPY, MAX_COPY_BYTES) {
+        match self.store.get(layout::MANIFEST_COPY, MAX_STATE_BYTES) {
             Ok(bytes) => {
                 let number = Manifest::parse(layout::MANIFEST_COPY, &bytes).map_or(0, |copy| copy.sequence);
                 Ok(Some(State { number, bytes }).filter(|copy| copy.number > 0))
@@ -329,7 +327,7 @@ impl Lake {
 }
 
 /// A suffix list by its name, its hash checked.
-pub(crate) fn read_suffix_list(store: &dyn Store, named: &SuffixListRef) -> Result<Bytes> {
+pub fn read_suffix_list(store: &dyn Store, named: &SuffixListRef) -> Result<Bytes> {
     let bytes = store.get(&named.path, MAX_SUFFIX_LIST_BYTES)?;
     let found = suffix_list_hash(&bytes);
     if found != named.hash {

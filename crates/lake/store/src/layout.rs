@@ -16,6 +16,8 @@ use crate::{Error, Result, check_name};
 
 /// Root of the Parquet files, as the manifest's `parquet_root` spells it.
 pub const PARQUET_ROOT: &str = "urls/";
+/// The same, as a directory.
+pub const URLS: &str = "urls";
 /// Directory of the records of the deny list.
 pub const DENY: &str = "urls/_deny";
 /// Directory of the numbered manifests.

@@ -9,43 +9,48 @@
 //! ```
 //! A commit is the creation of the next number of a series; the loser of a race reads the winner's state and tries again
 //! on top of it. Nothing here asks the clock: time is an argument.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use trawl_store::{DatasetInfo, DirStore, Lake};
+//! # let dir = std::env::temp_dir().join(format!("trawl-store-doc-{}", std::process::id()));
+//! let now = trawl_model::UnixMillis(1_782_262_923_456);
+//! let lake = Lake::init(std::sync::Arc::new(DirStore::new(&dir)), now, "writer-1", b"com\norg\n")?;
+//! let id = lake.register_dataset(now, "writer-2", &DatasetInfo::named("news"))?;
+//! assert_eq!(lake.current()?.dataset_named("news").map(|dataset| dataset.id), Some(id));
+//! assert_eq!(lake.dataset_newest(id)?, None, "it has no commit yet");
+//! # std::fs::remove_dir_all(dir)?;
+//! # Ok(())
+//! # }
+//! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
-mod audit;
 mod commit;
-mod counting;
 pub mod denial;
 mod dir;
 mod error;
+mod fault;
 mod fill;
-mod gc;
 mod heartbeat;
 mod lake;
 pub mod layout;
-mod loss;
-mod lost_answers;
 pub mod manifest;
 mod name;
 mod object;
+mod progress;
 mod registry;
-mod restore;
-pub mod rows;
 mod series;
-mod verify;
 
-pub use audit::{verify_files, verify_states};
 pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit, KnownSource, Stamp};
-pub use counting::{CountingStore, Counts};
 pub use denial::{DENY_FORMAT, DenyRecord, deny_record};
 pub use dir::DirStore;
 pub use error::{Error, Result};
-pub use gc::{GcReport, GcSettings, collect};
+pub use fault::Fault;
 pub use heartbeat::{AtWork, Heartbeat};
-pub use lake::{Committed, Lake, suffix_list_hash};
-pub use loss::{LostCommits, WentOn, lost_commits};
-pub use lost_answers::{Lost, LostAnswers};
+pub use lake::{Committed, Lake, read_suffix_list, suffix_list_hash};
 pub use manifest::{Acl, Dataset, DatasetInfo, Manifest, SegmentRef, Version};
 pub use name::{MAX_PATH_LEN, check_name, check_path};
-pub use object::{Created, Listed, RangeRead, Store, Upload, probe};
-pub use restore::{Remains, remains, stored_list};
-pub use verify::{DatasetVerified, Fault, verify_dataset};
+pub use object::{Created, HashedUpload, Listed, RangeRead, Store, Upload, object_hash, probe};
+pub use progress::{Cancel, Progress, Stage};
+pub use registry::dataset_number;
+pub use series::{Known, MAX_STATE_BYTES, Series, State};

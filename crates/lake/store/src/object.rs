@@ -3,10 +3,11 @@
 use crate::{Error, Result};
 use bytes::Bytes;
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use trawl_io::Op;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Whether a create-if-absent put made the object or found it there. Either answer means that the object is durable. Whose
 /// it is, only its bytes tell.
@@ -128,6 +129,56 @@ pub(crate) fn claim(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<bool>
         (Ok(_), Ok(_)) => Ok(true),
         (_, Err(error)) | (Err(error), _) => Err(error.unsettled(path)),
     }
+}
+
+/// An object being written, counted and hashed on its way.
+pub struct HashedUpload {
+    upload: Box<dyn Upload>,
+    hasher: Box<Xxh3>,
+    len: u64,
+}
+
+impl HashedUpload {
+    /// Begins an object.
+    pub fn begin(store: &dyn Store, path: &str) -> Result<Self> {
+        Ok(Self { upload: store.upload(path)?, hasher: Box::default(), len: 0 })
+    }
+
+    /// Makes the object appear; its length and xxh3_64.
+    pub fn finish(self) -> Result<(u64, u64)> {
+        self.upload.finish()?;
+        Ok((self.len, self.hasher.digest()))
+    }
+}
+
+impl Write for HashedUpload {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let n = self.upload.write(buf)?;
+        self.hasher.update(buf.get(..n).unwrap_or(buf));
+        self.len += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.upload.flush()
+    }
+}
+
+/// Bytes of an object read at a time while it is hashed.
+const HASH_STEP: u64 = 8 << 20;
+
+/// xxh3_64 of the first `len` bytes of an object, 16 hex digits.
+pub fn object_hash(store: &dyn Store, path: &str, len: u64) -> Result<String> {
+    let mut hasher = Xxh3::new();
+    let mut at = 0;
+    while at < len {
+        let end = len.min(at + HASH_STEP);
+        for bytes in store.get_ranges(path, std::slice::from_ref(&(at..end)))? {
+            hasher.update(&bytes);
+        }
+        at = end;
+    }
+    Ok(format!("{:016x}", hasher.digest()))
 }
 
 /// Checks the one promise everything rests on, that the second create of a name is refused, and cleans up.

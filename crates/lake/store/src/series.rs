@@ -11,13 +11,13 @@
 //! State n+1 exists only after state n, and a collector removes the oldest first. So "n+1 is absent, and afterwards n is
 //! present" means that n was the newest.
 
-use crate::layout::{number_of, numbered};
+use crate::layout::{self, number_of, numbered};
 use crate::object::claim;
-use crate::{Error, Result, Store};
+use crate::{Error, Listed, Result, Store};
 use bytes::Bytes;
 
 /// Largest state file that is read: 256 MiB of JSON describe some millions of files.
-const MAX_STATE_BYTES: u64 = 256 << 20;
+pub const MAX_STATE_BYTES: u64 = 256 << 20;
 /// Rounds a loser goes before it gives up. Each lost round is another writer's success.
 const MAX_ATTEMPTS: u32 = 100;
 
@@ -32,21 +32,34 @@ pub(crate) fn check_size(path: &str, bytes: usize) -> Result<()> {
 
 /// One state of a series.
 #[derive(Debug, Clone)]
-pub(crate) struct State {
+pub struct State {
+    /// Its number.
     pub number: u64,
+    /// Its text.
     pub bytes: Bytes,
 }
 
 /// A series below `dir`.
 #[derive(Debug)]
-pub(crate) struct Series<'a> {
-    pub store: &'a dyn Store,
-    pub dir: &'a str,
+pub struct Series<'a> {
+    store: &'a dyn Store,
+    dir: String,
 }
 
-impl Series<'_> {
+impl<'a> Series<'a> {
+    /// The series of states below a directory.
+    pub fn new(store: &'a dyn Store, dir: impl Into<String>) -> Self {
+        Self { store, dir: dir.into() }
+    }
+
+    /// The commits of a dataset.
+    pub fn of_dataset(store: &'a dyn Store, dataset_id: u32) -> Self {
+        Self::new(store, layout::commits_dir(dataset_id))
+    }
+
+    /// Path of a state.
     pub fn path(&self, number: u64) -> String {
-        numbered(self.dir, number)
+        numbered(&self.dir, number)
     }
 
     /// State `number`, if it exists.
@@ -88,18 +101,27 @@ impl Series<'_> {
             }
             newest = None;
         }
-        Err(Error::Contended { path: self.dir.to_owned(), attempts: MAX_ATTEMPTS })
+        Err(Error::Contended { path: self.dir.clone(), attempts: MAX_ATTEMPTS })
     }
 
+    /// The highest number there is a state of.
     pub fn highest_listed(&self) -> Result<Option<u64>> {
-        Ok(self.store.list(self.dir)?.iter().filter_map(|listed| number_of(&listed.path)).max())
+        Ok(self.listed()?.last().map(|(_, number)| *number))
+    }
+
+    /// Paths and numbers of the states there are, by rising number.
+    pub fn listed(&self) -> Result<Vec<(String, u64)>> {
+        let listed = self.store.list(&self.dir)?.into_iter();
+        let mut states: Vec<_> = listed.filter_map(|Listed { path, .. }| number_of(&path).map(|n| (path, n))).collect();
+        states.sort_unstable_by_key(|(_, number)| *number);
+        Ok(states)
     }
 
     /// Makes the next state out of the newest. `change` answers `None` to leave it as it is; it runs again each time
     /// another writer was faster. Numbers up to `taken` are not used, also if their states are gone. Returns the state that
     /// holds the change and whether this call made it. After any error but [`Error::Unsettled`] it is known that no state
     /// holds it.
-    pub fn append(
+    pub(crate) fn append(
         &self,
         mut known: Known,
         taken: u64,
@@ -126,7 +148,7 @@ fn next_number(number: u64) -> Result<u64> {
 
 /// Where a search for the newest state begins.
 #[derive(Debug, Clone)]
-pub(crate) enum Known {
+pub enum Known {
     /// Nothing is known: list.
     Nothing,
     /// A number that existed at some time.

@@ -1,11 +1,13 @@
 //! Commits of the lake and of its datasets.
 
+mod doubles;
+
+use doubles::CountingStore;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use trawl_model::{SourceIdentity, UnixMillis};
 use trawl_store::{
-    CommitMode, CountingStore, DataFile, DatasetInfo, DirStore, Error, Heartbeat, KnownSource, Lake, SegmentRef, Store,
-    layout,
+    CommitMode, DataFile, DatasetInfo, DirStore, Error, Heartbeat, KnownSource, Lake, SegmentRef, Store, layout,
 };
 
 const NOW: UnixMillis = UnixMillis(1_782_262_923_456);

@@ -1,14 +1,14 @@
 //! Answers of the store that get lost: who won is what the object says, and nothing is removed on the word of an answer.
 
 mod common;
+mod doubles;
 
 use common::{data_file, day, new_lake, part};
+use doubles::{Lost, LostAnswers};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use trawl_io::fault::FaultFs;
-use trawl_store::{
-    AtWork, Created, DatasetCommit, DatasetInfo, DirStore, Error, Lake, Lost, LostAnswers, Result, Store, layout,
-};
+use trawl_store::{AtWork, Created, DatasetCommit, DatasetInfo, DirStore, Error, Lake, Result, Store, layout};
 
 const WAYS: [Lost; 4] = [Lost::Error, Lost::Timeout, Lost::Resent, Lost::Unreadable];
 

@@ -1,6 +1,6 @@
 //! `trawl lake dataset`: what the registry says of a dataset.
 
-use super::{LakeArg, dataset};
+use super::LakeArg;
 use crate::exit::Status;
 use crate::output::{Output, harmless};
 use crate::{lake_dir, system};
@@ -80,53 +80,6 @@ pub(super) fn run(args: &DatasetArgs, out: &mut Output) -> anyhow::Result<Status
     set(args, out)
 }
 
-/// What is to become of a dataset's entry.
-struct Change {
-    acl: Option<Acl>,
-    source: Option<Option<String>>,
-    archive_base: Option<Vec<String>>,
-    extras_schema: Option<Option<serde_json::Value>>,
-    name: Option<String>,
-}
-
-impl Change {
-    fn of(args: &SetArgs) -> anyhow::Result<Self> {
-        let mut principals = args.principal.clone();
-        principals.sort_unstable();
-        principals.dedup();
-        if principals.iter().any(String::is_empty) {
-            bail!("a principal has a name; --hidden is for nobody");
-        }
-        let bases: Vec<String> = args.archive_base.iter().filter(|base| !base.is_empty()).cloned().collect();
-        if let Some(base) = bases.iter().find(|base| !base.contains("://")) {
-            bail!("expected an archive base that is a URI (file://…, s3://…, https://…), found {base:?}");
-        }
-        let schema = args.extras_schema.as_deref();
-        Ok(Self {
-            acl: match (args.public, args.hidden, principals.is_empty()) {
-                (true, ..) => Some(Acl::Public),
-                (_, true, _) | (.., false) => Some(Acl::Principals(principals)),
-                _ => None,
-            },
-            source: args.source.as_ref().map(|source| Some(source.clone()).filter(|source| !source.is_empty())),
-            archive_base: (!args.archive_base.is_empty()).then_some(bases),
-            extras_schema: schema
-                .map(|path| if path.is_empty() { Ok(None) } else { read_schema(Path::new(path)).map(Some) })
-                .transpose()?,
-            name: args.rename.clone(),
-        })
-    }
-
-    fn apply(&self, info: &mut DatasetInfo) {
-        let Self { acl, source, archive_base, extras_schema, name } = self;
-        acl.iter().for_each(|acl| info.acl.clone_from(acl));
-        source.iter().for_each(|source| info.source.clone_from(source));
-        archive_base.iter().for_each(|bases| info.archive_base.clone_from(bases));
-        extras_schema.iter().for_each(|schema| info.extras_schema.clone_from(schema));
-        name.iter().for_each(|name| info.name.clone_from(name));
-    }
-}
-
 fn read_schema(path: &Path) -> anyhow::Result<serde_json::Value> {
     let what = || format!("--extras-schema {}", path.display());
     let len = std::fs::metadata(path).with_context(what)?.len();
@@ -143,10 +96,41 @@ fn read_schema(path: &Path) -> anyhow::Result<serde_json::Value> {
 }
 
 fn set(args: &SetArgs, out: &mut Output) -> anyhow::Result<Status> {
-    let change = Change::of(args)?;
+    let mut principals = args.principal.clone();
+    principals.sort_unstable();
+    principals.dedup();
+    if principals.iter().any(String::is_empty) {
+        bail!("a principal has a name; --hidden is for nobody");
+    }
+    let bases: Vec<String> = args.archive_base.iter().filter(|base| !base.is_empty()).cloned().collect();
+    if let Some(base) = bases.iter().find(|base| !base.contains("://")) {
+        bail!("expected an archive base that is a URI (file://…, s3://…, https://…), found {base:?}");
+    }
+    let schema = match args.extras_schema.as_deref() {
+        None | Some("") => None,
+        Some(path) => Some(read_schema(Path::new(path))?),
+    };
     let lake = lake_dir::open(&args.lake.lake)?;
-    let id = dataset(&*lake.current()?, &args.dataset)?.id;
-    let (dataset, changed) = lake.set_dataset(system::now(), &system::nonce()?, id, |info| change.apply(info))?;
+    let id = trawl_maintain::dataset(&*lake.current()?, &args.dataset)?.id;
+    let (dataset, changed) = lake.set_dataset(system::now(), &system::nonce()?, id, |info| {
+        if args.public {
+            info.acl = Acl::Public;
+        } else if args.hidden || !principals.is_empty() {
+            info.acl = Acl::Principals(principals.clone());
+        }
+        if let Some(source) = &args.source {
+            info.source = Some(source.clone()).filter(|source| !source.is_empty());
+        }
+        if !args.archive_base.is_empty() {
+            info.archive_base.clone_from(&bases);
+        }
+        if args.extras_schema.is_some() {
+            info.extras_schema.clone_from(&schema);
+        }
+        if let Some(name) = &args.rename {
+            info.name.clone_from(name);
+        }
+    })?;
     let mut json = serde_json::to_value(&dataset.info)?;
     json["type"] = "dataset".into();
     json["dataset_id"] = id.into();

@@ -2,18 +2,18 @@
 
 mod targets;
 
-use super::LakeArg;
+use super::tell::keep;
+use super::{LakeArg, MEMORY_BYTES};
 use crate::exit::Status;
+use crate::lake_dir;
 use crate::output::{Output, harmless};
 use crate::units::show_count;
-use crate::{lake_dir, system};
-use anyhow::Context;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::Write;
 use targets::Targets;
+use trawl_maintain::Resolver;
+use trawl_store::Manifest;
 use trawl_store::manifest::{Deny, DenyTarget};
-use trawl_store::{Lake, Manifest};
-use trawl_url::SuffixList;
 
 /// Keeps a deny list: URLs, prefixes, domains or datasets that are answered nowhere
 ///
@@ -91,35 +91,23 @@ pub(super) fn run(args: DenyArgs, out: &mut Output) -> anyhow::Result<Status> {
 fn add(args: &AddArgs, out: &mut Output) -> anyhow::Result<Status> {
     let lake = lake_dir::open(&args.lake.lake)?;
     let manifest = lake.current()?;
-    let targets = args.targets.resolve(&lake, &manifest, args.suffix)?;
-    let now = system::now();
-    let committed = lake.commit(now, &system::nonce()?, |manifest| {
-        let mut listed: HashSet<DenyTarget> = manifest.deny.iter().map(|deny| deny.target.clone()).collect();
-        let mut new = HashMap::new();
-        for target in targets.iter().filter(|target| listed.insert((*target).clone())) {
-            let deny = Deny { target: target.clone(), since: now.to_string(), reason: args.reason.clone() };
-            new.insert(target.clone(), deny.clone());
-            manifest.deny.push(deny);
-        }
-        Ok(new)
-    })?;
+    let resolver = Resolver::new(&lake, &manifest)?;
+    let targets = args.targets.each(|named| resolver.to_add(named, args.suffix))?;
+    let reason = args.reason.as_deref();
+    let new = keep(&args.lake.lake, MEMORY_BYTES, out, |keeper| keeper.deny(&lake, &targets, reason))?;
     let verbs = Verbs { done: "denied", found: "denied", missing: "denied already" };
-    tell(&targets, committed.value, &verbs, &manifest, out)?;
+    tell(&targets, new, &verbs, &manifest, out)?;
     Ok(Status::Done)
 }
 
 fn remove(args: &RemoveArgs, out: &mut Output) -> anyhow::Result<Status> {
     let lake = lake_dir::open(&args.lake.lake)?;
     let manifest = lake.current()?;
-    let targets = args.targets.find(&lake, &manifest)?;
-    let named: HashSet<&DenyTarget> = targets.iter().collect();
-    let committed = lake.commit(system::now(), &system::nonce()?, |manifest| {
-        let (gone, kept) = manifest.deny.drain(..).partition::<Vec<Deny>, _>(|deny| named.contains(&deny.target));
-        manifest.deny = kept;
-        Ok(gone.into_iter().map(|deny| (deny.target.clone(), deny)).collect::<HashMap<_, _>>())
-    })?;
+    let resolver = Resolver::new(&lake, &manifest)?;
+    let targets = args.targets.each(|named| resolver.to_remove(named))?;
+    let gone = keep(&args.lake.lake, MEMORY_BYTES, out, |keeper| keeper.allow(&lake, &targets))?;
     let verbs = Verbs { done: "allowed", found: "no longer denied:", missing: "was not denied" };
-    Ok(Status::from_findings(tell(&targets, committed.value, &verbs, &manifest, out)? > 0))
+    Ok(Status::from_findings(tell(&targets, gone, &verbs, &manifest, out)? > 0))
 }
 
 /// More entries than these are told by their number, but for `--json`.
@@ -186,7 +174,7 @@ fn event(kind: &str, deny: &Deny) -> anyhow::Result<serde_json::Value> {
 }
 
 /// An entry, for people.
-pub(super) fn show(target: &DenyTarget, manifest: &Manifest) -> String {
+fn show(target: &DenyTarget, manifest: &Manifest) -> String {
     match target {
         DenyTarget::Url(url) => format!("url {}", harmless(url)),
         DenyTarget::Prefix(prefix) => format!("prefix {}", harmless(prefix)),
@@ -196,10 +184,4 @@ pub(super) fn show(target: &DenyTarget, manifest: &Manifest) -> String {
             format!("dataset {id} {}", harmless(name))
         }
     }
-}
-
-/// The suffix list that the lake's domains are cut by.
-pub(super) fn suffixes(lake: &Lake, manifest: &Manifest) -> anyhow::Result<SuffixList> {
-    let bytes = lake.suffix_list(manifest)?;
-    SuffixList::parse(std::str::from_utf8(&bytes)?).context("the lake's suffix list")
 }

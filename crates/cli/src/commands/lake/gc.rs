@@ -1,6 +1,6 @@
 //! `trawl lake gc`: takes away what no kept version needs.
 
-use super::temp::clean_lake;
+use super::tell::TEMP;
 use super::{LakeArg, confirm};
 use crate::exit::Status;
 use crate::output::Output;
@@ -9,7 +9,7 @@ use crate::units::{duration, show_bytes, show_count};
 use crate::{lake_dir, system};
 use std::io::Write;
 use std::time::Duration;
-use trawl_store::{GcReport, GcSettings, collect};
+use trawl_maintain::{GcReport, GcSettings, collect, temp};
 
 /// Deletes what no kept version needs
 ///
@@ -64,7 +64,7 @@ pub(super) fn run(args: &GcArgs, out: &mut Output) -> anyhow::Result<Status> {
     let bar = Progress::start("gc", None, out.quiet());
     bar.report(0, || "listing".to_owned());
     let mut report = collect(&lake, system::now(), &settings)?;
-    report.leftovers += clean_lake(dir, !args.dry_run)?;
+    report.leftovers += temp::leftovers(&dir.join(TEMP), !args.dry_run)?;
     drop(bar);
     if args.dry_run {
         for object in &report.gone {

@@ -1,7 +1,8 @@
 //! `trawl lake ingest` and `publish`.
 
 use super::sources::{Expanded, NotFile, STDIN, expand};
-use super::{LakeArg, MEMORY_BYTES, publish, show_ingest, temp_dir};
+use super::tell::{TEMP, keep, show_progress};
+use super::{LakeArg, MEMORY_BYTES};
 use crate::exit::Status;
 use crate::lists::ListArgs;
 use crate::output::{Output, harmless};
@@ -116,7 +117,7 @@ pub struct PublishArgs {
 
 pub(super) fn publish_all(args: &PublishArgs, out: &mut Output) -> anyhow::Result<Status> {
     let lake = lake_dir::open(&args.lake.lake)?;
-    let published = publish(&lake, &args.lake.lake, MEMORY_BYTES, out)?;
+    let published = keep(&args.lake.lake, MEMORY_BYTES, out, |keeper| keeper.publish(&lake))?;
     let json = serde_json::json!({
         "version": published.version, "commits": published.commits, "waiting": published.waiting,
         "damaged": published.damaged.iter().map(|(id, _)| id).collect::<Vec<_>>(),
@@ -154,7 +155,8 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     settings.store_ids = args.store_ids;
     settings.check()?;
     let lake = lake_dir::open_or_make(dir)?;
-    settings.temp_dir = temp_dir(dir, args.temp_dir.as_deref())?;
+    settings.temp_dir = args.temp_dir.unwrap_or_else(|| dir.join(TEMP));
+    trawl_maintain::temp::make_dir(&settings.temp_dir)?;
     let done = add(&lake, dir, &added, &settings, out)?;
     out.fact(&done, |w| done.write(w))?;
     Ok(Status::from_findings(done.ingest.rejected > 0 || done.waits || !done.unreadable.is_empty()))
@@ -218,7 +220,13 @@ pub struct Done {
 }
 
 /// Reads sources into a dataset and publishes them.
-pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, out: &Output) -> anyhow::Result<Done> {
+pub fn add(
+    lake: &Lake,
+    dir: &Path,
+    added: &Added,
+    settings: &IngestSettings,
+    out: &mut Output,
+) -> anyhow::Result<Done> {
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let Expanded { files, not_files, mut bases, spools: _spools } = expand(&added.paths, Some(&settings.temp_dir))?;
     let known = match settings.mode {
@@ -271,7 +279,7 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
     let id = dataset.id;
     remark_copies(lake, id, &sources, out)?;
     let bar = Progress::start("ingest", None, out.quiet());
-    let report = trawl_ingest::ingest(lake, id, &sources, settings, &system::now, &|p| show_ingest(&bar, p));
+    let report = trawl_ingest::ingest(lake, id, &sources, settings, &system::now, &|p| show_progress(&bar, p));
     drop(bar);
     if report.is_err() && is_new {
         // What failed leaves no name behind; what is told is why it failed.
@@ -280,7 +288,7 @@ pub fn add(lake: &Lake, dir: &Path, added: &Added, settings: &IngestSettings, ou
     let report = report?;
     // Another ingest into it may have failed meanwhile, and taken the name back.
     lake.reinstate_dataset(system::now(), &system::nonce()?, &dataset)?;
-    let published = publish(lake, dir, settings.memory_bytes as u64, out)?;
+    let published = keep(dir, settings.memory_bytes as u64, out, |keeper| keeper.publish(lake))?;
     let waits = published.waiting.contains(&id);
     Ok(Done {
         dataset: added.name.clone(),

@@ -1,7 +1,7 @@
 //! From what a person names to the files that are read.
 
 use super::ingest::base_uri;
-use super::temp::Spool;
+use crate::system;
 use anyhow::{Context, bail};
 use glob::{MatchOptions, Pattern};
 use serde::Serialize;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use trawl_ingest::source::{self, Format};
 use trawl_io::{Fs, RealFs};
 use trawl_lists::zipnum;
+use trawl_maintain::temp::Spool;
 
 /// A directory with files of this name stands for them.
 const CAPTURES: &str = "captures";
@@ -208,7 +209,7 @@ impl Expanded {
     /// What can be read only once, and is known by its bytes.
     fn add_stream(&mut self, input: &mut dyn io::Read, temp: Option<&Path>) -> anyhow::Result<()> {
         let Some(temp) = temp else { return Ok(()) };
-        let spool = Spool::read(temp, input)?;
+        let spool = Spool::read(temp, &system::nonce()?, input)?;
         let named = SourcePath { name: Some(STDIN.into()), ..SourcePath::new(spool.path().to_owned(), false) };
         self.files.push(named);
         self.spools.push(spool);

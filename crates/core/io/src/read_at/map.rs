@@ -27,6 +27,11 @@ impl MapReader {
         Ok(MapReader { path: path.into(), bytes })
     }
 
+    /// Bytes that are in memory already, under the name of what they are.
+    pub fn of_bytes(name: impl Into<PathBuf>, bytes: Bytes) -> Self {
+        MapReader { path: name.into(), bytes }
+    }
+
     /// The whole file.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes

@@ -14,7 +14,8 @@ fn seed(line: &[u8]) -> Option<Result<Seed, (String, String)>> {
 
 #[test]
 fn lines_of_every_kind() {
-    let taken = |url: &str, meta: Option<&str>| Some(Ok(Seed { url: WebUrl::parse(url).unwrap(), meta: meta.map(Into::into) }));
+    let taken =
+        |url: &str, meta: Option<&str>| Some(Ok(Seed { url: WebUrl::parse(url).unwrap(), meta: meta.map(Into::into) }));
     assert_eq!(seed(b"  http://A.example/x#f \r"), taken("http://a.example/x", None));
     assert_eq!(seed(b""), None);
     assert_eq!(seed(b"  # note"), None);

@@ -2,10 +2,10 @@
 
 use super::name::{self, Form};
 use super::{EventReader, Pages};
+use crate::Result;
 use crate::filesys::inode::{FsKey, Inode, next_inode};
 use crate::kvseq::Scan;
 use crate::num::index;
-use crate::Result;
 use std::collections::BTreeMap;
 use trawl_model::{Place, SourceIdentity, Split, UnixMillis};
 

@@ -2,26 +2,22 @@
 
 use super::BuildOptions;
 use super::output::{Out, Outputs};
-use super::paths::rank;
 use super::summary::Summary;
-use crate::counts::{Count, CountsWriter, MAX_PATHS};
+use crate::counts::{Count, Counts};
 use crate::lines::{Keys, LinesWriter};
-use crate::membership::MembershipWriter;
+use crate::membership::{self, MembershipWriter};
 use crate::meta::SegmentMeta;
 use crate::mphf::{DictionaryHashes, MphfWriter};
-use crate::paths::PathsWriter;
+use crate::paths::Paths;
 use crate::postings::{self, Run, ShardWriter};
 use crate::scratch::Scratch;
-use crate::times::TimesWriter;
+use crate::slots::{BLOCK_SLOTS, Record, SlotWriter};
+use crate::times::Times;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
 const DICTIONARY: &str = "domains.txt.zst";
 const MPHF: &str = "domains.mphf";
-const MEMBERSHIP: &str = "domain_to_datasets.roar";
-const COUNTS: &str = "counts.bin";
-const TIMES: &str = "times.bin";
-const PATHS: &str = "paths.bin";
 
 /// One dataset's share of a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +26,7 @@ pub(crate) struct Pair {
     pub runs: Vec<Run>,
     pub count: Count,
     /// The chain all its files belong to, if they do: then distinct URLs add up exactly.
-    chain: u32,
+    chain: u64,
 }
 
 impl Pair {
@@ -41,33 +37,18 @@ impl Pair {
 
     /// Adds what a further file has.
     pub(super) fn add(&mut self, summary: Summary) {
-        self.runs.extend(summary.postings());
-        let count = &mut self.count;
-        count.rows += summary.rows;
-        count.distinct += summary.distinct;
-        count.exact &= self.chain == summary.chain;
-        count.times = match (count.times, summary.times) {
-            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-            (a, b) => a.or(b),
-        };
-        merge_paths(&mut count.paths, summary.paths);
+        self.runs.extend(summary.runs);
+        // Files of one chain have no URL in common.
+        let exact = self.count.exact && self.chain == summary.chain;
+        self.count.add(summary.count);
+        self.count.exact = exact;
     }
 }
 
 impl From<Summary> for Pair {
     fn from(summary: Summary) -> Self {
-        let runs = summary.postings().collect();
-        let Summary { dataset_id, chain, rows, distinct, times, paths, .. } = summary;
-        Self { dataset_id, runs, count: Count { rows, distinct, exact: true, times, paths }, chain }
-    }
-}
-
-pub(crate) fn merge_paths(into: &mut Vec<(String, u64)>, more: Vec<(String, u64)>) {
-    for (path, rows) in more {
-        match into.iter_mut().find(|(known, _)| *known == path) {
-            Some((_, sum)) => *sum += rows,
-            None => into.push((path, rows)),
-        }
+        let Summary { dataset_id, chain, count, runs, .. } = summary;
+        Self { dataset_id, runs, count, chain }
     }
 }
 
@@ -77,9 +58,11 @@ pub(crate) struct Assembler {
     dictionary: LinesWriter<Out>,
     mphf: MphfWriter<Out>,
     membership: MembershipWriter,
-    counts: CountsWriter<Out>,
-    times: TimesWriter<Out>,
-    paths: PathsWriter<Out>,
+    counts: SlotWriter<Counts, Out>,
+    times: SlotWriter<Times, Out>,
+    paths: SlotWriter<Paths, Out>,
+    /// Counts of the slots of a block.
+    block: Vec<Vec<Count>>,
     postings: Postings,
     scratch: Scratch,
     shards: u32,
@@ -98,7 +81,9 @@ enum Postings {
 }
 
 impl Assembler {
-    pub fn new(outputs: Outputs, options: &BuildOptions, shards: u32) -> Result<Self> {
+    /// For about as many (domain, dataset) pairs.
+    pub fn new(outputs: Outputs, options: &BuildOptions, pairs: u64) -> Result<Self> {
+        let shards = options.shards.unwrap_or_else(|| postings::shards_for(pairs)).clamp(1, postings::MAX_SHARDS);
         let scratch = options.scratch();
         let postings = if shards == 1 {
             let [_, dat] = postings::paths(0);
@@ -111,9 +96,10 @@ impl Assembler {
             dictionary: LinesWriter::new(dictionary, DICTIONARY, Keys::Sorted, 9, options.dictionary_block_bytes)?,
             mphf: MphfWriter::new(outputs.create(MPHF)?)?,
             membership: MembershipWriter::new(&scratch),
-            counts: CountsWriter::new(outputs.create(COUNTS)?)?,
-            times: TimesWriter::new(outputs.create(TIMES)?)?,
-            paths: PathsWriter::new(outputs.create(PATHS)?)?,
+            counts: SlotWriter::new(outputs.create(Counts::FILE)?)?,
+            times: SlotWriter::new(outputs.create(Times::FILE)?)?,
+            paths: SlotWriter::new(outputs.create(Paths::FILE)?)?,
+            block: Vec::with_capacity(BLOCK_SLOTS),
             outputs,
             postings,
             scratch,
@@ -138,40 +124,48 @@ impl Assembler {
         let mut counts = Vec::with_capacity(pairs.len());
         for mut pair in pairs {
             self.postings.push(self.slots, self.shards, &pair)?;
-            rank(&mut pair.count.paths, MAX_PATHS);
+            pair.count.rank_paths();
             let (rows, domains) = self.datasets.entry(pair.dataset_id).or_default();
             *rows += pair.count.rows;
             *domains += 1;
             self.bounds += u64::from(!pair.count.exact);
             counts.push(pair.count);
         }
-        self.counts.push(&counts)?;
-        self.times.push(&counts)?;
-        self.paths.push(&counts)?;
+        self.block.push(counts);
         self.slots += 1;
+        if self.block.len() == BLOCK_SLOTS { self.end_block() } else { Ok(()) }
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        if !self.block.is_empty() {
+            self.counts.block(&self.block)?;
+            self.times.block(&self.block)?;
+            self.paths.block(&self.block)?;
+            self.block.clear();
+        }
         Ok(())
     }
 
     /// Ends all files and fills in the totals.
-    pub fn finish(mut self, meta: &mut SegmentMeta) -> Result<Outputs> {
+    pub fn finish(mut self) -> Result<SegmentMeta> {
+        self.end_block()?;
         let mut outputs = self.outputs;
-        let (out, written) = self.dictionary.finish()?;
-        outputs.close_lines(DICTIONARY, (out, written))?;
-        let hashes = DictionaryHashes { file: written.hash, table: written.table_hash };
-        outputs.close(MPHF, self.mphf.finish(hashes)?)?;
-        let out = outputs.create(MEMBERSHIP)?;
-        outputs.close(MEMBERSHIP, self.membership.finish(out)?)?;
-        outputs.close(COUNTS, self.counts.finish()?)?;
-        outputs.close(TIMES, self.times.finish()?)?;
-        outputs.close(PATHS, self.paths.finish()?)?;
+        let (dictionary, table) = self.dictionary.finish()?;
+        let file = outputs.close(DICTIONARY, dictionary)?;
+        outputs.close(MPHF, self.mphf.finish(DictionaryHashes { file, table })?)?;
+        let out = outputs.create(membership::FILE)?;
+        outputs.close(membership::FILE, self.membership.finish(out)?)?;
+        outputs.close(Counts::FILE, self.counts.finish()?)?;
+        outputs.close(Times::FILE, self.times.finish()?)?;
+        outputs.close(Paths::FILE, self.paths.finish()?)?;
         self.postings.finish(&mut outputs, self.shards, &self.scratch)?;
-        (meta.domains, meta.pairs, meta.shards) = (self.slots, self.pairs, self.shards);
-        meta.bounds = self.bounds;
-        for (id, (rows, domains)) in std::mem::take(&mut self.datasets) {
+        let meta = &mut outputs.meta;
+        (meta.domains, meta.pairs, meta.shards, meta.bounds) = (self.slots, self.pairs, self.shards, self.bounds);
+        for (id, (rows, domains)) in self.datasets {
             let dataset = meta.datasets.entry(id).or_default();
             (dataset.rows, dataset.domains) = (rows, domains);
         }
-        Ok(outputs)
+        outputs.finish()
     }
 }
 
@@ -211,8 +205,9 @@ impl Postings {
 fn close(writer: ShardWriter<Out>, outputs: &mut Outputs, shard: u32) -> Result<()> {
     let [idx, dat] = postings::paths(shard);
     let (index, payloads) = writer.finish(outputs.create(&idx)?)?;
-    outputs.close_lines(&idx, index)?;
-    outputs.close_lines(&dat, payloads)
+    outputs.close(&idx, index)?;
+    outputs.close(&dat, payloads)?;
+    Ok(())
 }
 
 fn parse(record: trawl_sort::Record<'_>) -> Result<(u32, u64, u32, Vec<Run>)> {

@@ -14,20 +14,18 @@ mod paths;
 mod scan;
 mod summary;
 
-pub(crate) use assemble::{Assembler, Pair, merge_paths};
-pub(crate) use output::Outputs;
+pub(crate) use assemble::{Assembler, Pair};
+pub(crate) use output::{FileLists, Outputs};
 
+use crate::Result;
 use crate::files::FileEntry;
-use crate::lines::{Keys, LinesWriter};
-use crate::meta::{META_FILE, SEGMENT_FORMAT, SegmentMeta};
-use crate::pages::PagesWriter;
+use crate::meta::SegmentMeta;
 use crate::scratch::Scratch;
-use crate::{Error, Result, postings};
 use scan::Scanner;
 use std::path::PathBuf;
 use std::sync::Arc;
 use summary::Summary;
-use trawl_store::{DataFile, Store, layout};
+use trawl_store::{Cancel, DataFile, Progress, Stage, Store};
 
 pub use paths::TOP_PATHS_MIN_ROWS;
 
@@ -47,6 +45,8 @@ pub struct BuildOptions {
     pub scan_rows: u32,
     /// Postings shards; by the number of pairs unless told otherwise.
     pub shards: Option<u32>,
+    /// Ends the work early: then no manifest names the segment.
+    pub cancel: Cancel,
 }
 
 impl BuildOptions {
@@ -58,31 +58,13 @@ impl BuildOptions {
             dictionary_block_bytes: 8 << 10,
             scan_rows: 65_536,
             shards: None,
+            cancel: Cancel::default(),
         }
     }
 
     pub(crate) fn scratch(&self) -> Scratch {
         Scratch::new(&self.scratch_dir, (self.memory_bytes / 16).clamp(64 << 10, 16 << 20))
     }
-}
-
-/// How far a build is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Reading Parquet rows.
-    Scan {
-        /// Rows read.
-        rows: u64,
-        /// Rows there are.
-        total: u64,
-    },
-    /// Writing index files.
-    Assemble {
-        /// Summaries taken.
-        summaries: u64,
-        /// Summaries there are.
-        total: u64,
-    },
 }
 
 /// A Parquet file to index.
@@ -114,44 +96,29 @@ pub fn build_segment(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<SegmentMeta> {
-    layout::segment_dir(id)?;
-    let mut outputs = Outputs::new(store, id);
-    let mut meta = SegmentMeta { format: SEGMENT_FORMAT, id: id.to_owned(), ..SegmentMeta::default() };
+    let mut outputs = Outputs::new(store, id)?;
     let total: u64 = files.iter().map(|s| s.file.rows).sum();
     let mut sorter = sorter(options)?;
-    let mut list = LinesWriter::new(outputs.create("files.tsv.zst")?, "files.tsv.zst", Keys::None, 9, 32 << 10)?;
-    let mut pages = PagesWriter::new(outputs.create("pages.bin")?)?;
-    let mut scanner = Scanner::new(options.scan_rows);
-    for (number, source) in files.iter().enumerate() {
-        let file_id = u32::try_from(number).map_err(|_| Error::Input {
-            at: format!("segment {id}"),
-            expected: "fewer than 2^32 files",
-            found: files.len().to_string(),
-        })?;
-        list.push(&entry(file_id, source).to_line()?)?;
-        let before = meta.rows;
+    let mut lists = FileLists::new(&outputs)?;
+    let mut scanner = Scanner::new(options);
+    for source in files {
+        let before = outputs.meta.rows;
         let groups = scanner.file(
             &**store,
-            file_id,
+            lists.next_id(),
             source,
-            &mut |summary| sorter.push(&summary.key(), &summary.encode()).map_err(Error::from),
-            &|rows| progress(Progress::Scan { rows: before + rows, total }),
+            &mut |summary| Ok(sorter.push(&summary.key(), &summary.encode()?)?),
+            &|rows| progress(Progress { stage: Stage::Reading, rows: before + rows, done: before + rows, total }),
         )?;
-        pages.push(&groups)?;
-        meta.rows += source.file.rows;
-        meta.parquet_files += 1;
-        meta.parquet_bytes += source.file.bytes;
-        let dataset = meta.datasets.entry(source.dataset_id).or_default();
-        dataset.files += 1;
-        dataset.bytes += source.file.bytes;
+        lists.push(entry(source), &groups, &mut outputs.meta)?;
     }
-    outputs.close_lines("files.tsv.zst", list.finish()?)?;
-    outputs.close("pages.bin", pages.finish()?)?;
+    lists.finish(&mut outputs)?;
     let summaries = sorter.stats().records;
-    let shards = options.shards.unwrap_or_else(|| postings::shards_for(summaries)).clamp(1, postings::MAX_SHARDS);
-    let assembler = Assembler::new(outputs, options, shards)?;
-    assemble(sorter, assembler, &mut meta, &|done| progress(Progress::Assemble { summaries: done, total: summaries }))?;
-    Ok(meta)
+    let assembler = Assembler::new(outputs, options, summaries)?;
+    assemble(sorter, assembler, &|done| {
+        progress(Progress { stage: Stage::Writing, rows: done, done, total: summaries });
+        Ok(options.cancel.check()?)
+    })
 }
 
 pub(crate) fn sorter(options: &BuildOptions) -> Result<trawl_sort::Sorter> {
@@ -159,18 +126,17 @@ pub(crate) fn sorter(options: &BuildOptions) -> Result<trawl_sort::Sorter> {
     Ok(trawl_sort::Sorter::builder(&options.scratch_dir).memory_bytes(memory).holder("trawl index").build()?)
 }
 
-fn entry(file_id: u32, source: &SourceFile) -> FileEntry {
+fn entry(source: &SourceFile) -> FileEntry {
     let DataFile { path, prefix, added, rows, row_groups, bytes, hash, .. } = source.file.clone();
-    FileEntry { file_id, dataset_id: source.dataset_id, prefix, path, rows, row_groups, bytes, hash, added }
+    FileEntry { file_id: 0, dataset_id: source.dataset_id, prefix, path, rows, row_groups, bytes, hash, added }
 }
 
 /// Groups the sorted summaries by domain, then by dataset.
 fn assemble(
     sorter: trawl_sort::Sorter,
     mut assembler: Assembler,
-    meta: &mut SegmentMeta,
-    progress: &dyn Fn(u64),
-) -> Result<()> {
+    progress: &dyn Fn(u64) -> Result<()>,
+) -> Result<SegmentMeta> {
     let mut sorted = sorter.finish()?;
     let mut domain = String::new();
     let mut pairs: Vec<Pair> = Vec::new();
@@ -187,12 +153,10 @@ fn assemble(
         }
         done += 1;
         if done.is_multiple_of(1 << 14) {
-            progress(done);
+            progress(done)?;
         }
     }
     assembler.push(&domain, pairs)?;
-    let mut outputs = assembler.finish(meta)?;
-    outputs.put(META_FILE, meta)?;
-    progress(done);
-    Ok(())
+    progress(done)?;
+    assembler.finish()
 }

@@ -1,6 +1,6 @@
 //! The first path segments of a domain with most rows.
 
-use crate::counts::MAX_PATH_LEN;
+use crate::counts::{MAX_PATH_LEN, rank};
 use std::collections::HashMap;
 
 /// Rows of a domain in a file below which no paths are kept: the rows themselves fit on a screen.
@@ -56,12 +56,6 @@ impl TopPaths {
         rank(&mut all, keep);
         all
     }
-}
-
-/// Most rows first, then by path; cut to `keep`.
-pub(super) fn rank(paths: &mut Vec<(String, u64)>, keep: usize) {
-    paths.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    paths.truncate(keep);
 }
 
 /// `/news/` of `/news/today?x`, `/` of a path without a directory; none where it is too long to keep.

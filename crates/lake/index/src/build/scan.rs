@@ -1,12 +1,13 @@
 //! Reads a Parquet file and sums up its domains.
 
-use super::SourceFile;
 use super::paths::{TOP_PATHS_MIN_ROWS, TopPaths};
 use super::summary::Summary;
+use super::{BuildOptions, SourceFile};
+use crate::counts::Count;
+use crate::postings::Run;
 use crate::{Error, Result};
-use std::collections::HashSet;
-use trawl_store::Store;
-use trawl_store::rows::{Column, Columns, FilePages, Rows};
+use trawl_rows::{Column, Columns, Distinct, FilePages, Step};
+use trawl_store::{Cancel, Store};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// What the sums need.
@@ -17,7 +18,8 @@ const PATH_CANDIDATES: usize = 32;
 /// Scans files in their order; keeps what must be carried from a file to the next.
 pub(super) struct Scanner {
     step_rows: u32,
-    chain: u32,
+    cancel: Cancel,
+    chain: u64,
     previous: Option<SourceFile>,
     url: String,
     urls: UrlGroup,
@@ -25,9 +27,10 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    pub fn new(step_rows: u32) -> Self {
+    pub fn new(options: &BuildOptions) -> Self {
         let (urls, paths) = (UrlGroup::default(), TopPaths::default());
-        Self { step_rows, chain: 0, previous: None, url: String::new(), urls, paths }
+        let (step_rows, cancel) = (options.scan_rows, options.cancel.clone());
+        Self { step_rows, cancel, chain: 0, previous: None, url: String::new(), urls, paths }
     }
 
     /// Scans one file, checked against its commit: a summary of each domain goes to `emit`. Returns its page tables.
@@ -41,25 +44,15 @@ impl Scanner {
     ) -> Result<Vec<Vec<u8>>> {
         if !self.continues(source) {
             self.chain += 1;
-            self.urls.clear();
+            self.urls = UrlGroup::default();
         }
         let mut sums = Sums { source, file_id, chain: self.chain, open: None, rows: 0 };
         let pages = FilePages::read(store, &source.file)?;
-        // The scan's callback speaks the store's error; ours waits here.
-        let mut failed = None;
-        let scanned = pages.scan(store, WANTED, self.step_rows, |group, first, rows| {
-            let result = self.rows(&mut sums, group, first, rows, emit);
+        for step in pages.scan(store, WANTED, self.step_rows)? {
+            self.rows(&mut sums, &step?, emit)?;
             progress(sums.rows);
-            result.map_err(|e| {
-                let reason = e.to_string();
-                failed = Some(e);
-                trawl_store::Error::Refused { reason }
-            })
-        });
-        if let Some(error) = failed {
-            return Err(error);
+            self.cancel.check()?;
         }
-        scanned?;
         self.end_domain(&mut sums, emit)?;
         if sums.rows != source.file.rows {
             return Err(sums.input("as many rows as the commit says", sums.rows.to_string()));
@@ -80,14 +73,12 @@ impl Scanner {
     fn rows(
         &mut self,
         sums: &mut Sums<'_>,
-        group: u32,
-        first: u32,
-        rows: &Rows,
+        Step { group, first, rows }: &Step,
         emit: &mut dyn FnMut(Summary) -> Result<()>,
     ) -> Result<()> {
         for i in 0..rows.len() {
             let domain = rows.domain(i).unwrap_or_default();
-            let row = u64::from(first) + i as u64;
+            let row = u64::from(*first) + i as u64;
             if sums.open.as_ref().is_none_or(|open| open.domain != domain) {
                 if sums.open.as_ref().is_some_and(|open| open.domain.as_str() > domain) || domain.is_empty() {
                     return Err(
@@ -96,8 +87,9 @@ impl Scanner {
                 }
                 self.end_domain(sums, emit)?;
                 let (dataset_id, file_id, chain) = (sums.source.dataset_id, sums.file_id, sums.chain);
-                sums.open =
-                    Some(Summary { domain: domain.to_owned(), dataset_id, file_id, chain, ..Summary::default() });
+                let count = Count { exact: true, ..Count::default() };
+                let domain = domain.to_owned();
+                sums.open = Some(Summary { domain, dataset_id, file_id, chain, count, runs: Vec::new() });
             }
             let (host, path) = (rows.text(Column::Host, i), rows.text(Column::PathQuery, i));
             let path = path.unwrap_or_default();
@@ -106,15 +98,17 @@ impl Scanner {
             let new = self.urls.add(host.unwrap_or_default(), path, &self.url);
             self.paths.add(path);
             if let Some(open) = &mut sums.open {
-                open.rows += 1;
-                open.distinct += u64::from(new);
+                open.count.rows += 1;
+                open.count.distinct += u64::from(new);
                 if let Some(ts) = rows.ts(i) {
-                    let (from, until) = open.times.unwrap_or((ts, ts));
-                    open.times = Some((from.min(ts), until.max(ts)));
+                    let (from, until) = open.count.times.unwrap_or((ts, ts));
+                    open.count.times = Some((from.min(ts), until.max(ts)));
                 }
                 match open.runs.last_mut() {
-                    Some((run_group, _, count)) if *run_group == group => *count += 1,
-                    _ => open.runs.push((group, row, 1)),
+                    Some(run) if run.row_group == *group => run.row_count += 1,
+                    _ => {
+                        open.runs.push(Run { file_id: sums.file_id, row_group: *group, first_row: row, row_count: 1 });
+                    }
                 }
             }
             sums.rows += 1;
@@ -125,8 +119,8 @@ impl Scanner {
     fn end_domain(&mut self, sums: &mut Sums<'_>, emit: &mut dyn FnMut(Summary) -> Result<()>) -> Result<()> {
         let paths = self.paths.take(PATH_CANDIDATES);
         let Some(mut summary) = sums.open.take() else { return Ok(()) };
-        if summary.rows >= TOP_PATHS_MIN_ROWS {
-            summary.paths = paths;
+        if summary.count.rows >= TOP_PATHS_MIN_ROWS {
+            summary.count.paths = paths;
         }
         emit(summary)
     }
@@ -136,7 +130,7 @@ impl Scanner {
 struct Sums<'a> {
     source: &'a SourceFile,
     file_id: u32,
-    chain: u32,
+    chain: u64,
     open: Option<Summary>,
     rows: u64,
 }
@@ -153,37 +147,17 @@ impl Sums<'_> {
 struct UrlGroup {
     host: String,
     path: String,
-    few: Vec<u128>,
-    many: HashSet<u128>,
+    urls: Distinct<u128>,
 }
 
 impl UrlGroup {
     /// Whether the URL is the first of its kind.
     fn add(&mut self, host: &str, path: &str, url: &str) -> bool {
         if path != self.path || host != self.host {
-            self.clear();
             host.clone_into(&mut self.host);
             path.clone_into(&mut self.path);
+            self.urls.clear();
         }
-        let hash = xxh3_128(url.as_bytes());
-        if self.few.contains(&hash) || self.many.contains(&hash) {
-            return false;
-        }
-        if self.few.len() < 16 {
-            self.few.push(hash);
-            true
-        } else {
-            self.many.insert(hash)
-        }
-    }
-
-    fn clear(&mut self) {
-        self.host.clear();
-        self.path.clear();
-        self.few.clear();
-        // Dropped rather than cleared: clearing a set costs its capacity each time.
-        if !self.many.is_empty() {
-            self.many = HashSet::new();
-        }
+        self.urls.insert(xxh3_128(url.as_bytes()))
     }
 }

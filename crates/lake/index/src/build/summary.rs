@@ -1,6 +1,7 @@
 //! What a scan says of one domain in one file, as the sorter carries it.
 
-use crate::postings::Run;
+use crate::counts::Count;
+use crate::postings::{Run, decode_runs, encode_runs};
 use crate::{Error, Result};
 use trawl_io::slice::{SliceError, SliceReader};
 use trawl_io::varint::{put_ivarint, put_uvarint};
@@ -13,13 +14,9 @@ pub(super) struct Summary {
     pub dataset_id: u32,
     pub file_id: u32,
     /// Files with the same number have disjoint ranges, so their distinct URLs add up.
-    pub chain: u32,
-    pub rows: u64,
-    pub distinct: u64,
-    pub times: Option<(UnixMillis, UnixMillis)>,
-    pub paths: Vec<(String, u64)>,
-    /// (row group, first row, rows).
-    pub runs: Vec<(u32, u64, u64)>,
+    pub chain: u64,
+    pub count: Count,
+    pub runs: Vec<Run>,
 }
 
 impl Summary {
@@ -32,28 +29,24 @@ impl Summary {
         key
     }
 
-    pub fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        for number in [u64::from(self.chain), self.rows, self.distinct, u64::from(self.times.is_some())] {
+        let Count { rows, distinct, times, paths, .. } = &self.count;
+        for number in [self.chain, *rows, *distinct, u64::from(times.is_some())] {
             put_uvarint(&mut out, number);
         }
-        if let Some((first, last)) = self.times {
+        if let Some((first, last)) = times {
             put_ivarint(&mut out, first.0);
             put_ivarint(&mut out, last.0);
         }
-        put_uvarint(&mut out, self.paths.len() as u64);
-        for (path, rows) in &self.paths {
+        put_uvarint(&mut out, paths.len() as u64);
+        for (path, rows) in paths {
             put_uvarint(&mut out, path.len() as u64);
             out.extend_from_slice(path.as_bytes());
             put_uvarint(&mut out, *rows);
         }
-        put_uvarint(&mut out, self.runs.len() as u64);
-        for (group, first, rows) in &self.runs {
-            put_uvarint(&mut out, u64::from(*group));
-            put_uvarint(&mut out, *first);
-            put_uvarint(&mut out, *rows);
-        }
-        out
+        out.extend_from_slice(&encode_runs(&self.runs)?);
+        Ok(out)
     }
 
     /// The domain and the rest, which does not repeat it.
@@ -65,38 +58,27 @@ impl Summary {
             Some((name, u32::from_be_bytes(*dataset), u32::from_be_bytes(*file)))
         });
         let (name, dataset_id, file_id) = parts.ok_or_else(|| bad(format!("{key:02x?}")))?;
-        let mut summary = read(value).map_err(|e| bad(e.to_string()))?;
+        let (mut summary, runs) = read(value).map_err(|e| bad(e.to_string()))?;
+        summary.runs = decode_runs(runs)?;
         (summary.dataset_id, summary.file_id) = (dataset_id, file_id);
         Ok((name, summary))
     }
-
-    /// The runs, with the file they are in.
-    pub fn postings(&self) -> impl Iterator<Item = Run> {
-        let file_id = self.file_id;
-        self.runs.iter().map(move |&(row_group, first_row, row_count)| Run { file_id, row_group, first_row, row_count })
-    }
 }
 
-fn read(value: &[u8]) -> std::result::Result<Summary, SliceError> {
+/// All but the runs, and their bytes.
+fn read(value: &[u8]) -> std::result::Result<(Summary, &[u8]), SliceError> {
     let mut r = SliceReader::new(value);
-    let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    let mut summary = Summary {
-        chain: small(r.uvarint("chain")?),
-        rows: r.uvarint("rows")?,
-        distinct: r.uvarint("distinct")?,
-        ..Summary::default()
-    };
+    let mut summary = Summary { chain: r.uvarint("chain")?, ..Summary::default() };
+    let count = &mut summary.count;
+    (count.rows, count.distinct, count.exact) = (r.uvarint("rows")?, r.uvarint("distinct")?, true);
     if r.uvarint("whether there are times")? != 0 {
-        summary.times = Some((UnixMillis(r.ivarint("first time")?), UnixMillis(r.ivarint("last time")?)));
+        count.times = Some((UnixMillis(r.ivarint("first time")?), UnixMillis(r.ivarint("last time")?)));
     }
     for _ in 0..r.uvarint("path count")? {
         let path = String::from_utf8_lossy(r.prefixed(4096, "path")?).into_owned();
-        summary.paths.push((path, r.uvarint("rows of a path")?));
+        count.paths.push((path, r.uvarint("rows of a path")?));
     }
-    for _ in 0..r.uvarint("run count")? {
-        summary.runs.push((small(r.uvarint("row group")?), r.uvarint("first row")?, r.uvarint("rows")?));
-    }
-    Ok(summary)
+    Ok((summary, r.rest()))
 }
 
 #[cfg(test)]
@@ -110,13 +92,19 @@ mod tests {
             dataset_id: 17,
             file_id: 3,
             chain: 2,
-            rows: 1000,
-            distinct: 999,
-            times: Some((UnixMillis(-5), UnixMillis(1 << 40))),
-            paths: vec![("/a/".into(), 3)],
-            runs: vec![(0, 5, 10), (1, 0, 990)],
+            count: Count {
+                rows: 1000,
+                distinct: 999,
+                exact: true,
+                times: Some((UnixMillis(-5), UnixMillis(1 << 40))),
+                paths: vec![("/a/".into(), 3)],
+            },
+            runs: vec![
+                Run { file_id: 3, row_group: 0, first_row: 5, row_count: 10 },
+                Run { file_id: 3, row_group: 1, first_row: 0, row_count: 990 },
+            ],
         };
-        let (key, value) = (summary.key(), summary.encode());
+        let (key, value) = (summary.key(), summary.encode().unwrap());
         let (name, decoded) = Summary::decode(&key, &value).unwrap();
         assert_eq!((name, decoded), ("example.com", Summary { domain: String::new(), ..summary }));
     }

@@ -55,11 +55,12 @@ impl Lines {
         self.index.frame_of_key(line.as_bytes())
     }
 
-    /// Reads block `index`.
+    /// Block `index`, read or from the cache.
     pub fn block(&self, index: usize) -> Result<Arc<Block>> {
-        if let Some(block) = self.caches.lines.get(&(self.key, index)) {
-            return Ok(block);
-        }
+        self.caches.lines.get_or_insert_with(&(self.key, index), || Ok(Arc::new(self.read_block(index)?)))
+    }
+
+    fn read_block(&self, index: usize) -> Result<Block> {
         let text = self.file.read_frame(index)?;
         let lines = self.block_lines(index);
         let at = self.file.content_range(index).start;
@@ -69,8 +70,6 @@ impl Lines {
         if !self.index.key(index).is_empty() && block.line(0).map(str::as_bytes) != Some(self.index.key(index)) {
             return Err(Error::corrupt(self.name(), at, "the first line as the index has it", "another line"));
         }
-        let block = Arc::new(block);
-        self.caches.lines.insert((self.key, index), block.clone());
         Ok(block)
     }
 

@@ -1,7 +1,7 @@
 //! Writes lines.
 
 use super::{MAX_LINE, index::Index};
-use crate::seekable::{SeekableWriter, Written};
+use crate::seekable::SeekableWriter;
 use crate::{Error, Result};
 use std::io::Write;
 
@@ -57,9 +57,9 @@ impl<W: Write> LinesWriter<W> {
             self.first = line.as_bytes().to_vec();
         }
         self.in_frame += 1;
-        // The frame limit is no smaller than a line, and a full frame is ended above: neither call cuts early.
-        self.out.write_whole(line.as_bytes())?;
-        self.out.write_whole(b"\n")?;
+        // The frame limit is no smaller than a line, and a full frame is ended above: neither call cuts a line.
+        self.out.write(line.as_bytes())?;
+        self.out.write(b"\n")?;
         if self.out.at_frame_start() {
             self.note_frame();
         }
@@ -71,8 +71,8 @@ impl<W: Write> LinesWriter<W> {
         self.index.lines() + self.in_frame
     }
 
-    /// Ends the file.
-    pub fn finish(mut self) -> Result<(W, Written)> {
+    /// Ends the file; gives also the hash of its seek table.
+    pub fn finish(mut self) -> Result<(W, u64)> {
         self.end_frame()?;
         self.out.finish(Some(&self.index.encode()))
     }

@@ -22,6 +22,8 @@ mod writer;
 pub use reader::Membership;
 pub use writer::MembershipWriter;
 
+/// Its name in a segment.
+pub(crate) const FILE: &str = "domain_to_datasets.roar";
 const MAGIC: [u8; 4] = *b"DTDR";
 const VERSION: u32 = 1;
 const HEADER: u64 = 4 + 4 + 8 + 8;

@@ -5,8 +5,7 @@ use super::{ENTRY, HEADER, MAGIC, MAX_BITMAP, VERSION};
 use crate::paged::PagedReader;
 use crate::{Blob, Error, Result};
 use roaring::RoaringBitmap;
-use std::path::Path;
-use trawl_io::slice::{SliceError, SliceReader};
+use trawl_io::slice::SliceReader;
 
 /// An open file.
 pub struct Membership {
@@ -21,7 +20,9 @@ impl Membership {
         let file = PagedReader::open(source)?;
         let header = file.read(0..HEADER.min(file.len()))?;
         let name = file.name();
-        let (magic, version, slots, index_at) = parse_header(&header).map_err(|e| e.in_file(name))?;
+        let mut r = SliceReader::new(&header);
+        let parse = || Ok((r.array("magic")?, r.u32("version")?, r.u64("domain count")?, r.u64("index offset")?));
+        let (magic, version, slots, index_at) = file.parsed(parse)?;
         if magic != MAGIC {
             return Err(Error::corrupt(name, 0, "magic \"DTDR\"", format!("{magic:02x?}")));
         }
@@ -41,30 +42,24 @@ impl Membership {
         self.slots
     }
 
-    /// The name of the file, for messages.
-    pub fn name(&self) -> &Path {
-        self.file.name()
-    }
-
-    /// Bytes of the file.
-    pub fn file_len(&self) -> u64 {
-        self.file.file_len()
+    /// The file beneath.
+    pub fn file(&self) -> &PagedReader {
+        &self.file
     }
 
     /// The datasets of `slot`, in order.
     pub fn datasets(&self, slot: u64) -> Result<Vec<u32>> {
         if slot >= self.slots {
-            return Err(Error::corrupt(self.name(), 8, "a slot of this segment", slot));
+            return Err(Error::corrupt(self.file.name(), 8, "a slot of this segment", slot));
         }
         let at = self.index_at + slot * ENTRY;
         let entry = self.file.piece(at..at + ENTRY)?;
         let mut r = SliceReader::at(&entry, at);
-        let start = r.u64("bitmap start").map_err(|e| e.in_file(self.name()))?;
-        let len = r.u32("bitmap length").map_err(|e| e.in_file(self.name()))?;
+        let (start, len) = self.file.parsed(|| Ok((r.u64("bitmap start")?, r.u32("bitmap length")?)))?;
         let end = start.checked_add(u64::from(len)).filter(|end| *end <= self.index_at);
         let Some(end) = end.filter(|_| start >= HEADER && len <= MAX_BITMAP) else {
             let found = format!("{len} bytes at {start}");
-            return Err(Error::corrupt(self.name(), at, "a bitmap between header and index", found));
+            return Err(Error::corrupt(self.file.name(), at, "a bitmap between header and index", found));
         };
         self.bitmap(start, &self.file.piece(start..end)?)
     }
@@ -74,20 +69,10 @@ impl Membership {
             return Ok(datasets);
         }
         let bitmap = RoaringBitmap::deserialize_from(&mut bytes)
-            .map_err(|e| Error::corrupt(self.name(), at, "a portable roaring bitmap", e))?;
+            .map_err(|e| Error::corrupt(self.file.name(), at, "a portable roaring bitmap", e))?;
         if bitmap.is_empty() || !bytes.is_empty() {
-            return Err(Error::corrupt(self.name(), at, "a bitmap with members, of its own length", bytes.len()));
+            return Err(Error::corrupt(self.file.name(), at, "a bitmap with members, of its own length", bytes.len()));
         }
         Ok(bitmap.into_iter().collect())
     }
-
-    /// Checks every page; faults go to `each`.
-    pub fn check_pages(&self, each: &mut dyn FnMut(Error)) {
-        self.file.check_all(each);
-    }
-}
-
-fn parse_header(header: &[u8]) -> std::result::Result<([u8; 4], u32, u64, u64), SliceError> {
-    let mut r = SliceReader::new(header);
-    Ok((r.array("magic")?, r.u32("version")?, r.u64("domain count")?, r.u64("index offset")?))
 }

@@ -10,7 +10,7 @@ fn write(sets: &[Vec<u32>]) -> Vec<u8> {
     for set in sets {
         w.push(set).unwrap();
     }
-    w.finish(Vec::new()).unwrap().0
+    w.finish(Vec::new()).unwrap()
 }
 
 fn read(file: &[u8]) -> Result<Vec<Vec<u32>>> {
@@ -82,7 +82,7 @@ fn hostile_bodies_are_refused_or_read_without_panic() {
             b[at] = value;
             let mut w = crate::paged::PagedWriter::new(Vec::new(), "test");
             w.write(&b).unwrap();
-            let _ = read(&w.finish().unwrap().0);
+            let _ = read(&w.finish().unwrap());
         }
     }
 }

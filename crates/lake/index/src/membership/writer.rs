@@ -1,13 +1,13 @@
 //! Writes the sets in slot order.
 
-use super::{ENTRY, HEADER, MAGIC, MAX_BITMAP, VERSION};
-use crate::paged::{PagedWriter, Written};
-use crate::scratch::Scratch;
+use super::{ENTRY, FILE, HEADER, MAGIC, MAX_BITMAP, VERSION};
+use crate::paged::PagedWriter;
+use crate::scratch::{Scratch, pour};
 use crate::{Error, Result};
 use roaring::RoaringBitmap;
 use std::collections::HashMap;
-use std::io::{Read, Write};
-use trawl_io::{Spool, SpoolWriter};
+use std::io::Write;
+use trawl_io::SpoolWriter;
 
 /// Bitmaps remembered so that a repeat is stored once: some 10 MiB.
 const REMEMBERED: usize = 1 << 16;
@@ -61,26 +61,14 @@ impl MembershipWriter {
     }
 
     /// Writes the file.
-    pub fn finish<W: Write>(self, out: W) -> Result<(W, Written)> {
-        let mut out = PagedWriter::new(out, "domain_to_datasets.roar");
+    pub fn finish<W: Write>(self, out: W) -> Result<W> {
+        let mut out = PagedWriter::new(out, FILE);
         out.write(&MAGIC)?;
         out.write(&VERSION.to_le_bytes())?;
         out.write(&self.slots.to_le_bytes())?;
         out.write(&(HEADER + self.bitmaps.len()).to_le_bytes())?;
-        copy(&self.bitmaps.finish()?, &mut out)?;
-        copy(&self.index.finish()?, &mut out)?;
+        pour(self.bitmaps, FILE, |bytes| out.write(bytes))?;
+        pour(self.index, FILE, |bytes| out.write(bytes))?;
         out.finish()
-    }
-}
-
-fn copy<W: Write>(spool: &Spool, out: &mut PagedWriter<W>) -> Result<()> {
-    let mut reader = spool.reader();
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let n = reader.read(&mut buffer).map_err(Error::write("domain_to_datasets.roar"))?;
-        if n == 0 {
-            return Ok(());
-        }
-        out.write(buffer.get(..n).unwrap_or_default())?;
     }
 }

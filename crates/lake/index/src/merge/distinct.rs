@@ -4,12 +4,12 @@ use super::{MergeInput, Share};
 use crate::Result;
 use crate::build::{BuildOptions, sorter};
 use std::sync::Arc;
+use trawl_rows::{Columns, FilePages};
 use trawl_store::Store;
-use trawl_store::rows::{self, Columns, GroupTable, Plan};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Rows read at a time.
-const STEP: u64 = 50_000;
+const STEP: u32 = 50_000;
 /// Hashes counted in memory: 16 MiB. More are sorted.
 const IN_MEMORY: usize = 1 << 20;
 
@@ -32,23 +32,18 @@ impl<'a> Distinct<'a> {
             for run in &share.runs {
                 let path = input.segment.file(run.file_id)?.path;
                 let tables = input.segment.page_tables(&[(run.file_id, run.row_group)])?;
-                let table = tables.first().map_or(&[][..], |bytes| bytes);
-                let table = GroupTable::new(&path, table)?;
-                let end = run.first_row.saturating_add(run.row_count);
-                let mut at = run.first_row;
-                while at < end {
-                    let next = end.min(at + STEP);
-                    let row = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-                    let plan = Plan::new(&path, &table, row(at)..row(next), Columns::URL)?;
-                    for rows in rows::read(&*self.store, &[plan])? {
-                        let mut url = String::new();
-                        for i in 0..rows.len() {
-                            url.clear();
-                            rows.url_into(i, &mut url);
-                            hashes.push(xxh3_128(url.as_bytes()))?;
-                        }
+                let groups = tables.iter().map(|table| table.to_vec()).collect();
+                let pages = FilePages { path, groups, zstd_level: None };
+                let row = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+                let rows = row(run.first_row)..row(run.first_row.saturating_add(run.row_count));
+                for step in pages.scan_rows(&*self.store, Columns::URL, [(0, rows)], STEP) {
+                    let rows = step?.rows;
+                    let mut url = String::new();
+                    for i in 0..rows.len() {
+                        url.clear();
+                        rows.url_into(i, &mut url);
+                        hashes.push(xxh3_128(url.as_bytes()))?;
                     }
-                    at = next;
                 }
             }
         }

@@ -8,19 +8,16 @@
 mod distinct;
 mod names;
 
-use crate::build::{Assembler, BuildOptions, Outputs, Pair, Progress};
+use crate::build::{Assembler, BuildOptions, FileLists, Outputs, Pair};
 use crate::counts::Count;
-use crate::files::FileEntry;
-use crate::lines::{Keys, LinesWriter};
-use crate::meta::{META_FILE, SEGMENT_FORMAT, SegmentMeta};
-use crate::pages::PagesWriter;
-use crate::postings::{self, Run};
+use crate::meta::SegmentMeta;
+use crate::postings::Run;
 use crate::{Error, Result, Segment};
 use distinct::Distinct;
 use names::NameCursor;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use trawl_store::{Store, layout};
+use trawl_store::{Progress, Stage, Store};
 
 /// A segment to merge.
 #[derive(Clone, Copy)]
@@ -56,13 +53,10 @@ pub fn merge_segments(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<SegmentMeta> {
-    layout::segment_dir(id)?;
-    let mut outputs = Outputs::new(store, id);
-    let mut meta = SegmentMeta { format: SEGMENT_FORMAT, id: id.to_owned(), ..SegmentMeta::default() };
-    let file_ids = merge_files(&mut outputs, inputs, &mut meta)?;
+    let mut outputs = Outputs::new(store, id)?;
+    let file_ids = merge_files(&mut outputs, inputs)?;
     let pairs = inputs.iter().map(|i| i.segment.meta().pairs).sum();
-    let shards = options.shards.unwrap_or_else(|| postings::shards_for(pairs)).clamp(1, postings::MAX_SHARDS);
-    let mut assembler = Assembler::new(outputs, options, shards)?;
+    let mut assembler = Assembler::new(outputs, options, pairs)?;
     let mut distinct = match distinct {
         DistinctUrls::Counted => Some(Distinct::new(store, inputs, options)),
         DistinctUrls::Bounded => None,
@@ -70,6 +64,7 @@ pub fn merge_segments(
     let mut cursors = inputs.iter().map(|i| NameCursor::new(i.segment)).collect::<Result<Vec<_>>>()?;
     let total = inputs.iter().map(|i| i.segment.len()).sum();
     let mut done = 0u64;
+    let tell = |done| progress(Progress { stage: Stage::Writing, rows: done, done, total });
     while let Some(name) = cursors.iter().filter_map(NameCursor::name).min().map(str::to_owned) {
         let mut shares: BTreeMap<u32, Vec<Share>> = BTreeMap::new();
         for (input, cursor) in cursors.iter_mut().enumerate() {
@@ -86,7 +81,8 @@ pub fn merge_segments(
             cursor.advance()?;
             done += 1;
             if done.is_multiple_of(1 << 14) {
-                progress(Progress::Assemble { summaries: done, total });
+                tell(done);
+                options.cancel.check()?;
             }
         }
         let pairs = shares.into_iter().map(|(dataset_id, shares)| {
@@ -95,51 +91,29 @@ pub fn merge_segments(
         });
         assembler.push(&name, pairs.collect::<Result<_>>()?)?;
     }
-    let mut outputs = assembler.finish(&mut meta)?;
-    outputs.put(META_FILE, &mut meta)?;
-    progress(Progress::Assemble { summaries: total, total });
+    let meta = assembler.finish()?;
+    tell(total);
     Ok(meta)
 }
 
 /// Writes the list of files and their page tables. Returns the new id of every file, by input and old id.
-fn merge_files(
-    outputs: &mut Outputs,
-    inputs: &[MergeInput<'_>],
-    meta: &mut SegmentMeta,
-) -> Result<Vec<Vec<Option<u32>>>> {
-    let mut list = LinesWriter::new(outputs.create("files.tsv.zst")?, "files.tsv.zst", Keys::None, 9, 32 << 10)?;
-    let mut pages = PagesWriter::new(outputs.create("pages.bin")?)?;
+fn merge_files(outputs: &mut Outputs, inputs: &[MergeInput<'_>]) -> Result<Vec<Vec<Option<u32>>>> {
+    let mut lists = FileLists::new(outputs)?;
     let mut all = Vec::with_capacity(inputs.len());
-    let mut next = 0u32;
     for input in inputs {
-        let parts = input.segment.parts()?;
         let mut ids = Vec::new();
-        for file_id in 0..parts.pages.files() {
+        for file_id in 0..input.segment.files()? {
             let entry = input.segment.file(file_id)?;
             if input.masked.binary_search(&entry.dataset_id).is_ok() {
                 ids.push(None);
                 continue;
             }
-            let groups: Vec<_> = (0..parts.pages.groups_of(file_id)?).map(|group| (file_id, group)).collect();
-            pages.push(&input.segment.page_tables(&groups)?)?;
-            meta.rows += entry.rows;
-            meta.parquet_files += 1;
-            meta.parquet_bytes += entry.bytes;
-            let dataset = meta.datasets.entry(entry.dataset_id).or_default();
-            dataset.files += 1;
-            dataset.bytes += entry.bytes;
-            list.push(&FileEntry { file_id: next, ..entry }.to_line()?)?;
-            ids.push(Some(next));
-            next = next.checked_add(1).ok_or_else(|| Error::Input {
-                at: format!("segment {}", meta.id),
-                expected: "fewer than 2^32 files",
-                found: next.to_string(),
-            })?;
+            ids.push(Some(lists.next_id()));
+            lists.push(entry, &input.segment.tables_of(file_id)?, &mut outputs.meta)?;
         }
         all.push(ids);
     }
-    outputs.close_lines("files.tsv.zst", list.finish()?)?;
-    outputs.close("pages.bin", pages.finish()?)?;
+    lists.finish(outputs)?;
     Ok(all)
 }
 
@@ -165,18 +139,10 @@ fn merge_counts(shares: &[Share], distinct: Option<&mut Distinct<'_>>) -> Result
     {
         return Ok(only.count.clone());
     }
-    let mut sum = Count { exact: distinct.is_some(), ..Count::default() };
-    for Share { count, .. } in shares {
-        sum.rows += count.rows;
-        sum.times = match (sum.times, count.times) {
-            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-            (a, b) => a.or(b),
-        };
-        crate::build::merge_paths(&mut sum.paths, count.paths.clone());
+    let mut sum = Count::default();
+    shares.iter().for_each(|share| sum.add(share.count.clone()));
+    if let Some(distinct) = distinct {
+        (sum.distinct, sum.exact) = (distinct.count(shares)?, true);
     }
-    sum.distinct = match distinct {
-        Some(distinct) => distinct.count(shares)?,
-        None => shares.iter().fold(0, |sum, share| sum.saturating_add(share.count.distinct)),
-    };
     Ok(sum)
 }

@@ -6,7 +6,6 @@ use crate::{Blob, Error, Result};
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::OnceLock;
-use trawl_io::ReadAt;
 use trawl_io::crc::{crc32c, crc32c_of};
 use trawl_io::limits::Claim;
 use trawl_io::slice::{SliceError, SliceReader};

@@ -11,9 +11,7 @@ fn write(names: &[String], block: usize, chunk: u32, hash: NameHash) -> Vec<u8> 
     for (i, name) in names.iter().enumerate() {
         w.push(name, i % block == 0).unwrap();
     }
-    let (file, written) = w.finish(HASHES).unwrap();
-    assert_eq!((written.len, written.hash), (file.len() as u64, xxhash_rust::xxh3::xxh3_64(&file)));
-    file
+    w.finish(HASHES).unwrap()
 }
 
 fn open(file: &[u8], hash: NameHash) -> Result<Mphf> {

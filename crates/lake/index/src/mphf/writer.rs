@@ -2,11 +2,9 @@
 
 use super::chunk::{Names, Shape, build};
 use super::{CHUNK_NAMES, END_MAGIC, HEADER, MAGIC, NameHash, VERSION, name_hash};
-use crate::paged::Written;
 use crate::{Error, Result};
 use std::io::Write;
 use trawl_io::crc::{crc32c, crc32c_of};
-use xxhash_rust::xxh3::Xxh3Default;
 
 const WHAT: &str = "domains.mphf";
 
@@ -23,7 +21,6 @@ pub struct DictionaryHashes {
 pub struct MphfWriter<W: Write> {
     out: W,
     hash_of: NameHash,
-    file_hash: Xxh3Default,
     position: u64,
     table: Vec<u8>,
     chunks: u32,
@@ -47,7 +44,6 @@ impl<W: Write> MphfWriter<W> {
         let mut writer = Self {
             out,
             hash_of,
-            file_hash: Xxh3Default::new(),
             position: 0,
             table: Vec::new(),
             chunks: 0,
@@ -78,7 +74,7 @@ impl<W: Write> MphfWriter<W> {
     }
 
     /// Ends the file.
-    pub fn finish(mut self, dictionary: DictionaryHashes) -> Result<(W, Written)> {
+    pub fn finish(mut self, dictionary: DictionaryHashes) -> Result<W> {
         self.end_chunk()?;
         let mut tail = std::mem::take(&mut self.table);
         tail.extend_from_slice(&self.total.to_le_bytes());
@@ -90,7 +86,7 @@ impl<W: Write> MphfWriter<W> {
         tail.extend_from_slice(&crc.to_le_bytes());
         tail.extend_from_slice(&END_MAGIC);
         self.emit(&tail)?;
-        Ok((self.out, Written { len: self.position, hash: self.file_hash.digest() }))
+        Ok(self.out)
     }
 
     fn end_chunk(&mut self) -> Result<()> {
@@ -124,7 +120,6 @@ impl<W: Write> MphfWriter<W> {
 
     fn emit(&mut self, bytes: &[u8]) -> Result<()> {
         self.position += bytes.len() as u64;
-        self.file_hash.update(bytes);
         self.out.write_all(bytes).map_err(Error::write(WHAT))
     }
 }

@@ -16,7 +16,7 @@ mod reader;
 mod writer;
 
 pub use reader::{PagedReader, Piece};
-pub use writer::{PagedWriter, Written};
+pub use writer::PagedWriter;
 
 /// Bytes of a page: a check costs a third of a microsecond, the checksums one thousandth of the file.
 pub const PAGE: usize = 4096;

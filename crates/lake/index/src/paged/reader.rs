@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use trawl_io::ReadAt;
 use trawl_io::crc::{crc32c, crc32c_of};
+use trawl_io::slice::{SliceError, SliceReader};
 
 const PAGE_U64: u64 = PAGE as u64;
 /// First read of a file: its last bytes, enough for the checksums of 64 MiB.
@@ -62,24 +62,42 @@ impl PagedReader {
         Ok(Self { source, body_len, sums, good })
     }
 
+    /// Opens a body that begins with a magic and a version, which `what` names, and ends with a footer: gives where that
+    /// begins, and its bytes.
+    pub(crate) fn open_framed(
+        source: impl Into<Blob>,
+        magic: [u8; 4],
+        version: u32,
+        what: &'static str,
+        footer_len: u64,
+    ) -> Result<(Self, u64, Bytes)> {
+        const HEADER: u64 = 4 + 4;
+        let file = Self::open(source)?;
+        let (name, len) = (file.name(), file.len());
+        let footer_at = len.checked_sub(footer_len).filter(|at| *at >= HEADER);
+        let footer_at = footer_at.ok_or_else(|| Error::corrupt(name, 0, "a header and a footer", len))?;
+        let [header, footer] = file.read_many(&[0..HEADER, footer_at..len])?.try_into().unwrap_or_default();
+        let mut r = SliceReader::new(&header);
+        let found = (r.array::<4>("magic"), r.u32("version"));
+        if found != (Ok(magic), Ok(version)) {
+            return Err(Error::corrupt(name, 0, what, format!("{found:02x?}")));
+        }
+        Ok((file, footer_at, footer))
+    }
+
+    /// What was parsed from its bytes; an error gets the name of the file.
+    pub(crate) fn parsed<T>(&self, parse: impl FnOnce() -> Result<T, SliceError>) -> Result<T> {
+        Ok(parse().map_err(|e| e.in_file(self.name()))?)
+    }
+
     /// Bytes of the body.
     pub fn len(&self) -> u64 {
         self.body_len
     }
 
-    /// Whether the body is empty.
-    pub fn is_empty(&self) -> bool {
-        self.body_len == 0
-    }
-
     /// The name of the file, for messages.
     pub fn name(&self) -> &Path {
         self.source.name()
-    }
-
-    /// Bytes of the file.
-    pub fn file_len(&self) -> u64 {
-        self.source.len()
     }
 
     /// The bytes of one range, every page it touches checked.

@@ -10,9 +10,7 @@ fn write(body: &[u8]) -> Vec<u8> {
     for piece in body.chunks(777) {
         w.write(piece).unwrap();
     }
-    let (file, written) = w.finish().unwrap();
-    assert_eq!(written, Written { len: file.len() as u64, hash: xxhash_rust::xxh3::xxh3_64(&file) });
-    file
+    w.finish().unwrap()
 }
 
 fn open(file: &[u8]) -> Result<PagedReader> {

@@ -4,7 +4,6 @@ use super::{MAGIC, PAGE};
 use crate::{Error, Result};
 use std::io::Write;
 use trawl_io::crc::crc32c;
-use xxhash_rust::xxh3::Xxh3Default;
 
 /// Passes a body through and appends its checksums. The first bytes may be given last: headers hold totals.
 pub struct PagedWriter<W: Write> {
@@ -13,22 +12,12 @@ pub struct PagedWriter<W: Write> {
     page: Vec<u8>,
     sums: Vec<u8>,
     body_len: u64,
-    hash: Xxh3Default,
-}
-
-/// What a finished file is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Bytes of the file.
-    pub len: u64,
-    /// xxh3_64 of the file.
-    pub hash: u64,
 }
 
 impl<W: Write> PagedWriter<W> {
     /// Writes to `out`.
     pub fn new(out: W, what: &'static str) -> Self {
-        Self { out, what, page: Vec::with_capacity(PAGE), sums: Vec::new(), body_len: 0, hash: Xxh3Default::new() }
+        Self { out, what, page: Vec::with_capacity(PAGE), sums: Vec::new(), body_len: 0 }
     }
 
     /// Appends to the body.
@@ -51,22 +40,19 @@ impl<W: Write> PagedWriter<W> {
     }
 
     /// Ends the file.
-    pub fn finish(mut self) -> Result<(W, Written)> {
+    pub fn finish(mut self) -> Result<W> {
         self.end_page()?;
         let mut tail = std::mem::take(&mut self.sums);
         tail.extend_from_slice(&self.body_len.to_le_bytes());
         tail.extend_from_slice(&crc32c(&tail).to_le_bytes());
         tail.extend_from_slice(&MAGIC);
-        self.hash.update(&tail);
         self.out.write_all(&tail).map_err(Error::write(self.what))?;
-        let written = Written { len: self.body_len + tail.len() as u64, hash: self.hash.digest() };
-        Ok((self.out, written))
+        Ok(self.out)
     }
 
     fn end_page(&mut self) -> Result<()> {
         if !self.page.is_empty() {
             self.sums.extend_from_slice(&crc32c(&self.page).to_le_bytes());
-            self.hash.update(&self.page);
             self.out.write_all(&self.page).map_err(Error::write(self.what))?;
             self.page.clear();
         }

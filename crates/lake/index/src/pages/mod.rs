@@ -1,6 +1,6 @@
 //! `pages.bin`: the page tables of all Parquet files, so that reading rows needs no footer.
 //!
-//! A body with [page checksums](crate::paged) that stores [`trawl_store::rows::GroupTable`]s as they are. Little-endian.
+//! A body with [page checksums](crate::paged) that stores [`trawl_rows::GroupTable`]s as they are. Little-endian.
 //!
 //! ```text
 //!  off size  field

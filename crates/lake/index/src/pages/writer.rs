@@ -1,7 +1,7 @@
 //! Writes page tables, file after file.
 
 use super::{HEADER, MAGIC, VERSION};
-use crate::paged::{PagedWriter, Written};
+use crate::paged::PagedWriter;
 use crate::{Error, Result};
 use std::io::Write;
 
@@ -42,7 +42,7 @@ impl<W: Write> PagesWriter<W> {
     }
 
     /// Ends the file.
-    pub fn finish(mut self) -> Result<(W, Written)> {
+    pub fn finish(mut self) -> Result<W> {
         let end = self.out.position();
         self.starts.extend_from_slice(&end.to_le_bytes());
         self.out.write(&self.starts)?;

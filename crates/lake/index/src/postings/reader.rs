@@ -71,11 +71,6 @@ impl Shard {
         self.idx.name()
     }
 
-    /// Bytes of both files.
-    pub fn file_len(&self) -> u64 {
-        self.idx.file_len() + self.dat.file_len()
-    }
-
     /// The runs of a pair: one round of reads in nearly all cases, two at most.
     pub fn runs(&self, slot: u64, dataset_id: u32) -> Result<Option<Vec<Run>>> {
         let Some((group, entry)) = self.find(slot, dataset_id)? else { return Ok(None) };
@@ -202,12 +197,7 @@ impl Shard {
     }
 
     fn payload_frame(&self, frame: usize) -> Result<Bytes> {
-        if let Some(bytes) = self.caches.frames.get(&(self.keys[1], frame)) {
-            return Ok(bytes);
-        }
-        let bytes: Bytes = self.dat.read_frame(frame)?.into();
-        self.caches.frames.insert((self.keys[1], frame), bytes.clone());
-        Ok(bytes)
+        self.caches.frames.get_or_insert_with(&(self.keys[1], frame), || Ok(self.dat.read_frame(frame)?.into()))
     }
 
     fn check_idx_header(&self, frame: &[u8]) -> Result<()> {

@@ -23,7 +23,7 @@ fn write(pairs: &Pairs) -> [Vec<u8>; 2] {
     for ((slot, dataset), runs) in pairs {
         w.push(*slot, *dataset, runs).unwrap();
     }
-    let ((idx, _), (dat, _)) = w.finish(Vec::new()).unwrap();
+    let (idx, dat) = w.finish(Vec::new()).unwrap();
     [idx, dat]
 }
 

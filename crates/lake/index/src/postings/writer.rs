@@ -5,10 +5,10 @@ use super::{
     DAT_FRAME, DAT_HEADER, DAT_MAGIC, ENTRY, FRAME_ENTRIES, GROUP_BYTES, GROUP_ENTRIES, HEADER, IDX_MAGIC, LEVEL,
     MAX_PAYLOAD, Run, SIDE_MAGIC, SIDE_VERSION, VERSION,
 };
-use crate::scratch::Scratch;
-use crate::seekable::{SeekableWriter, Written};
+use crate::scratch::{Scratch, pour};
+use crate::seekable::SeekableWriter;
 use crate::{Error, Result};
-use std::io::{Read, Write};
+use std::io::Write;
 use trawl_io::SpoolWriter;
 use trawl_io::varint::put_uvarint;
 
@@ -91,8 +91,8 @@ impl<W: Write> ShardWriter<W> {
         Ok(())
     }
 
-    /// Ends the shard: writes the index to `idx`. What was written is that of the index, then that of the payloads.
-    pub fn finish<I: Write>(self, idx: I) -> Result<((I, Written), (W, Written))> {
+    /// Ends the shard: writes the index to `idx`. Gives it back, and what the payloads went to.
+    pub fn finish<I: Write>(self, idx: I) -> Result<(I, W)> {
         let frame = usize::try_from(FRAME_ENTRIES * ENTRY).unwrap_or(DAT_FRAME);
         let mut out = SeekableWriter::new(idx, IDX, LEVEL, frame)?;
         let mut header = IDX_MAGIC.to_vec();
@@ -101,15 +101,7 @@ impl<W: Write> ShardWriter<W> {
         header.extend_from_slice(&DAT_HEADER.to_le_bytes());
         debug_assert!(header.len() as u64 == HEADER);
         out.write(&header)?;
-        let mut entries = self.idx.finish()?.reader();
-        let mut buffer = vec![0; frame];
-        loop {
-            let n = entries.read(&mut buffer).map_err(Error::write(IDX))?;
-            if n == 0 {
-                break;
-            }
-            out.write(buffer.get(..n).unwrap_or_default())?;
-        }
-        Ok((out.finish(Some(&self.side))?, self.dat.finish(None)?))
+        pour(self.idx, IDX, |bytes| out.write(bytes))?;
+        Ok((out.finish(Some(&self.side))?.0, self.dat.finish(None)?.0))
     }
 }

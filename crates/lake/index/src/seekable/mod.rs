@@ -27,7 +27,7 @@ mod reader;
 mod writer;
 
 pub use reader::Seekable;
-pub use writer::{SeekableWriter, Written};
+pub use writer::SeekableWriter;
 
 /// Most bytes a frame decompresses to.
 pub const MAX_FRAME: usize = 64 * 1024;

@@ -36,7 +36,7 @@ impl Seekable {
     pub fn open(source: impl Into<Blob>) -> Result<Self> {
         let source = source.into();
         let len = source.len();
-        let mut tail = Tail { source: &source, at: len.saturating_sub(TAIL), bytes: Bytes::new() };
+        let mut tail = Tail { source: &*source, at: len.saturating_sub(TAIL), bytes: Bytes::new() };
         tail.bytes = source.read_range(tail.at..len)?;
         let name = source.name();
         let footer_at = len.checked_sub(FOOTER as u64).ok_or_else(|| short(name, FOOTER as u64, len))?;
@@ -78,11 +78,6 @@ impl Seekable {
     /// The name of the file, for messages.
     pub fn name(&self) -> &Path {
         self.source.name()
-    }
-
-    /// Bytes of the file.
-    pub fn file_len(&self) -> u64 {
-        self.source.len()
     }
 
     /// Number of frames, without the side frame.
@@ -139,26 +134,6 @@ impl Seekable {
             let found = format!("{found:#010x}, table says {expected:#010x}");
             return Err(Error::corrupt(self.name(), at, "a frame with the checksum in the seek table", found));
         }
-        Ok(content)
-    }
-
-    /// Reads `range` of the decompressed bytes: all frames it touches in one round. At most `limit` bytes.
-    pub fn read(&self, range: Range<u64>, limit: u64) -> Result<Vec<u8>> {
-        trawl_io::read_at::check_range(self.name(), self.len(), &range)?;
-        let wanted = range.end - range.start;
-        Claim { path: self.name(), offset: 0, what: "range" }.check(wanted, limit)?;
-        if wanted == 0 {
-            return Ok(Vec::new());
-        }
-        let (first, last) = (self.frame_of(range.start), self.frame_of(range.end - 1));
-        let stored: Vec<_> = (first..=last).map(|i| self.stored_range(i)).collect();
-        let mut content = Vec::new();
-        for (index, bytes) in (first..=last).zip(self.source.read_ranges(&stored)?) {
-            content.extend_from_slice(&self.decode(index, &bytes)?);
-        }
-        let skip = usize::try_from(range.start - self.content_range(first).start).unwrap_or(usize::MAX);
-        content.drain(..skip.min(content.len()));
-        content.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
         Ok(content)
     }
 

@@ -4,7 +4,7 @@ use super::{DESCRIPTOR, ENTRY, FOOTER, FOOTER_MAGIC, MAX_FRAME, MAX_FRAMES, SIDE
 use crate::{Error, Result};
 use std::io::Write;
 use trawl_io::crc::crc32c;
-use xxhash_rust::xxh3::Xxh3Default;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Compresses into frames. Bytes are cut where a frame is full, or where [`SeekableWriter::cut`] says.
 pub struct SeekableWriter<W: Write> {
@@ -15,21 +15,8 @@ pub struct SeekableWriter<W: Write> {
     frame_limit: usize,
     entries: Vec<u8>,
     frames: u64,
-    hash: Xxh3Default,
-    written: Written,
-}
-
-/// What a finished file is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Bytes of the file.
-    pub len: u64,
-    /// Bytes it decompresses to.
-    pub content_len: u64,
-    /// xxh3_64 of the file.
-    pub hash: u64,
-    /// xxh3_64 of the seek table's payload: stands for all frames, as the table has a checksum of each.
-    pub table_hash: u64,
+    /// Bytes of the frames that are done, decompressed.
+    content_len: u64,
 }
 
 impl<W: Write> SeekableWriter<W> {
@@ -45,8 +32,7 @@ impl<W: Write> SeekableWriter<W> {
             frame_limit,
             entries: Vec::new(),
             frames: 0,
-            hash: Xxh3Default::new(),
-            written: Written::default(),
+            content_len: 0,
         })
     }
 
@@ -64,24 +50,9 @@ impl<W: Write> SeekableWriter<W> {
         Ok(())
     }
 
-    /// Appends bytes that must not be split over two frames. Longer than a frame is refused.
-    pub fn write_whole(&mut self, bytes: &[u8]) -> Result<()> {
-        if bytes.len() > self.frame_limit {
-            return Err(Error::Input {
-                at: self.what.into(),
-                expected: "an item no longer than a frame",
-                found: format!("{} bytes, frame {}", bytes.len(), self.frame_limit),
-            });
-        }
-        if self.frame.len() + bytes.len() > self.frame_limit {
-            self.cut()?;
-        }
-        self.write(bytes)
-    }
-
     /// The offset, decompressed, at which the next byte goes.
     pub fn position(&self) -> u64 {
-        self.written.content_len + self.frame.len() as u64
+        self.content_len + self.frame.len() as u64
     }
 
     /// Whether the next byte starts a frame.
@@ -102,13 +73,14 @@ impl<W: Write> SeekableWriter<W> {
         let compressed = self.compressor.compress(&self.frame).map_err(Error::write(self.what))?;
         self.entry(compressed.len(), self.frame.len(), checksum(&self.frame))?;
         self.emit(&compressed)?;
-        self.written.content_len += self.frame.len() as u64;
+        self.content_len += self.frame.len() as u64;
         self.frame.clear();
         Ok(())
     }
 
-    /// Ends the file, with side information of the caller's where there is any.
-    pub fn finish(mut self, side: Option<&[u8]>) -> Result<(W, Written)> {
+    /// Ends the file, with side information of the caller's where there is any. Gives also the xxh3_64 of the seek table's
+    /// payload, which stands for all frames, as the table has a checksum of each.
+    pub fn finish(mut self, side: Option<&[u8]>) -> Result<(W, u64)> {
         self.cut()?;
         if let Some(side) = side {
             let mut frame = skippable(SIDE_MAGIC, side.len() + 4, self.what)?;
@@ -124,10 +96,9 @@ impl<W: Write> SeekableWriter<W> {
         table.extend_from_slice(&count.to_le_bytes());
         table.push(DESCRIPTOR);
         table.extend_from_slice(&FOOTER_MAGIC.to_le_bytes());
-        self.written.table_hash = xxhash_rust::xxh3::xxh3_64(table.get(payload_at..).unwrap_or_default());
+        let table_hash = xxh3_64(table.get(payload_at..).unwrap_or_default());
         self.emit(&table)?;
-        self.written.hash = self.hash.digest();
-        Ok((self.out, self.written))
+        Ok((self.out, table_hash))
     }
 
     fn entry(&mut self, compressed: usize, content: usize, checksum: u32) -> Result<()> {
@@ -145,8 +116,6 @@ impl<W: Write> SeekableWriter<W> {
     }
 
     fn emit(&mut self, bytes: &[u8]) -> Result<()> {
-        self.hash.update(bytes);
-        self.written.len += bytes.len() as u64;
         self.out.write_all(bytes).map_err(Error::write(self.what))
     }
 }

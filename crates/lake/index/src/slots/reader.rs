@@ -1,118 +1,96 @@
-//! Finds the block of a slot.
+//! Finds the record of a slot.
 
-use super::{BLOCK_SLOTS, BlockError, FOOTER, HEADER, MAX_BLOCK};
+use super::{BLOCK_SLOTS, BlockError, FOOTER, HEADER, MAX_BLOCK, MAX_RAW, Record, VERSION, decode};
+use crate::cache::{Caches, FileKey};
+use crate::counts::Count;
 use crate::paged::{PagedReader, Piece};
 use crate::{Blob, Error, Result};
+use std::io::Read;
+use std::marker::PhantomData;
 use std::ops::Range;
-use std::path::Path;
-use trawl_io::slice::{SliceError, SliceReader};
+use std::sync::Arc;
+use trawl_io::slice::SliceReader;
 
-/// An open file of blocks.
-pub(crate) struct SlotReader {
+const BLOCK: u64 = BLOCK_SLOTS as u64;
+
+/// An open file of records. Packed blocks are decompressed on demand, through a cache.
+pub(crate) struct SlotReader<R> {
     file: PagedReader,
     slots: u64,
-    pairs: u64,
     table_at: u64,
-    what: &'static str,
+    key: FileKey,
+    caches: Arc<Caches>,
+    record: PhantomData<R>,
 }
 
-impl SlotReader {
-    /// Reads header and footer. `what` names magic and version for messages.
-    pub fn open(source: impl Into<Blob>, magic: [u8; 4], version: u32, what: &'static str) -> Result<Self> {
-        let file = PagedReader::open(source)?;
-        let name = file.name();
-        let len = file.len();
-        let footer_at = len.checked_sub(FOOTER).filter(|at| *at >= HEADER);
-        let footer_at = footer_at.ok_or_else(|| Error::corrupt(name, 0, "a header and a footer", len))?;
-        let [header, footer] = file.read_many(&[0..HEADER, footer_at..len])?.try_into().unwrap_or_default();
-        let mut r = SliceReader::new(&header);
-        let found = (r.array::<4>("magic"), r.u32("version"));
-        if found != (Ok(magic), Ok(version)) {
-            return Err(Error::corrupt(name, 0, what, format!("{found:02x?}")));
-        }
-        let (slots, pairs, table_at) = parse_footer(&footer, footer_at).map_err(|e| e.in_file(name))?;
-        let end = slots.div_ceil(BLOCK_SLOTS).checked_mul(8).and_then(|len| table_at.checked_add(len));
+impl<R: Record> SlotReader<R> {
+    /// Reads header and footer.
+    pub fn open(source: impl Into<Blob>, caches: Arc<Caches>) -> Result<Self> {
+        let (file, footer_at, footer) = PagedReader::open_framed(source, R::MAGIC, VERSION, R::WHAT, FOOTER)?;
+        let mut r = SliceReader::at(&footer, footer_at);
+        let numbers = || Ok((r.u64("slot count")?, r.u64("pair count")?, r.u64("table offset")?));
+        let (slots, _pairs, table_at) = file.parsed(numbers)?;
+        let end = slots.div_ceil(BLOCK).checked_mul(8).and_then(|len| table_at.checked_add(len));
         if table_at < HEADER || end != Some(footer_at) {
-            let found = format!("{slots} slots, table at {table_at}, {len} bytes");
-            return Err(Error::corrupt(name, footer_at, "a table of all blocks before the footer", found));
+            let found = format!("{slots} slots, table at {table_at}, {} bytes", file.len());
+            return Err(Error::corrupt(file.name(), footer_at, "a table of all blocks before the footer", found));
         }
-        Ok(Self { file, slots, pairs, table_at, what })
+        Ok(Self { file, slots, table_at, key: FileKey::new(), caches, record: PhantomData })
     }
 
+    /// Slots in the file.
     pub fn slots(&self) -> u64 {
         self.slots
     }
 
-    pub fn pairs(&self) -> u64 {
-        self.pairs
-    }
-
-    pub fn name(&self) -> &Path {
-        self.file.name()
-    }
-
-    pub fn file_len(&self) -> u64 {
-        self.file.file_len()
-    }
-
-    /// Number of blocks.
-    pub fn blocks(&self) -> u64 {
-        self.slots.div_ceil(BLOCK_SLOTS)
-    }
-
-    /// Slots in block `index`.
-    pub fn slots_in(&self, index: u64) -> u64 {
-        self.slots.saturating_sub(index.saturating_mul(BLOCK_SLOTS)).min(BLOCK_SLOTS)
-    }
-
-    /// The block of `slot`, its offset, and the slot's place in it.
-    pub fn find(&self, slot: u64) -> Result<(Piece<'_>, u64, u64)> {
-        let (block, place) = self.place(slot)?;
-        let (bytes, at) = self.block(block)?;
-        Ok((bytes, at, place))
-    }
-
-    /// The number of the block of `slot`, and the slot's place in it.
-    pub fn place(&self, slot: u64) -> Result<(u64, u64)> {
+    /// Fills in what the file has of `slot`: one count a dataset.
+    pub fn fill(&self, slot: u64, counts: &mut [Count]) -> Result<()> {
         if slot >= self.slots {
-            return Err(Error::corrupt(self.name(), 0, "a slot of this segment", slot));
+            return Err(Error::corrupt(self.file.name(), 0, "a slot of this segment", slot));
         }
-        Ok((slot / BLOCK_SLOTS, slot % BLOCK_SLOTS))
+        let range = self.range(slot / BLOCK)?;
+        let bad = |e: BlockError| Error::corrupt(self.file.name(), range.start, R::WHAT, e);
+        let block = if R::PACKED { self.unpack(slot / BLOCK, &range)? } else { self.file.piece(range.clone())? };
+        decode::<R>(&block, range.start, slot % BLOCK, counts).map_err(bad)
     }
 
-    /// Block `index` and its offset.
-    pub fn block(&self, index: u64) -> Result<(Piece<'_>, u64)> {
-        let range = self.range(index)?;
-        Ok((self.file.piece(range.clone())?, range.start))
+    /// The file beneath.
+    pub fn file(&self) -> &PagedReader {
+        &self.file
     }
 
-    /// An error about the block at `at`.
-    pub fn bad(&self, at: u64, error: &BlockError) -> Error {
-        Error::corrupt(self.name(), at, self.what, error)
+    fn unpack(&self, index: u64, range: &Range<u64>) -> Result<Piece<'_>> {
+        let key = (self.key, usize::try_from(index).unwrap_or(usize::MAX));
+        let raw = self.caches.slices.get_or_insert_with(&key, || {
+            let frame = self.file.piece(range.clone())?;
+            let mut raw = Vec::new();
+            if !frame.is_empty() {
+                let decoder = zstd::stream::read::Decoder::with_buffer(&frame[..]);
+                decoder
+                    .and_then(|decoder| decoder.take(MAX_RAW + 1).read_to_end(&mut raw))
+                    .map_err(|e| Error::corrupt(self.file.name(), range.start, "a zstd frame", e))?;
+            }
+            if raw.len() as u64 > MAX_RAW {
+                return Err(Error::corrupt(self.file.name(), range.start, R::WHAT, "a block of more than 256 MiB"));
+            }
+            Ok(raw.into())
+        })?;
+        Ok(Piece::Read(raw))
     }
 
-    /// Checks every page; faults go to `each`.
-    pub fn check_pages(&self, each: &mut dyn FnMut(Error)) {
-        self.file.check_all(each);
-    }
-
+    /// Where block `index` lies.
     fn range(&self, index: u64) -> Result<Range<u64>> {
         let at = self.table_at + index * 8;
         // The last block ends where the table begins.
-        let last = index + 1 == self.blocks();
+        let last = index + 1 == self.slots.div_ceil(BLOCK);
         let bytes = self.file.piece(at..at + if last { 8 } else { 16 })?;
         let mut r = SliceReader::at(&bytes, at);
-        let mut number = || r.u64("block offset").map_err(|e| e.in_file(self.name()));
-        let start = number()?;
-        let end = if last { self.table_at } else { number()? };
+        let mut number = || r.u64("block offset");
+        let (start, end) = self.file.parsed(|| Ok((number()?, if last { self.table_at } else { number()? })))?;
         if start < HEADER || end < start || end > self.table_at || end - start > MAX_BLOCK {
-            return Err(Error::corrupt(self.name(), at, "blocks in order before the table", format!("{start}..{end}")));
+            let found = format!("{start}..{end}");
+            return Err(Error::corrupt(self.file.name(), at, "blocks in order before the table", found));
         }
         Ok(start..end)
     }
-}
-
-fn parse_footer(footer: &[u8], at: u64) -> std::result::Result<(u64, u64, u64), SliceError> {
-    let mut r = SliceReader::at(footer, at);
-    Ok((r.u64("slot count")?, r.u64("pair count")?, r.u64("table offset")?))
 }

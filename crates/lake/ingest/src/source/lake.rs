@@ -1,7 +1,7 @@
 //! A file of the lake as a source: for rewriting.
 
-use trawl_model::{Advice, Digest, DoorError, Items, Place, SourceIdentity, Split, UrlRecord, UrlSource};
-use trawl_store::rows::{Column, Columns, FilePages, Plan, Rows};
+use trawl_model::{Advice, DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_rows::{Column, Columns, FilePages, Step};
 use trawl_store::{DataFile, Store};
 
 /// Rows decoded at a time.
@@ -51,44 +51,25 @@ impl UrlSource for LakeSource<'_> {
     }
 
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
-        let mut rows_before = 0;
-        for (group, table) in (0u64..).zip(self.pages.tables()) {
-            let table = table.map_err(stop)?;
-            let first_row = rows_before;
-            rows_before += u64::from(table.rows());
-            if !(split.start..split.end).contains(&group) {
-                continue;
+        let (mut groups, mut rows_before, mut before) = (Vec::new(), Vec::new(), 0);
+        for (group, table) in (0u32..).zip(self.pages.tables()) {
+            let rows = table.map_err(stop)?.rows();
+            rows_before.push(before);
+            before += u64::from(rows);
+            if (split.start..split.end).contains(&u64::from(group)) {
+                groups.push((group, 0..rows));
             }
-            let mut first = 0;
-            while first < table.rows() {
-                let end = first.saturating_add(STEP_ROWS).min(table.rows());
-                let plan = Plan::new(&self.file.path, &table, first..end, Columns::ALL).map_err(stop)?;
-                let fetched = self.store.get_batch(plan.reads()).map_err(stop)?;
-                let rows = plan.finish(&fetched).map_err(stop)?;
-                for i in 0..rows.len() {
-                    let record = record(&rows, i);
-                    if (self.keep)(&record) {
-                        each(first_row + u64::from(first) + i as u64, Ok(record))?;
-                    }
+        }
+        for step in self.pages.scan_rows(self.store, Columns::ALL, groups, STEP_ROWS) {
+            let Step { group, first, rows } = step.map_err(stop)?;
+            let first = rows_before.get(group as usize).map_or(0, |before| before + u64::from(first));
+            for i in 0..rows.len() {
+                let record = rows.record(i);
+                if (self.keep)(&record) {
+                    each(first + i as u64, Ok(record))?;
                 }
-                first = end;
             }
         }
         Ok(())
-    }
-}
-
-fn record(rows: &Rows, i: usize) -> UrlRecord {
-    let row = rows.row(i);
-    let place = row.warc_file.zip(row.warc_offset);
-    UrlRecord {
-        url: row.url,
-        ts: row.ts,
-        status: row.status,
-        content_type: row.content_type,
-        digest: row.digest.and_then(|text| Digest::parse(&text).ok()),
-        body_length: row.body_length,
-        place: place.map(|(file, offset)| Place::new(file, offset, row.warc_length.unwrap_or(0))),
-        extras: row.extras,
     }
 }

@@ -8,7 +8,7 @@ use trawl_ingest::{IngestReport, IngestSettings, Progress, ingest};
 use trawl_io::fault::FaultFs;
 use trawl_io::{Fs, Mode};
 use trawl_model::UnixMillis;
-use trawl_store::rows::{Columns, FilePages, UrlRow};
+use trawl_rows::{Column, Columns, FilePages, Rows};
 use trawl_store::{DatasetCommit, DatasetInfo, DirStore, Lake, Store};
 use trawl_url::SuffixList;
 
@@ -54,18 +54,53 @@ pub fn take(lake: &Lake, sources: Vec<Source>, settings: &IngestSettings) -> tra
     ingest(lake, 1, &sources, settings, &|| NOW, &quiet)
 }
 
+/// A row, column by column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UrlRow {
+    pub url: String,
+    pub domain: String,
+    pub host: String,
+    pub ts: Option<UnixMillis>,
+    pub status: Option<u16>,
+    pub content_type: Option<String>,
+    pub digest: Option<String>,
+    pub body_length: Option<u64>,
+    pub warc_file: Option<String>,
+    pub warc_offset: Option<u64>,
+    pub warc_length: Option<u64>,
+    pub extras: Option<String>,
+}
+
+impl UrlRow {
+    fn of(rows: &Rows, i: usize) -> Self {
+        let text = |column| rows.text(column, i).map(str::to_owned);
+        Self {
+            url: rows.url(i),
+            domain: text(Column::Domain).unwrap(),
+            host: text(Column::Host).unwrap(),
+            ts: rows.ts(i),
+            status: rows.unsigned(Column::Status, i),
+            content_type: text(Column::ContentType),
+            digest: text(Column::Digest),
+            body_length: rows.unsigned(Column::BodyLength, i),
+            warc_file: text(Column::WarcFile),
+            warc_offset: rows.unsigned(Column::WarcOffset, i),
+            warc_length: rows.unsigned(Column::WarcLength, i),
+            extras: text(Column::Extras),
+        }
+    }
+}
+
 /// Every row of a commit, file by file, with every invariant of its files checked on the way.
 pub fn rows_of(store: &dyn Store, commit: &DatasetCommit) -> Vec<UrlRow> {
     let mut out = Vec::new();
     for file in &commit.files {
         let pages = FilePages::read(store, file).unwrap();
         let first = out.len();
-        pages
-            .scan(store, Columns::ALL, 1000, |_, _, rows| {
-                out.extend((0..rows.len()).map(|i| rows.row(i)));
-                Ok(())
-            })
-            .unwrap();
+        for step in pages.scan(store, Columns::ALL, 1000).unwrap() {
+            let rows = step.unwrap().rows;
+            out.extend((0..rows.len()).map(|i| UrlRow::of(&rows, i)));
+        }
         let rows = &out[first..];
         assert_eq!(rows.len() as u64, file.rows);
         assert_eq!(rows.first().unwrap().domain, file.min_domain);

@@ -158,25 +158,11 @@ impl Pinned {
             }
             return Ok(summary);
         }
-        let mut after: Option<String> = None;
-        loop {
-            let (names, complete) = self.next_names("", after.as_deref())?;
-            for (name, slots) in &names {
-                let place = |&(index, slot)| {
-                    let (segment, reference) = self.segments().get(index)?;
-                    Some(Found { index, segment, reference, slot })
-                };
-                let found: Vec<_> = slots.iter().filter_map(place).collect();
-                let flow = self.diff_domain(name, &found, what, who, &mut windows, &mut summary, each)?;
-                if flow == Some(ControlFlow::Break(())) {
-                    return Ok(summary);
-                }
-            }
-            if complete {
-                return Ok(summary);
-            }
-            after = names.into_keys().next_back();
-        }
+        self.each_name("", None, &mut |name, found| {
+            let flow = self.diff_domain(name, found, what, who, &mut windows, &mut summary, each)?;
+            Ok(flow.unwrap_or(ControlFlow::Continue(())))
+        })?;
+        Ok(summary)
     }
 
     /// Compares one domain; `None` if neither dataset holds it.
@@ -191,7 +177,7 @@ impl Pinned {
         summary: &mut DiffSummary,
         each: &mut dyn FnMut(DiffEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Option<ControlFlow<()>>, QueryError> {
-        if self.deny().domain(domain) {
+        if self.deny.domain(domain) {
             return Ok(None);
         }
         let counts = self.shown_counts(domain, found, who)?;

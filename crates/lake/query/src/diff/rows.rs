@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::ops::ControlFlow;
 use trawl_index::postings::Run;
-use trawl_store::rows::Column;
+use trawl_rows::Column;
 
 /// Rows in memory at most, over all files that hold the domain.
 const MAX_ROWS: usize = 1 << 16;
@@ -43,7 +43,7 @@ impl Pinned {
         let mut files = Vec::new();
         for (is_a, dataset_id) in [(true, what.a), (false, what.b)] {
             match self.postings(domain, dataset_id, who) {
-                Ok(postings) => files.extend(by_file(is_a, self.deny().touches(domain), postings)),
+                Ok(postings) => files.extend(by_file(is_a, self.deny.touches(domain), postings)),
                 Err(QueryError::UnknownDataset { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -85,7 +85,7 @@ impl Pinned {
                 let text = |column| rows.text(column, i).unwrap_or_default();
                 let mut url = String::new();
                 rows.lake_url_into(i, &mut url);
-                if file.touched && self.deny().row(text(Column::Host), &url) {
+                if file.touched && self.deny.row(text(Column::Host), &url) {
                     continue;
                 }
                 file.buffer.push_back((key_of(text(Column::Host), text(Column::PathQuery)), url));

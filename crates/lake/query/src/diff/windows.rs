@@ -5,7 +5,7 @@ use crate::{Pinned, QueryError};
 use std::collections::HashMap;
 use std::ops::Range;
 use trawl_index::postings::Run;
-use trawl_store::rows::{Column, Columns, GroupTable, Rows};
+use trawl_rows::{Column, Columns, GroupTable, Rows};
 
 /// Rows read at a time: two pages of a file.
 const AHEAD: u64 = 8192;
@@ -52,7 +52,7 @@ impl Windows {
 
 /// The wanted rows and some behind them, as far as the row group goes.
 fn read_ahead(pinned: &Pinned, segment: usize, wanted: &Run) -> Result<Rows, QueryError> {
-    let Some((open, _)) = pinned.segments().get(segment) else { return Ok(Rows::default()) };
+    let Some((open, _)) = pinned.segments.get(segment) else { return Ok(Rows::default()) };
     let Some(table) = open.page_tables(&[(wanted.file_id, wanted.row_group)])?.into_iter().next() else {
         return Ok(Rows::default());
     };

@@ -3,6 +3,7 @@
 //! Each act is done on a fresh copy of the lake and, if it says that it failed, done again, as its user would. Afterwards
 //! the lake is as if no answer had been lost, and every file is there that a commit names.
 
+use crate::doubles::{Lost, LostAnswers};
 use crate::world::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use trawl_index::Compaction;
 use trawl_ingest::Mode;
 use trawl_io::fault::{FaultFs, Loss};
 use trawl_store::manifest::DenyTarget;
-use trawl_store::{DatasetInfo, Lake, Lost, LostAnswers, layout};
+use trawl_store::{DatasetInfo, Lake, layout};
 use trawl_url::SuffixList;
 
 const WAYS: [Lost; 4] = [Lost::Error, Lost::Timeout, Lost::Resent, Lost::Unreadable];
@@ -58,13 +59,13 @@ fn assert_sound(store: &Disk, what: &str) {
     let lake = lake(store).unwrap();
     let manifest = lake.current().unwrap();
     let mut faults = Vec::new();
-    trawl_store::verify_states(&lake, &manifest, &mut |fault| faults.push(fault.to_string())).unwrap();
+    trawl_maintain::verify_states(&lake, &manifest, &mut |fault| faults.push(fault.to_string())).unwrap();
     let list = lake.suffix_list(&manifest).unwrap();
     let suffixes = SuffixList::parse(std::str::from_utf8(&list).unwrap()).unwrap();
     for dataset in manifest.datasets.iter().filter(|dataset| !dataset.dropped) {
         if let Some(newest) = lake.dataset_newest(dataset.id).unwrap() {
             let fault = &mut |fault: trawl_store::Fault| faults.push(fault.to_string());
-            trawl_store::verify_dataset(&**store, &newest, &suffixes, fault).unwrap();
+            trawl_rows::verify_dataset(&**store, &newest, &suffixes, fault).unwrap();
         }
     }
     for version in &manifest.versions {
@@ -72,7 +73,7 @@ fn assert_sound(store: &Disk, what: &str) {
             let commit = lake.dataset_commit(*dataset, *number).unwrap();
             let commit = commit.unwrap_or_else(|| panic!("{what}: commit {number} of dataset {dataset} is gone"));
             let fault = &mut |fault: trawl_store::Fault| faults.push(fault.to_string());
-            trawl_store::verify_files(&**store, &commit.files, fault).unwrap();
+            trawl_maintain::verify_files(&**store, &commit.files, fault).unwrap();
         }
         for segment in &version.segments {
             trawl_index::verify_segment(store, segment, &mut |fault| faults.push(fault.to_string())).unwrap();
@@ -294,8 +295,8 @@ fn rebuild_of_a_lost_index() {
     }
     lose_each(&fs.reboot(Loss::None), &|store, writer| {
         if store.list(layout::MANIFESTS).unwrap().is_empty() {
-            let remains = trawl_store::remains(&**store).map_err(|e| e.to_string())?;
-            let restored = Lake::restore(store.clone(), NOW, writer, b"com\norg\n", &remains);
+            let remains = trawl_maintain::remains(&**store).map_err(|e| e.to_string())?;
+            let restored = trawl_maintain::restore(store.clone(), NOW, writer, b"com\norg\n", &remains);
             restored.map_err(|e| e.to_string())?;
         }
         rebuild(store, &format!("b{writer}"))

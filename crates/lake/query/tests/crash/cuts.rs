@@ -3,8 +3,8 @@
 use crate::world::*;
 use trawl_ingest::Mode;
 use trawl_io::fault::{FaultFs, Loss};
+use trawl_store::layout;
 use trawl_store::manifest::DenyTarget;
-use trawl_store::{Lake, layout};
 
 /// Cuts `act` after each of its operations, with what was not synced lost in several ways.
 fn cut_everywhere(base: &FaultFs, act: &dyn Fn(&Disk, &str) -> Outcome) {
@@ -205,8 +205,8 @@ fn an_old_copy_of_the_manifest_undoes_no_denial() {
         store.delete(&object.path).unwrap();
     }
     store.put(layout::MANIFEST_COPY, &copy).unwrap();
-    let remains = trawl_store::remains(&*store).unwrap();
-    Lake::restore(store.clone(), NOW, "n1", b"com\norg\n", &remains).unwrap();
+    let remains = trawl_maintain::remains(&*store).unwrap();
+    trawl_maintain::restore(store.clone(), NOW, "n1", b"com\norg\n", &remains).unwrap();
     assert_eq!(denied(&store), [DenyTarget::Url("http://all.org/bad".into())]);
     deny(&store, "w9", "http://all.org/bad", false).unwrap();
     assert_eq!(lose_index(&store, "n2"), []);

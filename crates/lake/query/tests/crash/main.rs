@@ -6,5 +6,7 @@ mod answers;
 #[path = "../common/mod.rs"]
 mod common;
 mod cuts;
+#[path = "../../../store/tests/doubles/mod.rs"]
+mod doubles;
 mod races;
 mod world;

@@ -1,12 +1,13 @@
 //! Another writer does something whole, at every step of this one.
 
+use crate::doubles::{Lost, LostAnswers};
 use crate::world::*;
 use bytes::Bytes;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use trawl_ingest::Mode;
 use trawl_io::fault::Loss;
-use trawl_store::{Created, Listed, Lost, LostAnswers, RangeRead, Result, Store, Upload};
+use trawl_store::{Created, Listed, RangeRead, Result, Store, Upload};
 
 type Act<'a> = dyn Fn(&Disk, &str) -> Outcome + Sync + 'a;
 

@@ -6,11 +6,12 @@ use std::sync::{Arc, LazyLock};
 use trawl_index::{BuildOptions, Compaction};
 use trawl_ingest::{Files, IngestSettings, Mode, Rewrite};
 use trawl_io::fault::{FaultFs, Loss};
+use trawl_maintain::GcSettings;
 use trawl_model::{UnixMillis, UrlRecord};
 use trawl_query::{Filter, Options, Page, Principal};
+use trawl_rows::{Columns, FilePages};
 use trawl_store::manifest::{Deny, DenyTarget};
-use trawl_store::rows::{Columns, FilePages};
-use trawl_store::{DataFile, DatasetInfo, DirStore, GcSettings, Lake, Manifest, Store, layout};
+use trawl_store::{DataFile, DatasetInfo, DirStore, Lake, Manifest, Store, layout};
 
 pub type Outcome = Result<(), String>;
 pub type Disk = Arc<dyn Store>;
@@ -58,7 +59,7 @@ pub fn publish(store: &Disk, writer: &str) -> Outcome {
 }
 
 pub fn rebuild(store: &Disk, writer: &str) -> Outcome {
-    let rebuilt = trawl_index::rebuild(&lake(store)?, &|| NOW, writer, &options(), &|_| ());
+    let rebuilt = trawl_index::rebuild(&lake(store)?, None, &|| NOW, writer, &options(), &|_| ());
     rebuilt.map(|_| ()).map_err(|e| e.to_string())
 }
 
@@ -75,7 +76,7 @@ pub fn rebuild_under(store: &Disk, writer: &str, list: &str) -> Outcome {
             rewritten.map_err(|e| e.to_string())?;
         }
     }
-    let rebuilt = trawl_index::rebuild_under(&lake, &list, &|| NOW, writer, &options(), &|_| ());
+    let rebuilt = trawl_index::rebuild(&lake, Some(&list), &|| NOW, writer, &options(), &|_| ());
     rebuilt.map(|_| ()).map_err(|e| e.to_string())
 }
 
@@ -111,7 +112,8 @@ pub fn purge(store: &Disk, writer: &str, dataset: u32, text: &str) -> Outcome {
 
 /// Removes every rejected line that has `text` in it.
 pub fn purge_rejects(store: &Disk, writer: &str, dataset: u32, text: &str) -> Outcome {
-    let purged = trawl_ingest::purge_rejects(&lake(store)?, dataset, writer, &|line| !line.contains(text));
+    let (cancel, keep) = (trawl_store::Cancel::default(), |line: &str| !line.contains(text));
+    let purged = trawl_maintain::purge_rejects(&**store, dataset, Some(writer), &cancel, &keep);
     purged.map(|_| ()).map_err(|e| e.to_string())
 }
 
@@ -143,8 +145,8 @@ pub fn lose_index(store: &Disk, nonce: &str) -> Vec<DenyTarget> {
     for object in store.list("index").unwrap() {
         store.delete(&object.path).unwrap();
     }
-    let remains = trawl_store::remains(&**store).unwrap();
-    Lake::restore(store.clone(), NOW, nonce, b"com\norg\n", &remains).unwrap();
+    let remains = trawl_maintain::remains(&**store).unwrap();
+    trawl_maintain::restore(store.clone(), NOW, nonce, b"com\norg\n", &remains).unwrap();
     denied(store)
 }
 
@@ -154,7 +156,7 @@ pub const MUCH_LATER: UnixMillis = UnixMillis(LATER.0 + 30 * 86_400_000);
 /// Collects all that can be: one version, one state, and nobody is spared whose last sign of life is before `now`.
 pub fn collect(store: &Disk, writer: &str, now: UnixMillis) -> Outcome {
     let settings = GcSettings { keep_versions: 1, keep_states: 1, ..GcSettings::new(writer) };
-    trawl_store::collect(&lake(store)?, now, &settings).map(|_| ()).map_err(|e| e.to_string())
+    trawl_maintain::collect(&lake(store)?, now, &settings).map(|_| ()).map_err(|e| e.to_string())
 }
 
 /// Three datasets of one lake: a with two files, b and c with one, published in three segments, c replaced once.
@@ -213,11 +215,10 @@ pub fn state(store: &Disk) -> State {
         let mut urls = Vec::new();
         for file in newest.map(|c| c.files).unwrap_or_default() {
             let pages = FilePages::read(&**store, &file).unwrap();
-            let take = |_, _, rows: &trawl_store::rows::Rows| {
-                urls.extend((0..rows.len()).map(|i| rows.row(i).url));
-                Ok(())
-            };
-            pages.scan(&**store, Columns::ALL, 1000, take).unwrap();
+            for step in pages.scan(&**store, Columns::ALL, 1000).unwrap() {
+                let rows = step.unwrap().rows;
+                urls.extend((0..rows.len()).map(|i| rows.url(i)));
+            }
         }
         urls.sort();
         rows.insert(dataset.id, urls);

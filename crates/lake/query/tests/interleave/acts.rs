@@ -7,10 +7,11 @@ use trawl_index::{BuildOptions, Compaction};
 use trawl_ingest::{Files, IngestSettings, Mode, Rewrite, RewriteReport};
 use trawl_io::Fs;
 use trawl_io::fault::FaultFs;
+use trawl_maintain::GcSettings;
 use trawl_model::{UnixMillis, UrlRecord};
 use trawl_store::denial::Denied;
 use trawl_store::manifest::{Deny, DenyTarget, SuffixListRef};
-use trawl_store::{Acl, DataFile, DatasetInfo, DirStore, GcSettings, Heartbeat, Lake, Manifest, Store};
+use trawl_store::{Acl, DataFile, DatasetInfo, DirStore, Heartbeat, Lake, Manifest, Store};
 use trawl_url::SuffixList;
 
 pub type Disk = Arc<dyn Store>;
@@ -162,7 +163,7 @@ impl Actor {
         };
         // A millisecond later: what was done just now is older than no grace at all.
         let now = UnixMillis(self.now.0 + 1);
-        trawl_store::collect(&self.lake()?, now, &settings).map(|_| ()).map_err(text)
+        trawl_maintain::collect(&self.lake()?, now, &settings).map(|_| ()).map_err(text)
     }
 
     /// `trawl lake deny add` and `remove`.
@@ -248,10 +249,8 @@ impl Actor {
             }
         }
         let (now, options) = (|| self.now, Self::options());
-        let built = match new {
-            true => trawl_index::rebuild_under(lake, list, &now, &self.writer(), &options, &|_| ()),
-            false => trawl_index::rebuild(lake, &now, &self.writer(), &options, &|_| ()),
-        };
+        let list = new.then_some(list);
+        let built = trawl_index::rebuild(lake, list, &now, &self.writer(), &options, &|_| ());
         built.map(|_| ()).map_err(text)
     }
 

@@ -3,8 +3,8 @@
 use crate::acts::Disk;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use trawl_rows::{Column, Columns, FilePages};
 use trawl_store::manifest::DenyTarget;
-use trawl_store::rows::{Column, Columns, FilePages};
 use trawl_store::{Acl, Lake, Manifest, Version, layout};
 use trawl_url::{LakeUrl, SuffixList};
 
@@ -36,15 +36,15 @@ impl Shelf {
                         lake.dataset_commit(*dataset, *commit).unwrap().expect("a commit that a version serves");
                     let rows = all.entry(*dataset).or_default();
                     for file in &commit.files {
-                        let take = |_, _, found: &trawl_store::rows::Rows| {
+                        let pages = FilePages::read(&**store, file).unwrap();
+                        for step in pages.scan(&**store, Columns::ALL, 1000).unwrap() {
+                            let found = step.unwrap().rows;
                             for i in 0..found.len() {
                                 let mut url = String::new();
                                 found.lake_url_into(i, &mut url);
                                 rows.push((found.text(Column::Domain, i).unwrap().to_owned(), url));
                             }
-                            Ok(())
-                        };
-                        FilePages::read(&**store, file).unwrap().scan(&**store, Columns::ALL, 1000, take).unwrap();
+                        }
                     }
                     rows.sort();
                 }

@@ -1,6 +1,6 @@
 //! What the deny list says of records, files and rejected lines: what a purge takes and an ingest leaves.
 
-use super::DenyList;
+use super::{DenyList, ascii};
 use crate::manifest::DenyTarget;
 use crate::{DataFile, Manifest};
 use std::borrow::Cow;
@@ -93,21 +93,8 @@ impl<'a> Denied<'a> {
             return true;
         }
         let mut parts = lower.split(|c| !(ascii_only(c) || with_scripts(c))).filter(|part| !part.is_ascii());
-        parts.any(|part| ascii(part).is_some_and(|name| is_denied(&name)))
+        parts.any(|part| ascii(part.trim_matches('.')).is_some_and(|name| is_denied(&name)))
     }
-}
-
-/// A name in any script as rows have it, if it is one.
-fn ascii(name: &str) -> Option<String> {
-    let name = name.trim_matches('.');
-    if name.is_empty() {
-        return None;
-    }
-    if name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.')) {
-        return Some(name.to_owned());
-    }
-    // The list does not matter: only the host is wanted.
-    LakeUrl::parse(&format!("http://{name}/"), SuffixList::builtin()).ok().map(|url| url.host().to_owned())
 }
 
 /// A text with the `\u00fc` of JSON spelled out: a rejected line may be such a text.

@@ -160,15 +160,18 @@ fn is_top(name: &str) -> bool {
     !name.contains('.') && !name.starts_with('[')
 }
 
-/// A name of a suffix list as rows have it, if it is one.
+/// A name in any script as rows have it, if it is one.
 fn ascii(name: &str) -> Option<Cow<'_, str>> {
-    if name.is_empty() || name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.'))
-    {
-        return Some(Cow::Borrowed(name)).filter(|name| !name.is_empty());
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.');
+    match name {
+        "" => None,
+        name if name.bytes().all(plain) => Some(Cow::Borrowed(name)),
+        // The list does not matter: only the host is wanted.
+        name => {
+            let url = LakeUrl::parse(&format!("http://{name}/"), SuffixList::builtin()).ok()?;
+            Some(Cow::Owned(url.host().to_owned()))
+        }
     }
-    // The list does not matter: only the host is wanted.
-    let url = LakeUrl::parse(&format!("http://{name}/"), SuffixList::builtin()).ok()?;
-    Some(Cow::Owned(url.host().to_owned()))
 }
 
 /// A name and those above it: `a.b.com`, `b.com`, `com`. An address has none above it.

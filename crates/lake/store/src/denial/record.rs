@@ -54,7 +54,7 @@ impl DenyRecord {
 
 /// The newest record of the deny list. `None`: nothing was ever denied.
 pub fn deny_record(store: &dyn Store) -> Result<Option<DenyRecord>> {
-    let series = Series { store, dir: layout::DENY };
+    let series = Series::new(store, layout::DENY);
     let newest = series.newest(Known::Nothing)?;
     newest.map(|state| DenyRecord::parse(&series.path(state.number), &state.bytes)).transpose()
 }
@@ -63,7 +63,7 @@ impl Lake {
     /// Makes sure that the newest record is of `manifest` or a later one. With `changed` its list is another than that of
     /// the manifest before; else a record is only written if somebody was cut before they could.
     pub(crate) fn record_deny(&self, manifest: &Manifest, writer: &str, changed: bool) -> Result<()> {
-        let series = Series { store: &**self.store(), dir: layout::DENY };
+        let series = Series::new(&**self.store(), layout::DENY);
         series.append(Known::Nothing, 0, |newest| {
             // One that cannot be read says nothing: the next takes its place.
             let parsed = newest.and_then(|state| DenyRecord::parse(&series.path(state.number), &state.bytes).ok());

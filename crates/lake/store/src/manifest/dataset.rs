@@ -43,7 +43,8 @@ impl DatasetInfo {
         Self { name: name.into(), ..Self::default() }
     }
 
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Refuses a name that no dataset may have.
+    pub fn check(&self) -> Result<()> {
         let fits = (1..=200).contains(&self.name.len())
             && self.name.trim() == self.name
             && !self.name.chars().any(|c| c.is_control() || turns(c))

@@ -1,13 +1,19 @@
 //! What others do while a lake is verified.
 
+#[path = "../../../../../lake/store/tests/doubles/mod.rs"]
+mod doubles;
+
 use super::*;
 use clap::FromArgMatches;
+use doubles::CountingStore;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use trawl_io::fault::{FaultFs, Loss, Stepped};
 use trawl_io::{Fs, Op, RealFs};
+use trawl_maintain::GcSettings;
 use trawl_model::UnixMillis;
-use trawl_store::{CountingStore, DirStore, GcSettings};
+use trawl_store::{DirStore, layout};
+use trawl_url::SuffixList;
 
 fn trawl(args: &[&str]) -> Status {
     let args = ["trawl", "--quiet"].iter().chain(args);
@@ -127,7 +133,7 @@ fn film_of_gc(fs: &FaultFs, frames: &mut Vec<FaultFs>) {
     let lake = Lake::open(Arc::new(DirStore::with_fs(Arc::new(stepped), "lake"))).unwrap();
     let settings = GcSettings { keep_versions: 1, keep_states: 1, grace_ms: 0, ..GcSettings::new("gc") };
     let now = UnixMillis(crate::system::now().0 + 1);
-    trawl_store::collect(&lake, now, &settings).unwrap();
+    trawl_maintain::collect(&lake, now, &settings).unwrap();
     frames.append(&mut shots.lock().unwrap());
     frames.push(fs.reboot(Loss::None));
 }

@@ -1,0 +1,207 @@
+//! Checks the states of a lake: manifests, their copy, dataset commits, suffix lists; and files by their hashes.
+
+use std::collections::BTreeSet;
+use trawl_store::manifest::SuffixListRef;
+use trawl_store::{
+    DataFile, DatasetCommit, DenyRecord, Fault, Lake, MAX_STATE_BYTES, Manifest, Result, Series, Store, layout,
+    object_hash,
+};
+
+/// How often a copy is read whose manifest is gone each time.
+const MAX_LOOKS: u32 = 100;
+
+fn say(file: &str, expected: &'static str, found: impl ToString) -> Fault {
+    Fault { file: file.to_owned(), row: None, expected, found: found.to_string() }
+}
+
+/// Reads every manifest and every commit of the datasets `manifest` (the newest there was a moment ago) has: checksum,
+/// number, dataset; the copy of the manifest; and that each suffix list is there by which served and newest rows were cut.
+/// Tells how many states that were; an error is a store that cannot be read.
+pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fault)) -> Result<u64> {
+    let store = &**lake.store();
+    let mut count = 0;
+    each_state(store, layout::MANIFESTS, &mut count, fault, &mut |path, number, bytes| {
+        let state = Manifest::parse(path, bytes).map_err(|e| say(path, "a manifest", e))?;
+        let expected = "the number of its name as its sequence";
+        if state.sequence == number { Ok(()) } else { Err(say(path, expected, state.sequence)) }
+    })?;
+    verify_copy(store, fault)?;
+    verify_deny(lake, manifest, &mut count, fault)?;
+    let mut lists: BTreeSet<String> = manifest.suffix_list.iter().map(|list| list.hash.clone()).collect();
+    for dataset in &manifest.datasets {
+        let dir = layout::commits_dir(dataset.id);
+        let newest = Series::new(store, &*dir).highest_listed()?.unwrap_or(0);
+        let live = manifest.live_commit(dataset.id);
+        each_state(store, &dir, &mut count, fault, &mut |path, number, bytes| {
+            let commit = DatasetCommit::parse(path, bytes).map_err(|e| say(path, "a dataset commit", e))?;
+            if (number == newest || number == live) && !commit.files.is_empty() {
+                lists.insert(commit.suffix_list);
+            }
+            if (commit.dataset_id, commit.sequence) == (dataset.id, number) {
+                return Ok(());
+            }
+            let found = format!("dataset {}, number {}", commit.dataset_id, commit.sequence);
+            Err(say(path, "the dataset and number of its path", found))
+        })?;
+    }
+    for hash in lists {
+        let path = match layout::suffix_list(&hash) {
+            Ok(path) => path,
+            Err(error) => {
+                fault(say(layout::SUFFIX_LISTS, "the hash of a suffix list", error));
+                continue;
+            }
+        };
+        let named = SuffixListRef { path: path.clone(), hash };
+        match lake.stored_suffix_list(&named) {
+            // Collected, after all rows were cut by another.
+            Err(error) if error.is_not_found() && !is_needed(lake, manifest, &named.hash)? => {}
+            Err(error) => fault(say(&path, "a suffix list that rows were cut by", error)),
+            Ok(_) => {}
+        }
+    }
+    Ok(count)
+}
+
+/// Whether rows of the lake are cut by a suffix list now, `before` having been its newest manifest when it was asked last.
+fn is_needed(lake: &Lake, before: &Manifest, hash: &str) -> Result<bool> {
+    let now = lake.current()?;
+    if now.sequence == before.sequence || now.suffix_list.as_ref().is_some_and(|list| list.hash == hash) {
+        return Ok(true);
+    }
+    for dataset in now.datasets.iter().filter(|dataset| !dataset.dropped) {
+        // What cannot be read may need anything.
+        if !matches!(lake.dataset_newest(dataset.id), Ok(newest) if newest.as_ref().is_none_or(|n| n.suffix_list != hash))
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Looks at a record by its path, number and bytes.
+type Check<'a> = dyn FnMut(&str, u64, &[u8]) -> std::result::Result<(), Fault> + 'a;
+
+fn each_state(
+    store: &dyn Store,
+    dir: &str,
+    count: &mut u64,
+    fault: &mut dyn FnMut(Fault),
+    check: &mut Check<'_>,
+) -> Result<()> {
+    for (path, number) in Series::new(store, dir).listed()? {
+        let bytes = match store.get(&path, MAX_STATE_BYTES) {
+            Ok(bytes) => bytes,
+            // Collected since it was listed.
+            Err(error) if error.is_not_found() => continue,
+            Err(error) => return Err(error),
+        };
+        *count += 1;
+        if let Err(found) = check(&path, number, &bytes) {
+            fault(found);
+        }
+    }
+    Ok(())
+}
+
+/// The records of the deny list, and that the newest is the list of `newest` or a later manifest that is there.
+fn verify_deny(lake: &Lake, newest: &Manifest, count: &mut u64, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    let mut last = None;
+    each_state(&**lake.store(), layout::DENY, count, fault, &mut |path, _, bytes| {
+        last = None;
+        let record = DenyRecord::parse(path, bytes).map_err(|e| say(path, "a record of the deny list", e))?;
+        last = Some((path.to_owned(), record));
+        Ok(())
+    })?;
+    let expected = "the deny list of the newest manifest (the next commit writes it)";
+    match last {
+        // Somebody committed since the manifest was read; or that one is lost.
+        Some((path, record)) if record.manifest > newest.sequence => {
+            let now = lake.current()?.sequence;
+            if record.manifest > now {
+                let found = format!("that of manifest {}, which is gone: the newest is {now}", record.manifest);
+                fault(say(
+                    &path,
+                    "the deny list of a manifest that is there (`trawl lake rebuild` goes on with it)",
+                    found,
+                ));
+            }
+        }
+        Some((path, record)) if record.deny != newest.deny => {
+            fault(say(&path, expected, format!("that of manifest {}", record.manifest)));
+        }
+        None if !newest.deny.is_empty() => fault(say(layout::DENY, expected, "none")),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The copy: it may be behind, as one who commits writes it last, but those who read it go on from its number.
+fn verify_copy(store: &dyn Store, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    let path = layout::MANIFEST_COPY;
+    let anew = "a copy of a manifest that is there (the next commit writes one)";
+    let mut before = None;
+    for _ in 0..MAX_LOOKS {
+        let bytes = match store.get(path, MAX_STATE_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_not_found() => {
+                fault(say(path, anew, "none"));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let copy = match Manifest::parse(path, &bytes) {
+            Ok(copy) => copy,
+            Err(error) => {
+                fault(say(path, anew, error));
+                return Ok(());
+            }
+        };
+        let numbered = layout::numbered(layout::MANIFESTS, copy.sequence);
+        match store.get(&numbered, MAX_STATE_BYTES) {
+            Ok(original) if original == bytes => {}
+            // One that cannot be read is told with the others of its kind.
+            Ok(original) if Manifest::parse(&numbered, &original).map_or(true, |original| original == copy) => {}
+            Ok(_) => fault(say(path, anew, format!("another manifest of number {}", copy.sequence))),
+            // Collected, if there is a newer copy now.
+            Err(error) if error.is_not_found() && before != Some(copy.sequence) => {
+                before = Some(copy.sequence);
+                continue;
+            }
+            Err(error) if error.is_not_found() => {
+                let found = "none (the next commit writes it anew)";
+                fault(say(&numbered, "the manifest that index/manifest.json is a copy of", found));
+            }
+            Err(error) => return Err(error),
+        }
+        return Ok(());
+    }
+    // Whoever collects faster than this reads has written it each time.
+    Ok(())
+}
+
+/// Checks files by length and hash alone.
+pub fn verify_files<'a>(
+    store: &dyn Store,
+    files: impl IntoIterator<Item = &'a DataFile>,
+    fault: &mut dyn FnMut(Fault),
+) -> Result<u64> {
+    let mut count = 0;
+    for file in files {
+        count += 1;
+        match store.len(&file.path) {
+            Err(error) if error.is_not_found() => fault(say(&file.path, "a file that a kept version serves", "none")),
+            Err(error) => return Err(error),
+            Ok(length) if length != file.bytes => {
+                fault(say(&file.path, "as many bytes as its commit says", length));
+            }
+            Ok(length) => {
+                let found = object_hash(store, &file.path, length)?;
+                if found != file.hash {
+                    fault(say(&file.path, "the hash its commit says", found));
+                }
+            }
+        }
+    }
+    Ok(count)
+}
