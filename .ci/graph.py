@@ -17,7 +17,7 @@ SIDEWAYS = {
     "trawl-sort": {"trawl-io"},
     "trawl-nutch": {"trawl-hadoop"},
     "trawl-archive": {"trawl-warc", "trawl-captures", "trawl-seqdb", "trawl-lists"},
-    "trawl-fetch": {"trawl-parse"},
+    "trawl-fetch": set(),
     "trawl-engine": {"trawl-frontier", "trawl-fetch", "trawl-parse"},
     "trawl-rows": {"trawl-store"},
     "trawl-ingest": {"trawl-store", "trawl-rows"},

@@ -11,10 +11,10 @@
 //! Every function takes any input and gives a value or a [`Reject`] that says why, in time about linear in the input's length.
 //!
 //! ```
-//! use trawl_url::{LakeUrl, SuffixList, resolve, surt};
+//! use trawl_url::{LakeUrl, SuffixList, WebUrl, surt};
 //!
-//! let found = resolve("https://www.example.co.uk/a/b", "../c?x=1#top")?;
-//! assert_eq!(found, "https://www.example.co.uk/c?x=1");
+//! let found = WebUrl::parse("https://www.example.co.uk/a/b")?.join("../c?x=1#top")?;
+//! assert_eq!(found.as_str(), "https://www.example.co.uk/c?x=1");
 //! let url = LakeUrl::parse(&found, SuffixList::builtin())?;
 //! assert_eq!((url.domain(), url.path_query()), ("example.co.uk", "/c?x=1"));
 //! assert_eq!(surt::cdxj(&found)?, "uk,co,example)/c?x=1");

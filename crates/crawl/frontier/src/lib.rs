@@ -10,19 +10,20 @@
 //! ```
 //! use trawl_frontier::{Answer, Candidate, Config, Frontier, LeaseId, Next, RobotsPolicy};
 //! use trawl_model::UnixMillis;
+//! use trawl_url::WebUrl;
 //!
 //! let mut frontier = Frontier::new(Config { robots: RobotsPolicy::Ignore, ..Config::default() });
 //! let identity = frontier.config().identity;
 //! for url in ["http://example.org/a", "http://example.org/b"] {
-//!     frontier.discover(Candidate::seed(identity, url.into(), None))?;
+//!     frontier.discover(Candidate::seed(identity, WebUrl::parse(url)?, None))?;
 //! }
 //! let Next::Lease(lease) = frontier.next(UnixMillis(0)) else { panic!("a page may be fetched") };
-//! assert_eq!(lease.url, "http://example.org/a");
+//! assert_eq!(lease.url.as_str(), "http://example.org/a");
 //! // The host has a request in flight: its other page waits.
 //! assert!(matches!(frontier.next(UnixMillis(0)), Next::Blocked));
 //! frontier.released(UnixMillis(80), lease.id, Answer::Response { status: 200, retry_after_ms: None }, None);
 //! assert!(matches!(frontier.next(UnixMillis(80)), Next::WaitUntil(_)));
-//! # Ok::<(), trawl_frontier::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

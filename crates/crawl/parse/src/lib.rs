@@ -20,7 +20,7 @@
 //! let rules = Robots::parse(b"User-agent: *\nDisallow: /private/\n").agent("trawl");
 //! assert!(rules.allows("/").allowed && !rules.allows("/private/x").allowed);
 //! let page = links::links(b"<a href='../b'>b</a>", "http://example.org/a/", Some("text/html"), &links::Options::default());
-//! assert_eq!(page.links[0].url, "http://example.org/b");
+//! assert_eq!(page.links[0].url.as_str(), "http://example.org/b");
 //! ```
 
 pub mod charset;

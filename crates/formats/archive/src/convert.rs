@@ -43,7 +43,7 @@ pub fn convert(
     progress: OnProgress<'_>,
 ) -> Result<Converted> {
     let Target::File(path) = &creation.target else {
-        return Err(DoorError::new(Advice::Stop, "expected a file to convert to, found a run of a crawl").into());
+        return Err(DoorError::new(Advice::Stop, "expected a file to convert to, found a run of a crawl"));
     };
     let (format, target) = (registry.target(path)?, path.display().to_string());
     // An index says nothing that the archives it points at do not say.
@@ -150,7 +150,7 @@ impl Work<'_> {
 
     fn skip(&mut self, error: DoorError) -> Result<()> {
         if self.strict || error.advice != Advice::Skip {
-            return Err(error.into());
+            return Err(error);
         }
         self.done.damaged += 1;
         (self.on_skip)(error);

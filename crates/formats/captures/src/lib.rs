@@ -5,6 +5,20 @@
 //! ```
 //!
 //! The archive is the truth, the index can be rebuilt from it: crawl and rebuild make rows by the same function.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use trawl_captures::{CaptureRow, CapturesReader, CapturesWriter};
+//! # let dir = tempfile::tempdir()?;
+//! # let fs: std::sync::Arc<dyn trawl_io::Fs> = std::sync::Arc::new(trawl_io::RealFs);
+//! let path = dir.path().join("captures.parquet");
+//! let mut writer = CapturesWriter::create(&fs, &path)?;
+//! writer.push(CaptureRow { url: "http://a.example/".into(), status: 200, ..CaptureRow::default() })?;
+//! assert_eq!(writer.finish()?, 1);
+//! let rows: Vec<CaptureRow> = CapturesReader::open(&path)?.collect::<Result<_, _>>()?;
+//! assert_eq!((rows[0].url.as_str(), rows[0].status), ("http://a.example/", 200));
+//! # Ok(()) }
+//! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod columns;

@@ -282,7 +282,10 @@ mod tests {
         assert_eq!(rows(&wide).unwrap()[0].len(), 1000);
     }
 
-    fn read_text(options: &Options, text: &str) -> Result<Vec<Result<(String, String), &'static str>>, String> {
+    /// A URL and its extras, or why there is none.
+    type Read = Result<(String, String), &'static str>;
+
+    fn read_text(options: &Options, text: &str) -> Result<Vec<Read>, String> {
         let mut out = Vec::new();
         let mut each = |_, item: Result<trawl_model::UrlRecord, DoorError>| {
             out.push(match item {

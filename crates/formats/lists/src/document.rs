@@ -142,9 +142,9 @@ pub(crate) fn read_har(
             let bad = BadItem::new("no_url", "expected a request with a url in the entry, found none", &begins);
             bad.at(Place::new(uri, at, scan.offset - at))
         });
-        each(at, item).or_else(|error| {
+        each(at, item).map_err(|error| {
             ended = Some(error);
-            Err(io::Error::other("ended by the reader"))
+            io::Error::other("ended by the reader")
         })
     };
     let mut skipped = Vec::new();

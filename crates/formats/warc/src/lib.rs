@@ -7,15 +7,17 @@
 //! | messages | heads, chunks, codings | `trawl-http` |
 //! | captures | which records belong together | [`WarcSource`], [`WarcSink`], [`WarcFormat`] |
 //!
-//! ```no_run
-//! # fn main() -> Result<(), trawl_warc::Error> {
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::io::Read;
-//! let mut warc = trawl_warc::WarcReader::builder().lenient(true).open("a.warc.gz".as_ref())?;
-//! while let Some(mut record) = warc.next_record()? {
-//!     println!("{} {:?}", record.at(), record.header().target_uri());
-//!     let mut start = String::new();
-//!     let _ = record.body().take(100).read_to_string(&mut start);
-//! }
+//! let bytes = b"WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000001>\r\n\
+//!     WARC-Date: 2026-06-24T01:02:03Z\r\nWARC-Target-URI: http://a.example/\r\nContent-Length: 5\r\n\r\nhello\r\n\r\n";
+//! let mut warc = trawl_warc::WarcReader::builder().from_read(&bytes[..], "a.warc");
+//! let mut record = warc.next_record()?.ok_or("no record")?;
+//! assert_eq!(record.header().target_uri().as_deref(), Some("http://a.example/"));
+//! let mut block = String::new();
+//! record.body().read_to_string(&mut block)?;
+//! assert_eq!(block, "hello");
 //! # Ok(()) }
 //! ```
 //!

@@ -1,6 +1,6 @@
 //! `counts.bin`: for each (slot, dataset) how many rows, and how many different URLs.
 //!
-//! [Records by slot](crate::slots), magic "TCNT", version 1. The datasets of a slot are those of
+//! Records by slot, magic "TCNT", version 1. The datasets of a slot are those of
 //! `domain_to_datasets.roar`, in order, and are not repeated here. uvarint is LEB128.
 //!
 //! ```text
@@ -21,7 +21,7 @@ pub const MAX_PATHS: usize = 8;
 /// Longest path that is kept.
 pub const MAX_PATH_LEN: usize = 128;
 
-/// What is known of a (slot, dataset): each of the files of [records by slot](crate::slots) has a part of it.
+/// What is known of a (slot, dataset): each of the files of records by slot has a part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Count {
     /// Rows: exact.
@@ -30,9 +30,9 @@ pub struct Count {
     pub distinct: u64,
     /// Whether `distinct` is exact; else it is an upper bound.
     pub exact: bool,
-    /// Earliest and latest time of its rows, where any has one: see [`crate::times`].
+    /// Earliest and latest time of its rows, where any has one: see `times`.
     pub times: Option<(UnixMillis, UnixMillis)>,
-    /// First path segments with most rows, most first: see [`crate::paths`]. Empty for small pairs.
+    /// First path segments with most rows, most first: see `paths`. Empty for small pairs.
     pub paths: Vec<(String, u64)>,
 }
 

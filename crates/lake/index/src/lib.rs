@@ -4,18 +4,18 @@
 //!
 //! | file | what it answers | module |
 //! | --- | --- | --- |
-//! | `domains.txt.zst` | slot → name, prefix → names, is this the name | [`lines`] |
-//! | `domains.mphf` | name → slot | [`mphf`] |
-//! | `domain_to_datasets.roar` | slot → datasets | [`membership`] |
-//! | `counts.bin` | (slot, dataset) → rows, distinct URLs | [`counts`] |
-//! | `times.bin` | (slot, dataset) → earliest and latest time | [`times`] |
-//! | `paths.bin` | (slot, dataset) → top paths | [`paths`] |
-//! | `postings/{shard}/postings.{idx,dat}.zst` | (slot, dataset) → runs of rows | [`postings`] |
-//! | `files.tsv.zst` | file id → Parquet file | [`files`] |
-//! | `pages.bin` | (file, row group) → page table | [`pages`] |
-//! | `segment.json` | totals, length and hash of every file | [`meta`] |
+//! | `domains.txt.zst` | slot → name, prefix → names, is this the name | `lines` |
+//! | `domains.mphf` | name → slot | `mphf` |
+//! | `domain_to_datasets.roar` | slot → datasets | `membership` |
+//! | `counts.bin` | (slot, dataset) → rows, distinct URLs | `counts` |
+//! | `times.bin` | (slot, dataset) → earliest and latest time | `times` |
+//! | `paths.bin` | (slot, dataset) → top paths | `paths` |
+//! | `postings/{shard}/postings.{idx,dat}.zst` | (slot, dataset) → runs of rows | `postings` |
+//! | `files.tsv.zst` | file id → Parquet file | `files` |
+//! | `pages.bin` | (file, row group) → page table | `pages` |
+//! | `segment.json` | totals, length and hash of every file | `meta` |
 //!
-//! `.zst` files use [`seekable`] framing, the others [`paged`] checksums; so a lookup reads some kilobytes and believes
+//! `.zst` files use `seekable` framing, the others `paged` checksums; so a lookup reads some kilobytes and believes
 //! none that was not checked.
 //!
 //! ```

@@ -117,7 +117,7 @@ fn an_act_that_is_cancelled_leaves_a_sound_lake_and_can_be_repeated() {
                 }
                 Ok(()) => {
                     assert_eq!(rows(&lake), expected, "{name}");
-                    assert!(events > 2, "{name} tells what it does");
+                    assert!(events > 0, "{name} tells nothing of what it does, so it was never cut");
                     break;
                 }
             }

@@ -1,6 +1,6 @@
 //! Text files of many lines that are found by number or, where lines are sorted, by content.
 //!
-//! [Seekable zstd](crate::seekable) whose frames end at line ends, with the first line of each frame in the side frame:
+//! Seekable zstd whose frames end at line ends, with the first line of each frame in the side frame:
 //!
 //! ```text
 //!  off size field

@@ -1,7 +1,7 @@
 //! Postings: for each (slot, dataset) the rows of the domain, as runs of rows in Parquet files.
 //!
 //! One pair of files a shard, `postings/{shard}/postings.idx.zst` and `postings.dat.zst`; shard = slot mod shards.
-//! Both are [seekable zstd](crate::seekable); all offsets are of decompressed bytes. Little-endian, uvarint is LEB128.
+//! Both are seekable zstd; all offsets are of decompressed bytes. Little-endian, uvarint is LEB128.
 //!
 //! ```text
 //! postings.idx.zst                                  postings.dat.zst

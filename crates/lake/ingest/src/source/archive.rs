@@ -86,7 +86,7 @@ pub(super) fn open_file(
     };
     let opening = trawl_archive::Opening { fs: &file.fs, path: &file.path, up_to: Some(file.identity.size) };
     let archive = registry.format(name)?.open(&opening)?;
-    Ok(trawl_archive::urls(archive, &file.path, file.identity)?)
+    trawl_archive::urls(archive, &file.path, file.identity)
 }
 
 /// A container that says itself which one it is need not be read whole to be recognised.
