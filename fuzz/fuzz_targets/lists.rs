@@ -11,7 +11,8 @@ fuzz_target!(|data: &[u8]| {
     let Some((choice, data)) = data.split_first() else { return };
     let names: Vec<&str> = FORMATS.split(' ').collect();
     // One more than there are formats: then the bytes decide.
-    let format = names.get(usize::from(*choice) % (names.len() + 1)).map(|name| name.parse::<Format>().expect("a format"));
+    let format =
+        names.get(usize::from(*choice) % (names.len() + 1)).map(|name| name.parse::<Format>().expect("a format"));
     let options = if choice & 0x80 == 0 { Options::default() } else { Options::crawl() };
     let mut last = 0;
     let _ = read_stream("fuzz", format, data, &options, &mut |at, item| {

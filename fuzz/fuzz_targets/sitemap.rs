@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trawl_model::UnixMillis;
 use trawl_lists::sitemap::{Options, parse};
+use trawl_model::UnixMillis;
 
 fuzz_target!(|data: &[u8]| {
     let options = Options { max_urls: 20, max_bytes: 64 << 10 };
