@@ -313,7 +313,7 @@ impl Reader {
     }
 
     /// Whether the reader stands on a record.
-    pub(crate) fn has_record(&self) -> bool {
+    pub fn has_record(&self) -> bool {
         match self.header.compression {
             Compression::Block => self.block.has_record(),
             _ => self.current.valid,
