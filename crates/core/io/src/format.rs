@@ -66,6 +66,11 @@ pub trait Format: Send + Sync {
         &[]
     }
 
+    /// Ways to compress it beside the usual one, by the names that [`Creation::compress`] takes.
+    fn compressions(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether a crawl can write it.
     fn is_crawlable(&self) -> bool {
         false
@@ -91,6 +96,11 @@ pub trait Format: Send + Sync {
     /// Goes on with the container of a run, keeping exactly what `committed` says was made durable, `None` for nothing.
     fn resume(&self, _creation: Creation, _committed: Option<&Durable>) -> Result<Box<dyn CaptureSink>, DoorError> {
         Err(DoorError::new(Advice::Stop, format!("a crawl into {} cannot be resumed", self.name())))
+    }
+
+    /// Whether the places of captures are known only when a container is finished: they are then found by their URLs.
+    fn knows_places_late(&self) -> bool {
+        false
     }
 
     /// What a file of a crawl's directory is to containers of this format; `all` are the names of the files there.
@@ -164,6 +174,8 @@ pub struct Creation {
     pub strict: bool,
     /// Compression level; each method's own default otherwise.
     pub level: Option<i32>,
+    /// One of [`Format::compressions`]; as the format usually is otherwise.
+    pub compress: Option<String>,
     /// Takes what does not fit into memory.
     pub temp_dir: PathBuf,
     /// Memory for sorting, where that is needed.
@@ -187,7 +199,19 @@ impl Creation {
             Target::File(path) => path.parent().map(Path::to_owned).unwrap_or_default(),
         };
         let (about, memory_bytes) = (About::default(), Self::DEFAULT_MEMORY_BYTES);
-        Self { fs, target, about, introduce: true, strict: false, level: None, temp_dir, memory_bytes, ids, clock }
+        Self {
+            fs,
+            target,
+            about,
+            introduce: true,
+            strict: false,
+            level: None,
+            compress: None,
+            temp_dir,
+            memory_bytes,
+            ids,
+            clock,
+        }
     }
 }
 

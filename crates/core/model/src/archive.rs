@@ -31,6 +31,11 @@ pub trait Archive: Send + Sync {
         Ok(None)
     }
 
+    /// What it holds that no capture carries, by name, and how many records of it.
+    fn left_out(&self) -> Result<BTreeMap<String, u64>, DoorError> {
+        Ok(BTreeMap::new())
+    }
+
     /// What is in it, with `sample` entries: one description for each file inside. Empty: the captures say it all.
     fn inspect(&self, _sample: usize, _progress: OnProgress<'_>) -> Result<Vec<Inspection>, DoorError> {
         Ok(Vec::new())

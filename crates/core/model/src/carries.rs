@@ -24,6 +24,10 @@ named! {
         OtherRecords = "other_records",
         /// What only the index would know: [`CaptureFacts`] but the address, the id and the times.
         Facts = "facts",
+        /// Bodies with their content codings, as they were sent.
+        Codings = "codings",
+        /// Bodies of any length.
+        LongBodies = "long_bodies",
     }
 }
 
@@ -77,7 +81,8 @@ impl Carries {
             Capability::Revisits => matches!(capture.outcome, Outcome::Revisit(_)),
             Capability::Failures => matches!(capture.outcome, Outcome::Failed(_)),
             Capability::Facts => *facts != plain,
-            Capability::ManyPerUrl | Capability::OtherRecords => false,
+            // Of these a sink itself knows.
+            Capability::ManyPerUrl | Capability::OtherRecords | Capability::Codings | Capability::LongBodies => false,
         };
         self.missing().filter(|capability| has(*capability)).collect()
     }
@@ -92,7 +97,7 @@ mod tests {
     fn what_a_target_cannot_carry_is_named() {
         let target = Carries::only(&[Capability::Request, Capability::ManyPerUrl]);
         let missing: Vec<_> = target.missing().map(Capability::as_str).collect();
-        assert_eq!(missing, ["ip", "revisits", "failures", "other_records", "facts"]);
+        assert_eq!(missing, ["ip", "revisits", "failures", "other_records", "facts", "codings", "long_bodies"]);
         assert_eq!(Carries::ALL.missing().count(), 0);
         let outcome = Outcome::Failed(Failure { class: crate::ErrorClass::Reset, message: String::new() });
         let facts = CaptureFacts { ip: Some([127, 0, 0, 1].into()), attempt: 1, ..CaptureFacts::default() };

@@ -23,6 +23,7 @@
 pub mod class;
 pub mod db;
 mod dialect;
+mod doors;
 mod json;
 pub mod legacy;
 pub mod segment;
@@ -30,4 +31,5 @@ pub mod tools;
 pub mod types;
 
 pub use dialect::{Dialect, RecordPrinter};
+pub use doors::NutchFormat;
 pub use trawl_hadoop::{Error, Result, ValueError};

@@ -4,7 +4,7 @@ use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use trawl_hadoop::map::{MapReader, data_path};
 use trawl_hadoop::parts::{list_parts, part_of_text};
-use trawl_hadoop::seq::{At, OpenOptions, Reader};
+use trawl_hadoop::seq::{At, OpenOptions, Reader, Record};
 use trawl_hadoop::{Decoder, Encode, Text, ValueError, class, text};
 use trawl_io::Fs;
 
@@ -49,22 +49,29 @@ impl PartedMap {
 
     /// The value of a URL, in the part that its hash names.
     pub fn get(&mut self, url: &[u8]) -> Result<Option<&[u8]>> {
+        let Some((map, _)) = self.part_of(url)? else { return Ok(None) };
+        let key = text_key(&map.header().key_class(), url);
+        map.get(&key)
+    }
+
+    /// The record of a URL, with the file that it lies in.
+    pub fn get_record(&mut self, url: &[u8]) -> Result<Option<(PathBuf, Record<'_>)>> {
+        let Some((map, dir)) = self.part_of(url)? else { return Ok(None) };
+        let key = text_key(&map.header().key_class(), url);
+        Ok(map.get_record(&key)?.map(|record| (data_path(dir), record)))
+    }
+
+    fn part_of(&mut self, url: &[u8]) -> Result<Option<(&mut MapReader, &Path)>> {
         let count = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
         if count == 0 {
             return Ok(None);
         }
         let part = part_of_text(url, count) as usize;
-        let (Some(path), Some(reader)) = (self.parts.get(part), self.readers.get_mut(part)) else { return Ok(None) };
+        let (Some(dir), Some(reader)) = (self.parts.get(part), self.readers.get_mut(part)) else { return Ok(None) };
         if reader.is_none() {
-            *reader = Some(MapReader::open(path, &self.options)?);
+            *reader = Some(MapReader::open(dir, &self.options)?);
         }
-        let Some(map) = reader else { return Ok(None) };
-        let mut key = Vec::with_capacity(url.len() + 2);
-        match map.header().key_class().as_str() {
-            class::UTF8 => key.put_utf8(url),
-            _ => key.put_text(url),
-        }
-        map.get(&key)
+        Ok(reader.as_mut().map(|map| (map, dir.as_path())))
     }
 
     /// All records, part after part.
@@ -83,6 +90,16 @@ pub fn data_files(path: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>> {
     }
     let parts = list_parts(&*options.fs, path)?.into_iter();
     Ok(parts.map(|part| if part.is_dir { data_path(&part.path) } else { part.path }).collect())
+}
+
+/// A URL as a key of this class.
+pub fn text_key(class: &str, url: &[u8]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(url.len() + 2);
+    match class {
+        class::UTF8 => key.put_utf8(url),
+        _ => key.put_text(url),
+    }
+    key
 }
 
 /// A record of a scan.
@@ -158,7 +175,8 @@ impl Scan {
     }
 }
 
-fn entry(reader: &mut Reader) -> Result<Entry<'_>> {
+/// The record that a reader stands on.
+pub fn entry(reader: &mut Reader) -> Result<Entry<'_>> {
     reader.value()?;
     // From here on it is only looked at: the entry borrows key, value, path and class together.
     let reader: &Reader = reader;

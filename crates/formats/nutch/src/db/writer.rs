@@ -31,7 +31,8 @@ pub enum Shape {
 pub enum Duplicates {
     /// All are written, in the order they came.
     Keep,
-    /// Only the last one is written; the others are counted.
+    /// Only the last one is written; the others are counted. An empty value, which no class has that is written so, means
+    /// that the key has no record any more.
     LastWins,
 }
 
@@ -186,6 +187,7 @@ impl PartedWriter {
             pack: self.pack,
             next: 0,
             open: None,
+            skip_empty: self.duplicates == Duplicates::LastWins,
             written: WrittenParts::default(),
         };
         let mut sorted = self.sorter.finish()?;
@@ -225,6 +227,7 @@ struct Parts<'a> {
     pack: Pack,
     next: u32,
     open: Option<Open>,
+    skip_empty: bool,
     written: WrittenParts,
 }
 
@@ -259,6 +262,9 @@ impl Parts<'_> {
             }
             (true, None) => return Err(damaged(self.dir)),
         };
+        if value.is_empty() && self.skip_empty {
+            return Ok(());
+        }
         let mut text = Vec::with_capacity(key.len() + 5);
         text.put_text(key);
         let (path, at) = match &mut self.open {

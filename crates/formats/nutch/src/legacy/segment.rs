@@ -6,7 +6,7 @@ use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_hadoop::map::{MapWriter, MapWriterOptions, data_path};
-use trawl_hadoop::seq::{OpenOptions, Reader, WriterOptions};
+use trawl_hadoop::seq::{At, OpenOptions, Reader, WriterOptions};
 use trawl_hadoop::{Decoded, Decoder, ValueError};
 use trawl_io::Fs;
 
@@ -93,6 +93,16 @@ impl LegacySegment {
     /// The layout.
     pub fn era(&self) -> Era {
         self.era
+    }
+
+    /// The file that says how fetches ended.
+    pub fn path(&self) -> &Path {
+        self.fetcher.path()
+    }
+
+    /// Where the last page lies in that file.
+    pub fn at(&self) -> At {
+        self.fetcher.at()
     }
 
     /// The next page; `None` at the end.

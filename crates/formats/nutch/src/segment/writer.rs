@@ -19,7 +19,8 @@ pub type OnSegmentRecord<'a> = dyn FnMut(SegmentPart, &[u8], &Path, u64) -> Resu
 /// Collects the records of a segment; [`SegmentWriter::finish`] writes it. A directory appears if anything was put into it, or
 /// if it was asked for.
 ///
-/// Of a URL that comes more than once, the last content, fetch, data and text are kept: a segment holds one of each.
+/// Of a URL that comes more than once, the last list entry, content, fetch, data and text are kept: a segment holds one of
+/// each.
 #[derive(Debug)]
 pub struct SegmentWriter {
     settings: WriteSettings,
@@ -39,7 +40,7 @@ impl SegmentWriter {
     }
 
     fn writer(&mut self, part: SegmentPart) -> Result<&mut PartedWriter> {
-        let duplicates = if part.is_map() { Duplicates::LastWins } else { Duplicates::Keep };
+        let duplicates = if part == SegmentPart::CrawlParse { Duplicates::Keep } else { Duplicates::LastWins };
         if !self.writers.contains_key(&part) {
             let pack = self.compress.pack(part.place());
             let writer = PartedWriter::new(part.class(), pack, part.shape(), duplicates, &self.settings)?;
@@ -51,13 +52,18 @@ impl SegmentWriter {
     /// A URL that was to be fetched. Parts follow the host, the order inside them a hash that scatters hosts, as Nutch's
     /// generator does it.
     pub fn generate(&mut self, url: &str, datum: &CrawlDatum<'_>) -> Result<()> {
+        self.generate_raw(url, &encoded(|out| datum.encode(out)))
+    }
+
+    /// The same of a serialised datum.
+    pub fn generate_raw(&mut self, url: &str, datum: &[u8]) -> Result<()> {
         let part = part_of_hash(java::hash_string(host_of(url)), self.settings.parts);
         let mut key = Vec::new();
         key.put_text(url.as_bytes());
         key.reverse();
-        let order = (java::hash_bytes(&key).cast_unsigned() ^ 1 << 31).to_be_bytes();
-        let value = encoded(|out| datum.encode(out));
-        self.writer(SegmentPart::CrawlGenerate)?.push_to(part, &order, url.as_bytes(), &value)
+        let mut order = (java::hash_bytes(&key).cast_unsigned() ^ 1 << 31).to_be_bytes().to_vec();
+        order.put(url.as_bytes());
+        self.writer(SegmentPart::CrawlGenerate)?.push_to(part, &order, url.as_bytes(), datum)
     }
 
     /// How a fetch ended.

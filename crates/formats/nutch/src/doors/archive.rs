@@ -1,0 +1,298 @@
+//! A container of Nutch's, opened.
+
+use super::layout::{DataFile, Kind, Layout};
+use super::legacy::LegacySource;
+use super::source::{Lookup, One, SegmentFiles, SegmentSource};
+use super::urls::NutchUrls;
+use crate::class::{CRAWL_DATUM, canonical};
+use crate::db::text_key;
+use crate::segment::SegmentPart;
+use crate::types::{CrawlDatum, whole};
+use crate::{RecordPrinter, Result};
+use md5::Digest as _;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use trawl_hadoop::class as hadoop;
+use trawl_hadoop::json::Detail;
+use trawl_hadoop::map::MapReader;
+use trawl_hadoop::seq::OpenOptions;
+use trawl_model::{
+    Advice, Archive, CaptureSource, DoorError, Inspection, OnProgress, Pick, Progress, SourceIdentity, Split,
+    UrlSource, Wanted,
+};
+
+/// How often progress is told, in records.
+const REPORT_EVERY: u64 = 1024;
+
+pub(super) struct NutchArchive {
+    layout: Arc<Layout>,
+    options: OpenOptions,
+    /// The maps that captures are looked up in, once any was asked for.
+    lookup: Mutex<Option<Lookup>>,
+}
+
+impl NutchArchive {
+    pub fn new(layout: Layout, options: OpenOptions) -> Self {
+        NutchArchive { layout: Arc::new(layout), options, lookup: Mutex::new(None) }
+    }
+
+    fn files(&self) -> Result<Option<Arc<SegmentFiles>>> {
+        Ok(SegmentFiles::of(&self.layout, &self.options)?.map(Arc::new))
+    }
+
+    /// Whether a lone file of fetches is all there is: its URLs say more than the captures of those that failed.
+    fn is_lone_fetch(&self) -> bool {
+        let dir = SegmentPart::CrawlFetch.name();
+        self.layout.kind != Kind::Segment && self.layout.root.components().any(|part| part.as_os_str() == dir)
+    }
+
+    fn lookup(&self, files: &Arc<SegmentFiles>, url: &str) -> Result<One> {
+        let mut lookup = self.lookup.lock().unwrap_or_else(PoisonError::into_inner);
+        let lookup = match &mut *lookup {
+            Some(lookup) => lookup,
+            none => none.insert(Lookup::open(files, &self.options)?),
+        };
+        lookup.get(url).map(One)
+    }
+
+    /// Which container it is: names, lengths and markers of its files. A marker is random, so that a file that was written
+    /// anew has another.
+    fn tag(&self) -> Result<SourceIdentity> {
+        let mut hash = md5::Md5::new();
+        let mut size = 0;
+        for file in self.layout.current_files() {
+            let reader = self.options.open(&file.path)?;
+            size += reader.file_len();
+            hash.update(self.layout.inside(&file.path).as_bytes());
+            hash.update(reader.file_len().to_be_bytes());
+            match reader.header().marker {
+                Some(marker) => hash.update(marker),
+                // Version 1 has none: the contents themselves.
+                None => hash.update(reader.file_sha256()?.as_bytes()),
+            }
+        }
+        let tag = data_encoding::HEXLOWER.encode(&hash.finalize());
+        Ok(SourceIdentity { uri: self.layout.root.display().to_string(), size, tag })
+    }
+}
+
+impl Archive for NutchArchive {
+    fn captures<'a>(&'a self, pick: Pick<'_>) -> Result<Option<Box<dyn CaptureSource + 'a>>, DoorError> {
+        let options = &self.options;
+        if self.layout.kind == Kind::LegacySegment {
+            return Ok(match pick {
+                Pick::All => Some(Box::new(LegacySource::open(&self.layout, options, None)?)),
+                Pick::At(place) => Some(Box::new(LegacySource::open(&self.layout, options, Some(place))?)),
+                Pick::Newest(_) | Pick::Split(_) => None,
+            });
+        }
+        let Some(files) = self.files()? else { return Ok(None) };
+        Ok(match pick {
+            Pick::All | Pick::Split(_) if self.is_lone_fetch() => None,
+            Pick::All => Some(Box::new(SegmentSource::all(&files, options))),
+            Pick::Split(split) => Some(Box::new(SegmentSource::split(&files, options, split)?)),
+            Pick::At(place) => SegmentSource::at(&files, options, place).map(|source| Box::new(source) as _),
+            Pick::Newest(url) => Some(Box::new(self.lookup(&files, url)?)),
+        })
+    }
+
+    fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {
+        match self.files()? {
+            Some(files) => Ok(files.splits(&self.options, target_bytes)?),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// What cannot be read has no identity; reading it says why.
+    fn identity(&self) -> Option<SourceIdentity> {
+        self.tag().ok()
+    }
+
+    fn urls(&self, identity: &SourceIdentity) -> Result<Option<Box<dyn UrlSource>>, DoorError> {
+        if self.captures(Pick::All)?.is_some() {
+            return Ok(None);
+        }
+        let (layout, options, identity) = (self.layout.clone(), self.options.clone(), identity.clone());
+        let urls = NutchUrls { layout, options, identity };
+        Ok(urls.is_source()?.then(|| Box::new(urls) as _))
+    }
+
+    /// Records of a segment that are not part of captures.
+    fn left_out(&self) -> Result<BTreeMap<String, u64>, DoorError> {
+        let mut counts = BTreeMap::new();
+        let parts = [SegmentPart::CrawlFetch, SegmentPart::CrawlParse, SegmentPart::ParseData, SegmentPart::ParseText];
+        for part in parts {
+            let dir = self.layout.root.join(part.name());
+            let is_fetch = part == SegmentPart::CrawlFetch;
+            let name = if is_fetch { "links of redirects" } else { part.name() };
+            for file in self.layout.files.iter().filter(|file| file.path.starts_with(&dir)) {
+                let mut reader = self.options.open(&file.path)?;
+                // What cannot be read is counted by those who read it.
+                while reader.advance().unwrap_or(false) {
+                    let datum = is_fetch.then(|| reader.value().map(|value| whole(value, CrawlDatum::decode)));
+                    if !matches!(datum, Some(Ok(Ok(datum))) if datum.status().is_fetch()) {
+                        *counts.entry(name.to_owned()).or_default() += 1;
+                    }
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    fn inspect(&self, sample: usize, progress: OnProgress<'_>) -> Result<Vec<Inspection>, DoorError> {
+        let mut all = Vec::new();
+        let mut records = 0;
+        for file in &self.layout.files {
+            let mut seen = Inspection { format: "nutch".into(), ..Inspection::default() };
+            seen.inside = (self.layout.kind != Kind::File).then(|| self.layout.inside(&file.path));
+            match self.inspect_file(&file.path, sample, &mut records, &mut seen, progress) {
+                Ok(()) => {}
+                Err(error) if error.is_damage() => seen.damaged(error.to_string()),
+                Err(error) => return Err(error.into()),
+            }
+            all.push(seen);
+        }
+        Ok(all)
+    }
+
+    /// Records of any class, one line each.
+    fn list(&self, wanted: &Wanted<'_>, out: &mut dyn Write) -> Result<Option<u64>, DoorError> {
+        let alone = self.layout.current_files().len() == 1;
+        if wanted.offset.is_some() && !alone {
+            let why = format!("{}: an offset is one of a file: name the file inside", self.layout.root.display());
+            return Err(DoorError::new(Advice::Stop, why));
+        }
+        let mut printed = 0;
+        for file in self.layout.current_files() {
+            let inside = (!alone).then(|| self.layout.inside(&file.path));
+            printed += self.list_file(file, inside.as_deref(), wanted, out)?;
+        }
+        Ok(Some(printed))
+    }
+}
+
+/// A string as it is, anything else as JSON.
+fn plain(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.escape_debug().to_string(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    }
+}
+
+impl NutchArchive {
+    fn list_file(
+        &self,
+        file: &DataFile,
+        inside: Option<&str>,
+        wanted: &Wanted<'_>,
+        out: &mut dyn Write,
+    ) -> Result<u64, DoorError> {
+        let detail = if wanted.digests { Detail::Digest } else { Detail::Full };
+        let mut reader = match (wanted.url, &file.map) {
+            // A map finds the first record of a URL; those behind it may have the same.
+            (Some(url), Some(dir)) if wanted.offset.is_none() => {
+                let map = MapReader::open(dir, &self.options)?;
+                let class = map.header().key_class();
+                if matches!(class.as_str(), hadoop::TEXT | hadoop::UTF8) {
+                    map.into_reader_at(&text_key(&class, url.as_bytes()))?
+                } else {
+                    self.options.open(&file.path)?
+                }
+            }
+            _ => self.options.open(&file.path)?,
+        };
+        let by_index = reader.has_record();
+        let mut printer = RecordPrinter::new(reader.header(), detail);
+        if let Some(offset) = wanted.offset {
+            reader.seek(offset);
+        }
+        let mut printed = 0;
+        while reader.has_record() && printed == 0 && by_index || reader.advance()? {
+            let record = reader.record()?;
+            if wanted.offset.is_some_and(|offset| record.at.offset != offset) {
+                break;
+            }
+            let mut line = printer.print(&record);
+            if wanted.url.is_some_and(|url| line.get("key").is_none_or(|key| key != url)) {
+                if by_index {
+                    break;
+                }
+                continue;
+            }
+            printed += 1;
+            if let (Some(inside), Some(object)) = (inside, line.as_object_mut()) {
+                object.shift_insert(0, "file".into(), inside.into());
+            }
+            if wanted.json {
+                writeln!(out, "{line}")?;
+            } else {
+                writeln!(out, "{}\t{}", plain(line.get("key")), plain(line.get("value")))?;
+            }
+        }
+        Ok(printed)
+    }
+
+    fn inspect_file(
+        &self,
+        path: &Path,
+        sample: usize,
+        records: &mut u64,
+        seen: &mut Inspection,
+        progress: OnProgress<'_>,
+    ) -> Result<()> {
+        let mut reader = self.options.open(path)?;
+        let header = reader.header().clone();
+        let class = canonical(&header.stored_value_class).into_owned();
+        seen.format_note = Some(format!(
+            "{}, version {}, {}{}",
+            self.layout.kind.name(),
+            header.version,
+            header.compression.name(),
+            header.codec_class.as_ref().map_or_else(String::new, |codec| format!(" {codec}")),
+        ));
+        seen.details.insert("kind".into(), self.layout.kind.name().into());
+        seen.details.insert("version".into(), header.version.into());
+        seen.details.insert("compression".into(), header.compression.name().into());
+        seen.details.insert("codec".into(), json!(header.codec_class));
+        seen.fact("key_class", header.stored_key_class.as_str());
+        seen.fact("value_class", header.stored_value_class.as_str());
+        let (mut count, mut value_bytes) = (0u64, 0u64);
+        let mut printer = RecordPrinter::new(&header, Detail::Digest);
+        loop {
+            let record = match reader.next_record() {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(error) if error.is_damage() => {
+                    seen.damaged(error.to_string());
+                    reader.resync()?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            count += 1;
+            *records += 1;
+            value_bytes += record.value.len() as u64;
+            if seen.sample.len() < sample {
+                let line = printer.print(&record);
+                let entry = json!({ "offset": record.at.offset, "key": line.get("key"), "value": line.get("value") });
+                seen.sample.extend(entry.as_object().cloned());
+            }
+            if class == CRAWL_DATUM
+                && let Ok(datum) = whole(record.value, CrawlDatum::decode)
+            {
+                seen.tally("statuses", datum.status().name().into(), record.value.len() as u64);
+            }
+            if records.is_multiple_of(REPORT_EVERY) {
+                progress(Progress { records: *records, bytes: record.at.offset, total_bytes: 0 });
+            }
+        }
+        seen.fact("records", count);
+        seen.fact("value_bytes", value_bytes);
+        seen.fact("stored_bytes", reader.file_len());
+        Ok(())
+    }
+}

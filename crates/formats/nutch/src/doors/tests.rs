@@ -1,0 +1,384 @@
+use super::*;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, Ordering};
+use trawl_io::RealFs;
+use trawl_io::format::Target;
+use trawl_model::{
+    Body, Capability, Capture, CaptureFacts, Clock, Entry, ErrorClass, Failure, Finding, Message, Outcome, Pick, Place,
+    SourceIdentity, UnixMillis, UrlRecord,
+};
+
+fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(path)
+}
+
+fn fs() -> Arc<dyn Fs> {
+    Arc::new(RealFs)
+}
+
+fn open(path: &Path) -> Box<dyn Archive> {
+    NutchFormat.open(&Opening::new(&fs(), path)).unwrap()
+}
+
+/// URL, time, head or message, body.
+type Seen = (String, i64, String, Vec<u8>);
+
+fn seen(capture: Capture<'_>) -> Seen {
+    let (text, body) = match capture.outcome {
+        Outcome::Response { mut message, .. } => {
+            let body = message.body.read_to_bytes(u64::MAX).unwrap().to_vec();
+            (String::from_utf8_lossy(&message.head).into_owned(), body)
+        }
+        Outcome::Revisit(revisit) => (String::from_utf8_lossy(&revisit.head).into_owned(), Vec::new()),
+        Outcome::Failed(failed) => (format!("{}: {}", failed.class, failed.message), Vec::new()),
+    };
+    (capture.url, capture.started_at.0, text, body)
+}
+
+fn captures(archive: &dyn Archive, pick: Pick<'_>) -> Vec<(Seen, Place)> {
+    let mut source = archive.captures(pick).unwrap().unwrap();
+    let mut all = Vec::new();
+    while let Some((entry, place)) = source.next_entry().unwrap() {
+        let Entry::Capture(capture) = entry else { panic!("not a capture") };
+        all.push((seen(*capture), place));
+    }
+    all
+}
+
+fn creation(target: Target) -> Creation {
+    let ids = AtomicU8::new(1);
+    let ids = Arc::new(move || [ids.fetch_add(1, Ordering::Relaxed); 16]);
+    Creation::new(fs(), target, ids, Clock::fixed(UnixMillis(1_782_262_900_000)))
+}
+
+fn response(url: &str, time: i64, head: &str, body: &[u8]) -> Capture<'static> {
+    let head = format!("HTTP/1.1 200 OK\r\n{head}\r\n");
+    let message = Message { head: head.into(), body: Body::Memory(body.to_vec().into()) };
+    let outcome = Outcome::Response { message, payload_digest: None, truncated: None };
+    let facts = CaptureFacts { fetched_at: UnixMillis(time), ..CaptureFacts::default() };
+    Capture { url: url.into(), started_at: UnixMillis(time), request: None, outcome, facts }
+}
+
+fn failure(url: &str, time: i64) -> Capture<'static> {
+    let outcome = Outcome::Failed(Failure { class: ErrorClass::ConnectTimeout, message: "10 s".into() });
+    Capture { outcome, ..response(url, time, "", b"") }
+}
+
+fn check(path: &Path) -> (Checked, Vec<Finding>) {
+    let temp = tempfile::tempdir().unwrap();
+    let mut findings = Vec::new();
+    let (on_finding, progress) = (&mut |finding| findings.push(finding), &mut |_| {});
+    let mut check = Check { temp_dir: temp.path(), memory_bytes: 1 << 20, on_finding, progress };
+    let checked = NutchFormat.verify(&fs(), &[path.to_owned()], &mut check).unwrap();
+    (checked, findings)
+}
+
+fn urls(path: &Path, target_bytes: u64) -> Vec<UrlRecord> {
+    let archive = open(path);
+    let source = archive.urls(&archive.identity().unwrap()).unwrap().unwrap();
+    let mut all = Vec::new();
+    for split in source.splits(target_bytes).unwrap() {
+        source.read(split, &mut |_, item| item.map(|record| all.push(record))).unwrap();
+    }
+    all
+}
+
+/// Records in a directory of parts.
+fn count(dir: &Path) -> u64 {
+    let mut scan = crate::db::Scan::of(dir, &OpenOptions::default()).unwrap();
+    std::iter::from_fn(|| scan.next_entry().unwrap().map(|_| ())).count() as u64
+}
+
+#[test]
+fn a_segment_of_nutch_is_an_archive() {
+    for name in ["crawl-e2e/segments/20261115074402", "crawl-e2e/segments/20261115074416"] {
+        let archive = open(&fixture(name));
+        let all = captures(&*archive, Pick::All);
+        // The fetcher notes where redirects lead; those are links, not fetches.
+        let mut fetched = urls(&fixture(name).join("crawl_fetch"), u64::MAX);
+        let links = fetched.extract_if(.., |record| record.extras.as_deref().unwrap().contains("\"linked\"")).count();
+        let unique: BTreeSet<_> = fetched.iter().map(|record| record.url.clone()).collect();
+        let of_captures: BTreeSet<_> = all.iter().map(|(seen, _)| seen.0.clone()).collect();
+        assert_eq!((of_captures, all.len()), (unique, fetched.len()), "{name}");
+        // Splits of any size are the whole; each capture is found at its place, from the segment and from the file alone,
+        // and by its URL.
+        for target in [100, 1000, 1 << 20] {
+            let mut split = Vec::new();
+            for part in archive.splits(target).unwrap() {
+                split.extend(captures(&*archive, Pick::Split(part)));
+            }
+            assert!(split == all, "{name} {target}");
+        }
+        for (n, (expected, place)) in all.iter().enumerate() {
+            let rest = captures(&*archive, Pick::At(place));
+            assert!(rest[..] == all[n..], "{name} {place}");
+            let alone = open(&fixture(name).parent().unwrap().join(&*place.file));
+            assert_eq!(captures(&*alone, Pick::At(&Place::new("", place.offset, 0)))[0], all[n], "{name} {place}");
+            assert_eq!(captures(&*archive, Pick::Newest(&expected.0)), [all[n].clone()], "{name} {place}");
+        }
+        assert!(captures(&*archive, Pick::Newest("http://nosuch.example/")).is_empty());
+        let left_out = archive.left_out().unwrap();
+        assert_eq!(left_out.get("links of redirects").copied().unwrap_or(0), links as u64);
+        for part in ["crawl_parse", "parse_data", "parse_text"] {
+            assert_eq!(left_out[part], count(&fixture(name).join(part)), "{name} {part}");
+        }
+    }
+}
+
+#[test]
+fn a_page_has_what_its_server_said() {
+    let archive = open(&fixture("crawl-synth/segments/20240102030405"));
+    let all = captures(&*archive, Pick::All);
+    assert!(all.len() > 10);
+    for ((url, time, text, _), place) in all {
+        assert!(url.starts_with("http") && time > 1_000_000_000_000, "{url} {time}");
+        let is_content = place.file.contains("/content/");
+        assert_eq!(text.starts_with("HTTP/1.1 "), is_content, "{url}: {text}");
+        assert!(!is_content || text.ends_with("\r\n\r\n"));
+    }
+}
+
+#[test]
+fn segments_of_0_4_to_0_7_are_archives_too() {
+    for (name, pages) in [("nutch-0.4", 0), ("nutch-0.6", 0), ("nutch-0.7.2", 0)] {
+        let root = fixture("legacy").join(name);
+        let dir = find_segment(&root).unwrap();
+        let archive = open(&dir);
+        let all = captures(&*archive, Pick::All);
+        assert!(all.len() > pages, "{name}");
+        assert!(all.iter().any(|(seen, _)| !seen.3.is_empty()), "{name}: no body");
+        let (_, place) = all.last().unwrap();
+        assert_eq!(captures(&*archive, Pick::At(place)), all[all.len() - 1..], "{name}");
+    }
+}
+
+/// The first directory below `dir` that is a segment.
+fn find_segment(dir: &Path) -> Option<PathBuf> {
+    if dir.join("fetcher").is_dir() {
+        return Some(dir.to_owned());
+    }
+    let below = std::fs::read_dir(dir).ok()?.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    below.into_iter().find_map(|path| find_segment(&path))
+}
+
+#[test]
+fn databases_are_sources_of_urls() {
+    let crawldb = fixture("crawl-e2e/crawldb");
+    let all = urls(&crawldb, u64::MAX);
+    assert_eq!(all.len(), 69 + 70);
+    for target in [64, 500] {
+        assert!(urls(&crawldb, target) == all);
+    }
+    let first = all.iter().find(|record| record.url == "http://host0.example/").unwrap();
+    assert_eq!(first.digest.as_ref().map(|digest| digest.algorithm()), Some(trawl_model::Algorithm::Md5));
+    let extras: serde_json::Value = serde_json::from_str(first.extras.as_deref().unwrap()).unwrap();
+    assert_eq!(extras["nutch_status"], "db_fetched");
+    assert!(urls(&fixture("crawl-e2e/linkdb"), 100).iter().all(|record| record.extras.is_some()));
+    // A list of hosts is not one of URLs.
+    let hosts = open(&fixture("crawl-e2e/derived/hostdb"));
+    let identity = SourceIdentity { uri: String::new(), size: 0, tag: String::new() };
+    assert!(hosts.urls(&identity).unwrap().is_none());
+    assert!(hosts.captures(Pick::All).unwrap().is_none());
+}
+
+#[test]
+fn everything_in_the_fixtures_is_sound() {
+    for name in [
+        "crawl-e2e/crawldb",
+        "crawl-e2e/linkdb",
+        "crawl-e2e/derived/hostdb",
+        "crawl-e2e/derived/webgraphdb",
+        "crawl-e2e/segments/20261115074402",
+        "crawl-e2e/segments/20261115074416",
+        "crawl-synth/segments/20240102030405",
+        "crawl-synth/crawldb",
+    ] {
+        let (checked, findings) = check(&fixture(name));
+        assert!(checked.records > 0, "{name}");
+        assert_eq!(findings, [], "{name}");
+    }
+}
+
+fn write(target: &Path, captures: Vec<Capture<'static>>) -> trawl_model::Summary {
+    let mut sink = NutchFormat.create(creation(Target::File(target.to_owned()))).unwrap();
+    for capture in captures {
+        assert_eq!(sink.write(capture).unwrap(), None, "no place is known before the end");
+    }
+    sink.finish().unwrap()
+}
+
+#[test]
+fn what_goes_in_comes_out() {
+    let temp = tempfile::tempdir().unwrap();
+    let target = temp.path().join("a.segment");
+    let large: Vec<u8> = (0..300_000u32).map(|n| (n % 251) as u8).collect();
+    let plain = "Content-Type: text/html\r\nX-Odd:  \u{e9} \r\nContent-Length: 5\r\n";
+    let summary = write(
+        &target,
+        vec![
+            response("http://b.example/", 1_782_262_900_001, plain, b"hello"),
+            response("http://a.example/", 1_782_262_900_002, "Content-Length: 300000\r\n", &large),
+            failure("http://c.example/", 1_782_262_900_003),
+        ],
+    );
+    assert!(summary.dropped.is_empty(), "{summary:?}");
+    let archive = open(&target);
+    let all = captures(&*archive, Pick::All);
+    assert_eq!(all.len(), 3);
+    assert_eq!((all[0].0.0.as_str(), all[0].0.1, all[0].0.3.len()), ("http://a.example/", 1_782_262_900_002, 300_000));
+    assert!(all[0].0.3 == large);
+    assert_eq!(all[1].0.2, format!("HTTP/1.1 200 OK\r\n{plain}\r\n"));
+    assert_eq!(all[1].0.3, b"hello");
+    assert!(all[2].0.2.contains("connect_timeout: 10 s"), "{}", all[2].0.2);
+    let (checked, findings) = check(&target);
+    assert_eq!((checked.records, findings), (3 + 3 + 2, vec![]));
+    assert!(!temp.path().join("a.segment.spool").exists());
+    assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1, "something was left");
+}
+
+#[test]
+fn codings_are_undone_and_said() {
+    use std::io::Write as _;
+    let temp = tempfile::tempdir().unwrap();
+    let target = temp.path().join("a.segment");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"hello").unwrap();
+    let head = "Content-Encoding: gzip\r\nContent-Length: 25\r\n";
+    let summary = write(&target, vec![response("http://a.example/", 1, head, &gzip.finish().unwrap())]);
+    assert_eq!(summary.dropped.get(&Capability::Codings), Some(&1));
+    let all = captures(&*open(&target), Pick::All);
+    assert_eq!(
+        all[0].0.2,
+        "HTTP/1.1 200 OK\r\nX-Crawler-Content-Encoding: gzip\r\nX-Crawler-Content-Length: 25\r\n\r\n"
+    );
+    assert_eq!(all[0].0.3, b"hello");
+}
+
+#[test]
+fn the_last_capture_of_a_url_stays() {
+    let temp = tempfile::tempdir().unwrap();
+    let target = temp.path().join("a.segment");
+    let url = "http://a.example/";
+    let page = |time, body: &'static [u8]| response(url, time, "", body);
+    let summary = write(&target, vec![page(1, b"one"), page(2, b"two")]);
+    assert_eq!(summary.dropped.get(&Capability::ManyPerUrl), Some(&1));
+    assert_eq!(captures(&*open(&target), Pick::All)[0].0.3, b"two");
+    // A failure too: the content that was there before is of another capture.
+    write(&target, vec![page(1, b"one"), failure(url, 2)]);
+    let all = captures(&*open(&target), Pick::All);
+    assert_eq!((all.len(), all[0].0.1), (1, 2));
+    assert!(all[0].0.2.contains("connect_timeout"));
+    let list = urls(&target.join("crawl_generate"), u64::MAX);
+    assert_eq!(list.len(), 1);
+
+    let strict = Creation { strict: true, ..creation(Target::File(temp.path().join("b.segment"))) };
+    let mut sink = NutchFormat.create(strict).unwrap();
+    sink.write(page(1, b"one")).unwrap();
+    sink.write(page(2, b"two")).unwrap();
+    let error = sink.finish().unwrap_err().to_string();
+    assert!(error.contains("many_per_url (1 times)"), "{error}");
+    assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1, "something was left");
+}
+
+#[test]
+fn a_run_goes_on_where_it_was_synced() {
+    let temp = tempfile::tempdir().unwrap();
+    let run = || creation(Target::run(temp.path(), "t", "run"));
+    let page = |n: i64| response(&format!("http://a.example/{n}"), n, "", b"x");
+    let mut sink = NutchFormat.create(run()).unwrap();
+    sink.write(page(1)).unwrap();
+    let committed = sink.sync().unwrap();
+    assert_eq!(committed.current(), "t-run-00000.segment");
+    sink.write(page(2)).unwrap();
+    sink.sync().unwrap();
+    drop(sink);
+    assert!(NutchFormat.create(run()).is_err(), "a run's spool was overwritten");
+    // The second capture was not committed: it goes.
+    let mut sink = NutchFormat.resume(run(), Some(&committed)).unwrap();
+    sink.write(page(3)).unwrap();
+    let committed = sink.sync().unwrap();
+    sink.finish().unwrap();
+    let of = |name: &str| {
+        let all = captures(&*open(&temp.path().join(name)), Pick::All);
+        all.into_iter().map(|(seen, _)| seen.1).collect::<Vec<_>>()
+    };
+    assert_eq!(of("t-run-00000.segment"), [1, 3]);
+    // A finished segment stays; the run goes on in another.
+    let mut sink = NutchFormat.resume(run(), Some(&committed)).unwrap();
+    sink.write(page(4)).unwrap();
+    assert_eq!(sink.sync().unwrap().current(), "t-run-00001.segment");
+    sink.finish().unwrap();
+    assert_eq!((of("t-run-00000.segment"), of("t-run-00001.segment")), (vec![1, 3], vec![4]));
+    let names: Vec<String> = ["t-run-00000.segment", "t-run-00001.segment.spool"].map(String::from).to_vec();
+    assert_eq!(
+        names.iter().map(|name| NutchFormat.role(name, &names)).collect::<Vec<_>>(),
+        [Some(Role::Complete), Some(Role::Working)]
+    );
+}
+
+#[test]
+fn compression_is_chosen_by_name() {
+    let temp = tempfile::tempdir().unwrap();
+    let target = temp.path().join("a.segment");
+    for (name, expected) in [("nutch", "RECORD"), ("block", "BLOCK")] {
+        let creation = Creation { compress: Some(name.into()), ..creation(Target::File(target.clone())) };
+        let mut sink = NutchFormat.create(creation).unwrap();
+        for n in 0..300 {
+            sink.write(response(&format!("http://a.example/{n}"), n, "", b"x")).unwrap();
+        }
+        sink.finish().unwrap();
+        let archive = open(&target);
+        let seen = archive.inspect(1, &mut |_| {}).unwrap();
+        let content = seen.iter().find(|seen| seen.inside.as_deref() == Some("content/part-r-00000/data")).unwrap();
+        assert_eq!(content.details["compression"], expected);
+        let all = captures(&*archive, Pick::All);
+        assert_eq!(all.len(), 300);
+        let (last, place) = &all[299];
+        assert_eq!(captures(&*archive, Pick::At(place)), [(last.clone(), place.clone())]);
+    }
+    let odd = Creation { compress: Some("odd".into()), ..creation(Target::File(target)) };
+    assert!(NutchFormat.create(odd).is_err());
+}
+
+#[test]
+fn damage_costs_what_it_hit_and_is_listed() {
+    let temp = tempfile::tempdir().unwrap();
+    let target = temp.path().join("a.segment");
+    let pages = (0..400).map(|n| response(&format!("http://a.example/{n:04}"), n, "", &[b'x'; 600])).collect();
+    write(&target, pages);
+    let data = target.join("content/part-r-00000/data");
+    let whole = std::fs::read(&data).unwrap();
+    let _ = std::fs::remove_file(target.join("content/part-r-00000/.data.crc"));
+    for at in [whole.len() / 3, whole.len() / 2, whole.len() - 10] {
+        let mut bytes = whole.clone();
+        bytes[at..at + 8].fill(0xa5);
+        std::fs::write(&data, bytes).unwrap();
+        let archive = open(&target);
+        let mut source = archive.captures(Pick::All).unwrap().unwrap();
+        let (mut found, mut errors) = (0, 0);
+        loop {
+            match source.next_entry() {
+                Ok(None) => break,
+                Ok(Some(_)) => found += 1,
+                Err(error) => {
+                    assert_eq!(error.advice, Advice::Skip, "{error}");
+                    assert!(error.to_string().contains("content/part-r-00000/data"), "{error}");
+                    errors += 1;
+                }
+            }
+        }
+        assert!(errors > 0 && errors < 10 && found >= 350, "{at}: {found} found, {errors} errors");
+        let (_, findings) = check(&target);
+        assert!(findings.iter().any(|f| f.offset.is_some() && f.file.ends_with("data")), "{findings:?}");
+    }
+    // A key in the wrong part, a value of another class.
+    std::fs::write(&data, &whole).unwrap();
+    let other = target.join("content/part-r-00001");
+    std::fs::create_dir(&other).unwrap();
+    for name in ["data", "index"] {
+        std::fs::copy(target.join("content/part-r-00000").join(name), other.join(name)).unwrap();
+    }
+    let (_, findings) = check(&target);
+    assert!(findings.iter().filter(|f| f.detail.contains("a lookup misses it")).count() > 300, "{}", findings.len());
+}

@@ -1,0 +1,62 @@
+//! Checks containers of Nutch's: files, maps, values, and that keys lie in the parts of their hashes.
+
+use super::layout::{DataFile, Layout};
+use crate::class::canonical;
+use crate::legacy::webdb_order;
+use crate::{Dialect, Result};
+use trawl_hadoop::json::Detail;
+use trawl_hadoop::parts::part_of_text;
+use trawl_hadoop::seq::{Fault, Header, OpenOptions};
+use trawl_hadoop::{Decoder, class as hadoop, map, seq};
+use trawl_model::{Check, Checked, Finding, Progress, Severity};
+
+/// Checks every file of a container.
+pub(super) fn verify(layout: &Layout, options: &OpenOptions, check: &mut Check<'_>) -> Result<Checked> {
+    let mut checked = Checked::default();
+    for file in &layout.files {
+        let mut records = checked.records;
+        let mut faults = Vec::new();
+        let mut dialect = Dialect::default();
+        let mut inspect = |header: &Header, key: &[u8], value: &[u8]| {
+            records += 1;
+            if records.is_multiple_of(1024) {
+                (check.progress)(Progress { records, ..Progress::default() });
+            }
+            record_fault(file, header, key, value, &mut dialect)
+        };
+        let count = match &file.map {
+            Some(dir) => {
+                let order = dir.file_name().and_then(|name| webdb_order(&name.to_string_lossy()));
+                map::verify(dir, options, order, &mut inspect, &mut |fault| faults.push(fault))?
+            }
+            None => seq::verify(&file.path, options, None, &mut inspect, &mut |fault| faults.push(fault))?,
+        };
+        checked.files += 1;
+        checked.records += count;
+        checked.bytes += options.fs.metadata(&file.path)?.len;
+        for Fault { file, offset, detail } in faults {
+            let file = file.display().to_string();
+            (check.on_finding)(Finding { severity: Severity::Fault, file, offset, kind: "damage", detail });
+        }
+    }
+    Ok(checked)
+}
+
+/// What is wrong with a record: a value that is not of its class, or a key that lies in another part.
+fn record_fault(file: &DataFile, header: &Header, key: &[u8], value: &[u8], dialect: &mut Dialect) -> Option<String> {
+    for (what, class, bytes) in [("key", &header.stored_key_class, key), ("value", &header.stored_value_class, value)] {
+        let class = canonical(class);
+        match dialect.json(&class, bytes, Detail::Digest) {
+            Ok(_) => {}
+            // An unknown class is no fault.
+            Err(e) if e.expected.contains("a class whose l") => {}
+            Err(e) => return Some(format!("{what} of class {class}{e}")),
+        }
+    }
+    let (part, parts) = file.part?;
+    if canonical(&header.stored_key_class) != hadoop::TEXT {
+        return None;
+    }
+    let belongs = part_of_text(Decoder::new(key).text_bytes("key").ok()?, parts);
+    (belongs != part).then(|| format!("expected a key of part {part}, found one of part {belongs}: a lookup misses it"))
+}
