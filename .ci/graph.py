@@ -16,7 +16,7 @@ SIDEWAYS = {
     "trawl-http": {"trawl-io"},
     "trawl-sort": {"trawl-io"},
     "trawl-nutch": {"trawl-hadoop"},
-    "trawl-archive": {"trawl-warc", "trawl-captures", "trawl-seqdb", "trawl-lists"},
+    "trawl-archive": {"trawl-warc", "trawl-captures", "trawl-seqdb", "trawl-lists", "trawl-nutch"},
     "trawl-fetch": set(),
     "trawl-engine": {"trawl-frontier", "trawl-fetch", "trawl-parse"},
     "trawl-rows": {"trawl-store"},
@@ -37,7 +37,7 @@ SIDEWAYS_IN_TESTS = {
 }
 # Containers are known to the room formats/archive and, outside of their floor, to nobody but the command line, for its
 # verbs of one format. Tests may look into what was written.
-CONTAINERS = {"trawl-warc", "trawl-captures", "trawl-seqdb"}
+CONTAINERS = {"trawl-warc", "trawl-captures", "trawl-seqdb", "trawl-hadoop", "trawl-nutch"}
 WHO_NAMES_CONTAINERS = {"trawl"}
 # Format crates are bytes only: no runtime, no network.
 FORBIDDEN_IN_FORMATS = {"tokio", "mio", "async-std", "smol", "hyper", "reqwest", "ureq", "h2", "axum", "rustls", "object_store"}

@@ -21,9 +21,10 @@ Settings: a flag, else TRAWL_* in the environment, else trawl.toml (see `trawl s
 #[command(disable_version_flag = true, arg_required_else_help = true, subcommand_required = false)]
 #[command(infer_subcommands = true)]
 pub struct Cli {
-    /// Print results as JSON, one object a line
-    #[arg(long, global = true)]
-    pub json: bool,
+    /// Print results as JSON, one object a line; `digest` has hashes in place of long contents
+    #[arg(long, global = true, num_args = 0..=1, require_equals = true, value_name = "digest", value_parser = json)]
+    #[arg(default_value = "false", default_missing_value = "true", hide_default_value = true)]
+    pub json: Json,
 
     /// No progress and no remarks; results and errors only
     #[arg(long, short, global = true)]
@@ -40,6 +41,26 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+/// Whether results are JSON, and which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Json {
+    /// Text.
+    No,
+    /// JSON, nothing left out.
+    Complete,
+    /// JSON with hashes in place of long contents.
+    Digest,
+}
+
+fn json(text: &str) -> Result<Json, String> {
+    match text {
+        "false" => Ok(Json::No),
+        "true" => Ok(Json::Complete),
+        "digest" => Ok(Json::Digest),
+        _ => Err("expected digest, or no value".to_owned()),
+    }
 }
 
 /// Daily acts are bare verbs; the rest is noun, then verb.

@@ -15,10 +15,14 @@ use trawl_model::Wanted;
 /// Of a seqdb container: the records of captures (--url gives the newest one, by two reads), the contents of files (--url
 /// is a file's name then), or the entries of a kvseq, as `trawl seqdb list` has them (--url is a key, --offset a pointer).
 ///
+/// Of Hadoop's and Nutch's files: every record with its key and value, whatever their classes (--url is a key).
+///
 /// Examples:
 ///   trawl cat crawl/ --url https://example.com/ --body > page.html
 ///   trawl cat crawl.warc.gz --offset 81920
-///   trawl cat crawl.warc.gz --json --digests
+///   trawl cat crawl.warc.gz --json=digest
+///   trawl cat segments/20261115074402 --url https://example.com/ --body
+///   trawl cat crawldb/current/part-r-00000/data --json
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
@@ -49,16 +53,21 @@ pub struct Args {
     #[arg(long, requires = "body")]
     decode: bool,
 
-    /// With --json: digests in place of blocks
+    /// With --json: digests in place of blocks, as --json=digest
     #[arg(long)]
     digests: bool,
 }
 
 /// Runs the command.
-pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
+pub fn run(args: Args, digests: bool, out: &mut Output) -> anyhow::Result<Status> {
     let (fs, registry) = system::archives();
     let options = CatOptions {
-        wanted: Wanted { url: args.url.as_deref(), offset: args.offset, json: out.json(), digests: args.digests },
+        wanted: Wanted {
+            url: args.url.as_deref(),
+            offset: args.offset,
+            json: out.json(),
+            digests: args.digests || digests,
+        },
         kind: args.kind.as_deref(),
         show: match (args.head, args.body, args.decode) {
             (true, ..) => Show::Head,

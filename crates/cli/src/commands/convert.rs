@@ -9,9 +9,10 @@ use anyhow::{Context, bail};
 use std::path::PathBuf;
 use trawl_archive::{About, Creation, Target, convert};
 
-/// Converts archives: any container into WARC, WACZ or seqdb
+/// Converts archives: any container into WARC, WACZ, seqdb or a Nutch segment
 ///
-/// The target's name says what it becomes: .warc, .warc.gz, .warc.zst, .wacz, or .data for a seqdb container. Between WARC,
+/// The target's name says what it becomes: .warc, .warc.gz, .warc.zst, .wacz, .data for a seqdb container, or .segment for a
+/// Nutch segment. Between WARC,
 /// WACZ and seqdb it works on records and loses nothing, unknown record types included. What another target cannot carry is
 /// counted, or refused with --strict. Several sources become one target. An existing target stays unless --overwrite.
 ///
@@ -22,6 +23,8 @@ use trawl_archive::{About, Creation, Target, convert};
 ///   trawl convert old.arc.gz new.warc.gz
 ///   trawl convert crawl/ crawl.wacz
 ///   trawl convert a.warc.gz b.warc.gz both.warc.zst
+///   trawl convert segments/20261115074402 crawl/ all.warc.gz
+///   trawl convert crawl/ 20261116100000.segment --compress block
 ///   trawl convert crawl/ pages.data && trawl cat pages.data --url https://example.com/
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -41,6 +44,10 @@ pub struct Args {
     /// Compression level; the format's own when not given
     #[arg(long, value_name = "LEVEL")]
     level: Option<i32>,
+
+    /// How a Nutch segment is compressed: nutch, as Nutch does without configuration, or block
+    #[arg(long, value_name = "NAME")]
+    compress: Option<String>,
 
     /// Title of a WACZ file
     #[arg(long)]
@@ -66,6 +73,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let creation = Creation {
         about: About { software, title: args.title.clone(), ..About::default() },
         level: args.level,
+        compress: args.compress,
         temp_dir: std::env::temp_dir(),
         memory_bytes: usize::try_from(args.memory).context("--memory")?,
         ..Creation::new(fs, Target::File(target.clone()), system::ids()?, system::clock())
@@ -81,10 +89,13 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         if done.damaged > 0 {
             writeln!(w, "  {} damaged places were left out", show_count(done.damaged))?;
         }
+        for (what, count) in &done.left_out {
+            writeln!(w, "  left out, because it is not part of a capture: {what}, {} records", show_count(*count))?;
+        }
         for (what, count) in &done.dropped {
             writeln!(w, "  dropped, because the target cannot carry it: {what}, {} times", show_count(*count))?;
         }
         Ok(())
     })?;
-    Ok(Status::from_findings(done.damaged > 0 || !done.dropped.is_empty()))
+    Ok(Status::from_findings(done.damaged > 0 || !done.dropped.is_empty() || !done.left_out.is_empty()))
 }

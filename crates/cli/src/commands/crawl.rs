@@ -57,6 +57,10 @@ pub struct Args {
     #[arg(long, default_value = "warc", value_parser = format_name, value_name = "FORMAT")]
     format: String,
 
+    /// How a Nutch segment is compressed: nutch, as Nutch does without configuration, or block
+    #[arg(long, value_name = "NAME")]
+    compress: Option<String>,
+
     /// Remember bodies by digest in STORE.kvseq and STORE.hindex: one that is archived already, by this crawl or an
     /// earlier one with the same store, becomes a revisit
     #[arg(long, value_name = "STORE")]
@@ -261,6 +265,7 @@ impl Args {
         };
         config.run_id = self.run_id;
         config.format = self.format;
+        config.compress = self.compress;
         config.digests = self.digests;
         config.max_rejects = self.max_bad;
         config.embeds = self.embeds;

@@ -17,20 +17,20 @@ pub mod testweb;
 pub mod url;
 pub mod verify;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Json};
 use crate::exit::Status;
 use crate::output::Output;
 
 /// Runs what was asked for. `tree` is the whole command line, for the commands that describe it.
 pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
-    let mut out = Output::new(cli.json, cli.quiet);
+    let mut out = Output::new(cli.json != Json::No, cli.quiet);
     let status = match cli.command {
         _ if cli.version => meta::version(&mut out, cli.verbose),
         None => return Ok(Status::Done),
         Some(Command::Demo(args)) => demo::run(args, &mut out),
         Some(Command::Inspect(args)) => inspect::run(args, &mut out),
         Some(Command::Verify(args)) => verify::run(args, &mut out),
-        Some(Command::Cat(args)) => cat::run(args, &mut out),
+        Some(Command::Cat(args)) => cat::run(args, cli.json == Json::Digest, &mut out),
         Some(Command::Convert(args)) => convert::run(args, &mut out),
         Some(Command::Cdxj(args)) => cdxj::run(args, &mut out),
         Some(Command::Captures(args)) => captures::run(args, &mut out),

@@ -26,6 +26,8 @@ pub struct Config {
     pub registry: Registry,
     /// What captures are archived in: the name of a format of the registry that a crawl can write.
     pub format: String,
+    /// How the archive is compressed, by a name of its format; as it usually is otherwise.
+    pub compress: Option<String>,
     /// Where bodies are remembered by digest over all crawls that share it (`NAME.kvseq`, `NAME.hindex`): one that is
     /// archived already becomes a revisit. `None`: every body is archived.
     pub digests: Option<PathBuf>,
@@ -90,6 +92,7 @@ impl Config {
             run_id: String::new(),
             registry: Registry::default(),
             format: "warc".into(),
+            compress: None,
             digests: None,
             prefix: "trawl".into(),
             scope: Scope::Domain,

@@ -296,13 +296,13 @@ impl Crawl<'_> {
             return Ok(rx);
         }
         let (inputs, skip) = (self.config.seeds.clone(), self.state.items);
+        let registry = self.config.registry.clone();
         let options = trawl_lists::Options { now: self.clock.now(), ..self.config.lists.clone() };
         std::thread::Builder::new()
             .name("trawl-seeds".into())
             .spawn(move || {
-                if let Err(error) =
-                    seeds::read(&inputs, &options, skip, &mut |batch| tx.blocking_send(Ok(batch)).is_ok())
-                {
+                let mut give = |batch| tx.blocking_send(Ok(batch)).is_ok();
+                if let Err(error) = seeds::read(&inputs, &registry, &options, skip, &mut give) {
                     let _ = tx.blocking_send(Err(error));
                 }
             })

@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use trawl_archive::{CapturesWriter, Registry, Role};
+use trawl_archive::{CaptureRow, CapturesWriter, Format, Opening, Registry, Role};
 use trawl_io::journal::{JournalReader, Options};
 use trawl_io::{AtomicFile, Fs, Mode, publish};
+use trawl_model::{Archive, Entry, Pick};
 
 /// Batches that were committed while one archive file was being written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,16 +60,21 @@ fn records(
     Ok(())
 }
 
-/// Writes the index of one archive file.
+/// Writes the index of one archive file. Places that were not known when captures were made are looked up in `late`, the
+/// finished archive.
 pub(crate) fn write_captures(
     fs: &Arc<dyn Fs>,
     journal: &Path,
     range: Option<&Range>,
     path: &Path,
+    late: Option<&dyn Archive>,
 ) -> Result<(), Error> {
     let mut writer = CapturesWriter::create(fs, path).map_err(captures)?;
     records(&**fs, journal, range, &mut |record| {
-        if let Record::Event(event) = record {
+        if let Record::Event(mut event) = record {
+            if let Some(archive) = late {
+                find_place(archive, &mut event.row)?;
+            }
             writer.push(event.row).map_err(captures)?;
         }
         Ok(())
@@ -77,20 +83,54 @@ pub(crate) fn write_captures(
     Ok(())
 }
 
+/// Gives a row the place of its capture, if the archive kept that one and not another of the same URL.
+fn find_place(archive: &dyn Archive, row: &mut CaptureRow) -> Result<(), Error> {
+    let Some(mut source) = archive.captures(Pick::Newest(&row.url))? else { return Ok(()) };
+    if let Some((Entry::Capture(capture), place)) = source.next_entry()?
+        && row.started_at == Some(capture.started_at.0)
+    {
+        row.set_place(&place);
+    }
+    Ok(())
+}
+
 fn captures(error: impl Into<trawl_model::DoorError>) -> Error {
     Error::Captures(error.into())
 }
 
+/// The finished archive that a range was written to, if places are known only by now.
+pub(crate) fn late_archive(
+    fs: &Arc<dyn Fs>,
+    layout: &Layout,
+    range: &Range,
+    format: &dyn Format,
+) -> Result<Option<Box<dyn Archive>>, Error> {
+    let path = layout.out.join(&range.file);
+    Ok(format.knows_places_late().then(|| format.open(&Opening::new(fs, &path))).transpose()?)
+}
+
 /// Brings the index up to date with the whole journal: one file for one archive file, else one each.
-pub(crate) fn write_index(fs: &Arc<dyn Fs>, layout: &Layout, ranges: &[Range]) -> Result<(), Error> {
+pub(crate) fn write_index(
+    fs: &Arc<dyn Fs>,
+    layout: &Layout,
+    ranges: &[Range],
+    format: &dyn Format,
+) -> Result<(), Error> {
     if ranges.len() <= 1 {
-        return write_captures(fs, &layout.journal, None, &layout.captures(None));
+        let late = ranges.first().map(|range| late_archive(fs, layout, range, format)).transpose()?.flatten();
+        return write_captures(fs, &layout.journal, None, &layout.captures(None), late.as_deref());
     }
     for (n, range) in ranges.iter().enumerate() {
         let path = layout.captures(Some(n));
         // Those of closed files do not change.
         if n + 1 == ranges.len() || !fs.exists(&path)? {
-            write_captures(fs, &layout.journal, Some(range), &path)?;
+            write_captures(
+                fs,
+                &layout.journal,
+                Some(range),
+                &path,
+                late_archive(fs, layout, range, format)?.as_deref(),
+            )?;
         }
     }
     let only = layout.captures(None);
@@ -126,20 +166,38 @@ pub(crate) fn list_files(
 ) -> Result<Vec<FileEntry>, Error> {
     let old: HashMap<_, _> = old.iter().map(|entry| ((entry.name.as_str(), entry.bytes), &entry.sha256)).collect();
     let mut files = Vec::new();
-    let entries = fs.list(&layout.out)?.into_iter().filter(|entry| !entry.is_dir);
+    let entries = fs.list(&layout.out)?.into_iter();
     let names: Vec<String> = entries.filter_map(|entry| entry.name.into_string().ok()).collect();
     for name in &names {
-        let path = layout.out.join(name);
         let Some(role) = registry.role(name, &names).filter(|role| *role != Role::Working) else { continue };
-        let bytes = fs.metadata(&path)?.len;
-        // An index may be written anew, a container goes on.
-        let sha256 = match old.get(&(name.as_str(), bytes)).filter(|_| role == Role::Complete) {
-            Some(known) => (*known).clone(),
-            None => sha256(fs, &path)?,
-        };
-        files.push(FileEntry { name: name.clone(), bytes, sha256 });
+        let mut inside = Vec::new();
+        files_in(fs, &layout.out, name, &mut inside)?;
+        for name in inside {
+            let path = layout.out.join(&name);
+            let bytes = fs.metadata(&path)?.len;
+            // An index may be written anew, a container goes on.
+            let sha256 = match old.get(&(name.as_str(), bytes)).filter(|_| role == Role::Complete) {
+                Some(known) => (*known).clone(),
+                None => sha256(fs, &path)?,
+            };
+            files.push(FileEntry { name, bytes, sha256 });
+        }
     }
     Ok(files)
+}
+
+/// A file, or all files of a directory that is a container.
+fn files_in(fs: &dyn Fs, out: &Path, name: &str, files: &mut Vec<String>) -> Result<(), Error> {
+    if !fs.metadata(&out.join(name))?.is_dir {
+        files.push(name.to_owned());
+        return Ok(());
+    }
+    for entry in fs.list(&out.join(name))? {
+        if let Ok(inner) = entry.name.into_string() {
+            files_in(fs, out, &format!("{name}/{inner}"), files)?;
+        }
+    }
+    Ok(())
 }
 
 fn sha256(fs: &dyn Fs, path: &Path) -> Result<String, Error> {

@@ -14,7 +14,7 @@ use crate::config::Start;
 use crate::error::Error;
 use std::path::{Path, PathBuf};
 use trawl_archive::Registry;
-use trawl_io::{Fs, LockFile, create_dir_all_synced, describe_holder, remove_leftovers};
+use trawl_io::{Fs, LockFile, create_dir_all_synced, describe_holder, remove_leftovers, remove_tree};
 use trawl_model::UnixMillis;
 
 /// Paths of a run.
@@ -75,7 +75,8 @@ impl Layout {
                     fs.sync_dir(self.journal.parent().unwrap_or(&self.out))?;
                 }
                 for name in files {
-                    fs.remove_file(&self.out.join(name))?;
+                    let path = self.out.join(name);
+                    if fs.metadata(&path)?.is_dir { remove_tree(fs, &path)? } else { fs.remove_file(&path)? }
                 }
                 fs.sync_dir(&self.out)?;
                 Ok(false)
@@ -83,10 +84,10 @@ impl Layout {
         }
     }
 
-    /// Files in the directory that a crawl wrote, this one or another.
+    /// Files in the directory, and directories that are containers, that a crawl wrote, this one or another.
     fn run_files(&self, fs: &dyn Fs, registry: &Registry) -> Result<Vec<String>, Error> {
-        let files = fs.list(&self.out)?.into_iter().filter(|entry| !entry.is_dir);
-        let names: Vec<String> = files.filter_map(|entry| entry.name.into_string().ok()).collect();
+        let entries = fs.list(&self.out)?.into_iter();
+        let names: Vec<String> = entries.filter_map(|entry| entry.name.into_string().ok()).collect();
         let is_own = |name: &str| matches!(name, "run.json" | "rejects.jsonl");
         let of_run = |name: &&String| is_own(name) || registry.role(name, &names).is_some();
         Ok(names.iter().filter(of_run).cloned().collect())

@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::record::{Record, Tag, VERSION, decode, identity_name};
 use crate::state::State;
 use std::sync::Arc;
-use trawl_archive::{About, Creation, DigestStore, Digests, Target};
+use trawl_archive::{About, Creation, DigestStore, Digests, Target, check_compression};
 use trawl_frontier::RobotsPolicy;
 use trawl_io::{Fs, Journal, journal};
 use trawl_model::{CaptureSink, Clock, Durable, IdSource};
@@ -33,6 +33,7 @@ pub(crate) fn open(
     ids: &Arc<dyn IdSource>,
 ) -> Result<Opened, Error> {
     let format = config.registry.format(&config.format)?;
+    check_compression(&*format, config.compress.as_deref())?;
     let resume = layout.begin(&**fs, &config.registry, config.start)?;
     let agent = product_token(&config.fetch.user_agent).to_owned();
     let mut state = State::new(config, agent, fs.clone(), layout.journal.clone());
@@ -148,5 +149,9 @@ fn creation(
     };
     let (dir, prefix, run) = (layout.out.clone(), config.prefix.clone(), tag.run.clone());
     let target = Target::Run { dir, prefix, run, roll_bytes: config.roll_bytes };
-    Creation { about, ..Creation::new(fs.clone(), target, ids.clone(), clock.clone()) }
+    Creation {
+        about,
+        compress: config.compress.clone(),
+        ..Creation::new(fs.clone(), target, ids.clone(), clock.clone())
+    }
 }

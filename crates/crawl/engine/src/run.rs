@@ -14,6 +14,7 @@ use crate::state::State;
 use crate::stop::Stop;
 use crate::writer::{Rhythm, failed, start};
 use std::sync::Arc;
+use trawl_archive::Format;
 use trawl_fetch::Fetcher;
 use trawl_frontier::RobotsPolicy;
 use trawl_io::{Fs, RealFs};
@@ -65,9 +66,10 @@ pub fn run_in(
         run_id: tag.run.clone(),
         decode_bytes: config.decode_bytes,
     };
+    let format = config.registry.format(&config.format)?;
     let rhythm = Rhythm { interval: config.commit_interval, bytes: config.commit_bytes };
     let committer = Committer::new(sink, digests, journal, durable);
-    let mut writer = start(fs.clone(), layout.clone(), committer, ranges, rhythm, capacity(&config))?;
+    let mut writer = start(fs.clone(), layout.clone(), format.clone(), committer, ranges, rhythm, capacity(&config))?;
     let runtime = runtime(&config)?;
     let parts = Parts { state, fetcher, worker, items: writer.items.clone() };
     let ended = runtime.block_on(crawl(&config, &clock, parts, &mut writer, stop, progress));
@@ -77,7 +79,7 @@ pub fn run_in(
     let written = writer.thread.join().map_err(|_| failed("writer"))?;
     // If the writer failed, that is why the crawl did.
     let (ranges, Ended { state, complete }) = (written?, ended?);
-    finish(&fs, &layout, &ranges, &state, &mut report)?;
+    finish(&fs, &layout, &ranges, &state, &*format, &mut report)?;
     report.complete = complete;
     report.ended_at = Some(clock.now());
     report.files = list_files(&*fs, &layout, &config.registry, &old.map(|old| old.files).unwrap_or_default())?;
@@ -91,9 +93,10 @@ fn finish(
     layout: &Layout,
     ranges: &[Range],
     state: &State,
+    format: &dyn Format,
     report: &mut Report,
 ) -> Result<(), Error> {
-    write_index(fs, layout, ranges)?;
+    write_index(fs, layout, ranges, format)?;
     if state.counts.rejects > 0 {
         write_rejects(fs, layout)?;
     }

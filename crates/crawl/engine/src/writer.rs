@@ -1,7 +1,7 @@
 //! The writer's thread: takes what is ready, commits on time, acknowledges; writes indexes of closed archive files aside.
 
 use crate::commit::{Acked, Committer, Item};
-use crate::derived::{Range, extend, write_captures};
+use crate::derived::{Range, extend, late_archive, write_captures};
 use crate::error::Error;
 use crate::layout::Layout;
 use std::io;
@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use trawl_archive::Format;
 use trawl_io::Fs;
 
 /// When to commit.
@@ -31,6 +32,7 @@ pub(crate) struct Writer {
 pub(crate) fn start(
     fs: Arc<dyn Fs>,
     layout: Layout,
+    format: Arc<dyn Format>,
     committer: Committer,
     ranges: Vec<Range>,
     rhythm: Rhythm,
@@ -38,7 +40,7 @@ pub(crate) fn start(
 ) -> Result<Writer, Error> {
     let (items, rx) = sync_channel(capacity);
     let (tx, acks) = mpsc::channel(capacity);
-    let indexer = Indexer { fs, layout, ranges, thread: None };
+    let indexer = Indexer { fs, layout, format, ranges, thread: None };
     let thread = std::thread::Builder::new()
         .name("trawl-writer".into())
         .spawn(move || write(committer, indexer, rhythm, &rx, &tx))
@@ -84,6 +86,7 @@ fn write(
 struct Indexer {
     fs: Arc<dyn Fs>,
     layout: Layout,
+    format: Arc<dyn Format>,
     ranges: Vec<Range>,
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
@@ -94,9 +97,11 @@ impl Indexer {
         if let (true, Some(range)) = (extend(&mut self.ranges, file, offset), closed) {
             self.wait()?;
             let (fs, layout, n) = (self.fs.clone(), self.layout.clone(), self.ranges.len() - 2);
-            let thread = std::thread::Builder::new()
-                .name("trawl-index".into())
-                .spawn(move || write_captures(&fs, &layout.journal, Some(&range), &layout.captures(Some(n))));
+            let format = self.format.clone();
+            let thread = std::thread::Builder::new().name("trawl-index".into()).spawn(move || {
+                let late = late_archive(&fs, &layout, &range, &*format)?;
+                write_captures(&fs, &layout.journal, Some(&range), &layout.captures(Some(n)), late.as_deref())
+            });
             self.thread = Some(thread.map_err(|source| Error::Thread { what: "index writer", source })?);
         }
         Ok(())

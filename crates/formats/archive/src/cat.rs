@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use trawl_http::{Dechunk, Framing, Head, decode_content};
 use trawl_io::Fs;
-use trawl_model::{Advice, Body, DoorError, Pick, Place, RawRecord, RecordSource, Wanted};
+use trawl_model::{Advice, Archive, Body, DoorError, Entry, Outcome, Pick, Place, RawRecord, RecordSource, Wanted};
 use trawl_warc::{Record, WarcReader};
 
 /// A block is put into JSON up to this size; a larger one is told by its digest.
@@ -64,10 +64,53 @@ pub fn cat(found: &Found, fs: &Arc<dyn Fs>, options: &CatOptions<'_>, out: &mut 
     if let Some(source) = archive.records(Pick::All)? {
         return Ok(printer.all(source, out)?.1);
     }
-    if options.show != Show::Record || options.kind.is_some() {
+    if options.show != Show::Record && options.kind.is_none() {
+        return responses(&*archive, found, options, out);
+    }
+    if options.kind.is_some() {
         return Err(Error::NoCaptures { path: found.path.clone() }.into());
     }
     archive.list(wanted, out)?.ok_or_else(|| Error::NoCaptures { path: found.path.clone() }.into())
+}
+
+/// Prints heads or bodies of the responses of an archive that keeps no WARC records.
+fn responses(archive: &dyn Archive, found: &Found, options: &CatOptions<'_>, out: &mut dyn Write) -> Result<u64> {
+    let wanted = &options.wanted;
+    let place = wanted.offset.map(|offset| Place::new("", offset, 0));
+    let pick = match (&place, wanted.url) {
+        (Some(place), _) => Pick::At(place),
+        (None, Some(url)) => Pick::Newest(url),
+        (None, None) => Pick::All,
+    };
+    let source = match archive.captures(pick)? {
+        None if wanted.url.is_some() => archive.captures(Pick::All)?,
+        found => found,
+    };
+    let mut source = source.ok_or_else(|| Error::NoCaptures { path: found.path.clone() })?;
+    let mut printed = 0;
+    while let Some((entry, at)) = source.next_entry()? {
+        if place.as_ref().is_some_and(|place| place.offset != at.offset) {
+            break;
+        }
+        let Entry::Capture(capture) = entry else { continue };
+        if place.is_none() && wanted.url.is_some_and(|url| url != capture.url) {
+            continue;
+        }
+        let Outcome::Response { mut message, .. } = capture.outcome else { continue };
+        printed += 1;
+        match options.show {
+            Show::Head => out.write_all(&message.head)?,
+            Show::Decoded => {
+                let codings = Head::new(&message.head).content_codings();
+                io::copy(
+                    &mut decode_content(message.body.reader()?, &codings, trawl_warc::Limits::default().decoded_bytes)?,
+                    out,
+                )?;
+            }
+            Show::Record | Show::Body => drop(io::copy(&mut message.body.reader()?, out)?),
+        }
+    }
+    Ok(printed)
 }
 
 /// A record as JSON.

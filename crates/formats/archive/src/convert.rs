@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::registry::{Found, Registry};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use trawl_io::format::{Creation, Target};
+use trawl_io::format::{Creation, Format, Target};
 use trawl_model::{
     Advice, Capability, CaptureSink, CaptureSource, DoorError, Entry, OnProgress, Pick, Progress, RawEvent,
     RecordSource,
@@ -27,6 +27,9 @@ pub struct Converted {
     pub damaged: u64,
     /// Bytes of the target.
     pub bytes: u64,
+    /// What the sources hold beside captures, by name, and how many records of it were left out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<String, u64>,
     /// What the target cannot carry, and how often that was left out.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub dropped: BTreeMap<Capability, u64>,
@@ -46,6 +49,7 @@ pub fn convert(
         return Err(DoorError::new(Advice::Stop, "expected a file to convert to, found a run of a crawl"));
     };
     let (format, target) = (registry.target(path)?, path.display().to_string());
+    check_compression(&*format, creation.compress.as_deref())?;
     // An index says nothing that the archives it points at do not say.
     let sources: Vec<_> = sources.iter().filter(|found| !found.is_index()).collect();
     let files: Vec<_> = sources.iter().map(|found| (found.format.name(), found.path.clone())).collect();
@@ -69,6 +73,12 @@ pub fn convert(
         if let Some(source) = archive.records(Pick::All)?.filter(|_| takes_records) {
             work.records(source)?;
         } else if let Some(source) = archive.captures(Pick::All)? {
+            for (name, count) in archive.left_out()? {
+                if strict {
+                    return Err(Error::LeftOut { path: found.path.clone(), name, count }.into());
+                }
+                *work.done.left_out.entry(name).or_default() += count;
+            }
             work.captures(source)?;
         } else {
             return Err(Error::NoCaptures { path: found.path.clone() }.into());
@@ -82,6 +92,17 @@ pub fn convert(
         *done.dropped.entry(lost).or_default() += count;
     }
     Ok(done)
+}
+
+/// Refuses a compression that the format does not have.
+pub fn check_compression(format: &dyn Format, compress: Option<&str>) -> Result<()> {
+    match compress {
+        Some(name) if !format.compressions().contains(&name) => {
+            let (found, format, known) = (name.to_owned(), format.name(), format.compressions().join(", "));
+            Err(Error::NoCompression { found, format, known }.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 struct Work<'a> {

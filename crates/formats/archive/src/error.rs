@@ -58,6 +58,26 @@ pub enum Error {
         /// What it cannot carry.
         lost: Vec<Capability>,
     },
+    /// A source holds more than captures, and nothing may be left out.
+    #[error("{}: {count} records of {name} are not captures, and cannot be converted", .path.display())]
+    LeftOut {
+        /// Which source.
+        path: PathBuf,
+        /// What it is.
+        name: String,
+        /// How many.
+        count: u64,
+    },
+    /// No such compression.
+    #[error("compression of {format}: expected {}, found {found:?}", if .known.is_empty() { "none" } else { .known })]
+    NoCompression {
+        /// Which name.
+        found: String,
+        /// The format.
+        format: &'static str,
+        /// What it has.
+        known: String,
+    },
     /// A store of digests that is something else.
     #[error("digests: expected a store of digests, or none yet, found {found}")]
     NoDigests {

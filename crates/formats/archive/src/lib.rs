@@ -33,7 +33,7 @@ mod urls;
 mod verify;
 
 pub use cat::{CatOptions, Show, cat};
-pub use convert::{Converted, convert};
+pub use convert::{Converted, check_compression, convert};
 pub use digests::{DigestStore, Digests, Earlier};
 pub use error::{Error, Result};
 pub use inspect::inspect;

@@ -9,7 +9,12 @@ use trawl_captures::CapturesFormat;
 use trawl_io::format::{Candidate, Format, Opening, Role};
 use trawl_io::{Fs, Mode};
 use trawl_model::{Archive, DoorError};
+use trawl_nutch::NutchFormat;
 use trawl_warc::{WaczFormat, WarcFormat};
+
+/// Directories below one another in which containers are looked for that are directories themselves: `segments/2026…` of a
+/// crawl of Nutch's.
+const MAX_DEPTH: usize = 1;
 
 /// The formats that are known. A value, so that a program can add its own.
 #[derive(Clone)]
@@ -21,8 +26,13 @@ pub struct Registry {
 /// Every format there is. A new one is one line here.
 impl Default for Registry {
     fn default() -> Self {
-        let formats: Vec<Arc<dyn Format>> =
-            vec![Arc::new(CapturesFormat), Arc::new(WaczFormat), Arc::new(SeqdbFormat), Arc::new(WarcFormat)];
+        let formats: Vec<Arc<dyn Format>> = vec![
+            Arc::new(CapturesFormat),
+            Arc::new(WaczFormat),
+            Arc::new(SeqdbFormat),
+            Arc::new(WarcFormat),
+            Arc::new(NutchFormat),
+        ];
         Registry { formats }
     }
 }
@@ -118,6 +128,10 @@ impl Registry {
         let mut found = Vec::new();
         for entry in fs.list(path)? {
             let path = path.join(&entry.name);
+            if fs.metadata(&path).is_ok_and(|metadata| metadata.is_dir) {
+                self.containers(fs, &path, MAX_DEPTH, &mut found)?;
+                continue;
+            }
             if !fs.metadata(&path).is_ok_and(|metadata| metadata.is_file) {
                 continue;
             }
@@ -129,6 +143,21 @@ impl Registry {
             [] => Err(Error::NoFiles { path: path.to_owned(), known: self.names() }.into()),
             _ => Ok(found),
         }
+    }
+
+    /// Directories that are containers, at `dir` and below.
+    fn containers(&self, fs: &Arc<dyn Fs>, dir: &Path, depth: usize, found: &mut Vec<Found>) -> Result<()> {
+        if dir.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b".")) {
+            return Ok(());
+        }
+        if let Some(format) = self.detect(fs, dir)? {
+            found.push(Found { path: dir.to_owned(), format });
+        } else if depth > 0 {
+            for entry in fs.list(dir)?.into_iter().filter(|entry| entry.is_dir) {
+                self.containers(fs, &dir.join(&entry.name), depth - 1, found)?;
+            }
+        }
+        Ok(())
     }
 
     fn names(&self) -> String {

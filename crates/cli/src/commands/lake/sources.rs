@@ -221,6 +221,11 @@ impl Expanded {
         if dir.join(MANIFESTS).is_dir() {
             return Ok(());
         }
+        // Nor is what a container is made of.
+        let fs: Arc<dyn Fs> = Arc::new(RealFs);
+        if system::archives().1.detect(&fs, dir)?.is_some() {
+            return self.add_found(dir);
+        }
         let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
         let mut inside = entries.map(|e| Ok(e?.path())).collect::<io::Result<Vec<_>>>()?;
         inside.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));

@@ -176,7 +176,7 @@ impl Bench {
             }
         }
         committer.finish()?;
-        write_index(fs, &layout, &ranges)?;
+        write_index(fs, &layout, &ranges, &*trawl_archive::Registry::default().format("warc")?)?;
         Ok(state)
     }
 

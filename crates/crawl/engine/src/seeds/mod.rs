@@ -1,4 +1,5 @@
-//! Seeds: URL lists of every kind that [`trawl_lists`] reads, and URLs given directly.
+//! Seeds: URL lists of every kind that [`trawl_lists`] reads, archives and databases of URLs (a CrawlDb), and URLs given
+//! directly.
 //!
 //! An item of a list that is not a URL is rejected, with its reason; the rest goes on. Everything streams, so that a crawl can
 //! begin before its list ends; only Parquet, whose index is at its end, is read from a file.
@@ -11,11 +12,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use trawl_archive::{Opening, Registry};
 use trawl_io::{Fs, RealFs};
 use trawl_lists::{BadItem, Format, Options};
-use trawl_model::{Advice, DoorError, UrlRecord};
+use trawl_model::{Advice, Archive, Carries, DoorError, SourceIdentity, UrlRecord};
 use trawl_url::WebUrl;
 
 /// Where seeds come from.
@@ -23,7 +25,7 @@ use trawl_url::WebUrl;
 pub enum SeedInput {
     /// A URL given directly.
     Url(String),
-    /// A file that holds a list.
+    /// A file that holds a list, or an archive.
     File(PathBuf),
     /// Standard input.
     Stdin,
@@ -56,7 +58,7 @@ pub struct SeedIdentity {
     pub name: String,
     /// Bytes as stored.
     pub bytes: u64,
-    /// SHA-256 of those bytes, in hex.
+    /// SHA-256 of those bytes, in hex; of an archive, what its format tells it by, or nothing.
     pub sha256: String,
     /// URLs taken from it.
     pub rows: u64,
@@ -108,6 +110,7 @@ const REJECT_BYTES: usize = 200;
 /// Reads all inputs, batch by batch. `skip` items were taken by an earlier run; `give` returns `false` to stop.
 pub(crate) fn read(
     inputs: &[SeedInput],
+    registry: &Registry,
     options: &Options,
     skip: u64,
     give: &mut dyn FnMut(SeedBatch) -> bool,
@@ -117,7 +120,7 @@ pub(crate) fn read(
     for input in inputs {
         let name = input.name();
         let (mut rows, mut rejects) = (0, 0);
-        let read = read_input(input, options, &mut |offset, item| {
+        let read = read_input(input, registry, options, &mut |offset, item| {
             let item = match item {
                 Err(error) if error.advice != Advice::Skip => return Err(error),
                 item => seed_of(item).map_err(|(reason, text)| Reject { input: name.clone(), offset, reason, text }),
@@ -191,9 +194,15 @@ fn seed_of(item: Result<UrlRecord, DoorError>) -> Result<Seed, (String, String)>
 /// Hands over the items of one input. Its stored bytes: how many, and their SHA-256.
 fn read_input(
     input: &SeedInput,
+    registry: &Registry,
     options: &Options,
     each: &mut trawl_model::Items<'_>,
 ) -> Result<(u64, String), DoorError> {
+    if let SeedInput::File(path) = input
+        && let Some(archive) = open_archive(path, registry)?
+    {
+        return read_archive(path, archive, each);
+    }
     let fail = |e: io::Error| DoorError::new(Advice::Stop, e);
     let mut tap = Tap { source: open(input).map_err(fail)?, hash: Sha256::new(), bytes: 0 };
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
@@ -213,6 +222,32 @@ fn read_input(
     // Whatever the list did not need counts too.
     io::copy(&mut tap, &mut io::sink()).map_err(fail)?;
     Ok((tap.bytes, data_encoding::HEXLOWER.encode(&tap.hash.finalize())))
+}
+
+/// The archive at a path, if it is one. What is a pipe cannot be looked at without taking it.
+fn open_archive(path: &Path, registry: &Registry) -> Result<Option<Box<dyn Archive>>, DoorError> {
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    if !path.is_file() && !path.is_dir() {
+        return Ok(None);
+    }
+    let format = registry.detect(&fs, path)?;
+    // An index of captures is read as the list it is.
+    let format = format.filter(|format| format.carries() != Carries::NOTHING);
+    format.map(|format| format.open(&Opening::new(&fs, path))).transpose()
+}
+
+fn read_archive(
+    path: &Path,
+    archive: Box<dyn Archive>,
+    each: &mut trawl_model::Items<'_>,
+) -> Result<(u64, String), DoorError> {
+    let unnamed = || -> Result<SourceIdentity, DoorError> {
+        Ok(SourceIdentity { uri: String::new(), size: RealFs.metadata(path)?.len, tag: String::new() })
+    };
+    let identity = archive.identity().map_or_else(unnamed, Ok)?;
+    let source = trawl_archive::urls(archive, path, identity.clone())?;
+    source.splits(u64::MAX)?.into_iter().try_for_each(|split| source.read(split, each))?;
+    Ok((identity.size, identity.tag))
 }
 
 fn open(input: &SeedInput) -> io::Result<Box<dyn Read + Send>> {

@@ -42,7 +42,7 @@ fn lines_of_every_kind() {
 
 fn collect(inputs: &[SeedInput], skip: u64) -> (Vec<String>, Vec<Reject>, Vec<SeedIdentity>) {
     let (mut seeds, mut rejects, mut end) = (Vec::new(), Vec::new(), None);
-    read(inputs, &Options::crawl(), skip, &mut |batch| {
+    read(inputs, &Registry::default(), &Options::crawl(), skip, &mut |batch| {
         assert!(end.is_none());
         seeds.extend(batch.seeds.into_iter().map(|s| s.url.into()));
         rejects.extend(batch.rejects);
@@ -100,12 +100,14 @@ fn long_lines_are_rejected_not_kept() {
 
 #[test]
 fn missing_and_broken_inputs_are_named() {
-    let error = read(&[SeedInput::File("no/such/file".into())], &Options::crawl(), 0, &mut |_| true).unwrap_err();
+    let error =
+        read(&[SeedInput::File("no/such/file".into())], &Registry::default(), &Options::crawl(), 0, &mut |_| true)
+            .unwrap_err();
     assert!(error.to_string().contains("no/such/file"), "{error}");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("cut.gz");
     std::fs::write(&path, [0x1f, 0x8b, 8, 0, 0]).unwrap();
-    assert!(read(&[SeedInput::File(path)], &Options::crawl(), 0, &mut |_| true).is_err());
+    assert!(read(&[SeedInput::File(path)], &Registry::default(), &Options::crawl(), 0, &mut |_| true).is_err());
 }
 
 #[test]

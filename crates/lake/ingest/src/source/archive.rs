@@ -7,7 +7,7 @@ use std::sync::Arc;
 use trawl_archive::Registry;
 use trawl_io::Fs;
 use trawl_lists::{ListFile, Options};
-use trawl_model::{Carries, DoorError, Pick, UrlSource};
+use trawl_model::{Carries, DoorError, Pick, SourceIdentity, UrlSource};
 
 /// The formats of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +56,16 @@ fn detect_in(registry: &Registry, fs: &Arc<dyn Fs>, path: &Path) -> Result<Optio
     let archive = registry.detect(fs, path)?;
     if let Some(format) = archive.filter(|format| format.carries() != Carries::NOTHING) {
         let opening = trawl_archive::Opening::new(fs, path);
-        let holds = |archive: Box<dyn trawl_model::Archive>| archive.captures(Pick::All).map(|found| found.is_some());
+        let holds = |archive: Box<dyn trawl_model::Archive>| {
+            let anonymous = SourceIdentity { uri: String::new(), size: 0, tag: String::new() };
+            Ok(archive.captures(Pick::All)?.is_some() || archive.urls(&anonymous)?.is_some())
+        };
         // The other files of a container hold nothing of their own. What cannot be opened is told when it is read.
         let is_source = !format.is_part(&**fs, path) && format.open(&opening).and_then(holds).unwrap_or(true);
         return Ok(is_source.then(|| Format::Archive(format.name())));
+    }
+    if fs.metadata(path)?.is_dir {
+        return Ok(None);
     }
     Ok(trawl_lists::look(fs, path)?.format.map(Format::List))
 }
