@@ -34,6 +34,8 @@ impl Codec {
 /// Compresses payloads, one after another.
 pub(crate) struct Packer {
     zstd: Option<zstd::bulk::Compressor<'static>>,
+    /// At the fastest level, for comparisons; made when first used.
+    fast: Option<zstd::bulk::Compressor<'static>>,
 }
 
 impl std::fmt::Debug for Packer {
@@ -57,7 +59,7 @@ impl Packer {
                 Some(zstd)
             }
         };
-        Ok(Packer { zstd })
+        Ok(Packer { zstd, fast: None })
     }
 
     pub fn codec(&self) -> Codec {
@@ -71,6 +73,19 @@ impl Packer {
             Some(_) => Ok((Codec::Zstd, payload)),
             None => Ok((Codec::None, payload)),
         }
+    }
+
+    /// How long a payload would be, `exact` or about.
+    pub fn trial(&mut self, payload: &[u8], exact: bool) -> Result<usize> {
+        let Some(zstd) = &mut self.zstd else { return Ok(payload.len()) };
+        if exact {
+            return zstd.compress(payload).map(|packed| packed.len()).map_err(zstd_failed);
+        }
+        let fast = match &mut self.fast {
+            Some(fast) => fast,
+            empty => empty.insert(zstd::bulk::Compressor::new(1).map_err(zstd_failed)?),
+        };
+        fast.compress(payload).map(|packed| packed.len()).map_err(zstd_failed)
     }
 
     /// As [`Packer::pack`], unless the payload is no longer as it is. Readers follow the codec of each page, and

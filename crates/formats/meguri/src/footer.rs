@@ -28,6 +28,7 @@ use crate::page::PAGE_HEADER_LEN;
 use crate::schema::Table;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 use trawl_io::crc::crc32c;
 use trawl_io::slice::{SliceError, SliceReader};
 use trawl_io::varint::put_uvarint;
@@ -182,10 +183,10 @@ pub type Metadata = BTreeMap<Vec<u8>, Vec<u8>>;
 pub struct Footer {
     /// Where the regions lie.
     pub regions: Vec<Region>,
-    /// Columns of the URL table.
-    pub urls: Vec<ColumnEntry>,
+    /// Columns of the URL table; shared, as a large file's page lists are long and every reader of a column holds one.
+    pub urls: Vec<Arc<ColumnEntry>>,
     /// Columns of the host table.
-    pub hosts: Vec<ColumnEntry>,
+    pub hosts: Vec<Arc<ColumnEntry>>,
     /// Totals.
     pub stats: Stats,
     /// Texts by name.
@@ -196,7 +197,7 @@ pub struct Footer {
 
 impl Footer {
     /// The columns of a table.
-    pub fn columns(&self, table: Table) -> &[ColumnEntry] {
+    pub fn columns(&self, table: Table) -> &[Arc<ColumnEntry>] {
         match table {
             Table::Urls => &self.urls,
             Table::Hosts => &self.hosts,
@@ -204,7 +205,7 @@ impl Footer {
     }
 
     /// A column of a table.
-    pub fn column(&self, table: Table, id: u16) -> Option<&ColumnEntry> {
+    pub fn column(&self, table: Table, id: u16) -> Option<&Arc<ColumnEntry>> {
         self.columns(table).iter().find(|c| c.id == u64::from(id))
     }
 
@@ -347,7 +348,7 @@ fn zone(r: &mut SliceReader<'_>) -> Result<Zone, SliceError> {
     Ok((flags & 1 == 1).then_some((min, max)))
 }
 
-fn encode_columns(columns: &[ColumnEntry]) -> Vec<u8> {
+fn encode_columns(columns: &[Arc<ColumnEntry>]) -> Vec<u8> {
     let mut out = Vec::new();
     put_uvarint(&mut out, columns.len() as u64);
     for column in columns {
@@ -377,9 +378,9 @@ fn encode_columns(columns: &[ColumnEntry]) -> Vec<u8> {
     out
 }
 
-fn decode_columns(r: &mut SliceReader<'_>) -> Result<Vec<ColumnEntry>, SliceError> {
+fn decode_columns(r: &mut SliceReader<'_>) -> Result<Vec<Arc<ColumnEntry>>, SliceError> {
     let n = count(r, COLUMN_LEN, "columns")?;
-    (0..n).map(|_| decode_column(r)).collect()
+    (0..n).map(|_| decode_column(r).map(Arc::new)).collect()
 }
 
 fn decode_column(r: &mut SliceReader<'_>) -> Result<ColumnEntry, SliceError> {

@@ -18,7 +18,8 @@
 //! | write one from rows in order | [`Writer`] |
 //! | merge, split, extract | [`merge()`] |
 //! | hold a whole partition, byte for byte | [`Partition`] |
-//! | check or describe a file | [`verify`], [`inspect`] |
+//! | check or describe a file | [`verify`], [`inspect`], [`stats`], [`diff`], [`json`] |
+//! | make one of URLs in any order | [`seed`] |
 //! | catalogue partitions, ship links | [`manifest`], [`batch`] |
 //!
 //! It is not a database: a file never changes. Versions: 1.0 is read and written; a file of the reference implementation
@@ -46,12 +47,14 @@
 pub mod arena;
 pub mod batch;
 mod codec;
+pub mod diff;
 mod encoding;
 mod error;
 pub mod filter;
 pub mod footer;
 pub mod header;
 pub mod inspect;
+pub mod json;
 pub mod keys;
 pub mod manifest;
 pub mod merge;
@@ -61,7 +64,10 @@ pub mod reader;
 pub mod robots;
 pub mod schedule;
 pub mod schema;
+pub mod seed;
 pub mod settings;
+pub mod stats;
+pub mod url_source;
 pub mod verify;
 mod writer;
 

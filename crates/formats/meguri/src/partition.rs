@@ -10,12 +10,14 @@ use crate::reader::{MeguriFile, ReadSettings};
 use crate::schema::{ColumnKind, Extension, HostRecord, Table, UrlRecord, extension_def};
 use crate::settings::{SETTINGS_KEY, Settings};
 use crate::writer::assemble::{Identity, Parts, Written};
+use crate::writer::keys::{KEY_COLUMNS, KeyPages};
 use crate::writer::table::{FinishedColumn, TableWriter};
 use crate::{codec, schedule};
 use bytes::Bytes;
 use std::io::Write;
 use std::sync::Arc;
 use trawl_io::{Fs, RealFs, SpoolWriter};
+use trawl_url::key::UrlKey;
 
 /// An extension column in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,6 +197,16 @@ impl Partition {
     fn url_columns(&self, settings: &Settings) -> Result<Vec<FinishedColumn>> {
         let mut defs = Table::Urls.columns().to_vec();
         defs.extend(self.url_extensions.iter().map(|c| extension_def(c.extension)));
+        let mut columns = Vec::new();
+        if !settings.reference {
+            let rest = defs.split_off(KEY_COLUMNS);
+            let mut keys = KeyPages::new(&defs, settings, &mut in_memory)?;
+            for record in &self.urls {
+                keys.push(UrlKey { host: record.host_key, path: record.path_key })?;
+            }
+            columns = keys.finish()?;
+            defs = rest;
+        }
         let mut table = TableWriter::new(&defs, settings, &mut in_memory)?;
         let mut first = 0;
         for rows in self.urls.chunks(page_rows(settings, self.urls.len())) {
@@ -206,7 +218,8 @@ impl Partition {
             })?;
             first += rows.len();
         }
-        table.finish()
+        columns.extend(table.finish()?);
+        Ok(columns)
     }
 
     fn host_columns(&self, settings: &Settings) -> Result<Vec<FinishedColumn>> {

@@ -183,7 +183,7 @@ impl Check<'_> {
     }
 
     /// Checks all pages of a column; `false` if one is damaged.
-    fn column(&mut self, file: &MeguriFile, table: Table, column: &ColumnEntry) -> Result<bool> {
+    fn column(&mut self, file: &MeguriFile, table: Table, column: &Arc<ColumnEntry>) -> Result<bool> {
         let before = self.report.faults;
         let range = column.range();
         let crc = crc_of_range(&*self.src, range.clone())?;
@@ -193,7 +193,7 @@ impl Check<'_> {
         if column.width == 16 {
             let rows = column.num_values;
             let mut values = Vec::new();
-            let mut stream = BytesStream::new(self.src.clone(), Arc::new(column.clone()));
+            let mut stream = BytesStream::new(self.src.clone(), column.clone());
             let mut left = rows;
             while left > 0 {
                 let some = left.min(4096);

@@ -20,9 +20,10 @@
 //! and the crc32c of the seek table stand in the metadata, so nothing of it is believed unchecked. The reference reads
 //! the frames as one payload.
 //!
-//! Texts of URL rows come first, in row order: references ascend, and neighbours compress well. Texts of hosts follow in
-//! frames of their own, so that reading the host table touches no other. A text that comes again within a frame is
-//! stored once; beyond that it is stored again, or reading a row could cost many frames.
+//! Texts of URL rows come first, in row order: references ascend, and neighbours compress well. A frame of URLs is
+//! followed by one of ETags and all else of the same rows, if they have any. Texts of hosts follow in frames of their own, so that reading the host
+//! table touches no other. A text that comes again within a frame is stored once; beyond that it is stored again, or
+//! reading a row could cost many frames.
 
 mod frames;
 mod reader;
@@ -32,7 +33,7 @@ mod writer;
 
 pub(crate) use frames::FrameTable;
 pub use reader::{Arena, Text};
-pub(crate) use writer::{ArenaWriter, StoredArena, seal_whole};
+pub(crate) use writer::{ArenaWriter, FrameEnd, StoredArena, seal_whole};
 
 use crate::error::Malformed;
 use trawl_io::slice::SliceReader;

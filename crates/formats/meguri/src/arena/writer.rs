@@ -8,17 +8,38 @@ use crate::settings::{ArenaFrames, Settings};
 use std::collections::HashMap;
 use trawl_io::{Spool, SpoolWriter};
 
+/// Marks a reference into the second frame of the pair that is being filled: its place is known when the first ends.
+const OPEN: u64 = 1 << 63;
+
 /// Takes texts and gives references.
+///
+/// Frames come in pairs: URLs (and the texts of hosts), then all other texts of the same rows. ETags are noise among URLs;
+/// apart, both compress better, and the second frame is small and next to the first.
 pub(crate) struct ArenaWriter {
     packer: Packer,
     frame_bytes: usize,
-    frame: Vec<u8>,
+    first: Vec<u8>,
+    second: Vec<u8>,
     /// Arena offset of the frame.
     start: u64,
     /// Texts of this frame that may come again: hash of the text to its reference.
     known: HashMap<u64, u64, FastHash>,
     stored: SpoolWriter,
     table: FrameTable,
+}
+
+/// What became of open references when a frame ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameEnd {
+    /// Arena offset of the second frame.
+    second: u64,
+}
+
+impl FrameEnd {
+    /// The reference that a row is to have.
+    pub fn close(self, reference: u64) -> u64 {
+        if reference & OPEN == 0 { reference } else { (reference & !OPEN) + self.second }
+    }
 }
 
 /// An arena as it is stored.
@@ -35,75 +56,96 @@ pub(crate) struct StoredArena {
 
 impl ArenaWriter {
     pub fn new(settings: &Settings, stored: SpoolWriter) -> Result<Self> {
-        let mut writer = ArenaWriter {
+        Ok(ArenaWriter {
             packer: Packer::new(settings.codec, settings.level, true)?,
             frame_bytes: settings.frame_bytes as usize,
-            frame: Vec::with_capacity(settings.frame_bytes as usize + 1024),
+            // Offset 0 means "no text", so no text may begin there.
+            first: vec![0],
+            second: Vec::new(),
             start: 0,
             known: HashMap::default(),
             stored,
             table: FrameTable::default(),
-        };
-        // Offset 0 means "no text", so no text may begin there.
-        writer.frame.push(0);
-        Ok(writer)
+        })
     }
 
     /// Arena bytes so far.
     pub fn len(&self) -> u64 {
-        self.start + self.frame.len() as u64
+        self.start + (self.first.len() + self.second.len()) as u64
     }
 
-    /// Stores a text that no other row has.
+    /// Stores a URL. No text has reference 0.
     pub fn add(&mut self, text: &[u8]) -> Result<u64> {
-        if text.len() > MAX_TEXT {
-            return Err(too_long(text.len()));
-        }
-        let reference = self.len();
-        put_entry(&mut self.frame, text);
-        Ok(reference)
-    }
-
-    /// As [`ArenaWriter::add`], once for all rows of a frame that have the text. No text has reference 0.
-    pub fn share(&mut self, text: &[u8]) -> Result<u64> {
         if text.is_empty() {
             return Ok(0);
         }
+        if text.len() > MAX_TEXT {
+            return Err(too_long(text.len()));
+        }
+        let reference = self.start + self.first.len() as u64;
+        put_entry(&mut self.first, text);
+        Ok(reference)
+    }
+
+    /// Stores a text of a host, once for all hosts of the frame that have it.
+    pub fn share_first(&mut self, text: &[u8]) -> Result<u64> {
         let hash = xxhash_rust::xxh3::xxh3_64(text);
-        if let Some(&known) = self.known.get(&hash)
-            && super::entry_at(&self.frame, known - self.start).is_some_and(|at| self.frame.get(at) == Some(text))
+        if let Some(known) =
+            self.known.get(&hash).and_then(|known| same(&self.first, known.checked_sub(self.start)?, text))
         {
-            return Ok(known);
+            return Ok(known + self.start);
         }
         let reference = self.add(text)?;
         self.known.insert(hash, reference);
         Ok(reference)
     }
 
-    /// To be called after the texts of each row: a frame that is full ends here.
-    pub fn end_row(&mut self) -> Result<()> {
-        if self.frame.len() >= self.frame_bytes { self.end_frame() } else { Ok(()) }
+    /// Stores any other text of a row, once for all rows of the frame that have it. The reference is open until the
+    /// frame ends.
+    pub fn share(&mut self, text: &[u8]) -> Result<u64> {
+        if text.is_empty() {
+            return Ok(0);
+        }
+        if text.len() > MAX_TEXT {
+            return Err(too_long(text.len()));
+        }
+        let hash = xxhash_rust::xxh3::xxh3_64(text);
+        if let Some(known) = self.known.get(&hash).and_then(|known| same(&self.second, known & !OPEN, text)) {
+            return Ok(known | OPEN);
+        }
+        let reference = self.second.len() as u64 | OPEN;
+        put_entry(&mut self.second, text);
+        self.known.insert(hash, reference);
+        Ok(reference)
     }
 
-    /// Ends the frame, full or not.
-    pub fn end_frame(&mut self) -> Result<()> {
-        if self.frame.is_empty() {
-            return Ok(());
+    /// To be called after the texts of each row: frames that are full end here.
+    pub fn end_row(&mut self) -> Result<Option<FrameEnd>> {
+        // Each of them counted on its own: a frame above 256 KiB gets larger tables in zstd, and compresses 3 % better.
+        let full = self.first.len().max(self.second.len()) >= self.frame_bytes;
+        if full { self.end_frame().map(Some) } else { Ok(None) }
+    }
+
+    /// Ends the pair of frames, full or not.
+    pub fn end_frame(&mut self) -> Result<FrameEnd> {
+        let end = FrameEnd { second: self.start + self.first.len() as u64 };
+        for part in [std::mem::take(&mut self.first), std::mem::take(&mut self.second)] {
+            if part.is_empty() {
+                continue;
+            }
+            let len = part.len();
+            let (_, stored) = self.packer.pack(part)?;
+            self.stored.put(&stored)?;
+            let size = |n: usize| u32::try_from(n).map_err(|_| Error::Refused("an arena frame of 4 GiB".into()));
+            self.table.push(size(len)?, size(stored.len())?);
+            self.start += len as u64;
         }
-        let frame = std::mem::take(&mut self.frame);
-        let len = frame.len();
-        let (_, stored) = self.packer.pack(frame)?;
-        self.stored.put(&stored)?;
-        let size = |n: usize| u32::try_from(n).map_err(|_| Error::Refused("an arena frame of 4 GiB".into()));
-        self.table.push(size(len)?, size(stored.len())?);
-        self.start += len as u64;
-        self.frame = Vec::with_capacity(self.frame_bytes + 1024);
         self.known.clear();
         if self.start > u64::from(u32::MAX) {
             let limit = "texts of 4 GiB or more do not fit one file: split it by host keys";
             return Err(Error::Refused(limit.to_owned()));
         }
-        Ok(())
+        Ok(end)
     }
 
     pub fn finish(mut self) -> Result<StoredArena> {
@@ -116,6 +158,11 @@ impl ArenaWriter {
         let frames = seekable.then(|| self.table.facts());
         Ok(StoredArena { codec, len: self.start, payload: self.stored.finish()?, frames })
     }
+}
+
+/// `at`, if the entry there has this text.
+fn same(part: &[u8], at: u64, text: &[u8]) -> Option<u64> {
+    super::entry_at(part, at).filter(|range| part.get(range.clone()) == Some(text)).map(|_| at)
 }
 
 /// Stores an arena that is in memory already: as one frame, or cut where `cuts` (arena bytes of each frame) says.

@@ -124,7 +124,7 @@ proptest! {
             round(encoding, &values, width, bits);
         }
         let mut packer = Packer::new(Codec::Zstd, 3, false).unwrap();
-        for mut chooser in [Chooser::Nominal(Encoding::Delta), Chooser::best(true), Chooser::best(false)] {
+        for mut chooser in [Chooser::Nominal(Encoding::Delta), Chooser::best(true, true, false), Chooser::best(false, false, true)] {
             for _ in 0..3 {
                 let page = chooser.page(&values, width, &mut packer).unwrap();
                 let payload = crate::codec::unpack(page.codec, Bytes::from(page.bytes), page.uncompressed_len).unwrap();

@@ -26,7 +26,7 @@ const SEEDS: u32 = 64;
 const SIZES: u32 = 4;
 /// Bytes of an eliminated row in the spool: coefficients and fingerprint.
 const ROW_BYTES: usize = 10;
-/// Memory of one equation that waits for its turn.
+/// Memory of one equation that waits for its turn, or of its row and the free ones beside it.
 const EQUATION_BYTES: u64 = 24;
 
 /// A ribbon filter.
@@ -201,6 +201,16 @@ impl Build {
         let (seed, slots, r) = (self.seed, self.slots, self.r);
         // Starts are spread evenly, so equal ranges hold about equally many.
         let bound = |pass: u64| (u128::from(slots) * u128::from(pass) / u128::from(passes)) as u64;
+        if passes == 1 {
+            // Everything fits: rows wait in place, and no order is needed.
+            self.rows.resize(usize::try_from(slots).unwrap_or(usize::MAX), (0, 0));
+            let mut sound = true;
+            keys.scan(&mut |key| sound = sound && self.add(&equation(key, seed, slots, r)))?;
+            if sound {
+                self.leave(slots)?;
+            }
+            return Ok(sound);
+        }
         let mut equations: Vec<Equation> = Vec::new();
         for pass in 0..passes {
             let range = bound(pass)..bound(pass + 1);
@@ -227,8 +237,9 @@ impl Build {
     fn leave(&mut self, start: u64) -> Result<()> {
         while self.base < start {
             let (coefficients, fingerprint) = self.rows.pop_front().unwrap_or((0, 0));
-            self.spool.put(&coefficients.to_le_bytes())?;
-            self.spool.put(&fingerprint.to_le_bytes())?;
+            let [a, b, c, d, e, f, g, h] = coefficients.to_le_bytes();
+            let [i, j] = fingerprint.to_le_bytes();
+            self.spool.put(&[a, b, c, d, e, f, g, h, i, j])?;
             self.base += 1;
         }
         Ok(())

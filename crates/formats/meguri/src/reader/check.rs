@@ -5,6 +5,7 @@ use crate::header::{HEADER_LEN, Header};
 use crate::page::PAGE_HEADER_LEN;
 use crate::schema::{ColumnDef, ColumnKind, Table};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Something wrong, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +83,14 @@ fn regions(regions: &[Region], header: &Header, fault: &mut OnFault<'_>) {
     }
 }
 
-fn columns(columns: &[ColumnEntry], table: Table, inside: &Range<u64>, rows: u64, at: u64, fault: &mut OnFault<'_>) {
+fn columns(
+    columns: &[Arc<ColumnEntry>],
+    table: Table,
+    inside: &Range<u64>,
+    rows: u64,
+    at: u64,
+    fault: &mut OnFault<'_>,
+) {
     for def in table.columns() {
         let entries = columns.iter().filter(|c| c.id == u64::from(def.id)).count();
         if entries != 1 {

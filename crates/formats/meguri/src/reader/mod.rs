@@ -151,7 +151,7 @@ impl MeguriFile {
 
     /// The columns beside the fixed ones that are readable here, by id.
     pub fn extensions(&self, table: Table) -> Vec<Extension> {
-        let known = |c: &ColumnEntry| {
+        let known = |c: &Arc<ColumnEntry>| {
             let id = u16::try_from(c.id).ok().filter(|id| (extension::FIRST..=extension::LAST).contains(id))?;
             let fits = matches!(c.width, 1 | 2 | 4 | 8) && (!extension::is_reference(id) || c.width == 8);
             fits.then_some(Extension { id, width: c.width })
@@ -164,7 +164,7 @@ impl MeguriFile {
     /// A column's entry; a fixed one is always there.
     pub(crate) fn column(&self, table: Table, id: u16) -> Result<Arc<ColumnEntry>> {
         match self.footer.column(table, id) {
-            Some(entry) => Ok(Arc::new(entry.clone())),
+            Some(entry) => Ok(entry.clone()),
             None => Err(self.at(self.header.footer_offset).corrupt("a column", format!("no column {id}"))),
         }
     }

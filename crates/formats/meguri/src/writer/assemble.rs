@@ -14,6 +14,7 @@ use crate::page::{Kind, PAGE_HEADER_LEN, PageHeader, frame};
 use crate::schedule::StoredSchedule;
 use crate::settings::{SETTINGS_KEY, Settings};
 use std::io::{Read, Write};
+use std::sync::Arc;
 use trawl_io::crc::{Crc32c, crc32c};
 use trawl_io::{Spool, limits::Claim};
 
@@ -110,7 +111,7 @@ impl Parts {
                 crc: out.crc.value(),
             });
         }
-        let sum = |of: fn(&ColumnEntry) -> u64| urls.iter().chain(&hosts).map(of).sum();
+        let sum = |of: fn(&ColumnEntry) -> u64| urls.iter().chain(&hosts).map(|c| of(c)).sum();
         let stats = Stats {
             url_count: self.url_count,
             host_count: self.host_count,
@@ -202,17 +203,17 @@ fn region_len(region: &PageRegion) -> u64 {
 }
 
 /// The directory of columns that are laid one after another from `at` on.
-fn place(columns: &[FinishedColumn], at: &mut u64) -> Vec<ColumnEntry> {
+fn place(columns: &[FinishedColumn], at: &mut u64) -> Vec<Arc<ColumnEntry>> {
     let entries = columns.iter().map(|column| {
         let mut entry = column.entry.clone();
         entry.pages.iter_mut().for_each(|page| page.offset += *at);
         *at += column.bytes.len();
-        entry
+        Arc::new(entry)
     });
     entries.collect()
 }
 
-fn host_range(hosts: &[ColumnEntry]) -> (u64, u64) {
+fn host_range(hosts: &[Arc<ColumnEntry>]) -> (u64, u64) {
     hosts.first().and_then(|keys| keys.zone).unwrap_or((0, u64::MAX))
 }
 

@@ -82,11 +82,12 @@ impl HostSpool {
             let mut extra = vec![Vec::with_capacity(n); self.extensions.len()];
             for _ in 0..n {
                 let mut host = rows.next(&self.extensions)?;
-                host.record.host_ref = arena.share(&host.host)?;
-                host.record.registrable_ref = arena.share(&host.registrable)?;
-                host.record.robots_ref = arena.share(&host.robots)?;
+                host.record.host_ref = arena.share_first(&host.host)?;
+                host.record.registrable_ref = arena.share_first(&host.registrable)?;
+                host.record.robots_ref = arena.share_first(&host.robots)?;
                 for (Extension { id, width }, values) in self.extensions.iter().zip(&mut extra) {
-                    values.push(extension_value(*id, *width, &host.numbers, &host.texts, arena)?);
+                    values
+                        .push(extension_value(*id, *width, &host.numbers, &host.texts, &mut |t| arena.share_first(t))?);
                 }
                 arena.end_row()?;
                 records.push(host.record);

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! push(row) ─► texts ─► arena frames ─────────► spool ┐
-//!          └─► page of records ─► 23+ columns ─► spools ├─ finish ─► one pass: header, regions, footer
+//!          ├─► page of records ─► 21+ columns ─► spools ├─ finish ─► one pass: header, regions, footer
+//!          └─► key pages ───────► 2 columns ──► spools │
 //! push_host ─► spool of hosts ── finish ─► pages, texts ┘
 //!                     finish ─► key columns read back ─► seen filter
 //!                     finish ─► next_due read back ────► schedule index
@@ -12,11 +13,12 @@
 
 pub(crate) mod assemble;
 mod hosts;
+pub(crate) mod keys;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::arena::ArenaWriter;
+use crate::arena::{ArenaWriter, FrameEnd};
 use crate::error::{Error, Result};
 use crate::filter::{Bloom, build_ribbon};
 use crate::footer::ColumnEntry;
@@ -27,6 +29,7 @@ use crate::schema::{ColumnDef, Extension, URL_COLUMNS, UrlRecord, extension, ext
 use crate::settings::{SeenFilter, Settings};
 use assemble::{Identity, Parts, Written};
 use hosts::HostSpool;
+use keys::{KEY_COLUMNS, KeyPages};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,9 +79,12 @@ impl Default for WriterOptions {
 /// Takes rows in the order of their keys, hosts in the order of theirs, and writes a file.
 pub struct Writer {
     options: WriterOptions,
+    /// Rows whose page is not written yet; the texts of those from `settled` on are in a frame that is still open.
     page: Vec<UrlRecord>,
-    /// Values of the extension columns of the page's rows.
+    settled: usize,
+    /// Values of the extension columns of these rows.
     extra: Vec<Vec<u64>>,
+    keys: KeyPages,
     urls: TableWriter,
     hosts: HostSpool,
     arena: ArenaWriter,
@@ -124,11 +130,15 @@ impl Writer {
         let spool = |share: usize| SpoolWriter::new(fs.clone(), &temp, share);
         // An eighth each for columns, hosts and arena: a spool may have twice its share while it grows.
         let eighth = options.memory_bytes / 8;
-        let urls = TableWriter::new(&defs, &options.settings, &mut || spool(eighth / defs.len().max(1)))?;
+        let share = eighth / defs.len().max(1);
+        let (keys, rest) = defs.split_at(KEY_COLUMNS.min(defs.len()));
+        let keys = KeyPages::new(keys, &options.settings, &mut || spool(share))?;
+        let urls = TableWriter::new(rest, &options.settings, &mut || spool(share))?;
         let hosts = HostSpool::new(&options, spool(eighth))?;
         let arena = ArenaWriter::new(&options.settings, spool(eighth))?;
         let extra = vec![Vec::new(); options.url_extensions.len()];
-        Ok(Writer { options, page: Vec::new(), extra, urls, hosts, arena, last: None, due: (0, 0), scheduled: 0 })
+        let (page, last, due) = (Vec::new(), None, (0, 0));
+        Ok(Writer { options, page, settled: 0, extra, keys, urls, hosts, arena, last, due, scheduled: 0 })
     }
 
     /// Rows taken so far.
@@ -150,20 +160,41 @@ impl Writer {
         }
         self.last = Some(key);
         let mut record = *row.record;
-        record.url_ref = if row.url.is_empty() { 0 } else { self.arena.add(row.url)? };
+        record.url_ref = self.arena.add(row.url)?;
         record.etag_ref = self.arena.share(row.etag)?;
         record.redirect_ref = self.arena.share(row.redirect)?;
         for (Extension { id, width }, values) in self.options.url_extensions.iter().zip(&mut self.extra) {
-            values.push(extension_value(*id, *width, row.numbers, row.texts, &mut self.arena)?);
+            values.push(extension_value(*id, *width, row.numbers, row.texts, &mut |text| self.arena.share(text))?);
         }
-        self.arena.end_row()?;
+        self.keys.push(key)?;
         if record.next_due != 0 {
             self.scheduled += 1;
             let (min, max) = self.due;
             self.due = (if min == 0 { record.next_due } else { min.min(record.next_due) }, max.max(record.next_due));
         }
         self.page.push(record);
-        if self.page.len() >= self.options.settings.page_rows as usize { self.end_page() } else { Ok(()) }
+        match self.arena.end_row()? {
+            Some(end) => self.settle(end),
+            None => Ok(()),
+        }
+    }
+
+    /// A frame has ended: its rows get their references, and full pages are written.
+    fn settle(&mut self, end: FrameEnd) -> Result<()> {
+        for record in self.page.iter_mut().skip(self.settled) {
+            record.etag_ref = end.close(record.etag_ref);
+            record.redirect_ref = end.close(record.redirect_ref);
+        }
+        for (Extension { id, .. }, values) in self.options.url_extensions.iter().zip(&mut self.extra) {
+            if extension::is_reference(*id) {
+                values.iter_mut().skip(self.settled).for_each(|value| *value = end.close(*value));
+            }
+        }
+        self.settled = self.page.len();
+        while self.page.len() >= self.options.settings.page_rows as usize {
+            self.end_page()?;
+        }
+        Ok(())
     }
 
     /// Takes a host, whose key must be above the one before it. Hosts and URLs may come in any interleaving; the file is
@@ -172,19 +203,21 @@ impl Writer {
         self.hosts.push(host)
     }
 
+    /// Writes the first page of the rows, all of which are settled.
     fn end_page(&mut self) -> Result<()> {
-        let (page, extensions) = (std::mem::take(&mut self.page), &self.options.url_extensions);
-        let extra = &self.extra;
-        self.urls.page(page.len(), |def, out| {
-            if !UrlRecord::gather(&page, def.id, out) {
+        let n = self.page.len().min(self.options.settings.page_rows as usize);
+        let extensions = &self.options.url_extensions;
+        let (page, extra) = (self.page.get(..n).unwrap_or_default(), &self.extra);
+        self.urls.page(n, |def, out| {
+            if !UrlRecord::gather(page, def.id, out) {
                 let column = extensions.iter().position(|e| e.id == def.id).and_then(|place| extra.get(place));
-                out.extend(column.into_iter().flatten());
+                out.extend(column.into_iter().flatten().take(n));
             }
             None
         })?;
-        self.extra.iter_mut().for_each(Vec::clear);
-        self.page = page;
-        self.page.clear();
+        self.page.drain(..n);
+        self.extra.iter_mut().for_each(|values| drop(values.drain(..n)));
+        self.settled -= n;
         Ok(())
     }
 
@@ -199,13 +232,15 @@ impl Writer {
 
     /// Completes the file into any sink.
     pub fn finish(mut self, out: &mut dyn Write) -> Result<Written> {
+        let end = self.arena.end_frame()?;
+        self.settle(end)?;
         if !self.page.is_empty() {
             self.end_page()?;
         }
-        let Writer { options, urls, hosts, mut arena, due, scheduled, .. } = self;
-        let url_count = urls.rows();
-        let urls = urls.finish()?;
-        arena.end_frame()?;
+        let Writer { options, keys, urls: rest, hosts, mut arena, due, scheduled, .. } = self;
+        let url_count = rest.rows();
+        let mut urls = keys.finish()?;
+        urls.extend(rest.finish()?);
         let (host_count, hosts) = hosts.finish(&options, &mut arena)?;
         let arena = arena.finish()?;
         let finishing = Finishing { options: &options, urls: &urls, rows: url_count };
@@ -224,10 +259,10 @@ fn extension_value(
     width: u8,
     numbers: &[(u16, u64)],
     texts: &[(u16, bytes::Bytes)],
-    arena: &mut ArenaWriter,
+    store: &mut dyn FnMut(&[u8]) -> Result<u64>,
 ) -> Result<u64> {
     if extension::is_reference(id) {
-        return texts.iter().find(|(known, _)| *known == id).map_or(Ok(0), |(_, text)| arena.share(text));
+        return texts.iter().find(|(known, _)| *known == id).map_or(Ok(0), |(_, text)| store(text));
     }
     let value = numbers.iter().find(|(known, _)| *known == id).map_or(0, |(_, value)| *value);
     if value > crate::encoding::max_of(width) {

@@ -3,6 +3,7 @@
 //! A file has all pages of a column together, but rows arrive one by one: each column has a spool of its own, and the
 //! file is put together from the spools when all rows are in.
 
+use super::keys::KEY_COLUMNS;
 use crate::codec::Packer;
 use crate::encoding::{Chooser, Encoding, Stored, encode_run};
 use crate::error::{Error, Result};
@@ -13,6 +14,9 @@ use crate::settings::Settings;
 use std::sync::Arc;
 use trawl_io::crc::{Crc32c, crc32c};
 use trawl_io::{ReadAt, Spool, SpoolWriter};
+
+/// From this level on size matters more than time.
+const PATIENT: i32 = 10;
 
 /// One column that is being written.
 struct Column {
@@ -49,8 +53,12 @@ pub(crate) struct TableWriter {
 impl TableWriter {
     pub fn new(defs: &[ColumnDef], settings: &Settings, spool: &mut dyn FnMut() -> SpoolWriter) -> Result<Self> {
         let columns = defs.iter().map(|def| {
-            let chooser =
-                if settings.reference { Chooser::Nominal(def.nominal) } else { Chooser::best(def.has_zone()) };
+            // Pages of keys hold one host or many: no page is like the one before.
+            let steady = usize::from(def.id) >= KEY_COLUMNS;
+            let chooser = match settings.reference {
+                true => Chooser::Nominal(def.nominal),
+                false => Chooser::best(def.has_zone(), steady, settings.level >= PATIENT),
+            };
             let entry = ColumnEntry {
                 id: u64::from(def.id),
                 total_compressed: 0,

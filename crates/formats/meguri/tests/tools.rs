@@ -1,0 +1,133 @@
+//! Seeds, differences, counts, and a file as a source of URLs.
+
+mod common;
+
+use common::*;
+use std::collections::BTreeMap;
+use trawl_meguri::diff::{Change, diff};
+use trawl_meguri::keys::KeyPolicy;
+use trawl_meguri::seed::{SeedOptions, Seeder};
+use trawl_meguri::settings::Settings;
+use trawl_meguri::stats::count;
+use trawl_meguri::url_source::MeguriSource;
+use trawl_meguri::{Identity, MeguriFile, Writer, WriterOptions, json};
+use trawl_model::{Place, UnixMillis, UrlRecord, UrlSource};
+use trawl_url::SuffixList;
+use trawl_url::key::{HostGroup, host_key, legacy};
+
+fn seeded(records: &[UrlRecord], options: SeedOptions) -> (MeguriFile, trawl_meguri::seed::Seeded) {
+    let dir = tempfile::tempdir().unwrap();
+    let sorter = trawl_sort::Sorter::builder(dir.path()).build().unwrap();
+    let mut seeder = Seeder::new(options, SuffixList::builtin(), sorter);
+    records.iter().for_each(|record| seeder.push(record).unwrap());
+    let identity = Identity { metadata: options.metadata(), ..Identity::default() };
+    let url_extensions = SeedOptions::extensions();
+    let mut writer = Writer::new(WriterOptions { identity, url_extensions, ..WriterOptions::default() }).unwrap();
+    let report = seeder.finish(&mut writer).unwrap();
+    let mut out = Vec::new();
+    writer.finish(&mut out).unwrap();
+    (open(out), report)
+}
+
+#[test]
+fn captures_become_rows_and_rows_records() {
+    let capture = UrlRecord {
+        ts: Some(UnixMillis(482_817 * 3_600_000 + 5)),
+        status: Some(200),
+        place: Some(Place::new("a.warc.gz", 4711, 9)),
+        extras: Some("{\"x\":1}".into()),
+        ..UrlRecord::bare("https://www.a.example/one")
+    };
+    let older =
+        UrlRecord { ts: Some(UnixMillis(5)), status: Some(500), ..UrlRecord::bare("https://www.a.example/one#top") };
+    let records = [
+        older,
+        UrlRecord::bare("https://b.example"),
+        capture,
+        UrlRecord::bare("mailto:a@b.example"),
+        UrlRecord::bare("https://www.a.example/two"),
+    ];
+    let (file, report) = seeded(&records, SeedOptions { now_hour: 9, ..SeedOptions::default() });
+    assert_eq!((report.urls_in, report.rows, report.hosts, report.duplicates), (5, 3, 2, 1));
+    assert_eq!(report.urls_in, report.rows + report.duplicates + report.rejected.values().sum::<u64>());
+    assert_eq!(file.key_policy(), KeyPolicy::Trawl);
+    let rows: BTreeMap<String, _> =
+        read_all(&file).into_iter().map(|r| (String::from_utf8(r.url.to_vec()).unwrap(), r)).collect();
+    let one = &rows["https://www.a.example/one#top"];
+    assert_eq!(
+        (one.record.http_status, one.record.last_crawled, one.record.status),
+        (200, 482_817, 4),
+        "the newest capture"
+    );
+    assert_eq!(one.record.host_key, host_key("www.a.example"));
+    assert_eq!(rows["https://b.example"].record.first_seen, 9);
+    for key in
+        KeyPolicy::Trawl.candidates("https://www.a.example/two?utm_source=x", SuffixList::builtin()).iter().take(1)
+    {
+        assert!(file.find(*key).unwrap().is_some());
+    }
+
+    let source = MeguriSource::new(file.clone(), "f.meguri").unwrap();
+    let mut found = Vec::new();
+    for split in source.splits(100).unwrap() {
+        source
+            .read(split, &mut |_, item| {
+                found.push(item?);
+                Ok(())
+            })
+            .unwrap();
+    }
+    assert_eq!(found.len(), 3);
+    let one = found.iter().find(|r| r.url.ends_with("one#top")).unwrap();
+    assert_eq!((one.status, one.ts), (Some(200), Some(UnixMillis(482_817 * 3_600_000))));
+    assert_eq!(one.place, Some(Place::new("a.warc.gz", 4711, 0)));
+    assert!(one.extras.as_ref().unwrap().contains("\"meta_json\":\"{\\\"x\\\":1}\""), "{:?}", one.extras);
+    assert_eq!(source.identity(), MeguriSource::new(file, "f.meguri").unwrap().identity());
+}
+
+#[test]
+fn policies_give_the_published_keys() {
+    let psl = SuffixList::builtin();
+    let url = "https://www.example.com/";
+    let (key, group) = KeyPolicy::Reference.key(url, HostGroup::Registrable, psl).unwrap();
+    assert_eq!((key.host, key.path, &group[..]), (0x2883_ba7d_c9aa_3289, 0xde60_1d85_72d4_ceaa, "example.com"));
+    let (key, _) = KeyPolicy::Reference.key(url, HostGroup::FullHost, psl).unwrap();
+    assert_eq!(key.host, 0x7743_3734_3878_322e);
+    let (key, group) = KeyPolicy::Legacy.key("http://example.com/about", HostGroup::FullHost, psl).unwrap();
+    assert_eq!((key.host, key.path, &group[..]), (0x2883_ba7d_c9aa_3289, 0x4e96_67b0_e54f_561c, "example.com"));
+    assert!(KeyPolicy::Reference.candidates(url, psl).contains(&legacy(url, None)));
+    for name in ["reference", "legacy", "trawl", "exact"] {
+        assert_eq!(KeyPolicy::from_name(name).map(KeyPolicy::name), Some(name));
+    }
+    assert_ne!(
+        KeyPolicy::Exact.key("https://e.com/?a&utm_source=1", HostGroup::FullHost, psl).unwrap().0,
+        KeyPolicy::Exact.key("https://e.com/?a", HostGroup::FullHost, psl).unwrap().0
+    );
+}
+
+#[test]
+fn differences_and_counts() {
+    let old = rows(400, 7, 1);
+    let mut new = old[10..].to_vec();
+    new[0].record.status = 6;
+    new[1].etag = bytes::Bytes::from_static(b"other");
+    let settings = Settings { page_rows: 50, ..Settings::default() };
+    let (a, b) = (open(write(&old, options(settings))), open(write(&new, options(settings))));
+    let mut changes = Vec::new();
+    let found = diff(&a, &b, &mut |change| {
+        changes.push(change);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!((found.added, found.removed, found.changed, found.same), (0, 10, 2, old.len() as u64 - 12));
+    assert_eq!(found.fields, [("etag".to_owned(), 1), ("status".to_owned(), 1)].into());
+    assert!(matches!(&changes[0], Change::Removed { row } if row["url"] == json::row(&old[0])["url"]));
+    assert_eq!(diff(&a, &a, &mut |_| Ok(())).unwrap().same, old.len() as u64);
+
+    let counts = count(&a, 481_000).unwrap();
+    let of = |status: u8| old.iter().filter(|r| r.record.status == status).count() as u64;
+    assert_eq!(counts.statuses["crawled"], of(4));
+    assert_eq!(counts.pending, of(0) + of(1));
+    assert_eq!(counts.due, old.iter().filter(|r| (1..=481_000).contains(&r.record.next_due)).count() as u64);
+    assert_eq!(counts.statuses.values().sum::<u64>(), old.len() as u64);
+}
