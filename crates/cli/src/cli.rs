@@ -79,6 +79,7 @@ pub enum Command {
     Cdxj(commands::cdxj::Args),
     Captures(commands::captures::Args),
     Nutch(commands::nutch::Args),
+    Frontier(commands::frontier::Args),
     Seqdb(commands::seqdb::Args),
     Testweb(commands::testweb::Args),
     Settings(commands::meta::SettingsArgs),

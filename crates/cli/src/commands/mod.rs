@@ -6,6 +6,7 @@ pub mod cdxj;
 pub mod convert;
 pub mod crawl;
 pub mod demo;
+pub mod frontier;
 pub mod inspect;
 pub mod lake;
 pub mod meta;
@@ -39,6 +40,7 @@ pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
         Some(Command::Query(args)) => query::run(args, &mut out),
         Some(Command::Serve(args)) => serve::run(args, &mut out),
         Some(Command::Nutch(args)) => nutch::run(args, &mut out),
+        Some(Command::Frontier(args)) => frontier::run(args, &mut out),
         Some(Command::Seqdb(args)) => seqdb::run(args, &mut out),
         Some(Command::Url(args)) => url::run(args, &mut out),
         Some(Command::Testweb(args)) => testweb::run(args, &mut out),

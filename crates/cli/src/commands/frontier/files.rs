@@ -1,0 +1,144 @@
+//! What `split`, `merge`, `compact` and `seed` share: how files are written.
+
+use super::parse_host;
+use crate::exit::Status;
+use crate::output::Output;
+use crate::units::{bytes, show_bytes, show_count};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use trawl_meguri::merge::{extensions_of, split as split_file};
+use trawl_meguri::schema::Table;
+use trawl_meguri::settings::{SETTINGS_KEY, Settings};
+use trawl_meguri::{Identity, MeguriFile, Merged, Writer, WriterOptions, Written};
+
+/// How files are written.
+#[derive(Debug, clap::Args)]
+pub struct WriteArgs {
+    /// Write as small a file as can be; takes about twenty times as long
+    #[arg(long)]
+    pack: bool,
+
+    /// Memory for rows, filter and index; the rest waits in temporary files beside the output
+    #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
+    memory: u64,
+}
+
+impl WriteArgs {
+    /// Memory in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        usize::try_from(self.memory).unwrap_or(usize::MAX)
+    }
+
+    /// A writer for a file that will be `path`.
+    pub fn writer(&self, path: &Path, options: WriterOptions) -> anyhow::Result<Writer> {
+        let settings = if self.pack { Settings::pack() } else { Settings::default() };
+        let (temp, memory_bytes) = (directory(path), self.memory_bytes());
+        Ok(Writer::new(WriterOptions { settings, temp, memory_bytes, ..options })?)
+    }
+
+    /// A writer for a file made of others: their extension columns, the first one's identity with another range.
+    pub fn writer_of(&self, path: &Path, inputs: &[MeguriFile], range: Option<(u64, u64)>) -> anyhow::Result<Writer> {
+        let mut identity = Identity { range, ..Identity::default() };
+        if let Some(first) = inputs.first() {
+            (identity.partition_id, identity.created) = (first.header().partition_id, first.header().created);
+            identity.metadata = first.footer().metadata.clone();
+            identity.metadata.remove(SETTINGS_KEY);
+        }
+        let url_extensions = extensions_of(inputs, Table::Urls);
+        let host_extensions = extensions_of(inputs, Table::Hosts);
+        self.writer(path, WriterOptions { identity, url_extensions, host_extensions, ..WriterOptions::default() })
+    }
+}
+
+/// The directory of a path.
+pub fn directory(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// A file that was written, and what became of its inputs.
+#[derive(Serialize)]
+pub struct Output1<'a> {
+    file: String,
+    #[serde(flatten)]
+    written: Written,
+    #[serde(flatten)]
+    merged: &'a Merged,
+}
+
+/// Tells of a file that was written.
+pub fn tell(path: &Path, written: Written, merged: &Merged, out: &mut Output) -> anyhow::Result<()> {
+    let fact = Output1 { file: path.display().to_string(), written, merged };
+    out.fact(&fact, |w| {
+        let Merged { rows_in, superseded, gone, outside, dangling, .. } = *merged;
+        writeln!(
+            w,
+            "{}: {} URLs, {} hosts, {}",
+            fact.file,
+            show_count(written.urls),
+            show_count(written.hosts),
+            show_bytes(written.bytes)
+        )?;
+        let counts = [
+            (superseded, "superseded"),
+            (gone, "gone"),
+            (outside, "outside the range"),
+            (dangling, "references to no text"),
+        ];
+        let told: Vec<_> =
+            counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", show_count(*n))).collect();
+        if told.is_empty() {
+            Ok(())
+        } else {
+            writeln!(w, "  of {} rows read: {}", show_count(rows_in), told.join(", "))
+        }
+    })?;
+    Ok(())
+}
+
+/// Splits a file at a host key
+///
+/// Hosts with keys below it go to one file, all others to the other; together they own what the file owned.
+///
+/// Example:
+///   trawl frontier split base.meguri --at 0x8000000000000000 --low low.meguri --high high.meguri
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct SplitArgs {
+    /// The file
+    file: PathBuf,
+
+    /// The first key of the upper half: a number, 0x…, or the name of a host
+    #[arg(long, value_parser = parse_host, value_name = "KEY")]
+    at: u64,
+
+    /// Where the lower half goes
+    #[arg(long, value_name = "FILE")]
+    low: PathBuf,
+
+    /// Where the upper half goes
+    #[arg(long, value_name = "FILE")]
+    high: PathBuf,
+
+    #[command(flatten)]
+    write: WriteArgs,
+}
+
+pub fn split(args: &SplitArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let file = super::open(&args.file)?;
+    let (lo, hi) = (file.header().hostkey_lo, file.header().hostkey_hi);
+    let inputs = std::slice::from_ref(&file);
+    // Below key 0 there is nothing: such a half owns key 0 and holds no row.
+    let mut low = args.write.writer_of(
+        &args.low,
+        inputs,
+        Some((lo.min(args.at), args.at.saturating_sub(1).max(lo.min(args.at)))),
+    )?;
+    let mut high = args.write.writer_of(&args.high, inputs, Some((args.at, hi.max(args.at))))?;
+    let (below, above) = split_file(&file, args.at, &mut low, &mut high)?;
+    tell(&args.low, low.finish_file(&args.low)?, &below, out)?;
+    tell(&args.high, high.finish_file(&args.high)?, &above, out)?;
+    Ok(Status::Done)
+}

@@ -1,0 +1,116 @@
+//! `trawl frontier`: partition files of the frontier.
+
+mod diff;
+mod files;
+mod inspect;
+mod map;
+mod merge;
+mod schedule;
+mod seed;
+mod stats;
+
+use crate::exit::Status;
+use crate::output::Output;
+use crate::system;
+use anyhow::Context;
+use std::path::{Path, PathBuf};
+use trawl_meguri::MeguriFile;
+use trawl_meguri::seed::hour_of;
+use trawl_model::UnixMillis;
+use trawl_url::key::host_key;
+
+/// Works with `.meguri` files, the partitions of a frontier
+///
+/// A file holds every URL of a range of hosts with what is known of it. It never changes: merge, split and compact write
+/// new files. Hours are counted from 1970. Exit code 1 when nothing was found or two files differ.
+///
+/// Examples:
+///   trawl frontier seed urls.txt --out seeds.meguri
+///   trawl frontier inspect seeds.meguri
+///   trawl frontier schedule seeds.meguri --host example.com --before 2026-12-01T00:00:00Z
+///   trawl frontier merge base.meguri run-1.meguri run-2.meguri --out merged.meguri
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Seed(seed::SeedArgs),
+    Inspect(inspect::InspectArgs),
+    Diff(diff::DiffArgs),
+    Schedule(schedule::ScheduleArgs),
+    Stats(stats::StatsArgs),
+    Map(map::MapArgs),
+    Split(files::SplitArgs),
+    Merge(merge::MergeArgs),
+    Compact(merge::CompactArgs),
+}
+
+/// Runs the command.
+pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
+    match args.command {
+        Verb::Seed(args) => seed::run(args, out),
+        Verb::Inspect(args) => inspect::run(&args, out),
+        Verb::Diff(args) => diff::run(&args, out),
+        Verb::Schedule(args) => schedule::run(&args, out),
+        Verb::Stats(args) => stats::run(&args, out),
+        Verb::Map(args) => map::run(&args, out),
+        Verb::Split(args) => files::split(&args, out),
+        Verb::Merge(args) => merge::merge(&args, out),
+        Verb::Compact(args) => merge::compact(&args, out),
+    }
+}
+
+/// The file named by itself or by `--data`.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Data {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// The same, by name
+    #[arg(long, value_name = "FILE", hide = true)]
+    data: Option<PathBuf>,
+}
+
+impl Data {
+    fn open(&self) -> anyhow::Result<MeguriFile> {
+        let path = self.file.as_deref().or(self.data.as_deref()).context("no file was named")?;
+        open(path)
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<MeguriFile> {
+    Ok(MeguriFile::open_path(path)?)
+}
+
+/// A host key: `0x…`, a number, or the name of a host, which is hashed.
+fn parse_host(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(hex) => Some(u64::from_str_radix(hex, 16)),
+        None if text.bytes().all(|b| b.is_ascii_digit()) => Some(text.parse()),
+        None => None,
+    };
+    match number {
+        Some(parsed) => parsed.map_err(|e| format!("expected a host key or a host, found {text:?}: {e}")),
+        None => Ok(host_key(&text.to_ascii_lowercase())),
+    }
+}
+
+/// An hour since 1970, or a time that falls into it; 0 is now.
+fn parse_hour(text: &str) -> Result<u32, String> {
+    if text.bytes().all(|b| b.is_ascii_digit()) && text.len() < 12 {
+        return match text.parse() {
+            Ok(0) => Ok(hour_of(system::now())),
+            Ok(hour) => Ok(hour),
+            Err(e) => Err(format!("expected an hour since 1970 or a time, found {text:?}: {e}")),
+        };
+    }
+    UnixMillis::parse(text)
+        .map(hour_of)
+        .map_err(|e| format!("expected an hour since 1970 or a time, found {text:?}: {e}"))
+}

@@ -1,0 +1,80 @@
+//! `trawl frontier schedule`: what is due.
+
+use super::{Data, parse_host, parse_hour};
+use crate::exit::Status;
+use crate::output::{Output, harmless};
+use crate::system;
+use serde::Serialize;
+use trawl_meguri::DueRow;
+use trawl_meguri::diff::hex;
+use trawl_meguri::seed::hour_of;
+
+/// Lists URLs that are due
+///
+/// In the order of the schedule index where the file has one. Only rows with a due hour count: one that was never
+/// scheduled is not due. Exit code 1 if nothing is due.
+///
+/// Examples:
+///   trawl frontier schedule base.meguri --limit 10
+///   trawl frontier schedule base.meguri --host example.com --before 482817
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct ScheduleArgs {
+    #[command(flatten)]
+    data: Data,
+
+    /// Due at this hour since 1970, or at a time like 2026-11-16T12:00:00Z; 0: now
+    #[arg(long, value_parser = parse_hour, value_name = "HOUR")]
+    before: Option<u32>,
+
+    /// Only this host: its name, or its key as a number or 0x…
+    #[arg(long, value_parser = parse_host, value_name = "HOST")]
+    host: Option<u64>,
+
+    /// URLs shown; 0: all
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    limit: usize,
+}
+
+#[derive(Serialize)]
+struct Due<'a> {
+    key: String,
+    next_due: u32,
+    url: &'a str,
+}
+
+pub fn run(args: &ScheduleArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let file = args.data.open()?;
+    let now = args.before.unwrap_or_else(|| hour_of(system::now()));
+    let hosts = args.host.map_or((0, u64::MAX), |host| (host, host));
+    let most = if args.limit == 0 { usize::MAX } else { args.limit };
+    let mut due: Vec<DueRow> = Vec::new();
+    let mut shown = 0;
+    let mut failed = None;
+    // Texts are read for many rows at once.
+    let mut show = |due: &mut Vec<DueRow>| -> anyhow::Result<()> {
+        let mut numbers: Vec<u64> = due.iter().map(|d| d.row).collect();
+        numbers.sort_unstable();
+        let rows = file.read_rows(&numbers)?;
+        for DueRow { row, key, next_due } in due.drain(..) {
+            let text =
+                rows.iter().find(|r| r.number == row).map(|r| String::from_utf8_lossy(&r.url)).unwrap_or_default();
+            let fact = Due { key: hex(key), next_due, url: &text };
+            out.fact(&fact, |w| writeln!(w, "{next_due}  {}  {}", fact.key, harmless(&text)))?;
+        }
+        Ok(())
+    };
+    file.due(now, hosts, &mut |row| {
+        due.push(row);
+        shown += 1;
+        if due.len() >= 256 || shown >= most {
+            failed = show(&mut due).err();
+        }
+        Ok(shown < most && failed.is_none())
+    })?;
+    match failed {
+        Some(error) => return Err(error),
+        None => show(&mut due)?,
+    }
+    Ok(Status::from_findings(shown == 0))
+}

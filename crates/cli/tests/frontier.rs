@@ -1,0 +1,124 @@
+//! Partition files of the frontier, from lists and back.
+
+mod common;
+
+use common::{feed, stderr, stdout, trawl};
+use std::path::Path;
+
+fn run(dir: &Path, args: &[&str], status: i32) -> String {
+    let output = trawl(dir).args(args).output().unwrap();
+    assert_eq!(output.status.code(), Some(status), "{args:?}: {}{}", stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+fn json(dir: &Path, args: &[&str], status: i32) -> Vec<serde_json::Value> {
+    let args: Vec<&str> = ["--json", "-q"].iter().chain(args).copied().collect();
+    run(dir, &args, status).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const LIST: &str = "https://a.example/?utm_source=x\nhttps://a.example/\nhttps://a.example/two\t2026-06-24\n\
+    {\"url\":\"https://www.b.example/x\",\"ts\":\"2026-06-25T10:00:00Z\",\"status\":404}\nhttps://c.example/ \nmailto:a@b.example\n";
+
+#[test]
+fn a_list_becomes_a_file_that_can_be_asked() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    std::fs::write(dir.join("list.txt"), LIST).unwrap();
+    let seed = json(dir, &["frontier", "seed", "list.txt", "--out", "a.meguri", "--created", "482817"], 1);
+    assert_eq!((&seed[0]["urls"], &seed[0]["hosts"], &seed[0]["duplicates"]), (&4.into(), &3.into(), &1.into()));
+    assert_eq!(seed[0]["rejected"].as_object().unwrap().len(), 1, "{seed:?}");
+
+    let facts = &json(dir, &["frontier", "inspect", "a.meguri"], 0)[0];
+    assert_eq!(
+        (&facts["url_count"], &facts["created"], &facts["key_policy"]),
+        (&4.into(), &482_817.into(), &"trawl".into())
+    );
+    assert!(run(dir, &["frontier", "inspect", "a.meguri"], 0).contains("flags        sorted|seenset|blob|ribbon"));
+
+    let stats = &json(dir, &["frontier", "stats", "--data", "a.meguri"], 0)[0];
+    assert_eq!(
+        (&stats["statuses"]["scheduled"], &stats["statuses"]["crawled"], &stats["pending"]),
+        (&3.into(), &1.into(), &3.into())
+    );
+    assert_eq!(stats["http_statuses"]["404"], 1);
+
+    // The same from standard input, byte for byte.
+    let mut command = trawl(dir);
+    command.args(["-q", "frontier", "seed", "--out", "b.meguri", "--created", "482817"]);
+    assert_eq!(feed(command, LIST.as_bytes()).status.code(), Some(1));
+    assert!(std::fs::read(dir.join("a.meguri")).unwrap() == std::fs::read(dir.join("b.meguri")).unwrap());
+    run(dir, &["frontier", "diff", "a.meguri", "b.meguri"], 0);
+
+    // A file is a list, too.
+    let again = json(dir, &["frontier", "seed", "a.meguri", "--out", "c.meguri", "--created", "482817", "--pack"], 0);
+    assert_eq!(again[0]["urls"], 4);
+    let wrong = trawl(dir).args(["frontier", "inspect", "list.txt"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("MEG1"), "{}", stderr(&wrong));
+}
+
+#[test]
+fn split_merge_compact_map_diff() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let urls: String = (0..300).map(|n| format!("https://host{}.example/page/{n}\n", n % 17)).collect();
+    std::fs::write(dir.join("all.txt"), &urls).unwrap();
+    run(dir, &["-q", "frontier", "seed", "all.txt", "--out", "all.meguri", "--created", "1"], 0);
+    let key = "0x8000000000000000";
+    let parts =
+        json(dir, &["frontier", "split", "all.meguri", "--at", key, "--low", "low.meguri", "--high", "high.meguri"], 0);
+    let rows: u64 = parts.iter().map(|p| p["urls"].as_u64().unwrap()).sum();
+    assert_eq!((parts.len(), rows), (2, 300));
+
+    let map = json(dir, &["frontier", "map", "--manifest", "m", "low.meguri", "high.meguri"], 0);
+    assert_eq!(map.len(), 3, "two partitions and the coverage: {map:?}");
+    let routed = json(dir, &["frontier", "map", "--manifest", "m", "--host", "0xffff000000000000"], 0);
+    assert_eq!(routed[0]["file_ref"], "high.meguri");
+    run(dir, &["frontier", "map", "--manifest", "m", "--host", "1", "--epoch", "7"], 1);
+    run(dir, &["-q", "frontier", "map", "--manifest", "half", "low.meguri"], 1);
+
+    let merged = json(dir, &["frontier", "merge", "low.meguri", "high.meguri", "--out", "both.meguri"], 0);
+    assert_eq!((&merged[0]["urls"], &merged[0]["superseded"]), (&300.into(), &0.into()));
+    run(dir, &["frontier", "diff", "all.meguri", "both.meguri"], 0);
+    let compact = json(dir, &["frontier", "compact", "all.meguri", "low.meguri", "--gc"], 0);
+    assert_eq!((&compact[0]["urls"], &compact[0]["file"]), (&300.into(), &"./compact.meguri".into()));
+    let half = json(dir, &["frontier", "merge", "all.meguri", "--from", key, "--out", "upper.meguri"], 0);
+    assert_eq!(half[0]["urls"], parts[1]["urls"]);
+
+    std::fs::write(dir.join("more.txt"), "https://host0.example/page/0\t2026-01-01\nhttps://new.example/\n").unwrap();
+    run(dir, &["-q", "frontier", "seed", "more.txt", "--out", "more.meguri", "--created", "1"], 0);
+    run(dir, &["-q", "frontier", "merge", "all.meguri", "more.meguri", "--out", "newer.meguri"], 0);
+    let changes = json(dir, &["frontier", "diff", "all.meguri", "newer.meguri"], 1);
+    let total = changes.last().unwrap();
+    assert_eq!(
+        (&total["added"], &total["removed"], &total["changed"], &total["same"]),
+        (&1.into(), &0.into(), &1.into(), &299.into())
+    );
+    assert!(changes.iter().any(|c| c["change"] == "changed" && c["fields"]["first_seen"][0] == 1), "{changes:?}");
+    let text = run(dir, &["frontier", "diff", "all.meguri", "newer.meguri"], 1);
+    assert!(
+        text.contains("+ https://new.example/\n") && text.contains("1 added, 0 removed, 1 changed, 299 the same"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_is_due() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    // A published file: hours 400 to 405 are due.
+    std::fs::copy(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/meguri/tests/data/v1.meguri"),
+        dir.join("v1.meguri"),
+    )
+    .unwrap();
+    let due = json(dir, &["frontier", "schedule", "--data", "v1.meguri", "--before", "402"], 0);
+    let mut urls: Vec<_> = due.iter().map(|d| d["url"].as_str().unwrap()).collect();
+    urls.sort_unstable();
+    assert_eq!(urls, ["example.com/", "example.com/about", "example.com/blog?page=2"]);
+    assert_eq!(json(dir, &["frontier", "schedule", "v1.meguri", "--limit", "2"], 0).len(), 2);
+    assert_eq!(json(dir, &["frontier", "schedule", "v1.meguri", "--host", "golang.org"], 0).len(), 2);
+    assert_eq!(json(dir, &["frontier", "schedule", "v1.meguri", "--host", "0x5c94d8be4d1cd6be"], 0).len(), 2);
+    run(dir, &["frontier", "schedule", "v1.meguri", "--before", "399"], 1);
+    run(dir, &["frontier", "schedule", "v1.meguri", "--before", "1970-01-17T00:00:00Z"], 1);
+}
