@@ -16,7 +16,7 @@ SIDEWAYS = {
     "trawl-http": {"trawl-io"},
     "trawl-sort": {"trawl-io"},
     "trawl-nutch": {"trawl-hadoop"},
-    "trawl-archive": {"trawl-warc", "trawl-captures", "trawl-seqdb", "trawl-lists", "trawl-nutch"},
+    "trawl-archive": {"trawl-warc", "trawl-captures", "trawl-seqdb", "trawl-meguri", "trawl-lists", "trawl-nutch"},
     "trawl-fetch": set(),
     "trawl-engine": {"trawl-frontier", "trawl-fetch", "trawl-parse"},
     "trawl-rows": {"trawl-store"},

@@ -122,3 +122,72 @@ fn what_is_due() {
     run(dir, &["frontier", "schedule", "v1.meguri", "--before", "399"], 1);
     run(dir, &["frontier", "schedule", "v1.meguri", "--before", "1970-01-17T00:00:00Z"], 1);
 }
+
+#[test]
+fn files_are_inspected_verified_and_printed_like_any_other() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    std::fs::write(dir.join("list.txt"), LIST).unwrap();
+    run(dir, &["-q", "frontier", "seed", "list.txt", "--out", "a.meguri", "--created", "482817"], 1);
+    let facts = &json(dir, &["inspect", "a.meguri", "-n", "2"], 0)[0];
+    assert_eq!((&facts["format"], &facts["urls"], &facts["hosts"]), (&"meguri".into(), &4.into(), &3.into()));
+    assert_eq!(facts["sample"].as_array().unwrap().len(), 2);
+    assert!(facts["url_columns"].as_array().unwrap().len() >= 23);
+    assert!(run(dir, &["-q", "inspect", "a.meguri"], 0).contains("4 urls, 3 hosts"));
+    let summary = &json(dir, &["verify", "a.meguri"], 0)[0];
+    assert_eq!(summary["checked"]["containers"]["entries"], 7);
+
+    let cat = |more: &[&str], status: i32| -> Vec<String> {
+        let args: Vec<&str> = ["cat", "a.meguri"].iter().chain(more).copied().collect();
+        let rows = json(dir, &args, status);
+        let mut urls: Vec<String> = rows.iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect();
+        urls.sort_unstable();
+        urls
+    };
+    let all = cat(&[], 0);
+    assert_eq!(all.len(), 4);
+    assert_eq!(cat(&["--host", "www.b.example"], 0), ["https://www.b.example/x"]);
+    assert_eq!(cat(&["--host", "a.example"], 0), ["https://a.example/?utm_source=x", "https://a.example/two"]);
+    assert_eq!(cat(&["--host", "a.example", "--status", "crawled"], 1), [""; 0]);
+    assert_eq!(cat(&["--status", "crawled"], 0), ["https://www.b.example/x"]);
+    assert_eq!(cat(&["--status", "404"], 0), ["https://www.b.example/x"]);
+    assert_eq!(cat(&["--url", "https://a.example/two?utm_source=y"], 0), ["https://a.example/two"]);
+    assert_eq!(cat(&["--url", "https://a.example/nowhere"], 1), [""; 0]);
+    assert_eq!(cat(&["--offset", "0"], 0).len(), 1);
+    assert_eq!(cat(&["--due-before", "0"], 1), [""; 0], "nothing was ever scheduled");
+    let wrong = trawl(dir).args(["cat", "a.meguri", "--status", "lost"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("excluded_robots"), "{}", stderr(&wrong));
+
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/meguri/tests/data/v1.meguri");
+    std::fs::copy(golden, dir.join("v1.meguri")).unwrap();
+    let due = json(dir, &["cat", "v1.meguri", "--due-before", "402", "--host", "example.com"], 0);
+    assert_eq!(due.len(), 3);
+    assert!(due.iter().all(|row| (400..=402).contains(&row["next_due"].as_u64().unwrap())), "{due:?}");
+
+    // A flipped bit is told with its place.
+    let mut bytes = std::fs::read(dir.join("a.meguri")).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(dir.join("bad.meguri"), bytes).unwrap();
+    let faults = json(dir, &["verify", "bad.meguri"], 1);
+    assert!(faults.iter().any(|f| f["type"] == "fault" && f["offset"].as_u64().is_some()), "{faults:?}");
+    // Rows can only be chosen where there are some.
+    std::fs::write(dir.join("x.warc"), "WARC/1.0\r\n\r\n").unwrap();
+    run(dir, &["cat", "x.warc", "--host", "a.example"], 2);
+}
+
+#[test]
+fn a_lake_takes_a_file_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    std::fs::write(dir.join("list.txt"), LIST).unwrap();
+    run(dir, &["-q", "frontier", "seed", "list.txt", "--out", "a.meguri", "--created", "482817"], 1);
+    let ingest = ["lake", "ingest", "a.meguri", "--lake", "lake", "--dataset", "front"];
+    let first = json(dir, &ingest, 0);
+    assert_eq!(first.last().unwrap()["rows"], 4, "{first:?}");
+    let again = json(dir, &ingest, 0);
+    assert_eq!(again.last().unwrap()["rows"], 0, "{again:?}");
+    let urls = json(dir, &["query", "urls", "--lake", "lake", "b.example", "front"], 0);
+    let text = serde_json::to_string(&urls).unwrap();
+    assert!(text.contains("https://www.b.example/x") && text.contains("404"), "{text}");
+}

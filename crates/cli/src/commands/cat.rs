@@ -1,11 +1,13 @@
 //! `trawl cat`: the entries of a container.
 
+use super::frontier::parse_hour;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::system;
 use std::path::PathBuf;
 use trawl_archive::{CatOptions, Show, cat};
-use trawl_model::Wanted;
+use trawl_meguri::seed::start_of_hour;
+use trawl_model::{Wanted, WantedRows};
 
 /// Prints the entries of a container
 ///
@@ -16,6 +18,8 @@ use trawl_model::Wanted;
 /// is a file's name then), or the entries of a kvseq, as `trawl seqdb list` has them (--url is a key, --offset a pointer).
 ///
 /// Of Hadoop's and Nutch's files: every record with its key and value, whatever their classes (--url is a key).
+/// Of a `.meguri` file: rows as JSON; --host, --due-before and --status choose without reading the rest, --url finds one
+/// row by its key, --offset is a row's number.
 ///
 /// Examples:
 ///   trawl cat crawl/ --url https://example.com/ --body > page.html
@@ -23,6 +27,7 @@ use trawl_model::Wanted;
 ///   trawl cat crawl.warc.gz --json=digest
 ///   trawl cat segments/20261115074402 --url https://example.com/ --body
 ///   trawl cat crawldb/current/part-r-00000/data --json
+///   trawl cat base.meguri --host example.com --status gone
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
@@ -53,6 +58,18 @@ pub struct Args {
     #[arg(long, requires = "body")]
     decode: bool,
 
+    /// Of a `.meguri` file: only rows of this host, by name or key (0x…)
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+
+    /// Of a `.meguri` file: only rows that are due at this hour since 1970, or at a time like 2026-11-16T12:00:00Z; 0: now
+    #[arg(long, value_parser = parse_hour, value_name = "HOUR")]
+    due_before: Option<u32>,
+
+    /// Of a `.meguri` file: only rows in this state (discovered, crawled, gone …), or with this HTTP status
+    #[arg(long, value_name = "STATUS")]
+    status: Option<String>,
+
     /// With --json: digests in place of blocks, as --json=digest
     #[arg(long)]
     digests: bool,
@@ -67,6 +84,11 @@ pub fn run(args: Args, digests: bool, out: &mut Output) -> anyhow::Result<Status
             offset: args.offset,
             json: out.json(),
             digests: args.digests || digests,
+            rows: WantedRows {
+                host: args.host.as_deref(),
+                due_before: args.due_before.map(start_of_hour),
+                status: args.status.as_deref(),
+            },
         },
         kind: args.kind.as_deref(),
         show: match (args.head, args.body, args.decode) {

@@ -18,6 +18,11 @@ pub trait Format: Send + Sync {
     /// What it can carry.
     fn carries(&self) -> Carries;
 
+    /// Whether it only points at captures that are elsewhere.
+    fn is_index(&self) -> bool {
+        false
+    }
+
     /// Whether a file, or a directory that is one container, has this format. Should be cheap, and believe a name that
     /// says so: a damaged file is reported then and not passed over.
     fn detect(&self, candidate: &Candidate<'_>) -> bool;

@@ -1,6 +1,6 @@
 //! The door to a container that is there: [`Archive`].
 
-use crate::{CaptureSource, DoorError, Place, RecordSource, SourceIdentity, Split, UrlSource};
+use crate::{CaptureSource, DoorError, Place, RecordSource, SourceIdentity, Split, UnixMillis, UrlSource};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -45,6 +45,11 @@ pub trait Archive: Send + Sync {
     fn list(&self, _wanted: &Wanted<'_>, _out: &mut dyn Write) -> Result<Option<u64>, DoorError> {
         Ok(None)
     }
+
+    /// Whether [`Archive::list`] obeys [`Wanted::rows`]. Others are not asked for rows.
+    fn has_rows(&self) -> bool {
+        false
+    }
 }
 
 /// Which captures.
@@ -85,6 +90,26 @@ pub struct Wanted<'a> {
     pub json: bool,
     /// With digests in place of contents.
     pub digests: bool,
+    /// Only these rows of a frontier.
+    pub rows: WantedRows<'a>,
+}
+
+/// Which rows of a frontier are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WantedRows<'a> {
+    /// Only those of this host: its name, or its key as `0x` and hex digits.
+    pub host: Option<&'a str>,
+    /// Only those that are due at this time.
+    pub due_before: Option<UnixMillis>,
+    /// Only those in this state, by name, or whose last fetch had this HTTP status.
+    pub status: Option<&'a str>,
+}
+
+impl WantedRows<'_> {
+    /// Whether nothing is left out.
+    pub fn is_all(&self) -> bool {
+        *self == WantedRows::default()
+    }
 }
 
 /// What a check works with.

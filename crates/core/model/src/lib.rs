@@ -33,7 +33,9 @@ mod source;
 mod time;
 mod url_record;
 
-pub use archive::{Archive, Check, Checked, Finding, Inspection, OnProgress, Pick, Progress, Severity, Tally, Wanted};
+pub use archive::{
+    Archive, Check, Checked, Finding, Inspection, OnProgress, Pick, Progress, Severity, Tally, Wanted, WantedRows,
+};
 pub use body::{Body, Reopen};
 pub use capture::{
     Capture, CaptureFacts, ErrorClass, Failure, Message, Outcome, Revisit, RevisitProfile, RobotsVerdict, Timings,

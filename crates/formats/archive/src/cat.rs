@@ -44,6 +44,9 @@ pub enum Show {
 pub fn cat(found: &Found, fs: &Arc<dyn Fs>, options: &CatOptions<'_>, out: &mut dyn Write) -> Result<u64> {
     let archive = found.open(fs)?;
     let wanted = &options.wanted;
+    if !wanted.rows.is_all() && !archive.has_rows() {
+        return Err(Error::NoRows { path: found.path.clone() }.into());
+    }
     let printer = Printer { path: &found.path, options };
     if let Some(offset) = wanted.offset {
         let place = Place::new("", offset, 0);

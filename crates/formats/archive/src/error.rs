@@ -48,6 +48,12 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
     },
+    /// Something that has no rows of a frontier to choose from.
+    #[error("{}: --host, --due-before and --status choose rows of a frontier, found another format", .path.display())]
+    NoRows {
+        /// Which file.
+        path: PathBuf,
+    },
     /// The target cannot carry all of it, and nothing may be dropped.
     #[error("{url}: {format} cannot carry {}", .lost.iter().map(|lost| lost.as_str()).collect::<Vec<_>>().join(", "))]
     Dropped {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use trawl_captures::CapturesFormat;
 use trawl_io::format::{Candidate, Format, Opening, Role};
 use trawl_io::{Fs, Mode};
+use trawl_meguri::MeguriFormat;
 use trawl_model::{Archive, DoorError};
 use trawl_nutch::NutchFormat;
 use trawl_warc::{WaczFormat, WarcFormat};
@@ -28,6 +29,7 @@ impl Default for Registry {
     fn default() -> Self {
         let formats: Vec<Arc<dyn Format>> = vec![
             Arc::new(CapturesFormat),
+            Arc::new(MeguriFormat),
             Arc::new(WaczFormat),
             Arc::new(SeqdbFormat),
             Arc::new(WarcFormat),
@@ -54,7 +56,7 @@ impl Found {
 
     /// Whether it only points at captures that are elsewhere.
     pub fn is_index(&self) -> bool {
-        self.format.carries() == trawl_model::Carries::NOTHING
+        self.format.is_index()
     }
 }
 

@@ -29,6 +29,10 @@ impl Format for CapturesFormat {
         Carries::NOTHING
     }
 
+    fn is_index(&self) -> bool {
+        true
+    }
+
     fn detect(&self, candidate: &Candidate<'_>) -> bool {
         candidate.head.is_some_and(|head| head.starts_with(b"PAR1"))
     }

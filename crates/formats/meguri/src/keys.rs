@@ -23,6 +23,19 @@ pub enum KeyPolicy {
     Exact,
 }
 
+/// A host key: `0x` and hex digits, a number, or the name of a host group, which is hashed.
+pub fn parse_host(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(hex) => Some(u64::from_str_radix(hex, 16)),
+        None if text.bytes().all(|b| b.is_ascii_digit()) => Some(text.parse()),
+        None => None,
+    };
+    match number {
+        Some(parsed) => parsed.map_err(|e| format!("expected a host or its key, found {text:?}: {e}")),
+        None => Ok(key::host_key(&text.to_ascii_lowercase())),
+    }
+}
+
 impl KeyPolicy {
     const NAMES: [(KeyPolicy, &'static str); 4] = [
         (KeyPolicy::Reference, "reference"),

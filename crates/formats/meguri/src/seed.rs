@@ -8,6 +8,7 @@ use crate::schema::{Extension, HostRecord, UrlRecord, extension};
 use crate::writer::Writer;
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::path::Path;
 use trawl_io::slice::{SliceError, SliceReader};
 use trawl_io::varint::{put_ivarint, put_uvarint};
 use trawl_model::{UnixMillis, UrlRecord as SourceRecord};
@@ -22,6 +23,11 @@ const MILLIS_PER_HOUR: i64 = 3_600_000;
 /// The hour of a time; 0 before 1970.
 pub fn hour_of(time: UnixMillis) -> u32 {
     u32::try_from(time.0.div_euclid(MILLIS_PER_HOUR)).unwrap_or(0)
+}
+
+/// When an hour begins.
+pub fn start_of_hour(hour: u32) -> UnixMillis {
+    UnixMillis(i64::from(hour) * MILLIS_PER_HOUR)
 }
 
 /// How seeds become rows.
@@ -95,9 +101,10 @@ impl std::fmt::Debug for Seeder<'_> {
 }
 
 impl<'a> Seeder<'a> {
-    /// Sorts by `sorter`.
-    pub fn new(options: SeedOptions, psl: &'a SuffixList, sorter: Sorter) -> Self {
-        Seeder { options, psl, sorter, seeded: Seeded::default(), value: Vec::new() }
+    /// Sorts within `memory_bytes`; more goes to files in `temp`.
+    pub fn new(options: SeedOptions, psl: &'a SuffixList, temp: &Path, memory_bytes: usize) -> Result<Self> {
+        let sorter = Sorter::builder(temp).memory_bytes(memory_bytes).holder("seeds of a frontier").build()?;
+        Ok(Seeder { options, psl, sorter, seeded: Seeded::default(), value: Vec::new() })
     }
 
     /// Takes one record of a list or an index. A URL without a key is counted, not refused.
@@ -129,7 +136,7 @@ impl<'a> Seeder<'a> {
 
     /// Writes the rows and their hosts.
     pub fn finish(self, writer: &mut Writer) -> Result<Seeded> {
-        let Seeder { options, sorter, mut seeded, .. } = self;
+        let Seeder { options, psl, sorter, mut seeded, .. } = self;
         let mut sorted = sorter.finish()?;
         let mut pending: Option<Pending> = None;
         let mut host: Option<(HostRow, u32)> = None;
@@ -144,13 +151,13 @@ impl<'a> Seeder<'a> {
                 }
                 _ => {
                     if let Some(row) = pending.replace(next) {
-                        row.write(&options, &mut host, writer, &mut seeded)?;
+                        row.write(&options, psl, &mut host, writer, &mut seeded)?;
                     }
                 }
             }
         }
         if let Some(row) = pending {
-            row.write(&options, &mut host, writer, &mut seeded)?;
+            row.write(&options, psl, &mut host, writer, &mut seeded)?;
         }
         if let Some((host, urls)) = host {
             push_host(host, urls, writer, &mut seeded)?;
@@ -190,6 +197,7 @@ impl Pending {
     fn write(
         self,
         options: &SeedOptions,
+        psl: &SuffixList,
         host: &mut Option<(HostRow, u32)>,
         writer: &mut Writer,
         seeded: &mut Seeded,
@@ -199,7 +207,7 @@ impl Pending {
             if let Some((before, urls)) = host.take() {
                 push_host(before, urls, writer, seeded)?;
             }
-            *host = Some((new_host(key.host, self.group, options), 0));
+            *host = Some((new_host(key.host, self.group, options, psl), 0));
         }
         if let Some((_, urls)) = host {
             *urls = urls.saturating_add(1);
@@ -230,9 +238,9 @@ impl Pending {
     }
 }
 
-fn new_host(host_key: u64, group: String, options: &SeedOptions) -> HostRow {
+fn new_host(host_key: u64, group: String, options: &SeedOptions, psl: &SuffixList) -> HostRow {
     let grouping = u8::from(options.group == HostGroup::FullHost);
-    let registrable = SuffixList::builtin().registrable(&group).to_owned();
+    let registrable = psl.registrable(&group).to_owned();
     let record = HostRecord { host_key, grouping, crawl_delay: options.crawl_delay, ..HostRecord::default() };
     HostRow { record, host: Bytes::from(group), registrable: Bytes::from(registrable), ..HostRow::default() }
 }

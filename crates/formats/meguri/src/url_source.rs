@@ -5,10 +5,9 @@ use crate::json;
 use crate::manifest::Entry;
 use crate::reader::{MeguriFile, Row};
 use crate::schema::extension;
+use crate::seed::start_of_hour;
 use std::sync::Arc;
-use trawl_model::{Advice, DoorError, Items, Place, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
-
-const MILLIS_PER_HOUR: i64 = 3_600_000;
+use trawl_model::{Advice, DoorError, Items, Place, SourceIdentity, Split, UrlRecord, UrlSource};
 
 /// Yields the rows of a file. Splits are ranges of row numbers.
 #[derive(Debug, Clone)]
@@ -24,6 +23,11 @@ impl MeguriSource {
         let crc = Entry::of(&file, uri, 0)?.file_crc;
         let identity = SourceIdentity { uri: uri.to_owned(), size: file.len(), tag: format!("crc32c:{crc:08x}") };
         Ok(MeguriSource { file, identity })
+    }
+
+    /// Of an open file that a caller knows by another identity.
+    pub fn known_as(file: MeguriFile, identity: SourceIdentity) -> Self {
+        MeguriSource { file, identity }
     }
 }
 
@@ -47,7 +51,7 @@ pub fn record_of(row: &Row) -> std::result::Result<UrlRecord, String> {
     }
     Ok(UrlRecord {
         url,
-        ts: (hour != 0).then_some(UnixMillis(i64::from(hour) * MILLIS_PER_HOUR)),
+        ts: (hour != 0).then_some(start_of_hour(hour)),
         status: (r.http_status != 0).then_some(r.http_status),
         place: file.map(|file| Place::new(file.into_owned(), offset, 0)),
         extras: Some(extras.to_string()),

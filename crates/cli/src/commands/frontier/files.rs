@@ -1,11 +1,11 @@
 //! What `split`, `merge`, `compact` and `seed` share: how files are written.
 
-use super::parse_host;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::units::{bytes, show_bytes, show_count};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use trawl_meguri::keys::parse_host;
 use trawl_meguri::merge::{extensions_of, split as split_file};
 use trawl_meguri::schema::Table;
 use trawl_meguri::settings::{SETTINGS_KEY, Settings};

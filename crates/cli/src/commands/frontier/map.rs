@@ -1,6 +1,5 @@
 //! `trawl frontier map`: the catalogue of a fleet's partitions.
 
-use super::parse_host;
 use crate::exit::Status;
 use crate::output::{Output, harmless};
 use anyhow::{Context, bail};
@@ -8,6 +7,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::{Fs, RealFs, publish};
+use trawl_meguri::keys::parse_host;
 use trawl_meguri::manifest::{Entry, Gap, Manifest};
 
 /// Shows a manifest of partitions, checks that they tile the key space, routes a host

@@ -1,13 +1,13 @@
 //! `trawl frontier merge` and `compact`.
 
 use super::files::{WriteArgs, directory, tell};
-use super::parse_host;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::units::show_count;
 use anyhow::bail;
 use std::path::{Path, PathBuf};
+use trawl_meguri::keys::parse_host;
 use trawl_meguri::{Keep, MeguriFile};
 
 /// Merges files into one

@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use trawl_meguri::MeguriFile;
 use trawl_meguri::seed::hour_of;
 use trawl_model::UnixMillis;
-use trawl_url::key::host_key;
 
 /// Works with `.meguri` files, the partitions of a frontier
 ///
@@ -88,21 +87,8 @@ fn open(path: &Path) -> anyhow::Result<MeguriFile> {
     Ok(MeguriFile::open_path(path)?)
 }
 
-/// A host key: `0x…`, a number, or the name of a host, which is hashed.
-fn parse_host(text: &str) -> Result<u64, String> {
-    let number = match text.strip_prefix("0x") {
-        Some(hex) => Some(u64::from_str_radix(hex, 16)),
-        None if text.bytes().all(|b| b.is_ascii_digit()) => Some(text.parse()),
-        None => None,
-    };
-    match number {
-        Some(parsed) => parsed.map_err(|e| format!("expected a host key or a host, found {text:?}: {e}")),
-        None => Ok(host_key(&text.to_ascii_lowercase())),
-    }
-}
-
 /// An hour since 1970, or a time that falls into it; 0 is now.
-fn parse_hour(text: &str) -> Result<u32, String> {
+pub fn parse_hour(text: &str) -> Result<u32, String> {
     if text.bytes().all(|b| b.is_ascii_digit()) && text.len() < 12 {
         return match text.parse() {
             Ok(0) => Ok(hour_of(system::now())),

@@ -1,12 +1,13 @@
 //! `trawl frontier schedule`: what is due.
 
-use super::{Data, parse_host, parse_hour};
+use super::{Data, parse_hour};
 use crate::exit::Status;
 use crate::output::{Output, harmless};
 use crate::system;
 use serde::Serialize;
 use trawl_meguri::DueRow;
 use trawl_meguri::diff::hex;
+use trawl_meguri::keys::parse_host;
 use trawl_meguri::seed::hour_of;
 
 /// Lists URLs that are due

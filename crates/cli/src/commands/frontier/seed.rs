@@ -10,19 +10,19 @@ use crate::system;
 use crate::units::{show_bytes, show_count};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use trawl_io::{Fs, RealFs};
+use trawl_archive::Opening;
 use trawl_lists::Options;
 use trawl_meguri::keys::KeyPolicy;
 use trawl_meguri::seed::{SeedOptions, Seeded, Seeder, hour_of};
 use trawl_meguri::{Identity, WriterOptions, Written};
-use trawl_model::{DoorError, UrlRecord};
+use trawl_model::{DoorError, SourceIdentity, UrlRecord, UrlSource};
 use trawl_url::SuffixList;
 use trawl_url::key::HostGroup;
 
 /// Turns URL lists into a partition file
 ///
-/// Any list that `lake ingest` reads: lines, CSV, JSON lines, CDXJ, Parquet, captures.parquet; `-` is standard input. What
+/// Anything that `lake ingest` reads: lines, CSV, JSON lines, CDXJ, Parquet, captures.parquet, archives, other partition
+/// files; `-` is standard input. What
 /// a list knows of a URL (time, status, place in an archive) goes into its row. Exit code 1 if items were rejected.
 ///
 /// Examples:
@@ -123,10 +123,8 @@ pub fn run(mut args: SeedArgs, out: &mut Output) -> anyhow::Result<Status> {
     let url_extensions = SeedOptions::extensions();
     let mut writer =
         args.write.writer(&args.out, WriterOptions { identity, url_extensions, ..WriterOptions::default() })?;
-    let sorter = trawl_sort::Sorter::builder(directory(&args.out))
-        .memory_bytes(args.write.memory_bytes())
-        .holder("trawl frontier seed");
-    let mut seeder = Seeder::new(options, SuffixList::builtin(), sorter.build()?);
+    let (temp, memory) = (directory(&args.out), args.write.memory_bytes());
+    let mut seeder = Seeder::new(options, SuffixList::builtin(), &temp, memory)?;
     let lists = Options { now: system::now(), ..args.lists.apply(Options::default()) };
     let unreadable = read(&args.files, &lists, &mut seeder, out)?;
     let seeded = seeder.finish(&mut writer)?;
@@ -155,7 +153,6 @@ pub fn run(mut args: SeedArgs, out: &mut Output) -> anyhow::Result<Status> {
 
 /// Hands every item of every list over, and counts those that are none.
 fn read(files: &[PathBuf], lists: &Options, seeder: &mut Seeder<'_>, out: &Output) -> anyhow::Result<u64> {
-    let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let bar = Progress::start("seed", None, out.quiet());
     let (mut items, mut unreadable) = (0u64, 0);
     let mut each = |_: u64, item: Result<UrlRecord, DoorError>| -> Result<(), DoorError> {
@@ -177,7 +174,7 @@ fn read(files: &[PathBuf], lists: &Options, seeder: &mut Seeder<'_>, out: &Outpu
             trawl_lists::read_stream("stdin", None, std::io::stdin().lock(), lists, &mut each)?;
             continue;
         }
-        let source = open_list(&fs, path, lists)?;
+        let source = open_list(path, lists)?;
         for split in source.splits(u64::MAX)? {
             source.read(split, &mut each)?;
         }
@@ -185,13 +182,15 @@ fn read(files: &[PathBuf], lists: &Options, seeder: &mut Seeder<'_>, out: &Outpu
     Ok(unreadable)
 }
 
-/// A list, or a partition file whose rows are taken over.
-fn open_list(fs: &Arc<dyn Fs>, path: &Path, lists: &Options) -> anyhow::Result<Box<dyn trawl_model::UrlSource>> {
-    let mut head = [0; 4];
-    let known = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
-    if known.is_ok() && head == trawl_meguri::header::MAGIC {
-        let source = trawl_meguri::url_source::MeguriSource::new(super::open(path)?, &path.display().to_string())?;
-        return Ok(Box::new(source));
-    }
-    Ok(trawl_lists::open(fs, path, None, lists)?)
+/// A list, or an archive or partition file whose URLs are taken.
+fn open_list(path: &Path, lists: &Options) -> anyhow::Result<Box<dyn UrlSource>> {
+    let (fs, registry) = system::archives();
+    let Some(format) = registry.detect(&fs, path)?.filter(|format| !format.is_index()) else {
+        return Ok(trawl_lists::open(&fs, path, None, lists)?);
+    };
+    let archive = format.open(&Opening::new(&fs, path))?;
+    // Nobody asks for this source again: its name is enough.
+    let size = fs.metadata(path)?.len;
+    let identity = SourceIdentity { uri: path.display().to_string(), size, tag: String::new() };
+    Ok(trawl_archive::urls(archive, path, identity)?)
 }

@@ -2,7 +2,7 @@
 //! directly.
 //!
 //! An item of a list that is not a URL is rejected, with its reason; the rest goes on. Everything streams, so that a crawl can
-//! begin before its list ends; only Parquet, whose index is at its end, is read from a file.
+//! begin before its list ends; only Parquet and `.meguri`, whose index is at their end, are read from files.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use trawl_archive::{Opening, Registry};
 use trawl_io::{Fs, RealFs};
 use trawl_lists::{BadItem, Format, Options};
-use trawl_model::{Advice, Archive, Carries, DoorError, SourceIdentity, UrlRecord};
+use trawl_model::{Advice, Archive, DoorError, SourceIdentity, UrlRecord};
 use trawl_url::WebUrl;
 
 /// Where seeds come from.
@@ -207,17 +207,19 @@ fn read_input(
     let mut tap = Tap { source: open(input).map_err(fail)?, hash: Sha256::new(), bytes: 0 };
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let broken = |e: trawl_lists::Error| DoorError::new(Advice::Stop, e);
+    let (mut format, mut source) = (None, None);
     // What is a pipe cannot be looked at without taking it.
-    let format = match input {
-        SeedInput::File(path) if path.is_file() => trawl_lists::look(&fs, path).map_err(broken)?.format,
-        _ => None,
-    };
-    match (input, format) {
-        (SeedInput::File(path), Some(Format::Parquet)) => {
-            let source = trawl_lists::open(&fs, path, format, options).map_err(broken)?;
-            source.splits(u64::MAX)?.into_iter().try_for_each(|split| source.read(split, each))?;
+    if let SeedInput::File(path) = input
+        && path.is_file()
+    {
+        format = trawl_lists::look(&fs, path).map_err(broken)?.format;
+        if format == Some(Format::Parquet) {
+            source = Some(trawl_lists::open(&fs, path, format, options).map_err(broken)?);
         }
-        _ => trawl_lists::read_stream(&input.name(), format, &mut tap, options, each)?,
+    }
+    match source {
+        Some(source) => source.splits(u64::MAX)?.into_iter().try_for_each(|split| source.read(split, each))?,
+        None => trawl_lists::read_stream(&input.name(), format, &mut tap, options, each)?,
     }
     // Whatever the list did not need counts too.
     io::copy(&mut tap, &mut io::sink()).map_err(fail)?;
@@ -232,7 +234,7 @@ fn open_archive(path: &Path, registry: &Registry) -> Result<Option<Box<dyn Archi
     }
     let format = registry.detect(&fs, path)?;
     // An index of captures is read as the list it is.
-    let format = format.filter(|format| format.carries() != Carries::NOTHING);
+    let format = format.filter(|format| !format.is_index());
     format.map(|format| format.open(&Opening::new(&fs, path))).transpose()
 }
 

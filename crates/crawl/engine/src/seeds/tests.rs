@@ -116,3 +116,13 @@ fn arguments() {
     assert_eq!(SeedInput::from_argument("HTTPS://a.example"), SeedInput::Url("HTTPS://a.example".into()));
     assert_eq!(SeedInput::from_argument("list.txt"), SeedInput::File("list.txt".into()));
 }
+
+#[test]
+fn a_partition_of_a_frontier_is_a_list() {
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../formats/meguri/tests/data/ours-zstd-1.meguri");
+    let (seeds, rejects, ends) = collect(&[SeedInput::File(path.clone())], 0);
+    assert_eq!((seeds.len(), rejects.len()), (300, 0));
+    assert!(seeds.iter().all(|url| url.starts_with("http")), "{seeds:?}");
+    assert_eq!((ends[0].rows, ends[0].bytes), (300, std::fs::metadata(path).unwrap().len()));
+}

@@ -194,9 +194,11 @@ impl RowCursor {
 
     /// The next row, on its own.
     pub fn next_row(&mut self) -> Result<Option<Row>> {
-        if !self.advance()? {
-            return Ok(None);
-        }
+        if self.advance()? { self.owned_row() } else { Ok(None) }
+    }
+
+    /// The current row with its texts, as a value of its own.
+    pub fn owned_row(&mut self) -> Result<Option<Row>> {
         let number = self.number();
         let Some(row) = self.row()? else { return Ok(None) };
         let own = |text: &[u8]| Bytes::copy_from_slice(text);

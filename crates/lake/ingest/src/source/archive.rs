@@ -7,7 +7,7 @@ use std::sync::Arc;
 use trawl_archive::Registry;
 use trawl_io::Fs;
 use trawl_lists::{ListFile, Options};
-use trawl_model::{Carries, DoorError, Pick, SourceIdentity, UrlSource};
+use trawl_model::{DoorError, Pick, SourceIdentity, UrlSource};
 
 /// The formats of sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl FromStr for Format {
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let registry = Registry::default();
         match registry.format(text) {
-            Ok(format) if format.carries() != Carries::NOTHING => Ok(Format::Archive(format.name())),
+            Ok(format) if !format.is_index() => Ok(Format::Archive(format.name())),
             _ => text.parse().map(Format::List).map_err(|e: String| {
                 let archives: Vec<_> = registry.crawlable().map(|format| format.name()).collect();
                 e.replacen(", found", &format!(", {}, found", archives.join(", ")), 1)
@@ -54,11 +54,11 @@ pub fn detect(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<Format>> {
 
 fn detect_in(registry: &Registry, fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<Format>> {
     let archive = registry.detect(fs, path)?;
-    if let Some(format) = archive.filter(|format| format.carries() != Carries::NOTHING) {
+    if let Some(format) = archive.filter(|format| !format.is_index()) {
         let opening = trawl_archive::Opening::new(fs, path);
+        let unknown = SourceIdentity { uri: path.to_string_lossy().into_owned(), size: 0, tag: String::new() };
         let holds = |archive: Box<dyn trawl_model::Archive>| {
-            let anonymous = SourceIdentity { uri: String::new(), size: 0, tag: String::new() };
-            Ok(archive.captures(Pick::All)?.is_some() || archive.urls(&anonymous)?.is_some())
+            Ok(archive.captures(Pick::All)?.is_some() || archive.urls(&unknown)?.is_some())
         };
         // The other files of a container hold nothing of their own. What cannot be opened is told when it is read.
         let is_source = !format.is_part(&**fs, path) && format.open(&opening).and_then(holds).unwrap_or(true);

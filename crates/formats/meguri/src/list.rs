@@ -1,0 +1,124 @@
+//! Rows of a file as JSON lines: all of them, or those that a question is about, without reading the rest.
+
+use crate::json;
+use crate::keys::parse_host;
+use crate::reader::{DueRow, MeguriFile, Row};
+use crate::schema::{STATUS_NAMES, UrlRecord};
+use crate::seed::hour_of;
+use std::io::{self, Write};
+use trawl_model::{Advice, DoorError, Wanted};
+use trawl_url::SuffixList;
+
+/// Due rows whose texts are read at a time.
+const BATCH: usize = 256;
+
+/// Prints the rows that are wanted, as JSON however they are asked for, and says how many. An offset is a row's number.
+pub(crate) fn list(file: &MeguriFile, wanted: &Wanted<'_>, out: &mut dyn Write) -> Result<u64, DoorError> {
+    let refuse = |why: String| DoorError::new(Advice::Stop, why);
+    let status = wanted.rows.status.map(Status::parse).transpose().map_err(refuse)?;
+    let host = wanted.rows.host.map(parse_host).transpose().map_err(refuse)?;
+    let due = wanted.rows.due_before.map(hour_of);
+    let fits = |record: &UrlRecord| {
+        status.is_none_or(|status| status.is_of(record))
+            && host.is_none_or(|host| host == record.host_key)
+            && due.is_none_or(|hour| (1..=hour).contains(&record.next_due))
+    };
+    let mut print = Printer { out, printed: 0 };
+    if let Some(url) = wanted.url {
+        let mut numbers = Vec::new();
+        for key in file.key_policy().candidates(url, SuffixList::builtin()) {
+            numbers.extend(file.find(key)?);
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        print.rows(file.read_rows(&numbers)?, &fits)?;
+    } else if let Some(number) = wanted.offset {
+        let numbers: Vec<u64> = (number < file.header().url_count).then_some(number).into_iter().collect();
+        print.rows(file.read_rows(&numbers)?, &fits)?;
+    } else if let Some(hour) = due {
+        print.due(file, hour, host, &fits)?;
+    } else {
+        let rows = host.map_or(Ok(0..file.header().url_count), |host| file.rows_of_host(host))?;
+        let mut cursor = file.cursor_over(rows)?;
+        while cursor.advance()? {
+            // Texts of other rows need not be unpacked.
+            if cursor.record().is_some_and(&fits)
+                && let Some(row) = cursor.owned_row()?
+            {
+                print.row(&row)?;
+            }
+        }
+    }
+    Ok(print.printed)
+}
+
+struct Printer<'a> {
+    out: &'a mut dyn Write,
+    printed: u64,
+}
+
+impl Printer<'_> {
+    fn row(&mut self, row: &Row) -> Result<(), DoorError> {
+        serde_json::to_writer(&mut *self.out, &json::row(row)).map_err(io::Error::from)?;
+        self.out.write_all(b"\n")?;
+        self.printed += 1;
+        Ok(())
+    }
+
+    fn rows(&mut self, rows: Vec<Row>, fits: &dyn Fn(&UrlRecord) -> bool) -> Result<(), DoorError> {
+        rows.iter().filter(|row| fits(&row.record)).try_for_each(|row| self.row(row))
+    }
+
+    /// Through the schedule index; in its order, except within a batch.
+    fn due(
+        &mut self,
+        file: &MeguriFile,
+        hour: u32,
+        host: Option<u64>,
+        fits: &dyn Fn(&UrlRecord) -> bool,
+    ) -> Result<(), DoorError> {
+        let mut numbers: Vec<u64> = Vec::new();
+        let mut failed = None;
+        let mut print = |numbers: &mut Vec<u64>| -> Result<(), DoorError> {
+            numbers.sort_unstable();
+            let rows = file.read_rows(numbers)?;
+            numbers.clear();
+            self.rows(rows, fits)
+        };
+        file.due(hour, host.map_or((0, u64::MAX), |host| (host, host)), &mut |DueRow { row, .. }| {
+            numbers.push(row);
+            if numbers.len() >= BATCH {
+                failed = print(&mut numbers).err();
+            }
+            Ok(failed.is_none())
+        })?;
+        match failed {
+            Some(error) => Err(error),
+            None => print(&mut numbers),
+        }
+    }
+}
+
+/// A state of a row, or the status of its last fetch.
+#[derive(Debug, Clone, Copy)]
+enum Status {
+    State(u8),
+    Http(u16),
+}
+
+impl Status {
+    fn parse(text: &str) -> Result<Self, String> {
+        if let Some(state) = (0..).zip(STATUS_NAMES).find(|(_, name)| *name == text) {
+            return Ok(Status::State(state.0));
+        }
+        let wrong = || format!("status: expected {} or a HTTP status, found {text:?}", STATUS_NAMES.join(", "));
+        text.parse().ok().filter(|status| (100..1000).contains(status)).map(Status::Http).ok_or_else(wrong)
+    }
+
+    fn is_of(self, record: &UrlRecord) -> bool {
+        match self {
+            Status::State(state) => record.status == state,
+            Status::Http(status) => record.http_status == status,
+        }
+    }
+}
