@@ -126,7 +126,7 @@ impl Viewer<'_> {
             if line.last() != Some(&b'\n') && line.len() > MAX_LINE {
                 input.skip_until(b'\n')?;
             }
-            let text = String::from_utf8_lossy(&line);
+            let text = trawl_url::text_of(&line);
             let text = text.trim_end_matches(['\n', '\r']);
             if !text.trim().is_empty() {
                 self.show(text, out)?;

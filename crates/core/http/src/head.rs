@@ -154,11 +154,16 @@ impl<'a> Head<'a> {
         codings.map(|coding| String::from_utf8_lossy(&coding).into_owned()).collect()
     }
 
-    /// Where a response redirects to, as written.
+    /// Where a response redirects to, as written; bytes that are not UTF-8 are escaped, so that different places stay different.
     pub fn redirect(&self) -> Option<String> {
         let location =
             self.status().filter(|code| matches!(code, 301 | 302 | 303 | 307 | 308)).and(self.get("location"))?;
-        Some(String::from_utf8_lossy(&location).into_owned())
+        let mut text = String::with_capacity(location.len());
+        for chunk in location.utf8_chunks() {
+            text.push_str(chunk.valid());
+            chunk.invalid().iter().for_each(|byte| text.push_str(&format!("%{byte:02X}")));
+        }
+        Some(text)
     }
 
     /// `http/1.1`, or `http/1.0` for the versions that close connections by default.

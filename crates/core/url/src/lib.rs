@@ -37,6 +37,7 @@ mod web;
 
 pub use ids::{domain_id, domain_prefix, url_id};
 pub use lake::LakeUrl;
+pub use percent::text_of;
 pub use psl::{MAX_LIST_LEN, Sections, SuffixList, SuffixListError};
 pub use reject::Reject;
 pub use userinfo::without_userinfo;

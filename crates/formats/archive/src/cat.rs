@@ -211,7 +211,7 @@ impl Printer<'_> {
 
     fn json(&self, mut record: Record<'_>, place: &Place, out: &mut dyn Write) -> Result<()> {
         let header = record.header().clone();
-        let http_head = if header.is_http() { record.take_http_head()? } else { None };
+        let http_head = if header.is_http() || header.may_be_http() { record.take_http_head()? } else { None };
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let block = if self.options.wanted.digests || record.left() > JSON_BLOCK {
             digest(&mut record)?

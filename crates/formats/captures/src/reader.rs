@@ -205,7 +205,7 @@ fn fill(column: &Column, array: &ArrayRef, rows: &mut [CaptureRow]) {
         }
         DataType::Binary => {
             let values = array.as_binary::<i32>();
-            each.for_each(|(i, row)| (column.set)(row, Cell::Text(&String::from_utf8_lossy(values.value(i)))));
+            each.for_each(|(i, row)| (column.set)(row, Cell::Text(&trawl_url::text_of(values.value(i)))));
         }
         DataType::Int32 => {
             let values = array.as_primitive::<Int32Type>();

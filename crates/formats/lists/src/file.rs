@@ -2,13 +2,13 @@
 
 use crate::lines::BUFFER;
 use flate2::bufread::MultiGzDecoder;
-use std::borrow::Cow;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::read_at::{Cursor, FileReader};
 use trawl_io::{Compression, Fs, Mode};
 use trawl_model::{Advice, DoorError, SourceIdentity};
+pub use trawl_url::text_of;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Largest window a zstd file may ask for, as a power of two: 128 MiB, what `zstd --long` writes.
@@ -101,20 +101,6 @@ fn tag(hasher: &Xxh3) -> String {
     format!("xxh3:{:016x}", hasher.digest())
 }
 
-/// Bytes as text; those that are not UTF-8 are escaped as a URL escapes them, so that different bytes stay different.
-pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => {
-            let mut out = String::with_capacity(bytes.len() + 16);
-            for chunk in bytes.utf8_chunks() {
-                out.push_str(chunk.valid());
-                chunk.invalid().iter().for_each(|byte| out.push_str(&format!("%{byte:02X}")));
-            }
-            Cow::Owned(out)
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use crate::container::Compression;
 use crate::error::Error;
+use crate::header::may_begin_record;
 use crate::inspect::inspect;
 use crate::limits::Limits;
 use crate::reader::WarcReader;
@@ -51,7 +52,7 @@ impl Format for WarcFormat {
             let reader = file.map(|file| WarcReader::builder().lenient(true).over(Arc::new(file)));
             reader.is_ok_and(|mut reader| matches!(reader.next_record(), Ok(Some(_))))
         };
-        head.starts_with(b"WARC/")
+        head.len() >= 5 && may_begin_record(head)
             || head.starts_with(b"filedesc://")
             || named
             || Compression::detect(head) != Compression::None && first_record()

@@ -1,7 +1,7 @@
 //! The header of a WARC record, parsed without reading and kept verbatim.
 //!
 //! ```text
-//! WARC/1.1 CRLF                    version: 0.17, 0.18, 1.0, 1.1
+//! WARC/1.1 CRLF                    version: 0.17, 0.18, 1.0, 1.1; some write it in lower case
 //! WARC-Type: response CRLF         name ":" value, in any order, names case-insensitive
 //!   continued CRLF                 a line that begins with blank continues the value above (1.0)
 //! CRLF                             end of the header; the block of Content-Length bytes follows
@@ -11,6 +11,7 @@ use crate::error::{At, Error, Result, shown};
 use crate::limits::{Limits, Step};
 use std::borrow::Cow;
 use trawl_model::{Digest, UnixMillis};
+use trawl_url::text_of;
 
 /// A version of the format that can be told apart by its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,7 +126,7 @@ impl RecordHeader {
         loop {
             let rest = window.get(at..).unwrap_or_default();
             let Some(lf) = memchr::memchr(b'\n', rest) else {
-                if first && !b"WARC/".starts_with(rest.get(..5).unwrap_or(rest)) {
+                if first && !may_begin_record(rest) {
                     return Err(Error::corrupt(inside(0), "\"WARC/\"", shown(rest)));
                 }
                 if buf.len() >= limit {
@@ -164,13 +165,15 @@ impl RecordHeader {
             b"WARC/0.18" => Version::V0_18,
             b"WARC/0.17" => Version::V0_17,
             _ => {
-                let number = line.strip_prefix(b"WARC/").unwrap_or_default().trim_ascii();
+                let number = line.get(5..).filter(|_| may_begin_record(line)).unwrap_or_default().trim_ascii();
                 let plausible = !number.is_empty() && number.iter().all(|b| b.is_ascii_digit() || *b == b'.');
                 if !(lenient && plausible) {
                     return Err(Error::corrupt(inside(0), expected, shown(line)));
                 }
-                self.odd("unknown version");
-                Version::Other
+                let known = [(&b"1.1"[..], Version::V1_1), (b"1.0", Version::V1_0), (b"0.18", Version::V0_18)];
+                let known = known.into_iter().chain([(&b"0.17"[..], Version::V0_17)]).find(|(name, _)| *name == number);
+                self.odd(if known.is_some() { "the version is spelled unlike the standard" } else { "unknown version" });
+                known.map_or(Version::Other, |(_, version)| version)
             }
         };
         Ok(())
@@ -293,7 +296,8 @@ impl RecordHeader {
         self.fields().filter(move |(n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, v)| v)
     }
 
-    /// A value as text: continuation lines joined by a space, bytes that are not UTF-8 replaced.
+    /// A value as text: continuation lines joined by a space, bytes that are not UTF-8 escaped as a URL escapes them, so that
+    /// different values stay different.
     pub fn text(&self, name: &str) -> Option<Cow<'_, str>> {
         self.get(name).map(unfolded)
     }
@@ -328,10 +332,23 @@ impl RecordHeader {
         Digest::parse(&self.text(name)?).ok()
     }
 
-    /// Whether the block is an HTTP message.
+    /// Whether the block is called an HTTP message.
     pub fn is_http(&self) -> bool {
         self.get("Content-Type")
             .is_some_and(|v| v.get(..16).is_some_and(|start| start.eq_ignore_ascii_case(b"application/http")))
+    }
+
+    /// Whether the block may be an HTTP message: it is called one, or it is an exchange with a web server, whatever it is
+    /// called. The standard only recommends `Content-Type`, and some writers put the page's type there.
+    pub fn may_be_http(&self) -> bool {
+        let exchange = matches!(self.record_type, RecordType::Response | RecordType::Request | RecordType::Revisit);
+        let web = |uri: &[u8]| {
+            let uri = uri.strip_prefix(b"<").unwrap_or(uri);
+            [&b"http:"[..], b"https:"]
+                .iter()
+                .any(|scheme| uri.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+        };
+        exchange && (self.is_http() || self.get("WARC-Target-URI").is_some_and(web))
     }
 
     /// A header made up for a record of a format without WARC headers (ARC), so that it reads like one.
@@ -340,15 +357,21 @@ impl RecordHeader {
     }
 }
 
+/// Whether bytes begin like a WARC record, as far as there are any.
+pub(crate) fn may_begin_record(bytes: &[u8]) -> bool {
+    let front = bytes.get(..5).unwrap_or(bytes);
+    b"WARC/".get(..front.len()).is_some_and(|mark| mark.eq_ignore_ascii_case(front))
+}
+
 fn is_token(b: u8) -> bool {
     b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?={}".contains(&b)
 }
 
 fn unfolded(value: &[u8]) -> Cow<'_, str> {
     if !value.contains(&b'\n') {
-        return String::from_utf8_lossy(value);
+        return text_of(value);
     }
-    let lines: Vec<_> = value.split(|b| *b == b'\n').map(|l| String::from_utf8_lossy(l.trim_ascii())).collect();
+    let lines: Vec<_> = value.split(|b| *b == b'\n').map(|l| text_of(l.trim_ascii())).collect();
     Cow::Owned(lines.join(" "))
 }
 

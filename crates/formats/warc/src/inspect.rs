@@ -69,7 +69,7 @@ impl Sums {
         let url = header.target_uri().map(|u| u.into_owned()).unwrap_or_default();
         let date = header.text("WARC-Date").unwrap_or_default().into_owned();
         let own_type = header.text("Content-Type").map(|t| t.into_owned());
-        let is_http = header.is_http();
+        let is_http = header.is_http() || header.may_be_http();
         let offset = record.at().offset;
         self.records += 1;
         self.block_bytes += bytes;
@@ -93,7 +93,7 @@ impl Sums {
             let status = head.as_deref().and_then(|h| Head::new(h).status());
             let content_type = match &head {
                 Some(head) => Head::new(head).text("Content-Type"),
-                None => own_type.filter(|_| !is_http),
+                None => own_type,
             };
             let counted = (record_type != RecordType::Revisit).then(|| content_type.as_deref().unwrap_or_default());
             self.seen.tally_response(status, counted, &url, bytes);

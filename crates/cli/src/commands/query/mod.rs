@@ -184,7 +184,7 @@ fn domains(args: &DomainArgs, out: &mut Output) -> anyhow::Result<Status> {
         }
         for line in io::stdin().lock().split(b'\n') {
             let line = line?;
-            let line = String::from_utf8_lossy(&line);
+            let line = trawl_url::text_of(&line);
             if !line.trim().is_empty() {
                 missing |= domain(&lake, &line, out)? == Status::Findings;
             }

@@ -58,7 +58,7 @@ impl Robots {
                 Field::Disallow => this.events.push(Event::Rule { allow: false, pattern: value.into(), line }),
                 Field::CrawlDelay => this.events.extend(delay(&value).map(Event::Delay)),
                 Field::Sitemap => {
-                    let url = String::from_utf8_lossy(&value).into_owned();
+                    let url = trawl_url::text_of(&value).into_owned();
                     if !url.is_empty() && sitemaps.insert(url.clone()) {
                         this.sitemaps.push(url);
                     }

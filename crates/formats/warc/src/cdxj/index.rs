@@ -55,7 +55,7 @@ fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Option<
     let record_type = header.record_type();
     let own_type = header.text("Content-Type").map(|t| t.into_owned());
     let stated = header.text("WARC-Payload-Digest").filter(|d| !d.is_empty()).map(|d| d.into_owned());
-    let is_message = header.is_http() && !matches!(record_type, RecordType::Resource | RecordType::Metadata);
+    let is_message = header.may_be_http();
     let place = record.place();
     let head = if is_message { record.take_http_head()? } else { None };
     line.put("url", url);

@@ -46,6 +46,8 @@ pub(crate) struct Gzip {
     state: State,
     crc: crc32fast::Hasher,
     size: u64,
+    /// Whether members are always streamed: that alone proves where the deflate stream ended.
+    exact: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,8 +61,9 @@ enum State {
 }
 
 impl Gzip {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(exact: bool) -> Self {
         Gzip {
+            exact,
             whole: libdeflater::Decompressor::new(),
             stream: Decompress::new(false),
             out: Vec::new(),
@@ -81,6 +84,11 @@ impl Gzip {
         self.at = (self.at + n).min(self.end);
     }
 
+    /// Whether the open member is inflated to its end.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.state == State::Ended
+    }
+
     /// Forgets the open member.
     pub(crate) fn reset(&mut self) {
         self.at = 0;
@@ -92,7 +100,7 @@ impl Gzip {
     pub(crate) fn open(&mut self, window: &mut Window, start: &At) -> Result<()> {
         self.reset();
         let header = header(window, start)?;
-        if self.inflate_whole(window, header)? {
+        if !self.exact && self.inflate_whole(window, header)? {
             self.state = State::Ended;
             return Ok(());
         }
@@ -184,6 +192,11 @@ impl Gzip {
             self.out.resize(size, 0);
         }
         let Some(deflated) = data.get(header..end - 8) else { return Ok(false) };
+        // libdeflate does not say where the stream ended. If it ended sooner, the member's own trailer stands there, and since
+        // the contents are the same, it is the same eight bytes: two equal members with something unreadable between them.
+        if data.get(end - 8..end).is_some_and(|trailer| memchr::memmem::find(deflated, trailer).is_some()) {
+            return Ok(false);
+        }
         let Some(out) = self.out.get_mut(..size) else { return Ok(false) };
         match self.whole.deflate_decompress(deflated, out) {
             Ok(n) if n == size && libdeflater::crc32(out) == crc => {
@@ -196,8 +209,8 @@ impl Gzip {
     }
 }
 
-/// Where the member at the window's start seems to end: at the next header that looks real, or at the end of the file.
-/// A wrong guess costs time, never a wrong result: the deflate stream must end there and the trailer must fit.
+/// Where the member at the window's start seems to end: at the next mark of a member, or at the end of the file. A wrong
+/// guess costs time, not a wrong result: the trailer there must fit what was inflated, and must not stand anywhere before.
 fn guess_end(window: &mut Window, header: usize) -> Result<Option<usize>> {
     let mut look = FIRST_LOOK_BYTES;
     let mut from = header;
@@ -205,14 +218,11 @@ fn guess_end(window: &mut Window, header: usize) -> Result<Option<usize>> {
         let data = window.fill(look)?;
         while let Some(found) = data.get(from..).and_then(|rest| memchr::memmem::find(rest, b"\x1f\x8b\x08")) {
             let at = from + found;
-            match data.get(at + 3..at + 10) {
-                Some([flags, .., extra, system]) => {
-                    if flags & 0xe0 == 0 && matches!(extra, 0 | 2 | 4) && (*system <= 13 || *system == 255) {
-                        return Ok(Some(at));
-                    }
-                    from = at + 1;
-                }
-                _ => break,
+            match data.get(at + 3) {
+                // Nothing else of a header can be relied on: Apple's zlib, for one, writes 19 for the system.
+                Some(flags) if flags & 0xe0 == 0 => return Ok(Some(at)),
+                Some(_) => from = at + 1,
+                None => break,
             }
         }
         let have = data.len();

@@ -36,6 +36,14 @@ impl Window {
         Window { input, name, buf: Vec::new(), start: 0, offset, ended: false, ask: FIRST_READ_BYTES }
     }
 
+    /// A window of its own over the same input, from `offset` on; `None` over a stream.
+    pub(crate) fn another(&self, offset: u64) -> Option<Window> {
+        match &self.input {
+            Input::Stream(_) => None,
+            Input::At(file) => Some(Window::new(Input::At(file.clone()), self.name.clone(), offset)),
+        }
+    }
+
     /// The file's name.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name

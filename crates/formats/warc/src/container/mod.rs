@@ -32,12 +32,23 @@ pub(crate) struct Container {
     /// Inflated bytes of the open member already consumed.
     inside: u64,
     open: bool,
+    /// See [`Container::exact`].
+    exact: bool,
+    /// Where the open member ends, once somebody asked; `Some(None)` if that could not be found out.
+    end: Option<Option<u64>>,
 }
 
 impl Container {
     pub(crate) fn new(window: Window, limits: Limits) -> Self {
         let member = window.offset();
-        Container { window, codec: Codec::Undetected, limits, member, inside: 0, open: false }
+        Container { window, codec: Codec::Undetected, limits, member, inside: 0, open: false, exact: false, end: None }
+    }
+
+    /// Inflates so that every stored byte is proven to belong to a member, which takes about twice as long.
+    #[must_use]
+    pub(crate) fn exact(mut self, exact: bool) -> Self {
+        self.exact = exact;
+        self
     }
 
     /// How the file is stored, once anything was read.
@@ -67,7 +78,7 @@ impl Container {
         if let Codec::Undetected = self.codec {
             self.codec = match Compression::detect(self.window.fill(4)?) {
                 Compression::None => Codec::None,
-                Compression::Gzip => Codec::Gzip(Box::new(Gzip::new())),
+                Compression::Gzip => Codec::Gzip(Box::new(Gzip::new(self.exact))),
                 Compression::Zstd => Codec::Zstd(Box::new(Zstd::new(&self.limits))),
             };
         }
@@ -97,6 +108,7 @@ impl Container {
         }
         self.member = self.window.offset();
         self.inside = 0;
+        self.end = None;
         let start = At { file: self.window.name().clone(), offset: self.member, inside: 0 };
         match &mut self.codec {
             Codec::Undetected | Codec::None => {}
@@ -177,6 +189,40 @@ impl Container {
     pub(crate) fn forget_codec(&mut self) {
         self.open = false;
         self.codec = Codec::Undetected;
+    }
+
+    /// Stored offset right after the open member. One that has not ended yet is read a second time, once; `None` where that
+    /// cannot be done, in a stream, and where the member is damaged further on.
+    pub(crate) fn member_end(&mut self) -> Result<Option<u64>> {
+        if let Some(known) = self.end {
+            return Ok(known);
+        }
+        let (ended, codec) = match &self.codec {
+            Codec::Undetected | Codec::None => return Ok(None),
+            Codec::Gzip(gzip) => (gzip.is_ended(), Codec::Gzip(Box::new(Gzip::new(self.exact)))),
+            Codec::Zstd(zstd) => (zstd.is_ended(), Codec::Zstd(Box::new(zstd.another()))),
+        };
+        let end = match self.window.another(self.member) {
+            _ if ended => Some(self.window.offset()),
+            None => None,
+            Some(window) => match (Container { codec, ..Container::new(window, self.limits) }).skim() {
+                Err(e) if e.is_damage() => None,
+                end => Some(end?),
+            },
+        };
+        self.end = Some(end);
+        Ok(end)
+    }
+
+    /// Reads the next member to its end, and says where that is.
+    fn skim(mut self) -> Result<u64> {
+        self.next_member()?;
+        loop {
+            match self.fill(1)?.len() {
+                0 => return Ok(self.stored_offset()),
+                n => self.consume(n),
+            }
+        }
     }
 
     /// The stored bytes, for finding a way on after damage.

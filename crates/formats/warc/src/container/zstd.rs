@@ -59,6 +59,21 @@ impl Zstd {
         self.frame
     }
 
+    /// Whether the open frame is inflated to its end.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// A reader of the same file, with its dictionary.
+    pub(crate) fn another(&self) -> Self {
+        let limits = Limits {
+            zstd_window_log: self.window_log,
+            dictionary_bytes: self.dictionary_limit,
+            ..Limits::default()
+        };
+        Zstd { dictionary: self.dictionary.clone(), ..Zstd::new(&limits) }
+    }
+
     pub(crate) fn reset(&mut self) {
         self.at = 0;
         self.end = 0;

@@ -17,7 +17,7 @@ pub use recover::Gap;
 use crate::arc::ArcState;
 use crate::container::{Compression, Container, Input, Window};
 use crate::error::{At, Error, Result};
-use crate::header::RecordHeader;
+use crate::header::{RecordHeader, may_begin_record};
 use crate::limits::{Limits, Step};
 use std::io::Read;
 use std::path::Path;
@@ -40,6 +40,7 @@ type OnWarning = Box<dyn FnMut(Warning) + Send>;
 pub struct ReaderBuilder {
     limits: Limits,
     lenient: bool,
+    exact: bool,
     on_warning: Option<OnWarning>,
 }
 
@@ -55,6 +56,14 @@ impl ReaderBuilder {
     #[must_use]
     pub fn lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;
+        self
+    }
+
+    /// Proves that every stored byte belongs to what is read. The usual way takes a file for sound in which a member was
+    /// damaged at both its ends and an equal one follows; this one is about half as fast.
+    #[must_use]
+    pub fn exact(mut self, exact: bool) -> Self {
+        self.exact = exact;
         self
     }
 
@@ -130,7 +139,7 @@ impl WarcReader {
 
     fn new(options: ReaderBuilder, window: Window, base_name: Arc<str>) -> Self {
         WarcReader {
-            container: Container::new(window, options.limits),
+            container: Container::new(window, options.limits).exact(options.exact),
             limits: options.limits,
             lenient: options.lenient,
             on_warning: options.on_warning,
@@ -196,8 +205,8 @@ impl WarcReader {
         }
         loop {
             // A record never begins with a blank line; writers that add one too many are common enough.
-            let data = self.container.fill(1)?;
-            let blank = data.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+            let blank = self.line_ends()?;
+            let data = self.container.data();
             if blank > 0 && (self.lenient || self.arc.is_some()) {
                 let at = self.container.at();
                 self.container.consume(blank);
@@ -291,12 +300,11 @@ impl WarcReader {
         let block_end = self.container.at().offset;
         self.record_end()?;
         // Driving the container to the member's end also checks its checksum.
-        let more = !self.container.fill(1)?.is_empty();
+        self.container.fill(1)?;
         let start = self.start.offset;
         let length = match self.compression() {
             Compression::None => self.container.at().offset - start,
-            _ if more || self.index > 0 => 0,
-            _ => self.container.stored_offset() - start,
+            _ => self.container.member_end()?.map_or(0, |end| end.saturating_sub(start)),
         };
         let plain = self.compression() == Compression::None;
         Ok(Finished { length, block_end: if plain { block_end - start } else { length } })
@@ -321,7 +329,15 @@ impl WarcReader {
     /// Two line ends close a WARC record, one an ARC record.
     fn record_end(&mut self) -> Result<()> {
         if self.arc.is_some() {
-            // ARC writers disagree about how many; `next_start` takes what is there.
+            // ARC writers disagree about how many: in a member of its own all of them belong to the record. In a plain file the
+            // others follow in `next_start`.
+            let plain = self.compression() == Compression::None;
+            while let n @ 1.. = self.line_ends()?.min(if plain { 1 } else { usize::MAX }) {
+                self.container.consume(n);
+                if plain {
+                    break;
+                }
+            }
             return Ok(());
         }
         let at = self.container.at();
@@ -333,13 +349,18 @@ impl WarcReader {
         let found = crate::error::shown(data.get(..4).unwrap_or(data));
         let ends = data.iter().take(4).take_while(|b| matches!(b, b'\r' | b'\n')).count();
         let last = data.len() == ends;
-        let next_fits = data.get(ends..).is_some_and(|rest| rest.starts_with(b"WARC/"));
+        let next_fits = data.get(ends..).is_some_and(|rest| rest.len() >= 5 && may_begin_record(rest));
         if !self.lenient || !(last || ends > 0 || next_fits) {
             return Err(Error::corrupt(at, "CR LF CR LF after the block", found));
         }
         self.container.consume(ends);
         self.warn(at, "a block is not followed by CR LF CR LF");
         Ok(())
+    }
+
+    /// How many of the bytes at hand are line ends.
+    fn line_ends(&mut self) -> Result<usize> {
+        Ok(self.container.fill(1)?.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count())
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -370,7 +391,7 @@ impl WarcReader {
         self.state = State::Damaged;
     }
 
-    fn warn(&mut self, at: At, what: &str) {
+    pub(crate) fn warn(&mut self, at: At, what: &str) {
         if let Some(tell) = &mut self.on_warning {
             tell(Warning { at, what: what.to_owned() });
         }

@@ -17,7 +17,8 @@ pub struct Record<'r> {
 /// What is known once a record was read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finished {
-    /// Stored bytes, from the first of the member to the last of its trailer; 0 where several records share a member.
+    /// Stored bytes, from the first of the member to the last of its trailer: where several records share a member, of all of
+    /// them. 0 where that cannot be known: in a stream, before the member ended.
     pub length: u64,
     /// The same, but in an uncompressed file only up to the end of the block: what other tools put into their indexes.
     pub block_end: u64,

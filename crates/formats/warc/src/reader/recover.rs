@@ -86,9 +86,9 @@ impl WarcReader {
     /// The next stored offset from `at` on that has the mark of a member or record.
     fn candidate(&mut self, at: u64) -> Result<Option<u64>> {
         let marks: &[&[u8]] = match self.compression() {
-            _ if !self.container.is_detected() => &[b"WARC/", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"],
+            _ if !self.container.is_detected() => &[b"WARC/", b"warc/", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"],
             Compression::None if self.arc.is_some() => &[b"\nhttp", b"\ndns:", b"\nfiledesc:"],
-            Compression::None => &[b"WARC/"],
+            Compression::None => &[b"WARC/", b"warc/"],
             Compression::Gzip => &[b"\x1f\x8b\x08"],
             Compression::Zstd => &[b"\x28\xb5\x2f\xfd"],
         };

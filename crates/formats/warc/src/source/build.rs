@@ -83,7 +83,8 @@ fn to_message(record: Loaded) -> Message<'static> {
 }
 
 fn to_response(main: &Loaded) -> Result<Outcome<'static>> {
-    let truncated = main.header.text("WARC-Truncated").map(|t| t.parse().unwrap_or(Truncated::Unspecified));
+    let stated = main.header.text("WARC-Truncated").map(|t| t.parse().unwrap_or(Truncated::Unspecified));
+    let truncated = stated.or_else(|| main.lacks_segments().then_some(Truncated::Unspecified));
     let head = main.head.clone().unwrap_or_default();
     let (head, body, payload_digest) = match main.dechunked()? {
         // A digest over chunks says nothing about the body without them.

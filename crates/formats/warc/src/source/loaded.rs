@@ -11,6 +11,9 @@ use std::sync::Arc;
 use trawl_http::{Chunked, Dechunk, Framing, Head};
 use trawl_model::{Body, Entry, Place, RawRecord, Reopen};
 
+/// Most segments that are put together: each is an open file while the body is read.
+const MAX_SEGMENTS: usize = 64;
+
 /// What a record is in an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
@@ -31,6 +34,8 @@ pub(super) struct Loaded {
     pub(super) head: Option<Bytes>,
     /// The rest of the block, or all of it, if it is short enough; else it is read from `file` when somebody wants it.
     rest: Option<Bytes>,
+    /// The segments that follow, if this is the first of several.
+    segments: Vec<Loaded>,
     file: RecordFile,
     pub(super) facts: Option<EventFacts>,
     role: Role,
@@ -40,8 +45,7 @@ impl Loaded {
     /// A record as part of an event.
     pub(super) fn read(record: Record<'_>, file: &RecordFile) -> Result<Self> {
         let header = record.header();
-        let is_message = header.is_http()
-            && matches!(header.record_type(), RecordType::Response | RecordType::Request | RecordType::Revisit);
+        let is_message = header.may_be_http();
         let mut loaded = Self::taken(record, file, is_message)?;
         let record_type = loaded.header.record_type();
         loaded.facts =
@@ -61,7 +65,7 @@ impl Loaded {
         let head = if is_message { record.take_http_head()? } else { None };
         let rest = if record.left() <= MEMORY_BYTES { Some(record.read_block(MEMORY_BYTES)?) } else { None };
         place.length = record.finish()?.length;
-        Ok(Loaded { header, place, head, rest, file: file.clone(), facts: None, role: Role::Other })
+        Ok(Loaded { header, place, head, rest, segments: Vec::new(), file: file.clone(), facts: None, role: Role::Other })
     }
 
     /// The block from `skip` on.
@@ -71,10 +75,46 @@ impl Loaded {
 
     /// What follows the head.
     pub(super) fn body(&self) -> Body<'static> {
+        let head_bytes = self.head.as_ref().map_or(0, |head| head.len() as u64);
         match &self.rest {
+            _ if !self.segments.is_empty() => {
+                let others = self.segments.iter().map(|segment| segment.far(0));
+                Body::Spooled(Arc::new(Joined(std::iter::once(self.far(head_bytes)).chain(others).collect())))
+            }
             Some(bytes) => Body::Memory(bytes.clone()),
-            None => Body::Spooled(self.far(self.head.as_ref().map_or(0, |head| head.len() as u64))),
+            None => Body::Spooled(self.far(head_bytes)),
         }
+    }
+
+    /// Whether it is a later part of another record.
+    pub(super) fn is_segment(&self) -> bool {
+        self.header.record_type() == RecordType::Continuation
+    }
+
+    /// Takes the next segment of this record, if `next` is that; gives it back otherwise.
+    pub(super) fn join(&mut self, mut next: Loaded) -> Option<Loaded> {
+        let number = |loaded: &Loaded| loaded.header.text("WARC-Segment-Number").and_then(|n| n.parse().ok());
+        let wanted = self.segments.len() + 2;
+        let fits = next.header.record_type() == RecordType::Continuation
+            && number(self) == Some(1)
+            && number(&next) == Some(wanted)
+            && wanted <= MAX_SEGMENTS
+            && next.header.uri("WARC-Segment-Origin-ID").is_some_and(|id| self.header.record_id() == Some(id));
+        if !fits {
+            return Some(next);
+        }
+        // However many there are: they are read again when somebody wants them.
+        next.rest = None;
+        self.segments.push(next);
+        None
+    }
+
+    /// Whether segments of it are missing.
+    pub(super) fn lacks_segments(&self) -> bool {
+        let last = self.segments.last().unwrap_or(self);
+        let total = last.header.text("WARC-Segment-Total-Length").and_then(|n| n.parse::<u64>().ok());
+        let here = self.segments.iter().chain([self]).map(|s| s.header.content_length()).sum::<u64>();
+        self.header.get("WARC-Segment-Number").is_some() && total != Some(here)
     }
 
     pub(super) fn role(&self) -> Role {
@@ -133,6 +173,23 @@ impl Loaded {
         let read = Dechunk::new(self.rest.as_deref().unwrap_or_default()).read_to_end(&mut out);
         // A chunked body that was cut keeps what came whole; so does one that never was chunked.
         Ok((read.is_ok() || !out.is_empty()).then(|| Body::Memory(out.into())))
+    }
+}
+
+/// Bodies one after another.
+struct Joined(Vec<Arc<dyn Reopen>>);
+
+impl Reopen for Joined {
+    fn open(&self) -> io::Result<Box<dyn Read + Send>> {
+        let mut all: Box<dyn Read + Send> = Box::new(io::empty());
+        for part in &self.0 {
+            all = Box::new(all.chain(part.open()?));
+        }
+        Ok(all)
+    }
+
+    fn len_bytes(&self) -> u64 {
+        self.0.iter().map(|part| part.len_bytes()).sum()
     }
 }
 

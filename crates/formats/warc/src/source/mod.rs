@@ -102,6 +102,16 @@ impl WarcSource {
                     }
                 }
             }
+            // The segments of a record end its event.
+            if let Some(main) = group.iter_mut().find(|r| r.role() == Role::Main) {
+                while let Some(Ok(next)) = self.ahead.take_if(|ahead| ahead.as_ref().is_ok_and(Loaded::is_segment)) {
+                    if let Some(other) = main.join(next) {
+                        self.ahead = Some(Ok(other));
+                        break;
+                    }
+                    self.ahead = self.load(Loaded::read).transpose();
+                }
+            }
             self.ready = build::entries(group)?;
         }
     }

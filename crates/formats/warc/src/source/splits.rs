@@ -110,7 +110,7 @@ fn event_from(records: &RecordFile, record: u64) -> Result<Option<u64>> {
         };
         if before.len() == EVENT_RECORDS {
             let mut groups = (0..EVENT_RECORDS).filter_map(|n| before.get(n..));
-            if next.place.index == 0 && !groups.any(|group| belongs(group, &next)) {
+            if next.place.index == 0 && !next.is_segment() && !groups.any(|group| belongs(group, &next)) {
                 return Ok(Some(next.place.offset));
             }
             before.remove(0);

@@ -145,3 +145,68 @@ fn damage_anywhere_costs_little_and_ends() {
         survivors(bytes[..at].to_vec());
     }
 }
+
+fn bodies(file: &str) -> Vec<(String, String, bool)> {
+    let bytes = bytes::Bytes::copy_from_slice(file.as_bytes());
+    let mut source = WarcSource::over(Arc::new(bytes), Limits::default(), true);
+    let mut out = Vec::new();
+    while let Some((entry, _)) = source.next_owned().unwrap() {
+        out.push(match entry {
+            Entry::Capture(capture) => match capture.outcome {
+                trawl_model::Outcome::Response { mut message, truncated, .. } => {
+                    let body = message.body.read_to_bytes(1 << 20).unwrap();
+                    (capture.url, String::from_utf8(body.to_vec()).unwrap(), truncated.is_some())
+                }
+                other => panic!("{other:?}"),
+            },
+            Entry::Other(record) => (record.kind, String::new(), false),
+        });
+    }
+    out
+}
+
+fn raw(fields: &str, block: &str) -> String {
+    let length = block.len();
+    format!("WARC/1.0\r\nWARC-Date: 2026-06-24T01:02:03Z\r\n{fields}Content-Length: {length}\r\n\r\n{block}\r\n\r\n")
+}
+
+#[test]
+fn segments_of_a_record_are_one_body() {
+    let url = "http://a.example/";
+    let first = raw(
+        &format!("WARC-Type: response\r\nWARC-Record-ID: <urn:x:1>\r\nWARC-Target-URI: {url}\r\nWARC-Segment-Number: 1\r\n"),
+        "HTTP/1.1 200 OK\r\n\r\none ",
+    );
+    let part = |n: u32, origin: &str, more: &str, block: &str| {
+        let id = format!("WARC-Record-ID: <urn:x:{}>\r\nWARC-Segment-Number: {n}\r\n", n + 10);
+        raw(&format!("WARC-Type: continuation\r\n{id}WARC-Segment-Origin-ID: <urn:x:{origin}>\r\n{more}"), block)
+    };
+    let total = "HTTP/1.1 200 OK\r\n\r\none two three".len();
+    let last = part(3, "1", &format!("WARC-Segment-Total-Length: {total}\r\n"), "three");
+    let whole = [first.clone(), part(2, "1", "", "two "), last.clone()].concat();
+    assert_eq!(bodies(&whole), [(url.to_owned(), "one two three".to_owned(), false)]);
+    // One that is missing, or another record's: what is here is told to be cut.
+    let cut = |kind: &str| (kind.to_owned(), String::new(), false);
+    assert_eq!(bodies(&[first.clone(), last].concat()), [(url.to_owned(), "one ".to_owned(), true), cut("continuation")]);
+    let other = part(2, "9", "", "two ");
+    assert_eq!(bodies(&[first, other].concat()), [(url.to_owned(), "one ".to_owned(), true), cut("continuation")]);
+}
+
+#[test]
+fn a_response_needs_no_content_type() {
+    let response = |more: &str, target: &str, block: &str| {
+        raw(&format!("WARC-Type: response\r\nWARC-Record-ID: <urn:x:1>\r\nWARC-Target-URI: {target}\r\n{more}"), block)
+    };
+    let head = "HTTP/1.1 200 OK\r\n\r\nbody";
+    for (more, target, block, wanted) in [
+        ("", "http://a.example/", head, "http://a.example/"),
+        ("Content-Type: text/html\r\n", "HTTPS://a.example/", head, "HTTPS://a.example/"),
+        ("", "<http://a.example/>", head, "http://a.example/"),
+        ("", "http://a.example/", "", "http://a.example/"),
+        ("", "http://a.example/", "not http", "response"),
+        ("Content-Type: text/dns\r\n", "dns:a.example", "20260624 a.example", "response"),
+    ] {
+        let found = bodies(&response(more, target, block));
+        assert_eq!(found.iter().map(|f| f.0.as_str()).collect::<Vec<_>>(), [wanted], "{more:?} {target} {block:?}");
+    }
+}

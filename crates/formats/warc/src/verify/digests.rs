@@ -57,9 +57,9 @@ pub(super) fn check(mut record: Record<'_>) -> Result<Checked> {
     let mut payload_hasher = hasher(&payload);
     let record_type = record.header().record_type();
     let truncated = record.header().get("WARC-Truncated").is_some();
-    let is_message = record.header().is_http() && matches!(record_type, RecordType::Response | RecordType::Request);
-    if record_type == RecordType::Revisit {
-        // The payload a revisit speaks of is stored elsewhere.
+    let is_message = record.header().may_be_http() && record_type != RecordType::Revisit;
+    // The payload that a revisit or a part of a record speaks of is stored elsewhere.
+    if record_type == RecordType::Revisit || record.header().get("WARC-Segment-Number").is_some() {
         payload_hasher = None;
     }
     let head = if is_message { record.take_http_head()? } else { None };

@@ -1,7 +1,7 @@
 //! Checks an archive: every length, checksum and digest, and that records name records that exist.
 //!
 //! ```text
-//! each file    members inflate, headers parse, blocks have the length they claim, digests fit what is stored
+//! each file    every byte belongs to a record; members inflate, headers parse, blocks have the length they claim, digests fit what is stored
 //! the set      record ids are unique; WARC-Concurrent-To leads to a record of the same file; WARC-Refers-To, or target
 //!              and date, lead to a capture with the same digest
 //! ```
@@ -59,6 +59,7 @@ impl<'c, 'a> Verifier<'c, 'a> {
         let mut reader = WarcReader::builder()
             .limits(Limits::default())
             .lenient(true)
+            .exact(true)
             .on_warning(move |warning| drop(tell.send(warning)))
             .over_from(file, offset);
         let mut shared = false;
@@ -85,6 +86,12 @@ impl<'c, 'a> Verifier<'c, 'a> {
             if records.is_multiple_of(REPORT_EVERY) {
                 (self.check.progress)(Progress { records, bytes: reader.stored_offset(), total_bytes });
             }
+        }
+        // A reader that is exact goes from byte to byte: each was part of a record, or told of above, up to where it stands.
+        let end = reader.stored_offset();
+        if end != total_bytes {
+            let at = At { file: name, offset: end, inside: 0 };
+            self.found(&at, Severity::Fault, "unread", format!("{} bytes at the end were not read", total_bytes - end));
         }
         Ok(())
     }

@@ -87,3 +87,45 @@ fn damage_is_found_and_the_rest_still_checked() {
     let (findings, _) = verify(&[archive()[..archive().len() - 3].to_vec()]);
     assert!(findings.iter().any(|(k, _)| *k == "damage"), "{findings:?}");
 }
+
+/// What is put into a file anywhere, or taken out of it, is found: every byte belongs to something that is checked.
+#[test]
+fn every_byte_is_accounted_for() {
+    use std::io::Write;
+    let record = |n: usize| {
+        let block = format!("page {n}");
+        format!(
+            "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:{n}>\r\nWARC-Date: 2026-06-24T01:02:03Z\r\n\
+             WARC-Target-URI: http://a.example/\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+            block.len()
+        )
+    };
+    let gzip = |text: String| {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(text.as_bytes()).unwrap();
+        gz.finish().unwrap()
+    };
+    let gz: Vec<_> = [1, 2, 1].map(|n| gzip(record(n))).concat();
+    let zst: Vec<_> = [1, 2, 3].map(|n| zstd::encode_all(record(n).as_bytes(), 3).unwrap()).concat();
+    let plain = [1, 2, 3].map(record).concat().into_bytes();
+    let only_ids = |bytes: &Vec<u8>| verify(std::slice::from_ref(bytes)).0.iter().all(|(kind, _)| *kind == "duplicate-id");
+    for (name, bytes) in [("gzip", &gz), ("zstd", &zst), ("plain", &plain)] {
+        assert!(only_ids(bytes), "{name}");
+        for at in 0..=bytes.len() {
+            for insert in [&b"\0"[..], b"x", b"\x1f\x8b", b"\r\n", b"garbage of some length"] {
+                let mut changed = bytes.clone();
+                changed.splice(at..at, insert.iter().copied());
+                // An empty name of a gzip member, a longer field: what the format allows is no damage.
+                if changed != *bytes && only_ids(&changed) {
+                    assert!(name == "plain", "{name}: {insert:?} at {at} was not found");
+                }
+            }
+        }
+    }
+    // A member damaged at both its ends, an equal one behind it: libdeflate's way would take both for one.
+    let one = gzip(record(1));
+    let mut both = [&one[..], &one[..]].concat();
+    both[one.len() - 8] ^= 1;
+    both[one.len()] ^= 1;
+    assert!(!only_ids(&both));
+}

@@ -1,12 +1,13 @@
 //! Records that are stored as they were read. Headers and blocks stay as they are, whatever their type, unknown ones too.
 //!
-//! Records of an ARC file get what WARC demands and ARC does not have: an id, digests, and for the version block at its
+//! A record without an id gets one. Records of an ARC file get what WARC demands and ARC does not have: an id, digests, and for the version block at its
 //! front a `warcinfo` record that keeps it.
 
 use super::event::EventPreparer;
 use super::fields::{HeaderText, header_uri, put_field};
 use super::id::record_id;
 use super::member::spool_error;
+use crate::arc::ARC_FIELD;
 use crate::digest::{sha1_of, sha1_of_message};
 use crate::error::{At, Error, Result};
 use crate::header::{RecordHeader, RecordType};
@@ -42,12 +43,23 @@ impl RawParts {
             return Ok(RawParts { record_type, id, header: record.header, body });
         }
         let id = record_id(preparer.ids.next_id());
+        if parsed.get(ARC_FIELD).is_none() {
+            return Ok(RawParts { record_type, header: with_id(&record.header, &id), id, body });
+        }
         let (header, body) = arc_record(&id, &parsed, body, &preparer.about.software)?;
         Ok(RawParts { record_type, id, header: header.into(), body })
     }
 }
 
-/// The WARC record for a record without an id: one that came from ARC.
+/// The header of a WARC record whose writer gave it no id, with one, and otherwise as it is.
+fn with_id(header: &[u8], id: &str) -> Bytes {
+    let version = memchr::memchr(b'\n', header).map_or(0, |lf| lf + 1);
+    let (version, fields) = header.split_at_checked(version).unwrap_or((b"", header));
+    let line_end: &[u8] = if version.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
+    [version, b"WARC-Record-ID: <", id.as_bytes(), b">", line_end, fields].concat().into()
+}
+
+/// The WARC record for a record of an ARC file.
 fn arc_record(
     id: &str,
     parsed: &RecordHeader,
