@@ -6,10 +6,10 @@ use crate::progress::Progress;
 use crate::system;
 use crate::units::show_count;
 use anyhow::bail;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_captures::{CapturesReader, CapturesWriter, RebuildReport, export_common_crawl, rebuild};
-use trawl_io::{Fs, RealFs};
+use trawl_io::{Fs, LockFile, RealFs, describe_holder};
 use trawl_model::Pick;
 
 /// Rebuilds and exports captures.parquet
@@ -68,6 +68,20 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     }
 }
 
+/// Removes the index files that a crawl wrote for each of its archives: their rows are in the new one.
+fn remove_parts(fs: &dyn Fs, dir: &Path) -> anyhow::Result<()> {
+    for entry in fs.list(dir)?.into_iter().filter(|entry| is_part(&entry.name.to_string_lossy())) {
+        fs.remove_file(&dir.join(&entry.name))?;
+    }
+    Ok(fs.sync_dir(dir)?)
+}
+
+/// Whether a file is the index of one of a crawl's archives, by its name: `captures-00000.parquet`.
+pub fn is_part(name: &str) -> bool {
+    let number = name.strip_prefix("captures-").and_then(|rest| rest.strip_suffix(".parquet"));
+    number.is_some_and(|number| number.len() >= 5 && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
 fn rebuild_index(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let (fs, registry) = system::archives();
     let mut files = registry.files(&fs, &args.dir)?;
@@ -75,7 +89,16 @@ fn rebuild_index(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status>
     if files.is_empty() {
         bail!("{} holds no archives", args.dir.display());
     }
-    let target = args.out.clone().unwrap_or_else(|| args.dir.join("captures.parquet"));
+    let own = args.dir.join("captures.parquet");
+    let target = args.out.clone().unwrap_or_else(|| own.clone());
+    let replaces = target == own;
+    // A crawl at work writes an index of its own.
+    let lock = args.dir.join(".crawl").join("lock");
+    let holder = describe_holder("trawl captures rebuild", &system::clock().now().rfc3339_seconds());
+    let _lock = match replaces && lock.is_file() {
+        true => Some(LockFile::acquire_in(&*fs, &lock, &holder)?),
+        false => None,
+    };
     let mut writer = CapturesWriter::create(&fs, &target)?;
     let bar = Progress::start("rebuild", None, out.quiet());
     let mut all = RebuildReport::default();
@@ -93,6 +116,9 @@ fn rebuild_index(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status>
     }
     drop(bar);
     writer.finish()?;
+    if replaces {
+        remove_parts(&*fs, &args.dir)?;
+    }
     out.fact(&all, |w| {
         let (rows, failures) = (show_count(all.rows), show_count(all.failures));
         writeln!(w, "{}: {rows} rows, {failures} of failed fetches", target.display())

@@ -2,17 +2,18 @@
 
 use super::frontier::parse_hour;
 use crate::exit::Status;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::system;
 use std::path::PathBuf;
 use trawl_archive::{CatOptions, Show, cat};
 use trawl_meguri::seed::start_of_hour;
-use trawl_model::{Wanted, WantedRows};
+use trawl_model::{DoorError, Wanted, WantedRows};
 
 /// Prints the entries of a container
 ///
 /// Without flags: every record, uncompressed, as it is stored. --url and --offset choose; --head and --body give the HTTP
-/// head or the body of what was chosen; --json gives one object per record. Exit code 1 when nothing was found.
+/// head or the body of what was chosen; --json gives one object per record. Damaged places are left out and
+/// reported. Exit code 1 when there are any, or nothing was found.
 ///
 /// Of a seqdb container: the records of captures (--url gives the newest one, by two reads), the contents of files (--url
 /// is a file's name then), or the entries of a kvseq, as `trawl seqdb list` has them (--url is a key, --offset a pointer).
@@ -98,12 +99,16 @@ pub fn run(args: Args, digests: bool, out: &mut Output) -> anyhow::Result<Status
             _ => Show::Record,
         },
     };
-    let mut printed = 0;
+    let (mut printed, mut damaged) = (0, 0u64);
+    let mut on_damage = |error: DoorError| {
+        damaged += 1;
+        output::complain(&format!("left out: {error}"));
+    };
     for found in registry.files(&fs, &args.path)? {
         // Beside its archive an index has nothing to add.
         if !(found.is_index() && args.path.is_dir()) {
-            printed += cat(&found, &fs, &options, out)?;
+            printed += cat(&found, &fs, &options, out, &mut on_damage)?;
         }
     }
-    Ok(Status::from_findings(printed == 0))
+    Ok(Status::from_findings(printed == 0 || damaged > 0))
 }

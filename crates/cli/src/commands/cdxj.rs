@@ -1,7 +1,7 @@
 //! `trawl cdxj`: indexes of archives that other web-archive tools read.
 
 use crate::exit::Status;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::system;
 use crate::units::{bytes, show_count};
@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_archive::warc_parts;
+use trawl_archive::{Found, warc_parts};
 use trawl_io::read_at::FileReader;
 use trawl_io::{AtomicFile, Fs, ReadAt, RealFs};
 use trawl_warc::cdxj::{
@@ -34,6 +34,8 @@ enum Verb {
 }
 
 /// Writes the sorted index of archives
+///
+/// Damaged places are left out and reported. Exit code 1 when there are any, or no lines.
 ///
 /// Example: trawl cdxj index crawl/ > crawl.cdxj
 #[derive(Debug, clap::Args)]
@@ -108,24 +110,37 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
 fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     let mut sorter = CdxjSorter::new(&std::env::temp_dir(), usize::try_from(args.memory).context("--memory")?)?;
     let bar = Progress::start("cdxj", None, out.quiet());
-    let mut lines = 0u64;
+    let (mut lines, mut damaged, mut unread) = (0u64, 0u64, 0usize);
     let options = CdxjOptions { filename: None, all_records: args.all };
     let mut add = |Part { file, offset }: Part| {
-        index_records(&mut WarcReader::builder().lenient(true).over_from(file, offset), &options, &mut |line| {
+        let mut each = |line| {
             lines += 1;
             bar.report(lines, || format!("{} lines", show_count(lines)));
             sorter.push(&line)
-        })
+        };
+        let mut on_damage = |error| {
+            damaged += 1;
+            output::complain(&format!("left out: {error}"));
+            Ok(())
+        };
+        let mut reader = WarcReader::builder().lenient(true).over_from(file, offset);
+        index_records(&mut reader, &options, &mut each, &mut on_damage)
     };
     let (fs, registry) = system::archives();
     for path in &args.paths {
-        for found in registry.files(&fs, path)? {
-            warc_parts(&found, &fs, &mut |part| Ok(add(part)?))?;
+        let parts = |found: &Found| warc_parts(found, &fs, &mut |part| Ok(add(part)?));
+        // One path that cannot be read says nothing against the others.
+        if let Err(error) = registry.files(&fs, path).and_then(|files| files.iter().try_for_each(parts)) {
+            unread += 1;
+            output::complain(&error.to_string());
         }
     }
     drop(bar);
     args.target.write(out, |each| sorter.finish(each))?;
-    Ok(Status::from_findings(lines == 0))
+    if unread > 0 {
+        bail!("{unread} of {} paths could not be read to their end; the index is that of the others", args.paths.len());
+    }
+    Ok(Status::from_findings(lines == 0 || damaged > 0))
 }
 
 fn merge(args: &MergeArgs, out: &mut Output) -> anyhow::Result<Status> {

@@ -36,4 +36,14 @@ pub trait UrlSource: Send + Sync {
 
     /// Reads one split.
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError>;
+
+    /// As [`UrlSource::read`], and tells what else there is: where it begins and what it is called, such as the type of a
+    /// record that is not about a URL. With these, every record of a source is told exactly once.
+    fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
+        let _ = aside;
+        self.read(split, each)
+    }
 }
+
+/// Hears of what is neither a URL record nor an item that should have been one.
+pub type Asides<'a> = dyn FnMut(u64, &str) + 'a;

@@ -11,6 +11,17 @@ pub trait CaptureSource {
 
     /// Stored bytes read so far: for progress.
     fn position(&self) -> u64;
+
+    /// Types of the other records that the capture handed out last was made of, where a container keeps records: with one for
+    /// the capture itself, every record is in exactly one entry.
+    fn beside(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// The URL of the record that the last error was about, if so much of it could be read.
+    fn damaged_url(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One entry of a container.

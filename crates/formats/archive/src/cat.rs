@@ -40,14 +40,20 @@ pub enum Show {
     Decoded,
 }
 
-/// Prints entries of an archive and says how many were found.
-pub fn cat(found: &Found, fs: &Arc<dyn Fs>, options: &CatOptions<'_>, out: &mut dyn Write) -> Result<u64> {
+/// Prints entries of an archive and says how many were found. A damaged place is told to `on_damage` and passed over.
+pub fn cat(
+    found: &Found,
+    fs: &Arc<dyn Fs>,
+    options: &CatOptions<'_>,
+    out: &mut dyn Write,
+    on_damage: &mut dyn FnMut(DoorError),
+) -> Result<u64> {
     let archive = found.open(fs)?;
     let wanted = &options.wanted;
     if !wanted.rows.is_all() && !archive.has_rows() {
         return Err(Error::NoRows { path: found.path.clone() }.into());
     }
-    let printer = Printer { path: &found.path, options };
+    let mut printer = Printer { path: &found.path, options, on_damage };
     if let Some(offset) = wanted.offset {
         let place = Place::new("", offset, 0);
         if let Some(mut source) = archive.records(Pick::At(&place))? {
@@ -142,13 +148,23 @@ enum Block {
 struct Printer<'a> {
     path: &'a Path,
     options: &'a CatOptions<'a>,
+    on_damage: &'a mut dyn FnMut(DoorError),
 }
 
 impl Printer<'_> {
     /// Prints what is wanted of a source; says how many groups of records there were and how many records were printed.
-    fn all(&self, mut source: Box<dyn RecordSource + '_>, out: &mut dyn Write) -> Result<(u64, u64)> {
+    fn all(&mut self, mut source: Box<dyn RecordSource + '_>, out: &mut dyn Write) -> Result<(u64, u64)> {
         let (mut events, mut printed) = (0, 0);
-        while let Some(event) = source.next_event()? {
+        loop {
+            let event = match source.next_event() {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(error) if error.advice == Advice::Skip => {
+                    (self.on_damage)(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             events += 1;
             for (record, place) in event.records {
                 printed += u64::from(self.record(record, &place, out)?);

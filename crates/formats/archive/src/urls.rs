@@ -1,11 +1,13 @@
 //! Captures of any archive as URL records, for the lake.
 
+mod others;
+
 use crate::error::{Error, Result};
 use std::path::Path;
 use trawl_captures::CaptureRow;
-use trawl_lists::{Fields, Value};
+use trawl_lists::{BadItem, Fields, Value};
 use trawl_model::{
-    Advice, Archive, DoorError, Entry, Items, Pick, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource,
+    Advice, Archive, Asides, DoorError, Entry, Items, Pick, Place, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource,
 };
 
 /// A container as a source of URLs: a record for each capture, as its captures.parquet would have it.
@@ -36,35 +38,70 @@ impl UrlSource for ArchiveUrls {
     }
 
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        self.read_all(split, each, &mut |_, _| {})
+    }
+
+    fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
         let whole = split == Split { start: 0, end: self.identity.size };
         let pick = if whole { Pick::All } else { Pick::Split(split) };
         let Some(mut source) = self.archive.captures(pick)? else { return Ok(()) };
         loop {
-            let error = match source.next_entry() {
+            // The entry borrows the source: what is kept of it is no longer part of it.
+            let next = match source.next_entry() {
                 Ok(None) => return Ok(()),
-                Ok(Some((Entry::Other(_), _))) => continue,
-                Ok(Some((Entry::Capture(mut capture), place))) => {
-                    let row = CaptureRow::from_capture(&mut capture, Some(&place));
-                    let at = place.offset;
-                    each(at, row.map(record).map_err(|e| DoorError::new(Advice::Skip, e).at(place)))?;
-                    continue;
+                Ok(Some((Entry::Other(mut other), place))) => {
+                    Next::Other(place.offset, others::record(&mut other, &place), others::name(&other.kind))
                 }
-                Err(error) => error,
+                Ok(Some((Entry::Capture(mut capture), place))) => {
+                    let row = CaptureRow::from_capture(&mut capture, Some(&place)).map(record);
+                    Next::Capture(place.offset, row.map_err(|e| BadItem::new("capture", e.to_string(), capture.url.as_bytes())))
+                }
+                Err(error) => Next::Damage(error),
             };
-            if error.advice != Advice::Skip {
-                return Err(error);
+            match next {
+                Next::Other(at, Some(record), _) => each(at, Ok(record))?,
+                Next::Other(at, None, kind) => aside(at, kind),
+                Next::Capture(at, row) => {
+                    each(at, row.map_err(|bad| bad.at(self.place(at))))?;
+                    source.beside().iter().for_each(|kind| aside(at, kind));
+                }
+                Next::Damage(error) if error.advice != Advice::Skip => return Err(error),
+                Next::Damage(error) => {
+                    // A damaged record is one item; reading goes on behind it.
+                    let own = error.source.downcast_ref::<trawl_warc::Error>().and_then(|e| e.at()).map(|at| at.offset);
+                    let told = error.at.as_ref().map(|place| place.offset).or(own);
+                    let offset = told.unwrap_or_else(|| source.position());
+                    let url = source.damaged_url().unwrap_or_default();
+                    let bad = BadItem::new("damage", error.to_string(), url.as_bytes());
+                    each(offset, Err(bad.at(self.place(offset))))?;
+                }
             }
-            // A damaged record is one item; reading goes on behind it.
-            each(error.at.as_ref().map_or_else(|| source.position(), |place| place.offset), Err(error))?;
         }
+    }
+}
+
+/// An entry, or why there is none.
+enum Next {
+    /// Where, its row if it has one, and its type.
+    Other(u64, Option<UrlRecord>, &'static str),
+    Capture(u64, Result<UrlRecord, BadItem>),
+    Damage(DoorError),
+}
+
+impl ArchiveUrls {
+    fn place(&self, offset: u64) -> Place {
+        Place::new(self.identity.uri.as_str(), offset, 0)
     }
 }
 
 /// What the lake keeps of a capture: the same as of a row of captures.parquet.
 fn record(row: CaptureRow) -> UrlRecord {
     let mut fields = Fields::default();
+    // A capture whose date nobody could read has the first moment there is.
     let started_at = row.started_at.unwrap_or(row.fetched_at);
-    fields.set_ts(UnixMillis(started_at));
+    if started_at != 0 {
+        fields.set_ts(UnixMillis(started_at));
+    }
     let mut text = |name: &str, text: &str| {
         if !text.is_empty() {
             fields.take(name, Value::Text(text));

@@ -159,7 +159,11 @@ impl Format for WaczFormat {
             return Ok(None);
         };
         let warcs: Vec<_> = files.iter().map(|(_, path)| path.clone()).collect();
-        let done = write_wacz(creation, path, &warcs, progress)?;
+        let done = match write_wacz(creation, path, &warcs, progress) {
+            // Then its records are copied one by one, past the damage.
+            Err(e) if e.is_damage() && !creation.strict => return Ok(None),
+            done => done?,
+        };
         let files = vec![(path.display().to_string(), done.bytes)];
         Ok(Some(Summary { events: done.captures, records: done.captures, files, ..Summary::default() }))
     }

@@ -105,6 +105,7 @@ pub fn ingest(
         report.rows = report.rows.saturating_sub(losing.file.rows);
         report.distinct_urls = (report.distinct_urls + losing.urls).saturating_sub(losing.file.distinct_urls);
     }
+    report.count_records();
     Ok(report)
 }
 

@@ -221,7 +221,8 @@ fn work_off(shared: &Shared<'_>, send: &SyncSender<Arena>) -> Result<(Shape, Tai
         }
         let Some(source) = shared.input.sources.get(*number) else { break };
         let from = From { uri: &source.identity().uri, of_lake: *number >= of_lake };
-        source.read(*split, &mut |at, item| worker.take(from, at, item))?;
+        let mut aside = |_, kind: &str| shared.rejects.aside(kind);
+        source.read_all(*split, &mut |at, item| worker.take(from, at, item), &mut aside)?;
         if let Some(url) = worker.last.take() {
             tails.add(*number, Tail { split: split.start, url });
         }

@@ -37,6 +37,7 @@ pub(crate) struct Rejects<'a> {
 struct Inner {
     counts: BTreeMap<String, u64>,
     total: u64,
+    aside: BTreeMap<String, u64>,
     file: Option<Box<dyn Upload>>,
     failed: Option<crate::Error>,
 }
@@ -52,6 +53,9 @@ pub struct Rejected {
     pub file: Option<String>,
     /// Items that the deny list covers, rejected or not.
     pub denied: u64,
+    /// Records that are not about a URL, by their type.
+    #[serde(default)]
+    pub aside: BTreeMap<String, u64>,
 }
 
 impl<'a> Rejects<'a> {
@@ -83,6 +87,15 @@ impl<'a> Rejects<'a> {
                 let message = error.source.to_string();
                 self.add(Line { code: "item", message: &message, source, offset, text: "" });
             }
+        }
+    }
+
+    /// A record that is not about a URL.
+    pub fn aside(&self, kind: &str) {
+        let mut inner = self.lock();
+        match inner.aside.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(inner.aside.insert(kind.to_owned(), 1)),
         }
     }
 
@@ -137,6 +150,6 @@ impl<'a> Rejects<'a> {
             }
         };
         let denied = self.denied_total.into_inner();
-        Ok(Rejected { counts: inner.counts, total: inner.total, file, denied })
+        Ok(Rejected { counts: inner.counts, total: inner.total, file, denied, aside: inner.aside })
     }
 }

@@ -125,8 +125,9 @@ impl Run<'_> {
         report.spilled_bytes = run.stats().spilled_bytes;
 
         progress(Stage::Committing, rows);
-        let Rejected { counts, total, file, denied } = mapped.rejected;
+        let Rejected { counts, total, file, denied, aside } = mapped.rejected;
         report.denied = denied;
+        report.not_captures = aside;
         (report.rejected, report.rejected_by_code, report.rejects_file) = (total, counts, file);
         let tails = mapped.tails;
         let new = Written { files, tails };
@@ -142,6 +143,7 @@ impl Run<'_> {
         report.distinct_urls = new.files.iter().map(|f| f.distinct_urls).sum();
         report.files = new.files.len() as u64;
         report.bytes = new.files.iter().map(|f| f.bytes).sum();
+        report.count_records();
         report.commit_seconds = seconds(written, clock());
         Ok(())
     }

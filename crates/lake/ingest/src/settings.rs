@@ -122,6 +122,10 @@ pub struct IngestReport {
     pub rows: u64,
     /// Different raw URLs among them, exactly.
     pub distinct_urls: u64,
+    /// Records of the sources: rows, rejected items, denied ones and those that are not captures, which is all there are.
+    pub records: u64,
+    /// Records that are no captures, by their type: requests, descriptions of files and of other records.
+    pub not_captures: BTreeMap<String, u64>,
     /// Items rejected.
     pub rejected: u64,
     /// Items rejected, by reason.
@@ -156,4 +160,10 @@ pub struct IngestReport {
     pub write_seconds: f64,
     /// Seconds spent committing.
     pub commit_seconds: f64,
+}
+
+impl IngestReport {
+    pub(crate) fn count_records(&mut self) {
+        self.records = self.rows + self.rejected + self.denied + self.not_captures.values().sum::<u64>();
+    }
 }

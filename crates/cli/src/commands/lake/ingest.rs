@@ -401,6 +401,9 @@ impl Done {
             report.files,
             show_bytes(report.bytes)
         )?;
+        if report.records != report.rows {
+            writeln!(w, "  of {} records: each is a row, or counted below", show_count(report.records))?;
+        }
         for known in &report.grown {
             let (uri, size) = (harmless(&known.uri), known.size);
             writeln!(w, "  {uri} has grown since {size} bytes of it were taken: only what is new was read")?;
@@ -419,6 +422,10 @@ impl Done {
         }
         for other in &self.not_files {
             writeln!(w, "  ignored {}: {}", harmless(&other.path), other.why)?;
+        }
+        if !report.not_captures.is_empty() {
+            let kinds = report.not_captures.iter().map(|(kind, n)| format!("{} {kind}", show_count(*n)));
+            writeln!(w, "  not a capture: {}", kinds.collect::<Vec<_>>().join(", "))?;
         }
         for (code, n) in &report.rejected_by_code {
             writeln!(w, "  rejected {}: {code}", show_count(*n))?;

@@ -1,6 +1,7 @@
 //! From what a person names to the files that are read.
 
 use super::ingest::base_uri;
+use crate::commands::captures::is_part;
 use crate::system;
 use anyhow::{Context, bail};
 use glob::{MatchOptions, Pattern};
@@ -11,6 +12,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use trawl_captures::CapturesReader;
 use trawl_ingest::source::{self, Format};
 use trawl_io::{Fs, RealFs};
 use trawl_lists::zipnum;
@@ -230,9 +232,13 @@ impl Expanded {
         let mut inside = entries.map(|e| Ok(e?.path())).collect::<io::Result<Vec<_>>>()?;
         inside.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
         inside.sort();
-        let captures: Vec<_> = inside.iter().filter(|path| is_captures(path)).collect();
+        let mut captures: Vec<_> = inside.iter().filter(|path| is_captures(path)).collect();
         if !captures.is_empty() {
             self.bases.push(base_uri(dir));
+            for path in take_once(&mut captures) {
+                let why = "another index of the captures that are read";
+                self.not_files.push(NotFile { path: path.display().to_string(), why });
+            }
             return captures.into_iter().try_for_each(|path| self.add_found(path));
         }
         let clusters: Vec<_> = inside.iter().filter(|path| is_cluster(path)).collect();
@@ -287,6 +293,24 @@ impl Expanded {
 fn is_captures(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.is_file() && name.starts_with(CAPTURES) && name.ends_with(".parquet")
+}
+
+/// An index of all archives, or one of each: a crawl that was stopped while it replaced one by the other has both. Leaves
+/// those that hold more, and gives the others.
+fn take_once<'a>(captures: &mut Vec<&'a PathBuf>) -> Vec<&'a PathBuf> {
+    let name = |path: &&PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let parts: Vec<_> = captures.iter().copied().filter(|path| is_part(&name(path))).collect();
+    let whole: Vec<_> = captures.iter().copied().filter(|path| name(path) == "captures.parquet").collect();
+    if parts.is_empty() || whole.is_empty() {
+        return Vec::new();
+    }
+    // One that cannot be opened holds nothing that could be taken twice.
+    let rows = |paths: &[&PathBuf]| -> u64 {
+        paths.iter().map(|path| CapturesReader::open(path).map_or(0, |index| index.row_count())).sum()
+    };
+    let others = if rows(&whole) >= rows(&parts) { parts } else { whole };
+    captures.retain(|path| !others.contains(path));
+    others
 }
 
 fn is_cluster(path: &Path) -> bool {

@@ -2,7 +2,7 @@
 
 use super::line::CdxjLine;
 use crate::digest::Hasher;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::header::RecordType;
 use crate::reader::{Record, WarcReader};
 use std::io::BufRead;
@@ -19,18 +19,29 @@ pub struct CdxjOptions {
 }
 
 /// Gives `each` a line for every record of a file that an index lists: responses, revisits, and those resources and
-/// metadata records that are content rather than `application/warc-fields`.
+/// metadata records that are content rather than `application/warc-fields`. A damaged place goes to `on_damage`, which may end
+/// the work by giving the error back; reading goes on behind it.
 pub fn index_records(
     reader: &mut WarcReader,
     options: &CdxjOptions,
     each: &mut dyn FnMut(CdxjLine) -> Result<()>,
+    on_damage: &mut dyn FnMut(Error) -> Result<()>,
 ) -> Result<()> {
-    while let Some(record) = reader.next_record()? {
-        if let Some(line) = index_record(record, options)? {
-            each(line)?;
+    loop {
+        let found = match reader.next_record() {
+            Ok(None) => return Ok(()),
+            Ok(Some(record)) => index_record(record, options),
+            Err(e) => Err(e),
+        };
+        match found {
+            Ok(line) => line.into_iter().try_for_each(&mut *each)?,
+            Err(e) if e.is_damage() => {
+                on_damage(e)?;
+                reader.recover_from_here()?;
+            }
+            Err(e) => return Err(e),
         }
     }
-    Ok(())
 }
 
 fn listed(record: &Record<'_>, all: bool) -> bool {
@@ -73,11 +84,15 @@ fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Option<
     {
         line.put("status", status.to_string());
     }
+    // A revisit does not hold the payload that it is about.
     let digest = match stated {
-        Some(digest) => digest,
-        None => payload_digest(&mut record)?,
+        None if record_type == RecordType::Revisit => None,
+        None => Some(payload_digest(&mut record)?),
+        stated => stated,
     };
-    line.put("digest", digest);
+    if let Some(digest) = digest {
+        line.put("digest", digest);
+    }
     let length = record.finish()?.block_end;
     line.put("length", length.to_string());
     line.put("offset", place.offset.to_string());

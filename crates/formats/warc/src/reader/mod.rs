@@ -124,6 +124,8 @@ pub struct WarcReader {
     state: State,
     /// Where the current record begins.
     start: At,
+    /// Whether `header` is that of the current record.
+    has_header: bool,
     /// How many records of the open member came before the current one.
     index: u32,
     /// Whether any record was read from the open member.
@@ -147,6 +149,7 @@ impl WarcReader {
             header: RecordHeader::default(),
             state: State::Between,
             start: At::default(),
+            has_header: false,
             index: 0,
             member_used: false,
             arc: None,
@@ -187,6 +190,7 @@ impl WarcReader {
         if let State::Block(_) = self.state {
             self.finish_record()?;
         }
+        self.has_header = false;
         if !self.next_start()? {
             return Ok(false);
         }
@@ -279,6 +283,7 @@ impl WarcReader {
             return Err(Error::OverLimit { at: self.start.clone(), what: "record block", claimed: length, limit });
         }
         self.member_used = true;
+        self.has_header = true;
         self.state = State::Block(length);
         Ok(())
     }
@@ -384,6 +389,11 @@ impl WarcReader {
     pub(crate) fn set_arc_header(&mut self, raw: &[u8], length: u64) -> Result<()> {
         self.header.set(raw, &self.limits).map_err(|e| e.within(&self.start))?;
         self.begin_block(length)
+    }
+
+    /// The URL of the current record, if its header could be read.
+    pub(crate) fn url_of_record(&self) -> Option<String> {
+        self.header.target_uri().filter(|_| self.has_header).map(|url| url.into_owned())
     }
 
     /// Marks the current record as unreadable, so that [`WarcReader::recover`] looks for the next one.

@@ -52,6 +52,7 @@ impl WarcReader {
         }
         self.index = 0;
         self.member_used = false;
+        self.has_header = false;
         while let Some(candidate) = self.candidate(at)? {
             let guessing = !self.container.is_detected();
             if self.try_at(candidate)? {

@@ -11,8 +11,13 @@ use trawl_model::{
     Capture, CaptureFacts, Entry, Message, Outcome, Place, Revisit, RevisitProfile, Truncated, UnixMillis,
 };
 
-/// The entries of a group: one capture, or the records themselves if they do not make one.
-pub(super) fn entries(group: Vec<Loaded>) -> Result<VecDeque<(Entry<'static>, Place)>> {
+/// The entries of a group: one capture, or the records themselves if they do not make one. Of a capture the types of its other
+/// records go to `beside`.
+pub(super) fn entries(
+    group: Vec<Loaded>,
+    beside: &mut Vec<&'static str>,
+) -> Result<VecDeque<(Entry<'static>, Place)>> {
+    let kind = |record: &Loaded| record.header.record_type().as_str();
     let (mut main, mut request, mut facts, mut others) = (None, None, None, Vec::new());
     for record in group {
         match record.role() {
@@ -26,10 +31,15 @@ pub(super) fn entries(group: Vec<Loaded>) -> Result<VecDeque<(Entry<'static>, Pl
     let mut out = VecDeque::new();
     match (main, facts) {
         (Some(main), facts) => {
+            beside.extend(request.iter().chain(&facts).map(kind));
+            beside.extend(main.segments().iter().map(kind));
             let event = facts.and_then(|f| f.facts);
             out.push_back(capture(&main, request, event)?);
         }
-        (None, Some(facts)) if fails => out.extend(failure(facts, request)),
+        (None, Some(facts)) if fails => {
+            beside.extend(request.iter().map(kind));
+            out.extend(failure(facts, request));
+        }
         (None, facts) => out.extend(request.into_iter().chain(facts).map(Loaded::into_other)),
     }
     out.extend(others.into_iter().map(Loaded::into_other));

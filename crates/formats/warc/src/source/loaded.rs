@@ -109,6 +109,11 @@ impl Loaded {
         None
     }
 
+    /// The other parts of it.
+    pub(super) fn segments(&self) -> &[Loaded] {
+        &self.segments
+    }
+
     /// Whether segments of it are missing.
     pub(super) fn lacks_segments(&self) -> bool {
         let last = self.segments.last().unwrap_or(self);

@@ -41,7 +41,10 @@ pub struct WarcSource {
     /// What was read ahead to see whether it belongs to the event before it: a record, or why there is none.
     ahead: Option<Result<Loaded>>,
     ready: VecDeque<(Entry<'static>, Place)>,
+    /// Types of the other records of the capture that was handed out last.
+    beside: Vec<&'static str>,
     damaged: bool,
+    damaged_url: Option<String>,
     /// Where the next split begins. Reading sequentially must come by exactly there, unless damage was skipped.
     end: u64,
     ended: bool,
@@ -79,11 +82,23 @@ impl WarcSource {
 
     fn from_reader(reader: WarcReader, file: RecordFile) -> Self {
         let (ahead, ready) = (None, VecDeque::new());
-        WarcSource { reader, file, ahead, ready, damaged: false, end: u64::MAX, ended: false, skipped: false }
+        WarcSource {
+            reader,
+            file,
+            ahead,
+            ready,
+            beside: Vec::new(),
+            damaged: false,
+            damaged_url: None,
+            end: u64::MAX,
+            ended: false,
+            skipped: false,
+        }
     }
 
     /// [`CaptureSource::next_entry`] with bodies that outlive the call: they are in memory or read from the file again.
     pub fn next_owned(&mut self) -> Result<Option<(Entry<'static>, Place)>> {
+        self.beside.clear();
         loop {
             if let Some(entry) = self.ready.pop_front() {
                 return Ok(Some(entry));
@@ -112,7 +127,7 @@ impl WarcSource {
                     self.ahead = self.load(Loaded::read).transpose();
                 }
             }
-            self.ready = build::entries(group)?;
+            self.ready = build::entries(group, &mut self.beside)?;
         }
     }
 
@@ -144,6 +159,7 @@ impl WarcSource {
             Err(e) => Err(e),
         };
         if result.as_ref().is_err_and(Error::is_damage) {
+            self.damaged_url = self.reader.url_of_record();
             self.reader.give_up();
             self.damaged = true;
         }
@@ -172,6 +188,14 @@ impl CaptureSource for WarcSource {
 
     fn position(&self) -> u64 {
         self.reader.stored_offset()
+    }
+
+    fn beside(&self) -> &[&'static str] {
+        &self.beside
+    }
+
+    fn damaged_url(&self) -> Option<String> {
+        self.damaged_url.clone()
     }
 }
 

@@ -67,6 +67,14 @@ impl CaptureSource for Parts<'_> {
     fn position(&self) -> u64 {
         self.offset()
     }
+
+    fn beside(&self) -> &[&'static str] {
+        self.current.as_ref().map_or(&[], |source| source.beside())
+    }
+
+    fn damaged_url(&self) -> Option<String> {
+        self.current.as_ref().and_then(|source| source.damaged_url())
+    }
 }
 
 impl RecordSource for Parts<'_> {

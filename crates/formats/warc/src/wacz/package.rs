@@ -80,13 +80,15 @@ fn index(
     summary: &mut WaczSummary,
 ) -> Result<()> {
     let mut reader = WarcReader::builder().lenient(true).over(file.clone());
-    index_records(&mut reader, &CdxjOptions::default(), &mut |line| {
+    let mut each = |line: CdxjLine| {
         if let Some(page) = page_line(&line) {
             pages.write_all(page.as_bytes()).map_err(spool_error)?;
             summary.pages += 1;
         }
         sorter.push(&line)
-    })
+    };
+    // Damage is not packed: an index that passes over it would be all that a player sees.
+    index_records(&mut reader, &CdxjOptions::default(), &mut each, &mut Err)
 }
 
 /// A page is what a person would open: HTML that was really there.

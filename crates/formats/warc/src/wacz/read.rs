@@ -98,7 +98,15 @@ impl Wacz {
             let text = |name: &str| resource.get(name).and_then(|v| v.as_str()).unwrap_or_default();
             match self.zip.entry(text("path")) {
                 Some(entry) => {
-                    self.check(entry, text("hash"), resource.get("bytes").and_then(|b| b.as_u64()), on_finding)?;
+                    // Version 1.0.0 keeps both below `stats`, and the name of the algorithm beside them.
+                    let stats = resource.get("stats");
+                    let stated = |name: &str| resource.get(name).or_else(|| stats.and_then(|stats| stats.get(name)));
+                    let hash = stated("hash").and_then(|hash| hash.as_str()).unwrap_or_default();
+                    let hash = match hash.contains(':') || hash.is_empty() {
+                        true => hash.to_owned(),
+                        false => format!("{}:{hash}", resource.get("hashing").and_then(|h| h.as_str()).unwrap_or("sha256")),
+                    };
+                    self.check(entry, &hash, stated("bytes").and_then(|b| b.as_u64()), on_finding)?;
                 }
                 None => {
                     let detail = format!("{} is in datapackage.json but not in the file", text("path"));
@@ -117,6 +125,10 @@ impl Wacz {
         bytes: Option<u64>,
         on_finding: &mut dyn FnMut(Finding),
     ) -> Result<()> {
+        if !hash.starts_with("sha256:") {
+            let detail = format!("{}: its hash {hash:?} cannot be checked", entry.name);
+            on_finding(finding(&self.zip.at(entry), Severity::Note, "wacz-hash", detail));
+        }
         let mut found = |kind, detail| on_finding(finding(&self.zip.at(entry), Severity::Fault, kind, detail));
         let mut sha = sha2::Sha256::new();
         let mut crc = crc32fast::Hasher::new();

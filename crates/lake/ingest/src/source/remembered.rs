@@ -2,7 +2,7 @@
 
 use super::grown::Start;
 use std::sync::Arc;
-use trawl_model::{DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_model::{Asides, DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
 use trawl_store::Stamp;
 
 /// A source that was taken when it was shorter, and what has become of that.
@@ -60,7 +60,15 @@ impl UrlSource for Source {
     }
 
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        self.read_all(split, each, &mut |_, _| {})
+    }
+
+    fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
         let mut start = self.start;
-        self.inner.read(split, &mut |at, item| if start.passes(at, item.is_ok()) { each(at, item) } else { Ok(()) })
+        let from = start.at;
+        let mut each = |at, item: Result<_, _>| if start.passes(at, item.is_ok()) { each(at, item) } else { Ok(()) };
+        // What stands where the last capture did was told with it.
+        let mut aside = |at, kind: &str| if at > from || from == 0 { aside(at, kind) };
+        self.inner.read_all(split, &mut each, &mut aside)
     }
 }
