@@ -131,7 +131,7 @@ impl WarcReader {
             return Ok(false);
         }
         // Whatever follows: no other file begins so.
-        if start == b"filedesc:" || self.arc_line_follows()? {
+        if start.starts_with(b"filedesc:") || self.arc_line_follows()? {
             self.set_arc();
             return Ok(true);
         }

@@ -12,6 +12,8 @@ const DEPTH: usize = 16;
 pub(super) struct Foreign {
     open: [u128; DEPTH],
     depth: usize,
+    /// Open templates of SVG or MathML: elements like any others, whose contents are part of the page.
+    templates: usize,
 }
 
 impl Foreign {
@@ -38,11 +40,10 @@ impl Foreign {
             | (tag::MI | tag::MO | tag::MN | tag::MS | tag::MTEXT | tag::ANNOTATION_XML, Some(tag::MATH)) => {}
             (_, Some(tag::SVG | tag::MATH)) => {
                 if tag::BREAKOUT.contains(&name) {
-                    while self.inside() {
-                        self.depth -= 1;
-                    }
+                    self.leave();
                     return false;
                 }
+                self.templates += usize::from(name == tag::TEMPLATE && !self_closing);
                 return true;
             }
             _ => return false,
@@ -54,12 +55,33 @@ impl Foreign {
         true
     }
 
+    /// Goes back to the HTML around.
+    fn leave(&mut self) {
+        while self.inside() {
+            self.depth -= 1;
+        }
+        self.templates = 0;
+    }
+
+    /// Notes `</template>`; returns whether it ends a template of HTML, and with it what is open inside.
+    pub(super) fn end_template(&mut self) -> bool {
+        if self.inside() && self.templates > 0 {
+            self.templates -= 1;
+            return false;
+        }
+        self.leave();
+        true
+    }
+
     /// Notes an end tag: it closes the innermost open element of its name, if that is one of those kept.
     pub(super) fn end(&mut self, name: u128) {
         if self.depth > 0
             && let Some(at) = self.open.iter().take(self.depth).rposition(|open| *open == name)
         {
             self.depth = at;
+            if !self.inside() {
+                self.templates = 0;
+            }
         }
     }
 }

@@ -206,6 +206,11 @@ fn templates_are_no_part_of_the_page() {
         (html, &["Anchor /dir/z"]),
         ("<template shadowrootmode=open><a href=x></template>", &["Anchor /dir/x"]),
         ("</template><a href=x>", &["Anchor /dir/x"]),
+        ("<svg><template><a href=x></template></svg><a href=y>", &["Anchor /dir/x", "Anchor /dir/y"]),
+        ("<svg><template></svg><a href=y>", &["Anchor /dir/y"]),
+        ("<math><template/></math><a href=y>", &["Anchor /dir/y"]),
+        ("<svg><desc><template><a href=x></template></desc></svg><a href=y>", &["Anchor /dir/y"]),
+        ("<template><svg></template><a href=y>", &["Anchor /dir/y"]),
     ]);
     let options = Options { templates: true, ..Options::default() };
     assert_eq!(links(html.as_bytes(), BASE, None, &options).links.len(), 3);

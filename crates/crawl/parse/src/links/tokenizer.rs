@@ -14,7 +14,7 @@ use memchr::memchr;
 
 use super::attributes::Attributes;
 use super::foreign::Foreign;
-use super::names::{self, Attr};
+use super::names::{self, Attr, tag};
 use super::raw::Escape;
 
 /// Takes the tags.
@@ -328,14 +328,17 @@ impl Tokenizer {
         self.state = State::Text;
         if self.end_tag {
             self.foreign.end(self.name);
-            sink.end(self.name);
+            if self.name != tag::TEMPLATE || self.foreign.end_template() {
+                sink.end(self.name);
+            }
             return rest;
-        }
-        if self.traits & names::ATTRIBUTES != 0 {
-            sink.start(self.name, &self.attributes);
         }
         let foreign = (self.traits & names::FOREIGN != 0 || self.foreign.any())
             && self.foreign.start(self.name, self.self_closing);
+        // A template of SVG or MathML is an element like any other, and its contents are part of the page.
+        if self.traits & names::ATTRIBUTES != 0 && !(foreign && self.name == tag::TEMPLATE) {
+            sink.start(self.name, &self.attributes);
+        }
         if self.traits & names::RAW != 0 && !foreign {
             self.raw = self.name;
             self.escape = Escape::None;

@@ -1,39 +1,16 @@
-//! Percent-encoding of rule patterns and URL paths, so that both sides compare octet by octet.
+//! The forms in which rules and URL paths are compared.
 //!
-//! RFC 9309 section 2.2.2: an encoded unreserved character equals the plain one, anything that may not stand in
-//! a URL is encoded, and hexadecimal digits have one case. Reserved characters keep the form they came in, since
-//! `%2F` and `/` name different resources.
+//! Two forms, since two things are wanted. As *text*, escapes are three characters like any others, as Google's parser has it: a
+//! rule `/*2F` fits `/a%2Fb`. As *octets*, what RFC 9309 (2.2.2, 2.2.3) calls equal is equal: an escape of an octet that is
+//! unreserved, or that may not stand in a URL, is that octet, and `%24` and `%2A` in a rule are the characters that cannot be
+//! named otherwise. Escapes of reserved characters stay escapes, since `%2F` and `/` name different resources. A rule fits a path
+//! if any of its forms fits any of the path's; nothing is ever escaped here, so that no rule fits digits that nobody wrote.
 
 use std::borrow::Cow;
 
-/// May stand plainly in a path or query and means itself on both sides.
-const PLAIN: u8 = 0;
-/// Must be percent-encoded before comparison; also `*` and `$`, which a rule can only name by their encoded form.
-const ENCODE: u8 = 1;
-/// `%`.
-const PERCENT: u8 = 2;
-
-#[expect(clippy::indexing_slicing, reason = "evaluated when compiled")]
-const CLASS: [u8; 256] = {
-    let mut table = [ENCODE; 256];
-    let mut i = 0;
-    // RFC 3986: unreserved, then reserved (gen-delims and sub-delims) without `*` and `$`.
-    let plain = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!&'()+,;=";
-    while i < plain.len() {
-        table[plain[i] as usize] = PLAIN;
-        i += 1;
-    }
-    table[b'%' as usize] = PERCENT;
-    table
-};
-
-fn class(byte: u8) -> u8 {
-    CLASS.get(usize::from(byte)).copied().unwrap_or(ENCODE)
-}
-
-fn unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
+/// `*` and `$` where they mean themselves. No text has these octets: where it does, they stay escaped.
+const STAR: u8 = 0xFF;
+const DOLLAR: u8 = 0xFE;
 
 fn hex(byte: u8) -> Option<u8> {
     match byte {
@@ -58,68 +35,88 @@ pub(super) fn push_escape(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
 }
 
-/// Appends the comparison form of `bytes`.
-fn normalise(bytes: &[u8], out: &mut Vec<u8>) {
-    let mut rest = bytes;
-    while let Some((&byte, tail)) = rest.split_first() {
-        if let Some(octet) = escape(rest) {
-            if unreserved(octet) {
-                out.push(octet);
-            } else {
-                push_escape(out, octet);
-            }
-            rest = rest.get(3..).unwrap_or_default();
-            continue;
-        }
-        match class(byte) {
-            // A stray `%` stays a `%`: servers take it literally.
-            PLAIN | PERCENT => out.push(byte),
-            _ => push_escape(out, byte),
-        }
-        rest = tail;
+/// Whether an escape of the octet means something else than the octet: RFC 3986's reserved characters but `*` and `$`, and `%`.
+fn reserved(octet: u8) -> bool {
+    b":/?#[]@!&'()+,;=%".contains(&octet)
+}
+
+/// Appends an octet that means itself.
+fn push_octet(out: &mut Vec<u8>, octet: u8) {
+    match octet {
+        b'*' => out.push(STAR),
+        b'$' => out.push(DOLLAR),
+        STAR | DOLLAR => push_escape(out, octet),
+        _ => out.push(octet),
     }
 }
 
-/// The comparison form of a rule's pattern. `*` and a final `$` keep their meaning; any other `$` is a plain one.
-pub(super) fn pattern(value: &[u8]) -> Vec<u8> {
+/// Appends one form of `bytes`. A rule's text has octets past ASCII escaped, as Google's parser does to rules and nobody to paths:
+/// those are escaped wherever URLs come from.
+fn push(bytes: &[u8], octets: bool, is_rule: bool, out: &mut Vec<u8>) {
+    let mut rest = bytes;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = match escape(rest) {
+            Some(octet) => {
+                if octets && !reserved(octet) {
+                    push_octet(out, octet);
+                } else {
+                    push_escape(out, octet);
+                }
+                rest.get(3..).unwrap_or_default()
+            }
+            None => {
+                if byte >= 0x80 && is_rule && !octets {
+                    push_escape(out, byte);
+                } else {
+                    push_octet(out, byte);
+                }
+                tail
+            }
+        };
+    }
+}
+
+/// Both forms of a rule's pattern, as text first; one, if they are the same. `*` and a final `$` keep their meaning; any other `$`
+/// is a plain one.
+pub(super) fn pattern(value: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
     let (body, anchored) = match value.split_last() {
         Some((b'$', body)) => (body, true),
         _ => (value, false),
     };
-    let mut out = Vec::with_capacity(value.len());
-    for (i, part) in body.split(|b| *b == b'*').enumerate() {
-        if i > 0 {
-            out.push(b'*');
+    let form = |octets| {
+        let mut out = Vec::with_capacity(value.len());
+        for (i, part) in body.split(|b| *b == b'*').enumerate() {
+            if i > 0 {
+                out.push(b'*');
+            }
+            push(part, octets, true, &mut out);
         }
-        normalise(part, &mut out);
-    }
-    if anchored {
-        out.push(b'$');
-    }
-    out
-}
-
-/// The comparison form of a URL's path and query, borrowed when it already has that form (nearly always).
-pub(super) fn path(path: &[u8]) -> Cow<'_, [u8]> {
-    let mut at = 0;
-    let normal = loop {
-        let Some(rest) = path.get(at..) else { break true };
-        let Some(skip) = rest.iter().position(|b| class(*b) != PLAIN) else { break true };
-        match rest.get(skip..) {
-            Some([b'%', high, low, ..]) if canonical(*high, *low) => at += skip + 3,
-            _ => break false,
+        if anchored {
+            out.push(b'$');
         }
+        out
     };
-    if normal {
-        return Cow::Borrowed(path);
-    }
-    let mut out = Vec::with_capacity(path.len() + 16);
-    normalise(path, &mut out);
-    Cow::Owned(out)
+    let (text, octets) = (form(false), form(true));
+    let differ = text != octets;
+    (text, differ.then_some(octets))
 }
 
-/// Whether `%{high}{low}` is how [`normalise`] would write it.
-fn canonical(high: u8, low: u8) -> bool {
-    let upper = |b: u8| b.is_ascii_digit() || (b'A'..=b'F').contains(&b);
-    upper(high) && upper(low) && escape(&[b'%', high, low]).is_some_and(|octet| !unreserved(octet))
+/// How specific a rule is: its octets, those past ASCII escaped. So Google's parser counts.
+pub(super) fn specificity(value: &[u8]) -> usize {
+    value.len() + 2 * value.iter().filter(|byte| **byte >= 0x80).count()
+}
+
+/// Both forms of a URL's path and query, as text first; one, and that borrowed, for nearly all there are.
+pub(super) fn path(path: &[u8]) -> (Cow<'_, [u8]>, Option<Vec<u8>>) {
+    if !path.iter().any(|b| matches!(*b, b'%' | b'*' | b'$' | STAR | DOLLAR)) {
+        return (Cow::Borrowed(path), None);
+    }
+    let form = |octets| {
+        let mut out = Vec::with_capacity(path.len() + 16);
+        push(path, octets, false, &mut out);
+        out
+    };
+    let (text, octets) = (form(false), form(true));
+    let differ = text != octets;
+    (Cow::Owned(text), differ.then_some(octets))
 }

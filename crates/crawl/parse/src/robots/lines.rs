@@ -129,7 +129,10 @@ fn split(line: &[u8]) -> Option<(Field, &[u8])> {
     let line = line.split(|b| *b == b'#').next()?.trim_ascii();
     if let Some(colon) = line.iter().position(|b| *b == b':') {
         let (name, value) = line.split_at_checked(colon)?;
-        return Some((Field::parse(name.trim_ascii())?, value.get(1..)?.trim_ascii()));
+        return match Field::parse(name.trim_ascii()) {
+            Some(field) => Some((field, value.get(1..)?.trim_ascii())),
+            None => bare_sitemap(line).map(|url| (Field::Sitemap, url)),
+        };
     }
     let blank = line.iter().position(|b| b.is_ascii_whitespace())?;
     let (name, value) = line.split_at_checked(blank)?;
@@ -138,6 +141,24 @@ fn split(line: &[u8]) -> Option<(Field, &[u8])> {
         return None;
     }
     Some((Field::parse(name)?, value))
+}
+
+/// The URL of a line `Sitemap https://…` that lacks its colon, or of one that is nothing but the URL of an XML file.
+fn bare_sitemap(line: &[u8]) -> Option<&[u8]> {
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let (first, second) = (words.next()?, words.next());
+    let is_url = |word: &[u8]| {
+        [&b"http://"[..], b"https://"]
+            .iter()
+            .any(|scheme| word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+    };
+    let ends = |ending: &[u8]| first.len() > ending.len() && first.to_ascii_lowercase().ends_with(ending);
+    let found = match second {
+        Some(url) if Field::parse(first) == Some(Field::Sitemap) => url,
+        None if ends(b".xml") || ends(b".xml.gz") => first,
+        _ => return None,
+    };
+    (words.next().is_none() && is_url(found)).then_some(found)
 }
 
 /// A line of a page without its tags.

@@ -68,15 +68,17 @@ impl Matcher {
             if value.is_empty() {
                 continue;
             }
-            let pattern = escape::pattern(value);
-            let hit = Hit { rank: Rank::new(pattern.len(), allow), allow, line };
-            if let Some(encoded) = encoded_query(&pattern) {
-                this.add(&encoded, hit);
+            let hit = Hit { rank: Rank::new(escape::specificity(value), allow), allow, line };
+            let (text, octets) = escape::pattern(value);
+            for pattern in std::iter::once(text).chain(octets) {
+                if let Some(encoded) = encoded_query(&pattern) {
+                    this.add(&encoded, hit);
+                }
+                if allow && let Some(directory) = index_directory(&pattern) {
+                    this.add(&directory, Hit { rank: Rank::new(directory.len(), true), ..hit });
+                }
+                this.add(&pattern, hit);
             }
-            if allow && let Some(directory) = index_directory(&pattern) {
-                this.add(&directory, Hit { rank: Rank::new(directory.len(), true), ..hit });
-            }
-            this.add(&pattern, hit);
         }
         this.finish();
         this
@@ -128,8 +130,17 @@ impl Matcher {
         self.prefixes.is_empty() && self.wild.is_empty()
     }
 
-    /// The most specific rule that matches `path`, which must be in comparison form.
+    /// The most specific rule that matches any form of `path`.
     pub(super) fn find(&self, path: &[u8]) -> Option<Hit> {
+        let (text, octets) = escape::path(path);
+        let found = self.find_form(&text);
+        match octets.and_then(|octets| self.find_form(&octets)) {
+            Some(other) if found.is_none_or(|hit| other.rank > hit.rank) => Some(other),
+            _ => found,
+        }
+    }
+
+    fn find_form(&self, path: &[u8]) -> Option<Hit> {
         let mut best = self.find_prefix(path);
         let mut path_pairs = None;
         let mut left = SCAN_BYTES;

@@ -157,7 +157,7 @@ impl AgentRules {
         if self.matcher.is_empty() || *rooted == *b"/robots.txt" {
             return Verdict { allowed: true, line: None };
         }
-        match self.matcher.find(&escape::path(&rooted)) {
+        match self.matcher.find(&rooted) {
             Some(hit) => Verdict { allowed: hit.allow, line: Some(hit.line) },
             None => Verdict { allowed: true, line: None },
         }

@@ -49,6 +49,23 @@ fn star_and_dollar_can_be_named_by_their_escapes() {
 }
 
 #[test]
+fn no_rule_fits_digits_that_nobody_wrote() {
+    for (rule, path, want) in [
+        ("/*24", "/price$", true),
+        ("/*2A", "/a*b", true),
+        ("/*3C", "/a<b", true),
+        ("/*C3", "/\u{e4}", true),
+        ("/*24", "/price%24", false),
+        ("/*2F", "/a%2Fb", false),
+        ("/*$x", "/a$x", false),
+        ("/*%24", "/a$", false),
+        ("/\u{e4}", "/%C3%A4", false),
+    ] {
+        assert_eq!(allowed(&format!("User-agent: *\nDisallow: {rule}\n"), "x", path), want, "{rule} {path}");
+    }
+}
+
+#[test]
 fn a_url_inside_a_query_matches_encoded_or_not() {
     let robots = "User-agent: *\nDisallow: /foo/bar?baz=http://foo.bar\n";
     assert!(!allowed(robots, "x", "/foo/bar?baz=http://foo.bar"));
@@ -91,6 +108,9 @@ fn crawl_delays() {
 fn sitemaps_are_kept_in_order_without_repetition() {
     let robots = Robots::parse(b"Sitemap: http://a/1\nuser-agent: *\nsite-map: /2\nSITEMAP:http://a/1\n");
     assert_eq!(robots.sitemaps(), ["http://a/1", "/2"]);
+    // A colon too few, and no name at all.
+    let bare = b"Sitemap http://a/1\nhttps://a/sitemap.xml.gz\nHTTP://a/feed.xml # ours\nhttp://a/page\nhttps://a/x y.xml\n";
+    assert_eq!(Robots::parse(bare).sitemaps(), ["http://a/1", "https://a/sitemap.xml.gz", "HTTP://a/feed.xml"]);
 }
 
 #[test]
@@ -133,10 +153,10 @@ mod against_a_plain_matcher {
     }
 
     fn plain(rules: &[(bool, String)], path: &str) -> bool {
-        let path = escape::path(path.as_bytes()).into_owned();
+        let path = escape::path(path.as_bytes()).0.into_owned();
         rules
             .iter()
-            .map(|(allow, value)| (escape::pattern(value.as_bytes()), *allow))
+            .map(|(allow, value)| (escape::pattern(value.as_bytes()).0, *allow))
             .filter(|(pattern, _)| !pattern.is_empty() && plain_match(pattern, &path))
             .map(|(pattern, allow)| (pattern.len(), allow))
             .max()
