@@ -27,6 +27,7 @@ mod host;
 mod ids;
 pub mod key;
 mod lake;
+mod odd;
 mod percent;
 mod psl;
 mod raw;

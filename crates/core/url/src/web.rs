@@ -6,7 +6,7 @@ use std::ops::Deref;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::{Position, Url};
 
-use crate::{Reject, raw};
+use crate::{Reject, odd, raw};
 
 /// An absolute `http` or `https` URL as it is stored, fetched and archived. Parsed once, on its way into a crawl; whoever
 /// gets it after that is told where its parts are.
@@ -38,10 +38,11 @@ impl WebUrl {
             return Err(Reject::Empty);
         }
         raw::check_host(&text)?;
-        WebUrl::of(Url::parse(&text)?)
+        let (url, mask) = odd::parse(&text, None)?;
+        WebUrl::of(url, mask)
     }
 
-    fn of(mut url: Url) -> Result<WebUrl, Reject> {
+    fn of(mut url: Url, mask: odd::Mask) -> Result<WebUrl, Reject> {
         let port = port_of(&url).ok_or_else(|| Reject::scheme(url.scheme().as_bytes()))?;
         raw::check_host_len(url.host_str().map_or(0, str::len))?;
         url.set_fragment(None);
@@ -49,7 +50,14 @@ impl WebUrl {
         let place = |position| u32::try_from(url[..position].len()).map_err(|_| Reject::Syntax);
         let (host_start, host_end) = (place(Position::BeforeHost)?, place(Position::AfterHost)?);
         let path_start = place(Position::BeforePath)?;
-        Ok(WebUrl { text: String::from(url).into_boxed_str(), host_start, host_end, path_start, port })
+        let mut text = String::from(url);
+        if mask.is_some()
+            && let Some(host) = text.get(host_start as usize..host_end as usize)
+        {
+            let host = odd::unmask(host, mask).into_owned();
+            text.replace_range(host_start as usize..host_end as usize, &host);
+        }
+        Ok(WebUrl { text: text.into_boxed_str(), host_start, host_end, path_start, port })
     }
 
     /// Where a link on this page leads to. For the many links of one page, [`Base`] is faster.
@@ -170,7 +178,10 @@ impl<'de> Deserialize<'de> for WebUrl {
 
 /// A page's base, parsed once for all its links.
 #[derive(Debug, Clone)]
-pub struct Base(Url);
+pub struct Base {
+    url: Url,
+    mask: odd::Mask,
+}
 
 impl Base {
     /// Takes the page's URL, or what its `<base href>` resolves to.
@@ -178,8 +189,8 @@ impl Base {
         raw::check_len(base.len())?;
         let text = raw::clean(base);
         raw::check_host(&text)?;
-        let url = Url::parse(&text).map_err(|_| Reject::Base)?;
-        port_of(&url).map(|_| Base(url)).ok_or(Reject::Base)
+        let (url, mask) = odd::parse(&text, None).map_err(|_| Reject::Base)?;
+        port_of(&url).map(|_| Base { url, mask }).ok_or(Reject::Base)
     }
 
     /// The absolute URL a link on the page leads to.
@@ -187,7 +198,14 @@ impl Base {
         raw::check_len(link.len())?;
         let text = raw::clean(link);
         raw::check_host(&text)?;
-        WebUrl::of(self.0.join(&text)?)
+        // Browsers pass over slashes of either kind at the start of a host, however many; the `url` crate takes two.
+        let rest = text.trim_start_matches(['/', '\\']);
+        let (url, mask) = match text.len() - rest.len() {
+            0..=2 => odd::parse(&text, Some(&self.url))?,
+            _ => odd::parse(&format!("//{rest}"), Some(&self.url))?,
+        };
+        let own = self.mask.filter(|_| mask.is_none() && url.host_str() == self.url.host_str());
+        WebUrl::of(url, mask.or(own))
     }
 }
 

@@ -55,7 +55,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The target cannot carry all of it, and nothing may be dropped.
-    #[error("{url}: {format} cannot carry {}", .lost.iter().map(|lost| lost.as_str()).collect::<Vec<_>>().join(", "))]
+    #[error("{}: {format} cannot carry {}", trawl_url::without_userinfo(.url), .lost.iter().map(|lost| lost.as_str()).collect::<Vec<_>>().join(", "))]
     Dropped {
         /// Which capture, or which kind of record.
         url: String,

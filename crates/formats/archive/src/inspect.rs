@@ -11,7 +11,18 @@ use trawl_model::{Advice, Entry, Inspection, OnProgress, Pick, Progress};
 const REPORT_EVERY: u64 = 256;
 
 /// Describes an archive, with `sample` of its entries: by its own means, else by the rows its captures would have in an index.
+/// User information in their URLs is left out.
 pub fn inspect(found: &Found, fs: &Arc<dyn Fs>, sample: usize, progress: OnProgress<'_>) -> Result<Vec<Inspection>> {
+    let mut all = described(found, fs, sample, progress)?;
+    for row in all.iter_mut().flat_map(|seen| &mut seen.sample) {
+        if let Some(url) = row.get_mut("url").filter(|url| url.is_string()) {
+            *url = trawl_url::without_userinfo(url.as_str().unwrap_or_default()).into();
+        }
+    }
+    Ok(all)
+}
+
+fn described(found: &Found, fs: &Arc<dyn Fs>, sample: usize, progress: OnProgress<'_>) -> Result<Vec<Inspection>> {
     let archive = found.open(fs)?;
     let own = archive.inspect(sample, progress)?;
     if !own.is_empty() {

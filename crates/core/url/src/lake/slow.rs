@@ -2,20 +2,20 @@
 
 use std::borrow::Cow;
 
-use url::{Host, Url};
+use url::Host;
 
 use super::Parts;
-use crate::{Reject, host, raw};
+use crate::{Reject, host, odd, raw};
 
 /// Reads a URL and hands its parts to `build`.
 pub fn read(raw: &str, build: impl FnOnce(Parts<'_>) -> Result<(), Reject>) -> Result<(), Reject> {
     let cleaned = raw::clean(raw); // first, so that the look for a scheme sees what the parser will see
     let text = supply_scheme(&cleaned)?;
     raw::check_host(&text)?;
-    let url = Url::parse(&text)?;
+    let (url, mask) = odd::parse(&text, None)?;
     let host = match url.host() {
         None => return Err(Reject::NoHost),
-        Some(Host::Domain(name)) => name_without_dots(name)?,
+        Some(Host::Domain(name)) => odd::unmask(&name_without_dots(name)?, mask).into_owned().into(),
         Some(Host::Ipv4(_) | Host::Ipv6(_)) => Cow::Borrowed(url.host_str().unwrap_or_default()),
     };
     raw::check_host_len(host.len())?;

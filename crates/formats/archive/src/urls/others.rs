@@ -30,13 +30,7 @@ pub(super) fn record(record: &mut RawRecord<'_>, place: &Place) -> Option<UrlRec
             set(&mut fields, &header);
             fields.take("content_type", Value::Text(&content_type));
         }
-        RecordType::Metadata if !is_fields(&content_type) => match envelope(record) {
-            Some(envelope) => status = described(&envelope, &mut fields)?,
-            None => {
-                set(&mut fields, &header);
-                fields.take("content_type", Value::Text(&content_type));
-            }
-        },
+        RecordType::Metadata if is_json(&content_type) => status = described(&envelope(record)?, &mut fields)?,
         _ => return None,
     }
     fields.take("record_type", Value::Text(header.record_type().as_str()));
@@ -60,9 +54,8 @@ fn is_web(url: &str) -> bool {
     ["http://", "https://"].iter().any(|scheme| url.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
 }
 
-fn is_fields(content_type: &str) -> bool {
-    let bare = content_type.split(';').next().unwrap_or_default().trim();
-    bare.is_empty() || bare.eq_ignore_ascii_case("application/warc-fields")
+fn is_json(content_type: &str) -> bool {
+    content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
 /// The envelope of a WAT record.

@@ -1,5 +1,7 @@
 //! `trawl url`: how Trawl sees a URL.
 
+mod parsers;
+
 use crate::exit::Status;
 use crate::output::Output;
 use anyhow::Context;
@@ -17,12 +19,17 @@ const MAX_LINE: usize = 1 << 20;
 /// The lake form is how a URL is stored and compared; the key form decides whether two links are the same page. Exit
 /// code 1 when a URL was refused.
 ///
+/// The other verbs show what the crawler's parsers make of a robots.txt, a page or a sitemap.
+///
 /// Examples:
 ///   trawl url 'HTTP://Example.COM:80/a/../b?utm_source=x&id=7#top'
 ///   zcat urls.gz | trawl url --json - | head
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+
     /// URLs; `-` reads them from stdin, one a line
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
@@ -38,6 +45,13 @@ pub struct Args {
     /// Use this public suffix list instead of the compiled-in one
     #[arg(long, value_name = "FILE")]
     psl: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Robots(parsers::RobotsArgs),
+    Links(parsers::LinksArgs),
+    Sitemap(parsers::SitemapArgs),
 }
 
 /// What is known of one URL. Ids are hexadecimal text: JSON numbers lose bits above 2^53 in many readers.
@@ -89,6 +103,12 @@ struct Viewer<'a> {
 
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
+    match &args.verb {
+        Some(Verb::Robots(args)) => return parsers::robots(args, out),
+        Some(Verb::Links(args)) => return parsers::links_of(args, out),
+        Some(Verb::Sitemap(args)) => return parsers::sitemap_of(args, out),
+        None => {}
+    }
     let custom = match &args.psl {
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
