@@ -7,7 +7,8 @@ use std::path::Path;
 use trawl_captures::CaptureRow;
 use trawl_lists::{BadItem, Fields, Value};
 use trawl_model::{
-    Advice, Archive, Asides, DoorError, Entry, Items, Pick, Place, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource,
+    Advice, Archive, Asides, DoorError, Entry, Items, Pick, Place, SourceIdentity, Split, UnixMillis, UrlRecord,
+    UrlSource,
 };
 
 /// A container as a source of URLs: a record for each capture, as its captures.parquet would have it.
@@ -54,7 +55,10 @@ impl UrlSource for ArchiveUrls {
                 }
                 Ok(Some((Entry::Capture(mut capture), place))) => {
                     let row = CaptureRow::from_capture(&mut capture, Some(&place)).map(record);
-                    Next::Capture(place.offset, row.map_err(|e| BadItem::new("capture", e.to_string(), capture.url.as_bytes())))
+                    Next::Capture(
+                        place.offset,
+                        row.map_err(|e| BadItem::new("capture", e.to_string(), capture.url.as_bytes())),
+                    )
                 }
                 Err(error) => Next::Damage(error),
             };

@@ -101,7 +101,6 @@ fn tag(hasher: &Xxh3) -> String {
     format!("xxh3:{:016x}", hasher.digest())
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -164,7 +164,8 @@ impl WarcReader {
     pub(crate) fn arc_record(&mut self) -> Result<bool> {
         let at = self.arc_container().at();
         let line = self.arc_line()?;
-        let parsed = line.as_deref().and_then(|line| ArcLine::parse(line, true).or_else(|| ArcLine::parse(line, false)));
+        let parsed =
+            line.as_deref().and_then(|line| ArcLine::parse(line, true).or_else(|| ArcLine::parse(line, false)));
         let (Some(line), Some(parsed)) = (line.as_deref(), parsed) else {
             let found = shown(line.as_deref().unwrap_or(self.arc_container().data()));
             return Err(Error::corrupt(at, "an ARC record line: url, address, date, type, length", found));
@@ -225,16 +226,44 @@ mod tests {
     fn odd_lines_are_records_of_a_file_that_is_known() {
         let date = UnixMillis::parse("20080430204826").unwrap();
         for (line, url, ip, date, length) in [
-            (&b"http://a.example/\xe9 None 20080430204826 text/html 1"[..], "http://a.example/%E9", "", Some(date), Some(1)),
-            (b"http://a.example/ 192.0.2.1 200804302048260000 text/html -1", "http://a.example/", "192.0.2.1", Some(date), None),
-            (b"http://a.example/ 192.0.2.1 a0d1fdddf3165d0447 text/html 7", "http://a.example/", "192.0.2.1", None, Some(7)),
-            (b"http://a.example/ 20080430204826 192.0.2.1 text/html 7", "http://a.example/", "192.0.2.1", Some(date), Some(7)),
+            (
+                &b"http://a.example/\xe9 None 20080430204826 text/html 1"[..],
+                "http://a.example/%E9",
+                "",
+                Some(date),
+                Some(1),
+            ),
+            (
+                b"http://a.example/ 192.0.2.1 200804302048260000 text/html -1",
+                "http://a.example/",
+                "192.0.2.1",
+                Some(date),
+                None,
+            ),
+            (
+                b"http://a.example/ 192.0.2.1 a0d1fdddf3165d0447 text/html 7",
+                "http://a.example/",
+                "192.0.2.1",
+                None,
+                Some(7),
+            ),
+            (
+                b"http://a.example/ 20080430204826 192.0.2.1 text/html 7",
+                "http://a.example/",
+                "192.0.2.1",
+                Some(date),
+                Some(7),
+            ),
             (b"http://a.example/ 192.0.2.1 20083004204826 text/html abc", "http://a.example/", "192.0.2.1", None, None),
             (b"filedesc:// - - - 76", "filedesc://", "", None, Some(76)),
         ] {
             let found = ArcLine::parse(line, false).unwrap();
             let shown = line.escape_ascii();
-            assert_eq!((found.url.as_str(), found.ip.as_str(), found.date, found.length), (url, ip, date, length), "{shown}");
+            assert_eq!(
+                (found.url.as_str(), found.ip.as_str(), found.date, found.length),
+                (url, ip, date, length),
+                "{shown}"
+            );
         }
         assert_eq!(ArcLine::parse(b"no url here at all 1", false), None);
     }
@@ -270,7 +299,12 @@ mod tests {
             }
         }
         let mut at = 0;
-        let places = members.iter().map(|m| (at, { at += m.len() as u64; m.len() as u64 }));
+        let places = members.iter().map(|m| {
+            (at, {
+                at += m.len() as u64;
+                m.len() as u64
+            })
+        });
         assert_eq!(found, places.collect::<Vec<_>>());
         assert_eq!(gaps.len(), 1, "{gaps:?}");
     }

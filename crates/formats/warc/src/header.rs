@@ -172,7 +172,11 @@ impl RecordHeader {
                 }
                 let known = [(&b"1.1"[..], Version::V1_1), (b"1.0", Version::V1_0), (b"0.18", Version::V0_18)];
                 let known = known.into_iter().chain([(&b"0.17"[..], Version::V0_17)]).find(|(name, _)| *name == number);
-                self.odd(if known.is_some() { "the version is spelled unlike the standard" } else { "unknown version" });
+                self.odd(if known.is_some() {
+                    "the version is spelled unlike the standard"
+                } else {
+                    "unknown version"
+                });
                 known.map_or(Version::Other, |(_, version)| version)
             }
         };

@@ -109,7 +109,8 @@ fn sitemaps_are_kept_in_order_without_repetition() {
     let robots = Robots::parse(b"Sitemap: http://a/1\nuser-agent: *\nsite-map: /2\nSITEMAP:http://a/1\n");
     assert_eq!(robots.sitemaps(), ["http://a/1", "/2"]);
     // A colon too few, and no name at all.
-    let bare = b"Sitemap http://a/1\nhttps://a/sitemap.xml.gz\nHTTP://a/feed.xml # ours\nhttp://a/page\nhttps://a/x y.xml\n";
+    let bare =
+        b"Sitemap http://a/1\nhttps://a/sitemap.xml.gz\nHTTP://a/feed.xml # ours\nhttp://a/page\nhttps://a/x y.xml\n";
     assert_eq!(Robots::parse(bare).sitemaps(), ["http://a/1", "https://a/sitemap.xml.gz", "HTTP://a/feed.xml"]);
 }
 

@@ -17,7 +17,8 @@ pub(super) fn name(kind: &str) -> &'static str {
 /// The row of a record, if it is about a URL of the web: that of a thing, of a page in another form, or what WAT files say of a
 /// capture. A record that only speaks about others has none.
 pub(super) fn record(record: &mut RawRecord<'_>, place: &Place) -> Option<UrlRecord> {
-    let Ok(Step::Done { value: header, .. }) = trawl_warc::record_header(&record.header, &Limits::default(), true) else {
+    let Ok(Step::Done { value: header, .. }) = trawl_warc::record_header(&record.header, &Limits::default(), true)
+    else {
         return None;
     };
     let url = header.target_uri().filter(|url| is_web(url))?.into_owned();

@@ -66,11 +66,8 @@ impl Zstd {
 
     /// A reader of the same file, with its dictionary.
     pub(crate) fn another(&self) -> Self {
-        let limits = Limits {
-            zstd_window_log: self.window_log,
-            dictionary_bytes: self.dictionary_limit,
-            ..Limits::default()
-        };
+        let limits =
+            Limits { zstd_window_log: self.window_log, dictionary_bytes: self.dictionary_limit, ..Limits::default() };
         Zstd { dictionary: self.dictionary.clone(), ..Zstd::new(&limits) }
     }
 

@@ -298,7 +298,10 @@ fn names_in_lower_case_and_bytes_that_are_no_text() {
     let mut reader = WarcReader::builder().lenient(true).over(Arc::new(Bytes::from(two)));
     let first = reader.next_record().unwrap().unwrap();
     assert_eq!(first.header().target_uri().unwrap(), "http://a.example/%E9");
-    assert_eq!((first.header().version_of_format(), first.header().record_type()), (crate::Version::V1_0, RecordType::Resource));
+    assert_eq!(
+        (first.header().version_of_format(), first.header().record_type()),
+        (crate::Version::V1_0, RecordType::Resource)
+    );
     assert!(reader.next_record().is_err());
     assert!(reader.recover().unwrap().is_some());
     assert!(reader.next_record().unwrap().is_some());

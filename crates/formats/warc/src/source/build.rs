@@ -13,10 +13,7 @@ use trawl_model::{
 
 /// The entries of a group: one capture, or the records themselves if they do not make one. Of a capture the types of its other
 /// records go to `beside`.
-pub(super) fn entries(
-    group: Vec<Loaded>,
-    beside: &mut Vec<&'static str>,
-) -> Result<VecDeque<(Entry<'static>, Place)>> {
+pub(super) fn entries(group: Vec<Loaded>, beside: &mut Vec<&'static str>) -> Result<VecDeque<(Entry<'static>, Place)>> {
     let kind = |record: &Loaded| record.header.record_type().as_str();
     let (mut main, mut request, mut facts, mut others) = (None, None, None, Vec::new());
     for record in group {

@@ -65,7 +65,16 @@ impl Loaded {
         let head = if is_message { record.take_http_head()? } else { None };
         let rest = if record.left() <= MEMORY_BYTES { Some(record.read_block(MEMORY_BYTES)?) } else { None };
         place.length = record.finish()?.length;
-        Ok(Loaded { header, place, head, rest, segments: Vec::new(), file: file.clone(), facts: None, role: Role::Other })
+        Ok(Loaded {
+            header,
+            place,
+            head,
+            rest,
+            segments: Vec::new(),
+            file: file.clone(),
+            facts: None,
+            role: Role::Other,
+        })
     }
 
     /// The block from `skip` on.

@@ -174,7 +174,9 @@ fn raw(fields: &str, block: &str) -> String {
 fn segments_of_a_record_are_one_body() {
     let url = "http://a.example/";
     let first = raw(
-        &format!("WARC-Type: response\r\nWARC-Record-ID: <urn:x:1>\r\nWARC-Target-URI: {url}\r\nWARC-Segment-Number: 1\r\n"),
+        &format!(
+            "WARC-Type: response\r\nWARC-Record-ID: <urn:x:1>\r\nWARC-Target-URI: {url}\r\nWARC-Segment-Number: 1\r\n"
+        ),
         "HTTP/1.1 200 OK\r\n\r\none ",
     );
     let part = |n: u32, origin: &str, more: &str, block: &str| {
@@ -187,7 +189,10 @@ fn segments_of_a_record_are_one_body() {
     assert_eq!(bodies(&whole), [(url.to_owned(), "one two three".to_owned(), false)]);
     // One that is missing, or another record's: what is here is told to be cut.
     let cut = |kind: &str| (kind.to_owned(), String::new(), false);
-    assert_eq!(bodies(&[first.clone(), last].concat()), [(url.to_owned(), "one ".to_owned(), true), cut("continuation")]);
+    assert_eq!(
+        bodies(&[first.clone(), last].concat()),
+        [(url.to_owned(), "one ".to_owned(), true), cut("continuation")]
+    );
     let other = part(2, "9", "", "two ");
     assert_eq!(bodies(&[first, other].concat()), [(url.to_owned(), "one ".to_owned(), true), cut("continuation")]);
 }

@@ -108,7 +108,8 @@ fn every_byte_is_accounted_for() {
     let gz: Vec<_> = [1, 2, 1].map(|n| gzip(record(n))).concat();
     let zst: Vec<_> = [1, 2, 3].map(|n| zstd::encode_all(record(n).as_bytes(), 3).unwrap()).concat();
     let plain = [1, 2, 3].map(record).concat().into_bytes();
-    let only_ids = |bytes: &Vec<u8>| verify(std::slice::from_ref(bytes)).0.iter().all(|(kind, _)| *kind == "duplicate-id");
+    let only_ids =
+        |bytes: &Vec<u8>| verify(std::slice::from_ref(bytes)).0.iter().all(|(kind, _)| *kind == "duplicate-id");
     for (name, bytes) in [("gzip", &gz), ("zstd", &zst), ("plain", &plain)] {
         assert!(only_ids(bytes), "{name}");
         for at in 0..=bytes.len() {

@@ -104,7 +104,9 @@ impl Wacz {
                     let hash = stated("hash").and_then(|hash| hash.as_str()).unwrap_or_default();
                     let hash = match hash.contains(':') || hash.is_empty() {
                         true => hash.to_owned(),
-                        false => format!("{}:{hash}", resource.get("hashing").and_then(|h| h.as_str()).unwrap_or("sha256")),
+                        false => {
+                            format!("{}:{hash}", resource.get("hashing").and_then(|h| h.as_str()).unwrap_or("sha256"))
+                        }
                     };
                     self.check(entry, &hash, stated("bytes").and_then(|b| b.as_u64()), on_finding)?;
                 }

@@ -68,7 +68,11 @@ impl UrlSource for Source {
         let from = start.at;
         let mut each = |at, item: Result<_, _>| if start.passes(at, item.is_ok()) { each(at, item) } else { Ok(()) };
         // What stands where the last capture did was told with it.
-        let mut aside = |at, kind: &str| if at > from || from == 0 { aside(at, kind) };
+        let mut aside = |at, kind: &str| {
+            if at > from || from == 0 {
+                aside(at, kind)
+            }
+        };
         self.inner.read_all(split, &mut each, &mut aside)
     }
 }
