@@ -96,8 +96,8 @@ pub struct RecordHeader {
 /// Parses a record header at the start of `buf`.
 ///
 /// Lenient parsing accepts bare line feeds, blanks around names, unknown versions and missing mandatory fields, and
-/// lists what it accepted in [`RecordHeader::oddities`]. A header without a usable `Content-Length` is an error either way:
-/// nobody can tell where such a record ends.
+/// lists what it accepted in [`RecordHeader::oddities`]; a header without `Content-Length` is that of an empty block. One whose
+/// `Content-Length` is no number is an error either way: nobody can tell where such a record ends.
 pub fn record_header(buf: &[u8], limits: &Limits, lenient: bool) -> Result<Step<RecordHeader>> {
     let mut header = RecordHeader::default();
     Ok(match header.parse(buf, limits, lenient)? {
@@ -126,7 +126,8 @@ impl RecordHeader {
         loop {
             let rest = window.get(at..).unwrap_or_default();
             let Some(lf) = memchr::memchr(b'\n', rest) else {
-                if first && !may_begin_record(rest) {
+                // A version line is short: in a file of nothing but marks, looking far for its end at each of them would take forever.
+                if first && (!may_begin_record(rest) || rest.len() > MAX_VERSION_LINE) {
                     return Err(Error::corrupt(inside(0), "\"WARC/\"", shown(rest)));
                 }
                 if buf.len() >= limit {
@@ -137,6 +138,10 @@ impl RecordHeader {
             };
             let mut line = rest.get(..lf).unwrap_or_default();
             match line.split_last() {
+                Some((b'\r', before)) if lenient && before.ends_with(b"\r") => {
+                    self.odd("a line ends in more than one carriage return");
+                    line = before.trim_ascii_end();
+                }
                 Some((b'\r', before)) => line = before,
                 _ if lenient => self.odd("a line ends in a bare line feed"),
                 _ => return Err(Error::corrupt(inside(at + lf), "a line that ends in CR LF", shown(line))),
@@ -192,7 +197,9 @@ impl RecordHeader {
             return Err(Error::corrupt(inside(at), "a field before its continuation", shown(line)));
         }
         let Some(colon) = memchr::memchr(b':', line) else {
-            if lenient {
+            // The version line of another record: this one was cut inside its header.
+            let is_version = line.len() >= 5 && may_begin_record(line);
+            if lenient && !is_version {
                 self.odd("a header line without a colon");
                 return Ok(());
             }
@@ -223,12 +230,17 @@ impl RecordHeader {
             repeated = true;
             same &= other == length;
         }
-        let parsed = std::str::from_utf8(length)
+        // One that states nothing has nothing, as others read it; if something follows, it is found to be damaged.
+        let absent = length.is_empty() && lenient;
+        let parsed = std::str::from_utf8(if absent { b"0" } else { length })
             .ok()
             .filter(|text| text.bytes().all(|b| b.is_ascii_digit()))
             .and_then(|text| text.parse().ok())
             .ok_or_else(|| Error::corrupt(inside(0), "Content-Length as a decimal number", shown(length)))?;
         self.content_length = parsed;
+        if absent {
+            self.odd("no Content-Length");
+        }
         if repeated && !(same && lenient) {
             return Err(Error::corrupt(inside(0), "one Content-Length", "several"));
         }
@@ -360,6 +372,9 @@ impl RecordHeader {
         self.parse(raw, limits, true).map(|_| ())
     }
 }
+
+/// Bytes of a version line, its end included; `WARC/1.1` has ten.
+pub(crate) const MAX_VERSION_LINE: usize = 64;
 
 /// Whether bytes begin like a WARC record, as far as there are any.
 pub(crate) fn may_begin_record(bytes: &[u8]) -> bool {

@@ -75,7 +75,13 @@ impl Robots {
     /// no group by name; [`product_token`] cuts one out of a full `User-Agent` value.
     pub fn agent(&self, product_token: &str) -> AgentRules {
         let own = product_token.split('/').next().unwrap_or_default();
-        self.collect(|value| names(value).any(|name| name.eq_ignore_ascii_case(own.as_bytes())))
+        // A name that ends where no product token goes on is what Google's parser sees of `trawl1` or `trawl.example`.
+        let cut = |value: &[u8]| value.iter().position(|b| !(b.is_ascii_alphabetic() || matches!(b, b'_' | b'-')));
+        let is_own = |name: &[u8]| name.eq_ignore_ascii_case(own.as_bytes());
+        self.collect(|value| {
+            let first = cut(value).and_then(|end| value.get(..end)).unwrap_or(value);
+            !own.is_empty() && is_own(first) || names(value).any(is_own)
+        })
             .or_else(|| self.collect(|value| names(value).next() == Some(b"*")))
             .unwrap_or_default()
     }

@@ -14,7 +14,7 @@ pub(super) fn name(kind: &str) -> &'static str {
     known.into_iter().find(|name| kind.eq_ignore_ascii_case(name)).unwrap_or("unknown type")
 }
 
-/// The row of a record, if it is about a URL of the web: that of a thing, of a page in another form, or what WAT files say of a
+/// The row of a record, if it is about a URL that a lake takes: that of a thing, of a page in another form, or what WAT files say of a
 /// capture. A record that only speaks about others has none.
 pub(super) fn record(record: &mut RawRecord<'_>, place: &Place) -> Option<UrlRecord> {
     let Ok(Step::Done { value: header, .. }) = trawl_warc::record_header(&record.header, &Limits::default(), true)
@@ -52,7 +52,7 @@ fn set(fields: &mut Fields, header: &RecordHeader) {
 }
 
 fn is_web(url: &str) -> bool {
-    ["http://", "https://"].iter().any(|scheme| url.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
+    ["http://", "https://", "ftp://"].iter().any(|scheme| url.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
 }
 
 fn is_json(content_type: &str) -> bool {

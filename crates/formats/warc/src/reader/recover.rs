@@ -2,7 +2,8 @@
 
 use super::{State, WarcReader};
 use crate::container::Compression;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::header::MAX_VERSION_LINE;
 use crate::limits::Step;
 
 /// Stored bytes that were skipped because nothing in them could be read.
@@ -13,6 +14,10 @@ pub struct Gap {
     /// Where the next good one begins; the end of the file if there is none.
     pub to: u64,
 }
+
+/// Bytes that may be looked at, for each that is passed, behind marks that do not begin a line; and so many in any case.
+const TRIES_PER_BYTE: u64 = 16;
+const FREE_BYTES: u64 = 64 << 20;
 
 /// Stored bytes searched at a time.
 const SEARCH_BYTES: usize = 64 << 10;
@@ -53,9 +58,14 @@ impl WarcReader {
         self.index = 0;
         self.member_used = false;
         self.has_header = false;
-        while let Some(candidate) = self.candidate(at)? {
+        let (first, mut tried) = (at, 0);
+        while let Some((candidate, begins_line)) = self.candidate(at)? {
             let guessing = !self.container.is_detected();
-            if self.try_at(candidate)? {
+            // Where a line begins, a header ends at the next such place. A mark inside a line may be looked behind as far as a
+            // header goes, and there may be one in every few bytes: so many of those are tried that the whole stays linear.
+            let allowed = TRIES_PER_BYTE.saturating_mul(candidate - first).saturating_add(FREE_BYTES);
+            let worth = begins_line || tried <= allowed;
+            if worth && self.try_at(candidate, &mut tried)? {
                 self.state = State::Between;
                 return Ok(candidate);
             }
@@ -84,8 +94,9 @@ impl WarcReader {
         }
     }
 
-    /// The next stored offset from `at` on that has the mark of a member or record.
-    fn candidate(&mut self, at: u64) -> Result<Option<u64>> {
+    /// The next stored offset from `at` on that has the mark of a member or record, and whether a line begins there, or what
+    /// has no lines.
+    fn candidate(&mut self, at: u64) -> Result<Option<(u64, bool)>> {
         let marks: &[&[u8]] = match self.compression() {
             _ if !self.container.is_detected() => &[b"WARC/", b"warc/", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"],
             Compression::None if self.arc.is_some() => &[b"\nhttp", b"\ndns:", b"\nfiledesc:"],
@@ -93,6 +104,7 @@ impl WarcReader {
             Compression::Gzip => &[b"\x1f\x8b\x08"],
             Compression::Zstd => &[b"\x28\xb5\x2f\xfd"],
         };
+        let plain = self.compression() == Compression::None;
         let longest = marks.iter().map(|m| m.len()).max().unwrap_or(1);
         let skip_line_end = u64::from(marks.iter().any(|m| m.starts_with(b"\n")));
         let window = self.container.window();
@@ -101,9 +113,12 @@ impl WarcReader {
             let data = window.fill(SEARCH_BYTES)?;
             let found = marks.iter().filter_map(|mark| memchr::memmem::find(data, mark)).min();
             if let Some(found) = found {
+                let before = found.checked_sub(1).and_then(|before| data.get(before));
+                // What stands before the first byte that was looked at is not known.
+                let begins_line = skip_line_end > 0 || !plain || before.is_none_or(|b| *b == b'\n');
                 let offset = window.offset() + found as u64 + skip_line_end;
                 window.seek(offset);
-                return Ok(Some(offset));
+                return Ok(Some((offset, begins_line)));
             }
             let keep = if window.ended() { 0 } else { longest - 1 };
             let n = window.data().len().saturating_sub(keep);
@@ -115,22 +130,29 @@ impl WarcReader {
     }
 
     /// Whether a record can be read at `candidate`, where the container stands. Leaves it standing there.
-    fn try_at(&mut self, candidate: u64) -> Result<bool> {
-        let good = match self.container.next_member().and_then(|open| Ok(open && self.header_follows()?)) {
+    fn try_at(&mut self, candidate: u64, tried: &mut u64) -> Result<bool> {
+        let good = match self.container.next_member().and_then(|open| Ok(open && self.header_follows(tried)?)) {
             Err(e) if !e.is_damage() => return Err(e),
             result => result.unwrap_or(false),
         };
         Ok(self.container.seek(candidate) && good)
     }
 
-    fn header_follows(&mut self) -> Result<bool> {
+    /// Whether the header of a record is next; adds the bytes that were looked at to `tried`.
+    fn header_follows(&mut self, tried: &mut u64) -> Result<bool> {
         if self.arc.is_some() {
             return self.arc_line_follows();
         }
         let mut want = 64;
         loop {
             let data = self.container.fill(want)?;
-            match self.header.parse(data, &self.limits, self.lenient)? {
+            let parsed = self.header.parse(data, &self.limits, self.lenient);
+            *tried += match &parsed {
+                Ok(Step::Done { used, .. }) => *used as u64,
+                Err(Error::Corrupt { at, .. }) => at.inside + MAX_VERSION_LINE as u64,
+                _ => data.len().min(self.limits.header_bytes) as u64,
+            };
+            match parsed? {
                 Step::Done { .. } => return Ok(true),
                 Step::NeedMore { .. } if data.len() < want => return Ok(false),
                 Step::NeedMore { at_least } => want = at_least,
