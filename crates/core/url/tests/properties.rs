@@ -156,8 +156,14 @@ proptest! {
         if let Ok(url) = Base::new(&base).and_then(|base| base.resolve(&link)) {
             prop_assert_eq!(WebUrl::parse(&url), Ok(url.clone()));
             prop_assert!(!url.contains('#'));
-            let joined = url::Url::parse(&base).unwrap().join(&link).unwrap();
-            prop_assert_eq!(joined.as_str().split('#').next(), Some(url.as_str()));
+            match url::Url::parse(&base).and_then(|base| base.join(&link)) {
+                Ok(joined) => prop_assert_eq!(joined.as_str().split('#').next(), Some(url.as_str())),
+                // The standard takes names that only look like punycode, the crate does not.
+                Err(error) => {
+                    let has_odd_name = [&base, &link].iter().any(|text| text.to_lowercase().contains("xn--"));
+                    prop_assert!(error == url::ParseError::IdnaError && has_odd_name, "{}", error);
+                }
+            }
         }
     }
 

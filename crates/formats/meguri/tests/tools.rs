@@ -17,7 +17,7 @@ use trawl_url::key::{HostGroup, host_key, legacy};
 
 fn seeded(records: &[UrlRecord], options: SeedOptions) -> (MeguriFile, trawl_meguri::seed::Seeded) {
     let dir = tempfile::tempdir().unwrap();
-    let mut seeder = Seeder::new(options, SuffixList::builtin(), dir.path(), 1 << 20).unwrap();
+    let mut seeder = Seeder::new(options, SuffixList::builtin(), dir.path(), 4 << 20).unwrap();
     records.iter().for_each(|record| seeder.push(record).unwrap());
     let identity = Identity { metadata: options.metadata(), ..Identity::default() };
     let url_extensions = SeedOptions::extensions();

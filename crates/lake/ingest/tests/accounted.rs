@@ -69,7 +69,12 @@ fn warc() -> Vec<Vec<u8>> {
     vec![
         record("warcinfo", 0, "", "software: x\r\n"),
         record("response", 1, &to(1), answer),
-        record("request", 1, &format!("{}WARC-Concurrent-To: <urn:x:response1>\r\n{http}", to(1)), "GET / HTTP/1.1\r\n\r\n"),
+        record(
+            "request",
+            1,
+            &format!("{}WARC-Concurrent-To: <urn:x:response1>\r\n{http}", to(1)),
+            "GET / HTTP/1.1\r\n\r\n",
+        ),
         record("response", 2, &format!("{}{http}", to(2)), answer),
         record("metadata", 2, &format!("{}Content-Type: application/warc-fields\r\n", to(2)), "via: x\r\n"),
         record("revisit", 3, &to(3), ""),
@@ -163,8 +168,23 @@ fn lists() -> Vec<(&'static str, List, u64, Vec<u8>)> {
     vec![
         ("a.txt", List::Lines, 0, many(&|n| format!("http://a{n}.example/\n"))),
         ("a.jsonl", List::Jsonl, 0, many(&|n| format!("{{\"url\":\"http://a{n}.example/\",\"status\":200}}\n"))),
-        ("a.cdxj", List::Cdxj, 0, many(&|n| format!("example,a{n})/ 20260624010203 {{\"url\":\"http://a{n}.example/\"}}\n"))),
-        ("a.cdx", List::Cdx, 1, head(" CDX N b a m s k r M S V g\n", many(&|n| format!("example,a{n})/ 20260624010203 http://a{n}.example/ text/html 200 AAAA - - 5 6 f.warc\n")))),
+        (
+            "a.cdxj",
+            List::Cdxj,
+            0,
+            many(&|n| format!("example,a{n})/ 20260624010203 {{\"url\":\"http://a{n}.example/\"}}\n")),
+        ),
+        (
+            "a.cdx",
+            List::Cdx,
+            1,
+            head(
+                " CDX N b a m s k r M S V g\n",
+                many(&|n| {
+                    format!("example,a{n})/ 20260624010203 http://a{n}.example/ text/html 200 AAAA - - 5 6 f.warc\n")
+                }),
+            ),
+        ),
         ("a.tsv", List::Tsv, 1, head("url\tstatus\n", many(&|n| format!("http://a{n}.example/\t200\n")))),
     ]
 }

@@ -82,8 +82,8 @@ impl Robots {
             let first = cut(value).and_then(|end| value.get(..end)).unwrap_or(value);
             !own.is_empty() && is_own(first) || names(value).any(is_own)
         })
-            .or_else(|| self.collect(|value| names(value).next() == Some(b"*")))
-            .unwrap_or_default()
+        .or_else(|| self.collect(|value| names(value).next() == Some(b"*")))
+        .unwrap_or_default()
     }
 
     /// The URLs of `Sitemap` lines as written, in file order, without repetition. They may be relative.

@@ -52,7 +52,9 @@ fn set(fields: &mut Fields, header: &RecordHeader) {
 }
 
 fn is_web(url: &str) -> bool {
-    ["http://", "https://", "ftp://"].iter().any(|scheme| url.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
+    ["http://", "https://", "ftp://"]
+        .iter()
+        .any(|scheme| url.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme)))
 }
 
 fn is_json(content_type: &str) -> bool {
