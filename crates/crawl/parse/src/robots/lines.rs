@@ -49,10 +49,11 @@ impl Field {
             ("crawl delay", Field::CrawlDelay),
             ("crawldelay", Field::CrawlDelay),
         ];
-        // Google's parser takes whatever begins like a field for it; the names of two fields never begin alike.
+        // Google's parser takes whatever begins like a field for it; the names of two fields never begin alike. Not so for
+        // sitemaps: `Sitemap http://…` lacks its colon, and what it has belongs to the address.
         let starts = |known: &str| name.get(..known.len()).is_some_and(|s| s.eq_ignore_ascii_case(known.as_bytes()));
         let found = NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()));
-        found.or_else(|| NAMES.iter().take(4).find(|(known, _)| starts(known))).map(|(_, field)| *field)
+        found.or_else(|| NAMES.iter().take(3).find(|(known, _)| starts(known))).map(|(_, field)| *field)
     }
 }
 
