@@ -24,14 +24,16 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<exit::Status> {
     let command = settings::apply(cli::command())?;
-    let args = commands::nutch::double_dashes(std::env::args_os());
-    let matches = command.clone().try_get_matches_from(args);
-    let matches = match matches {
+    let args: Vec<_> = commands::nutch::double_dashes(std::env::args_os()).into_iter().collect();
+    // clap's own exit code for a wrong call is 2, ours for "failed" too; help and version leave with 0.
+    let parse = |command: &clap::Command| match command.clone().try_get_matches_from(&args) {
         Ok(matches) => matches,
-        // clap's own exit code for a wrong call is 2, ours for "failed" too; help and version leave with 0.
         Err(error) => error.exit(),
     };
-    let cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let command = commands::crawl::settings_of_run(command.clone(), &parse(&command))?;
+    let matches = parse(&command);
+    let mut cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    commands::crawl::note_settings(&mut cli, &command, &matches);
     system::raise_open_files();
     commands::run(cli, command)
 }

@@ -160,7 +160,7 @@ fn what_it_cannot_carry_is_counted_or_refused() {
     let done = convert(&registry(), &sources, creation(&target), false, &mut |_| {}, &mut |_| {}).unwrap();
     assert_eq!((done.records, done.damaged), (report.counts.responses(), 0));
     assert_eq!(done.dropped[&Capability::Request], report.counts.responses());
-    assert_eq!(done.dropped.get(&Capability::Failures).copied().unwrap_or(0), report.counts.failed());
+    assert_eq!(done.dropped.get(&Capability::Failures).copied().unwrap_or(0), report.counts.failed_captures());
     assert_eq!(done.dropped[&Capability::OtherRecords], 1, "the warcinfo record");
     let json = serde_json::to_value(&done).unwrap();
     assert_eq!(json["dropped"]["request"], report.counts.responses());

@@ -1,5 +1,6 @@
 //! `trawl crawl`: frontier, fetch and archive.
 
+use crate::cli::{self, Cli};
 use crate::exit::Status;
 use crate::interrupt::Interrupt;
 use crate::lists::ListArgs;
@@ -7,13 +8,16 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::system;
 use crate::units::{bytes, duration, show_bytes, show_count};
-use anyhow::bail;
-use clap::ValueEnum;
+use anyhow::{Context, bail};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, ValueEnum};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use trawl_archive::Registry;
-use trawl_engine::{Config, Report, Scope, SeedInput, Start, Stop};
+use trawl_engine::{Config, Report, Retry, Scope, SeedInput, Start, Stop};
 use trawl_fetch::{ConnectTo, TlsMode};
 use trawl_frontier::{Identity, RobotsPolicy};
 
@@ -21,7 +25,11 @@ use trawl_frontier::{Identity, RobotsPolicy};
 ///
 /// With --depth 0 (the default) it fetches exactly the list; deeper, it follows links within --scope. robots.txt is
 /// honoured, each host is asked one thing at a time, and every exchange is archived. Ctrl-c stops in order; --resume
-/// goes on after that, after a crash, or after a power cut: nothing lost, nothing recorded twice.
+/// goes on after that, after a crash, or after a power cut: nothing lost, nothing recorded twice. A resume keeps the
+/// settings of the run; one that differs needs --change.
+///
+/// A host that does not answer is waited for, up to --give-up-after, and up to --wait once nothing else is left. What was
+/// given up is taken up again by --retry-from.
 ///
 /// Seeds are URLs, or lists of any kind that `trawl lake ingest` takes: one URL a line, JSONL with a `url` (other fields
 /// are kept as metadata), CSV, CDXJ, Parquet; `-` is stdin; gzip and zstd are unpacked.
@@ -29,14 +37,24 @@ use trawl_frontier::{Identity, RobotsPolicy};
 /// Examples:
 ///   trawl crawl https://example.org/ seeds.txt --out crawl --user-agent 'mybot/1.0 (+https://example.org/bot)'
 ///   trawl crawl seeds.txt --out crawl --depth 3 --scope domain --max-pages 10000
-///   trawl crawl seeds.txt --out crawl --resume
+///   trawl crawl --resume --out crawl
+///   trawl crawl --retry-from crawl/captures.parquet --out again
 ///   trawl crawl seeds.txt --out again --format seqdb --digests bodies
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
     /// URLs, or files of URLs; `-` is stdin
-    #[arg(value_name = "SEEDS", required = true)]
+    #[arg(value_name = "SEEDS", required_unless_present_any = ["resume", "retry_from"])]
     seeds: Vec<String>,
+
+    /// Take up again what an earlier run gave up, by its captures.parquet
+    #[arg(long, value_name = "FILE")]
+    retry_from: Vec<PathBuf>,
+
+    /// With --retry-from: only this class of failure, this status, or `truncated`; all that asking again may help with when
+    /// not given
+    #[arg(long, value_name = "CLASS", requires = "retry_from")]
+    retry_class: Vec<String>,
 
     #[command(flatten)]
     lists: ListArgs,
@@ -45,9 +63,13 @@ pub struct Args {
     #[arg(long, short, default_value = "trawl-out", value_name = "DIR")]
     out: PathBuf,
 
-    /// Go on with the crawl in --out
+    /// Go on with the crawl in --out, with its own settings; seeds that are named are added
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
+
+    /// With --resume: let settings that are given differ from those of the run
+    #[arg(long, requires = "resume")]
+    change: bool,
 
     /// Remove the crawl in --out first
     #[arg(long)]
@@ -86,6 +108,18 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     max_pages_per_host: Option<u64>,
 
+    /// URLs known at most, about 250 bytes of memory each; past half of it a host with a tenth of them gets no more
+    #[arg(long, default_value_t = 5_000_000, value_name = "N")]
+    max_known: usize,
+
+    /// Links of one page at most; further ones are counted
+    #[arg(long, default_value_t = 200_000, value_name = "N")]
+    max_links: usize,
+
+    /// Redirects to follow in a row
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    max_redirects: u32,
+
     /// Fetch images, scripts and styles of pages too
     #[arg(long)]
     embeds: bool,
@@ -114,13 +148,81 @@ pub struct Args {
     #[arg(long)]
     ignore_robots: bool,
 
-    /// Tries of a URL at most
+    /// Longest crawl-delay of a robots.txt that is honoured
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    max_crawl_delay: Duration,
+
+    /// How long a robots.txt is believed; at most 24 hours by RFC 9309
+    #[arg(long, default_value = "24h", value_parser = duration)]
+    robots_ttl: Duration,
+
+    /// Tries of a URL, or of a robots.txt, at most; those that find nobody there do not count
     #[arg(long, default_value_t = 3, value_name = "N")]
     max_attempts: u32,
+
+    /// First wait after 429, 503 or a failure; doubled each time
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    backoff: Duration,
+
+    /// Longest wait, also when a server asks for more
+    #[arg(long, default_value = "1d", value_parser = duration)]
+    max_backoff: Duration,
+
+    /// How long a host may refuse or not answer before it is given up
+    #[arg(long, default_value = "1h", value_parser = duration)]
+    give_up_after: Duration,
+
+    /// How long to wait once all that is left is in backoff; then it is given up
+    #[arg(long, default_value = "15m", value_parser = duration)]
+    wait: Duration,
+
+    /// How long fetches may go on after ctrl-c
+    #[arg(long, default_value = "15s", value_parser = duration)]
+    grace: Duration,
 
     /// Longest time for one fetch
     #[arg(long, default_value = "5m", value_parser = duration)]
     timeout: Duration,
+
+    /// Longest time for a TCP connection
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    connect_timeout: Duration,
+
+    /// Longest time for a TLS handshake
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    tls_timeout: Duration,
+
+    /// Longest time from a request to the first byte of its response
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    first_byte_timeout: Duration,
+
+    /// Longest time between two reads of a response
+    #[arg(long, default_value = "20s", value_parser = duration)]
+    idle_timeout: Duration,
+
+    /// Name server to ask, as ADDR or ADDR:PORT; those of the system when not given
+    #[arg(long, value_name = "ADDR", value_parser = resolver)]
+    resolver: Vec<SocketAddr>,
+
+    /// Longest time for one lookup of a name, all attempts together
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    dns_timeout: Duration,
+
+    /// Attempts of one lookup
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    dns_attempts: usize,
+
+    /// Names looked up at once; further ones wait
+    #[arg(long, default_value_t = 64, value_name = "N")]
+    dns_lookups: usize,
+
+    /// Shortest time an answer about a name is used, also when its time to live is shorter
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    dns_min_ttl: Duration,
+
+    /// Longest time an answer about a name is used
+    #[arg(long, default_value = "1d", value_parser = duration)]
+    dns_max_ttl: Duration,
 
     /// Bytes of a body kept at most; the rest is cut and marked
     #[arg(long, default_value = "32MiB", value_parser = bytes, value_name = "SIZE")]
@@ -129,6 +231,10 @@ pub struct Args {
     /// What to do about certificates: accept any and record the verdict, or enforce
     #[arg(long, value_enum, default_value_t = TlsName::Record)]
     tls: TlsName,
+
+    /// File of certificates (PEM) to believe besides Mozilla's
+    #[arg(long, value_name = "FILE")]
+    ca_file: Vec<PathBuf>,
 
     /// Connect to ADDR:PORT instead of HOST:PORT, as in curl; empty parts match anything
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
@@ -153,6 +259,68 @@ pub struct Args {
     /// Who runs this, written into the archive
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
+
+    /// All settings by name: filled in by [`note_settings`].
+    #[arg(skip)]
+    settings: Settings,
+}
+
+/// Settings by name, as they are kept with a run.
+type Settings = BTreeMap<String, Vec<String>>;
+
+/// What is said anew with every command, and so belongs to no run.
+const OF_THE_COMMAND: [&str; 9] =
+    ["out", "resume", "overwrite", "change", "retry_from", "retry_class", "run_id", "json", "quiet"];
+
+/// The flags of `trawl crawl` that are settings of a run, by id.
+fn names(command: &Command) -> Vec<String> {
+    let arguments = command.find_subcommand("crawl").into_iter().flat_map(Command::get_arguments);
+    let flags = arguments.filter(|arg| arg.get_long().is_some() && !arg.is_hide_set() && !arg.is_global_set());
+    let ids = flags.map(|arg| arg.get_id().as_str().to_owned());
+    ids.filter(|id| id != "help" && !OF_THE_COMMAND.contains(&id.as_str())).collect()
+}
+
+fn value(matches: &ArgMatches, id: &str) -> Vec<String> {
+    matches.get_raw(id).into_iter().flatten().map(|text| text.to_string_lossy().into_owned()).collect()
+}
+
+/// Gives a resumed crawl the settings of its run, where the command does not name others. Those that differ are named, and
+/// need `--change`.
+pub fn settings_of_run(command: Command, matches: &ArgMatches) -> anyhow::Result<Command> {
+    let Some(("crawl", given)) = matches.subcommand() else { return Ok(command) };
+    let Some(out) = given.get_one::<PathBuf>("out").filter(|_| given.get_flag("resume")) else { return Ok(command) };
+    let Some(of_run) = trawl_engine::settings_of(out) else { return Ok(command) };
+    let (mut kept, mut differs) = (Vec::new(), Vec::new());
+    for id in names(&command) {
+        let Some(before) = of_run.get(&id) else { continue };
+        let said = matches!(given.value_source(&id), Some(ValueSource::CommandLine | ValueSource::EnvVariable));
+        let now = value(given, &id);
+        match said {
+            true if now == *before => {}
+            true => differs.push(format!("--{} {} (was {})", id.replace('_', "-"), now.join(" "), before.join(" "))),
+            false => kept.push((id, before.clone())),
+        }
+    }
+    if !differs.is_empty() && !given.get_flag("change") {
+        bail!("the run in {} has other settings: {}. Say --change if that is meant", out.display(), differs.join(", "));
+    }
+    Ok(command.mut_subcommand("crawl", |crawl| {
+        kept.into_iter().fold(crawl, |crawl, (id, values)| crawl.mut_arg(id, |arg| arg.default_values(values)))
+    }))
+}
+
+/// Notes the settings in force, for the run to keep.
+pub fn note_settings(cli: &mut Cli, command: &Command, matches: &ArgMatches) {
+    if let (Some(cli::Command::Crawl(args)), Some((_, given))) = (&mut cli.command, matches.subcommand()) {
+        args.settings = names(command).into_iter().map(|id| (id.clone(), value(given, &id))).collect();
+    }
+}
+
+/// Reads the address of a name server; port 53 when it names none.
+fn resolver(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    let address = text.parse().or_else(|_| bare.parse().map(|ip: IpAddr| SocketAddr::new(ip, 53)));
+    address.map_err(|_| format!("expected an address like 192.0.2.1 or [2001:db8::1]:5353, found {text:?}"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -202,9 +370,15 @@ pub fn crawl(config: Config, interrupt: &Interrupt, out: &Output) -> anyhow::Res
     let bar = Progress::start("crawl", None, out.quiet());
     let report = trawl_engine::run(config, system::clock(), system::ids()?, &stop, &mut |p| {
         bar.report(p.counts.captures, || {
-            let stopping = if p.stopping { ", stopping" } else { "" };
+            let mut state = if p.stopping { ", stopping".to_owned() } else { String::new() };
+            if let Some(trouble) = &p.trouble {
+                state += &format!(", this machine is in trouble: {trouble}");
+            }
+            if let Some(seconds) = p.waiting {
+                state += &format!(", only hosts in backoff are left: waiting {seconds} s more");
+            }
             format!(
-                "{} captures, {:.0}/s, {} in flight, {} queued, {} hosts, {}{stopping}",
+                "{} captures, {:.0}/s, {} in flight, {} queued, {} hosts, {}{state}",
                 show_count(p.counts.captures),
                 p.rate,
                 p.in_flight,
@@ -217,10 +391,10 @@ pub fn crawl(config: Config, interrupt: &Interrupt, out: &Output) -> anyhow::Res
     Ok(report)
 }
 
-/// A crawl that was stopped, had bad seeds, or got no answer from anybody is done with findings.
+/// A crawl that was stopped, had bad seeds, gave something up, or got no answer from anybody is done with findings.
 fn status(report: &Report) -> Status {
     let silence = report.counts.captures > 0 && report.counts.responses() == 0;
-    Status::from_findings(!report.complete || report.counts.rejects > 0 || silence)
+    Status::from_findings(!report.complete || report.counts.rejects > 0 || report.counts.given_up > 0 || silence)
 }
 
 fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {
@@ -244,18 +418,64 @@ fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {
     if counts.rejects > 0 {
         writeln!(w, "  {} items of the seeds are not URLs: see rejects.jsonl", show_count(counts.rejects))?;
     }
+    for (why, n) in &counts.truncated {
+        writeln!(w, "  cut by {why}  {}", show_count(*n))?;
+    }
     for file in &report.files {
         writeln!(w, "  {}  {}", file.name, show_bytes(file.bytes))?;
     }
-    if report.complete {
-        return Ok(());
+    let sums = &report.urls;
+    writeln!(
+        w,
+        "{} URLs offered: {} fetched, {} failed, {} excluded, {} rejected, {} waiting; {} links out of scope, {} known",
+        show_count(sums.offered),
+        show_count(sums.fetched),
+        show_count(sums.failed),
+        show_count(sums.excluded),
+        show_count(sums.rejected),
+        show_count(sums.waiting),
+        show_count(counts.outside),
+        show_count(counts.known_links),
+    )?;
+    if counts.cut_links > 0 {
+        writeln!(w, "{} links were over --max-links of their page", show_count(counts.cut_links))?;
     }
-    writeln!(w, "{} URLs are left: go on with --resume", show_count(report.left))
+    if let Some(n) = counts.failures.get("private_address") {
+        writeln!(
+            w,
+            "{} captures failed because a host has only private addresses: allow it by --allow-private HOST",
+            show_count(*n)
+        )?;
+    }
+    if counts.no_room > 0 {
+        writeln!(
+            w,
+            "{} links found no room: go on with --resume --change --max-known N, N above {}",
+            show_count(counts.no_room),
+            show_count(counts.admitted),
+        )?;
+    } else if !report.complete {
+        writeln!(w, "{} URLs are left: go on with --resume", show_count(report.left))?;
+    }
+    for (host, n) in counts.given_up_hosts.iter().take(20) {
+        writeln!(w, "  gave up {host}: {} URLs", show_count(*n))?;
+    }
+    if counts.given_up > 0 {
+        writeln!(
+            w,
+            "{} URLs were given up: take them up again with --retry-from captures.parquet (--retry-class for some of them)",
+            show_count(counts.given_up)
+        )?;
+    }
+    Ok(())
 }
 
 impl Args {
     fn config(self) -> anyhow::Result<Config> {
-        let seeds = self.seeds.iter().map(|text| SeedInput::from_argument(text)).collect();
+        let mut seeds: Vec<SeedInput> = self.seeds.iter().map(|text| SeedInput::from_argument(text)).collect();
+        let classes: BTreeSet<String> = self.retry_class.into_iter().collect();
+        let retry = |path| SeedInput::Retry(Retry { path, classes: classes.clone() });
+        seeds.extend(self.retry_from.into_iter().map(retry));
         let mut config = Config::new(self.out, seeds);
         config.lists = self.lists.apply(config.lists);
         config.start = match (self.resume, self.overwrite) {
@@ -274,6 +494,8 @@ impl Args {
         config.roll_bytes = self.warc_size;
         config.operator = self.operator;
         config.arguments = std::env::args().skip(1).collect();
+        config.settings = self.settings;
+        (config.wait, config.grace, config.max_links) = (self.wait, self.grace, self.max_links);
         config.scope = match self.scope {
             ScopeName::Host => Scope::Host,
             ScopeName::Domain => Scope::Domain,
@@ -288,12 +510,25 @@ impl Args {
         frontier.delay = self.delay;
         frontier.per_host = self.per_host;
         frontier.per_ip = (self.per_ip > 0).then_some(self.per_ip);
-        frontier.max_attempts = self.max_attempts;
+        (frontier.max_attempts, frontier.robots_attempts) = (self.max_attempts, self.max_attempts);
+        (frontier.max_known, frontier.max_hops) = (self.max_known, self.max_redirects);
+        (frontier.backoff, frontier.backoff_cap) = (self.backoff, self.max_backoff);
+        frontier.give_up_after = self.give_up_after;
+        (frontier.crawl_delay_cap, frontier.robots_ttl) = (self.max_crawl_delay, self.robots_ttl);
         frontier.robots = if self.ignore_robots { RobotsPolicy::Ignore } else { RobotsPolicy::Honour };
         let fetch = &mut config.fetch;
         fetch.user_agent = self.user_agent;
         fetch.contact = self.contact;
         fetch.limits.total = self.timeout;
+        (fetch.limits.connect, fetch.limits.tls) = (self.connect_timeout, self.tls_timeout);
+        (fetch.limits.first_byte, fetch.limits.idle) = (self.first_byte_timeout, self.idle_timeout);
+        (fetch.dns.servers, fetch.dns.timeout) = (self.resolver, self.dns_timeout);
+        (fetch.dns.attempts, fetch.dns.concurrent) = (self.dns_attempts, self.dns_lookups);
+        (fetch.dns.keep_least, fetch.dns.keep_most) = (self.dns_min_ttl, self.dns_max_ttl.max(self.dns_min_ttl));
+        for path in &self.ca_file {
+            let pem = std::fs::read(path).with_context(|| format!("cannot read --ca-file {}", path.display()))?;
+            fetch.add_roots(&pem).with_context(|| format!("--ca-file {}", path.display()))?;
+        }
         fetch.limits.body_bytes = self.max_body;
         fetch.connect_to = self.connect_to;
         fetch.allow_private = self.allow_private;

@@ -158,6 +158,7 @@ impl<'a> Head<'a> {
     pub fn redirect(&self) -> Option<String> {
         let location =
             self.status().filter(|code| matches!(code, 301 | 302 | 303 | 307 | 308)).and(self.get("location"))?;
+        // Bytes that are not UTF-8 are sent back as they came, as browsers do: they are the server's own.
         let mut text = String::with_capacity(location.len());
         for chunk in location.utf8_chunks() {
             text.push_str(chunk.valid());

@@ -212,6 +212,10 @@ named! {
         DnsNxdomain = "dns_nxdomain",
         /// No answer about the name in time.
         DnsTimeout = "dns_timeout",
+        /// A name server said that it could not find out (SERVFAIL).
+        DnsServfail = "dns_servfail",
+        /// A name server refused to answer (REFUSED).
+        DnsRefused = "dns_refused",
         /// Any other trouble with the name.
         DnsFailure = "dns_failure",
         /// Nobody listens.
@@ -220,6 +224,8 @@ named! {
         ConnectTimeout = "connect_timeout",
         /// No way there.
         NoRoute = "no_route",
+        /// Only addresses outside the public web, which nobody allowed.
+        PrivateAddress = "private_address",
         /// The handshake failed, or `--tls verify` refused the certificate.
         TlsFailure = "tls_failure",
         /// No response head in time.
@@ -262,7 +268,7 @@ mod tests {
         for class in ErrorClass::ALL {
             assert_eq!(class.as_str().parse::<ErrorClass>(), Ok(*class));
         }
-        assert_eq!(ErrorClass::ALL.len(), 21);
+        assert_eq!(ErrorClass::ALL.len(), 24);
         assert!("nonsense".parse::<Truncated>().unwrap_err().contains("length, time"));
     }
 }

@@ -30,7 +30,7 @@ pub struct WebUrl {
 }
 
 impl WebUrl {
-    /// Reads a text that needs no base, normalised as browsers do and without its fragment.
+    /// Reads a text that needs no base, normalised as browsers do, without its fragment and without `user:password@`.
     pub fn parse(raw: &str) -> Result<WebUrl, Reject> {
         raw::check_len(raw.len())?;
         let text = raw::clean(raw);
@@ -46,6 +46,10 @@ impl WebUrl {
         let port = port_of(&url).ok_or_else(|| Reject::scheme(url.scheme().as_bytes()))?;
         raw::check_host_len(url.host_str().map_or(0, str::len))?;
         url.set_fragment(None);
+        // A password belongs into no request, archive, journal or screen. Neither call fails where there is a host.
+        if !url.username().is_empty() || url.password().is_some() {
+            let _ = (url.set_password(None), url.set_username(""));
+        }
         raw::check_len(url.as_str().len())?;
         let place = |position| u32::try_from(url[..position].len()).map_err(|_| Reject::Syntax);
         let (host_start, host_end) = (place(Position::BeforeHost)?, place(Position::AfterHost)?);

@@ -13,6 +13,7 @@
 use crate::error::Error;
 use crate::page::Event;
 use crate::record::{CommitRecord, EventRecord, Record, SeedsRecord, encode};
+use crate::report::Leg;
 use crate::seeds::SeedBatch;
 use std::sync::Arc;
 use trawl_archive::Digests;
@@ -26,6 +27,8 @@ pub(crate) enum Item {
     /// A capture; for a robots.txt that settles a site, the root of that site.
     Event(Box<Event>, Option<WebUrl>),
     Seeds(SeedBatch),
+    /// The run was started.
+    Leg(Leg),
 }
 
 /// Something that is durable.
@@ -39,6 +42,7 @@ pub(crate) struct Acked {
 pub(crate) enum Done {
     Event(Box<EventRecord>, Live),
     Seeds(SeedsRecord),
+    Leg(Leg),
 }
 
 /// What is known of a capture that was just made.
@@ -94,8 +98,13 @@ impl Committer {
                 self.push(encode(&Record::Seeds(record.clone())));
                 self.done.push(Done::Seeds(record));
             }
+            Item::Leg(leg) => {
+                self.push(encode(&Record::Leg(leg.clone())));
+                self.done.push(Done::Leg(leg));
+            }
             Item::Event(event, site) => {
-                let Event { lease, answer, links, redirect, robots, mut row, prepared } = *event;
+                let Event { lease, answer, links, left_out, redirect, bad_redirect, robots, mut row, prepared } =
+                    *event;
                 if let Some(prepared) = prepared {
                     self.bytes += prepared.len_bytes;
                     if let Some(place) = self.sink.commit(prepared)? {
@@ -118,6 +127,8 @@ impl Committer {
                     answer,
                     links,
                     to: redirect,
+                    bad_to: bad_redirect,
+                    left_out,
                     row,
                 }));
                 self.push(encode(&record));

@@ -2,6 +2,7 @@
 
 use crate::scope::Scope;
 use crate::seeds::SeedInput;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use trawl_archive::{Creation, Registry};
@@ -55,6 +56,12 @@ pub struct Config {
     pub queue_high: usize,
     /// Decoded bytes of a body that are digested and searched for links.
     pub decode_bytes: u64,
+    /// Links kept of one page; further ones are counted.
+    pub max_links: usize,
+    /// How long the run still waits once all that is left is in backoff; then that is given up.
+    pub wait: Duration,
+    /// Open files this process may have: connections, bodies in files and lookups are bounded by it. `None` asks the system.
+    pub descriptors: Option<u64>,
     /// How long fetches may go on after a stop was asked for.
     pub grace: Duration,
     /// How often progress is reported.
@@ -67,6 +74,8 @@ pub struct Config {
     pub software: String,
     /// The arguments of the command, for `run.json`.
     pub arguments: Vec<String>,
+    /// The settings of the run by name, kept in `run.json` so that a resume need not be told them again.
+    pub settings: BTreeMap<String, Vec<String>>,
 }
 
 /// What is done about files that are there already.
@@ -106,12 +115,16 @@ impl Config {
             roll_bytes: Creation::DEFAULT_ROLL_BYTES,
             queue_high: 1_000_000,
             decode_bytes: 64 << 20,
+            max_links: 200_000,
+            wait: Duration::from_secs(900),
+            descriptors: None,
             grace: Duration::from_secs(15),
             progress_interval: Duration::from_secs(1),
             threads: 0,
             operator: None,
             software: concat!("trawl/", env!("CARGO_PKG_VERSION")).into(),
             arguments: Vec::new(),
+            settings: BTreeMap::new(),
         }
     }
 }

@@ -27,14 +27,19 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use trawl_fetch::{Ask, Fetcher};
-use trawl_frontier::{Answer, Lease, LeaseId, Next};
-use trawl_model::{Clock, ErrorClass, UnixMillis};
+use trawl_frontier::{Answer, Lease, LeaseId, LookupId, Next};
+use trawl_model::{Clock, ErrorClass, Outcome, UnixMillis};
 use trawl_parse::robots::MAX_BYTES;
+use trawl_url::WebUrl;
 
 /// What tasks tell the crawl.
 enum Told {
     /// A fetch ended: its host may be asked again.
     Ended(LeaseId, Answer, Option<IpAddr>),
+    /// This machine could not make a fetch: the lease comes back.
+    Returned(LeaseId, String),
+    /// What came of a lookup; why, if this machine could not make it.
+    Resolved(LookupId, Result<Option<(IpAddr, Duration)>, String>),
     /// Its event is ready to be committed.
     Ready(Box<Event>),
     /// This machine failed.
@@ -64,7 +69,14 @@ struct Crawl<'a> {
     /// Whether the last batch is durable.
     seeds_ended: bool,
     begun: Instant,
+    /// The time of day when this process began. The frontier's time goes on evenly from there, whatever is done to the
+    /// clock.
+    base: UnixMillis,
     last: (Instant, u64),
+    /// What last kept this machine from fetching, until a fetch succeeds.
+    trouble: Option<String>,
+    /// Since when all that is left is in backoff and nobody has answered.
+    stuck_since: Option<Instant>,
 }
 
 /// How a crawl ended.
@@ -106,8 +118,8 @@ pub(crate) async fn crawl(
     let crawl = Crawl {
         config,
         clock,
-        seeds_open: state.seeds.is_none(),
-        seeds_ended: state.seeds.is_some(),
+        seeds_open: !state.seeds_ended(),
+        seeds_ended: state.seeds_ended(),
         state,
         fetcher,
         worker,
@@ -120,7 +132,10 @@ pub(crate) async fn crawl(
         committing: 0,
         seeds_ahead: 0,
         begun,
+        base: clock.now(),
         last: (begun, captures),
+        trouble: None,
+        stuck_since: None,
     };
     crawl.run(writer, tellings, stop, progress).await
 }
@@ -140,13 +155,24 @@ impl Crawl<'_> {
         let mut last_moment: Option<Instant> = None;
         loop {
             let wake = match last_moment {
-                None => self.dispatch()?,
+                None => {
+                    let wake = self.dispatch();
+                    self.patience(wake)
+                }
                 Some(moment) => Wake::At(moment),
+            };
+            let wake = match wake {
+                Wake::GiveUp => {
+                    self.give_up();
+                    continue;
+                }
+                wake => wake,
             };
             let idle = self.in_flight == 0 && self.unacked == 0 && self.committing == 0;
             if idle && (last_moment.is_some() || matches!(wake, Wake::Done) && self.seeds_ended) {
                 progress(&self.progress(last_moment.is_some()));
-                let complete = self.seeds_ended && self.state.frontier.pending() == 0;
+                // What found no room is in the journal: with more room a resume takes it up.
+                let complete = self.seeds_ended && self.state.frontier.pending() == 0 && self.state.counts.no_room == 0;
                 return Ok(Ended { state: self.state, complete });
             }
             let wants_seeds = last_moment.is_none()
@@ -155,7 +181,7 @@ impl Crawl<'_> {
                 && self.state.frontier.pending() < self.config.queue_high;
             let until = match wake {
                 Wake::At(moment) => moment,
-                Wake::Told | Wake::Done => Instant::now() + Duration::from_secs(3600),
+                Wake::Told | Wake::Done | Wake::GiveUp => Instant::now() + Duration::from_secs(3600),
             };
             tokio::select! {
                 acked = writer.acks.recv() => match acked {
@@ -185,25 +211,74 @@ impl Crawl<'_> {
     }
 
     /// Hands out everything that may be fetched now; tells when to look again.
-    fn dispatch(&mut self) -> Result<Wake, Error> {
+    fn dispatch(&mut self) -> Wake {
         while self.in_flight < self.config.workers && self.unacked < self.config.max_unacked {
-            let now = self.clock.now();
+            let now = self.now();
             match self.state.frontier.next(now) {
-                Next::Lease(lease) => self.fetch(lease, now),
-                Next::Refuse(lease, class, message) => self.refuse(lease, class, message, now),
+                Next::Lease(lease) => self.fetch(lease),
+                Next::Lookup(id, url) => self.look_up(id, url),
+                Next::Refuse(lease, class, message) => self.refuse(lease, class, message),
                 Next::WaitUntil(at) => {
                     let wait = u64::try_from(at.0.saturating_sub(now.0)).unwrap_or(0);
-                    // Clocks jump; looking again every minute costs nothing.
-                    return Ok(Wake::At(Instant::now() + Duration::from_millis(wait.min(60_000))));
+                    return Wake::At(Instant::now() + Duration::from_millis(wait.min(60_000)));
                 }
-                Next::Blocked => return Ok(Wake::Told),
-                Next::Empty => return Ok(Wake::Done),
+                Next::Blocked => return Wake::Told,
+                Next::Empty => return Wake::Done,
             }
         }
-        Ok(Wake::Told)
+        Wake::Told
     }
 
-    fn fetch(&mut self, lease: Lease, now: UnixMillis) {
+    /// Now, by a clock that nobody sets.
+    fn now(&self) -> UnixMillis {
+        let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        UnixMillis(self.base.0.saturating_add(elapsed))
+    }
+
+    /// Waits for what is in backoff, but not for ever.
+    fn patience(&mut self, wake: Wake) -> Wake {
+        let idle = self.in_flight == 0 && self.unacked == 0 && self.committing == 0;
+        if !(idle && self.seeds_ended && self.state.frontier.only_backoff()) {
+            return wake;
+        }
+        let until = *self.stuck_since.get_or_insert_with(Instant::now) + self.config.wait;
+        match wake {
+            _ if Instant::now() >= until => Wake::GiveUp,
+            Wake::At(moment) => Wake::At(moment.min(until)),
+            wake => wake,
+        }
+    }
+
+    fn give_up(&mut self) {
+        let why = format!("waited {} s", self.config.wait.as_secs());
+        let why = self.trouble.as_ref().map_or(why.clone(), |trouble| format!("{why}: {trouble}"));
+        let now = self.now();
+        let forgotten = self.state.frontier.give_up(now, &why);
+        self.state.counts.forgotten(forgotten);
+        self.stuck_since = None;
+    }
+
+    fn look_up(&mut self, id: LookupId, url: WebUrl) {
+        // Hosts that share an address by the operator's choice are not neighbours.
+        if self.fetcher.is_redirected(&url) {
+            let now = self.now();
+            self.state.frontier.resolved(now, id, Ok(None));
+            return;
+        }
+        let (fetcher, told) = (self.fetcher.clone(), self.told.clone());
+        self.tasks.spawn(async move {
+            let found = match fetcher.address(&url).await {
+                Ok(found) => Ok(Some(found)),
+                Err(failed) if failed.class == ErrorClass::LocalResource => Err(failed.message),
+                // The fetch will meet the same failure, and record it.
+                Err(_) => Ok(None),
+            };
+            let _ = told.send(Told::Resolved(id, found)).await;
+        });
+    }
+
+    fn fetch(&mut self, lease: Lease) {
+        let now = self.clock.now();
         self.in_flight += 1;
         self.unacked += 1;
         let (fetcher, worker) = (self.fetcher.clone(), self.worker.clone());
@@ -216,12 +291,19 @@ impl Crawl<'_> {
             // Hosts that share an address by the operator's choice are not neighbours.
             let shares = fetcher.is_redirected(&lease.url);
             let ip = fetched.facts.ip.filter(|_| !shares);
+            if let Outcome::Failed(failed) = &fetched.outcome
+                && failed.class == ErrorClass::LocalResource
+            {
+                let _ = told.send(Told::Returned(lease.id, failed.message.clone())).await;
+                return;
+            }
             let _ = told.send(Told::Ended(lease.id, answer_of(&fetched), ip)).await;
             prepare(cpu, told, move || worker.event(lease, fetched)).await;
         });
     }
 
-    fn refuse(&mut self, lease: Lease, class: ErrorClass, message: String, now: UnixMillis) {
+    fn refuse(&mut self, lease: Lease, class: ErrorClass, message: String) {
+        let now = self.clock.now();
         self.unacked += 1;
         let (worker, told, cpu) = (self.worker.clone(), self.told.clone(), self.cpu.clone());
         self.tasks.spawn(prepare(cpu, told, move || worker.refusal(lease, class, message, now)));
@@ -231,14 +313,36 @@ impl Crawl<'_> {
         match told {
             Told::Ended(id, answer, ip) => {
                 self.in_flight -= 1;
-                self.state.frontier.released(self.clock.now(), id, answer, ip);
+                let now = self.now();
+                self.state.frontier.released(now, id, answer, ip);
+                if matches!(answer, Answer::Response { .. }) {
+                    self.trouble = None;
+                    if !answer.is_passing() {
+                        self.stuck_since = None;
+                    }
+                }
+                Ok(())
+            }
+            Told::Returned(id, why) => {
+                self.in_flight -= 1;
+                self.unacked -= 1;
+                let now = self.now();
+                self.state.frontier.returned(now, id);
+                self.trouble = Some(why);
+                Ok(())
+            }
+            Told::Resolved(id, found) => {
+                let found = found.map_err(|why| self.trouble = Some(why));
+                let now = self.now();
+                self.state.frontier.resolved(now, id, found);
                 Ok(())
             }
             Told::Ready(event) => {
                 let mut site = None;
                 if let Some(finding) = &event.robots {
                     site = self.state.frontier.errand_site(event.lease.id).cloned();
-                    self.state.frontier.robots(self.clock.now(), event.lease.id, finding.answer.clone());
+                    let now = self.now();
+                    self.state.frontier.robots(now, event.lease.id, finding.answer.clone());
                 }
                 self.commit(Item::Event(event, site))
             }
@@ -265,16 +369,18 @@ impl Crawl<'_> {
             match done {
                 Done::Seeds(record) => {
                     self.seeds_ahead -= 1;
-                    self.state.seeds(record)?;
+                    self.state.seeds(record);
                 }
+                Done::Leg(leg) => self.state.leg(leg),
                 Done::Event(event, live) => {
                     // After an abort, captures that were already on their way are no longer counted.
                     self.unacked = self.unacked.saturating_sub(1);
-                    self.state.event(*event, Some(live), acked.offset)?;
+                    let now = self.now();
+                    self.state.event(*event, Some((live, now)), acked.offset)?;
                 }
             }
         }
-        self.seeds_ended |= self.state.seeds.is_some();
+        self.seeds_ended |= self.state.seeds_ended();
         match self.config.max_rejects {
             Some(limit) if self.state.counts.rejects > limit => {
                 Err(Error::TooManyRejects { found: self.state.counts.rejects, limit })
@@ -295,7 +401,7 @@ impl Crawl<'_> {
         if self.seeds_ended {
             return Ok(rx);
         }
-        let (inputs, skip) = (self.config.seeds.clone(), self.state.items);
+        let (inputs, skip) = (self.state.inputs.clone(), self.state.items);
         let registry = self.config.registry.clone();
         let options = trawl_lists::Options { now: self.clock.now(), ..self.config.lists.clone() };
         std::thread::Builder::new()
@@ -324,6 +430,8 @@ impl Crawl<'_> {
             queued: self.state.frontier.pending(),
             known: self.state.frontier.known(),
             hosts: self.state.frontier.hosts(),
+            trouble: self.trouble.clone(),
+            waiting: self.stuck_since.map(|since| self.config.wait.saturating_sub(since.elapsed()).as_secs()),
             stopping,
         }
     }
@@ -355,4 +463,6 @@ enum Wake {
     Told,
     /// Never: nothing is left.
     Done,
+    /// Now: all that is left was waited for long enough.
+    GiveUp,
 }

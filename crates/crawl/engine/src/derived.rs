@@ -27,7 +27,9 @@ pub(crate) struct Range {
 /// Adds a batch to the ranges: a new one whenever the archive file changes. Tells whether it did.
 pub(crate) fn extend(ranges: &mut Vec<Range>, file: &str, offset: u64) -> bool {
     match ranges.last_mut() {
-        Some(range) if range.file == file => {
+        // A batch that came before the archive had a file belongs to the first one.
+        Some(range) if range.file == file || range.file.is_empty() => {
+            file.clone_into(&mut range.file);
             range.last = offset;
             false
         }
@@ -70,6 +72,18 @@ pub(crate) fn write_captures(
     late: Option<&dyn Archive>,
 ) -> Result<(), Error> {
     let mut writer = CapturesWriter::create(fs, path).map_err(captures)?;
+    push_captures(fs, journal, range, &mut writer, late)?;
+    writer.finish().map_err(captures)?;
+    Ok(())
+}
+
+fn push_captures(
+    fs: &Arc<dyn Fs>,
+    journal: &Path,
+    range: Option<&Range>,
+    writer: &mut CapturesWriter,
+    late: Option<&dyn Archive>,
+) -> Result<(), Error> {
     records(&**fs, journal, range, &mut |record| {
         if let Record::Event(mut event) = record {
             if let Some(archive) = late {
@@ -78,9 +92,7 @@ pub(crate) fn write_captures(
             writer.push(event.row).map_err(captures)?;
         }
         Ok(())
-    })?;
-    writer.finish().map_err(captures)?;
-    Ok(())
+    })
 }
 
 /// Gives a row the place of its capture, if the archive kept that one and not another of the same URL.
@@ -109,16 +121,32 @@ pub(crate) fn late_archive(
     Ok(format.knows_places_late().then(|| format.open(&Opening::new(fs, &path))).transpose()?)
 }
 
-/// Brings the index up to date with the whole journal: one file for one archive file, else one each.
+/// Brings the index up to date with the whole journal: one file when the run is complete or has one archive file, else one
+/// for each.
 pub(crate) fn write_index(
     fs: &Arc<dyn Fs>,
     layout: &Layout,
     ranges: &[Range],
     format: &dyn Format,
+    complete: bool,
 ) -> Result<(), Error> {
-    if ranges.len() <= 1 {
-        let late = ranges.first().map(|range| late_archive(fs, layout, range, format)).transpose()?.flatten();
-        return write_captures(fs, &layout.journal, None, &layout.captures(None), late.as_deref());
+    if complete || ranges.len() <= 1 {
+        let mut writer = CapturesWriter::create(fs, &layout.captures(None)).map_err(captures)?;
+        if ranges.is_empty() {
+            push_captures(fs, &layout.journal, None, &mut writer, None)?;
+        }
+        for range in ranges {
+            let late = late_archive(fs, layout, range, format)?;
+            push_captures(fs, &layout.journal, Some(range), &mut writer, late.as_deref())?;
+        }
+        writer.finish().map_err(captures)?;
+        for n in 0..ranges.len() {
+            let path = layout.captures(Some(n));
+            if fs.exists(&path)? {
+                fs.remove_file(&path)?;
+            }
+        }
+        return Ok(fs.sync_dir(&layout.out)?);
     }
     for (n, range) in ranges.iter().enumerate() {
         let path = layout.captures(Some(n));

@@ -75,9 +75,6 @@ pub enum Error {
     /// The fetcher refused its settings.
     #[error(transparent)]
     Fetch(#[from] trawl_fetch::Error),
-    /// The frontier is full.
-    #[error(transparent)]
-    Frontier(#[from] trawl_frontier::Error),
     /// Threads could not be started, or one of them failed.
     #[error("{what}: {source}")]
     Thread {
@@ -89,7 +86,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the caller may do: a held lock or a full frontier can be helped, a full disk needs a person.
+    /// What the caller may do: a held lock can be helped, a full disk needs a person.
     pub fn advice(&self) -> Advice {
         match self {
             Self::Lock(_) => Advice::Retry,

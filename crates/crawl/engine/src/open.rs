@@ -85,7 +85,8 @@ fn replay(
 ) -> Result<(), Error> {
     for record in batch.records() {
         match decode(&layout.journal, offset, record)? {
-            Record::Seeds(seeds) => state.seeds(seeds)?,
+            Record::Seeds(seeds) => state.seeds(seeds),
+            Record::Leg(leg) => state.leg(leg),
             Record::Event(event) => {
                 if let Some(digests) = digests {
                     digests.remember_row(&event.row)?;

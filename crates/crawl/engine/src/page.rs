@@ -1,6 +1,7 @@
 //! From what was fetched to what is written: digests, links, rules, an event made ready. CPU work, on threads of its own.
 
 use crate::error::Error;
+use crate::record::LinkCounts;
 use crate::scope::Scope;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
@@ -11,13 +12,13 @@ use trawl_frontier::{AllowAll, Answer, Identity, Lease, LeaseId, RobotsAnswer, R
 use trawl_http::{Head, decode_content};
 use trawl_model::{
     Capability, Capture, CaptureFacts, Carries, Digest, DoorError, ErrorClass, Failure, Message, Outcome, Prepared,
-    Preparer, Revisit, RevisitProfile, UnixMillis,
+    Preparer, Revisit, RevisitProfile, Truncated, UnixMillis,
 };
 use trawl_parse::directives::Directives;
-use trawl_parse::headers::retry_after;
-use trawl_parse::links::{Kind, LinkExtractor, Options};
+use trawl_parse::headers::{link_header, refresh_header, retry_after};
+use trawl_parse::links::{Kind, Link, LinkExtractor, Options};
 use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots};
-use trawl_url::WebUrl;
+use trawl_url::{Reject, WebUrl};
 
 /// Turns captures into events. Clones share everything.
 #[derive(Clone)]
@@ -37,6 +38,8 @@ pub(crate) struct Worker {
     pub agent: String,
     pub run_id: String,
     pub decode_bytes: u64,
+    /// Links kept of one page.
+    pub max_links: usize,
 }
 
 /// A capture ready to be committed, and what the frontier will make of it.
@@ -45,7 +48,11 @@ pub(crate) struct Event {
     pub answer: Answer,
     /// Distinct links of the page that are in scope.
     pub links: Vec<(UrlId, WebUrl)>,
+    /// Its other links.
+    pub left_out: LinkCounts,
     pub redirect: Option<WebUrl>,
+    /// Why nobody goes where it redirects to.
+    pub bad_redirect: Option<ErrorClass>,
     pub robots: Option<Finding>,
     pub row: CaptureRow,
     /// `None` if the archive cannot carry such a capture: then the index alone has it.
@@ -81,33 +88,36 @@ pub(crate) fn facts_of(lease: &Lease, run_id: &str) -> CaptureFacts {
 
 /// What the frontier has to know at once of a fetch that ended.
 pub(crate) fn answer_of(capture: &Capture<'_>) -> Answer {
-    let head = match &capture.outcome {
-        Outcome::Response { message, .. } => &message.head,
-        Outcome::Revisit(revisit) => &revisit.head,
+    let (head, cut) = match &capture.outcome {
+        Outcome::Response { message, truncated, .. } => {
+            (&message.head, matches!(truncated, Some(Truncated::Disconnect | Truncated::Time)))
+        }
+        Outcome::Revisit(revisit) => (&revisit.head, false),
         Outcome::Failed(failure) => return Answer::Failed(failure.class),
     };
     let head = Head::new(head);
     let Some(status) = head.status() else { return Answer::Failed(ErrorClass::ProtocolError) };
     let wait = head.text("retry-after").and_then(|value| retry_after(&value, capture.facts.fetched_at));
-    Answer::Response { status, retry_after_ms: wait.map(|wait| i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)) }
+    let retry_after_ms = wait.map(|wait| i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
+    Answer::Response { status, retry_after_ms, cut }
 }
 
 impl Worker {
     /// The event of a fetch that was made.
     pub(crate) fn event(&self, lease: Lease, mut capture: Capture<'static>) -> Result<Event, Error> {
         let answer = answer_of(&capture);
-        let mut redirect = None;
+        let (mut redirect, mut bad_redirect) = (None, None);
         let mut looked = Looked::default();
         if let Outcome::Response { message, .. } = &mut capture.outcome {
-            redirect = Head::new(&message.head).redirect().and_then(|to| lease.url.join(&to).ok());
+            (redirect, bad_redirect) = target(&lease.url, &Head::new(&message.head));
             looked = self.look(&lease, message);
             capture.facts.body_digest = looked.digest.take();
         }
         let robots = matches!(lease.id, LeaseId::Robots(_)).then(|| self.finding(answer, &redirect, &looked, &capture));
         // Redirects of a robots.txt are followed as errands, not as pages.
         let redirect = redirect.filter(|_| robots.is_none());
-        let links = self.links(&lease, looked.links);
-        self.ready(capture, Event0 { lease, answer, links, redirect, robots })
+        let (links, left_out) = self.links(&lease, looked.links, looked.over_limit);
+        self.ready(capture, Unprepared { lease, answer, links, left_out, redirect, bad_redirect, robots })
     }
 
     /// The event of a fetch that was not made.
@@ -123,10 +133,14 @@ impl Worker {
         let outcome = Outcome::Failed(Failure { class, message });
         let capture = Capture { url: lease.url.to_string(), started_at: now, request: None, outcome, facts };
         let answer = Answer::Failed(class);
-        self.ready(capture, Event0 { lease, answer, links: Vec::new(), redirect: None, robots: None })
+        let (links, left_out) = (Vec::new(), LinkCounts::default());
+        self.ready(
+            capture,
+            Unprepared { lease, answer, links, left_out, redirect: None, bad_redirect: None, robots: None },
+        )
     }
 
-    fn ready(&self, mut capture: Capture<'static>, event: Event0) -> Result<Event, Error> {
+    fn ready(&self, mut capture: Capture<'static>, event: Unprepared) -> Result<Event, Error> {
         let mut row = row_of(&mut capture)?;
         if let Outcome::Response { payload_digest, .. } = &mut capture.outcome {
             // The row's digest is the archive's: computed once.
@@ -142,8 +156,8 @@ impl Worker {
         if row.record_type.is_some() {
             row.record_id = prepared.as_ref().and_then(|prepared| prepared.record_ids.first().cloned());
         }
-        let Event0 { lease, answer, links, redirect, robots } = event;
-        Ok(Event { lease, answer, links, redirect, robots, row, prepared })
+        let Unprepared { lease, answer, links, left_out, redirect, bad_redirect, robots } = event;
+        Ok(Event { lease, answer, links, left_out, redirect, bad_redirect, robots, row, prepared })
     }
 
     /// Makes a response whose body is archived already a revisit of the capture that holds it; says whether it did.
@@ -179,7 +193,7 @@ impl Worker {
         let mut extractor = None;
         let result = (|| -> std::io::Result<()> {
             let mut hasher = Sha256::new();
-            let mut body = decode_content(message.body.reader()?, &head.content_codings(), self.decode_bytes)?;
+            let mut body = decode_content(message.body.reader()?, &codings(&head), self.decode_bytes)?;
             let (mut buf, mut first) = (vec![0; 64 << 10], true);
             loop {
                 let n = match body.read(&mut buf) {
@@ -205,34 +219,55 @@ impl Worker {
             Ok(())
         })();
         // A body that cannot be decoded to its end has no digest of the whole; its links count up to there.
-        drop(result);
+        looked.is_whole = result.is_ok();
+        let (mut directives, mut found) = (Directives::default(), Vec::new());
         if let Some(extractor) = extractor {
             let page = extractor.finish(&lease.url);
-            let mut directives = page.directives;
+            directives = page.directives;
+            looked.over_limit = page.over_limit;
+            found = page.links;
+        }
+        if wants_links {
+            found.extend(header_links(&lease.url, &head));
             for value in head.all("x-robots-tag") {
                 directives.merge(&Directives::header(&String::from_utf8_lossy(&value), &self.agent));
             }
-            if !(self.obey && directives.nofollow) {
-                let wanted =
-                    page.links.into_iter().filter(|l| l.kind != Kind::Form && (self.embeds || !l.kind.is_embed()));
-                looked.links = wanted.map(|l| l.url).collect();
-            }
+        }
+        if !(self.obey && directives.nofollow) {
+            let wanted = found.into_iter().filter(|l| l.kind != Kind::Form && (self.embeds || !l.kind.is_embed()));
+            looked.links = wanted.map(|l| l.url).collect();
         }
         looked
     }
 
     fn options(&self) -> Options {
-        let mut options = Options::default();
-        (options.embeds, options.agent) = (self.embeds, Some(self.agent.clone()));
-        options
+        Options {
+            embeds: self.embeds,
+            agent: Some(self.agent.clone()),
+            max_links: self.max_links,
+            max_total_bytes: MAX_LINK_BYTES,
+            ..Options::default()
+        }
     }
 
-    /// Distinct links in scope, in order, without the page itself.
-    fn links(&self, lease: &Lease, found: Vec<WebUrl>) -> Vec<(UrlId, WebUrl)> {
-        let LeaseId::Page(own) = lease.id else { return Vec::new() };
-        let mut seen = HashSet::from([own]);
-        let in_scope = found.into_iter().filter(|to| self.scope.allows(&lease.url, to));
-        in_scope.map(|url| (self.identity.of(&url), url)).filter(|(id, _)| seen.insert(*id)).collect()
+    /// Distinct links in scope, in order, without the page itself; and how many there are besides.
+    fn links(&self, lease: &Lease, found: Vec<WebUrl>, over_limit: u64) -> (Vec<(UrlId, WebUrl)>, LinkCounts) {
+        let mut counts = LinkCounts { over_limit, ..LinkCounts::default() };
+        let LeaseId::Page(own) = lease.id else { return (Vec::new(), counts) };
+        let (mut seen, mut links) = (HashSet::from([own]), Vec::new());
+        for url in found {
+            if !self.scope.allows(&lease.url, &url) {
+                counts.outside += 1;
+                continue;
+            }
+            let id = self.identity.of(&url);
+            if seen.insert(id) {
+                links.push((id, url));
+            } else {
+                counts.repeated += 1;
+            }
+        }
+        (links, counts)
     }
 
     /// RFC 9309, 2.3.1: rules; none for a 4xx; not now for a 5xx or no answer.
@@ -240,6 +275,13 @@ impl Worker {
         let allow = || Finding { answer: RobotsAnswer::Rules(Arc::new(AllowAll)), text: Some(String::new()) };
         let unavailable = |class, message| Finding { answer: RobotsAnswer::Unavailable(class, message), text: None };
         match answer {
+            // Half of a robots.txt may lack the very rule that matters. One that is merely long counts up to a limit.
+            Answer::Response { status: 200..=299, cut: true, .. } => {
+                unavailable(ErrorClass::RobotsUnavailable, "it broke off before its end".to_owned())
+            }
+            Answer::Response { status: 200..=299, .. } if !looked.is_whole && looked.text.len() < MAX_BYTES => {
+                unavailable(ErrorClass::RobotsUnavailable, "its content coding cannot be undone".to_owned())
+            }
             Answer::Response { status: 200..=299, .. } => {
                 let text = String::from_utf8_lossy(&looked.text).into_owned();
                 Finding { answer: RobotsAnswer::Rules(rules_of(&text, &self.agent)), text: Some(text) }
@@ -266,11 +308,13 @@ fn row_of(capture: &mut Capture<'static>) -> Result<CaptureRow, Error> {
 }
 
 /// An event before it is made ready.
-struct Event0 {
+struct Unprepared {
     lease: Lease,
     answer: Answer,
     links: Vec<(UrlId, WebUrl)>,
+    left_out: LinkCounts,
     redirect: Option<WebUrl>,
+    bad_redirect: Option<ErrorClass>,
     robots: Option<Finding>,
 }
 
@@ -279,19 +323,64 @@ struct Event0 {
 struct Looked {
     digest: Option<Digest>,
     links: Vec<WebUrl>,
+    /// Links past the number that is kept.
+    over_limit: u64,
     /// Of a robots.txt, as much as counts.
     text: Vec<u8>,
+    /// Whether the body could be read to its end.
+    is_whole: bool,
+}
+
+/// Bytes of all links of one page together.
+const MAX_LINK_BYTES: usize = 16 << 20;
+
+/// Where a response redirects to, or why nobody goes there.
+fn target(from: &WebUrl, head: &Head<'_>) -> (Option<WebUrl>, Option<ErrorClass>) {
+    let Some(to) = head.redirect() else { return (None, None) };
+    match from.join(&to) {
+        // It would be asked for again and again.
+        Ok(to) if to == *from => (None, Some(ErrorClass::RedirectBad)),
+        Ok(to) => (Some(to), None),
+        Err(Reject::Scheme { .. }) => (None, Some(ErrorClass::BadScheme)),
+        Err(_) => (None, Some(ErrorClass::RedirectBad)),
+    }
+}
+
+/// The codings of a body. One that nobody knows is taken for a mistake, and the body as it is: so do browsers.
+fn codings(head: &Head<'_>) -> Vec<String> {
+    let codings = head.content_codings();
+    let known = |coding: &String| matches!(coding.as_str(), "gzip" | "x-gzip" | "deflate" | "br" | "zstd");
+    if codings.iter().all(known) { codings } else { Vec::new() }
+}
+
+/// What the headers of a response link: `Link`, `Refresh`.
+fn header_links(page: &WebUrl, head: &Head<'_>) -> Vec<Link> {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let links = head.all("link").flat_map(|value| link_header(&text(&value)));
+    let mut found: Vec<Link> = links.filter_map(|link| link.resolve(page)).collect();
+    found.extend(head.all("refresh").filter_map(|value| refresh_header(&text(&value), page)));
+    found
 }
 
 /// HTML by its media type, or by its looks where none is given.
 fn is_html(content_type: Option<&str>, start: &[u8]) -> bool {
     match content_type {
         Some(value) => {
-            let media_type = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-            matches!(media_type.as_str(), "text/html" | "application/xhtml+xml")
+            let media_type = value.split([';', ',']).next().unwrap_or_default().trim().to_ascii_lowercase();
+            match media_type.as_str() {
+                "text/html" | "application/xhtml+xml" => true,
+                // What says nothing is looked at, as browsers do.
+                "" | "*/*" | "unknown/unknown" | "application/unknown" | "text/xhtml" => looks_like_html(start),
+                other => !other.contains('/') && looks_like_html(start),
+            }
         }
-        None => start.trim_ascii_start().starts_with(b"<"),
+        None => looks_like_html(start),
     }
+}
+
+fn looks_like_html(start: &[u8]) -> bool {
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    start.trim_ascii_start().starts_with(b"<")
 }
 
 /// The rules of a robots.txt for an agent.

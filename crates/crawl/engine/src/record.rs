@@ -5,6 +5,7 @@
 //! batch        one or more of
 //!   {"t":"seeds","seeds":[{"u":"http://…","m":"{…}"}],"rejects":[…],"lines":1000}        "end":[…] on the last
 //!   {"t":"event","id":"…32 hex…","answer":{"status":200},"links":["…"],"row":{…}}        one capture with its links
+//!   {"t":"leg","started":…,"arguments":[…],"seeds":[…],"settings":{…}}                   each time the run is started
 //! and, last,
 //!   {"t":"commit","file":"trawl-….warc.gz","end":123456}                                 the archive, synced before;
 //!                                        "others":[["…",78]]                             its other open files
@@ -12,6 +13,7 @@
 //! A batch is whole or absent, so an outcome, its links, its index row and the archive's end are believed together.
 
 use crate::error::Error;
+use crate::report::Leg;
 use crate::seeds::{Reject, Seed, SeedIdentity};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -52,6 +54,7 @@ pub(crate) fn identity_name(identity: Identity) -> &'static str {
 pub(crate) enum Record {
     Seeds(SeedsRecord),
     Event(Box<EventRecord>),
+    Leg(Leg),
     Commit(CommitRecord),
 }
 
@@ -88,6 +91,12 @@ pub(crate) struct EventRecord {
     /// Where it redirects to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<WebUrl>,
+    /// Why nobody goes where it redirects to.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "class")]
+    pub bad_to: Option<ErrorClass>,
+    /// What the page had besides `links`.
+    #[serde(default, skip_serializing_if = "LinkCounts::is_zero")]
+    pub left_out: LinkCounts,
     /// Its row in the capture index.
     #[serde(with = "row")]
     pub row: CaptureRow,
@@ -126,13 +135,37 @@ pub(crate) struct AnswerRecord {
     pub retry_after_ms: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "class")]
     pub class: Option<ErrorClass>,
+    /// Whether the body broke off.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+/// Links of a page that are not among its links.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct LinkCounts {
+    /// Out of scope.
+    #[serde(skip_serializing_if = "is_zero_u64")]
+    pub outside: u64,
+    /// More than may be kept of one page.
+    #[serde(skip_serializing_if = "is_zero_u64")]
+    pub over_limit: u64,
+    /// Repeated on the page.
+    #[serde(skip_serializing_if = "is_zero_u64")]
+    pub repeated: u64,
+}
+
+impl LinkCounts {
+    fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl From<Answer> for AnswerRecord {
     fn from(answer: Answer) -> Self {
         match answer {
-            Answer::Response { status, retry_after_ms } => Self { status, retry_after_ms, class: None },
-            Answer::Failed(class) => Self { status: 0, retry_after_ms: None, class: Some(class) },
+            Answer::Response { status, retry_after_ms, cut } => Self { status, retry_after_ms, class: None, cut },
+            Answer::Failed(class) => Self { status: 0, retry_after_ms: None, class: Some(class), cut: false },
         }
     }
 }
@@ -141,12 +174,19 @@ impl From<AnswerRecord> for Answer {
     fn from(record: AnswerRecord) -> Self {
         match record.class {
             Some(class) => Self::Failed(class),
-            None => Self::Response { status: record.status, retry_after_ms: record.retry_after_ms },
+            None => {
+                let AnswerRecord { status, retry_after_ms, cut, .. } = record;
+                Self::Response { status, retry_after_ms, cut }
+            }
         }
     }
 }
 
 fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_zero_u64(n: &u64) -> bool {
     *n == 0
 }
 
@@ -210,6 +250,7 @@ pub(crate) fn decode(path: &Path, offset: u64, bytes: &[u8]) -> Result<Record, E
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seeds::SeedInput;
 
     #[test]
     fn records_come_back() {
@@ -221,9 +262,11 @@ mod tests {
             answer: Answer::Failed(ErrorClass::BodyTimeout).into(),
             links: vec![WebUrl::parse("http://a.example/").unwrap()],
             to: None,
+            bad_to: Some(ErrorClass::BadScheme),
+            left_out: LinkCounts { over_limit: 3, ..LinkCounts::default() },
             row: CaptureRow { url: "http://b.example/\u{e9}".into(), attempt: Some(0), ..CaptureRow::default() },
         };
-        let response = Answer::Response { status: 429, retry_after_ms: Some(5) };
+        let response = Answer::Response { status: 429, retry_after_ms: Some(5), cut: true };
         for record in [
             Record::Event(Box::new(event.clone())),
             Record::Event(Box::new(EventRecord { answer: response.into(), ..event })),
@@ -233,6 +276,7 @@ mod tests {
                 end: Some(vec![]),
                 ..SeedsRecord::default()
             }),
+            Record::Leg(Leg { seeds: vec![SeedInput::Stdin], ..Leg::default() }),
             Record::Commit(CommitRecord { file: "x".into(), end: u64::MAX, others: vec![("y".into(), 1)] }),
         ] {
             let bytes = encode(&record);

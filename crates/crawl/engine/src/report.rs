@@ -1,14 +1,15 @@
 //! What a crawl did: counts, progress, the final report.
 
 use crate::record::EventRecord;
-use crate::seeds::SeedIdentity;
+use crate::seeds::{SeedIdentity, SeedInput};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use trawl_frontier::Admission;
-use trawl_model::UnixMillis;
+use trawl_frontier::{Admission, Answer};
+use trawl_model::{ErrorClass, UnixMillis};
 
 /// Counts of a run, over all its restarts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Counts {
     /// Seeds read.
     pub seeds: u64,
@@ -26,22 +27,58 @@ pub struct Counts {
     pub body_bytes: u64,
     /// URLs admitted to the frontier.
     pub admitted: u64,
-    /// Links to known URLs.
+    /// URLs that are done and had a response, whatever its status.
+    pub fetched: u64,
+    /// URLs that are done and had none.
+    pub failed: u64,
+    /// URLs that robots.txt closes.
+    pub denied: u64,
+    /// Of the URLs that are done, those that might have answered later: hosts that stayed away, attempts used up.
+    pub given_up: u64,
+    /// Hosts that were given up, with the number of their URLs; at most [`GIVEN_UP_NAMES`] of them by name.
+    pub given_up_hosts: BTreeMap<String, u64>,
+    /// URLs of hosts given up that are not named.
+    pub given_up_more: u64,
+    /// Attempts that were not the last of their URL.
+    pub retries: u64,
+    /// Captures whose body is not whole, by what cut it: `length`, `time`, `disconnect`.
+    pub truncated: BTreeMap<String, u64>,
+    /// Links and seeds that were known already.
     pub known_links: u64,
     /// Links out of scope or too deep.
     pub outside: u64,
     /// URLs left out for a limit on pages.
     pub over_limit: u64,
+    /// URLs left out because the frontier was full, or their host had its share of it.
+    pub no_room: u64,
+    /// Links past the number that is kept of one page.
+    pub cut_links: u64,
+    /// Redirects that lead nowhere a crawler can go, by class.
+    pub bad_redirects: BTreeMap<String, u64>,
 }
 
+/// Hosts given up that are kept by name.
+pub const GIVEN_UP_NAMES: usize = 1_000;
+
 impl Counts {
+    /// Distinct URLs that were offered, and items of seeds that are not URLs: `fetched + failed + excluded + rejected +
+    /// waiting`, where `waiting` is what the run has left.
+    pub fn offered(&self) -> u64 {
+        self.admitted + self.over_limit + self.no_room + self.rejects
+    }
+
+    /// URLs that are not fetched: closed by robots.txt, or left out for a limit.
+    pub fn excluded(&self) -> u64 {
+        self.denied + self.over_limit + self.no_room
+    }
+
     /// Captures with a response.
     pub fn responses(&self) -> u64 {
         self.statuses.values().sum()
     }
 
     /// Captures without one.
-    pub fn failed(&self) -> u64 {
+    pub fn failed_captures(&self) -> u64 {
         self.failures.values().sum()
     }
 
@@ -53,6 +90,47 @@ impl Counts {
             Some(class) => *self.failures.entry(class.to_string()).or_default() += 1,
             None => *self.statuses.entry(event.answer.status).or_default() += 1,
         }
+        if let Some(why) = &event.row.truncated {
+            *self.truncated.entry(why.clone()).or_default() += 1;
+        }
+        if let Some(class) = event.bad_to {
+            *self.bad_redirects.entry(class.to_string()).or_default() += 1;
+        }
+        self.outside += event.left_out.outside;
+        self.cut_links += event.left_out.over_limit;
+        self.known_links += event.left_out.repeated;
+    }
+
+    /// An attempt at a URL ended; `again` if another one follows.
+    pub(crate) fn attempt(&mut self, event: &EventRecord, again: bool) {
+        let answer = Answer::from(event.answer);
+        match answer {
+            _ if again => {
+                self.retries += 1;
+                return;
+            }
+            Answer::Failed(ErrorClass::RobotsDenied) => self.denied += 1,
+            Answer::Failed(_) => self.failed += 1,
+            Answer::Response { .. } => self.fetched += 1,
+        }
+        self.given_up += u64::from(answer.is_passing());
+        if answer == Answer::Failed(ErrorClass::DeadHost) {
+            let host = event.row.host.as_str();
+            let has_room = self.given_up_hosts.len() < GIVEN_UP_NAMES;
+            match self.given_up_hosts.get_mut(host) {
+                Some(n) => *n += 1,
+                None if has_room => {
+                    self.given_up_hosts.insert(host.to_owned(), 1);
+                }
+                None => self.given_up_more += 1,
+            }
+        }
+    }
+
+    /// URLs that waited to be tried again were given up.
+    pub(crate) fn forgotten(&mut self, urls: u64) {
+        self.failed += urls;
+        self.given_up += urls;
     }
 
     pub(crate) fn admission(&mut self, admission: Admission) {
@@ -61,6 +139,7 @@ impl Counts {
             Admission::Seen | Admission::Nearer | Admission::Reopened(_) => self.known_links += 1,
             Admission::TooDeep => self.outside += 1,
             Admission::OverLimit => self.over_limit += 1,
+            Admission::NoRoom => self.no_room += 1,
         }
     }
 }
@@ -84,8 +163,62 @@ pub struct Progress {
     pub known: usize,
     /// Hosts known.
     pub hosts: usize,
+    /// What keeps this machine from fetching, if something does.
+    pub trouble: Option<String>,
+    /// Whether all that is left is in backoff, and how many seconds the run still waits for it.
+    pub waiting: Option<u64>,
     /// Whether a stop was asked for.
     pub stopping: bool,
+}
+
+/// One start of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leg {
+    /// When.
+    pub started_at: UnixMillis,
+    /// When it ended; of one that was killed, its last capture.
+    pub ended_at: Option<UnixMillis>,
+    /// Arguments of the command.
+    pub arguments: Vec<String>,
+    /// Seeds that it added.
+    pub seeds: Vec<SeedInput>,
+    /// Settings by name.
+    pub settings: BTreeMap<String, Vec<String>>,
+}
+
+/// What became of all URLs that were offered: `fetched + failed + excluded + rejected + waiting = offered`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UrlSums {
+    /// Distinct URLs of seeds, links and redirects within scope and depth, and items of seeds that are not URLs.
+    pub offered: u64,
+    /// Done, with a response.
+    pub fetched: u64,
+    /// Done, without one.
+    pub failed: u64,
+    /// Closed by robots.txt, or left out for a limit.
+    pub excluded: u64,
+    /// Items of seeds that are not URLs.
+    pub rejected: u64,
+    /// Not done.
+    pub waiting: u64,
+}
+
+impl UrlSums {
+    pub(crate) fn new(counts: &Counts, waiting: u64) -> Self {
+        Self {
+            offered: counts.offered(),
+            fetched: counts.fetched,
+            failed: counts.failed,
+            excluded: counts.excluded(),
+            rejected: counts.rejects,
+            waiting,
+        }
+    }
+
+    /// Whether nothing is counted twice or not at all.
+    pub fn add_up(&self) -> bool {
+        self.fetched + self.failed + self.excluded + self.rejected + self.waiting == self.offered
+    }
 }
 
 /// A file of a run.
@@ -106,9 +239,9 @@ pub struct Report {
     pub tool: String,
     /// The name of the run.
     pub run_id: String,
-    /// Arguments of the command that ran last.
-    pub arguments: Vec<String>,
-    /// The seeds, once they are all read.
+    /// Each time the run was started: first, and by `--resume`.
+    pub legs: Vec<Leg>,
+    /// The seeds that were read to their end.
     pub seeds: Vec<SeedIdentity>,
     /// When the run was started first.
     pub started_at: UnixMillis,
@@ -118,6 +251,8 @@ pub struct Report {
     pub complete: bool,
     /// URLs that are left.
     pub left: u64,
+    /// What became of all URLs.
+    pub urls: UrlSums,
     /// Counts per outcome.
     pub counts: Counts,
     /// Archive and index files.

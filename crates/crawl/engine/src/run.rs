@@ -1,18 +1,22 @@
 //! A run from start to finish.
 
-use crate::commit::Committer;
-use crate::config::Config;
+use crate::commit::{Committer, Item};
+use crate::config::{Config, Start};
 use crate::crawl::{Ended, Parts, capacity, crawl};
-use crate::derived::{Range, list_files, read_report, write_index, write_rejects, write_report};
+use crate::derived::{Range, extend, list_files, read_report, write_index, write_rejects, write_report};
+use crate::descriptors;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::open::{Opened, open};
 use crate::page::Worker;
 use crate::record::Tag;
-use crate::report::{Progress, Report};
+use crate::report::{Leg, Progress, Report, UrlSums};
+use crate::seeds::SeedInput;
 use crate::state::State;
 use crate::stop::Stop;
 use crate::writer::{Rhythm, failed, start};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use trawl_archive::Format;
 use trawl_fetch::Fetcher;
@@ -48,15 +52,38 @@ pub fn run_in(
     let layout = Layout::new(&config.out);
     let _lock = layout.lock(&*fs, &config.software, clock.now())?;
     config.fetch.spool_dir = layout.spool.clone();
-    let fetcher = Fetcher::new(config.fetch.clone(), fs.clone())?;
-    let Opened { tag, state, sink, digests, journal, durable, ranges } = open(&fs, &config, &layout, &clock, &ids)?;
     let old = read_report(&*fs, &layout);
+    if let Some(done) = complete_run(&*fs, &config, &layout, old.as_ref())? {
+        return Ok(done);
+    }
+    descriptors::bound(&mut config)?;
+    config.fetch.pool.per_origin = config.fetch.pool.per_origin.max(config.frontier.per_host as usize);
+    if config.frontier.per_ip.is_some() {
+        config.frontier.lookups = LOOKUPS;
+    }
+    let fetcher = Fetcher::new(config.fetch.clone(), fs.clone())?;
+    let Opened { tag, mut state, sink, digests, journal, durable, mut ranges } =
+        open(&fs, &config, &layout, &clock, &ids)?;
+    let leg = Leg {
+        started_at: clock.now(),
+        ended_at: None,
+        arguments: config.arguments.iter().map(|text| trawl_url::without_userinfo(text).into_owned()).collect(),
+        seeds: state.new_seeds(&config.seeds)?,
+        settings: config.settings.clone(),
+    };
+    let (preparer, carries) = (sink.preparer(), sink.carries());
+    let mut committer = Committer::new(sink, digests.clone(), journal, durable);
+    committer.add(Item::Leg(leg.clone()))?;
+    if let Some(acked) = committer.commit()? {
+        extend(&mut ranges, committer.durable().current(), acked.offset);
+    }
+    state.leg(leg);
     let mut report = report(&config, &tag, &state);
     write_report(&fs, &layout, &report)?;
     let worker = Worker {
-        preparer: sink.preparer(),
-        carries: sink.carries(),
-        digests: digests.clone(),
+        preparer,
+        carries,
+        digests,
         identity: config.frontier.identity,
         scope: config.scope,
         follow: config.frontier.max_depth > 0,
@@ -65,10 +92,10 @@ pub fn run_in(
         agent: product_token(&config.fetch.user_agent).to_owned(),
         run_id: tag.run.clone(),
         decode_bytes: config.decode_bytes,
+        max_links: config.max_links,
     };
     let format = config.registry.format(&config.format)?;
     let rhythm = Rhythm { interval: config.commit_interval, bytes: config.commit_bytes };
-    let committer = Committer::new(sink, digests, journal, durable);
     let mut writer = start(fs.clone(), layout.clone(), format.clone(), committer, ranges, rhythm, capacity(&config))?;
     let runtime = runtime(&config)?;
     let parts = Parts { state, fetcher, worker, items: writer.items.clone() };
@@ -79,12 +106,47 @@ pub fn run_in(
     let written = writer.thread.join().map_err(|_| failed("writer"))?;
     // If the writer failed, that is why the crawl did.
     let (ranges, Ended { state, complete }) = (written?, ended?);
-    finish(&fs, &layout, &ranges, &state, &*format, &mut report)?;
     report.complete = complete;
     report.ended_at = Some(clock.now());
+    report.legs = state.legs.clone();
+    if let Some(leg) = report.legs.last_mut() {
+        leg.ended_at = report.ended_at;
+    }
+    finish(&fs, &layout, &ranges, &state, &*format, &mut report)?;
     report.files = list_files(&*fs, &layout, &config.registry, &old.map(|old| old.files).unwrap_or_default())?;
     write_report(&fs, &layout, &report)?;
+    if complete {
+        // Everything it knew is in the files by now.
+        fs.remove_file(&layout.journal)?;
+        fs.sync_dir(layout.journal.parent().unwrap_or(&layout.out))?;
+    }
     Ok(report)
+}
+
+/// The settings that a run in `out` was last started with, if there is one: see [`Config::settings`].
+pub fn settings_of(out: &Path) -> Option<BTreeMap<String, Vec<String>>> {
+    let report = read_report(&RealFs, &Layout::new(out))?;
+    report.legs.into_iter().next_back().map(|leg| leg.settings)
+}
+
+/// Hosts whose addresses are looked up at a time; the fetcher's own limit decides how many really are.
+const LOOKUPS: usize = 1024;
+
+/// The report of a run that is complete and asked to go on, with nothing new to do.
+fn complete_run(fs: &dyn Fs, config: &Config, layout: &Layout, old: Option<&Report>) -> Result<Option<Report>, Error> {
+    let Some(old) = old.filter(|old| old.complete) else { return Ok(None) };
+    if config.start != Start::Resume || fs.exists(&layout.journal)? {
+        return Ok(None);
+    }
+    let known = |seed: &SeedInput| old.seeds.iter().any(|known| known.name == seed.name());
+    match config.seeds.iter().map(|seed| seed.clone().for_keeps()).find(|seed| !known(seed)) {
+        None => Ok(Some(old.clone())),
+        Some(new) => Err(Error::Setting {
+            setting: "seeds",
+            expected: "none that are new, because the run is complete: begin another one".into(),
+            found: new.name(),
+        }),
+    }
 }
 
 /// Brings everything that is made from the journal up to date.
@@ -96,13 +158,14 @@ fn finish(
     format: &dyn Format,
     report: &mut Report,
 ) -> Result<(), Error> {
-    write_index(fs, layout, ranges, format)?;
+    write_index(fs, layout, ranges, format, report.complete)?;
     if state.counts.rejects > 0 {
         write_rejects(fs, layout)?;
     }
     report.counts = state.counts.clone();
     report.left = state.frontier.pending() as u64;
-    report.seeds = state.seeds.clone().unwrap_or_default();
+    report.urls = UrlSums::new(&state.counts, report.left);
+    report.seeds = state.seeds.clone();
     Ok(())
 }
 
@@ -110,12 +173,13 @@ fn report(config: &Config, tag: &Tag, state: &State) -> Report {
     Report {
         tool: config.software.clone(),
         run_id: tag.run.clone(),
-        arguments: config.arguments.clone(),
-        seeds: state.seeds.clone().unwrap_or_default(),
+        legs: state.legs.clone(),
+        seeds: state.seeds.clone(),
         started_at: tag.started,
         ended_at: None,
         complete: false,
         left: state.frontier.pending() as u64,
+        urls: UrlSums::new(&state.counts, state.frontier.pending() as u64),
         counts: state.counts.clone(),
         files: Vec::new(),
     }

@@ -5,9 +5,9 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::page::rules_of;
 use crate::record::{EventRecord, Record, SeedsRecord, decode};
-use crate::report::Counts;
+use crate::report::{Counts, Leg};
 use crate::scope::Scope;
-use crate::seeds::SeedIdentity;
+use crate::seeds::{SeedIdentity, SeedInput};
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_frontier::{Admission, AllowAll, Answer, Candidate, Frontier, Identity, RobotsAnswer, UrlId};
@@ -20,10 +20,16 @@ use trawl_url::WebUrl;
 pub(crate) struct State {
     pub frontier: Frontier,
     pub counts: Counts,
-    /// Items of the seeds that were read.
+    /// Seeds that were not read to their end.
+    pub inputs: Vec<SeedInput>,
+    /// Items of them that were read.
     pub items: u64,
-    /// Set once all seeds were.
-    pub seeds: Option<Vec<SeedIdentity>>,
+    /// Seeds that were.
+    pub seeds: Vec<SeedIdentity>,
+    /// Each start of the run, this one last once it is journaled.
+    pub legs: Vec<Leg>,
+    /// When the last capture ended, by the time of day.
+    last: Option<UnixMillis>,
     identity: Identity,
     scope: Scope,
     /// Whether the depth of pages decides anything, so that shorter ways found late matter.
@@ -49,8 +55,11 @@ impl State {
         Self {
             frontier: Frontier::new(config.frontier.clone()),
             counts: Counts::default(),
+            inputs: Vec::new(),
             items: 0,
-            seeds: None,
+            seeds: Vec::new(),
+            legs: Vec::new(),
+            last: None,
             identity,
             scope: config.scope,
             depth_matters: max_depth > 0 && max_depth < u32::MAX,
@@ -61,23 +70,68 @@ impl State {
     }
 
     /// Seeds became durable.
-    pub(crate) fn seeds(&mut self, record: SeedsRecord) -> Result<(), Error> {
+    pub(crate) fn seeds(&mut self, record: SeedsRecord) {
         self.counts.seeds += record.seeds.len() as u64;
         self.counts.rejects += record.rejects.len() as u64;
         self.items = record.items;
-        self.seeds = record.end.or(self.seeds.take());
+        if let Some(end) = record.end {
+            self.seeds.extend(end);
+            (self.inputs, self.items) = (Vec::new(), 0);
+        }
         for seed in record.seeds {
-            let admission =
-                self.frontier.discover(Candidate::seed(self.identity, seed.url, seed.meta.map(Into::into)))?;
+            let admission = self.frontier.discover(Candidate::seed(self.identity, seed.url, seed.meta.map(Into::into)));
             self.counts.admission(admission);
         }
-        Ok(())
     }
 
-    /// A capture became durable in the batch at `offset`. `live` is absent when it is read back from the journal.
-    pub(crate) fn event(&mut self, event: EventRecord, live: Option<Live>, offset: u64) -> Result<(), Error> {
+    /// The run was started.
+    pub(crate) fn leg(&mut self, leg: Leg) {
+        if let Some(before) = self.legs.last_mut() {
+            before.ended_at = before.ended_at.or(self.last.max(Some(before.started_at)));
+        }
+        self.inputs.extend(leg.seeds.iter().cloned());
+        self.legs.push(leg);
+    }
+
+    /// Whether all seeds were read.
+    pub(crate) fn seeds_ended(&self) -> bool {
+        self.inputs.is_empty() && !self.legs.is_empty()
+    }
+
+    /// Of seeds that a start of the run names, those that are new to it.
+    pub(crate) fn new_seeds(&self, named: &[SeedInput]) -> Result<Vec<SeedInput>, Error> {
+        let mut new = Vec::new();
+        for seed in named {
+            let seed = seed.clone().for_keeps();
+            let name = seed.name();
+            let read: Vec<_> = self.seeds.iter().filter(|known| known.name == name).collect();
+            // A file may have changed since. One that is new is not looked at here: it may be a pipe.
+            let known = match &seed {
+                SeedInput::File(_) if !read.is_empty() => {
+                    let found = seed.sha256()?;
+                    read.iter().any(|known| known.sha256 == found)
+                }
+                _ => !read.is_empty(),
+            };
+            if !known && !self.inputs.contains(&seed) && !new.contains(&seed) {
+                new.push(seed);
+            }
+        }
+        Ok(new)
+    }
+
+    /// A capture became durable in the batch at `offset`. `live` is absent when it is read back from the journal; else it comes
+    /// with the time, which is not that of day.
+    pub(crate) fn event(
+        &mut self,
+        event: EventRecord,
+        live: Option<(Live, UnixMillis)>,
+        offset: u64,
+    ) -> Result<(), Error> {
         self.counts.capture(&event);
-        let then = UnixMillis(event.row.fetched_at);
+        let captured = UnixMillis(event.row.fetched_at);
+        self.last = self.last.max(Some(captured));
+        let then = live.as_ref().map_or(captured, |(_, now)| *now);
         let Some(id) = event.id.as_deref() else {
             // Live, the rules were applied when the fetch ended; this is for a resumed run.
             if let (Some(site), Some(text), true) = (&event.site, &event.robots, live.is_none()) {
@@ -91,8 +145,11 @@ impl State {
         };
         let leads_on = !event.links.is_empty() || event.to.is_some();
         let note = (leads_on && self.depth_matters).then_some(offset);
-        self.frontier.acknowledged(then, id, Answer::from(event.answer), note);
-        let page = self.page(id, event, live, offset)?;
+        if self.frontier.is_pending(id) {
+            let again = self.frontier.acknowledged(then, id, Answer::from(event.answer), note);
+            self.counts.attempt(&event, again);
+        }
+        let page = self.page(id, event, live.map(|(live, _)| live), offset)?;
         self.follow(page)
     }
 
@@ -122,6 +179,8 @@ impl State {
             let from: Arc<str> = page.url.as_str().into();
             let links = page.links.into_iter().map(|(id, url)| Candidate::link(id, url, &from, depth));
             let target = match page.redirect {
+                // What leads back to itself leads nowhere.
+                Some(to) if to == page.url => None,
                 Some(to) if self.scope.follows(depth, &page.url, &to) => {
                     let id = self.identity.of_redirect(page.id, &to);
                     Some(Candidate::redirect(id, to, &from, depth, page.hops, page.meta_json))
@@ -133,7 +192,7 @@ impl State {
             };
             for candidate in links.chain(target) {
                 let id = candidate.id;
-                let admission = self.frontier.discover(candidate)?;
+                let admission = self.frontier.discover(candidate);
                 self.counts.admission(admission);
                 if let Admission::Reopened(offset) = admission {
                     let event = self.load(offset, id)?;

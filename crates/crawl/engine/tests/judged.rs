@@ -43,7 +43,11 @@ fn judged(profile: Profile, seed: u64) {
     let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
     assert!(report.complete);
     check(&out);
-    assert!(report.files.iter().any(|f| f.name == "captures-00001.parquet"), "files rolled: {:?}", report.files);
+    let archives = report.files.iter().filter(|f| f.name.ends_with(".warc.gz")).count();
+    assert!(archives > 1, "files rolled: {:?}", report.files);
+    let indexes: Vec<_> = report.files.iter().filter(|f| f.name.ends_with(".parquet")).map(|f| &f.name).collect();
+    assert_eq!(indexes, ["captures.parquet"], "and one index speaks of all");
+    assert!(!out.join(".crawl/journal").exists() && report.urls.add_up(), "{:?}", report.urls);
     web.flush_log();
     let verdict = judge(&log, web.world(), &settings).unwrap();
     assert!(verdict.expected > 100, "{}", verdict.expected);

@@ -3,11 +3,13 @@
 use crate::conn::{Conn, Stop};
 use crate::error::failure;
 use bytes::{Buf, Bytes};
-use std::io::{self, Read};
+use flate2::write::MultiGzDecoder;
+use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use trawl_http::{Chunked, Framing, Step};
 use trawl_io::{Fs, Spool, SpoolWriter};
@@ -29,14 +31,20 @@ pub(crate) struct Terms<'a> {
     pub memory_body: usize,
     pub fs: &'a Arc<dyn Fs>,
     pub spool_dir: &'a Path,
+    pub spools: &'a Arc<Semaphore>,
+    /// Whether the message is packed on its way (`Transfer-Encoding: gzip`), which is no part of the page.
+    pub packed: bool,
 }
 
 /// Reads the body of a response off `conn`. What came before a timeout or a disconnect is kept and marked; when nothing
 /// at all came, that is a failure.
 pub(crate) async fn receive(conn: &mut Conn, framing: Framing, terms: Terms<'_>) -> Result<Received, Failure> {
     let writer = SpoolWriter::new(terms.fs.clone(), terms.spool_dir, terms.memory_body);
-    let mut sink = Sink { writer: Some(writer), pending: Vec::new(), len: 0, limit: terms.body_bytes };
+    let spools = terms.spools.clone();
+    let mut sink =
+        Sink { writer: Some(writer), pending: Vec::new(), len: 0, limit: terms.body_bytes, spools, permit: None };
     let mut decoder = Decoder::new(framing);
+    let mut unpacker = terms.packed.then(|| MultiGzDecoder::new(Vec::new()));
     let end = loop {
         if let Some(end) = decoder.done() {
             break end;
@@ -49,10 +57,39 @@ pub(crate) async fn receive(conn: &mut Conn, framing: Framing, terms: Terms<'_>)
         }
         let Portion { before, content } = decoder.decode(&conn.buf);
         let content_bytes = conn.buf.get(content.clone()).unwrap_or_default();
-        if !(sink.put(&before, terms.memory_body).await? && sink.put(content_bytes, terms.memory_body).await?) {
+        let fits = match &mut unpacker {
+            None => sink.put(&before, terms.memory_body).await? && sink.put(content_bytes, terms.memory_body).await?,
+            Some(gzip) => {
+                let good = gzip.write_all(&before).is_ok() && gzip.write_all(content_bytes).is_ok();
+                let unpacked = std::mem::take(gzip.get_mut());
+                match good {
+                    // Some servers say so and do not: then it is taken as it comes.
+                    false if sink.len == 0 && unpacked.is_empty() => {
+                        unpacker = None;
+                        sink.put(&before, terms.memory_body).await?
+                            && sink.put(content_bytes, terms.memory_body).await?
+                    }
+                    false => break End::Cut(Truncated::Disconnect),
+                    true => sink.put(&unpacked, terms.memory_body).await?,
+                }
+            }
+        };
+        if !fits {
             break End::Cut(Truncated::Length);
         }
         conn.buf.advance(content.end.min(conn.buf.len()));
+    };
+    let end = match (end, unpacker) {
+        (End::Complete { at_end }, Some(mut gzip)) => {
+            let whole = gzip.try_finish().is_ok();
+            let fits = sink.put(&std::mem::take(gzip.get_mut()), terms.memory_body).await?;
+            match (whole, fits) {
+                (true, true) => End::Complete { at_end },
+                (_, false) => End::Cut(Truncated::Length),
+                (false, _) => End::Cut(Truncated::Disconnect),
+            }
+        }
+        (end, _) => end,
     };
     let empty = sink.len == 0;
     match end {
@@ -162,6 +199,9 @@ struct Sink {
     pending: Vec<u8>,
     len: u64,
     limit: u64,
+    spools: Arc<Semaphore>,
+    /// Leave to hold a file, once there is one.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Bytes handed to a thread at a time: a hand-over costs some microseconds.
@@ -187,6 +227,9 @@ impl Sink {
 
     /// Lets a thread write what is pending: disks may stall, and the network threads must not.
     async fn hand_over(&mut self) -> Result<(), Failure> {
+        if self.permit.is_none() {
+            self.permit = Some(self.spools.clone().acquire_owned().await.map_err(|e| local(&e))?);
+        }
         let (Some(mut writer), mut pending) = (self.writer.take(), std::mem::take(&mut self.pending)) else {
             return Err(failure(ErrorClass::LocalResource, "the spool is gone"));
         };
@@ -215,7 +258,7 @@ impl Sink {
         Ok(match spool.as_bytes() {
             // A body keeps its bytes, not the buffer's spare room.
             Some(bytes) => Body::Memory(Bytes::copy_from_slice(bytes)),
-            None => Body::Spooled(Arc::new(Spooled(spool))),
+            None => Body::Spooled(Arc::new(Spooled { spool, _permit: self.permit })),
         })
     }
 }
@@ -225,14 +268,18 @@ fn local(error: &dyn std::fmt::Display) -> Failure {
 }
 
 /// A spool as a body.
-struct Spooled(Spool);
+struct Spooled {
+    spool: Spool,
+    /// Given back with the file.
+    _permit: Option<OwnedSemaphorePermit>,
+}
 
 impl Reopen for Spooled {
     fn open(&self) -> io::Result<Box<dyn Read + Send>> {
-        Ok(Box::new(self.0.reader()))
+        Ok(Box::new(self.spool.reader()))
     }
 
     fn len_bytes(&self) -> u64 {
-        self.0.len()
+        self.spool.len()
     }
 }

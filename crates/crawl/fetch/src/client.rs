@@ -4,16 +4,19 @@ use crate::address::is_public;
 use crate::body::{self, Terms};
 use crate::config::FetchConfig;
 use crate::conn::{Conn, Stop, within};
+use crate::connect_to::ConnectTo;
 use crate::error::{Error, class_of, failure};
 use crate::pool::Pool;
-use crate::resolve::Resolver;
+use crate::resolve::{Addresses, Resolver};
 use crate::target::Origin;
 use crate::tls::Tls;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use trawl_http::{Framing, Head, head_len, may_begin};
 use trawl_io::Fs;
@@ -54,6 +57,8 @@ struct Shared {
     pool: Pool,
     resolver: Resolver,
     tls: Tls,
+    /// Bodies that may be in files at a time.
+    spools: Arc<Semaphore>,
 }
 
 /// What is known of a fetch so far, also when it fails.
@@ -63,6 +68,12 @@ struct Notes {
     ip: Option<IpAddr>,
     tls: Option<TlsFacts>,
     request: Option<Bytes>,
+}
+
+/// Where to connect to.
+struct Target {
+    addresses: Addresses,
+    port: u16,
 }
 
 struct Response {
@@ -85,13 +96,24 @@ impl Fetcher {
         header("accept-encoding", &config.accept_encoding, false)?;
         let tls = Tls::new(config.tls, &config.extra_roots)?;
         let (pool, resolver) = (Pool::new(config.pool.clone()), Resolver::new(config.dns.clone()));
-        Ok(Self { shared: Arc::new(Shared { config, fs, pool, resolver, tls }) })
+        let spools = Arc::new(Semaphore::new(config.limits.spools.clamp(1, Semaphore::MAX_PERMITS)));
+        Ok(Self { shared: Arc::new(Shared { config, fs, pool, resolver, tls, spools }) })
     }
 
-    /// Whether a rule of `--connect-to` is about the host of a URL: such hosts share addresses by choice.
+    /// Whether a rule of `--connect-to` sends the host of a URL to another: such hosts share addresses by choice.
     pub fn is_redirected(&self, url: &WebUrl) -> bool {
         let Origin { host, port, .. } = Origin::of(url);
-        self.shared.config.connect_to.iter().any(|rule| rule.apply(&host, port).is_some())
+        let rule = self.shared.config.connect_to.iter().find(|rule| rule.apply(&host, port).is_some());
+        rule.is_some_and(ConnectTo::moves_host)
+    }
+
+    /// The address that the next connection for a URL will be tried at first, and how long that holds.
+    pub async fn address(&self, url: &WebUrl) -> Result<(IpAddr, Duration), Failure> {
+        let Target { addresses, .. } = self.shared.target(&Origin::of(url)).await?;
+        match addresses.ips.first() {
+            Some(ip) => Ok((*ip, addresses.until.saturating_duration_since(Instant::now()))),
+            None => Err(failure(ErrorClass::DnsFailure, "the name has no address")),
+        }
     }
 
     /// Fetches one URL. Every outcome, failures included, is a capture; redirects are not followed.
@@ -123,19 +145,25 @@ impl Fetcher {
 
 impl Shared {
     async fn exchange(&self, ask: &Ask, begun: Instant, notes: &mut Notes) -> Result<Response, Failure> {
-        let total = begun + self.config.limits.total;
+        let mut total = begun + self.config.limits.total;
         let origin = Origin::of(&ask.url);
         let request = self.request(&ask.url);
         // A pooled connection may have been closed by its server just now: then nothing of a response comes, and the
         // request is made again on a new one.
-        while let Some(conn) = self.pool.take(&origin) {
+        while let Some(mut conn) = self.pool.take(&origin) {
+            if !conn.is_quiet() {
+                continue;
+            }
             match self.on(conn, &origin, &request, ask, total, notes).await {
                 Err(Attempt::Stale) => (notes.ip, notes.tls) = (None, None),
                 Err(Attempt::Failed(failed)) => return Err(failed),
                 Ok(response) => return Ok(response),
             }
         }
-        let conn = self.connect(&origin, ask.started_at, total, notes).await?;
+        let target = self.target(&origin).await?;
+        // Waiting for a lookup of ours is no fault of the host's: its time begins here.
+        total = total.max(Instant::now() + self.config.limits.total);
+        let conn = self.connect(&origin, target, ask.started_at, total, notes).await?;
         self.on(conn, &origin, &request, ask, total, notes).await.map_err(|attempt| match attempt {
             Attempt::Failed(failed) => failed,
             Attempt::Stale => failure(ErrorClass::Reset, "the connection ended before a response"),
@@ -186,10 +214,12 @@ impl Shared {
             memory_body: limits.memory_body,
             fs: &self.fs,
             spool_dir: &self.config.spool_dir,
+            spools: &self.spools,
+            packed: is_packed(&parsed),
         };
         let received = body::receive(&mut conn, Framing::of(&parsed), terms).await.map_err(Attempt::Failed)?;
-        if received.at_end && parsed.keeps_alive() && conn.buf.is_empty() && parsed.status() != Some(101) {
-            conn.reused = true;
+        conn.reused = true;
+        if received.at_end && may_be_reused(&parsed) && conn.is_quiet() {
             self.pool.put(origin, conn);
         }
         Ok(Response { head, body: received.body, truncated: received.truncated })
@@ -254,30 +284,39 @@ impl Shared {
         }
     }
 
-    /// A new connection: name, address, TCP, TLS.
+    /// Where connections for an origin go: its addresses that may be used, and a port.
+    async fn target(&self, origin: &Origin) -> Result<Target, Failure> {
+        let rule = self.config.connect_to.iter().find_map(|rule| rule.apply(&origin.host, origin.port));
+        let redirected = rule.is_some();
+        let (host, port) = rule.unwrap_or_else(|| (origin.host.clone(), origin.port));
+        let mut addresses = match host.parse() {
+            Ok(ip) => Addresses::literal(ip),
+            Err(_) => self.resolver.resolve(&host).await?,
+        };
+        let allowed = |ip: &IpAddr| redirected || is_public(*ip) || self.may_be_private(&origin.host);
+        if !addresses.ips.iter().all(allowed) {
+            addresses.ips = addresses.ips.iter().copied().filter(allowed).collect();
+        }
+        if addresses.ips.is_empty() {
+            return Err(failure(
+                ErrorClass::PrivateAddress,
+                format!("{0} has only private addresses: allow them by --allow-private {0}", origin.host),
+            ));
+        }
+        Ok(Target { addresses, port })
+    }
+
+    /// A new connection: TCP to the first address that answers, then TLS.
     async fn connect(
         &self,
         origin: &Origin,
+        Target { addresses, port }: Target,
         now: UnixMillis,
         total: Instant,
         notes: &mut Notes,
     ) -> Result<Conn, Failure> {
-        let rule = self.config.connect_to.iter().find_map(|rule| rule.apply(&origin.host, origin.port));
-        let redirected = rule.is_some();
-        let (host, port) = rule.unwrap_or_else(|| (origin.host.clone(), origin.port));
-        let addresses: Arc<[IpAddr]> = match host.parse() {
-            Ok(ip) => [ip].into(),
-            Err(_) => {
-                let lookup = self.resolver.resolve(&host);
-                within(self.config.dns.timeout, total, ErrorClass::DnsTimeout, "name lookup", lookup).await?
-            }
-        };
-        let allowed = |ip: &IpAddr| redirected || is_public(*ip) || self.may_be_private(&origin.host);
-        let mut last = failure(
-            ErrorClass::NoRoute,
-            format!("{} has only private addresses, which are refused unless allowed by name", origin.host),
-        );
-        for ip in addresses.iter().copied().filter(allowed) {
+        let mut last = failure(ErrorClass::DnsFailure, format!("{} has no address", origin.host));
+        for ip in addresses.ips.iter().copied() {
             match self.tcp(SocketAddr::new(ip, port), total, notes).await {
                 Ok(tcp) => return self.secure(tcp, origin, ip, now, total, notes).await,
                 Err(failed) => last = failed,
@@ -294,7 +333,7 @@ impl Shared {
                 failure(class_of(&e, ErrorClass::ConnectRefused), format!("connecting to {address}: {e}"))
             })?;
             // Requests are one small write: waiting for more to send would only add delay.
-            stream.set_nodelay(true).map_err(|e| failure(ErrorClass::LocalResource, e.to_string()))?;
+            stream.set_nodelay(true).map_err(|e| failure(class_of(&e, ErrorClass::Reset), e.to_string()))?;
             Ok(stream)
         };
         let part = format!("connecting to {address}");
@@ -335,6 +374,28 @@ enum Attempt {
     Stale,
     /// It failed for good.
     Failed(Failure),
+}
+
+/// Whether what a head says of its connection and of its body leaves no doubt about where the next response begins.
+fn may_be_reused(head: &Head<'_>) -> bool {
+    let doubtful = match head.status() {
+        Some(101) => true,
+        // These have no body: where one is announced, it may come all the same.
+        Some(204 | 205) => {
+            head.text("transfer-encoding").is_some() || head.text("content-length").is_some_and(|n| n.trim() != "0")
+        }
+        _ => head.text("transfer-encoding").is_some() && head.text("content-length").is_some(),
+    };
+    head.keeps_alive() && !doubtful
+}
+
+/// Whether a message is packed on its way, besides its content coding.
+fn is_packed(head: &Head<'_>) -> bool {
+    let is_gzip = |coding: &[u8]| {
+        let coding = coding.trim_ascii();
+        coding.eq_ignore_ascii_case(b"gzip") || coding.eq_ignore_ascii_case(b"x-gzip")
+    };
+    head.all("transfer-encoding").any(|value| value.split(|b| *b == b',').any(is_gzip))
 }
 
 fn not_http(buf: &[u8]) -> bool {

@@ -1,6 +1,10 @@
 //! What a fetch may cost and how it introduces itself.
 
 use crate::connect_to::ConnectTo;
+use crate::error::Error;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,6 +53,19 @@ impl Default for FetchConfig {
     }
 }
 
+impl FetchConfig {
+    /// Believes the certificates of a PEM file too.
+    pub fn add_roots(&mut self, pem: &[u8]) -> Result<(), Error> {
+        let before = self.extra_roots.len();
+        let wrong =
+            |found: String| Error::Setting { setting: "certificates", expected: "certificates in PEM form", found };
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            self.extra_roots.push(certificate.map_err(|e| wrong(e.to_string()))?.to_vec());
+        }
+        if self.extra_roots.len() == before { Err(wrong("none".to_owned())) } else { Ok(()) }
+    }
+}
+
 /// Separate limits for each part of a fetch.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -68,6 +85,8 @@ pub struct Limits {
     pub body_bytes: u64,
     /// Bytes of a body kept in memory; past it the body goes to a file.
     pub memory_body: usize,
+    /// Bodies in files at a time; one more waits until the capture of another is archived. Each holds a descriptor.
+    pub spools: usize,
 }
 
 impl Default for Limits {
@@ -81,6 +100,7 @@ impl Default for Limits {
             head_bytes: 64 * 1024,
             body_bytes: 32 << 20,
             memory_body: 1 << 20,
+            spools: 256,
         }
     }
 }
@@ -115,13 +135,19 @@ impl Default for PoolLimits {
 /// Bounds of name lookups.
 #[derive(Debug, Clone)]
 pub struct DnsLimits {
-    /// Lookups at once; each occupies a thread.
+    /// Name servers to ask, each with its port; those of the system when empty.
+    pub servers: Vec<SocketAddr>,
+    /// Lookups at once; further ones wait, which counts against nobody. Each holds up to two sockets.
     pub concurrent: usize,
-    /// One lookup.
+    /// One lookup, all its attempts together.
     pub timeout: Duration,
-    /// How long an answer is used: the system resolver does not tell a time to live.
-    pub keep: Duration,
-    /// How long a failure is used.
+    /// Attempts of one lookup.
+    pub attempts: usize,
+    /// The shortest time an answer is used, also when its time to live is shorter.
+    pub keep_least: Duration,
+    /// The longest time an answer is used.
+    pub keep_most: Duration,
+    /// How long a failure is used; of a name that does not exist at most.
     pub keep_failure: Duration,
     /// Names kept.
     pub names: usize,
@@ -130,9 +156,12 @@ pub struct DnsLimits {
 impl Default for DnsLimits {
     fn default() -> Self {
         Self {
-            concurrent: 16,
+            servers: Vec::new(),
+            concurrent: 64,
             timeout: Duration::from_secs(10),
-            keep: Duration::from_secs(300),
+            attempts: 3,
+            keep_least: Duration::from_secs(5),
+            keep_most: Duration::from_secs(86_400),
             keep_failure: Duration::from_secs(30),
             names: 65_536,
         }

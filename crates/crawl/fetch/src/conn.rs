@@ -2,16 +2,36 @@
 
 use crate::error::{class_of, failure};
 use bytes::BytesMut;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
+use tokio_rustls::client::TlsStream;
 use trawl_model::{ErrorClass, Failure, TlsFacts};
 
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {
+    /// The socket underneath.
+    fn socket(&self) -> &TcpStream;
+}
+
+impl Stream for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl Stream for TlsStream<TcpStream> {
+    fn socket(&self) -> &TcpStream {
+        self.get_ref().0
+    }
+}
 
 /// An open connection.
 pub(crate) struct Conn {
@@ -38,6 +58,25 @@ pub(crate) enum Stop {
 const READ_BYTES: usize = 16 * 1024;
 
 impl Conn {
+    /// Whether nothing waits to be read: no bytes that belong to no response, no end, no error. Bytes that wait here would
+    /// be taken for the answer to the next request, and archived under its URL.
+    ///
+    /// The socket is asked itself, because the runtime learns of new bytes only some time after they came.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let mut byte = [0];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let socket = match recv(self.stream.socket(), &mut byte, flags) {
+            Err(Errno::AGAIN) => true,
+            Ok(_) | Err(_) => false,
+        };
+        // What TLS has unpacked already is no longer in the socket.
+        let mut unpacked = ReadBuf::new(&mut byte);
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        self.buf.is_empty()
+            && socket
+            && matches!(Pin::new(&mut self.stream).poll_read(&mut context, &mut unpacked), Poll::Pending)
+    }
+
     /// Reads something into `buf`, by the sooner of two moments.
     pub(crate) async fn fill(&mut self, idle: Instant, total: Instant) -> Result<(), Stop> {
         self.buf.reserve(READ_BYTES);

@@ -21,6 +21,11 @@ pub struct ConnectToError {
 }
 
 impl ConnectTo {
+    /// Whether it sends connections to another host, not only to another port.
+    pub fn moves_host(&self) -> bool {
+        self.to_host.is_some()
+    }
+
     /// Where a connection for `host` and `port` goes, if this rule is about it.
     pub fn apply(&self, host: &str, port: u16) -> Option<(String, u16)> {
         let host_fits = self.host.as_deref().is_none_or(|h| h.eq_ignore_ascii_case(host));

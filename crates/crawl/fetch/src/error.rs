@@ -1,5 +1,6 @@
 //! Failures of a fetch and of its setup.
 
+use rustix::io::Errno;
 use std::io;
 use trawl_model::{ErrorClass, Failure};
 
@@ -33,17 +34,18 @@ pub(crate) fn class_of(error: &io::Error, other: ErrorClass) -> ErrorClass {
     match error.kind() {
         K::ConnectionRefused => ErrorClass::ConnectRefused,
         K::TimedOut => ErrorClass::ConnectTimeout,
-        K::HostUnreachable | K::NetworkUnreachable | K::NetworkDown | K::AddrNotAvailable | K::PermissionDenied => {
-            ErrorClass::NoRoute
-        }
+        K::HostUnreachable | K::PermissionDenied => ErrorClass::NoRoute,
+        // Ports used up; no route or no network at all: nothing that the peer could do about.
+        K::AddrNotAvailable | K::AddrInUse | K::NetworkUnreachable | K::NetworkDown => ErrorClass::LocalResource,
         K::ConnectionReset | K::ConnectionAborted | K::BrokenPipe | K::NotConnected | K::UnexpectedEof => {
             ErrorClass::Reset
         }
         K::OutOfMemory | K::StorageFull | K::QuotaExceeded => ErrorClass::LocalResource,
         _ => match error.raw_os_error() {
-            // EMFILE, ENFILE, ENOBUFS: too many open files here or in the system, no buffers. `io::ErrorKind` has no
-            // names for them.
-            Some(24 | 23 | 105 | 55) => ErrorClass::LocalResource,
+            // Too many open files here or in the system, no buffers: `io::ErrorKind` has no names for them.
+            Some(code) if [Errno::MFILE, Errno::NFILE, Errno::NOBUFS].map(Errno::raw_os_error).contains(&code) => {
+                ErrorClass::LocalResource
+            }
             _ => other,
         },
     }
@@ -59,9 +61,9 @@ mod tests {
         assert_eq!(of(111), ErrorClass::ConnectRefused);
         assert_eq!(of(110), ErrorClass::ConnectTimeout);
         assert_eq!(of(113), ErrorClass::NoRoute);
-        assert_eq!(of(101), ErrorClass::NoRoute);
+        assert_eq!([of(101), of(100), of(99), of(98)], [ErrorClass::LocalResource; 4]);
         assert_eq!(of(104), ErrorClass::Reset);
-        assert_eq!(of(24), ErrorClass::LocalResource);
+        assert_eq!([of(24), of(23), of(105), of(12)], [ErrorClass::LocalResource; 4]);
         assert_eq!(of(1_000_000), ErrorClass::ProtocolError);
     }
 }

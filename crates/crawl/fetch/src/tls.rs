@@ -4,7 +4,7 @@
 //! key it shows; afterwards the chain is judged as a browser would, and the verdict recorded or, on request, enforced.
 
 use crate::config::TlsMode;
-use crate::error::{Error, failure};
+use crate::error::{Error, class_of, failure};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -51,7 +51,12 @@ impl Tls {
     ) -> Result<(TlsStream<TcpStream>, TlsFacts), Failure> {
         let refuse = |message: String| failure(ErrorClass::TlsFailure, message);
         let name = ServerName::try_from(host.to_owned()).map_err(|e| refuse(e.to_string()))?;
-        let stream = self.connector.connect(name.clone(), tcp).await.map_err(|e| refuse(e.to_string()))?;
+        let stream = self.connector.connect(name.clone(), tcp).await.map_err(|e| {
+            match class_of(&e, ErrorClass::TlsFailure) {
+                ErrorClass::TlsFailure | ErrorClass::NoRoute => refuse(in_words(&e.to_string())),
+                class => failure(class, format!("tls handshake: {e}")),
+            }
+        })?;
         let facts = self.judge(stream.get_ref().1, &name, now);
         match (&facts.refused, self.mode) {
             (Some(why), TlsMode::Verify) => Err(refuse(format!("certificate refused: {why}"))),
@@ -65,7 +70,7 @@ impl Tls {
         let refused = match connection.peer_certificates().and_then(<[_]>::split_first) {
             None => Some("no certificate".to_owned()),
             Some((leaf, chain)) => {
-                self.judge.verify_server_cert(leaf, chain, name, &[], now).err().map(|e| e.to_string())
+                self.judge.verify_server_cert(leaf, chain, name, &[], now).err().map(|e| in_words(&e.to_string()))
             }
         };
         let version = match connection.protocol_version() {
@@ -77,6 +82,41 @@ impl Tls {
         // The library writes TLS13_AES_128_GCM_SHA256 where the registry has TLS_AES_128_GCM_SHA256.
         TlsFacts { version: version.into(), cipher_suite: suite.replacen("TLS13_", "TLS_", 1), refused }
     }
+}
+
+/// The library's words without Rust's names in them: `HandshakeFailure` becomes "handshake failure".
+fn in_words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for word in text.split_inclusive([' ', '(', ')']) {
+        let inner = word.trim_end_matches([' ', '(', ')', ',']);
+        let is_name = inner.len() > 1
+            && inner.starts_with(|c: char| c.is_ascii_uppercase())
+            && inner.contains(|c: char| c.is_ascii_lowercase())
+            && inner.chars().all(|c| c.is_ascii_alphanumeric());
+        if !is_name {
+            out.push_str(word);
+            continue;
+        }
+        for (at, c) in word.char_indices() {
+            if at > 0 && c.is_ascii_uppercase() {
+                out.push(' ');
+            }
+            out.push(c.to_ascii_lowercase());
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+#[test]
+fn errors_are_told_in_words() {
+    assert_eq!(in_words("received fatal alert: HandshakeFailure"), "received fatal alert: handshake failure");
+    assert_eq!(in_words("invalid peer certificate: UnknownIssuer"), "invalid peer certificate: unknown issuer");
+    assert_eq!(
+        in_words("peer is incompatible: NoCipherSuitesInCommon"),
+        "peer is incompatible: no cipher suites in common"
+    );
+    assert_eq!(in_words("TLS 1.3 (RFC 8446) ends"), "TLS 1.3 (RFC 8446) ends");
 }
 
 /// Checks that the peer holds the key of the certificate it shows, and nothing else about it.

@@ -312,12 +312,12 @@ async fn addresses_of_the_operators_own_network_are_refused() {
     let plain = FetchConfig { connect_to: Vec::new(), ..config(addr) };
     let url = format!("http://127.0.0.1:{}/", addr.port());
     let by_name = format!("http://localhost:{}/", addr.port());
-    assert_eq!(failed(&get(&fetcher(plain.clone()), &url).await), ErrorClass::NoRoute);
-    assert_eq!(failed(&get(&fetcher(plain.clone()), &by_name).await), ErrorClass::NoRoute);
+    assert_eq!(failed(&get(&fetcher(plain.clone()), &url).await), ErrorClass::PrivateAddress);
+    assert_eq!(failed(&get(&fetcher(plain.clone()), &by_name).await), ErrorClass::PrivateAddress);
     assert_eq!(count.load(Ordering::SeqCst), 0);
     let allowed = FetchConfig { allow_private: vec!["localhost".into()], ..plain.clone() };
     assert_eq!(response(get(&fetcher(allowed.clone()), &by_name).await).1, b"ok");
-    assert_eq!(failed(&get(&fetcher(allowed), &url).await), ErrorClass::NoRoute);
+    assert_eq!(failed(&get(&fetcher(allowed), &url).await), ErrorClass::PrivateAddress);
     let all = FetchConfig { allow_private: vec!["*".into()], ..plain };
     assert_eq!(response(get(&fetcher(all), &url).await).1, b"ok");
 }
@@ -357,4 +357,83 @@ async fn large_bodies_go_to_a_file_without_a_name() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     assert_eq!(body.read_to_bytes(10 << 20).unwrap(), text);
     assert_eq!(body.read_to_bytes(10 << 20).unwrap(), text);
+}
+
+/// Bytes that no response owns wait on a connection: whoever uses it again archives them under another URL.
+#[tokio::test]
+async fn surplus_bytes_are_never_the_next_answer() {
+    for first in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst",
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n",
+    ] {
+        let (addr, connections) = server(move |mut stream, n| async move {
+            let mut asked = 0;
+            while !request(&mut stream).await.is_empty() {
+                asked += 1;
+                if n == 0 && asked == 1 {
+                    stream.write_all(first.as_bytes()).await.unwrap();
+                    // Later than the response, as if by another machine.
+                    sleep(Duration::from_millis(30)).await;
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong").await;
+                } else {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright").await;
+                }
+            }
+        })
+        .await;
+        let fetcher = fetcher(config(addr));
+        get(&fetcher, "http://a.example/1").await;
+        sleep(Duration::from_millis(200)).await;
+        let (_, body, _) = response(get(&fetcher, "http://a.example/2").await);
+        assert_eq!(String::from_utf8_lossy(&body), "right", "{first:?}");
+        assert_eq!(connections.load(Ordering::SeqCst), 2, "{first:?}");
+        // A connection on which nothing waits is used again.
+        response(get(&fetcher, "http://a.example/3").await);
+        assert_eq!(connections.load(Ordering::SeqCst), 2);
+    }
+}
+
+/// Refused at once, and the message says how to allow it.
+#[tokio::test]
+async fn private_addresses_have_a_class_of_their_own() {
+    let fetched =
+        get(&fetcher(FetchConfig { user_agent: "t".into(), ..FetchConfig::default() }), "http://127.0.0.1/").await;
+    assert_eq!(failed(&fetched), ErrorClass::PrivateAddress);
+    let Outcome::Failed(failure) = &fetched.outcome else { panic!() };
+    assert!(failure.message.contains("--allow-private 127.0.0.1"), "{}", failure.message);
+}
+
+/// What is packed only on its way is unpacked; the stored head and body agree.
+#[tokio::test]
+async fn transfer_codings_are_no_part_of_the_page() {
+    use std::io::Write;
+    let page = b"a page that is long enough to be packed, a page that is long enough to be packed".as_slice();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(page).unwrap();
+    let packed = gzip.finish().unwrap();
+    let (first, second) = packed.split_at(20);
+    let mut chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_vec();
+    for part in [first, second, b""] {
+        chunked.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
+        chunked.extend_from_slice(part);
+        chunked.extend_from_slice(b"\r\n");
+    }
+    let mut closed = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n".to_vec();
+    let cut = [&closed[..], first].concat();
+    let lie = [&closed[..], page].concat();
+    closed.extend_from_slice(&packed);
+    for message in [chunked, closed, lie] {
+        let (head, body, truncated) = response(answer(message).await);
+        assert_eq!((body.as_slice(), truncated), (page, None), "{head}");
+        assert!(
+            head.contains("X-Crawler-Transfer-Encoding: gzip") && head.contains("Content-Length: 80\r\n"),
+            "{head}"
+        );
+    }
+    let fetched = answer(cut).await;
+    assert!(matches!(
+        &fetched.outcome,
+        Outcome::Response { truncated: Some(Truncated::Disconnect), .. } | Outcome::Failed(_)
+    ));
 }

@@ -1,6 +1,7 @@
 //! What goes into a frontier, and what comes out of it.
 
 use crate::identity::{Identity, UrlId};
+use crate::politeness::is_passing;
 use std::sync::Arc;
 use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
 use trawl_url::WebUrl;
@@ -74,6 +75,8 @@ pub enum Admission {
     TooDeep,
     /// Enough pages were admitted, of its host or in all.
     OverLimit,
+    /// The frontier is full, or its host has more than its share of it ([`crate::Config::max_known`]).
+    NoRoom,
 }
 
 /// Which lease.
@@ -113,6 +116,8 @@ pub enum Next {
     Lease(Lease),
     /// Do not fetch this, but record why.
     Refuse(Lease, ErrorClass, String),
+    /// Find out the address of this site's host, and tell it by [`crate::Frontier::resolved`].
+    Lookup(LookupId, WebUrl),
     /// Nothing before this moment, unless a lease comes back earlier.
     WaitUntil(UnixMillis),
     /// Nothing before a lease comes back or is acknowledged.
@@ -130,10 +135,28 @@ pub enum Answer {
         status: u16,
         /// What `Retry-After` asked for, in milliseconds from the end of the fetch.
         retry_after_ms: Option<i64>,
+        /// Whether its body broke off before its end.
+        cut: bool,
     },
     /// None.
     Failed(ErrorClass),
 }
+
+impl Answer {
+    /// A whole response that asks for nothing.
+    pub fn status(status: u16) -> Self {
+        Self::Response { status, retry_after_ms: None, cut: false }
+    }
+
+    /// Whether asking again later may bring something better: what ends with such an answer was given up.
+    pub fn is_passing(self) -> bool {
+        is_passing(self)
+    }
+}
+
+/// Whose address is to be found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LookupId(pub(crate) usize);
 
 /// What came of a robots.txt errand.
 #[derive(Clone)]

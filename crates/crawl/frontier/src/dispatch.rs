@@ -1,15 +1,16 @@
 //! What is next: gates, leases, refusals.
 
-use crate::candidate::{Lease, LeaseId, Next, Source};
+use crate::candidate::{Lease, LeaseId, LookupId, Next, RobotsAnswer, Source};
 use crate::config::RobotsPolicy;
 use crate::frontier::{Frontier, Hold};
-use crate::host::{EntryState, Errand, HostId, OriginId, Placed, Robots};
+use crate::host::{EntryState, Errand, HostId, NameState, OriginId, Placed, Robots};
 use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
 
 impl Frontier {
     /// What to do now. Call it until it says to wait.
     pub fn next(&mut self, now: UnixMillis) -> Next {
         let now = now.0;
+        self.latest_ms = self.latest_ms.max(now);
         while let Some((at, id)) = self.deferred.first().copied().filter(|(at, _)| *at <= now) {
             self.deferred.remove(&(at, id));
             self.enqueue(id);
@@ -29,7 +30,7 @@ impl Frontier {
         let url = self.deferred.first().map(|(at, _)| *at);
         match host.into_iter().chain(url).min() {
             Some(at) => Next::WaitUntil(UnixMillis(at)),
-            None if self.pending.is_empty() && self.errands.is_empty() => Next::Empty,
+            None if self.pending.is_empty() && self.errands.is_empty() && self.asked == 0 => Next::Empty,
             None => Next::Blocked,
         }
     }
@@ -42,10 +43,33 @@ impl Frontier {
             return None;
         }
         let state = &mut self.hosts[host.0];
-        if let Some(errand) = state.errands.pop_front() {
-            return Some(self.send_errand(host, errand, now));
+        let dead = state.is_dead();
+        if !dead && self.wants_lookup(host, now) {
+            if self.asked >= self.config.lookups {
+                return None;
+            }
+            let state = &mut self.hosts[host.0];
+            let url = match (state.errands.front(), state.origins.first()) {
+                (Some(errand), _) => errand.url.clone(),
+                (None, Some(origin)) => origin.root.clone(),
+                (None, None) => return None,
+            };
+            state.name_state = NameState::Asked;
+            self.asked += 1;
+            return Some(Next::Lookup(LookupId(host.0), url));
         }
-        let dead = state.is_dead(&self.config);
+        let state = &mut self.hosts[host.0];
+        if let Some(errand) = state.errands.pop_front() {
+            return match &state.given_up {
+                None => Some(self.send_errand(host, errand, now)),
+                // Whose robots.txt lies on a dead host has none for now.
+                Some(why) => {
+                    let why = RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, why.clone());
+                    self.learn(UnixMillis(now), errand.origin, why);
+                    None
+                }
+            };
+        }
         let (index, _) = state.best(now, dead)?;
         let origin = &mut state.origins[index];
         if !dead && self.config.robots == RobotsPolicy::Honour {
@@ -67,7 +91,7 @@ impl Frontier {
         let (verdict, refusal) = match (&origin.robots, entry.refused) {
             (_, Some(class)) => (RobotsVerdict::Ignored, Some((class, "too many redirects in a row".to_owned()))),
             _ if dead => {
-                let message = format!("{} connections in a row failed", state.failures);
+                let message = state.given_up.clone().unwrap_or_default();
                 (RobotsVerdict::Unavailable, Some((ErrorClass::DeadHost, message)))
             }
             _ if self.config.robots == RobotsPolicy::Ignore => (RobotsVerdict::Ignored, None),
@@ -135,23 +159,27 @@ impl Frontier {
     pub(crate) fn place(&mut self, id: HostId, now: i64) {
         self.unplace(id);
         let host = &self.hosts[id.0];
-        if host.in_flight >= self.config.per_host {
+        if host.in_flight >= self.config.per_host || host.name_state == NameState::Asked {
             return;
         }
-        let dead = host.is_dead(&self.config);
+        let dead = host.is_dead();
         let rank = match (host.errands.is_empty(), host.best(now, dead)) {
             (false, _) => (0, 0),
             (true, Some((_, rank))) => rank,
             (true, None) => {
                 if let Some(at) = host.unblocks_at(now) {
-                    self.wait(id, at.max(host.next_ms));
+                    // Its robots.txt could not be had: that is a failure, whatever else the host does.
+                    self.wait(id, at.max(host.next_ms), true);
                 }
                 return;
             }
         };
         if host.next_ms > now {
             // Callers that do not know the time say i64::MIN: the host then passes through the wait heap once.
-            self.wait(id, host.next_ms);
+            self.wait(id, host.next_ms, host.is_in_backoff());
+        } else if !dead && self.asked >= self.config.lookups && self.wants_lookup(id, now) {
+            self.hosts[id.0].placed = Placed::Name;
+            self.to_ask.push_back(id);
         } else if let (false, Some(ip)) = (self.address_is_free(id), host.ip) {
             self.hosts[id.0].placed = Placed::Address(ip);
             self.addresses.entry(ip).or_default().waiting.push_back(id);
@@ -161,9 +189,16 @@ impl Frontier {
         }
     }
 
-    fn wait(&mut self, id: HostId, at: i64) {
-        self.hosts[id.0].placed = Placed::Waiting(at);
+    fn wait(&mut self, id: HostId, at: i64, in_backoff: bool) {
+        self.hosts[id.0].placed = Placed::Waiting(at, in_backoff);
+        self.polite += usize::from(!in_backoff);
         self.waiting.insert((at, id));
+    }
+
+    /// Whether the address of a host must be found out before it is asked.
+    fn wants_lookup(&self, id: HostId, now: i64) -> bool {
+        let fresh = matches!(self.hosts[id.0].name_state, NameState::Known(until) if until > now);
+        self.config.lookups > 0 && self.config.per_ip.is_some() && !fresh
     }
 
     fn unplace(&mut self, id: HostId) {
@@ -171,11 +206,12 @@ impl Frontier {
             Placed::Ready(rank) => {
                 self.ready.remove(&(rank, id));
             }
-            Placed::Waiting(at) => {
+            Placed::Waiting(at, in_backoff) => {
                 self.waiting.remove(&(at, id));
+                self.polite -= usize::from(!in_backoff);
             }
-            // The address's list is checked against `placed` when it is read.
-            Placed::Address(_) | Placed::Nowhere => {}
+            // Those lists are checked against `placed` when they are read.
+            Placed::Address(_) | Placed::Name | Placed::Nowhere => {}
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use crate::candidate::{Admission, Candidate};
 use crate::config::Config;
-use crate::error::Error;
-use crate::host::{Entry, EntryState, Errand, Host, HostId, OriginId, Placed, Rank};
+use crate::host::{Entry, EntryState, Errand, Host, HostId, OriginId, Placed, Rank, Robots};
 use crate::identity::UrlId;
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -29,6 +28,14 @@ pub struct Frontier {
     pub(crate) waiting: BTreeSet<(i64, HostId)>,
     /// URLs to be tried again, by when.
     pub(crate) deferred: BTreeSet<(i64, UrlId)>,
+    /// Hosts in `waiting` that nothing failed of: they wait for politeness alone.
+    pub(crate) polite: usize,
+    /// Lookups under way.
+    pub(crate) asked: usize,
+    /// Hosts that wait for a lookup.
+    pub(crate) to_ask: VecDeque<HostId>,
+    /// The latest time anybody told.
+    pub(crate) latest_ms: i64,
     pub(crate) addresses: HashMap<IpAddr, Address>,
     /// Errands under way.
     pub(crate) errands: HashMap<u64, (Hold, Errand)>,
@@ -78,6 +85,10 @@ impl Frontier {
             ready: BTreeSet::new(),
             waiting: BTreeSet::new(),
             deferred: BTreeSet::new(),
+            polite: 0,
+            asked: 0,
+            to_ask: VecDeque::new(),
+            latest_ms: i64::MIN,
             addresses: HashMap::new(),
             errands: HashMap::new(),
             leases: HashMap::new(),
@@ -97,6 +108,11 @@ impl Frontier {
     /// The depth of a URL that was ever taken: links from a seed on the shortest way found so far.
     pub fn depth(&self, id: UrlId) -> Option<u32> {
         self.seen.get(&id).map(|known| known.depth)
+    }
+
+    /// Whether a URL was taken and is not done.
+    pub fn is_pending(&self, id: UrlId) -> bool {
+        self.pending.contains_key(&id)
     }
 
     /// URLs ever taken.
@@ -120,23 +136,25 @@ impl Frontier {
     }
 
     /// Takes a candidate, or says why not.
-    pub fn discover(&mut self, candidate: Candidate) -> Result<Admission, Error> {
+    pub fn discover(&mut self, candidate: Candidate) -> Admission {
         if let Some(known) = self.seen.get(&candidate.id) {
             let nearer = candidate.depth < known.depth;
-            return Ok(if nearer { self.approach(candidate.id, candidate.depth) } else { Admission::Seen });
+            return if nearer { self.approach(candidate.id, candidate.depth) } else { Admission::Seen };
         }
         if candidate.depth > self.config.max_depth {
-            return Ok(Admission::TooDeep);
+            return Admission::TooDeep;
         }
         let host = self.host(candidate.url.host());
         let over = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
         if over(self.admitted, self.config.max_pages)
             || over(self.hosts[host.0].admitted, self.config.max_pages_per_host)
         {
-            return Ok(Admission::OverLimit);
+            return Admission::OverLimit;
         }
-        if self.seen.len() >= self.config.max_known {
-            return Err(Error::Full { known: self.seen.len() });
+        let (known, room) = (self.seen.len(), self.config.max_known);
+        let greedy = known >= room / 2 && self.hosts[host.0].admitted > (room / 10) as u64;
+        if known >= room || greedy {
+            return Admission::NoRoom;
         }
         self.seen.insert(candidate.id, Known { depth: candidate.depth, note: NO_NOTE });
         self.admitted += 1;
@@ -147,9 +165,10 @@ impl Frontier {
         let refused = (candidate.hops > self.config.max_hops).then_some(ErrorClass::RedirectLimit);
         let Candidate { id, url, source, hops, meta_json, .. } = candidate;
         let state = EntryState::Queued;
-        self.pending.insert(id, Entry { url, origin, rank, hops, attempts: 0, source, meta_json, refused, state });
+        self.pending
+            .insert(id, Entry { url, origin, rank, hops, attempts: 0, strikes: 0, source, meta_json, refused, state });
         self.enqueue(id);
-        Ok(Admission::New)
+        Admission::New
     }
 
     /// A shorter way to a known URL was found.
@@ -172,10 +191,35 @@ impl Frontier {
     /// Starts over after a crash: whoever was being asked then is not asked again before its delay has passed.
     pub fn recovered(&mut self, now: UnixMillis) {
         self.floor_ms = now.0;
+        // A journal speaks of the time of day. If that was set back since, all of it lies too far ahead.
+        let ahead = self.latest_ms.saturating_sub(now.0).max(0);
+        if ahead > 0 && self.latest_ms > i64::MIN {
+            self.set_back(ahead);
+        }
+        self.latest_ms = now.0;
         for index in 0..self.hosts.len() {
             let host = &mut self.hosts[index];
             host.next_ms = host.next_ms.max(now.0.saturating_add(host.delay_ms(&self.config)));
             self.place(HostId(index), now.0);
+        }
+    }
+
+    fn set_back(&mut self, by: i64) {
+        let deferred = std::mem::take(&mut self.deferred);
+        for (at, id) in deferred {
+            let at = at.saturating_sub(by);
+            if let Some(entry) = self.pending.get_mut(&id) {
+                entry.state = EntryState::Deferred(at);
+            }
+            self.deferred.insert((at, id));
+        }
+        for host in &mut self.hosts {
+            host.next_ms = host.next_ms.saturating_sub(by);
+            for origin in &mut host.origins {
+                if let Robots::Known { until, .. } = &mut origin.robots {
+                    *until = until.saturating_sub(by);
+                }
+            }
         }
     }
 
@@ -199,7 +243,7 @@ impl Frontier {
         host.origins[origin.index].queue.insert(rank, id);
         match host.placed {
             // It will be placed by what it waits for, and then with its best work.
-            Placed::Waiting(_) | Placed::Address(_) => {}
+            Placed::Waiting(..) | Placed::Address(_) | Placed::Name => {}
             Placed::Ready(current) if current <= rank => {}
             Placed::Ready(_) | Placed::Nowhere => self.place(origin.host, i64::MIN),
         }

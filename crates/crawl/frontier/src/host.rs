@@ -1,7 +1,6 @@
 //! A host and its origins: queues, gates and what robots.txt said.
 
 use crate::candidate::{Rules, Source};
-use crate::config::Config;
 use crate::identity::UrlId;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -32,6 +31,8 @@ pub(crate) struct Entry {
     pub hops: u32,
     /// Attempts made.
     pub attempts: u32,
+    /// Those of them that count against it.
+    pub strikes: u32,
     pub source: Source,
     pub meta_json: Option<Arc<str>>,
     /// Decided already at admission: it is not to be fetched.
@@ -66,12 +67,31 @@ pub(crate) struct Host {
     pub next_ms: i64,
     /// Pages admitted.
     pub admitted: u64,
+    /// When the last fetch ended.
+    pub ended_ms: i64,
     /// 429s and 503s in a row.
     pub backoffs: u32,
     /// Failed connections in a row.
     pub failures: u32,
+    /// When the first of them failed.
+    pub away_since: Option<i64>,
+    /// Troubles of this machine's own in a row.
+    pub troubles: u32,
+    /// Set once it is asked no more: why.
+    pub given_up: Option<String>,
     pub ip: Option<IpAddr>,
+    pub name_state: NameState,
     pub placed: Placed,
+}
+
+/// What is known of a host's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameState {
+    Unknown,
+    /// A lookup is under way.
+    Asked,
+    /// `ip` holds until then.
+    Known(i64),
 }
 
 /// Where a host stands.
@@ -79,8 +99,10 @@ pub(crate) struct Host {
 pub(crate) enum Placed {
     /// Busy, or without work it may do.
     Nowhere,
-    /// In the wait heap until this moment.
-    Waiting(i64),
+    /// In the wait heap until this moment; whether that is because something failed.
+    Waiting(i64, bool),
+    /// Waiting until fewer names are looked up.
+    Name,
     /// Among the ready, under this rank.
     Ready(Rank),
     /// Waiting for its address to become free.
@@ -96,9 +118,14 @@ impl Host {
             in_flight: 0,
             next_ms,
             admitted: 0,
+            ended_ms: i64::MIN,
             backoffs: 0,
             failures: 0,
+            away_since: None,
+            troubles: 0,
+            given_up: None,
             ip: None,
+            name_state: NameState::Unknown,
             placed: Placed::Nowhere,
         }
     }
@@ -125,9 +152,14 @@ impl Host {
         open.filter_map(|(index, o)| Some((index, *o.queue.keys().next()?))).min_by_key(|(_, rank)| *rank)
     }
 
-    /// Whether it failed too often to be asked again.
-    pub(crate) fn is_dead(&self, config: &Config) -> bool {
-        self.failures >= config.dead_after
+    /// Whether it is asked no more.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.given_up.is_some()
+    }
+
+    /// Whether it waits because something failed, and not for politeness alone.
+    pub(crate) fn is_in_backoff(&self) -> bool {
+        self.backoffs + self.failures + self.troubles > 0
     }
 
     /// When an origin with work stops being blocked; those waiting for an errand have no such moment.

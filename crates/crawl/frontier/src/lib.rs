@@ -5,7 +5,7 @@
 //! durable: the URL is settled). It does no I/O and asks neither clock nor dice, so a day of politeness is tested in a
 //! millisecond, and replaying a journal of the same calls gives the same state.
 //!
-//! This stage keeps everything in memory, up to [`Config::max_known`] URLs, past which it refuses by name.
+//! This stage keeps everything in memory, up to [`Config::max_known`] URLs; what is offered past that is counted and forgotten.
 //!
 //! ```
 //! use trawl_frontier::{Answer, Candidate, Config, Frontier, LeaseId, Next, RobotsPolicy};
@@ -15,13 +15,13 @@
 //! let mut frontier = Frontier::new(Config { robots: RobotsPolicy::Ignore, ..Config::default() });
 //! let identity = frontier.config().identity;
 //! for url in ["http://example.org/a", "http://example.org/b"] {
-//!     frontier.discover(Candidate::seed(identity, WebUrl::parse(url)?, None))?;
+//!     frontier.discover(Candidate::seed(identity, WebUrl::parse(url)?, None));
 //! }
 //! let Next::Lease(lease) = frontier.next(UnixMillis(0)) else { panic!("a page may be fetched") };
 //! assert_eq!(lease.url.as_str(), "http://example.org/a");
 //! // The host has a request in flight: its other page waits.
 //! assert!(matches!(frontier.next(UnixMillis(0)), Next::Blocked));
-//! frontier.released(UnixMillis(80), lease.id, Answer::Response { status: 200, retry_after_ms: None }, None);
+//! frontier.released(UnixMillis(80), lease.id, Answer::status(200), None);
 //! assert!(matches!(frontier.next(UnixMillis(80)), Next::WaitUntil(_)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -30,8 +30,8 @@
 mod candidate;
 mod config;
 mod dispatch;
-mod error;
 mod frontier;
+mod giving_up;
 mod host;
 mod identity;
 mod outcome;
@@ -39,8 +39,9 @@ mod politeness;
 #[cfg(test)]
 mod tests;
 
-pub use candidate::{Admission, AllowAll, Answer, Candidate, Lease, LeaseId, Next, RobotsAnswer, Rules, Source};
+pub use candidate::{
+    Admission, AllowAll, Answer, Candidate, Lease, LeaseId, LookupId, Next, RobotsAnswer, Rules, Source,
+};
 pub use config::{Config, RobotsPolicy};
-pub use error::Error;
 pub use frontier::Frontier;
 pub use identity::{Identity, UrlId};

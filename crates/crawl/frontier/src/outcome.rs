@@ -23,8 +23,10 @@ impl Frontier {
             LeaseId::Robots(number) => self.errands.get(&number).map(|(hold, _)| *hold),
         };
         let Some(Hold { host, ip: was }) = held else { return };
+        self.latest_ms = self.latest_ms.max(now);
         let state = &mut self.hosts[host.0];
         state.in_flight = state.in_flight.saturating_sub(1);
+        state.ended_ms = state.ended_ms.max(now);
         let mut next = now.saturating_add(state.delay_ms(&self.config));
         match answer {
             _ if is_plea(answer) => {
@@ -32,12 +34,21 @@ impl Frontier {
                 let wait = self.plea_ms(host, answer);
                 next = next.max(now.saturating_add(wait));
             }
-            _ if is_absence(answer) => self.hosts[host.0].failures += 1,
-            _ => (state.backoffs, state.failures) = (0, 0),
+            _ if is_absence(answer) => {
+                state.failures += 1;
+                let away = now.saturating_sub(*state.away_since.get_or_insert(now));
+                let dice = xxhash_rust::xxh3::xxh3_64(state.name.as_bytes());
+                next = next.max(now.saturating_add(backoff_ms(&self.config, state.failures, dice)));
+                if away >= millis(self.config.give_up_after) {
+                    let (n, seconds) = (state.failures, away / 1000);
+                    state.given_up = Some(format!("{n} connections in a row failed, over {seconds} s"));
+                }
+            }
+            _ => state.is_back(),
         }
         let state = &mut self.hosts[host.0];
         state.next_ms = state.next_ms.max(next);
-        if state.is_dead(&self.config) {
+        if state.is_dead() {
             // Nobody is asked any more: its URLs are refused without waiting.
             state.next_ms = now;
         }
@@ -60,7 +71,7 @@ impl Frontier {
     }
 
     /// A fetch left an address: the next in line may go there.
-    fn leave(&mut self, ip: IpAddr, now: i64) {
+    pub(crate) fn leave(&mut self, ip: IpAddr, now: i64) {
         let Some(address) = self.addresses.get_mut(&ip) else { return };
         address.in_flight = address.in_flight.saturating_sub(1);
         while let Some(next) = self.addresses.get_mut(&ip).and_then(|a| a.waiting.pop_front()) {
@@ -82,6 +93,7 @@ impl Frontier {
     /// [`crate::Admission::Reopened`]. Tells whether it comes back.
     pub fn acknowledged(&mut self, now: UnixMillis, id: UrlId, answer: Answer, note: Option<u64>) -> bool {
         let depth = self.pending.get(&id).map_or(0, |entry| entry.rank.0);
+        self.latest_ms = self.latest_ms.max(now.0);
         let known = self.seen.entry(id).or_insert(Known { depth, note: NO_NOTE });
         known.note = note.unwrap_or(NO_NOTE);
         let Some(entry) = self.pending.get_mut(&id) else { return false };
@@ -96,13 +108,20 @@ impl Frontier {
             }
         }
         entry.attempts += 1;
-        if !is_passing(answer) || entry.attempts >= self.config.max_attempts {
+        // Nobody was there to answer for this URL: the host waits, or is given up, with all its URLs.
+        entry.strikes += u32::from(!is_absence(answer));
+        let refused = matches!(answer, Answer::Failed(ErrorClass::DeadHost | ErrorClass::RobotsUnavailable));
+        if !is_passing(answer) || refused || entry.strikes >= self.config.max_attempts {
             self.pending.remove(&id);
             return false;
         }
+        if is_absence(answer) {
+            self.enqueue(id);
+            return true;
+        }
         let wait = match answer {
             Answer::Response { retry_after_ms: Some(ms), .. } => ms.clamp(0, millis(self.config.backoff_cap)),
-            _ => backoff_ms(&self.config, entry.attempts, id.0 as u64),
+            _ => backoff_ms(&self.config, entry.strikes, id.0 as u64),
         };
         let at = now.0.saturating_add(wait);
         entry.state = EntryState::Deferred(at);
@@ -116,6 +135,12 @@ impl Frontier {
         let LeaseId::Robots(number) = id else { return };
         let Some((_, errand)) = self.errands.remove(&number) else { return };
         match answer {
+            RobotsAnswer::Unavailable(class, _) if errand.hops == 0 && is_absence(Answer::Failed(class)) => {
+                // Nobody was there: its host waits, or is given up, and says so for all its URLs.
+                let origin = &mut self.hosts[errand.origin.host.0].origins[errand.origin.index];
+                origin.robots = Robots::Unknown { attempts: origin.robots.attempts() };
+                self.place(errand.origin.host, now.0);
+            }
             RobotsAnswer::Redirect(_) if errand.hops >= ROBOTS_HOPS => {
                 self.learn(now, errand.origin, RobotsAnswer::Rules(Arc::new(AllowAll)));
             }
@@ -145,7 +170,7 @@ impl Frontier {
         Some(&self.hosts[errand.origin.host.0].origins[errand.origin.index].root)
     }
 
-    fn learn(&mut self, now: UnixMillis, at: OriginId, answer: RobotsAnswer) {
+    pub(crate) fn learn(&mut self, now: UnixMillis, at: OriginId, answer: RobotsAnswer) {
         let dice = xxhash_rust::xxh3::xxh3_64(self.hosts[at.host.0].name.as_bytes());
         let origin = &mut self.hosts[at.host.0].origins[at.index];
         let attempts = origin.robots.attempts() + 1;
@@ -154,8 +179,11 @@ impl Frontier {
                 Robots::Known { rules, until: now.0.saturating_add(millis(self.config.robots_ttl)) }
             }
             RobotsAnswer::Redirect(_) => return,
-            // A name that does not exist has no pages either, and asking again in a minute will not help.
-            RobotsAnswer::Unavailable(class @ ErrorClass::DnsNxdomain, message) => Robots::GivenUp { class, message },
+            // A name that does not exist, or whose address nobody allowed, has no pages either, and asking again in a minute
+            // will not help.
+            RobotsAnswer::Unavailable(class @ (ErrorClass::DnsNxdomain | ErrorClass::PrivateAddress), message) => {
+                Robots::GivenUp { class, message }
+            }
             RobotsAnswer::Unavailable(_, message) if attempts >= self.config.robots_attempts => {
                 Robots::GivenUp { class: ErrorClass::RobotsUnavailable, message }
             }
@@ -163,6 +191,10 @@ impl Frontier {
                 Robots::Resting { attempts, until: now.0.saturating_add(backoff_ms(&self.config, attempts, dice)) }
             }
         };
+        // From the end of the robots.txt to the first page its own crawl-delay counts already.
+        let host = &mut self.hosts[at.host.0];
+        let first = host.ended_ms.saturating_add(host.delay_ms(&self.config));
+        host.next_ms = host.next_ms.max(if host.is_dead() { i64::MIN } else { first });
         self.place(at.host, now.0);
     }
 }

@@ -32,6 +32,11 @@ pub(crate) fn backoff_ms(config: &Config, n: u32, dice: u64) -> i64 {
     whole / 2 + (whole / 2 / 1024).saturating_mul(share) + (whole / 2 % 1024) * share / 1024
 }
 
+/// The `n`-th wait (from 1) after trouble of this machine's own: from a second up to a minute.
+pub(crate) fn trouble_ms(n: u32) -> i64 {
+    (1_000_i64 << n.saturating_sub(1).min(6)).min(60_000)
+}
+
 /// Whether an answer is a plea to slow down.
 pub(crate) fn is_plea(answer: Answer) -> bool {
     matches!(answer, Answer::Response { status: 429 | 503, .. })
@@ -39,31 +44,27 @@ pub(crate) fn is_plea(answer: Answer) -> bool {
 
 /// Whether a URL with this answer is worth another try.
 pub(crate) fn is_passing(answer: Answer) -> bool {
-    use ErrorClass::{
-        BodyTimeout, ConnectRefused, ConnectTimeout, DnsFailure, DnsTimeout, HeaderTimeout, LocalResource, Reset,
-        TlsFailure,
-    };
+    use ErrorClass::{BodyTimeout, DeadHost, HeaderTimeout, LocalResource, Reset, RobotsUnavailable, TlsFailure};
     match answer {
-        Answer::Response { status, .. } => matches!(status, 429 | 500 | 502..=504),
-        Answer::Failed(class) => matches!(
-            class,
-            BodyTimeout
-                | ConnectRefused
-                | ConnectTimeout
-                | DnsFailure
-                | DnsTimeout
-                | HeaderTimeout
-                | LocalResource
-                | Reset
-                | TlsFailure
-        ),
+        // 52x is what a front end says of a server behind it.
+        Answer::Response { status, cut, .. } => cut || matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 520..=530),
+        Answer::Failed(class) => {
+            is_absence(answer)
+                || matches!(
+                    class,
+                    BodyTimeout | DeadHost | HeaderTimeout | LocalResource | Reset | RobotsUnavailable | TlsFailure
+                )
+        }
     }
 }
 
 /// Whether an answer means that nobody is there.
 pub(crate) fn is_absence(answer: Answer) -> bool {
-    use ErrorClass::{ConnectRefused, ConnectTimeout, DnsFailure, DnsNxdomain, DnsTimeout, NoRoute};
-    matches!(answer, Answer::Failed(ConnectRefused | ConnectTimeout | DnsFailure | DnsNxdomain | DnsTimeout | NoRoute))
+    use ErrorClass::{ConnectRefused, ConnectTimeout, DnsFailure, DnsRefused, DnsServfail, DnsTimeout, NoRoute};
+    matches!(
+        answer,
+        Answer::Failed(ConnectRefused | ConnectTimeout | DnsFailure | DnsRefused | DnsServfail | DnsTimeout | NoRoute)
+    )
 }
 
 #[cfg(test)]

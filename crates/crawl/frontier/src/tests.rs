@@ -7,10 +7,10 @@ use std::time::Duration;
 use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
 use trawl_url::WebUrl;
 
-const OK: Answer = Answer::Response { status: 200, retry_after_ms: None };
+const OK: Answer = Answer::Response { status: 200, retry_after_ms: None, cut: false };
 
 fn status(status: u16) -> Answer {
-    Answer::Response { status, retry_after_ms: None }
+    Answer::status(status)
 }
 
 struct Deny(&'static str, Option<i64>);
@@ -34,7 +34,7 @@ fn web(url: &str) -> WebUrl {
 
 fn seed(frontier: &mut Frontier, url: &str) -> Admission {
     let identity = frontier.config().identity;
-    frontier.discover(Candidate::seed(identity, web(url), None)).unwrap()
+    frontier.discover(Candidate::seed(identity, web(url), None))
 }
 
 fn ignoring() -> Config {
@@ -118,11 +118,11 @@ fn shallow_first_then_first_come() {
         [(&deep, "http://a.example/deep"), (&root, "http://b.example/"), (&root, "http://a.example/flat")]
     {
         let candidate = link(lease, &from, url);
-        assert_eq!(f.discover(candidate), Ok(Admission::New));
+        assert_eq!(f.discover(candidate), Admission::New);
     }
     let too_deep = Lease { depth: 2, ..root.clone() };
     let candidate = link(&too_deep, &from, "http://c.example/");
-    assert_eq!(f.discover(candidate), Ok(Admission::TooDeep));
+    assert_eq!(f.discover(candidate), Admission::TooDeep);
     done(&mut f, 0, &root, OK);
     let order: Vec<_> = (0..3)
         .map(|n| {
@@ -146,26 +146,26 @@ fn robots_come_first_and_once_per_origin() {
     assert_eq!(f.errand_site(robots.id).unwrap().as_str(), "http://a.example/");
     done(&mut f, 0, &robots, OK);
     f.robots(UnixMillis(0), robots.id, rules("/no", Some(3000)));
-    assert_eq!(wait(&mut f, 0), 1000, "the delay of the errand itself");
-    let x = lease(&mut f, 1000);
+    assert_eq!(wait(&mut f, 0), 3000, "the crawl-delay counts from the robots.txt on");
+    let x = lease(&mut f, 3000);
     assert_eq!((x.url.as_str(), x.robots), ("http://a.example/x", RobotsVerdict::Allowed));
-    done(&mut f, 1000, &x, OK);
-    assert_eq!(wait(&mut f, 1000), 4000, "the crawl-delay");
-    let Next::Refuse(no, class, _) = f.next(UnixMillis(4000)) else { panic!() };
+    done(&mut f, 3000, &x, OK);
+    assert_eq!(wait(&mut f, 3000), 6000, "the crawl-delay");
+    let Next::Refuse(no, class, _) = f.next(UnixMillis(6000)) else { panic!() };
     assert_eq!(
         (no.url.as_str(), class, no.robots),
         ("http://a.example/no/y", ErrorClass::RobotsDenied, RobotsVerdict::Denied)
     );
     // A refusal costs no politeness; the other scheme has a robots.txt of its own.
-    let other = lease(&mut f, 4000);
+    let other = lease(&mut f, 6000);
     assert_eq!(other.url.as_str(), "https://a.example/robots.txt");
-    done(&mut f, 4000, &other, status(404));
-    f.robots(UnixMillis(4000), other.id, RobotsAnswer::Rules(Arc::new(AllowAll)));
-    let z = lease(&mut f, 7000);
+    done(&mut f, 6000, &other, status(404));
+    f.robots(UnixMillis(6000), other.id, RobotsAnswer::Rules(Arc::new(AllowAll)));
+    let z = lease(&mut f, 9000);
     assert_eq!(z.url.as_str(), "https://a.example/z");
-    done(&mut f, 7000, &z, OK);
-    f.acknowledged(UnixMillis(7000), page(no.id), Answer::Failed(class), None);
-    assert_eq!(f.next(UnixMillis(7000)), Next::Empty);
+    done(&mut f, 9000, &z, OK);
+    f.acknowledged(UnixMillis(9000), page(no.id), Answer::Failed(class), None);
+    assert_eq!(f.next(UnixMillis(9000)), Next::Empty);
     // A day later they are asked again.
     seed(&mut f, "http://a.example/later");
     assert_eq!(lease(&mut f, 86_400_000).url.as_str(), "http://a.example/robots.txt");
@@ -179,9 +179,10 @@ fn a_crawl_delay_counts_up_to_a_cap() {
     let robots = lease(&mut f, 0);
     done(&mut f, 0, &robots, OK);
     f.robots(UnixMillis(0), robots.id, rules("", Some(9_000_000)));
-    let x = lease(&mut f, 1000);
-    done(&mut f, 1000, &x, OK);
-    assert_eq!(wait(&mut f, 1000), 6000);
+    assert_eq!(wait(&mut f, 0), 5000);
+    let x = lease(&mut f, 5000);
+    done(&mut f, 5000, &x, OK);
+    assert_eq!(wait(&mut f, 5000), 10_000);
 }
 
 #[test]
@@ -249,7 +250,7 @@ fn pleas_are_heard() {
     seed(&mut f, "http://a.example/1");
     seed(&mut f, "http://a.example/2");
     let one = lease(&mut f, 0);
-    done(&mut f, 0, &one, Answer::Response { status: 429, retry_after_ms: Some(120_000) });
+    done(&mut f, 0, &one, Answer::Response { status: 429, retry_after_ms: Some(120_000), cut: false });
     assert_eq!(wait(&mut f, 0), 120_000, "the whole host rests");
     let one = lease(&mut f, 120_000);
     assert_eq!((one.url.as_str(), one.attempt), ("http://a.example/1", 2));
@@ -282,30 +283,57 @@ fn a_server_cannot_ask_for_ever() {
     let mut f = Frontier::new(ignoring());
     seed(&mut f, "http://a.example/1");
     let one = lease(&mut f, 0);
-    done(&mut f, 0, &one, Answer::Response { status: 503, retry_after_ms: Some(i64::MAX) });
+    done(&mut f, 0, &one, Answer::Response { status: 503, retry_after_ms: Some(i64::MAX), cut: false });
     assert_eq!(wait(&mut f, 0), 86_400_000);
 }
 
+/// Refuses whatever is refused now; how many URLs that were.
+fn refuse_all(f: &mut Frontier, now: i64) -> usize {
+    let mut refused = 0;
+    while let Next::Refuse(l, ErrorClass::DeadHost, _) = f.next(UnixMillis(now)) {
+        assert!(!f.acknowledged(UnixMillis(now), page(l.id), Answer::Failed(ErrorClass::DeadHost), None));
+        refused += 1;
+    }
+    refused
+}
+
 #[test]
-fn a_host_that_never_answers_is_dead() {
-    let mut f = Frontier::new(Config { dead_after: 2, ..ignoring() });
+fn a_host_that_is_away_is_waited_for_and_given_up_by_time() {
+    let config = Config { give_up_after: Duration::from_secs(600), max_attempts: 2, ..ignoring() };
+    // A restart: however many attempts fail meanwhile, no page is lost.
+    let patient =
+        Config { give_up_after: Duration::from_secs(3600), backoff: Duration::from_secs(1), ..config.clone() };
+    let mut f = Frontier::new(patient);
     for n in 0..4 {
         seed(&mut f, &format!("http://a.example/{n}"));
     }
-    let mut now = 0;
-    for _ in 0..2 {
-        let l = lease(&mut f, now);
-        done(&mut f, now, &l, Answer::Failed(ErrorClass::ConnectTimeout));
-        now += 1000;
+    let (mut now, mut failures) = (0, 0);
+    while now < 500_000 {
+        let (at, l) = soonest(&mut f, now);
+        done(&mut f, at, &l, Answer::Failed(ErrorClass::ConnectRefused));
+        (now, failures) = (at, failures + 1);
     }
-    let mut refused = 0;
-    while let Next::Refuse(l, ErrorClass::DeadHost, _) = f.next(UnixMillis(now)) {
-        f.acknowledged(UnixMillis(now), page(l.id), Answer::Failed(ErrorClass::DeadHost), None);
-        refused += 1;
+    assert!((8..13).contains(&failures), "{failures}: it backs off");
+    for _ in 0..4 {
+        let (at, l) = soonest(&mut f, now);
+        done(&mut f, at, &l, OK);
+        now = at;
     }
-    assert_eq!(refused, 2, "and the two that were tried come later");
-    now = wait(&mut f, now);
-    assert!(matches!(f.next(UnixMillis(now)), Next::Refuse(_, ErrorClass::DeadHost, _)));
+    assert_eq!(f.next(UnixMillis(now)), Next::Empty);
+    // One that stays away.
+    let mut f = Frontier::new(config);
+    for n in 0..4 {
+        seed(&mut f, &format!("http://a.example/{n}"));
+    }
+    now = 0;
+    while f.hosts[0].given_up.is_none() {
+        let (at, l) = soonest(&mut f, now);
+        done(&mut f, at, &l, Answer::Failed(ErrorClass::ConnectTimeout));
+        now = at;
+    }
+    assert!((600_000..=1_800_000).contains(&now), "{now}");
+    assert_eq!(refuse_all(&mut f, now), 4);
+    assert_eq!(f.next(UnixMillis(now)), Next::Empty);
 }
 
 #[test]
@@ -349,12 +377,12 @@ fn a_shorter_way_found_late_counts() {
     let (slow, b) = (lease(&mut f, 0), lease(&mut f, 0));
     let (from_slow, from_b): (Arc<str>, Arc<str>) = (slow.url.as_str().into(), b.url.as_str().into());
     done(&mut f, 1, &b, OK);
-    f.discover(link(&b, &from_b, "http://c.example/")).unwrap();
+    f.discover(link(&b, &from_b, "http://c.example/"));
     let c = lease(&mut f, 2);
     f.released(UnixMillis(2), c.id, OK, None);
     let from_c: Arc<str> = c.url.as_str().into();
-    f.discover(link(&c, &from_c, "http://p.example/")).unwrap();
-    f.discover(link(&c, &from_c, "http://q.example/")).unwrap();
+    f.discover(link(&c, &from_c, "http://p.example/"));
+    f.discover(link(&c, &from_c, "http://q.example/"));
     f.acknowledged(UnixMillis(2), page(c.id), OK, Some(7));
     // p is fetched as one of depth 2, so its link is too deep.
     let p = lease(&mut f, 3);
@@ -362,14 +390,14 @@ fn a_shorter_way_found_late_counts() {
     f.released(UnixMillis(3), p.id, OK, None);
     f.acknowledged(UnixMillis(3), page(p.id), OK, Some(8));
     let from_p: Arc<str> = p.url.as_str().into();
-    assert_eq!(f.discover(link(&p, &from_p, "http://deep.example/")), Ok(Admission::TooDeep));
+    assert_eq!(f.discover(link(&p, &from_p, "http://deep.example/")), Admission::TooDeep);
     // The slow seed links p and q: both are of depth 1 now.
-    assert_eq!(f.discover(link(&slow, &from_slow, "http://p.example/")), Ok(Admission::Reopened(8)));
-    assert_eq!(f.discover(link(&slow, &from_slow, "http://q.example/")), Ok(Admission::Nearer));
-    assert_eq!(f.discover(link(&slow, &from_slow, "http://q.example/")), Ok(Admission::Seen));
+    assert_eq!(f.discover(link(&slow, &from_slow, "http://p.example/")), Admission::Reopened(8));
+    assert_eq!(f.discover(link(&slow, &from_slow, "http://q.example/")), Admission::Nearer);
+    assert_eq!(f.discover(link(&slow, &from_slow, "http://q.example/")), Admission::Seen);
     assert_eq!(f.depth(page(p.id)), Some(1));
     let again = link(&Lease { depth: 1, ..p.clone() }, &from_p, "http://deep.example/");
-    assert_eq!(f.discover(again), Ok(Admission::New));
+    assert_eq!(f.discover(again), Admission::New);
     assert_eq!(lease(&mut f, 4).depth, 1);
     assert_eq!(lease(&mut f, 4).url.as_str(), "http://deep.example/");
 }
@@ -378,7 +406,7 @@ fn a_shorter_way_found_late_counts() {
 fn redirects_end() {
     let mut f = Frontier::new(Config { max_hops: 2, delay: Duration::ZERO, ..ignoring() });
     let identity = f.config().identity;
-    f.discover(Candidate::seed(identity, web("http://a.example/0"), Some("{\"k\":1}".into()))).unwrap();
+    f.discover(Candidate::seed(identity, web("http://a.example/0"), Some("{\"k\":1}".into())));
     for hop in 0..3 {
         let l = lease(&mut f, hop);
         assert_eq!((l.hops, l.meta_json.as_deref()), (u32::try_from(hop).unwrap(), Some("{\"k\":1}")));
@@ -387,7 +415,7 @@ fn redirects_end() {
         let target = web(&format!("http://a.example/{}", hop + 1));
         let id = identity.of_redirect(page(l.id), &target);
         let moved = Candidate::redirect(id, target, &from, l.depth, l.hops, l.meta_json);
-        assert_eq!(f.discover(moved), Ok(Admission::New));
+        assert_eq!(f.discover(moved), Admission::New);
     }
     assert!(matches!(f.next(UnixMillis(9)), Next::Refuse(_, ErrorClass::RedirectLimit, _)));
 }
@@ -403,9 +431,13 @@ fn limits_by_number() {
     assert_eq!(take("http://c.example/1"), Admission::OverLimit);
     let mut f = Frontier::new(Config { max_known: 1, ..ignoring() });
     seed(&mut f, "http://a.example/1");
-    let error = f.discover(Candidate::seed(Identity::Key, web("http://a.example/2"), None)).unwrap_err();
-    assert_eq!(error, Error::Full { known: 1 });
-    assert!(error.to_string().contains("max-known"));
+    assert_eq!(seed(&mut f, "http://a.example/2"), Admission::NoRoom);
+    // A trap does not take the room of others.
+    let mut f = Frontier::new(Config { max_known: 100, ..ignoring() });
+    let taken = (0..200).filter(|n| seed(&mut f, &format!("http://trap.example/{n}")) == Admission::New).count();
+    assert_eq!(taken, 50);
+    let others = (0..50).filter(|n| seed(&mut f, &format!("http://h{n}.example/")) == Admission::New).count();
+    assert_eq!(others, 50);
 }
 
 #[test]
@@ -436,4 +468,107 @@ fn a_journal_remembers_robots() {
     f.restore_robots(UnixMillis(0), &web("http://a.example/"), rules("/no", None));
     seed(&mut f, "http://a.example/x");
     assert_eq!(lease(&mut f, 5).url.as_str(), "http://a.example/x");
+}
+
+#[test]
+fn trouble_of_ours_settles_nothing_and_counts_against_nobody() {
+    let config = Config { give_up_after: Duration::ZERO, max_attempts: 1, robots_attempts: 1, ..Config::default() };
+    let mut f = Frontier::new(config);
+    seed(&mut f, "http://a.example/x");
+    seed(&mut f, "http://b.example/y");
+    let mut now = 0;
+    for n in 0..20 {
+        let (at, l) = soonest(&mut f, now);
+        assert_eq!(l.attempt, 1, "{n}");
+        assert!(!f.only_backoff());
+        f.returned(UnixMillis(at), l.id);
+        now = at;
+    }
+    assert!(now < 20 * 60_000 && f.only_backoff());
+    let mut pages = 0;
+    while pages < 2 {
+        let (at, l) = soonest(&mut f, now);
+        done(&mut f, at, &l, OK);
+        match l.id {
+            LeaseId::Robots(_) => f.robots(UnixMillis(at), l.id, rules("", None)),
+            LeaseId::Page(_) => pages += 1,
+        }
+        now = at;
+    }
+    assert_eq!(f.next(UnixMillis(now)), Next::Empty);
+}
+
+#[test]
+fn the_limit_per_address_holds_from_the_first_request_on() {
+    let ip: IpAddr = Ipv4Addr::new(192, 0, 2, 1).into();
+    let mut f = Frontier::new(Config { per_ip: Some(2), lookups: 3, delay: Duration::ZERO, ..ignoring() });
+    for host in 0..9 {
+        seed(&mut f, &format!("http://h{host}.example/"));
+    }
+    let (mut leases, mut lookups, mut fetched) = (Vec::new(), Vec::new(), 0);
+    for now in 0..100 {
+        loop {
+            match f.next(UnixMillis(now)) {
+                Next::Lease(l) => leases.push(l),
+                Next::Lookup(id, url) => lookups.push((id, url)),
+                Next::Blocked | Next::WaitUntil(_) | Next::Empty => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(lookups.len() <= 3 && leases.len() <= 2, "{} lookups, {} leases", lookups.len(), leases.len());
+        if let Some((id, _)) = lookups.pop() {
+            f.resolved(UnixMillis(now), id, Ok(Some((ip, Duration::from_secs(60)))));
+        } else if let Some(l) = leases.pop() {
+            f.released(UnixMillis(now), l.id, OK, Some(ip));
+            f.acknowledged(UnixMillis(now), page(l.id), OK, None);
+            fetched += 1;
+        }
+    }
+    assert_eq!((fetched, f.next(UnixMillis(100))), (9, Next::Empty));
+}
+
+#[test]
+fn a_run_waits_only_so_long_for_what_is_in_backoff() {
+    let mut f = Frontier::new(ignoring());
+    for url in ["http://away.example/1", "http://away.example/2", "http://sick.example/", "http://well.example/"] {
+        seed(&mut f, url);
+    }
+    let leases: Vec<_> = (0..3).map(|_| lease(&mut f, 0)).collect();
+    for (l, answer) in leases.iter().zip([Answer::Failed(ErrorClass::ConnectRefused), status(500), OK]) {
+        assert!(!f.only_backoff());
+        done(&mut f, 0, l, answer);
+    }
+    assert!(f.only_backoff(), "one host is away, one page to be tried again");
+    assert_eq!(f.give_up(UnixMillis(5), "waited 5 s"), 1, "the page of the host that answers");
+    assert_eq!(refuse_all(&mut f, 5), 2);
+    assert_eq!(f.next(UnixMillis(5)), Next::Empty);
+}
+
+#[test]
+fn a_cut_body_is_tried_again() {
+    let mut f = Frontier::new(Config { max_attempts: 2, ..ignoring() });
+    seed(&mut f, "http://a.example/");
+    let cut = Answer::Response { status: 200, retry_after_ms: None, cut: true };
+    let first = lease(&mut f, 0);
+    done(&mut f, 0, &first, cut);
+    let (at, second) = soonest(&mut f, 0);
+    done(&mut f, at, &second, cut);
+    assert_eq!(f.next(UnixMillis(at)), Next::Empty);
+}
+
+#[test]
+fn a_clock_that_was_set_back_holds_nobody_up() {
+    let hour = 3_600_000;
+    let mut f = Frontier::new(Config::default());
+    seed(&mut f, "http://a.example/x");
+    seed(&mut f, "http://a.example/y");
+    // A journal written by a clock that was an hour ahead.
+    f.restore_robots(UnixMillis(hour), &web("http://a.example/"), rules("", None));
+    assert!(f.acknowledged(UnixMillis(hour), Identity::Key.of(&web("http://a.example/x")), status(500), None));
+    f.recovered(UnixMillis(0));
+    let (at, y) = soonest(&mut f, 0);
+    assert_eq!((at, y.url.as_str()), (1000, "http://a.example/y"));
+    done(&mut f, at, &y, OK);
+    let (at, x) = soonest(&mut f, at);
+    assert!(at <= 60_000 && x.url.as_str() == "http://a.example/x", "{at}");
 }

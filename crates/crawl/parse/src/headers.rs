@@ -1,10 +1,10 @@
-//! Response headers a crawler acts on: `Retry-After` and `Link`.
+//! Response headers a crawler acts on: `Retry-After`, `Refresh` and `Link`.
 
 use std::time::Duration;
 
 use trawl_model::UnixMillis;
 use trawl_model::date::http_date;
-use trawl_url::Base;
+use trawl_url::{Base, WebUrl};
 
 use crate::links::{Kind, Link, Rel};
 
@@ -26,6 +26,20 @@ pub fn retry_after(value: &str, now: UnixMillis) -> Option<Duration> {
     }
     let until = http_date(value, now)?;
     Some(Duration::from_millis(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0)))
+}
+
+/// Where a `Refresh` header leads: `5; url=x`. `None` if it only loads the page again, or leads nowhere on the web.
+///
+/// ```
+/// # use trawl_parse::headers::refresh_header;
+/// # let page = trawl_url::WebUrl::parse("http://h.example/d/").unwrap();
+/// assert_eq!(refresh_header("0; URL='x'", &page).unwrap().url.as_str(), "http://h.example/d/x");
+/// assert_eq!(refresh_header("5", &page), None);
+/// ```
+pub fn refresh_header(value: &str, page: &WebUrl) -> Option<Link> {
+    let (_, target) = crate::links::refresh(value.as_bytes())?;
+    let target = std::str::from_utf8(target).ok().filter(|target| !target.is_empty())?;
+    Some(Link { url: page.join(target).ok()?, kind: Kind::Refresh, rel: Rel::default() })
 }
 
 /// One link of a `Link` header (RFC 8288).

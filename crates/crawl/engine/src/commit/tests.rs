@@ -6,6 +6,7 @@ use crate::derived::{extend, write_index};
 use crate::layout::Layout;
 use crate::open::{Opened, open};
 use crate::page::Worker;
+use crate::report::Leg;
 use crate::scope::Scope;
 use crate::seeds::{Seed, SeedIdentity};
 use crate::state::State;
@@ -128,9 +129,11 @@ impl Bench {
             agent: "trawl".into(),
             run_id: "run".into(),
             decode_bytes: 1 << 20,
+            max_links: 1000,
         };
         let mut committer = Committer::new(sink, digests, journal, durable);
-        if state.seeds.is_none() {
+        if state.seeds.is_empty() {
+            committer.add(Item::Leg(Leg::default()))?;
             let identity = SeedIdentity { name: "x".into(), bytes: 1, sha256: String::new(), rows: 1, rejects: 0 };
             let seeds = vec![Seed { url: trawl_url::WebUrl::parse(&url(0)).unwrap(), meta: Some("{\"a\":1}".into()) }];
             let batch = SeedBatch { seeds, rejects: Vec::new(), items: 1, end: Some(vec![identity]) };
@@ -158,25 +161,26 @@ impl Bench {
                 Next::WaitUntil(_) | Next::Blocked => {}
                 Next::Empty if committer.is_idle() => break,
                 Next::Empty => {}
-                Next::Refuse(..) => panic!("nothing is refused here"),
+                Next::Refuse(..) | Next::Lookup(..) => panic!("nothing is refused or looked up here"),
             }
             waiting = 0;
             if let Some(acked) = committer.commit()? {
                 extend(&mut ranges, committer.durable().current(), acked.offset);
                 for done in acked.records {
                     match done {
-                        Done::Seeds(seeds) => state.seeds(seeds)?,
+                        Done::Seeds(seeds) => state.seeds(seeds),
+                        Done::Leg(leg) => state.leg(leg),
                         Done::Event(event, live) => {
                             let attempt = u32::try_from(event.row.attempt.unwrap()).unwrap();
                             assert!(self.acked.insert((event.row.url.clone(), attempt)));
-                            state.event(*event, Some(live), acked.offset)?;
+                            state.event(*event, Some((live, clock.now())), acked.offset)?;
                         }
                     }
                 }
             }
         }
         committer.finish()?;
-        write_index(fs, &layout, &ranges, &*trawl_archive::Registry::default().format("warc")?)?;
+        write_index(fs, &layout, &ranges, &*trawl_archive::Registry::default().format("warc")?, true)?;
         Ok(state)
     }
 

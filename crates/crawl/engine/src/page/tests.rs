@@ -23,6 +23,7 @@ fn worker(dir: &std::path::Path) -> Worker {
         agent: "trawl".into(),
         run_id: "run".into(),
         decode_bytes: 1 << 20,
+        max_links: 1000,
     }
 }
 
@@ -93,7 +94,11 @@ fn coded_bodies_are_looked_into_and_bombs_are_not() {
     let bomb = page(&format!("{HTML}Content-Encoding: gzip\r\n\r\n"), bomb.finish().unwrap());
     assert_eq!((links(&bomb).len(), &bomb.row.body_digest), (1, &None), "links up to the limit, no digest of a part");
     let odd = page(&format!("{HTML}Content-Encoding: nonsense\r\n\r\n"), "<a href=x>");
-    assert_eq!((odd.links.len(), &odd.row.body_digest), (0, &None));
+    assert_eq!(
+        (links(&odd), &odd.row.body_digest),
+        (links(&plain), &plain.row.body_digest),
+        "as it is, as in browsers"
+    );
 }
 
 #[test]
@@ -101,16 +106,78 @@ fn redirects_and_retry_after() {
     let event = page("HTTP/1.1 302 Found\r\nLocation: ../other#f\r\n\r\n", "");
     assert_eq!(event.redirect.as_deref(), Some("http://www.a.example/other"));
     assert_eq!(event.row.redirect_to.as_deref(), Some("http://www.a.example/other"));
-    assert_eq!(page("HTTP/1.1 302 Found\r\nLocation: mailto:x@y\r\n\r\n", "").redirect, None);
+    // Nobody goes there, and why is counted.
+    for (to, class) in [
+        ("mailto:x@y", ErrorClass::BadScheme),
+        ("file:///etc/passwd", ErrorClass::BadScheme),
+        ("ftp://a.example/", ErrorClass::BadScheme),
+        ("http://[", ErrorClass::RedirectBad),
+        ("", ErrorClass::RedirectBad),
+        (URL, ErrorClass::RedirectBad),
+    ] {
+        let event = page(&format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\n\r\n"), "");
+        assert_eq!((event.redirect, event.bad_redirect), (None, Some(class)), "{to}");
+    }
     assert_eq!(page("HTTP/1.1 200 OK\r\nLocation: x\r\n\r\n", "").redirect, None);
     let after = |value: &str| match page(&format!("HTTP/1.1 429 x\r\nRetry-After: {value}\r\n\r\n"), "").answer {
-        Answer::Response { status: 429, retry_after_ms } => retry_after_ms,
+        Answer::Response { status: 429, retry_after_ms, .. } => retry_after_ms,
         other => panic!("{other:?}"),
     };
     assert_eq!(after(" 120 "), Some(120_000));
     assert_eq!(after("Sun, 09 Sep 2001 01:47:40 GMT"), Some(60_000));
     assert_eq!(after("Sun, 09 Sep 2000 01:47:40 GMT"), Some(0));
     assert_eq!(after("soon"), None);
+}
+
+#[test]
+fn links_of_odd_types_and_of_headers() {
+    let typed = |value: &str, body: &str| {
+        links(&page(&format!("HTTP/1.1 200 OK\r\nContent-Type: {value}\r\n\r\n"), body)).join(" ")
+    };
+    let x = "http://www.a.example/dir/x";
+    for value in ["", "html", "*/*", "unknown/unknown", "text/html, text/html"] {
+        assert_eq!(typed(value, "\u{feff} <a href=x>"), x, "{value:?}");
+    }
+    for value in ["text/plain", "image/png", "application/json"] {
+        assert_eq!(typed(value, "<a href=x>"), "", "{value:?}");
+    }
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nLink: <x>; rel=canonical, <y>; rel=next\r\n";
+    let event = page(&format!("{head}Refresh: 5; url=z\r\n\r\n"), "%PDF");
+    assert_eq!(links(&event), ["x", "y", "z"].map(|n| format!("http://www.a.example/dir/{n}")));
+    let event = page(&format!("{head}X-Robots-Tag: nofollow\r\n\r\n"), "%PDF");
+    assert!(event.links.is_empty());
+}
+
+#[test]
+fn links_that_are_left_out_are_counted() {
+    let many: String = (0..1003).map(|n| format!("<a href={n}>")).collect();
+    let event = page(&format!("{HTML}\r\n"), many);
+    assert_eq!((event.links.len(), event.left_out.over_limit), (1000, 3));
+    let event = page(&format!("{HTML}\r\n"), "<a href=x><a href=x><a href=http://other.example/>");
+    assert_eq!((event.links.len(), event.left_out.repeated, event.left_out.outside), (1, 1, 1));
+}
+
+/// Half of a robots.txt may lack the very rule that matters.
+#[test]
+fn a_robots_txt_that_broke_off_is_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    let worker = worker(dir.path());
+    let url = "http://www.a.example/robots.txt";
+    let found = |head: &str, body: &[u8], cut| {
+        let mut capture = fetched(url, head, body);
+        if let Outcome::Response { truncated, .. } = &mut capture.outcome {
+            *truncated = cut;
+        }
+        let event = worker.event(lease(LeaseId::Robots(1), url), capture).unwrap();
+        matches!(event.robots.unwrap().answer, RobotsAnswer::Rules(_))
+    };
+    let (plain, text) = ("HTTP/1.1 200 OK\r\n\r\n", b"User-agent: *\nDisallow: /a");
+    assert!(found(plain, text, None) && found(plain, text, Some(Truncated::Length)));
+    assert!(!found(plain, text, Some(Truncated::Disconnect)) && !found(plain, text, Some(Truncated::Time)));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(text).unwrap();
+    let (coded, whole) = ("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", gzip.finish().unwrap());
+    assert!(found(coded, &whole, None) && !found(coded, &whole[..whole.len() - 12], None));
 }
 
 #[test]

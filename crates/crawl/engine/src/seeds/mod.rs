@@ -4,8 +4,11 @@
 //! An item of a list that is not a URL is rejected, with its reason; the rest goes on. Everything streams, so that a crawl can
 //! begin before its list ends; only Parquet and `.meguri`, whose index is at their end, are read from files.
 
+mod retry;
 #[cfg(test)]
 mod tests;
+
+pub use retry::Retry;
 
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
@@ -21,7 +24,8 @@ use trawl_model::{Advice, Archive, DoorError, SourceIdentity, UrlRecord};
 use trawl_url::WebUrl;
 
 /// Where seeds come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SeedInput {
     /// A URL given directly.
     Url(String),
@@ -29,6 +33,8 @@ pub enum SeedInput {
     File(PathBuf),
     /// Standard input.
     Stdin,
+    /// What an earlier run gave up, by its capture index.
+    Retry(Retry),
 }
 
 impl SeedInput {
@@ -42,12 +48,33 @@ impl SeedInput {
         }
     }
 
-    fn name(&self) -> String {
+    /// Path, URL or `-`.
+    pub(crate) fn name(&self) -> String {
         match self {
-            Self::Url(url) => url.clone(),
+            Self::Url(url) => trawl_url::without_userinfo(url).into_owned(),
             Self::File(path) => path.display().to_string(),
             Self::Stdin => "-".into(),
+            Self::Retry(retry) => retry.path.display().to_string(),
         }
+    }
+
+    /// As it is kept: without passwords, found from any directory.
+    pub(crate) fn for_keeps(self) -> Self {
+        let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        match self {
+            Self::Url(url) => Self::Url(trawl_url::without_userinfo(&url).into_owned()),
+            Self::File(path) => Self::File(whole(path)),
+            Self::Stdin => Self::Stdin,
+            Self::Retry(retry) => Self::Retry(Retry { path: whole(retry.path), ..retry }),
+        }
+    }
+
+    /// SHA-256 of its bytes, in hex.
+    pub(crate) fn sha256(&self) -> Result<String, Error> {
+        let fail = |e| Error::Seeds { input: self.name(), source: DoorError::new(Advice::Stop, e) };
+        let mut tap = Tap { source: open(self).map_err(fail)?, hash: Sha256::new(), bytes: 0 };
+        io::copy(&mut tap, &mut io::sink()).map_err(fail)?;
+        Ok(data_encoding::HEXLOWER.encode(&tap.hash.finalize()))
     }
 }
 
@@ -187,6 +214,7 @@ fn seed_of(item: Result<UrlRecord, DoorError>) -> Result<Seed, (String, String)>
             Err(source) => (source.to_string(), String::new()),
         },
     };
+    text = trawl_url::without_userinfo(&text).into_owned();
     text.truncate(text.floor_char_boundary(REJECT_BYTES));
     Err((reason, text))
 }
@@ -204,6 +232,11 @@ fn read_input(
         return read_archive(path, archive, each);
     }
     let fail = |e: io::Error| DoorError::new(Advice::Stop, e);
+    if let SeedInput::Retry(retry) = input {
+        let offset = retry.read(each)?;
+        let sha256 = input.sha256().map_err(|e| DoorError::new(Advice::Stop, e))?;
+        return Ok((offset, sha256));
+    }
     let mut tap = Tap { source: open(input).map_err(fail)?, hash: Sha256::new(), bytes: 0 };
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let broken = |e: trawl_lists::Error| DoorError::new(Advice::Stop, e);
@@ -257,6 +290,7 @@ fn open(input: &SeedInput) -> io::Result<Box<dyn Read + Send>> {
         SeedInput::Url(url) => Box::new(io::Cursor::new(url.clone().into_bytes())),
         SeedInput::File(path) => Box::new(File::open(path)?),
         SeedInput::Stdin => Box::new(io::stdin()),
+        SeedInput::Retry(retry) => Box::new(File::open(&retry.path)?),
     })
 }
 

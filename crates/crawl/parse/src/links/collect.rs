@@ -2,7 +2,7 @@
 
 use super::attributes::Attributes;
 use super::names::{Attr, tag};
-use super::tokenizer::Sink;
+use super::tokenizer::{Sink, Tokenizer};
 use super::{Kind, Options, Rel};
 use crate::charset;
 use crate::directives::Directives;
@@ -32,6 +32,8 @@ pub(super) struct Collector {
     pub(super) over_limit: u64,
     pub(super) not_web: u64,
     templates: Templates,
+    /// Whether this is the document of a `srcdoc`: one inside it is not read.
+    nested: bool,
 }
 
 impl Collector {
@@ -47,6 +49,24 @@ impl Collector {
             over_limit: 0,
             not_web: 0,
             templates: Templates::default(),
+            nested: false,
+        }
+    }
+
+    /// The links of an `<iframe srcdoc>`: a whole document in an attribute, relative to this page.
+    fn srcdoc(&mut self, value: &[u8]) {
+        if self.nested || (!self.options.templates && self.templates.inert()) {
+            return;
+        }
+        // Every byte as a character of its own, so that undoing escapes leaves the page's encoding alone.
+        let text: String = value.iter().map(|byte| char::from(*byte)).collect();
+        let html: Vec<u8> = entities::decode(&text).chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect();
+        let mut inner = Collector { nested: true, ..Collector::new(self.options.clone()) };
+        Tokenizer::new(self.options.max_attribute_bytes).push(&html, &mut inner);
+        self.over_limit += inner.over_limit;
+        self.not_web += inner.not_web;
+        for link in &inner.links {
+            self.add_value(inner.bytes(link), link.kind, link.rel, link.list);
         }
     }
 
@@ -143,7 +163,13 @@ impl Sink for Collector {
             tag::LINK => self.link(attributes),
             tag::META => self.meta(attributes),
             tag::SCRIPT => self.add(attributes, Attr::Src, Kind::Script, none),
-            tag::FRAME | tag::IFRAME => self.add(attributes, Attr::Src, Kind::Frame, none),
+            tag::FRAME => self.add(attributes, Attr::Src, Kind::Frame, none),
+            tag::IFRAME => {
+                self.add(attributes, Attr::Src, Kind::Frame, none);
+                if let Some(html) = attributes.get(Attr::Srcdoc) {
+                    self.srcdoc(html);
+                }
+            }
             tag::AUDIO | tag::TRACK => self.add(attributes, Attr::Src, Kind::Media, none),
             tag::VIDEO => {
                 self.add(attributes, Attr::Src, Kind::Media, none);
@@ -220,7 +246,7 @@ pub(super) fn link_kind(rel: &[u8], media_type: &[u8]) -> Option<Kind> {
 }
 
 /// The delay and the URL of a `refresh`, by the HTML standard's steps: `5`, `5; url=x`, `0;URL='x'`, `5, x`.
-fn refresh(content: &[u8]) -> Option<(u32, &[u8])> {
+pub(crate) fn refresh(content: &[u8]) -> Option<(u32, &[u8])> {
     let content = content.trim_ascii_start();
     let digits = content.iter().position(|b| !b.is_ascii_digit()).unwrap_or(content.len());
     let (number, rest) = content.split_at_checked(digits)?;

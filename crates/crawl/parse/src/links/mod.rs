@@ -27,6 +27,7 @@ use encoding_rs::{CoderResult, Decoder, Encoding, ISO_2022_JP, UTF_8, UTF_16BE, 
 use crate::charset::{self, Guesser, Source};
 use crate::words;
 use collect::Collector;
+pub(crate) use collect::refresh;
 pub use page::{Link, Page, Refresh};
 use tokenizer::Tokenizer;
 
@@ -174,14 +175,18 @@ impl std::fmt::Debug for Input {
     }
 }
 
+/// The media type that makes a page XML.
+const XHTML: &str = "application/xhtml+xml";
+
 /// Browsers look for an encoding in this many bytes before they start.
 const HEAD_BYTES: usize = 1024;
 
 impl LinkExtractor {
     /// Starts a page. `content_type` is the header's value, for its charset.
     pub fn new(options: Options, content_type: Option<&str>) -> Self {
+        let is_xml = |value: &str| value.split(';').next().is_some_and(|t| t.trim().eq_ignore_ascii_case(XHTML));
         LinkExtractor {
-            tokenizer: Tokenizer::new(options.max_attribute_bytes),
+            tokenizer: Tokenizer::new(options.max_attribute_bytes).xml(content_type.is_some_and(is_xml)),
             collector: Collector::new(options),
             input: Input::Head(Vec::new()),
             header: content_type.and_then(charset::from_content_type),

@@ -97,7 +97,7 @@ pub(super) const ATTRIBUTES: u32 = (1 << Attr::COUNT) - 1;
 /// What matters about a tag: the attributes it is read for, and the bits above. Zero for most.
 pub(super) fn traits(name: u128) -> u32 {
     use Attr::{Action, Background, Charset, Content, Data, FormAction, Href, HttpEquiv, ImageSrcset, Name, Poster};
-    use Attr::{Rel, ShadowRoot, Src, Srcset, Type, XlinkHref};
+    use Attr::{Rel, ShadowRoot, Src, Srcdoc, Srcset, Type, XlinkHref};
     const fn set(attrs: &[Attr]) -> u32 {
         let mut bits = 0;
         let mut rest = attrs;
@@ -111,7 +111,8 @@ pub(super) fn traits(name: u128) -> u32 {
         tag::A | tag::AREA => const { set(&[Href, Rel, XlinkHref]) },
         tag::IMG | tag::IMAGE => const { set(&[Src, Srcset, Href, XlinkHref]) },
         tag::LINK => const { set(&[Href, Rel, Type, ImageSrcset]) },
-        tag::SCRIPT | tag::IFRAME => const { set(&[Src]) | RAW },
+        tag::SCRIPT => const { set(&[Src]) | RAW },
+        tag::IFRAME => const { set(&[Src, Srcdoc]) | RAW },
         tag::FRAME | tag::TRACK | tag::EMBED | tag::AUDIO => const { set(&[Src]) },
         tag::META => const { set(&[Name, HttpEquiv, Content, Charset]) },
         tag::SOURCE => const { set(&[Src, Srcset]) },
@@ -147,6 +148,7 @@ pub(super) enum Attr {
     Rel,
     ShadowRoot,
     Src,
+    Srcdoc,
     Srcset,
     Type,
     XlinkHref,
@@ -154,7 +156,7 @@ pub(super) enum Attr {
 
 impl Attr {
     /// How many there are.
-    pub(super) const COUNT: usize = 17;
+    pub(super) const COUNT: usize = 18;
 
     /// This attribute's bit in a set.
     pub(super) const fn bit(self) -> u32 {
@@ -167,7 +169,7 @@ impl Attr {
             ACTION = b"action"; BACKGROUND = b"background"; CHARSET = b"charset"; CONTENT = b"content"; DATA = b"data";
             FORM_ACTION = b"formaction"; HREF = b"href"; HTTP_EQUIV = b"http-equiv"; IMAGE_SRCSET = b"imagesrcset";
             NAME = b"name"; POSTER = b"poster"; REL = b"rel"; SHADOW_ROOT = b"shadowrootmode"; SRC = b"src";
-            SRCSET = b"srcset"; TYPE = b"type"; XLINK_HREF = b"xlink:href";
+            SRCDOC = b"srcdoc"; SRCSET = b"srcset"; TYPE = b"type"; XLINK_HREF = b"xlink:href";
         }
         Some(match name {
             ACTION => Attr::Action,
@@ -184,6 +186,7 @@ impl Attr {
             REL => Attr::Rel,
             SHADOW_ROOT => Attr::ShadowRoot,
             SRC => Attr::Src,
+            SRCDOC => Attr::Srcdoc,
             SRCSET => Attr::Srcset,
             TYPE => Attr::Type,
             XLINK_HREF => Attr::XlinkHref,

@@ -250,3 +250,24 @@ fn pieces_of_any_size_give_the_same_page() {
         assert_eq!(extractor.finish(BASE), whole, "pieces of {size}");
     }
 }
+
+#[test]
+fn xhtml_is_xml_and_html_is_not() {
+    let page = b"<html><script src='s.js'/><a href='1'/><title/><a href='2'/><style/><![CDATA[ <a href='no'> ]]><a href='3'/></html>";
+    let found = |content_type: &str| -> Vec<String> {
+        let options = Options { embeds: false, ..Options::default() };
+        let page = links(page, "http://h.example/", Some(content_type), &options);
+        page.links.into_iter().map(|link| link.url.path_query().to_owned()).collect()
+    };
+    assert_eq!(found("application/xhtml+xml; charset=utf-8"), ["/1", "/2", "/3"]);
+    // HTML knows no such thing: the script never ends.
+    assert!(found("text/html").is_empty());
+}
+
+#[test]
+fn a_document_in_an_attribute_has_links() {
+    let page = b"<iframe srcdoc='&lt;a href=&quot;d?x=1&amp;amp;y=2&quot;&gt;&lt;iframe srcdoc=&quot;&amp;lt;a href=deep&amp;gt;&quot;&gt;'></iframe><a href=e>";
+    let page = links(page, "http://h.example/p/", None, &Options::default());
+    let found: Vec<_> = page.links.iter().map(|link| link.url.as_str()).collect();
+    assert_eq!(found, ["http://h.example/p/d?x=1&y=2", "http://h.example/p/e"]);
+}

@@ -74,6 +74,8 @@ pub(super) struct Tokenizer {
     pub(super) tail: u32,
     tail_len: u8,
     foreign: Foreign,
+    /// Whether the page is XML, where `<script/>` is a whole element.
+    xml: bool,
 }
 
 pub(super) const DASHES: u32 = 0x2D2D;
@@ -97,7 +99,13 @@ impl Tokenizer {
             tail: 0,
             tail_len: 0,
             foreign: Foreign::default(),
+            xml: false,
         }
+    }
+
+    /// Reads XHTML.
+    pub(super) fn xml(self, xml: bool) -> Self {
+        Tokenizer { xml, ..self }
     }
 
     /// Reads the next bytes of the page.
@@ -177,7 +185,7 @@ impl Tokenizer {
                 },
                 State::Markup => match byte {
                     b'-' => self.next(State::MarkupDash, after),
-                    b'[' if self.foreign.inside() => self.next(State::CdataOpen(0), after),
+                    b'[' if self.xml || self.foreign.inside() => self.next(State::CdataOpen(0), after),
                     _ => self.next(State::Bogus, rest),
                 },
                 State::MarkupDash => match byte {
@@ -336,8 +344,15 @@ impl Tokenizer {
         let foreign = (self.traits & names::FOREIGN != 0 || self.foreign.any())
             && self.foreign.start(self.name, self.self_closing);
         // A template of SVG or MathML is an element like any other, and its contents are part of the page.
-        if self.traits & names::ATTRIBUTES != 0 && !(foreign && self.name == tag::TEMPLATE) {
+        let is_plain_template = foreign && self.name == tag::TEMPLATE;
+        if self.traits & names::ATTRIBUTES != 0 && !is_plain_template {
             sink.start(self.name, &self.attributes);
+        }
+        if self.xml && self.self_closing {
+            if !is_plain_template {
+                sink.end(self.name);
+            }
+            return rest;
         }
         if self.traits & names::RAW != 0 && !foreign {
             self.raw = self.name;

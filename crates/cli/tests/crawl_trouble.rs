@@ -1,0 +1,69 @@
+//! `trawl crawl` when something is wrong: what it says, how it ends, how it goes on.
+
+mod common;
+
+use common::{Web, stderr, stdout, trawl};
+use std::path::Path;
+use std::process::Output;
+
+fn crawl(dir: &Path, web: &Web, more: &[&str]) -> Output {
+    let fixed = ["crawl", "--delay", "0s", "--connect-to", &web.connect_to, "--quiet"];
+    trawl(dir).args(fixed).args(more).output().unwrap()
+}
+
+fn report(dir: &Path, out: &str) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(dir.join(out).join("run.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn settings_belong_to_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dir, web) = (dir.path(), Web::start(dir.path()));
+    let first = crawl(dir, &web, &["seeds.txt", "--out", "run", "--depth", "3", "--scope", "any", "--max-known", "20"]);
+    assert_eq!(first.status.code(), Some(1), "{}{}", stdout(&first), stderr(&first));
+    assert!(stdout(&first).contains("--max-known"), "{}", stdout(&first));
+    // Alone it goes on as before, from any directory.
+    let alone = trawl(&dir.join("run")).args(["crawl", "--resume", "--out", ".", "--quiet"]).output().unwrap();
+    assert_eq!(alone.status.code(), Some(1), "{}", stderr(&alone));
+    let run = report(dir, "run");
+    assert_eq!(run["legs"].as_array().unwrap().len(), 2);
+    assert_eq!(run["legs"][1]["settings"]["depth"][0], "3");
+    assert_eq!(run["legs"][1]["settings"]["scope"][0], "any");
+    // What differs is named, and needs saying.
+    let more = ["--resume", "--out", "run", "--max-known", "100000"];
+    let differs = trawl(dir).args(["crawl", "--quiet"]).args(more).output().unwrap();
+    assert_eq!(differs.status.code(), Some(2));
+    assert!(stderr(&differs).contains("--max-known 100000 (was 20)"), "{}", stderr(&differs));
+    let changed = trawl(dir).args(["crawl", "--quiet", "--change"]).args(more).output().unwrap();
+    assert_eq!(changed.status.code(), Some(0), "{}{}", stdout(&changed), stderr(&changed));
+    let run = report(dir, "run");
+    assert_eq!((run["complete"].as_bool(), run["legs"].as_array().unwrap().len()), (Some(true), 3));
+    let expected = std::fs::read_to_string(dir.join("expected.txt")).unwrap().lines().count();
+    assert!(run["urls"]["fetched"].as_u64().unwrap() as usize >= expected.min(40), "{}", run["urls"]);
+    assert!(dir.join("run/captures.parquet").exists() && !dir.join("run/.crawl/journal").exists());
+}
+
+#[test]
+fn what_is_given_up_is_said_and_taken_up_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dir, web) = (dir.path(), Web::start(dir.path()));
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let seed = std::fs::read_to_string(dir.join("seeds.txt")).unwrap().lines().next().unwrap().to_owned();
+    let away = format!("::127.0.0.1:{}", nobody.port());
+    let lost = trawl(dir)
+        .args(["crawl", &seed, "--out", "lost", "--wait", "1s", "--backoff", "10s", "--connect-to", &away, "--quiet"])
+        .output()
+        .unwrap();
+    assert_eq!(lost.status.code(), Some(1), "{}", stderr(&lost));
+    let said = stdout(&lost);
+    assert!(said.contains("gave up ") && said.lines().last().unwrap().contains("--retry-from"), "{said}");
+    let again = crawl(dir, &web, &["--retry-from", "lost/captures.parquet", "--out", "again"]);
+    assert_eq!(again.status.code(), Some(0), "{}{}", stdout(&again), stderr(&again));
+    assert_eq!(report(dir, "again")["urls"]["fetched"], 1);
+    let none = crawl(dir, &web, &["--retry-from", "lost/captures.parquet", "--retry-class", "503", "--out", "none"]);
+    assert_eq!(report(dir, "none")["urls"]["offered"], 0, "{}", stdout(&none));
+    // A private address is refused at once, with the way out.
+    let private = trawl(dir).args(["crawl", "http://127.0.0.1:9/", "--out", "private", "--quiet"]).output().unwrap();
+    assert_eq!(private.status.code(), Some(1));
+    assert!(stdout(&private).contains("private_address") && stdout(&private).contains("--allow-private"), "{said}");
+}
