@@ -13,7 +13,7 @@ from peer import check, done, run, trawl
 from servers import free_port, responses, started
 
 HOST = "git.example"
-peers = tree.debian("lighttpd", "gitweb", "libcgi-pm-perl", "libhtml-parser-perl", "liburi-perl")
+peers = tree.debian("lighttpd", "git", "libcgi-pm-perl", "libhtml-parser-perl", "liburi-perl")
 perl = f"{peers}/usr/share/perl5:{next(peers.glob('usr/lib/*/perl5/5.*'))}"
 work = pathlib.Path.cwd()
 repo = work / "repos/p.git"
@@ -42,9 +42,10 @@ setenv.add-environment = ("GITWEB_CONFIG" => "{work}/gitweb.conf", "PERL5LIB" =>
 mimetype.assign = (".css" => "text/css", ".png" => "image/png", ".js" => "text/javascript")
 """)
 with started(peers / "usr/sbin/lighttpd", "-D", "-m", peers / "usr/lib/lighttpd", "-f", "lighttpd.conf", port=port):
-    trawl("crawl", f"http://{HOST}/gitweb.cgi", "--out", "crawl", "--depth", 50, "--scope", "host", "--delay", "0s", "--per-host", 2,
+    # Every page of gitweb says nofollow; this server is ours.
+    trawl("crawl", f"http://{HOST}/gitweb.cgi", "--ignore-robots", "--out", "crawl", "--depth", 50, "--scope", "host", "--delay", "0s", "--per-host", 2,
           "--connect-to", f"{HOST}:80:127.0.0.1:{port}", "--quiet")
-    wget = subprocess.run(["wget", "-r", "-l", "50", "-e", "use_proxy=yes", "-e", f"http_proxy=http://127.0.0.1:{port}/", "--no-verbose",
+    wget = subprocess.run(["wget", "-r", "-l", "50", "-e", "robots=off", "-e", "use_proxy=yes", "-e", f"http_proxy=http://127.0.0.1:{port}/", "--no-verbose",
                            "--directory-prefix", "mirror", f"http://{HOST}/gitweb.cgi"], capture_output=True, text=True,
                           env={"PATH": os.environ["PATH"]})
 captured = responses("crawl")

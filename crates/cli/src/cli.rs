@@ -67,7 +67,7 @@ fn json(text: &str) -> Result<Json, String> {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Demo(commands::demo::Args),
-    Crawl(commands::crawl::Args),
+    Crawl(Box<commands::crawl::Args>),
     Inspect(commands::inspect::Args),
     Verify(commands::verify::Args),
     Cat(commands::cat::Args),

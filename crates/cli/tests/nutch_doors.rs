@@ -202,7 +202,7 @@ fn a_crawldb_seeds_a_crawl_and_fills_a_lake() {
     let crawldb = nutch("crawl-e2e/crawldb");
     // Nobody listens there: each URL becomes a failure.
     let output = trawl(dir)
-        .args(["crawl", &crawldb, "--out", "out", "-q", "--json", "--ignore-robots", "--max-attempts", "1"])
+        .args(["crawl", &crawldb, "--out", "out", "-q", "--json", "--ignore-robots", "--wait", "0s"])
         .args(["--delay", "0ms", "--connect-to", "::127.0.0.1:9"])
         .output()
         .unwrap();

@@ -35,7 +35,7 @@ pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
         Some(Command::Convert(args)) => convert::run(args, &mut out),
         Some(Command::Cdxj(args)) => cdxj::run(args, &mut out),
         Some(Command::Captures(args)) => captures::run(args, &mut out),
-        Some(Command::Crawl(args)) => crawl::run(args, &mut out),
+        Some(Command::Crawl(args)) => crawl::run(*args, &mut out),
         Some(Command::Lake(args)) => lake::run(args, &mut out),
         Some(Command::Query(args)) => query::run(args, &mut out),
         Some(Command::Serve(args)) => serve::run(args, &mut out),

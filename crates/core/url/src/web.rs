@@ -14,9 +14,9 @@ use crate::{Reject, odd, raw};
 /// ```
 /// use trawl_url::WebUrl;
 /// let url = WebUrl::parse(" HTTP://user@Example.com:8080/a/../b?c#d")?;
-/// assert_eq!(url.as_str(), "http://user@example.com:8080/b?c");
+/// assert_eq!(url.as_str(), "http://example.com:8080/b?c");
 /// assert_eq!((url.host(), url.port(), url.path_query()), ("example.com", 8080, "/b?c"));
-/// assert_eq!(url.join("/robots.txt")?.as_str(), "http://user@example.com:8080/robots.txt");
+/// assert_eq!(url.join("/robots.txt")?.as_str(), "http://example.com:8080/robots.txt");
 /// assert_eq!(url.join("mailto:x@y").unwrap_err().code(), "scheme");
 /// # Ok::<(), trawl_url::Reject>(())
 /// ```

@@ -157,7 +157,12 @@ proptest! {
             prop_assert_eq!(WebUrl::parse(&url), Ok(url.clone()));
             prop_assert!(!url.contains('#'));
             match url::Url::parse(&base).and_then(|base| base.join(&link)) {
-                Ok(joined) => prop_assert_eq!(joined.as_str().split('#').next(), Some(url.as_str())),
+                Ok(mut joined) => {
+                    // User information is nobody else's business.
+                    joined.set_username("").unwrap();
+                    joined.set_password(None).unwrap();
+                    prop_assert_eq!(joined.as_str().split('#').next(), Some(url.as_str()));
+                }
                 // Browsers pass over any number of slashes before a host, and take names that only look like punycode; the
                 // crate does not.
                 Err(url::ParseError::EmptyHost) => prop_assert!(link.contains(['/', '\\'])),

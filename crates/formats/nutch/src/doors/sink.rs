@@ -146,7 +146,7 @@ impl SegmentSink {
         // What a crash left of an earlier try to finish.
         for entry in fs.list(parent_of(&dir))? {
             let name = entry.name.to_string_lossy();
-            if entry.is_dir && name.starts_with(".tmp-") && name.ends_with(&name_of(&aside_of(&dir))) {
+            if entry.is_dir && name.starts_with('.') && name.ends_with(&name_of(&aside_of(&dir))) {
                 remove_tree(&*fs, &parent_of(&dir).join(&entry.name))?;
             }
         }
@@ -258,9 +258,9 @@ impl SegmentSink {
     }
 }
 
-/// Where a segment is put together.
+/// Where a segment is put together: hidden, so that nobody takes it for one.
 fn aside_of(dir: &Path) -> PathBuf {
-    dir.with_file_name(format!("{}.part", name_of(dir)))
+    dir.with_file_name(format!(".{}.part", name_of(dir)))
 }
 
 /// Takes URL, list entry, fetch and content of a capture.

@@ -49,7 +49,8 @@ fn captures(archive: &dyn Archive, pick: Pick<'_>) -> Vec<(Seen, Place)> {
 fn creation(target: Target) -> Creation {
     let ids = AtomicU8::new(1);
     let ids = Arc::new(move || [ids.fetch_add(1, Ordering::Relaxed); 16]);
-    Creation::new(fs(), target, ids, Clock::fixed(UnixMillis(1_782_262_900_000)))
+    let clock = Clock::fixed(UnixMillis(1_782_262_900_000));
+    Creation { memory_bytes: 1 << 20, ..Creation::new(fs(), target, ids, clock) }
 }
 
 fn response(url: &str, time: i64, head: &str, body: &[u8]) -> Capture<'static> {
@@ -315,6 +316,55 @@ fn a_run_goes_on_where_it_was_synced() {
         names.iter().map(|name| NutchFormat.role(name, &names)).collect::<Vec<_>>(),
         [Some(Role::Complete), Some(Role::Working)]
     );
+}
+
+/// Three captures, two of them synced, then the end.
+fn write_run(fs: &Arc<dyn Fs>, committed: &mut Option<Durable>) -> Result<(), DoorError> {
+    let creation = Creation { fs: fs.clone(), ..creation(Target::run(Path::new("/out"), "t", "run")) };
+    let mut sink = NutchFormat.create(creation)?;
+    for n in 1..=3 {
+        sink.write(response(&format!("http://a.example/{n}"), n, "", b"x"))?;
+        if n < 3 {
+            *committed = Some(sink.sync()?);
+        }
+    }
+    sink.finish().map(drop)
+}
+
+#[test]
+fn a_power_cut_at_any_step_keeps_what_was_synced() {
+    use trawl_io::fault::{FaultFs, Loss};
+    for cut in 0.. {
+        let disk = FaultFs::new();
+        disk.shared().create_dir_all(Path::new("/out")).unwrap();
+        disk.shared().sync_dir(Path::new("/")).unwrap();
+        disk.cut_after(cut);
+        let mut committed = None;
+        let done = write_run(&disk.shared(), &mut committed).is_ok();
+        // Each record of the plan is as long as the others.
+        let synced = committed.as_ref().map_or(0, |durable| if durable.files[0].1 < 500 { 1 } else { 2 });
+        for loss in Loss::variants(3) {
+            let context = format!("cut {cut}, {loss:?}");
+            let fs = disk.reboot(loss).shared();
+            let run = Creation { fs: fs.clone(), ..creation(Target::run(Path::new("/out"), "t", "run")) };
+            let sink = NutchFormat.resume(run, committed.as_ref()).unwrap_or_else(|e| panic!("{context}: {e}"));
+            sink.finish().unwrap_or_else(|e| panic!("{context}: {e}"));
+            let mut found = Vec::new();
+            for entry in fs.list(Path::new("/out")).unwrap() {
+                let name = entry.name.to_string_lossy().into_owned();
+                assert!(name.ends_with(".segment"), "{context}: {name} was left");
+                let archive = NutchFormat.open(&Opening::new(&fs, &Path::new("/out").join(name))).unwrap();
+                found.extend(captures(&*archive, Pick::All).into_iter().map(|(seen, _)| seen.1));
+            }
+            // All of it if the end was reached, else exactly what the caller knows to be safe.
+            let expected: Vec<i64> = if found.len() == 3 { vec![1, 2, 3] } else { (1..=synced).collect() };
+            assert_eq!(found, expected, "{context}");
+        }
+        if done {
+            assert!(cut > 20, "the work takes {cut} operations");
+            break;
+        }
+    }
 }
 
 #[test]
