@@ -34,13 +34,15 @@ for file in files/none.seq files/block-DefaultCodec.seq files/record-GzipCodec.s
   [[ "$said" == *$'\t20 of 20' ]] || { echo "a flipped bit was read" >&2; exit 1; }
 done
 # A segment that went through WARC and back, in both compressions, is Nutch's again.
+# Metadata come in the order of a hash table of Java's, so words are compared and not their order.
+words() { tr ' \t' '\n\n' | grep . | sort; }
 "$TRAWL" -q convert "$fixtures/crawl-e2e/segments/20261115074416" pages.warc.gz || [ $? = 1 ]
 for compress in nutch block; do
   "$TRAWL" -q convert pages.warc.gz "$compress.segment" --compress "$compress" || [ $? = 1 ]
   for url in http://host0.example/page2.html http://host3.example/page22.html; do
     java_peer get "$compress.segment" "$url" > get.java
     [ -s get.java ] || { echo "$url is not in the converted segment" >&2; exit 1; }
-    diff <("$TRAWL" nutch readseg -get "$compress.segment" "$url") get.java
+    diff <("$TRAWL" nutch readseg -get "$compress.segment" "$url" | words) <(words < get.java)
   done
 done
 echo "segments made by convert: alike"

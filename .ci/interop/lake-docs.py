@@ -44,7 +44,7 @@ kinds = set()
 for path in pathlib.Path(".").rglob("*"):
     if path.is_file():
         name = re.sub(r"[0-9a-f]{32}|[0-9a-f]{16}(?=\.dat)", "<>", str(path))
-        name = re.sub(r"\d{10}(?=\.json)", "<n>", re.sub(r"index/\d{14}-<>-\d+", "index/<segment>", name))
+        name = re.sub(r"\d{10}(?=\.json)", "<n>", re.sub(r"index/\d{14}-<>(?:-\d+)+", "index/<segment>", name))
         kinds.add(re.sub(r"dataset_id=\d+", "dataset_id=<id>", re.sub(r"postings/\d+", "postings/{shard}", name)))
 words = {
     "index/manifest.json": "`index/manifest.json`", "index/manifests/<n>.json": "`index/manifests/<n>.json`",
