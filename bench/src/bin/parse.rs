@@ -129,7 +129,7 @@ fn compare(pages: &[Vec<u8>]) {
         let text = String::from_utf8_lossy(page).replace("<noscript>", "").replace("</noscript>", "");
         let found = links(text.as_bytes(), BASE, None, &Options::default()).links;
         let kept = found.into_iter().filter(|link| link.kind != Kind::Refresh);
-        let mut ours: Vec<String> = kept.map(|link| link.url).collect();
+        let mut ours: Vec<String> = kept.map(|link| link.url.to_string()).collect();
         let mut theirs = parsed_links(&text);
         ours.sort();
         theirs.sort();

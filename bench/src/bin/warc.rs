@@ -13,9 +13,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trawl_io::RealFs;
+use trawl_io::format::{About, Creation, Target};
 use trawl_io::read_at::FileReader;
-use trawl_model::{Body, Capture, CaptureFacts, CaptureSink, Message, Outcome, UnixMillis};
-use trawl_warc::{Limits, SinkOptions, Verifier, WarcInfo, WarcSink, WarcSource};
+use trawl_model::{Body, Capture, CaptureFacts, CaptureSink, Check, Clock, Message, Outcome, UnixMillis};
+use trawl_warc::{Compression, Limits, Verifier, WarcSink, WarcSource};
 
 const WORDS: &[&str] = &[
     "the",
@@ -102,13 +103,13 @@ fn capture(n: u64) -> Capture<'static> {
     }
 }
 
-fn sink(dir: &Path) -> WarcSink {
+fn sink(dir: &Path) -> Box<dyn CaptureSink> {
     let ids = AtomicU64::new(0);
     let ids = Arc::new(move || u128::from(ids.fetch_add(1, Ordering::Relaxed)).to_be_bytes());
-    let info = WarcInfo { software: "bench".into(), ..WarcInfo::default() };
-    let mut options = SinkOptions::new("bench", "run", None, info).unwrap();
-    options.roll_bytes = u64::MAX;
-    WarcSink::create(Arc::new(RealFs), dir, options, ids, Arc::new(|| UnixMillis(0))).unwrap()
+    let target = Target::Run { dir: dir.into(), prefix: "bench".into(), run: "run".into(), roll_bytes: u64::MAX };
+    let mut creation = Creation::new(Arc::new(RealFs), target, ids, Clock::fixed(UnixMillis(0)));
+    creation.about = About { software: "bench".into(), ..About::default() };
+    Box::new(WarcSink::create(&creation, Compression::Gzip).unwrap())
 }
 
 /// Writes `pages` events; says which file and how long it took (making the pages not counted).
@@ -122,7 +123,7 @@ fn write(dir: &Path, pages: u64) -> (PathBuf, f64, u64) {
             bytes += message.body.len_bytes();
         }
         let start = cpu_seconds();
-        let prepared = sink.prepare(capture).unwrap();
+        let prepared = sink.preparer().prepare(capture).unwrap();
         sink.commit(prepared).unwrap();
         spent += cpu_seconds() - start;
     }
@@ -135,8 +136,14 @@ fn verify(path: &Path) -> (f64, u64) {
     let start = cpu_seconds();
     let dir = path.parent().unwrap();
     // A small budget for sorting, so that what grows with the archive, if anything does, is seen.
-    let mut verifier = Verifier::new(Limits::default(), dir, 8 << 20, |f| panic!("{}: {}", f.at, f.detail)).unwrap();
-    verifier.file(Arc::new(FileReader::open(path).unwrap()), &mut |_| {}).unwrap();
+    let mut check = Check {
+        temp_dir: dir,
+        memory_bytes: 8 << 20,
+        on_finding: &mut |found| panic!("{found:?}"),
+        progress: &mut |_| {},
+    };
+    let mut verifier = Verifier::new(&mut check).unwrap();
+    verifier.file(Arc::new(FileReader::open(path).unwrap())).unwrap();
     let report = verifier.finish().unwrap();
     ((cpu_seconds() - start), report.digests)
 }
@@ -185,7 +192,7 @@ fn long_body(dir: &Path, len: u64) {
         message.body = Body::Spooled(Arc::new(Made(len)));
     }
     let mut sink = sink(dir);
-    let prepared = sink.prepare(capture).unwrap();
+    let prepared = sink.preparer().prepare(capture).unwrap();
     sink.commit(prepared).unwrap();
     let path = dir.join(&sink.finish().unwrap().files[0].0);
     verify(&path);
