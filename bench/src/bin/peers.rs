@@ -22,7 +22,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_index::BuildOptions;
-use trawl_model::UnixMillis;
+use trawl_model::{UnixMillis, UrlSource as _};
 use trawl_query::{Filter, Lake, Options, Page, Pinned, Principal};
 use trawl_store::{DatasetInfo, DirStore, Store};
 use trawl_url::{LakeUrl, SuffixList};
