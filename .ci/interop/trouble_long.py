@@ -73,7 +73,9 @@ with testweb(*WEB) as web:
     time.sleep(60)
     run("ip", "link", "set", "lo", "up")
     check(down.wait(timeout=1800) == 0, "network down for a minute: exit 0")
-    check("this machine is in trouble" in open("network.log").read(), "network down: it says so")
+    # A network that is down refuses or swallows, as the kernel likes.
+    told = open("network.log").read()
+    check("this machine is in trouble" in told or "no server has answered for" in told, "network down: it says so")
     same("network", "network down for a minute")
 
     names = Names()

@@ -362,6 +362,9 @@ fn format_name(text: &str) -> Result<String, String> {
     if known { Ok(text.to_owned()) } else { Err(format!("expected one of {}, found {text:?}", names.join(", "))) }
 }
 
+/// Seconds without any answer after which the bar says so: longer than one slow host takes, shorter than people wait.
+const SILENCE_TOLD: u64 = 10;
+
 /// Crawls with a bar, stopping in order when interrupted.
 pub fn crawl(config: Config, interrupt: &Interrupt, out: &Output) -> anyhow::Result<Report> {
     let stop = Stop::new();
@@ -373,6 +376,9 @@ pub fn crawl(config: Config, interrupt: &Interrupt, out: &Output) -> anyhow::Res
             let mut state = if p.stopping { ", stopping".to_owned() } else { String::new() };
             if let Some(trouble) = &p.trouble {
                 state += &format!(", this machine is in trouble: {trouble}");
+            }
+            if let Some(seconds) = p.silence.filter(|&seconds| seconds >= SILENCE_TOLD) {
+                state += &format!(", no server has answered for {seconds} s");
             }
             if let Some(seconds) = p.waiting {
                 state += &format!(", only hosts in backoff are left: waiting {seconds} s more");

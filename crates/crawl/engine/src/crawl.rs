@@ -75,6 +75,8 @@ struct Crawl<'a> {
     last: (Instant, u64),
     /// What last kept this machine from fetching, until a fetch succeeds.
     trouble: Option<String>,
+    /// When a server last answered, or the run began: a network that swallows everything gives no error to show.
+    answered: Instant,
     /// Since when all that is left is in backoff and nobody has answered.
     stuck_since: Option<Instant>,
 }
@@ -135,6 +137,7 @@ pub(crate) async fn crawl(
         base: clock.now(),
         last: (begun, captures),
         trouble: None,
+        answered: Instant::now(),
         stuck_since: None,
     };
     crawl.run(writer, tellings, stop, progress).await
@@ -317,6 +320,7 @@ impl Crawl<'_> {
                 self.state.frontier.released(now, id, answer, ip);
                 if matches!(answer, Answer::Response { .. }) {
                     self.trouble = None;
+                    self.answered = Instant::now();
                     if !answer.is_passing() {
                         self.stuck_since = None;
                     }
@@ -431,6 +435,7 @@ impl Crawl<'_> {
             known: self.state.frontier.known(),
             hosts: self.state.frontier.hosts(),
             trouble: self.trouble.clone(),
+            silence: (self.in_flight > 0).then(|| now.duration_since(self.answered).as_secs()),
             waiting: self.stuck_since.map(|since| self.config.wait.saturating_sub(since.elapsed()).as_secs()),
             stopping,
         }

@@ -165,6 +165,8 @@ pub struct Progress {
     pub hosts: usize,
     /// What keeps this machine from fetching, if something does.
     pub trouble: Option<String>,
+    /// While fetches are under way: seconds since any server answered.
+    pub silence: Option<u64>,
     /// Whether all that is left is in backoff, and how many seconds the run still waits for it.
     pub waiting: Option<u64>,
     /// Whether a stop was asked for.
