@@ -39,7 +39,7 @@ pub struct IngestSettings {
     pub temp_dir: PathBuf,
     /// The file system of `temp_dir`.
     pub temp_fs: Arc<dyn Fs>,
-    /// Bytes of a source that one thread reads at a time, 16 MiB.
+    /// Bytes of a source that one thread reads at a time, 32 MiB.
     pub split_bytes: u64,
     /// Hex digits of `domain_prefix=`: 0 (`all`), 1 or 2; by the size of the sources unless told otherwise.
     pub prefix_digits: Option<u8>,
@@ -70,7 +70,7 @@ impl IngestSettings {
             threads: 2,
             temp_dir: temp_dir.into(),
             temp_fs: Arc::new(RealFs),
-            split_bytes: 16 << 20,
+            split_bytes: 32 << 20,
             prefix_digits: None,
             store_ids: false,
             zstd_level: 6,

@@ -1,4 +1,4 @@
-//! Ranged reads of a mapped file. The only `unsafe` of this crate.
+//! Ranged reads of a mapped file. One of the two files with `unsafe`.
 
 use super::{ReadAt, check_range, copy_from};
 use crate::{Error, Op, Result};

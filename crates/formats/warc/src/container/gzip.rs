@@ -21,6 +21,7 @@ use super::input::Window;
 use crate::error::{At, Error, Result, shown};
 use crate::limits::Step;
 use flate2::{Decompress, FlushDecompress, Status};
+use trawl_io::{Inflated, Inflater};
 
 /// How far to look for the end of a member before streaming it.
 const LOOKAHEAD_BYTES: usize = 2 << 20;
@@ -37,7 +38,8 @@ const MAX_HEADER_BYTES: usize = 128 << 10;
 
 /// The inflated side of a gzip file.
 pub(crate) struct Gzip {
-    whole: libdeflater::Decompressor,
+    /// None where there was no memory for it: everything streams then.
+    whole: Option<Inflater>,
     stream: Decompress,
     /// Inflated bytes; `out[at..end]` is unread.
     out: Vec<u8>,
@@ -46,8 +48,6 @@ pub(crate) struct Gzip {
     state: State,
     crc: crc32fast::Hasher,
     size: u64,
-    /// Whether members are always streamed: that alone proves where the deflate stream ended.
-    exact: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,10 +61,9 @@ enum State {
 }
 
 impl Gzip {
-    pub(crate) fn new(exact: bool) -> Self {
+    pub(crate) fn new() -> Self {
         Gzip {
-            exact,
-            whole: libdeflater::Decompressor::new(),
+            whole: Inflater::new(),
             stream: Decompress::new(false),
             out: Vec::new(),
             at: 0,
@@ -100,7 +99,7 @@ impl Gzip {
     pub(crate) fn open(&mut self, window: &mut Window, start: &At) -> Result<()> {
         self.reset();
         let header = header(window, start)?;
-        if !self.exact && self.inflate_whole(window, header)? {
+        if self.inflate_whole(window, header)? {
             self.state = State::Ended;
             return Ok(());
         }
@@ -192,25 +191,21 @@ impl Gzip {
             self.out.resize(size, 0);
         }
         let Some(deflated) = data.get(header..end - 8) else { return Ok(false) };
-        // libdeflate does not say where the stream ended. If it ended sooner, the member's own trailer stands there, and since
-        // the contents are the same, it is the same eight bytes: two equal members with something unreadable between them.
-        if data.get(end - 8..end).is_some_and(|trailer| memchr::memmem::find(deflated, trailer).is_some()) {
-            return Ok(false);
-        }
         let Some(out) = self.out.get_mut(..size) else { return Ok(false) };
-        match self.whole.deflate_decompress(deflated, out) {
-            Ok(n) if n == size && libdeflater::crc32(out) == crc => {
-                self.end = size;
-                window.consume(end);
-                Ok(true)
-            }
-            _ => Ok(false),
+        // A stream that ended sooner is followed by something else than its trailer: equal members with damage between them.
+        let whole = Inflated { used: deflated.len(), written: size };
+        let fits = self.whole.as_mut().and_then(|inflater| inflater.inflate(deflated, out)) == Some(whole);
+        if fits && libdeflater::crc32(out) == crc {
+            self.end = size;
+            window.consume(end);
+            return Ok(true);
         }
+        Ok(false)
     }
 }
 
 /// Where the member at the window's start seems to end: at the next mark of a member, or at the end of the file. A wrong
-/// guess costs time, not a wrong result: the trailer there must fit what was inflated, and must not stand anywhere before.
+/// guess costs time, not a wrong result: the stream must end there, and the trailer must fit what was inflated.
 fn guess_end(window: &mut Window, header: usize) -> Result<Option<usize>> {
     let mut look = FIRST_LOOK_BYTES;
     let mut from = header;

@@ -32,8 +32,6 @@ pub(crate) struct Container {
     /// Inflated bytes of the open member already consumed.
     inside: u64,
     open: bool,
-    /// See [`Container::exact`].
-    exact: bool,
     /// Where the open member ends, once somebody asked; `Some(None)` if that could not be found out.
     end: Option<Option<u64>>,
 }
@@ -41,14 +39,7 @@ pub(crate) struct Container {
 impl Container {
     pub(crate) fn new(window: Window, limits: Limits) -> Self {
         let member = window.offset();
-        Container { window, codec: Codec::Undetected, limits, member, inside: 0, open: false, exact: false, end: None }
-    }
-
-    /// Inflates so that every stored byte is proven to belong to a member, which takes about twice as long.
-    #[must_use]
-    pub(crate) fn exact(mut self, exact: bool) -> Self {
-        self.exact = exact;
-        self
+        Container { window, codec: Codec::Undetected, limits, member, inside: 0, open: false, end: None }
     }
 
     /// How the file is stored, once anything was read.
@@ -78,7 +69,7 @@ impl Container {
         if let Codec::Undetected = self.codec {
             self.codec = match Compression::detect(self.window.fill(4)?) {
                 Compression::None => Codec::None,
-                Compression::Gzip => Codec::Gzip(Box::new(Gzip::new(self.exact))),
+                Compression::Gzip => Codec::Gzip(Box::new(Gzip::new())),
                 Compression::Zstd => Codec::Zstd(Box::new(Zstd::new(&self.limits))),
             };
         }
@@ -199,7 +190,7 @@ impl Container {
         }
         let (ended, codec) = match &self.codec {
             Codec::Undetected | Codec::None => return Ok(None),
-            Codec::Gzip(gzip) => (gzip.is_ended(), Codec::Gzip(Box::new(Gzip::new(self.exact)))),
+            Codec::Gzip(gzip) => (gzip.is_ended(), Codec::Gzip(Box::new(Gzip::new()))),
             Codec::Zstd(zstd) => (zstd.is_ended(), Codec::Zstd(Box::new(zstd.another()))),
         };
         let end = match self.window.another(self.member) {

@@ -37,7 +37,7 @@ impl RecordFile {
 
     /// A reader that stands at the record at `offset`, or at the `index`-th record of the member there.
     pub fn reader_at(&self, offset: u64, index: u32) -> Result<WarcReader> {
-        let options = ReaderBuilder { limits: self.limits, lenient: self.lenient, exact: false, on_warning: None };
+        let options = ReaderBuilder { limits: self.limits, lenient: self.lenient, on_warning: None };
         let mut reader = options.over_from(self.file.clone(), offset);
         reader.prepare_for_offset(offset)?;
         for _ in 0..index {

@@ -40,7 +40,6 @@ type OnWarning = Box<dyn FnMut(Warning) + Send>;
 pub struct ReaderBuilder {
     limits: Limits,
     lenient: bool,
-    exact: bool,
     on_warning: Option<OnWarning>,
 }
 
@@ -56,14 +55,6 @@ impl ReaderBuilder {
     #[must_use]
     pub fn lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;
-        self
-    }
-
-    /// Proves that every stored byte belongs to what is read. The usual way takes a file for sound in which a member was
-    /// damaged at both its ends and an equal one follows; this one is about half as fast.
-    #[must_use]
-    pub fn exact(mut self, exact: bool) -> Self {
-        self.exact = exact;
         self
     }
 
@@ -141,7 +132,7 @@ impl WarcReader {
 
     fn new(options: ReaderBuilder, window: Window, base_name: Arc<str>) -> Self {
         WarcReader {
-            container: Container::new(window, options.limits).exact(options.exact),
+            container: Container::new(window, options.limits),
             limits: options.limits,
             lenient: options.lenient,
             on_warning: options.on_warning,

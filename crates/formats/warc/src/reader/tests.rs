@@ -283,10 +283,8 @@ fn members_end_where_they_end_whatever_their_headers_say() {
             (member[8], member[9]) = (extra, system);
             bytes.extend(member);
         }
-        for exact in [false, true] {
-            let reader = WarcReader::builder().exact(exact).over(Arc::new(Bytes::from(bytes.clone())));
-            assert_eq!(read_all(reader).unwrap().len(), 4, "system {system}");
-        }
+        let reader = WarcReader::builder().over(Arc::new(Bytes::from(bytes)));
+        assert_eq!(read_all(reader).unwrap().len(), 4, "system {system}");
     }
 }
 

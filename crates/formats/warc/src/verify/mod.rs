@@ -59,7 +59,6 @@ impl<'c, 'a> Verifier<'c, 'a> {
         let mut reader = WarcReader::builder()
             .limits(Limits::default())
             .lenient(true)
-            .exact(true)
             .on_warning(move |warning| drop(tell.send(warning)))
             .over_from(file, offset);
         let mut shared = false;
