@@ -316,11 +316,13 @@ fn scale_in(urls: u64, dir: &Path) -> Result<()> {
         let changed = write(&path, shape, |row| row.record.path_key % every == run, |row| row.record.status = 4)?;
         println!("  run {run}: {changed} rows of the base changed");
         let fresh = dir.join(format!("new-{run}.meguri"));
-        let more = Shape { urls: urls / 60, seed: 100 + run, ..shape };
+        let more = Shape { urls: urls / 60, hosts: urls / 60 / 30, seed: 100 + run, ..shape };
         let new = write(&fresh, more, |_| true, |_| {})?;
         println!("  run {run}: {new} new rows");
         let both = dir.join(format!("both-{run}.meguri"));
-        merge_files(&[fresh, path], &both)?;
+        merge_files(&[fresh.clone(), path.clone()], &both)?;
+        std::fs::remove_file(fresh)?;
+        std::fs::remove_file(path)?;
         runs.push(both);
     }
     let out = dir.join("merged.meguri");
