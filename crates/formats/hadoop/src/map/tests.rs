@@ -4,8 +4,8 @@ use crate::{Codec, Decoder, Encode, class};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
-use trawl_io::Fs;
 use trawl_io::fault::FaultFs;
+use trawl_io::{Fs, Mode};
 
 fn fixtures() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
@@ -189,6 +189,19 @@ fn written_maps_are_found_in_and_their_index_can_be_made_anew() {
         rebuild_index(&dir, &options, DEFAULT_INTERVAL, [8; 16]).unwrap();
         assert_eq!(fs.read(&index_path(&dir), 1 << 20).unwrap(), before, "{pack:?}");
     }
+}
+
+/// Found by fuzzing: the check failed instead of reporting it.
+#[test]
+fn an_index_of_an_unknown_codec_is_a_fault() {
+    let (fs, dir, options) = written(Pack::Block(Codec::Default), 300);
+    let mut index = fs.read(&index_path(&dir), 1 << 20).unwrap();
+    let at = index.windows(12).position(|part| part == b"DefaultCodec").unwrap();
+    index[at + 11] = b'_';
+    fs.open(&index_path(&dir), Mode::Write).unwrap().write_at(0, &index).unwrap();
+    fs.remove_file(&crate::crc::sidecar(&index_path(&dir))).unwrap();
+    let faults = faults(&dir, &options);
+    assert!(faults.len() == 1 && faults[0].contains("DefaultCode_ is not supported"), "{faults:?}");
 }
 
 /// Replaces the index by one with these entries.

@@ -34,6 +34,8 @@ pub fn verify(
             report(Fault { file: index.clone(), offset: None, detail });
         })?,
         Err(e) if e.is_damage() => report(Fault::of(&index, &e)),
+        // The check of the index as a file has reported it.
+        Err(Error::Unsupported { .. }) => {}
         Err(e) => return Err(e),
     }
     Ok(records)
