@@ -73,6 +73,7 @@ SHAPES = {
     "records.warc.gz": (lambda n: b"".join(gzip.compress(record(i), 1) for i in range(n // 200)), verify, 200_000),
     "one-member.warc.gz": (lambda n: gzip.compress(b"".join(record(i) for i in range(n // 200)), 1), index, 200_000),
     "marks.warc": (lambda n: record(0) + sized(b"WARC/1.0")(n), verify, 100_000),
+    "lower-marks.warc": (lambda n: record(0) + sized(b"warc/1.0")(n), verify, 100_000),
     "versions.warc": (lambda n: record(0) + sized(b"WARC/1.0\r\n")(n), verify, 100_000),
     "marks.warc.gz": (lambda n: gzip.compress(record(0)) + sized(b"\x1f\x8b\x08\0\0\0\0\0\0\3")(n), verify, 50_000),
     "flags.warc.gz": (lambda n: gzip.compress(record(0)) + sized(b"\x1f\x8b\x08")(n), verify, 50_000),

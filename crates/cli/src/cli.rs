@@ -30,6 +30,10 @@ pub struct Cli {
     #[arg(long, short, global = true)]
     pub quiet: bool,
 
+    /// Print user names and passwords in URLs as they were found; they are left out otherwise. Files always keep them
+    #[arg(long, global = true)]
+    pub credentials: bool,
+
     /// Print the version; with --verbose what it was built from
     #[arg(long, short = 'V', action = clap::ArgAction::SetTrue, hide = true)]
     pub version: bool,

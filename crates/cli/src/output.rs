@@ -3,18 +3,50 @@
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use trawl_url::{Printed, Redacted, redact};
 
-/// Where a command's results go, and in which form.
+/// Where a command's results go, and in which form. User names and passwords in URLs are left out, unless asked for.
 pub struct Output {
-    out: BufWriter<StdoutLock<'static>>,
+    out: Results,
     json: bool,
     quiet: bool,
 }
 
+/// The way to stdout.
+enum Results {
+    Redacted(Redacted<Stdout>),
+    AsFound(Stdout),
+}
+
+type Stdout = BufWriter<StdoutLock<'static>>;
+
 impl Output {
     /// Results to stdout.
-    pub fn new(json: bool, quiet: bool) -> Self {
-        Self { out: BufWriter::with_capacity(64 * 1024, io::stdout().lock()), json, quiet }
+    pub fn new(json: bool, quiet: bool, credentials: bool) -> Self {
+        let out = BufWriter::with_capacity(64 * 1024, io::stdout().lock());
+        let printed = if json { Printed::Json } else { Printed::Text };
+        let out = if credentials { Results::AsFound(out) } else { Results::Redacted(Redacted::new(out, printed)) };
+        Self { out, json, quiet }
+    }
+
+    /// Whether user names and passwords in URLs were asked for.
+    pub fn credentials(&self) -> bool {
+        matches!(self.out, Results::AsFound(_))
+    }
+
+    /// Stdout for contents, which are printed byte for byte.
+    pub fn contents(&mut self) -> io::Result<&mut dyn Write> {
+        Ok(match &mut self.out {
+            Results::Redacted(out) => out.exact()?,
+            Results::AsFound(out) => out,
+        })
+    }
+
+    fn out(&mut self) -> &mut dyn Write {
+        match &mut self.out {
+            Results::Redacted(out) => out,
+            Results::AsFound(out) => out,
+        }
     }
 
     /// Whether results are wanted as JSON.
@@ -29,8 +61,8 @@ impl Output {
 
     /// One JSON value on one line.
     pub fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut self.out, value)?;
-        self.out.write_all(b"\n")
+        serde_json::to_writer(self.out(), value)?;
+        self.out().write_all(b"\n")
     }
 
     /// A result: one JSON line, or what `text` writes.
@@ -39,36 +71,44 @@ impl Output {
         value: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        if self.json { self.json_line(value) } else { text(&mut self.out) }
+        if self.json { self.json_line(value) } else { text(self.out()) }
     }
 
     /// A remark for people on stderr, unless `--quiet`.
     pub fn remark(&self, text: &str) {
         if !self.quiet {
-            let _ = writeln!(io::stderr(), "{}", harmless_lines(text));
+            let _ = writeln!(io::stderr(), "{}", harmless_lines(&shown(text)));
         }
     }
 
     /// Hands everything over.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.out().flush()
     }
 }
 
 impl Write for Output {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.out.write(buf)
+        self.out().write(buf)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.out().flush()
     }
 }
 
 /// An error for people on stderr, `--quiet` or not.
 pub fn complain(text: &str) {
     // If stderr is gone as well there is nobody left to tell.
-    let _ = writeln!(io::stderr(), "trawl: {}", harmless_lines(text));
+    let _ = writeln!(io::stderr(), "trawl: {}", harmless_lines(&shown(text)));
+}
+
+/// A message without user names and passwords of URLs: messages end up in logs.
+fn shown(text: &str) -> Cow<'_, str> {
+    match redact(text.as_bytes(), Printed::Text) {
+        Cow::Borrowed(_) => text.into(),
+        Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
+    }
 }
 
 /// A text of a source for a terminal and for programs that read lines: what would end the line, move the cursor or turn

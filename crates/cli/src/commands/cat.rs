@@ -4,6 +4,7 @@ use super::frontier::parse_hour;
 use crate::exit::Status;
 use crate::output::{self, Output};
 use crate::system;
+use std::io::Write;
 use std::path::PathBuf;
 use trawl_archive::{CatOptions, Show, cat};
 use trawl_meguri::seed::start_of_hour;
@@ -13,7 +14,7 @@ use trawl_model::{DoorError, Wanted, WantedRows};
 ///
 /// Without flags: every record, uncompressed, as it is stored. --url and --offset choose; --head and --body give the HTTP
 /// head or the body of what was chosen; --json gives one object per record. Damaged places are left out and
-/// reported. Exit code 1 when there are any, or nothing was found.
+/// reported. `user:password@` of URLs is left out of WARC headers and of listings, not of contents. Exit code 1 when there are any, or nothing was found.
 ///
 /// Of a seqdb container: the records of captures (--url gives the newest one, by two reads), the contents of files (--url
 /// is a file's name then), or the entries of a kvseq, as `trawl seqdb list` has them (--url is a key, --offset a pointer).
@@ -92,6 +93,7 @@ pub fn run(args: Args, digests: bool, out: &mut Output) -> anyhow::Result<Status
             },
         },
         kind: args.kind.as_deref(),
+        credentials: out.credentials(),
         show: match (args.head, args.body, args.decode) {
             (true, ..) => Show::Head,
             (_, true, true) => Show::Decoded,
@@ -107,6 +109,7 @@ pub fn run(args: Args, digests: bool, out: &mut Output) -> anyhow::Result<Status
     for found in registry.files(&fs, &args.path)? {
         // Beside its archive an index has nothing to add.
         if !(found.is_index() && args.path.is_dir()) {
+            let out: &mut dyn Write = if out.json() { &mut *out } else { out.contents()? };
             printed += cat(&found, &fs, &options, out, &mut on_damage)?;
         }
     }

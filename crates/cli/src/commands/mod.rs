@@ -24,7 +24,7 @@ use crate::output::Output;
 
 /// Runs what was asked for. `tree` is the whole command line, for the commands that describe it.
 pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
-    let mut out = Output::new(cli.json != Json::No, cli.quiet);
+    let mut out = Output::new(cli.json != Json::No, cli.quiet, cli.credentials);
     let status = match cli.command {
         _ if cli.version => meta::version(&mut out, cli.verbose),
         None => return Ok(Status::Done),

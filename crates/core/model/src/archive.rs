@@ -46,6 +46,11 @@ pub trait Archive: Send + Sync {
         Ok(None)
     }
 
+    /// Whether [`Archive::list`] prints contents, byte for byte, rather than lines about entries.
+    fn lists_contents(&self, _wanted: &Wanted<'_>) -> bool {
+        false
+    }
+
     /// Whether [`Archive::list`] obeys [`Wanted::rows`]. Others are not asked for rows.
     fn has_rows(&self) -> bool {
         false

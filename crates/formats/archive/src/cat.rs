@@ -10,6 +10,7 @@ use std::sync::Arc;
 use trawl_http::{Dechunk, Framing, Head, decode_content};
 use trawl_io::Fs;
 use trawl_model::{Advice, Archive, Body, DoorError, Entry, Outcome, Pick, Place, RawRecord, RecordSource, Wanted};
+use trawl_url::{Printed, Redacted, redact};
 use trawl_warc::{Record, WarcReader};
 
 /// A block is put into JSON up to this size; a larger one is told by its digest.
@@ -22,6 +23,8 @@ pub struct CatOptions<'a> {
     pub wanted: Wanted<'a>,
     /// Only records of this type.
     pub kind: Option<&'a str>,
+    /// Whether headers and listings show `user:password@` of URLs. Contents are always as they are stored.
+    pub credentials: bool,
     /// Which part of them.
     pub show: Show,
 }
@@ -79,7 +82,16 @@ pub fn cat(
     if options.kind.is_some() {
         return Err(Error::NoCaptures { path: found.path.clone() }.into());
     }
-    archive.list(wanted, out)?.ok_or_else(|| Error::NoCaptures { path: found.path.clone() }.into())
+    let listed = match options.credentials || archive.lists_contents(wanted) {
+        true => archive.list(wanted, out)?,
+        false => {
+            let mut out = Redacted::new(out, if wanted.json { Printed::Json } else { Printed::Text });
+            let listed = archive.list(wanted, &mut out)?;
+            out.exact()?;
+            listed
+        }
+    };
+    listed.ok_or_else(|| Error::NoCaptures { path: found.path.clone() }.into())
 }
 
 /// Prints heads or bodies of the responses of an archive that keeps no WARC records.
@@ -186,7 +198,10 @@ impl Printer<'_> {
             return Ok(true);
         }
         if show == Show::Record {
-            out.write_all(record.header().raw())?;
+            match self.options.credentials {
+                true => out.write_all(record.header().raw())?,
+                false => out.write_all(&redact(record.header().raw(), Printed::Text))?,
+            }
             io::copy(&mut record, out)?;
             out.write_all(b"\r\n\r\n")?;
             return Ok(true);
@@ -213,7 +228,7 @@ impl Printer<'_> {
     }
 
     fn wants(&self, record: &Record<'_>) -> bool {
-        let CatOptions { wanted, kind: wanted_kind, show } = self.options;
+        let CatOptions { wanted, kind: wanted_kind, show, .. } = self.options;
         let header = record.header();
         let url_fits = wanted.url.is_none_or(|url| header.target_uri().is_some_and(|uri| uri == url));
         let kind = header.record_type().as_str();

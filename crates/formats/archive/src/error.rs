@@ -11,12 +11,14 @@ pub type Result<T, E = DoorError> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// A file of another format.
-    #[error("{}: expected one of the formats {known}, found another", .path.display())]
+    #[error("{}: expected one of the formats {known}, found {found}", .path.display())]
     UnknownFile {
         /// Which file.
         path: PathBuf,
         /// The formats there are.
         known: String,
+        /// What it looks like.
+        found: String,
     },
     /// A directory without archives.
     #[error("{}: expected a file of one of the formats {known}, found none in this directory", .path.display())]

@@ -124,7 +124,14 @@ impl Registry {
         let is_dir = fs.metadata(path)?.is_dir;
         match self.detect(fs, path)? {
             Some(format) => return Ok(vec![Found { path: path.to_owned(), format }]),
-            None if !is_dir => return Err(Error::UnknownFile { path: path.to_owned(), known: self.names() }.into()),
+            None if !is_dir => {
+                let found = match trawl_lists::look(fs, path) {
+                    Ok(looks) if looks.head.is_empty() && looks.format.is_none() => "nothing".to_owned(),
+                    Ok(looks) => looks.describe(),
+                    Err(e) => e.to_string(),
+                };
+                return Err(Error::UnknownFile { path: path.to_owned(), known: self.names(), found }.into());
+            }
             None => {}
         }
         let mut found = Vec::new();

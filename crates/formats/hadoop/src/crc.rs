@@ -11,9 +11,12 @@
 //! replace or remove it.
 
 use crate::{Error, Result};
+use bytes::Bytes;
+use std::collections::HashMap;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use trawl_io::read_at::FileReader;
 use trawl_io::{AtomicFile, Fs, ReadAt};
 
@@ -32,13 +35,19 @@ pub fn sidecar(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Sums that are kept together for lookups: those of half a MiB of data, usually.
+const SUMS_BYTES: u64 = 4096;
+/// So many of those are kept: 4 MiB, the sums of 512 MiB.
+const MAX_KEPT: usize = 1024;
+
 /// A file whose every read is checked against its sidecar. Sums are read as they are needed: those of a large file would
-/// not fit into memory.
+/// not fit into memory. Those of small reads are kept, up to a bound: lookups come back, and each would cost two reads.
 #[derive(Debug)]
 pub struct CheckedFile<R, S> {
     inner: R,
     sums: S,
     chunk: u64,
+    kept: Mutex<HashMap<u64, Bytes>>,
 }
 
 impl<R: ReadAt, S: ReadAt> CheckedFile<R, S> {
@@ -61,7 +70,7 @@ impl<R: ReadAt, S: ReadAt> CheckedFile<R, S> {
             let expected = format!("{wanted} bytes for a file of {}", inner.len());
             return Err(Error::corrupt(sums.name(), 0, expected, format!("{} bytes", sums.len())));
         }
-        Ok(CheckedFile { inner, sums, chunk: u64::from(chunk) })
+        Ok(CheckedFile { inner, sums, chunk: u64::from(chunk), kept: Mutex::default() })
     }
 
     /// Bytes per checksum.
@@ -69,11 +78,38 @@ impl<R: ReadAt, S: ReadAt> CheckedFile<R, S> {
         self.chunk
     }
 
+    /// Bytes of the sidecar.
+    fn sums_in(&self, range: Range<u64>) -> trawl_io::Result<Bytes> {
+        let block = range.start / SUMS_BYTES;
+        let start = block * SUMS_BYTES;
+        if range.end > start + SUMS_BYTES || range.end - range.start > SUMS_BYTES / 16 {
+            return self.sums.read_range(range);
+        }
+        let inside = (range.start - start) as usize..(range.end - start) as usize;
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(&block).cloned();
+        let sums = match kept {
+            Some(sums) => sums,
+            None => {
+                let sums = self.sums.read_range(start..self.sums.len().min(start + SUMS_BYTES))?;
+                let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                if kept.len() < MAX_KEPT {
+                    kept.insert(block, sums.clone());
+                }
+                sums
+            }
+        };
+        // A sidecar that got shorter since it was opened.
+        if sums.len() < inside.end {
+            return self.sums.read_range(range);
+        }
+        Ok(sums.slice(inside))
+    }
+
     /// Checks whole chunks that begin at `offset`.
     fn check(&self, offset: u64, bytes: &[u8]) -> trawl_io::Result<()> {
         let count = (bytes.len() as u64).div_ceil(self.chunk);
         let first = HEADER + offset / self.chunk * 4;
-        let sums = self.sums.read_range(first..first + count * 4)?;
+        let sums = self.sums_in(first..first + count * 4)?;
         let chunks = bytes.chunks(self.chunk as usize).zip(sums.chunks_exact(4));
         for (n, (chunk, sum)) in chunks.enumerate() {
             let actual = crc32fast::hash(chunk);
@@ -227,6 +263,7 @@ impl CheckedWriter {
 mod tests {
     use super::*;
     use trawl_io::fault::FaultFs;
+    use trawl_io::read_at::Counting;
 
     fn written(len: usize) -> (Arc<dyn Fs>, Vec<u8>) {
         let fs: Arc<dyn Fs> = FaultFs::new().shared();
@@ -251,6 +288,20 @@ mod tests {
             }
             assert!(file.read_range(0..len as u64 + 1).is_err());
         }
+    }
+
+    #[test]
+    fn small_reads_share_the_sums_they_need() {
+        let len = 3_000_000u64;
+        let (fs, bytes) = written(len as usize);
+        let open = |path: &str| FileReader::open_in(&*fs, Path::new(path)).unwrap();
+        let file = CheckedFile::new(open("/data"), Counting::new(open("/.data.crc"))).unwrap();
+        for n in 0..2000u64 {
+            let at = n.wrapping_mul(2_654_435_761) % (len - 300);
+            assert_eq!(file.read_range(at..at + 300).unwrap(), bytes[at as usize..at as usize + 300]);
+        }
+        // Six blocks of sums; reads across two of them go to the file.
+        assert!(file.sums.reads().ranges < 20, "{:?}", file.sums.reads());
     }
 
     #[test]

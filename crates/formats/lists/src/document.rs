@@ -161,6 +161,8 @@ pub(crate) fn read_har(
             scan.elements(&mut entry)
         })
     });
+    // What stands behind the end would never be looked at.
+    let read = read.and_then(|()| scan.end());
     match (read, ended) {
         (_, Some(error)) => Err(error),
         (Err(e), None) => Err(failed(uri, scan.offset, e)),

@@ -4,6 +4,8 @@ use crate::file::text_of;
 
 /// Longest part of a first line that a message shows.
 const SHOWN: usize = 60;
+/// Bytes behind a mark that are looked at.
+const LOOKED: usize = 256;
 
 /// First bytes that leave no doubt.
 const MAGICS: &[(&[u8], &str)] = &[
@@ -28,9 +30,13 @@ const MAGICS: &[(&[u8], &str)] = &[
     (b"\xfe\xff", "text in UTF-16"),
 ];
 
-/// What first bytes say for certain.
+/// What first bytes say for certain. A mark made of letters may begin a list as well (`orca.example`), unless what follows
+/// is not text.
 pub(crate) fn by_magic(head: &[u8]) -> Option<&'static str> {
-    MAGICS.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, name)| *name)
+    let is_text = |bytes: &[u8]| bytes.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
+    let behind = |magic: &[u8]| head.get(magic.len()..).map(|rest| rest.get(..LOOKED).unwrap_or(rest));
+    let is = |magic: &[u8]| head.starts_with(magic) && !(is_text(magic) && behind(magic).is_none_or(is_text));
+    MAGICS.iter().find(|(magic, _)| is(magic)).map(|(_, name)| *name)
 }
 
 /// What a file that begins so looks like.
@@ -62,6 +68,8 @@ mod tests {
             (b"PK\x03\x04", "a zip archive"),
             (b"<!DOCTYPE HTML>\n<p>", "an HTML page"),
             (b"\0\x01\x02", "bytes 00 01 02"),
+            (b"orca.example\n", "a first line \"orca.example\""),
+            (b"ORC\n\0\x03", "an ORC file"),
             (b"hello \xff world\nx", "a first line \"hello %FF world\""),
         ] {
             assert_eq!(describe(head), expected);

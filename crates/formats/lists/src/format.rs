@@ -145,20 +145,24 @@ pub struct Looks {
 }
 
 impl Looks {
+    /// What the file is, for messages of those who expected something else.
+    pub fn describe(&self) -> String {
+        let packed = match self.compression {
+            Compression::None => "",
+            Compression::Gzip => "gzip of ",
+            Compression::Zstd => "zstd of ",
+        };
+        let name = self.format.and_then(|format| FORMATS.iter().find(|row| row.0 == format)).map(|row| row.1);
+        let found = name.map(|name| format!("a list of URLs ({name})"));
+        format!("{packed}{}", found.unwrap_or_else(|| foreign::describe(&self.head)))
+    }
+
     /// The format; a text that says nothing is an empty list.
     pub fn format_of(&self, path: &str) -> Result<Format> {
         match self.format {
             Some(format) => Ok(format),
             None if self.head.is_empty() => Ok(Format::Lines),
-            None => {
-                let packed = match self.compression {
-                    Compression::None => "",
-                    Compression::Gzip => "gzip of ",
-                    Compression::Zstd => "zstd of ",
-                };
-                let found = format!("{packed}{}", foreign::describe(&self.head));
-                Err(Error::UnknownFormat { path: path.to_owned(), known: Format::known(), found })
-            }
+            None => Err(Error::UnknownFormat { path: path.to_owned(), known: Format::known(), found: self.describe() }),
         }
     }
 }

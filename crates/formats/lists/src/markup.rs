@@ -50,7 +50,11 @@ pub(crate) fn read_sitemap(
         let error = "expected the end of the document, found the end of the file";
         return Err(failed(uri, text.len() as u64, io::Error::new(io::ErrorKind::UnexpectedEof, error)));
     }
-    Ok(())
+    // The entries that could be read were; one whose tags are damaged may not be among them.
+    seen.unbalanced.map_or(Ok(()), |at| {
+        let message = "expected the end tag of the element begun last: entries may be missing from here on";
+        each(at, Err(BadItem::new("damage", message, text_behind(&text, at)).at(Place::new(uri, at, 0))))
+    })
 }
 
 /// Reads bookmarks: a record for each link, with the time it was added, its title and its tags.
@@ -66,8 +70,22 @@ pub(crate) fn read_bookmarks(
     // The link being read: where it begins, its attributes, its title so far.
     let mut link: Option<(u64, [Option<String>; 3], String)> = None;
     loop {
+        let before = reader.left();
         let event = reader.next();
         let at = (document.len() - reader.left()) as u64;
+        // Quotes that do not end where they should take up the links behind them.
+        if let Some(Event::Start(_)) = event {
+            let tag = document.get(document.len() - before..document.len() - reader.left()).unwrap_or_default();
+            for swallowed in links_in(tag.get(1..).unwrap_or_default()) {
+                let at = (document.len() - before + 1 + swallowed) as u64;
+                let bad = BadItem::new(
+                    "damage",
+                    "expected the end of a tag, found a link inside it",
+                    text_behind(&document, at),
+                );
+                each(at, Err(bad.at(Place::new(uri, at, 0))))?;
+            }
+        }
         match (&event, &mut link) {
             (Some(Event::Text(text) | Event::Literal(text)), Some((_, _, title))) => {
                 title.push_str(&entities::decode(&text_of(text)));
@@ -103,6 +121,15 @@ pub(crate) fn read_bookmarks(
         return Err(failed(uri, document.len() as u64, io::Error::new(io::ErrorKind::UnexpectedEof, error)));
     }
     Ok(())
+}
+
+/// Where links begin in a text.
+fn links_in(text: &[u8]) -> impl Iterator<Item = usize> {
+    let begins = |at: &usize| {
+        let next = |n: usize| text.get(at + n).copied();
+        next(1).is_some_and(|b| b.eq_ignore_ascii_case(&b'a')) && next(2).is_some_and(|b| b.is_ascii_whitespace())
+    };
+    memchr::memchr_iter(b'<', text).filter(begins)
 }
 
 /// The text behind a tag that ends at `at`, for a message.

@@ -2,6 +2,7 @@
 //!
 //! One pass, each byte looked at once. Values that are wanted are judged by `serde_json` afterwards.
 
+use crate::lines::BOM;
 use std::io::{self, BufRead};
 
 /// Lists inside each other at most: what is deeper is not worth the stack.
@@ -25,6 +26,10 @@ impl<R: BufRead> Scanner<R> {
             let chunk = self.inner.fill_buf()?;
             if chunk.is_empty() {
                 return Ok(None);
+            }
+            if self.offset == 0 && chunk.starts_with(BOM) {
+                self.skip(BOM.len());
+                continue;
             }
             let blank = chunk.iter().take_while(|b| b.is_ascii_whitespace()).count();
             let found = chunk.get(blank).copied();
@@ -137,6 +142,11 @@ impl<R: BufRead> Scanner<R> {
         Ok(())
     }
 
+    /// Makes sure that nothing follows.
+    pub fn end(&mut self) -> io::Result<()> {
+        if self.peek()?.is_none() { Ok(()) } else { Err(self.found("the end of the file")) }
+    }
+
     fn expect(&mut self, byte: u8) -> io::Result<()> {
         if self.take(byte)? { Ok(()) } else { Err(self.found(&format!("{:?}", char::from(byte)))) }
     }
@@ -212,6 +222,7 @@ mod tests {
         for buffer in [1, 2, 3, 7, 1000] {
             assert_eq!(values(text, buffer).unwrap(), expected, "{buffer}");
         }
+        assert_eq!(values("\u{feff} 1", 100).unwrap(), ["1"]);
         for open in ["{", "[1,2", "\"a", "\"\\\"", "{\"a\":\"}"] {
             assert_eq!(values(open, 5).unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "{open}");
         }

@@ -5,7 +5,7 @@ use crate::file::{ListFile, unpack};
 use crate::format::{Format, look};
 use crate::lines::{BOM, BUFFER, Line, LineReader, first_lines};
 use crate::parquet::ParquetSource;
-use crate::{BadItem, Options, Purpose, Result, csv, document, line, markup};
+use crate::{BadItem, Options, Purpose, Result, csv, document, foreign, line, markup};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -60,6 +60,10 @@ pub fn read_stream(
     let mut stream = BufReader::with_capacity(BUFFER, unpacked);
     let first = first_lines(stream.fill_buf().map_err(fail)?).map_err(fail)?;
     let found = || Format::of_head(&first).map(|(format, _)| format);
+    if let Some(found) = foreign::by_magic(&first).filter(|_| format.is_none()) {
+        let error = format!("expected a list of URLs, found {found}");
+        return Err(DoorError::new(Advice::Stop, error).at(Place::new(uri, 0, 0)));
+    }
     List::new(uri, format.or_else(found).unwrap_or(Format::Lines), options).read(stream, each)
 }
 
@@ -236,5 +240,7 @@ mod tests {
         let mut each = |_, _| Ok(());
         let error = read_stream("-", None, &b"PAR1"[..], &Options::crawl(), &mut each).unwrap_err();
         assert!(error.to_string().contains("Parquet"), "{error}");
+        let error = read_stream("-", None, &b"\x04\x22\x4d\x18x"[..], &Options::crawl(), &mut each).unwrap_err();
+        assert!(error.to_string().contains("expected a list of URLs, found an lz4 file"), "{error}");
     }
 }

@@ -177,7 +177,7 @@ fn read_up_to(opening: &Opening<'_>) -> Result<Arc<dyn ReadAt>, DoorError> {
 type NamedPart = (Option<String>, Arc<dyn ReadAt>);
 
 fn wacz_parts(wacz: &Wacz) -> Result<Vec<NamedPart>, Error> {
-    wacz.warc_entries().map(|entry| Ok((Some(entry.name.clone()), wacz.warc(&entry.name)?))).collect()
+    Ok(wacz.warcs()?.into_iter().map(|(name, file)| (Some(name), file)).collect())
 }
 
 /// One WARC file, or those inside a WACZ file, each with its name there.

@@ -227,8 +227,11 @@ proptest! {
         match told(name, &bytes, Some(Format::List(format))) {
             Ok((items, 0)) => prop_assert_eq!(items, wanted, "{} {:?} {}", name, bit, at),
             Ok(other) => prop_assert!(false, "{:?}", other),
-            // A head without a column of URLs is refused as a whole.
-            Err(_) => prop_assert!(wanted == 0 || at <= first, "{} {:?} {}", name, bit, at),
+            // A head without a column of URLs is refused as a whole, and so is a table with a quote that never ends.
+            Err(_) => {
+                let is_quote = format == List::Tsv && bytes.get(at) == Some(&b'"');
+                prop_assert!(wanted == 0 || at <= first || is_quote, "{} {:?} {}", name, bit, at);
+            }
         }
     }
 }

@@ -103,10 +103,6 @@ pub struct UrlsArgs {
     /// Only this HTTP status
     #[arg(long)]
     status: Option<u16>,
-
-    /// Show user names and passwords in URLs, which are left out otherwise
-    #[arg(long)]
-    credentials: bool,
 }
 
 /// Lists every row with a URL, across all datasets
@@ -127,10 +123,6 @@ pub struct UrlArgs {
     /// Rows at most; 10000 if more are asked for
     #[arg(long, default_value_t = trawl_query::DEFAULT_LIMIT, value_name = "N")]
     limit: u32,
-
-    /// Show user names and passwords in URLs, which are left out otherwise
-    #[arg(long)]
-    credentials: bool,
 }
 
 /// The lake in `dir`, to ask it.
@@ -205,7 +197,7 @@ fn domain(lake: &Lake, name: &str, out: &mut Output) -> anyhow::Result<Status> {
 
 fn url(args: &UrlArgs, out: &mut Output) -> anyhow::Result<Status> {
     let lake = open(&args.lake)?;
-    let who = Principal::operator().with_credentials(args.credentials);
+    let who = Principal::operator().with_credentials(out.credentials());
     let answer = match lake.ask(|pinned| pinned.url(&args.url, args.limit, &who)) {
         Ok(answer) => answer,
         Err(error) => return unanswered(error, out),
@@ -236,7 +228,7 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
         until: args.until,
         status: args.status,
     };
-    let who = Principal::operator().with_credentials(args.credentials);
+    let who = Principal::operator().with_credentials(out.credentials());
     let found = lake.ask(|pinned| {
         let dataset = match dataset_id(pinned, &args.dataset)? {
             Ok(id) => id,

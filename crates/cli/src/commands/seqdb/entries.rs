@@ -116,7 +116,11 @@ pub fn get(
     let Some(entry) = entry else { return missing(out, "no such key") };
     let (key, value) = (Some(Text(&entry.key)), Some(Contents::Whole(Text(&entry.value))));
     let row = Row { pointer: entry.ptr, deleted: entry.deleted, hash: None, key, value };
-    out.fact(&row, |w| w.write_all(&entry.value))?;
+    if out.json() {
+        out.json_line(&row)?
+    } else {
+        out.contents()?.write_all(&entry.value)?
+    }
     Ok(Status::Done)
 }
 
@@ -163,6 +167,10 @@ pub fn page(fs: &Path, url: &str, time: Option<&str>, settings: &Settings, out: 
         "url": url, "time": page.time.to_string(), "type": page.form.to_type(), "bytes": page.event.len(),
         "file": page.place.file.as_ref(), "offset": page.place.offset,
     });
-    out.fact(&json, |w| w.write_all(&page.event))?;
+    if out.json() {
+        out.json_line(&json)?
+    } else {
+        out.contents()?.write_all(&page.event)?
+    }
     Ok(Status::Done)
 }

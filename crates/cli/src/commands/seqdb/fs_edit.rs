@@ -59,9 +59,9 @@ pub fn cat(args: CatArgs, settings: &Settings, out: &mut Output) -> anyhow::Resu
     // Not as little at a time as `io::copy` would.
     let mut contents = BufReader::with_capacity(CHUNK, contents);
     if !args.gunzip {
-        io::copy(&mut contents, out)?;
+        io::copy(&mut contents, out.contents()?)?;
     } else if info.kind == design::TYPE_GZIP {
-        io::copy(&mut MultiGzDecoder::new(contents), out)?;
+        io::copy(&mut MultiGzDecoder::new(contents), out.contents()?)?;
     } else {
         bail!("the file is of type {:?}, not {:?}: it is not packed", info.kind, design::TYPE_GZIP);
     }

@@ -5,13 +5,11 @@ use crate::output::Output;
 use crate::system;
 use anyhow::{Context, bail};
 use serde_json::json;
-use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use trawl_lists::sitemap;
 use trawl_parse::links::{self, links};
 use trawl_parse::robots::{Robots, path_and_query};
-use trawl_url::without_userinfo;
 
 /// Bytes of a file that are read: far more than any of the parsers takes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -52,10 +50,6 @@ pub struct LinksArgs {
     /// The page's Content-Type, for its charset
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-
-    /// Print user:password@ of URLs too
-    #[arg(long)]
-    userinfo: bool,
 }
 
 /// Prints the URLs of a sitemap or feed
@@ -71,10 +65,6 @@ pub struct SitemapArgs {
     /// Where it was found; relative URLs need it
     #[arg(long, value_name = "URL", default_value = "http://localhost/")]
     base: String,
-
-    /// Print user:password@ of URLs too
-    #[arg(long)]
-    userinfo: bool,
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
@@ -90,16 +80,12 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn shown(url: &str, userinfo: bool) -> Cow<'_, str> {
-    if userinfo { url.into() } else { without_userinfo(url) }
-}
-
 pub fn robots(args: &RobotsArgs, out: &mut Output) -> anyhow::Result<Status> {
     let robots = Robots::parse(&read(&args.file)?);
     let rules = robots.agent(&args.agent);
     if args.urls.is_empty() {
         let delay = rules.crawl_delay().map(|delay| delay.as_secs_f64());
-        let sitemaps: Vec<_> = robots.sitemaps().iter().map(|url| without_userinfo(url)).collect();
+        let sitemaps: Vec<_> = robots.sitemaps().iter().collect();
         let fact = json!({ "agent": args.agent, "crawl_delay": delay, "sitemaps": sitemaps,
             "truncated": robots.truncated() });
         out.fact(&fact, |w| {
@@ -114,11 +100,11 @@ pub fn robots(args: &RobotsArgs, out: &mut Output) -> anyhow::Result<Status> {
     for url in &args.urls {
         let verdict = rules.allows(path_and_query(url).as_bytes());
         forbidden += u64::from(!verdict.allowed);
-        let fact = json!({ "url": without_userinfo(url), "allowed": verdict.allowed, "line": verdict.line });
+        let fact = json!({ "url": url, "allowed": verdict.allowed, "line": verdict.line });
         out.fact(&fact, |w| {
             let word = if verdict.allowed { "allowed" } else { "forbidden" };
             let why = verdict.line.map_or("no rule".to_owned(), |line| format!("line {line}"));
-            writeln!(w, "{word} {} ({why})", without_userinfo(url))
+            writeln!(w, "{word} {url} ({why})")
         })?;
     }
     Ok(Status::from_findings(forbidden > 0))
@@ -130,7 +116,7 @@ pub fn links_of(args: &LinksArgs, out: &mut Output) -> anyhow::Result<Status> {
     }
     let page = links(&read(&args.file)?, &args.base, args.content_type.as_deref(), &links::Options::default());
     for link in &page.links {
-        let url = shown(&link.url, args.userinfo);
+        let url = &link.url;
         let kind = format!("{:?}", link.kind).to_ascii_lowercase();
         let fact = json!({ "url": url, "kind": kind, "nofollow": link.rel.nofollow });
         out.fact(&fact, |w| writeln!(w, "{kind} {url}"))?;
@@ -145,7 +131,7 @@ pub fn sitemap_of(args: &SitemapArgs, out: &mut Output) -> anyhow::Result<Status
     let document = sitemap::parse(&bytes, &args.base, system::now(), &sitemap::Options::default())
         .with_context(|| args.file.display().to_string())?;
     for entry in &document.entries {
-        let url = shown(&entry.url, args.userinfo);
+        let url = &entry.url;
         let lastmod = entry.lastmod.map(|at| at.rfc3339_seconds());
         let fact = json!({ "url": url, "lastmod": lastmod });
         out.fact(&fact, |w| writeln!(w, "{url}{}", lastmod.as_deref().map(|at| format!(" {at}")).unwrap_or_default()))?;

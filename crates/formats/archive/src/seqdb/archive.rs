@@ -149,6 +149,10 @@ impl Archive for SeqdbArchive {
         }
     }
 
+    fn lists_contents(&self, wanted: &Wanted<'_>) -> bool {
+        !wanted.json && matches!(Whole::of(&self.path, &self.settings), Ok(Whole::Filesys(_)))
+    }
+
     fn list(&self, wanted: &Wanted<'_>, out: &mut dyn Write) -> Result<Option<u64>, DoorError> {
         let refused = |why: &str| Err(DoorError::new(Advice::Stop, format!("{}: {why}", self.path.display())));
         match Whole::of(&self.path, &self.settings)? {

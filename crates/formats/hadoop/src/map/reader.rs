@@ -36,8 +36,8 @@ struct Learned {
 const STEP: usize = 8;
 /// Memory for such places; beyond, no more are remembered.
 const LEARNED_BYTES: usize = 32 << 20;
-/// What a lookup reads at once.
-const PIECE: u64 = 4096;
+/// What a lookup reads at once: about [`STEP`] records of a CrawlDb.
+const PIECE: u64 = 2048;
 
 impl MapReader {
     /// Opens the map in `dir` and reads its index into memory.

@@ -7,6 +7,8 @@ use trawl_io::ReadAt;
 
 /// Reads begin and end at multiples of this, so that whole checksum chunks and whole pages are read.
 const ALIGN: u64 = 4096;
+/// The same for small pieces, which a lookup takes: what lies before a record on its page is of no use to it.
+const SMALL_ALIGN: u64 = 512;
 
 pub(super) struct Window {
     file: Arc<dyn ReadAt>,
@@ -52,10 +54,14 @@ impl Window {
             Some(at) if at <= self.buffer.len() as u64 => self.at = at as usize,
             _ => {
                 self.buffer.clear();
-                self.start = position - position % ALIGN;
+                self.start = position - position % self.align();
                 self.at = (position - self.start) as usize;
             }
         }
+    }
+
+    fn align(&self) -> u64 {
+        if self.piece < ALIGN { SMALL_ALIGN } else { ALIGN }
     }
 
     /// How much the next read takes beyond what it must, until told otherwise.
@@ -91,14 +97,14 @@ impl Window {
             return Err(Error::corrupt(self.file.name(), self.position(), format!("{what} ({n} bytes)"), found));
         }
         // Bytes before the cursor go, down to a multiple of the alignment.
-        let keep = self.position() - self.position() % ALIGN;
-        let drop = (keep - self.start).min(self.buffer.len() as u64) as usize;
+        let keep = self.position() - self.position() % self.align();
+        let drop = keep.saturating_sub(self.start).min(self.buffer.len() as u64) as usize;
         self.buffer.drain(..drop);
         self.at -= drop;
         self.start += drop as u64;
         let from = self.start + self.buffer.len() as u64;
         let wanted = (self.position() + n as u64).max(from + self.piece);
-        let to = wanted.div_ceil(ALIGN).saturating_mul(ALIGN).min(self.file.len());
+        let to = wanted.div_ceil(self.align()).saturating_mul(self.align()).min(self.file.len());
         let have = self.buffer.len();
         self.buffer.resize(have + (to - from) as usize, 0);
         let target = self.buffer.get_mut(have..).unwrap_or_default();

@@ -46,8 +46,40 @@ pub(crate) struct Seen {
     pub kind: Kind,
     /// The date of a feed as a whole.
     pub updated: Option<UnixMillis>,
-    /// Whether it ended in the middle.
+    /// Whether it ended in the middle of an entry.
     pub damaged: bool,
+    /// Where its elements first do not lie inside each other, or where it ends before they do. An entry may be missing there.
+    pub unbalanced: Option<u64>,
+}
+
+/// Elements inside each other at most, in a document of which that is checked.
+const MAX_DEPTH: usize = 1000;
+
+/// Whether each end tag ends the element that was begun last.
+#[derive(Default)]
+struct Balance<'a> {
+    open: Vec<&'a [u8]>,
+    broken: Option<u64>,
+}
+
+impl<'a> Balance<'a> {
+    fn see(&mut self, event: &Event<'a>, at: u64) {
+        let fits = match event {
+            _ if self.broken.is_some() => return,
+            Event::Start(tag) if tag.empty => true,
+            Event::Start(tag) => {
+                self.open.push(tag.name);
+                self.open.len() <= MAX_DEPTH
+            }
+            Event::End(name) => self.open.pop().is_some_and(|open| open.eq_ignore_ascii_case(name)),
+            Event::Text(_) | Event::Literal(_) => true,
+        };
+        self.broken = Some(at).filter(|_| !fits);
+    }
+
+    fn end(self, at: u64) -> Option<u64> {
+        self.broken.or_else(|| Some(at).filter(|_| !self.open.is_empty()))
+    }
 }
 
 /// Takes containers; tells whether there is room for more.
@@ -78,8 +110,10 @@ pub(crate) fn read(
 ) -> Result<Seen, Error> {
     let mut reader = Reader::new(document);
     let mut walk = Walk { kind: None, container: None, field: None, text: String::new(), updated: None, encoding, now };
+    let mut balance = Balance::default();
     while let Some(event) = reader.next() {
         let offset = document.len() - reader.left();
+        balance.see(&event, offset as u64);
         let more = match event {
             Event::Start(tag) => walk.start(&tag, offset, each)?,
             Event::End(name) => walk.end(local(name), each),
@@ -104,7 +138,8 @@ pub(crate) fn read(
     };
     let damaged = reader.damaged() || walk.container.is_some();
     walk.cut(reader.cut_end_tag(), each);
-    Ok(Seen { kind, updated: walk.updated, damaged })
+    let unbalanced = balance.end((document.len() - reader.left()) as u64);
+    Ok(Seen { kind, updated: walk.updated, damaged, unbalanced })
 }
 
 /// The state of the walk through the document.

@@ -168,7 +168,8 @@ fn gathered(fs: &dyn Fs, kind: Kind, root: &Path, names: &[&str]) -> Result<Opti
         }
         match map_data(fs, &dir)? {
             Some(data) => files.push(data),
-            None => files.extend(parts_in(fs, &dir)?),
+            None if fs.metadata(&dir)?.is_dir => files.extend(named_parts(fs, &dir)?),
+            None => {}
         }
         files.extend(parts_in(fs, &dir.join("current"))?);
         old.extend(parts_in(fs, &dir.join("old"))?);
@@ -188,20 +189,28 @@ fn parts_in(fs: &dyn Fs, dir: &Path) -> Result<Vec<DataFile>> {
     if fs.exists(dir)? && fs.metadata(dir)?.is_dir { parts(fs, dir) } else { Ok(Vec::new()) }
 }
 
-/// The parts of a directory: files and MapFiles whose names begin so. MapFiles are spread by hash.
+/// The parts of a directory, if any of them is what Hadoop writes; text files have such names as well.
 fn parts(fs: &dyn Fs, dir: &Path) -> Result<Vec<DataFile>> {
-    let mut files = Vec::new();
-    for part in list_parts(fs, dir)? {
-        let named = part.path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"part-"));
-        if !named {
-            continue;
-        }
-        if part.is_dir {
-            files.extend(map_data(fs, &part.path)?);
-        } else if is_sequence_file(fs, &part.path)? {
-            files.push(DataFile { path: part.path, map: None, part: None });
+    let files = named_parts(fs, dir)?;
+    for file in &files {
+        if fs.exists(&file.path)? && is_sequence_file(fs, &file.path)? {
+            return Ok(files);
         }
     }
+    Ok(Vec::new())
+}
+
+/// Every part of a directory by its name, also one that lost its `data` or its first bytes: its records must not vanish
+/// without a word, so whoever reads the parts finds the fault. MapFiles are spread by hash.
+fn named_parts(fs: &dyn Fs, dir: &Path) -> Result<Vec<DataFile>> {
+    let is_part = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"part-"));
+    let parts = list_parts(fs, dir)?.into_iter().filter(|part| is_part(&part.path));
+    let mut files: Vec<_> = parts
+        .map(|part| match part.is_dir {
+            true => DataFile { path: data_path(&part.path), map: Some(part.path), part: None },
+            false => DataFile { path: part.path, map: None, part: None },
+        })
+        .collect();
     let count = u32::try_from(files.len()).unwrap_or(u32::MAX);
     for (n, file) in (0u32..).zip(&mut files) {
         file.part = file.map.is_some().then_some((n, count));

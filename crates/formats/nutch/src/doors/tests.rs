@@ -432,3 +432,55 @@ fn damage_costs_what_it_hit_and_is_listed() {
     let (_, findings) = check(&target);
     assert!(findings.iter().filter(|f| f.detail.contains("a lookup misses it")).count() > 300, "{}", findings.len());
 }
+
+/// A part that lost its records, or its first bytes, is a fault: its URLs do not vanish without a word.
+#[test]
+fn a_part_that_cannot_be_read_is_not_passed_over() {
+    let temp = tempfile::tempdir().unwrap();
+    let (segment, base) = (temp.path().join("a.segment"), temp.path().join("base"));
+    write(&segment, (0..5).map(|n| response(&format!("http://a.example/{n}"), n, "", b"x")).collect());
+    // A database of two parts.
+    for part in ["part-r-00000", "part-r-00001"] {
+        let to = base.join("current").join(part);
+        std::fs::create_dir_all(&to).unwrap();
+        for name in ["data", "index"] {
+            std::fs::copy(fixture("crawl-e2e/crawldb/current/part-r-00000").join(name), to.join(name)).unwrap();
+        }
+    }
+    let read = |path: &Path| -> Result<usize, DoorError> {
+        let archive = NutchFormat.open(&Opening::new(&fs(), path))?;
+        if let Some(mut source) = archive.captures(Pick::All)? {
+            let mut all = 0;
+            while source.next_entry()?.is_some() {
+                all += 1;
+            }
+            return Ok(all);
+        }
+        let identity = SourceIdentity { uri: "x".into(), size: 0, tag: String::new() };
+        let (source, mut all) = (archive.urls(&identity)?.unwrap(), 0);
+        for split in source.splits(u64::MAX)? {
+            source.read(split, &mut |_, item| item.map(|_| all += 1))?;
+        }
+        Ok(all)
+    };
+    let data = |path: &Path, part: &str| path.join(part).join("data");
+    for (path, file) in
+        [(&segment, data(&segment, "content/part-r-00000")), (&base, data(&base, "current/part-r-00001"))]
+    {
+        let whole = std::fs::read(&file).unwrap();
+        assert!(read(path).unwrap() >= 5);
+        let _ = std::fs::remove_file(file.with_file_name(".data.crc"));
+        let flipped = [&[whole[0] ^ 1][..], &whole[1..]].concat();
+        for damaged in [None, Some(&[][..]), Some(&whole[..3]), Some(&flipped[..])] {
+            std::fs::remove_file(&file).unwrap();
+            if let Some(bytes) = damaged {
+                std::fs::write(&file, bytes).unwrap();
+            }
+            let error = read(path).unwrap_err().to_string();
+            assert!(error.contains("data"), "{error}");
+            let (_, findings) = check(path);
+            assert!(findings.iter().any(|finding| finding.file.ends_with("data")), "{damaged:?}: {findings:?}");
+            std::fs::write(&file, &whole).unwrap();
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! URLs of databases, for the lake and for seeds.
 
-use super::layout::Layout;
+use super::layout::{Kind, Layout};
 use crate::class::{CRAWL_DATUM, FETCH_LIST_ENTRY, FETCHER_OUTPUT, HOST_DATUM, INLINKS, PAGE, canonical};
 use crate::legacy::{FetchListEntry, FetcherOutput, Page};
 use crate::types::{CrawlDatum, Status, whole};
@@ -30,15 +30,25 @@ impl NutchUrls {
     fn files(&self) -> Result<Vec<(PathBuf, Span)>> {
         let mut start = 0;
         let mut files = Vec::new();
+        let mut other = None;
         for file in self.layout.current_files() {
             let reader = self.options.open(&file.path)?;
             if tells_of_urls(reader.header()) {
                 let end = start + reader.file_len();
                 files.push((file.path.clone(), Span { start, end }));
                 start = end;
+            } else {
+                other = other.or_else(|| Some((file.path.clone(), reader.header().stored_value_class.clone())));
             }
         }
-        Ok(files)
+        // All parts of one output hold the same: one that does not is damaged, and its URLs must not vanish.
+        match other.filter(|_| !files.is_empty() && matches!(self.layout.kind, Kind::Database | Kind::Parts)) {
+            Some((path, class)) => {
+                let why = format!("a part with values of class {class:?} beside parts that tell of URLs");
+                Err(crate::Error::refused(&path, why))
+            }
+            None => Ok(files),
+        }
     }
 }
 

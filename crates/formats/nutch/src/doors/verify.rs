@@ -14,6 +14,12 @@ use trawl_model::{Check, Checked, Finding, Progress, Severity};
 pub(super) fn verify(layout: &Layout, options: &OpenOptions, check: &mut Check<'_>) -> Result<Checked> {
     let mut checked = Checked::default();
     for file in &layout.files {
+        if !options.fs.exists(&file.path)? {
+            let (file, detail) =
+                (file.path.display().to_string(), "expected the records of a part, found no file".into());
+            (check.on_finding)(Finding { severity: Severity::Fault, file, offset: None, kind: "damage", detail });
+            continue;
+        }
         let mut records = checked.records;
         let mut faults = Vec::new();
         let mut dialect = Dialect::default();

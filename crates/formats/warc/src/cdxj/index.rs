@@ -2,7 +2,7 @@
 
 use super::line::CdxjLine;
 use crate::digest::Hasher;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shown};
 use crate::header::RecordType;
 use crate::reader::{Record, WarcReader};
 use std::io::BufRead;
@@ -19,8 +19,8 @@ pub struct CdxjOptions {
 }
 
 /// Gives `each` a line for every record of a file that an index lists: responses, revisits, and those resources and
-/// metadata records that are content rather than `application/warc-fields`. A damaged place goes to `on_damage`, which may end
-/// the work by giving the error back; reading goes on behind it.
+/// metadata records that are content rather than `application/warc-fields`. A damaged place, and a record whose URL or date
+/// cannot be read, goes to `on_damage`, which may end the work by giving the error back; reading goes on behind it.
 pub fn index_records(
     reader: &mut WarcReader,
     options: &CdxjOptions,
@@ -34,7 +34,9 @@ pub fn index_records(
             Err(e) => Err(e),
         };
         match found {
-            Ok(line) => line.into_iter().try_for_each(&mut *each)?,
+            Ok(Indexed::Line(line)) => each(line)?,
+            Ok(Indexed::NotListed) => {}
+            Ok(Indexed::Incomplete(error)) => on_damage(error)?,
             Err(e) if e.is_damage() => {
                 on_damage(e)?;
                 reader.recover_from_here()?;
@@ -55,14 +57,32 @@ fn listed(record: &Record<'_>, all: bool) -> bool {
     }
 }
 
-fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Option<CdxjLine>> {
+/// What an index has of a record.
+enum Indexed {
+    Line(CdxjLine),
+    NotListed,
+    /// It would be listed, but does not say where or when.
+    Incomplete(Error),
+}
+
+fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Indexed> {
     if !listed(&record, options.all_records) {
-        return Ok(None);
+        return Ok(Indexed::NotListed);
     }
     let header = record.header();
+    let lacks = |expected, name| {
+        let found = header.text(name).map_or("none".to_owned(), |text| shown(text.as_bytes()));
+        Ok(Indexed::Incomplete(Error::corrupt(record.at().clone(), expected, found)))
+    };
+    if header.record_type() == RecordType::Metadata && header.target_uri().is_none() {
+        return Ok(Indexed::NotListed);
+    }
     // A blank cannot be in a URI; warcio, and so cdxj-indexer, escapes those it finds.
-    let Some(url) = header.target_uri().map(|u| u.replace(' ', "%20")) else { return Ok(None) };
-    let mut line = CdxjLine::new(&url, header.date().unwrap_or_default());
+    let Some(url) = header.target_uri().map(|u| u.replace(' ', "%20")) else {
+        return lacks("a URL in WARC-Target-URI", "WARC-Target-URI");
+    };
+    let Some(date) = header.date() else { return lacks("a time in WARC-Date", "WARC-Date") };
+    let mut line = CdxjLine::new(&url, date);
     let record_type = header.record_type();
     let own_type = header.text("Content-Type").map(|t| t.into_owned());
     let stated = header.text("WARC-Payload-Digest").filter(|d| !d.is_empty()).map(|d| d.into_owned());
@@ -97,7 +117,7 @@ fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Option<
     line.put("length", length.to_string());
     line.put("offset", place.offset.to_string());
     line.put("filename", options.filename.clone().unwrap_or_else(|| place.file.to_string()));
-    Ok(Some(line))
+    Ok(Indexed::Line(line))
 }
 
 fn payload_digest(record: &mut Record<'_>) -> Result<String> {

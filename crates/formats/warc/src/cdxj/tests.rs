@@ -152,3 +152,35 @@ fn sorted_indexes_merge_and_unsorted_ones_are_named() {
     let error = merge_cdxj(vec![("bad.cdxj".into(), bad)], &mut |_| Ok(())).unwrap_err().to_string();
     assert_eq!(error, "bad.cdxj@7: expected sorted lines, found \"a 1 {}\"");
 }
+
+/// A record is never listed under a time that nobody wrote, nor left out without a word; the next one is read, and not one that
+/// its block may hold.
+#[test]
+fn records_without_a_time_or_url_are_named() {
+    let record = |date: &str, url: &str, block: &str| {
+        let length = block.len();
+        format!("WARC/1.0\r\nWARC-Type: response\r\n{date}{url}Content-Length: {length}\r\n\r\n{block}\r\n\r\n")
+    };
+    let (date, url) = ("WARC-Date: 2026-06-24T01:02:03Z\r\n", "WARC-Target-URI: http://a.example/\r\n");
+    let good = record(date, url, "x");
+    let bytes = [record("WARC-Date: soon\r\n", url, &good), record("", url, ""), record(date, "", ""), good].concat();
+    let mut reader = crate::WarcReader::builder().lenient(true).over(Arc::new(Bytes::from(bytes)));
+    let (mut lines, mut errors) = (Vec::new(), Vec::new());
+    let mut each = |line: CdxjLine| {
+        lines.push(line.timestamp);
+        Ok(())
+    };
+    let mut on_damage = |error: crate::Error| {
+        errors.push(error.to_string());
+        Ok(())
+    };
+    index_records(&mut reader, &CdxjOptions::default(), &mut each, &mut on_damage).unwrap();
+    assert_eq!(lines, ["20260624010203"]);
+    let expected = [
+        "expected a time in WARC-Date, found \"soon\"",
+        "a time in WARC-Date, found none",
+        "a URL in WARC-Target-URI, found none",
+    ];
+    assert_eq!(errors.len(), 3, "{errors:?}");
+    errors.iter().zip(expected).for_each(|(error, expected)| assert!(error.contains(expected), "{error}"));
+}

@@ -22,6 +22,9 @@ const FREE_BYTES: u64 = 64 << 20;
 /// Stored bytes searched at a time.
 const SEARCH_BYTES: usize = 64 << 10;
 
+/// Of those, so many are looked at first.
+const FIRST_LOOK_BYTES: usize = 64;
+
 impl WarcReader {
     /// After an error: goes to the next place where a record begins, and says what was skipped. The next call of
     /// [`WarcReader::next_record`] reads from there, or ends. Does nothing if nothing was wrong.
@@ -111,8 +114,7 @@ impl WarcReader {
         debug_assert_eq!(window.offset(), at);
         loop {
             let data = window.fill(SEARCH_BYTES)?;
-            let found = marks.iter().filter_map(|mark| memchr::memmem::find(data, mark)).min();
-            if let Some(found) = found {
+            if let Some(found) = first_of(marks, data) {
                 let before = found.checked_sub(1).and_then(|before| data.get(before));
                 // What stands before the first byte that was looked at is not known.
                 let begins_line = skip_line_end > 0 || !plain || before.is_none_or(|b| *b == b'\n');
@@ -157,6 +159,38 @@ impl WarcReader {
                 Step::NeedMore { .. } if data.len() < want => return Ok(false),
                 Step::NeedMore { at_least } => want = at_least,
             }
+        }
+    }
+}
+
+/// Where the first of the marks begins. No mark may overlap another.
+///
+/// Looks at a few bytes first, then at twice as many: looking for each mark through all of the data would cost the whole of
+/// it for every candidate, as long as one of the marks is rare and another one frequent.
+fn first_of(marks: &[&[u8]], data: &[u8]) -> Option<usize> {
+    let mut part = data.get(..FIRST_LOOK_BYTES).unwrap_or(data);
+    loop {
+        let found = marks.iter().filter_map(|mark| memchr::memmem::find(part, mark)).min();
+        if found.is_some() || part.len() == data.len() {
+            return found;
+        }
+        part = data.get(..part.len() * 2).unwrap_or(data);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_of;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The same place as a look at every byte gives, wherever the looks end.
+        #[test]
+        fn the_first_mark_is_found(pieces in prop::collection::vec(prop::sample::select(vec!["WARC/", "warc/", "\x1f\x08", "W", "wa", "x", "0123456789012345678901234567890"]), 0..40)) {
+            let marks: [&[u8]; 3] = [b"WARC/", b"warc/", b"\x1f\x08"];
+            let data = pieces.concat().into_bytes();
+            let wanted = (0..data.len()).find(|at| marks.iter().any(|mark| data[*at..].starts_with(mark)));
+            prop_assert_eq!(first_of(&marks, &data), wanted);
         }
     }
 }

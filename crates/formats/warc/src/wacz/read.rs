@@ -14,6 +14,9 @@ const MAX_PACKAGE: u64 = 64 << 20;
 /// Bytes a plain index may have if the ZIP file holds it compressed, so that it must be inflated to be searched.
 const MAX_INDEX: u64 = 1 << 30;
 
+/// How names of archives end.
+const ARCHIVES: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
+
 /// A WACZ file opened for reading.
 #[derive(Clone)]
 pub struct Wacz {
@@ -31,9 +34,25 @@ impl Wacz {
         &self.zip
     }
 
-    /// The WARC files, in the order of the ZIP directory.
+    /// The WARC files, in the order of the ZIP directory: all of `archive/`, and what is called an archive elsewhere.
     pub fn warc_entries(&self) -> impl Iterator<Item = &ZipEntry> {
-        self.zip.entries().iter().filter(|e| e.name.starts_with("archive/") && !e.name.ends_with('/'))
+        let is_archive = |entry: &&ZipEntry| {
+            let name = entry.name.to_ascii_lowercase();
+            let is_called = ARCHIVES.iter().any(|ending| name.ends_with(ending));
+            is_called || entry.name.starts_with("archive/") && !entry.name.ends_with('/')
+        };
+        self.zip.entries().iter().filter(is_archive)
+    }
+
+    /// The WARC files, each with its name; there is at least one.
+    pub(crate) fn warcs(&self) -> Result<Vec<(String, Arc<dyn ReadAt>)>> {
+        let named = |entry: &ZipEntry| Ok((entry.name.clone(), self.zip.stored(entry)?));
+        let all = self.warc_entries().map(named).collect::<Result<Vec<_>>>()?;
+        if all.is_empty() {
+            let found = format!("none among its {} files", self.zip.entries().len());
+            return Err(Error::corrupt(self.zip.start(), "WARC files in a WACZ file", found));
+        }
+        Ok(all)
     }
 
     /// A WARC file by its name in the index.

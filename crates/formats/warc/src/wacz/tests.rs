@@ -50,6 +50,25 @@ fn what_is_packed_is_found_again() {
     assert_eq!(findings, []);
 }
 
+/// A package from which no archive can be read is not an empty one, and an archive beside `archive/` is one all the same.
+#[test]
+fn archives_that_lie_elsewhere_do_not_vanish() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, ..) = wacz(dir.path());
+    let bytes = std::fs::read(&path).unwrap();
+    let renamed = |from: &str, to: &str| {
+        let mut bytes = bytes.clone();
+        let places: Vec<_> = memchr::memmem::find_iter(&bytes, from.as_bytes()).collect();
+        places.into_iter().for_each(|at| bytes[at..at + to.len()].copy_from_slice(to.as_bytes()));
+        Wacz::open(Arc::new(bytes::Bytes::from(bytes))).unwrap()
+    };
+    assert_eq!(open(&path).warcs().unwrap().len(), 1);
+    assert_eq!(renamed("archive/trawl", "another/trawl").warcs().unwrap().len(), 1);
+    assert_eq!(renamed(".warc.gz", ".wrac.gz").warcs().unwrap().len(), 1);
+    let none = renamed("archive/trawl-run7-00000.warc.gz", "another/trawl-run7-00000.wrac.gz");
+    assert!(none.warcs().err().unwrap().to_string().contains("expected WARC files in a WACZ file, found none"));
+}
+
 #[test]
 fn every_flipped_bit_of_a_file_is_found_or_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -96,6 +96,10 @@ impl ZipArchive {
     }
 
     /// The place in the ZIP file, for messages.
+    pub(super) fn start(&self) -> At {
+        At { file: self.file.name().to_string_lossy().into(), offset: 0, inside: 0 }
+    }
+
     pub(super) fn at(&self, entry: &ZipEntry) -> At {
         At { file: self.file.name().to_string_lossy().into(), offset: entry.header, inside: 0 }
     }
