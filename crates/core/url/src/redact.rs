@@ -26,12 +26,21 @@ pub enum Printed {
 /// ```
 pub fn redact(text: &[u8], printed: Printed) -> Cow<'_, [u8]> {
     let mut out = Vec::new();
-    let mut kept = 0;
+    // What was handed on; where the last authority may begin, and whether it does; where the next look begins. Each byte is
+    // looked at once: a line may consist of nothing but `@`.
+    let (mut kept, mut start, mut begins, mut looked) = (0, 0, false, 0);
     for at in memchr_iter(b'@', text) {
-        let Some(from) = authority_before(text, at, printed) else { continue };
-        // An `@` inside a password: what stands before was left out already.
-        out.extend_from_slice(text.get(kept..from.max(kept)).unwrap_or_default());
-        kept = at + 1;
+        let ended = (looked..at).rev().find(|at| ends_authority(text, *at, printed));
+        if let Some(end) = ended {
+            start = end + 1;
+            begins = is_behind_scheme(text.get(..start).unwrap_or_default(), printed);
+        }
+        looked = at;
+        if begins {
+            // An `@` inside a password: what stands before was left out already.
+            out.extend_from_slice(text.get(kept..start.max(kept)).unwrap_or_default());
+            kept = at + 1;
+        }
     }
     if kept == 0 {
         return Cow::Borrowed(text);
@@ -40,22 +49,24 @@ pub fn redact(text: &[u8], printed: Printed) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Where the authority begins that the `@` at `at` is part of, if it is.
-fn authority_before(text: &[u8], at: usize, printed: Printed) -> Option<usize> {
+/// Whether no authority reaches across the byte at `at`.
+fn ends_authority(text: &[u8], at: usize, printed: Printed) -> bool {
     let byte = |at: usize| text.get(at).copied();
-    let is_escaped = |at: usize| printed == Printed::Json && at.checked_sub(1).and_then(byte) == Some(b'\\');
-    let ends = |at: usize, b: u8| match b {
-        b'/' | b'?' | b'#' => true,
-        b'"' => !is_escaped(at),
+    let is_escaped = || printed == Printed::Json && at.checked_sub(1).and_then(byte) == Some(b'\\');
+    match byte(at) {
+        Some(b'/' | b'?' | b'#') => true,
+        Some(b'"') => !is_escaped(),
         // In JSON a backslash is written twice, and one by itself escapes what follows.
-        b'\\' => printed == Printed::Text || byte(at + 1) == Some(b'\\') || is_escaped(at),
-        b => b.is_ascii_whitespace(),
-    };
-    let before = text.get(..at)?;
-    let start = (0..at).rev().zip(before.iter().rev()).find(|(at, b)| ends(*at, **b)).map_or(0, |(at, _)| at + 1);
-    let slashes = before.get(..start)?;
-    let scheme = trim_end(slashes, |b| matches!(b, b'/' | b'\\'));
-    let scheme = scheme.strip_suffix(b":").filter(|_| scheme.len() < slashes.len())?;
+        Some(b'\\') => printed == Printed::Text || byte(at + 1) == Some(b'\\') || is_escaped(),
+        Some(b) => b.is_ascii_whitespace(),
+        None => false,
+    }
+}
+
+/// Whether a text ends in a scheme, a colon and slashes, so that an authority follows.
+fn is_behind_scheme(text: &[u8], printed: Printed) -> bool {
+    let scheme = trim_end(text, |b| matches!(b, b'/' | b'\\'));
+    let Some(scheme) = scheme.strip_suffix(b":").filter(|_| scheme.len() < text.len()) else { return false };
     let outside = trim_end(scheme, |b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
     let begins = match printed {
         Printed::Text => true,
@@ -65,7 +76,7 @@ fn authority_before(text: &[u8], at: usize, printed: Printed) -> Option<usize> {
             rest => rest.ends_with(b"\""),
         },
     };
-    (begins && outside.len() < scheme.len()).then_some(start)
+    begins && outside.len() < scheme.len()
 }
 
 fn trim_end(text: &[u8], is: impl Fn(u8) -> bool) -> &[u8] {
@@ -152,6 +163,14 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(text(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_of_marks_take_no_longer_than_others() {
+        for (unit, printed) in [("@", Printed::Text), ("a:/@", Printed::Text), ("\"a://@", Printed::Json)] {
+            let line = unit.repeat(4 << 20);
+            assert!(redact(line.as_bytes(), printed).len() <= line.len());
         }
     }
 
