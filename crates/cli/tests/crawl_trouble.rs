@@ -62,8 +62,36 @@ fn what_is_given_up_is_said_and_taken_up_again() {
     assert_eq!(report(dir, "again")["urls"]["fetched"], 1);
     let none = crawl(dir, &web, &["--retry-from", "lost/captures.parquet", "--retry-class", "503", "--out", "none"]);
     assert_eq!(report(dir, "none")["urls"]["offered"], 0, "{}", stdout(&none));
+    let typo = crawl(dir, &web, &["--retry-from", "lost/captures.parquet", "--retry-class", "deadhost", "--out", "no"]);
+    assert_eq!(typo.status.code(), Some(2));
+    assert!(stderr(&typo).contains("dead_host"), "{}", stderr(&typo));
     // A private address is refused at once, with the way out.
     let private = trawl(dir).args(["crawl", "http://127.0.0.1:9/", "--out", "private", "--quiet"]).output().unwrap();
     assert_eq!(private.status.code(), Some(1));
     assert!(stdout(&private).contains("private_address") && stdout(&private).contains("--allow-private"), "{said}");
+}
+
+/// What a complete run cannot do any more is refused, not passed over in silence.
+#[test]
+fn a_complete_run_says_what_it_does_not_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dir, web) = (dir.path(), Web::start(dir.path()));
+    let first = crawl(dir, &web, &["seeds.txt", "--out", "run", "--digests", "bodies"]);
+    assert!(first.status.code() < Some(2), "{}", stderr(&first));
+    assert_eq!(report(dir, "run")["complete"], true);
+    let resume =
+        |more: &[&str]| trawl(dir).args(["crawl", "--quiet", "--resume", "--out", "run"]).args(more).output().unwrap();
+    assert!(resume(&[]).status.code() < Some(2));
+    assert!(resume(&["seeds.txt"]).status.code() < Some(2));
+    let deeper = resume(&["--change", "--depth", "2"]);
+    assert_eq!(deeper.status.code(), Some(2), "{}", stdout(&deeper));
+    assert!(stderr(&deeper).contains("--depth 2"), "{}", stderr(&deeper));
+    let list = std::fs::read_to_string(dir.join("seeds.txt")).unwrap();
+    std::fs::write(dir.join("seeds.txt"), list + "http://grown.example/\n").unwrap();
+    let grown = resume(&["seeds.txt"]);
+    assert_eq!(grown.status.code(), Some(2), "{}", stdout(&grown));
+    assert!(stderr(&grown).contains("seeds.txt, which has changed"), "{}", stderr(&grown));
+    // Files that settings name are found from elsewhere.
+    let digests = report(dir, "run")["legs"][0]["settings"]["digests"][0].clone();
+    assert_eq!(digests.as_str(), Some(dir.join("bodies").to_str().unwrap()));
 }

@@ -124,7 +124,7 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
             Ok(())
         };
         let mut reader = WarcReader::builder().lenient(true).over_from(file, offset);
-        index_records(&mut reader, &options, &mut each, &mut on_damage)
+        index_records(&mut reader, &options, &mut each, &mut on_damage).map(drop)
     };
     let (fs, registry) = system::archives();
     for path in &args.paths {

@@ -12,14 +12,16 @@ use anyhow::{Context, bail};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, ValueEnum};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use trawl_archive::Registry;
 use trawl_engine::{Config, Report, Retry, Scope, SeedInput, Start, Stop};
-use trawl_fetch::{ConnectTo, TlsMode};
+use trawl_fetch::{ConnectTo, TlsMode, TlsVersions};
 use trawl_frontier::{Identity, RobotsPolicy};
+use trawl_model::ErrorClass;
 
 /// Crawls URLs into WARC files (or another format) and captures.parquet
 ///
@@ -53,7 +55,7 @@ pub struct Args {
 
     /// With --retry-from: only this class of failure, this status, or `truncated`; all that asking again may help with when
     /// not given
-    #[arg(long, value_name = "CLASS", requires = "retry_from")]
+    #[arg(long, value_name = "CLASS", requires = "retry_from", value_parser = retry_class)]
     retry_class: Vec<String>,
 
     #[command(flatten)]
@@ -232,6 +234,10 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = TlsName::Record)]
     tls: TlsName,
 
+    /// Versions of TLS to offer; suites older than TLS 1.2 with ephemeral keys and AES-GCM or ChaCha20 cannot be had
+    #[arg(long, value_enum, default_value_t = TlsVersion::Any)]
+    tls_version: TlsVersion,
+
     /// File of certificates (PEM) to believe besides Mozilla's
     #[arg(long, value_name = "FILE")]
     ca_file: Vec<PathBuf>,
@@ -280,8 +286,16 @@ fn names(command: &Command) -> Vec<String> {
     ids.filter(|id| id != "help" && !OF_THE_COMMAND.contains(&id.as_str())).collect()
 }
 
+/// Settings that name files: kept so that they are found from any directory.
+const FILES: [&str; 2] = ["digests", "ca_file"];
+
 fn value(matches: &ArgMatches, id: &str) -> Vec<String> {
-    matches.get_raw(id).into_iter().flatten().map(|text| text.to_string_lossy().into_owned()).collect()
+    let whole = |text: &OsStr| match FILES.contains(&id) {
+        true => std::path::absolute(text).unwrap_or_else(|_| text.into()).into_os_string(),
+        false => text.to_owned(),
+    };
+    let values = matches.get_raw(id).into_iter().flatten().map(whole);
+    values.map(|text| text.to_string_lossy().into_owned()).collect()
 }
 
 /// Gives a resumed crawl the settings of its run, where the command does not name others. Those that differ are named, and
@@ -316,6 +330,16 @@ pub fn note_settings(cli: &mut Cli, command: &Command, matches: &ArgMatches) {
     }
 }
 
+/// Reads a class of failure, a status, or `truncated`.
+fn retry_class(text: &str) -> Result<String, String> {
+    let is_status = text.len() == 3 && text.parse().is_ok_and(|status: u16| (100..1000).contains(&status));
+    if is_status || text == "truncated" || text.parse::<ErrorClass>().is_ok() {
+        return Ok(text.to_owned());
+    }
+    let known: Vec<_> = ErrorClass::ALL.iter().map(|class| class.as_str()).collect();
+    Err(format!("expected a status like 503, truncated, or one of {}", known.join(", ")))
+}
+
 /// Reads the address of a name server; port 53 when it names none.
 fn resolver(text: &str) -> Result<SocketAddr, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
@@ -339,6 +363,18 @@ enum TlsName {
     Record,
     /// Refuse a certificate that does not verify
     Verify,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TlsVersion {
+    /// 1.3, and 1.2 where the server has no more
+    Any,
+    /// 1.2 alone, for servers that break off when 1.3 is offered
+    #[value(name = "1.2")]
+    Only12,
+    /// 1.3 alone
+    #[value(name = "1.3")]
+    Only13,
 }
 
 /// Runs the command.
@@ -541,6 +577,11 @@ impl Args {
         fetch.tls = match self.tls {
             TlsName::Record => TlsMode::Record,
             TlsName::Verify => TlsMode::Verify,
+        };
+        config.fetch.tls_versions = match self.tls_version {
+            TlsVersion::Any => TlsVersions::Any,
+            TlsVersion::Only12 => TlsVersions::Only12,
+            TlsVersion::Only13 => TlsVersions::Only13,
         };
         if config.fetch.user_agent.trim().is_empty() {
             bail!("--user-agent is empty: say who crawls, servers want to know");

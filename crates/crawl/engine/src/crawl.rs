@@ -297,6 +297,11 @@ impl Crawl<'_> {
             if let Outcome::Failed(failed) = &fetched.outcome
                 && failed.class == ErrorClass::LocalResource
             {
+                // A full disk does not get better by downloading again.
+                if let Some(error) = fetcher.take_storage_error() {
+                    let _ = told.send(Told::Failed(error.into())).await;
+                    return;
+                }
                 let _ = told.send(Told::Returned(lease.id, failed.message.clone())).await;
                 return;
             }

@@ -16,7 +16,7 @@ use trawl_model::{
 };
 use trawl_parse::directives::Directives;
 use trawl_parse::headers::{link_header, refresh_header, retry_after};
-use trawl_parse::links::{Kind, Link, LinkExtractor, Options};
+use trawl_parse::links::{Kind, Link, LinkExtractor, Options, root_is_html};
 use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots};
 use trawl_url::{Reject, WebUrl};
 
@@ -99,6 +99,8 @@ pub(crate) fn answer_of(capture: &Capture<'_>) -> Answer {
     let Some(status) = head.status() else { return Answer::Failed(ErrorClass::ProtocolError) };
     let wait = head.text("retry-after").and_then(|value| retry_after(&value, capture.facts.fetched_at));
     let retry_after_ms = wait.map(|wait| i64::try_from(wait.as_millis()).unwrap_or(i64::MAX));
+    // The text below a redirect or an error is worth no second request: the head has said it all.
+    let cut = cut && (200..300).contains(&status);
     Answer::Response { status, retry_after_ms, cut }
 }
 
@@ -368,7 +370,10 @@ fn is_html(content_type: Option<&str>, start: &[u8]) -> bool {
         Some(value) => {
             let media_type = value.split([';', ',']).next().unwrap_or_default().trim().to_ascii_lowercase();
             match media_type.as_str() {
-                "text/html" | "application/xhtml+xml" => true,
+                "text/html" => true,
+                "text/xml" | "application/xml" => root_is_html(start),
+                // Also the kinds for telephones.
+                other if other.ends_with("xhtml+xml") => true,
                 // What says nothing is looked at, as browsers do.
                 "" | "*/*" | "unknown/unknown" | "application/unknown" | "text/xhtml" => looks_like_html(start),
                 other => !other.contains('/') && looks_like_html(start),

@@ -138,15 +138,33 @@ fn complete_run(fs: &dyn Fs, config: &Config, layout: &Layout, old: Option<&Repo
     if config.start != Start::Resume || fs.exists(&layout.journal)? {
         return Ok(None);
     }
-    let known = |seed: &SeedInput| old.seeds.iter().any(|known| known.name == seed.name());
-    match config.seeds.iter().map(|seed| seed.clone().for_keeps()).find(|seed| !known(seed)) {
-        None => Ok(Some(old.clone())),
-        Some(new) => Err(Error::Setting {
-            setting: "seeds",
-            expected: "none that are new, because the run is complete: begin another one".into(),
-            found: new.name(),
-        }),
+    let refuse = |setting, found| {
+        let expected = "nothing new, because the run is complete: begin another one".into();
+        Err(Error::Setting { setting, expected, found })
+    };
+    for seed in config.seeds.iter().map(|seed| seed.clone().for_keeps()) {
+        let name = seed.name();
+        let mut read = old.seeds.iter().filter(|known| known.name == name).peekable();
+        if read.peek().is_none() {
+            return refuse("seeds", name);
+        }
+        // A list may have grown. Archives are told by other means, pipes by none.
+        let is_list = matches!(&seed, SeedInput::File(path) if path.is_file());
+        if is_list && read.peek().is_some_and(|known| known.sha256.len() == 64) {
+            let found = seed.sha256()?;
+            if read.all(|known| known.sha256 != found) {
+                return refuse("seeds", format!("{name}, which has changed since"));
+            }
+        }
     }
+    let before = old.legs.last().map(|leg| &leg.settings);
+    let differs = |(id, now): &(&String, &Vec<String>)| {
+        before.and_then(|before| before.get(*id)).is_some_and(|before| before != *now)
+    };
+    if let Some((id, now)) = config.settings.iter().find(differs) {
+        return refuse("settings", format!("--{} {}", id.replace('_', "-"), now.join(" ")));
+    }
+    Ok(Some(old.clone()))
 }
 
 /// Brings everything that is made from the journal up to date.

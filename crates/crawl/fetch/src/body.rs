@@ -1,13 +1,13 @@
 //! Receiving a body: in memory while small, spooled when large, cut at a limit.
 
 use crate::conn::{Conn, Stop};
-use crate::error::failure;
+use crate::error::{failure, is_ours_for_now};
+use crate::unpack::Unpacker;
 use bytes::{Buf, Bytes};
-use flate2::write::MultiGzDecoder;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -34,17 +34,29 @@ pub(crate) struct Terms<'a> {
     pub spools: &'a Arc<Semaphore>,
     /// Whether the message is packed on its way (`Transfer-Encoding: gzip`), which is no part of the page.
     pub packed: bool,
+    /// Whether the head alone is an answer, as that of a redirect is.
+    pub head_answers: bool,
+    /// Takes the error of a disk that will not get better by trying again.
+    pub storage: &'a Mutex<Option<trawl_io::Error>>,
 }
 
 /// Reads the body of a response off `conn`. What came before a timeout or a disconnect is kept and marked; when nothing
-/// at all came, that is a failure.
+/// at all came, that is a failure unless the head says enough.
 pub(crate) async fn receive(conn: &mut Conn, framing: Framing, terms: Terms<'_>) -> Result<Received, Failure> {
     let writer = SpoolWriter::new(terms.fs.clone(), terms.spool_dir, terms.memory_body);
-    let spools = terms.spools.clone();
-    let mut sink =
-        Sink { writer: Some(writer), pending: Vec::new(), len: 0, limit: terms.body_bytes, spools, permit: None };
+    let (spools, memory) = (terms.spools.clone(), terms.memory_body);
+    let mut sink = Sink {
+        writer: Some(writer),
+        memory,
+        pending: Vec::new(),
+        len: 0,
+        limit: terms.body_bytes,
+        spools,
+        permit: None,
+        storage: terms.storage,
+    };
     let mut decoder = Decoder::new(framing);
-    let mut unpacker = terms.packed.then(|| MultiGzDecoder::new(Vec::new()));
+    let mut unpacker = terms.packed.then(Unpacker::default);
     let end = loop {
         if let Some(end) = decoder.done() {
             break end;
@@ -58,45 +70,41 @@ pub(crate) async fn receive(conn: &mut Conn, framing: Framing, terms: Terms<'_>)
         let Portion { before, content } = decoder.decode(&conn.buf);
         let content_bytes = conn.buf.get(content.clone()).unwrap_or_default();
         let fits = match &mut unpacker {
-            None => sink.put(&before, terms.memory_body).await? && sink.put(content_bytes, terms.memory_body).await?,
-            Some(gzip) => {
-                let good = gzip.write_all(&before).is_ok() && gzip.write_all(content_bytes).is_ok();
-                let unpacked = std::mem::take(gzip.get_mut());
-                match good {
-                    // Some servers say so and do not: then it is taken as it comes.
-                    false if sink.len == 0 && unpacked.is_empty() => {
-                        unpacker = None;
-                        sink.put(&before, terms.memory_body).await?
-                            && sink.put(content_bytes, terms.memory_body).await?
-                    }
-                    false => break End::Cut(Truncated::Disconnect),
-                    true => sink.put(&unpacked, terms.memory_body).await?,
-                }
+            None => sink.put(&before).await? && sink.put(content_bytes).await?,
+            Some(unpacker) => {
+                unpacker.put(&before);
+                unpacker.put(content_bytes);
+                sink.put(&unpacker.take()).await?
             }
         };
         if !fits {
             break End::Cut(Truncated::Length);
         }
         conn.buf.advance(content.end.min(conn.buf.len()));
+        if unpacker.as_ref().is_some_and(Unpacker::is_broken) {
+            break End::Cut(Truncated::Disconnect);
+        }
     };
     let end = match (end, unpacker) {
-        (End::Complete { at_end }, Some(mut gzip)) => {
-            let whole = gzip.try_finish().is_ok();
-            let fits = sink.put(&std::mem::take(gzip.get_mut()), terms.memory_body).await?;
-            match (whole, fits) {
-                (true, true) => End::Complete { at_end },
-                (_, false) => End::Cut(Truncated::Length),
-                (false, _) => End::Cut(Truncated::Disconnect),
+        (End::Cut(Truncated::Length), _) => End::Cut(Truncated::Length),
+        (end, Some(unpacker)) => {
+            let (rest, whole) = unpacker.finish();
+            match (sink.put(&rest).await?, whole, end) {
+                (false, ..) => End::Cut(Truncated::Length),
+                // Packed data has an end of its own, with a checksum: what comes up to it is whole, however the message ends.
+                (true, Some(true), End::Cut(_)) => End::Complete { at_end: false },
+                (true, Some(false), End::Complete { .. }) => End::Cut(Truncated::Disconnect),
+                (true, _, end) => end,
             }
         }
-        (end, _) => end,
+        (end, None) => end,
     };
-    let empty = sink.len == 0;
+    let nothing = sink.len == 0 && !terms.head_answers;
     match end {
-        End::Cut(Truncated::Time) if empty => {
+        End::Cut(Truncated::Time) if nothing => {
             Err(failure(ErrorClass::BodyTimeout, "the head came, then nothing in time"))
         }
-        End::Cut(Truncated::Disconnect) if empty => {
+        End::Cut(Truncated::Disconnect) if nothing => {
             Err(failure(ErrorClass::Reset, "the head came, then the connection ended"))
         }
         End::Cut(why) => Ok(Received { body: sink.finish().await?, truncated: Some(why), at_end: false }),
@@ -192,9 +200,11 @@ impl Decoder {
 }
 
 /// Collects a body up to a limit.
-struct Sink {
+struct Sink<'a> {
     /// Absent only while a thread writes with it.
     writer: Option<SpoolWriter>,
+    /// Bytes kept in memory.
+    memory: usize,
     /// Gathered for the file, once there is one.
     pending: Vec<u8>,
     len: u64,
@@ -202,19 +212,20 @@ struct Sink {
     spools: Arc<Semaphore>,
     /// Leave to hold a file, once there is one.
     permit: Option<OwnedSemaphorePermit>,
+    storage: &'a Mutex<Option<trawl_io::Error>>,
 }
 
 /// Bytes handed to a thread at a time: a hand-over costs some microseconds.
 const HANDOVER_BYTES: usize = 256 * 1024;
 
-impl Sink {
+impl Sink<'_> {
     /// Takes bytes; `false` when they went past the limit.
-    async fn put(&mut self, bytes: &[u8], memory: usize) -> Result<bool, Failure> {
+    async fn put(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         let room = usize::try_from(self.limit - self.len).unwrap_or(usize::MAX);
         let kept = bytes.get(..room.min(bytes.len())).unwrap_or_default();
         self.len += kept.len() as u64;
         match &mut self.writer {
-            Some(writer) if self.len <= memory as u64 => writer.put(kept).map_err(|e| local(&e))?,
+            Some(writer) if self.len <= self.memory as u64 => writer.put(kept).map_err(|e| broken(self.storage, e))?,
             _ => {
                 self.pending.extend_from_slice(kept);
                 if self.pending.len() >= HANDOVER_BYTES {
@@ -238,7 +249,7 @@ impl Sink {
             pending.clear();
             Ok::<_, trawl_io::Error>((writer, pending))
         });
-        let (writer, pending) = job.await.map_err(|e| local(&e))?.map_err(|e| local(&e))?;
+        let (writer, pending) = job.await.map_err(|e| local(&e))?.map_err(|e| broken(self.storage, e))?;
         (self.writer, self.pending) = (Some(writer), pending);
         Ok(())
     }
@@ -249,10 +260,10 @@ impl Sink {
         }
         let Some(writer) = self.writer else { return Ok(Body::empty()) };
         let spool = match writer.is_spilled() {
-            false => writer.finish().map_err(|e| local(&e))?,
+            false => writer.finish().map_err(|e| broken(self.storage, e))?,
             true => {
                 let job = tokio::task::spawn_blocking(move || writer.finish());
-                job.await.map_err(|e| local(&e))?.map_err(|e| local(&e))?
+                job.await.map_err(|e| local(&e))?.map_err(|e| broken(self.storage, e))?
             }
         };
         Ok(match spool.as_bytes() {
@@ -265,6 +276,15 @@ impl Sink {
 
 fn local(error: &dyn std::fmt::Display) -> Failure {
     failure(ErrorClass::LocalResource, format!("spooling the body: {error}"))
+}
+
+/// A file that failed: kept for the caller, unless it is a matter of time.
+fn broken(storage: &Mutex<Option<trawl_io::Error>>, error: trawl_io::Error) -> Failure {
+    let failed = local(&error);
+    if !matches!(&error, trawl_io::Error::Io { source, .. } if is_ours_for_now(source)) {
+        storage.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+    failed
 }
 
 /// A spool as a body.

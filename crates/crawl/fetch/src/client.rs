@@ -3,9 +3,9 @@
 use crate::address::is_public;
 use crate::body::{self, Terms};
 use crate::config::FetchConfig;
-use crate::conn::{Conn, Stop, within};
+use crate::conn::{Conn, Stop, Waiting, within};
 use crate::connect_to::ConnectTo;
-use crate::error::{Error, class_of, failure};
+use crate::error::{Error, class_of, failure, has_no_way};
 use crate::pool::Pool;
 use crate::resolve::{Addresses, Resolver};
 use crate::target::Origin;
@@ -13,7 +13,7 @@ use crate::tls::Tls;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -59,6 +59,8 @@ struct Shared {
     tls: Tls,
     /// Bodies that may be in files at a time.
     spools: Arc<Semaphore>,
+    /// Why bodies can no longer be put into files.
+    storage: Mutex<Option<trawl_io::Error>>,
 }
 
 /// What is known of a fetch so far, also when it fails.
@@ -94,10 +96,10 @@ impl Fetcher {
         header("user agent", &config.user_agent, true)?;
         header("contact", &config.contact, false)?;
         header("accept-encoding", &config.accept_encoding, false)?;
-        let tls = Tls::new(config.tls, &config.extra_roots)?;
+        let tls = Tls::new(config.tls, config.tls_versions, &config.extra_roots)?;
         let (pool, resolver) = (Pool::new(config.pool.clone()), Resolver::new(config.dns.clone()));
         let spools = Arc::new(Semaphore::new(config.limits.spools.clamp(1, Semaphore::MAX_PERMITS)));
-        Ok(Self { shared: Arc::new(Shared { config, fs, pool, resolver, tls, spools }) })
+        Ok(Self { shared: Arc::new(Shared { config, fs, pool, resolver, tls, spools, storage: Mutex::default() }) })
     }
 
     /// Whether a rule of `--connect-to` sends the host of a URL to another: such hosts share addresses by choice.
@@ -114,6 +116,12 @@ impl Fetcher {
             Some(ip) => Ok((*ip, addresses.until.saturating_duration_since(Instant::now()))),
             None => Err(failure(ErrorClass::DnsFailure, "the name has no address")),
         }
+    }
+
+    /// Why a body could not be put into a file, if the disk is full or broken; told once. The fetch itself ended with
+    /// [`ErrorClass::LocalResource`], but to make it again would only download it again.
+    pub fn take_storage_error(&self) -> Option<trawl_io::Error> {
+        self.shared.storage.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Fetches one URL. Every outcome, failures included, is a capture; redirects are not followed.
@@ -148,11 +156,16 @@ impl Shared {
         let mut total = begun + self.config.limits.total;
         let origin = Origin::of(&ask.url);
         let request = self.request(&ask.url);
-        // A pooled connection may have been closed by its server just now: then nothing of a response comes, and the
-        // request is made again on a new one.
+        // A pooled connection may have been closed by its server just now, or what comes on it may not be the answer to
+        // our request: then the request is made again on a new one.
         while let Some(mut conn) = self.pool.take(&origin) {
-            if !conn.is_quiet() {
-                continue;
+            match conn.waiting() {
+                Waiting::Nothing => {}
+                Waiting::Bytes => {
+                    self.pool.distrust(&origin);
+                    break;
+                }
+                Waiting::End => continue,
             }
             match self.on(conn, &origin, &request, ask, total, notes).await {
                 Err(Attempt::Stale) => (notes.ip, notes.tls) = (None, None),
@@ -204,8 +217,19 @@ impl Shared {
             Err(failed) => return Err(Attempt::Failed(failed)),
             Ok(()) => notes.request = Some(request.clone()),
         }
-        let head = self.head(&mut conn, total, notes).await?;
+        let head = match self.head(&mut conn, total, notes).await {
+            // No response at all: what a page before it left over.
+            Err(Attempt::Failed(failed)) if conn.reused && failed.class == ErrorClass::ProtocolError => {
+                self.pool.distrust(origin);
+                return Err(Attempt::Stale);
+            }
+            head => head?,
+        };
         let parsed = Head::new(&head);
+        // Said by a server that is about to close an idle connection, before it saw our request.
+        if conn.reused && parsed.status() == Some(408) {
+            return Err(Attempt::Stale);
+        }
         let body_bytes = ask.body_limit.map_or(limits.body_bytes, |own| own.min(limits.body_bytes));
         let terms = Terms {
             idle: limits.idle,
@@ -216,11 +240,27 @@ impl Shared {
             spool_dir: &self.config.spool_dir,
             spools: &self.spools,
             packed: is_packed(&parsed),
+            head_answers: !matches!(parsed.status(), Some(200..=299)),
+            storage: &self.storage,
         };
         let received = body::receive(&mut conn, Framing::of(&parsed), terms).await.map_err(Attempt::Failed)?;
-        conn.reused = true;
-        if received.at_end && may_be_reused(&parsed) && conn.is_quiet() {
-            self.pool.put(origin, conn);
+        if received.at_end {
+            match conn.waiting() {
+                Waiting::Bytes => {
+                    self.pool.distrust(origin);
+                    // The first response on a connection is the answer to its only request. Later on, this may have been
+                    // left over from before, and what waits behind it the answer.
+                    if conn.reused {
+                        return Err(Attempt::Stale);
+                    }
+                }
+                Waiting::Nothing if may_be_reused(&parsed) => {
+                    conn.acknowledge();
+                    conn.reused = true;
+                    self.pool.put(origin, conn);
+                }
+                Waiting::Nothing | Waiting::End => {}
+            }
         }
         Ok(Response { head, body: received.body, truncated: received.truncated })
     }
@@ -315,29 +355,39 @@ impl Shared {
         total: Instant,
         notes: &mut Notes,
     ) -> Result<Conn, Failure> {
-        let mut last = failure(ErrorClass::DnsFailure, format!("{} has no address", origin.host));
+        let mut told = None;
         for ip in addresses.ips.iter().copied() {
             match self.tcp(SocketAddr::new(ip, port), total, notes).await {
                 Ok(tcp) => return self.secure(tcp, origin, ip, now, total, notes).await,
-                Err(failed) => last = failed,
+                // An address that we have no way to, IPv6 on most machines, says nothing of the host: the others do.
+                Err(Dial { no_way: true, .. }) if told.is_some() => {}
+                // Used up here: then nothing is known of the host.
+                Err(Dial { no_way: false, failed }) if failed.class == ErrorClass::LocalResource => return Err(failed),
+                Err(Dial { failed, .. }) => told = Some((failed, ip)),
             }
         }
-        Err(last)
+        let none = || (failure(ErrorClass::DnsFailure, format!("{} has no address", origin.host)), None);
+        let (failed, ip) = told.map_or_else(none, |(failed, ip)| (failed, Some(ip)));
+        notes.ip = ip;
+        Err(failed)
     }
 
-    async fn tcp(&self, address: SocketAddr, total: Instant, notes: &mut Notes) -> Result<TcpStream, Failure> {
+    async fn tcp(&self, address: SocketAddr, total: Instant, notes: &mut Notes) -> Result<TcpStream, Dial> {
         let begun = Instant::now();
         notes.ip = Some(address.ip());
+        let part = format!("connecting to {address}");
+        let mut no_way = false;
         let dial = async {
             let stream = TcpStream::connect(address).await.map_err(|e| {
-                failure(class_of(&e, ErrorClass::ConnectRefused), format!("connecting to {address}: {e}"))
+                no_way = has_no_way(&e, address.ip());
+                failure(class_of(&e, ErrorClass::ConnectRefused), format!("{part}: {e}"))
             })?;
             // Requests are one small write: waiting for more to send would only add delay.
             stream.set_nodelay(true).map_err(|e| failure(class_of(&e, ErrorClass::Reset), e.to_string()))?;
             Ok(stream)
         };
-        let part = format!("connecting to {address}");
-        let stream = within(self.config.limits.connect, total, ErrorClass::ConnectTimeout, &part, dial).await?;
+        let dialled = within(self.config.limits.connect, total, ErrorClass::ConnectTimeout, &part, dial).await;
+        let stream = dialled.map_err(|failed| Dial { failed, no_way })?;
         notes.timings.connect_ms = Some(millis_since(begun));
         Ok(stream)
     }
@@ -351,7 +401,8 @@ impl Shared {
         total: Instant,
         notes: &mut Notes,
     ) -> Result<Conn, Failure> {
-        let conn = |stream, tls| Conn { stream, buf: Default::default(), peer, tls, reused: false };
+        let round_trip = Duration::from_millis(notes.timings.connect_ms.unwrap_or(0).into());
+        let conn = |stream, tls| Conn { stream, buf: Default::default(), peer, tls, reused: false, round_trip };
         if !origin.https {
             return Ok(conn(Box::new(tcp), None));
         }
@@ -364,8 +415,16 @@ impl Shared {
     }
 
     fn may_be_private(&self, host: &str) -> bool {
-        self.config.allow_private.iter().any(|name| name == "*" || name.eq_ignore_ascii_case(host))
+        let same = |name: &str| name == "*" || name.eq_ignore_ascii_case(host);
+        self.config.allow_private.iter().any(|name| same(name.trim_matches(['[', ']'])))
     }
+}
+
+/// Why there is no connection to one address.
+struct Dial {
+    failed: Failure,
+    /// Whether it is this machine that cannot reach it.
+    no_way: bool,
 }
 
 /// What became of an exchange on one connection.

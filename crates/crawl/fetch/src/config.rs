@@ -21,11 +21,13 @@ pub struct FetchConfig {
     pub limits: Limits,
     /// What is done about certificates.
     pub tls: TlsMode,
+    /// Which versions of TLS are offered.
+    pub tls_versions: TlsVersions,
     /// Certificates (DER) believed besides Mozilla's: an organisation's own authority.
     pub extra_roots: Vec<Vec<u8>>,
     /// Where connections go instead of where names point, first match wins.
     pub connect_to: Vec<ConnectTo>,
-    /// Hosts (lower case, no port) whose private addresses may be used; `*` allows all of them.
+    /// Hosts (no port; IPv6 with or without brackets) whose private addresses may be used; `*` allows all of them.
     pub allow_private: Vec<String>,
     /// Directory of bodies past `limits.memory_body`; its files have no names.
     pub spool_dir: PathBuf,
@@ -43,6 +45,7 @@ impl Default for FetchConfig {
             accept_encoding: "gzip, br, zstd".into(),
             limits: Limits::default(),
             tls: TlsMode::Record,
+            tls_versions: TlsVersions::Any,
             extra_roots: Vec::new(),
             connect_to: Vec::new(),
             allow_private: Vec::new(),
@@ -115,6 +118,19 @@ pub enum TlsMode {
     Verify,
 }
 
+/// Versions of TLS that are offered to servers. The suites are those of rustls: ephemeral keys with AES-GCM or ChaCha20.
+/// Servers that have only older ones (TLS 1.0 and 1.1, key exchange by RSA, CBC) cannot be reached by any setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TlsVersions {
+    /// 1.3, and 1.2 where the server has no more.
+    #[default]
+    Any,
+    /// 1.2 alone, for servers and boxes on the way that break off when 1.3 is offered.
+    Only12,
+    /// 1.3 alone.
+    Only13,
+}
+
 /// Bounds of the pool of idle connections.
 #[derive(Debug, Clone)]
 pub struct PoolLimits {
@@ -124,11 +140,15 @@ pub struct PoolLimits {
     pub total: usize,
     /// How long a connection may idle; servers commonly hang up after 5 to 75 seconds.
     pub idle: Duration,
+    /// How long a connection idles at least, besides one round trip, before it is used again; a request that comes sooner
+    /// gets a new one. Some servers send more than their response: what comes in this time is seen before the next
+    /// request, what comes later would be archived as its answer.
+    pub settle: Duration,
 }
 
 impl Default for PoolLimits {
     fn default() -> Self {
-        Self { per_origin: 2, total: 512, idle: Duration::from_secs(30) }
+        Self { per_origin: 2, total: 512, idle: Duration::from_secs(30), settle: Duration::from_millis(100) }
     }
 }
 

@@ -42,6 +42,19 @@ pub(crate) struct Conn {
     pub tls: Option<TlsFacts>,
     /// Whether it has already served a response.
     pub reused: bool,
+    /// How long connecting took: one way there and back.
+    pub round_trip: Duration,
+}
+
+/// What waits to be read on a connection that nobody has asked anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// Nothing: it may be asked.
+    Nothing,
+    /// Bytes that belong to no response, and that would be taken for the answer to the next request.
+    Bytes,
+    /// Its end or an error, or something of TLS that is not understood yet.
+    End,
 }
 
 /// Why reading stopped.
@@ -58,23 +71,29 @@ pub(crate) enum Stop {
 const READ_BYTES: usize = 16 * 1024;
 
 impl Conn {
-    /// Whether nothing waits to be read: no bytes that belong to no response, no end, no error. Bytes that wait here would
-    /// be taken for the answer to the next request, and archived under its URL.
+    /// Looks at what waits to be read, without waiting.
     ///
     /// The socket is asked itself, because the runtime learns of new bytes only some time after they came.
-    pub(crate) fn is_quiet(&mut self) -> bool {
+    pub(crate) fn waiting(&mut self) -> Waiting {
         let mut byte = [0];
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let socket = match recv(self.stream.socket(), &mut byte, flags) {
-            Err(Errno::AGAIN) => true,
-            Ok(_) | Err(_) => false,
-        };
+        let socket = recv(self.stream.socket(), &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
         // What TLS has unpacked already is no longer in the socket.
         let mut unpacked = ReadBuf::new(&mut byte);
         let mut context = Context::from_waker(std::task::Waker::noop());
-        self.buf.is_empty()
-            && socket
-            && matches!(Pin::new(&mut self.stream).poll_read(&mut context, &mut unpacked), Poll::Pending)
+        let read = Pin::new(&mut self.stream).poll_read(&mut context, &mut unpacked);
+        match (socket, read) {
+            _ if !self.buf.is_empty() || !unpacked.filled().is_empty() => Waiting::Bytes,
+            (Err(Errno::AGAIN), Poll::Pending) => Waiting::Nothing,
+            (Ok((1.., _)), _) if self.tls.is_none() => Waiting::Bytes,
+            _ => Waiting::End,
+        }
+    }
+
+    /// Acknowledges at once what was received. A peer that wrote more than its response may hold the rest back until
+    /// then; it shall come while the connection idles, not with the answer to the next request.
+    pub(crate) fn acknowledge(&self) {
+        // Only a wish: where the system does not know it, the peer waits for some 40 ms.
+        let _ = rustix::net::sockopt::set_tcp_quickack(self.stream.socket(), true);
     }
 
     /// Reads something into `buf`, by the sooner of two moments.

@@ -2,6 +2,7 @@
 
 use rustix::io::Errno;
 use std::io;
+use std::net::IpAddr;
 use trawl_model::{ErrorClass, Failure};
 
 /// Why a [`crate::Fetcher`] cannot be made.
@@ -41,13 +42,26 @@ pub(crate) fn class_of(error: &io::Error, other: ErrorClass) -> ErrorClass {
             ErrorClass::Reset
         }
         K::OutOfMemory | K::StorageFull | K::QuotaExceeded => ErrorClass::LocalResource,
-        _ => match error.raw_os_error() {
-            // Too many open files here or in the system, no buffers: `io::ErrorKind` has no names for them.
-            Some(code) if [Errno::MFILE, Errno::NFILE, Errno::NOBUFS].map(Errno::raw_os_error).contains(&code) => {
-                ErrorClass::LocalResource
-            }
-            _ => other,
-        },
+        _ if is_ours_for_now(error) => ErrorClass::LocalResource,
+        _ => other,
+    }
+}
+
+/// Whether something of this machine is used up that comes back: open files here or in the system, buffers, memory.
+/// `io::ErrorKind` has no names for most of them.
+pub(crate) fn is_ours_for_now(error: &io::Error) -> bool {
+    let codes = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::INTR, Errno::AGAIN];
+    error.raw_os_error().is_some_and(|code| codes.map(Errno::raw_os_error).contains(&code))
+}
+
+/// Whether this machine has no way to an address, or to any of its kind: another address of the host may do.
+pub(crate) fn has_no_way(error: &io::Error, ip: IpAddr) -> bool {
+    use io::ErrorKind as K;
+    match error.kind() {
+        K::NetworkUnreachable | K::NetworkDown => true,
+        // IPv6 switched off. For IPv4 it means that all ports are taken.
+        K::AddrNotAvailable | K::Unsupported => ip.is_ipv6(),
+        _ => error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()),
     }
 }
 

@@ -51,9 +51,10 @@ mod pool;
 mod resolve;
 mod target;
 mod tls;
+mod unpack;
 
 pub use address::is_public;
 pub use client::{Ask, Fetcher};
-pub use config::{DnsLimits, FetchConfig, Limits, PoolLimits, TlsMode};
+pub use config::{DnsLimits, FetchConfig, Limits, PoolLimits, TlsMode, TlsVersions};
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use error::Error;

@@ -3,11 +3,11 @@
 use crate::config::PoolLimits;
 use crate::conn::Conn;
 use crate::target::Origin;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use tokio::time::Instant;
 
-/// A bounded store of idle connections; the one used last is taken first, the one idle longest is dropped first.
+/// A bounded store of idle connections; of those that have settled the one used last is taken first; the one idle longest is dropped first.
 pub(crate) struct Pool {
     limits: PoolLimits,
     idle: Mutex<Idle>,
@@ -19,23 +19,43 @@ struct Idle {
     /// Origins in the order in which connections were put back; stale entries are skipped.
     order: VecDeque<(Instant, Origin)>,
     count: usize,
+    /// Origins that sent bytes nobody asked for: their connections are used once.
+    distrusted: HashSet<Origin>,
 }
+
+/// Origins kept in mind for having sent too much.
+const DISTRUSTED: usize = 65_536;
 
 impl Pool {
     pub(crate) fn new(limits: PoolLimits) -> Self {
         Self { limits, idle: Mutex::default() }
     }
 
+    /// The connection used last of those that have idled long enough.
     pub(crate) fn take(&self, origin: &Origin) -> Option<Conn> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.drop_older(self.limits.idle);
         let queue = idle.by_origin.get_mut(origin)?;
-        let (_, conn) = queue.pop_back()?;
+        let settled = |(since, conn): &(Instant, Conn)| since.elapsed() >= self.limits.settle + conn.round_trip;
+        let (_, conn) = queue.iter().rposition(settled).and_then(|at| queue.remove(at))?;
         if queue.is_empty() {
             idle.by_origin.remove(origin);
         }
         idle.count -= 1;
         Some(conn)
+    }
+
+    /// Never again keeps a connection of an origin.
+    pub(crate) fn distrust(&self, origin: &Origin) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        while idle.by_origin.contains_key(origin) {
+            idle.drop_oldest_of(origin);
+        }
+        if idle.distrusted.len() >= DISTRUSTED {
+            // Forgotten ones are found out again by the same checks.
+            idle.distrusted.clear();
+        }
+        idle.distrusted.insert(origin.clone());
     }
 
     pub(crate) fn put(&self, origin: &Origin, conn: Conn) {
@@ -45,6 +65,9 @@ impl Pool {
         let now = Instant::now();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.drop_older(self.limits.idle);
+        if idle.distrusted.contains(origin) {
+            return;
+        }
         if idle.by_origin.get(origin).is_some_and(|q| q.len() >= self.limits.per_origin) {
             idle.drop_oldest_of(origin);
         }

@@ -3,16 +3,18 @@
 use crate::config::DnsLimits;
 use crate::error::{class_of, failure};
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig};
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
+use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::RecordType;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use trawl_model::{ErrorClass, Failure};
 
 type Answer = Result<Addresses, (Failure, Instant)>;
@@ -86,38 +88,42 @@ impl Resolver {
         let begun = Instant::now();
         // A name with a dot is whole: suffixes of this machine's own domain are not for the web.
         let name = if host.contains('.') { format!("{}.", host.trim_end_matches('.')) } else { host.to_owned() };
-        let found = match &self.resolver {
-            Ok(resolver) => timeout(self.limits.timeout, resolver.lookup_ip(name)).await,
+        let (v4, v6) = match &self.resolver {
+            Ok(resolver) => both(resolver, &name, begun + self.limits.timeout).await,
             Err(why) => return Err((failure(ErrorClass::LocalResource, why.clone()), begun)),
         };
         drop(permit);
         let now = Instant::now();
         let failed = |failed: Failure, keep: Duration| Err((failed, now + keep));
-        let error = match found {
-            Ok(Ok(found)) => {
-                self.hear(now);
-                let mut ips: Vec<IpAddr> = Vec::new();
-                found.iter().for_each(|ip| {
-                    if !ips.contains(&ip) {
-                        ips.push(ip);
-                    }
-                });
-                let keep = Instant::from_std(found.valid_until()).saturating_duration_since(now);
-                let until = now + keep.clamp(self.limits.keep_least, self.limits.keep_most);
-                return match ips.is_empty() {
-                    true => {
-                        failed(failure(ErrorClass::DnsNxdomain, "the name has no address"), self.limits.keep_failure)
-                    }
-                    false => Ok(Addresses { ips: ips.into(), until }),
-                };
-            }
-            Ok(Err(error)) => error,
-            Err(_) => NetError::Timeout,
+        let (mut ips, mut until) = (Vec::new(), now + self.limits.keep_most);
+        let answered = |found: &Result<Lookup, NetError>| match found {
+            Ok(_) => true,
+            Err(e) => !matches!(describe(e).0, ErrorClass::DnsTimeout | ErrorClass::LocalResource),
         };
-        let (class, message) = describe(&error);
-        if !matches!(class, ErrorClass::DnsTimeout | ErrorClass::LocalResource) {
+        if [&v4, &v6].into_iter().any(answered) {
             self.hear(now);
         }
+        for found in [&v4, &v6].into_iter().flatten() {
+            let before = ips.len();
+            for ip in found.answers().iter().filter_map(|record| record.data.ip_addr()) {
+                if !ips.contains(&ip) {
+                    ips.push(ip);
+                }
+            }
+            if ips.len() > before {
+                until = until.min(Instant::from_std(found.valid_until()));
+            }
+        }
+        if !ips.is_empty() {
+            return Ok(Addresses { ips: ips.into(), until: until.max(now + self.limits.keep_least) });
+        }
+        let errors = [v4, v6].into_iter().filter_map(Result::err);
+        // A server that says of one kind of address that there is none has not said it of the other.
+        let error = errors.max_by_key(|error| describe(error).0 != ErrorClass::DnsNxdomain);
+        let Some(error) = error else {
+            return failed(failure(ErrorClass::DnsNxdomain, "the name has no address"), self.limits.keep_failure);
+        };
+        let (class, message) = describe(&error);
         match class {
             // Others were answered meanwhile: it is this name. Else it is the name server, which is not the host's fault.
             ErrorClass::DnsTimeout if !self.heard_since(begun) => {
@@ -140,6 +146,38 @@ impl Resolver {
     }
 }
 
+/// How long the answer about one kind of address waits for the other: some name servers never answer about IPv6.
+const SECOND_ANSWER: Duration = Duration::from_millis(500);
+
+/// Asks for both kinds of addresses at once. Each has until `deadline`, less when the other has brought an address.
+async fn both(
+    resolver: &TokioResolver,
+    name: &str,
+    deadline: Instant,
+) -> (Result<Lookup, NetError>, Result<Lookup, NetError>) {
+    let ask = async |kind| match timeout_at(deadline, resolver.lookup(name, kind)).await {
+        Ok(found) => found,
+        Err(_) => Err(NetError::Timeout),
+    };
+    let has_address = |found: &Result<Lookup, NetError>| {
+        found.as_ref().is_ok_and(|found| found.answers().iter().any(|record| record.data.ip_addr().is_some()))
+    };
+    let (v4, v6) = (ask(RecordType::A), ask(RecordType::AAAA));
+    tokio::pin!(v4, v6);
+    let patience = |found: &_| if has_address(found) { SECOND_ANSWER } else { Duration::MAX };
+    let late = |_| Err(NetError::Timeout);
+    tokio::select! {
+        first = &mut v4 => {
+            let second = timeout(patience(&first), v6).await.unwrap_or_else(late);
+            (first, second)
+        }
+        first = &mut v6 => {
+            let second = timeout(patience(&first), v4).await.unwrap_or_else(late);
+            (second, first)
+        }
+    }
+}
+
 fn build(limits: &DnsLimits) -> Result<TokioResolver, NetError> {
     let mut builder = match limits.servers.is_empty() {
         true => TokioResolver::builder_tokio()?,
@@ -157,7 +195,6 @@ fn build(limits: &DnsLimits) -> Result<TokioResolver, NetError> {
     let options = builder.options_mut();
     options.timeout = limits.timeout / u32::try_from(attempts).unwrap_or(u32::MAX);
     options.attempts = attempts - 1;
-    options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
     // The cache is ours: it also holds back askers for a name that is being looked up, and failures.
     options.cache_size = 0;
     options.max_active_requests = limits.concurrent.saturating_mul(4).max(32);
@@ -198,6 +235,69 @@ mod tests {
         for n in 0..10 {
             let _ = resolver.cell(&format!("n{n}.invalid"));
             assert!(resolver.names.lock().unwrap().len() <= 2);
+        }
+    }
+
+    /// A name server: `answer` gives the addresses of a name, an error code, or nothing at all.
+    async fn name_server(answer: impl Fn(&str, RecordType) -> Reply + Send + 'static) -> std::net::SocketAddr {
+        use hickory_resolver::proto::op::Message;
+        use hickory_resolver::proto::rr::{RData, Record};
+        let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let addr = socket.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut buf = [0; 1500];
+            while let Ok((n, peer)) = socket.recv_from(&mut buf).await {
+                let asked = Message::from_vec(&buf[..n]).unwrap();
+                let query = asked.queries[0].clone();
+                let mut reply = Message::response(asked.metadata.id, asked.metadata.op_code);
+                reply.add_query(query.clone());
+                match answer(&query.name().to_utf8(), query.query_type()) {
+                    Reply::Silence => continue,
+                    Reply::Code(code) => reply.metadata.response_code = code,
+                    Reply::Address(ip) => {
+                        let ip: IpAddr = ip.parse().unwrap();
+                        reply.add_answer(Record::from_rdata(query.name().clone(), 60, RData::from(ip)));
+                    }
+                }
+                socket.send_to(&reply.to_vec().unwrap(), peer).await.unwrap();
+            }
+        });
+        addr
+    }
+
+    enum Reply {
+        Silence,
+        Code(ResponseCode),
+        Address(&'static str),
+    }
+
+    /// One kind of address is enough, whatever becomes of the other; and one kind that is missing is not all.
+    #[tokio::test]
+    async fn each_kind_of_address_has_its_own_answer() {
+        let server = name_server(|name, kind| match (name, kind) {
+            ("mute6.example.", RecordType::A) => Reply::Address("192.0.2.1"),
+            ("mute4.example.", RecordType::AAAA) => Reply::Address("2001:db8::1"),
+            ("failing6.example." | "silent6.example.", RecordType::A) => Reply::Code(ResponseCode::NoError),
+            ("failing6.example.", RecordType::AAAA) => Reply::Code(ResponseCode::ServFail),
+            ("failing4.example.", RecordType::A) => Reply::Code(ResponseCode::ServFail),
+            ("failing4.example.", RecordType::AAAA) => Reply::Code(ResponseCode::NXDomain),
+            ("none.example.", _) => Reply::Code(ResponseCode::NoError),
+            _ => Reply::Silence,
+        })
+        .await;
+        let limits = DnsLimits { servers: vec![server], timeout: Duration::from_secs(2), ..DnsLimits::default() };
+        let resolver = Resolver::new(limits);
+        for (name, ip) in [("mute6.example", "192.0.2.1"), ("mute4.example", "2001:db8::1")] {
+            let found = resolver.resolve(name).await.unwrap();
+            assert_eq!(*found.ips, [ip.parse::<IpAddr>().unwrap()], "{name}");
+        }
+        for (name, class) in [
+            ("failing6.example", ErrorClass::DnsServfail),
+            ("failing4.example", ErrorClass::DnsServfail),
+            ("silent6.example", ErrorClass::DnsTimeout),
+            ("none.example", ErrorClass::DnsNxdomain),
+        ] {
+            assert_eq!(resolver.resolve(name).await.unwrap_err().class, class, "{name}");
         }
     }
 }

@@ -3,13 +3,17 @@
 //! An archive wants the page behind an expired certificate too, so the handshake checks only that the peer holds the
 //! key it shows; afterwards the chain is judged as a browser would, and the verdict recorded or, on request, enforced.
 
-use crate::config::TlsMode;
+use crate::config::{TlsMode, TlsVersions};
 use crate::error::{Error, class_of, failure};
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -20,11 +24,13 @@ use trawl_model::{ErrorClass, Failure, TlsFacts, UnixMillis};
 pub(crate) struct Tls {
     connector: TlsConnector,
     judge: Arc<WebPkiServerVerifier>,
+    /// Certificates (DER) that the operator trusts, whatever they were made for.
+    trusted: Vec<Vec<u8>>,
     mode: TlsMode,
 }
 
 impl Tls {
-    pub(crate) fn new(mode: TlsMode, extra_roots: &[Vec<u8>]) -> Result<Self, Error> {
+    pub(crate) fn new(mode: TlsMode, versions: TlsVersions, extra_roots: &[Vec<u8>]) -> Result<Self, Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         for der in extra_roots {
@@ -33,13 +39,18 @@ impl Tls {
         let judge = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .build()
             .map_err(|e| rustls::Error::General(e.to_string()))?;
+        let versions: &[_] = match versions {
+            TlsVersions::Any => &[&TLS13, &TLS12],
+            TlsVersions::Only12 => &[&TLS12],
+            TlsVersions::Only13 => &[&TLS13],
+        };
         let mut config = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()?
+            .with_protocol_versions(versions)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { connector: TlsConnector::from(Arc::new(config)), judge, mode })
+        Ok(Self { connector: TlsConnector::from(Arc::new(config)), judge, trusted: extra_roots.to_vec(), mode })
     }
 
     /// Shakes hands; the certificate is judged as of `now`.
@@ -69,9 +80,16 @@ impl Tls {
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let refused = match connection.peer_certificates().and_then(<[_]>::split_first) {
             None => Some("no certificate".to_owned()),
-            Some((leaf, chain)) => {
-                self.judge.verify_server_cert(leaf, chain, name, &[], now).err().map(|e| in_words(&e.to_string()))
-            }
+            Some((leaf, chain)) => match self.judge.verify_server_cert(leaf, chain, name, &[], now) {
+                Ok(_) => None,
+                // Made as an authority's, as `openssl req -x509` does, and shown by a server. It was judged valid at this
+                // time before that was found, and the operator trusts it: its names are left to check.
+                Err(e) if is_authoritys(&e) && self.trusted.iter().any(|der| der == leaf.as_ref()) => {
+                    let named = ParsedCertificate::try_from(leaf).and_then(|leaf| verify_server_name(&leaf, name));
+                    named.err().map(|e| verdict(&e))
+                }
+                Err(e) => Some(verdict(&e)),
+            },
         };
         let version = match connection.protocol_version() {
             Some(rustls::ProtocolVersion::TLSv1_3) => "TLSv1.3",
@@ -82,6 +100,36 @@ impl Tls {
         // The library writes TLS13_AES_128_GCM_SHA256 where the registry has TLS_AES_128_GCM_SHA256.
         TlsFacts { version: version.into(), cipher_suite: suite.replacen("TLS13_", "TLS_", 1), refused }
     }
+}
+
+/// Whether all that is wrong with a certificate is that it is an authority's.
+fn is_authoritys(error: &rustls::Error) -> bool {
+    use rustls::Error::InvalidCertificate;
+    // The library does not name the error, and its type belongs to a crate below.
+    matches!(error, InvalidCertificate(CertificateError::Other(OtherError(inner)))
+        if inner.to_string() == "CaUsedAsEndEntity")
+}
+
+/// What is wrong with a certificate, in words.
+fn verdict(error: &rustls::Error) -> String {
+    use rustls::Error::InvalidCertificate;
+    match error {
+        _ if is_authoritys(error) => "invalid peer certificate: it is an authority's, not a server's".into(),
+        InvalidCertificate(CertificateError::Other(OtherError(inner))) => {
+            format!("invalid peer certificate: {}", in_words(&inner.to_string()))
+        }
+        InvalidCertificate(CertificateError::NotValidForNameContext { expected, presented }) => {
+            let names: Vec<&str> = presented.iter().map(|name| bare_name(name)).collect();
+            let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
+            format!("invalid peer certificate: it is for {names}, not for {}", expected.to_str())
+        }
+        other => in_words(&other.to_string()),
+    }
+}
+
+/// `own.test` of `DnsName("own.test")`.
+fn bare_name(text: &str) -> &str {
+    text.split_once('(').map_or(text, |(_, inner)| inner.trim_end_matches(')').trim_matches('"'))
 }
 
 /// The library's words without Rust's names in them: `HandshakeFailure` becomes "handshake failure".

@@ -1,6 +1,6 @@
 //! Certificates: accepted and judged, or enforced.
 
-use rcgen::{CertificateParams, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
-use trawl_fetch::{Ask, FetchConfig, Fetcher, TlsMode};
+use trawl_fetch::{Ask, FetchConfig, Fetcher, TlsMode, TlsVersions};
 use trawl_io::RealFs;
 use trawl_model::{Capture, ErrorClass, Outcome, UnixMillis};
 use trawl_url::WebUrl;
@@ -17,8 +17,12 @@ const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
 
 /// A server with a certificate of its own making for `good.example`, and that certificate.
 async fn server() -> (SocketAddr, Vec<u8>) {
+    server_with(CertificateParams::new(vec!["good.example".into()]).unwrap()).await
+}
+
+async fn server_with(params: CertificateParams) -> (SocketAddr, Vec<u8>) {
     let key = KeyPair::generate().unwrap();
-    let cert = CertificateParams::new(vec!["good.example".into()]).unwrap().self_signed(&key).unwrap();
+    let cert = params.self_signed(&key).unwrap();
     let der = cert.der().to_vec();
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
@@ -102,4 +106,52 @@ async fn plain_http_on_a_tls_port_is_a_tls_failure() {
     });
     let fetched = get(addr, TlsMode::Record, vec![], "https://a.example/").await;
     assert!(matches!(fetched.outcome, Outcome::Failed(f) if f.class == ErrorClass::TlsFailure));
+}
+
+/// What `openssl req -x509` makes calls itself an authority: trusted by name and date if the operator says so.
+#[tokio::test]
+async fn a_certificate_trusted_itself_need_not_be_a_servers() {
+    let params = |ends: i32| {
+        let mut params = CertificateParams::new(vec!["good.example".into()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_after = rcgen::date_time_ymd(ends, 1, 1);
+        params
+    };
+    let (addr, der) = server_with(params(2100)).await;
+    let trusted = vec![der];
+    let fetched = get(addr, TlsMode::Verify, trusted.clone(), "https://good.example/").await;
+    assert!(matches!(fetched.outcome, Outcome::Response { .. }), "{fetched:?}");
+    let verdict = |fetched: Capture<'static>| match fetched.outcome {
+        Outcome::Failed(failure) => failure.message,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        verdict(get(addr, TlsMode::Verify, trusted, "https://other.example/").await),
+        "certificate refused: invalid peer certificate: it is for good.example, not for other.example"
+    );
+    assert_eq!(
+        verdict(get(addr, TlsMode::Verify, vec![], "https://good.example/").await),
+        "certificate refused: invalid peer certificate: it is an authority's, not a server's"
+    );
+    let (addr, der) = server_with(params(2020)).await;
+    let expired = verdict(get(addr, TlsMode::Verify, vec![der], "https://good.example/").await);
+    assert!(expired.contains("expired"), "{expired}");
+}
+
+#[tokio::test]
+async fn versions_are_a_setting() {
+    let (addr, _) = server().await;
+    for (versions, expected) in
+        [(TlsVersions::Any, "TLSv1.3"), (TlsVersions::Only12, "TLSv1.2"), (TlsVersions::Only13, "TLSv1.3")]
+    {
+        let config = FetchConfig {
+            user_agent: "trawl-test/1".into(),
+            tls_versions: versions,
+            connect_to: vec![format!("::{}:{}", addr.ip(), addr.port()).parse().unwrap()],
+            ..FetchConfig::default()
+        };
+        let fetcher = Fetcher::new(config, Arc::new(RealFs)).unwrap();
+        let fetched = fetcher.fetch(Ask::new(WebUrl::parse("https://good.example/").unwrap(), NOW)).await;
+        assert_eq!(fetched.facts.tls.unwrap().version, expected);
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::sleep;
-use trawl_fetch::{Ask, FetchConfig, Fetcher, Limits};
+use trawl_fetch::{Ask, FetchConfig, Fetcher, Limits, PoolLimits};
 use trawl_io::RealFs;
 use trawl_model::{Body, Capture, ErrorClass, Message, Outcome, Truncated, UnixMillis};
 use trawl_url::WebUrl;
@@ -51,6 +51,7 @@ fn config(addr: SocketAddr) -> FetchConfig {
         connect_to: vec![format!("::{}:{}", addr.ip(), addr.port()).parse().unwrap()],
         // No limit on time is near: a test that wants one met sets it, so that no other test depends on the machine.
         limits: Limits { head_bytes: 4096, body_bytes: 1000, memory_body: 100, ..Limits::default() },
+        pool: PoolLimits { settle: Duration::ZERO, ..PoolLimits::default() },
         ..FetchConfig::default()
     }
 }
@@ -318,6 +319,12 @@ async fn addresses_of_the_operators_own_network_are_refused() {
     let allowed = FetchConfig { allow_private: vec!["localhost".into()], ..plain.clone() };
     assert_eq!(response(get(&fetcher(allowed.clone()), &by_name).await).1, b"ok");
     assert_eq!(failed(&get(&fetcher(allowed), &url).await), ErrorClass::PrivateAddress);
+    for name in ["::1", "[::1]"] {
+        let v6 = FetchConfig { allow_private: vec![name.into()], ..plain.clone() };
+        // Whether somebody listens there or not, it was not refused.
+        let fetched = get(&fetcher(v6), "http://[::1]:9/").await;
+        assert!(!matches!(&fetched.outcome, Outcome::Failed(f) if f.class == ErrorClass::PrivateAddress), "{name}");
+    }
     let all = FetchConfig { allow_private: vec!["*".into()], ..plain };
     assert_eq!(response(get(&fetcher(all), &url).await).1, b"ok");
 }
@@ -388,10 +395,173 @@ async fn surplus_bytes_are_never_the_next_answer() {
         let (_, body, _) = response(get(&fetcher, "http://a.example/2").await);
         assert_eq!(String::from_utf8_lossy(&body), "right", "{first:?}");
         assert_eq!(connections.load(Ordering::SeqCst), 2, "{first:?}");
-        // A connection on which nothing waits is used again.
+        // Who sent too much once may do it again, and later: no connection of this origin is used twice. The last of them was
+        // not looked at again, because its head alone forbade that.
         response(get(&fetcher, "http://a.example/3").await);
-        assert_eq!(connections.load(Ordering::SeqCst), 2);
+        let expected = if first.contains("Content-Length: 9") { 2 } else { 3 };
+        assert_eq!(connections.load(Ordering::SeqCst), expected, "{first:?}");
     }
+}
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright";
+const WRONG: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong";
+
+/// A response sent too much comes only after the next request might have been made.
+#[tokio::test]
+async fn surplus_that_comes_late_is_waited_for() {
+    let (addr, connections) = server(|mut stream, _| async move {
+        while !request(&mut stream).await.is_empty() {
+            let _ = stream.write_all(OK).await;
+            sleep(Duration::from_millis(30)).await;
+            let _ = stream.write_all(WRONG).await;
+        }
+    })
+    .await;
+    let fetcher = fetcher(FetchConfig { pool: PoolLimits::default(), ..config(addr) });
+    for n in 1..=6 {
+        let (_, body, _) = response(get(&fetcher, "http://a.example/").await);
+        assert_eq!(String::from_utf8_lossy(&body), "right", "request {n}");
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 6);
+}
+
+/// Of two responses to one request on a connection used before, nobody knows which is the answer.
+#[tokio::test]
+async fn a_doubtful_answer_is_asked_for_again() {
+    let garbage = b"ten bytes.HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright".to_vec();
+    let timeout = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec();
+    for second in [[WRONG, OK].concat(), garbage, timeout] {
+        let (addr, connections) = server(move |mut stream, n| {
+            let second = second.clone();
+            async move {
+                let mut asked = 0;
+                while !request(&mut stream).await.is_empty() {
+                    asked += 1;
+                    let answer = if n == 0 && asked == 2 { &second } else { OK };
+                    let _ = stream.write_all(answer).await;
+                }
+            }
+        })
+        .await;
+        let fetcher = fetcher(config(addr));
+        for n in 1..=3 {
+            let (_, body, _) = response(get(&fetcher, "http://a.example/").await);
+            assert_eq!(String::from_utf8_lossy(&body), "right", "request {n}");
+        }
+        assert!(connections.load(Ordering::SeqCst) >= 2);
+    }
+}
+
+/// A redirect or an error is told by its head; whether the page that explains it comes matters little.
+#[tokio::test]
+async fn a_head_that_answers_is_kept_without_its_body() {
+    for status in ["301 Moved", "404 Not Found", "503 Busy"] {
+        for end in ["Content-Length: 100\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n"] {
+            let (head, body, truncated) =
+                response(answer(format!("HTTP/1.1 {status}\r\nLocation: /there\r\n{end}")).await);
+            assert!(head.contains("Location: /there"), "{head}");
+            assert_eq!((body.len(), truncated), (0, Some(Truncated::Disconnect)), "{head}");
+        }
+    }
+    let page = answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n").await;
+    assert_eq!(failed(&page), ErrorClass::Reset);
+}
+
+/// Nothing is packed in a message without a body; padding behind packed data, or a server that does not close, cut nothing.
+#[tokio::test]
+async fn transfer_codings_of_odd_messages() {
+    use std::io::Write;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"a page").unwrap();
+    let packed = gzip.finish().unwrap();
+    let coded = |head: &str, body: &[u8]| [format!("HTTP/1.1 {head}\r\n\r\n").as_bytes(), body].concat();
+    let gzip = "Transfer-Encoding: gzip";
+    let with_length = format!("200 OK\r\n{gzip}\r\nContent-Length: {}", packed.len());
+    for (message, page) in [
+        (coded(&format!("204 Nothing\r\n{gzip}, chunked"), b""), ""),
+        (coded(&format!("304 Same\r\n{gzip}"), b""), ""),
+        (coded(&format!("200 OK\r\n{gzip}, chunked"), b"0\r\n\r\n"), ""),
+        (coded(&format!("200 OK\r\n{gzip}"), &[&packed[..], &[0; 4]].concat()), "a page"),
+        (coded(&with_length, &packed), "a page"),
+    ] {
+        let shown = String::from_utf8_lossy(&message).into_owned();
+        let (addr, _) = server(move |mut stream, _| {
+            let message = message.clone();
+            async move {
+                request(&mut stream).await;
+                let _ = stream.write_all(&message).await;
+                // Kept open for a while, as servers do.
+                sleep(Duration::from_millis(400)).await;
+            }
+        })
+        .await;
+        let mut config = config(addr);
+        config.limits.idle = Duration::from_millis(200);
+        let (_, body, truncated) = response(get(&fetcher(config), "http://a.example/").await);
+        assert_eq!((String::from_utf8_lossy(&body).as_ref(), truncated), (page, None), "{shown}");
+    }
+}
+
+/// A body that finds no room on the disk is not the host's fault, and will not fit next time either.
+#[tokio::test]
+async fn a_disk_that_fails_is_told() {
+    let body = vec![b'x'; 2000];
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    let message = [head.as_bytes(), &body].concat();
+    let (addr, _) = server(move |mut stream, _| {
+        let message = message.clone();
+        async move {
+            request(&mut stream).await;
+            let _ = stream.write_all(&message).await;
+        }
+    })
+    .await;
+    let mut config = FetchConfig { spool_dir: "/nowhere/at/all".into(), ..config(addr) };
+    config.limits.body_bytes = 5000;
+    let fetcher = fetcher(config);
+    assert!(fetcher.take_storage_error().is_none());
+    assert_eq!(failed(&get(&fetcher, "http://a/").await), ErrorClass::LocalResource);
+    let error = fetcher.take_storage_error().unwrap().to_string();
+    assert!(error.contains("/nowhere/at/all"), "{error}");
+    assert!(fetcher.take_storage_error().is_none(), "told once");
+}
+
+/// Most machines have no IPv6: an address that cannot be reached from here does not excuse one that refuses.
+#[tokio::test]
+async fn the_address_that_can_be_reached_speaks_for_the_host() {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let dns = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let server = dns.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut buf = [0; 512];
+        while let Ok((n, peer)) = dns.recv_from(&mut buf).await {
+            // The question ends with its type and class, 1 or 28 for the kind of address. fe80:: without a zone and
+            // multicast addresses are refused by the system before anything is sent.
+            let mut at = 12;
+            while buf[at] != 0 {
+                at += usize::from(buf[at]) + 1;
+            }
+            let kind = buf[at + 2];
+            let address: &[u8] =
+                if kind == 1 { &[127, 0, 0, 1] } else { &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] };
+            let mut reply = [&buf[..2], &[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0], &buf[12..at + 5]].concat();
+            reply.extend([0xc0, 12, 0, kind, 0, 1, 0, 0, 0, 60, 0, address.len() as u8]);
+            reply.extend(address);
+            let _ = (n, dns.send_to(&reply, peer).await);
+        }
+    });
+    let mut config = FetchConfig { user_agent: "t".into(), allow_private: vec!["*".into()], ..FetchConfig::default() };
+    config.dns.servers = vec![server];
+    config.limits.connect = Duration::from_secs(1);
+    let fetched = get(&fetcher(config), &format!("http://dual.example:{port}/")).await;
+    let class = failed(&fetched);
+    // Where the machine has IPv6 after all, the documentation address times out or is unreachable.
+    let has_v6 = std::net::UdpSocket::bind("[::]:0").and_then(|s| s.connect(("2001:db8::1", 9))).is_ok();
+    assert!(has_v6 || class == ErrorClass::ConnectRefused, "{fetched:?}");
+    assert!(class != ErrorClass::LocalResource, "{fetched:?}");
 }
 
 /// Refused at once, and the message says how to allow it.

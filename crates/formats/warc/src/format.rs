@@ -165,7 +165,7 @@ impl Format for WaczFormat {
             done => done?,
         };
         let files = vec![(path.display().to_string(), done.bytes)];
-        Ok(Some(Summary { events: done.captures, records: done.captures, files, ..Summary::default() }))
+        Ok(Some(Summary { events: done.captures, records: done.records, files, ..Summary::default() }))
     }
 }
 

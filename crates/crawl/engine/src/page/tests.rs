@@ -78,6 +78,13 @@ fn links_are_distinct_in_scope_and_pages() {
     assert!(page(&format!("{HTML}X-Robots-Tag: nofollow\r\n\r\n"), body).links.is_empty());
     assert!(page(&format!("{HTML}\r\n"), format!("<meta name=robots content=nofollow>{body}")).links.is_empty());
     assert_eq!(page("HTTP/1.1 200 OK\r\n\r\n", format!("  {body}")).links.len(), 2, "by its looks");
+    for kind in ["text/xml", "application/xml; charset=utf-8", "application/vnd.wap.xhtml+xml"] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n");
+        let xhtml = "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><a href='x'/></html>";
+        assert_eq!(page(&head, xhtml).links.len(), 1, "{kind}");
+    }
+    let feed = page("HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n", "<feed><link href='x'/><a href='x'/></feed>");
+    assert!(feed.links.is_empty());
 }
 
 #[test]

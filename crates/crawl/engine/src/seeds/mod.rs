@@ -13,6 +13,7 @@ pub use retry::Retry;
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -40,10 +41,9 @@ pub enum SeedInput {
 impl SeedInput {
     /// Reads an argument: a URL, `-`, or a path.
     pub fn from_argument(text: &str) -> Self {
-        let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
         match text {
             "-" => Self::Stdin,
-            _ if lower.starts_with("http://") || lower.starts_with("https://") => Self::Url(text.to_owned()),
+            _ if is_url(text) => Self::Url(text.to_owned()),
             _ => Self::File(text.into()),
         }
     }
@@ -72,10 +72,19 @@ impl SeedInput {
     /// SHA-256 of its bytes, in hex.
     pub(crate) fn sha256(&self) -> Result<String, Error> {
         let fail = |e| Error::Seeds { input: self.name(), source: DoorError::new(Advice::Stop, e) };
-        let mut tap = Tap { source: open(self).map_err(fail)?, hash: Sha256::new(), bytes: 0 };
+        let mut tap = Tap { source: open(self).map_err(fail)?, hash: Sha256::new(), bytes: 0, before_read: &|| () };
         io::copy(&mut tap, &mut io::sink()).map_err(fail)?;
         Ok(data_encoding::HEXLOWER.encode(&tap.hash.finalize()))
     }
+}
+
+/// Whether a text is meant as a URL, good or bad: a scheme and a slash, or `http:` and anything. Taken for the name of a
+/// file, its password would be shown and kept.
+fn is_url(text: &str) -> bool {
+    let Some((scheme, rest)) = text.trim_start_matches(|c| c <= ' ').split_once(':') else { return false };
+    let is_scheme = scheme.len() > 1 && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    is_web || is_scheme && rest.starts_with(['/', '\\'])
 }
 
 /// What an input turned out to be, for `run.json`.
@@ -142,27 +151,39 @@ pub(crate) fn read(
     skip: u64,
     give: &mut dyn FnMut(SeedBatch) -> bool,
 ) -> Result<(), Error> {
-    let mut batches = Batches { batch: SeedBatch::default(), bytes: 0, skip, give, stopped: false };
+    let batches = RefCell::new(Batches { batch: SeedBatch::default(), bytes: 0, skip, give, stopped: false });
     let mut identities = Vec::new();
     for input in inputs {
         let name = input.name();
         let (mut rows, mut rejects) = (0, 0);
-        let read = read_input(input, registry, options, &mut |offset, item| {
+        // A pipe may stay open for long: what came through it is crawled meanwhile.
+        let before_read = || batches.borrow_mut().hand_over();
+        let read = read_input(input, registry, options, &before_read, &mut |offset, item| {
             let item = match item {
                 Err(error) if error.advice != Advice::Skip => return Err(error),
                 item => seed_of(item).map_err(|(reason, text)| Reject { input: name.clone(), offset, reason, text }),
             };
             *if item.is_ok() { &mut rows } else { &mut rejects } += 1;
-            batches.take(item)
+            batches.borrow_mut().take(item)
         });
-        if batches.stopped {
+        if batches.borrow().stopped {
             return Ok(());
         }
         let (bytes, sha256) = read.map_err(|source| Error::Seeds { input: name.clone(), source })?;
         identities.push(SeedIdentity { name, bytes, sha256, rows, rejects });
     }
-    batches.batch.end = Some(identities);
-    (batches.give)(batches.batch);
+    let Batches { mut batch, give, .. } = batches.into_inner();
+    if batch.items < skip {
+        let gone = format!(
+            "expected the {skip} items that were taken before, and more, found {}: give the whole list again",
+            batch.items
+        );
+        let input = inputs.iter().find(|input| matches!(input, SeedInput::Stdin)).or(inputs.last());
+        let input = input.map(SeedInput::name).unwrap_or_default();
+        return Err(Error::Seeds { input, source: DoorError::new(Advice::Stop, gone) });
+    }
+    batch.end = Some(identities);
+    give(batch);
     Ok(())
 }
 
@@ -178,6 +199,9 @@ struct Batches<'a> {
 
 impl Batches<'_> {
     fn take(&mut self, item: Result<Seed, Reject>) -> Result<(), DoorError> {
+        if self.stopped {
+            return Err(DoorError::new(Advice::Stop, "the crawl takes no more seeds"));
+        }
         self.batch.items += 1;
         if self.batch.items <= self.skip {
             return Ok(());
@@ -195,10 +219,17 @@ impl Batches<'_> {
         if self.batch.seeds.len() + self.batch.rejects.len() < BATCH && self.bytes < BATCH_BYTES {
             return Ok(());
         }
+        self.hand_over();
+        if self.stopped { Err(DoorError::new(Advice::Stop, "the crawl takes no more seeds")) } else { Ok(()) }
+    }
+
+    fn hand_over(&mut self) {
+        if self.stopped || self.batch.seeds.is_empty() && self.batch.rejects.is_empty() {
+            return;
+        }
         let next = SeedBatch { items: self.batch.items, ..SeedBatch::default() };
         self.bytes = 0;
         self.stopped = !(self.give)(std::mem::replace(&mut self.batch, next));
-        if self.stopped { Err(DoorError::new(Advice::Stop, "the crawl takes no more seeds")) } else { Ok(()) }
     }
 }
 
@@ -219,11 +250,12 @@ fn seed_of(item: Result<UrlRecord, DoorError>) -> Result<Seed, (String, String)>
     Err((reason, text))
 }
 
-/// Hands over the items of one input. Its stored bytes: how many, and their SHA-256.
+/// Hands over the items of one input, and calls `before_read` where that may have to wait for more. Its stored bytes: how many, and their SHA-256.
 fn read_input(
     input: &SeedInput,
     registry: &Registry,
     options: &Options,
+    before_read: &dyn Fn(),
     each: &mut trawl_model::Items<'_>,
 ) -> Result<(u64, String), DoorError> {
     if let SeedInput::File(path) = input
@@ -237,7 +269,13 @@ fn read_input(
         let sha256 = input.sha256().map_err(|e| DoorError::new(Advice::Stop, e))?;
         return Ok((offset, sha256));
     }
-    let mut tap = Tap { source: open(input).map_err(fail)?, hash: Sha256::new(), bytes: 0 };
+    let source = open(input).map_err(fail)?;
+    let waits = match input {
+        SeedInput::File(path) => !path.is_file(),
+        _ => matches!(input, SeedInput::Stdin),
+    };
+    let before_read = if waits { before_read } else { &|| () };
+    let mut tap = Tap { source, hash: Sha256::new(), bytes: 0, before_read };
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let broken = |e: trawl_lists::Error| DoorError::new(Advice::Stop, e);
     let (mut format, mut source) = (None, None);
@@ -295,14 +333,16 @@ fn open(input: &SeedInput) -> io::Result<Box<dyn Read + Send>> {
 }
 
 /// Counts and hashes what passes.
-struct Tap {
+struct Tap<'a> {
     source: Box<dyn Read + Send>,
     hash: Sha256,
     bytes: u64,
+    before_read: &'a dyn Fn(),
 }
 
-impl Read for Tap {
+impl Read for Tap<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        (self.before_read)();
         let n = self.source.read(buf)?;
         self.hash.update(buf.get(..n).unwrap_or_default());
         self.bytes += n as u64;

@@ -126,3 +126,57 @@ fn a_partition_of_a_frontier_is_a_list() {
     assert!(seeds.iter().all(|url| url.starts_with("http")), "{seeds:?}");
     assert_eq!((ends[0].rows, ends[0].bytes), (300, std::fs::metadata(path).unwrap().len()));
 }
+
+#[test]
+fn arguments_that_are_meant_as_urls() {
+    for url in ["http://h/", "HTTPS:h", "http:/u:pw@h/", "  http://u:pw@h/", "ftp://u:pw@h/", "http:\\\\h"] {
+        let input = SeedInput::from_argument(url);
+        assert!(matches!(input, SeedInput::Url(_)), "{url}");
+        assert!(!input.name().contains("pw") && !input.for_keeps().name().contains("pw"), "{url}");
+    }
+    for path in ["seeds.txt", "./a:b", "c:/seeds", "10:30", "a/http://h", ":/x"] {
+        assert!(matches!(SeedInput::from_argument(path), SeedInput::File(_)), "{path}");
+    }
+    assert_eq!(SeedInput::from_argument("-"), SeedInput::Stdin);
+    // What is meant as one and is none is rejected, without its password.
+    let (seeds, rejects, _) = collect(&[SeedInput::from_argument("ftp://u:pw@h/")], 0);
+    assert_eq!((seeds.len(), rejects.len()), (0, 1));
+    assert!(!rejects[0].text.contains("pw"), "{rejects:?}");
+}
+
+/// Who types URLs into a pipe need not close it to have them crawled.
+#[test]
+fn an_open_pipe_is_read_as_it_fills() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    let (batches, given) = std::sync::mpsc::channel();
+    let input = SeedInput::File(path.clone());
+    let reader = std::thread::spawn(move || {
+        let options = Options::crawl();
+        read(&[input], &Registry::default(), &options, 0, &mut |batch| batches.send(batch).is_ok()).unwrap();
+    });
+    let mut pipe = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for n in 1..=3 {
+        pipe.write_all(format!("http://h/{n}\nhttp://g/{n}\n").as_bytes()).unwrap();
+        let batch = given.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        assert_eq!((batch.seeds.len(), batch.items), (2, 2 * n), "while the pipe is open");
+        assert!(batch.end.is_none());
+    }
+    drop(pipe);
+    assert_eq!(given.recv().unwrap().end.unwrap()[0].rows, 6);
+    reader.join().unwrap();
+}
+
+/// A pipe is gone with its process: without the rest of it, nobody may call a crawl complete.
+#[test]
+fn a_list_that_lost_items_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("list");
+    std::fs::write(&path, "http://h/1\nhttp://h/2\n").unwrap();
+    let input = [SeedInput::File(path)];
+    assert_eq!(collect(&input, 2).0.len(), 0);
+    let read = read(&input, &Registry::default(), &Options::crawl(), 3, &mut |_| true);
+    let error = read.unwrap_err().to_string();
+    assert!(error.contains("3 items") && error.contains("found 2"), "{error}");
+}

@@ -175,8 +175,32 @@ impl std::fmt::Debug for Input {
     }
 }
 
-/// The media type that makes a page XML.
-const XHTML: &str = "application/xhtml+xml";
+/// Whether a media type (no parameters) makes a page XML.
+fn is_xml(media_type: &str) -> bool {
+    let media_type = media_type.trim().to_ascii_lowercase();
+    matches!(media_type.as_str(), "text/xml" | "application/xml") || media_type.ends_with("+xml")
+}
+
+/// Whether XML is a page, by its first bytes: whether its first element is `html`, of any prefix.
+pub fn root_is_html(start: &[u8]) -> bool {
+    let after = |text: &'_ [u8], end: &[u8]| text.windows(end.len()).position(|w| w == end).map(|at| at + end.len());
+    let mut rest = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
+    while let Some(end) = match rest {
+        [b'<', b'?', ..] => after(rest, b"?>"),
+        [b'<', b'!', b'-', b'-', ..] => after(rest, b"-->"),
+        // A document type may hold declarations of its own.
+        [b'<', b'!', ..] => match after(rest, b">").zip(after(rest, b"[")) {
+            Some((end, inner)) if inner < end => after(rest, b"]>"),
+            _ => after(rest, b">"),
+        },
+        _ => None,
+    } {
+        rest = rest.get(end..).unwrap_or_default().trim_ascii_start();
+    }
+    let Some(tag) = rest.strip_prefix(b"<") else { return false };
+    let name = tag.split(|b| b.is_ascii_whitespace() || matches!(b, b'>' | b'/')).next().unwrap_or_default();
+    name.rsplit(|b| *b == b':').next().is_some_and(|local| local.eq_ignore_ascii_case(b"html"))
+}
 
 /// Browsers look for an encoding in this many bytes before they start.
 const HEAD_BYTES: usize = 1024;
@@ -184,7 +208,7 @@ const HEAD_BYTES: usize = 1024;
 impl LinkExtractor {
     /// Starts a page. `content_type` is the header's value, for its charset.
     pub fn new(options: Options, content_type: Option<&str>) -> Self {
-        let is_xml = |value: &str| value.split(';').next().is_some_and(|t| t.trim().eq_ignore_ascii_case(XHTML));
+        let is_xml = |value: &str| value.split(';').next().is_some_and(is_xml);
         LinkExtractor {
             tokenizer: Tokenizer::new(options.max_attribute_bytes).xml(content_type.is_some_and(is_xml)),
             collector: Collector::new(options),

@@ -260,8 +260,26 @@ fn xhtml_is_xml_and_html_is_not() {
         page.links.into_iter().map(|link| link.url.path_query().to_owned()).collect()
     };
     assert_eq!(found("application/xhtml+xml; charset=utf-8"), ["/1", "/2", "/3"]);
+    assert_eq!(found("Text/XML"), ["/1", "/2", "/3"]);
+    assert_eq!(found("application/xml; charset=utf-8"), ["/1", "/2", "/3"]);
     // HTML knows no such thing: the script never ends.
     assert!(found("text/html").is_empty());
+}
+
+#[test]
+fn a_page_in_xml_is_told_by_its_root() {
+    for page in [
+        "<html>",
+        "\u{feff} <?xml version='1.0'?>\n<!-- <rss> --><!DOCTYPE html PUBLIC 'x' 'y'>\n<html xmlns='z'>",
+        "<!DOCTYPE html [ <!ENTITY a '>'> ]><h:html/>",
+    ] {
+        assert!(root_is_html(page.as_bytes()), "{page}");
+    }
+    for other in
+        ["", "<", "html", "<rss><html>", "<?xml version='1.0'?><feed>", "<!-- <html>", "<!DOCTYPE html>", "<htmlx>"]
+    {
+        assert!(!root_is_html(other.as_bytes()), "{other}");
+    }
 }
 
 #[test]

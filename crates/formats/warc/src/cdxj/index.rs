@@ -20,17 +20,22 @@ pub struct CdxjOptions {
 
 /// Gives `each` a line for every record of a file that an index lists: responses, revisits, and those resources and
 /// metadata records that are content rather than `application/warc-fields`. A damaged place, and a record whose URL or date
-/// cannot be read, goes to `on_damage`, which may end the work by giving the error back; reading goes on behind it.
+/// cannot be read, goes to `on_damage`, which may end the work by giving the error back; reading goes on behind it. Tells how
+/// many records the file has, listed or not.
 pub fn index_records(
     reader: &mut WarcReader,
     options: &CdxjOptions,
     each: &mut dyn FnMut(CdxjLine) -> Result<()>,
     on_damage: &mut dyn FnMut(Error) -> Result<()>,
-) -> Result<()> {
+) -> Result<u64> {
+    let mut records = 0;
     loop {
         let found = match reader.next_record() {
-            Ok(None) => return Ok(()),
-            Ok(Some(record)) => index_record(record, options),
+            Ok(None) => return Ok(records),
+            Ok(Some(record)) => {
+                records += 1;
+                index_record(record, options)
+            }
             Err(e) => Err(e),
         };
         match found {

@@ -23,6 +23,8 @@ const SPOOL_BYTES: usize = 4 << 20;
 pub struct WaczSummary {
     /// WARC files.
     pub files: u64,
+    /// Records in them.
+    pub records: u64,
     /// Lines of the index.
     pub captures: u64,
     /// Pages listed.
@@ -88,7 +90,9 @@ fn index(
         sorter.push(&line)
     };
     // Damage is not packed: an index that passes over it would be all that a player sees.
-    index_records(&mut reader, &CdxjOptions::default(), &mut each, &mut Err)
+    let records = index_records(&mut reader, &CdxjOptions::default(), &mut each, &mut Err)?;
+    summary.records += records;
+    Ok(())
 }
 
 /// A page is what a person would open: HTML that was really there.

@@ -30,6 +30,13 @@ fn what_is_packed_is_found_again() {
     let dir = tempfile::tempdir().unwrap();
     let (path, warc, summary) = wacz(dir.path());
     assert_eq!((summary.files, summary.captures, summary.pages), (1, 7, 5));
+    let mut reader = WarcReader::builder().over(Arc::new(bytes::Bytes::from(warc.clone())));
+    let mut records = 0;
+    while reader.next_record().unwrap().is_some() {
+        records += 1;
+    }
+    assert!(records > summary.captures);
+    assert_eq!(summary.records, records);
     assert_eq!(summary.bytes, std::fs::metadata(&path).unwrap().len());
     let wacz = open(&path);
     let entry = wacz.warc_entries().next().unwrap();
