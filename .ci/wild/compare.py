@@ -135,7 +135,7 @@ def without_types(records):
 
 def cdxj(path):
     """Lines of both, without the order of equal keys."""
-    ours = subprocess.run([TRAWL, "cdxj", "index", path], capture_output=True, text=True).stdout.splitlines()
+    ours = subprocess.run([TRAWL, "cdxj", "index", "--credentials", path], capture_output=True, text=True).stdout.splitlines()
     theirs = work / "theirs.cdxj"
     try:
         CDXJIndexer(output=str(theirs), inputs=[str(path)], sort=True).process_all()

@@ -5,12 +5,14 @@ use crate::interrupt::Interrupt;
 use crate::lake_dir;
 use crate::output::{self, Output};
 use crate::units::duration;
+use anyhow::bail;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use trawl_query::Lake;
-use trawl_serve::{Config, Running, Server};
+use trawl_query::{Archives, Lake};
+use trawl_serve::{Config, Event, Running, Server, TlsFiles};
 
 /// Serves the HTTP API and the explorer page of a lake
 ///
@@ -20,6 +22,7 @@ use trawl_serve::{Config, Running, Server};
 /// Examples:
 ///   trawl serve --lake lake
 ///   curl http://127.0.0.1:8080/v1/domain/example.com
+///   trawl serve --lake lake --access tokens.toml --tls-cert cert.pem --tls-key key.pem --log json
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
@@ -31,34 +34,181 @@ pub struct Args {
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDR")]
     listen: SocketAddr,
 
+    /// Address for metrics and admin calls; metrics are with the rest if not given
+    #[arg(long, value_name = "ADDR")]
+    admin_listen: Option<SocketAddr>,
+
     /// Questions answered at once; more are refused with 503
     #[arg(long, default_value_t = 64, value_name = "N")]
     max_concurrent: usize,
 
+    /// Exports and captures sent at once; more are refused with 503
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    max_streams: usize,
+
+    /// Requests of one client (a token, or an address) at once; more are refused with 429, 0 is no limit
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    max_per_client: usize,
+
+    /// Connections at once; past it the longest idle one is closed. Never more than descriptors allow
+    #[arg(long, default_value_t = 4096, value_name = "N")]
+    max_connections: usize,
+
     /// Longest time for an answer
     #[arg(long, default_value = "30s", value_parser = duration)]
     timeout: Duration,
+
+    /// How long a search among rows goes on before it answers with what it has
+    #[arg(long, default_value = "2s", value_parser = duration)]
+    budget: Duration,
+
+    /// Longest time for an export or a capture
+    #[arg(long, default_value = "1h", value_parser = duration)]
+    stream_timeout: Duration,
+
+    /// Longest time for the head of a request
+    #[arg(long, default_value = "15s", value_parser = duration)]
+    head_timeout: Duration,
+
+    /// Longest time for a connection on which nothing is asked
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    idle_timeout: Duration,
+
+    /// How often the lake, tokens and certificates are looked at for changes
+    #[arg(long, default_value = "1s", value_parser = duration)]
+    poll: Duration,
+
+    /// File of tokens and whose they are; without it anyone sees public datasets
+    #[arg(long, value_name = "FILE")]
+    access: Option<PathBuf>,
+
+    /// Certificate, followed by those that lead to its root, in PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// Private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// Origin whose pages may use the API from a browser, or *; may be given several times
+    #[arg(long, value_name = "ORIGIN")]
+    cors: Vec<String>,
+
+    /// What is logged of requests, to stderr: off, text, or json (a JSON object a line)
+    #[arg(long, default_value = "off", value_name = "HOW")]
+    log: Log,
 }
+
+/// What is logged of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Log {
+    Off,
+    Text,
+    Json,
+}
+
+/// Descriptors left for files of the lake and the archives.
+const SPARE_DESCRIPTORS: usize = 256;
 
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let interrupt = Interrupt::install()?;
-    let config =
-        Config { listen: args.listen, max_concurrent: args.max_concurrent, timeout: args.timeout, ..Config::default() };
+    let tls = match (args.tls_cert, args.tls_key) {
+        (Some(certificate), Some(key)) => Some(TlsFiles { certificate, key }),
+        (None, None) => None,
+        _ => bail!("--tls-cert and --tls-key go together"),
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let log = args.log;
+    let config = Config {
+        listen: args.listen,
+        admin: args.admin_listen,
+        max_concurrent: args.max_concurrent,
+        max_streams: args.max_streams,
+        max_per_client: args.max_per_client,
+        max_connections: args.max_connections.min(descriptors()),
+        timeout: args.timeout,
+        budget: args.budget,
+        stream_timeout: args.stream_timeout,
+        head_timeout: args.head_timeout,
+        idle_timeout: args.idle_timeout,
+        poll: args.poll,
+        access: args.access,
+        tls,
+        cors: args.cors,
+        on_event: Box::new(move |event| tell(event, log)),
+        ..Config::default()
+    };
     let running = start(&args.lake, config)?;
     let address = running.address();
-    let facts = serde_json::json!({ "address": address, "url": format!("http://{address}/") });
-    out.fact(&facts, |w| writeln!(w, "serving {} on http://{address}/", args.lake.display()))?;
+    let admin = running.admin_address();
+    let facts = serde_json::json!({ "address": address, "url": format!("{scheme}://{address}/"), "admin": admin });
+    out.fact(&facts, |w| {
+        writeln!(w, "serving {} on {scheme}://{address}/", args.lake.display())?;
+        admin.map_or(Ok(()), |admin| writeln!(w, "metrics and admin calls on http://{admin}/"))
+    })?;
     out.flush()?;
     interrupt.wait();
     running.stop()?;
     Ok(Status::Done)
 }
 
-/// Serves the lake in `dir`; trouble inside it goes to stderr.
+/// Serves the lake in `dir`, and captures from the archives of its datasets.
 pub fn start(dir: &Path, config: Config) -> anyhow::Result<Running> {
     lake_dir::open(dir)?;
     let lake = Lake::open(lake_dir::store(dir), trawl_query::Options::default())?;
-    let on_error = Box::new(|error: &trawl_query::QueryError| output::complain(&error.to_string()));
-    Ok(Server::start(Arc::new(lake), Config { on_error, ..config })?)
+    let archives = Some(Archives::new(Arc::new(trawl_io::RealFs)));
+    Ok(Server::start(Arc::new(lake), Config { archives, ..config })?)
+}
+
+/// Connections that the descriptors of this process allow.
+fn descriptors() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    limit.saturating_sub(SPARE_DESCRIPTORS).max(16)
+}
+
+/// Tells what happens, on stderr.
+pub fn tell(event: &Event<'_>, log: Log) {
+    match event {
+        Event::Request(request) => match log {
+            Log::Off => {}
+            Log::Text => {
+                let who = request.principal.unwrap_or("-");
+                let ms = request.micros as f64 / 1000.0;
+                complain_line(&format!("{} {} {} {who} {ms:.1} ms", request.status, request.method, request.route));
+            }
+            Log::Json => {
+                let time = crate::system::now().to_string();
+                let mut line = serde_json::json!({ "time": time, "event": "request" });
+                if let (Some(line), Ok(serde_json::Value::Object(more))) =
+                    (line.as_object_mut(), serde_json::to_value(request))
+                {
+                    line.extend(more);
+                }
+                complain_line(&line.to_string());
+            }
+        },
+        Event::LakeError(error) => note(log, "lake_error", &error.to_string()),
+        Event::LakeChanged(text) => note(log, "lake_changed", text),
+        Event::Reloaded { what, error: None } => note(log, "reloaded", &format!("{what} were read again")),
+        Event::Reloaded { what, error: Some(error) } => {
+            note(log, "not_reloaded", &format!("{what} could not be read again, the old ones stay: {error}"));
+        }
+        _ => {}
+    }
+}
+
+fn note(log: Log, event: &str, text: &str) {
+    if log == Log::Json {
+        let time = crate::system::now().to_string();
+        complain_line(&serde_json::json!({ "time": time, "event": event, "message": text }).to_string());
+    } else {
+        output::complain(text);
+    }
+}
+
+fn complain_line(line: &str) {
+    // A log that cannot be written must not end the server.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -11,13 +11,15 @@
 //! Times are RFC 3339 strings in UTC with milliseconds. A value that the source did not know is left out.
 
 use crate::Principal;
+use crate::locator::Locator;
 use serde::{Serialize, Serializer};
 use trawl_model::UnixMillis;
 use trawl_store::Acl;
 use trawl_url::without_userinfo;
+use utoipa::ToSchema;
 
 /// `GET /v1/domain/{domain}`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DomainAnswer {
     /// The registrable domain, in punycode.
     pub domain: String,
@@ -25,6 +27,7 @@ pub struct DomainAnswer {
     pub domain_id: u64,
     /// The same in hex, for clients without 64-bit integers.
     #[serde(serialize_with = "hex")]
+    #[schema(value_type = String, pattern = "^0x[0-9a-f]{16}$")]
     pub domain_id_hex: u64,
     /// The version that answered.
     pub version: String,
@@ -33,7 +36,7 @@ pub struct DomainAnswer {
 }
 
 /// One dataset's share of a domain.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DomainDataset {
     /// The dataset.
     pub dataset_id: u32,
@@ -47,16 +50,18 @@ pub struct DomainDataset {
     pub distinct_exact: bool,
     /// The earliest time of any row.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub first_ts: Option<UnixMillis>,
     /// The latest time of any row.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_ts: Option<UnixMillis>,
     /// The first path segments with the most rows, most first.
     pub top_paths: Vec<TopPath>,
 }
 
 /// One dataset's share of a domain, in numbers alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DatasetCount {
     /// The dataset.
     pub dataset_id: u32,
@@ -68,14 +73,16 @@ pub struct DatasetCount {
     pub distinct_exact: bool,
     /// The earliest time of any row.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub first_ts: Option<UnixMillis>,
     /// The latest time of any row.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_ts: Option<UnixMillis>,
 }
 
 /// A first path segment and how many rows have it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct TopPath {
     /// The segment with its slashes: `/news/`; `/` for what has none.
     pub path: String,
@@ -84,7 +91,7 @@ pub struct TopPath {
 }
 
 /// `GET /v1/domain/{domain}/datasets/{dataset_id}/urls`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct UrlsAnswer {
     /// The registrable domain, in punycode.
     pub domain: String,
@@ -94,6 +101,12 @@ pub struct UrlsAnswer {
     pub version: String,
     /// Rows of the domain in the dataset, before any filter and without denied ones: exact.
     pub total_est: u64,
+    /// Rows under the filter, exact, where it is a host and perhaps a path of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_filtered: Option<u64>,
+    /// With a filter, how far the search for its rows got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
     /// The rows of this page.
     pub items: Vec<UrlItem>,
     /// The offset of the next page; none at the end, none with a filter, and none where a cursor led to an older version.
@@ -102,16 +115,27 @@ pub struct UrlsAnswer {
     pub next_cursor: Option<String>,
 }
 
+/// How far a search among rows got, since its first page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Progress {
+    /// Rows looked at.
+    pub seen: u64,
+    /// Rows there are to look at, once host and path were looked up.
+    pub of: u64,
+}
+
 /// One row.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct UrlItem {
     /// xxh3_64 of the raw URL.
     #[serde(serialize_with = "hex")]
+    #[schema(value_type = String, pattern = "^0x[0-9a-f]{16}$")]
     pub url_id: u64,
     /// The URL, raw: as the source spelt it, without `user:password@` unless that was asked for.
     pub url: String,
     /// When it was seen or captured.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "time")]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub ts: Option<UnixMillis>,
     /// HTTP status.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,12 +158,23 @@ pub struct UrlItem {
     /// Its stored length.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warc_length: Option<u64>,
+    /// Names this capture to `/v1/capture`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locator: Option<String>,
     /// Everything else the source knew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extras: Option<serde_json::Value>,
 }
 
 impl UrlItem {
+    /// Gives a capture its locator, and leaves out what is not shown to `who`.
+    pub(crate) fn finish(&mut self, dataset_id: u32, who: &Principal) {
+        if let (Some(_), Some(offset)) = (&self.warc_file, self.warc_offset) {
+            self.locator = Some(Locator::encode(dataset_id, self.ts, offset, &self.url));
+        }
+        self.show_to(who);
+    }
+
     /// Leaves out user names and passwords in URLs, unless `who` asked for them. The id stays that of the URL as it is stored.
     pub(crate) fn show_to(&mut self, who: &Principal) {
         if who.wants_credentials() {
@@ -169,12 +204,13 @@ fn hide_in(value: &mut serde_json::Value) {
 }
 
 /// `GET /v1/url`: one URL across datasets.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct UrlAnswer {
     /// The URL asked for.
     pub url: String,
     /// xxh3_64 of it.
     #[serde(serialize_with = "hex")]
+    #[schema(value_type = String, pattern = "^0x[0-9a-f]{16}$")]
     pub url_id: u64,
     /// The form by which rows were compared.
     pub normalised: String,
@@ -189,7 +225,7 @@ pub struct UrlAnswer {
 }
 
 /// A row of some dataset.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct UrlHit {
     /// The dataset.
     pub dataset_id: u32,
@@ -201,7 +237,7 @@ pub struct UrlHit {
 }
 
 /// One line of the search box.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DomainSummary {
     /// The registrable domain, in punycode.
     pub domain: String,
@@ -211,8 +247,21 @@ pub struct DomainSummary {
     pub rows: u64,
 }
 
+/// `GET /v1/domains` and `GET /v1/datasets/{dataset}/domains`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct NamesAnswer {
+    /// The version that answered.
+    pub version: String,
+    /// Names, in order.
+    pub domains: Vec<DomainSummary>,
+    /// Where the next page begins: the last name looked at; none at the end.
+    pub next_after: Option<String>,
+    /// Names looked at for this page.
+    pub seen: u64,
+}
+
 /// A dataset of the catalogue.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct DatasetInfo {
     /// The dataset.
     pub dataset_id: u32,
@@ -223,6 +272,7 @@ pub struct DatasetInfo {
     pub source: Option<String>,
     /// When it was registered.
     #[serde(serialize_with = "time_of")]
+    #[schema(value_type = String, format = DateTime)]
     pub created: UnixMillis,
     /// Rows in this version, without denied ones: exact.
     pub rows: u64,
@@ -239,6 +289,7 @@ pub struct DatasetInfo {
     pub archive_base: Vec<String>,
     /// Who may see it; told to the operator alone.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<serde_json::Value>)]
     pub acl: Option<Acl>,
     /// A JSON Schema of `extras`, if its owner gave one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,7 +297,7 @@ pub struct DatasetInfo {
 }
 
 /// The whole lake in numbers.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct LakeStats {
     /// The version counted.
     pub version: String,
@@ -303,6 +354,7 @@ mod tests {
             warc_file: None,
             warc_offset: None,
             warc_length: None,
+            locator: None,
             extras: Some(serde_json::json!({"to": ["http://me:secret@b.com/"], "mail": "me@b.com"})),
         };
         for who in [Principal::anyone(), Principal::operator()] {
@@ -356,6 +408,7 @@ mod tests {
             warc_file: None,
             warc_offset: None,
             warc_length: None,
+            locator: None,
             extras: None,
         };
         let answer = UrlsAnswer {
@@ -363,6 +416,8 @@ mod tests {
             dataset_id: 17,
             version: "v1".into(),
             total_est: 1,
+            total_filtered: None,
+            progress: None,
             items: vec![item],
             next_offset: None,
             next_cursor: None,

@@ -36,8 +36,8 @@ impl Page {
     }
 }
 
-/// Which rows; the default keeps all. With a filter a page may be short although more rows follow: go on by cursor
-/// until there is none.
+/// Which rows; the default keeps all. Host and path are looked up; the others are compared row by row, until the page is full
+/// or the effort ends: then a page is short although more rows follow, and says how far it got.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only this host, in any spelling.
@@ -50,9 +50,16 @@ pub struct Filter {
     pub until: Option<UnixMillis>,
     /// Only this HTTP status.
     pub status: Option<u16>,
+    /// Only failed fetches of this class (`dns_nxdomain`), as the source named it.
+    pub error_class: Option<String>,
 }
 
 impl Filter {
+    /// Whether it asks for nothing but a host or a path: then it leaves a range of keys.
+    pub(crate) fn is_range(&self) -> bool {
+        Self { host: None, path_prefix: None, ..self.clone() }.is_empty()
+    }
+
     /// Whether it keeps every row, so that totals hold and offsets may be used.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

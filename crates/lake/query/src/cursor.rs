@@ -58,8 +58,8 @@ impl Cursor {
 
 /// By what a filter, in the spelling of rows, is known again.
 pub(crate) fn mark_of(filter: &Filter) -> u32 {
-    let Filter { host, path_prefix, from, until, status } = filter;
-    let told = (host, path_prefix, from.map(|ts| ts.0), until.map(|ts| ts.0), status);
+    let Filter { host, path_prefix, from, until, status, error_class } = filter;
+    let told = (host, path_prefix, from.map(|ts| ts.0), until.map(|ts| ts.0), status, error_class);
     crc32c(format!("{told:?}").as_bytes())
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Lost {
     times: Option<Times>,
 }
 
-/// The manifest by its number, a version, a domain and a dataset of it.
+/// The state of the lake by its mark, a version, a domain and a dataset of it.
 type Key = (u64, String, String, u32);
 
 /// What was found out already.
@@ -134,7 +134,7 @@ impl Pinned {
         if !self.deny.touches(domain) {
             return Ok(Arc::default());
         }
-        let key = (self.manifest().sequence, self.version().to_owned(), domain.to_owned(), dataset_id);
+        let key = (self.state_mark(), self.version().to_owned(), domain.to_owned(), dataset_id);
         let losses = self.inner.losses();
         if let Some(lost) = losses.known.get(&key) {
             return Ok(lost);
@@ -271,6 +271,22 @@ impl Pinned {
             }
             shown += run.row_count.saturating_sub(mixed.map_or(0, |gap| gap.lost));
             rest -= run.row_count;
+        }
+        Ok(shown)
+    }
+
+    /// How many shown rows stand before a place among rows that [`Gaps::left_of`] left and a filter cut: of a gap that was cut it
+    /// is not known which part has which denied rows, so these are looked at.
+    pub(crate) fn shown_until(&self, place: u64, left: &Postings, gaps: &Gaps) -> Result<u64, QueryError> {
+        let (mut shown, mut rest) = (0, place);
+        for (segment, run) in &left.runs {
+            let part = Run { row_count: run.row_count.min(rest), ..*run };
+            let mixed = gaps.mixed(*segment, run).is_some();
+            shown += if mixed { self.count_shown(*segment, &part)? } else { part.row_count };
+            rest -= part.row_count;
+            if rest == 0 {
+                break;
+            }
         }
         Ok(shown)
     }

@@ -24,6 +24,27 @@ pub enum QueryError {
         /// The dataset asked for.
         dataset_id: u32,
     },
+    /// No dataset has the name, or it may not be seen.
+    #[error("there is no dataset named {name:?}")]
+    NoDatasetNamed {
+        /// The name asked for, cut to a length fit for a message.
+        name: String,
+    },
+    /// The dataset holds no capture of the URL, or the URL and dataset are not there at all.
+    #[error("dataset {dataset_id} has no capture of this url")]
+    NoCapture {
+        /// The dataset asked for.
+        dataset_id: u32,
+    },
+    /// The lake knows the capture, but its bytes cannot be had: its archive is not where the dataset says.
+    #[error("the archive of this capture cannot be read: {why}")]
+    NoArchive {
+        /// What is missing, without paths.
+        why: &'static str,
+    },
+    /// The asker gave up, or the server had no more time.
+    #[error("nobody waits for the answer any more")]
+    Cancelled,
     /// What was asked for is no host name.
     #[error("expected a domain name, found {found:?}: {why}")]
     BadDomain {
@@ -58,6 +79,18 @@ pub enum QueryError {
         /// The version.
         version: String,
     },
+    /// No dataset has a capture of the URL that can be replayed.
+    #[error("there is no capture of {url:?}")]
+    NoMemento {
+        /// The URL asked for, cut to a length fit for a message.
+        url: String,
+    },
+    /// Not even the state of the lake could be read: it is away, or what is there is not a lake.
+    #[error("{source}")]
+    Unavailable {
+        /// What happened.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The lake could not be read, or is damaged.
     #[error("{source}")]
     Lake {
@@ -88,7 +121,14 @@ impl QueryError {
     pub fn code(&self) -> &'static str {
         match self {
             QueryError::UnknownDomain { .. } => "unknown_domain",
-            QueryError::UnknownDataset { .. } | QueryError::NoDataset { .. } => "unknown_dataset",
+            QueryError::UnknownDataset { .. } | QueryError::NoDataset { .. } | QueryError::NoDatasetNamed { .. } => {
+                "unknown_dataset"
+            }
+            QueryError::NoCapture { .. } => "unknown_capture",
+            QueryError::NoMemento { .. } => "unknown_capture",
+            QueryError::NoArchive { .. } => "archive_unavailable",
+            QueryError::Unavailable { .. } => "lake_unavailable",
+            QueryError::Cancelled => "timeout",
             QueryError::BadDomain { .. } => "bad_domain",
             QueryError::BadUrl { .. } => "bad_url",
             QueryError::BadCursor { .. } => "bad_cursor",
@@ -101,7 +141,15 @@ impl QueryError {
     /// The HTTP status that says the same.
     pub fn status(&self) -> u16 {
         match self {
-            QueryError::UnknownDomain { .. } | QueryError::UnknownDataset { .. } | QueryError::NoDataset { .. } => 404,
+            QueryError::UnknownDomain { .. }
+            | QueryError::UnknownDataset { .. }
+            | QueryError::NoDataset { .. }
+            | QueryError::NoDatasetNamed { .. }
+            | QueryError::NoMemento { .. }
+            | QueryError::NoCapture { .. } => 404,
+            QueryError::NoArchive { .. } => 502,
+            QueryError::Unavailable { .. } => 503,
+            QueryError::Cancelled => 504,
             QueryError::BadDomain { .. }
             | QueryError::BadUrl { .. }
             | QueryError::BadCursor { .. }

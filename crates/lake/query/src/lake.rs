@@ -1,7 +1,8 @@
 //! An open lake: the segments that are open, and the version pinned last.
 
 use crate::denied::KnownLosses;
-use crate::{Pinned, QueryError};
+use crate::pinned::View;
+use crate::{Effort, Pinned, QueryError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use trawl_index::{Caches, OpenOptions, Segment};
@@ -29,13 +30,24 @@ impl Default for Options {
 /// Times a question is asked again because the lake has gone on while it was answered.
 const MAX_ROUNDS: u32 = 10;
 
+/// How a lake changed other than by going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LakeChange {
+    /// It was put back to an older state.
+    WentBack,
+    /// Another lake is in its place.
+    Another,
+}
+
 /// An open lake. Share it behind an `Arc`; every request pins a version of its own.
 pub struct Lake {
     inner: Arc<Inner>,
 }
 
 pub(crate) struct Inner {
-    lake: trawl_store::Lake,
+    store: Arc<dyn Store>,
+    /// Replaced where another lake was found in its place.
+    lake: Mutex<Arc<trawl_store::Lake>>,
     options: Options,
     caches: Arc<Caches>,
     losses: KnownLosses,
@@ -54,21 +66,34 @@ struct State {
 impl Lake {
     /// Opens the lake in `store` and pins its newest version.
     pub fn open(store: Arc<dyn Store>, options: Options) -> Result<Self, QueryError> {
-        let lake = trawl_store::Lake::open(store)?;
+        let lake = Mutex::new(Arc::new(trawl_store::Lake::open(store.clone())?));
         let losses = KnownLosses::new(options.cache_bytes / 16);
         let caches = Arc::new(Caches::new(options.cache_bytes - options.cache_bytes / 16));
         let (state, opening) = (Mutex::default(), Mutex::default());
-        let lake = Self { inner: Arc::new(Inner { lake, options, caches, losses, state, opening }) };
+        let lake = Self { inner: Arc::new(Inner { store, lake, options, caches, losses, state, opening }) };
         lake.pin()?;
         Ok(lake)
     }
 
     /// Asks the newest version. Where a collector took it away while it was being read, the one that took its place is
     /// asked; so the question may be asked more than once.
-    pub fn ask<T>(&self, mut question: impl FnMut(&Pinned) -> Result<T, QueryError>) -> Result<T, QueryError> {
+    pub fn ask<T>(&self, question: impl FnMut(&Pinned) -> Result<T, QueryError>) -> Result<T, QueryError> {
+        self.ask_within(&Effort::unbounded(), question)
+    }
+
+    /// As [`Lake::ask`], with no more effort than that.
+    pub fn ask_within<T>(
+        &self,
+        effort: &Effort,
+        mut question: impl FnMut(&Pinned) -> Result<T, QueryError>,
+    ) -> Result<T, QueryError> {
         let mut rounds = 0;
         loop {
-            let pinned = self.pin()?;
+            let unavailable = |error| match error {
+                QueryError::Lake { source } => QueryError::Unavailable { source },
+                error => error,
+            };
+            let pinned = self.pin().map_err(unavailable)?.within(effort.clone());
             match question(&pinned) {
                 Err(QueryError::Lake { .. }) if rounds < MAX_ROUNDS && self.inner.is_past(pinned.manifest())? => {
                     rounds += 1;
@@ -84,7 +109,7 @@ impl Lake {
     pub fn pin(&self) -> Result<Arc<Pinned>, QueryError> {
         let mut rounds = 0;
         loop {
-            let manifest = self.inner.lake.current()?;
+            let manifest = self.inner.newest()?;
             match self.pin_of(&manifest) {
                 // Collected while it was being opened.
                 Err(_) if rounds < MAX_ROUNDS && self.inner.is_past(&manifest)? => rounds += 1,
@@ -110,13 +135,36 @@ impl Lake {
             return Ok(pinned);
         }
         let version = manifest.current().cloned().unwrap_or_default();
-        let pinned = Arc::new(self.inner.open_version(manifest, &version)?);
+        let pinned = Arc::new(self.inner.open_version(manifest, &version, Effort::unbounded())?);
         let mut state = self.inner.state();
         state.newest = Some(pinned.clone());
         // Segments of versions no longer listed are closed once the last request that pinned them ends.
         let kept = |id: &String| manifest.versions.iter().flat_map(|v| &v.segments).any(|s| s.id == *id);
         state.segments.retain(|id, _| kept(id));
         Ok(pinned)
+    }
+
+    /// Looks whether the lake is still the one that answers come from, and how it changed if not: what is there is answered
+    /// from then on. A lake that only went on is noticed by [`Lake::pin`]. One that was remade and has more states than the
+    /// old one, of which it no longer keeps the one seen last, cannot be told from one that went on; its answers are right.
+    pub fn check(&self) -> Result<Option<LakeChange>, QueryError> {
+        let pinned = self.pin()?;
+        let seen = pinned.manifest();
+        let known = self.inner.lake();
+        let change = match known.manifest(seen.sequence)? {
+            Some(found) if (&found.writer, &found.written) == (&seen.writer, &seen.written) => return Ok(None),
+            Some(_) => LakeChange::Another,
+            // Collected, unless there is nothing after it.
+            None if trawl_store::Lake::open(self.inner.store.clone())?.current()?.sequence > seen.sequence => {
+                return Ok(None);
+            }
+            None => LakeChange::WentBack,
+        };
+        let fresh = Arc::new(trawl_store::Lake::open(self.inner.store.clone())?);
+        *self.inner.lake.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        *self.inner.state() = State::default();
+        self.pin()?;
+        Ok(Some(change))
     }
 
     /// Bytes by which it remembers where denied rows are: a sixteenth of its cache at most.
@@ -126,7 +174,7 @@ impl Lake {
 
     /// The store beneath.
     pub fn store(&self) -> &Arc<dyn Store> {
-        self.inner.lake.store()
+        &self.inner.store
     }
 }
 
@@ -139,7 +187,11 @@ impl Drop for Lake {
 
 impl Inner {
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
-        self.lake.store()
+        &self.store
+    }
+
+    fn lake(&self) -> Arc<trawl_store::Lake> {
+        self.lake.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn losses(&self) -> &KnownLosses {
@@ -152,7 +204,7 @@ impl Inner {
     }
 
     pub(crate) fn newest(&self) -> Result<Arc<Manifest>, QueryError> {
-        Ok(self.lake.current()?)
+        Ok(self.lake().current()?)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -165,6 +217,7 @@ impl Inner {
         self: &Arc<Self>,
         manifest: &Arc<Manifest>,
         version: &Version,
+        effort: Effort,
     ) -> Result<Pinned, QueryError> {
         let suffixes = self.suffixes(manifest)?;
         let mut segments = Vec::with_capacity(version.segments.len());
@@ -182,7 +235,8 @@ impl Inner {
         }
         let deny = DenyList::new(manifest, &suffixes);
         let (inner, manifest, version) = (self.clone(), manifest.clone(), version.version.clone());
-        Ok(Pinned { inner, manifest, version, segments, suffixes, deny, known_hidden: Mutex::default() })
+        let view = View { inner, manifest, version, segments, suffixes, deny, known_hidden: Mutex::default() };
+        Ok(Pinned::new(view, effort))
     }
 
     fn suffixes(&self, manifest: &Manifest) -> Result<Arc<SuffixList>, QueryError> {
@@ -192,7 +246,7 @@ impl Inner {
         {
             return Ok(list.clone());
         }
-        let bytes = self.lake.suffix_list(manifest)?;
+        let bytes = self.lake().suffix_list(manifest)?;
         let text = std::str::from_utf8(&bytes).map_err(QueryError::lake)?;
         let list = Arc::new(SuffixList::parse(text).map_err(QueryError::lake)?);
         self.state().suffixes = Some((hash, list.clone()));

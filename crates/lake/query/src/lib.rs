@@ -7,7 +7,10 @@
 //!       ├ urls(name, dataset_id, page, filter, who)  → UrlsAnswer
 //!       ├ url(url, limit, who)                       → UrlAnswer
 //!       ├ diff(datasets, who, each)                  → DiffSummary
-//!       ├ domains(prefix, after, limit, who)         → Vec<DomainSummary>
+//!       ├ names(query, who)                          → NamesAnswer
+//!       ├ export_domain, export_dataset              → every row, one by one
+//!       ├ cdx(query, who)                            → CdxRows, by CDXJ key
+//!       ├ capture(dataset, url, ts, who), replay     → the bytes of a capture
 //!       ├ datasets(who)                              → Vec<DatasetInfo>
 //!       └ stats()                                    → LakeStats
 //! ```
@@ -45,14 +48,18 @@
 
 pub mod answer;
 mod ask;
+mod cdx;
 mod cursor;
 mod denied;
 mod diff;
 mod domain;
+mod effort;
 mod error;
+mod export;
 mod gaps;
 mod hidden;
 mod lake;
+mod locator;
 mod lookup;
 mod name;
 mod names;
@@ -60,18 +67,24 @@ mod overview;
 mod pinned;
 mod postings;
 mod principal;
+mod replay;
 mod seek;
 mod urls;
 
 pub use answer::{
-    DatasetCount, DatasetInfo, DomainAnswer, DomainDataset, DomainSummary, LakeStats, TopPath, UrlAnswer, UrlHit,
-    UrlItem, UrlsAnswer,
+    DatasetCount, DatasetInfo, DomainAnswer, DomainDataset, DomainSummary, LakeStats, NamesAnswer, Progress, TopPath,
+    UrlAnswer, UrlHit, UrlItem, UrlsAnswer,
 };
 pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page};
+pub use cdx::{CDX_STRETCH, CdxQuery, CdxRow, CdxRows, MatchType};
 pub use diff::{Comparison, DiffEvent, DiffSummary, DomainDiff, Side, Tally};
+pub use effort::{Effort, Pace};
 pub use error::QueryError;
-pub use lake::{Lake, Options};
+pub use lake::{Lake, LakeChange, Options};
+pub use locator::Locator;
+pub use names::NamesQuery;
 pub use pinned::Pinned;
 pub use principal::Principal;
+pub use replay::{Archives, Replayed, TakeCapture};
 pub use trawl_store::dataset_number;
 pub use trawl_store::denial::DenyList;

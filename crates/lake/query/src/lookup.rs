@@ -13,6 +13,17 @@ impl Pinned {
     /// Every row of every dataset with this URL, whatever its spelling: rows match by their normalised form. At most
     /// `limit` of them, datasets in order, rows of each in the order of its pages.
     pub fn url(&self, url: &str, limit: u32, who: &Principal) -> Result<UrlAnswer, QueryError> {
+        self.url_in(None, url, limit, who)
+    }
+
+    /// The same in one dataset, or in all.
+    pub(crate) fn url_in(
+        &self,
+        only: Option<u32>,
+        url: &str,
+        limit: u32,
+        who: &Principal,
+    ) -> Result<UrlAnswer, QueryError> {
         let parsed = LakeUrl::parse(url, &self.suffixes)
             .map_err(|reject| QueryError::BadUrl { found: url.chars().take(100).collect(), why: reject.to_string() })?;
         let (domain, limit) = (parsed.domain().to_owned(), limit.min(MAX_LIMIT) as usize);
@@ -27,7 +38,8 @@ impl Pinned {
         };
         let found = self.find(&answer.domain)?;
         for (dataset_id, _) in gather(&found, Segment::bare_counts)? {
-            let Some(dataset) = self.visible(dataset_id, who) else { continue };
+            let asked = only.is_none_or(|only| only == dataset_id);
+            let Some(dataset) = self.visible(dataset_id, who).filter(|_| asked) else { continue };
             let mut postings = self.postings(&answer.domain, dataset_id, who)?;
             self.narrow(&mut postings, &KeyRange::exactly(parsed.surt()))?;
             self.scan(&postings, WANTED, &mut |_, rows, i| {
@@ -40,7 +52,7 @@ impl Pinned {
                     }
                     let name = dataset.info.name.clone();
                     let mut item = item(rows, i);
-                    item.show_to(who);
+                    item.finish(dataset_id, who);
                     answer.items.push(UrlHit { dataset_id, dataset: name, item });
                 }
                 ControlFlow::Continue(())

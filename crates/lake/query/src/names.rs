@@ -1,6 +1,6 @@
 //! Domains by prefix: the search box.
 
-use crate::answer::DomainSummary;
+use crate::answer::{DomainSummary, NamesAnswer};
 use crate::pinned::Found;
 use crate::{Pinned, Principal, QueryError};
 use std::collections::BTreeMap;
@@ -9,8 +9,23 @@ use trawl_index::Slot;
 
 /// Names asked of each segment at a time.
 const BATCH: usize = 256;
-/// Names looked at for one answer at most, so that many hidden ones do not make it slow: fewer may come back.
-const MAX_SEEN: usize = 20_000;
+/// Names looked at before the effort is asked again.
+const ROUND: u64 = 256;
+
+/// Which names.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NamesQuery<'a> {
+    /// They begin so.
+    pub prefix: &'a str,
+    /// They end so.
+    pub suffix: &'a str,
+    /// They come after this one.
+    pub after: Option<&'a str>,
+    /// This dataset holds them; rows are then those of it alone.
+    pub dataset: Option<u32>,
+    /// How many at most.
+    pub limit: usize,
+}
 
 /// Hears of a name and of its places.
 type EachName<'a> = dyn FnMut(&str, &[Found<'_>]) -> Result<ControlFlow<()>, QueryError> + 'a;
@@ -24,18 +39,37 @@ impl Pinned {
         limit: usize,
         who: &Principal,
     ) -> Result<Vec<DomainSummary>, QueryError> {
-        let prefix = prefix.to_lowercase();
-        let after = after.map(str::to_lowercase);
-        let (mut summaries, mut seen) = (Vec::new(), 0);
-        if limit > 0 {
-            self.each_name(&prefix, after, &mut |name, found| {
-                seen += 1;
-                summaries.extend(self.summary(name, found, who)?);
-                let enough = summaries.len() >= limit || seen >= MAX_SEEN;
-                Ok(if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-            })?;
+        let wanted = NamesQuery { prefix, after, limit, ..NamesQuery::default() };
+        Ok(self.names(&wanted, who)?.domains)
+    }
+
+    /// A page of names. Beginnings are looked up; endings and datasets are compared name by name, until the page is full or
+    /// the effort ends.
+    pub fn names(&self, wanted: &NamesQuery<'_>, who: &Principal) -> Result<NamesAnswer, QueryError> {
+        let (prefix, suffix) = (wanted.prefix.to_lowercase(), wanted.suffix.to_lowercase());
+        let after = wanted.after.map(str::to_lowercase);
+        if let Some(dataset_id) = wanted.dataset
+            && self.visible(dataset_id, who).is_none()
+        {
+            return Err(QueryError::NoDataset { dataset_id });
         }
-        Ok(summaries)
+        let mut answer =
+            NamesAnswer { version: self.version().to_owned(), domains: Vec::new(), next_after: None, seen: 0 };
+        // One more than wanted, to know whether there are more; its name is not told.
+        let mut last = None;
+        self.each_name(&prefix, after, &mut |name, found| {
+            if answer.domains.len() >= wanted.limit || (answer.seen % ROUND == ROUND - 1 && self.is_enough()?) {
+                answer.next_after = last.take();
+                return Ok(ControlFlow::Break(()));
+            }
+            answer.seen += 1;
+            if name.ends_with(&suffix) {
+                answer.domains.extend(self.summary(name, found, wanted.dataset, who)?);
+            }
+            last = Some(name.to_owned());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(answer)
     }
 
     /// Walks the names of all segments that begin with `prefix` and come after `after`, in order, denied ones too.
@@ -88,12 +122,19 @@ impl Pinned {
         Ok((names, horizon.is_none()))
     }
 
-    fn summary(&self, name: &str, found: &[Found<'_>], who: &Principal) -> Result<Option<DomainSummary>, QueryError> {
+    fn summary(
+        &self,
+        name: &str,
+        found: &[Found<'_>],
+        dataset: Option<u32>,
+        who: &Principal,
+    ) -> Result<Option<DomainSummary>, QueryError> {
         if self.deny.domain(name) {
             return Ok(None);
         }
         let mut summary = DomainSummary { domain: name.to_owned(), datasets: 0, rows: 0 };
-        for count in self.shown_counts(name, found, who)?.into_values() {
+        let counts = self.shown_counts(name, found, who)?.into_iter();
+        for (_, count) in counts.filter(|(id, _)| dataset.is_none_or(|wanted| wanted == *id)) {
             summary.datasets += 1;
             summary.rows += count.rows;
         }

@@ -2,9 +2,12 @@
 
 use crate::answer::{DatasetInfo, LakeStats};
 use crate::pinned::unmasked;
-use crate::{Pinned, Principal, QueryError};
+use crate::{NamesQuery, Pinned, Principal, QueryError};
 use trawl_index::DatasetMeta;
 use trawl_model::UnixMillis;
+
+/// Domains that are counted one by one where segments may share them.
+const MAX_COUNTED: u64 = 10_000;
 
 impl Pinned {
     /// The datasets `who` may see, by id, published or not.
@@ -73,6 +76,14 @@ impl Pinned {
         stats.rows = stats.rows.saturating_sub(denied);
         stats.denied_rows = who.is_operator().then_some(denied);
         stats.domains_exact = sharing <= 1;
+        if !stats.domains_exact && stats.domains <= MAX_COUNTED {
+            let all = NamesQuery { limit: usize::MAX, ..NamesQuery::default() };
+            let names = self.names(&all, who)?;
+            if names.next_after.is_none() {
+                stats.domains = names.domains.len() as u64;
+                stats.domains_exact = true;
+            }
+        }
         Ok(stats)
     }
 

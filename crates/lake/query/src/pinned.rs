@@ -2,16 +2,24 @@
 
 use crate::hidden::KnownHidden;
 use crate::lake::Inner;
-use crate::{Principal, QueryError, name};
+use crate::{Effort, Pace, Principal, QueryError, name};
+use std::ops::Deref;
 use std::sync::Arc;
 use trawl_index::{Segment, Slot};
 use trawl_store::denial::DenyList;
-use trawl_store::{Dataset, Manifest, SegmentRef};
+use trawl_store::{Dataset, Manifest, SegmentRef, dataset_number};
 use trawl_url::SuffixList;
+use xxhash_rust::xxh3::xxh3_64;
 
-/// One version of the lake. Its answers do not change, whatever is published meanwhile; they end when a collector takes it,
-/// which is what [`Pinned::explain`] finds out, and [`crate::Lake::ask`] deals with.
+/// One version of the lake, and how much effort its answers may take. Answers do not change, whatever is published meanwhile;
+/// they end when a collector takes the version, which is what [`Pinned::explain`] finds out, and [`crate::Lake::ask`] deals with.
 pub struct Pinned {
+    view: Arc<View>,
+    effort: Effort,
+}
+
+/// What all requests that pinned one version share.
+pub struct View {
     pub(crate) inner: Arc<Inner>,
     pub(crate) manifest: Arc<Manifest>,
     pub(crate) version: String,
@@ -19,6 +27,14 @@ pub struct Pinned {
     pub(crate) suffixes: Arc<SuffixList>,
     pub(crate) deny: DenyList,
     pub(crate) known_hidden: KnownHidden,
+}
+
+impl Deref for Pinned {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.view
+    }
 }
 
 /// A domain found in a segment.
@@ -31,6 +47,29 @@ pub(crate) struct Found<'a> {
 }
 
 impl Pinned {
+    pub(crate) fn new(view: View, effort: Effort) -> Self {
+        Self { view: Arc::new(view), effort }
+    }
+
+    /// The same version, asked with another effort.
+    #[must_use]
+    pub fn within(&self, effort: Effort) -> Self {
+        Self { view: self.view.clone(), effort }
+    }
+
+    pub(crate) fn effort(&self) -> &Effort {
+        &self.effort
+    }
+
+    /// Whether an answer that may be partial should end here; an error if nobody wants it any more.
+    pub(crate) fn is_enough(&self) -> Result<bool, QueryError> {
+        match self.effort.pace() {
+            Pace::GoOn => Ok(false),
+            Pace::WrapUp => Ok(true),
+            Pace::Stop => Err(QueryError::Cancelled),
+        }
+    }
+
     /// The name of the version; empty while nothing was published.
     pub fn version(&self) -> &str {
         &self.version
@@ -59,6 +98,23 @@ impl Pinned {
     /// Whether it shows nothing that a later state of the lake does not, and nobody has collected it.
     pub(crate) fn may_answer_for(&self, manifest: &Manifest) -> bool {
         self.manifest.shows_the_same(manifest) && manifest.version(&self.version).is_some()
+    }
+
+    /// What tells this state of the lake from every other one: which manifest, written by whom.
+    pub fn state_mark(&self) -> u64 {
+        let told = (self.manifest.sequence, &self.manifest.writer, &self.manifest.written, &self.version);
+        xxh3_64(format!("{told:?}").as_bytes())
+    }
+
+    /// The number of a dataset, from its number or its name. A name that is absent and one that `who` may not see are the
+    /// same error; whether a number leads anywhere, the question itself finds out.
+    pub fn dataset_id(&self, name: &str, who: &Principal) -> Result<u32, QueryError> {
+        if let Some(id) = dataset_number(name) {
+            return Ok(id);
+        }
+        let found = self.manifest.datasets.iter().find(|d| d.info.name == name && self.visible(d.id, who).is_some());
+        let absent = || QueryError::NoDatasetNamed { name: name.chars().take(200).collect() };
+        found.map(|dataset| dataset.id).ok_or_else(absent)
     }
 
     /// A dataset if it is there and `who` may see it.

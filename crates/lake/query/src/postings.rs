@@ -84,6 +84,7 @@ impl Pinned {
 
     /// Reads pieces of runs: one round, whatever their number.
     pub(crate) fn read(&self, pieces: &[(usize, Run)], wanted: Columns) -> Result<Vec<Rows>, QueryError> {
+        self.is_enough()?;
         let mut plans = Vec::with_capacity(pieces.len());
         for of_one in pieces.chunk_by(|a, b| a.0 == b.0) {
             let Some((segment, _)) = of_one.first().and_then(|(index, _)| self.segments.get(*index)) else {

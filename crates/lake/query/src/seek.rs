@@ -15,6 +15,8 @@ const LEAF: u64 = 4096;
 const MAX_PIECES: usize = 256;
 /// Rows read in one round at most, but for one piece.
 const MAX_ROWS: u64 = 16 * LEAF;
+/// Rows that looking up one host decodes, about: past that it is cheaper to read all.
+const HOST_ROWS: u64 = 4 * LEAF;
 /// What a key is made of.
 const KEY: Columns = Columns::of(&[Column::Host, Column::PathQuery]);
 
@@ -81,6 +83,42 @@ impl Pinned {
         let ends = self.first(&chains, starts.clone(), &|key| range.place(key) == Ordering::Greater)?;
         let parts = chains.iter().zip(&starts).zip(&ends);
         postings.runs = parts.flat_map(|((chain, start), end)| cut(chain.runs, *start, *end)).collect();
+        Ok(())
+    }
+
+    /// Cuts every run down to the rows whose paths begin with `path`, whatever their host: host by host, while there are
+    /// few enough of them that this reads less than all rows would.
+    pub(crate) fn narrow_hosts(&self, postings: &mut Postings, path: &str) -> Result<(), QueryError> {
+        let most = postings.total() / HOST_ROWS;
+        let chains = Chain::all(&postings.runs);
+        let ends: Vec<u64> = chains.iter().map(|chain| chain.rows).collect();
+        let (mut low, mut parts, mut hosts) = (vec![0; chains.len()], vec![Vec::new(); chains.len()], 0);
+        while low != ends {
+            hosts += 1;
+            if hosts > most {
+                return Ok(());
+            }
+            let mut first: Option<String> = None;
+            let open = low.iter().zip(&ends).enumerate().filter(|(_, (low, end))| low < end);
+            self.look(&chains, open.map(|(i, (low, _))| (i, *low, *low + 1)), |_, _, key| {
+                if first.as_deref().is_none_or(|first| key < first) {
+                    first = Some(key.to_owned());
+                }
+            })?;
+            let Some((host, _)) = first.as_deref().and_then(|key| key.split_once(')')) else { return Ok(()) };
+            let all = KeyRange { key: format!("{host})"), exact: false };
+            let wanted = KeyRange { key: format!("{host}){path}"), exact: false };
+            let starts = self.first(&chains, low, &|key| wanted.place(key) != Ordering::Less)?;
+            let stops = self.first(&chains, starts.clone(), &|key| wanted.place(key) == Ordering::Greater)?;
+            for (part, range) in parts.iter_mut().zip(starts.iter().zip(&stops)) {
+                part.push((*range.0, *range.1));
+            }
+            low = self.first(&chains, stops, &|key| all.place(key) == Ordering::Greater)?;
+        }
+        let cuts = chains.iter().zip(parts);
+        postings.runs = cuts
+            .flat_map(|(chain, parts)| parts.into_iter().flat_map(|(start, end)| cut(chain.runs, start, end)))
+            .collect();
         Ok(())
     }
 

@@ -1,17 +1,16 @@
 //! The URLs of a domain in a dataset, page by page.
 
-use crate::answer::{UrlItem, UrlsAnswer};
+use crate::answer::{Progress, UrlItem, UrlsAnswer};
 use crate::ask::{Filter, MAX_LIMIT, Page};
 use crate::cursor::{Cursor, mark_of};
 use crate::denied::Lost;
 use crate::postings::Postings;
 use crate::seek::KeyRange;
 use crate::{Pinned, Principal, QueryError};
+use std::sync::Arc;
 use trawl_rows::{Column, Columns, Rows};
 use trawl_url::{domain_id, url_id};
 
-/// Rows looked at for one page with a filter at most.
-const MAX_FILTERED: u64 = 50_000;
 /// Rows read at a time with a filter.
 const FILTER_STEP: u64 = 5_000;
 /// Rows read at a time to find the next one that is not denied.
@@ -30,6 +29,16 @@ pub(crate) const WANTED: Columns = Columns::URL.and(Columns::of(&[
     Column::Extras,
 ]));
 
+/// Rows that a filter may take.
+pub(crate) struct Selected {
+    pub postings: Postings,
+    pub lost: Arc<Lost>,
+    /// Rows of the (domain, dataset), without denied ones.
+    pub total_est: u64,
+    /// Whether the postings are the rows of one host, from a path on.
+    is_narrow: bool,
+}
+
 impl Pinned {
     /// The URLs of the registrable domain of `name` in a dataset. Order is (file, row) within the version.
     pub fn urls(
@@ -41,9 +50,7 @@ impl Pinned {
         who: &Principal,
     ) -> Result<UrlsAnswer, QueryError> {
         let domain = self.domain_of(name)?;
-        let host = filter.host.as_deref().map(|host| crate::name::host(host, &self.suffixes)).transpose()?;
-        let path_prefix = filter.path_prefix.as_deref().map(|path| crate::name::path_prefix(path, &self.suffixes));
-        let filter = &Filter { host, path_prefix, ..filter.clone() };
+        let filter = &self.spelt(filter)?;
         let cursor = page.cursor.as_deref().map(Cursor::decode).transpose()?;
         if let Some(cursor) = &cursor {
             let asked = (domain_id(&domain), dataset_id, mark_of(filter));
@@ -58,22 +65,7 @@ impl Pinned {
                 why: "with a filter, page by cursor: an offset counts unfiltered rows",
             });
         }
-        let mut postings = self.postings(&domain, dataset_id, who)?;
-        let lost = self.lost(&domain, dataset_id, &postings)?;
-        let total_est = postings.total() - lost.rows;
-        if total_est == 0 {
-            // All that is left of it is denied.
-            let others = self.shown_counts(&domain, &self.find(&domain)?, who)?;
-            return Err(match others.is_empty() {
-                true => QueryError::UnknownDomain { domain },
-                false => QueryError::UnknownDataset { domain, dataset_id },
-            });
-        }
-        if let Some(keys) = filter_keys(filter) {
-            self.narrow(&mut postings, &keys)?;
-        }
-        // From here on denied rows are not there: pages are full, and offsets count what is shown.
-        let postings = lost.gaps.left_of(postings);
+        let Selected { postings, lost, total_est, is_narrow } = self.select(&domain, dataset_id, filter, who)?;
         let start = match &cursor {
             Some(cursor) => postings.offset_of(cursor),
             // A filter may have cut a gap, of which it is not known how many denied rows are in which part.
@@ -82,7 +74,15 @@ impl Pinned {
         };
         let limit = u64::from(page.limit.min(MAX_LIMIT));
         let (mut items, next) = self.page(&postings, start, limit, filter, &lost)?;
-        items.iter_mut().for_each(|item| item.show_to(who));
+        items.iter_mut().for_each(|item| item.finish(dataset_id, who));
+        // Denied rows are not told by numbers either.
+        let of = if filter.is_empty() { 0 } else { self.shown_until(u64::MAX, &postings, &lost.gaps)? };
+        let progress = match next {
+            _ if filter.is_empty() => None,
+            Some(next) => Some(Progress { seen: self.shown_until(next, &postings, &lost.gaps)?, of }),
+            None => Some(Progress { seen: of, of }),
+        };
+        let total_filtered = (is_narrow && filter.is_range()).then_some(of);
         // Offsets are those of the newest version: a walk through an older one goes on by cursor.
         let next_offset = match next {
             Some(_) if self.version() != self.manifest().current_version => None,
@@ -93,6 +93,8 @@ impl Pinned {
         Ok(UrlsAnswer {
             version: self.version().to_owned(),
             total_est,
+            total_filtered,
+            progress,
             items,
             next_offset,
             next_cursor: next.and_then(|next| self.cursor_at(&postings, next, &domain, dataset_id, filter)),
@@ -101,15 +103,54 @@ impl Pinned {
         })
     }
 
+    /// The rows of a (domain, dataset) that a filter, in the spelling of rows, may take.
+    pub(crate) fn select(
+        &self,
+        domain: &str,
+        dataset_id: u32,
+        filter: &Filter,
+        who: &Principal,
+    ) -> Result<Selected, QueryError> {
+        let mut postings = self.postings(domain, dataset_id, who)?;
+        let lost = self.lost(domain, dataset_id, &postings)?;
+        let total_est = postings.total() - lost.rows;
+        if total_est == 0 {
+            // All that is left of it is denied.
+            let others = self.shown_counts(domain, &self.find(domain)?, who)?;
+            let domain = domain.to_owned();
+            return Err(match others.is_empty() {
+                true => QueryError::UnknownDomain { domain },
+                false => QueryError::UnknownDataset { domain, dataset_id },
+            });
+        }
+        match (&filter.host, &filter.path_prefix) {
+            (Some(host), path) => {
+                self.narrow(&mut postings, &KeyRange::prefix(host, path.as_deref().unwrap_or_default()))?;
+            }
+            (None, Some(path)) => self.narrow_hosts(&mut postings, path)?,
+            (None, None) => {}
+        }
+        // From here on denied rows are not there: pages are full, and offsets count what is shown.
+        let postings = lost.gaps.left_of(postings);
+        Ok(Selected { postings, lost, total_est, is_narrow: filter.host.is_some() })
+    }
+
+    /// A filter in the spelling of rows.
+    pub(crate) fn spelt(&self, filter: &Filter) -> Result<Filter, QueryError> {
+        let host = filter.host.as_deref().map(|host| crate::name::host(host, &self.suffixes)).transpose()?;
+        let path_prefix = filter.path_prefix.as_deref().map(|path| crate::name::path_prefix(path, &self.suffixes));
+        Ok(Filter { host, path_prefix, ..filter.clone() })
+    }
+
     /// An older version, as the newest manifest still lists it.
     fn older(&self, name: &str) -> Result<Pinned, QueryError> {
         let version = self.manifest().version(name).filter(|v| v.version != self.version());
         let gone = || QueryError::Gone { version: name.chars().take(40).collect() };
-        self.inner.open_version(self.manifest(), version.ok_or_else(gone)?)
+        self.inner.open_version(self.manifest(), version.ok_or_else(gone)?, self.effort().clone())
     }
 
     /// Items from the place `start` on, and the place of the next row that is shown, if there is one.
-    fn page(
+    pub(crate) fn page(
         &self,
         postings: &Postings,
         start: u64,
@@ -119,9 +160,11 @@ impl Pinned {
     ) -> Result<(Vec<UrlItem>, Option<u64>), QueryError> {
         let mut items = Vec::new();
         let (mut at, mut seen) = (start, 0);
-        let (step, most) = if filter.is_empty() { (limit.max(1), limit) } else { (FILTER_STEP, MAX_FILTERED) };
+        let (step, most) = if filter.is_empty() { (limit.max(1), limit) } else { (FILTER_STEP, u64::MAX) };
         loop {
-            let enough = items.len() as u64 >= limit || seen >= most;
+            // At least one step with a filter, or a page asked for again would never get any further.
+            let tired = !filter.is_empty() && seen > 0 && self.is_enough()?;
+            let enough = items.len() as u64 >= limit || seen >= most || tired;
             let pieces = postings.pieces(at, step.min(if enough { LOOK } else { most - seen }));
             let Some((segment, first)) = pieces.first() else { return Ok((items, None)) };
             if enough && lost.gaps.mixed(*segment, first).is_none() {
@@ -131,7 +174,7 @@ impl Pinned {
                 let mixed = lost.gaps.mixed(*segment, run).is_some();
                 for i in 0..rows.len() {
                     if !(mixed && self.is_denied(&rows, i)) {
-                        if items.len() as u64 >= limit || seen >= most {
+                        if enough || items.len() as u64 >= limit || seen >= most {
                             return Ok((items, Some(at)));
                         }
                         seen += 1;
@@ -174,7 +217,7 @@ impl Pinned {
 }
 
 /// Whether a filter takes a row.
-fn passes(rows: &Rows, i: usize, filter: &Filter) -> bool {
+pub(crate) fn passes(rows: &Rows, i: usize, filter: &Filter) -> bool {
     let text_is = |wanted: &Option<String>, column, fits: fn(&str, &str) -> bool| {
         wanted.as_ref().is_none_or(|wanted| rows.text(column, i).is_some_and(|found| fits(found, wanted)))
     };
@@ -183,12 +226,16 @@ fn passes(rows: &Rows, i: usize, filter: &Filter) -> bool {
         && filter.from.is_none_or(|from| rows.ts(i).is_some_and(|ts| ts >= from))
         && filter.until.is_none_or(|until| rows.ts(i).is_some_and(|ts| ts < until))
         && filter.status.is_none_or(|status| rows.number(Column::Status, i) == Some(i64::from(status)))
+        && filter.error_class.as_ref().is_none_or(|class| error_class(rows, i).as_ref() == Some(class))
 }
 
-/// The keys a filter leaves, where it says enough to look for them: those of its host, from its path prefix on.
-fn filter_keys(filter: &Filter) -> Option<KeyRange> {
-    let host = filter.host.as_ref()?;
-    Some(KeyRange::prefix(host, filter.path_prefix.as_deref().unwrap_or_default()))
+/// The class of a failed fetch. Most rows have none, so a look at the text comes before the parser.
+fn error_class(rows: &Rows, i: usize) -> Option<String> {
+    let extras = rows.text(Column::Extras, i).filter(|text| text.contains("\"error_class\""))?;
+    match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(extras).ok()?.remove("error_class")? {
+        serde_json::Value::String(class) => Some(class),
+        _ => None,
+    }
 }
 
 pub(crate) fn item(rows: &Rows, i: usize) -> UrlItem {
@@ -206,6 +253,7 @@ pub(crate) fn item(rows: &Rows, i: usize) -> UrlItem {
         warc_file: text(Column::WarcFile),
         warc_offset: rows.unsigned(Column::WarcOffset, i),
         warc_length: rows.unsigned(Column::WarcLength, i),
+        locator: None,
         extras: rows.text(Column::Extras, i).map(json),
     }
 }

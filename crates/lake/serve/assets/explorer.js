@@ -17,9 +17,14 @@ function el(tag, props = {}, ...children) {
     else if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value);
   }
-  node.append(...children.filter((c) => c !== null && c !== undefined));
+  node.append(...children.filter((c) => c !== null && c !== undefined).map((c) => (typeof c === 'string' ? safe(c) : c)));
   return node;
 }
+
+// A URL may turn the direction of writing, hide behind invisible characters or break lines: such characters are shown as
+// escapes, so that what is read is what is there.
+const HARMFUL = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const safe = (text) => String(text).replace(HARMFUL, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 
 const number = new Intl.NumberFormat('en');
 const count = (n, one, many = one + 's') => `${number.format(n)} ${n === 1 ? one : many}`;
@@ -29,6 +34,8 @@ const bytes = (n) => {
   while (n >= 1024 && i < units.length - 1) { n /= 1024; i++; }
   return `${i ? n.toFixed(1) : n} ${units[i]}`;
 };
+// A bound is told as one, unless there is nothing between it and the truth.
+const atMost = (n, exact) => (exact ? '' : '≤ ') + number.format(n);
 const day = (ts) => (ts ? ts.slice(0, 10) : '');
 const moment = (ts) => (ts ? ts.slice(0, 19).replace('T', ' ') : '');
 
@@ -36,7 +43,7 @@ async function api(path) {
   document.getElementById('api').textContent = path;
   document.getElementById('api').href = path;
   const response = await fetch(path);
-  const answer = await response.json();
+  const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw Object.assign(new Error(answer.message || response.statusText), { code: answer.error });
   if (answer.version) document.getElementById('version').textContent = answer.version;
   return answer;
@@ -56,14 +63,14 @@ async function home() {
   const rows = catalogue.datasets.map((d) => el('tr', {},
     el('td', {}, el('b', {}, d.name), el('div', { class: 'quiet' }, d.source || '')),
     el('td', { class: 'num' }, number.format(d.rows)),
-    el('td', { class: 'num' }, number.format(d.domains)),
+    el('td', { class: 'num' }, atMost(d.domains, d.domains_exact)),
     el('td', { class: 'num' }, bytes(d.bytes)),
     el('td', { class: 'time' }, day(d.created))));
   return [
     el('h1', {}, 'The lake'),
     el('p', { class: 'quiet' }, 'Type a domain above to see which datasets hold it and which of its URLs.'),
     el('div', { class: 'tiles' },
-      tile((stats.domains_exact ? '' : '≤ ') + number.format(stats.domains), 'domains'), tile(number.format(stats.rows), 'rows'),
+      tile(atMost(stats.domains, stats.domains_exact), 'domains'), tile(number.format(stats.rows), 'rows'),
       tile(number.format(stats.datasets), 'datasets'), tile(bytes(stats.bytes), 'on disk, index included')),
     el('h2', {}, 'Datasets'),
     catalogue.datasets.length
@@ -90,7 +97,7 @@ function domainHead(answer, chosen) {
       el('td', {}, el('a', { href: urlsPath(answer.domain, d.dataset_id) }, d.name)),
       el('td', { class: 'num' }, number.format(d.url_count_est)),
       el('td', { class: 'barbox' }, bar),
-      el('td', { class: 'num' }, (d.distinct_exact ? '' : '≤ ') + number.format(d.distinct_urls)),
+      el('td', { class: 'num' }, atMost(d.distinct_urls, d.distinct_exact || d.distinct_urls <= 1)),
       el('td', { class: 'time' }, d.first_ts ? `${day(d.first_ts)} – ${day(d.last_ts)}` : '–'),
       el('td', {}, ...d.top_paths.slice(0, 4).map((p) =>
         el('a', { class: 'chip', href: urlsPath(answer.domain, d.dataset_id, { path: p.path }), title: count(p.rows, 'row'), onclick: (e) => e.stopPropagation() }, p.path))));
@@ -98,7 +105,7 @@ function domainHead(answer, chosen) {
   return [
     el('h1', {}, answer.domain),
     el('p', { class: 'quiet' }, `${count(answer.datasets.length, 'dataset')} hold it · domain_id ${answer.domain_id_hex}`),
-    table(['Dataset', '#Rows', '', '#URLs', 'Seen', 'Top paths'], rows),
+    table(['Dataset', '#Rows', '|', '#URLs', 'Seen', 'Top paths'], rows),
   ];
 }
 
@@ -115,14 +122,14 @@ async function urlsView(name, dataset, query) {
   const captured = page.items.some((i) => i.status !== undefined);
   const rows = page.items.map((item) => el('tr', {},
     el('td', { class: 'url' }, item.url),
-    captured ? el('td', { class: `num status s${String(item.status ?? 0)[0]}` }, item.status ? String(item.status) : 'none') : null,
+    captured ? el('td', { class: `num status s${String(item.status ?? 0)[0]}`, title: reason(item) }, item.status ? String(item.status) : reason(item)) : null,
     captured ? el('td', { class: 'quiet' }, (item.content_type || '').split(';')[0]) : null,
     captured ? el('td', { class: 'num quiet' }, item.status && item.body_length !== undefined ? bytes(item.body_length) : '') : null,
     el('td', { class: 'time' }, moment(item.ts))));
   const title = answer.datasets.find((d) => d.dataset_id === Number(dataset));
   const last = offset + page.items.length;
   const where = path
-    ? `${count(page.items.length, 'row')} under ${path}`
+    ? `${count(page.total_filtered ?? page.items.length, 'row')} under ${path}` + (page.progress && page.progress.seen < page.progress.of ? `, ${number.format(page.progress.seen)} of ${number.format(page.progress.of)} looked at` : '')
     : `${number.format(page.items.length ? offset + 1 : 0)}–${number.format(last)} of ${number.format(page.total_est)}`;
   const go = (q) => () => { location.hash = urlsPath(name, dataset, q); };
   const next = path ? page.next_cursor && { path, cursor: page.next_cursor } : page.next_offset && { offset: page.next_offset };
@@ -139,8 +146,15 @@ async function urlsView(name, dataset, query) {
   ];
 }
 
+// Why a fetch has no status: the class of its failure, or what kind of record it is.
+function reason(item) {
+  const extras = item.extras || {};
+  return String(extras.error_class || extras.error || extras.record_type || 'not fetched');
+}
+
 function table(heads, rows) {
-  const head = heads.map((h) => (h.startsWith('#') ? el('th', { class: 'num' }, h.slice(1)) : el('th', {}, h)));
+  // '#' is a column of numbers, '|' one of bars, which phones leave out together with its heading.
+  const head = heads.map((h) => (h === '|' ? el('th', { class: 'barbox' }) : h.startsWith('#') ? el('th', { class: 'num' }, h.slice(1)) : el('th', {}, h)));
   return el('div', { class: 'card' }, el('table', {}, el('thead', {}, el('tr', {}, ...head)), el('tbody', {}, ...rows)));
 }
 
@@ -154,15 +168,17 @@ let turn = 0;
 async function show() {
   const mine = ++turn;
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
-  const parts = path.split('/').filter(Boolean).map(decodeURIComponent);
+  let parts = [];
   let nodes;
   try {
+    parts = path.split('/').filter(Boolean).map(decodeURIComponent);
     if (parts[0] !== 'd' || !parts[1]) nodes = await home();
     else if (parts[2]) nodes = await urlsView(parts[1], parts[2], new URLSearchParams(query));
     else nodes = await domainView(parts[1]);
   } catch (error) {
     const unknown = error.code === 'unknown_domain';
-    nodes = [note(unknown ? `No dataset holds ${parts[1]}` : 'That did not work', unknown ? 'Try another spelling, or a shorter name.' : error.message)];
+    const text = error instanceof URIError ? 'This address is not one of this page.' : error.message;
+    nodes = [note(unknown ? `No dataset holds ${parts[1]}` : 'That did not work', unknown ? 'Try another spelling, or a shorter name.' : text)];
   }
   if (mine !== turn) return; // a newer address has been asked for meanwhile
   if (parts[0] === 'd' && (document.activeElement !== box || !box.value)) box.value = parts[1];
@@ -173,11 +189,21 @@ window.addEventListener('hashchange', show);
 
 // --- the search box --------------------------------------------------------------------------------------------------
 
+// The host of a pasted URL; a name stays as it is.
+function hostOf(text) {
+  const typed = text.trim();
+  try {
+    if (/^[a-z][a-z0-9+.-]*:\/\//i.test(typed)) return new URL(typed).hostname;
+    if (/[/?#]/.test(typed)) return new URL(`http://${typed}`).hostname;
+  } catch { /* not a URL: the server says what is wrong with it */ }
+  return typed;
+}
+
 let asked = 0;
 let chosen = -1;
 async function suggest() {
   const mine = ++asked;
-  const prefix = box.value.trim().toLowerCase();
+  const prefix = hostOf(box.value).toLowerCase();
   if (!prefix) return hide();
   let names = [];
   try { names = (await (await fetch(`/v1/domains?limit=10&prefix=${encodeURIComponent(prefix)}`)).json()).domains || []; } catch { /* no suggestions */ }
@@ -209,7 +235,7 @@ box.addEventListener('keydown', (event) => {
 document.getElementById('search').addEventListener('submit', (event) => {
   event.preventDefault();
   const item = list.children[chosen];
-  const name = item ? item.firstChild.textContent : box.value.trim();
+  const name = item ? item.firstChild.textContent : hostOf(box.value);
   if (name) open(name);
 });
 

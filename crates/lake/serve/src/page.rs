@@ -1,4 +1,4 @@
-//! The explorer page: three files compiled in, nothing loaded from elsewhere.
+//! The explorer page: files compiled in, nothing loaded from elsewhere.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -8,15 +8,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// `GET /`.
-pub(crate) async fn html() -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, include_str!("../assets/explorer.html")).into_response()
+pub(crate) async fn explorer() -> Response {
+    html(include_str!("../assets/explorer.html"))
 }
 
 /// `GET /explorer.css`.
@@ -29,11 +22,15 @@ pub(crate) async fn js() -> Response {
     asset("text/javascript; charset=utf-8", include_str!("../assets/explorer.js"))
 }
 
-fn asset(kind: &'static str, body: &'static str) -> Response {
+pub(crate) fn html(body: &'static str) -> Response {
     let headers = [
-        (header::CONTENT_TYPE, kind),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::CACHE_CONTROL, "no-cache"),
     ];
     (headers, body).into_response()
+}
+
+pub(crate) fn asset(kind: &'static str, body: &'static str) -> Response {
+    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], body).into_response()
 }

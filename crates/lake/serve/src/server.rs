@@ -1,33 +1,91 @@
-//! Listening, answering, stopping.
+//! Listening, answering, watching, stopping.
 
-use crate::{api, page};
-use axum::Router;
-use axum::routing::get;
+use crate::access::{Access, AccessRules};
+use crate::connections::Connections;
+use crate::event::{Event, Facts};
+use crate::listen::{self, Patience};
+use crate::metrics::Metrics;
+use crate::tls::{Tls, TlsFiles};
+use crate::work::Clients;
+use crate::{front, routes, watch};
+use bytes::Bytes;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
-use trawl_query::{Lake, QueryError};
+use tokio::sync::{Semaphore, watch as signal};
+use trawl_query::{Archives, Lake};
 
 /// How the server behaves.
 pub struct Config {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Where metrics and admin calls are; `None` leaves metrics with the rest, and no admin calls.
+    pub admin: Option<SocketAddr>,
     /// Questions asked of the lake at once; more are answered 503.
     pub max_concurrent: usize,
+    /// Streamed answers (exports, captures) at once; more are answered 503.
+    pub max_streams: usize,
+    /// Requests of one client (a token, or an address) at once; more are answered 429. 0 is no limit.
+    pub max_per_client: usize,
+    /// Connections at once: past it the one that has been idle longest is closed.
+    pub max_connections: usize,
     /// How long a question may take; longer is answered 504.
     pub timeout: Duration,
-    /// Hears what went wrong inside the lake.
-    pub on_error: Box<dyn Fn(&QueryError) + Send + Sync>,
+    /// How long a search among rows goes on before it answers with what it has.
+    pub budget: Duration,
+    /// How long a streamed answer may take.
+    pub stream_timeout: Duration,
+    /// How long a client may take to send the head of a request.
+    pub head_timeout: Duration,
+    /// How long a connection may stay open on which nothing is asked.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of an answer.
+    pub write_timeout: Duration,
+    /// How long open requests may take once the server was told to stop.
+    pub grace: Duration,
+    /// How often the lake, tokens and certificates are looked at for changes.
+    pub poll: Duration,
+    /// Memory for answers about domains that are asked for often.
+    pub hot_bytes: u64,
+    /// Origins whose pages may use the API from a browser; `*` for all.
+    pub cors: Vec<String>,
+    /// Certificate and key; plain HTTP without.
+    pub tls: Option<TlsFiles>,
+    /// A file of tokens; without one, anyone sees public datasets.
+    pub access: Option<PathBuf>,
+    /// The archives that captures are read from; `None` answers no captures.
+    pub archives: Option<Archives>,
+    /// Hears what happens.
+    pub on_event: Box<dyn Fn(&Event<'_>) + Send + Sync>,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            admin: None,
             max_concurrent: 64,
+            max_streams: 8,
+            max_per_client: 0,
+            max_connections: 4096,
             timeout: Duration::from_secs(30),
-            on_error: Box::new(|_| {}),
+            budget: Duration::from_secs(2),
+            stream_timeout: Duration::from_secs(3600),
+            head_timeout: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(30),
+            grace: Duration::from_secs(5),
+            poll: Duration::from_secs(1),
+            hot_bytes: 64 << 20,
+            cors: Vec::new(),
+            tls: None,
+            access: None,
+            archives: None,
+            on_event: Box::new(|_| {}),
         }
     }
 }
@@ -44,20 +102,75 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The file of tokens cannot be used.
+    #[error("{}: {why}", path.display())]
+    Access {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The certificate cannot be used.
+    #[error("{0}")]
+    Tls(std::io::Error),
     /// No threads to serve with, or the listener broke.
     #[error("cannot serve: {0}")]
     Serve(#[from] std::io::Error),
 }
 
-/// How long open requests may take once the server was told to stop.
-const GRACE: Duration = Duration::from_secs(5);
+/// Answers kept by version, rights and name; the name of an answer is what was asked.
+type Hot = Cache<(u64, String), (Bytes, Facts), HotWeight>;
+
+#[derive(Clone)]
+pub(crate) struct HotWeight;
+
+impl Weighter<(u64, String), (Bytes, Facts)> for HotWeight {
+    fn weight(&self, (_, name): &(u64, String), (body, _): &(Bytes, Facts)) -> u64 {
+        (name.len() + body.len() + 128) as u64
+    }
+}
 
 /// What every handler shares.
 pub(crate) struct State {
     pub(crate) lake: Arc<Lake>,
+    pub(crate) archives: Option<Archives>,
     pub(crate) permits: Arc<Semaphore>,
+    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) max_concurrent: usize,
+    pub(crate) max_streams: usize,
+    pub(crate) max_per_client: usize,
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) timeout: Duration,
-    pub(crate) on_error: Box<dyn Fn(&QueryError) + Send + Sync>,
+    pub(crate) budget: Duration,
+    pub(crate) stream_timeout: Duration,
+    pub(crate) hot: Hot,
+    pub(crate) metrics: Metrics,
+    pub(crate) cors: Vec<String>,
+    pub(crate) openapi: Bytes,
+    pub(crate) has_admin: bool,
+    pub(crate) stopping: AtomicBool,
+    pub(crate) lake_state: watch::LakeState,
+    pub(crate) on_event: Box<dyn Fn(&Event<'_>) + Send + Sync>,
+    access: RwLock<Arc<Access>>,
+    pub(crate) access_file: Option<PathBuf>,
+}
+
+impl State {
+    pub(crate) fn access(&self) -> Arc<Access> {
+        self.access.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_access(&self, access: Access) {
+        *self.access.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(access);
+    }
+}
+
+/// The rules in a file.
+pub(crate) fn read_access(path: &std::path::Path) -> Result<Access, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let rules: AccessRules = toml::from_str(&text).map_err(|error| error.message().to_owned())?;
+    Access::new(&rules)
 }
 
 /// A lake ready to be served.
@@ -66,7 +179,9 @@ pub struct Server;
 /// A server that answers until it is stopped or dropped.
 pub struct Running {
     address: SocketAddr,
-    stop: Option<watch::Sender<()>>,
+    admin: Option<SocketAddr>,
+    state: Arc<State>,
+    stop: Option<signal::Sender<()>>,
     thread: Option<std::thread::JoinHandle<std::io::Result<()>>>,
 }
 
@@ -74,28 +189,64 @@ impl Server {
     /// Listens and answers on threads of its own.
     pub fn start(lake: Arc<Lake>, config: Config) -> Result<Running, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let address = config.listen;
-        let listener = runtime
-            .block_on(tokio::net::TcpListener::bind(address))
-            .map_err(|source| Error::Listen { address, source })?;
+        let bind = |address: SocketAddr| {
+            runtime.block_on(tokio::net::TcpListener::bind(address)).map_err(|source| Error::Listen { address, source })
+        };
+        let listener = bind(config.listen)?;
         let address = listener.local_addr()?;
+        let admin = config.admin.map(bind).transpose()?;
+        let admin_address = admin.as_ref().map(tokio::net::TcpListener::local_addr).transpose()?;
+        let access = match &config.access {
+            Some(path) => read_access(path).map_err(|why| Error::Access { path: path.clone(), why })?,
+            None => Access::new(&AccessRules::default()).unwrap_or_else(|_| Access::nobody()),
+        };
+        let tls = config.tls.map(Tls::open).transpose().map_err(Error::Tls)?.map(Arc::new);
+        let patience = Patience { head: config.head_timeout, idle: config.idle_timeout, write: config.write_timeout };
+        let (max_concurrent, max_streams) = (config.max_concurrent.max(1), config.max_streams.max(1));
         let state = Arc::new(State {
+            lake_state: watch::LakeState::of(&lake),
             lake,
-            permits: Arc::new(Semaphore::new(config.max_concurrent.max(1))),
+            archives: config.archives,
+            permits: Arc::new(Semaphore::new(max_concurrent)),
+            streams: Arc::new(Semaphore::new(max_streams)),
+            max_concurrent,
+            max_streams,
+            max_per_client: config.max_per_client,
+            clients: Arc::default(),
+            connections: Connections::new(config.max_connections),
             timeout: config.timeout,
-            on_error: config.on_error,
+            budget: config.budget,
+            stream_timeout: config.stream_timeout,
+            hot: Cache::with_weighter(4096, config.hot_bytes.max(1), HotWeight),
+            metrics: Metrics::new(routes::names()),
+            cors: config.cors,
+            openapi: routes::document(),
+            has_admin: admin.is_some(),
+            stopping: AtomicBool::new(false),
+            on_event: config.on_event,
+            access: RwLock::new(Arc::new(access)),
+            access_file: config.access,
         });
-        let (stop, stopped) = watch::channel(());
+        let (stop, stopped) = signal::channel(());
+        let (grace, poll, mine) = (config.grace, config.poll, state.clone());
         let thread = std::thread::Builder::new().name("serve".into()).spawn(move || {
-            runtime.block_on(async move {
-                let serve = axum::serve(listener, router(state)).with_graceful_shutdown(dropped(stopped.clone()));
-                tokio::select! {
-                    result = serve.into_future() => result,
-                    () = async { dropped(stopped).await; tokio::time::sleep(GRACE).await } => Ok(()),
+            let served = runtime.block_on(async move {
+                tokio::spawn(watch::files(mine.clone(), tls.clone(), poll, stopped.clone()));
+                watch::lake(mine.clone(), poll, stopped.clone())?;
+                let connections = mine.connections.clone();
+                if let Some(admin) = admin {
+                    let (app, all) = (front::wrap(routes::admin(mine.clone()), &mine), connections.clone());
+                    let serve = listen::serve(admin, app, None, all, patience, stopped.clone(), grace);
+                    tokio::spawn(serve);
                 }
-            })
+                let app = front::wrap(routes::public(mine.clone()), &mine);
+                listen::serve(listener, app, tls, connections, patience, stopped, grace).await
+            });
+            // A question that hangs in a read of a store that hangs must not keep the process.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            served
         })?;
-        Ok(Running { address, stop: Some(stop), thread: Some(thread) })
+        Ok(Running { address, admin: admin_address, state, stop: Some(stop), thread: Some(thread) })
     }
 }
 
@@ -105,12 +256,18 @@ impl Running {
         self.address
     }
 
+    /// Where metrics and admin calls are, if not with the rest.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin
+    }
+
     /// Stops listening, lets open requests finish.
     pub fn stop(mut self) -> Result<(), Error> {
         Ok(self.shut_down()?)
     }
 
     fn shut_down(&mut self) -> std::io::Result<()> {
+        self.state.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
         drop(self.stop.take());
         match self.thread.take().map(std::thread::JoinHandle::join) {
             Some(Ok(result)) => result,
@@ -127,21 +284,6 @@ impl Drop for Running {
 }
 
 /// Until the sender is gone.
-async fn dropped(mut stopped: watch::Receiver<()>) {
+pub(crate) async fn dropped(mut stopped: signal::Receiver<()>) {
     while stopped.changed().await.is_ok() {}
-}
-
-fn router(state: Arc<State>) -> Router {
-    Router::new()
-        .route("/", get(page::html))
-        .route("/explorer.css", get(page::css))
-        .route("/explorer.js", get(page::js))
-        .route("/health", get(api::health))
-        .route("/v1/domain/{domain}", get(api::domain))
-        .route("/v1/domain/{domain}/datasets/{dataset_id}/urls", get(api::urls))
-        .route("/v1/domains", get(api::domains))
-        .route("/v1/datasets", get(api::datasets))
-        .route("/v1/stats", get(api::stats))
-        .fallback(api::nowhere)
-        .with_state(state)
 }

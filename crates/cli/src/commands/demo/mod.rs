@@ -67,7 +67,8 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     if !made.report.complete {
         bail!("interrupted");
     }
-    let config = trawl_serve::Config { listen: args.listen, ..trawl_serve::Config::default() };
+    let on_event = Box::new(|event: &trawl_serve::Event<'_>| super::serve::tell(event, super::serve::Log::Off));
+    let config = trawl_serve::Config { listen: args.listen, on_event, ..trawl_serve::Config::default() };
     let running = super::serve::start(&made.lake_dir, config)?;
     if args.check {
         let checks = check::run(&made, running.address())?;

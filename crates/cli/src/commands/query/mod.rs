@@ -103,6 +103,10 @@ pub struct UrlsArgs {
     /// Only this HTTP status
     #[arg(long)]
     status: Option<u16>,
+
+    /// Only failed fetches of this class, such as dns_nxdomain
+    #[arg(long, value_name = "CLASS")]
+    error_class: Option<String>,
 }
 
 /// Lists every row with a URL, across all datasets
@@ -227,6 +231,7 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
         from: args.from,
         until: args.until,
         status: args.status,
+        error_class: args.error_class,
     };
     let who = Principal::operator().with_credentials(out.credentials());
     let found = lake.ask(|pinned| {

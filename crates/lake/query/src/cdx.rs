@@ -1,0 +1,211 @@
+//! Rows as web-archive clients ask for them: by CDXJ key.
+//!
+//! A CDXJ key is coarser than a lake key: it has no `www.`, no upper case, no session ids. So rows are looked up in the ranges
+//! of lake keys that can have it, and those whose key it really is are kept, sorted by it.
+
+use crate::answer::UrlItem;
+use crate::domain::gather;
+use crate::postings::Postings;
+use crate::seek::KeyRange;
+use crate::urls::{WANTED, item};
+use crate::{Pinned, Principal, QueryError};
+use std::ops::ControlFlow;
+use trawl_index::Segment;
+use trawl_model::UnixMillis;
+use trawl_url::{LakeUrl, surt};
+
+/// Rows read and sorted at a time. More than these come in the order of lake keys, a sorted stretch after the other.
+pub const CDX_STRETCH: u64 = 50_000;
+/// Rows of a host that are compared one by one with a key. Of a larger one only the usual spellings are looked up.
+const MAX_COMPARED: u64 = 1 << 16;
+
+/// What of a URL has to fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MatchType {
+    /// All of it.
+    #[default]
+    Exact,
+    /// It begins so.
+    Prefix,
+    /// Its host.
+    Host,
+    /// Its host, or one below.
+    Domain,
+}
+
+/// Which captures.
+#[derive(Debug, Clone, Default)]
+pub struct CdxQuery {
+    /// The URL, a scheme not needed.
+    pub url: String,
+    /// What of it has to fit.
+    pub match_type: MatchType,
+    /// Not before this moment.
+    pub from: Option<UnixMillis>,
+    /// Not after this moment.
+    pub to: Option<UnixMillis>,
+    /// Only this dataset.
+    pub dataset: Option<u32>,
+}
+
+/// One capture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CdxRow {
+    /// Its CDXJ key.
+    pub urlkey: String,
+    /// The dataset.
+    pub dataset_id: u32,
+    /// The row.
+    pub item: UrlItem,
+}
+
+/// The captures of a question, stretch by stretch.
+pub struct CdxRows<'a> {
+    pinned: &'a Pinned,
+    who: &'a Principal,
+    query: &'a CdxQuery,
+    wanted: Wanted,
+    lists: Vec<(u32, Postings)>,
+    touched: bool,
+}
+
+struct Wanted {
+    key: String,
+    match_type: MatchType,
+}
+
+impl Wanted {
+    fn fits(&self, key: &str) -> bool {
+        match self.match_type {
+            MatchType::Exact => key == self.key,
+            MatchType::Prefix => key.starts_with(&self.key),
+            // Hosts end with a port or a bracket, and domains go on with a label.
+            MatchType::Host => key.strip_prefix(&self.key).is_some_and(|rest| rest.starts_with([')', ':'])),
+            MatchType::Domain => key.strip_prefix(&self.key).is_some_and(|rest| rest.starts_with([')', ':', ','])),
+        }
+    }
+}
+
+impl Pinned {
+    /// The captures of a question: none is an empty answer, not an error.
+    pub fn cdx<'a>(&'a self, query: &'a CdxQuery, who: &'a Principal) -> Result<CdxRows<'a>, QueryError> {
+        let bad = |why: String| QueryError::BadUrl { found: query.url.chars().take(100).collect(), why };
+        // A scheme ends before the first slash; later ones are part of a query.
+        let has_scheme = query.url.split('/').next().is_some_and(|start| start.ends_with(':'));
+        let scheme = if has_scheme { "" } else { "http://" };
+        let url = LakeUrl::parse(&format!("{scheme}{}", query.url), &self.suffixes).map_err(|e| bad(e.to_string()))?;
+        let mut key = surt::cdxj(&query.url).map_err(|e| bad(e.to_string()))?;
+        if matches!(query.match_type, MatchType::Host | MatchType::Domain) {
+            key.truncate(key.find([')', ':']).unwrap_or(key.len()));
+        } else if query.match_type == MatchType::Prefix && query.url.ends_with('/') && !key.ends_with('/') {
+            // The key of a page has no slash at its end; that of a directory's pages goes on with one.
+            key.push('/');
+        }
+        let wanted = Wanted { key, match_type: query.match_type };
+        let mut rows = CdxRows { pinned: self, who, query, wanted, lists: Vec::new(), touched: false };
+        rows.touched = self.deny.touches(url.domain());
+        let found = self.find(url.domain())?;
+        for (dataset_id, _) in gather(&found, Segment::bare_counts)? {
+            let asked = query.dataset.is_none_or(|wanted| wanted == dataset_id);
+            if asked && self.visible(dataset_id, who).is_some() {
+                let all = self.postings(url.domain(), dataset_id, who)?;
+                rows.lists.push((dataset_id, self.narrow_cdx(all, &url, query.match_type)?));
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The rows that can have a CDXJ key, and not many others.
+    fn narrow_cdx(&self, all: Postings, url: &LakeUrl, match_type: MatchType) -> Result<Postings, QueryError> {
+        let host = url.host();
+        let bare = match host.split_once('.') {
+            Some((www, rest)) if is_www(www) => rest,
+            _ => host,
+        };
+        let ranges = |ranges: &[KeyRange]| {
+            let mut runs = Vec::new();
+            for range in ranges {
+                let mut part = Postings { runs: all.runs.clone() };
+                self.narrow(&mut part, range)?;
+                runs.append(&mut part.runs);
+            }
+            runs.sort_unstable_by_key(|(segment, run)| (*segment, run.file_id, run.row_group, run.first_row));
+            runs.dedup();
+            Ok::<_, QueryError>(Postings { runs })
+        };
+        if match_type == MatchType::Domain {
+            return ranges(&[KeyRange::host_and_below(bare)]);
+        }
+        let hosts = ranges(&[KeyRange::prefix(bare, ""), KeyRange::host_and_below(&format!("www.{bare}"))])?;
+        if match_type == MatchType::Host || hosts.total() <= MAX_COMPARED {
+            return Ok(hosts);
+        }
+        let path = url.path_query();
+        let mut paths = vec![path.to_owned(), path.to_ascii_lowercase()];
+        match path.strip_suffix('/') {
+            Some(without) if !without.is_empty() => paths.push(without.to_owned()),
+            Some(_) => {}
+            None if match_type == MatchType::Exact => paths.push(format!("{path}/")),
+            None => {}
+        }
+        paths.sort_unstable();
+        paths.dedup();
+        if match_type == MatchType::Prefix {
+            // What begins with a longer one begins with a shorter one too, and must not come twice.
+            let all = paths.clone();
+            paths.retain(|path| !all.iter().any(|other| other != path && path.starts_with(other.as_str())));
+        }
+        let hosts = [bare.to_owned(), format!("www.{bare}")];
+        let exact = match_type == MatchType::Exact;
+        let range = |host: &String, path: &String| match exact {
+            true => KeyRange::exactly(crate::seek::key_of(host, path)),
+            false => KeyRange::prefix(host, path),
+        };
+        ranges(&hosts.iter().flat_map(|host| paths.iter().map(move |path| range(host, path))).collect::<Vec<_>>())
+    }
+}
+
+fn is_www(label: &str) -> bool {
+    label.strip_prefix("www").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
+impl CdxRows<'_> {
+    /// Rows to look at; captures are at most as many.
+    pub fn total(&self) -> u64 {
+        self.lists.iter().map(|(_, postings)| postings.total()).sum()
+    }
+
+    /// The captures among [`CDX_STRETCH`] rows from `start` on, by key and time.
+    pub fn stretch(&self, start: u64) -> Result<Vec<CdxRow>, QueryError> {
+        let end = start.saturating_add(CDX_STRETCH);
+        let mut rows = Vec::new();
+        let mut before = 0u64;
+        for (dataset_id, postings) in &self.lists {
+            let total = postings.total();
+            let (from, to) = (start.max(before) - before, end.min(before + total).saturating_sub(before));
+            before += total;
+            if from >= to {
+                continue;
+            }
+            let part = Postings { runs: crate::postings::cut(&postings.runs, from, to).collect() };
+            self.pinned.scan(&part, WANTED, &mut |_, read, i| {
+                let in_time = |ts: UnixMillis| {
+                    self.query.from.is_none_or(|from| ts >= from) && self.query.to.is_none_or(|to| ts <= to)
+                };
+                let timed = self.query.from.is_none() && self.query.to.is_none() || read.ts(i).is_some_and(in_time);
+                if timed && !(self.touched && self.pinned.is_denied(read, i)) {
+                    let mut item = item(read, i);
+                    if let Ok(urlkey) = surt::cdxj(&item.url)
+                        && self.wanted.fits(&urlkey)
+                    {
+                        item.finish(*dataset_id, self.who);
+                        rows.push(CdxRow { urlkey, dataset_id: *dataset_id, item });
+                    }
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
+        rows.sort_by(|a, b| (&a.urlkey, a.item.ts, a.dataset_id).cmp(&(&b.urlkey, b.item.ts, b.dataset_id)));
+        Ok(rows)
+    }
+}

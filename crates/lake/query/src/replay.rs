@@ -1,0 +1,320 @@
+//! From a row to the bytes of its capture.
+//!
+//! ```text
+//! row ─ dataset's bases ─► file ─ format by magic ─► Archive ─ at its offset ─► the capture with the row's URL
+//!                                                                               └ a revisit: the row it refers to, once
+//! ```
+//! What a row says of files is hostile input: a path that leads out of its base is refused, and a record is handed out only
+//! if it is of the URL the row has.
+
+use crate::answer::{UrlHit, UrlItem};
+use crate::{Pinned, Principal, QueryError};
+use bytes::Bytes;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use trawl_archive::{Found, Registry};
+use trawl_io::Fs;
+use trawl_model::{Archive, Capture, Digest, Entry, Outcome, Pick, Place, RawRecord, UnixMillis};
+
+/// Entries at one place that are looked at for the URL of a row: blocks of some containers hold thousands.
+const MAX_ENTRIES: usize = 100_000;
+/// Rows of one URL among which a capture is chosen.
+const MAX_CAPTURES: u32 = 10_000;
+
+/// Where archives are read from, and in which formats.
+pub struct Archives {
+    fs: Arc<dyn Fs>,
+    registry: Registry,
+}
+
+/// A capture, while its archive is open.
+pub struct Replayed<'a> {
+    /// The row that was asked for.
+    pub row: &'a UrlHit,
+    /// The row whose body it is, if that is another one: `row` is a revisit then.
+    pub body_of: Option<&'a UrlHit>,
+    /// The head of the HTTP response; `None` for a record that is not an exchange.
+    pub head: Option<Bytes>,
+    /// Media type as served.
+    pub content_type: Option<String>,
+    /// Bytes of the stored body, as far as its container says.
+    pub len_bytes: u64,
+    /// The stored body: content codings as received.
+    pub body: &'a mut dyn Read,
+}
+
+/// Takes a capture.
+pub type TakeCapture<'t> = dyn FnMut(Replayed<'_>) -> Result<(), QueryError> + 't;
+
+impl Archives {
+    /// Archives in `fs`, of every known format.
+    pub fn new(fs: Arc<dyn Fs>) -> Self {
+        Self { fs, registry: Registry::default() }
+    }
+
+    /// The containers that may hold a row's capture: the file itself, a container it is part of, and, where there is no such
+    /// file, containers in the same directory that may have it inside.
+    fn containers(&self, bases: &[String], file: &str) -> Result<Vec<Found>, QueryError> {
+        let unreachable =
+            || QueryError::NoArchive { why: "its dataset names no directory of archives that can be read" };
+        let inside = Path::new(file);
+        if !inside.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+            return Err(QueryError::NoArchive { why: "the row names a file outside of the archives" });
+        }
+        let dirs: Vec<PathBuf> =
+            bases.iter().filter_map(|base| base.strip_prefix("file://").map(PathBuf::from)).collect();
+        if dirs.is_empty() {
+            return Err(unreachable());
+        }
+        let mut found = Vec::new();
+        for dir in &dirs {
+            for part in inside.ancestors().filter(|part| !part.as_os_str().is_empty()) {
+                let path = dir.join(part);
+                if self.fs.exists(&path).unwrap_or(false)
+                    && let Ok(Some(format)) = self.registry.detect(&self.fs, &path)
+                    && !format.is_index()
+                {
+                    // The file may be a part of a container that is a directory above it: both are tried.
+                    found.push(Found { path, format });
+                }
+            }
+        }
+        if found.is_empty() {
+            // A WACZ file is named by its row for the WARC file inside it.
+            for dir in &dirs {
+                let all = self.registry.files(&self.fs, dir).unwrap_or_default();
+                found.extend(all.into_iter().filter(|found| !found.is_index()));
+            }
+        }
+        if found.is_empty() { Err(QueryError::NoArchive { why: "its file is not there" }) } else { Ok(found) }
+    }
+
+    /// Opens the capture of a row.
+    fn open(
+        &self,
+        bases: &[String],
+        item: &UrlItem,
+        take: &mut dyn FnMut(Entry<'_>) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        self.each_container(bases, item, &mut |archive, place| {
+            // A place of a container that was cut to pieces leads to none of them: then its index by URL may know more.
+            for pick in [Pick::At(place), Pick::Newest(&item.url)] {
+                let Ok(Some(mut source)) = archive.captures(pick) else { continue };
+                for _ in 0..MAX_ENTRIES {
+                    let Ok(Some((entry, at))) = source.next_entry() else { break };
+                    if matches!(pick, Pick::At(_)) && at.offset != place.offset {
+                        break;
+                    }
+                    if is_of(&entry, item) {
+                        return take(entry).map(|()| true);
+                    }
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    fn each_container(
+        &self,
+        bases: &[String],
+        item: &UrlItem,
+        look: &mut dyn FnMut(&dyn Archive, &Place) -> Result<bool, QueryError>,
+    ) -> Result<(), QueryError> {
+        let (Some(file), Some(offset)) = (&item.warc_file, item.warc_offset) else {
+            return Err(QueryError::NoArchive { why: "the row does not say where its record is" });
+        };
+        let name = file.rsplit('/').next().unwrap_or(file);
+        for (place, found) in
+            self.containers(bases, file)?.iter().flat_map(|f| [(file.as_str(), f), (name, f)]).collect::<Vec<_>>()
+        {
+            let place = Place::new(place, offset, item.warc_length.unwrap_or(0));
+            // A neighbour that is damaged, or is not an archive after all, must not hide the right one.
+            let Ok(archive) = found.open(&self.fs) else { continue };
+            match look(&*archive, &place) {
+                Ok(false) => {}
+                Ok(true) => return Ok(()),
+                Err(error @ (QueryError::Cancelled | QueryError::NoArchive { .. } | QueryError::NoCapture { .. })) => {
+                    return Err(error);
+                }
+                Err(_) => {}
+            }
+        }
+        Err(QueryError::NoArchive { why: "there is no record of this url at its place" })
+    }
+}
+
+/// Whether an entry is the one a row speaks of: its URL, and of several captures at one place the one with its time.
+fn is_of(entry: &Entry<'_>, item: &UrlItem) -> bool {
+    match entry {
+        Entry::Capture(capture) => {
+            let time = item.ts.is_none_or(|ts| ts == capture.started_at || ts == capture.facts.fetched_at);
+            capture.url == item.url && time
+        }
+        Entry::Other(record) => target_of(record).is_some_and(|target| target == item.url),
+    }
+}
+
+fn header_field(record: &RawRecord<'_>, name: &str) -> Option<String> {
+    trawl_http::Head::new(&record.header).text(name)
+}
+
+fn target_of(record: &RawRecord<'_>) -> Option<String> {
+    let target = header_field(record, "WARC-Target-URI")?;
+    // WARC 1.0 as some wrote it has it in angle brackets.
+    let target = target.trim();
+    Some(target.strip_prefix('<').and_then(|t| t.strip_suffix('>')).unwrap_or(target).to_owned())
+}
+
+impl Pinned {
+    /// The capture of a URL in a dataset whose time is nearest to `ts`; the newest, if none is given.
+    pub fn capture(
+        &self,
+        dataset_id: Option<u32>,
+        url: &str,
+        ts: Option<UnixMillis>,
+        who: &Principal,
+    ) -> Result<UrlHit, QueryError> {
+        // The row is looked up as it is stored: credentials are part of what its record is known by.
+        let rows = self.url_in(dataset_id, url, MAX_CAPTURES, &who.clone().with_credentials(true))?;
+        let far = |hit: &UrlHit| match (ts, hit.item.ts) {
+            (Some(wanted), Some(found)) => i128::from(wanted.0.abs_diff(found.0)),
+            (None, Some(found)) => -i128::from(found.0),
+            (_, None) => i128::MAX,
+        };
+        // The very spelling that was asked for comes before others of the same form.
+        let best = rows.items.into_iter().filter(has_bytes).min_by_key(|hit| (far(hit), hit.item.url != url));
+        best.ok_or(match dataset_id {
+            Some(dataset_id) => QueryError::NoCapture { dataset_id },
+            None => QueryError::NoMemento { url: url.chars().take(200).collect() },
+        })
+    }
+
+    /// The row that an answer's locator names.
+    pub fn located(&self, locator: &crate::Locator, who: &Principal) -> Result<UrlHit, QueryError> {
+        let who = who.clone().with_credentials(true);
+        let rows = self.url_in(Some(locator.dataset_id), &locator.url, MAX_CAPTURES, &who)?;
+        let is_it = |hit: &UrlHit| hit.item.ts == locator.ts && hit.item.warc_offset == Some(locator.offset);
+        let found = rows.items.into_iter().find(is_it);
+        found.ok_or(QueryError::NoCapture { dataset_id: locator.dataset_id })
+    }
+
+    /// Hands out a capture with the body it has or refers to.
+    pub fn replay(
+        &self,
+        archives: &Archives,
+        row: &UrlHit,
+        who: &Principal,
+        take: &mut TakeCapture<'_>,
+    ) -> Result<(), QueryError> {
+        let mut revisit = None;
+        archives.open(&self.bases(row), &row.item, &mut |entry| match entry {
+            Entry::Capture(capture) => match capture.outcome {
+                Outcome::Revisit(found) => {
+                    revisit = Some((found, capture.url));
+                    Ok(())
+                }
+                _ => hand_out(row, None, None, *capture, take),
+            },
+            Entry::Other(record) => hand_out_record(row, record, take),
+        })?;
+        let Some((revisit, own_url)) = revisit else { return Ok(()) };
+        let wanted = revisit.payload_digest;
+        let url = revisit.refers_to_url.as_deref().unwrap_or(&own_url);
+        let original = self.original(url, wanted.as_ref(), revisit.refers_to_date, row, who)?;
+        let missing = QueryError::NoArchive { why: "the capture that has the body of this revisit is in no dataset" };
+        let Some(original) = original else { return Err(missing) };
+        // A 304 has no head worth showing; one with the same body has its own.
+        let own = trawl_http::Head::new(&revisit.head);
+        let head = own.status().is_some_and(|status| status != 304).then(|| revisit.head.clone());
+        archives.open(&self.bases(&original), &original.item, &mut |entry| match entry {
+            Entry::Capture(capture) => hand_out(row, Some(&original), head.clone(), *capture, take),
+            Entry::Other(_) => Err(QueryError::NoArchive { why: "the capture it refers to is not an exchange" }),
+        })
+    }
+
+    /// Hands out the stored WARC records of a capture, one after the other; `false` if its container keeps none.
+    pub fn replay_records(
+        &self,
+        archives: &Archives,
+        row: &UrlHit,
+        take: &mut dyn FnMut(RawRecord<'_>) -> Result<(), QueryError>,
+    ) -> Result<bool, QueryError> {
+        let mut keeps = true;
+        archives.each_container(&self.bases(row), &row.item, &mut |archive, place| {
+            let Some(mut source) = archive.records(Pick::At(place)).map_err(QueryError::lake)? else {
+                keeps = archive.captures(Pick::At(place)).map_err(QueryError::lake)?.is_none();
+                return Ok(!keeps);
+            };
+            let Some(event) = source.next_event().map_err(QueryError::lake)? else { return Ok(false) };
+            if event.url.as_deref() != Some(&row.item.url) {
+                return Ok(false);
+            }
+            event.records.into_iter().try_for_each(|(record, _)| take(record))?;
+            Ok(true)
+        })?;
+        Ok(keeps)
+    }
+
+    fn bases(&self, row: &UrlHit) -> Vec<String> {
+        self.manifest().dataset(row.dataset_id).map(|dataset| dataset.info.archive_base.clone()).unwrap_or_default()
+    }
+
+    /// The capture that has the body of a revisit: that of the URL it names, with the digest it names, nearest to its date.
+    fn original(
+        &self,
+        url: &str,
+        digest: Option<&Digest>,
+        date: Option<UnixMillis>,
+        revisit: &UrlHit,
+        who: &Principal,
+    ) -> Result<Option<UrlHit>, QueryError> {
+        let rows = self.url_in(None, url, MAX_CAPTURES, &who.clone().with_credentials(true))?;
+        let fits = |hit: &UrlHit| {
+            let same = hit.item.digest.as_deref().and_then(|text| Digest::parse(text).ok());
+            has_bytes(hit) && !is_revisit(hit) && digest.is_none_or(|digest| same.as_ref() == Some(digest))
+        };
+        let wanted = date.or(revisit.item.ts).unwrap_or_default();
+        let far = |hit: &UrlHit| hit.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(wanted.0));
+        // The same dataset first: copies elsewhere may be cut.
+        Ok(rows.items.into_iter().filter(fits).min_by_key(|hit| (far(hit), hit.dataset_id != revisit.dataset_id)))
+    }
+}
+
+fn has_bytes(hit: &UrlHit) -> bool {
+    hit.item.warc_file.is_some() && hit.item.warc_offset.is_some()
+}
+
+fn is_revisit(hit: &UrlHit) -> bool {
+    let kind = hit.item.extras.as_ref().and_then(|extras| extras.get("record_type"));
+    kind.and_then(serde_json::Value::as_str) == Some("revisit")
+}
+
+fn hand_out(
+    row: &UrlHit,
+    body_of: Option<&UrlHit>,
+    head: Option<Bytes>,
+    capture: Capture<'_>,
+    take: &mut TakeCapture<'_>,
+) -> Result<(), QueryError> {
+    let Outcome::Response { message, .. } = capture.outcome else {
+        return Err(QueryError::NoCapture { dataset_id: row.dataset_id });
+    };
+    let mut body = message.body;
+    let stored = trawl_http::Head::new(&message.head);
+    let content_type = stored.text("Content-Type");
+    // Codings are those of the stored body, so its own head goes with it where they would differ.
+    let codings = |head: &Bytes| trawl_http::Head::new(head).content_codings();
+    let head = head.filter(|head| codings(head) == stored.content_codings()).unwrap_or_else(|| message.head.clone());
+    let len_bytes = body.len_bytes();
+    let mut reader = body.reader().map_err(QueryError::lake)?;
+    take(Replayed { row, body_of, head: Some(head), content_type, len_bytes, body: &mut *reader })
+}
+
+fn hand_out_record(row: &UrlHit, record: RawRecord<'_>, take: &mut TakeCapture<'_>) -> Result<(), QueryError> {
+    let content_type = header_field(&record, "Content-Type");
+    let mut body = record.body;
+    let len_bytes = body.len_bytes();
+    let mut reader = body.reader().map_err(QueryError::lake)?;
+    take(Replayed { row, body_of: None, head: None, content_type, len_bytes, body: &mut *reader })
+}

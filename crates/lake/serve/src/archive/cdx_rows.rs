@@ -1,0 +1,192 @@
+//! Fields of a capture as CDX clients know them, and which captures they want.
+
+use crate::failure::Failure;
+use regex_lite::{Regex, RegexBuilder};
+use serde_json::{Map, Value as Json};
+use trawl_query::CdxRow;
+
+/// Longest expression, and most bytes of it compiled: matching is linear in both.
+const MAX_EXPRESSION: usize = 1000;
+const MAX_COMPILED: usize = 1 << 20;
+
+/// A field by the names of the Wayback Machine; those of pywb stand for the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    Urlkey,
+    Timestamp,
+    Original,
+    Mimetype,
+    Statuscode,
+    Digest,
+    Length,
+    Offset,
+    Filename,
+    Dataset,
+}
+
+impl Field {
+    fn parse(name: &str) -> Result<Self, Failure> {
+        Ok(match name {
+            "urlkey" => Self::Urlkey,
+            "timestamp" => Self::Timestamp,
+            "original" | "url" => Self::Original,
+            "mimetype" | "mime" => Self::Mimetype,
+            "statuscode" | "status" => Self::Statuscode,
+            "digest" => Self::Digest,
+            "length" => Self::Length,
+            "offset" => Self::Offset,
+            "filename" => Self::Filename,
+            "dataset" => Self::Dataset,
+            _ => {
+                let known =
+                    "urlkey, timestamp, original, mimetype, statuscode, digest, length, offset, filename, dataset";
+                let name: String = name.chars().take(40).collect();
+                return Err(Failure::bad_request(format!("there is no field {name:?}; there are: {known}")));
+            }
+        })
+    }
+
+    /// Its text; `-` for what is not known.
+    fn text(self, row: &CdxRow) -> String {
+        let item = &row.item;
+        let number = |value: Option<u64>| value.map(|n| n.to_string());
+        let text = match self {
+            Self::Urlkey => Some(row.urlkey.clone()),
+            Self::Timestamp => item.ts.map(|ts| ts.digits14()),
+            // A space would be two fields.
+            Self::Original => Some(item.url.replace(' ', "%20")),
+            Self::Mimetype => mime(row),
+            Self::Statuscode => item.status.map(|status| status.to_string()),
+            // Without the algorithm, as CDX files have it.
+            Self::Digest => item.digest.as_ref().map(|d| d.rsplit(':').next().unwrap_or(d).to_owned()),
+            Self::Length => number(item.warc_length),
+            Self::Offset => number(item.warc_offset),
+            Self::Filename => item.warc_file.as_ref().map(|file| file.replace(' ', "%20")),
+            Self::Dataset => Some(row.dataset_id.to_string()),
+        };
+        text.filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned())
+    }
+}
+
+/// A revisit is told as such by its type, which is where clients look.
+fn mime(row: &CdxRow) -> Option<String> {
+    let kind = row.item.extras.as_ref().and_then(|extras| extras.get("record_type")).and_then(Json::as_str);
+    if kind == Some("revisit") {
+        return Some("warc/revisit".to_owned());
+    }
+    let kind = row.item.content_type.as_deref()?.split(';').next()?.trim();
+    Some(kind.replace(' ', "")).filter(|kind| !kind.is_empty())
+}
+
+/// The fields asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Fields(Vec<(String, Field)>);
+
+impl Fields {
+    pub(crate) fn of(list: Option<&str>) -> Result<Self, Failure> {
+        let list = list.unwrap_or("urlkey,timestamp,original,mimetype,statuscode,digest,length");
+        let names = list.split(',').map(str::trim).filter(|name| !name.is_empty()).take(20);
+        let fields = names.map(|name| Ok((name.to_owned(), Field::parse(name)?)));
+        Ok(Self(fields.collect::<Result<_, Failure>>()?))
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    pub(crate) fn texts(&self, row: &CdxRow) -> Vec<String> {
+        self.0.iter().map(|(_, field)| field.text(row)).collect()
+    }
+
+    pub(crate) fn object(&self, row: &CdxRow) -> Json {
+        Json::Object(self.0.iter().map(|(name, field)| (name.clone(), field.text(row).into())).collect::<Map<_, _>>())
+    }
+}
+
+/// `[!][=|~]field:value`.
+#[derive(Debug)]
+pub(crate) struct RowFilter {
+    not: bool,
+    field: Field,
+    how: How,
+}
+
+#[derive(Debug)]
+enum How {
+    Text(String),
+    Regex(Regex),
+}
+
+impl RowFilter {
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        let bad = |why: &str| Failure::bad_request(format!("parameter filter: {why}"));
+        if text.len() > MAX_EXPRESSION {
+            return Err(bad("it is too long"));
+        }
+        let (not, rest) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+        let mark = rest.chars().next().filter(|mark| matches!(mark, '=' | '~'));
+        let rest = if mark.is_some() { rest.get(1..).unwrap_or_default() } else { rest };
+        let (field, value) = rest.split_once(':').ok_or_else(|| bad("expected [!][=|~]field:value"))?;
+        let field = Field::parse(field)?;
+        let compile = |text: &str| {
+            let built = RegexBuilder::new(text).size_limit(MAX_COMPILED).build();
+            built.map_err(|_| bad("its regular expression is not valid"))
+        };
+        let how = match mark {
+            Some('=') => How::Text(value.to_owned()),
+            Some(_) => How::Regex(compile(value)?),
+            // By itself it has to be all of the field.
+            None => How::Regex(compile(&format!("^(?:{value})$"))?),
+        };
+        Ok(Self { not, field, how })
+    }
+
+    fn takes(&self, row: &CdxRow) -> bool {
+        let text = self.field.text(row);
+        let fits = match &self.how {
+            How::Text(wanted) => text == *wanted,
+            How::Regex(wanted) => wanted.is_match(&text),
+        };
+        fits != self.not
+    }
+}
+
+/// `field` or `field:N`.
+#[derive(Debug)]
+pub(crate) struct Collapse {
+    field: Field,
+    digits: usize,
+    last: Option<String>,
+}
+
+impl Collapse {
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
+        let (field, digits) = text.split_once(':').unwrap_or((text, ""));
+        let bad = |_| Failure::bad_request("parameter collapse: expected field or field:N");
+        let digits = if digits.is_empty() { usize::MAX } else { digits.parse().map_err(bad)? };
+        Ok(Self { field: Field::parse(field)?, digits, last: None })
+    }
+
+    fn takes(&mut self, row: &CdxRow) -> bool {
+        let text: String = self.field.text(row).chars().take(self.digits).collect();
+        let is_new = self.last.as_ref() != Some(&text);
+        self.last = Some(text);
+        is_new
+    }
+}
+
+/// Which captures are told.
+pub(crate) struct Pick {
+    filters: Vec<RowFilter>,
+    collapse: Vec<Collapse>,
+}
+
+impl Pick {
+    pub(crate) fn new(filters: Vec<RowFilter>, collapse: Vec<Collapse>) -> Self {
+        Self { filters, collapse }
+    }
+
+    pub(crate) fn takes(&mut self, row: &CdxRow) -> bool {
+        self.filters.iter().all(|filter| filter.takes(row)) && self.collapse.iter_mut().all(|one| one.takes(row))
+    }
+}

@@ -1,0 +1,276 @@
+//! Memento (RFC 7089): which captures there are of a URL, the one nearest to a time, and its bytes as they were.
+//!
+//! ```text
+//! GET /timegate/URL            Accept-Datetime ─► 302 to the memento nearest to it
+//! GET /timemap/link/URL        all mementos, application/link-format
+//! GET /web/{14 digits}id_/URL  the memento: status, type and body as archived; nothing in it is rewritten
+//! ```
+
+use crate::asker::Asker;
+use crate::failure::Failure;
+use crate::params::Value;
+use crate::server::State;
+use crate::stream::{Out, Packing, stream};
+use crate::v1::{Shared, sandbox};
+use crate::work::{Answer, ask_bytes};
+use axum::extract::OriginalUri;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use std::fmt::Write as _;
+
+use std::sync::Arc;
+use trawl_http::Head;
+use trawl_model::UnixMillis;
+use trawl_query::{CDX_STRETCH, CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed};
+
+/// Mementos in one TimeMap at most.
+const MAX_MEMENTOS: usize = 100_000;
+
+/// `GET /timemap/link/{url}`.
+pub(crate) async fn timemap(
+    axum::extract::State(state): Shared,
+    asker: Asker,
+    OriginalUri(uri): OriginalUri,
+) -> Answer {
+    let url = target(&uri, "/timemap/link/")?;
+    ask_bytes(&state, asker, "application/link-format", None, move |pinned, who, facts| {
+        let rows = mementos(pinned, &url, who)?;
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Err(nothing(&url)) };
+        facts.rows = Some(rows.len() as u64);
+        let (from, until) = (http_date(first.item.ts), http_date(last.item.ts));
+        let url = header_text(&url);
+        let mut out = format!("<{url}>; rel=\"original\",\n</timegate/{url}>; rel=\"timegate\",\n");
+        // Writing to a String cannot fail.
+        let _ = write!(
+            out,
+            "</timemap/link/{url}>; rel=\"self\"; type=\"application/link-format\"; from=\"{from}\"; until=\"{until}\""
+        );
+        for (at, row) in rows.iter().enumerate() {
+            let ends = match (at == 0, at + 1 == rows.len()) {
+                (true, true) => "first last memento",
+                (true, false) => "first memento",
+                (false, true) => "last memento",
+                (false, false) => "memento",
+            };
+            let _ = write!(out, ",\n<{}>; rel=\"{ends}\"; datetime=\"{}\"", path_of(row), http_date(row.item.ts));
+        }
+        out.push('\n');
+        Ok(out.into_bytes())
+    })
+    .await
+}
+
+/// `GET /timegate/{url}`.
+pub(crate) async fn timegate(
+    axum::extract::State(state): Shared,
+    asker: Asker,
+    headers: HeaderMap,
+    OriginalUri(uri): OriginalUri,
+) -> Answer {
+    let url = target(&uri, "/timegate/")?;
+    let asked = match headers.get("accept-datetime") {
+        None => None,
+        Some(value) => {
+            let parsed = value.to_str().ok().and_then(|text| trawl_model::date::http_date(text, UnixMillis(0)));
+            Some(parsed.ok_or_else(|| Failure::bad_request("Accept-Datetime: expected a date as HTTP writes it"))?)
+        }
+    };
+    let wanted = url.clone();
+    let found = ask_bytes(&state, asker, "text/plain", None, move |pinned, who, _| {
+        let row = nearest(pinned, &wanted, asked, who)?;
+        Ok(path_of(&row).into_bytes())
+    })
+    .await?;
+    let location = axum::body::to_bytes(found.into_body(), 1 << 20).await.map_err(|_| Failure::internal())?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::VARY, HeaderValue::from_static("accept-datetime, authorization, x-api-key"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let Ok(location) = HeaderValue::from_bytes(&location) {
+        headers.insert(header::LOCATION, location);
+    }
+    links(&mut headers, &url);
+    Ok((StatusCode::FOUND, headers).into_response())
+}
+
+/// `GET /web/{timestamp}id_/{url}`.
+pub(crate) async fn memento(
+    axum::extract::State(state): Shared,
+    asker: Asker,
+    OriginalUri(uri): OriginalUri,
+) -> Answer {
+    let rest = target(&uri, "/web/")?;
+    let (stamp, url) =
+        rest.split_once('/').ok_or_else(|| Failure::bad_request("expected /web/{timestamp}id_/{url}"))?;
+    let url = crooked(url);
+    let Some(digits) = stamp.strip_suffix("id_") else {
+        // Links as the Wayback Machine has them: nothing is rewritten here, so they lead to the raw one.
+        return redirect(&format!("/web/{stamp}id_/{}", header_text(&url)));
+    };
+    let at = super::cdx::Digits::parse(digits).and_then(|digits| digits.from());
+    let at = at.ok_or_else(|| Failure::bad_request("expected a timestamp of up to 14 digits"))?;
+    replay(&state, asker, url, at).await
+}
+
+async fn replay(state: &Arc<State>, asker: Asker, url: String, at: UnixMillis) -> Answer {
+    let kind = HeaderValue::from_static("application/octet-stream");
+    let mine = state.clone();
+    stream(state, asker, kind, Packing::AsIs, move |pinned, who, out| {
+        let archives = mine.archives.as_ref().ok_or(crate::v1::NO_ARCHIVES)?;
+        let row = pinned.capture(None, &url, Some(at), who)?;
+        pinned.replay(archives, &row, who, &mut |found| hand_out(found, out))
+    })
+    .await
+}
+
+/// A capture as it was answered then, under headers that keep it from doing anything now.
+fn hand_out(found: Replayed<'_>, out: &mut Out<'_>) -> Result<(), QueryError> {
+    let mut headers = HeaderMap::new();
+    let head = found.head.as_deref().map(Head::new);
+    let status = head.as_ref().and_then(Head::status).and_then(|status| StatusCode::from_u16(status).ok());
+    let status = status.filter(|status| status.as_u16() >= 200).unwrap_or(StatusCode::OK);
+    let kind = found.content_type.as_deref().and_then(|kind| HeaderValue::from_str(kind).ok());
+    headers.insert(header::CONTENT_TYPE, kind.unwrap_or(HeaderValue::from_static("application/octet-stream")));
+    sandbox(&mut headers);
+    let url = found.row.item.url.as_str();
+    let ts = found.row.item.ts;
+    if let Ok(date) = HeaderValue::from_str(&http_date(ts)) {
+        headers.insert("memento-datetime", date);
+    }
+    links(&mut headers, url);
+    // A redirect leads to the memento of its target, or clients would leave the archive.
+    let target = head.as_ref().and_then(Head::redirect);
+    if let (Some(target), Some(ts)) = (target.filter(|_| status.is_redirection()), ts)
+        && let Ok(target) = trawl_url::WebUrl::parse(url).and_then(|base| base.join(&target))
+        && let Ok(value) = HeaderValue::from_str(&format!("/web/{}id_/{}", ts.digits14(), header_text(target.as_str())))
+    {
+        headers.insert(header::LOCATION, value);
+    }
+    crate::v1::name_record(&mut headers, "trawl-capture", found.row);
+    found.body_of.into_iter().for_each(|row| crate::v1::name_record(&mut headers, "trawl-body-of", row));
+    out.start(status, headers);
+    crate::v1::decoded(found.head.as_deref(), found.body, out)
+}
+
+/// Captures of a URL that have bytes, by time.
+fn mementos(pinned: &Pinned, url: &str, who: &Principal) -> Result<Vec<CdxRow>, QueryError> {
+    let query = CdxQuery { url: url.to_owned(), match_type: MatchType::Exact, ..CdxQuery::default() };
+    let rows = pinned.cdx(&query, who)?;
+    let mut found = Vec::new();
+    for page in 0..rows.total().div_ceil(CDX_STRETCH) {
+        let stretch = rows.stretch(page * CDX_STRETCH)?.into_iter();
+        found.extend(
+            stretch.filter(|row| row.item.warc_file.is_some() && row.item.ts.is_some() && row.item.status.is_some()),
+        );
+        if found.len() > MAX_MEMENTOS {
+            found.truncate(MAX_MEMENTOS);
+            break;
+        }
+    }
+    found.sort_by_key(|row| row.item.ts);
+    Ok(found)
+}
+
+fn nearest(pinned: &Pinned, url: &str, at: Option<UnixMillis>, who: &Principal) -> Result<CdxRow, QueryError> {
+    let rows = mementos(pinned, url, who)?;
+    let found = match at {
+        None => rows.into_iter().next_back(),
+        Some(at) => rows.into_iter().min_by_key(|row| row.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(at.0))),
+    };
+    found.ok_or_else(|| nothing(url))
+}
+
+fn nothing(url: &str) -> QueryError {
+    QueryError::NoMemento { url: url.chars().take(200).collect() }
+}
+
+fn links(headers: &mut HeaderMap, url: &str) {
+    let url = header_text(url);
+    let text = format!(
+        "<{url}>; rel=\"original\", </timegate/{url}>; rel=\"timegate\", \
+         </timemap/link/{url}>; rel=\"timemap\"; type=\"application/link-format\""
+    );
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        headers.insert(header::LINK, value);
+    }
+}
+
+fn redirect(to: &str) -> Answer {
+    let location =
+        HeaderValue::from_str(to).map_err(|_| Failure::bad_request("the address cannot be redirected to"))?;
+    let mut response: Response = StatusCode::FOUND.into_response();
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+fn path_of(row: &CdxRow) -> String {
+    let stamp = row.item.ts.map(UnixMillis::digits14).unwrap_or_default();
+    format!("/web/{stamp}id_/{}", header_text(&row.item.url))
+}
+
+/// A URL as it may stand in a header or between angle brackets.
+fn header_text(url: &str) -> String {
+    const UNFIT: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS
+        .add(b' ')
+        .add(b'<')
+        .add(b'>')
+        .add(b'"')
+        .add(b'\\')
+        .add(b'^')
+        .add(b'`')
+        .add(b'{')
+        .add(b'}');
+    percent_encoding::utf8_percent_encode(url, UNFIT).to_string()
+}
+
+/// What stands behind a prefix of the address, query included, exactly as it was sent.
+fn target(uri: &Uri, prefix: &str) -> Result<String, Failure> {
+    let all = uri.path_and_query().map_or("", |target| target.as_str());
+    let rest = all.strip_prefix(prefix).filter(|rest| !rest.is_empty());
+    Ok(crooked(rest.ok_or_else(|| Failure::bad_request("a URL is missing at the end of the address"))?))
+}
+
+/// Proxies and browsers fold the two slashes of a scheme into one.
+fn crooked(url: &str) -> String {
+    // Some clients escape the whole of it.
+    let lower = url.get(..13).unwrap_or(url).to_ascii_lowercase();
+    if lower.starts_with("http%3a%2f%2f") || lower.starts_with("https%3a%2f") {
+        return percent_encoding::percent_decode_str(url).decode_utf8_lossy().into_owned();
+    }
+    for scheme in ["http:/", "https:/"] {
+        if let Some(rest) = url.strip_prefix(scheme)
+            && !rest.starts_with('/')
+        {
+            return format!("{scheme}/{rest}");
+        }
+    }
+    url.to_owned()
+}
+
+/// A time as HTTP writes it.
+fn http_date(ts: Option<UnixMillis>) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let ts = ts.unwrap_or_default();
+    let (year, month, day, h, m, s, _) = ts.civil();
+    let weekday = usize::try_from(ts.0.div_euclid(86_400_000).rem_euclid(7)).unwrap_or(0);
+    let name = |names: &[&'static str], at: usize| names.get(at).copied().unwrap_or_default();
+    let (weekday, month) = (name(&DAYS, weekday), name(&MONTHS, (month as usize).saturating_sub(1)));
+    format!("{weekday}, {day:02} {month} {year:04} {h:02}:{m:02}:{s:02} GMT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_and_crooked_addresses() {
+        assert_eq!(http_date(Some(UnixMillis(784_111_777_000))), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(http_date(Some(UnixMillis(0))), "Thu, 01 Jan 1970 00:00:00 GMT");
+        let uri: Uri = "/web/2024id_/http:/a.com/x?y=1".parse().unwrap();
+        assert_eq!(target(&uri, "/web/").unwrap(), "2024id_/http:/a.com/x?y=1");
+        assert_eq!(crooked("http:/a.com/x"), "http://a.com/x");
+        assert_eq!(crooked("http%3A%2F%2Fa.com%2Fx%3Fy"), "http://a.com/x?y");
+        assert_eq!(crooked("http://a.com/%2F"), "http://a.com/%2F");
+        assert!(target(&"/web/".parse().unwrap(), "/web/").is_err());
+    }
+}

@@ -1,0 +1,276 @@
+//! From sockets to requests: connections with limits of time and number, TLS, HTTP/1.1 and HTTP/2.
+
+use crate::asker::Peer;
+use crate::connections::{Busy, Connections, Place};
+use crate::tls::Tls;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{Request, Response};
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::Sleep;
+
+/// Bytes of a request's head at most.
+const MAX_HEAD: usize = 32 << 10;
+/// Requests of one HTTP/2 connection at once.
+const MAX_STREAMS: u32 = 100;
+/// What a connection is told for which there is no room.
+const NO_ROOM: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\
+Content-Length: 68\r\n\r\n{\"error\":\"busy\",\"message\":\"too many connections at once: try again\"}";
+
+/// Limits of time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// For the head of a request, and for a TLS handshake.
+    pub head: Duration,
+    /// For a connection on which nothing is asked.
+    pub idle: Duration,
+    /// For a client that takes nothing of an answer.
+    pub write: Duration,
+}
+
+/// Accepts connections until `stopped`, then lets open requests finish.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    app: Router,
+    tls: Option<Arc<Tls>>,
+    connections: Arc<Connections>,
+    patience: Patience,
+    stopped: watch::Receiver<()>,
+    grace: Duration,
+) -> io::Result<()> {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = crate::server::dropped(stopped.clone()) => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            // No descriptors, or a connection that was gone before it was accepted: others may be fine.
+            Err(_) => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            }
+        };
+        let _ = stream.set_nodelay(true);
+        match connections.enter() {
+            Some(place) => {
+                let (app, tls, stopped) = (app.clone(), tls.clone(), stopped.clone());
+                tokio::spawn(async move { connection(stream, peer, place, app, tls, patience, stopped).await });
+            }
+            None => {
+                tokio::spawn(refuse(stream, tls.is_some()));
+            }
+        }
+    }
+    drop(listener);
+    // Requests that take longer are cut off with the runtime.
+    let _ = tokio::time::timeout(grace, connections.drained()).await;
+    Ok(())
+}
+
+async fn refuse(mut stream: TcpStream, is_tls: bool) {
+    if !is_tls {
+        let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(NO_ROOM)).await;
+        let _ = stream.shutdown().await;
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: Place,
+    app: Router,
+    tls: Option<Arc<Tls>>,
+    patience: Patience,
+    stopped: watch::Receiver<()>,
+) {
+    let stream = Stalls { inner: stream, limit: patience.write, stalled: None };
+    match tls {
+        None => requests(stream, peer, place, app, patience, stopped).await,
+        Some(tls) => {
+            let handshake = tls.acceptor().accept(stream);
+            if let Ok(Ok(stream)) = tokio::time::timeout(patience.head, handshake).await {
+                requests(stream, peer, place, app, patience, stopped).await;
+            }
+        }
+    }
+}
+
+async fn requests<S>(
+    stream: S,
+    peer: SocketAddr,
+    place: Place,
+    app: Router,
+    patience: Patience,
+    stopped: watch::Receiver<()>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let one = place.0.clone();
+    let service = tower_service_fn(app, peer, one.clone());
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience.head).max_buf_size(MAX_HEAD);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEAD as u32)
+        .keep_alive_interval(patience.idle / 2)
+        .keep_alive_timeout(patience.head);
+    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let mut connection = std::pin::pin!(connection);
+    let mut closing = false;
+    let idle = one.idle(patience.idle);
+    let mut idle = std::pin::pin!(idle);
+    loop {
+        tokio::select! {
+            // What breaks a connection is the client's to know.
+            _ = connection.as_mut() => return,
+            () = one.close.notified() => return,
+            () = &mut idle => return,
+            () = crate::server::dropped(stopped.clone()), if !closing => {
+                closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// The application as a service of one connection: requests know their peer, and the connection knows of its requests.
+fn tower_service_fn(app: Router, peer: SocketAddr, one: Arc<crate::connections::Connection>) -> OneConnection {
+    OneConnection { app, peer, one }
+}
+
+#[derive(Clone)]
+struct OneConnection {
+    app: Router,
+    peer: SocketAddr,
+    one: Arc<crate::connections::Connection>,
+}
+
+impl tower_service::Service<Request<Incoming>> for OneConnection {
+    type Response = Response<Body>;
+    type Error = std::convert::Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        let busy = self.one.request();
+        let mut app = self.app.clone();
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(Peer(self.peer.ip())));
+        Box::pin(async move {
+            let response = tower_service::Service::call(&mut app, request).await?;
+            Ok(response.map(|body| Body::new(Sent { body, _busy: busy })))
+        })
+    }
+}
+
+/// A body that keeps its connection busy until it is sent.
+struct Sent {
+    body: Body,
+    _busy: Busy,
+}
+
+impl HttpBody for Sent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A stream that ends when its peer takes nothing for too long.
+struct Stalls {
+    inner: TcpStream,
+    limit: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Stalls {
+    fn watch<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.stalled = None;
+            return polled;
+        }
+        let limit = self.limit;
+        let sleep = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        match sleep.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Stalls {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Stalls {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        self.watch(polled, cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.watch(polled, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.inner).poll_flush(cx);
+        self.watch(polled, cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.inner).poll_shutdown(cx);
+        self.watch(polled, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_refusal_says_its_own_length() {
+        let text = std::str::from_utf8(super::NO_ROOM).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{}", body.len());
+    }
+}

@@ -1,0 +1,188 @@
+//! Captures: the bytes of the archive, whatever they are, and nothing that runs.
+
+use crate::fixture::{DenyTarget, Fixture, Reply, deny, get, record, request, response};
+use std::io::Write;
+use trawl_serve::Config;
+use trawl_store::Acl;
+
+const SCRIPT: &str = "<html><script>alert(1)</script></html>";
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn archive() -> Vec<u8> {
+    let page = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{SCRIPT}");
+    let packed = gzip(b"packed body");
+    let mut coded = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        packed.len()
+    )
+    .into_bytes();
+    coded.extend_from_slice(&packed);
+    [
+        record("warcinfo", 1, "WARC-Date: 2026-06-24T01:02:03Z\r\n", b"software: x\r\n"),
+        response(2, "http://a.com/", "2026-06-24T01:02:03Z", page.as_bytes()),
+        response(3, "http://a.com/coded", "2026-06-24T01:02:04Z", &coded),
+        response(
+            4,
+            "http://a.com/",
+            "2026-06-25T01:02:03Z",
+            b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\nlater",
+        ),
+        response(5, "http://a.com/moved", "2026-06-24T01:02:05Z", b"HTTP/1.1 301 Moved\r\nLocation: /to here\r\n\r\n"),
+        record(
+            "resource",
+            6,
+            "WARC-Date: 2026-06-24T01:02:06Z\r\nWARC-Target-URI: http://a.com/thing\r\nContent-Type: image/png\r\n",
+            b"\x89PNG",
+        ),
+    ]
+    .concat()
+}
+
+fn revisit() -> Vec<u8> {
+    let digest = {
+        use sha1::Digest;
+        data_encoding::BASE32.encode(&sha1::Sha1::digest(SCRIPT.as_bytes()))
+    };
+    let more = format!(
+        "WARC-Date: 2026-07-01T00:00:00Z\r\nWARC-Target-URI: http://a.com/\r\nContent-Type: application/http;msgtype=response\r\n\
+         WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n\
+         WARC-Payload-Digest: sha1:{digest}\r\nWARC-Refers-To-Target-URI: http://a.com/\r\n\
+         WARC-Refers-To-Date: 2026-06-24T01:02:03Z\r\n"
+    );
+    record("revisit", 7, &more, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Own: yes\r\n\r\n")
+}
+
+fn harmless(reply: &Reply) {
+    assert!(
+        reply.header("content-security-policy").unwrap().starts_with("sandbox; default-src 'none'"),
+        "{}",
+        reply.head
+    );
+    assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+}
+
+#[test]
+fn a_capture_by_url_by_time_and_by_locator() {
+    let fixture = Fixture::new();
+    let id = fixture.add_file("w", "w.warc", &archive(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let at = server.address();
+    let capture = |query: &str| get(at, &format!("/v1/capture/w?{query}"));
+
+    let body = capture("url=http://a.com/&ts=2026-06-24&part=body");
+    assert_eq!((body.status, body.text().as_str(), body.header("content-type")), (200, SCRIPT, Some("text/plain")));
+    assert_eq!(body.header("trawl-content-type"), Some("text/html"));
+    harmless(&body);
+    assert_eq!(capture("url=http://A.com&part=body").text(), "later", "the newest one");
+    assert_eq!(capture("url=http://a.com/coded&part=body").text(), "packed body");
+    let http = capture("url=http://a.com/moved&part=http");
+    assert_eq!(http.text(), "HTTP/1.1 301 Moved\r\nLocation: /to here\r\n\r\n");
+    let thing = capture("url=http://a.com/thing&part=body");
+    assert_eq!((&thing.body[..], thing.header("content-type")), (&b"\x89PNG"[..], Some("image/png")));
+
+    let stored = capture("url=http://a.com/coded");
+    let text = String::from_utf8_lossy(&archive()).into_owned();
+    assert_eq!(stored.header("content-type"), Some("application/warc"));
+    let begins = archive().windows(stored.body.len()).any(|window| window == stored.body);
+    assert!(begins && stored.text().starts_with("WARC/1.1"), "{text}");
+
+    let (_, page) = crate::fixture::ask(at, &format!("/v1/domain/a.com/datasets/{id}/urls"));
+    for item in page["items"].as_array().unwrap() {
+        let found = capture(&format!("locator={}", item["locator"].as_str().unwrap()));
+        let uri = format!("WARC-Target-URI: {}\r\n", item["url"].as_str().unwrap());
+        assert!(found.status == 200 && found.text().contains(&uri), "{item}");
+    }
+    assert_eq!(capture("url=http://a.com/none").status, 404);
+}
+
+#[test]
+fn a_revisit_has_the_body_it_refers_to_in_whichever_dataset() {
+    let fixture = Fixture::new();
+    fixture.add_file("old", "old.warc", &archive(), Acl::Public);
+    fixture.add_file("new", "new.warc", &revisit(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let found = get(server.address(), "/v1/capture/new?url=http://a.com/&part=body");
+    assert_eq!((found.status, found.text().as_str()), (200, SCRIPT), "{}", found.head);
+    assert_eq!(found.header("trawl-body-of"), Some("1 2026-06-24T01:02:03.000Z http://a.com/"));
+    let http = get(server.address(), "/v1/capture/new?url=http://a.com/&part=http").text();
+    assert!(http.contains("X-Own: yes") && http.ends_with(SCRIPT), "its own head, the other's body: {http}");
+    let memento = get(server.address(), "/web/20260701000000id_/http://a.com/");
+    assert_eq!((memento.text().as_str(), memento.header("content-type")), (SCRIPT, Some("text/html")));
+}
+
+#[test]
+fn memento_finds_the_nearest_and_rewrites_nothing() {
+    let fixture = Fixture::new();
+    fixture.add_file("w", "w.warc", &archive(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let at = server.address();
+    let gate = request(at, "GET", "/timegate/http://a.com/", "Accept-Datetime: Wed, 24 Jun 2026 00:00:00 GMT\r\n");
+    assert_eq!((gate.status, gate.header("location")), (302, Some("/web/20260624010203id_/http://a.com/")));
+    assert!(gate.header("vary").unwrap().contains("accept-datetime"));
+    assert_eq!(get(at, "/timegate/http://a.com/").header("location"), Some("/web/20260625010203id_/http://a.com/"));
+    let memento = get(at, "/web/20260624010203id_/http://a.com/");
+    assert_eq!((memento.status, memento.text().as_str()), (200, SCRIPT));
+    assert_eq!(memento.header("memento-datetime"), Some("Wed, 24 Jun 2026 01:02:03 GMT"));
+    assert_eq!(memento.header("content-type"), Some("text/html"));
+    harmless(&memento);
+    let moved = get(at, "/web/2026id_/http://a.com/moved");
+    assert_eq!((moved.status, moved.header("location")), (301, Some("/web/20260624010205id_/http://a.com/to%20here")));
+    let map = get(at, "/timemap/link/http://a.com/");
+    assert_eq!(map.header("content-type"), Some("application/link-format"));
+    assert_eq!(map.text().matches("memento\"; datetime=").count(), 2, "{}", map.text());
+    assert_eq!(get(at, "/web/2026/http://a.com/").header("location"), Some("/web/2026id_/http://a.com/"));
+}
+
+#[test]
+fn rows_that_lead_out_of_the_archives_lead_nowhere() {
+    let fixture = Fixture::new();
+    std::fs::write(fixture.dir.path().parent().unwrap().join("trawl-outside.warc"), archive()).unwrap();
+    let line = |file: &str| {
+        format!(
+            "{{\"url\":\"http://a.com/\",\"ts\":\"2026-06-24T01:02:03Z\",\"status\":200,\"warc_file\":{file:?},\"warc_offset\":164,\"warc_length\":10}}\n"
+        )
+    };
+    let absolute = fixture.path("inside.warc").display().to_string();
+    std::fs::write(fixture.path("inside.warc"), archive()).unwrap();
+    for (name, file) in
+        [("up", "../trawl-outside.warc"), ("abs", absolute.as_str()), ("gone", "gone.warc"), ("wrong", "inside.warc")]
+    {
+        fixture.add_file(name, &format!("{name}.jsonl"), line(file).as_bytes(), Acl::Public);
+    }
+    let server = fixture.serve(Config::default());
+    for name in ["up", "abs", "gone", "wrong"] {
+        let reply = get(server.address(), &format!("/v1/capture/{name}?url=http://a.com/&part=body"));
+        assert_eq!((reply.status, reply.json()["error"].as_str()), (502, Some("archive_unavailable")), "{name}");
+        assert!(!reply.text().contains("warc"), "{}", reply.text());
+    }
+    std::fs::remove_file(fixture.dir.path().parent().unwrap().join("trawl-outside.warc")).unwrap();
+}
+
+#[test]
+fn what_is_denied_is_replayed_nowhere() {
+    let fixture = Fixture::new();
+    let id = fixture.add_file("w", "w.warc", &archive(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let (_, page) = crate::fixture::ask(server.address(), &format!("/v1/domain/a.com/datasets/{id}/urls"));
+    let first = page["items"].as_array().unwrap().iter().find(|item| item["url"] == "http://a.com/").unwrap();
+    let locator = first["locator"].as_str().unwrap();
+    let paths = [
+        "/v1/capture/w?url=http://a.com/".to_owned(),
+        format!("/v1/capture/w?locator={locator}"),
+        "/web/20260624010203id_/http://a.com/".to_owned(),
+        "/timegate/http://a.com/".to_owned(),
+    ];
+    for path in &paths {
+        assert!(get(server.address(), path).status < 400, "{path}");
+    }
+    deny(&fixture.lake, DenyTarget::Url("http://a.com/".into()));
+    for path in &paths {
+        assert_eq!(get(server.address(), path).status, 404, "{path}");
+    }
+    assert_eq!(get(server.address(), "/cdx?url=a.com").text(), "");
+}
