@@ -7,7 +7,7 @@ use crate::answer::UrlItem;
 use crate::domain::gather;
 use crate::postings::Postings;
 use crate::seek::KeyRange;
-use crate::urls::{WANTED, item};
+use crate::urls::{WANTED, error_class, item};
 use crate::{Pinned, Principal, QueryError};
 use std::ops::ControlFlow;
 use trawl_index::Segment;
@@ -195,7 +195,9 @@ impl CdxRows<'_> {
                 let timed = self.query.from.is_none() && self.query.to.is_none() || read.ts(i).is_some_and(in_time);
                 if timed && !(self.touched && self.pinned.is_denied(read, i)) {
                     let mut item = item(read, i);
-                    if let Ok(urlkey) = surt::cdxj(&item.url)
+                    // A fetch that failed left nothing to replay.
+                    if error_class(read, i).is_none()
+                        && let Ok(urlkey) = surt::cdxj(&item.url)
                         && self.wanted.fits(&urlkey)
                     {
                         item.finish(*dataset_id, self.who);

@@ -230,7 +230,7 @@ pub(crate) fn passes(rows: &Rows, i: usize, filter: &Filter) -> bool {
 }
 
 /// The class of a failed fetch. Most rows have none, so a look at the text comes before the parser.
-fn error_class(rows: &Rows, i: usize) -> Option<String> {
+pub(crate) fn error_class(rows: &Rows, i: usize) -> Option<String> {
     let extras = rows.text(Column::Extras, i).filter(|text| text.contains("\"error_class\""))?;
     match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(extras).ok()?.remove("error_class")? {
         serde_json::Value::String(class) => Some(class),

@@ -169,6 +169,10 @@ impl State {
 /// The rules in a file.
 pub(crate) fn read_access(path: &std::path::Path) -> Result<Access, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    if text.trim().is_empty() {
+        // Half-way through being written again, most likely: not an order to shut everybody out.
+        return Err("expected tokens or `anonymous`, found an empty file".into());
+    }
     let rules: AccessRules = toml::from_str(&text).map_err(|error| error.message().to_owned())?;
     Access::new(&rules)
 }

@@ -133,6 +133,10 @@ fn tokens_are_read_again_and_bad_files_leave_the_old_ones() {
     assert_eq!(bearer(&server, "/v1/stats", "ann-token").status, 200);
     std::fs::write(&path, format!("[[token]]\nsha256 = \"{}\"\nprincipal = \"eve\"\n", hash("eve-token"))).unwrap();
     until("ann-token", 401);
+    until("eve-token", 200);
+    // What a writer has emptied and not yet written again is no list of nobody.
+    std::fs::write(&path, "").unwrap();
+    std::thread::sleep(Duration::from_millis(400));
     assert_eq!(bearer(&server, "/v1/stats", "eve-token").status, 200);
     std::fs::write(fixture.path("bad.toml"), "[[token]]\nsha256 = \"plain\"\nprincipal = \"x\"\n").unwrap();
     let bad = fixture.try_serve(Config { access: Some(fixture.path("bad.toml")), ..Config::default() });
