@@ -5,7 +5,8 @@
 //! | --- | --- | --- |
 //! | as found | [`WebUrl`] | what is stored, fetched and archived: the WHATWG spelling without the fragment |
 //! | lake form | [`LakeUrl`] | the spelling under which a lake stores, sorts and compares |
-//! | key form | [`key::canonical`] | only hashed: identity in the frontier |
+//! | identity | [`key::identity`] | only hashed: decides whether two links of a crawl are the same page |
+//! | key form | [`key::canonical`] | only hashed: the same decision in `.meguri` files of the reference |
 //! | SURT | [`surt`] | order by domain, CDX keys |
 //!
 //! Every function takes any input and gives a value or a [`Reject`] that says why, in time about linear in the input's length.

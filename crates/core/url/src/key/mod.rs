@@ -1,4 +1,5 @@
-//! The key form and the 128-bit URL key: identity in the frontier.
+//! The 128-bit URL key, and the two forms it is made of: the identity of a crawl ([`identity`], rules in `lake/mod.rs`) and the
+//! key form of `.meguri` files that the reference wrote ([`canonical`], rules below).
 //!
 //! The key form is only hashed. It drops what seldom changes a page (tracking parameters, parameter order), so nothing is ever
 //! fetched by it. It follows the reference's rules, except where those lose URLs or are not idempotent; the deviations are

@@ -31,7 +31,8 @@ impl Summary {
 
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        let Count { rows, distinct, times, paths, .. } = &self.count;
+        // All fields by name, so that a new one cannot be forgotten here. One file counts its distinct URLs exactly.
+        let Count { rows, distinct, exact: _, times, paths } = &self.count;
         for number in [self.chain, *rows, *distinct, u64::from(times.is_some())] {
             put_uvarint(&mut out, number);
         }

@@ -13,8 +13,8 @@
 //!      8    t
 //! ```
 //! A block is empty, or says something first ([`Record::Head`]) and then has a record for each slot: a uvarint, its length,
-//! and one entry after another, a dataset each. The blocks of some files are zstd frames. A new file of this kind is a
-//! [`Record`] and a line in `meta::KEYS`.
+//! and one entry after another, a dataset each. The blocks of some files are zstd frames. `ARCHITECTURE.md` says
+//! what a new file of this kind needs.
 
 mod reader;
 mod writer;
