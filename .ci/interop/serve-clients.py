@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""cdx_toolkit, as it comes, asks the lake."""
+"""cdx_toolkit and pywb, as they come, ask the lake: pywb by its three kinds of remote index."""
 import pathlib
 import sys
 import urllib.parse
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cdx_toolkit
 from peer import check, done
 from served import crawl, ingest, serve
-from servers import responses
+from servers import free_port, responses, started
 
 crawl("crawl")
 ingest("crawl", "crawl")
@@ -23,4 +24,32 @@ with serve() as at:
     check(found == mine, f"cdx_toolkit lists the {len(mine)} captures of a host", (found[:3], mine[:3]))
     good = sorted(c["url"] for c in fetcher.iter(f"{host}/*", filter=["status:200"]) if not c["url"].endswith("/robots.txt"))
     check(good == sorted(u for u in mine if truth[u][0] == 200), "and those with a status", len(good))
+
+    port = free_port()
+    pathlib.Path("config.yaml").write_text(f"""
+collections:
+  # The address of a CDX server, and below which path it replays.
+  cdx: "cdx+{at}/cdx /web"
+  # Its lines as CDXJ, the records from WARC files that pywb reads itself.
+  files:
+    index: {{type: cdx, api_url: "{at}/cdx?url={{url}}&closest={{closest}}&sort=closest&output=cdxj", replay_url: ""}}
+    archive_paths: {pathlib.Path("crawl").resolve()}/
+  # TimeGate, TimeMap and mementos, found below one address.
+  memento: "memento+{at}/web/"
+""")
+    with started("wayback", "-p", port, "--bind", "127.0.0.1", port=port):
+        def ask(path):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=60) as answer:
+                return answer.read()
+        sample = sorted(pages)[:: max(1, len(pages) // 12)][:12]
+        for way in ("cdx", "files", "memento"):
+            for url in sample:
+                # `id_` is the page as captured, without pywb's own changes.
+                body = ask(f"{way}/20991231235959id_/{url}")
+                assert body == pages[url], (way, url, body[:80])
+            listed = ask(f"{way}/timemap/link/{sample[0]}").decode()
+            assert listed.count('rel="memento"') == 1 and sample[0] in listed, (way, listed)
+            shown = ask(f"{way}/mp_/{sample[0]}")
+            assert b"wombat" in shown or len(shown) > 0, way
+            check(True, f"pywb by {way}: {len(sample)} pages byte for byte, and a TimeMap")
 done()

@@ -2,10 +2,12 @@
 //! ones are answered, and times are counted from the moment they should have been sent: a server that falls behind shows.
 //!
 //! ```text
-//! load ADDRESS NAMES RATE SECONDS      open loop, RATE a second; NAMES has a line `domain<TAB>dataset` for each domain
-//! load ADDRESS NAMES 0 SECONDS KIND    closed loop, 8 clients; KIND is domain, page100 or page1000
+//! load ADDRESS NAMES RATE SECONDS              open loop, RATE a second; NAMES has a line `domain<TAB>dataset` for each domain
+//! load ADDRESS NAMES 0 SECONDS KIND [uniform]  closed loop, 8 clients; KIND is domain, page100 or page1000
 //! ```
-//! Prints a JSON object for each kind of request.
+//! Prints a JSON object for each kind of request: times of answers with status 200 from the moment they were due, and as
+//! `served` from the moment they were sent, which is what the server can do something about when there are more requests than
+//! clients to send them.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +15,10 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// Connections of the open loop; more for rates that are meant to be too much.
 const WORKERS: usize = 128;
+const MANY_WORKERS: usize = 400;
+const TOO_MUCH: f64 = 5000.0;
 const CLIENTS: usize = 8;
 
 /// A small generator: the same requests in every run.
@@ -98,17 +103,21 @@ impl Client {
 #[derive(Default)]
 struct Seen {
     micros: Vec<u64>,
+    served: Vec<u64>,
+    bytes: u64,
     statuses: BTreeMap<String, u64>,
 }
 
 type All = Arc<Mutex<BTreeMap<&'static str, Seen>>>;
 
-fn count(all: &All, kind: &'static str, status: std::io::Result<u16>, took: Duration) {
+fn count(all: &All, kind: &'static str, status: std::io::Result<u16>, bytes: usize, took: Duration, served: Duration) {
     let mut all = all.lock().unwrap();
     let seen = all.entry(kind).or_default();
     let status = status.map_or_else(|error| error.kind().to_string(), |status| status.to_string());
     if status == "200" {
         seen.micros.push(took.as_micros() as u64);
+        seen.served.push(served.as_micros() as u64);
+        seen.bytes += bytes as u64;
     }
     *seen.statuses.entry(status).or_default() += 1;
 }
@@ -140,7 +149,7 @@ fn main() {
     let workers: Vec<_> = if rate > 0.0 {
         // The next request of all: when, which.
         let next = Arc::new(Mutex::new((0.0f64, Random(0x9e37_79b9_7f4a_7c15))));
-        (0..WORKERS)
+        (0..if rate > TOO_MUCH { MANY_WORKERS } else { WORKERS })
             .map(|_| {
                 let (next, all, names, address) = (next.clone(), all.clone(), names.clone(), address.clone());
                 std::thread::spawn(move || {
@@ -166,8 +175,9 @@ fn main() {
                         }
                         let due = begun + Duration::from_secs_f64(at);
                         std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                        let sent = Instant::now();
                         let status = client.get(&path(kind, &names[name]));
-                        count(&all, kind, status, due.elapsed());
+                        count(&all, kind, status, client.body.len(), due.elapsed(), sent.elapsed());
                     }
                 })
             })
@@ -178,6 +188,7 @@ fn main() {
             Some("page1000") => "page1000",
             _ => "domain",
         };
+        let uniform = rest.get(1).is_some_and(|how| how == "uniform");
         (0..CLIENTS)
             .map(|seed| {
                 let (all, names, address) = (all.clone(), names.clone(), address.clone());
@@ -185,10 +196,15 @@ fn main() {
                     let mut random = Random(0x1234_5678_9abc_def1 + seed as u64);
                     let mut client = Client::new(&address);
                     while begun.elapsed().as_secs_f64() < seconds {
-                        let name = &names[random.rank(names.len())];
+                        let rank = if uniform {
+                            ((random.next() * names.len() as f64) as usize).min(names.len() - 1)
+                        } else {
+                            random.rank(names.len())
+                        };
+                        let name = &names[rank];
                         let sent = Instant::now();
                         let status = client.get(&path(kind, name));
-                        count(&all, kind, status, sent.elapsed());
+                        count(&all, kind, status, client.body.len(), sent.elapsed(), sent.elapsed());
                     }
                 })
             })
@@ -198,18 +214,22 @@ fn main() {
     let passed = begun.elapsed().as_secs_f64();
     for (kind, seen) in all.lock().unwrap().iter_mut() {
         seen.micros.sort_unstable();
-        let at = |part: f64| {
-            seen.micros.get(((seen.micros.len() as f64 * part) as usize).min(seen.micros.len().saturating_sub(1)))
+        seen.served.sort_unstable();
+        let ms = |micros: &[u64], part: f64| {
+            let at = ((micros.len() as f64 * part) as usize).min(micros.len().saturating_sub(1));
+            micros.get(at).copied().unwrap_or(0) as f64 / 1000.0
         };
-        let ms = |part: f64| at(part).copied().unwrap_or(0) as f64 / 1000.0;
+        let of = |micros: &[u64]| {
+            let [p50, p95, p99, max] = [0.5, 0.95, 0.99, 1.0].map(|part| ms(micros, part));
+            format!("{{\"p50\":{p50:.3},\"p95\":{p95:.3},\"p99\":{p99:.3},\"max\":{max:.3}}}")
+        };
         let statuses: Vec<String> = seen.statuses.iter().map(|(status, n)| format!("\"{status}\":{n}")).collect();
         println!(
-            "{{\"kind\":\"{kind}\",\"per_second\":{:.1},\"p50_ms\":{:.3},\"p95_ms\":{:.3},\"p99_ms\":{:.3},\"max_ms\":{:.3},\"statuses\":{{{}}}}}",
+            "{{\"kind\":\"{kind}\",\"per_second\":{:.1},\"bytes\":{},\"ms\":{},\"served\":{},\"statuses\":{{{}}}}}",
             seen.micros.len() as f64 / passed,
-            ms(0.5),
-            ms(0.95),
-            ms(0.99),
-            ms(1.0),
+            seen.bytes / (seen.micros.len() as u64).max(1),
+            of(&seen.micros),
+            of(&seen.served),
             statuses.join(",")
         );
     }

@@ -163,6 +163,16 @@ impl Segment {
         }
     }
 
+    /// A slot near to where a domain would be, read as [`Segment::lookup`] reads one that is there. `None` if it has no domains.
+    pub fn neighbour(&self, domain: &str) -> Result<Option<Slot>> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let index = self.dictionary.block_of(domain).unwrap_or(0);
+        let _same_read = self.dictionary.block(index)?;
+        Ok(Some(Slot(self.dictionary.block_lines(index).start)))
+    }
+
     /// The name of a slot.
     pub fn name(&self, slot: Slot) -> Result<Option<String>> {
         self.dictionary.line(slot.0)

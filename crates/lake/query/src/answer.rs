@@ -322,19 +322,45 @@ pub struct LakeStats {
     pub files: u64,
 }
 
+/// Sixteen hex digits. A page has a thousand ids: by `format_args!` they take a fifth of the time of writing it.
 fn hex<S: Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{id:#018x}"))
+    let mut text = *b"0x0000000000000000";
+    for (at, digit) in text.iter_mut().skip(2).enumerate() {
+        let value = (id >> (60 - 4 * at) & 15) as u8;
+        *digit = if value < 10 { b'0' + value } else { b'a' + value - 10 };
+    }
+    match std::str::from_utf8(&text) {
+        Ok(text) => serializer.serialize_str(text),
+        Err(_) => serializer.collect_str(&format_args!("{id:#018x}")),
+    }
 }
 
 fn time<S: Serializer>(at: &Option<UnixMillis>, serializer: S) -> Result<S::Ok, S::Error> {
     match at {
-        Some(at) => serializer.collect_str(at),
+        Some(at) => time_of(at, serializer),
         None => serializer.serialize_none(),
     }
 }
 
+/// As `Display` writes it; years of four digits without its machinery, for the same reason.
 fn time_of<S: Serializer>(at: &UnixMillis, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(at)
+    let (year, month, day, hour, minute, second, milli) = at.civil();
+    let mut text = *b"0000-00-00T00:00:00.000Z";
+    let year = u32::try_from(year).ok().filter(|year| *year <= 9999);
+    if let Some(year) = year {
+        for (end, digits, mut value) in
+            [(4, 4, year), (7, 2, month), (10, 2, day), (13, 2, hour), (16, 2, minute), (19, 2, second), (23, 3, milli)]
+        {
+            for digit in text.iter_mut().take(end).rev().take(digits) {
+                *digit = b'0' + (value % 10) as u8;
+                value /= 10;
+            }
+        }
+    }
+    match (year, std::str::from_utf8(&text)) {
+        (Some(_), Ok(text)) => serializer.serialize_str(text),
+        _ => serializer.collect_str(at),
+    }
 }
 
 #[cfg(test)]
@@ -365,6 +391,23 @@ mod tests {
             let mut shown = item();
             shown.show_to(&who.with_credentials(true));
             assert_eq!(shown, item());
+        }
+    }
+
+    #[test]
+    fn times_and_ids_are_written_as_they_are_shown() {
+        #[derive(Serialize)]
+        struct Both(#[serde(serialize_with = "hex")] u64, #[serde(serialize_with = "time_of")] UnixMillis);
+        for (id, at) in [
+            (0, UnixMillis(0)),
+            (0x9bc, UnixMillis(1_782_262_923_456)),
+            (u64::MAX, UnixMillis(253_402_300_799_999)),
+            (1, UnixMillis(253_402_300_800_000)),
+            (0xabcd_ef01_2345_6789, UnixMillis(-1)),
+            (2, UnixMillis(-62_167_219_200_001)),
+        ] {
+            let written = serde_json::to_string(&Both(id, at)).unwrap();
+            assert_eq!(written, format!("[\"{id:#018x}\",\"{at}\"]"));
         }
     }
 

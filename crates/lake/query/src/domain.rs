@@ -1,7 +1,7 @@
 //! Which datasets hold a domain.
 
 use crate::answer::{DatasetCount, DomainAnswer, DomainDataset, TopPath};
-use crate::pinned::{Found, unmasked};
+use crate::pinned::Found;
 use crate::{Pinned, Principal, QueryError};
 use trawl_index::counts::Count;
 use trawl_index::{Segment, Slot};
@@ -59,7 +59,7 @@ pub(crate) fn gather(
     let mut all: Vec<(u32, Count)> = Vec::new();
     for place in found {
         let mut more = counts(place.segment, place.slot)?;
-        more.retain(|(dataset_id, _)| unmasked(place.reference, *dataset_id));
+        more.retain(|(dataset_id, _)| place.tells_of(*dataset_id));
         if all.is_empty() {
             all = more;
             continue;

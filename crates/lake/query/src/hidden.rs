@@ -103,7 +103,7 @@ impl Pinned {
 /// The rows of a dataset where a domain was found.
 pub(crate) fn runs_of<'a>(found: impl IntoIterator<Item = &'a Found<'a>>, id: u32) -> Result<Postings, QueryError> {
     let mut runs = Vec::new();
-    for place in found.into_iter().filter(|place| unmasked(place.reference, id)) {
+    for place in found.into_iter().filter(|place| place.tells_of(id)) {
         runs.extend(place.segment.postings(place.slot, id)?.into_iter().map(|run| (place.index, run)));
     }
     Ok(Postings { runs })

@@ -59,6 +59,8 @@ pub(crate) struct Inner {
 #[derive(Default)]
 struct State {
     newest: Option<Arc<Pinned>>,
+    /// The state that [`Lake::check`] saw last: not that of the version pinned last, which may be of another lake already.
+    known: Option<Arc<Manifest>>,
     segments: HashMap<String, Arc<Segment>>,
     suffixes: Option<(String, Arc<SuffixList>)>,
 }
@@ -71,7 +73,8 @@ impl Lake {
         let caches = Arc::new(Caches::new(options.cache_bytes - options.cache_bytes / 16));
         let (state, opening) = (Mutex::default(), Mutex::default());
         let lake = Self { inner: Arc::new(Inner { store, lake, options, caches, losses, state, opening }) };
-        lake.pin()?;
+        let pinned = lake.pin()?;
+        lake.inner.state().known = Some(pinned.manifest().clone());
         Ok(lake)
     }
 
@@ -145,25 +148,39 @@ impl Lake {
     }
 
     /// Looks whether the lake is still the one that answers come from, and how it changed if not: what is there is answered
-    /// from then on. A lake that only went on is noticed by [`Lake::pin`]. One that was remade and has more states than the
-    /// old one, of which it no longer keeps the one seen last, cannot be told from one that went on; its answers are right.
+    /// from then on. A lake that only went on is noticed by [`Lake::pin`].
     pub fn check(&self) -> Result<Option<LakeChange>, QueryError> {
+        let known = self.inner.state().known.clone();
+        let change = match &known {
+            Some(known) => self.change_since(known)?,
+            None => None,
+        };
         let pinned = self.pin()?;
-        let seen = pinned.manifest();
-        let known = self.inner.lake();
-        let change = match known.manifest(seen.sequence)? {
-            Some(found) if (&found.writer, &found.written) == (&seen.writer, &seen.written) => return Ok(None),
-            Some(_) => LakeChange::Another,
-            // Collected, unless there is nothing after it.
-            None if trawl_store::Lake::open(self.inner.store.clone())?.current()?.sequence > seen.sequence => {
-                return Ok(None);
-            }
+        self.inner.state().known = Some(pinned.manifest().clone());
+        Ok(change)
+    }
+
+    fn change_since(&self, known: &Manifest) -> Result<Option<LakeChange>, QueryError> {
+        let found = self.inner.lake().manifest(known.sequence)?;
+        let mark = |manifest: &Manifest| [&manifest.lake_id, &manifest.writer, &manifest.written].map(String::clone);
+        let is_it = |found: &Manifest| mark(found) == mark(known);
+        if found.as_ref().is_some_and(is_it) {
+            return Ok(None);
+        }
+        let fresh = trawl_store::Lake::open(self.inner.store.clone())?;
+        let newest = fresh.current()?;
+        let change = match found {
+            _ if newest.lake_id != known.lake_id => LakeChange::Another,
+            // Lakes of earlier programs have no identity: if others wrote the state of this number, it is another lake.
+            Some(_) if known.lake_id.is_empty() => LakeChange::Another,
+            // Put back, and gone on from there.
+            Some(_) => LakeChange::WentBack,
+            // Collected.
+            None if newest.sequence > known.sequence => return Ok(None),
             None => LakeChange::WentBack,
         };
-        let fresh = Arc::new(trawl_store::Lake::open(self.inner.store.clone())?);
-        *self.inner.lake.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        *self.inner.lake.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
         *self.inner.state() = State::default();
-        self.pin()?;
         Ok(Some(change))
     }
 

@@ -55,21 +55,38 @@ impl Pinned {
         }
         let mut answer =
             NamesAnswer { version: self.version().to_owned(), domains: Vec::new(), next_after: None, seen: 0 };
-        // One more than wanted, to know whether there are more; its name is not told.
-        let mut last = None;
+        let shows_all = self.shows_all(who);
+        let (mut last, mut looked, mut tired) = (None, 0u64, false);
         self.each_name(&prefix, after, &mut |name, found| {
-            if answer.domains.len() >= wanted.limit || (answer.seen % ROUND == ROUND - 1 && self.is_enough()?) {
+            looked += 1;
+            tired |= looked.is_multiple_of(ROUND) && self.is_enough()?;
+            // Names of which nothing is shown are not there: not in numbers, and not as the place where a page ends.
+            let of_all = if shows_all { None } else { Some(self.summary(name, found, None, who)?) };
+            if of_all.as_ref().is_some_and(Option::is_none) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            // One more than wanted, to know whether there are more; its name is not told.
+            if answer.domains.len() >= wanted.limit || (tired && last.is_some()) {
                 answer.next_after = last.take();
                 return Ok(ControlFlow::Break(()));
             }
             answer.seen += 1;
             if name.ends_with(&suffix) {
-                answer.domains.extend(self.summary(name, found, wanted.dataset, who)?);
+                let known = of_all.flatten().filter(|_| wanted.dataset.is_none());
+                let found =
+                    known.map_or_else(|| self.summary(name, found, wanted.dataset, who), |known| Ok(Some(known)));
+                answer.domains.extend(found?);
             }
             last = Some(name.to_owned());
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(answer)
+    }
+
+    /// Whether every row there is may be shown to `who`.
+    fn shows_all(&self, who: &Principal) -> bool {
+        let (manifest, deny) = (self.manifest(), self.deny.names().next().is_none());
+        deny && manifest.datasets.iter().all(|dataset| self.visible(dataset.id, who).is_some())
     }
 
     /// Walks the names of all segments that begin with `prefix` and come after `after`, in order, denied ones too.

@@ -3,7 +3,9 @@
 use crate::answer::{DatasetInfo, LakeStats};
 use crate::pinned::unmasked;
 use crate::{NamesQuery, Pinned, Principal, QueryError};
-use trawl_index::DatasetMeta;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use trawl_index::{DatasetMeta, Segment};
 use trawl_model::UnixMillis;
 
 /// Domains that are counted one by one where segments may share them.
@@ -14,10 +16,13 @@ impl Pinned {
     pub fn datasets(&self, who: &Principal) -> Result<Vec<DatasetInfo>, QueryError> {
         let hidden = self.hidden()?;
         let visible = self.manifest().datasets.iter().filter(|d| self.visible(d.id, who).is_some());
+        let counted = self.counted_domains(who)?;
         Ok(visible
             .map(|dataset| {
                 let (sums, segments) = self.dataset_sums(dataset.id);
                 let gone = hidden.of_dataset(dataset.id);
+                let bound = sums.domains.saturating_sub(gone.domains);
+                let exact = counted.as_ref().map(|counted| counted.get(&dataset.id).copied().unwrap_or(0));
                 DatasetInfo {
                     dataset_id: dataset.id,
                     name: dataset.info.name.clone(),
@@ -25,8 +30,8 @@ impl Pinned {
                     created: UnixMillis::parse(&dataset.created).unwrap_or_default(),
                     rows: sums.rows.saturating_sub(gone.rows),
                     denied_rows: who.is_operator().then_some(gone.rows),
-                    domains: sums.domains.saturating_sub(gone.domains),
-                    domains_exact: segments <= 1,
+                    domains: exact.unwrap_or(bound),
+                    domains_exact: segments <= 1 || exact.is_some(),
                     bytes: sums.bytes,
                     archive_base: dataset.info.archive_base.clone(),
                     acl: who.is_operator().then(|| dataset.info.acl.clone()),
@@ -34,6 +39,24 @@ impl Pinned {
                 }
             })
             .collect())
+    }
+
+    /// Domains of each dataset, counted one by one: where segments may share them, and there are few.
+    fn counted_domains(&self, who: &Principal) -> Result<Option<BTreeMap<u32, u64>>, QueryError> {
+        let all = self.segments.iter().fold(0u64, |sum, (segment, _)| sum.saturating_add(segment.len()));
+        if self.segments.len() < 2 || all > MAX_COUNTED {
+            return Ok(None);
+        }
+        let mut counted = BTreeMap::new();
+        self.each_name("", None, &mut |name, found| {
+            if !self.deny.domain(name) {
+                for (id, _) in self.shown(name, found, who, Segment::bare_counts)? {
+                    *counted.entry(id).or_insert(0) += 1;
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(Some(counted))
     }
 
     /// The lake in numbers, as anyone may see it.
@@ -50,12 +73,12 @@ impl Pinned {
         stats.datasets = self.manifest().datasets.iter().filter(|d| self.visible(d.id, who).is_some()).count() as u64;
         for (index, (segment, reference)) in self.segments.iter().enumerate() {
             let meta = segment.meta();
-            let (mut domains, mut all, mut datasets) = (0u64, true, 0u64);
+            let (mut domains, mut all, mut datasets, mut rows) = (0u64, true, 0u64, 0u64);
             for (id, dataset) in &meta.datasets {
                 if unmasked(reference, *id) && self.visible(*id, who).is_some() {
                     domains += dataset.domains.saturating_sub(hidden.domains_of_share(index, *id));
                     datasets += 1;
-                    stats.rows += dataset.rows;
+                    rows += dataset.rows;
                     stats.files += dataset.files;
                     stats.bytes += dataset.bytes;
                 } else {
@@ -66,8 +89,12 @@ impl Pinned {
             stats.domains += if all { of_all } else { domains.min(of_all) };
             // Two datasets of which a third is not seen may have domains in common.
             sharing += if all || datasets <= 1 { datasets.min(1) } else { 2 };
-            stats.index_bytes += reference.bytes;
-            stats.segments += 1;
+            stats.rows += rows;
+            // What the index takes for rows of others is theirs: a segment is shared by rows.
+            let of_segment: u64 = meta.datasets.values().map(|dataset| dataset.rows).sum();
+            let share = u128::from(reference.bytes) * u128::from(rows) / u128::from(of_segment.max(1));
+            stats.index_bytes += if all { reference.bytes } else { u64::try_from(share).unwrap_or(reference.bytes) };
+            stats.segments += u64::from(all || datasets > 0);
         }
         stats.bytes += stats.index_bytes;
         for dataset in self.manifest().datasets.iter().filter(|d| self.visible(d.id, who).is_some()) {

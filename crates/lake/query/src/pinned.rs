@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use trawl_index::{Segment, Slot};
 use trawl_store::denial::DenyList;
-use trawl_store::{Dataset, Manifest, SegmentRef, dataset_number};
+use trawl_store::{Acl, Dataset, Manifest, SegmentRef, dataset_number};
 use trawl_url::SuffixList;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -44,6 +44,15 @@ pub(crate) struct Found<'a> {
     pub segment: &'a Segment,
     pub reference: &'a SegmentRef,
     pub slot: Slot,
+    /// It is another domain, read in place of one that is nowhere; nothing of it may be told.
+    pub is_decoy: bool,
+}
+
+impl Found<'_> {
+    /// Whether the version takes a dataset of the domain from this place.
+    pub fn tells_of(&self, dataset_id: u32) -> bool {
+        !self.is_decoy && unmasked(self.reference, dataset_id)
+    }
 }
 
 impl Pinned {
@@ -102,7 +111,8 @@ impl Pinned {
 
     /// What tells this state of the lake from every other one: which manifest, written by whom.
     pub fn state_mark(&self) -> u64 {
-        let told = (self.manifest.sequence, &self.manifest.writer, &self.manifest.written, &self.version);
+        let Manifest { sequence, lake_id, writer, written, .. } = &*self.manifest;
+        let told = (sequence, lake_id, writer, written, &self.version);
         xxh3_64(format!("{told:?}").as_bytes())
     }
 
@@ -126,18 +136,31 @@ impl Pinned {
     pub(crate) fn places(&self, slots: &[(usize, Slot)]) -> Vec<Found<'_>> {
         let place = |&(index, slot): &(usize, Slot)| {
             let (segment, reference) = self.segments.get(index)?;
-            Some(Found { index, segment, reference, slot })
+            Some(Found { index, segment, reference, slot, is_decoy: false })
         };
         slots.iter().filter_map(place).collect()
     }
 
-    /// Every segment that has the domain. Denied domains are looked up like others and then found nowhere.
+    /// Every segment that has the domain. Denied domains are looked up like others and then found nowhere. Where some datasets
+    /// are not for everyone, a domain that is nowhere costs what one costs that only they hold: time must not tell them apart.
     pub(crate) fn find(&self, domain: &str) -> Result<Vec<Found<'_>>, QueryError> {
         let mut found = self.find_any(domain)?;
         if self.deny.domain(domain) {
             found.clear();
         }
+        if found.is_empty() && self.manifest.datasets.iter().any(|dataset| dataset.info.acl != Acl::Public) {
+            found.extend(self.decoy(domain)?);
+        }
         Ok(found)
+    }
+
+    fn decoy(&self, domain: &str) -> Result<Option<Found<'_>>, QueryError> {
+        // Always the same one for a name, or asking often would tell.
+        let count = self.segments.len().max(1) as u64;
+        let index = usize::try_from(xxh3_64(domain.as_bytes()) % count).unwrap_or(0);
+        let Some((segment, reference)) = self.segments.get(index) else { return Ok(None) };
+        let slot = segment.neighbour(domain)?;
+        Ok(slot.map(|slot| Found { index, segment, reference, slot, is_decoy: true }))
     }
 
     /// Every segment that has the domain, denied or not.
@@ -145,7 +168,7 @@ impl Pinned {
         let mut found = Vec::new();
         for (index, (segment, reference)) in self.segments.iter().enumerate() {
             if let Some(slot) = segment.lookup(domain)? {
-                found.push(Found { index, segment, reference, slot });
+                found.push(Found { index, segment, reference, slot, is_decoy: false });
             }
         }
         Ok(found)

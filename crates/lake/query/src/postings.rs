@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::hidden::runs_of;
-use crate::pinned::{Found, unmasked};
+use crate::pinned::Found;
 use crate::{Pinned, Principal, QueryError};
 use trawl_index::postings::Run;
 use trawl_rows::{Columns, GroupTable, Plan, Rows};
@@ -66,7 +66,7 @@ impl Pinned {
         let mut any = false;
         for place in &found {
             for id in place.segment.datasets(place.slot)? {
-                let shown = unmasked(place.reference, id) && self.visible(id, who).is_some();
+                let shown = place.tells_of(id) && self.visible(id, who).is_some();
                 any |= shown;
                 if shown && id == dataset_id {
                     holders.push(place);

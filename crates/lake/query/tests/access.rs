@@ -79,6 +79,29 @@ fn hidden_and_absent_take_the_same_reads() {
         counting.take().rounds
     };
     assert_eq!(cost("both.com", 2), cost("both.com", 9));
+    assert_eq!(cost("closed.com", 2), cost("nobody.com", 2));
+    assert!(cost("closed.com", 2) > 0, "nothing was compared");
+    // The other questions about a domain that only others may see, and about one that is nowhere.
+    let asked = |name: &str, question: &dyn Fn(&trawl_query::Pinned, &str)| {
+        let options = Options { resident_bytes: 0, cache_bytes: 0 };
+        let pinned = Lake::open(counting.clone() as Arc<dyn Store>, options).unwrap().pin().unwrap();
+        counting.take();
+        question(&pinned, name);
+        counting.take().rounds
+    };
+    let anyone = Principal::anyone();
+    let questions: [&dyn Fn(&trawl_query::Pinned, &str); 4] = [
+        &|pinned, name| assert!(pinned.domain(name, &anyone).is_err()),
+        &|pinned, name| assert!(pinned.url(&format!("http://{name}/1"), 9, &anyone).unwrap().items.is_empty()),
+        &|pinned, name| assert!(pinned.capture(None, &format!("http://{name}/1"), None, &anyone).is_err()),
+        &|pinned, name| {
+            let query = trawl_query::CdxQuery { url: format!("http://{name}/1"), ..Default::default() };
+            assert_eq!(pinned.cdx(&query, &anyone).unwrap().total(), 0);
+        },
+    ];
+    for (n, question) in questions.into_iter().enumerate() {
+        assert_eq!(asked("closed.com", question), asked("nobody.com", question), "question {n}");
+    }
 }
 
 #[test]

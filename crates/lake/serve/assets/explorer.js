@@ -15,15 +15,16 @@ function el(tag, props = {}, ...children) {
   for (const [name, value] of Object.entries(props)) {
     if (name === 'class') node.className = value;
     else if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value);
+    else node.setAttribute(name, name === 'title' ? safe(value) : value);
   }
   node.append(...children.filter((c) => c !== null && c !== undefined).map((c) => (typeof c === 'string' ? safe(c) : c)));
   return node;
 }
 
-// A URL may turn the direction of writing, hide behind invisible characters or break lines: such characters are shown as
-// escapes, so that what is read is what is there.
-const HARMFUL = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+// A URL may turn the direction of writing, hide behind invisible characters or break lines: such characters (controls, formats,
+// half characters, private ones, separators, and letters that look like nothing) are shown as escapes, so that what is read is
+// what is there.
+const HARMFUL = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
 const safe = (text) => String(text).replace(HARMFUL, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
 
 const number = new Intl.NumberFormat('en');
@@ -122,7 +123,7 @@ async function urlsView(name, dataset, query) {
   const captured = page.items.some((i) => i.status !== undefined);
   const rows = page.items.map((item) => el('tr', {},
     el('td', { class: 'url' }, item.url),
-    captured ? el('td', { class: `num status s${String(item.status ?? 0)[0]}`, title: reason(item) }, item.status ? String(item.status) : reason(item)) : null,
+    captured ? el('td', { class: `num status s${String(item.status ?? 0)[0]}`, title: reason(item) }, item.status ? String(item.status) : reason(item).slice(0, 40)) : null,
     captured ? el('td', { class: 'quiet' }, (item.content_type || '').split(';')[0]) : null,
     captured ? el('td', { class: 'num quiet' }, item.status && item.body_length !== undefined ? bytes(item.body_length) : '') : null,
     el('td', { class: 'time' }, moment(item.ts))));
@@ -182,7 +183,7 @@ async function show() {
   }
   if (mine !== turn) return; // a newer address has been asked for meanwhile
   if (parts[0] === 'd' && (document.activeElement !== box || !box.value)) box.value = parts[1];
-  document.title = parts[1] ? `${parts[1]} · Trawl` : 'Trawl explorer';
+  document.title = parts[1] ? `${safe(parts[1])} · Trawl` : 'Trawl explorer';
   main.replaceChildren(...nodes);
 }
 window.addEventListener('hashchange', show);

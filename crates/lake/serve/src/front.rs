@@ -14,6 +14,10 @@ use std::time::Instant;
 /// Longest address that is taken: that of the longest URL a lake has, with every byte escaped, and something around it.
 const MAX_TARGET: usize = 256 << 10;
 
+/// What pages of other origins may read of an answer beside its body.
+const EXPOSED: &str =
+    "etag, retry-after, link, location, memento-datetime, trawl-capture, trawl-body-of, trawl-content-type";
+
 /// The application with everything around it.
 pub(crate) fn wrap(app: Router, state: &Arc<State>) -> Router {
     app.layer(middleware::from_fn_with_state(state.clone(), pass))
@@ -47,6 +51,7 @@ async fn pass(
     }
     if let Some(allowed) = allowed {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
     }
     let route = matched.as_ref().map_or("other", MatchedPath::as_str);
     let (status, took) = (response.status().as_u16(), begun.elapsed());

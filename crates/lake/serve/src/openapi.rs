@@ -95,7 +95,10 @@ fn path_param(name: &str) -> Json {
         "domain" => "A host name in any spelling: it stands for its registrable domain",
         _ => "The number or the name of a dataset",
     };
-    let schema = json!({ "type": "string", "minLength": 1, "pattern": "^[^/]+$" });
+    let schema = match name {
+        "domain" => json!({ "type": "string", "minLength": 1, "format": "idn-hostname" }),
+        _ => json!({ "type": "string", "minLength": 1, "pattern": "^[^/]+$" }),
+    };
     json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
 }
 

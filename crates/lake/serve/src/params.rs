@@ -34,6 +34,36 @@ impl Value for String {
     }
 }
 
+/// Texts with a meaning, which the OpenAPI document names; the lake itself says whether they are any good.
+macro_rules! texts {
+    ($($(#[$meta:meta])* $name:ident $format:literal;)+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub(crate) struct $name(pub(crate) String);
+
+        impl Value for $name {
+            const EXPECTED: &'static str = "a text";
+
+            fn parse(text: &str) -> Option<Self> {
+                Some(Self(text.to_owned()))
+            }
+
+            fn schema() -> Json {
+                json!({ "type": "string", "minLength": 1, "format": $format })
+            }
+        }
+    )+};
+}
+
+texts! {
+    /// A host name, in any spelling.
+    Host "idn-hostname";
+    /// A URL, in any spelling; the scheme may be left out.
+    UrlText "trawl-url";
+    /// A key that an earlier answer had. Nobody can make one up.
+    Key "trawl-key";
+}
+
 macro_rules! numbers {
     ($($kind:ident $expected:literal $schema:expr;)+) => {$(
         impl Value for $kind {
@@ -79,13 +109,16 @@ impl Value for bool {
 impl Value for UnixMillis {
     const EXPECTED: &'static str = "a time, such as 2026-01-31 or 2026-01-31T12:00:00Z";
 
+    // Sources have seconds since 1970 and other spellings; a request that has `0.5` means something else.
     fn parse(text: &str) -> Option<Self> {
-        trawl_model::date::parse(text).ok()
+        let is_date = text.as_bytes().get(..5).is_some_and(|year| year.ends_with(b"-"));
+        let is_digits = text.len() == 14 && text.bytes().all(|byte| byte.is_ascii_digit());
+        (is_date || is_digits).then(|| trawl_model::date::parse(text).ok()).flatten()
     }
 
     fn schema() -> Json {
-        json!({ "type": "string", "pattern": "^[0-9]{4}-[01][0-9]-[0-3][0-9](T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]Z)?$",
-                "examples": ["2026-01-31", "2026-01-31T12:00:00Z"] })
+        json!({ "type": "string", "anyOf": [{ "format": "date" }, { "format": "date-time" }, { "pattern": "^(19|20)[0-9]{12}$", "format": "trawl-digits" }],
+                "examples": ["2026-01-31", "2026-01-31T12:00:00Z", "20260131120000"] })
     }
 }
 

@@ -132,7 +132,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             id: "cdx",
             summary: "Captures as a CDX server lists them",
             params: || required(archive::CdxParams::describe(), "url"),
-            answers: Answers::Types(&["text/plain", "application/json", "application/x-ndjson"]),
+            answers: Answers::Types(&["text/plain", "application/json", "text/x-cdxj"]),
             route: || get(archive::cdx),
         },
         Operation {

@@ -119,7 +119,9 @@ where
             }
         }
     });
-    let Ok(start) = begins.await else {
+    let first = if packing.may_begin_late { state.stream_timeout } else { state.timeout };
+    let Ok(begun) = tokio::time::timeout(first, begins).await else { return Err(Failure::timeout()) };
+    let Ok(start) = begun else {
         // It ended before it began.
         return match tokio::time::timeout(state.timeout, work).await {
             Ok(Ok(Some(failure))) => Err(failure),
@@ -141,18 +143,29 @@ where
 /// Where a streamed answer goes.
 pub(crate) type Out<'a> = dyn StreamTo + Send + 'a;
 
-/// Whether an answer is worth compressing.
+/// How an answer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Packing {
-    /// Text: by gzip, which every client takes.
-    Text,
-    /// Compressed already, or not ours to change.
-    AsIs,
+pub(crate) struct Packing {
+    /// Whether it is worth compressing: by gzip, which every client takes.
+    text: bool,
+    /// Whether it may have nothing to say for longer than an ordinary answer takes: an export looks at every row for the few
+    /// that a filter takes.
+    may_begin_late: bool,
 }
 
 impl Packing {
+    /// Text.
+    pub(crate) const TEXT: Self = Self { text: true, may_begin_late: false };
+    /// Compressed already, or not ours to change.
+    pub(crate) const AS_IS: Self = Self { text: false, may_begin_late: false };
+
+    /// The same, of an answer that goes through all rows.
+    pub(crate) const fn of_all_rows(self) -> Self {
+        Self { may_begin_late: true, ..self }
+    }
+
     fn coding(self, asker: &Asker) -> Coding {
-        if self == Self::Text && asker.takes_gzip { Coding::Gzip } else { Coding::Plain }
+        if self.text && asker.takes_gzip { Coding::Gzip } else { Coding::Plain }
     }
 }
 

@@ -22,6 +22,9 @@ pub(crate) type Answer = Result<Response, Failure>;
 /// Bodies below this many bytes are not worth compressing.
 const MIN_COMPRESSED: usize = 1024;
 
+/// Bytes of JSON that a row takes, about.
+const ROW_BYTES: usize = 320;
+
 /// Tells a question that its asker has gone: when the request is dropped, so is this.
 pub(crate) struct Waits(Arc<AtomicBool>);
 
@@ -124,7 +127,11 @@ where
     ask_bytes(state, asker, "application/json", name, move |pinned, who, facts| {
         let answer = question(pinned, who)?;
         *facts = answer.facts();
-        serde_json::to_vec(&answer).map_err(|error| QueryError::Lake { source: Box::new(error) })
+        // Room for all of it at once: a page of a thousand rows would be copied a dozen times as it grows.
+        let rows = usize::try_from(facts.rows.unwrap_or(0)).unwrap_or(0).min(10_000);
+        let mut body = Vec::with_capacity(1024 + rows * ROW_BYTES);
+        serde_json::to_writer(&mut body, &answer).map_err(|error| QueryError::Lake { source: Box::new(error) })?;
+        Ok(body)
     })
     .await
 }
@@ -153,6 +160,8 @@ where
         let told = mine.lake.ask_within(&effort, |pinned| {
             let mark = pinned.state_mark() ^ asker.mark.rotate_left(17);
             etag = format!("W/\"{mark:016x}\"");
+            // `*` is any answer there is: whether there is one is not known yet.
+            let any = asker.known.as_deref().is_some_and(|known| known.trim() == "*");
             if asker.known.as_deref().is_some_and(|known| is_known(known, &etag)) {
                 return Ok(Told::Unchanged);
             }
@@ -164,12 +173,14 @@ where
                     body
                 }
                 None => {
-                    let body = Bytes::from(question(pinned, &asker.principal, &mut facts)?);
+                    let mut body = question(pinned, &asker.principal, &mut facts)?;
+                    body.shrink_to_fit();
+                    let body = Bytes::from(body);
                     key.into_iter().for_each(|key| mine.hot.insert(key, (body.clone(), facts)));
                     body
                 }
             };
-            Ok(compressed(body, asker.coding))
+            Ok(if any { Told::Unchanged } else { compressed(body, asker.coding) })
         });
         match told {
             Ok(told) => Ok((told, etag, facts)),
@@ -229,7 +240,7 @@ impl State {
 
 fn is_known(known: &str, etag: &str) -> bool {
     let bare = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    known.trim() == "*" || known.split(',').any(|tag| bare(tag) == bare(etag))
+    known.split(',').any(|tag| bare(tag) == bare(etag))
 }
 
 fn compressed(body: Bytes, coding: Coding) -> Told {

@@ -68,7 +68,9 @@ impl Lake {
         let suffix_list = lake.put_suffix_list(suffix_list)?;
         let sequence = first.sequence.saturating_add(1);
         let (written, writer, suffix_list) = (now.to_string(), nonce.to_owned(), Some(suffix_list));
-        let first = Manifest { sequence, written, writer, suffix_list, ..first };
+        // A lake that is begun again after it lost its manifests is still the same one, where anybody knows which it was.
+        let lake_id = if first.lake_id.is_empty() { nonce.to_owned() } else { first.lake_id };
+        let first = Manifest { sequence, lake_id, written, writer, suffix_list, ..first };
         lake.fill(&first, from, sequence.saturating_sub(1))?;
         let bytes = first.to_json();
         if !claim(&*lake.store, &lake.series().path(sequence), &bytes)? {

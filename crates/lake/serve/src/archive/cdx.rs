@@ -1,17 +1,21 @@
 //! `GET /cdx`: the CDX server API of the Wayback Machine, as far as clients use it.
 
-use super::cdx_rows::{Collapse, Fields, Pick, RowFilter};
+use super::cdx_rows::{Collapse, FIELD_NAMES, Fields, Pick, RowFilter};
 use crate::asker::Asker;
 use crate::failure::Failure;
-use crate::params::{Params, Value, choice, params};
+use crate::params::{Declared, Key, UrlText, Value, choice, pairs, params};
 use crate::stream::{Out, Packing, gone, stream};
 use crate::v1::Shared;
 use crate::work::Answer;
+use axum::extract::RawQuery;
 use axum::http::HeaderValue;
 use serde_json::{Value as Json, json};
 use trawl_model::UnixMillis;
 use trawl_query::{CDX_STRETCH, CdxQuery, CdxRow, CdxRows, MatchType, QueryError};
 
+/// Fields that are told where nobody says: those of the Wayback Machine, and those of pywb.
+const CDX_FIELDS: &str = "urlkey,timestamp,original,mimetype,statuscode,digest,length";
+const CDXJ_FIELDS: &str = "url,mime,status,digest,length,offset,filename";
 /// Captures that are sorted by nearness at most.
 const MAX_CLOSEST: usize = 100_000;
 
@@ -36,7 +40,7 @@ choice! {
         Text = "text",
         /// An array of arrays, the first with the names.
         Json = "json",
-        /// A JSON object a line.
+        /// Key, time and a JSON object a line, as pywb has it.
         Cdxj = "cdxj",
     }
 }
@@ -116,7 +120,45 @@ impl Value for Many {
     }
 
     fn schema() -> Json {
-        json!({ "type": "array", "items": { "type": "string" } })
+        json!({ "type": "array", "items": { "type": "string", "format": "trawl-cdx-filter" } })
+    }
+}
+
+/// Names of fields, separated by commas.
+#[derive(Debug, Clone)]
+pub(crate) struct FieldList(String);
+
+impl Value for FieldList {
+    const EXPECTED: &'static str = "names of fields, separated by commas";
+
+    fn parse(text: &str) -> Option<Self> {
+        Some(Self(text.to_owned()))
+    }
+
+    fn schema() -> Json {
+        let names = FIELD_NAMES.join("|");
+        json!({ "type": "string", "pattern": format!("^({names})(,({names}))*$") })
+    }
+}
+
+/// `field` or `field:N`, several times.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Collapses(Many);
+
+impl Value for Collapses {
+    const EXPECTED: &'static str = "a field, or a field and a number";
+
+    fn parse(text: &str) -> Option<Self> {
+        Many::parse(text).map(Self)
+    }
+
+    fn more(&mut self, other: Self) -> bool {
+        self.0.more(other.0)
+    }
+
+    fn schema() -> Json {
+        let pattern = format!("^({})(:[0-9]{{1,4}})?$", FIELD_NAMES.join("|"));
+        json!({ "type": "array", "items": { "type": "string", "pattern": pattern } })
     }
 }
 
@@ -125,7 +167,7 @@ params! {
     #[allow(non_snake_case)]
     CdxParams {
         /// The URL; `example.com/*` and `*.example.com` stand for matchType prefix and domain.
-        url: String,
+        url: UrlText,
         /// What of it has to fit; exact if not given.
         matchType: Match,
         /// Captures not before the beginning of this.
@@ -143,19 +185,19 @@ params! {
         /// text if not given.
         output: Output,
         /// Fields, separated by commas.
-        fl: String,
+        fl: FieldList,
         /// The same.
-        fields: String,
+        fields: FieldList,
         /// `[!][=|~]field:value`: a regular expression that the field has to be, or with `=` its text, or with `~` a part of it.
         filter: Many,
         /// `field` or `field:N`: of neighbours with the same (beginning of the) field only the first.
-        collapse: Many,
+        collapse: Collapses,
         /// default if not given.
         sort: Sort,
         /// With sort=closest, to which time.
         closest: Digits,
         /// With showResumeKey the key of an answer before.
-        resumeKey: String,
+        resumeKey: Key,
         /// Ends a cut answer with the key by which the next one goes on.
         showResumeKey: bool,
         /// With a negative limit: the last ones, found fast.
@@ -172,26 +214,28 @@ params! {
 }
 
 /// `GET /cdx`.
-pub(crate) async fn cdx(
-    axum::extract::State(state): Shared,
-    asker: Asker,
-    Params(params): Params<CdxParams>,
-) -> Answer {
+pub(crate) async fn cdx(axum::extract::State(state): Shared, asker: Asker, RawQuery(query): RawQuery) -> Answer {
+    // Clients fill in templates: what they leave empty, they do not mean.
+    let mut given = pairs(query.as_deref().unwrap_or_default())?;
+    given.retain(|(_, value)| !value.is_empty());
+    let params = CdxParams::read(given)?;
     let (url, match_type) = wanted(&params)?;
-    let fields = Fields::of(params.fl.as_deref().or(params.fields.as_deref()))?;
+    let output = params.output.unwrap_or(Output::Text);
+    let default = if output == Output::Cdxj { CDXJ_FIELDS } else { CDX_FIELDS };
+    let listed = params.fl.as_ref().or(params.fields.as_ref());
+    let fields = Fields::of(listed.map_or(default, |list| &list.0))?;
     let filters = params.filter.iter().flat_map(|many| &many.0).map(|text| RowFilter::parse(text));
     let filters = filters.collect::<Result<Vec<_>, _>>()?;
-    let collapse = params.collapse.iter().flat_map(|many| &many.0).map(|text| Collapse::parse(text));
+    let collapse = params.collapse.iter().flat_map(|many| &many.0.0).map(|text| Collapse::parse(text));
     let collapse = collapse.collect::<Result<Vec<_>, _>>()?;
-    let resume = params.resumeKey.as_deref().map(Resume::parse).transpose()?;
-    let output = params.output.unwrap_or(Output::Text);
-    let kind = match (output, params.showNumPages) {
-        (Output::Json, _) => "application/json",
-        (Output::Cdxj, _) => "application/x-ndjson",
-        (Output::Text, _) => "text/plain; charset=utf-8",
+    let resume = params.resumeKey.as_ref().map(|key| Resume::parse(&key.0)).transpose()?;
+    let kind = match output {
+        Output::Json => "application/json",
+        Output::Cdxj => "text/x-cdxj; charset=utf-8",
+        Output::Text => "text/plain; charset=utf-8",
     };
     let kind = HeaderValue::from_static(kind);
-    stream(&state, asker, kind, Packing::Text, move |pinned, who, out| {
+    stream(&state, asker, kind, Packing::TEXT, move |pinned, who, out| {
         let dataset = params.dataset.as_deref().map(|name| pinned.dataset_id(name, who)).transpose()?;
         let query = CdxQuery {
             url,
@@ -219,7 +263,7 @@ pub(crate) async fn cdx(
 
 /// URL and match type, with the wildcards that stand for one.
 fn wanted(params: &CdxParams) -> Result<(String, MatchType), Failure> {
-    let url = params.url.as_deref().filter(|url| !url.is_empty());
+    let url = params.url.as_ref().map(|url| url.0.as_str()).filter(|url| !url.is_empty());
     let url = url.ok_or_else(|| Failure::bad_request("parameter url is missing"))?;
     let asked = params.matchType.map(|asked| match asked {
         Match::Exact => MatchType::Exact,
@@ -262,8 +306,9 @@ fn answer(
     let pages = rows.total().div_ceil(CDX_STRETCH);
     let limit = params.limit.unwrap_or(i64::MAX);
     let sort = params.sort.unwrap_or(Sort::Default);
-    if sort == Sort::Closest {
-        return closest(rows, params, pick, limit, lines).map(|()| None);
+    // Nearest to no time at all: all of them, in order.
+    if let (Sort::Closest, Some(wanted)) = (sort, params.closest.as_ref().and_then(Digits::from)) {
+        return closest(rows, wanted, pick, limit, lines).map(|()| None);
     }
     if limit < 0 {
         return last(rows, pages, limit.unsigned_abs(), pick, lines).map(|()| None);
@@ -317,13 +362,11 @@ fn last(
 
 fn closest(
     rows: &CdxRows<'_>,
-    params: &CdxParams,
+    wanted: UnixMillis,
     pick: &mut Pick,
     limit: i64,
     lines: &mut Lines<'_, '_>,
 ) -> Result<(), QueryError> {
-    let wanted = params.closest.as_ref().and_then(Digits::from);
-    let wanted = wanted.ok_or(QueryError::BadRequest { why: "sort=closest needs closest=, a time" })?;
     let far = |row: &CdxRow| row.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(wanted.0));
     let most = usize::try_from(limit).unwrap_or(MAX_CLOSEST).min(MAX_CLOSEST);
     let mut found: Vec<CdxRow> = Vec::new();
@@ -355,7 +398,10 @@ impl<'a, 'o> Lines<'a, 'o> {
                 let first = if self.any { String::new() } else { format!("[{}", json!(self.fields.names())) };
                 write!(self.out, "{first},\n{}", json!(self.fields.texts(row)))
             }
-            Output::Cdxj => writeln!(self.out, "{}", self.fields.object(row)),
+            Output::Cdxj => {
+                let time = row.item.ts.map(|ts| ts.digits14()).unwrap_or_else(|| "-".to_owned());
+                writeln!(self.out, "{} {time} {}", row.urlkey, self.fields.object(row))
+            }
         };
         self.any = true;
         written.map_err(gone)
@@ -397,7 +443,7 @@ mod tests {
 
     #[test]
     fn wildcards_are_match_types() {
-        let of = |url: &str| wanted(&CdxParams { url: Some(url.into()), ..CdxParams::default() }).unwrap();
+        let of = |url: &str| wanted(&CdxParams { url: Some(UrlText(url.into())), ..CdxParams::default() }).unwrap();
         assert_eq!(of("example.com/a*"), ("example.com/a".into(), MatchType::Prefix));
         assert_eq!(of("*.example.com"), ("example.com".into(), MatchType::Domain));
         assert_eq!(of("*.example.com/*"), ("example.com".into(), MatchType::Domain));

@@ -24,6 +24,23 @@ pub(crate) enum Field {
     Dataset,
 }
 
+/// Every name of a field that clients use.
+pub(crate) const FIELD_NAMES: [&str; 13] = [
+    "urlkey",
+    "timestamp",
+    "original",
+    "url",
+    "mimetype",
+    "mime",
+    "statuscode",
+    "status",
+    "digest",
+    "length",
+    "offset",
+    "filename",
+    "dataset",
+];
+
 impl Field {
     fn parse(name: &str) -> Result<Self, Failure> {
         Ok(match name {
@@ -38,8 +55,7 @@ impl Field {
             "filename" => Self::Filename,
             "dataset" => Self::Dataset,
             _ => {
-                let known =
-                    "urlkey, timestamp, original, mimetype, statuscode, digest, length, offset, filename, dataset";
+                let known = FIELD_NAMES.join(", ");
                 let name: String = name.chars().take(40).collect();
                 return Err(Failure::bad_request(format!("there is no field {name:?}; there are: {known}")));
             }
@@ -48,6 +64,10 @@ impl Field {
 
     /// Its text; `-` for what is not known.
     fn text(self, row: &CdxRow) -> String {
+        self.known(row).unwrap_or_else(|| "-".to_owned())
+    }
+
+    fn known(self, row: &CdxRow) -> Option<String> {
         let item = &row.item;
         let number = |value: Option<u64>| value.map(|n| n.to_string());
         let text = match self {
@@ -64,7 +84,7 @@ impl Field {
             Self::Filename => item.warc_file.as_ref().map(|file| file.replace(' ', "%20")),
             Self::Dataset => Some(row.dataset_id.to_string()),
         };
-        text.filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned())
+        text.filter(|text| !text.is_empty())
     }
 }
 
@@ -83,8 +103,7 @@ fn mime(row: &CdxRow) -> Option<String> {
 pub(crate) struct Fields(Vec<(String, Field)>);
 
 impl Fields {
-    pub(crate) fn of(list: Option<&str>) -> Result<Self, Failure> {
-        let list = list.unwrap_or("urlkey,timestamp,original,mimetype,statuscode,digest,length");
+    pub(crate) fn of(list: &str) -> Result<Self, Failure> {
         let names = list.split(',').map(str::trim).filter(|name| !name.is_empty()).take(20);
         let fields = names.map(|name| Ok((name.to_owned(), Field::parse(name)?)));
         Ok(Self(fields.collect::<Result<_, Failure>>()?))
@@ -98,8 +117,10 @@ impl Fields {
         self.0.iter().map(|(_, field)| field.text(row)).collect()
     }
 
+    /// The fields that are known: a client takes a `-` for a number that cannot be read.
     pub(crate) fn object(&self, row: &CdxRow) -> Json {
-        Json::Object(self.0.iter().map(|(name, field)| (name.clone(), field.text(row).into())).collect::<Map<_, _>>())
+        let known = self.0.iter().filter_map(|(name, field)| Some((name.clone(), field.known(row)?.into())));
+        Json::Object(known.collect::<Map<_, _>>())
     }
 }
 

@@ -5,19 +5,19 @@
 //! GET /timemap/link/URL        all mementos, application/link-format
 //! GET /web/{14 digits}id_/URL  the memento: status, type and body as archived; nothing in it is rewritten
 //! ```
+//! Clients that know the Wayback Machine find the first two below `/web/` as well: `/web/URL`, `/web/timemap/link/URL`.
 
-use crate::asker::Asker;
+use crate::asker::{Asker, Coding};
 use crate::failure::Failure;
 use crate::params::Value;
 use crate::server::State;
 use crate::stream::{Out, Packing, stream};
 use crate::v1::{Shared, sandbox};
-use crate::work::{Answer, ask_bytes};
+use crate::work::{Answer, ask_bytes, cacheable};
 use axum::extract::OriginalUri;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use std::fmt::Write as _;
-
 use std::sync::Arc;
 use trawl_http::Head;
 use trawl_model::UnixMillis;
@@ -32,8 +32,11 @@ pub(crate) async fn timemap(
     asker: Asker,
     OriginalUri(uri): OriginalUri,
 ) -> Answer {
-    let url = target(&uri, "/timemap/link/")?;
-    ask_bytes(&state, asker, "application/link-format", None, move |pinned, who, facts| {
+    timemap_of(&state, asker, target(&uri, "/timemap/link/")?).await
+}
+
+async fn timemap_of(state: &Arc<State>, asker: Asker, url: String) -> Answer {
+    ask_bytes(state, asker, "application/link-format", None, move |pinned, who, facts| {
         let rows = mementos(pinned, &url, who)?;
         let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Err(nothing(&url)) };
         facts.rows = Some(rows.len() as u64);
@@ -67,7 +70,10 @@ pub(crate) async fn timegate(
     headers: HeaderMap,
     OriginalUri(uri): OriginalUri,
 ) -> Answer {
-    let url = target(&uri, "/timegate/")?;
+    timegate_of(&state, asker, &headers, target(&uri, "/timegate/")?).await
+}
+
+async fn timegate_of(state: &Arc<State>, asker: Asker, headers: &HeaderMap, url: String) -> Answer {
     let asked = match headers.get("accept-datetime") {
         None => None,
         Some(value) => {
@@ -75,46 +81,77 @@ pub(crate) async fn timegate(
             Some(parsed.ok_or_else(|| Failure::bad_request("Accept-Datetime: expected a date as HTTP writes it"))?)
         }
     };
-    let wanted = url.clone();
-    let found = ask_bytes(&state, asker, "text/plain", None, move |pinned, who, _| {
-        let row = nearest(pinned, &wanted, asked, who)?;
-        Ok(path_of(&row).into_bytes())
+    let private = asker.mark != 0;
+    // What the lake says is not what is sent: it must come as it is, whatever the client has or takes.
+    let asker = Asker { known: None, coding: Coding::Plain, ..asker };
+    // Lines: the way to the memento, then the links.
+    let found = ask_bytes(state, asker, "text/plain", None, move |pinned, who, _| {
+        let rows = mementos(pinned, &url, who)?;
+        let at = nearest(&rows, asked).ok_or_else(|| nothing(&url))?;
+        let way = rows.get(at).map(path_of).unwrap_or_default();
+        Ok(format!("{way}\n{}", links(&url, &ends(&rows, at))).into_bytes())
     })
     .await?;
-    let location = axum::body::to_bytes(found.into_body(), 1 << 20).await.map_err(|_| Failure::internal())?;
-    let mut headers = HeaderMap::new();
-    headers.insert(header::VARY, HeaderValue::from_static("accept-datetime, authorization, x-api-key"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    if let Ok(location) = HeaderValue::from_bytes(&location) {
-        headers.insert(header::LOCATION, location);
+    let found = axum::body::to_bytes(found.into_body(), 1 << 20).await.map_err(|_| Failure::internal())?;
+    let mut lines = found.split(|byte| *byte == b'\n').filter_map(|line| HeaderValue::from_bytes(line).ok());
+    let mut response = StatusCode::FOUND.into_response();
+    for name in [header::LOCATION, header::LINK] {
+        lines.next().into_iter().for_each(|value| drop(response.headers_mut().insert(&name, value)));
     }
-    links(&mut headers, &url);
-    Ok((StatusCode::FOUND, headers).into_response())
+    cacheable(&mut response, private);
+    response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-datetime"));
+    Ok(response)
 }
 
-/// `GET /web/{timestamp}id_/{url}`.
+/// `GET /web/{timestamp}id_/{url}`, and what else the Wayback Machine has there.
 pub(crate) async fn memento(
     axum::extract::State(state): Shared,
     asker: Asker,
+    headers: HeaderMap,
     OriginalUri(uri): OriginalUri,
 ) -> Answer {
     let rest = target(&uri, "/web/")?;
-    let (stamp, url) =
-        rest.split_once('/').ok_or_else(|| Failure::bad_request("expected /web/{timestamp}id_/{url}"))?;
-    let url = crooked(url);
-    let Some(digits) = stamp.strip_suffix("id_") else {
-        // Links as the Wayback Machine has them: nothing is rewritten here, so they lead to the raw one.
-        return redirect(&format!("/web/{stamp}id_/{}", header_text(&url)));
-    };
-    let at = super::cdx::Digits::parse(digits).and_then(|digits| digits.from());
-    let at = at.ok_or_else(|| Failure::bad_request("expected a timestamp of up to 14 digits"))?;
-    replay(&state, asker, url, at).await
+    match Place::of(&rest)? {
+        Place::TimeMap(url) => timemap_of(&state, asker, url).await,
+        Place::TimeGate(url) => timegate_of(&state, asker, &headers, url).await,
+        Place::Memento(at, url) => replay(&state, asker, url, at).await,
+        // Nothing is rewritten here, so every other form of a memento leads to the raw one.
+        Place::Raw(digits, url) => redirect(&format!("/web/{digits}id_/{}", header_text(&url))),
+    }
+}
+
+/// What an address below `/web/` stands for.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    TimeMap(String),
+    TimeGate(String),
+    Memento(UnixMillis, String),
+    Raw(String, String),
+}
+
+impl Place {
+    fn of(rest: &str) -> Result<Self, Failure> {
+        if let Some(url) = rest.strip_prefix("timemap/link/").or_else(|| rest.strip_prefix("*/")) {
+            return Ok(Self::TimeMap(crooked(url)));
+        }
+        let (stamp, url) = rest.split_once('/').unwrap_or((rest, ""));
+        let digits = stamp.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, form) = stamp.split_at_checked(digits).unwrap_or((stamp, ""));
+        let is_form = form.strip_suffix('_').is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_lowercase()));
+        if !(is_form || (form.is_empty() && !digits.is_empty())) || url.is_empty() {
+            // A URL begins with its scheme or its host: neither is a timestamp.
+            return Ok(Self::TimeGate(crooked(rest)));
+        }
+        let at = super::cdx::Digits::parse(digits).and_then(|digits| digits.from());
+        let at = at.ok_or_else(|| Failure::bad_request("expected a timestamp of up to 14 digits"))?;
+        Ok(if form == "id_" { Self::Memento(at, crooked(url)) } else { Self::Raw(digits.to_owned(), crooked(url)) })
+    }
 }
 
 async fn replay(state: &Arc<State>, asker: Asker, url: String, at: UnixMillis) -> Answer {
     let kind = HeaderValue::from_static("application/octet-stream");
     let mine = state.clone();
-    stream(state, asker, kind, Packing::AsIs, move |pinned, who, out| {
+    stream(state, asker, kind, Packing::AS_IS, move |pinned, who, out| {
         let archives = mine.archives.as_ref().ok_or(crate::v1::NO_ARCHIVES)?;
         let row = pinned.capture(None, &url, Some(at), who)?;
         pinned.replay(archives, &row, who, &mut |found| hand_out(found, out))
@@ -136,7 +173,9 @@ fn hand_out(found: Replayed<'_>, out: &mut Out<'_>) -> Result<(), QueryError> {
     if let Ok(date) = HeaderValue::from_str(&http_date(ts)) {
         headers.insert("memento-datetime", date);
     }
-    links(&mut headers, url);
+    if let Ok(links) = HeaderValue::from_str(&links(url, &[])) {
+        headers.insert(header::LINK, links);
+    }
     // A redirect leads to the memento of its target, or clients would leave the archive.
     let target = head.as_ref().and_then(Head::redirect);
     if let (Some(target), Some(ts)) = (target.filter(|_| status.is_redirection()), ts)
@@ -170,28 +209,50 @@ fn mementos(pinned: &Pinned, url: &str, who: &Principal) -> Result<Vec<CdxRow>, 
     Ok(found)
 }
 
-fn nearest(pinned: &Pinned, url: &str, at: Option<UnixMillis>, who: &Principal) -> Result<CdxRow, QueryError> {
-    let rows = mementos(pinned, url, who)?;
-    let found = match at {
-        None => rows.into_iter().next_back(),
-        Some(at) => rows.into_iter().min_by_key(|row| row.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(at.0))),
+/// Which of the mementos is nearest to a time; the last one, if none is given.
+fn nearest(rows: &[CdxRow], at: Option<UnixMillis>) -> Option<usize> {
+    match at {
+        None => rows.len().checked_sub(1),
+        Some(at) => {
+            let far = |row: &CdxRow| row.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(at.0));
+            rows.iter().enumerate().min_by_key(|(_, row)| far(row)).map(|(place, _)| place)
+        }
+    }
+}
+
+/// The mementos that a TimeGate names beside the one it chose: the first, the last, and the neighbours.
+fn ends(rows: &[CdxRow], chosen: usize) -> Vec<(String, &CdxRow)> {
+    let last = rows.len().saturating_sub(1);
+    let mut places = vec![0, chosen.saturating_sub(1), chosen, (chosen + 1).min(last), last];
+    places.dedup();
+    let named = |place: usize| {
+        let mut rel: Vec<&str> = [(place == 0, "first"), (place == last, "last")]
+            .into_iter()
+            .chain([(place + 1 == chosen, "prev"), (place == chosen + 1, "next")])
+            .filter_map(|(is_so, name)| is_so.then_some(name))
+            .collect();
+        rel.push("memento");
+        Some((rel.join(" "), rows.get(place)?))
     };
-    found.ok_or_else(|| nothing(url))
+    places.into_iter().filter_map(named).collect()
 }
 
 fn nothing(url: &str) -> QueryError {
     QueryError::NoMemento { url: url.chars().take(200).collect() }
 }
 
-fn links(headers: &mut HeaderMap, url: &str) {
+/// A `Link` header: where the URL, its TimeGate and its TimeMap are, and some mementos.
+fn links(url: &str, mementos: &[(String, &CdxRow)]) -> String {
     let url = header_text(url);
-    let text = format!(
+    let mut text = format!(
         "<{url}>; rel=\"original\", </timegate/{url}>; rel=\"timegate\", \
          </timemap/link/{url}>; rel=\"timemap\"; type=\"application/link-format\""
     );
-    if let Ok(value) = HeaderValue::from_str(&text) {
-        headers.insert(header::LINK, value);
+    for (rel, row) in mementos {
+        // Writing to a String cannot fail.
+        let _ = write!(text, ", <{}>; rel=\"{rel}\"; datetime=\"{}\"", path_of(row), http_date(row.item.ts));
     }
+    text
 }
 
 fn redirect(to: &str) -> Answer {
@@ -272,5 +333,22 @@ mod tests {
         assert_eq!(crooked("http%3A%2F%2Fa.com%2Fx%3Fy"), "http://a.com/x?y");
         assert_eq!(crooked("http://a.com/%2F"), "http://a.com/%2F");
         assert!(target(&"/web/".parse().unwrap(), "/web/").is_err());
+    }
+
+    #[test]
+    fn places_below_web() {
+        let of = |rest: &str| Place::of(rest).unwrap();
+        let (url, at) = ("http://a.com/x?y=1".to_owned(), UnixMillis(1_704_067_200_000));
+        assert_eq!(of("2024id_/http://a.com/x?y=1"), Place::Memento(at, url.clone()));
+        assert_eq!(of("2024id_/http:/a.com/x?y=1"), Place::Memento(at, url.clone()));
+        for other in ["2024", "2024im_", "2024mp_", "2024if_"] {
+            assert_eq!(of(&format!("{other}/{url}")), Place::Raw("2024".into(), url.clone()), "{other}");
+        }
+        assert_eq!(of(&url), Place::TimeGate(url.clone()));
+        assert_eq!(of("a.com/x_/"), Place::TimeGate("a.com/x_/".into()));
+        assert_eq!(of("1und1.de/"), Place::TimeGate("1und1.de/".into()));
+        assert_eq!(of(&format!("timemap/link/{url}")), Place::TimeMap(url.clone()));
+        assert_eq!(of(&format!("*/{url}")), Place::TimeMap(url));
+        assert!(Place::of("20241301id_/http://a.com/").is_err() && Place::of("id_/http://a.com/").is_err());
     }
 }

@@ -3,7 +3,7 @@
 use super::{PathOf, Shared, path};
 use crate::asker::Asker;
 use crate::failure::Failure;
-use crate::params::{Params, choice, params};
+use crate::params::{Key, Params, UrlText, choice, params};
 use crate::stream::{Out, Packing, gone, stream};
 use crate::work::Answer;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -33,11 +33,11 @@ params! {
     /// Which capture, and what of it.
     CaptureParams {
         /// The URL, in any spelling.
-        url: String,
+        url: UrlText,
         /// The capture nearest to this time; the newest if not given.
         ts: UnixMillis,
         /// A locator from an earlier answer, in place of url and ts.
-        locator: String,
+        locator: Key,
         /// What of it: record if not given.
         part: Part,
     }
@@ -52,16 +52,16 @@ pub(crate) async fn capture(
 ) -> Answer {
     let dataset = path(dataset)?;
     let wanted = match (params.url, params.locator) {
-        (Some(url), None) => Wanted::Url(url, params.ts),
+        (Some(url), None) => Wanted::Url(url.0, params.ts),
         (None, Some(locator)) if params.ts.is_none() => {
-            Wanted::Locator(Locator::decode(&locator).map_err(Failure::from)?)
+            Wanted::Locator(Locator::decode(&locator.0).map_err(Failure::from)?)
         }
         _ => return Err(Failure::bad_request("give url, and perhaps ts; or locator")),
     };
     let part = params.part.unwrap_or(Part::Record);
     let kind = HeaderValue::from_static("application/octet-stream");
     let mine = state.clone();
-    stream(&state, asker, kind, Packing::AsIs, move |pinned, who, out| {
+    stream(&state, asker, kind, Packing::AS_IS, move |pinned, who, out| {
         let archives = mine.archives.as_ref().ok_or(NO_ARCHIVES)?;
         let dataset_id = pinned.dataset_id(&dataset, who)?;
         let row = match &wanted {

@@ -2,7 +2,7 @@
 
 use super::{PathOf, Shared, path, unwritten};
 use crate::asker::Asker;
-use crate::params::{Params, choice, params};
+use crate::params::{Host, Params, choice, params};
 use crate::stream::{Out, Packing, gone, stream};
 use crate::work::Answer;
 use arrow_array::builder::{Int32Builder, Int64Builder, StringBuilder, TimestampMillisecondBuilder, UInt64Builder};
@@ -50,7 +50,8 @@ impl Format {
     }
 
     fn packing(self) -> Packing {
-        if matches!(self, Self::Ndjson | Self::Csv) { Packing::Text } else { Packing::AsIs }
+        let packing = if matches!(self, Self::Ndjson | Self::Csv) { Packing::TEXT } else { Packing::AS_IS };
+        packing.of_all_rows()
     }
 
     fn disposition(self) -> &'static str {
@@ -69,7 +70,7 @@ params! {
         /// ndjson if not given.
         format: Format,
         /// Only this host, in any spelling.
-        host: String,
+        host: Host,
         /// Only paths that begin so, in any spelling.
         path_prefix: String,
         /// Not before this time.
@@ -86,6 +87,7 @@ params! {
 impl ExportParams {
     fn split(self) -> (Format, Filter) {
         let Self { format, host, path_prefix, from, until, status, error_class } = self;
+        let host = host.map(|host| host.0);
         (format.unwrap_or(Format::Ndjson), Filter { host, path_prefix, from, until, status, error_class })
     }
 }

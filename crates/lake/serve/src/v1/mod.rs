@@ -8,7 +8,7 @@ pub(crate) use export::{ExportParams, export_dataset, export_domain};
 
 use crate::asker::Asker;
 use crate::failure::Failure;
-use crate::params::{Nothing, Params, params};
+use crate::params::{Host, Key, Nothing, Params, UrlText, params};
 use crate::server::State;
 use crate::stream::{Packing, gone, stream};
 use crate::work::{Answer, ask, ask_cached};
@@ -37,10 +37,10 @@ params! {
         offset: u64,
         /// Rows wanted, 1000 if not given, 10000 at most; 0 for the totals alone.
         limit: u32,
-        /// `next_cursor` of the answer before.
-        cursor: String,
+        /// `next_cursor` of the answer before; not with an offset.
+        cursor: Key,
         /// Only this host, in any spelling. It is looked up.
-        host: String,
+        host: Host,
         /// Only paths that begin so, in any spelling. It is looked up.
         path_prefix: String,
         /// Not before this time.
@@ -88,7 +88,7 @@ params! {
     /// One URL.
     UrlParams {
         /// The URL, in any spelling.
-        url: String,
+        url: UrlText,
         /// Rows wanted, 1000 if not given, 10000 at most.
         limit: u32,
     }
@@ -98,7 +98,7 @@ params! {
     /// What to compare.
     DiffParams {
         /// Only this domain.
-        domain: String,
+        domain: Host,
         /// Compare URLs too, not only domains.
         urls: bool,
     }
@@ -146,10 +146,10 @@ pub(crate) async fn urls(
     let page = Page {
         offset: params.offset.unwrap_or(0),
         limit: params.limit.unwrap_or(DEFAULT_LIMIT),
-        cursor: params.cursor,
+        cursor: params.cursor.map(|key| key.0),
     };
     let filter = Filter {
-        host: params.host,
+        host: params.host.map(|host| host.0),
         path_prefix: params.path_prefix,
         from: params.from,
         until: params.until,
@@ -168,7 +168,7 @@ pub(crate) async fn url(
     asker: Asker,
     Params(params): Params<UrlParams>,
 ) -> Answer {
-    let url = params.url.ok_or_else(|| Failure::bad_request("parameter url is missing"))?;
+    let UrlText(url) = params.url.ok_or_else(|| Failure::bad_request("parameter url is missing"))?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
     ask(&state, asker, move |pinned, who| pinned.url(&url, limit, who)).await
 }
@@ -236,11 +236,11 @@ pub(crate) async fn diff(
 ) -> Answer {
     let (a, b) = path(names)?;
     let kind = HeaderValue::from_static("application/x-ndjson");
-    stream(&state, asker, kind, Packing::Text, move |pinned, who, out| {
+    stream(&state, asker, kind, Packing::TEXT.of_all_rows(), move |pinned, who, out| {
         let comparison = Comparison {
             a: pinned.dataset_id(&a, who)?,
             b: pinned.dataset_id(&b, who)?,
-            domain: params.domain.as_deref(),
+            domain: params.domain.as_ref().map(|host| host.0.as_str()),
             urls: params.urls.unwrap_or(false),
         };
         let mut failed = None;

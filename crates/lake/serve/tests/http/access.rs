@@ -86,6 +86,22 @@ fn every_call_with_every_principal() {
         (stats(""), stats("ann-token"), stats("bob-token"), stats("root-token")),
         (Some(1), Some(1), Some(3), Some(3))
     );
+    // Names are not counted either, and none that is hidden is where a page ends.
+    let names = |query: &str, token: &str| bearer(&server, &format!("/v1/domains?{query}"), token).json();
+    assert_eq!(
+        (&names("prefix=hidden", "")["seen"], &names("prefix=hidden", "bob-token")["seen"]),
+        (&0.into(), &1.into())
+    );
+    assert_eq!(
+        (&names("limit=1", "")["next_after"], &names("limit=1", "")["seen"]),
+        (&serde_json::Value::Null, &1.into())
+    );
+    assert_eq!(names("limit=1", "bob-token")["next_after"], "hidden.com");
+    let sizes = |token: &str| bearer(&server, "/v1/stats", token).json();
+    let (few, all) = (sizes(""), sizes("bob-token"));
+    for key in ["rows", "domains", "datasets", "segments", "files", "bytes", "index_bytes"] {
+        assert!(few[key].as_u64() < all[key].as_u64(), "{key}: {few}, {all}");
+    }
     // Absent and hidden: the same bytes, but for the name that was asked for.
     let said = |path: &str, name: &str| bearer(&server, path, "").text().replace(name, "X");
     assert_eq!(said("/v1/domain/hidden.com", "hidden.com"), said("/v1/domain/absent.com", "absent.com"));

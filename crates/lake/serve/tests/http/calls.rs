@@ -142,6 +142,9 @@ fn answers_are_compressed_and_known_again() {
     assert_eq!((known.status, known.body.len()), (304, 0));
     fixture.add("second", "http://example.com/new\n");
     assert_eq!(request(server.address(), "GET", &path, &format!("If-None-Match: {etag}\r\n")).status, 200);
+    assert_eq!(request(server.address(), "GET", &path, "If-None-Match: *\r\n").status, 304);
+    let absent = request(server.address(), "GET", "/v1/domain/absent.com", "If-None-Match: *\r\n");
+    assert_eq!(absent.status, 404, "what is not there is nobody's copy");
     let head = request(server.address(), "HEAD", &path, "");
     assert_eq!((head.status, head.body.len()), (200, 0));
 }

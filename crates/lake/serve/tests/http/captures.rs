@@ -123,7 +123,18 @@ fn memento_finds_the_nearest_and_rewrites_nothing() {
     let at = server.address();
     let gate = request(at, "GET", "/timegate/http://a.com/", "Accept-Datetime: Wed, 24 Jun 2026 00:00:00 GMT\r\n");
     assert_eq!((gate.status, gate.header("location")), (302, Some("/web/20260624010203id_/http://a.com/")));
-    assert!(gate.header("vary").unwrap().contains("accept-datetime"));
+    assert!(gate.head.contains("vary: accept-datetime"), "{}", gate.head);
+    let link = gate.header("link").unwrap();
+    for named in [
+        "<http://a.com/>; rel=\"original\"",
+        "</web/20260624010203id_/http://a.com/>; rel=\"first memento\"; datetime=\"Wed, 24 Jun 2026 01:02:03 GMT\"",
+        "</web/20260625010203id_/http://a.com/>; rel=\"last next memento\"; datetime=\"Thu, 25 Jun 2026 01:02:03 GMT\"",
+    ] {
+        assert!(link.contains(named), "{named} in {link}");
+    }
+    let again = "Accept-Datetime: Wed, 24 Jun 2026 00:00:00 GMT\r\nIf-None-Match: *\r\nAccept-Encoding: gzip\r\n";
+    assert_eq!(request(at, "GET", "/web/http://a.com/", again).header("location"), gate.header("location"));
+    assert_eq!(get(at, "/web/timemap/link/http://a.com/").body, get(at, "/timemap/link/http://a.com/").body);
     assert_eq!(get(at, "/timegate/http://a.com/").header("location"), Some("/web/20260625010203id_/http://a.com/"));
     let memento = get(at, "/web/20260624010203id_/http://a.com/");
     assert_eq!((memento.status, memento.text().as_str()), (200, SCRIPT));
@@ -135,7 +146,10 @@ fn memento_finds_the_nearest_and_rewrites_nothing() {
     let map = get(at, "/timemap/link/http://a.com/");
     assert_eq!(map.header("content-type"), Some("application/link-format"));
     assert_eq!(map.text().matches("memento\"; datetime=").count(), 2, "{}", map.text());
-    assert_eq!(get(at, "/web/2026/http://a.com/").header("location"), Some("/web/2026id_/http://a.com/"));
+    for other in ["2026", "2026im_"] {
+        let leads = get(at, &format!("/web/{other}/http://a.com/"));
+        assert_eq!(leads.header("location"), Some("/web/2026id_/http://a.com/"));
+    }
 }
 
 #[test]

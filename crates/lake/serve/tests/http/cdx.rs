@@ -104,6 +104,8 @@ fn json_as_the_wayback_machine_has_it() {
     );
     assert_eq!(get(server.address(), "/cdx?url=nowhere.example&output=json").json(), serde_json::json!([]));
     let first = get(server.address(), "/cdx?url=a.com/other&output=cdxj&dataset=two").text();
-    let object: serde_json::Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
-    assert_eq!(object["original"], "http://a.com/other");
+    let mut line = first.lines().next().unwrap().splitn(3, ' ');
+    assert_eq!((line.next(), line.next()), (Some("com,a)/other"), Some("20240601000000")));
+    let object: serde_json::Value = serde_json::from_str(line.next().unwrap()).unwrap();
+    assert_eq!((&object["url"], &object["filename"]), (&"http://a.com/other".into(), &"two.warc".into()));
 }

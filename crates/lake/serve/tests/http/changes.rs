@@ -76,6 +76,48 @@ fn a_lake_that_is_put_back_or_remade_is_answered_from_what_is_there() {
 }
 
 #[test]
+fn a_lake_that_is_changed_for_a_longer_one_or_put_back_and_written_to_is_told() {
+    let fixture = Fixture::new();
+    fixture.add("first", "http://first.com/\n");
+    let made = fixture.path("made");
+    let other = init(&made, "other");
+    for name in ["third", "fourth"] {
+        std::fs::write(fixture.path(&format!("{name}.txt")), format!("http://{name}.com/\n")).unwrap();
+        fixture.take(&other, name, &fixture.path(&format!("{name}.txt")), Acl::Public, Vec::new());
+    }
+    // It no longer keeps a state of the number that the server knows: only its identity tells it from one that went on.
+    let known = fixture.lake.current().unwrap().sequence;
+    assert!(other.current().unwrap().sequence > known);
+    for number in 1..=known {
+        std::fs::remove_file(made.join(format!("index/manifests/{number:010}.json"))).unwrap();
+    }
+    let (server, heard) = serve(&fixture);
+    let status = |name: &str| ask(server.address(), &format!("/v1/domain/{name}")).0;
+    let told = |what: &str| heard.lock().unwrap().iter().any(|text| text.contains(what));
+    assert_eq!(status("first.com"), 200);
+    copy(&fixture.path("made"), &fixture.path("backup"));
+    std::fs::rename(fixture.path("lake"), fixture.path("old")).unwrap();
+    std::fs::rename(&made, fixture.path("lake")).unwrap();
+    until("the other lake answers", || (status("first.com"), status("fourth.com")) == (404, 200));
+    until("it is told", || told("another lake"));
+    let ready = ask(server.address(), "/readyz").1;
+    assert_eq!((&ready["lake_changes"], &ready["last_change"]), (&1.into(), &"another lake is in its place".into()));
+
+    // Put back, and written to at once: there is a state of the known number, and it is not the known one.
+    let open = |dir: &str| trawl_store::Lake::open(Arc::new(trawl_store::DirStore::new(fixture.path(dir)))).unwrap();
+    deny(&open("lake"), DenyTarget::Domain("third.com".into()));
+    until("the denial counts", || status("third.com") == 404);
+    // Seen by the watch as well as by requests.
+    std::thread::sleep(Duration::from_millis(400));
+    std::fs::write(fixture.path("fifth.txt"), "http://fifth.com/\n").unwrap();
+    fixture.take(&open("backup"), "fifth", &fixture.path("fifth.txt"), Acl::Public, Vec::new());
+    std::fs::rename(fixture.path("lake"), fixture.path("older")).unwrap();
+    std::fs::rename(fixture.path("backup"), fixture.path("lake")).unwrap();
+    until("what was put back answers", || (status("third.com"), status("fifth.com")) == (200, 200));
+    until("it is told", || told("went back"));
+}
+
+#[test]
 fn a_lake_that_is_away_is_a_503_and_comes_back() {
     let fixture = Fixture::new();
     fixture.add("first", "http://first.com/\n");

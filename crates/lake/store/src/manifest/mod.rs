@@ -32,6 +32,9 @@ pub struct Manifest {
     /// Its number in `index/manifests/`; 0 in a manifest that came from elsewhere.
     #[serde(default)]
     pub sequence: u64,
+    /// Tells this lake from every other one, wherever its files are moved. Empty in lakes of earlier programs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub lake_id: String,
     /// When it was committed, RFC 3339.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub written: String,
@@ -85,6 +88,7 @@ impl Manifest {
         Self {
             format: MANIFEST_FORMAT,
             sequence: 0,
+            lake_id: String::new(),
             written: String::new(),
             writer: String::new(),
             current_version: String::new(),
