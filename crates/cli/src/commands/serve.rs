@@ -161,12 +161,9 @@ pub fn start(dir: &Path, config: Config) -> anyhow::Result<Running> {
     Ok(Server::start(Arc::new(lake), Config { archives, ..config })?)
 }
 
-/// Connections that the descriptors of this process allow: as many as the system lets it have, which is more than it begins with.
+/// Connections that the descriptors of this process allow.
 fn descriptors() -> usize {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limits = getrlimit(Resource::Nofile);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum });
-    let limit = if raised.is_ok() { limits.maximum } else { limits.current };
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     limit.saturating_sub(SPARE_DESCRIPTORS).max(16)
 }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::server::State;
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -72,6 +72,11 @@ fn refuse(request: &Request) -> Option<Failure> {
     if headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length != b"0") {
         let message = "no call takes a request body";
         return Some(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body_not_allowed", message));
+    }
+    // A proxy in front may have taken another of two hosts for the right one.
+    let hosts = headers.get_all(header::HOST).iter().count();
+    if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
+        return Some(Failure::bad_request("a request of HTTP/1.1 has one Host header"));
     }
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     if target > MAX_TARGET {

@@ -44,6 +44,7 @@
 mod access;
 mod archive;
 mod asker;
+mod bare;
 mod connections;
 mod event;
 mod failure;

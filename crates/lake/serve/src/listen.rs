@@ -1,6 +1,7 @@
 //! From sockets to requests: connections with limits of time and number, TLS, HTTP/1.1 and HTTP/2.
 
 use crate::asker::Peer;
+use crate::bare::Bare;
 use crate::connections::{Busy, Connections, Place};
 use crate::tls::Tls;
 use axum::Router;
@@ -132,7 +133,7 @@ async fn requests<S>(
         .max_header_list_size(MAX_HEAD as u32)
         .keep_alive_interval(patience.idle / 2)
         .keep_alive_timeout(patience.head);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    let connection = builder.serve_connection(TokioIo::new(Bare::new(stream)), TowerToHyperService::new(service));
     let mut connection = std::pin::pin!(connection);
     let mut closing = false;
     let idle = one.idle(patience.idle);

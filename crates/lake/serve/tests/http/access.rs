@@ -1,6 +1,6 @@
 //! Rights: who sees what, and that what is hidden is as good as absent.
 
-use crate::fixture::{Fixture, Reply, request, response};
+use crate::fixture::{Fixture, Reply, get, request, response};
 use sha2::Digest;
 use std::time::{Duration, Instant};
 use trawl_serve::Config;
@@ -111,6 +111,61 @@ fn every_call_with_every_principal() {
     );
     assert_eq!(said("/v1/domain/x.com/datasets/2/urls", "2"), said("/v1/domain/x.com/datasets/77/urls", "77"));
     assert_eq!(request(server.address(), "GET", "/v1/domain/hidden.com", "X-Api-Key: bob-token\r\n").status, 200);
+}
+
+/// Every address that the server has, from its own description and beside it, with every kind of token: nothing of what is closed
+/// comes out, whatever is asked, and a wrong token opens nothing that a token is looked at for.
+#[test]
+fn every_address_with_every_principal_tells_nothing_that_is_closed() {
+    let fixture = fixture();
+    let server = fixture.serve(Config { access: Some(rules(&fixture, true)), ..Config::default() });
+    let described = get(server.address(), "/openapi.json").json();
+    let mut paths: Vec<String> = described["paths"].as_object().unwrap().keys().cloned().collect();
+    assert!(paths.len() >= 16);
+    let own = [
+        "/",
+        "/explorer.js",
+        "/explorer.css",
+        "/docs",
+        "/docs.js",
+        "/openapi.json",
+        "/metrics",
+        "/healthz",
+        "/readyz",
+        "/health",
+    ];
+    paths.extend(own.map(str::to_owned));
+    paths.extend(
+        ["/web/2026id_/", "/web/", "/web/*/", "/web/timemap/link/", "/timegate/", "/timemap/link/"]
+            .into_iter()
+            .flat_map(|path| ["x.com/closed", "hidden.com/"].map(|url| format!("{path}http://{url}"))),
+    );
+    for path in paths {
+        for (domain, dataset) in [("x.com", "closed"), ("hidden.com", "hidden"), ("hidden.com", "3"), ("x.com", "2")] {
+            let path = path.replace("{domain}", domain).replace("{dataset}", dataset).replace("{other}", "open");
+            let url = if domain == "x.com" { "http://x.com/closed" } else { "http://hidden.com/" };
+            let path = match path.as_str() {
+                "/v1/url" => format!("{path}?url={url}"),
+                "/cdx" => format!("{path}?url={url}&matchType=domain&fl=original,filename,digest,dataset"),
+                path if path.starts_with("/v1/capture") => format!("{path}?url={url}"),
+                path => path.to_owned(),
+            };
+            for token in ["", "ann-token"] {
+                let reply = bearer(&server, &path, token);
+                // What was asked for comes back in messages; bodies, files and names of datasets were not.
+                let text = reply.text().replace(&path, "").replace(url, "").replace(&format!("\\\"{dataset}\\\""), "");
+                for secret in ["secret", ".warc", "staff", "\"closed", "\"hidden\"", "sha1:"] {
+                    assert!(!text.contains(secret), "{path} {token:?} tells {secret}: {text}");
+                }
+                assert!(reply.status < 500, "{path}: {}", reply.status);
+            }
+            let open = own.contains(&path.as_str());
+            assert_eq!(bearer(&server, &path, "wrong").status == 401, !open, "{path} with a wrong token");
+            for token in ["bob-token", "root-token"] {
+                assert!(bearer(&server, &path, token).status < 500, "{path} {token}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -65,7 +65,17 @@ fn refusals_have_a_status_and_a_code() {
         assert_eq!((refused.status, refused.json()["error"].as_str()), (405, Some("method_not_allowed")), "{method}");
         assert!(refused.header("allow").is_some());
     }
-    assert!(send(server.address(), b"nonsense\r\n\r\n").starts_with(b"HTTP/1.1 400"));
+    let host = "GET /healthz HTTP/1.1\r\n";
+    for (raw, status, code) in [
+        ("nonsense\r\n\r\n".to_owned(), 400, "bad_request"),
+        (format!("{host}\r\n"), 400, "bad_request"),
+        (format!("{host}Host: a\r\nHost: b\r\n\r\n"), 400, "bad_request"),
+        (format!("{host}Host: a\r\nX: {}\r\n\r\n", "y".repeat(100_000)), 431, "head_too_large"),
+    ] {
+        let refused = parse(&send(server.address(), raw.as_bytes()));
+        assert_eq!((refused.status, refused.json()["error"].as_str()), (status, Some(code)), "{raw:.40}");
+        assert_eq!(refused.header("x-content-type-options"), Some("nosniff"));
+    }
 }
 
 #[test]
