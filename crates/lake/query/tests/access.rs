@@ -66,7 +66,7 @@ fn hidden_is_absent() {
     assert_eq!((stats.datasets, stats.rows, stats.domains), (2, 5, 3));
 }
 
-type Question = dyn Fn(&trawl_query::Pinned, &str);
+type Question<'a> = dyn Fn(&trawl_query::Pinned, &str) + 'a;
 
 #[test]
 fn hidden_and_absent_take_the_same_reads() {
@@ -84,7 +84,7 @@ fn hidden_and_absent_take_the_same_reads() {
     assert_eq!(cost("closed.com", 2), cost("nobody.com", 2));
     assert!(cost("closed.com", 2) > 0, "nothing was compared");
     // The other questions about a domain that only others may see, and about one that is nowhere.
-    let asked = |name: &str, question: &Question| {
+    let asked = |name: &str, question: &Question<'_>| {
         let options = Options { resident_bytes: 0, cache_bytes: 0 };
         let pinned = Lake::open(counting.clone() as Arc<dyn Store>, options).unwrap().pin().unwrap();
         counting.take();
@@ -92,7 +92,7 @@ fn hidden_and_absent_take_the_same_reads() {
         counting.take().rounds
     };
     let anyone = Principal::anyone();
-    let questions: [&Question; 4] = [
+    let questions: [&Question<'_>; 4] = [
         &|pinned, name| assert!(pinned.domain(name, &anyone).is_err()),
         &|pinned, name| assert!(pinned.url(&format!("http://{name}/1"), 9, &anyone).unwrap().items.is_empty()),
         &|pinned, name| assert!(pinned.capture(None, &format!("http://{name}/1"), None, &anyone).is_err()),
