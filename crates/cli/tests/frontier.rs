@@ -191,3 +191,81 @@ fn a_lake_takes_a_file_once() {
     let text = serde_json::to_string(&urls).unwrap();
     assert!(text.contains("https://www.b.example/x") && text.contains("404"), "{text}");
 }
+
+/// A file that is there is never replaced unasked, and an input never at all.
+#[test]
+fn outputs_do_not_replace_what_is_there() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    std::fs::write(dir.join("list.txt"), LIST).unwrap();
+    json(dir, &["frontier", "seed", "list.txt", "--out", "a.meguri"], 1);
+    json(dir, &["frontier", "seed", "list.txt", "--out", "b.meguri"], 1);
+    std::fs::write(dir.join("precious"), b"precious").unwrap();
+    std::os::unix::fs::symlink("a.meguri", dir.join("link.meguri")).unwrap();
+    let refused = |args: &[&str], why: &str| {
+        let output = trawl(dir).args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stdout(&output));
+        assert!(stderr(&output).contains(why), "{args:?}: {}", stderr(&output));
+    };
+    let before = std::fs::read(dir.join("a.meguri")).unwrap();
+    for command in [
+        &["frontier", "seed", "list.txt", "--out", "precious"][..],
+        &["frontier", "merge", "a.meguri", "--out", "precious"],
+        &["frontier", "compact", "a.meguri", "--out", "precious"],
+        &["frontier", "map", "--manifest", "precious", "a.meguri"],
+        &["frontier", "split", "a.meguri", "--at", "5", "--low", "precious", "--high", "new.meguri"],
+        &["frontier", "split", "a.meguri", "--at", "5", "--low", "new.meguri", "--high", "precious"],
+    ] {
+        refused(command, "--overwrite");
+    }
+    for command in [
+        &["frontier", "seed", "a.meguri", "--out", "a.meguri", "--overwrite"][..],
+        &["frontier", "merge", "b.meguri", "a.meguri", "--out", "./a.meguri", "--overwrite"],
+        &["frontier", "merge", "b.meguri", "link.meguri", "--out", "a.meguri", "--overwrite"],
+        &["frontier", "compact", "a.meguri", "--out", "a.meguri", "--overwrite"],
+        &["frontier", "map", "--manifest", "a.meguri", "a.meguri", "b.meguri", "--overwrite"],
+        &["frontier", "split", "a.meguri", "--at", "5", "--low", "a.meguri", "--high", "new.meguri", "--overwrite"],
+    ] {
+        refused(command, "is an input");
+    }
+    refused(&["frontier", "split", "a.meguri", "--at", "5", "--low", "new", "--high", "new"], "the same file");
+    assert!(std::fs::read(dir.join("a.meguri")).unwrap() == before);
+    assert_eq!(std::fs::read(dir.join("precious")).unwrap(), b"precious");
+    run(dir, &["frontier", "merge", "a.meguri", "b.meguri", "--out", "precious", "--overwrite"], 0);
+    run(dir, &["verify", "precious"], 0);
+}
+
+/// States and due times go over; what a file or a database knows is not begun anew.
+#[test]
+fn seeds_keep_their_state() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let crawldb = Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/nutch/tests/fixtures/crawl-e2e/crawldb");
+    let seed = json(dir, &["frontier", "seed", crawldb.to_str().unwrap(), "--out", "a.meguri"], 0);
+    assert_eq!((&seed[0]["urls"], &seed[0]["carried"]), (&139.into(), &139.into()));
+    run(dir, &["verify", "a.meguri"], 0);
+    let stats = &json(dir, &["frontier", "stats", "a.meguri"], 0)[0];
+    let of = |status: &str| stats["statuses"][status].as_u64().unwrap_or(0);
+    let entries = json(dir, &["cat", crawldb.to_str().unwrap()], 0);
+    let in_db = |name: &str| entries.iter().filter(|e| e["value"]["status_name"] == name).count() as u64;
+    assert_eq!((of("scheduled"), of("gone")), (in_db("db_unfetched"), in_db("db_gone")));
+    assert!(of("crawled") > 0 && of("gone") > 0 && of("scheduled") > 0);
+    let rows = json(dir, &["cat", "a.meguri"], 0);
+    for entry in entries.iter().take(30) {
+        let row = rows.iter().find(|row| row["url"] == entry["key"]).unwrap();
+        let due = entry["value"]["fetchTime"].as_u64().unwrap();
+        assert_eq!((&row["due_ms"], &row["next_due"]), (&due.into(), &(due / 3_600_000).into()), "{row}");
+    }
+    // Once more, through the file itself: the rows are the same.
+    json(dir, &["frontier", "seed", "a.meguri", "--out", "b.meguri"], 0);
+    run(dir, &["frontier", "diff", "a.meguri", "b.meguri"], 0);
+    // Without what is gone, hosts count what is left.
+    run(dir, &["frontier", "compact", "a.meguri", "--gc", "--out", "c.meguri"], 0);
+    run(dir, &["verify", "c.meguri"], 0);
+    // Keys of another policy: the rows stay as they are, hosts begin anew, and that is said.
+    let exact = json(dir, &["frontier", "seed", "a.meguri", "--out", "d.meguri", "--key-policy", "reference"], 0);
+    assert!(
+        exact[0]["hosts_not_carried"].as_u64().unwrap() > 0 && exact[0]["carried"].as_u64().unwrap() > 0,
+        "{exact:?}"
+    );
+}

@@ -138,11 +138,14 @@ impl Work<'_> {
                 Ok(None) => return Ok(()),
                 Ok(Some((Entry::Capture(capture), _))) => {
                     self.read(1, position);
-                    let lost = carries.losses(&capture);
-                    self.refuse(&capture.url, &lost)?;
                     if carries.takes(&capture) {
-                        self.sink.commit(preparer.prepare(*capture)?)?;
+                        // The preparer knows best what is lost: it may keep in its own way what others cannot.
+                        let prepared = preparer.prepare(*capture)?;
+                        self.refuse(&prepared.url, &prepared.losses)?;
+                        self.sink.commit(prepared)?;
                     } else {
+                        let lost = carries.losses(&capture);
+                        self.refuse(&capture.url, &lost)?;
                         self.dropped(&lost);
                     }
                 }

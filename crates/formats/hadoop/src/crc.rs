@@ -157,19 +157,30 @@ impl<R: ReadAt, S: ReadAt> ReadAt for CheckedFile<R, S> {
 
 /// Opens a file, checked if it has a sidecar and `verify` asks for it.
 pub fn open(fs: &dyn Fs, path: &Path, verify: bool) -> Result<Arc<dyn ReadAt>> {
-    if verify && let Some(checked) = open_checked(fs, path)? {
-        return Ok(Arc::new(checked));
+    Ok(open_both(fs, path, verify)?.0)
+}
+
+/// The file as [`open`] gives it, and the same file unchecked.
+pub(crate) fn open_both(fs: &dyn Fs, path: &Path, verify: bool) -> Result<(Arc<dyn ReadAt>, Arc<dyn ReadAt>)> {
+    let raw: Arc<dyn ReadAt> = Arc::new(FileReader::open_in(fs, path)?);
+    if verify && let Some(sums) = open_sums(fs, path)? {
+        return Ok((Arc::new(CheckedFile::new(raw.clone(), sums)?), raw));
     }
-    Ok(Arc::new(FileReader::open_in(fs, path)?))
+    Ok((raw.clone(), raw))
+}
+
+fn open_sums(fs: &dyn Fs, path: &Path) -> Result<Option<FileReader>> {
+    match FileReader::open_in(fs, &sidecar(path)) {
+        Ok(sums) => Ok(Some(sums)),
+        Err(e) if e.is_not_found() => Ok(None),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// Opens a file with its sidecar; `None` if it has none.
 pub fn open_checked(fs: &dyn Fs, path: &Path) -> Result<Option<CheckedFile<FileReader, FileReader>>> {
-    match FileReader::open_in(fs, &sidecar(path)) {
-        Ok(sums) => CheckedFile::new(FileReader::open_in(fs, path)?, sums).map(Some),
-        Err(e) if e.is_not_found() => Ok(None),
-        Err(e) => Err(e.into()),
-    }
+    let Some(sums) = open_sums(fs, path)? else { return Ok(None) };
+    CheckedFile::new(FileReader::open_in(fs, path)?, sums).map(Some)
 }
 
 /// A file being written aside, with its sidecar.

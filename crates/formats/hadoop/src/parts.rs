@@ -28,9 +28,110 @@ pub struct Part {
     pub is_dir: bool,
 }
 
+/// Missing parts that are listed at most.
+const MAX_MISSING: usize = 1000;
+
 /// The parts of an output directory in Hadoop's order: sorted by name, without names that begin with `_` or `.`.
+///
+/// A key lies in the part that its hash names, so MapFiles are numbered without gaps. A part that is missing between others is
+/// listed too: a reader that opens it fails, and does not pass over its keys or look for others' keys in the wrong part.
 pub fn list_parts(fs: &dyn Fs, dir: &Path) -> Result<Vec<Part>> {
     let hidden = |name: &std::ffi::OsStr| matches!(name.as_encoded_bytes().first(), Some(b'_' | b'.') | None);
-    let parts = fs.list(dir)?.into_iter().filter(|entry| !hidden(&entry.name));
-    Ok(parts.map(|entry| Part { path: dir.join(&entry.name), is_dir: entry.is_dir }).collect())
+    let entries: Vec<_> = fs.list(dir)?.into_iter().filter(|entry| !hidden(&entry.name)).collect();
+    let mut numbers = Vec::new();
+    for entry in entries.iter().filter(|entry| entry.is_dir) {
+        numbers.extend(entry.name.to_str().and_then(number_of));
+    }
+    numbers.sort_unstable();
+    let mut parts: Vec<_> =
+        entries.iter().map(|entry| Part { path: dir.join(&entry.name), is_dir: entry.is_dir }).collect();
+    if let (Some((_, prefix)), Some((last, _))) = (numbers.first(), numbers.last()) {
+        let missing = (0..*last).filter(|n| numbers.binary_search_by_key(n, |(number, _)| *number).is_err());
+        let missing: Vec<_> = missing.take(MAX_MISSING).collect();
+        parts.extend(missing.iter().map(|n| Part { path: dir.join(format!("{prefix}{n:05}")), is_dir: true }));
+        parts.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+    Ok(parts)
+}
+
+/// The number of `part-r-00003` or `part-00003`, and what stands before it.
+fn number_of(name: &str) -> Option<(u32, &str)> {
+    let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let prefix = name.strip_suffix(digits)?;
+    let is_part = prefix == "part-" || prefix.starts_with("part-") && prefix.len() == 7 && prefix.ends_with('-');
+    (is_part && digits.len() >= 5).then(|| digits.parse().ok()).flatten().map(|number| (number, prefix))
+}
+
+/// Finds out whether keys were spread over more parts than there are: then they all lie where a larger number of parts puts
+/// them, which keys of a complete output do not.
+#[derive(Debug)]
+pub struct SpreadCheck {
+    /// Numbers of parts that every key so far agrees with.
+    possible: Vec<u32>,
+    keys: u64,
+}
+
+/// Numbers of parts that are tried beyond those that there are.
+const MAX_PARTS: u32 = 256;
+/// Keys before anything is said: by chance, so many agree with twice the parts once in four billion times.
+const ENOUGH: u64 = 32;
+
+impl SpreadCheck {
+    /// For an output of `parts` parts.
+    pub fn new(parts: u32) -> Self {
+        SpreadCheck { possible: (parts.saturating_add(1)..=MAX_PARTS).collect(), keys: 0 }
+    }
+
+    /// Takes a key of a part.
+    pub fn add(&mut self, content: &[u8], part: u32) {
+        self.keys += 1;
+        if !self.possible.is_empty() {
+            let hash = java::hash_bytes(content);
+            self.possible.retain(|parts| part_of_hash(hash, *parts) == part);
+        }
+    }
+
+    /// The least number of parts that all keys agree with, if there were enough of them to tell.
+    pub fn parts_at_least(&self) -> Option<u32> {
+        self.possible.first().copied().filter(|_| self.keys >= ENOUGH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use trawl_io::fault::FaultFs;
+
+    #[test]
+    fn a_gap_between_maps_is_listed() {
+        let fs: Arc<dyn Fs> = FaultFs::new().shared();
+        let names = |of: &[&str]| {
+            let dir = PathBuf::from(format!("/{}", of.join("+")));
+            fs.create_dir_all(&dir).unwrap();
+            of.iter().for_each(|name| fs.create_dir_all(&dir.join(name)).unwrap());
+            let parts = list_parts(&*fs, &dir).unwrap();
+            parts.iter().map(|p| p.path.file_name().unwrap().to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["part-r-00001"]), ["part-r-00000", "part-r-00001"]);
+        assert_eq!(names(&["part-00000", "part-00002"]), ["part-00000", "part-00001", "part-00002"]);
+        assert_eq!(names(&["part-r-00000", "part-r-00001"]).len(), 2);
+        assert_eq!(names(&["data", "current"]), ["current", "data"]);
+        assert_eq!(names(&["part-r-4000000000"]).len(), MAX_MISSING + 1);
+    }
+
+    #[test]
+    fn keys_tell_of_a_part_that_is_missing_at_the_end() {
+        let keys: Vec<String> = (0..200).map(|n| format!("http://h{n}.example/")).collect();
+        for (of, there) in [(1, 1), (2, 1), (3, 2), (3, 3), (8, 7)] {
+            let mut check = SpreadCheck::new(there);
+            for key in &keys {
+                let part = part_of_text(key.as_bytes(), of);
+                if part < there {
+                    check.add(key.as_bytes(), part);
+                }
+            }
+            assert_eq!(check.parts_at_least(), (of != there).then_some(of), "{there} of {of}");
+        }
+    }
 }

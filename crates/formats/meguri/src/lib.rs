@@ -81,4 +81,4 @@ pub use merge::{Keep, Merged, merge};
 pub use partition::{ExtensionColumn, Partition};
 pub use reader::{DueRow, HostCursor, HostRow, MeguriFile, ReadSettings, Row, RowCursor, UrlRow};
 pub use writer::assemble::{Identity, Written};
-pub use writer::{Writer, WriterOptions};
+pub use writer::{HOST_COUNTS, HostCounts, Writer, WriterOptions};

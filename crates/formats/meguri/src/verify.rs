@@ -14,11 +14,16 @@ use crate::reader::{MeguriFile, ReadSettings, read_ends, structure};
 use crate::schedule;
 use crate::schema::{ColumnKind, Table, extension};
 use crate::settings::{SeenFilter, Settings};
+use crate::writer::HOST_COUNTS;
+use crate::writer::hosts::RowCounter;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::{ReadAt, SpoolWriter};
 use trawl_url::key::UrlKey;
+
+/// The host table's column of URLs a host has.
+const URL_COUNT: u64 = 13;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -169,6 +174,9 @@ impl Check<'_> {
         if whole(Table::Urls, 0) && whole(Table::Urls, 1) {
             let hosts = whole(Table::Hosts, 0);
             self.keys(file, hosts)?;
+            if hosts && whole(Table::Hosts, URL_COUNT) {
+                self.host_counts(file)?;
+            }
         }
         if whole(Table::Urls, 10) {
             self.due(file)?;
@@ -262,6 +270,37 @@ impl Check<'_> {
             if count > 0 {
                 self.tell(severity, at, format!("{count} {what}"));
             }
+        }
+        Ok(())
+    }
+
+    /// The number of URLs that each host states against its rows. Files of other writers may state anything, and a run of
+    /// ours counts rows of the other runs.
+    fn host_counts(&mut self, file: &MeguriFile) -> Result<()> {
+        if file.footer().metadata.contains_key(HOST_COUNTS) {
+            return Ok(());
+        }
+        let hosts = file.read_column(Table::Hosts, 0)?;
+        let stated = file.read_column(Table::Hosts, URL_COUNT as u16)?;
+        // Told by the check of keys.
+        if !hosts.is_sorted() {
+            return Ok(());
+        }
+        let mut rows = RowCounter::new(file.stream(Table::Urls, 0, 0)?, file.header().url_count);
+        let (mut wrong, mut first) = (0u64, None);
+        for (host, stated) in hosts.iter().zip(&stated) {
+            let found = rows.rows_of(*host)?.min(u64::from(u32::MAX));
+            if found != *stated {
+                wrong += 1;
+                first.get_or_insert((*host, *stated, found));
+            }
+        }
+        if let Some((host, stated, found)) = first {
+            let severity = if file.settings().is_some() { Severity::Fault } else { Severity::Warning };
+            let detail = format!(
+                "{wrong} hosts state another number of URLs than they have rows; the first, {host:016x}, states {stated} and has {found}"
+            );
+            self.tell(severity, Some(file.header().footer_offset), detail);
         }
         Ok(())
     }

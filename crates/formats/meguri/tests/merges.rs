@@ -8,7 +8,11 @@ use std::collections::BTreeMap;
 use trawl_meguri::merge::{complement, extensions_of, extract, split};
 use trawl_meguri::schema::Table;
 use trawl_meguri::settings::Settings;
-use trawl_meguri::{Codec, HostRow, Identity, Keep, MeguriFile, Merged, Partition, Row, Writer, WriterOptions, merge};
+use trawl_meguri::verify::{Severity, verify};
+use trawl_meguri::{
+    Codec, HostCounts, HostRow, Identity, Keep, MeguriFile, Merged, Partition, ReadSettings, Row, Writer,
+    WriterOptions, merge,
+};
 use trawl_url::key::UrlKey;
 
 fn settings() -> Settings {
@@ -167,4 +171,59 @@ proptest! {
         merge(&files, &Keep::default(), &mut writer, &mut |_| {}).unwrap();
         prop_assert!(read_all(&finish(writer)).iter().map(plain).eq(model.into_values()));
     }
+}
+
+fn counts_of(file: &MeguriFile) -> BTreeMap<u64, u32> {
+    read_hosts(file).iter().map(|h| (h.record.host_key, h.record.url_count)).collect()
+}
+
+fn findings_of(bytes: Vec<u8>) -> Vec<(Severity, String)> {
+    let mut found = Vec::new();
+    let src = std::sync::Arc::new(bytes::Bytes::from(bytes));
+    verify(src, ReadSettings::default(), &mut |f| found.push((f.severity, f.detail)), &mut |_| {}).unwrap();
+    found
+}
+
+#[test]
+fn hosts_count_the_rows_that_are_there() {
+    // Hosts that state nonsense: what each input says is of no use for the sum.
+    let lying = |rows: &[Row], options: WriterOptions| {
+        let mut writer = Writer::new(options).unwrap();
+        rows.iter().for_each(|row| writer.push(row.into()).unwrap());
+        for mut host in hosts_of(rows) {
+            host.record.url_count = 12_345;
+            writer.push_host(&host).unwrap();
+        }
+        let mut out = Vec::new();
+        writer.finish(&mut out).unwrap();
+        out
+    };
+    let base = rows(2000, 25, 1);
+    let mut run = touch(&base, 3, 6);
+    run.extend(rows(300, 25, 99));
+    run.sort_by_key(|r| r.key());
+    let as_given = WriterOptions { host_counts: HostCounts::AsGiven, ..options(settings()) };
+    let files = [open(lying(&base, options(settings()))), open(lying(&run, as_given.clone()))];
+    assert!(counts_of(&files[1]).values().all(|count| *count == 12_345), "a run counts what is elsewhere, too");
+    assert_eq!(findings_of(lying(&run, as_given)), []);
+    for keep in [Keep::default(), Keep { drop_gone: true, range: None }] {
+        let mut writer = writer_for(&files);
+        merge(&files, &keep, &mut writer, &mut |_| {}).unwrap();
+        let mut bytes = Vec::new();
+        writer.finish(&mut bytes).unwrap();
+        assert_eq!(findings_of(bytes.clone()), []);
+        let merged = open(bytes);
+        let mut expected: BTreeMap<u64, u32> = read_hosts(&merged).iter().map(|h| (h.record.host_key, 0)).collect();
+        read_all(&merged).iter().for_each(|row| *expected.get_mut(&row.record.host_key).unwrap() += 1);
+        assert_eq!(counts_of(&merged), expected);
+        assert!(expected.values().any(|count| *count > 1));
+    }
+    // A file of this writer's layout that was made by hand, with a wrong number.
+    let mut partition = Partition::decode(lying(&base, options(settings()))).unwrap();
+    partition.hosts[3].url_count += 1;
+    let found = findings_of(partition.encode(&settings()).unwrap());
+    assert!(matches!(&found[..], [(Severity::Fault, detail)] if detail.starts_with("1 hosts state")), "{found:?}");
+    // The reference counts as it likes.
+    let found = findings_of(golden().encode(&Settings::reference(Codec::None)).unwrap());
+    assert!(found.iter().all(|(severity, _)| *severity == Severity::Warning), "{found:?}");
 }

@@ -3,6 +3,7 @@
 use crate::exit::Status;
 use crate::output::Output;
 use crate::units::{bytes, show_bytes, show_count};
+use anyhow::bail;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use trawl_meguri::keys::parse_host;
@@ -21,9 +22,31 @@ pub struct WriteArgs {
     /// Memory for rows, filter and index; the rest waits in temporary files beside the output
     #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
     memory: u64,
+
+    /// Replace an output that exists; never an input
+    #[arg(long)]
+    overwrite: bool,
+}
+
+/// Refuses a target that is one of the inputs, or that exists and may not be replaced.
+pub fn check_target(target: &Path, inputs: &[&Path], overwrite: bool) -> anyhow::Result<()> {
+    let real = std::fs::canonicalize(target).ok();
+    let is_target = |input: &&&Path| real.is_some() && std::fs::canonicalize(input).ok() == real;
+    if let Some(input) = inputs.iter().find(is_target) {
+        bail!("{} is an input ({}): choose another name for the output", target.display(), input.display());
+    }
+    if target.symlink_metadata().is_ok() && !overwrite {
+        bail!("{} is there already: choose another name, or --overwrite it", target.display());
+    }
+    Ok(())
 }
 
 impl WriteArgs {
+    /// Refuses a target that is one of the inputs, or that exists without `--overwrite`.
+    pub fn check_target(&self, target: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+        check_target(target, inputs, self.overwrite)
+    }
+
     /// Memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         usize::try_from(self.memory).unwrap_or(usize::MAX)
@@ -127,6 +150,11 @@ pub struct SplitArgs {
 }
 
 pub fn split(args: &SplitArgs, out: &mut Output) -> anyhow::Result<Status> {
+    args.write.check_target(&args.low, &[&args.file])?;
+    args.write.check_target(&args.high, &[&args.file])?;
+    if args.low == args.high {
+        bail!("--low and --high are the same file: {}", args.low.display());
+    }
     let file = super::open(&args.file)?;
     let (lo, hi) = (file.header().hostkey_lo, file.header().hostkey_hi);
     let inputs = std::slice::from_ref(&file);

@@ -33,6 +33,10 @@ pub struct MapArgs {
     #[arg(long, default_value_t = 0, value_name = "N")]
     epoch: u32,
 
+    /// Replace a manifest that exists; never one of the files
+    #[arg(long, requires = "files")]
+    overwrite: bool,
+
     /// Write the manifest from these files
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -91,6 +95,8 @@ fn show(entry: &Entry, out: &mut Output) -> anyhow::Result<()> {
 }
 
 fn write(args: &MapArgs) -> anyhow::Result<()> {
+    let files: Vec<_> = args.files.iter().map(PathBuf::as_path).collect();
+    super::files::check_target(&args.manifest, &files, args.overwrite)?;
     let mut entries = Vec::new();
     for path in &args.files {
         let Some(name) = path.to_str() else { bail!("{} is not UTF-8: a manifest cannot name it", path.display()) };

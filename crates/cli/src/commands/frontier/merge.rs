@@ -90,6 +90,7 @@ fn merge_files(
     write: &WriteArgs,
     out: &mut Output,
 ) -> anyhow::Result<Status> {
+    write.check_target(target, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     let files = paths.iter().map(|path| super::open(path)).collect::<anyhow::Result<Vec<MeguriFile>>>()?;
     if keep.range.is_some_and(|(lo, hi)| lo > hi) {
         bail!("--from is above --to: no host is between them");

@@ -1,5 +1,6 @@
 //! `trawl frontier`: partition files of the frontier.
 
+mod carry;
 mod diff;
 mod files;
 mod inspect;

@@ -1,7 +1,7 @@
 //! `trawl frontier seed`: any URL list into a file.
 
 use super::files::{WriteArgs, directory};
-use super::parse_hour;
+use super::{carry, parse_hour};
 use crate::exit::Status;
 use crate::lists::ListArgs;
 use crate::output::Output;
@@ -9,12 +9,15 @@ use crate::progress::Progress;
 use crate::system;
 use crate::units::{show_bytes, show_count};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use trawl_archive::Opening;
 use trawl_lists::Options;
 use trawl_meguri::keys::KeyPolicy;
-use trawl_meguri::seed::{SeedOptions, Seeded, Seeder, hour_of};
-use trawl_meguri::{Identity, WriterOptions, Written};
+use trawl_meguri::merge::extensions_of;
+use trawl_meguri::schema::{Extension, Table};
+use trawl_meguri::seed::{SeedOptions, Seeded, Seeder, grouping_of, hour_of};
+use trawl_meguri::{Identity, MeguriFile, WriterOptions, Written};
 use trawl_model::{DoorError, SourceIdentity, UrlRecord, UrlSource};
 use trawl_url::SuffixList;
 use trawl_url::key::HostGroup;
@@ -22,8 +25,9 @@ use trawl_url::key::HostGroup;
 /// Turns URL lists into a partition file
 ///
 /// Anything that `lake ingest` reads: lines, CSV, JSON lines, CDXJ, Parquet, captures.parquet, archives, other partition
-/// files; `-` is standard input. What
-/// a list knows of a URL (time, status, place in an archive) goes into its row. Exit code 1 if items were rejected.
+/// files; `-` is standard input. What a list knows of a URL (time, status, place in an archive) goes into its row. URLs of a
+/// partition file keep all they have, those of a Nutch CrawlDb their state, due time, score and retries. Exit code 1 if items
+/// were rejected.
 ///
 /// Examples:
 ///   trawl frontier seed urls.txt --out seeds.meguri
@@ -44,11 +48,11 @@ pub struct SeedArgs {
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
 
-    /// Priority of every URL
+    /// Priority of every URL whose source gives none
     #[arg(long, default_value_t = 0.5, value_name = "P")]
     priority: f32,
 
-    /// Crawl delay of every host, in tenths of a second
+    /// Crawl delay of every host whose source gives none, in tenths of a second
     #[arg(long, default_value_t = 10, value_name = "N")]
     crawl_delay: u16,
 
@@ -97,6 +101,14 @@ struct Done {
     #[serde(flatten)]
     seeded: Seeded,
     unreadable_items: u64,
+    /// Hosts of partition files whose keys were made in another way.
+    #[serde(skip_serializing_if = "is_zero")]
+    hosts_not_carried: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 pub fn run(mut args: SeedArgs, out: &mut Output) -> anyhow::Result<Status> {
@@ -115,24 +127,40 @@ pub fn run(mut args: SeedArgs, out: &mut Output) -> anyhow::Result<Status> {
         Some(Group::FullHost) => HostGroup::FullHost,
         Some(Group::Registrable) => HostGroup::Registrable,
     };
+    let inputs: Vec<_> = args.files.iter().map(PathBuf::as_path).collect();
+    args.write.check_target(&args.out, &inputs)?;
+    let lists = Options { now: system::now(), ..args.lists.apply(Options::default()) };
+    let sources = args.files.iter().map(|path| open_source(path, &lists)).collect::<anyhow::Result<Vec<_>>>()?;
+    let partitions: Vec<_> = sources.iter().filter_map(Source::partition).cloned().collect();
     let now_hour = args.created.unwrap_or_else(|| hour_of(system::now()));
     let (priority, crawl_delay) = (args.priority, args.crawl_delay);
     let options = SeedOptions { policy, group, priority, crawl_delay, now_hour };
     let (created, metadata) = (now_hour, options.metadata());
     let identity = Identity { partition_id: args.partition_id, range: Some((0, u64::MAX)), created, metadata };
-    let url_extensions = SeedOptions::extensions();
-    let mut writer =
-        args.write.writer(&args.out, WriterOptions { identity, url_extensions, ..WriterOptions::default() })?;
+    let own =
+        SeedOptions::extensions().into_iter().chain(carry::EXTENSIONS.into_iter().filter(|_| has_states(&sources)));
+    let url_extensions = widest(own.chain(extensions_of(&partitions, Table::Urls)));
+    let host_extensions = extensions_of(&partitions, Table::Hosts);
+    let writer_options = WriterOptions {
+        identity,
+        url_extensions,
+        host_extensions: host_extensions.clone(),
+        ..WriterOptions::default()
+    };
+    let mut writer = args.write.writer(&args.out, writer_options)?;
     let (temp, memory) = (directory(&args.out), args.write.memory_bytes());
     let mut seeder = Seeder::new(options, SuffixList::builtin(), &temp, memory)?;
-    let lists = Options { now: system::now(), ..args.lists.apply(Options::default()) };
-    let unreadable = read(&args.files, &lists, &mut seeder, out)?;
+    seeder.keep_host_extensions(host_extensions);
+    let mut reading = Reading { options, seeder, unreadable: 0, hosts_not_carried: 0, out };
+    reading.all(&sources, &lists)?;
+    let Reading { seeder, unreadable, hosts_not_carried, .. } = reading;
     let seeded = seeder.finish(&mut writer)?;
     let done = Done {
         file: args.out.display().to_string(),
         written: writer.finish_file(&args.out)?,
         seeded,
         unreadable_items: unreadable,
+        hosts_not_carried,
     };
     out.fact(&done, |w| {
         let Done { written, seeded, unreadable_items, .. } = &done;
@@ -140,6 +168,13 @@ pub fn run(mut args: SeedArgs, out: &mut Output) -> anyhow::Result<Status> {
         writeln!(w, "{}: {} URLs, {} hosts, {}", done.file, show_count(urls), show_count(hosts), show_bytes(bytes))?;
         if seeded.duplicates > 0 {
             writeln!(w, "  {} URLs are the same page as another", show_count(seeded.duplicates))?;
+        }
+        if seeded.carried > 0 {
+            writeln!(w, "  {} URLs keep their state and due time", show_count(seeded.carried))?;
+        }
+        if done.hosts_not_carried > 0 {
+            let hosts = show_count(done.hosts_not_carried);
+            writeln!(w, "  {hosts} hosts begin anew: their file has another key policy or grouping")?;
         }
         seeded.rejected.iter().try_for_each(|(why, n)| writeln!(w, "  {} rejected: {why}", show_count(*n)))?;
         if *unreadable_items > 0 {
@@ -151,46 +186,142 @@ pub fn run(mut args: SeedArgs, out: &mut Output) -> anyhow::Result<Status> {
     Ok(Status::from_findings(unreadable > 0 || !done.seeded.rejected.is_empty()))
 }
 
-/// Hands every item of every list over, and counts those that are none.
-fn read(files: &[PathBuf], lists: &Options, seeder: &mut Seeder<'_>, out: &Output) -> anyhow::Result<u64> {
-    let bar = Progress::start("seed", None, out.quiet());
-    let (mut items, mut unreadable) = (0u64, 0);
-    let mut each = |_: u64, item: Result<UrlRecord, DoorError>| -> Result<(), DoorError> {
-        items += 1;
-        bar.report(items, || format!("{} URLs", show_count(items)));
-        match item {
-            Ok(record) => Ok(seeder.push(&record)?),
-            Err(error) => {
-                unreadable += 1;
-                if unreadable <= 10 {
-                    out.remark(&error.to_string());
-                }
-                Ok(())
-            }
-        }
-    };
-    for path in files {
-        if path.as_os_str() == "-" {
-            trawl_lists::read_stream("stdin", None, std::io::stdin().lock(), lists, &mut each)?;
-            continue;
-        }
-        let source = open_list(path, lists)?;
-        for split in source.splits(u64::MAX)? {
-            source.read(split, &mut each)?;
-        }
-    }
-    Ok(unreadable)
+/// What URLs are taken from.
+enum Source {
+    Stdin,
+    Partition(MeguriFile),
+    Other {
+        urls: Box<dyn UrlSource>,
+        /// Whether it may be a database that knows the states of URLs.
+        has_states: bool,
+    },
 }
 
-/// A list, or an archive or partition file whose URLs are taken.
-fn open_list(path: &Path, lists: &Options) -> anyhow::Result<Box<dyn UrlSource>> {
+impl Source {
+    fn partition(&self) -> Option<&MeguriFile> {
+        match self {
+            Source::Partition(file) => Some(file),
+            _ => None,
+        }
+    }
+}
+
+fn has_states(sources: &[Source]) -> bool {
+    sources.iter().any(|source| matches!(source, Source::Other { has_states: true, .. }))
+}
+
+/// Each column once, as wide as the widest.
+fn widest(columns: impl Iterator<Item = Extension>) -> Vec<Extension> {
+    let mut widths: BTreeMap<u16, u8> = BTreeMap::new();
+    for Extension { id, width } in columns {
+        let known = widths.entry(id).or_insert(width);
+        *known = (*known).max(width);
+    }
+    widths.into_iter().map(|(id, width)| Extension { id, width }).collect()
+}
+
+/// Hands every item of every source over, and counts those that cannot be.
+struct Reading<'a> {
+    options: SeedOptions,
+    seeder: Seeder<'a>,
+    unreadable: u64,
+    hosts_not_carried: u64,
+    out: &'a Output,
+}
+
+impl Reading<'_> {
+    fn all(&mut self, sources: &[Source], lists: &Options) -> anyhow::Result<()> {
+        let bar = Progress::start("seed", None, self.out.quiet());
+        let mut items = 0u64;
+        let mut count = || {
+            items += 1;
+            bar.report(items, || format!("{} URLs", show_count(items)));
+        };
+        for source in sources {
+            let mut each = |has_states: bool, item: Result<UrlRecord, DoorError>| {
+                count();
+                self.item(has_states, item)
+            };
+            match source {
+                Source::Stdin => {
+                    let stdin = std::io::stdin().lock();
+                    trawl_lists::read_stream("stdin", None, stdin, lists, &mut |_, item| each(false, item))?;
+                }
+                Source::Other { urls, has_states } => {
+                    for split in urls.splits(u64::MAX)? {
+                        urls.read(split, &mut |_, item| each(*has_states, item))?;
+                    }
+                }
+                Source::Partition(file) => self.partition(file, &mut count)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, has_states: bool, item: Result<UrlRecord, DoorError>) -> Result<(), DoorError> {
+        let record = match item {
+            Ok(record) => record,
+            Err(error) => {
+                self.cannot_read(&error.to_string());
+                return Ok(());
+            }
+        };
+        match Some(&record).filter(|_| has_states).and_then(|record| carry::of_crawldb(record, self.options.now_hour)) {
+            Some(row) => Ok(self.seeder.push_row(&record.url, &row)?),
+            None => Ok(self.seeder.push(&record)?),
+        }
+    }
+
+    fn cannot_read(&mut self, why: &str) {
+        self.unreadable += 1;
+        if self.unreadable <= 10 {
+            self.out.remark(why);
+        }
+    }
+
+    /// All rows of a partition file, and its hosts where their keys are made in the same way.
+    fn partition(&mut self, file: &MeguriFile, count: &mut dyn FnMut()) -> anyhow::Result<()> {
+        let same_policy = file.key_policy() == self.options.policy;
+        let mut hosts = file.hosts()?;
+        while let Some(host) = hosts.next_host()? {
+            if same_policy && host.record.grouping == grouping_of(self.options.group) {
+                self.seeder.push_host(&host)?;
+            } else {
+                self.hosts_not_carried += 1;
+            }
+        }
+        let mut rows = file.cursor()?;
+        while let Some(row) = rows.next_row()? {
+            count();
+            match std::str::from_utf8(&row.url) {
+                Ok("") => self.cannot_read(&format!("{}: row {}: no URL", file.path().display(), row.number)),
+                Ok(url) => self.seeder.push_row(url, &row)?,
+                Err(e) => {
+                    let (file, row) = (file.path().display(), row.number);
+                    self.cannot_read(&format!("{file}: row {row}: the URL is not UTF-8: {e}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A list, or an archive, database or partition file whose URLs are taken.
+fn open_source(path: &Path, lists: &Options) -> anyhow::Result<Source> {
+    if path.as_os_str() == "-" {
+        return Ok(Source::Stdin);
+    }
     let (fs, registry) = system::archives();
     let Some(format) = registry.detect(&fs, path)?.filter(|format| !format.is_index()) else {
-        return Ok(trawl_lists::open(&fs, path, None, lists)?);
+        return Ok(Source::Other { urls: trawl_lists::open(&fs, path, None, lists)?, has_states: false });
     };
+    if format.name() == "meguri" {
+        return Ok(Source::Partition(super::open(path)?));
+    }
     let archive = format.open(&Opening::new(&fs, path))?;
     // Nobody asks for this source again: its name is enough.
     let size = fs.metadata(path)?.len;
     let identity = SourceIdentity { uri: path.display().to_string(), size, tag: String::new() };
-    Ok(trawl_archive::urls(archive, path, identity)?)
+    let urls = trawl_archive::urls(archive, path, identity)?;
+    Ok(Source::Other { urls, has_states: format.name() == "nutch" })
 }

@@ -77,7 +77,11 @@ impl Header {
         let path = file.name();
         let mut wanted = FIRST_READ;
         loop {
-            let head = file.read_range(0..wanted.min(file.len()))?;
+            let head = match file.read_range(0..wanted.min(file.len())) {
+                // A checked read fails as a whole; damage behind the header is not the header's.
+                Err(trawl_io::Error::Corrupt { offset, .. }) if offset > 0 => file.read_range(0..offset)?,
+                head => head?,
+            };
             match head.first_chunk::<4>() {
                 Some([b'S', b'E', b'Q', 0..=6]) => {}
                 Some([b'S', b'E', b'Q', version]) => {

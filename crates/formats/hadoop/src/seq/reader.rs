@@ -61,14 +61,19 @@ impl Default for OpenOptions {
 impl OpenOptions {
     /// Opens a file at its first record.
     pub fn open(&self, path: &Path) -> Result<Reader> {
-        self.over(crc::open(&*self.fs, path, self.verify_checksums)?)
+        let (file, raw) = crc::open_both(&*self.fs, path, self.verify_checksums)?;
+        self.over_both(file, raw)
     }
 
     /// Reads `file` from its first record.
     pub fn over(&self, file: Arc<dyn ReadAt>) -> Result<Reader> {
+        self.over_both(file.clone(), file)
+    }
+
+    fn over_both(&self, file: Arc<dyn ReadAt>, raw: Arc<dyn ReadAt>) -> Result<Reader> {
         let header = Arc::new(Header::read(&*file)?);
         let codec = header.codec(file.name())?;
-        Ok(Reader::new(file, header, codec, self))
+        Ok(Reader::new(file, raw, header, codec, self))
     }
 }
 
@@ -84,6 +89,9 @@ impl OpenOptions {
 pub struct Reader {
     header: Arc<Header>,
     window: Window,
+    /// The file without its checksums. Markers are looked for in it: behind damage, a checked read of the damaged chunk would
+    /// fail again and the search could never pass it.
+    raw: Raw,
     limits: Limits,
     coder: Option<Coder>,
     /// Escapes at or behind this offset belong to another split.
@@ -91,6 +99,8 @@ pub struct Reader {
     block: Block,
     unpacked: Unpacked,
     current: Current,
+    /// Where the record ends whose bytes failed their checksum while its lengths did not.
+    behind: Option<u64>,
 }
 
 /// The record the reader stands on, in a file without blocks: lengths at the window's cursor.
@@ -105,22 +115,38 @@ struct Current {
     valid: bool,
 }
 
+struct Raw(Arc<dyn ReadAt>);
+
+impl std::fmt::Debug for Raw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Raw({})", self.0.name().display())
+    }
+}
+
 /// Bytes of the two lengths in front of a record.
 const LENGTHS: usize = 8;
 
 impl Reader {
-    fn new(file: Arc<dyn ReadAt>, header: Arc<Header>, codec: Option<Codec>, options: &OpenOptions) -> Self {
+    fn new(
+        file: Arc<dyn ReadAt>,
+        raw: Arc<dyn ReadAt>,
+        header: Arc<Header>,
+        codec: Option<Codec>,
+        options: &OpenOptions,
+    ) -> Self {
         let mut window = Window::new(file, options.read_bytes);
         window.seek(header.end);
         Reader {
             header,
             window,
+            raw: Raw(raw),
             limits: options.limits,
             coder: codec.map(Coder::new),
             end: u64::MAX,
             block: Block::default(),
             unpacked: Unpacked::default(),
             current: Current::default(),
+            behind: None,
         }
     }
 
@@ -229,8 +255,9 @@ impl Reader {
                 return Ok(true);
             }
             let offset = self.window.position();
+            // The block is left behind, so that a resync behind an escape that cannot be read looks behind that escape.
+            self.block.reset(offset);
             if self.window.left() == 0 || offset >= self.end {
-                self.block.reset(offset);
                 return Ok(false);
             }
             self.window.peek(4, "a sync escape")?;
@@ -243,7 +270,6 @@ impl Reader {
             let Some(coder) = &mut self.coder else { return Ok(false) };
             // A writer may close a file with a bare escape.
             if self.window.left() == 0 {
-                self.block.reset(offset);
                 return Ok(false);
             }
             if let Err(e) = self.block.read(offset, &mut self.window, coder, &self.limits) {
@@ -259,6 +285,7 @@ impl Reader {
         // Leave the record behind; nothing was taken of it if it could not be read.
         self.window.advance(self.current.key_len + self.current.stored_len);
         self.current = Current::default();
+        self.behind = None;
         let start = self.window.position();
         let mut escape = 0;
         if self.window.left() == 0 {
@@ -292,7 +319,13 @@ impl Reader {
             let path = self.path().into();
             return Err(trawl_io::Error::OverLimit { path, offset: at, what: "record", claimed, limit }.into());
         }
-        self.window.peek(escape + LENGTHS + total_len, "a record")?;
+        let whole = escape + LENGTHS + total_len;
+        if let Err(error) = self.window.peek(whole, "a record") {
+            // The lengths passed their checksum, so that the next record is found by them.
+            let is_checksum = matches!(error, Error::Io(trawl_io::Error::Corrupt { .. }));
+            self.behind = is_checksum.then_some(start + whole as u64);
+            return Err(error);
+        }
         self.window.advance(escape + LENGTHS);
         self.current = Current { at: start, key_len, stored_len, loaded: false, valid: true };
         Ok(true)
@@ -323,6 +356,7 @@ impl Reader {
     /// Continues at a place that [`Reader::at`] or an index gave: a record, an escape or a block.
     pub fn seek(&mut self, offset: u64) {
         self.current = Current::default();
+        self.behind = None;
         self.block.reset(0);
         self.window.seek(offset.max(self.header.end));
     }
@@ -346,7 +380,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Moves on behind damage: behind a record whose value alone is damaged, else to the next escape. Returns what was
+    /// Moves on behind damage: behind a record whose key or value alone is damaged, else to the next escape. Returns what was
     /// passed over; the records in it are lost. At the end of the file the span ends there, and the next
     /// [`Reader::advance`] gives the end.
     pub fn resync(&mut self) -> Result<Span> {
@@ -355,12 +389,17 @@ impl Reader {
             let end = start + (self.current.key_len + self.current.stored_len) as u64;
             return Ok(Span { start: self.current.at, end });
         }
+        if let Some(end) = self.behind {
+            self.seek(end);
+            return Ok(Span { start, end });
+        }
         // Behind a block that was read to its end the next escape begins right here.
         let behind_block = self.header.compression == Compression::Block && start > self.block.offset;
-        let found = self.find_marker(if behind_block { start } else { start.saturating_add(1) })?;
-        let end = found.unwrap_or(self.file_len());
+        let found = self.find_marker(if behind_block { start } else { start.saturating_add(1) });
+        // Also where the search itself fails: a caller that tells of the error and reads on comes to an end.
+        let end = found.as_ref().ok().copied().flatten().unwrap_or(self.file_len());
         self.seek(end);
-        Ok(Span { start, end })
+        found.map(|_| Span { start, end })
     }
 
     /// The offset of the first escape that begins at or behind `from`.
@@ -368,7 +407,7 @@ impl Reader {
         const PIECE: u64 = 1 << 20;
         let Some(marker) = self.header.marker else { return Ok(None) };
         let finder = memchr::memmem::Finder::new(&marker);
-        let file = self.window.file();
+        let file = &*self.raw.0;
         let mut at = from.max(self.header.end);
         while at + ESCAPE_BYTES <= file.len() {
             let end = at.saturating_add(PIECE).min(file.len());

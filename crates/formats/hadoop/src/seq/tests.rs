@@ -128,6 +128,41 @@ fn with_a_sidecar_every_flipped_bit_is_an_error() {
     }
 }
 
+/// A checked read of a damaged chunk fails however often it is tried: whoever passes over damage must come to the end, and
+/// must not lose records that do not touch the chunk.
+#[test]
+fn with_a_sidecar_damage_is_passed_over_once() {
+    for pack in [Pack::None, Pack::Record(Codec::Default), Pack::Block(Codec::Default)] {
+        let fs: Arc<dyn Fs> = FaultFs::new().shared();
+        let records: Vec<_> = (0..600usize).map(|n| (text(&format!("key-{n:04}")), vec![n as u8; 40])).collect();
+        let bytes = write(&fs, pack, &records);
+        let path = Path::new("/f.seq");
+        let end = reading(&fs).open(path).unwrap().header().end as usize;
+        for at in (end.next_multiple_of(512)..bytes.len()).step_by(331) {
+            let file = fs.open(path, Mode::Write).unwrap();
+            file.write_at(at as u64, &[!bytes[at]]).unwrap();
+            let mut reader = reading(&fs).open(path).unwrap();
+            let (mut read, mut faults) = (0, 0);
+            loop {
+                match reader.next_record() {
+                    Ok(Some(_)) => read += 1,
+                    Ok(None) => break,
+                    Err(e) => {
+                        assert!(e.is_damage(), "{e}");
+                        faults += 1;
+                        assert!(faults < 30, "{pack:?} {at}: {e}");
+                        let lost = reader.resync().unwrap();
+                        assert!(lost.end > lost.start, "{pack:?} {at}");
+                    }
+                }
+            }
+            // A chunk of 512 bytes, and what lies between it and the next marker, 100 bytes on.
+            assert!(faults > 0 && read >= 600 - 60, "{pack:?} {at}: {read} records, {faults} faults");
+            file.write_at(at as u64, &bytes[at..=at]).unwrap();
+        }
+    }
+}
+
 #[test]
 fn lengths_are_claims() {
     let fs: Arc<dyn Fs> = FaultFs::new().shared();

@@ -110,8 +110,21 @@ impl Window {
         let target = self.buffer.get_mut(have..).unwrap_or_default();
         if let Err(e) = self.file.read_at(from, target) {
             self.buffer.truncate(have);
-            return Err(e.into());
+            return self.fill_exactly(n, e.into());
         }
+        Ok(())
+    }
+
+    /// The next `n` bytes and no others: a checked read fails as a whole, and damage before or behind a record must not cost
+    /// the record.
+    fn fill_exactly(&mut self, n: usize, error: Error) -> Result<()> {
+        if !error.is_damage() {
+            return Err(error);
+        }
+        let from = self.position();
+        let mut wanted = vec![0; n];
+        self.file.read_at(from, &mut wanted)?;
+        (self.buffer, self.start, self.at) = (wanted, from, 0);
         Ok(())
     }
 }

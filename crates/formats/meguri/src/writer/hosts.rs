@@ -6,6 +6,7 @@ use super::{WriterOptions, definitions, extension_value};
 use crate::arena::{ArenaWriter, MAX_TEXT};
 use crate::error::{At, Error, Malformed, Result};
 use crate::reader::HostRow;
+use crate::reader::column::ColumnStream;
 use crate::schema::{ColumnKind, Extension, HOST_COLUMNS, HostRecord, extension};
 use bytes::Bytes;
 use std::path::Path;
@@ -38,29 +39,8 @@ impl HostSpool {
         }
         self.last = Some(key);
         self.count += 1;
-        let body = &mut self.buf;
-        body.clear();
-        let mut value = Vec::with_capacity(1);
-        for def in &HOST_COLUMNS {
-            value.clear();
-            if HostRecord::gather(std::slice::from_ref(&host.record), def.id, &mut value) {
-                value.iter().for_each(|v| put_uvarint(body, *v));
-            }
-        }
-        body.extend_from_slice(&host.record.resolved_ip);
-        let mut text = |text: &[u8]| {
-            put_uvarint(body, text.len() as u64);
-            body.extend_from_slice(text);
-        };
-        [&host.host, &host.registrable, &host.robots].into_iter().for_each(|t| text(t));
-        for Extension { id, .. } in &self.extensions {
-            if extension::is_reference(*id) {
-                text(host.texts.iter().find(|(known, _)| known == id).map_or(&[][..], |(_, text)| text));
-            } else {
-                let value = host.numbers.iter().find(|(known, _)| known == id).map_or(0, |(_, value)| *value);
-                text(&value.to_le_bytes());
-            }
-        }
+        self.buf.clear();
+        encode_host(host, &self.extensions, &mut self.buf);
         let mut length = Vec::new();
         put_uvarint(&mut length, self.buf.len() as u64);
         self.spool.put(&length)?;
@@ -68,8 +48,13 @@ impl HostSpool {
         Ok(())
     }
 
-    /// Writes the table, and the texts into the arena.
-    pub fn finish(self, options: &WriterOptions, arena: &mut ArenaWriter) -> Result<(u64, Vec<FinishedColumn>)> {
+    /// Writes the table, and the texts into the arena. With a counter, each host gets the number of its rows.
+    pub fn finish(
+        self,
+        options: &WriterOptions,
+        arena: &mut ArenaWriter,
+        mut counter: Option<RowCounter>,
+    ) -> Result<(u64, Vec<FinishedColumn>)> {
         let defs = definitions(&HOST_COLUMNS, &self.extensions)?;
         let share = options.memory_bytes / 8 / defs.len().max(1);
         let spool = || SpoolWriter::new(options.fs.clone(), &options.temp, share);
@@ -82,6 +67,10 @@ impl HostSpool {
             let mut extra = vec![Vec::with_capacity(n); self.extensions.len()];
             for _ in 0..n {
                 let mut host = rows.next(&self.extensions)?;
+                if let Some(counter) = &mut counter {
+                    let rows = counter.rows_of(host.record.host_key)?;
+                    host.record.url_count = u32::try_from(rows).unwrap_or(u32::MAX);
+                }
                 host.record.host_ref = arena.share_first(&host.host)?;
                 host.record.registrable_ref = arena.share_first(&host.registrable)?;
                 host.record.robots_ref = arena.share_first(&host.robots)?;
@@ -108,6 +97,64 @@ impl HostSpool {
     }
 }
 
+/// A host as bytes: its columns, its texts, then the extension columns that are asked for.
+pub(crate) fn encode_host(host: &HostRow, extensions: &[Extension], body: &mut Vec<u8>) {
+    let mut value = Vec::with_capacity(1);
+    for def in &HOST_COLUMNS {
+        value.clear();
+        if HostRecord::gather(std::slice::from_ref(&host.record), def.id, &mut value) {
+            value.iter().for_each(|v| put_uvarint(body, *v));
+        }
+    }
+    body.extend_from_slice(&host.record.resolved_ip);
+    let mut text = |text: &[u8]| {
+        put_uvarint(body, text.len() as u64);
+        body.extend_from_slice(text);
+    };
+    [&host.host, &host.registrable, &host.robots].into_iter().for_each(|t| text(t));
+    for Extension { id, .. } in extensions {
+        if extension::is_reference(*id) {
+            text(host.texts.iter().find(|(known, _)| known == id).map_or(&[][..], |(_, text)| text));
+        } else {
+            let value = host.numbers.iter().find(|(known, _)| known == id).map_or(0, |(_, value)| *value);
+            text(&value.to_le_bytes());
+        }
+    }
+}
+
+/// Counts the rows of hosts that are asked for in ascending order, in one pass over the column of host keys.
+pub(crate) struct RowCounter {
+    keys: ColumnStream,
+    /// Rows behind those in `buffer`.
+    left: u64,
+    buffer: Vec<u64>,
+    at: usize,
+}
+
+impl RowCounter {
+    pub fn new(keys: ColumnStream, rows: u64) -> Self {
+        RowCounter { keys, left: rows, buffer: Vec::new(), at: 0 }
+    }
+
+    pub fn rows_of(&mut self, host: u64) -> Result<u64> {
+        let mut count = 0;
+        loop {
+            let rest = self.buffer.get(self.at..).unwrap_or_default();
+            let below = rest.partition_point(|key| *key < host);
+            let up_to = rest.partition_point(|key| *key <= host);
+            count += (up_to - below) as u64;
+            self.at += up_to;
+            if up_to < rest.len() || self.left == 0 {
+                return Ok(count);
+            }
+            let n = self.left.min(super::STEP);
+            (self.at, self.left) = (0, self.left - n);
+            self.buffer.clear();
+            self.keys.next(n as usize, &mut self.buffer)?;
+        }
+    }
+}
+
 /// Reads hosts back.
 struct Rows {
     source: BoundedBuf<SpoolReader>,
@@ -124,13 +171,14 @@ impl Rows {
         self.source.consume(used);
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let body = self.source.fill(length, "a host")?;
-        let host = fields(body.get(..length).unwrap_or(body), extensions).map_err(bad)?;
+        let host = decode_host(body.get(..length).unwrap_or(body), extensions).map_err(bad)?;
         self.source.consume(length);
         Ok(host)
     }
 }
 
-fn fields(body: &[u8], extensions: &[Extension]) -> Result<HostRow, SliceError> {
+/// The host of [`encode_host`].
+pub(crate) fn decode_host(body: &[u8], extensions: &[Extension]) -> Result<HostRow, SliceError> {
     let mut r = SliceReader::new(body);
     let mut host = HostRow::default();
     for def in HOST_COLUMNS.iter().filter(|def| def.kind != ColumnKind::Bytes) {

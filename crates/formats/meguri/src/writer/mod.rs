@@ -12,7 +12,7 @@
 //! does not fit into memory waits in unnamed temporary files.
 
 pub(crate) mod assemble;
-mod hosts;
+pub(crate) mod hosts;
 pub(crate) mod keys;
 pub(crate) mod table;
 #[cfg(test)]
@@ -28,7 +28,7 @@ use crate::schedule;
 use crate::schema::{ColumnDef, Extension, URL_COLUMNS, UrlRecord, extension, extension_def};
 use crate::settings::{SeenFilter, Settings};
 use assemble::{Identity, Parts, Written};
-use hosts::HostSpool;
+use hosts::{HostSpool, RowCounter};
 use keys::{KEY_COLUMNS, KeyPages};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -54,6 +54,8 @@ pub struct WriterOptions {
     pub url_extensions: Vec<Extension>,
     /// Columns of hosts beside the fixed ones.
     pub host_extensions: Vec<Extension>,
+    /// Where `url_count` of a host comes from.
+    pub host_counts: HostCounts,
     /// Memory that rows, filter and index may take, apart from one page and one frame.
     pub memory_bytes: usize,
     /// Where the rest waits.
@@ -62,6 +64,19 @@ pub struct WriterOptions {
     pub fs: Arc<dyn Fs>,
 }
 
+/// Where `url_count` of a host comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HostCounts {
+    /// The writer counts the rows of each host: the file is a whole partition.
+    #[default]
+    OfRows,
+    /// As each host says: the file is one run of several, and its hosts speak of all of them. Its metadata say so.
+    AsGiven,
+}
+
+/// The name in a file's metadata under which a run says that its hosts count rows of other files too.
+pub const HOST_COUNTS: &[u8] = b"host_counts";
+
 impl Default for WriterOptions {
     fn default() -> Self {
         WriterOptions {
@@ -69,6 +84,7 @@ impl Default for WriterOptions {
             identity: Identity::default(),
             url_extensions: Vec::new(),
             host_extensions: Vec::new(),
+            host_counts: HostCounts::OfRows,
             memory_bytes: DEFAULT_MEMORY_BYTES,
             temp: std::env::temp_dir(),
             fs: Arc::new(RealFs),
@@ -120,6 +136,10 @@ impl Writer {
     /// Starts a file. Nothing is written before [`Writer::finish`], except temporary files.
     pub fn new(mut options: WriterOptions) -> Result<Writer> {
         options.settings.check()?;
+        match options.host_counts {
+            HostCounts::OfRows => options.identity.metadata.remove(HOST_COUNTS),
+            HostCounts::AsGiven => options.identity.metadata.insert(HOST_COUNTS.to_vec(), b"of_all_runs".to_vec()),
+        };
         if options.settings.reference {
             return Err(Error::Refused("the reference's layout is written from a whole partition".into()));
         }
@@ -241,9 +261,13 @@ impl Writer {
         let url_count = rest.rows();
         let mut urls = keys.finish()?;
         urls.extend(rest.finish()?);
-        let (host_count, hosts) = hosts.finish(&options, &mut arena)?;
-        let arena = arena.finish()?;
         let finishing = Finishing { options: &options, urls: &urls, rows: url_count };
+        let counter = match options.host_counts {
+            HostCounts::OfRows => Some(RowCounter::new(finishing.stream(HOST_KEY)?, url_count)),
+            HostCounts::AsGiven => None,
+        };
+        let (host_count, hosts) = hosts.finish(&options, &mut arena, counter)?;
+        let arena = arena.finish()?;
         let schedule = finishing.schedule()?;
         let filter = finishing.filter()?;
         let settings = options.settings;

@@ -200,13 +200,14 @@ pub fn rows(n: u64, hosts: u64, seed: u64) -> Vec<Row> {
 pub fn hosts_of(rows: &[Row]) -> Vec<HostRow> {
     let mut hosts: Vec<HostRow> = Vec::new();
     for row in rows {
-        if hosts.last().is_some_and(|h| h.record.host_key == row.record.host_key) {
+        if let Some(host) = hosts.last_mut().filter(|h| h.record.host_key == row.record.host_key) {
+            host.record.url_count += 1;
             continue;
         }
         let url = std::str::from_utf8(&row.url).unwrap();
         let name = trawl_url::key::host_of(url);
-        let record =
-            HostRecord { host_key: row.record.host_key, grouping: 1, crawl_delay: 10, ..HostRecord::default() };
+        let host_key = row.record.host_key;
+        let record = HostRecord { host_key, grouping: 1, crawl_delay: 10, url_count: 1, ..HostRecord::default() };
         hosts.push(HostRow {
             record,
             host: Bytes::copy_from_slice(name.as_bytes()),

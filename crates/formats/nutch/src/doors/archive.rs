@@ -77,6 +77,20 @@ impl NutchArchive {
         let tag = data_encoding::HEXLOWER.encode(&hash.finalize());
         Ok(SourceIdentity { uri: self.layout.root.display().to_string(), size, tag })
     }
+
+    /// The same for a container with files that are missing or damaged: names and lengths alone.
+    fn rough_tag(&self) -> SourceIdentity {
+        let mut hash = md5::Md5::new();
+        let mut size = 0;
+        for file in self.layout.current_files() {
+            let len = self.options.fs.metadata(&file.path).map_or(0, |metadata| metadata.len);
+            size += len;
+            hash.update(self.layout.inside(&file.path).as_bytes());
+            hash.update(len.to_be_bytes());
+        }
+        let tag = format!("damaged-{}", data_encoding::HEXLOWER.encode(&hash.finalize()));
+        SourceIdentity { uri: self.layout.root.display().to_string(), size, tag }
+    }
 }
 
 impl Archive for NutchArchive {
@@ -106,9 +120,9 @@ impl Archive for NutchArchive {
         }
     }
 
-    /// What cannot be read has no identity; reading it says why.
     fn identity(&self) -> Option<SourceIdentity> {
-        self.tag().ok()
+        // What cannot be opened is identified by what is there: reading it says what is wrong.
+        Some(self.tag().unwrap_or_else(|_| self.rough_tag()))
     }
 
     fn urls(&self, identity: &SourceIdentity) -> Result<Option<Box<dyn UrlSource>>, DoorError> {
@@ -130,10 +144,27 @@ impl Archive for NutchArchive {
             let name = if is_fetch { "links of redirects" } else { part.name() };
             for file in self.layout.files.iter().filter(|file| file.path.starts_with(&dir)) {
                 let mut reader = self.options.open(&file.path)?;
-                // What cannot be read is counted by those who read it.
-                while reader.advance().unwrap_or(false) {
+                loop {
+                    match reader.advance() {
+                        Ok(true) => {}
+                        Ok(false) => break,
+                        // Fetches that cannot be read are counted by those who read them; nobody else reads the others.
+                        Err(error) if error.is_damage() => {
+                            reader.resync()?;
+                            if !is_fetch {
+                                *counts.entry(format!("damaged places of {name}")).or_default() += 1;
+                            }
+                            continue;
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
                     let datum = is_fetch.then(|| reader.value().map(|value| whole(value, CrawlDatum::decode)));
-                    if !matches!(datum, Some(Ok(Ok(datum))) if datum.status().is_fetch()) {
+                    let is_left_out = match datum {
+                        Some(Ok(Ok(datum))) => !datum.status().is_fetch(),
+                        Some(_) => false,
+                        None => true,
+                    };
+                    if is_left_out {
                         *counts.entry(name.to_owned()).or_default() += 1;
                     }
                 }

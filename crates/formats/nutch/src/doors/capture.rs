@@ -8,11 +8,14 @@
 //! | head | `_response.headers_` of the content, as received; else made from its metadata |
 //! | body | content, without content codings: so Nutch's plugins leave it |
 //! | failure | `_pst_`, no content |
+//! | a response whose body is cut, of unspecified reason | `_pst_` or a code that tells of an answer, no content |
+//! | `meta_json` | everything else: see [`super::carried`] |
 //!
 //! Lines of a head that no longer fit the decoded body get the prefix `X-Crawler-`, as Nutch's own exporter writes them.
 
+use super::carried::{self, Carried};
 use crate::class::PROTOCOL_STATUS;
-use crate::types::{Content, CrawlDatum, Metadata, ProtocolStatus, Status, encoded};
+use crate::types::{Content, CrawlDatum, Metadata, ProtocolStatus, Status, encoded, whole};
 use bytes::Bytes;
 use std::io::Read;
 use trawl_hadoop::{Any, Decoder, Encode, MapWritable, Text, class as hadoop};
@@ -29,16 +32,24 @@ const CODE: &str = "nutch.protocol.code";
 const STATUS: &str = "_pst_";
 const TRUNCATED: &str = "http.content.truncated";
 const TRUNCATED_REASON: &str = "http.content.truncated.reason";
+const FETCH_STATUS: &str = "_fst_";
+const SEGMENT_NAME: &str = "nutch.segment.name";
+const RESPONSE_TIME: &str = "_rs_";
 
 /// Bodies above this are cut, as Nutch cuts them at its `http.content.limit`: a record is in memory whole.
 pub(super) const MAX_BODY: u64 = 128 << 20;
 
 /// Names in a content's metadata that are Nutch's and not a server's.
 fn is_own(name: &str) -> bool {
-    matches!(name, "_fst_" | "_ftk_" | "_ip_" | "_request_")
+    matches!(name, FETCH_STATUS | "_ftk_" | "_ip_" | "_request_")
         || name == HEADERS
         || name.starts_with("nutch.")
         || name.starts_with("http.content.")
+}
+
+/// Those of them that a capture has no place for; the others are made anew.
+fn is_beyond(name: &str) -> bool {
+    is_own(name) && ![HEADERS, TRUNCATED, TRUNCATED_REASON, FETCH_STATUS, SEGMENT_NAME].contains(&name)
 }
 
 /// Lines that speak of the body as it was sent.
@@ -49,27 +60,41 @@ fn protocol_status<'a>(datum: &'a CrawlDatum<'_>) -> Option<ProtocolStatus<'a>> 
     ProtocolStatus::decode(&mut Decoder::new(&value.bytes)).ok()
 }
 
-/// The HTTP status: as stored, else what it must have been.
-fn http_status(datum: Option<&CrawlDatum<'_>>, has_content: bool) -> Option<u16> {
-    let stored = datum.and_then(|d| d.metadata.get(CODE)).and_then(|code| match &*code.class {
+/// The HTTP status that a server sent: as stored, or as `_pst_` tells without doubt.
+fn sent_status(datum: &CrawlDatum<'_>) -> Option<u16> {
+    let stored = datum.metadata.get(CODE).and_then(|code| match &*code.class {
         hadoop::INT => Decoder::new(&code.bytes).i32("code").ok().and_then(|code| u16::try_from(code).ok()),
         _ => code.as_text()?.to_str().trim().parse().ok(),
     });
     if stored.is_some() {
         return stored.filter(|code| (100..1000).contains(code));
     }
-    let code = datum.and_then(protocol_status).map(|status| status.code);
-    match (code, datum.map(CrawlDatum::status)) {
-        (Some(1), _) => Some(200),
-        (Some(12), _) | (None, Some(Status::FETCH_REDIR_PERM)) => Some(301),
-        (Some(13), _) | (None, Some(Status::FETCH_REDIR_TEMP)) => Some(302),
+    let said = protocol_status(datum);
+    match (said.as_ref().map(|said| said.code), datum.status()) {
+        (Some(12), _) | (None, Status::FETCH_REDIR_PERM) => Some(301),
+        (Some(13), _) | (None, Status::FETCH_REDIR_TEMP) => Some(302),
         (Some(14), _) => Some(404),
-        (Some(11), _) => Some(410),
-        (Some(17), _) => Some(403),
-        (Some(21), _) | (None, Some(Status::FETCH_NOTMODIFIED)) => Some(304),
-        _ if has_content => Some(200),
-        _ => None,
+        (Some(21), _) | (None, Status::FETCH_NOTMODIFIED) => Some(304),
+        // Nutch's plugins write "Http code=418, url=…".
+        _ => said.and_then(|said| code_of_message(&said.to_string())),
     }
+}
+
+fn code_of_message(message: &str) -> Option<u16> {
+    let lower = message.to_ascii_lowercase();
+    let (_, rest) = lower.split_once("http code=")?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    rest.get(..digits)?.parse().ok().filter(|code| (100..1000).contains(code))
+}
+
+/// The status of an answer whose content is there.
+fn status_of_content(datum: Option<&CrawlDatum<'_>>) -> u16 {
+    let sent = datum.and_then(sent_status);
+    sent.unwrap_or_else(|| match datum.and_then(protocol_status).map(|said| said.code) {
+        Some(11) => 410,
+        Some(17) => 403,
+        _ => 200,
+    })
 }
 
 /// What a segment has of a URL as a capture; `None` for a datum that is not about a fetch.
@@ -83,10 +108,9 @@ pub(super) fn capture(
     }
     let time =
         datum.map(|d| UnixMillis(d.fetch_time)).or_else(|| content.as_ref().and_then(said_time)).unwrap_or_default();
-    let status = http_status(datum, content.is_some());
-    let outcome = match (content, status) {
-        (Some(content), status) => response(&content, status.unwrap_or(200)),
-        (None, Some(304)) => Outcome::Revisit(Revisit {
+    let outcome = match (&content, datum.map(|datum| (datum, sent_status(datum)))) {
+        (Some(content), _) => response(content, status_of_content(datum)),
+        (None, Some((_, Some(304)))) => Outcome::Revisit(Revisit {
             head: Bytes::from_static(b"HTTP/1.1 304 Not Modified\r\n\r\n"),
             profile: RevisitProfile::ServerNotModified,
             payload_digest: None,
@@ -95,10 +119,45 @@ pub(super) fn capture(
             refers_to_id: None,
             body_length: 0,
         }),
-        (None, _) => Outcome::Failed(failure(datum, status)),
+        (None, Some((datum, Some(code)))) => not_stored(datum, code),
+        (None, datum) => Outcome::Failed(failure(datum.map(|(datum, _)| datum))),
     };
-    let facts = CaptureFacts { fetched_at: time, ..CaptureFacts::default() };
-    Some(Capture { url: url.to_owned(), started_at: time, request: None, outcome, facts })
+    let mut facts = CaptureFacts { fetched_at: time, ..CaptureFacts::default() };
+    facts.timings.total_ms = datum.and_then(response_time);
+    let mut capture = Capture { url: url.to_owned(), started_at: time, request: None, outcome, facts };
+    let derived = fetch_datum(&capture);
+    let mut said = datum.map(|datum| carried::of_datum(datum, &derived)).unwrap_or_default();
+    match (&content, &capture.outcome) {
+        (Some(content), Outcome::Response { message, .. }) => {
+            let media_type = media_type(&Head::new(&message.head));
+            carried::of_content(content, url, &media_type, is_beyond, &mut said);
+        }
+        (None, Outcome::Response { .. }) => carried::without_content(&mut said),
+        _ => {}
+    }
+    capture.facts.meta_json = carried::to_meta(said);
+    Some(capture)
+}
+
+fn response_time(datum: &CrawlDatum<'_>) -> Option<u32> {
+    let value = datum.metadata.get(RESPONSE_TIME).filter(|value| value.class == hadoop::INT)?;
+    let ms = Decoder::new(&value.bytes).i32("time").ok()?;
+    u32::try_from(ms).ok()
+}
+
+/// An answer of which Nutch kept nothing but its status: so a lake knows the status, and nobody takes the body for empty.
+fn not_stored(datum: &CrawlDatum<'_>, code: u16) -> Outcome<'static> {
+    let mut head = format!("HTTP/1.1 {code} {}\r\n", reason(code)).into_bytes();
+    let said = protocol_status(datum).filter(|said| matches!(said.code, 12 | 13));
+    if let Some(Some(to)) = said.as_ref().and_then(|said| said.args.as_ref()?.first()) {
+        put_field(&mut head, b"Location", to.as_bytes(), 0);
+    }
+    if let Some(media_type) = datum.metadata.get("Content-Type").and_then(Any::as_text) {
+        put_field(&mut head, b"Content-Type", media_type.as_bytes(), 0);
+    }
+    head.extend(b"\r\n");
+    let message = Message { head: head.into(), body: Body::Memory(Bytes::new()) };
+    Outcome::Response { message, payload_digest: None, truncated: Some(Truncated::Unspecified) }
 }
 
 /// The time of a content that lies alone: the server's, else that of its segment.
@@ -106,7 +165,7 @@ fn said_time(content: &Content<'_>) -> Option<UnixMillis> {
     let text = |name| content.metadata.get(name).map(Text::to_str);
     let now = UnixMillis(i64::MAX);
     let date = text("Date").and_then(|date| trawl_model::date::http_date(&date, now));
-    date.or_else(|| text("nutch.segment.name").and_then(|name| trawl_model::date::from_text(&name)))
+    date.or_else(|| text(SEGMENT_NAME).and_then(|name| trawl_model::date::from_text(&name)))
 }
 
 fn response(content: &Content<'_>, status: u16) -> Outcome<'static> {
@@ -193,7 +252,7 @@ fn reason(status: u16) -> &'static str {
 }
 
 /// Why there is no content.
-fn failure(datum: Option<&CrawlDatum<'_>>, status: Option<u16>) -> Failure {
+fn failure(datum: Option<&CrawlDatum<'_>>) -> Failure {
     let said = datum.and_then(protocol_status);
     let text = said.as_ref().map_or_else(|| datum.map_or("", |d| d.status().name()).to_owned(), ToString::to_string);
     let lower = text.to_ascii_lowercase();
@@ -211,12 +270,7 @@ fn failure(datum: Option<&CrawlDatum<'_>>, status: Option<u16>) -> Failure {
         Some(16) if lower.contains("malformedurl") => ErrorClass::BadUrl,
         _ => ErrorClass::ProtocolError,
     };
-    let message = match status {
-        // Nutch keeps no content of many answers.
-        Some(code) => format!("HTTP {code}, content not stored: {text}"),
-        None => text,
-    };
-    Failure { class, message }
+    Failure { class, message: text }
 }
 
 /// A capture made ready for a segment.
@@ -230,33 +284,62 @@ pub(super) struct Page {
 
 /// What a segment of this name stores of a capture. Bodies are decoded and read whole.
 pub(super) fn page(capture: &mut Capture<'_>, segment: &str) -> std::io::Result<Page> {
+    let mut datum = fetch_datum(capture);
+    let mut carried = Carried::of(capture.facts.meta_json.as_deref());
+    let plain = datum.clone();
+    carried.complete(&mut datum);
+    let mut fetched = encoded(|out| datum.encode(out));
+    // `meta_json` is anybody's word: what does not read as a datum is not written as one.
+    if whole(&fetched, CrawlDatum::decode).is_err() {
+        carried.more = true;
+        datum = plain;
+        fetched = encoded(|out| datum.encode(out));
+    }
     let (url, time) = (&capture.url, capture.started_at.0);
-    let mut datum = CrawlDatum::new(Status::FETCH_RETRY, time, 1.0);
     let (mut content, mut lost) = (None, Vec::new());
-    let (status, protocol) = match &mut capture.outcome {
-        Outcome::Response { message, truncated, .. } => {
-            let head = message.head.clone();
-            let head = Head::new(&head);
+    if let Outcome::Response { message, truncated, .. } = &mut capture.outcome
+        && carried.has_content()
+    {
+        let head = message.head.clone();
+        let mut stored = stored(url, &Head::new(&head), &mut message.body, *truncated, &mut lost)?;
+        stored.metadata.set(SEGMENT_NAME, segment.to_owned());
+        carried.complete_content(&mut stored);
+        content = Some(encoded(|out| stored.encode(out)));
+    }
+    let mut list = CrawlDatum::new(Status::DB_UNFETCHED, time, datum.score);
+    list.metadata = MapWritable::new(vec![(Any::text(b"_ngt_"), Any::new(hadoop::LONG, |out| out.put_i64(time)))]);
+    // What a segment keeps of the facts is not lost.
+    capture.facts.meta_json.take_if(|_| !carried.more);
+    capture.facts.timings.total_ms = None;
+    Ok(Page { fetched, generated: encoded(|out| list.encode(out)), content, lost })
+}
+
+/// The datum of crawl_fetch as a capture itself tells it.
+pub(super) fn fetch_datum(capture: &Capture<'_>) -> CrawlDatum<'static> {
+    let mut datum = CrawlDatum::new(Status::FETCH_RETRY, capture.started_at.0, 1.0);
+    let (status, protocol) = match &capture.outcome {
+        Outcome::Response { message, .. } => {
+            let head = Head::new(&message.head);
             let code = head.status().unwrap_or(0);
-            let mut stored = stored(url, &head, &mut message.body, *truncated, &mut lost)?;
-            stored.metadata.set("nutch.segment.name", segment.to_owned());
-            datum.metadata.insert("Content-Type", Any::text(stored.content_type.as_bytes()));
+            datum.metadata.insert("Content-Type", Any::text(media_type(&head).as_bytes()));
             datum.metadata.insert(CODE, Any::text(code.to_string().as_bytes()));
-            if let Some(ms) = capture.facts.timings.total_ms {
-                datum.metadata.insert("_rs_", Any::new(hadoop::INT, |out| out.put_i32(ms.cast_signed())));
-            }
-            content = Some(encoded(|out| stored.encode(out)));
-            of_code(code, redirect(url, &head))
+            of_code(code, redirect(&capture.url, &head))
         }
         Outcome::Revisit(_) => (Status::FETCH_NOTMODIFIED, ProtocolStatus::new(21, 0, None)),
         Outcome::Failed(failed) => of_failure(failed),
     };
+    if let Some(ms) = capture.facts.timings.total_ms {
+        datum.metadata.insert(RESPONSE_TIME, Any::new(hadoop::INT, |out| out.put_i32(ms.cast_signed())));
+    }
     datum.set_status(status);
     set_protocol_status(&mut datum, &protocol);
-    let mut list = CrawlDatum::new(Status::DB_UNFETCHED, time, 1.0);
-    list.metadata = MapWritable::new(vec![(Any::text(b"_ngt_"), Any::new(hadoop::LONG, |out| out.put_i64(time)))]);
-    let (fetched, generated) = (encoded(|out| datum.encode(out)), encoded(|out| list.encode(out)));
-    Ok(Page { fetched, generated, content, lost })
+    datum
+}
+
+/// The media type without its parameters.
+fn media_type(head: &Head<'_>) -> String {
+    let content_type = head.text("Content-Type").unwrap_or_default();
+    content_type.split(';').next().unwrap_or_default().trim().to_owned()
 }
 
 /// Says in a datum how its fetch ended.
@@ -338,13 +421,12 @@ fn stored<'a>(
         metadata.add(&latin_1(field.name), latin_1(&field.value));
     }
     metadata.set(HEADERS, latin_1(head.bytes()));
-    metadata.set("_fst_", of_code(head.status().unwrap_or(0), None).0.0.to_string());
+    metadata.set(FETCH_STATUS, of_code(head.status().unwrap_or(0), None).0.0.to_string());
     if let Some(reason) = truncated {
         metadata.set(TRUNCATED, "true");
         metadata.set(TRUNCATED_REASON, reason);
     }
-    let content_type = head.text("Content-Type").unwrap_or_default();
-    let content_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
+    let content_type = media_type(head);
     Ok(Content {
         url: url.into(),
         base: url.into(),

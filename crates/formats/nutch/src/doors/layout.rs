@@ -4,7 +4,7 @@ use crate::Result;
 use crate::legacy::LegacySegment;
 use crate::segment::Segment;
 use std::path::{Path, PathBuf};
-use trawl_hadoop::map::data_path;
+use trawl_hadoop::map::{data_path, index_path};
 use trawl_hadoop::parts::list_parts;
 use trawl_hadoop::seq::Header;
 use trawl_io::{Fs, Mode};
@@ -98,10 +98,9 @@ impl Layout {
             let current = parts.len();
             return Ok(Some(Layout::new(Kind::Parts, path, parts, current)));
         }
-        let mut files = parts_in(fs, &path.join("current"))?;
-        if !files.is_empty() {
+        if let Some((mut files, old)) = generations(fs, path)? {
             let current = files.len();
-            files.extend(parts_in(fs, &path.join("old"))?);
+            files.extend(old);
             return Ok(Some(Layout::new(Kind::Database, path, files, current)));
         }
         if Segment::is_segment(fs, path)? {
@@ -171,8 +170,10 @@ fn gathered(fs: &dyn Fs, kind: Kind, root: &Path, names: &[&str]) -> Result<Opti
             None if fs.metadata(&dir)?.is_dir => files.extend(named_parts(fs, &dir)?),
             None => {}
         }
-        files.extend(parts_in(fs, &dir.join("current"))?);
-        old.extend(parts_in(fs, &dir.join("old"))?);
+        if let Some((current, before)) = generations(fs, &dir)? {
+            files.extend(current);
+            old.extend(before);
+        }
     }
     let current = files.len();
     files.extend(old);
@@ -185,19 +186,42 @@ fn map_data(fs: &dyn Fs, dir: &Path) -> Result<Option<DataFile>> {
     Ok(is_map.then(|| DataFile { path, map: Some(dir.to_owned()), part: None }))
 }
 
-fn parts_in(fs: &dyn Fs, dir: &Path) -> Result<Vec<DataFile>> {
-    if fs.exists(dir)? && fs.metadata(dir)?.is_dir { parts(fs, dir) } else { Ok(Vec::new()) }
+/// The files of a database's current generation and of the one before; `None` where there is neither. One without a current
+/// generation is a database all the same: its current parts are listed as missing, so that whoever reads them finds out.
+fn generations(fs: &dyn Fs, dir: &Path) -> Result<Option<(Vec<DataFile>, Vec<DataFile>)>> {
+    let parts_in = |name: &str| {
+        let dir = dir.join(name);
+        if fs.exists(&dir)? && fs.metadata(&dir)?.is_dir { parts(fs, &dir) } else { Ok(Vec::new()) }
+    };
+    let (mut current, old) = (parts_in("current")?, parts_in("old")?);
+    if current.is_empty() && old.is_empty() {
+        return Ok(None);
+    }
+    if current.is_empty() {
+        let (from, to) = (dir.join("old"), dir.join("current"));
+        let moved = |path: &Path| path.strip_prefix(&from).map_or_else(|_| to.clone(), |inside| to.join(inside));
+        for DataFile { path, map, part } in &old {
+            current.push(DataFile { path: moved(path), map: map.as_deref().map(moved), part: *part });
+        }
+    }
+    Ok(Some((current, old)))
 }
 
-/// The parts of a directory, if any of them is what Hadoop writes; text files have such names as well.
+/// The parts of a directory, if they are what Hadoop writes. Text files have such names as well, so that a file must begin as
+/// a SequenceFile; MapFiles are known by their directories, so that damage cannot hide them.
 fn parts(fs: &dyn Fs, dir: &Path) -> Result<Vec<DataFile>> {
     let files = named_parts(fs, dir)?;
     for file in &files {
-        if fs.exists(&file.path)? && is_sequence_file(fs, &file.path)? {
+        if is_map_dir(fs, file)? || fs.exists(&file.path)? && is_sequence_file(fs, &file.path)? {
             return Ok(files);
         }
     }
     Ok(Vec::new())
+}
+
+fn is_map_dir(fs: &dyn Fs, file: &DataFile) -> Result<bool> {
+    let Some(dir) = &file.map else { return Ok(false) };
+    Ok(fs.exists(&data_path(dir))? || fs.exists(&index_path(dir))?)
 }
 
 /// Every part of a directory by its name, also one that lost its `data` or its first bytes: its records must not vanish

@@ -4,7 +4,8 @@ use super::capture::{capture, set_protocol_status};
 use super::layout::Layout;
 use crate::Result;
 use crate::legacy::{FetcherStatus, LegacyPage, LegacySegment};
-use crate::types::{CrawlDatum, ProtocolStatus, Status};
+use crate::types::{CrawlDatum, Interval, ProtocolStatus, Status};
+use std::borrow::Cow;
 use trawl_hadoop::seq::OpenOptions;
 use trawl_model::{Capture, CaptureSource, DoorError, Entry, Place};
 
@@ -59,6 +60,10 @@ fn of_page(page: LegacyPage) -> Option<Capture<'static>> {
     // Every page has a content; of one that was not fetched it is empty.
     let fetched = protocol.code == 1;
     let mut datum = CrawlDatum::new(status, page.output.fetch_date, page.output.entry.page.score);
+    let listed = &page.output.entry.page;
+    datum.retries = listed.retries;
+    datum.interval = Interval::Days(f32::from(listed.fetch_interval));
+    datum.signature = Cow::Borrowed(&page.output.md5);
     set_protocol_status(&mut datum, &protocol);
     let content = page.content.filter(|content| fetched || !content.content.is_empty());
     capture(&page.output.entry.page.url.to_string(), Some(&datum), content)

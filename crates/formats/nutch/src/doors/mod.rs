@@ -5,6 +5,7 @@
 
 mod archive;
 mod capture;
+mod carried;
 mod layout;
 mod legacy;
 mod sink;

@@ -54,9 +54,10 @@ struct SegmentPreparer {
 
 impl Preparer for SegmentPreparer {
     fn prepare(&self, mut capture: Capture<'_>) -> Result<Prepared, DoorError> {
-        let mut losses = CARRIES.losses(&capture);
         let made = page(&mut capture, &self.segment).map_err(|e| DoorError::new(Advice::Skip, e))?;
         let Page { fetched, generated, content, lost } = made;
+        // `page` has taken out of the facts what the segment keeps.
+        let mut losses = CARRIES.losses(&capture);
         losses.extend(lost);
         let mut payload = Vec::new();
         payload.put_text(capture.url.as_bytes());

@@ -227,12 +227,20 @@ impl CaptureSource for SegmentSource {
 /// led its index; a lookup for each would unpack a block again and again.
 #[derive(Default)]
 struct Beside {
-    readers: Vec<(PathBuf, Option<Reader>)>,
+    readers: Vec<(PathBuf, Half)>,
+}
+
+/// One of those files.
+enum Half {
+    Unopened,
+    Open(Box<Reader>),
+    /// It cannot be opened, which was told once: captures are made of the half that can be read.
+    Lost,
 }
 
 impl Beside {
     fn new(files: &[PathBuf]) -> Self {
-        Beside { readers: files.iter().map(|file| (file.clone(), None)).collect() }
+        Beside { readers: files.iter().map(|file| (file.clone(), Half::Unopened)).collect() }
     }
 
     /// The value of a key that is not below the one before.
@@ -242,10 +250,16 @@ impl Beside {
             return Ok(None);
         }
         let Some((file, slot)) = self.readers.get_mut(part_of_text(url, count) as usize) else { return Ok(None) };
-        let reader = match slot {
-            Some(reader) => reader,
-            none => none.insert(start_beside(file, url, options)?),
-        };
+        if matches!(slot, Half::Unopened) {
+            *slot = match start_beside(file, url, options) {
+                Ok(reader) => Half::Open(Box::new(reader)),
+                Err(error) => {
+                    *slot = Half::Lost;
+                    return Err(error);
+                }
+            };
+        }
+        let Half::Open(reader) = slot else { return Ok(None) };
         let utf8 = reader.header().key_class() == hadoop::UTF8;
         loop {
             if reader.has_record() {

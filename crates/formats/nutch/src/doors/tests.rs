@@ -135,8 +135,11 @@ fn a_page_has_what_its_server_said() {
     for ((url, time, text, _), place) in all {
         assert!(url.starts_with("http") && time > 1_000_000_000_000, "{url} {time}");
         let is_content = place.file.contains("/content/");
-        assert_eq!(text.starts_with("HTTP/1.1 "), is_content, "{url}: {text}");
-        assert!(!is_content || text.ends_with("\r\n\r\n"));
+        let is_answer = text.starts_with("HTTP/1.1 ");
+        // Of many answers Nutch keeps the status and no content.
+        let without = ["HTTP/1.1 30", "HTTP/1.1 40", "HTTP/1.1 41"].iter().any(|start| text.starts_with(start));
+        assert!(is_answer == is_content || without, "{url}: {text}");
+        assert!(!is_answer || text.ends_with("\r\n\r\n"));
     }
 }
 

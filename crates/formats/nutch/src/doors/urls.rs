@@ -1,17 +1,20 @@
 //! URLs of databases, for the lake and for seeds.
 
-use super::layout::{Kind, Layout};
+use super::carried::number;
+use super::layout::{DataFile, Kind, Layout};
 use crate::class::{CRAWL_DATUM, FETCH_LIST_ENTRY, FETCHER_OUTPUT, HOST_DATUM, INLINKS, PAGE, canonical};
 use crate::legacy::{FetchListEntry, FetcherOutput, Page};
 use crate::types::{CrawlDatum, Status, whole};
 use crate::{Dialect, Result};
 use data_encoding::HEXLOWER;
-use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use serde_json::{Map, Value};
 use std::sync::Arc;
+use trawl_hadoop::parts::SpreadCheck;
 use trawl_hadoop::seq::{At, Header, OpenOptions, Span};
-use trawl_hadoop::{Decoded, class as hadoop, java_text};
-use trawl_model::{Algorithm, Digest, DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_hadoop::{Decoded, Decoder, class as hadoop};
+use trawl_model::{
+    Advice, Algorithm, Digest, DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource,
+};
 
 /// The URLs of a CrawlDb, a LinkDb, or any other files whose keys are URLs.
 pub(super) struct NutchUrls {
@@ -26,8 +29,8 @@ impl NutchUrls {
         Ok(!self.files()?.is_empty())
     }
 
-    /// Each file that tells of URLs with where it begins and ends in the whole.
-    fn files(&self) -> Result<Vec<(PathBuf, Span)>> {
+    /// Each file that tells of URLs, which part of how many it is, and where it begins and ends in the whole.
+    fn files(&self) -> Result<Vec<(DataFile, Span)>> {
         let mut start = 0;
         let mut files = Vec::new();
         let mut other = None;
@@ -35,7 +38,7 @@ impl NutchUrls {
             let reader = self.options.open(&file.path)?;
             if tells_of_urls(reader.header()) {
                 let end = start + reader.file_len();
-                files.push((file.path.clone(), Span { start, end }));
+                files.push((file.clone(), Span { start, end }));
                 start = end;
             } else {
                 other = other.or_else(|| Some((file.path.clone(), reader.header().stored_value_class.clone())));
@@ -75,7 +78,7 @@ impl UrlSource for NutchUrls {
     }
 
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
-        for (path, Span { start, end }) in self.files()? {
+        for (DataFile { path, part, .. }, Span { start, end }) in self.files()? {
             let (from, to) = (split.start.max(start), split.end.min(end));
             if from >= to {
                 continue;
@@ -85,6 +88,8 @@ impl UrlSource for NutchUrls {
             let class = canonical(&reader.header().stored_value_class).into_owned();
             let is_utf8 = reader.header().key_class() == hadoop::UTF8;
             let mut dialect = Dialect::default();
+            // Keys tell of parts that are missing behind the last one, which no name does.
+            let mut spread = part.map(|(part, parts)| (part, SpreadCheck::new(parts)));
             loop {
                 let read = match reader.next_record() {
                     Ok(Some(read)) => read,
@@ -98,11 +103,23 @@ impl UrlSource for NutchUrls {
                     Err(error) => return Err(error.into()),
                 };
                 let At { offset, index } = read.at;
+                if let Some((part, spread)) = spread.as_mut().filter(|_| !is_utf8)
+                    && let Ok(content) = Decoder::new(read.key).text_bytes("key")
+                {
+                    spread.add(content, *part);
+                }
                 let made = record(&class, is_utf8, read.key, read.value, &mut dialect).map_err(|source| {
                     let (file, class) = (path.clone(), class.clone());
                     crate::Error::Value { file, offset, index, class, source }.into()
                 });
                 each(start + offset, made)?;
+            }
+            if let Some(parts) = spread.and_then(|(_, spread)| spread.parts_at_least()) {
+                let why = format!(
+                    "{}: its keys are those of one of {parts} parts or more: parts are missing",
+                    path.display()
+                );
+                each(end, Err(DoorError::new(Advice::Skip, why)))?;
             }
         }
         Ok(())
@@ -174,11 +191,6 @@ fn datum(c: &CrawlDatum<'_>, record: &mut UrlRecord, extras: &mut Map<String, Va
     if !metadata.is_empty() {
         extras.insert("metadata".into(), metadata.into());
     }
-}
-
-/// JSON has no infinities: they are texts, as Java prints them.
-fn number(v: f32) -> Value {
-    if v.is_finite() { json!(v) } else { java_text::float(v).into() }
 }
 
 fn page(p: &Page<'_>, record: &mut UrlRecord, extras: &mut Map<String, Value>) {

@@ -4,8 +4,10 @@ use super::layout::{DataFile, Layout};
 use crate::class::canonical;
 use crate::legacy::webdb_order;
 use crate::{Dialect, Result};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use trawl_hadoop::json::Detail;
-use trawl_hadoop::parts::part_of_text;
+use trawl_hadoop::parts::{SpreadCheck, part_of_text};
 use trawl_hadoop::seq::{Fault, Header, OpenOptions};
 use trawl_hadoop::{Decoder, class as hadoop, map, seq};
 use trawl_model::{Check, Checked, Finding, Progress, Severity};
@@ -13,6 +15,8 @@ use trawl_model::{Check, Checked, Finding, Progress, Severity};
 /// Checks every file of a container.
 pub(super) fn verify(layout: &Layout, options: &OpenOptions, check: &mut Check<'_>) -> Result<Checked> {
     let mut checked = Checked::default();
+    // For each directory of parts: whether its keys were spread over more of them.
+    let mut spreads: BTreeMap<PathBuf, (u32, SpreadCheck)> = BTreeMap::new();
     for file in &layout.files {
         if !options.fs.exists(&file.path)? {
             let (file, detail) =
@@ -23,7 +27,18 @@ pub(super) fn verify(layout: &Layout, options: &OpenOptions, check: &mut Check<'
         let mut records = checked.records;
         let mut faults = Vec::new();
         let mut dialect = Dialect::default();
+        let parts_dir = file.map.as_deref().and_then(Path::parent);
+        let mut spread = file.part.zip(parts_dir).map(|((part, parts), dir)| {
+            let (_, spread) = spreads.entry(dir.to_owned()).or_insert_with(|| (parts, SpreadCheck::new(parts)));
+            (part, spread)
+        });
         let mut inspect = |header: &Header, key: &[u8], value: &[u8]| {
+            if let Some((part, spread)) = &mut spread
+                && canonical(&header.stored_key_class) == hadoop::TEXT
+                && let Ok(content) = Decoder::new(key).text_bytes("key")
+            {
+                spread.add(content, *part);
+            }
             records += 1;
             if records.is_multiple_of(1024) {
                 (check.progress)(Progress { records, ..Progress::default() });
@@ -43,6 +58,15 @@ pub(super) fn verify(layout: &Layout, options: &OpenOptions, check: &mut Check<'
         for Fault { file, offset, detail } in faults {
             let file = file.display().to_string();
             (check.on_finding)(Finding { severity: Severity::Fault, file, offset, kind: "damage", detail });
+        }
+    }
+    for (dir, (parts, spread)) in spreads {
+        if let Some(at_least) = spread.parts_at_least() {
+            let detail = format!(
+                "expected {at_least} parts or a multiple of them, where the keys of these belong; found {parts}: parts are missing"
+            );
+            let file = dir.display().to_string();
+            (check.on_finding)(Finding { severity: Severity::Fault, file, offset: None, kind: "damage", detail });
         }
     }
     Ok(checked)

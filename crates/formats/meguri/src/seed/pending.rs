@@ -1,0 +1,138 @@
+//! What waits in a seeder's sorter: rows and hosts as bytes.
+//!
+//! ```text
+//! key  16 bytes URL key: a row     8 bytes host key: a host, sorted before its rows
+//! row  u8 kind, ivarint time, then
+//!      0 of a list  uvarint HTTP status, offset; texts: URL, host group, archive file, extras
+//!      1 of a file  uvarint fixed columns; texts: URL, host group, ETag, redirect; numbers; texts by id
+//! ```
+
+use super::SeedOptions;
+use crate::reader::Row;
+use crate::schema::{URL_COLUMNS, UrlRecord, extension};
+use bytes::Bytes;
+use trawl_io::slice::{SliceError, SliceReader};
+use trawl_io::varint::{put_ivarint, put_uvarint};
+use trawl_model::{UnixMillis, UrlRecord as SourceRecord};
+
+const OF_LIST: u8 = 0;
+const OF_FILE: u8 = 1;
+const STATUS_SCHEDULED: u8 = 1;
+const STATUS_CRAWLED: u8 = 4;
+
+/// A row that may still give way to a newer one.
+pub(super) struct Pending {
+    pub key: u128,
+    pub group: String,
+    /// When it was captured or found, in milliseconds. A time that is not known is the oldest: any capture is newer.
+    pub time: i64,
+    pub row: Row,
+    /// Whether the row came with its state.
+    pub carried: bool,
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    put_uvarint(out, text.len() as u64);
+    out.extend_from_slice(text);
+}
+
+pub(super) fn encode_record(record: &SourceRecord, group: &str, out: &mut Vec<u8>) {
+    out.clear();
+    out.push(OF_LIST);
+    put_ivarint(out, record.ts.map_or(i64::MIN, |time| time.0));
+    put_uvarint(out, u64::from(record.status.unwrap_or(0)));
+    put_uvarint(out, record.place.as_ref().map_or(0, |place| place.offset));
+    let file = record.place.as_ref().map_or("", |place| &place.file);
+    for text in [record.url.as_str(), group, file, record.extras.as_deref().unwrap_or_default()] {
+        put_text(out, text.as_bytes());
+    }
+}
+
+pub(super) fn encode_row(row: &Row, group: &str, out: &mut Vec<u8>) {
+    let r = &row.record;
+    let hour = if r.last_crawled != 0 { r.last_crawled } else { r.first_seen };
+    out.clear();
+    out.push(OF_FILE);
+    put_ivarint(out, if hour == 0 { i64::MIN } else { super::start_of_hour(hour).0 });
+    let mut values = Vec::with_capacity(URL_COLUMNS.len());
+    for def in &URL_COLUMNS {
+        UrlRecord::gather(std::slice::from_ref(r), def.id, &mut values);
+    }
+    values.iter().for_each(|value| put_uvarint(out, *value));
+    for text in [&row.url[..], group.as_bytes(), &row.etag, &row.redirect] {
+        put_text(out, text);
+    }
+    put_uvarint(out, row.numbers.len() as u64);
+    for (id, number) in &row.numbers {
+        put_uvarint(out, u64::from(*id));
+        put_uvarint(out, *number);
+    }
+    put_uvarint(out, row.texts.len() as u64);
+    for (id, text) in &row.texts {
+        put_uvarint(out, u64::from(*id));
+        put_text(out, text);
+    }
+}
+
+impl Pending {
+    pub fn decode(key: u128, value: &[u8], options: &SeedOptions) -> Result<Pending, SliceError> {
+        let mut r = SliceReader::new(value);
+        let [kind] = r.array("a kind")?;
+        let time = r.ivarint("a time")?;
+        if kind == OF_LIST {
+            return of_list(key, time, &mut r, options);
+        }
+        let mut row = Row::default();
+        for def in &URL_COLUMNS {
+            let value = r.uvarint("a column")?;
+            UrlRecord::scatter(std::slice::from_mut(&mut row.record), def.id, std::iter::once(value));
+        }
+        row.url = text(&mut r)?;
+        let group = String::from_utf8_lossy(&text(&mut r)?).into_owned();
+        (row.etag, row.redirect) = (text(&mut r)?, text(&mut r)?);
+        for _ in 0..r.uvarint("a count")? {
+            row.numbers.push((r.uvarint("a column")? as u16, r.uvarint("a number")?));
+        }
+        for _ in 0..r.uvarint("a count")? {
+            row.texts.push((r.uvarint("a column")? as u16, text(&mut r)?));
+        }
+        Ok(Pending { key, group, time, row, carried: true })
+    }
+
+    /// Takes a row of the same key: the newer one stays, with the first spelling of the URL.
+    pub fn take_newer(&mut self, other: Pending) {
+        if other.time > self.time {
+            let url = std::mem::take(&mut self.row.url);
+            *self = other;
+            self.row.url = url;
+        }
+    }
+}
+
+fn text(r: &mut SliceReader<'_>) -> Result<Bytes, SliceError> {
+    r.prefixed(usize::MAX, "a text").map(Bytes::copy_from_slice)
+}
+
+fn of_list(key: u128, time: i64, r: &mut SliceReader<'_>, options: &SeedOptions) -> Result<Pending, SliceError> {
+    let (status, offset) = (r.uvarint("a status")? as u16, r.uvarint("an offset")?);
+    let (url, group, file, extras) = (text(r)?, text(r)?, text(r)?, text(r)?);
+    let hour = if time == i64::MIN { options.now_hour } else { super::hour_of(UnixMillis(time)) };
+    let crawled = status != 0;
+    let record = UrlRecord {
+        status: if crawled { STATUS_CRAWLED } else { STATUS_SCHEDULED },
+        priority: options.priority,
+        first_seen: hour,
+        last_crawled: if crawled { hour } else { 0 },
+        crawl_count: u32::from(crawled),
+        http_status: status,
+        ..UrlRecord::default()
+    };
+    let row = Row {
+        record,
+        url,
+        numbers: vec![(extension::ARCHIVE_OFFSET, offset)],
+        texts: vec![(extension::META_JSON, extras), (extension::ARCHIVE_FILE, file)],
+        ..Row::default()
+    };
+    Ok(Pending { key, group: String::from_utf8_lossy(&group).into_owned(), time, row, carried: false })
+}

@@ -1,0 +1,224 @@
+//! What a segment says of a fetch and a capture has no place for: score, interval, retries, signature, times, metadata.
+//!
+//! It travels as the object `nutch` in the capture's `meta_json`, so that every container carries it and a segment gets it
+//! back. Only what differs from the datum that [`super::capture::fetch_datum`] makes of the capture itself is said:
+//!
+//! ```json
+//! {"nutch":{"status":"fetch_gone","interval":7776000,"retries":1,"score":0.25,"modified_time":1731657842000,
+//!           "signature":"c8756f…","metadata":[["_rs_",{"class":"org.apache.hadoop.io.IntWritable","hex":"0000000c"}]],
+//!           "content":false}}
+//! ```
+//! Values of metadata that are `Text` in UTF-8 are strings, others their class and bytes.
+
+use crate::types::{Content, CrawlDatum, Interval, Status};
+use data_encoding::HEXLOWER_PERMISSIVE as HEX;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use trawl_hadoop::{Any, MapWritable, Text, class as hadoop, java_text};
+
+/// The name in `meta_json`.
+pub(super) const KEY: &str = "nutch";
+/// Whether there is content.
+const CONTENT: &str = "content";
+const BASE: &str = "base";
+const CONTENT_TYPE: &str = "content_type";
+const CONTENT_METADATA: &str = "content_metadata";
+
+/// What `datum` says beyond `derived`.
+pub(super) fn of_datum(datum: &CrawlDatum<'_>, derived: &CrawlDatum<'_>) -> Map<String, Value> {
+    let mut said = Map::new();
+    let mut put = |name: &str, differs: bool, value: Value| {
+        if differs {
+            said.insert(name.to_owned(), value);
+        }
+    };
+    put("status", datum.status() != derived.status(), status(datum.status()));
+    let seconds = datum.interval.seconds();
+    put("interval", seconds != derived.interval.seconds(), seconds.into());
+    put("retries", datum.retries != derived.retries, datum.retries.into());
+    put("score", datum.score.to_bits() != derived.score.to_bits(), number(datum.score));
+    put("modified_time", datum.modified_time != derived.modified_time, datum.modified_time.into());
+    put("signature", datum.signature != derived.signature, HEX.encode(&datum.signature).into());
+    let pairs = datum.metadata.entries().iter().map(|(key, value)| json!([any(key), any(value)]));
+    put("metadata", datum.metadata.entries() != derived.metadata.entries(), pairs.collect());
+    if let Some(links) = datum.link_count {
+        put("link_count", true, links.into());
+    }
+    said
+}
+
+/// What a content says beyond the head and body that were made of it. `own` tells names that are Nutch's.
+pub(super) fn of_content(
+    content: &Content<'_>,
+    url: &str,
+    derived_type: &str,
+    own: impl Fn(&str) -> bool,
+    said: &mut Map<String, Value>,
+) {
+    if content.base != *url {
+        said.insert(BASE.into(), content.base.to_str().into());
+    }
+    if content.content_type != *derived_type {
+        said.insert(CONTENT_TYPE.into(), content.content_type.to_str().into());
+    }
+    let mut metadata = Map::new();
+    for (name, values) in content.metadata.0.iter().filter(|(name, _)| own(&name.to_str())) {
+        let values: Vec<Value> = values.iter().map(|value| value.to_str().into()).collect();
+        metadata.insert(name.to_str().into_owned(), values.into());
+    }
+    if !metadata.is_empty() {
+        said.insert(CONTENT_METADATA.into(), metadata.into());
+    }
+}
+
+/// Says that there is no content.
+pub(super) fn without_content(said: &mut Map<String, Value>) {
+    said.insert(CONTENT.into(), false.into());
+}
+
+/// As `meta_json`; nothing where nothing is said.
+pub(super) fn to_meta(said: Map<String, Value>) -> Option<String> {
+    (!said.is_empty()).then(|| json!({ KEY: said }).to_string())
+}
+
+/// What a capture carries for a segment.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    said: Map<String, Value>,
+    /// Whether `meta_json` holds anything that a segment has no place for.
+    pub more: bool,
+}
+
+impl Carried {
+    pub fn of(meta_json: Option<&str>) -> Self {
+        let Some(text) = meta_json else { return Carried::default() };
+        match serde_json::from_str(text) {
+            Ok(Value::Object(mut all)) => match all.remove(KEY) {
+                Some(Value::Object(said)) => Carried { said, more: !all.is_empty() },
+                _ => Carried { said: Map::new(), more: true },
+            },
+            _ => Carried { said: Map::new(), more: true },
+        }
+    }
+
+    /// Whether the segment had content of this capture.
+    pub fn has_content(&self) -> bool {
+        self.said.get(CONTENT) != Some(&Value::Bool(false))
+    }
+
+    /// Puts back what was said of the datum. A value of another type than [`of_datum`] writes counts as more.
+    pub fn complete(&mut self, datum: &mut CrawlDatum<'_>) {
+        let mut more = false;
+        for (name, value) in &self.said {
+            let understood = match name.as_str() {
+                "status" => of_status(value).map(|status| datum.set_status(status)),
+                "interval" => of_i64(value).map(|seconds| datum.interval = Interval::Seconds(seconds)),
+                "retries" => of_i64(value).map(|retries| datum.retries = retries),
+                "score" => of_number(value).map(|score| datum.score = score),
+                "modified_time" => value.as_i64().map(|time| datum.modified_time = time),
+                "signature" => of_hex(value).map(|bytes| datum.signature = Cow::Owned(bytes)),
+                "metadata" => of_pairs(value).map(|metadata| datum.metadata = metadata),
+                // The version that is written has no place for it.
+                "link_count" => None,
+                BASE | CONTENT_TYPE | CONTENT_METADATA | CONTENT => Some(()),
+                _ => None,
+            };
+            more |= understood.is_none();
+        }
+        self.more |= more;
+    }
+
+    /// Puts back what was said of the content.
+    pub fn complete_content(&mut self, content: &mut Content<'_>) {
+        let mut more = false;
+        let mut text = |name: &str, into: &mut Text<'_>| match self.said.get(name) {
+            Some(Value::String(text)) => *into = Text::from(text.clone()),
+            Some(_) => more = true,
+            None => {}
+        };
+        text(BASE, &mut content.base);
+        text(CONTENT_TYPE, &mut content.content_type);
+        match self.said.get(CONTENT_METADATA) {
+            Some(Value::Object(metadata)) => {
+                for (name, values) in metadata {
+                    let values = values.as_array().map(Vec::as_slice).unwrap_or_default();
+                    for value in values.iter().filter_map(Value::as_str) {
+                        content.metadata.add(name, value.to_owned());
+                    }
+                }
+            }
+            Some(_) => more = true,
+            None => {}
+        }
+        self.more |= more;
+    }
+}
+
+/// By name; a code without one as a number.
+fn status(status: Status) -> Value {
+    match Status::of_name(status.name()) {
+        Some(known) if known == status => status.name().into(),
+        _ => status.0.into(),
+    }
+}
+
+fn of_status(value: &Value) -> Option<Status> {
+    match value {
+        Value::String(name) => Status::of_name(name),
+        _ => of_i64(value).map(Status),
+    }
+}
+
+fn of_i64<T: TryFrom<i64>>(value: &Value) -> Option<T> {
+    T::try_from(value.as_i64()?).ok()
+}
+
+/// JSON has no infinities: they are texts, as Java prints them.
+pub(super) fn number(v: f32) -> Value {
+    if v.is_finite() { json!(v) } else { java_text::float(v).into() }
+}
+
+fn of_number(value: &Value) -> Option<f32> {
+    match value {
+        Value::String(text) => match text.as_str() {
+            "NaN" => Some(f32::NAN),
+            "Infinity" => Some(f32::INFINITY),
+            "-Infinity" => Some(f32::NEG_INFINITY),
+            _ => None,
+        },
+        _ => value.as_f64().map(|v| v as f32),
+    }
+}
+
+fn of_hex(value: &Value) -> Option<Vec<u8>> {
+    // The length of a signature is one byte with a sign.
+    HEX.decode(value.as_str()?.as_bytes()).ok().filter(|bytes| bytes.len() <= i8::MAX as usize)
+}
+
+fn any(value: &Any<'_>) -> Value {
+    let text = value.as_text().filter(|_| value.class == hadoop::TEXT);
+    match text.as_ref().and_then(|text| std::str::from_utf8(text.as_bytes()).ok()) {
+        Some(text) => text.into(),
+        None => json!({ "class": &*value.class, "hex": HEX.encode(&value.bytes) }),
+    }
+}
+
+fn of_any(value: &Value) -> Option<Any<'static>> {
+    match value {
+        Value::String(text) => Some(Any::text(text.as_bytes())),
+        Value::Object(typed) => {
+            let class = typed.get("class")?.as_str()?.to_owned();
+            let bytes = HEX.decode(typed.get("hex")?.as_str()?.as_bytes()).ok()?;
+            Some(Any { class: class.into(), bytes: bytes.into() })
+        }
+        _ => None,
+    }
+}
+
+fn of_pairs(value: &Value) -> Option<MapWritable<'static>> {
+    let pair = |pair: &Value| match pair.as_array()?.as_slice() {
+        [key, value] => Some((of_any(key)?, of_any(value)?)),
+        _ => None,
+    };
+    value.as_array()?.iter().map(pair).collect::<Option<Vec<_>>>().map(MapWritable::new)
+}
