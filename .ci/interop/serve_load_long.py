@@ -112,9 +112,19 @@ with serve() as at:
     with urllib.request.urlopen(f"{at}/v1/stats") as answer:
         print(f"    {json.load(answer)}")
     load(at, 1000, SHORT)
-    before = memory(serve.pid)
+    stop, samples = threading.Event(), []
+
+    def sample():
+        while not stop.wait(SECONDS / 60):
+            samples.append(memory(serve.pid))
+
+    sampler = threading.Thread(target=sample)
+    sampler.start()
     found = load(at, 1000, SECONDS)
-    after = memory(serve.pid)
+    stop.set()
+    sampler.join()
+    # Caches fill up to their bounds; what leaks goes on.
+    first, second = max(samples[:len(samples) // 2]), max(samples[len(samples) // 2:])
     bad = {kind: line["statuses"] for kind, line in found.items() if set(line["statuses"]) != {"200"}}
     must(not bad, f"{SECONDS} s at 1000 a second without an error", bad)
     base = found["healthz"]["ms"]["p99"]
@@ -122,7 +132,7 @@ with serve() as at:
     must(found["page100"]["ms"]["p99"] <= base + 20, "p99 of a page of 100 is at most 20 ms above it", (found["page100"]["ms"]["p99"], base))
     must(found["domain"]["ms"]["p95"] < 30 and found["page100"]["ms"]["p95"] < 200, "p95 of both is below what the seed asks for",
          (found["domain"]["ms"]["p95"], found["page100"]["ms"]["p95"]))
-    must(after <= before * 1.2 + 20_000, "memory is flat", f"{before} KiB after {SHORT} s, {after} KiB after {SECONDS} s more")
+    must(second <= first * 1.1 + 20_000, "memory is flat", f"at most {first} KiB in the first half, {second} KiB in the second")
 
     # A new version every second.
     stop, published = threading.Event(), []

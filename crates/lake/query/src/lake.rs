@@ -92,17 +92,26 @@ impl Lake {
     ) -> Result<T, QueryError> {
         let mut rounds = 0;
         loop {
-            let unavailable = |error| match error {
-                QueryError::Lake { source } => QueryError::Unavailable { source },
-                error => error,
-            };
             let pinned = self.pin().map_err(unavailable)?.within(effort.clone());
-            match question(&pinned) {
-                Err(QueryError::Lake { .. }) if rounds < MAX_ROUNDS && self.inner.is_past(pinned.manifest())? => {
-                    rounds += 1;
-                }
+            let error = match question(&pinned) {
+                Err(error @ QueryError::Lake { .. }) if rounds < MAX_ROUNDS => error,
                 answer => return answer,
+            };
+            match self.inner.is_past(pinned.manifest()) {
+                Ok(true) => rounds += 1,
+                Ok(false) => return Err(error),
+                // It went away while it was read: that is not damage.
+                Err(_) => return Err(unavailable(error)),
             }
+        }
+    }
+
+    /// What to make of an error of an answer that cannot be asked for again: if the lake is away, that it is.
+    pub fn explain(&self, error: QueryError) -> QueryError {
+        if matches!(error, QueryError::Lake { .. }) && self.inner.newest().is_err() {
+            unavailable(error)
+        } else {
+            error
         }
     }
 
@@ -192,6 +201,13 @@ impl Lake {
     /// The store beneath.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
+    }
+}
+
+fn unavailable(error: QueryError) -> QueryError {
+    match error {
+        QueryError::Lake { source } => QueryError::Unavailable { source },
+        error => error,
     }
 }
 

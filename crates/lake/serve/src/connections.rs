@@ -5,6 +5,9 @@
 //!                  ├─ full, somebody idle ─► close it ─► serve
 //!                  └─ full, all busy ────────────────► 503, close
 //! ```
+//! A connection is busy until its answers are sent. A client that takes nothing of an answer for too long loses its connection,
+//! also where its system still takes bytes for it: with HTTP/2 a client says itself how much it takes of each answer. What is made
+//! and not sent yet is counted, and has a bound.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,6 +23,8 @@ pub(crate) struct Connections {
     open: Mutex<HashMap<u64, Arc<Connection>>>,
     /// Told whenever one ends.
     ended: Notify,
+    /// Bytes of answers that are made and not sent.
+    unsent: AtomicU64,
 }
 
 /// One connection.
@@ -28,8 +33,10 @@ pub(crate) struct Connection {
     all: Arc<Connections>,
     /// Requests under way.
     busy: AtomicUsize,
-    /// Milliseconds from the start of the server until it last began or ended a request.
+    /// Milliseconds from the start of the server until it last began or ended a request, or bytes were taken from it.
     last: AtomicU64,
+    /// Answers of which the client could take more, by number, and since when.
+    offered: Mutex<HashMap<u64, u64>>,
     /// Told to make room.
     pub(crate) close: Notify,
 }
@@ -38,12 +45,20 @@ pub(crate) struct Connection {
 pub(crate) struct Place(pub(crate) Arc<Connection>);
 
 /// A request under way, until its answer is sent.
-pub(crate) struct Busy(Arc<Connection>);
+pub(crate) struct Busy {
+    one: Arc<Connection>,
+    number: u64,
+    /// Bytes it counts for among those that are not sent.
+    unsent: u64,
+}
+
+/// Bytes of answers that may be made and not sent, all clients together: slow ones must not fill the memory.
+const MAX_UNSENT: u64 = 256 << 20;
 
 impl Connections {
     pub(crate) fn new(most: usize) -> Arc<Self> {
-        let (next, open, ended) = (AtomicU64::new(0), Mutex::default(), Notify::new());
-        Arc::new(Self { most: most.max(1), begun: Instant::now(), next, open, ended })
+        let (next, open, ended, unsent) = (AtomicU64::new(0), Mutex::default(), Notify::new(), AtomicU64::new(0));
+        Arc::new(Self { most: most.max(1), begun: Instant::now(), next, open, ended, unsent })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
@@ -68,8 +83,8 @@ impl Connections {
             open.remove(&oldest?).into_iter().for_each(|one| one.close.notify_one());
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (busy, last) = (AtomicUsize::new(0), AtomicU64::new(self.now()));
-        let one = Arc::new(Connection { id, all: self.clone(), busy, last, close: Notify::new() });
+        let (busy, last, offered) = (AtomicUsize::new(0), AtomicU64::new(self.now()), Mutex::default());
+        let one = Arc::new(Connection { id, all: self.clone(), busy, last, offered, close: Notify::new() });
         open.insert(id, one.clone());
         Some(Place(one))
     }
@@ -90,29 +105,64 @@ impl Connections {
 impl Connection {
     pub(crate) fn request(self: &Arc<Self>) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
-        self.last.store(self.all.now(), Ordering::Relaxed);
-        Busy(self.clone())
+        self.touch();
+        let number = self.all.next.fetch_add(1, Ordering::Relaxed);
+        Busy { one: self.clone(), number, unsent: 0 }
     }
 
-    /// Until nothing was asked on it for so long. A head that trickles in is not a request yet.
-    pub(crate) async fn idle(&self, limit: Duration) {
-        let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    /// Something happened on it.
+    pub(crate) fn touch(&self) {
+        self.last.store(self.all.now(), Ordering::Relaxed);
+    }
+
+    fn offered(&self) -> MutexGuard<'_, HashMap<u64, u64>> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until nothing was asked on it for `idle`, or the client took nothing of an answer for `write`. A head that trickles in is
+    /// not a request yet.
+    pub(crate) async fn is_over(&self, idle: Duration, write: Duration) {
+        let millis = |limit: Duration| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        let (idle, write) = (millis(idle), millis(write));
         loop {
+            let now = self.all.now();
+            let offered = self.offered().values().min().map(|since| now.saturating_sub(*since));
             let busy = self.busy.load(Ordering::Relaxed) > 0;
-            let passed = self.all.now().saturating_sub(self.last.load(Ordering::Relaxed));
-            if !busy && passed >= limit {
+            let passed = now.saturating_sub(self.last.load(Ordering::Relaxed));
+            if offered.is_some_and(|passed| passed >= write) || (!busy && passed >= idle) {
                 return;
             }
-            let left = if busy { limit } else { limit - passed };
-            tokio::time::sleep(Duration::from_millis(left.max(10))).await;
+            let left = if busy { write - offered.unwrap_or(0) } else { idle - passed };
+            // An answer may be offered at any time: so it looks again before that one can be overdue for long.
+            tokio::time::sleep(Duration::from_millis(left.min(write).max(10))).await;
         }
+    }
+}
+
+impl Busy {
+    /// Says whether the client could take more of the answer, or there is nothing for it yet.
+    pub(crate) fn offers(&self, offers: bool) {
+        let mut offered = self.one.offered();
+        if offers {
+            offered.insert(self.number, self.one.all.now());
+        } else {
+            offered.remove(&self.number);
+        }
+    }
+
+    /// Counts the bytes of an answer; `false` if there are too many that are not sent.
+    pub(crate) fn holds(&mut self, bytes: u64) -> bool {
+        self.unsent += bytes;
+        self.one.all.unsent.fetch_add(bytes, Ordering::Relaxed) + bytes <= MAX_UNSENT
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.last.store(self.0.all.now(), Ordering::Relaxed);
-        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+        self.one.all.unsent.fetch_sub(self.unsent, Ordering::Relaxed);
+        self.offers(false);
+        self.one.touch();
+        self.one.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -142,5 +192,24 @@ mod tests {
         drop(first);
         drop(third);
         assert_eq!(all.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_is_not_waited_for() {
+        let all = Connections::new(2);
+        let place = all.enter().unwrap();
+        let (long, short) = (Duration::from_secs(3600), Duration::from_millis(50));
+        let is_over = async |idle, write| {
+            tokio::time::timeout(Duration::from_millis(500), place.0.is_over(idle, write)).await.is_ok()
+        };
+        let mut busy = place.0.request();
+        assert!(!is_over(short, short).await, "there is nothing for the client yet");
+        busy.offers(true);
+        assert!(is_over(long, short).await);
+        assert!(!is_over(short, long).await);
+        assert!(busy.holds(MAX_UNSENT) && !busy.holds(1));
+        drop(busy);
+        assert!(is_over(short, long).await && !is_over(long, short).await);
+        assert!(place.0.request().holds(MAX_UNSENT), "what is sent is not held any more");
     }
 }

@@ -3,11 +3,13 @@
 use crate::asker::Peer;
 use crate::bare::Bare;
 use crate::connections::{Busy, Connections, Place};
+use crate::failure::Failure;
 use crate::tls::Tls;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::{Request, Response};
+use axum::response::IntoResponse;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -100,7 +102,7 @@ async fn connection(
     patience: Patience,
     stopped: watch::Receiver<()>,
 ) {
-    let stream = Stalls { inner: stream, limit: patience.write, stalled: None };
+    let stream = Stalls { inner: stream, limit: patience.write, stalled: None, one: place.0.clone() };
     match tls {
         None => requests(stream, peer, place, app, patience, stopped).await,
         Some(tls) => {
@@ -136,14 +138,14 @@ async fn requests<S>(
     let connection = builder.serve_connection(TokioIo::new(Bare::new(stream)), TowerToHyperService::new(service));
     let mut connection = std::pin::pin!(connection);
     let mut closing = false;
-    let idle = one.idle(patience.idle);
-    let mut idle = std::pin::pin!(idle);
+    let over = one.is_over(patience.idle, patience.write);
+    let mut over = std::pin::pin!(over);
     loop {
         tokio::select! {
             // What breaks a connection is the client's to know.
             _ = connection.as_mut() => return,
             () = one.close.notified() => return,
-            () = &mut idle => return,
+            () = &mut over => return,
             () = crate::server::dropped(stopped.clone()), if !closing => {
                 closing = true;
                 connection.as_mut().graceful_shutdown();
@@ -174,21 +176,30 @@ impl tower_service::Service<Request<Incoming>> for OneConnection {
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        let busy = self.one.request();
+        let mut busy = self.one.request();
         let mut app = self.app.clone();
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(Peer(self.peer.ip())));
         Box::pin(async move {
-            let response = tower_service::Service::call(&mut app, request).await?;
-            Ok(response.map(|body| Body::new(Sent { body, _busy: busy })))
+            let mut response = tower_service::Service::call(&mut app, request).await?;
+            if !busy.holds(response.body().size_hint().exact().unwrap_or(0)) {
+                response = Failure::busy().into_response();
+            }
+            busy.offers(true);
+            Ok(response.map(|body| Body::new(Sent { body, rest: Bytes::new(), busy })))
         })
     }
 }
 
+/// Bytes handed to the connection at a time: what it has taken counts as sent.
+const PIECE: usize = 64 << 10;
+
 /// A body that keeps its connection busy until it is sent.
 struct Sent {
     body: Body,
-    _busy: Busy,
+    /// What is left of the frame at hand.
+    rest: Bytes,
+    busy: Busy,
 }
 
 impl HttpBody for Sent {
@@ -196,26 +207,56 @@ impl HttpBody for Sent {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        if self.rest.is_empty() {
+            let polled = Pin::new(&mut self.body).poll_frame(cx);
+            self.busy.offers(polled.is_ready());
+            match polled {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                other => return other,
+            }
+        } else {
+            self.busy.offers(true);
+        }
+        let len = self.rest.len().min(PIECE);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(len)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (rest, body) = (self.rest.len() as u64, self.body.size_hint());
+        let mut all = SizeHint::new();
+        all.set_lower(body.lower().saturating_add(rest));
+        body.upper().into_iter().for_each(|upper| all.set_upper(upper.saturating_add(rest)));
+        all
     }
 }
+
+/// Bytes that a few frames without content take, encrypted or not.
+const PING: usize = 100;
 
 /// A stream that ends when its peer takes nothing for too long.
 struct Stalls {
     inner: TcpStream,
     limit: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    one: Arc<crate::connections::Connection>,
 }
 
 impl Stalls {
+    /// The end of an answer may be on its way long after its last piece was handed over: such a connection is not idle.
+    fn wrote(&self, polled: &Poll<io::Result<usize>>) {
+        // Pings of HTTP/2 are no use of a connection.
+        if matches!(polled, Poll::Ready(Ok(written)) if *written > PING) {
+            self.one.touch();
+        }
+    }
+
     fn watch<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.stalled = None;
@@ -239,6 +280,7 @@ impl AsyncRead for Stalls {
 impl AsyncWrite for Stalls {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        self.wrote(&polled);
         self.watch(polled, cx)
     }
 
@@ -248,6 +290,7 @@ impl AsyncWrite for Stalls {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.wrote(&polled);
         self.watch(polled, cx)
     }
 

@@ -106,7 +106,7 @@ where
             produce(&pinned, &asker.principal, &mut out)?;
             out.finish().map_err(gone)
         });
-        match made.and_then(|()| sink.flush().map_err(gone)) {
+        match made.and_then(|()| sink.flush().map_err(gone)).map_err(|error| mine.lake.explain(error)) {
             Ok(()) => {
                 sink.begin();
                 None

@@ -211,7 +211,8 @@ async fn names(state: Arc<State>, asker: Asker, params: NamesParams) -> Answer {
 
 /// `GET /v1/datasets`.
 pub(crate) async fn datasets(axum::extract::State(state): Shared, asker: Asker, _: Params<Nothing>) -> Answer {
-    ask(&state, asker, |pinned, who| {
+    // Domains of small lakes are counted one by one: once for each version and principal.
+    ask_cached(&state, asker, Some("datasets".into()), |pinned, who| {
         let mut datasets = pinned.datasets(who)?;
         for dataset in &mut datasets {
             // Where files lie on this machine is nobody's business on another.
@@ -224,7 +225,7 @@ pub(crate) async fn datasets(axum::extract::State(state): Shared, asker: Asker, 
 
 /// `GET /v1/stats`.
 pub(crate) async fn stats(axum::extract::State(state): Shared, asker: Asker, _: Params<Nothing>) -> Answer {
-    ask(&state, asker, |pinned, who| pinned.stats_for(who)).await
+    ask_cached(&state, asker, Some("stats".into()), |pinned, who| pinned.stats_for(who)).await
 }
 
 /// `GET /v1/datasets/{a}/diff/{b}`: one object a line, the summary last.

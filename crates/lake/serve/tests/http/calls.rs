@@ -1,6 +1,6 @@
 //! What the calls answer.
 
-use crate::fixture::{Fixture, ask, get, request};
+use crate::fixture::{Fixture, H2_PREFACE, ask, frame, get, h2_get, request};
 use trawl_serve::Config;
 
 #[test]
@@ -184,4 +184,29 @@ fn the_server_tells_about_itself() {
         "the policy would refuse inline code"
     );
     assert_eq!(get(at, "/docs").status, 200);
+}
+
+#[test]
+fn http_2_is_spoken_without_tls_too() {
+    use std::io::{Read, Write};
+    let fixture = Fixture::new();
+    fixture.add("first", "http://example.com/\n");
+    let server = fixture.serve(Config::default());
+    let mut socket = crate::fixture::connect(server.address());
+    let (good, absent) = (h2_get("/v1/domain/example.com"), h2_get("/v1/domain/absent.com"));
+    let mut request = H2_PREFACE.to_vec();
+    request.extend([frame(4, 0, 0, &[]), frame(1, 5, 1, &good), frame(1, 5, 3, &absent)].concat());
+    socket.write_all(&request).unwrap();
+    let mut statuses = std::collections::BTreeMap::new();
+    while statuses.len() < 2 {
+        let mut header = [0; 9];
+        socket.read_exact(&mut header).unwrap();
+        let mut payload = vec![0; usize::from(header[1]) << 8 | usize::from(header[2])];
+        socket.read_exact(&mut payload).unwrap();
+        if header[3] == 1 {
+            statuses.insert(header[8], payload[0]);
+        }
+    }
+    // 200 and 404 are fields of the static table.
+    assert_eq!(statuses.into_iter().collect::<Vec<_>>(), [(1, 0x88), (3, 0x8d)]);
 }

@@ -175,3 +175,18 @@ pub fn response(id: u32, url: &str, date: &str, http: &[u8]) -> Vec<u8> {
         format!("WARC-Date: {date}\r\nWARC-Target-URI: {url}\r\nContent-Type: application/http;msgtype=response\r\n");
     record("response", id, &more, http)
 }
+
+/// How a connection of HTTP/2 begins.
+pub const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A frame of HTTP/2.
+pub fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let mut all = vec![0, 0, u8::try_from(payload.len()).unwrap(), kind, flags, 0, 0, 0, stream];
+    all.extend_from_slice(payload);
+    all
+}
+
+/// The fields of a GET request of HTTP/2: method and scheme by number, the path and the authority as they are.
+pub fn h2_get(path: &str) -> Vec<u8> {
+    [&[0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()], path.as_bytes(), &[0x41, 1, b'x']].concat()
+}

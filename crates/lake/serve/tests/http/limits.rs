@@ -1,6 +1,6 @@
 //! Limits of number and time.
 
-use crate::fixture::{Fixture, ask, connect, get};
+use crate::fixture::{Fixture, H2_PREFACE, ask, connect, frame, get, h2_get};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,6 +58,33 @@ fn a_client_may_ask_only_so_much_at_once() {
     let refused = get(server.address(), "/v1/stats");
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
     assert_eq!(refused.json()["error"], "too_many_requests");
+}
+
+/// With HTTP/2 a client says how much of each answer it takes. One that takes nothing must not keep its connection, nor the place of
+/// an export, although its system takes every byte that is sent.
+#[test]
+fn a_client_of_http_2_that_takes_nothing_is_cut_off() {
+    let fixture = Fixture::new();
+    let urls: String = (0..20_000).map(|n| format!("http://big.com/{n:060}\n")).collect();
+    fixture.add("all", &urls);
+    let write_timeout = Duration::from_secs(1);
+    let server = fixture.serve(Config { max_streams: 1, write_timeout, ..Config::default() });
+    for path in ["/v1/domain/big.com/datasets/all/urls", "/v1/datasets/all/export"] {
+        let mut greedy = connect(server.address());
+        // A window of no bytes for every answer.
+        let settings = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+        greedy.write_all(&[H2_PREFACE, &settings, &frame(1, 5, 1, &h2_get(path))].concat()).unwrap();
+        let begun = Instant::now();
+        let mut taken = Vec::new();
+        let _ = greedy.read_to_end(&mut taken);
+        assert!(begun.elapsed() < Duration::from_secs(20), "{path}: it is still open");
+        assert!(taken.len() < 10_000, "{path}: {} bytes were sent into a window of none", taken.len());
+    }
+    let begun = Instant::now();
+    while get(server.address(), "/v1/datasets/all/export").status != 200 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the place of the export stays taken");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]
