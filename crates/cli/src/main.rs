@@ -13,6 +13,7 @@ mod output;
 mod progress;
 mod settings;
 mod system;
+mod target;
 mod units;
 
 use clap::FromArgMatches;

@@ -4,13 +4,13 @@ use crate::exit::Status;
 use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::system;
+use crate::target::{refuse_archive, refuse_inputs};
 use crate::units::show_count;
 use anyhow::bail;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_captures::{CapturesReader, CapturesWriter, RebuildReport, export_common_crawl, rebuild};
+use trawl_archive::{CapturesReader, CapturesWriter, export_common_crawl, is_copy, rebuild_index};
 use trawl_io::{Fs, LockFile, RealFs, describe_holder};
-use trawl_model::Pick;
 
 /// Rebuilds and exports captures.parquet
 #[derive(Debug, clap::Args)]
@@ -27,8 +27,9 @@ enum Verb {
 
 /// Makes captures.parquet anew from the archives alone
 ///
-/// The archive is the truth: rows of failed fetches and the seeds' metadata come back too. An index that is there is
-/// replaced once the new one is complete. Exit code 1 when something could not be read.
+/// The archive is the truth: rows of failed fetches and the seeds' metadata come back too. Resources, conversions and responses
+/// that are not HTTP get a row as well, as when a lake takes the archive; all other records are counted by type. An index that
+/// is there is replaced once the new one is complete. Exit code 1 when something could not be read.
 ///
 /// Example: trawl captures rebuild crawl/
 #[derive(Debug, clap::Args)]
@@ -56,8 +57,10 @@ struct ExportArgs {
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     match args.command {
-        Verb::Rebuild(args) => rebuild_index(&args, out),
+        Verb::Rebuild(args) => rebuild_of(&args, out),
         Verb::Export(args) => {
+            refuse_inputs(&args.target, [&*args.index])?;
+            refuse_archive(&args.target)?;
             let fs: Arc<dyn Fs> = Arc::new(RealFs);
             let rows = export_common_crawl(&fs, &args.target, CapturesReader::open(&args.index)?)?;
             out.fact(&serde_json::json!({ "rows": rows }), |w| {
@@ -82,16 +85,30 @@ pub fn is_part(name: &str) -> bool {
     number.is_some_and(|number| number.len() >= 5 && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn rebuild_index(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
+fn rebuild_of(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let (fs, registry) = system::archives();
     let mut files = registry.files(&fs, &args.dir)?;
-    files.retain(|found| found.format.is_crawlable());
+    files.retain(|found| !found.is_index());
+    let paths: Vec<PathBuf> = files.iter().map(|found| found.path.clone()).collect();
+    let is_there = |path: &Path, len| {
+        paths.iter().any(|other| other == path)
+            && fs.metadata(path).is_ok_and(|found| found.is_file && found.len == len)
+    };
+    files.retain(|found| {
+        let copy = is_copy(&fs, found, &is_there);
+        if copy {
+            out.remark(&format!("{} is a copy of archives beside it, and left out", found.path.display()));
+        }
+        !copy
+    });
     if files.is_empty() {
         bail!("{} holds no archives", args.dir.display());
     }
     let own = args.dir.join("captures.parquet");
     let target = args.out.clone().unwrap_or_else(|| own.clone());
     let replaces = target == own;
+    refuse_inputs(&target, files.iter().map(|found| &*found.path))?;
+    refuse_archive(&target)?;
     // A crawl at work writes an index of its own.
     let lock = args.dir.join(".crawl").join("lock");
     let holder = describe_holder("trawl captures rebuild", &system::clock().now().rfc3339_seconds());
@@ -101,19 +118,9 @@ fn rebuild_index(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status>
     };
     let mut writer = CapturesWriter::create(&fs, &target)?;
     let bar = Progress::start("rebuild", None, out.quiet());
-    let mut all = RebuildReport::default();
-    for found in &files {
-        let mut skip = |error: trawl_model::DoorError| output::complain(&format!("left out: {error}"));
-        let before = all.rows;
-        let mut tell = |rows| bar.report(before + rows, || format!("{} rows", show_count(before + rows)));
-        let archive = found.open(&fs)?;
-        let Some(mut source) = archive.captures(Pick::All)? else { continue };
-        let report = rebuild(&mut *source, &mut writer, &mut skip, &mut tell)?;
-        all.rows += report.rows;
-        all.failures += report.failures;
-        all.others += report.others;
-        all.skipped += report.skipped;
-    }
+    let mut skip = |error: trawl_model::DoorError| output::complain(&format!("left out: {error}"));
+    let mut tell = |rows| bar.report(rows, || format!("{} rows", show_count(rows)));
+    let all = rebuild_index(&fs, &files, &mut writer, &mut skip, &mut tell)?;
     drop(bar);
     writer.finish()?;
     if replaces {
@@ -121,7 +128,12 @@ fn rebuild_index(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status>
     }
     out.fact(&all, |w| {
         let (rows, failures) = (show_count(all.rows), show_count(all.failures));
-        writeln!(w, "{}: {rows} rows, {failures} of failed fetches", target.display())
+        writeln!(w, "{}: {rows} rows, {failures} of failed fetches", target.display())?;
+        if !all.not_captures.is_empty() {
+            let kinds = all.not_captures.iter().map(|(kind, n)| format!("{} {kind}", show_count(*n)));
+            writeln!(w, "  not a capture: {}", kinds.collect::<Vec<_>>().join(", "))?;
+        }
+        Ok(())
     })?;
     Ok(Status::from_findings(all.skipped > 0))
 }

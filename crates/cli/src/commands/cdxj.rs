@@ -4,20 +4,28 @@ use crate::exit::Status;
 use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::system;
+use crate::target::{refuse_archive, refuse_inputs};
 use crate::units::{bytes, show_count};
 use anyhow::{Context, bail};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_archive::{Found, warc_parts};
+use trawl_archive::{Found, PartName, warc_names, warc_parts};
 use trawl_io::read_at::FileReader;
 use trawl_io::{AtomicFile, Fs, ReadAt, RealFs};
+use trawl_url::{Printed, redact};
 use trawl_warc::cdxj::{
-    BlockIndex, BlockWriter, CdxjFile, CdxjOptions, CdxjSorter, ZIPNUM_LINES, ZipNum, index_records, merge_cdxj,
-    surt_key, write_lines,
+    BlockIndex, BlockWriter, CdxjFile, CdxjOptions, CdxjSorter, Unlisted, ZIPNUM_LINES, ZipNum, index_records,
+    merge_cdxj, surt_key, write_lines,
 };
 use trawl_warc::{Part, WarcReader};
+
+/// What a directory of compressed blocks has in it.
+const BLOCKS: &str = "cdx.cdxj.gz";
+const CLUSTER: &str = "cluster.idx";
 
 /// Makes, merges and searches CDXJ indexes
 #[derive(Debug, clap::Args)]
@@ -35,9 +43,11 @@ enum Verb {
 
 /// Writes the sorted index of archives
 ///
-/// Damaged places are left out and reported. Exit code 1 when there are any, or no lines.
+/// Damaged places are left out and reported. Exit code 1 when there are any, or no lines. Of several archives of one name the
+/// lines have the path as well. A file (--out, --zipnum) keeps URLs as they were found; on stdout, user names and passwords in
+/// them are left out, unless --credentials asks for them.
 ///
-/// Example: trawl cdxj index crawl/ > crawl.cdxj
+/// Example: trawl cdxj index crawl/ --out crawl.cdxj
 #[derive(Debug, clap::Args)]
 struct IndexArgs {
     /// Archives, or directories of them
@@ -108,29 +118,46 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
 }
 
 fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let (fs, registry) = system::archives();
+    let mut unread = 0usize;
+    let mut archives: Vec<Found> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for path in &args.paths {
+        match registry.files(&fs, path) {
+            // One path that cannot be read says nothing against the others.
+            Err(error) => {
+                unread += 1;
+                output::complain(&error.to_string());
+            }
+            // Named twice, by whatever names, an archive is one.
+            Ok(files) => archives.extend(
+                files.into_iter().filter(|found| seen.insert(found.path.canonicalize().unwrap_or(found.path.clone()))),
+            ),
+        }
+    }
+    args.target.refuse(archives.iter().map(|found| &*found.path))?;
+    let shared = shared_names(&archives, &fs);
     let mut sorter = CdxjSorter::new(&std::env::temp_dir(), usize::try_from(args.memory).context("--memory")?)?;
     let bar = Progress::start("cdxj", None, out.quiet());
-    let (mut lines, mut damaged, mut unread) = (0u64, 0u64, 0usize);
-    let options = CdxjOptions { filename: None, all_records: args.all };
-    let mut add = |Part { file, offset }: Part| {
+    let (mut lines, mut damaged) = (0u64, 0u64);
+    let mut add = |name: &PartName, Part { file, offset }: Part| {
+        let filename = shared.contains(&name.base).then(|| name.full.clone());
+        let options = CdxjOptions { filename, all_records: args.all };
         let mut each = |line| {
             lines += 1;
             bar.report(lines, || format!("{} lines", show_count(lines)));
             sorter.push(&line)
         };
-        let mut on_damage = |error| {
+        let mut unlisted = |found: Unlisted| {
             damaged += 1;
-            output::complain(&format!("left out: {error}"));
+            output::complain(&format!("left out: {}", found.into_error()));
             Ok(())
         };
         let mut reader = WarcReader::builder().lenient(true).over_from(file, offset);
-        index_records(&mut reader, &options, &mut each, &mut on_damage).map(drop)
+        index_records(&mut reader, &options, &mut each, &mut unlisted).map(drop)
     };
-    let (fs, registry) = system::archives();
-    for path in &args.paths {
-        let parts = |found: &Found| warc_parts(found, &fs, &mut |part| Ok(add(part)?));
-        // One path that cannot be read says nothing against the others.
-        if let Err(error) = registry.files(&fs, path).and_then(|files| files.iter().try_for_each(parts)) {
+    for found in &archives {
+        if let Err(error) = warc_parts(found, &fs, &mut |name, part| Ok(add(name, part)?)) {
             unread += 1;
             output::complain(&error.to_string());
         }
@@ -138,12 +165,25 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     drop(bar);
     args.target.write(out, |each| sorter.finish(each))?;
     if unread > 0 {
-        bail!("{unread} of {} paths could not be read to their end; the index is that of the others", args.paths.len());
+        bail!("{unread} archives or paths could not be read to their end; the index is that of the others");
     }
     Ok(Status::from_findings(lines == 0 || damaged > 0))
 }
 
+/// Names that several files have: lines about them name the way to the file, too, or nobody could tell which one they are about.
+fn shared_names(archives: &[Found], fs: &Arc<dyn Fs>) -> BTreeSet<String> {
+    let (mut names, mut shared) = (BTreeSet::new(), BTreeSet::new());
+    // An archive that cannot be opened is reported when it is read.
+    for name in archives.iter().flat_map(|found| warc_names(found, fs).unwrap_or_default()) {
+        if !names.insert(name.base.clone()) {
+            shared.insert(name.base);
+        }
+    }
+    shared
+}
+
 fn merge(args: &MergeArgs, out: &mut Output) -> anyhow::Result<Status> {
+    args.target.refuse(args.files.iter().map(|path| &**path))?;
     let open = |path: &PathBuf| -> anyhow::Result<(String, Box<dyn BufRead>)> {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         Ok((path.display().to_string(), Box::new(BufReader::new(file))))
@@ -157,14 +197,23 @@ fn merge(args: &MergeArgs, out: &mut Output) -> anyhow::Result<Status> {
 type Each<'a> = &'a mut dyn FnMut(&[u8]) -> trawl_warc::Result<()>;
 
 impl TargetArgs {
+    /// Refuses to write over what is read, or over an archive.
+    fn refuse<'a>(&self, inputs: impl Iterator<Item = &'a Path> + Clone) -> anyhow::Result<()> {
+        let zipnum = self.zipnum.iter().flat_map(|dir| [dir.join(BLOCKS), dir.join(CLUSTER)]);
+        for target in zipnum.chain(self.out.clone()) {
+            refuse_inputs(&target, inputs.clone())?;
+            refuse_archive(&target)?;
+        }
+        Ok(())
+    }
+
     fn write(&self, out: &mut Output, lines: impl FnOnce(Each<'_>) -> trawl_warc::Result<u64>) -> anyhow::Result<()> {
         let fs: Arc<dyn Fs> = Arc::new(RealFs);
         if let Some(dir) = &self.zipnum {
             std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-            let name = "cdx.cdxj.gz";
-            let data = AtomicFile::create(&fs, &dir.join(name))?;
-            let cluster = AtomicFile::create(&fs, &dir.join("cluster.idx"))?;
-            let mut blocks = BlockWriter::new(data, cluster, BlockIndex::Cluster, name, ZIPNUM_LINES)?;
+            let data = AtomicFile::create(&fs, &dir.join(BLOCKS))?;
+            let cluster = AtomicFile::create(&fs, &dir.join(CLUSTER))?;
+            let mut blocks = BlockWriter::new(data, cluster, BlockIndex::Cluster, BLOCKS, ZIPNUM_LINES)?;
             let count = lines(&mut |line| blocks.push(line))?;
             let (data, cluster) = blocks.finish()?;
             // The index of blocks comes last: what it names is there.
@@ -177,7 +226,17 @@ impl TargetArgs {
             file.publish()?;
             out.remark(&format!("{} lines in {}", show_count(count), path.display()));
         } else {
-            lines(&mut |line| write_lines(out, &[line]))?;
+            let mut redacted = 0u64;
+            lines(&mut |line| {
+                redacted += u64::from(matches!(redact(line, Printed::Text), Cow::Owned(_)));
+                write_lines(out, &[line])
+            })?;
+            if redacted > 0 && !out.credentials() {
+                let lines = show_count(redacted);
+                out.remark(&format!(
+                    "left user names and passwords out of {lines} line(s): --out keeps them, --credentials prints them"
+                ));
+            }
         }
         Ok(())
     }

@@ -69,6 +69,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     for source in sources {
         files.extend(registry.files(&fs, source)?);
     }
+    crate::target::refuse_inputs(target, files.iter().map(|found| &*found.path))?;
     let software = concat!("trawl/", env!("CARGO_PKG_VERSION")).to_owned();
     let creation = Creation {
         about: About { software, title: args.title.clone(), ..About::default() },
@@ -84,10 +85,14 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         bar.report(p.records, || format!("{} records, {}", show_count(p.records), show_bytes(p.bytes)));
     })?;
     drop(bar);
+    done.examples.iter().for_each(|why| output::complain(&format!("not in the index: {why}")));
     out.fact(&done, |w| {
         writeln!(w, "{}: {} records, {}", done.target, show_count(done.records), show_bytes(done.bytes))?;
         if done.damaged > 0 {
             writeln!(w, "  {} damaged places were left out", show_count(done.damaged))?;
+        }
+        if done.unlisted > 0 {
+            writeln!(w, "  {} records are in it, but not in its index", show_count(done.unlisted))?;
         }
         for (what, count) in &done.left_out {
             writeln!(w, "  left out, because it is not part of a capture: {what}, {} records", show_count(*count))?;
@@ -97,5 +102,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         }
         Ok(())
     })?;
-    Ok(Status::from_findings(done.damaged > 0 || !done.dropped.is_empty() || !done.left_out.is_empty()))
+    Ok(Status::from_findings(
+        done.damaged > 0 || done.unlisted > 0 || !done.dropped.is_empty() || !done.left_out.is_empty(),
+    ))
 }

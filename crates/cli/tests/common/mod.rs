@@ -2,6 +2,8 @@
 
 #[allow(dead_code, reason = "not every test file has a lake")]
 pub mod lakes;
+#[allow(dead_code, reason = "not every test file has archives")]
+pub mod warcs;
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

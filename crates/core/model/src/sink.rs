@@ -112,6 +112,10 @@ pub struct Summary {
     pub files: Vec<(String, u64)>,
     /// What was dropped because the container cannot carry it, and how often.
     pub dropped: BTreeMap<Capability, u64>,
+    /// Records that were written, but that the container's own index cannot list.
+    pub unlisted: u64,
+    /// The first of those, and why.
+    pub examples: Vec<String>,
 }
 
 impl Summary {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use trawl_archive::{CaptureRow, CapturesWriter, Format, Opening, Registry, Role};
+use trawl_archive::{CaptureRow, CapturesWriter, Covered, Format, Opening, Registry, Role};
 use trawl_io::journal::{JournalReader, Options};
 use trawl_io::{AtomicFile, Fs, Mode, publish};
 use trawl_model::{Archive, Entry, Pick};
@@ -73,8 +73,22 @@ pub(crate) fn write_captures(
 ) -> Result<(), Error> {
     let mut writer = CapturesWriter::create(fs, path).map_err(captures)?;
     push_captures(fs, journal, range, &mut writer, late)?;
+    if let (Some(range), Some(dir)) = (range, path.parent()) {
+        covers(&**fs, dir, range, &mut writer);
+    }
     writer.finish().map_err(captures)?;
     Ok(())
+}
+
+/// Lists the archive of a range in its index: who takes the index need not read it.
+fn covers(fs: &dyn Fs, dir: &Path, range: &Range, writer: &mut CapturesWriter) {
+    // Before an archive is complete it has another name.
+    if let Ok(metadata) = fs.metadata(&dir.join(&range.file))
+        && !range.file.is_empty()
+    {
+        let bytes = (!metadata.is_dir).then_some(metadata.len);
+        writer.covers(Covered { name: range.file.clone(), bytes });
+    }
 }
 
 fn push_captures(
@@ -138,6 +152,7 @@ pub(crate) fn write_index(
         for range in ranges {
             let late = late_archive(fs, layout, range, format)?;
             push_captures(fs, &layout.journal, Some(range), &mut writer, late.as_deref())?;
+            covers(&**fs, &layout.out, range, &mut writer);
         }
         writer.finish().map_err(captures)?;
         for n in 0..ranges.len() {

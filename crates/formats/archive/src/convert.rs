@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use trawl_io::format::{Creation, Format, Target};
 use trawl_model::{
     Advice, Capability, CaptureSink, CaptureSource, DoorError, Entry, OnProgress, Pick, Progress, RawEvent,
-    RecordSource,
+    RecordSource, Summary,
 };
 
 /// How often progress is told, in records.
@@ -25,6 +25,12 @@ pub struct Converted {
     pub records: u64,
     /// Damaged places that were left out.
     pub damaged: u64,
+    /// Records that were written, but that the target's own index cannot list.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unlisted: u64,
+    /// The first of those, and why.
+    #[serde(skip)]
+    pub examples: Vec<String>,
     /// Bytes of the target.
     pub bytes: u64,
     /// What the sources hold beside captures, by name, and how many records of it were left out.
@@ -33,6 +39,11 @@ pub struct Converted {
     /// What the target cannot carry, and how often that was left out.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub dropped: BTreeMap<Capability, u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Converts archives into one whose format is told by the name of the target, a file. `strict` fails at the first damage, or
@@ -54,8 +65,9 @@ pub fn convert(
     let sources: Vec<_> = sources.iter().filter(|found| !found.is_index()).collect();
     let files: Vec<_> = sources.iter().map(|found| (found.format.name(), found.path.clone())).collect();
     if let Some(summary) = format.pack(&creation, &files, progress)? {
-        let bytes = summary.files.iter().map(|(_, bytes)| bytes).sum();
-        return Ok(Converted { target, records: summary.records, bytes, ..Converted::default() });
+        let mut done = Converted { target, ..Converted::default() };
+        done.take(summary);
+        return Ok(done);
     }
     let fs = creation.fs.clone();
     let mut archives = Vec::new();
@@ -85,13 +97,20 @@ pub fn convert(
         }
     }
     let Work { sink, mut done, .. } = work;
-    let summary = sink.finish()?;
-    done.records = summary.records;
-    done.bytes = summary.files.iter().map(|(_, bytes)| bytes).sum();
-    for (lost, count) in summary.dropped {
-        *done.dropped.entry(lost).or_default() += count;
-    }
+    done.take(sink.finish()?);
     Ok(done)
+}
+
+impl Converted {
+    /// Takes what a finished target says of itself.
+    fn take(&mut self, summary: Summary) {
+        self.records = summary.records;
+        self.bytes = summary.files.iter().map(|(_, bytes)| bytes).sum();
+        (self.unlisted, self.examples) = (summary.unlisted, summary.examples);
+        for (lost, count) in summary.dropped {
+            *self.dropped.entry(lost).or_default() += count;
+        }
+    }
 }
 
 /// Refuses a compression that the format does not have.
@@ -123,7 +142,11 @@ impl Work<'_> {
                 Ok(None) => return Ok(()),
                 Ok(Some(event)) => {
                     self.read(event.records.len(), source.position());
-                    self.sink.commit(preparer.prepare_records(event)?)?;
+                    // A block that is read only now may turn out to be damaged.
+                    match preparer.prepare_records(event) {
+                        Ok(prepared) => drop(self.sink.commit(prepared)?),
+                        Err(error) => self.skip(error)?,
+                    }
                 }
                 Err(error) => self.skip(error)?,
             }
@@ -140,9 +163,14 @@ impl Work<'_> {
                     self.read(1, position);
                     if carries.takes(&capture) {
                         // The preparer knows best what is lost: it may keep in its own way what others cannot.
-                        let prepared = preparer.prepare(*capture)?;
-                        self.refuse(&prepared.url, &prepared.losses)?;
-                        self.sink.commit(prepared)?;
+                        match preparer.prepare(*capture) {
+                            Ok(prepared) => {
+                                self.refuse(&prepared.url, &prepared.losses)?;
+                                self.sink.commit(prepared)?;
+                            }
+                            // A body that is read only now may turn out to be damaged.
+                            Err(error) => self.skip(error)?,
+                        }
                     } else {
                         let lost = carries.losses(&capture);
                         self.refuse(&capture.url, &lost)?;

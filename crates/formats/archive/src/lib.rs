@@ -25,6 +25,7 @@ mod cat;
 mod convert;
 mod digests;
 mod error;
+mod index;
 mod inspect;
 mod parts;
 mod registry;
@@ -36,10 +37,13 @@ pub use cat::{CatOptions, Show, cat};
 pub use convert::{Converted, check_compression, convert};
 pub use digests::{DigestStore, Digests, Earlier};
 pub use error::{Error, Result};
+pub use index::{is_copy, rebuild_index};
 pub use inspect::inspect;
-pub use parts::warc_parts;
+pub use parts::{PartName, warc_names, warc_parts};
 pub use registry::{Found, Registry};
-pub use trawl_captures::{CaptureRow, CapturesReader, CapturesWriter};
+pub use trawl_captures::{
+    CaptureRow, CapturesReader, CapturesWriter, Covered, RebuildReport, archives_of, export_common_crawl,
+};
 pub use trawl_io::format::{About, Candidate, Creation, Format, Opening, Role, Target};
 pub use urls::urls;
 pub use verify::{Verified, verify};

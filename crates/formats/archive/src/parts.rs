@@ -7,23 +7,60 @@ use std::sync::Arc;
 use trawl_io::Fs;
 use trawl_io::format::Format;
 use trawl_io::read_at::FileReader;
-use trawl_warc::wacz::Wacz;
+use trawl_warc::wacz::{Wacz, ZipEntry};
 use trawl_warc::{Part, WaczFormat, WarcFormat};
 
+/// What a file with records is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartName {
+    /// Its own name, as in places.
+    pub base: String,
+    /// With the way to it; no other part of what is at hand has the same.
+    pub full: String,
+}
+
+/// The names of the files with records in an archive.
+pub fn warc_names(found: &Found, fs: &Arc<dyn Fs>) -> Result<Vec<PartName>> {
+    if found.format.name() == WaczFormat.name() {
+        let wacz = Wacz::open(Arc::new(FileReader::open_in(&**fs, &found.path)?))?;
+        return Ok(inside(found, &wacz).into_iter().map(|(name, _)| name).collect());
+    }
+    Ok(vec![name_of(found)])
+}
+
 /// Hands every stretch of WARC records to `each`; none, for formats that keep no such records.
-pub fn warc_parts(found: &Found, fs: &Arc<dyn Fs>, each: &mut dyn FnMut(Part) -> Result<()>) -> Result<()> {
+pub fn warc_parts(found: &Found, fs: &Arc<dyn Fs>, each: &mut dyn FnMut(&PartName, Part) -> Result<()>) -> Result<()> {
     let format = found.format.name();
     if format == SeqdbFormat.name() {
-        return crate::seqdb::each_event(&found.path, fs, each);
+        let name = name_of(found);
+        return crate::seqdb::each_event(&found.path, fs, &mut |part| each(&name, part));
     }
     let file = || FileReader::open_in(&**fs, &found.path).map(Arc::new);
     if format == WarcFormat.name() {
-        each(Part { file: file()?, offset: 0 })?;
+        each(&name_of(found), Part { file: file()?, offset: 0 })?;
     } else if format == WaczFormat.name() {
         let wacz = Wacz::open(file()?)?;
-        for entry in wacz.warc_entries() {
-            each(Part { file: wacz.warc(&entry.name)?, offset: 0 })?;
+        for (name, entry) in inside(found, &wacz) {
+            // By the entry itself: two may have one name.
+            each(&name, Part { file: wacz.zip().stored(entry)?, offset: 0 })?;
         }
     }
     Ok(())
+}
+
+fn name_of(found: &Found) -> PartName {
+    let base = found.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    PartName { base, full: found.path.display().to_string() }
+}
+
+fn inside<'w>(found: &Found, wacz: &'w Wacz) -> Vec<(PartName, &'w ZipEntry)> {
+    let mut names: Vec<(PartName, &ZipEntry)> = Vec::new();
+    for entry in wacz.warc_entries() {
+        let base = entry.name.rsplit('/').next().unwrap_or_default().to_owned();
+        let earlier = names.iter().filter(|(_, other)| other.name == entry.name).count();
+        let number = if earlier == 0 { String::new() } else { format!("#{}", earlier + 1) };
+        let full = format!("{}/{}{number}", found.path.display(), entry.name);
+        names.push((PartName { base, full }, entry));
+    }
+    names
 }

@@ -1,6 +1,6 @@
 //! Captures of any archive as URL records, for the lake.
 
-mod others;
+pub(crate) mod others;
 
 use crate::error::{Error, Result};
 use std::path::Path;
@@ -50,9 +50,10 @@ impl UrlSource for ArchiveUrls {
             // The entry borrows the source: what is kept of it is no longer part of it.
             let next = match source.next_entry() {
                 Ok(None) => return Ok(()),
-                Ok(Some((Entry::Other(mut other), place))) => {
-                    Next::Other(place.offset, others::record(&mut other, &place), others::name(&other.kind))
-                }
+                Ok(Some((Entry::Other(mut other), place))) => match others::row(&mut other, &place) {
+                    Ok(row) => Next::Capture(place.offset, Ok(record(row))),
+                    Err(kind) => Next::Other(place.offset, kind),
+                },
                 Ok(Some((Entry::Capture(mut capture), place))) => {
                     let row = CaptureRow::from_capture(&mut capture, Some(&place)).map(record);
                     Next::Capture(
@@ -63,8 +64,7 @@ impl UrlSource for ArchiveUrls {
                 Err(error) => Next::Damage(error),
             };
             match next {
-                Next::Other(at, Some(record), _) => each(at, Ok(record))?,
-                Next::Other(at, None, kind) => aside(at, kind),
+                Next::Other(at, kind) => aside(at, kind),
                 Next::Capture(at, row) => {
                     each(at, row.map_err(|bad| bad.at(self.place(at))))?;
                     source.beside().iter().for_each(|kind| aside(at, kind));
@@ -86,8 +86,8 @@ impl UrlSource for ArchiveUrls {
 
 /// An entry, or why there is none.
 enum Next {
-    /// Where, its row if it has one, and its type.
-    Other(u64, Option<UrlRecord>, &'static str),
+    /// Where, and its type: it has no row.
+    Other(u64, &'static str),
     Capture(u64, Result<UrlRecord, BadItem>),
     Damage(DoorError),
 }

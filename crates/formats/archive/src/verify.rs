@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::registry::Found;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_captures::{CapturesReader, IndexReport, IndexVerifier};
@@ -96,7 +97,20 @@ pub fn verify(fs: &Arc<dyn Fs>, files: &[Found], all: bool, check: &mut Check<'_
         }
     }
     let indexes: Vec<_> = files.iter().filter(|found| found.is_index()).collect();
-    let archives: Vec<_> = files.iter().filter(|found| can_be_compared(found)).collect();
+    let mut listed = BTreeSet::new();
+    for found in &indexes {
+        let reader = CapturesReader::over(Arc::new(FileReader::open_in(&**fs, &found.path)?))?;
+        listed.extend(reader.archives().unwrap_or_default().iter().map(|archive| archive.name.clone()));
+    }
+    // A package may be a copy of archives that lie beside it: it is compared if the index says that it has its captures.
+    let is_listed = |found: &Found| listed.contains(&*found.path.file_name().unwrap_or_default().to_string_lossy());
+    let is_meant = |found: &&Found| can_be_compared(found) && (found.format.is_crawlable() || is_listed(found));
+    let archives: Vec<_> = files.iter().filter(is_meant).collect();
+    for found in files.iter().filter(|found| !indexes.is_empty() && can_be_compared(found) && !is_meant(found)) {
+        let (file, detail) = (found.path.display().to_string(), "the index beside it does not list it".to_owned());
+        let (severity, offset) = (Severity::Note, None);
+        (counting.on_finding)(Finding { severity, file, offset, kind: "not-indexed", detail });
+    }
     // In a directory the archives should be beside their index: without any, each row is about a record that is gone. A
     // package may hold them.
     let gone = all && files.len() == indexes.len();
@@ -112,7 +126,7 @@ pub fn verify(fs: &Arc<dyn Fs>, files: &[Found], all: bool, check: &mut Check<'_
 fn can_be_compared(found: &Found) -> bool {
     let carries = found.format.carries();
     let needed = [Capability::ManyPerUrl, Capability::Revisits, Capability::Failures, Capability::Facts];
-    found.format.is_crawlable() && needed.iter().all(|needed| carries.has(*needed))
+    !found.is_index() && needed.iter().all(|needed| carries.has(*needed))
 }
 
 fn index(fs: &Arc<dyn Fs>, indexes: &[&Found], archives: &[&Found], check: &mut Check<'_>) -> Result<IndexReport> {
@@ -125,7 +139,7 @@ fn index(fs: &Arc<dyn Fs>, indexes: &[&Found], archives: &[&Found], check: &mut 
         // What cannot be read has been reported with the archive itself.
         let Ok(archive) = found.open(fs) else { continue };
         if let Ok(Some(mut source)) = archive.captures(Pick::All) {
-            verifier.archive(&mut *source, &mut |_| {}, &mut |_| {})?;
+            verifier.archive(&mut *source, &mut crate::urls::others::row, &mut |_| {}, &mut |_| {})?;
         }
     }
     let report = verifier.finish(&mut |finding| {

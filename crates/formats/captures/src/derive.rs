@@ -79,7 +79,8 @@ impl CaptureRow {
         Ok(row)
     }
 
-    fn url_columns(&mut self) {
+    /// Fills the columns that follow from the URL.
+    pub fn url_columns(&mut self) {
         // The lake takes a bare host name for a URL; a fetch of one failed, and its row has no host.
         if !self.url.contains("://") {
             return;
@@ -105,7 +106,8 @@ impl CaptureRow {
     }
 }
 
-fn sha1(body: &mut Body<'_>) -> io::Result<Digest> {
+/// The digest of a body, which must be readable again: in memory or spooled.
+pub fn sha1(body: &mut Body<'_>) -> io::Result<Digest> {
     if let Body::Reader { .. } = body {
         let message = "its digest is not known and it can be read only once";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));

@@ -34,13 +34,14 @@ mod writer;
 
 pub use columns::REQUIRED;
 pub use common_crawl::export_common_crawl;
+pub use derive::sha1;
 pub use error::{Error, Result};
 pub use format::{CapturesFormat, RowSums};
-pub use reader::CapturesReader;
-pub use rebuild::{RebuildReport, rebuild};
+pub use reader::{CapturesReader, archives_of};
+pub use rebuild::{OtherRows, RebuildReport, rebuild};
 pub use row::CaptureRow;
 pub use verify::{IndexReport, IndexVerifier, RowFinding};
-pub use writer::{CapturesWriter, ROW_GROUP_ROWS, VERSION, VERSION_KEY};
+pub use writer::{ARCHIVES_KEY, CapturesWriter, Covered, ROW_GROUP_ROWS, VERSION, VERSION_KEY};
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 use crate::columns::{COLUMNS, Cell, Column, Kind};
 use crate::error::{Error, Result};
 use crate::row::CaptureRow;
+use crate::writer::Covered;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -15,6 +16,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,6 +67,7 @@ pub struct CapturesReader {
     batch: std::vec::IntoIter<CaptureRow>,
     row_count: u64,
     version: Option<String>,
+    archives: Option<Vec<Covered>>,
 }
 
 impl CapturesReader {
@@ -80,6 +83,11 @@ impl CapturesReader {
 
     /// Reads some row groups only, in the order given.
     pub fn over_row_groups(file: Arc<dyn ReadAt>, row_groups: Option<Vec<usize>>) -> Result<Self> {
+        Self::build(file, row_groups, None)
+    }
+
+    /// Reads some row groups, or all; and one column, or all.
+    fn build(file: Arc<dyn ReadAt>, row_groups: Option<Vec<usize>>, only: Option<&str>) -> Result<Self> {
         let name = file.name().to_path_buf();
         let fail = |source| Error::Parquet { file: name.clone(), source };
         // The embedded Arrow schema is another program's wish about types; the Parquet schema is what the file has.
@@ -104,12 +112,21 @@ impl CapturesReader {
                 found: "no such column".into(),
             });
         }
+        if let Some(only) = only {
+            let kept: Vec<bool> = columns.iter().map(|column| column.name == only).collect();
+            let mut keep = kept.iter().copied();
+            columns.retain(|_| keep.next() == Some(true));
+            let mut keep = kept.into_iter();
+            wanted.retain(|_| keep.next() == Some(true));
+        }
         let metadata = builder.metadata().file_metadata();
         let row_count = u64::try_from(metadata.num_rows()).unwrap_or(0);
-        let version = metadata
-            .key_value_metadata()
-            .and_then(|pairs| pairs.iter().find(|kv| kv.key == crate::VERSION_KEY))
-            .and_then(|kv| kv.value.clone());
+        let stated = |key: &str| {
+            let pairs = metadata.key_value_metadata()?;
+            pairs.iter().find(|kv| kv.key == key).and_then(|kv| kv.value.clone())
+        };
+        let version = stated(crate::VERSION_KEY);
+        let archives = stated(crate::ARCHIVES_KEY).and_then(|list| serde_json::from_str(&list).ok());
         let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
         let mut builder = builder.with_projection(mask).with_batch_size(BATCH_ROWS);
         if let Some(row_groups) = row_groups {
@@ -123,7 +140,13 @@ impl CapturesReader {
             batch: Vec::new().into_iter(),
             row_count,
             version,
+            archives,
         })
+    }
+
+    /// The archives whose captures these are, if the file says so: one of another program does not.
+    pub fn archives(&self) -> Option<&[Covered]> {
+        self.archives.as_deref()
     }
 
     /// Rows in the file.
@@ -148,6 +171,26 @@ impl CapturesReader {
         }
         rows
     }
+}
+
+/// The archives that an index covers: those it lists, else those its rows name. Then only their names are known, and an archive
+/// in which every fetch failed is not among them.
+pub fn archives_of(file: Arc<dyn ReadAt>) -> Result<Vec<Covered>> {
+    let reader = CapturesReader::build(file, None, Some("warc_file"))?;
+    if let Some(listed) = reader.archives() {
+        return Ok(listed.to_vec());
+    }
+    let mut names = BTreeSet::new();
+    if reader.columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    for row in reader {
+        let name = row?.warc_file;
+        if !name.is_empty() && !names.contains(&name) {
+            names.insert(name);
+        }
+    }
+    Ok(names.into_iter().map(|name| Covered { name, bytes: None }).collect())
 }
 
 impl Iterator for CapturesReader {

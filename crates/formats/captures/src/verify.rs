@@ -11,6 +11,7 @@
 use crate::columns::{COLUMNS, Cell, Column, REQUIRED};
 use crate::error::{Error, Result};
 use crate::reader::CapturesReader;
+use crate::rebuild::OtherRows;
 use crate::row::CaptureRow;
 use std::path::Path;
 use trawl_model::{Advice, CaptureSource, DoorError, Entry};
@@ -74,27 +75,34 @@ impl IndexVerifier {
         Ok(())
     }
 
-    /// Takes the captures of an archive. What cannot be read is told to `on_skip`.
+    /// Takes the captures of an archive, and what `other` makes rows of, as a rebuild does. What cannot be read is told to
+    /// `on_skip`.
     pub fn archive(
         &mut self,
         source: &mut dyn CaptureSource,
+        other: &mut OtherRows<'_>,
         on_skip: &mut dyn FnMut(DoorError),
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), DoorError> {
         loop {
-            match source.next_entry() {
+            let row = match source.next_entry() {
                 Ok(None) => return Ok(()),
-                Ok(Some((Entry::Other(_), _))) => {}
+                Ok(Some((Entry::Other(mut record), place))) => other(&mut record, &place).ok(),
                 Ok(Some((Entry::Capture(mut capture), place))) => {
-                    let row = CaptureRow::from_capture(&mut capture, Some(&place))?;
-                    self.push(&row, b'C')?;
-                    self.report.captures += 1;
-                    if self.report.captures.is_multiple_of(1024) {
-                        progress(self.report.captures);
-                    }
+                    Some(CaptureRow::from_capture(&mut capture, Some(&place))?)
                 }
-                Err(e) if e.advice == Advice::Skip => on_skip(e),
+                Err(e) if e.advice == Advice::Skip => {
+                    on_skip(e);
+                    None
+                }
                 Err(e) => return Err(e),
+            };
+            if let Some(row) = row {
+                self.push(&row, b'C')?;
+                self.report.captures += 1;
+                if self.report.captures.is_multiple_of(1024) {
+                    progress(self.report.captures);
+                }
             }
         }
     }

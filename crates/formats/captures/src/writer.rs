@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Parquet, root message "Capture", zstd; row groups of 131 072 rows; page statistics and page index;
-//! Bloom filter on url; dictionaries where values repeat; footer metadata captures.version = 1
+//! Bloom filter on url; dictionaries where values repeat; footer metadata captures.version = 1, and
+//! captures.archives = [{"name": "a.warc.gz", "bytes": 12345}, …], the archives whose captures these are
 //! ```
 
 use crate::columns::{COLUMNS, Cell, Column, Kind, Store, schema};
@@ -24,6 +25,8 @@ use trawl_io::{AtomicFile, Fs};
 
 /// Footer metadata key that names the contract.
 pub const VERSION_KEY: &str = "captures.version";
+/// Footer metadata key under which the archives are listed.
+pub const ARCHIVES_KEY: &str = "captures.archives";
 /// The contract written by this crate.
 pub const VERSION: &str = "1";
 /// Rows of a row group.
@@ -32,6 +35,17 @@ pub const ROW_GROUP_ROWS: usize = 128 << 10;
 const BATCH_ROWS: usize = 4096;
 const ZSTD_LEVEL: i32 = 6;
 
+/// An archive, all captures of which have rows in an index. Rows of failed fetches name no archive, and some archives have no
+/// others: rows alone do not tell what an index covers.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Covered {
+    /// Its name, as seen from the directory of the index.
+    pub name: String,
+    /// How long it was; `None` for a directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
 /// Writes rows; the file appears when [`CapturesWriter::finish`] succeeds.
 pub struct CapturesWriter {
     path: PathBuf,
@@ -39,6 +53,7 @@ pub struct CapturesWriter {
     writer: ArrowWriter<AtomicFile>,
     rows: Vec<CaptureRow>,
     row_count: u64,
+    covered: Vec<Covered>,
 }
 
 impl CapturesWriter {
@@ -52,7 +67,13 @@ impl CapturesWriter {
             .with_skip_arrow_metadata(true);
         let writer = ArrowWriter::try_new_with_options(file, schema.clone(), options)
             .map_err(|source| Error::Parquet { file: path.into(), source })?;
-        Ok(CapturesWriter { path: path.into(), schema, writer, rows: Vec::with_capacity(BATCH_ROWS), row_count: 0 })
+        let (rows, covered) = (Vec::with_capacity(BATCH_ROWS), Vec::new());
+        Ok(CapturesWriter { path: path.into(), schema, writer, rows, row_count: 0, covered })
+    }
+
+    /// Says that the rows are all captures of an archive.
+    pub fn covers(&mut self, archive: Covered) {
+        self.covered.push(archive);
     }
 
     /// Adds a row.
@@ -72,7 +93,11 @@ impl CapturesWriter {
     /// Completes the file and publishes it; says how many rows it has.
     pub fn finish(mut self) -> Result<u64> {
         self.flush()?;
-        let CapturesWriter { path, writer, row_count, .. } = self;
+        let CapturesWriter { path, mut writer, row_count, covered, .. } = self;
+        if let Some(list) = Some(covered).filter(|all| !all.is_empty()).and_then(|all| serde_json::to_string(&all).ok())
+        {
+            writer.append_key_value_metadata(KeyValue::new(ARCHIVES_KEY.into(), Some(list)));
+        }
         let file = writer.into_inner().map_err(|source| Error::Parquet { file: path, source })?;
         file.publish()?;
         Ok(row_count)

@@ -92,8 +92,10 @@ fn a_rebuilt_index_has_the_same_rows() {
     let mut writer = CapturesWriter::create(&fs(), &again).unwrap();
     for file in files {
         let mut source = WarcSource::open(&file, Limits::default(), false).unwrap();
-        let report = rebuild(&mut source, &mut writer, &mut |e| panic!("{e}"), &mut |_| {}).unwrap();
-        assert_eq!((report.rows, report.failures, report.others), (40, 10, 1));
+        let report =
+            rebuild(&mut source, &mut writer, &mut |_, _| Err("warcinfo"), &mut |e| panic!("{e}"), &mut |_| {})
+                .unwrap();
+        assert_eq!((report.rows, report.failures, report.not_captures["warcinfo"]), (40, 10, 1));
     }
     writer.finish().unwrap();
     let (first, second) = (rows(&dir.path().join("captures.parquet")), rows(&again));
@@ -109,7 +111,7 @@ fn findings(dir: &Path, files: &[std::path::PathBuf], index: &Path) -> Vec<(&'st
     verifier.index(CapturesReader::open(index).unwrap(), &mut |_| {}).unwrap();
     for file in files {
         let mut source = WarcSource::open(file, Limits::default(), false).unwrap();
-        verifier.archive(&mut source, &mut |e| panic!("{e}"), &mut |_| {}).unwrap();
+        verifier.archive(&mut source, &mut |_, _| Err(""), &mut |e| panic!("{e}"), &mut |_| {}).unwrap();
     }
     let mut found = Vec::new();
     verifier.finish(&mut |f| found.push((f.kind, f.detail))).unwrap();

@@ -9,6 +9,9 @@ const LOOKED: usize = 256;
 
 /// First bytes that leave no doubt.
 const MAGICS: &[(&[u8], &str)] = &[
+    // One layer is taken off before anybody looks.
+    (b"\x1f\x8b\x08", "a gzip file"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file"),
     (b"\x04\x22\x4d\x18", "an lz4 file"),
     (b"\x02\x21\x4c\x18", "an old lz4 file"),
     (b"BZh", "a bzip2 file"),

@@ -113,9 +113,18 @@ impl Format {
         match serde_json::from_slice::<serde::de::IgnoredAny>(line) {
             // An object that goes on behind the line was printed over several; if it is only cut, its name may say so.
             Err(e) if e.is_eof() && has_more => (Format::Json, line == b"{"),
+            // Several of them in one line are not lines of JSON.
+            Err(_) if is_several(line) => (Format::Json, false),
             _ => (Format::Jsonl, false),
         }
     }
+}
+
+/// Whether a line holds more than one value.
+fn is_several(line: &[u8]) -> bool {
+    let mut values = serde_json::Deserializer::from_slice(line).into_iter::<serde::de::IgnoredAny>();
+    values.next().is_some_and(|first| first.is_ok())
+        && line.get(values.byte_offset()..).is_some_and(|rest| rest.trim_ascii().starts_with(b"{"))
 }
 
 /// Whether JSON begins as `{"log": {`.
@@ -226,6 +235,10 @@ mod tests {
             ("x.txt", b"{\"url\":1}", Some(Format::Lines)),
             ("x.json", b"{\"url\":1}\n", Some(Format::Jsonl)),
             ("x.json", b"{\"url\":\n1}\n", Some(Format::Json)),
+            ("x.json", b"{\"url\":1}{\"url\":2}", Some(Format::Json)),
+            ("x", b"{\"url\":1} {\"url\":2}\n", Some(Format::Json)),
+            ("x.jsonl", b"{\"url\":1} {\"url\":2}\n", Some(Format::Jsonl)),
+            ("x.txt.gz", &gzip(&gzip(b"a.com\n")), None),
             ("x.jsonl", b"{\"url\":\n1}\n", Some(Format::Jsonl)),
             ("x.jsonl", b"{\n\"url\": 1}\n", Some(Format::Json)),
             ("x.txt", b"[\n{\"url\":1}]", Some(Format::Json)),

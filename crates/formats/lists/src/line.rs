@@ -18,10 +18,6 @@ pub(crate) fn parse(
         (_, None) | (Format::Lines | Format::Cdxj, Some(b'#')) | (Format::Cdxj, Some(b'!')) => Ok(None),
         (Format::Cdxj, _) => cdxj(options, trimmed).map(Some),
         (Format::Cdx, _) => Legend::record(legend, options, line),
-        // Line ends of another age: one line would be all the URLs of a list, and read as one of them.
-        (Format::Lines, Some(first)) if *first != b'{' && trimmed.contains(&b'\r') => {
-            Err(BadItem::new("line_end", "expected lines that end in a line feed, found a carriage return", trimmed))
-        }
         (Format::Lines, Some(first)) if *first != b'{' => Ok(url(options, trimmed)),
         _ => object(options, false, &text_of(trimmed), trimmed).map(Some),
     }
@@ -99,10 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn lines_with_tabs_and_old_line_ends() {
+    fn lines_with_tabs() {
         assert_eq!(one(Format::Lines, b"\t http://a.com/ \t2026\r").unwrap().url, "http://a.com/");
-        let old = one(Format::Lines, b"http://a.com/\rhttp://b.com/\r").unwrap_err();
-        assert_eq!((old.code, old.text.as_str()), ("line_end", "http://a.com/\rhttp://b.com/"));
     }
 
     #[test]

@@ -14,13 +14,14 @@ pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 /// A line of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
-    /// Its bytes, without line end and carriage return.
+    /// Its bytes, without what ends it.
     Whole(&'a [u8]),
     /// Longer than [`MAX_LINE`]; it was passed over, and this is how it begins.
     TooLong(&'a [u8]),
 }
 
-/// Cuts a stream into lines.
+/// Cuts a stream into lines. A line feed ends one, and a carriage return, which no URL holds: of the two together the second
+/// ends an empty line, which nobody misses.
 pub(crate) struct LineReader<R> {
     inner: R,
     line: Vec<u8>,
@@ -46,7 +47,7 @@ impl<R: BufRead> LineReader<R> {
                 break;
             }
             any = true;
-            let end = memchr::memchr(b'\n', chunk);
+            let end = memchr::memchr2(b'\n', b'\r', chunk);
             let used = end.map_or(chunk.len(), |at| at + 1);
             // One byte more than is allowed shows that the line is too long, whatever else comes.
             let room = (MAX_LINE + 1).saturating_sub(self.line.len());
@@ -60,7 +61,7 @@ impl<R: BufRead> LineReader<R> {
         }
         Ok(match (any, too_long) {
             (false, _) => None,
-            (true, false) => Some(Line::Whole(self.line.strip_suffix(b"\r").unwrap_or(&self.line))),
+            (true, false) => Some(Line::Whole(&self.line)),
             (true, true) => Some(Line::TooLong(self.line.get(..BadItem::MAX_TEXT).unwrap_or(&self.line))),
         })
     }
@@ -76,7 +77,7 @@ pub(crate) fn first_lines(stream: impl BufRead) -> io::Result<Vec<u8>> {
         let Some(Line::Whole(line) | Line::TooLong(line)) = lines.next_line()? else { break };
         let line = if at == 0 { line.strip_prefix(BOM).unwrap_or(line) } else { line };
         let blank = line.trim_ascii().is_empty() || line.starts_with(b"#");
-        if !head.is_empty() || !blank {
+        if !blank || !head.is_empty() && line.starts_with(b"#") {
             head.extend(line);
             head.push(b'\n');
         }
@@ -109,7 +110,8 @@ mod tests {
     fn lines_and_their_offsets() {
         assert_eq!(all_lines(b""), []);
         let line = |at, text: &[u8]| (at, Some(text.to_vec()));
-        assert_eq!(all_lines(b"a\r\n\nbc"), [line(0, b"a"), line(3, b""), line(4, b"bc")]);
+        assert_eq!(all_lines(b"a\r\n\nbc"), [line(0, b"a"), line(2, b""), line(3, b""), line(4, b"bc")]);
+        assert_eq!(all_lines(b"a\rb\r"), [line(0, b"a"), line(2, b"b")]);
         assert_eq!(all_lines(b"a\n"), [line(0, b"a")]);
         let long = vec![b'x'; MAX_LINE * 3];
         let text = [b"a\n", &long[..], b"\nb\n", &long[..]].concat();

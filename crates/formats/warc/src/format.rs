@@ -165,7 +165,9 @@ impl Format for WaczFormat {
             done => done?,
         };
         let files = vec![(path.display().to_string(), done.bytes)];
-        Ok(Some(Summary { events: done.captures, records: done.records, files, ..Summary::default() }))
+        let (unlisted, examples) = (done.unlisted, done.examples);
+        let (events, records) = (done.captures, done.records);
+        Ok(Some(Summary { events, records, files, unlisted, examples, ..Summary::default() }))
     }
 }
 

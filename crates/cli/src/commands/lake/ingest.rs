@@ -1,5 +1,6 @@
 //! `trawl lake ingest` and `publish`.
 
+use super::covered;
 use super::sources::{Expanded, NotFile, STDIN, expand};
 use super::tell::{TEMP, keep, show_progress};
 use super::{LakeArg, MEMORY_BYTES};
@@ -27,8 +28,8 @@ use trawl_store::{Dataset, DatasetInfo, KnownSource, Lake};
 ///
 /// Sources are files, directories, quoted patterns or `-` for standard input: URL lists, JSON and
 /// JSONL, CSV and other tables, CDXJ and CDX, ZipNum (its index), WARC, Parquet with a url column
-/// (Common Crawl's too), captures.parquet, HAR, bookmarks, sitemaps, feeds; gzip and zstd are unpacked. Directories are read at any depth; one that
-/// holds captures.parquet stands for that. URLs are normalised, sorted by domain and written as
+/// (Common Crawl's too), captures.parquet, HAR, bookmarks, sitemaps, feeds; gzip and zstd are unpacked. Directories are read at any depth; archives
+/// that captures.parquet beside them lists are read through it. URLs are normalised, sorted by domain and written as
 /// Parquet; lines that are no URLs go to a rejects file with the reason. A source that the dataset
 /// has already is skipped, so that repeating a command, also after an interruption, doubles
 /// nothing; one that has only grown since, such as a WARC that was still being written, is read
@@ -159,7 +160,7 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     trawl_maintain::temp::make_dir(&settings.temp_dir)?;
     let done = add(&lake, dir, &added, &settings, out)?;
     out.fact(&done, |w| done.write(w))?;
-    Ok(Status::from_findings(done.ingest.rejected > 0 || done.waits || !done.unreadable.is_empty()))
+    Ok(Status::from_findings(done.ingest.rejected > 0 || done.waits || done.is_short()))
 }
 
 /// Items of a source that are read to see whether it can be read at all.
@@ -209,6 +210,12 @@ pub struct Done {
     /// What else is in directories and was not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_files: Vec<NotFile>,
+    /// Archives whose captures were read from an index.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub indexed: Vec<String>,
+    /// What is not as its index says: something may be missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<NotFile>,
     /// Archives in which not one capture was found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
@@ -228,7 +235,8 @@ pub fn add(
     out: &mut Output,
 ) -> anyhow::Result<Done> {
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
-    let Expanded { files, not_files, mut bases, spools: _spools } = expand(&added.paths, Some(&settings.temp_dir))?;
+    let Expanded { files, not_files, mut bases, indexed, incomplete, spools: _spools } =
+        expand(&added.paths, Some(&settings.temp_dir))?;
     let known = match settings.mode {
         Mode::Append => known_sources(lake, &added.name)?,
         // Whatever they were, they are read whole.
@@ -270,6 +278,9 @@ pub fn add(
             }
             tasted => tasted.with_context(|| format!("cannot take {}", file.shown()))?,
         };
+        if !is_known(&known, &source.identity()) {
+            covered::refuse_again(&known, &file.path, &indexed)?;
+        }
         sources.push(source);
         let archive = format.is_some_and(Format::is_archive) && file.name.is_none();
         bases.extend(file.path.parent().filter(|_| archive).map(base_uri));
@@ -295,6 +306,8 @@ pub fn add(
         ingest: report,
         ignored,
         not_files,
+        indexed,
+        incomplete,
         unreadable,
         version: published.version,
         waits,
@@ -389,6 +402,11 @@ fn register(lake: &Lake, added: &Added, bases: &[String]) -> anyhow::Result<(Dat
 }
 
 impl Done {
+    /// Whether a source is there of which nothing, or not everything, could be taken.
+    fn is_short(&self) -> bool {
+        !self.unreadable.is_empty() || !self.incomplete.is_empty()
+    }
+
     fn write(&self, w: &mut dyn Write) -> io::Result<()> {
         let report = &self.ingest;
         writeln!(
@@ -416,6 +434,12 @@ impl Done {
         }
         for ignored in self.ignored.iter().map(|path| harmless(path)) {
             writeln!(w, "  ignored {ignored}: of no known format, or without URLs")?;
+        }
+        if !self.indexed.is_empty() {
+            writeln!(w, "  read {} archive(s) through their index", show_count(self.indexed.len() as u64))?;
+        }
+        for other in &self.incomplete {
+            writeln!(w, "  {}: {}", harmless(&other.path), other.why)?;
         }
         for path in self.unreadable.iter().map(|path| harmless(path)) {
             writeln!(w, "  found no capture in {path}")?;

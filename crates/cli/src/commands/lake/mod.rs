@@ -1,6 +1,7 @@
 //! `trawl lake`: what a lake holds, bringing more into it, and looking after it.
 
 mod compact;
+mod covered;
 mod dataset;
 mod deny;
 mod facts;

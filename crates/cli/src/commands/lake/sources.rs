@@ -1,18 +1,20 @@
 //! From what a person names to the files that are read.
 
+use super::covered;
 use super::ingest::base_uri;
 use crate::commands::captures::is_part;
 use crate::system;
 use anyhow::{Context, bail};
 use glob::{MatchOptions, Pattern};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use trawl_captures::CapturesReader;
+use trawl_archive::CapturesReader;
 use trawl_ingest::source::{self, Format};
 use trawl_io::{Fs, RealFs};
 use trawl_lists::zipnum;
@@ -29,6 +31,10 @@ const CLUSTER_HEAD: u64 = 4096;
 pub const STDIN: &str = "stdin";
 /// Directories below one another that `**` looks into at most.
 const MAX_DEPTH: usize = 64;
+/// Where a crawl keeps its state.
+const CRAWL: &str = ".crawl";
+/// What a crawl writes beside its archives: neither is a list of URLs to be taken.
+const CRAWLS_OWN: &[&str] = &["run.json", "rejects.jsonl"];
 /// What only a lake has.
 const MANIFESTS: &str = "index/manifests";
 
@@ -91,6 +97,10 @@ pub struct Expanded {
     pub not_files: Vec<NotFile>,
     /// Where archives are found, for the dataset: directories that hold captures.
     pub bases: Vec<String>,
+    /// Archives whose captures are read from an index.
+    pub indexed: Vec<String>,
+    /// What is not as its index says: some of it may be missing.
+    pub incomplete: Vec<NotFile>,
     /// What came through pipes.
     pub spools: Vec<Spool>,
 }
@@ -114,6 +124,7 @@ pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded
             out.add(&path, temp)?;
         }
     }
+    covered::settle(&mut out);
     Ok(out)
 }
 
@@ -232,21 +243,28 @@ impl Expanded {
         let mut inside = entries.map(|e| Ok(e?.path())).collect::<io::Result<Vec<_>>>()?;
         inside.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
         inside.sort();
-        let mut captures: Vec<_> = inside.iter().filter(|path| is_captures(path)).collect();
+        let mut captures: Vec<_> = inside.iter().filter(|path| is_captures(path)).cloned().collect();
+        let is_crawl = !captures.is_empty() || dir.join(CRAWL).is_dir();
         if !captures.is_empty() {
             self.bases.push(base_uri(dir));
-            for path in take_once(&mut captures) {
-                let why = "another index of the captures that are read";
-                self.not_files.push(NotFile { path: path.display().to_string(), why });
-            }
-            return captures.into_iter().try_for_each(|path| self.add_found(path));
         }
-        let clusters: Vec<_> = inside.iter().filter(|path| is_cluster(path)).collect();
-        if !clusters.is_empty() {
-            return clusters.into_iter().try_for_each(|cluster| self.add_cluster(cluster, true));
+        let superseded = take_once(&mut captures);
+        let mut of_clusters = BTreeSet::new();
+        for cluster in inside.iter().filter(|path| is_cluster(path)) {
+            let files = self.files.len();
+            self.add_cluster(cluster, true)?;
+            of_clusters.insert(cluster.canonicalize()?);
+            of_clusters.extend(self.files.iter().skip(files).map(|file| file.path.clone()));
         }
         for path in inside {
-            if path.is_file() {
+            let mut leave = |why| self.not_files.push(NotFile { path: path.display().to_string(), why });
+            if superseded.contains(&path) {
+                leave("another index of the captures that are read");
+            } else if is_crawl && CRAWLS_OWN.iter().any(|own| path.file_name().is_some_and(|name| name == *own)) {
+                leave("what a crawl says of itself");
+            } else if path.canonicalize().is_ok_and(|path| of_clusters.contains(&path)) {
+                // It has been taken with its cluster.
+            } else if path.is_file() {
                 self.add_found(&path)?;
             } else if path.is_dir() && !path.is_symlink() {
                 self.add_dir(&path)?;
@@ -257,7 +275,7 @@ impl Expanded {
                     Err(_) if path.is_symlink() => "a link that cannot be followed",
                     _ => "no file",
                 };
-                self.not_files.push(NotFile { path: path.display().to_string(), why });
+                leave(why);
             }
         }
         Ok(())
@@ -274,13 +292,17 @@ impl Expanded {
         let cannot = |path: &Path| format!("cannot read {}", path.display());
         let text = fs::read_to_string(index).with_context(|| cannot(index))?;
         let real = index.canonicalize().with_context(|| cannot(index))?;
-        let names = zipnum::parts(&text).map_err(|(n, e)| anyhow::anyhow!("{} line {n}: {e}", index.display()))?;
+        let parts = zipnum::parts(&text).map_err(|(n, e)| anyhow::anyhow!("{} line {n}: {e}", index.display()))?;
         let fs: Arc<dyn Fs> = Arc::new(RealFs);
-        for name in names {
+        for zipnum::Part { name, end } in parts {
             // Beside a link to the index, or beside the index itself.
             let linked = index.with_file_name(&name);
             let part = if linked.exists() { linked } else { real.with_file_name(&name) };
             let file = SourcePath::resolved(&part, found).with_context(|| cannot(&part))?;
+            if fs::metadata(&file.path).with_context(|| cannot(&part))?.len() < end {
+                let why = "shorter than its index says: lines are missing";
+                self.incomplete.push(NotFile { path: file.path.display().to_string(), why });
+            }
             // What the index names is an index of captures, whatever it is called and however it begins.
             let format = file.detect(&fs)?.filter(|format| *format == Format::List(trawl_lists::Format::Cdx));
             let format = format.or(Some(Format::List(trawl_lists::Format::Cdxj)));
@@ -290,22 +312,22 @@ impl Expanded {
     }
 }
 
-fn is_captures(path: &Path) -> bool {
+pub(super) fn is_captures(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.is_file() && name.starts_with(CAPTURES) && name.ends_with(".parquet")
 }
 
 /// An index of all archives, or one of each: a crawl that was stopped while it replaced one by the other has both. Leaves
 /// those that hold more, and gives the others.
-fn take_once<'a>(captures: &mut Vec<&'a PathBuf>) -> Vec<&'a PathBuf> {
+fn take_once(captures: &mut Vec<PathBuf>) -> Vec<PathBuf> {
     let name = |path: &&PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let parts: Vec<_> = captures.iter().copied().filter(|path| is_part(&name(path))).collect();
-    let whole: Vec<_> = captures.iter().copied().filter(|path| name(path) == "captures.parquet").collect();
+    let parts: Vec<_> = captures.iter().filter(|path| is_part(&name(path))).cloned().collect();
+    let whole: Vec<_> = captures.iter().filter(|path| name(path) == "captures.parquet").cloned().collect();
     if parts.is_empty() || whole.is_empty() {
         return Vec::new();
     }
     // One that cannot be opened holds nothing that could be taken twice.
-    let rows = |paths: &[&PathBuf]| -> u64 {
+    let rows = |paths: &[PathBuf]| -> u64 {
         paths.iter().map(|path| CapturesReader::open(path).map_or(0, |index| index.row_count())).sum()
     };
     let others = if rows(&whole) >= rows(&parts) { parts } else { whole };

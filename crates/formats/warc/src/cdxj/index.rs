@@ -18,15 +18,32 @@ pub struct CdxjOptions {
     pub all_records: bool,
 }
 
+/// What an index cannot list.
+#[derive(Debug)]
+pub enum Unlisted {
+    /// A place that cannot be read.
+    Damage(Error),
+    /// A record that would be listed, but does not say of which URL or when it is.
+    Incomplete(Error),
+}
+
+impl Unlisted {
+    /// Why.
+    pub fn into_error(self) -> Error {
+        match self {
+            Unlisted::Damage(error) | Unlisted::Incomplete(error) => error,
+        }
+    }
+}
+
 /// Gives `each` a line for every record of a file that an index lists: responses, revisits, and those resources and
-/// metadata records that are content rather than `application/warc-fields`. A damaged place, and a record whose URL or date
-/// cannot be read, goes to `on_damage`, which may end the work by giving the error back; reading goes on behind it. Tells how
-/// many records the file has, listed or not.
+/// metadata records that are content rather than `application/warc-fields`. What cannot be listed goes to `unlisted`, which may
+/// end the work by giving the error back; reading goes on behind it. Tells how many records the file has, listed or not.
 pub fn index_records(
     reader: &mut WarcReader,
     options: &CdxjOptions,
     each: &mut dyn FnMut(CdxjLine) -> Result<()>,
-    on_damage: &mut dyn FnMut(Error) -> Result<()>,
+    unlisted: &mut dyn FnMut(Unlisted) -> Result<()>,
 ) -> Result<u64> {
     let mut records = 0;
     loop {
@@ -41,9 +58,9 @@ pub fn index_records(
         match found {
             Ok(Indexed::Line(line)) => each(line)?,
             Ok(Indexed::NotListed) => {}
-            Ok(Indexed::Incomplete(error)) => on_damage(error)?,
+            Ok(Indexed::Incomplete(error)) => unlisted(Unlisted::Incomplete(error))?,
             Err(e) if e.is_damage() => {
-                on_damage(e)?;
+                unlisted(Unlisted::Damage(e))?;
                 reader.recover_from_here()?;
             }
             Err(e) => return Err(e),

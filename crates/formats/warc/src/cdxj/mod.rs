@@ -24,7 +24,7 @@ mod merge;
 mod write;
 
 pub use block::{BlockIndex, BlockWriter, ZIPNUM_LINES};
-pub use index::{CdxjOptions, index_records};
+pub use index::{CdxjOptions, Unlisted, index_records};
 pub use line::{CdxjLine, surt_key};
 pub use lookup::{CdxjFile, Lines, ZipNum};
 pub use merge::merge_cdxj;

@@ -170,8 +170,8 @@ fn records_without_a_time_or_url_are_named() {
         lines.push(line.timestamp);
         Ok(())
     };
-    let mut on_damage = |error: crate::Error| {
-        errors.push(error.to_string());
+    let mut on_damage = |found: Unlisted| {
+        errors.push(found.into_error().to_string());
         Ok(())
     };
     index_records(&mut reader, &CdxjOptions::default(), &mut each, &mut on_damage).unwrap();

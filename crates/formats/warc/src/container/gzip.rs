@@ -48,6 +48,8 @@ pub(crate) struct Gzip {
     state: State,
     crc: crc32fast::Hasher,
     size: u64,
+    /// Whether the header of the open member has a checksum that is not its own.
+    bad_header: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +73,13 @@ impl Gzip {
             state: State::Between,
             crc: crc32fast::Hasher::new(),
             size: 0,
+            bad_header: false,
         }
+    }
+
+    /// Whether the header of the open member has a checksum that is not its own; told once.
+    pub(crate) fn take_bad_header(&mut self) -> bool {
+        std::mem::take(&mut self.bad_header)
     }
 
     /// Unread inflated bytes that are here already.
@@ -98,7 +106,8 @@ impl Gzip {
     /// Opens the member at the window's start.
     pub(crate) fn open(&mut self, window: &mut Window, start: &At) -> Result<()> {
         self.reset();
-        let header = header(window, start)?;
+        let (header, sound) = header(window, start)?;
+        self.bad_header = !sound;
         if self.inflate_whole(window, header)? {
             self.state = State::Ended;
             return Ok(());
@@ -239,13 +248,14 @@ fn trailer_at(data: &[u8], end: usize) -> Option<(u32, u32)> {
     Some((u32::from_le_bytes(*crc), u32::from_le_bytes(*rest.first_chunk::<4>()?)))
 }
 
-/// Length of the member header at the window's start.
-fn header(window: &mut Window, start: &At) -> Result<usize> {
+/// Length of the member header at the window's start, and whether its checksum, if it has one, is right: what follows can be
+/// read either way.
+fn header(window: &mut Window, start: &At) -> Result<(usize, bool)> {
     let mut want = 10;
     loop {
         let data = window.fill(want)?;
         match parse_header(data) {
-            Ok(Step::Done { used, .. }) => return Ok(used),
+            Ok(Step::Done { used, value }) => return Ok((used, value)),
             Ok(Step::NeedMore { at_least }) => {
                 if at_least > MAX_HEADER_BYTES {
                     let (claimed, limit) = (at_least as u64, MAX_HEADER_BYTES as u64);
@@ -264,7 +274,7 @@ fn header(window: &mut Window, start: &At) -> Result<usize> {
     }
 }
 
-fn parse_header(data: &[u8]) -> Result<Step<()>, &'static str> {
+fn parse_header(data: &[u8]) -> Result<Step<bool>, &'static str> {
     let Some((fixed, _)) = data.split_first_chunk::<10>() else {
         if !b"\x1f\x8b\x08".starts_with(data.get(..3).unwrap_or(data)) {
             return Err("a gzip member");
@@ -288,8 +298,12 @@ fn parse_header(data: &[u8]) -> Result<Step<()>, &'static str> {
         };
         at += zero + 1;
     }
+    let fields = at;
     if flags & 2 != 0 {
         at += 2;
     }
-    if data.len() < at { Ok(Step::NeedMore { at_least: at }) } else { Ok(Step::Done { value: (), used: at }) }
+    let Some(header) = data.get(..at) else { return Ok(Step::NeedMore { at_least: at }) };
+    let (covered, stated) = header.split_at(fields);
+    let [low, high, ..] = crc32fast::hash(covered).to_le_bytes();
+    Ok(Step::Done { value: stated.is_empty() || stated == [low, high], used: at })
 }

@@ -116,6 +116,14 @@ impl Container {
         Ok(true)
     }
 
+    /// What is odd about the header of the open member, told once.
+    pub(crate) fn take_oddity(&mut self) -> Option<&'static str> {
+        match &mut self.codec {
+            Codec::Gzip(gzip) => gzip.take_bad_header().then_some("a gzip header whose checksum is not its own"),
+            _ => None,
+        }
+    }
+
     /// Inflated bytes that are here already.
     pub(crate) fn data(&self) -> &[u8] {
         match &self.codec {

@@ -224,6 +224,13 @@ impl WarcReader {
             if !self.container.next_member()? {
                 return Ok(false);
             }
+            if let Some(odd) = self.container.take_oddity() {
+                let at = self.container.at();
+                if !self.lenient {
+                    return Err(Error::corrupt(at, "a gzip header with its checksum", odd));
+                }
+                self.warn(at, odd);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Checks an archive: every length, checksum and digest, and that records name records that exist.
 //!
 //! ```text
-//! each file    every byte belongs to a record; members inflate, headers parse, blocks have the length they claim, digests fit what is stored
+//! each file    every byte belongs to a record; members inflate, headers parse, dates and targets are there, blocks have the length they claim, digests fit what is stored
 //! the set      record ids are unique; WARC-Concurrent-To leads to a record of the same file; WARC-Refers-To, or target
 //!              and date, lead to a capture with the same digest
 //! ```
@@ -11,6 +11,7 @@ mod digests;
 mod links;
 
 use crate::error::{At, Result, finding};
+use crate::header::{RecordHeader, RecordType};
 use crate::limits::Limits;
 use crate::reader::WarcReader;
 use links::Links;
@@ -39,8 +40,15 @@ impl<'c, 'a> Verifier<'c, 'a> {
 
     /// Checks one file. Damage is a finding, and the check goes on behind it; only a failing machine is an error.
     pub fn file(&mut self, file: Arc<dyn ReadAt>) -> Result<()> {
-        self.container(&file.name().to_string_lossy(), file.len());
-        self.part(file, 0)
+        let (name, len, before) = (file.name().to_string_lossy().into_owned(), file.len(), self.checked.records);
+        self.container(&name, len);
+        self.part(file, 0)?;
+        // A compressed file may hold nothing and be sound; an archive is something else. One without a byte is told by others.
+        if self.checked.records == before && len > 0 {
+            let at = At { file: name.into(), offset: 0, inside: 0 };
+            self.found(&at, Severity::Fault, "empty", "there is no record in it".to_owned());
+        }
+        Ok(())
     }
 
     /// Starts a file whose records lie in parts, with other things between them: [`Verifier::part`] for each.
@@ -102,8 +110,12 @@ impl<'c, 'a> Verifier<'c, 'a> {
         let at = record.at().clone();
         let index = record.place().index;
         self.links.note(record.header(), file, at.offset, index)?;
+        let odd = required(record.header());
         let checked = digests::check(record)?;
         self.checked.digests += checked.compared;
+        for (kind, detail) in odd {
+            self.found(&at, Severity::Fault, kind, detail);
+        }
         for (kind, severity, detail) in checked.findings {
             self.found(&at, severity, kind, detail);
         }
@@ -129,6 +141,30 @@ impl<'c, 'a> Verifier<'c, 'a> {
     fn found(&mut self, at: &At, severity: Severity, kind: &'static str, detail: String) {
         (self.check.on_finding)(finding(at, severity, kind, detail));
     }
+}
+
+/// What is wrong with the fields that every record has to have. Length and type are needed to read it, and an id is what other
+/// findings are about.
+fn required(header: &RecordHeader) -> Vec<(&'static str, String)> {
+    let mut odd = Vec::new();
+    match header.text("WARC-Date") {
+        // One that is missing has been told by the reader.
+        None => {}
+        Some(text) if header.date().is_none() => odd.push(("date", format!("WARC-Date is not a time: {text:?}"))),
+        Some(_) => {}
+    }
+    let about_url = matches!(
+        header.record_type(),
+        RecordType::Response
+            | RecordType::Request
+            | RecordType::Revisit
+            | RecordType::Resource
+            | RecordType::Conversion
+    );
+    if about_url && header.target_uri().is_none_or(|url| url.trim().is_empty()) {
+        odd.push(("target", "WARC-Target-URI is missing".to_owned()));
+    }
+    odd
 }
 
 #[cfg(test)]

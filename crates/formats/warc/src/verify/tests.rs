@@ -88,6 +88,40 @@ fn damage_is_found_and_the_rest_still_checked() {
     assert!(findings.iter().any(|(k, _)| *k == "damage"), "{findings:?}");
 }
 
+/// Nobody needs the checksum of a gzip header to read a member, but it says that bytes are not what they were.
+#[test]
+fn a_gzip_header_with_a_checksum() {
+    use std::io::Write;
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(
+        b"WARC/1.0\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <urn:x:1>\r\nWARC-Date: 2026-06-24T01:02:03Z\r\nContent-Length: 0\r\n\r\n\r\n\r\n",
+    )
+    .unwrap();
+    let mut member = gz.finish().unwrap();
+    member[3] |= 2;
+    let [low, high, ..] = crc32fast::hash(&member[..10]).to_le_bytes();
+    member.splice(10..10, [low, high]);
+    assert_eq!(verify(&[member.clone()]).0, []);
+    member[10] ^= 1;
+    let (findings, report) = verify(&[member]);
+    assert_eq!((findings, report.records), (vec![("oddity", Severity::Fault)], 1));
+}
+
+#[test]
+fn a_date_that_is_none_and_a_target_that_is_missing() {
+    let record = |fields: &str| {
+        format!(
+            "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:1>\r\n{fields}Content-Length: 0\r\n\r\n\r\n\r\n"
+        )
+    };
+    for (fields, kind) in [
+        ("WARC-Target-URI: http://a.example/\r\nWARC-Date: not a date\r\n", "date"),
+        ("WARC-Date: 2026-06-24T01:02:03Z\r\n", "target"),
+    ] {
+        assert_eq!(verify(&[record(fields).into_bytes()]).0, [(kind, Severity::Fault)]);
+    }
+}
+
 /// What is put into a file anywhere, or taken out of it, is found: every byte belongs to something that is checked.
 #[test]
 fn every_byte_is_accounted_for() {

@@ -13,6 +13,7 @@
 mod package;
 mod read;
 mod sink;
+mod verify;
 mod zip;
 mod zip_write;
 

@@ -1,7 +1,7 @@
 //! Writes a WACZ file from WARC files.
 
 use super::zip_write::{Written, ZipWriter};
-use crate::cdxj::{BlockIndex, BlockWriter, CdxjLine, CdxjOptions, CdxjSorter, index_records};
+use crate::cdxj::{BlockIndex, BlockWriter, CdxjLine, CdxjOptions, CdxjSorter, Unlisted, index_records};
 use crate::error::{Error, Result};
 use crate::reader::WarcReader;
 use crate::writer::spool_error;
@@ -18,8 +18,11 @@ const LINES: usize = 300;
 /// Bytes of index and page list kept in memory before they go to a file.
 const SPOOL_BYTES: usize = 4 << 20;
 
+/// Records that are named of those that the index cannot list.
+const MAX_EXAMPLES: usize = 20;
+
 /// What was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct WaczSummary {
     /// WARC files.
     pub files: u64,
@@ -31,6 +34,10 @@ pub struct WaczSummary {
     pub pages: u64,
     /// Bytes of the WACZ file.
     pub bytes: u64,
+    /// Records in them that the index does not list, because they do not say of which URL or when they are.
+    pub unlisted: u64,
+    /// The first of those.
+    pub examples: Vec<String>,
 }
 
 /// Packs WARC files into a WACZ file at `path`.
@@ -89,9 +96,23 @@ fn index(
         }
         sorter.push(&line)
     };
-    // Damage is not packed: an index that passes over it would be all that a player sees.
-    let records = index_records(&mut reader, &CdxjOptions::default(), &mut each, &mut Err)?;
+    let (mut unlisted, mut examples) = (0, Vec::new());
+    let mut pass = |found| match found {
+        // Damage is not packed: an index that passes over it would be all that a player sees.
+        Unlisted::Damage(error) => Err(error),
+        Unlisted::Incomplete(error) => {
+            unlisted += 1;
+            if examples.len() < MAX_EXAMPLES {
+                examples.push(error.to_string());
+            }
+            Ok(())
+        }
+    };
+    let records = index_records(&mut reader, &CdxjOptions::default(), &mut each, &mut pass)?;
     summary.records += records;
+    summary.unlisted += unlisted;
+    examples.truncate(MAX_EXAMPLES.saturating_sub(summary.examples.len()));
+    summary.examples.append(&mut examples);
     Ok(())
 }
 

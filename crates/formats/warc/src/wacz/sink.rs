@@ -66,6 +66,7 @@ impl CaptureSink for WaczSink {
         let mut summary = Box::new(warc).finish()?;
         let done = write_wacz(&creation, &path, &[temp.path.join(NAME)], &mut |_| {})?;
         summary.files = vec![(path.display().to_string(), done.bytes)];
+        (summary.unlisted, summary.examples) = (done.unlisted, done.examples);
         Ok(summary)
     }
 

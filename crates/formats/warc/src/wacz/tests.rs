@@ -77,6 +77,35 @@ fn archives_that_lie_elsewhere_do_not_vanish() {
 }
 
 #[test]
+fn bytes_of_nothing_and_an_index_of_absent_archives_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, ..) = wacz(dir.path());
+    let bytes = std::fs::read(&path).unwrap();
+    let kinds = |bytes: Vec<u8>| {
+        let mut found = Vec::new();
+        let wacz = Wacz::open(Arc::new(bytes::Bytes::from(bytes))).unwrap();
+        wacz.verify(&mut |f| found.push((f.kind, f.detail))).unwrap();
+        found
+    };
+    assert_eq!(kinds(bytes.clone()), []);
+    // Between the last entry and the directory.
+    let end = bytes.len() - 22;
+    let directory = u32::from_le_bytes(bytes[end + 16..end + 20].try_into().unwrap());
+    let mut gap = bytes.clone();
+    gap[end + 16..end + 20].copy_from_slice(&(directory + 5).to_le_bytes());
+    gap.splice(directory as usize..directory as usize, *b"extra");
+    assert_eq!(kinds(gap).iter().map(|found| found.0).collect::<Vec<_>>(), ["wacz-gap"]);
+    // Behind the end, where a comment would be.
+    assert_eq!(kinds([&bytes[..], b"extra"].concat())[0].0, "wacz-gap");
+    let mut renamed = bytes.clone();
+    let places: Vec<_> = memchr::memmem::find_iter(&bytes, b"archive/trawl-run7-00000").collect();
+    places.into_iter().for_each(|at| renamed[at + 23] = b'1');
+    let found = kinds(renamed);
+    let missing = |(kind, detail): &(&str, String)| *kind == "wacz-missing" && detail.contains("is in the index");
+    assert!(found.iter().any(missing), "{found:?}");
+}
+
+#[test]
 fn every_flipped_bit_of_a_file_is_found_or_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (path, ..) = wacz(dir.path());

@@ -44,6 +44,9 @@ pub struct ZipEntry {
 pub struct ZipArchive {
     file: Arc<dyn ReadAt>,
     entries: Arc<Vec<ZipEntry>>,
+    /// Where the central directory is, and where its entries end.
+    directory: Range<u64>,
+    directory_used: u64,
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
@@ -82,7 +85,8 @@ impl ZipArchive {
             entries.push(entry);
             rest = after;
         }
-        Ok(ZipArchive { file, entries: Arc::new(entries) })
+        let directory_used = directory.start + (bytes.len() - rest.len()) as u64;
+        Ok(ZipArchive { file, entries: Arc::new(entries), directory, directory_used })
     }
 
     /// The entries, in the order of the directory.
@@ -102,6 +106,58 @@ impl ZipArchive {
 
     pub(super) fn at(&self, entry: &ZipEntry) -> At {
         At { file: self.file.name().to_string_lossy().into(), offset: entry.header, inside: 0 }
+    }
+
+    /// Which bytes of the file belong to what: entries with their headers, the directory, the end. In the order of the file,
+    /// where they begin, where they end, and what they are.
+    pub(super) fn extents(&self) -> Result<Vec<(Range<u64>, String)>> {
+        let mut all = Vec::new();
+        for entry in self.entries() {
+            let data = self.data_range(entry)?;
+            all.push((entry.header..data.end + self.descriptor(entry, data.end)?, entry.name.clone()));
+        }
+        all.push((self.directory.start..self.directory_used, "the central directory".to_owned()));
+        let mut at = self.directory.end;
+        let tail = self.file.read_range(at..self.file.len().min(at.saturating_add(1 << 17)))?;
+        let mut rest = &tail[..];
+        while let Some(size) = end_record(rest) {
+            let size = size.min(rest.len() as u64);
+            all.push((at..at + size, "the end of the directory".to_owned()));
+            at += size;
+            rest = rest.get(usize::try_from(size).unwrap_or(usize::MAX)..).unwrap_or_default();
+        }
+        all.sort_by_key(|(range, _)| (range.start, range.end));
+        Ok(all)
+    }
+
+    /// The length of the data descriptor behind the data of an entry: what wrote the entry may not have known its length before.
+    fn descriptor(&self, entry: &ZipEntry, at: u64) -> Result<u64> {
+        let head = self.file.read_range(entry.header..entry.header.saturating_add(8))?;
+        if u16_at(&head, 6).is_none_or(|flags| flags & 8 == 0) {
+            return Ok(0);
+        }
+        let bytes = self.file.read_range(at..self.file.len().min(at.saturating_add(24)))?;
+        let mark = if bytes.starts_with(b"PK\x07\x08") { 4 } else { 0 };
+        let fits = |wide: bool| match wide {
+            false => u32_at(&bytes, mark + 4).map(u64::from) == Some(entry.stored),
+            true => u64_at(&bytes, mark + 4) == Some(entry.stored),
+        };
+        if u32_at(&bytes, mark) != Some(entry.crc) {
+            return Ok(0);
+        }
+        let mark = mark as u64;
+        Ok(if fits(false) {
+            mark + 12
+        } else if fits(true) {
+            mark + 20
+        } else {
+            0
+        })
+    }
+
+    /// Bytes of the file.
+    pub(super) fn len(&self) -> u64 {
+        self.file.len()
     }
 
     fn data_range(&self, entry: &ZipEntry) -> Result<Range<u64>> {
@@ -182,6 +238,16 @@ fn find_directory(file: &dyn ReadAt, at: &dyn Fn(u64) -> At) -> Result<(u64, Ran
     }
     let last = offset.saturating_add(size);
     if last > len { Err(bad(offset, record)) } else { Ok((count, offset..last)) }
+}
+
+/// The length of a record behind the central directory.
+fn end_record(bytes: &[u8]) -> Option<u64> {
+    match bytes.first_chunk::<4>()? {
+        b"PK\x05\x06" => Some(22 + u64::from(u16_at(bytes, 20)?)),
+        b"PK\x06\x06" => u64_at(bytes, 4)?.checked_add(12),
+        b"PK\x06\x07" => Some(20),
+        _ => None,
+    }
 }
 
 pub(super) fn parse_entry(bytes: &[u8]) -> Option<(ZipEntry, &[u8])> {

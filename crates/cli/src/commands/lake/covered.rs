@@ -1,0 +1,162 @@
+//! No capture is taken twice: archives whose captures a captures.parquet has are not read, nor is a package of archives that are, nor
+//! a CDX index of them.
+
+use super::ingest::base_uri;
+use super::sources::{Expanded, NotFile, SourcePath, is_captures};
+use crate::commands::captures::is_part;
+use crate::system;
+use anyhow::bail;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_archive::{Found, archives_of, is_copy};
+use trawl_ingest::source::Format;
+use trawl_io::read_at::FileReader;
+use trawl_io::{Fs, RealFs};
+use trawl_lists as lists;
+use trawl_store::KnownSource;
+
+/// Takes out of the files what others among them stand for, and says so.
+pub(super) fn settle(all: &mut Expanded) {
+    let covered = covered(&all.files);
+    let paths: BTreeSet<PathBuf> = all.files.iter().map(|file| file.path.clone()).collect();
+    let is_there = |path: &Path, len| paths.contains(path) && fs::metadata(path).is_ok_and(|found| found.len() == len);
+    let files = std::mem::take(&mut all.files);
+    for file in files {
+        let shown = file.path.display().to_string();
+        match covered.get(&file.path) {
+            Some(Some(bytes)) if fs::metadata(&file.path).is_ok_and(|found| found.len() != *bytes) => {
+                let why =
+                    "changed since its index was made, which is read instead: `trawl captures rebuild` makes it anew";
+                all.incomplete.push(NotFile { path: shown, why });
+            }
+            Some(_) => {
+                all.bases.extend(file.path.parent().map(base_uri));
+                all.indexed.push(shown);
+            }
+            None if is_package(&file) && copies(&file, &is_there) => {
+                all.not_files.push(NotFile { path: shown, why: "a copy of archives that are read" });
+            }
+            None => all.files.push(file),
+        }
+    }
+    settle_cdx(all);
+}
+
+/// Leaves out CDX indexes of archives that are read themselves: those say more.
+fn settle_cdx(all: &mut Expanded) {
+    let archives = all.files.iter().map(|file| file.path.as_path()).chain(all.indexed.iter().map(Path::new));
+    let archives: BTreeSet<String> = archives.filter(|path| is_archive(path)).map(base).collect();
+    if archives.is_empty() {
+        return;
+    }
+    for file in std::mem::take(&mut all.files) {
+        let (mut read, mut others) = (0u64, 0u64);
+        // What was named, and is not only found, was asked for.
+        if let Some(format) = file.found.then(|| cdx_format(&file)).flatten() {
+            each_archive(&file.path, format, &mut |name| {
+                *(if archives.contains(name) { &mut read } else { &mut others }) += 1;
+            });
+        }
+        let path = file.path.display().to_string();
+        match (read, others) {
+            (1.., 0) => all.not_files.push(NotFile { path, why: "an index of archives that are read" }),
+            (1.., _) => {
+                let why = "an index that also names archives that are read: their captures come twice";
+                all.incomplete.push(NotFile { path, why });
+                all.files.push(file);
+            }
+            _ => all.files.push(file),
+        }
+    }
+}
+
+fn base(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn is_archive(path: &Path) -> bool {
+    let name = base(path).to_ascii_lowercase();
+    [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// The format of a CDX index, by its name or by what named it.
+fn cdx_format(file: &SourcePath) -> Option<lists::Format> {
+    match (file.format, lists::extension(&file.path).as_deref()) {
+        (Some(Format::List(format @ (lists::Format::Cdx | lists::Format::Cdxj))), _) => Some(format),
+        (_, Some("cdx" | "cdxj")) => {
+            let fs: Arc<dyn Fs> = Arc::new(RealFs);
+            let format = lists::look(&fs, &file.path).ok()?.format;
+            format.filter(|format| matches!(format, lists::Format::Cdx | lists::Format::Cdxj))
+        }
+        _ => None,
+    }
+}
+
+/// Tells the name of the archive of every line. What cannot be read is reported when the index itself is.
+fn each_archive(path: &Path, format: lists::Format, each: &mut dyn FnMut(&str)) {
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let Ok(source) = lists::open(&fs, path, Some(format), &lists::Options::default()) else { return };
+    for split in source.splits(u64::MAX).unwrap_or_default() {
+        let _ = source.read(split, &mut |_, item| {
+            if let Some(place) = item.ok().and_then(|record| record.place) {
+                each(&base(Path::new(&*place.file)));
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Refuses an index of captures that the dataset has taken already, from another index or from the archives themselves. What rows
+/// of it are new nobody can tell: an index is written anew when a crawl goes on.
+pub(super) fn refuse_again(known: &[KnownSource], index: &Path, indexed: &[String]) -> anyhow::Result<()> {
+    if !is_captures(index) {
+        return Ok(());
+    }
+    let is_whole = |path: &Path| !is_part(&base(path));
+    let again = |path: &Path| {
+        let beside = path.parent() == index.parent() && path.extension() == index.extension();
+        let is_index = beside && base(path).starts_with("captures");
+        // An index of one archive says nothing of the others.
+        let same = is_index && (path == index || is_whole(path) != is_whole(index));
+        same || indexed
+            .iter()
+            .any(|archive| path == Path::new(archive) || path == Path::new(&format!("{archive}.open")))
+    };
+    match known.iter().find(|known| again(Path::new(&known.identity.uri))) {
+        None => Ok(()),
+        Some(known) => bail!(
+            "the dataset has taken {}, and {} has captures of the same archives: they would come twice. --replace takes all that is \
+             there now in the place of all that the dataset has",
+            known.identity.uri,
+            index.display()
+        ),
+    }
+}
+
+/// What the indexes among some files cover, and how long it was then.
+fn covered(files: &[SourcePath]) -> BTreeMap<PathBuf, Option<u64>> {
+    let mut covered = BTreeMap::new();
+    // An index alone need not be asked: it may have any number of rows.
+    let indexes: Vec<_> = files.iter().filter(|file| is_captures(&file.path)).collect();
+    for index in indexes.iter().filter(|_| indexes.len() < files.len()) {
+        // One that cannot be read is reported when its rows are taken.
+        let Ok(file) = FileReader::open(&index.path) else { continue };
+        for archive in archives_of(Arc::new(file)).unwrap_or_default() {
+            let path = index.path.with_file_name(&archive.name);
+            covered.insert(path.canonicalize().unwrap_or(path), archive.bytes);
+        }
+    }
+    covered
+}
+
+fn is_package(file: &SourcePath) -> bool {
+    file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wacz"))
+}
+
+fn copies(file: &SourcePath, is_there: &dyn Fn(&Path, u64) -> bool) -> bool {
+    let (fs, registry) = system::archives();
+    let format = registry.detect(&fs, &file.path).ok().flatten();
+    format.is_some_and(|format| is_copy(&fs, &Found { path: file.path.clone(), format }, is_there))
+}

@@ -1,0 +1,177 @@
+//! Directories of archives with their index: every capture is taken once, whatever it is and wherever it lies, and what is not
+//! taken is named.
+
+mod common;
+
+use common::lakes::{ask, ingest, refuse, write};
+use common::warcs::{page, record};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Everything that an ingest makes a row of, and some records it does not: 6 rows of 9 records.
+fn every_kind() -> String {
+    let wat = r#"{"Envelope":{"WARC-Header-Metadata":{"WARC-Type":"response","WARC-Date":"2026-06-24T01:02:03Z"},"Payload-Metadata":{"HTTP-Response-Metadata":{"Headers":{"Content-Type":"text/html"},"Response-Message":{"Status":"404"}}}}}"#;
+    [
+        record("warcinfo", "", 1, "Content-Type: application/warc-fields\r\n", "software: x\r\n"),
+        page("http://a.example/page", 2),
+        record("response", "http://a.example/bare", 3, "Content-Type: application/http\r\n", "this is not HTTP"),
+        record("response", "ftp://a.example/file", 4, "Content-Type: text/plain\r\n", "a file"),
+        record("resource", "http://a.example/thing", 5, "Content-Type: image/png\r\n", "thing"),
+        record("conversion", "http://a.example/text", 6, "Content-Type: text/plain\r\n", "text"),
+        record("metadata", "http://a.example/wat", 7, "Content-Type: application/json\r\n", wat),
+        record("resource", "dns:a.example", 8, "Content-Type: text/dns\r\n", "20260624010203"),
+        record("request", "http://a.example/other", 9, "Content-Type: application/http\r\n", "GET / HTTP/1.0\r\n\r\n"),
+    ]
+    .concat()
+}
+
+/// An ARC file with two captures, one of them of nothing.
+fn arc() -> String {
+    let block = "1 0 Trawl\nURL IP-address Archive-date Content-type Archive-length\n";
+    let page = "HTTP/1.1 200 OK\r\n\r\nx";
+    format!(
+        "filedesc://a.arc 0.0.0.0 20260624010203 text/plain {}\n{block}\nhttp://b.example/ 1.2.3.4 20260624010203 text/html {}\n\
+         {page}\nhttp://b.example/empty 1.2.3.4 20260624010203 text/html 0\n\n",
+        block.len(),
+        page.len()
+    )
+}
+
+/// The rows of a dataset, without the numbers and names that differ from one to the next.
+fn rows_of(dir: &Path, dataset: &str) -> Vec<Value> {
+    let mut rows = Vec::new();
+    for domain in ["a.example", "b.example", "c.example"] {
+        let found = common::trawl(dir).args(["--json", "-q", "query", "urls", domain, dataset]).output().unwrap();
+        for line in common::stdout(&found).lines() {
+            let mut answer: Value = serde_json::from_str(line).unwrap();
+            let Some(items) = answer.get_mut("items").or(None).map(Value::take) else { continue };
+            for mut item in items.as_array().unwrap().clone() {
+                let item = item.as_object_mut().unwrap();
+                item.retain(|name, _| !matches!(name.as_str(), "locator" | "dataset_id"));
+                rows.push(Value::Object(item.clone()));
+            }
+        }
+    }
+    rows
+}
+
+fn total(report: &Value) -> u64 {
+    report["rows"].as_u64().unwrap()
+}
+
+#[test]
+fn an_index_has_a_row_for_everything_that_an_ingest_takes() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/a.warc", every_kind());
+    write(dir, "d/b.arc", arc());
+    write(dir, "c.warc", page("http://c.example/", 20));
+    ask(dir, &["convert", "c.warc", "d/c.wacz"], 0);
+    let before = ingest(dir, "archives", &["d"], &[], 0);
+    assert_eq!(total(&before), 9, "{before}");
+    let rebuilt = ask(dir, &["captures", "rebuild", "d"], 0).remove(0);
+    let not_captures = json!({"warcinfo": 2, "resource": 1, "request": 1});
+    assert_eq!((&rebuilt["rows"], &rebuilt["not_captures"]), (&json!(9), &not_captures), "{rebuilt}");
+    assert_eq!(ask(dir, &["verify", "d"], 0).last().unwrap()["checked"]["index"]["rows"], 9);
+    let after = ingest(dir, "index", &["d"], &[], 0);
+    assert_eq!((total(&after), after["indexed"].as_array().unwrap().len()), (9, 3), "{after}");
+    let rows = rows_of(dir, "archives");
+    assert_eq!(rows.len(), 9);
+    assert_eq!(rows, rows_of(dir, "index"), "the index says what the archives say");
+}
+
+#[test]
+fn what_lies_beside_an_index_is_taken_or_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/a.warc", every_kind());
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    // Came later: an archive, a list, one further down, and a package of an archive that is there.
+    write(dir, "d/later.warc", page("http://c.example/later", 30));
+    write(dir, "d/urls.txt", "http://c.example/1\nhttp://c.example/2\n");
+    write(dir, "d/deep/deeper.warc", page("http://c.example/deep", 31));
+    write(dir, "d/run.json", "{}");
+    ask(dir, &["convert", "d/a.warc", "d/copy.wacz"], 0);
+    let taken = ingest(dir, "one", &["d"], &[], 0);
+    assert_eq!(total(&taken), 6 + 1 + 2 + 1, "{taken}");
+    let named: Vec<&str> = taken["not_files"].as_array().unwrap().iter().map(|n| n["path"].as_str().unwrap()).collect();
+    assert!(
+        named.iter().any(|n| n.ends_with("copy.wacz")) && named.iter().any(|n| n.ends_with("run.json")),
+        "{named:?}"
+    );
+    assert_eq!(taken["indexed"].as_array().unwrap().len(), 1, "{taken}");
+    // The same by names, as a shell makes them of d/*.
+    let named = ingest(dir, "two", &["d/a.warc", "d/captures.parquet", "d/later.warc", "d/urls.txt"], &[], 0);
+    assert_eq!(total(&named), 6 + 1 + 2, "{named}");
+    // Again, nothing comes twice.
+    assert_eq!(total(&ingest(dir, "one", &["d"], &[], 0)), 0);
+    // An archive that has other bytes than the index knows is not passed over in silence.
+    let grown = format!("{}{}", every_kind(), page("http://c.example/more", 40));
+    write(dir, "d/a.warc", grown);
+    // It is not a copy any more.
+    std::fs::remove_file(dir.join("d/copy.wacz")).unwrap();
+    let stale = ingest(dir, "three", &["d"], &[], 1);
+    assert!(stale["incomplete"][0]["path"].as_str().unwrap().ends_with("a.warc"), "{stale}");
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    assert_eq!(total(&ingest(dir, "four", &["d"], &[], 0)), 7 + 2 + 1 + 1);
+    // To the first dataset the new index would bring everything again.
+    assert!(refuse(dir, &["lake", "ingest", "--dataset", "one", "d"]).contains("they would come twice"));
+    assert_eq!(total(&ingest(dir, "one", &["d"], &["--replace"], 0)), 7 + 2 + 1 + 1);
+}
+
+/// A CDX index of archives that are read adds nothing to them; of others it does.
+#[test]
+fn a_cdx_index_among_its_archives() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/a.warc", every_kind());
+    ask(dir, &["cdxj", "index", "d", "--out", "d/a.cdxj"], 0);
+    let taken = ingest(dir, "one", &["d"], &[], 0);
+    assert_eq!((total(&taken), taken["not_files"].as_array().unwrap().len()), (6, 1), "{taken}");
+    std::fs::rename(dir.join("d/a.warc"), dir.join("d/b.warc")).unwrap();
+    assert!(total(&ingest(dir, "two", &["d"], &[], 1)) > 6, "an index of others is taken, and its dns: line rejected");
+}
+
+#[test]
+fn a_package_with_an_archive_that_nothing_else_has_is_compared_with_its_index() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "c.warc", [page("http://c.example/", 20), page("http://c.example/2", 21)].concat());
+    std::fs::create_dir(dir.join("d")).unwrap();
+    ask(dir, &["convert", "c.warc", "d/c.wacz"], 0);
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    assert_eq!(ask(dir, &["verify", "d"], 0).last().unwrap()["checked"]["index"]["captures"], 2);
+    // One row less.
+    write(dir, "e/c.warc", page("http://c.example/", 20));
+    ask(dir, &["captures", "rebuild", "e", "--out", "e/captures.parquet"], 0);
+    write(dir, "e/later.warc", page("http://c.example/2", 21));
+    let found = ask(dir, &["verify", "e"], 1);
+    assert!(found.iter().any(|line| line["kind"] == "row-missing"), "{found:?}");
+}
+
+#[test]
+fn a_cluster_that_is_not_as_its_index_says() {
+    use std::io::Write as _;
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let block = |n: usize| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        writeln!(gzip, "com,a)/{n} 20260624010203 {{\"url\":\"http://a.example/{n}\",\"status\":\"200\"}}").unwrap();
+        gzip.finish().unwrap()
+    };
+    let (one, two) = (block(1), block(2));
+    let (a, b) = (one.len(), two.len());
+    let index = format!("com,a)/1 2026\tcdx-00000.gz\t0\t{a}\t1\ncom,a)/2 2026\tcdx-00000.gz\t{a}\t{b}\t2\n");
+    write(dir, "z/cluster.idx", &index);
+    write(dir, "z/cdx-00000.gz", [one.clone(), two].concat());
+    // Not named by the index.
+    write(dir, "z/cdx-00001.gz", block(3));
+    write(dir, "z/more.txt", "http://a.example/4\n");
+    assert_eq!(total(&ingest(dir, "whole", &["z"], &[], 0)), 4);
+    // Cut where a member ends, it is still a sound gzip file.
+    write(dir, "z/cdx-00000.gz", &one);
+    for sources in [&["z"][..], &["z/cluster.idx"]] {
+        let cut = ingest(dir, sources[0].split('/').next_back().unwrap(), sources, &[], 1);
+        assert!(cut["incomplete"][0]["path"].as_str().unwrap().ends_with("cdx-00000.gz"), "{cut}");
+    }
+}
