@@ -41,7 +41,6 @@ pub struct Converted {
     pub dropped: BTreeMap<Capability, u64>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(n: &u64) -> bool {
     *n == 0
 }

@@ -20,8 +20,7 @@ pub(crate) enum Line<'a> {
     TooLong(&'a [u8]),
 }
 
-/// Cuts a stream into lines. A line feed ends one, and a carriage return, which no URL holds: of the two together the second
-/// ends an empty line, which nobody misses.
+/// Cuts a stream into lines. A line feed ends one, and a carriage return, which no URL holds, or both.
 pub(crate) struct LineReader<R> {
     inner: R,
     line: Vec<u8>,
@@ -33,6 +32,22 @@ impl<R: BufRead> LineReader<R> {
     /// Reads a stream whose first byte is at `offset` of the list.
     pub fn new(inner: R, offset: u64) -> Self {
         Self { inner, line: Vec::new(), offset }
+    }
+
+    /// Passes over a line feed that belongs to a carriage return.
+    fn skip_line_feed(&mut self) -> io::Result<()> {
+        loop {
+            match self.inner.fill_buf() {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                chunk => {
+                    if chunk?.first() == Some(&b'\n') {
+                        self.inner.consume(1);
+                        self.offset += 1;
+                    }
+                    return Ok(());
+                }
+            }
+        }
     }
 
     pub fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
@@ -53,8 +68,12 @@ impl<R: BufRead> LineReader<R> {
             let room = (MAX_LINE + 1).saturating_sub(self.line.len());
             self.line.extend(chunk.iter().take(end.unwrap_or(used).min(room)));
             too_long |= self.line.len() > MAX_LINE;
+            let is_return = end.and_then(|at| chunk.get(at)) == Some(&b'\r');
             self.inner.consume(used);
             self.offset += used as u64;
+            if is_return {
+                self.skip_line_feed()?;
+            }
             if end.is_some() {
                 break;
             }
@@ -110,7 +129,7 @@ mod tests {
     fn lines_and_their_offsets() {
         assert_eq!(all_lines(b""), []);
         let line = |at, text: &[u8]| (at, Some(text.to_vec()));
-        assert_eq!(all_lines(b"a\r\n\nbc"), [line(0, b"a"), line(2, b""), line(3, b""), line(4, b"bc")]);
+        assert_eq!(all_lines(b"a\r\n\nbc"), [line(0, b"a"), line(3, b""), line(4, b"bc")]);
         assert_eq!(all_lines(b"a\rb\r"), [line(0, b"a"), line(2, b"b")]);
         assert_eq!(all_lines(b"a\n"), [line(0, b"a")]);
         let long = vec![b'x'; MAX_LINE * 3];

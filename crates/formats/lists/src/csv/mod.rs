@@ -158,6 +158,9 @@ impl Header {
         if row == Row::TooLong {
             return Err(bad("line_too_long", "expected a row of at most 4 MiB"));
         }
+        if row == Row::Cut {
+            return Err(bad("quote", "expected the end of a quoted field, found the end of the file"));
+        }
         if rows.count() > self.names.len() {
             return Err(bad("columns", "expected as many fields as the header has, found more"));
         }

@@ -20,11 +20,26 @@ use std::io::{self, BufRead};
 /// otherwise have most of it read again for each of its lines. From then on no field goes over several lines.
 const MAX_AGAIN: u64 = 64 << 20;
 
+/// What keeping a line costs beside its bytes.
+const KEPT_BYTES: usize = 64;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Row {
     Whole,
     /// Longer than [`MAX_LINE`]; it was passed over.
     TooLong,
+    /// The file ends in a quoted field: it may have been cut.
+    Cut,
+}
+
+/// What became of a row whose last field was open.
+#[derive(PartialEq, Eq)]
+enum Joined {
+    Closed,
+    /// The quote was data.
+    Data,
+    /// No line follows.
+    Ended,
 }
 
 /// What a row of the table looks like: by that a line is known for one.
@@ -90,28 +105,31 @@ impl<R: BufRead> Rows<R> {
             return Ok(Some(Row::TooLong));
         }
         let open = self.fields.feed(&first.bytes, self.separator, None);
-        if let Some(quote) = open
-            && !self.join()?
-        {
+        let Some(quote) = open else { return Ok(Some(Row::Whole)) };
+        let joined = self.join()?;
+        if joined != Joined::Closed {
             self.fields.clear();
             self.fields.feed(&first.bytes, self.separator, Some(quote));
         }
-        Ok(Some(Row::Whole))
+        Ok(Some(if joined == Joined::Ended { Row::Cut } else { Row::Whole }))
     }
 
-    /// Goes on with a row whose last field is open, over as many lines as it has; `false`, and nothing is taken, if that cannot be.
-    fn join(&mut self) -> io::Result<bool> {
+    /// Goes on with a row whose last field is open, over as many lines as it has; nothing is taken unless it is closed.
+    fn join(&mut self) -> io::Result<Joined> {
         if self.again > MAX_AGAIN.saturating_add(self.lines.offset) {
-            return Ok(false);
+            return Ok(Joined::Data);
         }
         let (mut used, mut bytes) = (0, 0u64);
         let closed = loop {
             if self.ahead.len() == used {
-                let Some(line) = self.read_line()? else { break false };
+                let Some(line) = self.read_line()? else {
+                    self.again += bytes;
+                    return Ok(if used == 0 { Joined::Ended } else { Joined::Data });
+                };
                 self.ahead.push_back(line);
             }
             let Some(line) = self.ahead.get(used) else { break false };
-            bytes += line.bytes.len() as u64 + 1;
+            bytes += (line.bytes.len() + KEPT_BYTES) as u64;
             if line.too_long || bytes > MAX_LINE as u64 || self.is_row(&line.bytes) {
                 break false;
             }
@@ -126,15 +144,15 @@ impl<R: BufRead> Rows<R> {
                 Resumed::Broken => break false,
             }
         };
-        if closed {
-            for line in self.ahead.drain(..used) {
-                let room = BadItem::MAX_TEXT.saturating_sub(self.raw.len());
-                self.raw.extend(b"\n".iter().chain(&line.bytes).take(room));
-            }
-        } else {
+        if !closed {
             self.again += bytes;
+            return Ok(Joined::Data);
         }
-        Ok(closed)
+        for line in self.ahead.drain(..used) {
+            let room = BadItem::MAX_TEXT.saturating_sub(self.raw.len());
+            self.raw.extend(b"\n".iter().chain(&line.bytes).take(room));
+        }
+        Ok(Joined::Closed)
     }
 
     /// Whether a line is a row by itself: it has as many fields as others, and a URL where they have one.
