@@ -84,7 +84,8 @@ fn bytes_of_nothing_and_an_index_of_absent_archives_are_found() {
     let kinds = |bytes: Vec<u8>| {
         let mut found = Vec::new();
         let wacz = Wacz::open(Arc::new(bytes::Bytes::from(bytes))).unwrap();
-        wacz.verify(&mut |f| found.push((f.kind, f.detail))).unwrap();
+        // A package whose datapackage.json cannot be read ends the check; what was found before counts.
+        let _ = wacz.verify(&mut |f| found.push((f.kind, f.detail)));
         found
     };
     assert_eq!(kinds(bytes.clone()), []);
