@@ -451,7 +451,7 @@ try:
     needles = [n.encode() for n in (others[1], url, prefix)]
     for path in LAKE.rglob("*"):
         # The deny list itself stays: in the manifest, and in its record.
-        if path.is_file() and not {"suffix_lists", "_deny"} & set(path.parts) and "manifest" not in str(path):
+        if path.is_file() and not {"suffix_lists", "deny"} & set(path.parts) and "manifest" not in str(path):
             content = path.read_bytes()
             expect([n for n in needles if n in content], [], "denied text in", path)
     check(True, "DuckDB and a search of all files find nothing of what was purged")

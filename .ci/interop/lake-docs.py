@@ -45,12 +45,12 @@ for path in pathlib.Path(".").rglob("*"):
     if path.is_file():
         name = re.sub(r"[0-9a-f]{32}|[0-9a-f]{16}(?=\.dat)", "<>", str(path))
         name = re.sub(r"\d{10}(?=\.json)", "<n>", re.sub(r"index/\d{14}-<>(?:-\d+)+", "index/<segment>", name))
-        kinds.add(re.sub(r"dataset_id=\d+", "dataset_id=<id>", re.sub(r"postings/\d+", "postings/{shard}", name)))
+        kinds.add(re.sub(r"(dataset_id=|datasets/)\d+", r"\1<id>", re.sub(r"postings/\d+", "postings/{shard}", name)))
 words = {
     "index/manifest.json": "`index/manifest.json`", "index/manifests/<n>.json": "`index/manifests/<n>.json`",
     "index/suffix_lists/<>.dat": "`index/suffix_lists/<hash>.dat`",
-    "urls/dataset_id=<id>/_commits/<n>.json": "`urls/dataset_id=<id>/_commits/<n>.json`",
-    "urls/dataset_id=<id>/_rejects/<>.jsonl": "`urls/dataset_id=<id>/_rejects/<writer>.jsonl`",
+    "datasets/<id>/commits/<n>.json": "`datasets/<id>/commits/<n>.json`", "datasets/deny/<n>.json": "`datasets/deny/<n>.json`",
+    "datasets/<id>/rejects/<>.jsonl": "`datasets/<id>/rejects/<writer>.jsonl`",
     "urls/dataset_id=<id>/domain_prefix=all/part-<>-00000.parquet": "domain_prefix=all/part-<writer>-00000.parquet",
 }
 for kind in sorted(kinds):

@@ -1,21 +1,109 @@
-//! Opening a lake in a directory, making it when asked to.
+//! Opening a lake in a directory or a bucket, making it when asked to.
 
 use crate::system;
 use anyhow::{Context, bail};
-use std::path::Path;
-use std::sync::Arc;
-use trawl_store::{DirStore, Lake, Store};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use trawl_store::{
+    BlockCache, CachedStore, DirStore, Lake, RemoteFs, RemoteSettings, RemoteStore, Retries, Store, is_remote, layout,
+};
 use trawl_url::SuffixList;
 
-/// The store of a lake in `dir`.
-pub fn store(dir: &Path) -> Arc<dyn Store> {
-    Arc::new(DirStore::new(dir))
+/// Bytes that are kept of remote lakes on this machine unless `TRAWL_CACHE_SIZE` says otherwise.
+const CACHE_BYTES: u64 = 1 << 30;
+
+/// The address, if a lake is not in a directory: `s3://bucket/prefix`.
+fn address(dir: &Path) -> Option<&str> {
+    dir.to_str().filter(|text| is_remote(text))
+}
+
+/// The store of a lake in `dir`. One in a bucket has a cache in front of it.
+pub fn store(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
+    let Some(address) = address(dir) else { return Ok(Arc::new(DirStore::new(dir))) };
+    let remote = Arc::new(remote(address)?);
+    let limit = match std::env::var("TRAWL_CACHE_SIZE") {
+        Ok(text) => crate::units::bytes(&text).map_err(|error| anyhow::anyhow!("TRAWL_CACHE_SIZE: {error}"))?,
+        Err(_) => CACHE_BYTES,
+    };
+    if limit == 0 {
+        return Ok(remote);
+    }
+    let dir = cache_dir();
+    let cache = BlockCache::open(&dir, limit).with_context(|| {
+        format!(
+            "cannot keep a cache in {}: TRAWL_CACHE_DIR names another directory, TRAWL_CACHE_SIZE=0 goes without",
+            dir.display()
+        )
+    })?;
+    Ok(Arc::new(CachedStore::new(remote, Arc::new(cache))))
+}
+
+/// A store behind an address, with the settings that S3 programs find in the environment.
+pub fn remote(address: &str) -> anyhow::Result<RemoteStore> {
+    let env: Vec<_> = std::env::vars().collect();
+    let mut settings = RemoteSettings { retries: retries()?, ..RemoteSettings::default() };
+    if let Ok(text) = std::env::var("TRAWL_POLL") {
+        settings.poll = crate::units::duration(&text).map_err(|error| anyhow::anyhow!("TRAWL_POLL: {error}"))?;
+    }
+    let store = RemoteStore::open(address, &env, settings)?;
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner).push(store.clone());
+    Ok(store)
+}
+
+/// Stores on servers that this process has opened, to tell at its end what was asked of them.
+static OPENED: Mutex<Vec<RemoteStore>> = Mutex::new(Vec::new());
+
+/// Says what was asked of servers, if `TRAWL_SHOW_USAGE` is set: requests and bytes are what a bucket costs.
+pub fn tell_usage() {
+    if std::env::var_os("TRAWL_SHOW_USAGE").is_none() {
+        return;
+    }
+    let opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sum = trawl_store::Usage::default();
+    for usage in opened.iter().map(RemoteStore::usage) {
+        sum.requests += usage.requests;
+        sum.retries += usage.retries;
+        sum.bytes_read += usage.bytes_read;
+    }
+    let (requests, retries, bytes) = (sum.requests, sum.retries, sum.bytes_read);
+    // Nobody left to tell is no reason to fail.
+    let _ =
+        writeln!(std::io::stderr(), "{requests} requests ({retries} of them retries), {bytes} bytes read from servers");
+}
+
+/// The files of this machine, and archives on servers under their addresses.
+pub fn files() -> anyhow::Result<Arc<dyn trawl_io::Fs>> {
+    let settings = RemoteSettings { retries: retries()?, ..RemoteSettings::default() };
+    Ok(Arc::new(RemoteFs::new(Arc::new(trawl_io::RealFs), std::env::vars().collect(), settings)))
+}
+
+fn retries() -> anyhow::Result<Retries> {
+    let [a, b, c, d, e, f, g, h, ..] = system::random_bytes()?;
+    Ok(Retries { seed: u64::from_le_bytes([a, b, c, d, e, f, g, h]), ..Retries::default() })
+}
+
+fn cache_dir() -> PathBuf {
+    let named = std::env::var_os("TRAWL_CACHE_DIR").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let user = || std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+    named.unwrap_or_else(|| user().unwrap_or_else(std::env::temp_dir).join("trawl").join("blocks"))
+}
+
+/// Where temporary files of a lake go: below its directory, or below that of the system for one that has none.
+pub fn temp(dir: &Path) -> PathBuf {
+    if address(dir).is_some() { std::env::temp_dir().join("trawl-lake") } else { dir.join("tmp") }
 }
 
 /// Opens the lake in `dir`.
 pub fn open(dir: &Path) -> anyhow::Result<Lake> {
     must_be_lake(dir)?;
-    Lake::open(store(dir)).map_err(|error| {
+    open_in(dir, store(dir)?)
+}
+
+/// Opens the lake in `store`, which is that of `dir`.
+pub fn open_in(dir: &Path, store: Arc<dyn Store>) -> anyhow::Result<Lake> {
+    Lake::open(store).map_err(|error| {
         let damaged = matches!(&error, trawl_store::Error::Corrupt { path, .. } if is_manifest(path));
         let place = dir.display();
         let hint = format!("; `trawl lake rebuild --lake {place}` goes on from the youngest manifest that can be read");
@@ -26,7 +114,7 @@ pub fn open(dir: &Path) -> anyhow::Result<Lake> {
 
 /// Refuses a directory without a lake, or with what is left of one.
 pub fn must_be_lake(dir: &Path) -> anyhow::Result<()> {
-    if !is_lake(dir) {
+    if !is_lake(dir)? {
         refuse_lost_index(dir)?;
         bail!("there is no lake in {}: `trawl lake ingest --lake {0} --dataset NAME FILE…` makes one", dir.display());
     }
@@ -34,27 +122,31 @@ pub fn must_be_lake(dir: &Path) -> anyhow::Result<()> {
 }
 
 fn is_manifest(path: &str) -> bool {
-    path.starts_with(trawl_store::layout::MANIFESTS)
+    path.starts_with(layout::MANIFESTS)
 }
 
 /// Opens the lake in `dir`, or makes one in an empty or new directory.
 pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
-    if is_lake(dir) {
+    if is_lake(dir)? {
         return open(dir);
     }
     refuse_lost_index(dir)?;
-    let taken =
-        has_other(dir, &["index", "tmp"]) || has_other(&dir.join("index"), &["manifests", "probes", "suffix_lists"]);
+    let remote = address(dir).is_some();
+    let taken = !remote
+        && (has_other(dir, &["index", "tmp"])
+            || has_other(&dir.join("index"), &["manifests", "probes", "suffix_lists"]));
     // Asked again: somebody else may have made one since, and put more into it.
-    if is_lake(dir) {
+    if is_lake(dir)? {
         return open(dir);
     }
     if taken {
         bail!("{} is neither a lake nor empty: a lake gets a directory of its own", dir.display());
     }
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    if !remote {
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    }
     let list = SuffixList::builtin().text();
-    let made = Lake::init(store(dir), system::now(), &system::nonce()?, list.as_bytes());
+    let made = Lake::init(store(dir)?, system::now(), &system::nonce()?, list.as_bytes());
     match made {
         // Somebody else was quicker: then it is there.
         Err(trawl_store::Error::AlreadyALake { .. }) => open(dir),
@@ -63,7 +155,7 @@ pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
 }
 
 fn refuse_lost_index(dir: &Path) -> anyhow::Result<()> {
-    if trawl_maintain::is_lost(&*store(dir))? {
+    if trawl_maintain::is_lost(&*store(dir)?)? {
         bail!(
             "the lake in {} has datasets, but its index/ is lost: `trawl lake rebuild --lake {0}` makes it anew",
             dir.display()
@@ -72,11 +164,15 @@ fn refuse_lost_index(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn is_lake(dir: &Path) -> bool {
-    let entries = std::fs::read_dir(dir.join(trawl_store::layout::MANIFESTS));
-    entries.is_ok_and(|mut entries| {
+fn is_lake(dir: &Path) -> anyhow::Result<bool> {
+    if address(dir).is_some() {
+        let store = store(dir)?;
+        return Ok(store.exists(layout::MANIFEST_COPY)? || !store.list(layout::MANIFESTS)?.is_empty());
+    }
+    let entries = std::fs::read_dir(dir.join(layout::MANIFESTS));
+    Ok(entries.is_ok_and(|mut entries| {
         entries.any(|entry| entry.is_ok_and(|e| e.path().extension() == Some("json".as_ref())))
-    })
+    }))
 }
 
 /// Whether there is anything in `dir` but these, which a lake has that somebody is just making, or was killed making.

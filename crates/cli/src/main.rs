@@ -36,5 +36,7 @@ fn run() -> anyhow::Result<exit::Status> {
     let mut cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     commands::crawl::note_settings(&mut cli, &command, &matches);
     system::raise_open_files();
-    commands::run(cli, command)
+    let done = commands::run(cli, command);
+    lake_dir::tell_usage();
+    done
 }

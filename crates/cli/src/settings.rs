@@ -49,6 +49,9 @@ fn with_environment(command: Command, prefix: &str) -> Command {
     let mut command = command.mut_args(|arg| {
         if is_setting(&arg) {
             let name = variable(prefix, &arg);
+            // One lake for all commands that take one; what is said to a single command comes first.
+            let lake = std::env::var_os("TRAWL_LAKE").filter(|_| arg.get_long() == Some("lake"));
+            let name = if lake.is_some() && std::env::var_os(&name).is_none() { "TRAWL_LAKE".to_owned() } else { name };
             arg.env(name).hide_env(true)
         } else {
             arg

@@ -71,7 +71,7 @@ fn purge_takes_denied_rejects_and_no_others() {
     let dir = lake("zap.org/in.txt", lines, 1);
     let dir = dir.path();
     let rejects = || {
-        let files = walk(&dir.join("lake/urls/dataset_id=1/_rejects"));
+        let files = walk(&dir.join("lake/datasets/1/rejects"));
         files.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect::<String>()
     };
     assert_eq!(rejects().lines().count(), 4);

@@ -32,7 +32,7 @@ fn faults(dir: &Path, more: &[&str]) -> String {
     told.collect::<Vec<_>>().join("\n")
 }
 
-const COMMITS: &str = "urls/dataset_id=1/_commits";
+const COMMITS: &str = "datasets/1/commits";
 
 #[test]
 fn a_lost_commit_stops_writers_and_is_told() {
@@ -119,7 +119,7 @@ fn what_was_denied_stays_denied_when_the_newest_manifest_is_lost() {
         if copy_too {
             lose(dir, "index/manifest.json");
             // Nothing but the record of the list tells of it.
-            assert!(faults(dir, &[]).contains("urls/_deny/0000000001.json"));
+            assert!(faults(dir, &[]).contains("datasets/deny/0000000001.json"));
             assert!(refuse(dir, &["lake", "ingest", "--dataset", "d", "three.txt"]).contains(&lost));
             let lines = ask(dir, &["lake", "rebuild"], 0);
             assert_eq!((&lines[0]["type"], &lines[0]["deny"]), (&"deny_recovered".into(), &1.into()));

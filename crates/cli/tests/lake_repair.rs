@@ -54,7 +54,7 @@ fn changed_records_are_found() {
     std::fs::write(&manifest, &whole).unwrap();
     ask(dir, &["query", "domain", "a.com"], 1);
 
-    let commit = newest(dir, "urls/dataset_id=1/_commits");
+    let commit = newest(dir, "datasets/1/commits");
     let whole = std::fs::read(&commit).unwrap();
     for (from, to) in [
         ("\"dataset_id\": 1", "\"dataset_id\": 3"),
@@ -127,7 +127,7 @@ fn an_interrupted_change_of_lists_is_no_fault() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &rows, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
     let args = ["lake", "rebuild", "--psl", "list.dat", "--quiet"];
     let mut child = trawl(dir).args(args).stdout(Stdio::null()).spawn().unwrap();
-    let second = dir.join("lake/urls/dataset_id=1/_commits/0000000002.json");
+    let second = dir.join("lake/datasets/1/commits/0000000002.json");
     while !second.exists() {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before the first dataset was done");
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -139,7 +139,7 @@ fn an_interrupted_change_of_lists_is_no_fault() {
     let waiting: Vec<_> = lines.iter().filter(|l| l["waits"] == true).collect();
     assert!(waiting.iter().any(|l| l["dataset"] == "a"), "{lines:?}");
     assert!(lines.iter().any(|l| l["dataset"] == "a" && l["waits"] == false), "the served files too: {lines:?}");
-    let served = std::fs::read_to_string(dir.join("lake/urls/dataset_id=1/_commits/0000000001.json")).unwrap();
+    let served = std::fs::read_to_string(dir.join("lake/datasets/1/commits/0000000001.json")).unwrap();
     let served: Value = serde_json::from_str(&served).unwrap();
     let path = dir.join("lake").join(served["files"][0]["path"].as_str().unwrap());
     let bytes = std::fs::read(&path).unwrap();
@@ -198,14 +198,14 @@ fn a_changed_record_of_the_deny_list_is_found() {
     let dir = two_datasets();
     let dir = dir.path();
     ask(dir, &["lake", "deny", "add", "--domain", "b.co.uk"], 0);
-    let record = newest(dir, "urls/_deny");
+    let record = newest(dir, "datasets/deny");
     let text = std::fs::read_to_string(&record).unwrap();
     ask(dir, &["lake", "verify"], 0);
     edit(&record, "b.co.uk", "c.co.uk");
-    assert!(faults(dir).contains("_deny"), "{}", faults(dir));
+    assert!(faults(dir).contains("datasets/deny"), "{}", faults(dir));
     // Not believed when it is all there is.
     std::fs::rename(dir.join("lake/index"), dir.join("kept")).unwrap();
-    assert!(refuse(dir, &["lake", "rebuild"]).contains("_deny"));
+    assert!(refuse(dir, &["lake", "rebuild"]).contains("datasets/deny"));
     let mut other: Value = serde_json::from_str(&text).unwrap();
     other["deny"] = serde_json::json!([]);
     other.as_object_mut().unwrap().remove("checksum");
@@ -214,7 +214,7 @@ fn a_changed_record_of_the_deny_list_is_found() {
     std::fs::write(&record, other.to_string()).unwrap();
     assert!(faults(dir).contains("deny list of the newest manifest"), "{}", faults(dir));
     std::fs::remove_file(&record).unwrap();
-    assert!(faults(dir).contains("urls/_deny"), "{}", faults(dir));
+    assert!(faults(dir).contains("datasets/deny"), "{}", faults(dir));
     // Anybody's commit writes it again.
     ingest(dir, "next", "http://e.org/\n");
     ask(dir, &["lake", "verify"], 0);
@@ -226,7 +226,7 @@ fn a_lost_list_has_to_be_named_and_lost_names_are_made_up() {
     let dir = dir.path();
     std::fs::write(dir.join("list.dat"), "com\nio\nuk\n").unwrap();
     ask(dir, &["lake", "rebuild", "--psl", "list.dat"], 0);
-    let commit = newest(dir, "urls/dataset_id=1/_commits");
+    let commit = newest(dir, "datasets/1/commits");
     let mut value: Value = serde_json::from_slice(&std::fs::read(&commit).unwrap()).unwrap();
     for key in ["about", "checksum"] {
         assert!(value.as_object_mut().unwrap().remove(key).is_some(), "{key}");
@@ -258,7 +258,7 @@ fn one_damaged_dataset_does_not_stop_the_others() {
     let dir = two_datasets();
     let dir = dir.path();
     let before = ask(dir, &["query", "domain", "a.com"], 0)[0]["datasets"].clone();
-    let commit = newest(dir, "urls/dataset_id=1/_commits");
+    let commit = newest(dir, "datasets/1/commits");
     let text = std::fs::read_to_string(&commit).unwrap();
     std::fs::write(&commit, text.replace("\"rows\"", "\"rwos\"")).unwrap();
     ingest(dir, "b", "http://later.org/\n");
@@ -266,7 +266,7 @@ fn one_damaged_dataset_does_not_stop_the_others() {
     assert_eq!(ask(dir, &["query", "domain", "a.com"], 0)[0]["datasets"], before, "served as it was");
     let told = ask(dir, &["lake", "gc", "--grace", "0s", "--keep-versions", "1", "--yes"], 0);
     assert_eq!(told[0]["damaged"].as_array().unwrap().len(), 1);
-    assert!(refuse(dir, &["lake", "rebuild"]).contains("_commits"));
+    assert!(refuse(dir, &["lake", "rebuild"]).contains("/commits/"));
     ask(dir, &["lake", "drop", "first one", "--yes"], 0);
     ask(dir, &["lake", "rebuild"], 0);
     ask(dir, &["query", "domain", "later.org"], 0);

@@ -305,7 +305,7 @@ fn what_the_file_system_says_is_believed_unless_told_otherwise() {
         file.write_all(text.as_bytes()).unwrap();
         file.set_modified(modified).unwrap();
     };
-    let commits = || std::fs::read_dir(dir.join("lake/urls/dataset_id=1/_commits")).unwrap().count();
+    let commits = || std::fs::read_dir(dir.join("lake/datasets/1/commits")).unwrap().count();
     let take = |more: &[&str]| {
         let report = ingest(dir, "d", &[&["u.txt"], more].concat(), 0);
         (rows(&report), report["skipped"].as_array().unwrap().len(), commits())

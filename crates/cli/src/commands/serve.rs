@@ -155,9 +155,11 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
 
 /// Serves the lake in `dir`, and captures from the archives of its datasets.
 pub fn start(dir: &Path, config: Config) -> anyhow::Result<Running> {
-    lake_dir::open(dir)?;
-    let lake = Lake::open(lake_dir::store(dir), trawl_query::Options::default())?;
-    let archives = Some(Archives::new(Arc::new(trawl_io::RealFs)));
+    let store = lake_dir::store(dir)?;
+    lake_dir::must_be_lake(dir)?;
+    lake_dir::open_in(dir, store.clone())?;
+    let lake = Lake::open(store, trawl_query::Options::default())?;
+    let archives = Some(Archives::new(lake_dir::files()?));
     Ok(Server::start(Arc::new(lake), Config { archives, ..config })?)
 }
 

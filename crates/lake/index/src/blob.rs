@@ -37,8 +37,18 @@ impl Blob {
         if len <= resident {
             return Ok(Self::local_of(MapReader::of_bytes(path, store.get(path, resident)?)));
         }
+        Ok(Self::remote(store, path, len))
+    }
+
+    /// An object of `len` bytes, by ranges.
+    pub(crate) fn remote(store: &Arc<dyn Store>, path: &str, len: u64) -> Self {
         let remote = Arc::new(Remote { store: store.clone(), path: path.into(), name: path.into(), len });
-        Ok(Self { inner: remote.clone(), remote: Some(remote), local: None, cache: None })
+        Self { inner: remote.clone(), remote: Some(remote), local: None, cache: None }
+    }
+
+    /// An object that was read whole.
+    pub(crate) fn of_bytes(path: &str, bytes: Bytes) -> Self {
+        Self::local_of(MapReader::of_bytes(path, bytes))
     }
 
     fn local_of(file: MapReader) -> Self {

@@ -45,7 +45,32 @@ pub fn publish(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
-    let mut published = version(lake, Scope::New, None, now, writer, options, progress)?;
+    publish_scope(lake, &Scope::New, now, writer, options, progress)
+}
+
+/// As [`publish`], for datasets that the caller has committed to, and such as no version serves yet: without asking every other
+/// dataset whether it has a commit that nobody published. The cost is that of what is new, not that of the lake.
+pub fn publish_datasets(
+    lake: &Lake,
+    datasets: &[u32],
+    now: &dyn Fn() -> UnixMillis,
+    writer: &str,
+    options: &BuildOptions,
+    progress: &dyn Fn(Progress),
+) -> Result<Published> {
+    let scope = Scope::Of(datasets.iter().copied().collect());
+    publish_scope(lake, &scope, now, writer, options, progress)
+}
+
+fn publish_scope(
+    lake: &Lake,
+    scope: &Scope,
+    now: &dyn Fn() -> UnixMillis,
+    writer: &str,
+    options: &BuildOptions,
+    progress: &dyn Fn(Progress),
+) -> Result<Published> {
+    let mut published = version(lake, scope, None, now, writer, options, progress)?;
     if published.version.is_some() {
         match compact(lake, now, &format!("{writer}-t"), Compaction::Tiered, options, progress) {
             Ok(Some(tidied)) => {
@@ -72,14 +97,16 @@ pub fn rebuild(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Published> {
-    version(lake, Scope::All, list, now, writer, options, progress)
+    version(lake, &Scope::All, list, now, writer, options, progress)
 }
 
 /// Which files a plan takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Scope {
     /// Those the current version does not cover.
     New,
+    /// The same, of these datasets and of those that no version serves yet.
+    Of(BTreeSet<u32>),
     /// All.
     All,
 }
@@ -102,7 +129,7 @@ pub(crate) fn attempts<T>(
 
 fn version(
     lake: &Lake,
-    scope: Scope,
+    scope: &Scope,
     list: Option<&SuffixListRef>,
     now: &dyn Fn() -> UnixMillis,
     writer: &str,
@@ -165,7 +192,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(lake: &Lake, manifest: &Manifest, scope: Scope, list: Option<&SuffixListRef>) -> Result<Self> {
+    fn new(lake: &Lake, manifest: &Manifest, scope: &Scope, list: Option<&SuffixListRef>) -> Result<Self> {
         let mut plan = Self {
             files: Vec::new(),
             base: BTreeMap::new(),
@@ -189,11 +216,17 @@ impl Plan {
                 }
                 continue;
             }
-            let wanted = |sequence: u64| scope == Scope::All || sequence > live;
+            if let Scope::Of(datasets) = scope
+                && live > 0
+                && !datasets.contains(&id)
+            {
+                continue;
+            }
+            let wanted = |sequence: u64| *scope == Scope::All || sequence > live;
             let newest = match lake.dataset_newest(id) {
                 // One dataset's trouble is not that of the others.
                 Err(error @ (trawl_store::Error::Corrupt { .. } | trawl_store::Error::Lost { .. }))
-                    if scope == Scope::New =>
+                    if *scope != Scope::All =>
                 {
                     plan.damaged.push((id, error.to_string()));
                     continue;
@@ -203,7 +236,7 @@ impl Plan {
             let Some(newest) = newest.filter(|newest| wanted(newest.sequence)) else { continue };
             // Rows cut by another list would be found under domains that no question maps to.
             if !newest.files.is_empty() && newest.suffix_list != hash {
-                if scope == Scope::New {
+                if *scope != Scope::All {
                     plan.waiting.push(id);
                     continue;
                 }
@@ -212,7 +245,7 @@ impl Plan {
                 return Err(Error::Store(trawl_store::Error::Refused { reason }));
             }
             let covered: Option<BTreeSet<String>> = match live {
-                _ if scope == Scope::All => None,
+                _ if *scope == Scope::All => None,
                 0 => Some(BTreeSet::new()),
                 // A commit that was collected cannot tell what is covered: take everything anew.
                 live => lake.dataset_commit(id, live)?.map(|c| c.files.into_iter().map(|f| f.path).collect()),
@@ -262,8 +295,9 @@ impl Plan {
         segments.retain(|s| s.masked.len() < s.datasets.len());
         segments.extend(segment);
         let mut commits = current.commits;
-        commits.extend(&self.commits);
-        commits.retain(|id, _| !self.dropped.contains(id));
+        let changed = std::sync::Arc::make_mut(&mut commits);
+        changed.extend(&self.commits);
+        changed.retain(|id, _| !self.dropped.contains(id));
         Some(manifest.publish(now, segments, commits))
     }
 }

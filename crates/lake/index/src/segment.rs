@@ -2,6 +2,7 @@
 
 use crate::cache::Caches;
 use crate::counts::{Count, Counts};
+use crate::fetched::Fetched;
 use crate::files::FileEntry;
 use crate::lines::Lines;
 use crate::membership::{self, Membership};
@@ -51,6 +52,7 @@ pub struct Segment {
     shards: Vec<OnceLock<Shard>>,
     caches: Arc<Caches>,
     options: OpenOptions,
+    fetched: Fetched,
 }
 
 impl Segment {
@@ -61,8 +63,9 @@ impl Segment {
         caches: &Arc<Caches>,
         options: OpenOptions,
     ) -> Result<Self> {
-        let blob = |key| blob(store, reference, key, caches, options);
         let meta = SegmentMeta::read(&**store, reference)?;
+        let fetched = Fetched::new(&**store, reference, &meta, options.resident_bytes)?;
+        let blob = |key| blob(&fetched, store, reference, key, caches, options);
         let dictionary = Lines::open(blob("domains_txt")?, caches.clone())?;
         let segment = Self {
             mphf: blob("domains_mphf").and_then(|blob| fitting(Mphf::open(blob)?, &dictionary)),
@@ -78,7 +81,9 @@ impl Segment {
             meta,
             caches: caches.clone(),
             options,
+            fetched: Fetched::default(),
         };
+        let segment = Self { fetched, ..segment };
         segment.agree()?;
         Ok(segment)
     }
@@ -104,7 +109,7 @@ impl Segment {
         if let Some(rows) = self.rows.get() {
             return Ok(rows);
         }
-        let blob = |key| blob(&self.store, &self.reference, key, &self.caches, self.options);
+        let blob = |key| blob(&self.fetched, &self.store, &self.reference, key, &self.caches, self.options);
         let pages = Pages::open(blob("pages")?)?;
         let files = Lines::open(blob("files_tsv")?, self.caches.clone())?;
         if u64::from(pages.files()) != files.len() {
@@ -267,7 +272,7 @@ impl Segment {
         }
         let blob = |key| {
             let path = self.reference.file(key, number).unwrap_or_default();
-            Blob::open(&self.store, &path, SHARD_RESIDENT.min(self.options.resident_bytes))
+            self.fetched.blob(&self.store, &path, SHARD_RESIDENT.min(self.options.resident_bytes))
         };
         let shard = Shard::open(blob("postings_idx")?, blob("postings_dat")?, self.caches.clone())?;
         Ok(cell.get_or_init(|| shard))
@@ -297,6 +302,7 @@ struct RowTables {
 
 /// A file of a segment by its key in the manifest.
 fn blob(
+    fetched: &Fetched,
     store: &Arc<dyn Store>,
     reference: &SegmentRef,
     key: &str,
@@ -308,7 +314,7 @@ fn blob(
         expected: "a path of every file in the manifest",
         found: format!("none of {key}"),
     })?;
-    Ok(Blob::open(store, &path, options.resident_bytes)?.cached(caches))
+    Ok(fetched.blob(store, &path, options.resident_bytes)?.cached(caches))
 }
 
 /// Postings are the largest files and the least often asked: only small ones are kept whole.

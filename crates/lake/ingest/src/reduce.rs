@@ -72,11 +72,11 @@ mod tests {
         }
     }
 
-    fn settings(writer: &str, shape: trawl_rows::Shape) -> WriteSettings {
+    fn settings(writer: &str) -> WriteSettings {
         WriteSettings {
             dataset_id: 1,
             writer: writer.into(),
-            columns: Column::of_shape(shape, false),
+            columns: Column::of_files(false),
             suffix_list: "0".into(),
             zstd_level: 3,
             page_rows: 50,
@@ -112,9 +112,8 @@ mod tests {
             assert!(splits.len() > 10);
             let mut whole = run(splits.clone(), "whole", digits);
             assert_eq!(whole.report.rows, 3000);
-            let shape = whole.report.shape;
             let (cancel, quiet) = (Cancel::default(), |_| ());
-            let one = reduce(&store, &mut whole.run, digits, settings("whole", shape), &cancel, &quiet).unwrap();
+            let one = reduce(&store, &mut whole.run, digits, settings("whole"), &cancel, &quiet).unwrap();
             // Two tasks map half of the splits each; a task for each prefix merges its sections.
             let mut sections: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
             for (n, half) in splits.chunks(splits.len().div_ceil(2)).enumerate() {
@@ -127,7 +126,7 @@ mod tests {
             for (prefix, mut records) in sections {
                 records.sort();
                 let mut section = Section(records.into_iter(), Vec::new());
-                let settings = settings(&format!("task{prefix}"), shape);
+                let settings = settings(&format!("task{prefix}"));
                 parts.extend(reduce(&store, &mut section, digits, settings, &cancel, &quiet).unwrap());
             }
             assert!(parts.len() > 10 && facts(parts) == facts(one), "{digits} digits");
@@ -147,7 +146,7 @@ mod tests {
             out
         };
         let mut many = Section(vec![record(); 70_000].into_iter(), Vec::new());
-        let ended = reduce(&store, &mut many, 0, settings("w", trawl_rows::Shape::default()), &cancel, &|_| ());
+        let ended = reduce(&store, &mut many, 0, settings("w"), &cancel, &|_| ());
         assert!(matches!(ended, Err(Error::Store(trawl_store::Error::Cancelled))));
         assert_eq!(store.list("urls").unwrap(), []);
     }

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use trawl_model::{UnixMillis, UrlSource};
 use trawl_rows::{Column, WriteSettings};
 use trawl_store::denial::Denied;
-use trawl_store::{AtWork, DataFile, DatasetCommit, Lake, Progress, Stage, layout};
+use trawl_store::{AtWork, DataFile, DatasetCommit, Lake, Progress, RejectsFile, Stage, layout};
 use trawl_url::SuffixList;
 
 /// Why rows cannot go beside those of a dataset.
@@ -100,7 +100,7 @@ impl Run<'_> {
         let read = clock();
         report.read_seconds = seconds(began, read);
 
-        let (rows, shape) = (mapped.rows, mapped.shape);
+        let rows = mapped.rows;
         let progress = |stage, done| tick(Progress { stage, rows: done, done, total: rows });
         let files = reduce(
             &**lake.store(),
@@ -109,7 +109,7 @@ impl Run<'_> {
             WriteSettings {
                 dataset_id,
                 writer: settings.writer.clone(),
-                columns: Column::of_shape(shape, settings.store_ids),
+                columns: Column::of_files(settings.store_ids),
                 suffix_list: self.suffixes.hash.clone(),
                 zstd_level: settings.zstd_level,
                 page_rows: settings.page_rows,
@@ -129,11 +129,18 @@ impl Run<'_> {
         report.denied = denied;
         report.not_captures = aside;
         (report.rejected, report.rejected_by_code, report.rejects_file) = (total, counts, file);
+        let rejects = report.rejects_file.as_ref().map(|path| -> Result<_> {
+            let bytes = lake.store().len(path)?;
+            let hash = trawl_store::object_hash(&**lake.store(), path, bytes)?;
+            Ok((path.clone(), RejectsFile { bytes, hash }))
+        });
+        let rejects = rejects.transpose()?;
         let tails = mapped.tails;
         let new = Written { files, tails };
         report.commit = at_work.commit(|| {
             let committed = lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| {
                 change(commit, &new)?;
+                commit.rejects.extend(rejects.clone());
                 commit.suffix_list.clone_from(&self.suffixes.hash);
                 Ok(true)
             });

@@ -47,7 +47,9 @@ fn what_ingest_writes_verifies() {
 #[test]
 fn every_lie_is_found() {
     let (fs, lake) = new_lake();
-    take(&lake, vec![file(&fs, "b.jsonl", RICH)], &settings(&fs, "w1")).unwrap();
+    // With the dataset in each row, which the path tells else.
+    let with_ids = IngestSettings { store_ids: true, ..settings(&fs, "w1") };
+    take(&lake, vec![file(&fs, "b.jsonl", RICH)], &with_ids).unwrap();
     let good = lake.dataset_newest(1).unwrap().unwrap();
     let lie = |change: &dyn Fn(&mut DatasetCommit)| {
         let mut commit = good.clone();

@@ -85,11 +85,12 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
     let gc = Gc { lake, now, settings };
     let store = lake.store();
     let mut objects = store.list(layout::URLS)?;
+    objects.extend(store.list(layout::DATASETS)?);
     objects.extend(store.list("index")?);
     let (living, dead): (Vec<_>, Vec<_>) = lake.heartbeats()?.into_iter().partition(|beat| gc.is_young(beat.beat));
 
     let mut report = GcReport { writers: dead.iter().map(|beat| beat.writer.clone()).collect(), ..GcReport::default() };
-    let datasets: BTreeSet<u32> = objects.iter().filter_map(|object| dataset_of(&object.path)).collect();
+    let datasets: BTreeSet<u32> = objects.iter().filter_map(|object| layout::dataset_of(&object.path)).collect();
     // Of what writers do not name, only paths of the lake's own forms are its to delete.
     let (mut objects, foreign): (Vec<_>, Vec<_>) =
         objects.into_iter().partition(|object| layout::is_ours(&object.path));
@@ -134,6 +135,7 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
         for beat in dead {
             lake.end_beat(&beat.writer)?;
         }
+        store.prune()?;
     }
     report.kept = (objects.len() + report.foreign.len()) as u64;
     report.gone.sort();
@@ -245,9 +247,11 @@ impl Gc<'_> {
         let mut pinned: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
         pin(&manifest.versions, &mut keep, &mut pinned)?;
         let (mut lists, mut young, mut next) = (Vec::new(), Vec::new(), None::<Manifest>);
+        // Manifests from this number on are needed in place of a checkpoint that may get lost.
+        let mut floor = u64::MAX;
         self.keep_states(layout::MANIFESTS, &mut keep, |number| {
             let recent = number.saturating_add(settings.keep_states.max(1)) > newest;
-            let Ok(Some(state)) = lake.manifest(number) else { return Ok(recent) };
+            let Ok(Some((state, base))) = lake.manifest_and_base(number) else { return Ok(recent) };
             // Whoever has just read it looks for its list and its segments next.
             let same = |next: &Manifest| {
                 (&next.current_version, &next.suffix_list) == (&state.current_version, &state.suffix_list)
@@ -258,8 +262,17 @@ impl Gc<'_> {
                 young.extend(state.current().cloned());
                 lists.extend(state.suffix_list.iter().map(|list| list.path.clone()));
             }
+            // Also what earlier manifests are told against that stay for the sake of this one.
+            let needed = number >= floor;
+            if recent || is_young || needed {
+                lists.extend(base.iter().map(|base| layout::checkpoint(base.sequence)));
+                lists.extend(state.deny_object());
+            }
+            if recent || is_young {
+                floor = floor.min(base.map_or(floor, |base| base.sequence));
+            }
             next = Some(state);
-            Ok(recent || is_young)
+            Ok(recent || is_young || needed)
         })?;
         keep.paths.extend(lists);
         // Other versions of these states were current in other ones, whose own turn tells whether they stay.
@@ -290,13 +303,13 @@ impl Gc<'_> {
         let lake = self.lake;
         // What a commit names that is gone, or cannot be read, is not known.
         if self.missing(manifest, dataset)?.is_some() {
-            keep.dirs.insert(layout::dataset_dir(dataset));
+            keep.dirs.extend([layout::dataset_dir(dataset), layout::records_dir(dataset)]);
         }
         let newest = match lake.dataset_newest(dataset) {
             Ok(Some(newest)) => newest,
             Ok(None) => return Ok(()),
             Err(Error::Corrupt { .. } | Error::Lost { .. }) => {
-                keep.dirs.insert(layout::dataset_dir(dataset));
+                keep.dirs.extend([layout::dataset_dir(dataset), layout::records_dir(dataset)]);
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -306,7 +319,7 @@ impl Gc<'_> {
         if live {
             // Not the lake's yet while it changes lists.
             keep.paths.extend(layout::suffix_list(&newest.suffix_list));
-            keep.dirs.insert(format!("{}/_rejects", layout::dataset_dir(dataset)));
+            keep.dirs.insert(layout::rejects_dir(dataset));
         }
         let (mut files, mut next) = (BTreeSet::new(), None::<DatasetCommit>);
         self.keep_states(&layout::commits_dir(dataset), keep, |number| {
@@ -387,13 +400,9 @@ fn pin(versions: &[Version], keep: &mut Keep, pinned: &mut BTreeMap<u32, BTreeSe
         // Versions that name files themselves, as the seed's own do.
         let dir = version.files.as_ref().and_then(|files| files.domains_txt.rsplit_once('/')).map(|(dir, _)| dir);
         keep.dirs.extend(dir.filter(|dir| dir.starts_with("index/")).map(str::to_owned));
-        for (dataset, commit) in &version.commits {
+        for (dataset, commit) in version.commits.iter() {
             pinned.entry(*dataset).or_default().insert(*commit);
         }
     }
     Ok(())
-}
-
-pub(crate) fn dataset_of(path: &str) -> Option<u32> {
-    path.strip_prefix("urls/dataset_id=")?.split('/').next()?.parse().ok()
 }

@@ -110,6 +110,19 @@ impl<'a> Keeper<'a> {
         self.begins("index");
         let options = self.build_options()?;
         let published = trawl_index::publish(lake, self.now, &self.writer(), &options, &|p| self.progress(p))?;
+        Ok(self.remarked(published))
+    }
+
+    /// Makes a version of what these datasets have committed, and of those that no version serves yet.
+    pub fn publish_datasets(&self, lake: &Lake, datasets: &[u32]) -> Result<Published> {
+        self.begins("index");
+        let (options, writer) = (self.build_options()?, self.writer());
+        let progress = |p| self.progress(p);
+        let published = trawl_index::publish_datasets(lake, datasets, self.now, &writer, &options, &progress)?;
+        Ok(self.remarked(published))
+    }
+
+    fn remarked(&self, published: Published) -> Published {
         let remark = |text| (self.tell)(Event::Remark(text));
         for id in &published.waiting {
             remark(format!(
@@ -125,7 +138,7 @@ impl<'a> Keeper<'a> {
         if let Some(error) = &published.tidy_error {
             remark(format!("published, but index segments could not be merged: {error}"));
         }
-        Ok(published)
+        published
     }
 }
 

@@ -38,28 +38,34 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
 mod compact;
+mod copy;
 mod deny;
 mod error;
 mod event;
 mod gc;
 mod keeper;
 mod loss;
+mod metadata;
 mod purge;
 mod rebuild;
 mod restore;
 mod states;
 pub mod temp;
+mod upgrade;
 mod verify;
 
 pub use compact::Compact;
+pub use copy::{Copied, copy};
 pub use deny::{Named, Resolver, dataset};
 pub use error::{Error, Result};
 pub use event::{Dropped, Event, Merged, Part};
 pub use gc::{GcReport, GcSettings, collect};
 pub use keeper::Keeper;
 pub use loss::{LostCommits, WentOn, accept_loss, lost_commits};
+pub use metadata::{Metadata, metadata};
 pub use purge::{Losses, purge_rejects};
 pub use rebuild::{Rebuild, Rebuilt, is_lost};
 pub use restore::{Remains, remains, restore, stored_list};
 pub use states::{verify_files, verify_states};
+pub use upgrade::{Upgraded, upgrade};
 pub use verify::LakeVerified;

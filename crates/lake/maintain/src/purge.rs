@@ -155,7 +155,7 @@ pub fn purge_rejects(
 ) -> Result<u64> {
     let mut gone = 0;
     let keep = |line: &[u8]| keep(&String::from_utf8_lossy(line));
-    let dir = format!("{}/_rejects", layout::dataset_dir(dataset_id));
+    let dir = layout::rejects_dir(dataset_id);
     for (n, listed) in store.list(&dir)?.into_iter().enumerate() {
         cancel.check()?;
         let (mut stay, mut lost) = (0u64, 0);

@@ -191,9 +191,9 @@ impl Keeper<'_> {
 /// Whether there are datasets in a store but no manifest of the lake they are of.
 pub fn is_lost(store: &dyn Store) -> Result<bool> {
     let has_state = |dir: &str| Ok::<_, Error>(store.list(dir)?.iter().any(|o| layout::number_of(&o.path).is_some()));
-    let is_commit = |path: &str| path.contains("/_commits/") && layout::number_of(path).is_some();
+    let is_commit = |path: &str| layout::dataset_of(path).is_some() && layout::number_of(path).is_some();
     // In this order: somebody may be making the lake just now.
-    Ok(store.list(layout::URLS)?.iter().any(|object| is_commit(&object.path)) && !has_state(layout::MANIFESTS)?)
+    Ok(store.list(layout::DATASETS)?.iter().any(|object| is_commit(&object.path)) && !has_state(layout::MANIFESTS)?)
 }
 
 /// Whether the newest manifest of a lake is there but cannot be read.

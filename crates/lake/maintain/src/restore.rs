@@ -1,10 +1,9 @@
 //! A lake whose `index/` is lost, from its dataset commits, and from a manifest where one is left.
 
-use crate::gc::dataset_of;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use trawl_model::UnixMillis;
-use trawl_store::manifest::SuffixListRef;
+use trawl_store::manifest::{Bases, SuffixListRef, read_manifest};
 use trawl_store::{
     Dataset, DatasetCommit, DatasetInfo, DenyRecord, Error, Known, Lake, MAX_STATE_BYTES, Manifest, Result, Series,
     Store, deny_record, layout, read_suffix_list,
@@ -30,13 +29,18 @@ pub struct Remains {
 }
 
 /// Reads the youngest manifest that can be relied on, the newest record of the deny list, and the newest commit of every
-/// dataset there is below `urls/`.
+/// dataset there is below `urls/` and `datasets/`.
 pub fn remains(store: &dyn Store) -> Result<Remains> {
     let manifest = youngest_manifest(store)?;
-    let ids: BTreeSet<u32> = store.list("urls")?.iter().filter_map(|listed| dataset_of(&listed.path)).collect();
+    let ids: BTreeSet<u32> = store
+        .list(layout::URLS)?
+        .iter()
+        .chain(&store.list(layout::DATASETS)?)
+        .filter_map(|listed| layout::dataset_of(&listed.path))
+        .collect();
     let next = ids.last().map_or(1, |last| last.saturating_add(1));
     let mut found = Remains {
-        datasets: manifest.iter().flat_map(|manifest| manifest.datasets.clone()).collect(),
+        datasets: manifest.iter().flat_map(|manifest| &manifest.datasets).map(|dataset| (**dataset).clone()).collect(),
         suffix_lists: BTreeSet::new(),
         nameless: Vec::new(),
         younger: Vec::new(),
@@ -129,8 +133,9 @@ pub fn stored_list(store: &dyn Store, hash: &str) -> Result<Option<Vec<u8>>> {
 
 /// The youngest manifest that can be read: the copy, or a numbered one.
 fn youngest_manifest(store: &dyn Store) -> Result<Option<Manifest>> {
+    let bases = Bases::default();
     let mut youngest = match store.get(layout::MANIFEST_COPY, MAX_STATE_BYTES) {
-        Ok(bytes) => Manifest::parse(layout::MANIFEST_COPY, &bytes).ok().filter(|copy| copy.sequence > 0),
+        Ok(bytes) => read_manifest(store, &bases, layout::MANIFEST_COPY, &bytes).ok().filter(|copy| copy.sequence > 0),
         Err(error) if error.is_not_found() || matches!(error, Error::OverLimit { .. }) => None,
         Err(error) => return Err(error),
     };
@@ -139,7 +144,7 @@ fn youngest_manifest(store: &dyn Store) -> Result<Option<Manifest>> {
         if youngest.as_ref().is_some_and(|youngest| youngest.sequence >= number) {
             break;
         }
-        let read = series.get(number)?.and_then(|state| Manifest::parse(&path, &state.bytes).ok());
+        let read = series.get(number)?.and_then(|state| read_manifest(store, &bases, &path, &state.bytes).ok());
         youngest = read.filter(|read| read.sequence == number).or(youngest);
     }
     Ok(youngest)
@@ -192,7 +197,7 @@ pub fn restore(
             first.sequence.saturating_add(1)
         }
     };
-    first.datasets.clone_from(&remains.datasets);
+    first.datasets = remains.datasets.iter().cloned().map(Arc::new).collect();
     first.next_dataset_id = remains.next_dataset_id;
     Lake::begin(store, now, nonce, suffix_list, first, from)
 }

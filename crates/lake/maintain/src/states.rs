@@ -1,10 +1,10 @@
 //! Checks the states of a lake: manifests, their copy, dataset commits, suffix lists; and files by their hashes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use trawl_store::manifest::SuffixListRef;
 use trawl_store::{
-    DataFile, DatasetCommit, DenyRecord, Fault, Lake, MAX_STATE_BYTES, Manifest, Result, Series, Store, layout,
-    object_hash,
+    DataFile, DatasetCommit, DenyRecord, Fault, Lake, MAX_STATE_BYTES, Manifest, RejectsFile, Result, Series, Store,
+    layout, object_hash,
 };
 
 /// How often a copy is read whose manifest is gone each time.
@@ -21,12 +21,14 @@ pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fau
     let store = &**lake.store();
     let mut count = 0;
     each_state(store, layout::MANIFESTS, &mut count, fault, &mut |path, number, bytes| {
-        let state = Manifest::parse(path, bytes).map_err(|e| say(path, "a manifest", e))?;
+        let state = lake.parse_manifest(path, bytes).map_err(|e| say(path, "a manifest", e))?;
         let expected = "the number of its name as its sequence";
         if state.sequence == number { Ok(()) } else { Err(say(path, expected, state.sequence)) }
     })?;
-    verify_copy(store, fault)?;
+    verify_checkpoints(lake, manifest, &mut count, fault)?;
+    verify_copy(lake, fault)?;
     verify_deny(lake, manifest, &mut count, fault)?;
+    let mut rejects: BTreeMap<String, RejectsFile> = BTreeMap::new();
     let mut lists: BTreeSet<String> = manifest.suffix_list.iter().map(|list| list.hash.clone()).collect();
     for dataset in &manifest.datasets {
         let dir = layout::commits_dir(dataset.id);
@@ -34,6 +36,9 @@ pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fau
         let live = manifest.live_commit(dataset.id);
         each_state(store, &dir, &mut count, fault, &mut |path, number, bytes| {
             let commit = DatasetCommit::parse(path, bytes).map_err(|e| say(path, "a dataset commit", e))?;
+            if number == newest {
+                rejects.extend(commit.rejects.clone());
+            }
             if (number == newest || number == live) && !commit.files.is_empty() {
                 lists.insert(commit.suffix_list);
             }
@@ -43,6 +48,13 @@ pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fau
             let found = format!("dataset {}, number {}", commit.dataset_id, commit.sequence);
             Err(say(path, "the dataset and number of its path", found))
         })?;
+    }
+    for (path, file) in rejects {
+        // One that was purged is not there any more.
+        let Ok(length) = store.len(&path) else { continue };
+        if length != file.bytes || object_hash(store, &path, length)? != file.hash {
+            fault(say(&path, "the bytes its dataset's commit has the hash of", format!("{length} others")));
+        }
     }
     for hash in lists {
         let path = match layout::suffix_list(&hash) {
@@ -136,8 +148,40 @@ fn verify_deny(lake: &Lake, newest: &Manifest, count: &mut u64, fault: &mut dyn 
     Ok(())
 }
 
+/// The checkpoints that are there, each by itself; and that those are there which manifests are told against. A lost one is
+/// read from the manifest of its number, which is told here all the same: the next loss would be one too many.
+fn verify_checkpoints(lake: &Lake, newest: &Manifest, count: &mut u64, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    let store = &**lake.store();
+    let mut there = BTreeSet::new();
+    for object in store.list(layout::CHECKPOINTS)? {
+        let Some(number) = layout::checkpoint_number(&object.path) else { continue };
+        there.insert(number);
+        let packed = match store.get(&object.path, MAX_STATE_BYTES) {
+            // Collected since it was listed.
+            Err(error) if error.is_not_found() => continue,
+            packed => packed?,
+        };
+        *count += 1;
+        let text = trawl_store::manifest::unpack_checkpoint(&object.path, &packed);
+        match text.and_then(|text| lake.parse_manifest(&object.path, &text)) {
+            Ok(state) if state.sequence == number => {}
+            Ok(state) => fault(say(&object.path, "the number of its name as its sequence", state.sequence)),
+            Err(error) => fault(say(&object.path, "a checkpoint", error)),
+        }
+    }
+    let base = lake.manifest_and_base(newest.sequence).ok().flatten().and_then(|(_, base)| base);
+    if let Some(base) = base.filter(|base| !there.contains(&base.sequence))
+        && !store.exists(&layout::checkpoint(base.sequence))?
+    {
+        let expected = "the checkpoint of the newest manifest (it is read from the manifest of its number meanwhile)";
+        fault(say(&layout::checkpoint(base.sequence), expected, "none"));
+    }
+    Ok(())
+}
+
 /// The copy: it may be behind, as one who commits writes it last, but those who read it go on from its number.
-fn verify_copy(store: &dyn Store, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+fn verify_copy(lake: &Lake, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    let store = &**lake.store();
     let path = layout::MANIFEST_COPY;
     let anew = "a copy of a manifest that is there (the next commit writes one)";
     let mut before = None;
@@ -150,7 +194,7 @@ fn verify_copy(store: &dyn Store, fault: &mut dyn FnMut(Fault)) -> Result<()> {
             }
             Err(error) => return Err(error),
         };
-        let copy = match Manifest::parse(path, &bytes) {
+        let copy = match lake.parse_manifest(path, &bytes) {
             Ok(copy) => copy,
             Err(error) => {
                 fault(say(path, anew, error));
@@ -161,7 +205,7 @@ fn verify_copy(store: &dyn Store, fault: &mut dyn FnMut(Fault)) -> Result<()> {
         match store.get(&numbered, MAX_STATE_BYTES) {
             Ok(original) if original == bytes => {}
             // One that cannot be read is told with the others of its kind.
-            Ok(original) if Manifest::parse(&numbered, &original).map_or(true, |original| original == copy) => {}
+            Ok(original) if lake.parse_manifest(&numbered, &original).map_or(true, |original| original == copy) => {}
             Ok(_) => fault(say(path, anew, format!("another manifest of number {}", copy.sequence))),
             // Collected, if there is a newer copy now.
             Err(error) if error.is_not_found() && before != Some(copy.sequence) => {

@@ -305,7 +305,7 @@ impl Check<'_> {
                 indexed.entry(id).or_default().insert(path);
             }
         }
-        for (id, number) in &version.commits {
+        for (id, number) in version.commits.iter() {
             let path = path_of(*id, *number);
             let found = match self.lake.dataset_commit(*id, *number) {
                 Ok(Some(commit)) => {

@@ -125,7 +125,7 @@ fn a_list_that_is_recorded_is_not_forgotten() {
         let refused = deny(&lake, "c.com").unwrap_err().to_string();
         assert!(refused.contains(&numbered(4)) && refused.contains("rebuild"), "{refused}");
         let found = faults(&lake, &lake.current().unwrap());
-        assert!(found.iter().any(|fault| fault.contains("urls/_deny/0000000002.json")), "{found:?}");
+        assert!(found.iter().any(|fault| fault.contains("datasets/deny/0000000002.json")), "{found:?}");
 
         assert_eq!(lake.recover_deny(NOW, "test").unwrap(), Some(2));
         assert_eq!((lake.current().unwrap().sequence, denied(&lake).len()), (4, 2));
@@ -185,7 +185,7 @@ fn what_lags_behind_a_writer_at_work_is_no_fault() {
     // A list is recorded after its manifest; asked again for that manifest, a later record will do.
     let record = layout::numbered(layout::DENY, 2);
     store.delete(&record).unwrap();
-    assert!(faults(&lake, &began)[0].contains("urls/_deny"));
+    assert!(faults(&lake, &began)[0].contains("datasets/deny"));
     deny(&lake, "c.com").unwrap();
     let newer = lake.current().unwrap();
     assert_eq!(faults(&lake, &began), [""; 0]);

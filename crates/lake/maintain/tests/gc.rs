@@ -43,7 +43,7 @@ fn files(store: &dyn Store) -> BTreeSet<String> {
     let listed = store.list("urls").unwrap().into_iter().chain(store.list("index").unwrap());
     listed
         .map(|l| l.path)
-        .filter(|p| !p.contains("/manifest") && !p.contains("_commits") && !p.contains("suffix"))
+        .filter(|p| !p.contains("/manifest") && !p.contains("/commits/") && !p.contains("suffix"))
         .collect()
 }
 

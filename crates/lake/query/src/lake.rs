@@ -5,9 +5,10 @@ use crate::pinned::View;
 use crate::{Effort, Pinned, QueryError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
 use trawl_index::{Caches, OpenOptions, Segment};
 use trawl_store::denial::DenyList;
-use trawl_store::{Manifest, Store, Version};
+use trawl_store::{Manifest, SegmentRef, Store, Version};
 use trawl_url::SuffixList;
 
 /// Settings of an open lake.
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     state: Mutex<State>,
     /// Held by whoever opens the segments of a new version.
     opening: Mutex<()>,
+    /// When the newest state was asked for last, where asking costs a wait.
+    asked: Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -71,8 +74,8 @@ impl Lake {
         let lake = Mutex::new(Arc::new(trawl_store::Lake::open(store.clone())?));
         let losses = KnownLosses::new(options.cache_bytes / 16);
         let caches = Arc::new(Caches::new(options.cache_bytes - options.cache_bytes / 16));
-        let (state, opening) = (Mutex::default(), Mutex::default());
-        let lake = Self { inner: Arc::new(Inner { store, lake, options, caches, losses, state, opening }) };
+        let (state, opening, asked) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let lake = Self { inner: Arc::new(Inner { store, lake, options, caches, losses, state, opening, asked }) };
         let pinned = lake.pin()?;
         lake.inner.state().known = Some(pinned.manifest().clone());
         Ok(lake)
@@ -121,7 +124,7 @@ impl Lake {
     pub fn pin(&self) -> Result<Arc<Pinned>, QueryError> {
         let mut rounds = 0;
         loop {
-            let manifest = self.inner.newest()?;
+            let manifest = if rounds == 0 { self.inner.polled()? } else { self.inner.newest()? };
             match self.pin_of(&manifest) {
                 // Collected while it was being opened.
                 Err(_) if rounds < MAX_ROUNDS && self.inner.is_past(&manifest)? => rounds += 1,
@@ -240,6 +243,28 @@ impl Inner {
         Ok(self.lake().current()?)
     }
 
+    /// The newest state, or one that was the newest no longer ago than the store's polling interval: then nobody is asked.
+    fn polled(&self) -> Result<Arc<Manifest>, QueryError> {
+        let every = self.store.poll_every();
+        if every.is_zero() {
+            return self.newest();
+        }
+        {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            let recent = asked.is_some_and(|asked| asked.elapsed() < every);
+            if let Some(seen) = self.lake().seen().filter(|_| recent) {
+                return Ok(seen);
+            }
+            // Set before it is asked: of many requests at the end of an interval one asks, the others need not wait for it.
+            *asked = Some(Instant::now());
+        }
+        let newest = self.newest();
+        if newest.is_err() {
+            *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        newest
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // What it guards is replaced whole, so a panic elsewhere leaves it sound.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -254,22 +279,36 @@ impl Inner {
     ) -> Result<Pinned, QueryError> {
         let suffixes = self.suffixes(manifest)?;
         let mut segments = Vec::with_capacity(version.segments.len());
-        for reference in &version.segments {
-            let known = self.state().segments.get(&reference.id).cloned();
-            let segment = match known {
-                Some(segment) => segment,
-                None => {
-                    let options = OpenOptions { resident_bytes: self.options.resident_bytes };
-                    let opened = Arc::new(Segment::open(self.store(), reference, &self.caches, options)?);
-                    self.state().segments.entry(reference.id.clone()).or_insert(opened).clone()
-                }
-            };
+        for (segment, reference) in self.open_segments(&version.segments)?.into_iter().zip(&version.segments) {
             segments.push((segment, reference.clone()));
         }
         let deny = DenyList::new(manifest, &suffixes);
         let (inner, manifest, version) = (self.clone(), manifest.clone(), version.version.clone());
         let view = View { inner, manifest, version, segments, suffixes, deny, known_hidden: Mutex::default() };
         Ok(Pinned::new(view, effort))
+    }
+
+    /// The segments, sharing those that are open already; the others are opened at the same time, since each waits for its
+    /// store a few times.
+    fn open_segments(&self, wanted: &[SegmentRef]) -> Result<Vec<Arc<Segment>>, QueryError> {
+        let open = |reference: &SegmentRef| {
+            if let Some(known) = self.state().segments.get(&reference.id).cloned() {
+                return Ok(known);
+            }
+            let options = OpenOptions { resident_bytes: self.options.resident_bytes };
+            let opened = Arc::new(Segment::open(self.store(), reference, &self.caches, options)?);
+            Ok(self.state().segments.entry(reference.id.clone()).or_insert(opened).clone())
+        };
+        // Where files are mapped nothing waits.
+        if self.store.poll_every().is_zero() || wanted.len() < 2 {
+            return wanted.iter().map(open).collect();
+        }
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = wanted.iter().map(|reference| scope.spawn(move || open(reference))).collect();
+            let gone =
+                || QueryError::lake(std::io::Error::other("a thread that opens a segment ended without an answer"));
+            threads.into_iter().map(|thread| thread.join().map_err(|_| gone())?).collect()
+        })
     }
 
     fn suffixes(&self, manifest: &Manifest) -> Result<Arc<SuffixList>, QueryError> {

@@ -62,8 +62,12 @@ impl Archives {
         if !inside.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
             return Err(QueryError::NoArchive { why: "the row names a file outside of the archives" });
         }
-        let dirs: Vec<PathBuf> =
-            bases.iter().filter_map(|base| base.strip_prefix("file://").map(PathBuf::from)).collect();
+        // Servers are addressed as they are; the file layer knows which names those are.
+        let dir = |base: &String| match base.strip_prefix("file://") {
+            Some(local) => Some(PathBuf::from(local)),
+            None => trawl_store::is_remote(base).then(|| PathBuf::from(base)),
+        };
+        let dirs: Vec<PathBuf> = bases.iter().filter_map(dir).collect();
         if dirs.is_empty() {
             return Err(unreachable());
         }

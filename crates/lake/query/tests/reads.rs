@@ -89,10 +89,11 @@ fn opening_does_not_grow_with_the_number_of_files() {
     let (few, cost_few) = open(1 << 30, 64 << 20);
     let (many, cost_many) = open(8_000, 4_000);
     assert!(few == 1 && many > 150, "{few} and {many} files");
-    assert_eq!((cost_few.reads, cost_few.rounds), (cost_many.reads, cost_many.rounds));
-    let difference = cost_many.bytes_read.abs_diff(cost_few.bytes_read);
-    // Top paths are summed file by file, and numbers have more digits: that is all.
-    assert!(difference < 1000, "{cost_few:?}, {cost_many:?}");
+    assert_eq!(cost_few.rounds, cost_many.rounds);
+    // Top paths are summed file by file, and numbers have more digits: that is all. What grows with the files is read at once
+    // while it is short, and not at all when it is long.
+    assert!(cost_many.bytes_read < cost_few.bytes_read + 4 * 64 * 1024, "{cost_few:?}, {cost_many:?}");
+    assert!(cost_many.reads <= cost_few.reads, "{cost_few:?}, {cost_many:?}");
 }
 
 #[test]

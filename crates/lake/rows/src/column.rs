@@ -62,7 +62,7 @@ pub enum Kind {
 }
 
 columns! {
-    /// The dataset; the same in every row.
+    /// The dataset; the same in every row. Only in files written with stored ids, and by earlier programs.
     DatasetId = 0, "dataset_id", Int32, Required;
     /// xxh3_64 of the domain; only in files written with stored ids.
     DomainId = 1, "domain_id", UInt64, Required;
@@ -101,9 +101,9 @@ columns! {
 }
 
 impl Column {
-    /// Columns every file has.
+    /// Columns every file has, also those of earlier programs.
     pub const BASE: &'static [Column] =
-        &[Column::DatasetId, Column::Domain, Column::Scheme, Column::Host, Column::Port, Column::PathQuery, Column::Ts];
+        &[Column::Domain, Column::Scheme, Column::Host, Column::Port, Column::PathQuery, Column::Ts];
 
     /// Columns of a file whose source knew of captures.
     pub const CAPTURE: &'static [Column] = &[
@@ -121,16 +121,13 @@ impl Column {
         Self::ALL.iter().copied().find(|c| c.name() == name)
     }
 
-    /// The columns of files whose rows have this shape.
-    pub fn of_shape(shape: Shape, store_ids: bool) -> Vec<Self> {
-        let wanted = |column: &Column| match column {
-            Column::DomainId | Column::UrlId => store_ids,
-            Column::Extras => shape.extras,
-            Column::RawUrl => shape.raw_url,
-            column if Column::CAPTURE.contains(column) => shape.capture,
-            _ => true,
-        };
-        Self::ALL.iter().copied().filter(wanted).collect()
+    /// The columns of a file. All files of a lake have the same, also those that are null in every row: programs that read a
+    /// directory take the schema of one file for that of all (pandas), or refuse the next (Polars). Stored ids are the
+    /// exception, and whoever asks for them has them everywhere; among them the dataset, which the path tells too: as a column
+    /// *and* a partition key it has two types for pandas, which then reads nothing.
+    pub fn of_files(store_ids: bool) -> Vec<Self> {
+        let is_id = |column: &Column| matches!(column, Column::DatasetId | Column::DomainId | Column::UrlId);
+        Self::ALL.iter().copied().filter(|column| store_ids || !is_id(column)).collect()
     }
 
     /// The column in an Arrow schema.
@@ -159,7 +156,7 @@ pub fn arrow_schema(columns: impl IntoIterator<Item = Column>) -> SchemaRef {
     Arc::new(Schema::new(columns.into_iter().map(Column::field).collect::<Vec<_>>()))
 }
 
-/// Which of the optional columns some rows need: chosen for a file before its first row is written.
+/// Which of the optional columns some rows have values in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// Any of [`Column::CAPTURE`].

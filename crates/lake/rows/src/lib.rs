@@ -11,13 +11,13 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # use trawl_rows::{Column, Columns, FilePages, Row, Shape, WriteSettings, Writer};
+//! # use trawl_rows::{Column, Columns, FilePages, Row, WriteSettings, Writer};
 //! # let dir = std::env::temp_dir().join(format!("trawl-rows-doc-{}", std::process::id()));
 //! let store = trawl_store::DirStore::new(&dir);
 //! let settings = WriteSettings {
 //!     dataset_id: 7,
 //!     writer: "w1".into(),
-//!     columns: Column::of_shape(Shape::default(), false),
+//!     columns: Column::of_files(false),
 //!     suffix_list: "0123456789abcdef".into(),
 //!     zstd_level: 6,
 //!     page_rows: 4096,

@@ -116,8 +116,8 @@ impl<'a> Check<'a> {
         let url = rows.url(i);
         let domain = text(Column::Domain).unwrap_or_default().to_owned();
 
-        if rows.number(Column::DatasetId, i) != Some(i64::from(self.dataset_id)) {
-            self.fault(at, "the id of the dataset", format!("{:?}", rows.number(Column::DatasetId, i)));
+        if let Some(id) = rows.number(Column::DatasetId, i).filter(|id| *id != i64::from(self.dataset_id)) {
+            self.fault(at, "the id of the dataset", id.to_string());
         }
         match self.url.assign(&normal, self.suffixes) {
             Ok(()) if self.url.as_str() != normal => self.fault(at, "a normalised url", normal.clone()),

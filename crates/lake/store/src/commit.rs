@@ -1,4 +1,4 @@
-//! Dataset commits: `urls/dataset_id=N/_commits/<n>.json` lists the files a dataset consists of.
+//! Dataset commits: `datasets/N/commits/<n>.json` lists the files a dataset consists of.
 //!
 //! Files that no commit names do not exist for any reader. Each commit is complete: it can be read without its
 //! predecessors.
@@ -7,7 +7,7 @@ use crate::manifest::{DatasetInfo, check_head, json_error, to_sealed_json};
 use crate::series::{Known, Series, State};
 use crate::{Error, Lake, Result, check_path, layout};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::{SourceIdentity, UnixMillis};
 
 /// The format number this program writes, and the newest it reads.
@@ -20,7 +20,7 @@ pub struct DatasetCommit {
     pub format: u32,
     /// The dataset.
     pub dataset_id: u32,
-    /// Its number in `_commits/`.
+    /// Its number in `commits/`.
     pub sequence: u64,
     /// When it was committed, RFC 3339.
     pub written: String,
@@ -38,6 +38,9 @@ pub struct DatasetCommit {
     pub files: Vec<DataFile>,
     /// Every source whose records are in the live files, sorted: the same one is not taken twice.
     pub sources: Vec<KnownSource>,
+    /// Files of what ingests could not take, by path. One that was purged since is not there any more.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rejects: BTreeMap<String, RejectsFile>,
     /// Whether the dataset was dropped: no commit after that brings anything in again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dropped: bool,
@@ -89,6 +92,15 @@ pub struct KnownSource {
     pub tail: Option<String>,
 }
 
+/// A file of what an ingest could not take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectsFile {
+    /// Length in bytes.
+    pub bytes: u64,
+    /// xxh3_64 of its bytes, 16 hex digits.
+    pub hash: String,
+}
+
 /// One live Parquet file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFile {
@@ -135,6 +147,7 @@ impl DatasetCommit {
             bytes: 0,
             files: Vec::new(),
             sources: Vec::new(),
+            rejects: BTreeMap::new(),
             dropped: false,
             revoked: Vec::new(),
             about: None,
@@ -177,6 +190,7 @@ impl DatasetCommit {
     pub fn clear(&mut self) {
         self.files.clear();
         self.sources.clear();
+        self.rejects.clear();
         self.dropped = true;
         self.mode = CommitMode::Drop;
     }

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::{AtomicFile, File, Fs, Mode, Outcome, RealFs, create_dir_all_synced, remove_leftovers};
 
+/// Times a directory is made that others remove while it is empty.
+const MAX_ATTEMPTS: u32 = 100;
+
 /// Objects as files below one directory. Writing goes aside, is synced and renamed; creating refuses a taken name.
 #[derive(Debug, Clone)]
 pub struct DirStore {
@@ -44,10 +47,17 @@ impl DirStore {
     /// A file to be written aside, its directory there and durable.
     fn begin(&self, path: &str) -> Result<AtomicFile> {
         let full = self.full(path)?;
-        if let Some(dir) = full.parent() {
-            create_dir_all_synced(&*self.fs, dir)?;
+        for _ in 0..MAX_ATTEMPTS {
+            if let Some(dir) = full.parent() {
+                create_dir_all_synced(&*self.fs, dir)?;
+            }
+            match AtomicFile::create(&self.fs, &full) {
+                // Somebody took the directory for one that is no longer used.
+                Err(error) if error.is_not_found() => {}
+                made => return Ok(made?),
+            }
         }
-        Ok(AtomicFile::create(&self.fs, &full)?)
+        Err(Error::Contended { path: path.to_owned(), attempts: MAX_ATTEMPTS })
     }
 
     fn walk(&self, dir: &Path, prefix: &str, out: &mut Vec<Listed>) -> Result<()> {
@@ -171,13 +181,48 @@ impl Store for DirStore {
 
     fn sweep(&self) -> Result<u64> {
         fn below(fs: &dyn Fs, dir: &Path) -> Result<u64> {
-            let mut removed = remove_leftovers(fs, dir)?.len() as u64;
-            for entry in fs.list(dir)?.into_iter().filter(|entry| entry.is_dir) {
+            // A directory may go while it is looked at: another collector found it empty.
+            let gone = |error: &trawl_io::Error| error.is_not_found();
+            let mut removed = match remove_leftovers(fs, dir) {
+                Err(error) if gone(&error) => return Ok(0),
+                removed => removed?.len() as u64,
+            };
+            let entries = match fs.list(dir) {
+                Err(error) if gone(&error) => return Ok(removed),
+                entries => entries?,
+            };
+            for entry in entries.into_iter().filter(|entry| entry.is_dir) {
                 removed += below(fs, &dir.join(entry.name))?;
             }
             Ok(removed)
         }
         if self.fs.exists(&self.root)? { below(&*self.fs, &self.root) } else { Ok(0) }
+    }
+
+    fn prune(&self) -> Result<u64> {
+        fn below(fs: &dyn Fs, dir: &Path) -> Result<u64> {
+            let mut removed = 0;
+            let entries = match fs.list(dir) {
+                // Another collector was faster.
+                Err(error) if error.is_not_found() => return Ok(0),
+                entries => entries?,
+            };
+            for entry in entries.into_iter().filter(|entry| entry.is_dir) {
+                let inside = dir.join(entry.name);
+                removed += below(fs, &inside)?;
+                // One in which somebody has begun to write is not empty, and stays.
+                let empty = fs.list(&inside).is_ok_and(|entries| entries.is_empty());
+                removed += u64::from(empty && fs.remove_dir(&inside).is_ok());
+            }
+            Ok(removed)
+        }
+        let mut removed = 0;
+        for dir in ["urls", "datasets", "index"].map(|dir| self.root.join(dir)) {
+            if self.fs.exists(&dir)? {
+                removed += below(&*self.fs, &dir)?;
+            }
+        }
+        Ok(removed)
     }
 
     fn place(&self) -> String {

@@ -18,6 +18,26 @@ pub enum Error {
         /// Path inside the lake.
         path: String,
     },
+    /// A create-if-absent put found an object there. Stores answer [`crate::Created::Exists`] instead of this.
+    #[error("{path}: expected no object, found one")]
+    Exists {
+        /// Path inside the lake.
+        path: String,
+    },
+    /// A server did not do what was asked, or gave no answer.
+    #[error("{place}: {op} of {path} failed after {attempts} attempt{}: {cause}", if *.attempts == 1 { "" } else { "s" })]
+    Remote {
+        /// Which store.
+        place: String,
+        /// Path inside the lake.
+        path: String,
+        /// What was asked.
+        op: &'static str,
+        /// How often.
+        attempts: u32,
+        /// What it answered last.
+        cause: String,
+    },
     /// A path or name from outside that no lake may hold.
     #[error("expected {expected}, found {found:?}")]
     BadName {
@@ -61,6 +81,15 @@ pub enum Error {
     /// No lake lives here.
     #[error("{place}: expected a lake, found no index/manifest.json and no index/manifests")]
     NotALake {
+        /// Which store.
+        place: String,
+    },
+    /// A lake of an earlier program, whose commits lie elsewhere.
+    #[error(
+        "{place}: expected a lake of this program, found one of an earlier one, which kept its commits below urls/: \
+         `trawl lake upgrade --lake {place}` moves them"
+    )]
+    OldLayout {
         /// Which store.
         place: String,
     },
@@ -174,7 +203,7 @@ impl Error {
                 trawl_io::Advice::Skip => Advice::Skip,
                 trawl_io::Advice::Stop => Advice::Stop,
             },
-            Error::Contended { .. } | Error::Unsettled { .. } => Advice::Retry,
+            Error::Contended { .. } | Error::Unsettled { .. } | Error::Remote { .. } => Advice::Retry,
             Error::NotFound { .. } | Error::Corrupt { .. } | Error::OverLimit { .. } => Advice::Skip,
             _ => Advice::Stop,
         }

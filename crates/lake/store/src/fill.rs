@@ -33,7 +33,7 @@ impl Lake {
             return Ok(());
         }
         let from = series.highest_listed()?.unwrap_or(0).saturating_add(1);
-        self.fill(&Manifest::parse(layout::MANIFEST_COPY, &newest.bytes)?, from, newest.number)
+        self.fill(&self.parse_manifest(layout::MANIFEST_COPY, &newest.bytes)?, from, newest.number)
     }
 
     /// Writes `manifest` under each of these numbers that is not there. From the first on: there is never a gap.
@@ -65,7 +65,7 @@ impl Lake {
         let newest = self.newest(None)?;
         let Some(record) = record.filter(|record| record.manifest > newest.number) else { return Ok(None) };
         let series = self.series();
-        let left = Manifest::parse(&series.path(newest.number), &newest.bytes)?;
+        let left = self.parse_manifest(&series.path(newest.number), &newest.bytes)?;
         self.fill_up(&newest)?;
         let manifest =
             Manifest { deny: record.deny.clone(), written: now.to_string(), writer: writer.to_owned(), ..left.clone() };

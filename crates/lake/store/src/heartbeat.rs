@@ -37,7 +37,7 @@ pub struct Heartbeat {
 pub struct AtWork<'a> {
     lake: &'a Lake,
     clock: &'a dyn Fn() -> UnixMillis,
-    dir: String,
+    dirs: Vec<String>,
     heartbeat: Heartbeat,
     last: Cell<UnixMillis>,
     fate: Cell<Fate>,
@@ -67,9 +67,12 @@ impl<'a> AtWork<'a> {
         act: &str,
         dir: String,
     ) -> Result<Self> {
-        let (beat, prefixes) = (clock(), vec![format!("{dir}/")]);
+        // What a writer of a dataset could not take lies beside its commits, not beside its rows.
+        let records = layout::dataset_of(&format!("{dir}/")).map(layout::records_dir);
+        let dirs: Vec<String> = [Some(dir), records].into_iter().flatten().collect();
+        let (beat, prefixes) = (clock(), dirs.iter().map(|dir| format!("{dir}/")).collect());
         let heartbeat = Heartbeat { writer: writer.to_owned(), act: act.to_owned(), beat, prefixes };
-        let at_work = Self { lake, clock, dir, heartbeat, last: Cell::new(beat), fate: Cell::new(Fate::NotMade) };
+        let at_work = Self { lake, clock, dirs, heartbeat, last: Cell::new(beat), fate: Cell::new(Fate::NotMade) };
         lake.beat(&at_work.heartbeat)?;
         Ok(at_work)
     }
@@ -105,8 +108,8 @@ impl Drop for AtWork<'_> {
             Fate::Unknown => return,
             Fate::Made => {}
             Fate::NotMade => {
-                let listed = store.list(&self.dir).unwrap_or_default();
-                for own in listed.iter().filter(|listed| layout::is_written_by(&listed.path, writer)) {
+                let listed = self.dirs.iter().flat_map(|dir| store.list(dir).unwrap_or_default());
+                for own in listed.filter(|listed| layout::is_written_by(&listed.path, writer)) {
                     let _ = store.delete(&own.path);
                 }
             }

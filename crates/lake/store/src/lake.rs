@@ -1,7 +1,10 @@
 //! A lake: a store with a series of manifests.
 
 use crate::fill::lost_manifest;
-use crate::manifest::{Dataset, DatasetInfo, Manifest, SuffixListRef};
+use crate::manifest::{
+    Base, Bases, Dataset, DatasetInfo, Manifest, RELATIVE_FORMAT, SuffixListRef, base_of, check_head, put_deny,
+    read_manifest, write_checkpoint,
+};
 use crate::object::{claim, probe};
 use crate::series::{Known, MAX_STATE_BYTES, Series, State};
 use crate::{DatasetCommit, Error, Heartbeat, Result, Store, deny_record, layout};
@@ -23,6 +26,25 @@ pub fn suffix_list_hash(bytes: &[u8]) -> String {
 pub struct Lake {
     store: Arc<dyn Store>,
     seen: Mutex<Option<Seen>>,
+    bases: Bases,
+    sizes: Sizes,
+    /// Whether lakes of earlier programs are opened: only by whoever upgrades them.
+    old: bool,
+}
+
+/// When manifests are written as what differs from a checkpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    /// Longest manifest that is written whole.
+    pub whole: u64,
+    /// Length of a relative manifest from which on a new checkpoint pays.
+    pub relative: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { whole: 12 << 10, relative: 12 << 10 }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -64,7 +86,7 @@ impl Lake {
         from: u64,
     ) -> Result<Self> {
         probe(&*store, nonce)?;
-        let lake = Self { store, seen: Mutex::new(None) };
+        let lake = Self::new(store);
         let suffix_list = lake.put_suffix_list(suffix_list)?;
         let sequence = first.sequence.saturating_add(1);
         let (written, writer, suffix_list) = (now.to_string(), nonce.to_owned(), Some(suffix_list));
@@ -83,9 +105,82 @@ impl Lake {
 
     /// Opens a lake.
     pub fn open(store: Arc<dyn Store>) -> Result<Self> {
-        let lake = Self { store, seen: Mutex::new(None) };
+        let lake = Self::new(store);
         lake.current()?;
         Ok(lake)
+    }
+
+    /// Opens a lake of whatever program, to upgrade it.
+    pub fn open_old(store: Arc<dyn Store>) -> Result<Self> {
+        let lake = Self { old: true, ..Self::new(store) };
+        lake.current()?;
+        Ok(lake)
+    }
+
+    fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, seen: Mutex::new(None), bases: Bases::default(), sizes: Sizes::default(), old: false }
+    }
+
+    /// The same lake, whose commits keep to other sizes: for tests, which have no thousands of datasets.
+    #[must_use]
+    pub fn with_sizes(self, sizes: Sizes) -> Self {
+        Self { sizes, ..self }
+    }
+
+    /// A manifest of this lake from its text.
+    pub fn parse_manifest(&self, path: &str, bytes: &[u8]) -> Result<Manifest> {
+        read_manifest(&*self.store, &self.bases, path, bytes)
+    }
+
+    /// The manifest of a state, which need not be parsed if it is the one seen last.
+    fn manifest_of(&self, state: &State) -> Result<Arc<Manifest>> {
+        let seen =
+            self.lock().clone().filter(|seen| seen.state.number == state.number && seen.state.bytes == state.bytes);
+        match seen {
+            Some(seen) => Ok(seen.manifest),
+            None => Ok(Arc::new(self.parse_manifest(&self.series().path(state.number), &state.bytes)?)),
+        }
+    }
+
+    /// The text of `after`, the state that follows `before`: whole while that is short, else what differs from a checkpoint,
+    /// which is written first where the last one has become too old.
+    fn encode(&self, before_text: &[u8], before: &Arc<Manifest>, after: &Manifest) -> Result<Vec<u8>> {
+        let path = self.series().path(after.sequence);
+        let (_, known) = base_of(&path, before_text)?;
+        if known.is_none() {
+            let whole = after.to_json();
+            if whole.len() as u64 <= self.sizes.whole {
+                // What is written must be readable: a bad name is the caller's error, not the next reader's.
+                Manifest::parse(&path, &whole)?;
+                return Ok(whole);
+            }
+        }
+        let relative = |base: &Base, from: &Manifest| -> Result<Vec<u8>> {
+            let mut wire = after.to_wire(Some((from, base)));
+            put_deny(&*self.store, &mut wire)?;
+            let text = wire.to_json();
+            let read = self.parse_manifest(&path, &text)?;
+            // A state of a kind that cannot be told so, such as one that came from elsewhere, is told whole.
+            Ok(if read == *after { text } else { after.to_json() })
+        };
+        let fits = |text: &[u8], base: &Base| {
+            let (bytes, commits) = (text.len() as u64, after.sequence.saturating_sub(base.sequence));
+            // What has been spent on differences, against what a checkpoint costs.
+            bytes <= self.sizes.relative || bytes.saturating_mul(commits) / 2 < base.bytes
+        };
+        if let Some(base) = known {
+            // Read again only if the manifest before was not read through this lake.
+            let from = self.parse_manifest(&path, before_text).map(|_| self.bases.get(&base))?;
+            if let Some(from) = from {
+                let text = relative(&base, &from)?;
+                if fits(&text, &base) {
+                    return Ok(text);
+                }
+            }
+        }
+        let base = write_checkpoint(&*self.store, before)?;
+        self.bases.set(base.clone(), before.clone());
+        relative(&base, before)
     }
 
     /// Where its objects are.
@@ -106,18 +201,47 @@ impl Lake {
     /// The newest state, searched from one that was seen before; without, or if that one is gone, from the copy on.
     pub(crate) fn newest(&self, seen: Option<State>) -> Result<State> {
         let series = self.series();
+        let remote = !self.store.poll_every().is_zero();
         if let Some(seen) = seen {
             let number = seen.number;
+            if remote && self.is_newest(&seen, None)? {
+                return Ok(seen);
+            }
             if let Some(newest) = series.newest(Known::State(seen))?.filter(|newest| newest.number >= number) {
                 return Ok(newest);
             }
         }
         let copy = self.copy()?;
+        if let Some(copy) = copy.as_ref().filter(|_| remote)
+            && self.is_newest(copy, Some(&copy.bytes))?
+        {
+            return Ok(copy.clone());
+        }
         let newest = series.newest(copy.as_ref().map_or(Known::Nothing, |copy| Known::Number(copy.number)))?;
         let newest = newest.ok_or_else(|| Error::NotALake { place: self.store.place() })?;
         // A copy is written after what it is a copy of, and was read before: if it is ahead, the newest ones are gone. It is
         // whole, and older ones would answer what was taken down since.
         Ok(copy.filter(|copy| copy.number > newest.number).unwrap_or(newest))
+    }
+
+    /// Whether a state is there and none follows it: all that must be asked, at the same time. So is the checkpoint of the
+    /// manifest `text`, which is needed next.
+    fn is_newest(&self, state: &State, text: Option<&[u8]>) -> Result<bool> {
+        let series = self.series();
+        let next = series.path(state.number.saturating_add(1));
+        std::thread::scope(|scope| {
+            let base = text.map(|text| scope.spawn(|| drop(self.parse_manifest(layout::MANIFEST_COPY, text))));
+            let follows = scope.spawn(|| self.store.exists(&next));
+            let here = self.store.exists(&series.path(state.number));
+            let lost = || Error::Refused { reason: "a thread that asked the store ended without an answer".into() };
+            let follows = follows.join().map_err(|_| lost())?;
+            if let Some(base) = base {
+                // What it found out is remembered; if it failed, whoever reads the manifest is told why.
+                let _ = base.join();
+            }
+            // In this order, as in a search: a successor that was collected leaves no predecessor.
+            Ok(!follows? && here?)
+        })
     }
 
     /// The state seen last, without asking the store.
@@ -128,14 +252,25 @@ impl Lake {
     /// State `sequence`, or `None` if it never was or has been collected.
     pub fn manifest(&self, sequence: u64) -> Result<Option<Manifest>> {
         let series = self.series();
-        series.get(sequence)?.map(|state| Manifest::parse(&series.path(sequence), &state.bytes)).transpose()
+        series.get(sequence)?.map(|state| self.parse_manifest(&series.path(sequence), &state.bytes)).transpose()
+    }
+
+    /// State `sequence` and the checkpoint it is told against, if it is.
+    pub fn manifest_and_base(&self, sequence: u64) -> Result<Option<(Manifest, Option<Base>)>> {
+        let series = self.series();
+        let Some(state) = series.get(sequence)? else { return Ok(None) };
+        let path = series.path(sequence);
+        Ok(Some((self.parse_manifest(&path, &state.bytes)?, base_of(&path, &state.bytes)?.1)))
     }
 
     /// The copy, if it is one.
     fn copy(&self) -> Result<Option<State>> {
         match self.store.get(layout::MANIFEST_COPY, MAX_STATE_BYTES) {
             Ok(bytes) => {
-                let number = Manifest::parse(layout::MANIFEST_COPY, &bytes).map_or(0, |copy| copy.sequence);
+                // Its number and its checksum: what it says is read from the numbered one, if there is one.
+                let whole = check_head(layout::MANIFEST_COPY, &bytes, RELATIVE_FORMAT);
+                let number =
+                    whole.and_then(|()| base_of(layout::MANIFEST_COPY, &bytes)).map_or(0, |(number, _)| number);
                 Ok(Some(State { number, bytes }).filter(|copy| copy.number > 0))
             }
             Err(e) if e.is_not_found() || matches!(e, Error::OverLimit { .. }) => Ok(None),
@@ -154,7 +289,10 @@ impl Lake {
         {
             return Ok(seen.manifest.clone());
         }
-        let manifest = Arc::new(Manifest::parse(&self.series().path(state.number), &state.bytes)?);
+        let manifest = Arc::new(self.parse_manifest(&self.series().path(state.number), &state.bytes)?);
+        if manifest.format < crate::manifest::MANIFEST_FORMAT && !self.old {
+            return Err(Error::OldLayout { place: self.store.place() });
+        }
         *seen = Some(Seen { state, manifest: manifest.clone() });
         Ok(manifest)
     }
@@ -189,11 +327,11 @@ impl Lake {
             if newest.number < recorded {
                 return Err(lost_manifest(newest.number, recorded));
             }
-            let before = Manifest::parse(&series.path(newest.number), &newest.bytes)?;
+            let before = self.manifest_of(newest)?;
             before.refuse_revoked(writer)?;
-            let mut after = before.clone();
+            let mut after = (*before).clone();
             value = Some(change(&mut after)?);
-            if after == before {
+            if after == *before {
                 return Ok(None);
             }
             denies = after.deny != before.deny;
@@ -201,16 +339,14 @@ impl Lake {
             after.sequence = newest.number.saturating_add(1);
             after.written = now.to_string();
             writer.clone_into(&mut after.writer);
-            let bytes = after.to_json();
-            // What is written must be readable: a bad name is the caller's error, not the next reader's.
+            let bytes = self.encode(&newest.bytes, &before, &after)?;
             crate::series::check_size(&series.path(after.sequence), bytes.len())?;
-            Manifest::parse(&series.path(after.sequence), &bytes)?;
             Ok(Some(bytes))
         })?;
         let (Some(value), Some(state)) = (value, state) else {
             return Err(Error::NotALake { place: self.store.place() });
         };
-        let own = Arc::new(Manifest::parse(&series.path(state.number), &state.bytes)?);
+        let own = self.manifest_of(&state)?;
         // A takedown that was acknowledged must outlive index/; whether it is seen by simple readers comes after that.
         let recorded = self.record_deny(&own, writer, made && denies);
         // Behind may also be that of a writer that did not hear of its commit, or was cut after it: a collector would take what
@@ -269,7 +405,7 @@ impl Lake {
                 let reason = format!("dataset {id} was withdrawn, and {name:?} is now dataset {other}: ingest again");
                 return Err(Error::Refused { reason });
             }
-            manifest.datasets.insert(at, dataset.clone());
+            manifest.datasets.insert(at, Arc::new(dataset.clone()));
             Ok(())
         })?;
         Ok(())

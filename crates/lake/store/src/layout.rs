@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! urls/dataset_id=7/domain_prefix=all/part-<writer>-00000.parquet     rows, immutable
-//! urls/dataset_id=7/_commits/0000000003.json                          which of them are live
-//! urls/dataset_id=7/_rejects/<writer>.jsonl                           what an ingest could not take, and why
-//! urls/_deny/0000000002.json                                          the deny list once more, should index/ be lost
+//! datasets/7/commits/0000000003.json                                  which of them are live
+//! datasets/7/rejects/<writer>.jsonl                                   what an ingest could not take, and why
+//! datasets/deny/0000000002.json                                       the deny list once more, should index/ be lost
 //! index/manifests/0000000012.json                                     commits: the n-th state of the lake
+//! index/checkpoints/0000000008.json.zst                               the whole of a state that later ones differ from
+//! index/deny/<hash>.json                                              a deny list too long to be repeated in manifests
 //! index/manifest.json                                                 copy of a recent one, for people and simple readers
 //! index/<segment>/...                                                 one immutable index segment
 //! index/heartbeats/<writer>.json                                      what a living writer is about to publish
@@ -19,11 +21,16 @@ pub const PARQUET_ROOT: &str = "urls/";
 /// The same, as a directory.
 pub const URLS: &str = "urls";
 /// Directory of the records of the deny list.
-pub const DENY: &str = "urls/_deny";
+pub const DENY: &str = "datasets/deny";
+/// What is known of datasets besides their rows. Not below `urls/`: programs that scan a directory for Parquet trip over any
+/// other file there (Polars), or over nothing else than it (pandas, Spark).
+pub const DATASETS: &str = "datasets";
 /// Directory of the numbered manifests.
 pub const MANIFESTS: &str = "index/manifests";
 /// The copy of a recent manifest under the seed's name.
 pub const MANIFEST_COPY: &str = "index/manifest.json";
+/// Directory of the checkpoints.
+pub const CHECKPOINTS: &str = "index/checkpoints";
 /// Directory of the suffix lists.
 pub const SUFFIX_LISTS: &str = "index/suffix_lists";
 /// Directory of the heartbeats.
@@ -32,7 +39,24 @@ pub const HEARTBEATS: &str = "index/heartbeats";
 pub const MAX_DATASET_ID: u32 = i32::MAX as u32;
 
 /// Names below `index/` that no segment may have.
-const RESERVED: [&str; 5] = ["manifests", "manifest.json", "heartbeats", "suffix_lists", "probes"];
+const RESERVED: [&str; 7] =
+    ["manifests", "manifest.json", "checkpoints", "deny", "heartbeats", "suffix_lists", "probes"];
+
+/// The whole state `n`.
+pub fn checkpoint(n: u64) -> String {
+    format!("{CHECKPOINTS}/{n:010}.json.zst")
+}
+
+/// The number in a path made by [`checkpoint`].
+pub fn checkpoint_number(path: &str) -> Option<u64> {
+    number_of(path.strip_prefix(CHECKPOINTS)?.strip_suffix(".zst")?)
+}
+
+/// A long deny list, named by the hash of its bytes.
+pub fn deny_object(hash: &str) -> Result<String> {
+    check_name(hash)?;
+    Ok(format!("index/deny/{hash}.json"))
+}
 
 /// Directory of one dataset.
 pub fn dataset_dir(dataset_id: u32) -> String {
@@ -41,13 +65,29 @@ pub fn dataset_dir(dataset_id: u32) -> String {
 
 /// Directory of a dataset's commits.
 pub fn commits_dir(dataset_id: u32) -> String {
-    format!("urls/dataset_id={dataset_id}/_commits")
+    format!("datasets/{dataset_id}/commits")
 }
 
 /// What one ingest of a dataset could not take.
 pub fn rejects(dataset_id: u32, writer: &str) -> Result<String> {
     check_name(writer)?;
-    Ok(format!("urls/dataset_id={dataset_id}/_rejects/{writer}.jsonl"))
+    Ok(format!("{}/{writer}.jsonl", rejects_dir(dataset_id)))
+}
+
+/// Directory of what ingests of a dataset could not take.
+pub fn rejects_dir(dataset_id: u32) -> String {
+    format!("datasets/{dataset_id}/rejects")
+}
+
+/// Directory of what is known of a dataset besides its rows.
+pub fn records_dir(dataset_id: u32) -> String {
+    format!("datasets/{dataset_id}")
+}
+
+/// The dataset that a path is of.
+pub fn dataset_of(path: &str) -> Option<u32> {
+    let rest = path.strip_prefix("urls/dataset_id=").or_else(|| path.strip_prefix("datasets/"))?;
+    rest.split('/').next()?.parse().ok()
 }
 
 /// The `n`-th file of a numbered series.
@@ -98,9 +138,9 @@ pub fn segment_file(segment: &str, file: &str) -> Result<String> {
 pub fn is_ours(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
-        ["urls", "_deny", _] | ["index", "manifests", _] => number_of(path).is_some(),
-        ["urls", dataset, "_commits", _] => number_of(path).is_some() && dataset.starts_with("dataset_id="),
-        ["urls", dataset, "_rejects", name] => dataset.starts_with("dataset_id=") && name.ends_with(".jsonl"),
+        ["datasets", "deny", _] | ["index", "manifests", _] => number_of(path).is_some(),
+        ["datasets", _, "commits", _] => number_of(path).is_some() && dataset_of(path).is_some(),
+        ["datasets", _, "rejects", name] => name.ends_with(".jsonl") && dataset_of(path).is_some(),
         ["urls", dataset, prefix, name] => {
             let number = name.strip_suffix(".parquet").and_then(|name| name.rsplit_once('-')).map(|(_, number)| number);
             dataset.starts_with("dataset_id=")
@@ -109,6 +149,8 @@ pub fn is_ours(path: &str) -> bool {
                 && number.is_some_and(|n| n.len() >= 5 && n.bytes().all(|b| b.is_ascii_digit()))
         }
         ["index", "manifest.json"] => true,
+        ["index", "checkpoints", _] => checkpoint_number(path).is_some(),
+        ["index", "deny", name] => name.ends_with(".json"),
         ["index", "suffix_lists", name] => name.ends_with(".dat"),
         ["index", "heartbeats", name] => name.ends_with(".json"),
         ["index", "probes", _] => true,
@@ -119,12 +161,23 @@ pub fn is_ours(path: &str) -> bool {
     }
 }
 
+/// Whether an object under this path has the same bytes as long as it exists: one that may be kept by a cache.
+pub fn never_changes(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["urls", .., name] => name.ends_with(".parquet"),
+        ["index", "suffix_lists" | "checkpoints" | "deny", _] => true,
+        ["index", dir, _, ..] => !RESERVED.contains(dir),
+        _ => false,
+    }
+}
+
 /// Whether a file below the directory of a dataset or a segment in which `writer` works is one that it has written. A
 /// dataset has files of others; a segment has one writer.
 pub fn is_written_by(path: &str, writer: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
-        ["urls", _, "_rejects", name] => name.strip_suffix(".jsonl") == Some(writer),
+        ["datasets", _, "rejects", name] => name.strip_suffix(".jsonl") == Some(writer),
         ["urls", _, _, name] => {
             let number = name.strip_prefix("part-").and_then(|name| name.strip_prefix(writer)?.strip_prefix('-'));
             let number = number.and_then(|number| number.strip_suffix(".parquet"));
@@ -157,7 +210,7 @@ mod tests {
         let part = part(7, "0a", "w1", 3).unwrap();
         assert_eq!(part, "urls/dataset_id=7/domain_prefix=0a/part-w1-00003.parquet");
         assert_eq!(numbered(MANIFESTS, 12), "index/manifests/0000000012.json");
-        assert_eq!(numbered(&commits_dir(7), 1), "urls/dataset_id=7/_commits/0000000001.json");
+        assert_eq!(numbered(&commits_dir(7), 1), "datasets/7/commits/0000000001.json");
         assert_eq!(segment_file("s1", "postings/0/postings.idx.zst").unwrap(), "index/s1/postings/0/postings.idx.zst");
         for path in [part, numbered(MANIFESTS, u64::MAX), heartbeat("w").unwrap(), suffix_list("00ff").unwrap()] {
             check_path(&path).unwrap();
@@ -188,7 +241,8 @@ mod tests {
             "urls/dataset_id=99/mine.parquet",
             "urls/dataset_id=99/domain_prefix=all/mine.parquet",
             "urls/dataset_id=99/domain_prefix=all/part-00000-c0ffee.snappy.parquet",
-            "urls/other/_commits/0000000001.json",
+            "datasets/other/commits/0000000001.json",
+            "urls/dataset_id=99/_commits/0000000001.json",
         ] {
             assert!(!is_ours(path), "{path}");
         }

@@ -6,6 +6,8 @@
 //!    │  ├── dataset commits 1, 2 …     which Parquet files a dataset consists of
 //!    │  └── deny records 1, 2 …        what must not be answered, once more
 //!   Store ── DirStore (a directory)    create-if-absent has exactly one winner: everything rests on that
+//!         ── RemoteStore (s3://…)      with CachedStore in front of it
+//!         ── MemStore
 //! ```
 //! A commit is the creation of the next number of a series; the loser of a race reads the winner's state and tries again
 //! on top of it. Nothing here asks the clock: time is an argument.
@@ -25,7 +27,9 @@
 //! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
 
+mod cached;
 mod commit;
+pub mod conformance;
 pub mod denial;
 mod dir;
 mod error;
@@ -35,22 +39,27 @@ mod heartbeat;
 mod lake;
 pub mod layout;
 pub mod manifest;
+mod memory;
 mod name;
 mod object;
 mod progress;
 mod registry;
+mod remote;
 mod series;
 
-pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit, KnownSource, Stamp};
+pub use cached::{BlockCache, CacheUsage, CachedStore};
+pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit, KnownSource, RejectsFile, Stamp};
 pub use denial::{DENY_FORMAT, DenyRecord, deny_record};
 pub use dir::DirStore;
 pub use error::{Error, Result};
 pub use fault::Fault;
 pub use heartbeat::{AtWork, Heartbeat};
-pub use lake::{Committed, Lake, read_suffix_list, suffix_list_hash};
+pub use lake::{Committed, Lake, Sizes, read_suffix_list, suffix_list_hash};
 pub use manifest::{Acl, Dataset, DatasetInfo, Manifest, SegmentRef, Version};
+pub use memory::MemStore;
 pub use name::{MAX_PATH_LEN, check_name, check_path};
 pub use object::{Created, HashedUpload, Listed, RangeRead, Store, Upload, object_hash, probe};
 pub use progress::{Cancel, Progress, Stage};
 pub use registry::dataset_number;
+pub use remote::{RemoteFs, RemoteSettings, RemoteStore, Retries, Usage, is_remote};
 pub use series::{Known, MAX_STATE_BYTES, Series, State};

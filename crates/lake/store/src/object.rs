@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::time::Duration;
 use trawl_io::Op;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -38,7 +39,7 @@ pub struct Listed {
     pub len: u64,
 }
 
-/// A place for objects: a directory now, a bucket later. Paths are relative, with `/` ([`crate::check_path`]).
+/// A place for objects: a directory, a bucket, memory. Paths are relative, with `/` ([`crate::check_path`]).
 ///
 /// An object appears whole or not at all, and what a call reported as done survives a power cut.
 pub trait Store: Send + Sync + fmt::Debug {
@@ -93,6 +94,16 @@ pub trait Store: Send + Sync + fmt::Debug {
         Ok(0)
     }
 
+    /// Removes directories in which nothing is left, and tells how many. A store without directories has nothing to do.
+    fn prune(&self) -> Result<u64> {
+        Ok(0)
+    }
+
+    /// How often readers ask for the newest state: zero means before every answer, where asking costs nothing.
+    fn poll_every(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// What to call this store in messages.
     fn place(&self) -> String;
 }
@@ -142,6 +153,11 @@ impl HashedUpload {
     /// Begins an object.
     pub fn begin(store: &dyn Store, path: &str) -> Result<Self> {
         Ok(Self { upload: store.upload(path)?, hasher: Box::default(), len: 0 })
+    }
+
+    /// xxh3_64 of what was written so far.
+    pub fn hash(&self) -> u64 {
+        self.hasher.digest()
     }
 
     /// Makes the object appear; its length and xxh3_64.

@@ -145,7 +145,7 @@ fn racing_publishers_all_end_up_in() {
                 let id = lake.register_dataset(NOW, &writer, &DatasetInfo::named(format!("d{i}"))).unwrap();
                 lake.commit(NOW, &writer, |manifest| {
                     let mut segments = manifest.current().map(|v| v.segments.clone()).unwrap_or_default();
-                    let mut commits = manifest.current().map(|v| v.commits.clone()).unwrap_or_default();
+                    let mut commits = manifest.current().map(|v| (*v.commits).clone()).unwrap_or_default();
                     segments.push(SegmentRef { id: format!("s{i}"), ..SegmentRef::default() });
                     commits.insert(id, 1);
                     Ok(manifest.publish(NOW, segments, commits))
@@ -278,7 +278,7 @@ fn what_nobody_filled_is_withdrawn_and_comes_back_if_somebody_did() {
     assert!(lake.current().unwrap().datasets.is_empty());
     lake.reinstate_dataset(NOW, "test", &dataset).unwrap();
     lake.reinstate_dataset(NOW, "test", &dataset).unwrap();
-    assert_eq!(lake.current().unwrap().datasets, std::slice::from_ref(&dataset));
+    assert_eq!(lake.current().unwrap().datasets, [Arc::new(dataset.clone())]);
     // Withdrawn, and the name given anew: under another number, and the first cannot come back.
     assert!(lake.withdraw_dataset(NOW, "w", id).unwrap());
     assert!(!lake.withdraw_dataset(NOW, "w", id).unwrap());

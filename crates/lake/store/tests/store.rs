@@ -4,58 +4,29 @@ mod doubles;
 
 use doubles::{CountingStore, Counts};
 use std::sync::Arc;
-use trawl_store::{Created, DirStore, Error, Listed, RangeRead, Store, probe};
+use trawl_store::{
+    BlockCache, CachedStore, Created, DirStore, Error, Listed, MemStore, RangeRead, RemoteSettings, RemoteStore, Store,
+};
 
 fn conformance(store: &dyn Store) {
-    assert!(store.get("a/b", 10).unwrap_err().is_not_found());
-    assert!(store.len("a/b").unwrap_err().is_not_found());
-    assert!(!store.exists("a/b").unwrap());
-    assert!(store.list("a").unwrap().is_empty());
-    store.delete("a/b").unwrap();
+    trawl_store::conformance::basics(store);
+}
 
-    store.put("a/b", b"one").unwrap();
-    store.put("a/b", b"three").unwrap();
-    assert_eq!(store.get("a/b", 5).unwrap(), "three");
-    assert!(matches!(store.get("a/b", 4), Err(Error::OverLimit { found: 5, limit: 4, .. })));
-    assert_eq!(store.len("a/b").unwrap(), 5);
-    assert!(store.len("a").unwrap_err().is_not_found(), "a directory is no object");
-
-    assert_eq!(store.create("a/b", b"x").unwrap(), Created::Exists);
-    assert_eq!(store.get("a/b", 5).unwrap(), "three");
-    assert_eq!(store.create("a/c/d", b"0123456789").unwrap(), Created::New);
-
-    let ranges = store.get_ranges("a/c/d", &[2..4, 0..0, 0..10, 9..10]).unwrap();
-    assert_eq!(ranges, ["23", "", "0123456789", "9"]);
-    for bad in [9..11, 11..12, u64::MAX - 1..u64::MAX] {
-        assert!(store.get_ranges("a/c/d", &[bad]).is_err());
+#[test]
+fn memory_and_a_client_over_memory() {
+    let memory = Arc::new(object_store::memory::InMemory::new());
+    let root = object_store::path::Path::from("a/lake");
+    let remote = RemoteStore::new(memory.clone(), Some(memory), root, "remote".into(), RemoteSettings::default());
+    let stores: [Arc<dyn Store>; 2] = [Arc::new(MemStore::new()), Arc::new(remote)];
+    for store in stores {
+        conformance(&*store);
+        trawl_store::conformance::races(&store, 5, 24);
+        trawl_store::conformance::volume(&*store, 20);
+        trawl_store::conformance::publishers(&store, 3, 4);
     }
-    let read = |path: &str, range| RangeRead { path: path.into(), range };
-    let batch = store.get_batch(&[read("a/c/d", 1..2), read("a/b", 0..2), read("a/c/d", 3..5)]).unwrap();
-    assert_eq!(batch, ["1", "th", "34"]);
-    assert!(store.get_batch(&[read("a/b", 0..1), read("none", 0..1)]).unwrap_err().is_not_found());
-
-    let mut upload = store.upload("a/e").unwrap();
-    upload.write_all(&[7; 300_000]).unwrap();
-    assert!(!store.exists("a/e").unwrap(), "nothing appears before finish");
-    upload.finish().unwrap();
-    assert_eq!(store.get("a/e", 300_000).unwrap(), vec![7; 300_000]);
-    let mut dropped = store.upload("a/f").unwrap();
-    dropped.write_all(b"x").unwrap();
-    drop(dropped);
-
-    let listed = |path: &str, len| Listed { path: path.into(), len };
-    store.put("a-b/x", b"1").unwrap();
-    assert_eq!(store.list("a").unwrap(), [listed("a/b", 5), listed("a/c/d", 10), listed("a/e", 300_000)]);
-    store.delete("a/b").unwrap();
-    assert_eq!(store.list("a").unwrap(), [listed("a/c/d", 10), listed("a/e", 300_000)]);
-
-    for bad in ["", "/a", "../a", "a/../../b", "a//b", ".a"] {
-        assert!(store.put(bad, b"").is_err() && store.get(bad, 1).is_err() && store.create(bad, b"").is_err(), "{bad}");
-        assert!(store.upload(bad).is_err() && store.len(bad).is_err() && store.delete(bad).is_err(), "{bad}");
-        assert!(store.open_local(bad).is_none() && store.list(bad).is_err(), "{bad}");
-    }
-    probe(store, "n1").unwrap();
-    assert!(store.list("index").unwrap().is_empty(), "the probe leaves nothing behind");
+    let cache = tempfile::tempdir().unwrap();
+    let cache = Arc::new(BlockCache::open(cache.path(), 1 << 20).unwrap());
+    conformance(&CachedStore::new(Arc::new(MemStore::new()), cache));
 }
 
 #[test]

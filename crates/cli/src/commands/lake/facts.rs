@@ -25,8 +25,14 @@ pub(super) fn datasets(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
 }
 
 pub(super) fn stats(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
-    let stats = crate::commands::query::open(dir)?.ask(|pinned| pinned.stats_for(&Principal::operator()))?;
-    out.fact(&stats, |w| {
+    let lake = crate::commands::query::open(dir)?;
+    let stats = lake.ask(|pinned| pinned.stats_for(&Principal::operator()))?;
+    let metadata = trawl_maintain::metadata(&**lake.store())?;
+    let mut json = serde_json::to_value(&stats)?;
+    if let (Some(json), serde_json::Value::Object(more)) = (json.as_object_mut(), serde_json::to_value(metadata)?) {
+        json.extend(more);
+    }
+    out.fact(&json, |w| {
         writeln!(w, "version   {}", stats.version)?;
         writeln!(w, "datasets  {}", show_count(stats.datasets))?;
         // A domain counts once per segment: with one segment that is exact.
@@ -37,7 +43,9 @@ pub(super) fn stats(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
             writeln!(w, "denied    {} rows more, in the files until `trawl lake purge`", show_count(denied))?;
         }
         writeln!(w, "files     {} Parquet, {} index segment(s)", show_count(stats.files), stats.segments)?;
-        writeln!(w, "bytes     {} (index {})", show_bytes(stats.bytes), show_bytes(stats.index_bytes))
+        writeln!(w, "bytes     {} (index {})", show_bytes(stats.bytes), show_bytes(stats.index_bytes))?;
+        let (objects, size) = (show_count(metadata.metadata_objects), show_bytes(metadata.metadata_bytes));
+        writeln!(w, "metadata  {size} in {objects} objects: manifests, commits, heartbeats, denials")
     })?;
     Ok(Status::Done)
 }

@@ -1,6 +1,5 @@
 //! `trawl lake gc`: takes away what no kept version needs.
 
-use super::tell::TEMP;
 use super::{LakeArg, confirm};
 use crate::exit::Status;
 use crate::output::Output;
@@ -64,7 +63,7 @@ pub(super) fn run(args: &GcArgs, out: &mut Output) -> anyhow::Result<Status> {
     let bar = Progress::start("gc", None, out.quiet());
     bar.report(0, || "listing".to_owned());
     let mut report = collect(&lake, system::now(), &settings)?;
-    report.leftovers += temp::leftovers(&dir.join(TEMP), !args.dry_run)?;
+    report.leftovers += temp::leftovers(&lake_dir::temp(dir), !args.dry_run)?;
     drop(bar);
     if args.dry_run {
         for object in &report.gone {

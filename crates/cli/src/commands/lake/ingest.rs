@@ -2,7 +2,7 @@
 
 use super::covered;
 use super::sources::{Expanded, NotFile, STDIN, expand};
-use super::tell::{TEMP, keep, show_progress};
+use super::tell::{keep, show_progress};
 use super::{LakeArg, MEMORY_BYTES};
 use crate::exit::Status;
 use crate::lists::ListArgs;
@@ -10,16 +10,14 @@ use crate::output::{Output, harmless};
 use crate::progress::Progress;
 use crate::units::{bytes, show_bytes, show_count};
 use crate::{lake_dir, system};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use trawl_index::Published;
 use trawl_ingest::source::{self, Format, Opening, Source};
 use trawl_ingest::{IngestReport, IngestSettings, Mode};
-use trawl_io::{Fs, RealFs};
 use trawl_lists::Options;
 use trawl_model::{Advice, DoorError, SourceIdentity, UrlSource};
 use trawl_store::{Dataset, DatasetInfo, KnownSource, Lake};
@@ -42,6 +40,7 @@ use trawl_store::{Dataset, DatasetInfo, KnownSource, Lake};
 ///   trawl lake ingest --lake lake --dataset news urls.txt.gz more.jsonl
 ///   trawl lake ingest --lake lake --dataset mycrawl crawl/
 ///   trawl lake ingest --lake lake --dataset runs 'runs/*/'
+///   trawl lake ingest --lake s3://bucket/lake --dataset-per-file lists/*.txt.gz
 ///   zcat urls.gz | trawl lake ingest --lake lake --dataset piped --format lines -
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -50,11 +49,19 @@ pub struct IngestArgs {
     lake: LakeArg,
 
     /// Name of the dataset
-    #[arg(long, value_name = "NAME")]
-    dataset: String,
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["dataset_per_file", "list"])]
+    dataset: Option<String>,
 
-    /// Files, directories, patterns, or - for standard input
-    #[arg(required = true, value_name = "SRC")]
+    /// Make a dataset of each file, called by its name up to the first dot; one version has all of them
+    #[arg(long, conflicts_with = "dataset")]
+    dataset_per_file: bool,
+
+    /// Take datasets and their sources from a file: on each line a name, a tab and a source; one version has all of them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "dataset_per_file", "sources"])]
+    list: Option<PathBuf>,
+
+    /// Files, directories, patterns, s3:// and https:// addresses of files, or - for standard input
+    #[arg(required_unless_present = "list", value_name = "SRC")]
     sources: Vec<PathBuf>,
 
     /// Format of the sources instead of finding it out
@@ -137,16 +144,22 @@ fn write_published(published: &Published, w: &mut dyn Write) -> io::Result<()> {
 
 pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
-    let added = Added {
-        name: args.dataset,
-        source: args.source,
-        paths: args.sources,
+    let options = Options { time_column: args.time_column, now: system::now(), ..args.lists.apply(Options::default()) };
+    let one = |name: String, paths: Vec<PathBuf>| Added {
+        name,
+        source: args.source.clone(),
+        paths,
         format: args.format,
-        options: Options { time_column: args.time_column, now: system::now(), ..args.lists.apply(Options::default()) },
+        options: options.clone(),
         rehash: args.rehash,
     };
+    let all: Vec<Added> = match (&args.dataset, &args.list) {
+        (Some(name), _) => vec![one(name.clone(), args.sources)],
+        (None, Some(list)) => listed(list)?.into_iter().map(|(name, paths)| one(name, paths)).collect(),
+        (None, None) => per_file(&args.sources)?.into_iter().map(|(name, paths)| one(name, paths)).collect(),
+    };
     // Looked at before a lake is made: a wrong name leaves nothing behind.
-    added.check()?;
+    all.iter().try_for_each(Added::check)?;
     let mut settings = IngestSettings::new(system::nonce()?, PathBuf::new());
     settings.mode = if args.replace { Mode::Replace } else { Mode::Append };
     settings.allow_empty = args.allow_empty;
@@ -156,11 +169,90 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     settings.store_ids = args.store_ids;
     settings.check()?;
     let lake = lake_dir::open_or_make(dir)?;
-    settings.temp_dir = args.temp_dir.unwrap_or_else(|| dir.join(TEMP));
+    settings.temp_dir = args.temp_dir.unwrap_or_else(|| lake_dir::temp(dir));
     trawl_maintain::temp::make_dir(&settings.temp_dir)?;
-    let done = add(&lake, dir, &added, &settings, out)?;
-    out.fact(&done, |w| done.write(w))?;
-    Ok(Status::from_findings(done.ingest.rejected > 0 || done.waits || done.is_short()))
+    let mut taken = Vec::with_capacity(all.len());
+    for added in &all {
+        let settings = IngestSettings { writer: system::nonce()?, ..settings.clone() };
+        let done = take(&lake, added, &settings, out);
+        // What was taken before is committed, and must not wait for a command that ends here.
+        match done {
+            Err(error) if taken.is_empty() => return Err(error),
+            Err(error) => {
+                publish_taken(&lake, dir, &settings, &mut taken, out)?;
+                return Err(error.context(format!("cannot take {}; the datasets before it are published", added.name)));
+            }
+            Ok(done) => taken.push(done),
+        }
+    }
+    publish_taken(&lake, dir, &settings, &mut taken, out)?;
+    let mut findings = false;
+    for (_, done) in taken {
+        out.fact(&done, |w| done.write(w))?;
+        findings |= done.ingest.rejected > 0 || done.waits || done.is_short();
+    }
+    Ok(Status::from_findings(findings))
+}
+
+/// Datasets and the sources of each, from a file with a name, a tab and a source on each line.
+fn listed(list: &Path) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
+    let text = std::fs::read_to_string(list).with_context(|| format!("cannot read {}", list.display()))?;
+    let mut all: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for (n, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let (name, source) = line
+            .split_once('\t')
+            .with_context(|| format!("{} line {n}: expected a name, a tab and a source", list.display()))?;
+        DatasetInfo::named(name).check().with_context(|| format!("{} line {n}", list.display()))?;
+        all.entry(name.to_owned()).or_default().push(PathBuf::from(source));
+    }
+    if all.is_empty() {
+        bail!("{} names no source", list.display());
+    }
+    Ok(all)
+}
+
+/// A dataset for each file that `paths` stand for.
+fn per_file(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
+    let mut all: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    if paths.iter().any(|path| path.as_os_str() == "-") {
+        bail!("standard input has no name that a dataset could have: use --dataset NAME");
+    }
+    for file in expand(paths, None)?.files {
+        let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = name.split('.').find(|part| !part.is_empty()).unwrap_or(&name).to_owned();
+        DatasetInfo::named(&name).check().with_context(|| format!("a dataset for {}", file.shown()))?;
+        if let Some(other) = all.insert(name.clone(), vec![file.path.clone()]) {
+            let other = other.first().map(|path| path.display().to_string()).unwrap_or_default();
+            bail!("{} and {other} would both be the dataset {name}: name them in a file for --list", file.shown());
+        }
+    }
+    Ok(all)
+}
+
+/// Publishes what was taken, all in one version.
+fn publish_taken(
+    lake: &Lake,
+    dir: &Path,
+    settings: &IngestSettings,
+    taken: &mut [(u32, Done)],
+    out: &mut Output,
+) -> anyhow::Result<()> {
+    let ids: Vec<u32> = taken.iter().map(|(id, _)| *id).collect();
+    let published = keep(dir, settings.memory_bytes as u64, out, |keeper| keeper.publish_datasets(lake, &ids));
+    let names: Vec<&str> = taken.iter().map(|(_, done)| done.dataset.as_str()).take(3).collect();
+    let more = if taken.len() > names.len() { ", …" } else { "" };
+    let published = published.with_context(|| {
+        format!(
+            "the rows of {}{more} are committed, but not indexed yet: `trawl lake publish` makes them visible (on a full disk \
+             free space first, for example with `trawl lake gc`); nothing needs to be ingested again",
+            names.join(", ")
+        )
+    })?;
+    for (id, done) in taken {
+        done.version.clone_from(&published.version);
+        done.waits = published.waiting.contains(id);
+    }
+    Ok(())
 }
 
 /// Items of a source that are read to see whether it can be read at all.
@@ -185,7 +277,7 @@ pub struct Added {
 impl Added {
     /// Finds what is wrong with the sources that can be found without reading them whole.
     fn check(&self) -> anyhow::Result<()> {
-        let fs: Arc<dyn Fs> = Arc::new(RealFs);
+        let fs = lake_dir::files()?;
         for file in expand(&self.paths, None)?.files {
             let found = file.detect(&fs)?;
             if !file.found && found.or(file.format).or(self.format).is_none() {
@@ -234,7 +326,15 @@ pub fn add(
     settings: &IngestSettings,
     out: &mut Output,
 ) -> anyhow::Result<Done> {
-    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let mut taken = [take(lake, added, settings, out)?];
+    publish_taken(lake, dir, settings, &mut taken, out)?;
+    let [(_, done)] = taken;
+    Ok(done)
+}
+
+/// Reads sources into a dataset: they are committed then, and seen once they are published.
+fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output) -> anyhow::Result<(u32, Done)> {
+    let fs = lake_dir::files()?;
     let Expanded { files, not_files, mut bases, indexed, incomplete, spools: _spools } =
         expand(&added.paths, Some(&settings.temp_dir))?;
     let known = match settings.mode {
@@ -299,9 +399,7 @@ pub fn add(
     let report = report?;
     // Another ingest into it may have failed meanwhile, and taken the name back.
     lake.reinstate_dataset(system::now(), &system::nonce()?, &dataset)?;
-    let published = keep(dir, settings.memory_bytes as u64, out, |keeper| keeper.publish(lake))?;
-    let waits = published.waiting.contains(&id);
-    Ok(Done {
+    let done = Done {
         dataset: added.name.clone(),
         ingest: report,
         ignored,
@@ -309,9 +407,10 @@ pub fn add(
         indexed,
         incomplete,
         unreadable,
-        version: published.version,
-        waits,
-    })
+        version: None,
+        waits: false,
+    };
+    Ok((id, done))
 }
 
 /// The sources that a dataset has, if it is there.
@@ -376,7 +475,8 @@ fn is_piped(uri: &str) -> bool {
 
 /// `file://` and the path of a directory that holds archives.
 pub(super) fn base_uri(dir: &Path) -> String {
-    format!("file://{}/", dir.display())
+    let shown = dir.display().to_string();
+    if trawl_store::is_remote(&shown) { format!("{shown}/") } else { format!("file://{shown}/") }
 }
 
 /// The dataset, and whether it was made just now because it was not there; it hears of directories that hold more of its

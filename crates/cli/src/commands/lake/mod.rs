@@ -1,6 +1,7 @@
 //! `trawl lake`: what a lake holds, bringing more into it, and looking after it.
 
 mod compact;
+mod copy;
 mod covered;
 mod dataset;
 mod deny;
@@ -57,11 +58,13 @@ enum Verb {
     Deny(deny::DenyArgs),
     Purge(purge::PurgeArgs),
     Drop(purge::DropArgs),
+    Copy(copy::CopyArgs),
+    Upgrade(copy::UpgradeArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub struct LakeArg {
-    /// Directory of the lake
+    /// Directory of the lake, or s3://bucket/prefix
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 }
@@ -81,6 +84,8 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         Verb::Deny(args) => deny::run(args, out),
         Verb::Purge(args) => purge::purge(&args, out),
         Verb::Drop(args) => purge::drop_dataset(&args, out),
+        Verb::Copy(args) => copy::run(&args, out),
+        Verb::Upgrade(args) => copy::upgrade(&args, out),
     };
     done.map_err(explain)
 }

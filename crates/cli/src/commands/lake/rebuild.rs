@@ -50,7 +50,7 @@ pub(super) fn run(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status
     let list =
         args.psl.as_ref().map(|file| std::fs::read(file).with_context(|| format!("cannot read {}", file.display())));
     let list = list.transpose()?;
-    let store = lake_dir::store(dir);
+    let store = lake_dir::store(dir)?;
     if !is_lost(&*store)? {
         lake_dir::must_be_lake(dir)?;
     }

@@ -116,7 +116,9 @@ pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded
             out.add_stream(&mut io::stdin().lock(), temp)?;
             continue;
         }
-        let matched = if is_pattern(path) && !path.exists() { expand_pattern(path)? } else { vec![path.clone()] };
+        let remote = path.to_str().is_some_and(trawl_store::is_remote);
+        let matched =
+            if !remote && is_pattern(path) && !path.exists() { expand_pattern(path)? } else { vec![path.clone()] };
         if matched.is_empty() {
             bail!("nothing matches {}", path.display());
         }
@@ -188,6 +190,10 @@ fn below(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) -> io::Result<()> {
 
 impl Expanded {
     fn add(&mut self, path: &Path, temp: Option<&Path>) -> anyhow::Result<()> {
+        if path.to_str().is_some_and(trawl_store::is_remote) {
+            self.files.push(SourcePath::new(path.to_owned(), false));
+            return Ok(());
+        }
         let cannot = || format!("cannot read {}", path.display());
         let kind = fs::metadata(path).with_context(cannot)?.file_type();
         // One spelling: the same file named another way is the same source.

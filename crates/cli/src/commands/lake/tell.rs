@@ -10,9 +10,6 @@ use std::path::Path;
 use trawl_maintain::{Dropped, Event, Keeper};
 use trawl_store::{Cancel, Progress, Stage};
 
-/// Temporary files of a lake, below its directory.
-pub(super) const TEMP: &str = "tmp";
-
 /// Does an act of upkeep on the lake in `dir` within `memory` bytes, telling what happens.
 pub(super) fn keep<T>(
     dir: &Path,
@@ -32,7 +29,7 @@ pub(super) fn keep<T>(
         memory_bytes: usize::try_from(memory)?,
         wait: &std::thread::sleep,
         cancel: cancel.clone(),
-        ..Keeper::new(system::nonce()?, dir.join(TEMP), &system::now, &tell)
+        ..Keeper::new(system::nonce()?, crate::lake_dir::temp(dir), &system::now, &tell)
     };
     let done = act(&keeper);
     // Output that could not be written ended the work: that is what to tell.

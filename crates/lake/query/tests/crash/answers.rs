@@ -44,7 +44,7 @@ fn facts(store: &Disk) -> Facts {
         let numbered = format!("\"dataset_id\":{id},");
         answers.values_mut().for_each(|text| *text = text.replace(&numbered, &format!("\"dataset_id\":{name:?},")));
         let mut rejects = Vec::new();
-        for file in store.list(&format!("{}/_rejects", layout::dataset_dir(id))).unwrap() {
+        for file in store.list(&layout::rejects_dir(id)).unwrap() {
             let text = store.get(&file.path, 1 << 20).unwrap();
             rejects.extend(std::str::from_utf8(&text).unwrap().lines().map(str::to_owned));
         }
@@ -69,7 +69,7 @@ fn assert_sound(store: &Disk, what: &str) {
         }
     }
     for version in &manifest.versions {
-        for (dataset, number) in &version.commits {
+        for (dataset, number) in version.commits.iter() {
             let commit = lake.dataset_commit(*dataset, *number).unwrap();
             let commit = commit.unwrap_or_else(|| panic!("{what}: commit {number} of dataset {dataset} is gone"));
             let fault = &mut |fault: trawl_store::Fault| faults.push(fault.to_string());

@@ -262,7 +262,7 @@ pub fn assert_tidy(store: &Disk, what: &str) {
         assert_eq!(record.deny, manifest.deny, "{what}");
         named.insert(layout::numbered(layout::DENY, record.sequence));
     }
-    let listed = store.list("urls").unwrap().into_iter().chain(store.list("index").unwrap());
+    let listed = ["urls", "datasets", "index"].into_iter().flat_map(|dir| store.list(dir).unwrap());
     let found: BTreeSet<String> = listed.map(|l| l.path).collect();
     assert_eq!(found, named, "{what}");
     assert_eq!(store.sweep().unwrap(), 0, "{what}: half-written files");

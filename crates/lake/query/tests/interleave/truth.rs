@@ -31,7 +31,7 @@ impl Shelf {
             whole(&lake, version);
             self.versions.entry(version.version.clone()).or_insert_with(|| {
                 let mut all = Rows::new();
-                for (dataset, commit) in &version.commits {
+                for (dataset, commit) in version.commits.iter() {
                     let commit =
                         lake.dataset_commit(*dataset, *commit).unwrap().expect("a commit that a version serves");
                     let rows = all.entry(*dataset).or_default();
@@ -67,7 +67,7 @@ fn whole(lake: &Lake, version: &Version) {
             .flat_map(|shard| segment.files.keys().map(move |key| (key, shard)))
             .for_each(|(key, shard)| there(&segment.file(key, shard).unwrap()));
     }
-    for (dataset, number) in &version.commits {
+    for (dataset, number) in version.commits.iter() {
         let commit = lake.dataset_commit(*dataset, *number).unwrap();
         let commit = commit.unwrap_or_else(|| panic!("commit {number} of dataset {dataset} is gone"));
         commit.files.iter().for_each(|file| there(&file.path));

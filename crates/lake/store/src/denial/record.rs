@@ -1,4 +1,4 @@
-//! The deny list beside the datasets: `urls/_deny/<n>.json` has what the manifest's `deny` has, so that a lake whose
+//! The deny list beside the datasets: `datasets/deny/<n>.json` has what the manifest's `deny` has, so that a lake whose
 //! `index/` is lost still knows what it must not answer.
 //!
 //! ```text
@@ -21,7 +21,7 @@ pub const DENY_FORMAT: u32 = 1;
 pub struct DenyRecord {
     /// Format number.
     pub format: u32,
-    /// Its number in `urls/_deny/`.
+    /// Its number in `datasets/deny/`.
     pub sequence: u64,
     /// The manifest it was taken of.
     pub manifest: u64,

@@ -6,19 +6,27 @@
 
 mod dataset;
 mod packed;
+mod read;
 mod version;
+mod wire;
 
 pub use dataset::{Acl, Dataset, DatasetInfo, Deny, DenyTarget};
+pub use read::{Bases, read_manifest, unpack_checkpoint};
+pub(crate) use read::{base_of, put_deny, write_checkpoint};
 pub use version::{SeedFiles, SegmentRef, Version};
+pub(crate) use wire::Wire;
+pub use wire::{Base, DenyObject, RELATIVE_FORMAT};
 
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use trawl_model::UnixMillis;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The format number this program writes, and the newest it reads. In format 1 every version described its segments.
-pub const MANIFEST_FORMAT: u32 = 2;
+/// The format number of whole manifests; [`RELATIVE_FORMAT`] is the newest that is read. In format 1 every version described its segments. Up to format 2 commits and denials lay below `urls/`: such lakes are
+/// refused until they are upgraded.
+pub const MANIFEST_FORMAT: u32 = 3;
 /// Versions a manifest lists at most: every manifest repeats them, and a lake that is written to every minute must not
 /// grow by all it has ever been.
 pub const MAX_VERSIONS: usize = 32;
@@ -50,7 +58,7 @@ pub struct Manifest {
     pub segments: Vec<SegmentRef>,
     /// Registered datasets by id. Ids are never used again.
     #[serde(default)]
-    pub datasets: Vec<Dataset>,
+    pub datasets: Vec<Arc<Dataset>>,
     /// The id the next dataset gets.
     #[serde(default = "first_dataset_id")]
     pub next_dataset_id: u32,
@@ -107,9 +115,16 @@ impl Manifest {
         check_head(path, bytes, MANIFEST_FORMAT)?;
         let mut manifest: Self = serde_json::from_slice(bytes).map_err(|e| json_error(path, bytes, &e))?;
         manifest.unpack();
+        manifest.check(path)?;
+        Ok(manifest)
+    }
+
+    /// Checks what readers rely on.
+    fn check(&self, path: &str) -> Result<()> {
+        let manifest = self;
         let corrupt = |expected, found: String| Error::Corrupt { path: path.to_owned(), offset: 0, expected, found };
         if !manifest.current_version.is_empty() && manifest.current().is_none() {
-            return Err(corrupt("current_version among the versions", manifest.current_version));
+            return Err(corrupt("current_version among the versions", manifest.current_version.clone()));
         }
         let mut previous = None;
         for dataset in &manifest.datasets {
@@ -118,8 +133,7 @@ impl Manifest {
             }
             previous = Some(dataset.id);
         }
-        manifest.versions.iter().try_for_each(|version| version.check(path))?;
-        Ok(manifest)
+        manifest.versions.iter().try_for_each(|version| version.check(path))
     }
 
     /// As it is stored: indented, since people read it, with a checksum and a line end.
@@ -144,17 +158,25 @@ impl Manifest {
 
     /// A dataset by id.
     pub fn dataset(&self, id: u32) -> Option<&Dataset> {
+        self.dataset_arc(id).map(|dataset| &**dataset)
+    }
+
+    fn dataset_arc(&self, id: u32) -> Option<&Arc<Dataset>> {
         self.datasets.binary_search_by_key(&id, |d| d.id).ok().and_then(|at| self.datasets.get(at))
     }
 
     /// A dataset by id, to change it.
     pub fn dataset_mut(&mut self, id: u32) -> Option<&mut Dataset> {
-        self.datasets.binary_search_by_key(&id, |d| d.id).ok().and_then(|at| self.datasets.get_mut(at))
+        self.datasets
+            .binary_search_by_key(&id, |d| d.id)
+            .ok()
+            .and_then(|at| self.datasets.get_mut(at))
+            .map(Arc::make_mut)
     }
 
     /// A dataset by name; dropped ones have given up their name.
     pub fn dataset_named(&self, name: &str) -> Option<&Dataset> {
-        self.datasets.iter().find(|d| d.info.name == name && !d.dropped)
+        self.datasets.iter().find(|d| d.info.name == name && !d.dropped).map(|dataset| &**dataset)
     }
 
     /// The commit of a dataset that the current version serves; 0 while none is published.
@@ -192,14 +214,19 @@ impl Manifest {
             return Err(Error::Refused { reason: "no dataset ids are left".into() });
         }
         self.next_dataset_id = id + 1;
-        self.datasets.push(Dataset { id, info, created: now.to_string(), dropped: false });
+        self.datasets.push(Arc::new(Dataset { id, info, created: now.to_string(), dropped: false }));
         Ok(id)
     }
 
     /// Adds a version made of `segments` and makes it current. Its name is the time of publishing, moved on by a
     /// millisecond where an earlier version has that time or a later one: names are unique and rise. `commits` tells
     /// which commit of each dataset it serves. The oldest versions beyond [`MAX_VERSIONS`] are forgotten.
-    pub fn publish(&mut self, now: UnixMillis, segments: Vec<SegmentRef>, commits: BTreeMap<u32, u64>) -> String {
+    pub fn publish(
+        &mut self,
+        now: UnixMillis,
+        segments: Vec<SegmentRef>,
+        commits: impl Into<Arc<BTreeMap<u32, u64>>>,
+    ) -> String {
         let last = self.versions.iter().filter_map(|v| UnixMillis::parse(&v.version).ok()).max();
         let time = match last {
             Some(last) if last >= now => UnixMillis(last.0.saturating_add(1)),
@@ -245,9 +272,15 @@ fn seal(checksum: u64) -> String {
 
 /// The JSON of an object that has keys, sealed.
 pub(crate) fn to_sealed_json(value: &impl Serialize) -> Vec<u8> {
-    let mut bytes = to_json(value);
-    if bytes.ends_with(b"\n}\n") {
-        bytes.truncate(bytes.len().saturating_sub(3));
+    to_sealed_json_of(serde_json::to_vec_pretty(value).unwrap_or_default())
+}
+
+/// The same of its text: indented or not.
+pub(crate) fn to_sealed_json_of(mut bytes: Vec<u8>) -> Vec<u8> {
+    if bytes.pop() == Some(b'}') {
+        if bytes.ends_with(b"\n") {
+            bytes.pop();
+        }
         let end = seal(xxh3_64(&bytes));
         bytes.extend_from_slice(end.as_bytes());
     }

@@ -2,11 +2,12 @@ use super::*;
 use proptest::prelude::*;
 
 const SEED: &[u8] = include_bytes!("../../tests/golden/seed-manifest.json");
-const GOLDEN: &[u8] = include_bytes!("../../tests/golden/manifest-v2.json");
+const GOLDEN: &[u8] = include_bytes!("../../tests/golden/manifest-v3.json");
+const FORMAT_2: &[u8] = include_bytes!("../../tests/golden/manifest-v2.json");
 const FORMAT_1: &[u8] = include_bytes!("../../tests/golden/manifest-v1.json");
 
 /// What a checksum over the golden text is.
-const GOLDEN_CHECKSUM: u64 = 0x0b60_ebb4_c180_ccff;
+const GOLDEN_CHECKSUM: u64 = 0x2f17_934f_dc41_28f7;
 
 fn segment(id: &str) -> SegmentRef {
     let file = |key: &str, name: &str| (key.to_owned(), format!("index/{id}/{name}"));
@@ -107,6 +108,7 @@ fn golden_bytes_do_not_move() {
         assert_eq!(Manifest::parse("m", golden).unwrap(), rich());
     }
     // What earlier programs wrote is read as ever.
+    assert_eq!(Manifest::parse("m", FORMAT_2).unwrap(), Manifest { format: 2, ..rich() });
     assert_eq!(Manifest::parse("m", FORMAT_1).unwrap(), Manifest { format: 1, writer: String::new(), ..rich() });
 }
 
@@ -163,7 +165,7 @@ fn datasets_keep_their_ids() {
 #[test]
 fn refused() {
     let cases = [
-        (r#"{"format":3,"anything":1}"#, "expected format 2"),
+        (r#"{"format":5,"anything":1}"#, "expected format 3"),
         (r#"{"current_version":"x","versions":[]}"#, "current_version among"),
         (r#"{"current_version":""}"#, "versions"),
         (r#"{"current_version":"","versions":[{"version":"v","segments":[{"id":".."}]}]}"#, "inside the lake"),

@@ -3,6 +3,7 @@
 use crate::{Error, Result, check_name, layout};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A named list of segments, shared with other versions by reference.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -16,8 +17,8 @@ pub struct Version {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<SegmentRef>,
     /// Dataset id → the commit of that dataset which this version serves.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub commits: BTreeMap<u32, u64>,
+    #[serde(default, skip_serializing_if = "is_empty_map")]
+    pub commits: Arc<BTreeMap<u32, u64>>,
 }
 
 /// The seed's keys of a version. `{shard}` stands for the shard number.
@@ -74,6 +75,10 @@ pub struct SegmentRef {
     pub notes: serde_json::Map<String, serde_json::Value>,
 }
 
+fn is_empty_map(map: &Arc<BTreeMap<u32, u64>>) -> bool {
+    map.is_empty()
+}
+
 fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
     *number == T::default()
 }
@@ -106,12 +111,12 @@ impl SegmentRef {
 
 impl Version {
     /// A version of `segments`; it carries the seed's keys if it is exactly one, with nothing masked.
-    pub fn new(version: String, segments: Vec<SegmentRef>, commits: BTreeMap<u32, u64>) -> Self {
+    pub fn new(version: String, segments: Vec<SegmentRef>, commits: impl Into<Arc<BTreeMap<u32, u64>>>) -> Self {
         let files = match segments.as_slice() {
             [only] if only.masked.is_empty() => only.seed_files(),
             _ => None,
         };
-        Self { version, files, segments, commits }
+        Self { version, files, segments, commits: commits.into() }
     }
 
     /// Refuses names and paths that would lead out of the lake.

@@ -1,0 +1,68 @@
+//! `trawl lake copy` and `upgrade`.
+
+use super::LakeArg;
+use crate::exit::Status;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::units::{show_bytes, show_count};
+use crate::{lake_dir, system};
+use std::path::PathBuf;
+use trawl_store::Cancel;
+
+/// Copies a lake: to make a backup, to put one back, or to move it between a directory and a bucket
+///
+/// The copy has the newest version of the lake, its datasets, their unpublished rows, rejects and the deny list. Writers may go
+/// on meanwhile: what is copied is a state that the lake had. Repeated, it copies only what is new; what was replaced
+/// since goes when `trawl lake gc` runs on the copy. Every file is compared with the checksum that the lake has of it.
+///
+/// Examples:
+///   trawl lake copy lake s3://backups/lake
+///   trawl lake copy s3://backups/lake restored
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct CopyArgs {
+    /// The lake: a directory or s3://bucket/prefix
+    from: PathBuf,
+
+    /// An empty or new place, or one that has an earlier copy
+    to: PathBuf,
+}
+
+pub(super) fn run(args: &CopyArgs, out: &mut Output) -> anyhow::Result<Status> {
+    lake_dir::must_be_lake(&args.from)?;
+    let (from, to) = (lake_dir::store(&args.from)?, lake_dir::store(&args.to)?);
+    let bar = Progress::start("copy", None, out.quiet());
+    let tell = |done: u64, total: u64| bar.report(done, || format!("{} of {}", show_bytes(done), show_bytes(total)));
+    let copied = trawl_maintain::copy(&from, &to, system::now(), &system::nonce()?, &Cancel::default(), &tell)?;
+    drop(bar);
+    out.fact(&copied, |w| {
+        let (objects, bytes, unchanged) = (show_count(copied.objects), show_bytes(copied.bytes), copied.unchanged);
+        writeln!(w, "copied {objects} object(s), {bytes}; {} were there already", show_count(unchanged))?;
+        let state = if copied.up_to_date { "the copy was up to date with" } else { "the copy answers from" };
+        let version = if copied.version.is_empty() { "no version yet" } else { &copied.version };
+        writeln!(w, "{state} {version}")
+    })?;
+    Ok(Status::Done)
+}
+
+/// Makes a lake of an earlier Trawl one of this
+///
+/// Earlier programs kept commits, rejects and the deny list below urls/, where programs that scan for Parquet trip over
+/// them. Nothing else may write to the lake meanwhile. Interrupted, it is repeated.
+///
+/// Example: trawl lake upgrade --lake lake
+#[derive(Debug, clap::Args)]
+pub struct UpgradeArgs {
+    #[command(flatten)]
+    lake: LakeArg,
+}
+
+pub(super) fn upgrade(args: &UpgradeArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let store = lake_dir::store(&args.lake.lake)?;
+    let done = trawl_maintain::upgrade(&store, system::now(), &system::nonce()?)?;
+    out.fact(&done, |w| match done.was_old {
+        true => writeln!(w, "moved {} file(s), {}", show_count(done.moved), show_bytes(done.bytes)),
+        false => writeln!(w, "the lake is of this program already"),
+    })?;
+    Ok(Status::Done)
+}

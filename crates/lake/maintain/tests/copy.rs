@@ -1,0 +1,196 @@
+//! Copies of lakes: whole, incremental, of a state that existed, and never of damaged files.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use trawl_ingest::{IngestSettings, ingest, source};
+use trawl_io::{Fs, RealFs};
+use trawl_maintain::{Copied, Event, GcSettings, Keeper, collect, copy};
+use trawl_model::UnixMillis;
+use trawl_store::manifest::{Deny, DenyTarget};
+use trawl_store::{Cancel, DatasetInfo, Error, Lake, MemStore, Sizes, Store, layout};
+
+static CLOCK: AtomicI64 = AtomicI64::new(1_782_262_923_456);
+
+fn now() -> UnixMillis {
+    UnixMillis(CLOCK.fetch_add(1000, Relaxed))
+}
+
+fn new_lake() -> (Arc<dyn Store>, Lake) {
+    let store: Arc<dyn Store> = Arc::new(MemStore::new());
+    let lake = Lake::init(store.clone(), now(), "n1", b"com\norg\n").unwrap();
+    // As a lake of thousands of datasets would have it: manifests against checkpoints.
+    (store, lake.with_sizes(Sizes { whole: 1500, relative: 2500 }))
+}
+
+/// Takes some URLs into a dataset and publishes it; the version that serves it.
+fn add(lake: &Lake, dir: &Path, dataset: &str, part: u32, replace: bool) -> Option<String> {
+    let name = format!("{dataset}-{part}");
+    let id = lake.register_dataset(now(), &format!("r-{name}"), &DatasetInfo::named(dataset)).unwrap();
+    let path = dir.join(format!("{name}.txt"));
+    let lines: String = (0..30).map(|n| format!("https://www.{dataset}{}.org/{part}/{n}\n", n % 7)).collect();
+    std::fs::write(&path, lines + "https://bad.org:99999/\n").unwrap();
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let sources = [source::open(&fs, &path, None).unwrap()];
+    let mut settings = IngestSettings::new(format!("i-{name}"), dir);
+    if replace {
+        settings.mode = trawl_ingest::Mode::Replace;
+    }
+    ingest(lake, id, &sources, &settings, &now, &|_| ()).unwrap();
+    let writer = format!("p-{name}");
+    Keeper::new(writer, dir, &now, &|_| ()).publish_datasets(lake, &[id]).unwrap().version
+}
+
+fn faults(lake: &Lake, dir: &Path) -> Vec<String> {
+    let found = RefCell::new(Vec::new());
+    let tell = |event| {
+        if let Event::Fault { fault, .. } = event {
+            found.borrow_mut().push(fault.to_string());
+        }
+    };
+    Keeper::new("v", dir, &now, &tell).verify(lake, &lake.current().unwrap(), false).unwrap();
+    found.into_inner()
+}
+
+fn copied(from: &Arc<dyn Store>, to: &Arc<dyn Store>, writer: &str) -> Copied {
+    copy(from, to, now(), writer, &Cancel::default(), &|_, _| ()).unwrap()
+}
+
+#[test]
+fn a_copy_is_whole_and_the_next_one_brings_what_is_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, lake) = new_lake();
+    for (dataset, part) in [("a", 0), ("b", 0), ("a", 1)] {
+        add(&lake, dir.path(), dataset, part, false);
+    }
+    let deny = Deny { target: DenyTarget::Domain("a1.org".into()), since: now().to_string(), reason: None };
+    lake.commit(now(), "deny", |manifest| Ok(manifest.deny.push(deny.clone()))).unwrap();
+    let to: Arc<dyn Store> = Arc::new(MemStore::new());
+    let first = copied(&from, &to, "c1");
+    let there = Lake::open(to.clone()).unwrap();
+    assert_eq!(there.current().unwrap().deny, [deny]);
+    assert_eq!(there.current().unwrap().datasets, lake.current().unwrap().datasets);
+    assert_eq!(first.version, lake.current().unwrap().current_version);
+    assert_eq!(faults(&there, dir.path()), [""; 0]);
+    assert!(!to.list(&layout::rejects_dir(1)).unwrap().is_empty());
+
+    let again = copied(&from, &to, "c2");
+    assert!(again.up_to_date && again.unchanged > 10, "{again:?}");
+    add(&lake, dir.path(), "c", 0, false);
+    add(&lake, dir.path(), "a", 2, true);
+    let more = copied(&from, &to, "c3");
+    assert!(!more.up_to_date && more.objects < first.objects, "{more:?} after {first:?}");
+    let there = Lake::open(to.clone()).unwrap();
+    assert_eq!(there.current().unwrap().current_version, lake.current().unwrap().current_version);
+    assert_eq!(faults(&there, dir.path()), [""; 0]);
+
+    // Another lake is no target.
+    let (other, other_lake) = new_lake();
+    add(&other_lake, dir.path(), "z", 0, false);
+    let refused = copy(&other, &to, now(), "c4", &Cancel::default(), &|_, _| ()).unwrap_err();
+    assert!(refused.to_string().contains("another lake"), "{refused}");
+}
+
+#[test]
+fn a_copy_beside_writers_and_a_collector_is_a_version_that_existed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, lake) = new_lake();
+    add(&lake, dir.path(), "first", 0, false);
+    let versions = Mutex::new(BTreeSet::from([lake.current().unwrap().current_version.clone()]));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = ["x", "y", "z"]
+            .into_iter()
+            .map(|dataset| {
+                let (from, versions, dir) = (&from, &versions, dir.path());
+                scope.spawn(move || {
+                    let lake = Lake::open(from.clone()).unwrap().with_sizes(Sizes { whole: 1500, relative: 2500 });
+                    for part in 0..6 {
+                        let version = add(&lake, dir, dataset, part, part % 3 == 2);
+                        versions.lock().unwrap().extend(version);
+                        let all: Vec<_> = lake.current().unwrap().versions.iter().map(|v| v.version.clone()).collect();
+                        versions.lock().unwrap().extend(all);
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            let lake = Lake::open(from.clone()).unwrap();
+            for n in 0.. {
+                if done.load(Relaxed) {
+                    break;
+                }
+                // Everything that may go goes at once. Clocks run a second a call here, so living writers look old soon.
+                let settings = GcSettings {
+                    keep_versions: 1,
+                    keep_states: 1,
+                    grace_ms: 300_000,
+                    ..GcSettings::new(format!("gc{n}"))
+                };
+                collect(&lake, now(), &settings).unwrap();
+            }
+        });
+        let mut copies = 0;
+        while writers.iter().any(|writer| !writer.is_finished()) || copies == 0 {
+            let to: Arc<dyn Store> = Arc::new(MemStore::new());
+            let copied = copied(&from, &to, &format!("c{copies}"));
+            let there = Lake::open(to).unwrap();
+            assert_eq!(there.current().unwrap().current_version, copied.version);
+            assert_eq!(faults(&there, dir.path()), [""; 0], "copy {copies}");
+            let all: Vec<_> = lake.current().unwrap().versions.iter().map(|v| v.version.clone()).collect();
+            versions.lock().unwrap().extend(all);
+            versions.lock().unwrap().insert(copied.version);
+            copies += 1;
+        }
+        done.store(true, Relaxed);
+    });
+    assert_eq!(faults(&lake, dir.path()), [""; 0]);
+}
+
+/// One bit of each file of each kind: `verify` names the file, or nothing was changed that anybody reads.
+#[test]
+fn a_turned_bit_in_any_kind_of_file_is_found_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, lake) = new_lake();
+    for part in 0..6 {
+        add(&lake, dir.path(), if part % 2 == 0 { "a" } else { "b" }, part, false);
+    }
+    let deny = Deny { target: DenyTarget::Domain("a1.org".into()), since: now().to_string(), reason: None };
+    lake.commit(now(), "deny", |manifest| Ok(manifest.deny.push(deny.clone()))).unwrap();
+    assert!(!store.list(layout::CHECKPOINTS).unwrap().is_empty());
+    let current = lake.current().unwrap();
+    let mut kinds = BTreeSet::new();
+    for object in ["urls", "datasets", "index"].iter().flat_map(|dir| store.list(dir).unwrap()) {
+        let kind: String = object.path.chars().filter(|c| !c.is_ascii_digit()).collect();
+        // Segments that only older versions have are looked at too; one file of each kind is enough.
+        let old = object.path.starts_with("index/2") && {
+            let id = object.path.split('/').nth(1).unwrap();
+            !current.versions.iter().flat_map(|v| &v.segments).any(|s| s.id == id)
+        };
+        if old || !kinds.insert(kind) {
+            continue;
+        }
+        let bytes = store.get(&object.path, 1 << 30).unwrap();
+        let mut turned = bytes.to_vec();
+        turned[bytes.len() / 2] ^= 0x10;
+        store.put(&object.path, &turned).unwrap();
+        let named = match Lake::open(store.clone()) {
+            Ok(lake) => faults(&lake, dir.path()),
+            Err(error) => vec![error.to_string()],
+        };
+        let name = object.path.rsplit('/').next().unwrap();
+        assert!(named.iter().any(|fault| fault.contains(name)), "{}: {named:?}", object.path);
+        // Nor is it copied.
+        if object.path.ends_with(".parquet") || object.path.ends_with(".bin") {
+            let to: Arc<dyn Store> = Arc::new(MemStore::new());
+            let error = copy(&store, &to, now(), "c", &Cancel::default(), &|_, _| ()).unwrap_err();
+            assert!(error.to_string().contains(&object.path), "{error}");
+            assert!(matches!(Lake::open(to), Err(Error::NotALake { .. })));
+        }
+        store.put(&object.path, &bytes).unwrap();
+    }
+    assert!(kinds.len() > 12, "{kinds:?}");
+    assert_eq!(faults(&lake, dir.path()), [""; 0]);
+}
