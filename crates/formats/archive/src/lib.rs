@@ -42,7 +42,8 @@ pub use inspect::inspect;
 pub use parts::{PartName, warc_names, warc_parts};
 pub use registry::{Found, Registry};
 pub use trawl_captures::{
-    CaptureRow, CapturesReader, CapturesWriter, Covered, RebuildReport, archives_of, export_common_crawl,
+    CaptureRow, CapturesReader, CapturesWriter, Covered, RebuildReport, archives_of, concat as concat_captures,
+    export_common_crawl,
 };
 pub use trawl_io::format::{About, Candidate, Creation, Format, Opening, Role, Target};
 pub use urls::urls;

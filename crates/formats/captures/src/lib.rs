@@ -23,6 +23,7 @@
 
 mod columns;
 mod common_crawl;
+mod concat;
 mod derive;
 mod error;
 mod format;
@@ -34,6 +35,7 @@ mod writer;
 
 pub use columns::REQUIRED;
 pub use common_crawl::export_common_crawl;
+pub use concat::concat;
 pub use derive::sha1;
 pub use error::{Error, Result};
 pub use format::{CapturesFormat, RowSums};

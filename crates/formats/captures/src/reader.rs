@@ -27,7 +27,7 @@ use trawl_io::read_at::{Cursor, FileReader};
 const BATCH_ROWS: usize = 2048;
 
 /// Anything with offsets, as the Parquet reader wants it.
-struct Chunks(Arc<dyn ReadAt>);
+pub(crate) struct Chunks(pub Arc<dyn ReadAt>);
 
 impl Length for Chunks {
     fn len(&self) -> u64 {
@@ -52,7 +52,7 @@ impl ChunkReader for Chunks {
 
 /// Calls the Parquet library, which divides by zero and indexes past ends when a file is damaged in certain ways: that is
 /// an error of the file, not of the program. Nothing it touched is used afterwards.
-fn guarded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+pub(crate) fn guarded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     let damaged = || ParquetError::General("damaged in a way the Parquet library does not survive".into());
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(damaged()))
 }

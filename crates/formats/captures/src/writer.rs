@@ -117,7 +117,7 @@ impl CapturesWriter {
     }
 }
 
-fn properties() -> WriterProperties {
+pub(crate) fn properties() -> WriterProperties {
     let zstd = ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default();
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(zstd))

@@ -79,6 +79,6 @@ pub use error::{Error, Result};
 pub use format::MeguriFormat;
 pub use merge::{Keep, Merged, merge};
 pub use partition::{ExtensionColumn, Partition};
-pub use reader::{DueRow, HostCursor, HostRow, MeguriFile, ReadSettings, Row, RowCursor, UrlRow};
+pub use reader::{DueRow, HostCursor, HostRow, MeguriFile, ReadSettings, Row, RowCursor, Scan, UrlRow};
 pub use writer::assemble::{Identity, Written};
 pub use writer::{HOST_COUNTS, HostCounts, Writer, WriterOptions};

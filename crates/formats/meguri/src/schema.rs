@@ -212,12 +212,42 @@ pub mod extension {
     pub const ARRIVAL: u16 = 130;
     /// Offset of the last capture in its archive file, 8 bytes.
     pub const ARCHIVE_OFFSET: u16 = 131;
+    /// Where the crawler noted what the last capture led to, 8 bytes; 0 for nowhere.
+    pub const NOTE: u16 = 132;
+    /// Of a row that holds a robots.txt: until when it is believed, in milliseconds since 1970, 8 bytes.
+    pub const ROBOTS_UNTIL: u16 = 133;
+    /// Priority bucket, 0 to 63, 1 byte: a number, so that a reader need not unpack `priority`.
+    pub const BUCKET: u16 = 134;
+    /// Of a host: URLs that wait, 4 bytes.
+    pub const WAITING: u16 = 140;
+    /// Of a host: when the first of its waiting URLs is due, in milliseconds since 1970, 8 bytes; 0 for at once.
+    pub const EARLIEST_DUE: u16 = 141;
+    /// Of a host: not before this millisecond since 1970, 8 bytes.
+    pub const NEXT_MS: u16 = 142;
+    /// Of a host: pleas, failed connections and troubles in a row, 16 bits each from the lowest, 8 bytes.
+    pub const BACKOFF: u16 = 143;
+    /// Of a host: when the first of its failed connections failed, in milliseconds since 1970, 8 bytes; 0 for never.
+    pub const AWAY_SINCE: u16 = 144;
+    /// Of a host: URLs admitted to be fetched, 4 bytes.
+    pub const ADMITTED: u16 = 145;
+    /// Of a host: calendar and facet URLs seen and trap flags, a byte each from the lowest, 4 bytes.
+    pub const TRAP: u16 = 146;
+    /// Of a host: crawl-delay of its robots.txt in milliseconds, 4 bytes.
+    pub const DELAY_MS: u16 = 147;
+    /// Of a host: delay that the operator asked for in milliseconds, 4 bytes.
+    pub const EXTRA_DELAY_MS: u16 = 148;
+    /// Of a host: URLs parked as a trap's, 4 bytes.
+    pub const PARKED: u16 = 149;
+    /// Of a host: what the operator asked for, a bit each: paused, blocked, 1 byte.
+    pub const ORDERS: u16 = 150;
     /// URL of the page it was found on.
     pub const VIA: u16 = 192;
     /// JSON object of whatever its source knew.
     pub const META_JSON: u16 = 193;
     /// Archive file of the last capture.
     pub const ARCHIVE_FILE: u16 = 194;
+    /// Of a host: why it is asked no more.
+    pub const GIVEN_UP: u16 = 195;
 
     /// The name of a known one.
     pub fn name(id: u16) -> Option<&'static str> {
@@ -226,6 +256,21 @@ pub mod extension {
             HOPS => "hops",
             ARRIVAL => "arrival",
             ARCHIVE_OFFSET => "archive_offset",
+            NOTE => "note",
+            ROBOTS_UNTIL => "robots_until",
+            BUCKET => "bucket",
+            WAITING => "waiting",
+            EARLIEST_DUE => "earliest_due",
+            NEXT_MS => "next_ms",
+            BACKOFF => "backoff",
+            AWAY_SINCE => "away_since",
+            ADMITTED => "admitted",
+            TRAP => "trap",
+            DELAY_MS => "delay_ms",
+            EXTRA_DELAY_MS => "extra_delay_ms",
+            PARKED => "parked",
+            ORDERS => "orders",
+            GIVEN_UP => "given_up",
             VIA => "via",
             META_JSON => "meta_json",
             ARCHIVE_FILE => "archive_file",

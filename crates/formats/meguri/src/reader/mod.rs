@@ -17,11 +17,13 @@ mod due;
 mod find;
 mod hosts;
 mod row;
+mod scan;
 
 pub use cursor::{RowCursor, UrlRow};
 pub use due::DueRow;
 pub use hosts::{HostCursor, HostRow};
 pub use row::Row;
+pub use scan::Scan;
 
 use crate::arena::Arena;
 use crate::error::{At, Result};
