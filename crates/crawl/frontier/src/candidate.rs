@@ -1,15 +1,18 @@
 //! What goes into a frontier, and what comes out of it.
 
 use crate::identity::{Identity, UrlId};
-use crate::politeness::is_passing;
+use crate::policy::politeness::is_passing;
+use crate::row::{Found, Texts};
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
 use trawl_url::WebUrl;
 
 /// A URL somebody wants fetched.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// Its identity.
+    /// Its identity, by the frontier's own settings.
     pub id: UrlId,
     /// What is fetched and archived.
     pub url: WebUrl,
@@ -19,6 +22,8 @@ pub struct Candidate {
     pub depth: u32,
     /// Redirects followed in a row.
     pub hops: u32,
+    /// Importance, from 0 to 1.
+    pub priority: f32,
     /// The seed's metadata, a JSON object; redirects inherit it.
     pub meta_json: Option<Arc<str>>,
 }
@@ -34,16 +39,32 @@ pub enum Source {
     Redirect(Arc<str>),
 }
 
+impl Source {
+    pub(crate) fn parts(&self) -> (Found, &str) {
+        match self {
+            Source::Seed => (Found::Seed, ""),
+            Source::Link(page) => (Found::Link, page),
+            Source::Redirect(page) => (Found::Redirect, page),
+        }
+    }
+}
+
+/// Priority of a URL that nobody gave another.
+pub const DEFAULT_PRIORITY: f32 = 0.5;
+
 impl Candidate {
-    /// A URL that was asked for.
+    /// A URL that was asked for, in a frontier whose queues are hosts.
     pub fn seed(identity: Identity, url: WebUrl, meta_json: Option<Arc<str>>) -> Self {
-        Self { id: identity.of(&url), url, source: Source::Seed, depth: 0, hops: 0, meta_json }
+        Self::of(identity.of(&url), url, Source::Seed, 0, 0, meta_json)
+    }
+
+    fn of(id: UrlId, url: WebUrl, source: Source, depth: u32, hops: u32, meta_json: Option<Arc<str>>) -> Self {
+        Self { id, url, source, depth, hops, priority: DEFAULT_PRIORITY, meta_json }
     }
 
     /// A link on a page of this depth.
     pub fn link(id: UrlId, url: WebUrl, page: &Arc<str>, page_depth: u32) -> Self {
-        let depth = page_depth.saturating_add(1);
-        Self { id, url, source: Source::Link(page.clone()), depth, hops: 0, meta_json: None }
+        Self::of(id, url, Source::Link(page.clone()), page_depth.saturating_add(1), 0, None)
     }
 
     /// Where a page redirects to, by the page's depth, hops and metadata.
@@ -55,7 +76,7 @@ impl Candidate {
         page_hops: u32,
         meta_json: Option<Arc<str>>,
     ) -> Self {
-        Self { id, url, source: Source::Redirect(page.clone()), depth, hops: page_hops.saturating_add(1), meta_json }
+        Self::of(id, url, Source::Redirect(page.clone()), depth, page_hops.saturating_add(1), meta_json)
     }
 }
 
@@ -68,15 +89,13 @@ pub enum Admission {
     Seen,
     /// It was known, and is nearer to a seed than was thought.
     Nearer,
-    /// The same, and its page was fetched already: its links, noted there, are nearer too and must be discovered again,
+    /// The same, and its page was fetched already: its links, noted there, are nearer too and must be offered again,
     /// because some of them may have been too deep.
     Reopened(u64),
     /// Too many links from a seed.
     TooDeep,
-    /// Enough pages were admitted, of its host or in all.
-    OverLimit,
-    /// The frontier is full, or its host has more than its share of it ([`crate::Config::max_known`]).
-    NoRoom,
+    /// It is kept and not fetched: a trap made it.
+    Parked,
 }
 
 /// Which lease.
@@ -88,43 +107,77 @@ pub enum LeaseId {
     Robots(u64),
 }
 
-/// A URL to fetch now. Its host is busy until [`crate::Frontier::released`], the URL itself until it is acknowledged.
+/// A URL to fetch now. Its host is busy until [`crate::Frontier::released`], the URL itself until it is settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// Which.
     pub id: LeaseId,
-    /// What to fetch.
-    pub url: WebUrl,
+    pub(crate) texts: Texts,
+    pub(crate) found: Found,
     /// Links followed from a seed.
     pub depth: u32,
     /// Redirects followed in a row.
     pub hops: u32,
     /// Which attempt this is, from 1.
     pub attempt: u32,
-    /// How it was found.
-    pub source: Source,
     /// What robots.txt said.
     pub robots: RobotsVerdict,
-    /// The seed's metadata.
-    pub meta_json: Option<Arc<str>>,
 }
 
-/// What to do next.
+impl Lease {
+    /// What to fetch.
+    pub fn url(&self) -> &str {
+        self.texts.url()
+    }
+
+    /// How it was found.
+    pub fn source(&self) -> Source {
+        match self.found {
+            Found::Seed => Source::Seed,
+            Found::Link => Source::Link(self.texts.via().into()),
+            Found::Redirect => Source::Redirect(self.texts.via().into()),
+        }
+    }
+
+    /// The seed's metadata.
+    pub fn meta_json(&self) -> Option<&str> {
+        Some(self.texts.meta()).filter(|meta| !meta.is_empty())
+    }
+}
+
+/// A lease, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum Work {
     /// Fetch this.
-    Lease(Lease),
-    /// Do not fetch this, but record why.
+    Fetch(Lease),
+    /// Do not fetch this, but record why, and settle it.
     Refuse(Lease, ErrorClass, String),
-    /// Find out the address of this site's host, and tell it by [`crate::Frontier::resolved`].
-    Lookup(LookupId, WebUrl),
+}
+
+/// When there is more to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// At once: ask again.
+    Now,
     /// Nothing before this moment, unless a lease comes back earlier.
     WaitUntil(UnixMillis),
-    /// Nothing before a lease comes back or is acknowledged.
+    /// Nothing before a lease comes back or is settled, or an address is told.
     Blocked,
     /// Nothing is left.
     Empty,
 }
+
+/// A host whose address is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Which.
+    pub id: HostId,
+    /// A site of it: scheme, host and port.
+    pub site: String,
+}
+
+/// An address and how long it holds.
+pub type Address = (IpAddr, Duration);
 
 /// What came of a fetch, as far as politeness and retries care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,9 +207,37 @@ impl Answer {
     }
 }
 
+/// What became of a page, to be written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// Which page.
+    pub id: UrlId,
+    /// What came of it.
+    pub answer: Answer,
+    /// Where the caller keeps what the page leads to, for [`Admission::Reopened`]; not 0.
+    pub note: Option<u64>,
+}
+
+/// What a settled page is from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// Done. Links of it are one deeper than this.
+    Done {
+        /// Links from a seed, on the shortest way found so far.
+        depth: u32,
+    },
+    /// It will be tried again.
+    Again {
+        /// As above.
+        depth: u32,
+    },
+    /// Nobody leased it, or the lease has expired.
+    Unknown,
+}
+
 /// Whose address is to be found out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LookupId(pub(crate) usize);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostId(pub(crate) u32);
 
 /// What came of a robots.txt errand.
 #[derive(Clone)]

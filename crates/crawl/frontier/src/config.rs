@@ -1,33 +1,35 @@
-//! Settings of a frontier, with their price.
+//! Settings of a frontier, with their price. One table for all policies; `docs/frontier.md` prints it.
 
-use crate::identity::Identity;
+use crate::identity::{Identity, QueueBy};
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings of a [`crate::Frontier`].
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Config {
     /// What makes two URLs the same.
     pub identity: Identity,
+    /// What stands in one queue.
+    pub queue: QueueBy,
     /// Links followed from a seed; 0 fetches the seeds and nothing else.
     pub max_depth: u32,
     /// Redirects followed in a row.
     pub max_hops: u32,
-    /// URLs known at most, done ones included; further ones are counted and forgotten. About 40 bytes each, and 200 more
-    /// plus the URL itself while it waits. Once half of them are known, a host that has a tenth gets no more: a trap must
-    /// not take the room of everybody else.
-    pub max_known: usize,
-    /// Pages admitted in all; `None` for no limit. Further ones are counted and forgotten.
+    /// Pages fetched in all; `None` for no limit. What is over it waits, and is taken up when the limit grows.
     pub max_pages: Option<u64>,
-    /// Pages admitted of one host; `None` for no limit.
+    /// Pages fetched of one queue; `None` for no limit. Likewise.
     pub max_pages_per_host: Option<u64>,
-    /// Fetches in flight per host.
+    /// Fetches in flight per queue.
     pub per_host: u32,
     /// Fetches in flight per address, `None` for no limit.
     pub per_ip: Option<u32>,
-    /// Hosts whose address may be looked up at a time ([`crate::Next::Lookup`]), so that the limit per address holds from the
-    /// first request on; 0 to learn addresses from the first fetch instead.
+    /// Addresses to which `per_ip` does not apply: front ends that many hosts share.
+    pub exempt: Vec<IpAddr>,
+    /// Hosts whose address may be looked up at a time ([`crate::Frontier::wanted`]), so that the limit per address holds from
+    /// the first request on; 0 to learn addresses from the first fetch instead.
     pub lookups: usize,
-    /// From the end of a fetch to the start of the next of the same host.
+    /// From the end of a fetch to the start of the next of the same queue.
     pub delay: Duration,
     /// The longest crawl-delay of a robots.txt that is honoured; a longer one counts as this.
     pub crawl_delay_cap: Duration,
@@ -37,6 +39,8 @@ pub struct Config {
     pub backoff: Duration,
     /// The longest wait, also when a server asks for more.
     pub backoff_cap: Duration,
+    /// The longest interval that a host gets which keeps asking us to slow down, once its backoff is over.
+    pub slow_cap: Duration,
     /// How long a host may stay away (refused connections, no answer, a name that does not resolve) before it counts as dead
     /// for the run.
     pub give_up_after: Duration,
@@ -46,38 +50,97 @@ pub struct Config {
     pub robots_ttl: Duration,
     /// How often a robots.txt is tried before the pages of its origin are given up.
     pub robots_attempts: u32,
+    /// Reads the rules of a robots.txt again after a restart.
+    pub parse_robots: Arc<dyn Fn(&str) -> Arc<dyn crate::Rules> + Send + Sync>,
+    /// Sites whose rules are kept in memory; those of others are read again from disk when they are needed.
+    pub rules_kept: usize,
+    /// Links of a kind that a trap makes (calendar pages far ahead, session ids, combined filters) that one host may have before
+    /// further ones are parked. 0 switches the detector off. Seeds are never parked.
+    pub trap_threshold: u32,
+    /// Pages after which a queue stands back: each doubling of this many lets others of the next lower priority go first.
+    /// Nothing is dropped. 0 for never.
+    pub share: u32,
+    /// One lease in this many goes to the queue that has been ready for longest, whatever its priority.
+    pub fair_every: u32,
+    /// A URL that has waited for this long is taken for one of the best priority.
+    pub starved_after: Duration,
+    /// How long a lease may be out; `None` for ever (the caller then answers for each).
+    pub lease_ttl: Option<Duration>,
+    /// Memory for URLs: recent changes (two eighths), what is next of each queue (an eighth), known URLs (half). Hosts come on
+    /// top, about 400 bytes each.
+    pub memory_bytes: usize,
+    /// When a batch is durable.
+    pub durability: Durability,
+    /// Whether flushes and merges run on a thread of their own.
+    pub background: bool,
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config").field("identity", &self.identity).field("queue", &self.queue).finish_non_exhaustive()
+    }
 }
 
 impl Default for Config {
     fn default() -> Self {
         Self {
             identity: Identity::Key,
+            queue: QueueBy::Host,
             max_depth: 0,
             max_hops: 10,
-            max_known: 5_000_000,
             max_pages: None,
             max_pages_per_host: None,
             per_host: 1,
             per_ip: Some(8),
+            exempt: Vec::new(),
             lookups: 0,
             delay: Duration::from_secs(1),
             crawl_delay_cap: Duration::from_secs(60),
             max_attempts: 3,
             backoff: Duration::from_secs(60),
             backoff_cap: Duration::from_secs(86_400),
+            slow_cap: Duration::from_secs(300),
             give_up_after: Duration::from_secs(3600),
             robots: RobotsPolicy::Honour,
             robots_ttl: Duration::from_secs(86_400),
             robots_attempts: 3,
+            parse_robots: Arc::new(|_| Arc::new(crate::AllowAll)),
+            rules_kept: 65_536,
+            trap_threshold: 16,
+            share: 10_000,
+            fair_every: 32,
+            starved_after: Duration::from_secs(168 * 3600),
+            lease_ttl: None,
+            memory_bytes: 512 << 20,
+            durability: Durability::Explicit,
+            background: true,
         }
+    }
+}
+
+impl Config {
+    /// Whether a shorter way to a page, found late, can bring further pages within reach.
+    pub(crate) fn depth_matters(&self) -> bool {
+        self.max_depth > 0 && self.max_depth < u32::from(u16::MAX)
     }
 }
 
 /// Whether robots.txt is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RobotsPolicy {
-    /// It decides.
+    /// Before anything else of a site.
     Honour,
-    /// It is neither fetched nor honoured: only where the operator may decide that.
+    /// Never: the owner of the sites said so.
     Ignore,
+}
+
+/// When what a call reported is safe from a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// When `offer`, `settle` or an order returns.
+    EachBatch,
+    /// At most this long after it returned, if the frontier is called at all.
+    Interval(Duration),
+    /// When a [`crate::Ticket`] of [`crate::Frontier::commit`] was waited for.
+    Explicit,
 }

@@ -1,217 +1,410 @@
 //! What is next: gates, leases, refusals.
 
-use crate::candidate::{Lease, LeaseId, LookupId, Next, RobotsAnswer, Source};
+use crate::candidate::{HostId, Lease, LeaseId, Next, RobotsAnswer, Wanted, Work};
 use crate::config::RobotsPolicy;
-use crate::frontier::{Frontier, Hold};
-use crate::host::{EntryState, Errand, HostId, NameState, OriginId, Placed, Robots};
+use crate::error::Result;
+use crate::frontier::{Frontier, Hold, Out, address_key};
+use crate::host::{Errand, Host, NEVER, NameState, Placed, Robots, split_site};
+use crate::identity::QueueBy;
+use crate::policy::politeness::millis;
+use crate::policy::priority::class;
+use crate::row::{Found, Row, Texts};
+use std::cmp::Reverse;
+use std::net::IpAddr;
 use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
 
+/// Below this many ready rows a window is refilled together with others.
+const LOW_WINDOW: usize = 2;
+/// So many windows are refilled at once, and the others after so many leases.
+const MANY_REFILLS: usize = 4096;
+pub(crate) const REFILL_AFTER: u64 = 1024;
+
 impl Frontier {
-    /// What to do now. Call it until it says to wait.
-    pub fn next(&mut self, now: UnixMillis) -> Next {
-        let now = now.0;
-        self.latest_ms = self.latest_ms.max(now);
-        while let Some((at, id)) = self.deferred.first().copied().filter(|(at, _)| *at <= now) {
-            self.deferred.remove(&(at, id));
-            self.enqueue(id);
+    /// Hands out up to `n` pages and errands that may be fetched now, and tells when there is more. Without room in `work` it
+    /// does nothing.
+    pub fn lease(&mut self, now: UnixMillis, n: usize, work: &mut Vec<Work>) -> Result<Next> {
+        let now = self.clock.tick(now);
+        self.keep_up(now)?;
+        self.expire(now)?;
+        let before = work.len();
+        // Hosts whose window is empty must not wait for as long as others have work.
+        if self.to_refill.len() >= MANY_REFILLS || !self.to_refill.is_empty() && self.dispatched >= self.refill_at {
+            self.refill(now)?;
         }
-        while let Some((_, host)) = self.waiting.first().copied().filter(|(at, _)| *at <= now) {
-            self.place(host, now);
-        }
-        while let Some((_, host)) = self.ready.first().copied() {
-            self.unplace(host);
-            let next = self.take(host, now);
-            self.place(host, now);
-            if let Some(next) = next {
-                return next;
+        loop {
+            while let Some(host) = {
+                let hosts = &self.hosts;
+                self.waiting.due(now, |at, id| matches!(hosts[id as usize].placed, Placed::Waiting(t, _) if t == at))
+            } {
+                self.place(host, now);
+            }
+            while work.len() - before < n {
+                let fair = self.config.fair_every > 0
+                    && self.dispatched % u64::from(self.config.fair_every) == u64::from(self.config.fair_every) - 1;
+                let hosts = &self.hosts;
+                let live = |id: u32, turn| matches!(hosts[id as usize].placed, Placed::Ready(_, t) if t == turn);
+                let Some(host) = self.ready.pop(fair, live) else { break };
+                self.dispatched += 1;
+                self.unplace(host);
+                let taken = self.take(host, now)?;
+                self.place(host, now);
+                work.extend(taken);
+            }
+            if work.len() - before >= n {
+                return Ok(Next::Now);
+            }
+            // Nobody is ready: whoever has more on disk is asked now, all at once.
+            if self.to_refill.is_empty() || !self.refill(now)? {
+                break;
             }
         }
-        let host = self.waiting.first().map(|(at, _)| *at);
-        let url = self.deferred.first().map(|(at, _)| *at);
-        match host.into_iter().chain(url).min() {
-            Some(at) => Next::WaitUntil(UnixMillis(at)),
-            None if self.pending.is_empty() && self.errands.is_empty() && self.asked == 0 => Next::Empty,
+        Ok(self.next_moment())
+    }
+
+    fn next_moment(&mut self) -> Next {
+        let hosts = &self.hosts;
+        let first = self.waiting.first(|at, id| matches!(hosts[id as usize].placed, Placed::Waiting(t, _) if t == at));
+        while let Some(Reverse((at, id))) = self.expiries.peek().copied()
+            && !self.is_out(id, at)
+        {
+            self.expiries.pop();
+        }
+        let expiry = self.expiries.peek().map(|Reverse((at, _))| *at);
+        match first.into_iter().chain(expiry).min() {
+            Some(at) => Next::WaitUntil(self.clock.outside(at)),
+            None if self.placed == 0 && self.out() == 0 && self.asked == 0 => Next::Empty,
             None => Next::Blocked,
         }
     }
 
     /// Takes the best work of a host that may be asked; `None` when there is none after all.
-    fn take(&mut self, host: HostId, now: i64) -> Option<Next> {
-        let state = &mut self.hosts[host.0];
+    fn take(&mut self, id: u32, now: i64) -> Result<Option<Work>> {
+        let host = &self.hosts[id as usize];
+        let dead = host.is_dead();
         // Another host on the same address may have been faster, or a release moved the gate since.
-        if state.next_ms > now || state.in_flight >= self.config.per_host || !self.address_is_free(host) {
-            return None;
+        if host.next_ms > now || host.in_flight >= self.config.per_host || !dead && !self.address_is_free(id, now) {
+            return Ok(None);
         }
-        let state = &mut self.hosts[host.0];
-        let dead = state.is_dead();
-        if !dead && self.wants_lookup(host, now) {
-            if self.asked >= self.config.lookups {
-                return None;
-            }
-            let state = &mut self.hosts[host.0];
-            let url = match (state.errands.front(), state.origins.first()) {
-                (Some(errand), _) => errand.url.clone(),
-                (None, Some(origin)) => origin.root.clone(),
-                (None, None) => return None,
-            };
-            state.name_state = NameState::Asked;
-            self.asked += 1;
-            return Some(Next::Lookup(LookupId(host.0), url));
-        }
-        let state = &mut self.hosts[host.0];
-        if let Some(errand) = state.errands.pop_front() {
-            return match &state.given_up {
-                None => Some(self.send_errand(host, errand, now)),
+        let host = &mut self.hosts[id as usize];
+        if let Some(errand) = host.errands.as_mut().and_then(|errands| errands.pop_front()) {
+            return Ok(match &host.given_up {
+                None => Some(self.send_errand(id, errand, now)),
                 // Whose robots.txt lies on a dead host has none for now.
                 Some(why) => {
-                    let why = RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, why.clone());
-                    self.learn(UnixMillis(now), errand.origin, why);
+                    let why = RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, why.to_string());
+                    self.learn(now, errand.host, &errand.site, why)?;
                     None
                 }
-            };
+            });
         }
-        let (index, _) = state.best(now, dead)?;
-        let origin = &mut state.origins[index];
-        if !dead && self.config.robots == RobotsPolicy::Honour {
-            let stale = match &origin.robots {
+        let Some(at) = self.best_row(&self.hosts[id as usize], now) else { return Ok(None) };
+        let host = &mut self.hosts[id as usize];
+        let honour = self.config.robots == RobotsPolicy::Honour;
+        if honour && !dead {
+            let (site, _) = split_site(host.window.ready[at].1.url());
+            let site: std::sync::Arc<str> = site.into();
+            let state = host.site(&site);
+            let stale = match &state.robots {
                 Robots::Unknown { .. } | Robots::Resting { .. } => true,
                 Robots::Known { until, .. } => *until <= now,
                 Robots::Fetching { .. } | Robots::GivenUp { .. } => false,
             };
             if stale {
-                origin.robots = Robots::Fetching { attempts: origin.robots.attempts() };
-                let errand = Errand { url: origin.root.robots(), origin: OriginId { host, index }, hops: 0 };
-                return Some(self.send_errand(host, errand, now));
+                state.robots = Robots::Fetching { attempts: state.robots.attempts() };
+                let url = format!("{site}/robots.txt").into();
+                let errand = Errand { url, host: id, site, hops: 0 };
+                return Ok(Some(self.send_errand(id, errand, now)));
             }
         }
-        let (_, id) = origin.queue.pop_first()?;
-        let entry = self.pending.get_mut(&id)?;
-        entry.state = EntryState::Out;
-        self.out += 1;
-        let (verdict, refusal) = match (&origin.robots, entry.refused) {
-            (_, Some(class)) => (RobotsVerdict::Ignored, Some((class, "too many redirects in a row".to_owned()))),
-            _ if dead => {
-                let message = state.given_up.clone().unwrap_or_default();
-                (RobotsVerdict::Unavailable, Some((ErrorClass::DeadHost, message)))
-            }
-            _ if self.config.robots == RobotsPolicy::Ignore => (RobotsVerdict::Ignored, None),
-            (Robots::Known { rules, .. }, _) if rules.allows(entry.url.path_query()) => (RobotsVerdict::Allowed, None),
-            (Robots::GivenUp { class, message }, _) => {
+        let (_, row) = host.window.ready.remove(at);
+        self.window_bytes -= row.memory();
+        host.waiting -= 1;
+        host.out += 1;
+        self.totals.waiting -= 1;
+        if !row.is_admitted() {
+            host.admitted += 1;
+            host.fresh_out += 1;
+            self.totals.admitted += 1;
+        }
+        let (verdict, refusal) = self.verdict(id, &row, dead);
+        let lease = lease_of(LeaseId::Page(row.id), &row, verdict);
+        if self.hosts[id as usize].window.ready.len() <= LOW_WINDOW {
+            self.want_refill(id, now);
+        }
+        let hold = if refusal.is_none() { Some(self.occupy(id, now)) } else { None };
+        let expires = self.config.lease_ttl.map_or(NEVER, |ttl| now.saturating_add(millis(ttl)));
+        if expires < NEVER {
+            self.expiries.push(Reverse((expires, lease.id)));
+        }
+        self.leases.insert(row.id, Out { row, host: id, hold, expires, answered: None });
+        Ok(Some(match refusal {
+            Some((class, message)) => Work::Refuse(lease, class, message),
+            None => Work::Fetch(lease),
+        }))
+    }
+
+    /// Whether a row may be fetched, and why not.
+    fn verdict(&self, id: u32, row: &Row, dead: bool) -> (RobotsVerdict, Option<(ErrorClass, String)>) {
+        let host = &self.hosts[id as usize];
+        if u32::from(row.hops) > self.config.max_hops {
+            let why = "too many redirects in a row".to_owned();
+            return (RobotsVerdict::Ignored, Some((ErrorClass::RedirectLimit, why)));
+        }
+        if dead {
+            let why = host.given_up.as_deref().unwrap_or_default().to_owned();
+            return (RobotsVerdict::Unavailable, Some((ErrorClass::DeadHost, why)));
+        }
+        if self.config.robots == RobotsPolicy::Ignore {
+            return (RobotsVerdict::Ignored, None);
+        }
+        let (site, path) = split_site(row.url());
+        match host.sites.iter().find(|known| *known.name == *site).map(|site| &site.robots) {
+            Some(Robots::Known { rules, .. }) if rules.allows(path) => (RobotsVerdict::Allowed, None),
+            Some(Robots::GivenUp { class, message }) => {
                 (RobotsVerdict::Unavailable, Some((*class, format!("robots.txt: {message}"))))
             }
             _ => (RobotsVerdict::Denied, Some((ErrorClass::RobotsDenied, "robots.txt disallows it".to_owned()))),
-        };
-        let lease = Lease {
-            id: LeaseId::Page(id),
-            url: entry.url.clone(),
-            depth: entry.rank.0,
-            hops: entry.hops,
-            attempt: entry.attempts + 1,
-            source: entry.source.clone(),
-            robots: verdict,
-            meta_json: entry.meta_json.clone(),
-        };
-        if let Some((class, message)) = refusal {
-            return Some(Next::Refuse(lease, class, message));
         }
-        let hold = self.occupy(host, now);
-        self.leases.insert(id, hold);
-        Some(Next::Lease(lease))
     }
 
-    fn send_errand(&mut self, host: HostId, errand: Errand, now: i64) -> Next {
+    fn send_errand(&mut self, id: u32, errand: Errand, now: i64) -> Work {
         let number = self.next_errand;
         self.next_errand += 1;
-        let attempts = self.hosts[errand.origin.host.0].origins[errand.origin.index].robots.attempts();
+        let attempts = self.hosts[errand.host as usize].site(&errand.site).robots.attempts();
+        let hold = self.occupy(id, now);
         let lease = Lease {
             id: LeaseId::Robots(number),
-            url: errand.url.clone(),
+            texts: Texts::new(&errand.url, "", ""),
+            found: Found::Seed,
             depth: 0,
             hops: errand.hops,
             attempt: attempts + 1,
-            source: Source::Seed,
             robots: RobotsVerdict::Allowed,
-            meta_json: None,
         };
-        let hold = self.occupy(host, now);
+        if let Some(ttl) = self.config.lease_ttl {
+            self.expiries.push(Reverse((now.saturating_add(millis(ttl)), lease.id)));
+        }
         self.errands.insert(number, (hold, errand));
-        Next::Lease(lease)
+        Work::Fetch(lease)
     }
 
     /// Spends politeness: the host, and its address if known, are busy.
-    fn occupy(&mut self, host: HostId, now: i64) -> Hold {
-        let state = &mut self.hosts[host.0];
-        state.in_flight += 1;
-        state.next_ms = now.saturating_add(state.delay_ms(&self.config));
-        if let Some(ip) = state.ip {
-            self.addresses.entry(ip).or_default().in_flight += 1;
+    fn occupy(&mut self, id: u32, now: i64) -> Hold {
+        let host = &mut self.hosts[id as usize];
+        host.in_flight += 1;
+        let next = now.saturating_add(host.delay_ms(&self.config));
+        host.next_ms = next;
+        let ip = host.ip;
+        if let Some(ip) = ip {
+            let gate = self.addresses.entry(address_key(ip)).or_default();
+            gate.in_flight += 1;
+            gate.next_ms = gate.next_ms.max(next);
         }
-        Hold { host, ip: state.ip }
+        Hold { host: id, ip }
     }
 
-    pub(crate) fn address_is_free(&self, host: HostId) -> bool {
-        let Some(limit) = self.config.per_ip else { return true };
-        let ip = self.hosts[host.0].ip;
-        ip.and_then(|ip| self.addresses.get(&ip)).is_none_or(|address| address.in_flight < limit)
+    /// Fetches that an address may have at a time.
+    pub(crate) fn address_limit(&self, ip: IpAddr) -> Option<u32> {
+        let limit = match self.config.queue {
+            QueueBy::Ip => Some(self.config.per_host),
+            QueueBy::Host | QueueBy::Domain => self.config.per_ip,
+        };
+        limit.filter(|_| !self.config.exempt.contains(&ip))
+    }
+
+    fn address_is_free(&self, id: u32, now: i64) -> bool {
+        let Some(ip) = self.hosts[id as usize].ip else { return true };
+        let (Some(limit), Some(gate)) = (self.address_limit(ip), self.addresses.get(&address_key(ip))) else {
+            return true;
+        };
+        gate.in_flight < limit && (self.config.queue != QueueBy::Ip || gate.next_ms <= now)
+    }
+
+    /// The place in the window of the best row that may be handed out.
+    fn best_row(&self, host: &Host, now: i64) -> Option<usize> {
+        let dead = host.is_dead();
+        let over = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
+        let capped = over(self.totals.admitted, self.config.max_pages)
+            || over(u64::from(host.admitted), self.config.max_pages_per_host);
+        let seeds_first = self.seeds_open && self.config.max_pages.is_some();
+        let honour = self.config.robots == RobotsPolicy::Honour && !dead;
+        host.window.ready.iter().rposition(|(_, row)| {
+            if !row.is_admitted() && (capped || seeds_first && row.found == Found::Link) {
+                return false;
+            }
+            // The URLs of a dead host are refused, for which nothing need be known of its robots.txt.
+            !honour || host.sites.is_empty() || {
+                let (site, _) = split_site(row.url());
+                let state = host.sites.iter().find(|known| *known.name == *site);
+                state.is_none_or(|site| site.robots.blocked_until(now).is_none())
+            }
+        })
+    }
+
+    /// The class of a host's best work.
+    pub(crate) fn class_of(&self, host: &Host) -> Option<u16> {
+        if host.has_errand() {
+            return Some(0);
+        }
+        let (rank, _) = &host.window.ready[self.best_row(host, self.clock.latest)?];
+        u16::try_from(class(*rank, host.crawls, &self.config)).ok()
     }
 
     /// Puts a host where it belongs: among the ready, to wait, or nowhere.
-    pub(crate) fn place(&mut self, id: HostId, now: i64) {
+    pub(crate) fn place(&mut self, id: u32, now: i64) {
         self.unplace(id);
-        let host = &self.hosts[id.0];
-        if host.in_flight >= self.config.per_host || host.name_state == NameState::Asked {
+        self.promote(id, now);
+        let host = &self.hosts[id as usize];
+        let busy = host.in_flight >= self.config.per_host || host.name_state == NameState::Asked;
+        if busy || host.orders.paused || host.orders.blocked {
             return;
         }
         let dead = host.is_dead();
-        let rank = match (host.errands.is_empty(), host.best(now, dead)) {
-            (false, _) => (0, 0),
-            (true, Some((_, rank))) => rank,
-            (true, None) => {
-                if let Some(at) = host.unblocks_at(now) {
-                    // Its robots.txt could not be had: that is a failure, whatever else the host does.
-                    self.wait(id, at.max(host.next_ms), true);
-                }
-                return;
-            }
-        };
-        if host.next_ms > now {
-            // Callers that do not know the time say i64::MIN: the host then passes through the wait heap once.
-            self.wait(id, host.next_ms, host.is_in_backoff());
-        } else if !dead && self.asked >= self.config.lookups && self.wants_lookup(id, now) {
-            self.hosts[id.0].placed = Placed::Name;
+        let Some(class) = self.class_of(host) else { return self.place_without_work(id, now) };
+        let rules_away = host.marks.rules_away && self.config.robots == RobotsPolicy::Honour && !dead;
+        if rules_away && host.next_ms <= now {
+            return self.place_to_refill(id, now);
+        }
+        let placed = if host.next_ms > now {
+            self.wait(id, host.next_ms, host.is_in_backoff())
+        } else if !dead && self.wants_lookup(id, now) {
             self.to_ask.push_back(id);
-        } else if let (false, Some(ip)) = (self.address_is_free(id), host.ip) {
-            self.hosts[id.0].placed = Placed::Address(ip);
-            self.addresses.entry(ip).or_default().waiting.push_back(id);
+            Placed::Name
+        } else if let (false, Some(ip)) = (dead || self.address_is_free(id, now), host.ip) {
+            let gate = self.addresses.entry(address_key(ip)).or_default();
+            match gate.next_ms > now && self.config.queue == QueueBy::Ip {
+                true => {
+                    let at = gate.next_ms;
+                    self.wait(id, at, false)
+                }
+                false => {
+                    gate.waiting.push_back(id);
+                    Placed::Address(ip)
+                }
+            }
         } else {
-            self.hosts[id.0].placed = Placed::Ready(rank);
-            self.ready.insert((rank, id));
+            Placed::Ready(class, self.ready.push(id, class))
+        };
+        self.hosts[id as usize].placed = placed;
+        self.placed += 1;
+    }
+
+    /// A host that has nothing to hand out: rows may be due later, its robots.txt may be had later, or there may be more on disk.
+    fn place_without_work(&mut self, id: u32, now: i64) {
+        let host = &self.hosts[id as usize];
+        let resting =
+            host.sites.iter().filter_map(|site| site.robots.blocked_until(now)).filter(|at| *at < NEVER).min();
+        let resting = resting.filter(|_| !host.window.ready.is_empty());
+        let later = host.window.later.last().map(|row| row.due_ms);
+        let outside = host.has_outside().then_some(host.outside_due);
+        // Rows that a limit holds back, or whose robots.txt is under way, are in the window and not in the way here.
+        let refills = host.window.ready.is_empty() && outside.is_some_and(|due| due <= now || host.is_dead());
+        if refills && host.next_ms <= now {
+            return self.place_to_refill(id, now);
+        }
+        if refills {
+            let (at, failed) = (host.next_ms, host.is_in_backoff());
+            let placed = self.wait(id, at, failed);
+            self.hosts[id as usize].placed = placed;
+            self.placed += 1;
+            return;
+        }
+        let outside = outside.filter(|due| *due > now && *due < NEVER);
+        let Some(at) = resting.into_iter().chain(later).chain(outside).min() else { return };
+        // Something failed, or it would not wait: whatever else the host does.
+        let placed = self.wait(id, at.max(host.next_ms), true);
+        self.hosts[id as usize].placed = placed;
+        self.placed += 1;
+    }
+
+    fn place_to_refill(&mut self, id: u32, now: i64) {
+        self.want_refill(id, now);
+        self.hosts[id as usize].placed = Placed::Refill;
+        self.placed += 1;
+    }
+
+    /// Rows whose time has come are ready; all of them, once nobody is asked any more.
+    fn promote(&mut self, id: u32, now: i64) {
+        let host = &mut self.hosts[id as usize];
+        let dead = host.is_dead();
+        while host.window.later.last().is_some_and(|row| row.due_ms <= now || dead) {
+            let Some(row) = host.window.later.pop() else { break };
+            let rank = crate::policy::priority::rank(&row, now, &self.config);
+            host.window.add_ready(rank, row);
         }
     }
 
-    fn wait(&mut self, id: HostId, at: i64, in_backoff: bool) {
-        self.hosts[id.0].placed = Placed::Waiting(at, in_backoff);
-        self.polite += usize::from(!in_backoff);
-        self.waiting.insert((at, id));
+    fn wait(&mut self, id: u32, at: i64, failed: bool) -> Placed {
+        self.waiting.push(at, id, failed);
+        Placed::Waiting(at, failed)
+    }
+
+    /// Puts a host on the list of those whose window is refilled next.
+    pub(crate) fn want_refill(&mut self, id: u32, now: i64) {
+        let host = &mut self.hosts[id as usize];
+        let has_more = host.has_outside() && (host.outside_due <= now || host.is_dead());
+        let wanted = has_more || host.marks.rules_away;
+        if wanted && !std::mem::replace(&mut host.marks.to_refill, true) {
+            self.to_refill.push(id);
+        }
     }
 
     /// Whether the address of a host must be found out before it is asked.
-    fn wants_lookup(&self, id: HostId, now: i64) -> bool {
-        let fresh = matches!(self.hosts[id.0].name_state, NameState::Known(until) if until > now);
-        self.config.lookups > 0 && self.config.per_ip.is_some() && !fresh
+    fn wants_lookup(&self, id: u32, now: i64) -> bool {
+        let fresh = matches!(self.hosts[id as usize].name_state, NameState::Known(until) if until > now);
+        let limited = self.config.per_ip.is_some() || self.config.queue == QueueBy::Ip;
+        self.config.lookups > 0 && limited && !fresh
     }
 
-    fn unplace(&mut self, id: HostId) {
-        match std::mem::replace(&mut self.hosts[id.0].placed, Placed::Nowhere) {
-            Placed::Ready(rank) => {
-                self.ready.remove(&(rank, id));
-            }
-            Placed::Waiting(at, in_backoff) => {
-                self.waiting.remove(&(at, id));
-                self.polite -= usize::from(!in_backoff);
-            }
+    pub(crate) fn unplace(&mut self, id: u32) {
+        match std::mem::replace(&mut self.hosts[id as usize].placed, Placed::Nowhere) {
+            Placed::Nowhere => return,
+            Placed::Ready(..) => self.ready.left(),
+            Placed::Waiting(_, failed) => self.waiting.left(failed),
             // Those lists are checked against `placed` when they are read.
-            Placed::Address(_) | Placed::Name | Placed::Nowhere => {}
+            Placed::Address(_) | Placed::Name | Placed::Refill => {}
         }
+        self.placed -= 1;
+    }
+
+    /// Whether [`Frontier::wanted`] may name a host.
+    pub fn wants_addresses(&self) -> bool {
+        !self.to_ask.is_empty() && self.asked < self.config.lookups
+    }
+
+    /// Names up to `n` hosts whose address must be known before they are asked; each is to be told by [`Frontier::ready`].
+    pub fn wanted(&mut self, now: UnixMillis, n: usize) -> Vec<Wanted> {
+        let now = self.clock.tick(now);
+        let mut wanted = Vec::new();
+        while wanted.len() < n && self.asked < self.config.lookups {
+            let Some(id) = self.to_ask.pop_front() else { break };
+            if self.hosts[id as usize].placed != Placed::Name {
+                continue;
+            }
+            let host = &self.hosts[id as usize];
+            let errand = host.errands.as_ref().and_then(|errands| errands.front()).map(|errand| &*errand.url);
+            let url = errand.or_else(|| host.window.ready.last().map(|(_, row)| row.url()));
+            let Some(site) = url.map(|url| split_site(url).0.to_owned()) else {
+                self.place(id, now);
+                continue;
+            };
+            self.unplace(id);
+            self.hosts[id as usize].name_state = NameState::Asked;
+            self.asked += 1;
+            wanted.push(Wanted { id: HostId(id), site });
+        }
+        wanted
+    }
+}
+
+pub(crate) fn lease_of(id: LeaseId, row: &Row, robots: RobotsVerdict) -> Lease {
+    Lease {
+        id,
+        texts: row.texts.clone(),
+        found: row.found,
+        depth: u32::from(row.depth),
+        hops: u32::from(row.hops),
+        attempt: row.attempts() + 1,
+        robots,
     }
 }

@@ -1,102 +1,199 @@
-//! The state of a frontier, and intake.
+//! The state of a frontier, and its clock.
 
-use crate::candidate::{Admission, Candidate};
+use crate::candidate::{Answer, LeaseId};
 use crate::config::Config;
-use crate::host::{Entry, EntryState, Errand, Host, HostId, OriginId, Placed, Rank, Robots};
+use crate::error::Result;
+use crate::host::{Errand, Host, Placed};
 use crate::identity::UrlId;
-use std::collections::hash_map::Entry as Slot;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use crate::memtable::{KeyMap, Memtable};
+use crate::policy::trap::Sessions;
+use crate::queue::{ReadyBank, WaitHeap};
+use crate::row::Row;
+use crate::seen::{Exact, Recent};
+use crate::store::Store;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::IpAddr;
-use trawl_model::{ErrorClass, UnixMillis};
+use std::sync::Arc;
+use trawl_model::UnixMillis;
 
-/// Decides what is fetched next. A state machine: it does no I/O and asks no clock.
+/// Decides what is fetched next. URLs are on disk, hosts in memory; see the crate's page.
 ///
 /// ```text
-/// discover ─► seen? limits? ─► host queue (by depth, then arrival) ─► gates: host, address, delay, robots
-///                                          ▲                                             │
-///             acknowledged (try again) ────┘        released (gates open again) ◄── lease ┘
+/// offer ─► seen? trap? ─► row in the memtable ─► window of its host ─► gates: host, address, delay, robots
+///                            │        ▲                                             │
+///           flush, merge ◄───┘        └── settle (done, or to be tried again) ◄── lease
 /// ```
 pub struct Frontier {
     pub(crate) config: Config,
-    pub(crate) seen: HashMap<UrlId, Known>,
-    pub(crate) pending: HashMap<UrlId, Entry>,
     pub(crate) hosts: Vec<Host>,
-    host_ids: HashMap<String, HostId>,
-    /// Hosts that may be asked now.
-    pub(crate) ready: BTreeSet<(Rank, HostId)>,
-    /// Hosts that may be asked later, by when.
-    pub(crate) waiting: BTreeSet<(i64, HostId)>,
-    /// URLs to be tried again, by when.
-    pub(crate) deferred: BTreeSet<(i64, UrlId)>,
-    /// Hosts in `waiting` that nothing failed of: they wait for politeness alone.
-    pub(crate) polite: usize,
+    pub(crate) host_ids: KeyMap<u64, u32>,
+    pub(crate) seen: Seen,
+    /// Changes since the last flush, and those that are being flushed.
+    pub(crate) active: Memtable,
+    pub(crate) sealed: Option<Arc<Memtable>>,
+    pub(crate) ready: ReadyBank,
+    pub(crate) waiting: WaitHeap,
+    pub(crate) to_ask: VecDeque<u32>,
+    pub(crate) to_refill: Vec<u32>,
     /// Lookups under way.
     pub(crate) asked: usize,
-    /// Hosts that wait for a lookup.
-    pub(crate) to_ask: VecDeque<HostId>,
-    /// The latest time anybody told.
-    pub(crate) latest_ms: i64,
-    pub(crate) addresses: HashMap<IpAddr, Address>,
-    /// Errands under way.
-    pub(crate) errands: HashMap<u64, (Hold, Errand)>,
+    pub(crate) addresses: KeyMap<u128, AddressGate>,
     /// Pages under way.
-    pub(crate) leases: HashMap<UrlId, Hold>,
+    pub(crate) leases: KeyMap<UrlId, Out>,
+    /// Errands under way.
+    pub(crate) errands: KeyMap<u64, (Hold, Errand)>,
+    pub(crate) expiries: BinaryHeap<Reverse<(i64, LeaseId)>>,
     pub(crate) next_errand: u64,
-    pub(crate) out: usize,
-    next_rank: u64,
-    admitted: u64,
-    floor_ms: i64,
+    pub(crate) sessions: Sessions,
+    /// Hosts whose rules are in memory, the oldest first.
+    pub(crate) rules: VecDeque<(u32, Arc<str>)>,
+    /// Hosts that stand somewhere.
+    pub(crate) placed: usize,
+    pub(crate) totals: Totals,
+    /// Rows in windows, in bytes.
+    pub(crate) window_bytes: usize,
+    pub(crate) dispatched: u64,
+    /// When, by the number of leases, windows are refilled at the latest.
+    pub(crate) refill_at: u64,
+    pub(crate) seeds_open: bool,
+    /// After a restart nobody is asked before this: a host may have been asked that nobody remembers.
+    pub(crate) floor_ms: i64,
+    pub(crate) clock: Clock,
+    pub(crate) store: Option<Store>,
+    /// What the next batch of the log says.
+    pub(crate) batch: Batch,
 }
 
-/// What is remembered of every URL ever taken.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
-    /// Links from a seed on the shortest way found so far.
-    pub depth: u32,
-    /// Where the links of its page are noted; [`NO_NOTE`] without any.
-    pub note: u64,
+/// What is known of URLs; see [`crate::seen`].
+pub(crate) enum Seen {
+    Exact(Exact),
+    Files(Recent),
 }
 
-pub(crate) const NO_NOTE: u64 = u64::MAX;
+/// Counts over all hosts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// URLs known.
+    pub known: u64,
+    /// URLs that wait, those leased not.
+    pub waiting: u64,
+    /// Pages ever handed out.
+    pub admitted: u64,
+    /// The next number of arrival.
+    pub arrival: u64,
+    pub parked: u64,
+}
+
+/// A page that is leased.
+pub(crate) struct Out {
+    pub row: Row,
+    pub host: u32,
+    /// What it holds until it is released; `None` for refusals and what was released already.
+    pub hold: Option<Hold>,
+    pub expires: i64,
+    /// What the release said, for the settle that follows.
+    pub answered: Option<Answer>,
+}
 
 /// The gates a lease holds: its host's, and that of the address it was known under then.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hold {
-    pub host: HostId,
+    pub host: u32,
     pub ip: Option<IpAddr>,
 }
 
 /// An address and who waits for it.
 #[derive(Debug, Default)]
-pub(crate) struct Address {
+pub(crate) struct AddressGate {
     pub in_flight: u32,
-    pub waiting: VecDeque<HostId>,
+    pub next_ms: i64,
+    pub waiting: VecDeque<u32>,
+}
+
+pub(crate) fn address_key(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(ip) => u128::from(u32::from(ip.to_owned())) | 0xffff << 32,
+        IpAddr::V6(ip) => u128::from(ip),
+    }
+}
+
+/// Records on their way into the log.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub bytes: Vec<u8>,
+    /// Hosts that changed.
+    pub hosts: Vec<u32>,
+    /// Hosts that changed since the last flush.
+    pub unflushed: Vec<u32>,
+    pub notes: BTreeMap<u8, Vec<u8>>,
+    /// All notes as they were last set.
+    pub kept: BTreeMap<u8, Vec<u8>>,
+    /// When the last batch was made durable, for [`crate::Durability::Interval`].
+    pub synced_ms: i64,
+}
+
+/// Time as the frontier has it: the caller's, but it never goes back. A clock that is set back, within a run or between two,
+/// stops nothing: time goes on from where it was.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    pub latest: i64,
+    /// Added to the caller's time.
+    pub ahead: i64,
+}
+
+impl Clock {
+    pub fn tick(&mut self, now: UnixMillis) -> i64 {
+        let here = now.0.saturating_add(self.ahead);
+        if here < self.latest {
+            self.ahead = self.ahead.saturating_add(self.latest.saturating_sub(here));
+        }
+        self.latest = self.latest.max(here);
+        self.latest
+    }
+
+    /// A time of the frontier, as the caller has it.
+    pub fn outside(&self, at: i64) -> UnixMillis {
+        UnixMillis(at.saturating_sub(self.ahead))
+    }
 }
 
 impl Frontier {
-    /// An empty frontier.
-    pub fn new(config: Config) -> Self {
+    /// A frontier without files: what it knows goes with it.
+    pub fn in_memory(config: Config) -> Self {
+        Self::empty(config, None)
+    }
+
+    pub(crate) fn empty(config: Config, store: Option<Store>) -> Self {
         Self {
-            config,
-            seen: HashMap::new(),
-            pending: HashMap::new(),
             hosts: Vec::new(),
-            host_ids: HashMap::new(),
-            ready: BTreeSet::new(),
-            waiting: BTreeSet::new(),
-            deferred: BTreeSet::new(),
-            polite: 0,
-            asked: 0,
+            host_ids: KeyMap::default(),
+            seen: Seen::Exact(Exact::default()),
+            active: Memtable::default(),
+            sealed: None,
+            ready: ReadyBank::default(),
+            waiting: WaitHeap::default(),
             to_ask: VecDeque::new(),
-            latest_ms: i64::MIN,
-            addresses: HashMap::new(),
-            errands: HashMap::new(),
-            leases: HashMap::new(),
+            to_refill: Vec::new(),
+            asked: 0,
+            addresses: KeyMap::default(),
+            leases: KeyMap::default(),
+            errands: KeyMap::default(),
+            expiries: BinaryHeap::new(),
             next_errand: 0,
-            out: 0,
-            next_rank: 1,
-            admitted: 0,
+            sessions: Sessions::default(),
+            rules: VecDeque::new(),
+            placed: 0,
+            totals: Totals { arrival: 1, ..Totals::default() },
+            window_bytes: 0,
+            dispatched: 0,
+            refill_at: 0,
+            seeds_open: false,
             floor_ms: i64::MIN,
+            clock: Clock { latest: i64::MIN, ahead: 0 },
+            store,
+            batch: Batch::default(),
+            config,
         }
     }
 
@@ -105,29 +202,29 @@ impl Frontier {
         &self.config
     }
 
-    /// The depth of a URL that was ever taken: links from a seed on the shortest way found so far.
-    pub fn depth(&self, id: UrlId) -> Option<u32> {
-        self.seen.get(&id).map(|known| known.depth)
-    }
-
-    /// Whether a URL was taken and is not done.
-    pub fn is_pending(&self, id: UrlId) -> bool {
-        self.pending.contains_key(&id)
-    }
-
     /// URLs ever taken.
-    pub fn known(&self) -> usize {
-        self.seen.len()
+    pub fn known(&self) -> u64 {
+        self.totals.known
     }
 
     /// URLs taken and not done, those under way included.
-    pub fn pending(&self) -> usize {
-        self.pending.len()
+    pub fn pending(&self) -> u64 {
+        self.totals.waiting + self.leases.len() as u64
     }
 
-    /// Leases and refusals that were handed out and not acknowledged; errands until they are released.
+    /// URLs parked because a trap made them.
+    pub fn parked(&self) -> u64 {
+        self.totals.parked
+    }
+
+    /// Pages ever handed out, whatever came of them.
+    pub fn admitted(&self) -> u64 {
+        self.totals.admitted
+    }
+
+    /// Leases that were handed out and not settled, and errands that were not answered.
     pub fn out(&self) -> usize {
-        self.out + self.errands.len()
+        self.leases.len() + self.errands.len()
     }
 
     /// Hosts known.
@@ -135,117 +232,60 @@ impl Frontier {
         self.hosts.len()
     }
 
-    /// Takes a candidate, or says why not.
-    pub fn discover(&mut self, candidate: Candidate) -> Admission {
-        if let Some(known) = self.seen.get(&candidate.id) {
-            let nearer = candidate.depth < known.depth;
-            return if nearer { self.approach(candidate.id, candidate.depth) } else { Admission::Seen };
-        }
-        if candidate.depth > self.config.max_depth {
-            return Admission::TooDeep;
-        }
-        let host = self.host(candidate.url.host());
-        let over = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
-        if over(self.admitted, self.config.max_pages)
-            || over(self.hosts[host.0].admitted, self.config.max_pages_per_host)
-        {
-            return Admission::OverLimit;
-        }
-        let (known, room) = (self.seen.len(), self.config.max_known);
-        let greedy = known >= room / 2 && self.hosts[host.0].admitted > (room / 10) as u64;
-        if known >= room || greedy {
-            return Admission::NoRoom;
-        }
-        self.seen.insert(candidate.id, Known { depth: candidate.depth, note: NO_NOTE });
-        self.admitted += 1;
-        self.hosts[host.0].admitted += 1;
-        let origin = OriginId { host, index: self.hosts[host.0].origin(&candidate.url) };
-        let rank = (candidate.depth, self.next_rank);
-        self.next_rank += 1;
-        let refused = (candidate.hops > self.config.max_hops).then_some(ErrorClass::RedirectLimit);
-        let Candidate { id, url, source, hops, meta_json, .. } = candidate;
-        let state = EntryState::Queued;
-        self.pending
-            .insert(id, Entry { url, origin, rank, hops, attempts: 0, strikes: 0, source, meta_json, refused, state });
-        self.enqueue(id);
-        Admission::New
-    }
-
-    /// A shorter way to a known URL was found.
-    fn approach(&mut self, id: UrlId, depth: u32) -> Admission {
-        let Slot::Occupied(mut known) = self.seen.entry(id) else { return Admission::Seen };
-        known.get_mut().depth = depth;
-        let note = known.get().note;
-        let Some(entry) = self.pending.get_mut(&id) else {
-            return if note == NO_NOTE { Admission::Nearer } else { Admission::Reopened(note) };
-        };
-        let (old, origin) = (entry.rank, entry.origin);
-        entry.rank.0 = depth;
-        if entry.state == EntryState::Queued {
-            self.hosts[origin.host.0].origins[origin.index].queue.remove(&old);
-            self.enqueue(id);
-        }
-        Admission::Nearer
-    }
-
-    /// Starts over after a crash: whoever was being asked then is not asked again before its delay has passed.
-    pub fn recovered(&mut self, now: UnixMillis) {
-        self.floor_ms = now.0;
-        // A journal speaks of the time of day. If that was set back since, all of it lies too far ahead.
-        let ahead = self.latest_ms.saturating_sub(now.0).max(0);
-        if ahead > 0 && self.latest_ms > i64::MIN {
-            self.set_back(ahead);
-        }
-        self.latest_ms = now.0;
-        for index in 0..self.hosts.len() {
-            let host = &mut self.hosts[index];
-            host.next_ms = host.next_ms.max(now.0.saturating_add(host.delay_ms(&self.config)));
-            self.place(HostId(index), now.0);
+    /// Whether more seeds follow: then a limit on pages leaves links waiting, so that every seed comes before them.
+    pub fn set_seeds_open(&mut self, open: bool) {
+        let ended = self.seeds_open && !open;
+        self.seeds_open = open;
+        if ended && self.config.max_pages.is_some() {
+            self.place_idle();
         }
     }
 
-    fn set_back(&mut self, by: i64) {
-        let deferred = std::mem::take(&mut self.deferred);
-        for (at, id) in deferred {
-            let at = at.saturating_sub(by);
-            if let Some(entry) = self.pending.get_mut(&id) {
-                entry.state = EntryState::Deferred(at);
-            }
-            self.deferred.insert((at, id));
-        }
-        for host in &mut self.hosts {
-            host.next_ms = host.next_ms.saturating_sub(by);
-            for origin in &mut host.origins {
-                if let Robots::Known { until, .. } = &mut origin.robots {
-                    *until = until.saturating_sub(by);
-                }
+    /// Places all hosts that stand nowhere: a limit was lifted.
+    pub(crate) fn place_idle(&mut self) {
+        let now = self.clock.latest;
+        for id in 0..self.hosts.len() as u32 {
+            if self.hosts[id as usize].placed == Placed::Nowhere && self.hosts[id as usize].waiting > 0 {
+                self.place(id, now);
             }
         }
     }
 
-    /// The host of a name, created if new.
-    pub(crate) fn host(&mut self, name: &str) -> HostId {
-        if let Some(id) = self.host_ids.get(name) {
-            return *id;
+    /// The host of a key; created under the name that `name` tells.
+    pub(crate) fn host_of(&mut self, key: u64, name: impl FnOnce() -> String) -> u32 {
+        let next = self.hosts.len() as u32;
+        let id = *self.host_ids.entry(key).or_insert(next);
+        if id == next {
+            self.hosts.push(Host::new(key, &name(), self.floor_ms));
         }
-        let id = HostId(self.hosts.len());
-        self.hosts.push(Host::new(name.to_owned(), self.floor_ms));
-        self.host_ids.insert(name.to_owned(), id);
         id
     }
 
-    /// Puts a pending URL into its queue.
-    pub(crate) fn enqueue(&mut self, id: UrlId) {
-        let Some(entry) = self.pending.get_mut(&id) else { return };
-        entry.state = EntryState::Queued;
-        let (origin, rank) = (entry.origin, entry.rank);
-        let host = &mut self.hosts[origin.host.0];
-        host.origins[origin.index].queue.insert(rank, id);
-        match host.placed {
-            // It will be placed by what it waits for, and then with its best work.
-            Placed::Waiting(..) | Placed::Address(_) | Placed::Name => {}
-            Placed::Ready(current) if current <= rank => {}
-            Placed::Ready(_) | Placed::Nowhere => self.place(origin.host, i64::MIN),
+    /// Marks a host as changed.
+    pub(crate) fn touch(&mut self, id: u32) {
+        if self.store.is_none() {
+            return;
         }
+        let marks = &mut self.hosts[id as usize].marks;
+        if !std::mem::replace(&mut marks.unlogged, true) {
+            self.batch.hosts.push(id);
+        }
+        if !std::mem::replace(&mut marks.unflushed, true) {
+            self.batch.unflushed.push(id);
+        }
+    }
+
+    /// Writes a row down: in the log, and among the recent changes.
+    pub(crate) fn write(&mut self, host: u32, row: Row) {
+        self.touch(host);
+        if self.store.is_some() {
+            self.batch.row(&row);
+        }
+        self.active.put(host, row);
+    }
+
+    /// What ends a call that changed something.
+    pub(crate) fn changed(&mut self, now: i64) -> Result<()> {
+        self.keep_up(now)
     }
 }

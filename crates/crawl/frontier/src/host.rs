@@ -1,87 +1,85 @@
-//! A host and its origins: queues, gates and what robots.txt said.
+//! A queue as it stays in memory: gates, counts, the best rows, what robots.txt said. Usually of one host name.
 
-use crate::candidate::{Rules, Source};
-use crate::identity::UrlId;
-use std::collections::{BTreeMap, VecDeque};
+use crate::candidate::Rules;
+use crate::policy::trap::Trap;
+use crate::row::Row;
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
+use trawl_io::slice::{SliceError, SliceReader};
+use trawl_io::varint::put_uvarint;
 use trawl_model::ErrorClass;
-use trawl_url::WebUrl;
 
-/// Index of a host in its frontier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct HostId(pub usize);
+/// Never: no row outside the window.
+pub(crate) const NEVER: i64 = i64::MAX;
 
-/// An origin of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OriginId {
-    pub host: HostId,
-    pub index: usize,
-}
-
-/// Order of work: depth, then order of arrival.
-pub(crate) type Rank = (u32, u64);
-
-/// A URL that is not done.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub url: WebUrl,
-    pub origin: OriginId,
-    pub rank: Rank,
-    pub hops: u32,
-    /// Attempts made.
-    pub attempts: u32,
-    /// Those of them that count against it.
-    pub strikes: u32,
-    pub source: Source,
-    pub meta_json: Option<Arc<str>>,
-    /// Decided already at admission: it is not to be fetched.
-    pub refused: Option<ErrorClass>,
-    pub state: EntryState,
-}
-
-/// ```text
-/// queued --lease--> out --ack--> (gone)      out --ack, to be tried again--> deferred --due--> queued
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EntryState {
-    Queued,
-    Out,
-    Deferred(i64),
-}
-
-/// A robots.txt to fetch, for an origin that may be another host's.
-#[derive(Debug, Clone)]
-pub(crate) struct Errand {
-    pub url: WebUrl,
-    pub origin: OriginId,
-    pub hops: u32,
-}
-
+/// At most 400 bytes with an ordinary name, so that a million stay in memory.
 pub(crate) struct Host {
-    pub name: String,
-    pub origins: Vec<Origin>,
-    pub errands: VecDeque<Errand>,
+    pub key: u64,
+    pub name: Box<str>,
+    /// The best of its waiting rows. Rows that wait and are not here are on disk or among the recent changes.
+    pub window: Window,
+    pub sites: Vec<Site>,
+    pub errands: Option<Box<VecDeque<Errand>>>,
+    /// Rows that wait, those in the window included, those leased not.
+    pub waiting: u32,
+    /// Rows that are leased, and those of them that were never before.
+    pub out: u32,
+    pub fresh_out: u32,
+    /// When the first row outside the window is due: [`NEVER`] without any.
+    pub outside_due: i64,
+    /// Rows known.
+    pub urls: u32,
+    /// Pages ever handed out.
+    pub admitted: u32,
+    /// Rows parked as a trap's.
+    pub parked: u32,
+    pub crawls: u32,
+    pub errors: u32,
     pub in_flight: u32,
     /// Not before this moment, in milliseconds.
     pub next_ms: i64,
-    /// Pages admitted.
-    pub admitted: u64,
     /// When the last fetch ended.
     pub ended_ms: i64,
-    /// 429s and 503s in a row.
-    pub backoffs: u32,
-    /// Failed connections in a row.
-    pub failures: u32,
-    /// When the first of them failed.
-    pub away_since: Option<i64>,
-    /// Troubles of this machine's own in a row.
-    pub troubles: u32,
+    /// When the first of the failed connections failed; `i64::MIN` for none.
+    pub away_since: i64,
+    /// 429s and 503s, failed connections, and troubles of this machine's own, in a row.
+    pub backoffs: u16,
+    pub failures: u16,
+    pub troubles: u16,
+    pub orders: Orders,
+    pub trap: Trap,
+    pub crawl_delay_ms: u32,
+    pub extra_delay_ms: u32,
+    pub slowed_ms: u32,
     /// Set once it is asked no more: why.
-    pub given_up: Option<String>,
+    pub given_up: Option<Box<str>>,
     pub ip: Option<IpAddr>,
     pub name_state: NameState,
     pub placed: Placed,
+    pub marks: Marks,
+}
+
+/// What the operator asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Orders {
+    pub paused: bool,
+    pub blocked: bool,
+}
+
+/// What is to be done about a host besides fetching.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// Changed since the last batch of the log.
+    pub unlogged: bool,
+    /// Changed since the last flush.
+    pub unflushed: bool,
+    /// Its name is in the log or in a run.
+    pub named: bool,
+    /// In the list of those whose window is to be refilled.
+    pub to_refill: bool,
+    /// Its robots.txt may be on disk: it is read from there, with the window, before the host is asked.
+    pub rules_away: bool,
 }
 
 /// What is known of a host's address.
@@ -103,77 +101,62 @@ pub(crate) enum Placed {
     Waiting(i64, bool),
     /// Waiting until fewer names are looked up.
     Name,
-    /// Among the ready, under this rank.
-    Ready(Rank),
+    /// Waiting for its window to be refilled.
+    Refill,
+    /// Among the ready, in this class, since this turn.
+    Ready(u16, u64),
     /// Waiting for its address to become free.
     Address(IpAddr),
 }
 
-impl Host {
-    pub(crate) fn new(name: String, next_ms: i64) -> Self {
-        Self {
-            name,
-            origins: Vec::new(),
-            errands: VecDeque::new(),
-            in_flight: 0,
-            next_ms,
-            admitted: 0,
-            ended_ms: i64::MIN,
-            backoffs: 0,
-            failures: 0,
-            away_since: None,
-            troubles: 0,
-            given_up: None,
-            ip: None,
-            name_state: NameState::Unknown,
-            placed: Placed::Nowhere,
+/// The best waiting rows of a host: ready ones by rank, the best last; later ones by when they are due, the first last.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    pub ready: Vec<(u64, Row)>,
+    pub later: Vec<Row>,
+}
+
+impl Window {
+    pub fn len(&self) -> usize {
+        self.ready.len() + self.later.len()
+    }
+
+    /// Adds a row that may be fetched now.
+    pub fn add_ready(&mut self, rank: u64, row: Row) {
+        let at = self.ready.partition_point(|(other, _)| *other > rank);
+        self.ready.insert(at, (rank, row));
+    }
+
+    pub fn add_later(&mut self, row: Row) {
+        let at = self.later.partition_point(|other| other.due_ms > row.due_ms);
+        self.later.insert(at, row);
+    }
+
+    /// Takes out the row of a key.
+    pub fn remove(&mut self, id: crate::UrlId) -> Option<Row> {
+        if let Some(at) = self.ready.iter().position(|(_, row)| row.id == id) {
+            return Some(self.ready.remove(at).1);
         }
-    }
-
-    /// The index of the origin of a URL, created if new.
-    pub(crate) fn origin(&mut self, url: &WebUrl) -> usize {
-        match self.origins.iter().position(|o| o.root.same_site(url)) {
-            Some(index) => index,
-            None => {
-                self.origins.push(Origin {
-                    root: url.root(),
-                    robots: Robots::Unknown { attempts: 0 },
-                    queue: BTreeMap::new(),
-                });
-                self.origins.len() - 1
-            }
-        }
-    }
-
-    /// The origin with the best work that may be done now, and the rank of that work.
-    pub(crate) fn best(&self, now: i64, dead: bool) -> Option<(usize, Rank)> {
-        // The URLs of a dead host are refused, for which nothing need be known of its robots.txt.
-        let open = self.origins.iter().enumerate().filter(|(_, o)| dead || o.robots.blocked_until(now).is_none());
-        open.filter_map(|(index, o)| Some((index, *o.queue.keys().next()?))).min_by_key(|(_, rank)| *rank)
-    }
-
-    /// Whether it is asked no more.
-    pub(crate) fn is_dead(&self) -> bool {
-        self.given_up.is_some()
-    }
-
-    /// Whether it waits because something failed, and not for politeness alone.
-    pub(crate) fn is_in_backoff(&self) -> bool {
-        self.backoffs + self.failures + self.troubles > 0
-    }
-
-    /// When an origin with work stops being blocked; those waiting for an errand have no such moment.
-    pub(crate) fn unblocks_at(&self, now: i64) -> Option<i64> {
-        let busy = self.origins.iter().filter(|o| !o.queue.is_empty());
-        busy.filter_map(|o| o.robots.blocked_until(now)).filter(|at| *at < i64::MAX).min()
+        let at = self.later.iter().position(|row| row.id == id)?;
+        Some(self.later.remove(at))
     }
 }
 
-pub(crate) struct Origin {
-    /// Of the site, whose robots.txt decides.
-    pub root: WebUrl,
+/// A robots.txt to fetch, for a site that may be another host's.
+#[derive(Debug, Clone)]
+pub(crate) struct Errand {
+    pub url: Arc<str>,
+    /// Whose rules it brings.
+    pub host: u32,
+    pub site: Arc<str>,
+    pub hops: u32,
+}
+
+/// Scheme, host and port: what a robots.txt is for.
+pub(crate) struct Site {
+    /// `http://a.example:8080`.
+    pub name: Arc<str>,
     pub robots: Robots,
-    pub queue: BTreeMap<Rank, UrlId>,
 }
 
 /// ```text
@@ -186,23 +169,208 @@ pub(crate) enum Robots {
     Fetching { attempts: u32 },
     Known { rules: Arc<dyn Rules>, until: i64 },
     Resting { attempts: u32, until: i64 },
-    GivenUp { class: ErrorClass, message: String },
+    GivenUp { class: ErrorClass, message: Arc<str> },
 }
 
 impl Robots {
-    /// Until when nothing of the origin may be fetched, if so; `i64::MAX` while an errand is out.
-    fn blocked_until(&self, now: i64) -> Option<i64> {
+    /// Until when nothing of the site may be fetched, if so; [`NEVER`] while an errand is out.
+    pub fn blocked_until(&self, now: i64) -> Option<i64> {
         match self {
-            Self::Fetching { .. } => Some(i64::MAX),
+            Self::Fetching { .. } => Some(NEVER),
             Self::Resting { until, .. } if *until > now => Some(*until),
             _ => None,
         }
     }
 
-    pub(crate) fn attempts(&self) -> u32 {
+    pub fn attempts(&self) -> u32 {
         match self {
             Self::Unknown { attempts } | Self::Fetching { attempts } | Self::Resting { attempts, .. } => *attempts,
             Self::Known { .. } | Self::GivenUp { .. } => 0,
         }
+    }
+}
+
+/// Splits a URL as stored into site and path.
+pub(crate) fn split_site(url: &str) -> (&str, &str) {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let end = url.get(host..).and_then(|rest| rest.find('/')).map_or(url.len(), |at| host + at);
+    url.split_at_checked(end).unwrap_or((url, ""))
+}
+
+impl Host {
+    pub fn new(key: u64, name: &str, next_ms: i64) -> Self {
+        Self {
+            key,
+            name: name.into(),
+            window: Window::default(),
+            sites: Vec::new(),
+            errands: None,
+            waiting: 0,
+            out: 0,
+            fresh_out: 0,
+            outside_due: NEVER,
+            urls: 0,
+            admitted: 0,
+            parked: 0,
+            crawls: 0,
+            errors: 0,
+            in_flight: 0,
+            next_ms,
+            ended_ms: i64::MIN,
+            away_since: i64::MIN,
+            backoffs: 0,
+            failures: 0,
+            troubles: 0,
+            orders: Orders::default(),
+            trap: Trap::default(),
+            crawl_delay_ms: 0,
+            extra_delay_ms: 0,
+            slowed_ms: 0,
+            given_up: None,
+            ip: None,
+            name_state: NameState::Unknown,
+            placed: Placed::Nowhere,
+            marks: Marks::default(),
+        }
+    }
+
+    /// Whether rows wait that are not in the window.
+    pub fn has_outside(&self) -> bool {
+        self.waiting as usize > self.window.len()
+    }
+
+    pub fn site(&mut self, name: &str) -> &mut Site {
+        let at = self.sites.iter().position(|site| *site.name == *name).unwrap_or_else(|| {
+            self.sites.push(Site { name: name.into(), robots: Robots::Unknown { attempts: 0 } });
+            self.sites.len() - 1
+        });
+        &mut self.sites[at]
+    }
+
+    /// Whether it is asked no more.
+    pub fn is_dead(&self) -> bool {
+        self.given_up.is_some()
+    }
+
+    /// Whether it waits because something failed, and not for politeness alone.
+    pub fn is_in_backoff(&self) -> bool {
+        self.backoffs > 0 || self.failures > 0 || self.troubles > 0
+    }
+
+    /// It answered: whatever failed before is past.
+    pub fn is_back(&mut self) {
+        (self.backoffs, self.failures, self.troubles, self.away_since) = (0, 0, 0, i64::MIN);
+    }
+
+    pub fn has_errand(&self) -> bool {
+        self.errands.as_ref().is_some_and(|errands| !errands.is_empty())
+    }
+
+    /// When the first of its waiting rows is due.
+    pub fn earliest_due(&self) -> i64 {
+        let later = self.window.later.last().map_or(NEVER, |row| row.due_ms);
+        let due = later.min(self.outside_due);
+        if self.window.ready.is_empty() && self.out == 0 { due.max(0) } else { 0 }
+    }
+
+    /// Appends the host as the log has it. What is leased waits again after a crash.
+    pub fn encode(&self, with_name: bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.key.to_le_bytes());
+        let name = if with_name { &*self.name } else { "" };
+        let given_up = self.given_up.as_deref().unwrap_or_default();
+        for text in [name, given_up] {
+            put_uvarint(out, text.len() as u64);
+            out.extend_from_slice(text.as_bytes());
+        }
+        for value in self.numbers() {
+            put_uvarint(out, value);
+        }
+    }
+
+    /// What is kept of it beside its texts.
+    pub fn numbers(&self) -> [u64; 15] {
+        let bits = u64::from(self.orders.paused) | u64::from(self.orders.blocked) << 1;
+        [
+            u64::from(self.waiting) + u64::from(self.out),
+            u64::from(self.urls),
+            u64::from(self.admitted.saturating_sub(self.fresh_out)),
+            u64::from(self.parked),
+            u64::from(self.crawls),
+            u64::from(self.errors),
+            self.next_ms.max(0) as u64,
+            self.away_since.max(0) as u64,
+            u64::from(self.backoffs) | u64::from(self.failures) << 16 | u64::from(self.troubles) << 32,
+            bits,
+            u64::from(self.trap.pack()),
+            u64::from(self.crawl_delay_ms),
+            u64::from(self.extra_delay_ms),
+            u64::from(self.slowed_ms),
+            self.earliest_due() as u64,
+        ]
+    }
+
+    /// Takes over what [`Host::encode`] or a file kept of a host.
+    pub fn restore(&mut self, numbers: [u64; 15], given_up: &str) {
+        let [
+            waiting,
+            urls,
+            admitted,
+            parked,
+            crawls,
+            errors,
+            next,
+            away,
+            backoff,
+            bits,
+            trap,
+            delay,
+            extra,
+            slowed,
+            due,
+        ] = numbers;
+        (self.waiting, self.urls, self.admitted) = (waiting as u32, urls as u32, admitted as u32);
+        (self.parked, self.crawls, self.errors) = (parked as u32, crawls as u32, errors as u32);
+        self.next_ms = if next == 0 { i64::MIN } else { next as i64 };
+        self.away_since = if away == 0 { i64::MIN } else { away as i64 };
+        (self.backoffs, self.failures, self.troubles) =
+            (backoff as u16, (backoff >> 16) as u16, (backoff >> 32) as u16);
+        self.orders = Orders { paused: bits & 1 != 0, blocked: bits & 2 != 0 };
+        self.trap = Trap::unpack(trap as u32);
+        (self.crawl_delay_ms, self.extra_delay_ms, self.slowed_ms) = (delay as u32, extra as u32, slowed as u32);
+        self.given_up = (!given_up.is_empty()).then(|| given_up.into());
+        self.outside_due = if waiting == 0 { NEVER } else { i64::try_from(due).unwrap_or(NEVER) };
+    }
+}
+
+/// A host as the log has it.
+pub(crate) struct LoggedHost {
+    pub key: u64,
+    pub name: String,
+    pub given_up: String,
+    pub numbers: [u64; 15],
+}
+
+impl LoggedHost {
+    pub fn decode(r: &mut SliceReader<'_>) -> Result<Self, SliceError> {
+        let key = u64::from_le_bytes(r.array("a host's key")?);
+        let mut text = |what| Ok(String::from_utf8_lossy(r.prefixed(1 << 20, what)?).into_owned());
+        let (name, given_up) = (text("a host's name")?, text("why a host was given up")?);
+        let mut numbers = [0; 15];
+        for number in &mut numbers {
+            *number = r.uvarint("a host's number")?;
+        }
+        Ok(LoggedHost { key, name, given_up, numbers })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_hosts_fit() {
+        // With a name of thirty bytes, one site and its place in the index: what the settings promise.
+        let host = size_of::<Host>() + 30 + size_of::<Site>() + 24 + 16;
+        assert!(host <= 400, "{host}");
     }
 }

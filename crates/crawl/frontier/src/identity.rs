@@ -1,13 +1,42 @@
-//! What makes two URLs the same.
+//! What makes two URLs the same, and which queue they stand in.
 
 use std::fmt;
 use std::str::FromStr;
-use trawl_url::{SuffixList, WebUrl, key};
-use xxhash_rust::xxh3::xxh3_128;
+use trawl_url::key::{self, UrlKey};
+use trawl_url::{SuffixList, WebUrl};
+use xxhash_rust::xxh3::xxh3_64;
 
-/// The name of a URL inside a frontier: 128 bits, the same in every run.
+/// The name of a URL inside a frontier: the key of its host in the upper half, that of the URL in the lower one. The same in
+/// every run; ordered by host first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UrlId(pub u128);
+
+impl UrlId {
+    /// Of both halves.
+    pub fn new(host: u64, path: u64) -> Self {
+        Self(u128::from(host) << 64 | u128::from(path))
+    }
+
+    /// The key of its host group.
+    pub fn host(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    /// The key of the URL.
+    pub fn path(self) -> u64 {
+        self.0 as u64
+    }
+
+    pub(crate) fn key(self) -> UrlKey {
+        UrlKey { host: self.host(), path: self.path() }
+    }
+}
+
+impl From<UrlKey> for UrlId {
+    fn from(key: UrlKey) -> Self {
+        Self::new(key.host, key.path)
+    }
+}
 
 impl fmt::Debug for UrlId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,33 +68,61 @@ pub enum Identity {
     Exact,
 }
 
-impl Identity {
-    /// The id of a URL. One that has no key form is told by its spelling.
-    pub fn of(self, url: &WebUrl) -> UrlId {
+/// What stands in one queue: is asked one at a time, and with a delay in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueBy {
+    /// Each host name.
+    Host,
+    /// All hosts of a registrable domain.
+    Domain,
+    /// All hosts behind an address. Rows are kept by host name; the delay and `per_host` hold for the address.
+    Ip,
+}
+
+impl QueueBy {
+    /// The queue of a host name.
+    pub(crate) fn group(self, host: &str) -> &str {
         match self {
-            Self::Exact => Self::exact(url),
-            Self::Key => match key::identity(url, SuffixList::builtin()) {
-                Ok(canonical) => {
-                    let key = key::of(&canonical, key::HostGroup::FullHost, SuffixList::builtin());
-                    UrlId(u128::from_le_bytes(key.to_bytes()))
-                }
-                Err(_) => Self::exact(url),
-            },
+            Self::Domain => SuffixList::builtin().registrable(host),
+            Self::Host | Self::Ip => host,
         }
+    }
+}
+
+impl Identity {
+    /// The id of a URL in queues by host. One that has no key form is told by its spelling.
+    pub fn of(self, url: &WebUrl) -> UrlId {
+        self.in_queue(url, QueueBy::Host).0
+    }
+
+    /// The id of a URL; with the name of its queue where that differs from the host of the URL.
+    pub fn in_queue(self, url: &WebUrl, queue: QueueBy) -> (UrlId, Option<String>) {
+        if self == Self::Key
+            && let Ok(canonical) = key::identity(url, SuffixList::builtin())
+        {
+            let host = queue.group(key::host_of(&canonical));
+            let id = UrlId::new(key::host_key(host), key::path_key(&canonical));
+            let other = (host != url.host()).then(|| host.to_owned());
+            return (id, other);
+        }
+        let host = queue.group(url.host());
+        let other = (host != url.host()).then(|| host.to_owned());
+        (UrlId::new(key::host_key(host), key::path_key(url)), other)
     }
 
     /// The id of where a redirect leads. A redirect between two spellings of one key is still a redirect: its target has
-    /// to be fetched.
-    pub fn of_redirect(self, source: UrlId, target: &WebUrl) -> UrlId {
-        match self.of(target) {
-            id if id == source => Self::exact(target),
+    /// to be fetched, under a key that no other URL has.
+    pub fn of_redirect(self, source: UrlId, target: &WebUrl, queue: QueueBy) -> UrlId {
+        match self.in_queue(target, queue).0 {
+            id if id == source => UrlId::new(id.host(), xxh3_64(target.as_bytes())),
             id => id,
         }
     }
+}
 
-    fn exact(url: &str) -> UrlId {
-        UrlId(xxh3_128(url.as_bytes()))
-    }
+/// The key of a site's robots.txt, which no page has.
+pub(crate) fn robots_id(host: u64, site: &str) -> UrlId {
+    UrlId::new(host, xxh3_64(format!("robots {site}").as_bytes()))
 }
 
 #[cfg(test)]
@@ -79,7 +136,8 @@ mod tests {
         let (a, b) = (&a, &b);
         assert_eq!(Identity::Key.of(a), Identity::Key.of(b));
         assert_ne!(Identity::Exact.of(a), Identity::Exact.of(b));
-        assert_ne!(Identity::Key.of_redirect(Identity::Key.of(a), b), Identity::Key.of(b));
+        assert_eq!(Identity::Exact.of(a).host(), Identity::Key.of(b).host());
+        assert_ne!(Identity::Key.of_redirect(Identity::Key.of(a), b, QueueBy::Host), Identity::Key.of(b));
         // What may be two pages is never one: the reference's canonicaliser drops or merges all of these.
         let pages = [
             "p=a.git;a=tree",
@@ -101,5 +159,9 @@ mod tests {
         assert_eq!(ids.len(), 3 * pages.len());
         let id = Identity::Key.of(a);
         assert_eq!(id.to_string().parse(), Ok(id));
+        // By domain, hosts of one domain share the upper half.
+        let [x, y] = ["http://x.a.co.uk/", "http://y.a.co.uk/"].map(|url| WebUrl::parse(url).unwrap());
+        let by = |url| Identity::Key.in_queue(url, QueueBy::Domain);
+        assert_eq!((by(&x).0.host(), by(&x).1.as_deref()), (by(&y).0.host(), Some("a.co.uk")));
     }
 }

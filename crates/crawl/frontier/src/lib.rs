@@ -1,47 +1,65 @@
-//! What to fetch next, when, and how politely.
+//! What to fetch next, when, and how politely. Larger than memory; what was acknowledged survives a power cut.
 //!
-//! A [`Frontier`] is a state machine: URLs go in by [`Frontier::discover`], leases come out of [`Frontier::next`], and what
-//! came of them goes back by [`Frontier::released`] (the fetch ended: gates) and [`Frontier::acknowledged`] (its capture is
-//! durable: the URL is settled). It does no I/O and asks neither clock nor dice, so a day of politeness is tested in a
-//! millisecond, and replaying a journal of the same calls gives the same state.
+//! A [`Frontier`] takes URLs by [`Frontier::offer`], hands them out by [`Frontier::lease`], and takes what came of them by
+//! [`Frontier::released`] (the fetch ended: gates open) and [`Frontier::settle`] (its capture is durable: the URL is settled).
+//! [`Frontier::commit`] makes one batch of the log of all that happened since the last one.
 //!
-//! This stage keeps everything in memory, up to [`Config::max_known`] URLs; what is offered past that is counted and forgotten.
+//! Hosts are in memory, URLs on disk, in files and a log; see the page of `store`. Time is an argument and never goes
+//! back, so a day of politeness is tested in a millisecond.
 //!
 //! ```
-//! use trawl_frontier::{Answer, Candidate, Config, Frontier, LeaseId, Next, RobotsPolicy};
+//! use trawl_frontier::{Answer, Candidate, Config, Frontier, Next, Outcome, RobotsPolicy, Work, LeaseId};
 //! use trawl_model::UnixMillis;
 //! use trawl_url::WebUrl;
 //!
-//! let mut frontier = Frontier::new(Config { robots: RobotsPolicy::Ignore, ..Config::default() });
+//! let mut frontier = Frontier::in_memory(Config { robots: RobotsPolicy::Ignore, ..Config::default() });
 //! let identity = frontier.config().identity;
-//! for url in ["http://example.org/a", "http://example.org/b"] {
-//!     frontier.discover(Candidate::seed(identity, WebUrl::parse(url)?, None));
-//! }
-//! let Next::Lease(lease) = frontier.next(UnixMillis(0)) else { panic!("a page may be fetched") };
-//! assert_eq!(lease.url.as_str(), "http://example.org/a");
+//! let urls = ["http://example.org/a", "http://example.org/b"].map(WebUrl::parse).into_iter().collect::<Result<Vec<_>, _>>()?;
+//! let seeds: Vec<_> = urls.into_iter().map(|url| Candidate::seed(identity, url, None)).collect();
+//! frontier.offer(UnixMillis(0), &seeds)?;
+//! let mut work = Vec::new();
 //! // The host has a request in flight: its other page waits.
-//! assert!(matches!(frontier.next(UnixMillis(0)), Next::Blocked));
-//! frontier.released(UnixMillis(80), lease.id, Answer::status(200), None);
-//! assert!(matches!(frontier.next(UnixMillis(80)), Next::WaitUntil(_)));
+//! assert_eq!(frontier.lease(UnixMillis(0), 9, &mut work)?, Next::Blocked);
+//! let [Work::Fetch(lease)] = &work[..] else { panic!("a page may be fetched") };
+//! assert_eq!(lease.url(), "http://example.org/a");
+//! let LeaseId::Page(id) = lease.id else { panic!("a page") };
+//! frontier.settle(UnixMillis(80), &[Outcome { id, answer: Answer::status(200), note: None }])?;
+//! assert!(matches!(frontier.lease(UnixMillis(80), 9, &mut Vec::new())?, Next::WaitUntil(_)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod candidate;
 mod config;
+pub mod conformance;
+mod control;
 mod dispatch;
+mod error;
 mod frontier;
 mod giving_up;
 mod host;
 mod identity;
+mod intake;
+mod memtable;
 mod outcome;
-mod politeness;
+mod policy;
+mod queue;
+mod refill;
+mod robots;
+mod row;
+mod seen;
+mod store;
 #[cfg(test)]
 mod tests;
 
 pub use candidate::{
-    Admission, AllowAll, Answer, Candidate, Lease, LeaseId, LookupId, Next, RobotsAnswer, Rules, Source,
+    Address, Admission, AllowAll, Answer, Candidate, DEFAULT_PRIORITY, HostId, Lease, LeaseId, Next, Outcome,
+    RobotsAnswer, Rules, Settled, Source, Wanted, Work,
 };
-pub use config::{Config, RobotsPolicy};
+pub use config::{Config, Durability, RobotsPolicy};
+pub use control::HostReport;
+pub use error::{Error, Result};
 pub use frontier::Frontier;
-pub use identity::{Identity, UrlId};
+pub use identity::{Identity, QueueBy, UrlId};
+pub use policy::priority::bucket_of;
+pub use store::{StoreStats, Ticket};

@@ -1,200 +1,265 @@
 //! What comes back: gates open again when a fetch ends, a URL is settled when its capture is durable.
 
-use crate::candidate::{AllowAll, Answer, LeaseId, RobotsAnswer};
-use crate::frontier::{Frontier, Hold, Known, NO_NOTE};
-use crate::host::{EntryState, Errand, HostId, OriginId, Placed, Robots};
-use crate::identity::UrlId;
-use crate::politeness::{backoff_ms, is_absence, is_passing, is_plea, millis};
+use crate::candidate::{Answer, LeaseId, Outcome, Settled};
+use crate::error::Result;
+use crate::frontier::{Frontier, Hold, Out, address_key};
+use crate::host::Placed;
+use crate::identity::QueueBy;
+use crate::intake::hour;
+use crate::policy::politeness::{backoff_ms, is_absence, is_passing, is_plea, millis, slowed_ms, trouble_ms};
+use crate::row::{Row, Status};
+use std::cmp::Reverse;
 use std::net::IpAddr;
-use std::sync::Arc;
 use trawl_model::{ErrorClass, UnixMillis};
-use trawl_url::WebUrl;
 
-/// robots.txt may be looked for this many redirects away (RFC 9309, 2.3.1.2).
-const ROBOTS_HOPS: u32 = 5;
+/// A host that waits for longer than this keeps only its best row in memory.
+const LONG_WAIT_MS: i64 = 600_000;
 
 impl Frontier {
-    /// A fetch ended: its host may be asked again after its delay, or later if it pleads for that. `ip` is the peer's
-    /// address, unless hosts share it by the operator's choice.
-    pub fn released(&mut self, now: UnixMillis, id: LeaseId, answer: Answer, ip: Option<IpAddr>) {
-        let now = now.0;
-        let held = match id {
-            LeaseId::Page(id) => self.leases.remove(&id),
+    /// A fetch ended: its host may be asked again after its delay, or later if it asks for that. `ip` is the peer's
+    /// address, unless hosts share it by the operator's choice. The page itself is settled later, by [`Frontier::settle`].
+    pub fn released(&mut self, now: UnixMillis, id: LeaseId, answer: Answer, ip: Option<IpAddr>) -> Result<()> {
+        let now = self.clock.tick(now);
+        let hold = match id {
+            LeaseId::Page(id) => self.leases.get_mut(&id).and_then(|out| {
+                out.answered = Some(answer);
+                out.hold.take()
+            }),
             LeaseId::Robots(number) => self.errands.get(&number).map(|(hold, _)| *hold),
         };
-        let Some(Hold { host, ip: was }) = held else { return };
-        self.latest_ms = self.latest_ms.max(now);
-        let state = &mut self.hosts[host.0];
-        state.in_flight = state.in_flight.saturating_sub(1);
-        state.ended_ms = state.ended_ms.max(now);
-        let mut next = now.saturating_add(state.delay_ms(&self.config));
+        if let Some(hold) = hold {
+            self.open_gates(now, hold, answer, ip);
+        }
+        Ok(())
+    }
+
+    fn open_gates(&mut self, now: i64, Hold { host: id, ip: was }: Hold, answer: Answer, ip: Option<IpAddr>) {
+        self.touch(id);
+        let host = &mut self.hosts[id as usize];
+        host.in_flight = host.in_flight.saturating_sub(1);
+        host.ended_ms = host.ended_ms.max(now);
+        let dice = host.key;
+        let mut wait = 0;
         match answer {
             _ if is_plea(answer) => {
-                state.backoffs += 1;
-                let wait = self.plea_ms(host, answer);
-                next = next.max(now.saturating_add(wait));
+                host.backoffs = host.backoffs.saturating_add(1);
+                host.slowed_ms = slowed_ms(host.slowed_ms, true, &self.config);
+                wait = match answer {
+                    Answer::Response { retry_after_ms: Some(ms), .. } => ms.clamp(0, millis(self.config.backoff_cap)),
+                    _ => backoff_ms(&self.config, host.backoffs.into(), dice),
+                };
             }
             _ if is_absence(answer) => {
-                state.failures += 1;
-                let away = now.saturating_sub(*state.away_since.get_or_insert(now));
-                let dice = xxhash_rust::xxh3::xxh3_64(state.name.as_bytes());
-                next = next.max(now.saturating_add(backoff_ms(&self.config, state.failures, dice)));
+                host.failures = host.failures.saturating_add(1);
+                if host.away_since == i64::MIN {
+                    host.away_since = now;
+                }
+                let away = now.saturating_sub(host.away_since);
+                wait = backoff_ms(&self.config, host.failures.into(), dice);
                 if away >= millis(self.config.give_up_after) {
-                    let (n, seconds) = (state.failures, away / 1000);
-                    state.given_up = Some(format!("{n} connections in a row failed, over {seconds} s"));
+                    let why = format!("{} connections in a row failed, over {} s", host.failures, away / 1000);
+                    host.given_up = Some(why.into());
                 }
             }
-            _ => state.is_back(),
+            _ => {
+                host.is_back();
+                host.slowed_ms = slowed_ms(host.slowed_ms, false, &self.config);
+            }
         }
-        let state = &mut self.hosts[host.0];
-        state.next_ms = state.next_ms.max(next);
-        if state.is_dead() {
+        let next = now.saturating_add(host.delay_ms(&self.config).max(wait));
+        host.next_ms = host.next_ms.max(next);
+        if host.is_dead() {
             // Nobody is asked any more: its URLs are refused without waiting.
-            state.next_ms = now;
+            host.next_ms = now;
+        } else if host.next_ms.saturating_sub(now) > LONG_WAIT_MS {
+            self.shrink(id);
         }
         if ip.is_some() {
-            state.ip = ip;
+            self.hosts[id as usize].ip = ip;
         }
         if let Some(was) = was {
             self.leave(was, now);
         }
-        self.place(host, now);
+        self.place(id, now);
     }
 
-    /// How long a host that pleads for mercy gets: what it asks for, else more each time.
-    fn plea_ms(&self, host: HostId, answer: Answer) -> i64 {
-        let host = &self.hosts[host.0];
-        match answer {
-            Answer::Response { retry_after_ms: Some(ms), .. } => ms.clamp(0, millis(self.config.backoff_cap)),
-            _ => backoff_ms(&self.config, host.backoffs, xxhash_rust::xxh3::xxh3_64(host.name.as_bytes())),
+    /// Gives back the memory of a window that nobody needs soon.
+    fn shrink(&mut self, id: u32) {
+        let host = &mut self.hosts[id as usize];
+        let mut kept = Vec::new();
+        let best = host.window.ready.len().saturating_sub(1);
+        for (at, (rank, row)) in std::mem::take(&mut host.window.ready).into_iter().enumerate() {
+            if at == best || row.is_admitted() {
+                kept.push((rank, row));
+            } else {
+                self.window_bytes -= row.memory();
+                host.outside_due = 0;
+            }
         }
+        host.window.ready = kept;
     }
 
     /// A fetch left an address: the next in line may go there.
-    pub(crate) fn leave(&mut self, ip: IpAddr, now: i64) {
-        let Some(address) = self.addresses.get_mut(&ip) else { return };
-        address.in_flight = address.in_flight.saturating_sub(1);
-        while let Some(next) = self.addresses.get_mut(&ip).and_then(|a| a.waiting.pop_front()) {
-            if self.hosts[next.0].placed == Placed::Address(ip) {
+    fn leave(&mut self, ip: IpAddr, now: i64) {
+        let key = address_key(ip);
+        let Some(gate) = self.addresses.get_mut(&key) else { return };
+        gate.in_flight = gate.in_flight.saturating_sub(1);
+        while let Some(next) = self.addresses.get_mut(&key).and_then(|gate| gate.waiting.pop_front()) {
+            if self.hosts[next as usize].placed == Placed::Address(ip) {
                 self.place(next, now);
                 // One that has to wait for another reason leaves its turn to the one behind it.
-                if matches!(self.hosts[next.0].placed, Placed::Ready(_)) {
+                if matches!(self.hosts[next as usize].placed, Placed::Ready(..)) {
                     break;
                 }
             }
         }
-        if self.addresses.get(&ip).is_some_and(|a| a.in_flight == 0 && a.waiting.is_empty()) {
-            self.addresses.remove(&ip);
-        }
-    }
-
-    /// The capture of a page (or of its refusal) is durable: the URL is done, or comes back later. Also how a journal
-    /// is replayed, where nothing was leased. `note` is where the links of its page are kept, for
-    /// [`crate::Admission::Reopened`]. Tells whether it comes back.
-    pub fn acknowledged(&mut self, now: UnixMillis, id: UrlId, answer: Answer, note: Option<u64>) -> bool {
-        let depth = self.pending.get(&id).map_or(0, |entry| entry.rank.0);
-        self.latest_ms = self.latest_ms.max(now.0);
-        let known = self.seen.entry(id).or_insert(Known { depth, note: NO_NOTE });
-        known.note = note.unwrap_or(NO_NOTE);
-        let Some(entry) = self.pending.get_mut(&id) else { return false };
-        match entry.state {
-            EntryState::Out => self.out -= 1,
-            EntryState::Queued => {
-                let (origin, rank) = (entry.origin, entry.rank);
-                self.hosts[origin.host.0].origins[origin.index].queue.remove(&rank);
-            }
-            EntryState::Deferred(at) => {
-                self.deferred.remove(&(at, id));
-            }
-        }
-        entry.attempts += 1;
-        // Nobody was there to answer for this URL: the host waits, or is given up, with all its URLs.
-        entry.strikes += u32::from(!is_absence(answer));
-        let refused = matches!(answer, Answer::Failed(ErrorClass::DeadHost | ErrorClass::RobotsUnavailable));
-        if !is_passing(answer) || refused || entry.strikes >= self.config.max_attempts {
-            self.pending.remove(&id);
-            return false;
-        }
-        if is_absence(answer) {
-            self.enqueue(id);
-            return true;
-        }
-        let wait = match answer {
-            Answer::Response { retry_after_ms: Some(ms), .. } => ms.clamp(0, millis(self.config.backoff_cap)),
-            _ => backoff_ms(&self.config, entry.strikes, id.0 as u64),
+        let spaced = self.config.queue == QueueBy::Ip;
+        let idle = |gate: &crate::frontier::AddressGate| {
+            gate.in_flight == 0 && gate.waiting.is_empty() && (!spaced || gate.next_ms <= now)
         };
-        let at = now.0.saturating_add(wait);
-        entry.state = EntryState::Deferred(at);
-        self.deferred.insert((at, id));
-        true
+        if self.addresses.get(&key).is_some_and(idle) {
+            self.addresses.remove(&key);
+        }
     }
 
-    /// A robots.txt errand came back; call it beside [`Frontier::released`]. Later answers wait for nothing: rules are
-    /// applied at once.
-    pub fn robots(&mut self, now: UnixMillis, id: LeaseId, answer: RobotsAnswer) {
-        let LeaseId::Robots(number) = id else { return };
-        let Some((_, errand)) = self.errands.remove(&number) else { return };
+    /// What became of pages, to be durable with the next batch together with the links that are offered along. A page that
+    /// was not released is released here.
+    pub fn settle(&mut self, now: UnixMillis, outcomes: &[Outcome]) -> Result<Vec<Settled>> {
+        let now = self.clock.tick(now);
+        let mut settled = Vec::with_capacity(outcomes.len());
+        for outcome in outcomes {
+            let Some(mut out) = self.leases.remove(&outcome.id) else {
+                settled.push(Settled::Unknown);
+                continue;
+            };
+            if let Some(hold) = out.hold.take() {
+                self.open_gates(now, hold, outcome.answer, hold.ip);
+            }
+            settled.push(self.settle_row(out, outcome, now));
+        }
+        self.changed(now)?;
+        Ok(settled)
+    }
+
+    fn settle_row(&mut self, out: Out, outcome: &Outcome, now: i64) -> Settled {
+        let Out { mut row, host: id, .. } = out;
+        let answer = outcome.answer;
+        let host = &mut self.hosts[id as usize];
+        host.out -= 1;
+        host.fresh_out -= u32::from(!row.is_admitted());
         match answer {
-            RobotsAnswer::Unavailable(class, _) if errand.hops == 0 && is_absence(Answer::Failed(class)) => {
-                // Nobody was there: its host waits, or is given up, and says so for all its URLs.
-                let origin = &mut self.hosts[errand.origin.host.0].origins[errand.origin.index];
-                origin.robots = Robots::Unknown { attempts: origin.robots.attempts() };
-                self.place(errand.origin.host, now.0);
+            Answer::Response { status, .. } => {
+                row.crawls = row.crawls.saturating_add(1);
+                row.http_status = status;
+                row.last_crawled = hour(now);
+                host.crawls = host.crawls.saturating_add(1);
             }
-            RobotsAnswer::Redirect(_) if errand.hops >= ROBOTS_HOPS => {
-                self.learn(now, errand.origin, RobotsAnswer::Rules(Arc::new(AllowAll)));
+            Answer::Failed(_) => {
+                row.errors = row.errors.saturating_add(1);
+                host.errors = host.errors.saturating_add(1);
             }
-            RobotsAnswer::Redirect(url) => {
-                let host = self.host(url.host());
-                let errand = Errand { url, origin: errand.origin, hops: errand.hops + 1 };
-                self.hosts[host.0].errands.push_back(errand);
-                self.place(host, now.0);
-            }
-            settled => self.learn(now, errand.origin, settled),
         }
-    }
-
-    /// What a journal remembers of the robots.txt of a URL's site, fetched at `then`.
-    pub fn restore_robots(&mut self, then: UnixMillis, site: &WebUrl, answer: RobotsAnswer) {
-        let host = self.host(site.host());
-        let index = self.hosts[host.0].origin(site);
-        if let RobotsAnswer::Rules(_) = answer {
-            self.learn(then, OriginId { host, index }, answer);
+        row.note = outcome.note.unwrap_or(0);
+        // Nobody was there to answer for this URL: the host waits, or is given up, with all its URLs.
+        row.strikes = row.strikes.saturating_add(u8::from(!is_absence(answer)));
+        let depth = u32::from(row.depth);
+        let refused = matches!(answer, Answer::Failed(ErrorClass::DeadHost | ErrorClass::RobotsUnavailable));
+        if !is_passing(answer) || refused || u32::from(row.strikes) >= self.config.max_attempts {
+            row.due_ms = 0;
+            row.status = match answer {
+                Answer::Failed(ErrorClass::RobotsDenied) => Status::Excluded,
+                Answer::Failed(_) | Answer::Response { status: 410, .. } => Status::Gone,
+                Answer::Response { .. } => Status::Crawled,
+            };
+            self.write(id, row);
+            return Settled::Done { depth };
         }
-    }
-
-    /// The root of the site whose robots.txt an errand is for.
-    pub fn errand_site(&self, id: LeaseId) -> Option<&WebUrl> {
-        let LeaseId::Robots(number) = id else { return None };
-        let (_, errand) = self.errands.get(&number)?;
-        Some(&self.hosts[errand.origin.host.0].origins[errand.origin.index].root)
-    }
-
-    pub(crate) fn learn(&mut self, now: UnixMillis, at: OriginId, answer: RobotsAnswer) {
-        let dice = xxhash_rust::xxh3::xxh3_64(self.hosts[at.host.0].name.as_bytes());
-        let origin = &mut self.hosts[at.host.0].origins[at.index];
-        let attempts = origin.robots.attempts() + 1;
-        origin.robots = match answer {
-            RobotsAnswer::Rules(rules) => {
-                Robots::Known { rules, until: now.0.saturating_add(millis(self.config.robots_ttl)) }
+        row.due_ms = match answer {
+            _ if is_absence(answer) => 0,
+            Answer::Response { retry_after_ms: Some(ms), .. } => {
+                now.saturating_add(ms.clamp(0, millis(self.config.backoff_cap)))
             }
-            RobotsAnswer::Redirect(_) => return,
-            // A name that does not exist, or whose address nobody allowed, has no pages either, and asking again in a minute
-            // will not help.
-            RobotsAnswer::Unavailable(class @ (ErrorClass::DnsNxdomain | ErrorClass::PrivateAddress), message) => {
-                Robots::GivenUp { class, message }
-            }
-            RobotsAnswer::Unavailable(_, message) if attempts >= self.config.robots_attempts => {
-                Robots::GivenUp { class: ErrorClass::RobotsUnavailable, message }
-            }
-            RobotsAnswer::Unavailable(..) => {
-                Robots::Resting { attempts, until: now.0.saturating_add(backoff_ms(&self.config, attempts, dice)) }
-            }
+            _ => now.saturating_add(backoff_ms(&self.config, row.strikes.into(), row.id.path())),
         };
-        // From the end of the robots.txt to the first page its own crawl-delay counts already.
-        let host = &mut self.hosts[at.host.0];
-        let first = host.ended_ms.saturating_add(host.delay_ms(&self.config));
-        host.next_ms = host.next_ms.max(if host.is_dead() { i64::MIN } else { first });
-        self.place(at.host, now.0);
+        self.write(id, row.clone());
+        self.add_waiting(id, row, now);
+        self.stir(id, now);
+        Settled::Again { depth }
+    }
+
+    /// A lease comes back unused, because this machine could not make the fetch (no descriptor, no port, no route, no name
+    /// server). Nothing is settled and nothing counted; its host is asked again after a while.
+    pub fn returned(&mut self, now: UnixMillis, id: LeaseId) -> Result<()> {
+        let now = self.clock.tick(now);
+        if let Some(hold) = self.take_back(id, now) {
+            self.rest(hold.host, now);
+        }
+        Ok(())
+    }
+
+    /// Puts a leased page back among those that wait, an errand back to its host.
+    fn take_back(&mut self, id: LeaseId, now: i64) -> Option<Hold> {
+        let hold = match id {
+            LeaseId::Page(id) => {
+                let Out { row, host, hold, .. } = self.leases.remove(&id)?;
+                self.put_back(host, row, now);
+                hold
+            }
+            LeaseId::Robots(number) => {
+                let (hold, errand) = self.errands.remove(&number)?;
+                self.hosts[hold.host as usize].errands.get_or_insert_default().push_back(errand);
+                Some(hold)
+            }
+        }?;
+        let host = &mut self.hosts[hold.host as usize];
+        host.in_flight = host.in_flight.saturating_sub(1);
+        if let Some(ip) = hold.ip {
+            self.leave(ip, now);
+        }
+        Some(hold)
+    }
+
+    fn put_back(&mut self, id: u32, row: Row, now: i64) {
+        let host = &mut self.hosts[id as usize];
+        host.out -= 1;
+        if !row.is_admitted() {
+            host.admitted -= 1;
+            host.fresh_out -= 1;
+            self.totals.admitted -= 1;
+        }
+        self.add_waiting(id, row, now);
+        self.stir(id, now);
+    }
+
+    /// Leases that were out for too long: their pages wait again, and a late answer to them is refused.
+    pub(crate) fn expire(&mut self, now: i64) -> Result<()> {
+        while let Some(Reverse((at, id))) = self.expiries.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+            self.expiries.pop();
+            if self.is_out(id, at)
+                && let Some(hold) = self.take_back(id, now)
+            {
+                let host = &mut self.hosts[hold.host as usize];
+                host.next_ms = host.next_ms.max(now.saturating_add(host.delay_ms(&self.config)));
+                self.place(hold.host, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the lease that expires at this moment is still out.
+    pub(crate) fn is_out(&self, id: LeaseId, at: i64) -> bool {
+        match id {
+            LeaseId::Page(page) => self.leases.get(&page).is_some_and(|out| out.expires == at),
+            LeaseId::Robots(number) => self.errands.contains_key(&number),
+        }
+    }
+
+    /// A host waits for this machine to recover.
+    pub(crate) fn rest(&mut self, id: u32, now: i64) {
+        self.touch(id);
+        let host = &mut self.hosts[id as usize];
+        host.troubles = host.troubles.saturating_add(1);
+        host.next_ms = host.next_ms.max(now.saturating_add(trouble_ms(host.troubles.into())));
+        self.place(id, now);
     }
 }

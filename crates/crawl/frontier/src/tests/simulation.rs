@@ -1,6 +1,6 @@
 //! A crawl of a made-up web on a made-up clock: every page once, and politely.
 
-use super::{OK, link, rules, seed};
+use super::{F, OK, Step, link, rules, seed, web};
 use crate::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ fn simulate(links: &[Vec<usize>], hosts: usize, per_host: u32, fail_every: usize
     let delay = 1000;
     let config =
         Config { per_host, max_depth: 99, per_ip: Some(2), backoff: Duration::from_secs(3), ..Config::default() };
-    let mut f = Frontier::new(config);
+    let mut f = F::new(config);
     seed(&mut f, &url(0));
     let (mut now, mut busy): (i64, Vec<(i64, Lease)>) = (0, Vec::new());
     let mut last_end: BTreeMap<String, i64> = BTreeMap::new();
@@ -24,31 +24,31 @@ fn simulate(links: &[Vec<usize>], hosts: usize, per_host: u32, fail_every: usize
     loop {
         turns += 1;
         assert!(turns < 100_000, "no end");
-        let next = f.next(UnixMillis(now));
+        let next = f.step(UnixMillis(now));
         let until = match next {
-            Next::Lease(l) => {
-                let host = l.url.host();
-                let at_host = busy.iter().filter(|(_, b)| b.url.host() == host).count();
+            Step::Lease(l) => {
+                let host = web(l.url()).host().to_owned();
+                let at_host = busy.iter().filter(|(_, b)| web(b.url()).host() == host).count();
                 assert!(at_host < per_host as usize);
                 if per_host == 1
-                    && let Some(end) = last_end.get(host)
+                    && let Some(end) = last_end.get(&host)
                 {
-                    assert!(now >= end + delay, "{} at {now}, last ended {end}", l.url);
+                    assert!(now >= end + delay, "{} at {now}, last ended {end}", l.url());
                 }
-                if let Some(start) = last_start.insert(host.to_owned(), now) {
+                if let Some(start) = last_start.insert(host, now) {
                     assert!(now >= start + delay);
                 }
                 match l.id {
-                    LeaseId::Robots(_) => assert!(robots.insert(l.url.clone()), "{} twice", l.url),
-                    LeaseId::Page(_) => assert!(robots.contains(&l.url.robots())),
+                    LeaseId::Robots(_) => assert!(robots.insert(l.url().to_owned()), "{} twice", l.url()),
+                    LeaseId::Page(_) => assert!(robots.contains(web(l.url()).robots().as_str())),
                 }
                 busy.push((now + 1 + (turns as i64 * 37) % 2500, l));
                 continue;
             }
-            Next::Refuse(..) | Next::Lookup(..) => panic!("nothing is refused or looked up here"),
-            Next::WaitUntil(at) => Some(at.0),
-            Next::Blocked => None,
-            Next::Empty => break,
+            Step::Refuse(..) | Step::Lookup(..) => panic!("nothing is refused or looked up here"),
+            Step::WaitUntil(at) => Some(at.0),
+            Step::Blocked => None,
+            Step::Empty => break,
         };
         let soonest = busy.iter().map(|(end, _)| *end).min();
         now = match (until, soonest) {
@@ -59,10 +59,10 @@ fn simulate(links: &[Vec<usize>], hosts: usize, per_host: u32, fail_every: usize
         };
         while let Some(at) = busy.iter().position(|(end, _)| *end <= now) {
             let (_, l) = busy.remove(at);
-            let host = l.url.host().to_owned();
+            let host = web(l.url()).host().to_owned();
             last_end.insert(host.clone(), now);
             let ip = Ipv4Addr::new(192, 0, 2, u8::try_from(host.len() % 3).unwrap()).into();
-            let n: usize = l.url.rsplit('/').next().unwrap().parse().unwrap_or(0);
+            let n: usize = l.url().rsplit('/').next().unwrap().parse().unwrap_or(0);
             let failing = fail_every > 0 && n % fail_every == 1 && l.attempt == 1;
             let answer = if failing { Answer::Failed(ErrorClass::Reset) } else { OK };
             f.released(UnixMillis(now), l.id, answer, Some(ip));
@@ -71,7 +71,7 @@ fn simulate(links: &[Vec<usize>], hosts: usize, per_host: u32, fail_every: usize
                 LeaseId::Page(id) => {
                     if !f.acknowledged(UnixMillis(now), id, answer, None) {
                         assert!(settled.insert(n), "{n} twice");
-                        let from: Arc<str> = l.url.as_str().into();
+                        let from: Arc<str> = l.url().into();
                         for to in &links[n] {
                             f.discover(link(&l, &from, &url(*to)));
                         }

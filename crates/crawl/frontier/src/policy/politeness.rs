@@ -1,8 +1,8 @@
-//! How long to wait.
+//! How long to wait: spacing, crawl-delay, Retry-After, backoff.
 
 use crate::candidate::Answer;
 use crate::config::Config;
-use crate::host::{Host, Robots};
+use crate::host::Host;
 use std::time::Duration;
 use trawl_model::ErrorClass;
 
@@ -10,15 +10,23 @@ pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// One step of the interval that a host gets on top of the settings: twice as long after a plea to slow down, a tenth of a
+/// second less after any other response. It outlives the backoff itself, so that a busy host is not asked at full speed again.
+pub(crate) fn slowed_ms(interval: u32, plea: bool, config: &Config) -> u32 {
+    if !plea {
+        return interval.saturating_sub(100);
+    }
+    let least = millis(config.delay).min(millis(config.slow_cap));
+    let doubled = i64::from(interval).saturating_mul(2).max(least).min(millis(config.slow_cap));
+    u32::try_from(doubled).unwrap_or(u32::MAX)
+}
+
 impl Host {
-    /// From the end of a fetch to the next: the setting, or what robots.txt asks for up to a cap.
+    /// From the end of a fetch to the next: the setting, what robots.txt asks for up to a cap, what the operator asked for, or
+    /// what the host has earned by its pleas.
     pub(crate) fn delay_ms(&self, config: &Config) -> i64 {
-        let asked = self.origins.iter().filter_map(|o| match &o.robots {
-            Robots::Known { rules, .. } => rules.crawl_delay_ms(),
-            _ => None,
-        });
-        let cap = millis(config.crawl_delay_cap);
-        asked.map(|ms| ms.min(cap)).max().unwrap_or(0).max(millis(config.delay))
+        let asked = i64::from(self.crawl_delay_ms).min(millis(config.crawl_delay_cap));
+        asked.max(millis(config.delay)).max(i64::from(self.extra_delay_ms)).max(i64::from(self.slowed_ms))
     }
 }
 

@@ -1,0 +1,273 @@
+//! URLs that a machine makes without end: calendar pages far ahead, session ids, combined filters.
+//!
+//! A host that has shown [`crate::Config::trap_threshold`] distinct links of a kind is flagged for that kind, and further links
+//! of it are parked. Whoever asks for a URL himself (a seed) gets it.
+
+use std::collections::HashMap;
+
+/// A kind of trap, as a bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Calendar = 1,
+    Session = 2,
+    Facets = 4,
+}
+
+/// Counts and flags of a host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Trap {
+    pub calendar: u8,
+    pub facets: u8,
+    /// Bits of [`Kind`].
+    pub flags: u8,
+    /// Set by the operator: nothing of this host is parked any more.
+    pub released: bool,
+}
+
+impl Trap {
+    pub fn pack(self) -> u32 {
+        u32::from_le_bytes([self.calendar, self.facets, self.flags, u8::from(self.released)])
+    }
+
+    pub fn unpack(value: u32) -> Self {
+        let [calendar, facets, flags, released] = value.to_le_bytes();
+        Trap { calendar, facets, flags, released: released != 0 }
+    }
+}
+
+/// Session links by host and path. Bounded: when it is full it starts over, which only delays a verdict.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(HashMap<u64, u8>);
+
+const SESSIONS: usize = 1 << 18;
+
+impl Sessions {
+    fn count(&mut self, host: u64, base: &str) -> u8 {
+        if self.0.len() >= SESSIONS {
+            self.0.clear();
+        }
+        let count = self.0.entry(host ^ xxhash_rust::xxh3::xxh3_64(base.as_bytes())).or_default();
+        *count = count.saturating_add(1);
+        *count
+    }
+}
+
+/// Takes note of a new link of a host and tells whether it is to be parked. `month` counts from year 0.
+pub(crate) fn observe(
+    trap: &mut Trap,
+    sessions: &mut Sessions,
+    (host, threshold): (u64, u32),
+    url: &str,
+    month: u32,
+) -> bool {
+    let threshold = u8::try_from(threshold).unwrap_or(u8::MAX);
+    let Some((kind, base)) = kind_of(url, month) else { return false };
+    let count = match kind {
+        Kind::Calendar => {
+            trap.calendar = trap.calendar.saturating_add(1);
+            trap.calendar
+        }
+        Kind::Session => sessions.count(host, base),
+        Kind::Facets => {
+            trap.facets = trap.facets.saturating_add(1);
+            trap.facets
+        }
+    };
+    let flagged = trap.flags & kind as u8 != 0;
+    if count >= threshold {
+        trap.flags |= kind as u8;
+    }
+    flagged && !trap.released
+}
+
+/// The kind of trap that a URL looks like, and its path.
+fn kind_of(url: &str, month: u32) -> Option<(Kind, &str)> {
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let path = base.split_once("://").and_then(|(_, rest)| rest.find('/').and_then(|at| rest.get(at..))).unwrap_or("");
+    let pairs = || query.split('&').filter_map(|piece| piece.split_once('='));
+    let far = |found: Option<u32>| found.is_some_and(|found| found > month.saturating_add(12));
+    if far(month_in_path(path)) || far(month_in_query(&mut pairs())) {
+        return Some((Kind::Calendar, base));
+    }
+    if query.is_empty() {
+        return None;
+    }
+    if pairs().any(|(name, value)| is_in(&SESSION_NAMES, name) && is_opaque(value)) {
+        return Some((Kind::Session, base));
+    }
+    let mut facets: Vec<String> = Vec::new();
+    for name in query.split('&').map(|piece| piece.split('=').next().unwrap_or_default()) {
+        if is_in(&FACET_NAMES, name) && !facets.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            facets.push(name.to_owned());
+        }
+    }
+    (facets.len() >= 3).then_some((Kind::Facets, base))
+}
+
+const SESSION_NAMES: [&str; 18] = [
+    "sid",
+    "sessionid",
+    "session_id",
+    "sessid",
+    "sess",
+    "jsessionid",
+    "phpsessid",
+    "aspsessionid",
+    "aspxauth",
+    "cfid",
+    "cftoken",
+    "sessiontoken",
+    "session_token",
+    "sessionkey",
+    "bsessionid",
+    "zenid",
+    "oscsid",
+    "ssid",
+];
+
+const FACET_NAMES: [&str; 32] = [
+    "filter",
+    "facet",
+    "refine",
+    "narrow",
+    "color",
+    "colour",
+    "size",
+    "brand",
+    "price",
+    "price_min",
+    "price_max",
+    "minprice",
+    "maxprice",
+    "pricerange",
+    "sort",
+    "sortby",
+    "order",
+    "orderby",
+    "view",
+    "mode",
+    "layout",
+    "category",
+    "cat",
+    "tag",
+    "tags",
+    "style",
+    "material",
+    "rating",
+    "availability",
+    "instock",
+    "attr",
+    "option",
+];
+
+const DATE_NAMES: [&str; 7] = ["date", "day", "from", "to", "start", "end", "when"];
+
+fn is_in(names: &[&str], name: &str) -> bool {
+    names.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// A long value of letters and digits that no person chose.
+fn is_opaque(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let letters = bytes.iter().filter(|b| b.is_ascii_alphabetic()).count();
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    let others = bytes.len() - letters - digits;
+    let known = bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.%".contains(b));
+    bytes.len() >= 12 && known && letters >= 2 && digits >= 1 && others * 4 <= bytes.len()
+}
+
+fn year(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|year| text.len() == 4 && (1990..=2099).contains(year))
+}
+
+fn month(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|month| text.len() <= 2 && (1..=12).contains(month))
+}
+
+fn month_in_path(path: &str) -> Option<u32> {
+    let mut segments = path.split('/').peekable();
+    while let Some(segment) = segments.next() {
+        if let Some(year) = year(segment)
+            && let Some(month) = segments.peek().and_then(|next| month(next))
+        {
+            return Some(year * 12 + month);
+        }
+    }
+    None
+}
+
+fn month_in_query<'a>(pairs: &mut dyn Iterator<Item = (&'a str, &'a str)>) -> Option<u32> {
+    let (mut found_year, mut found_month) = (None, None);
+    for (name, value) in pairs {
+        if name.eq_ignore_ascii_case("year") {
+            found_year = year(value);
+        } else if name.eq_ignore_ascii_case("month") {
+            found_month = month(value);
+        } else if is_in(&DATE_NAMES, name)
+            && let Some((first, rest)) = value.split_once(['-', '/'])
+            && let Some(year) = year(first)
+        {
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            if let Some(month) = rest.get(..end).and_then(month) {
+                return Some(year * 12 + month);
+            }
+        }
+    }
+    // A year alone is its first month: the earliest it can mean.
+    found_year.map(|year| year * 12 + found_month.unwrap_or(1))
+}
+
+/// Months since year 0 of a time.
+pub(crate) fn month_of(now_ms: i64) -> u32 {
+    // Months of 30.44 days are near enough for a rule that begins a year ahead.
+    u32::try_from(1970 * 12 + now_ms.max(0) / 2_629_746_000).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u32 = 2026 * 12 + 11;
+
+    #[test]
+    fn kinds() {
+        let kind = |url: &str| kind_of(url, NOW).map(|(kind, _)| kind);
+        for (url, expected) in [
+            ("http://a/2031/04/", Some(Kind::Calendar)),
+            ("http://a/2026/04/", None),
+            ("http://a/2031/page", None),
+            ("http://a/x?year=2031&month=4", Some(Kind::Calendar)),
+            ("http://a/x?year=2031", Some(Kind::Calendar)),
+            ("http://a/x?from=2031-04-01", Some(Kind::Calendar)),
+            ("http://a/x?from=2031/04", Some(Kind::Calendar)),
+            ("http://a/x?name=2031-04-01", None),
+            ("http://a/x?PHPSESSID=a8f5f167f44f4964", Some(Kind::Session)),
+            ("http://a/x?sid=12", None),
+            ("http://a/x?sid=abcdefghijklmnop", None),
+            ("http://a/x?color=red&size=1&sort=up", Some(Kind::Facets)),
+            ("http://a/x?color=red&Color=blue&sort=up", None),
+            ("http://a/", None),
+        ] {
+            assert_eq!(kind(url), expected, "{url}");
+        }
+        assert_eq!(month_of(1_794_873_600_000), 2026 * 12 + 10, "November 2026, counted from 0");
+    }
+
+    #[test]
+    fn a_host_is_flagged_for_what_it_showed() {
+        let (mut trap, mut sessions) = (Trap::default(), Sessions::default());
+        let mut see = |trap: &mut Trap, url: &str| observe(trap, &mut sessions, (1, 3), url, NOW);
+        let parked: Vec<bool> = (0..5).map(|n| see(&mut trap, &format!("http://a/{}/01/", 2031 + n))).collect();
+        assert_eq!(parked, [false, false, false, true, true]);
+        assert!(!see(&mut trap, "http://a/x?color=1&size=2&sort=3"), "another kind");
+        assert!(!see(&mut trap, "http://a/plain"));
+        assert_eq!(Trap::unpack(trap.pack()), trap);
+        trap.released = true;
+        assert!(!see(&mut trap, "http://a/2040/01/"));
+        // Sessions are counted by path: a site that puts one on every page is not a trap at once.
+        let session = |n: u32, path: u32| format!("http://a/{path}?sid=a8f5f167f44f49{n:02}");
+        let mut trap = Trap::default();
+        assert!((0..40).all(|n| !see(&mut trap, &session(n, n))));
+        assert!((0..4).all(|n| !see(&mut trap, &session(n, 99)) || n == 3));
+    }
+}

@@ -1,0 +1,187 @@
+//! robots.txt and addresses: what is found out about a host before it is asked.
+
+use crate::candidate::{Address, AllowAll, Answer, HostId, LeaseId, RobotsAnswer};
+use crate::error::Result;
+use crate::frontier::Frontier;
+use crate::host::{Errand, NameState, Robots, split_site};
+use crate::identity::robots_id;
+use crate::intake::hour;
+use crate::policy::politeness::{backoff_ms, is_absence, millis};
+use crate::row::{Found, Row, Status, Texts};
+use std::sync::Arc;
+use std::time::Duration;
+use trawl_model::{ErrorClass, UnixMillis};
+
+/// robots.txt may be looked for this many redirects away (RFC 9309, 2.3.1.2).
+const ROBOTS_HOPS: u32 = 5;
+/// How long nothing is asked about a host whose address nobody could tell.
+const UNKNOWN_HOLDS: Duration = Duration::from_secs(2);
+
+impl Frontier {
+    /// What came of [`Frontier::wanted`]: the address that the host will be asked at and how long that holds. `Ok(None)`
+    /// where hosts share an address by the operator's choice, or where the lookup failed in a way that the fetch itself is
+    /// to record; `Err` where this machine could not look it up.
+    pub fn ready(&mut self, now: UnixMillis, HostId(id): HostId, found: Result<Option<Address>, ()>) {
+        let now = self.clock.tick(now);
+        let Some(host) = self.hosts.get_mut(id as usize).filter(|host| host.name_state == NameState::Asked) else {
+            return;
+        };
+        self.asked -= 1;
+        match found {
+            Err(()) => {
+                host.name_state = NameState::Unknown;
+                self.rest(id, now);
+            }
+            Ok(found) => {
+                let holds = found.map_or(UNKNOWN_HOLDS, |(_, holds)| holds);
+                host.name_state = NameState::Known(now.saturating_add(millis(holds).max(1_000)));
+                host.ip = found.map(|(ip, _)| ip);
+                self.place(id, now);
+            }
+        }
+    }
+
+    /// A robots.txt errand came back; call it beside [`Frontier::released`]. Rules are applied at once, and kept over restarts
+    /// by [`Frontier::keep_robots`].
+    pub fn robots(&mut self, now: UnixMillis, id: LeaseId, answer: RobotsAnswer) -> Result<()> {
+        let now = self.clock.tick(now);
+        let LeaseId::Robots(number) = id else { return Ok(()) };
+        let Some((_, errand)) = self.errands.remove(&number) else { return Ok(()) };
+        let Errand { host, site, hops, .. } = errand;
+        match answer {
+            RobotsAnswer::Unavailable(class, _) if hops == 0 && is_absence(Answer::Failed(class)) => {
+                // Nobody was there: its host waits, or is given up, and says so for all its URLs.
+                let state = self.hosts[host as usize].site(&site);
+                state.robots = Robots::Unknown { attempts: state.robots.attempts() };
+                self.place(host, now);
+                Ok(())
+            }
+            RobotsAnswer::Redirect(_) if hops >= ROBOTS_HOPS => {
+                self.learn(now, host, &site, RobotsAnswer::Rules(Arc::new(AllowAll)))
+            }
+            RobotsAnswer::Redirect(url) => {
+                let (key, name) = self.config.identity.in_queue(&url, self.config.queue);
+                let asked = self.host_of(key.host(), || name.unwrap_or_else(|| url.host().to_owned()));
+                let errand = Errand { url: url.as_str().into(), host, site, hops: hops + 1 };
+                self.hosts[asked as usize].errands.get_or_insert_default().push_back(errand);
+                self.touch(asked);
+                self.place(asked, now);
+                Ok(())
+            }
+            settled => self.learn(now, host, &site, settled),
+        }
+    }
+
+    /// The site whose robots.txt an errand is for: scheme, host and port.
+    pub fn errand_site(&self, id: LeaseId) -> Option<&str> {
+        let LeaseId::Robots(number) = id else { return None };
+        self.errands.get(&number).map(|(_, errand)| &*errand.site)
+    }
+
+    /// Writes a robots.txt down, with the next batch. `site` is what [`Frontier::errand_site`] said; an empty text allows
+    /// everything.
+    pub fn keep_robots(&mut self, now: UnixMillis, site: &str, text: &str) -> Result<()> {
+        let now = self.clock.tick(now);
+        let Ok(url) = trawl_url::WebUrl::parse(site) else { return Ok(()) };
+        let (id, name) = self.config.identity.in_queue(&url, self.config.queue);
+        let host = self.host_of(id.host(), || name.unwrap_or_else(|| url.host().to_owned()));
+        let row = Row {
+            id: robots_id(id.host(), site),
+            texts: Texts::new(&format!("{site}/robots.txt"), "", text),
+            due_ms: 0,
+            arrival: 0,
+            note: 0,
+            robots_until: now.saturating_add(millis(self.config.robots_ttl)).max(1),
+            first_seen: hour(now),
+            last_crawled: hour(now),
+            crawls: 1,
+            errors: 0,
+            depth: 0,
+            hops: 0,
+            http_status: 200,
+            strikes: 0,
+            bucket: 0,
+            status: Status::Crawled,
+            found: Found::Seed,
+        };
+        self.write(host, row);
+        Ok(())
+    }
+
+    /// Takes the rules of a stored robots.txt into memory, unless newer ones are there.
+    pub(crate) fn recall_robots(&mut self, host: u32, row: &Row, now: i64) {
+        let (site, _) = split_site(row.url());
+        let fresh = matches!(self.hosts[host as usize].site(site).robots, Robots::Unknown { .. });
+        if !fresh || row.robots_until <= now {
+            return;
+        }
+        let rules: Arc<dyn crate::Rules> = match row.texts.meta() {
+            "" => Arc::new(AllowAll),
+            text => (self.config.parse_robots)(text),
+        };
+        self.set_rules(host, &site.into(), rules, row.robots_until);
+    }
+
+    fn set_rules(&mut self, id: u32, site: &Arc<str>, rules: Arc<dyn crate::Rules>, until: i64) {
+        let host = &mut self.hosts[id as usize];
+        let delay = rules.crawl_delay_ms().unwrap_or(0).clamp(0, i64::from(u32::MAX)) as u32;
+        // Of several sites of a host the most careful one counts; with one site, what it says now.
+        host.crawl_delay_ms = if host.sites.len() > 1 { host.crawl_delay_ms.max(delay) } else { delay };
+        host.site(site).robots = Robots::Known { rules, until };
+        self.rules.push_back((id, site.clone()));
+        while self.rules.len() > self.config.rules_kept {
+            let Some((old, site)) = self.rules.pop_front() else { break };
+            let state = self.hosts[old as usize].site(&site);
+            if old != id && matches!(state.robots, Robots::Known { .. }) {
+                self.forget_rules(old, &site);
+            }
+        }
+    }
+
+    /// Drops rules from memory; the next refill of the host brings them back.
+    fn forget_rules(&mut self, id: u32, site: &str) {
+        if self.store.is_none() {
+            return;
+        }
+        let host = &mut self.hosts[id as usize];
+        host.site(site).robots = Robots::Unknown { attempts: 0 };
+        host.marks.rules_away = true;
+        let now = self.clock.latest;
+        self.place(id, now);
+    }
+
+    pub(crate) fn learn(&mut self, now: i64, id: u32, site: &Arc<str>, answer: RobotsAnswer) -> Result<()> {
+        self.touch(id);
+        let dice = self.hosts[id as usize].key;
+        let attempts = self.hosts[id as usize].site(site).robots.attempts() + 1;
+        let state = match answer {
+            RobotsAnswer::Rules(rules) => {
+                let until = now.saturating_add(millis(self.config.robots_ttl));
+                self.set_rules(id, site, rules, until);
+                None
+            }
+            RobotsAnswer::Redirect(_) => return Ok(()),
+            // A name that does not exist, or whose address nobody allowed, has no pages either, and asking again in a minute
+            // will not help.
+            RobotsAnswer::Unavailable(class @ (ErrorClass::DnsNxdomain | ErrorClass::PrivateAddress), message) => {
+                Some(Robots::GivenUp { class, message: message.into() })
+            }
+            RobotsAnswer::Unavailable(_, message) if attempts >= self.config.robots_attempts => {
+                Some(Robots::GivenUp { class: ErrorClass::RobotsUnavailable, message: message.into() })
+            }
+            RobotsAnswer::Unavailable(..) => {
+                let until = now.saturating_add(backoff_ms(&self.config, attempts, dice));
+                Some(Robots::Resting { attempts, until })
+            }
+        };
+        let host = &mut self.hosts[id as usize];
+        if let Some(state) = state {
+            host.site(site).robots = state;
+        }
+        // From the end of the robots.txt to the first page its own crawl-delay counts already.
+        let first = host.ended_ms.saturating_add(host.delay_ms(&self.config));
+        host.next_ms = host.next_ms.max(if host.is_dead() { i64::MIN } else { first });
+        self.place(id, now);
+        Ok(())
+    }
+}
