@@ -64,7 +64,7 @@ with testweb("--domains", 80, "--pages", 1500, "--latency", 10, "--seeds-file", 
     killed(web, "crawl", "*.open")
     run("warcio", "check", *glob.glob("crawl/*.warc.gz"))
     check(True, "warcio check and trawl verify find nothing wrong with the WARC files")
-    killed(web, "pages", ".crawl/journal", "--format", "seqdb", "--digests", "bodies")
+    killed(web, "pages", ".crawl/rows-00000", "--format", "seqdb", "--digests", "bodies")
     container, = glob.glob("pages/*.data")
     trawl("convert", container, "pages.warc.gz", "--quiet")
     run("warcio", "check", "pages.warc.gz")

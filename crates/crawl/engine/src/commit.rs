@@ -1,177 +1,278 @@
 //! The commit stage: the only place that writes what a crawl is worth.
 //!
 //! ```text
-//! events ─► append to the archive ────┐
-//!                                     ├─ every 100 ms or 8 MiB ─► 1 sync the archive
-//! seeds ──────────────────────────────┘                           2 one journal batch {outcome, links, row, … file and end}
-//!                                                                 3 sync the journal
-//!                                                                 4 acknowledge to the frontier
+//! events ─► append to the archive ─┐
+//!                                  ├─ every 100 ms or 8 MiB ─► 1 sync the archive, then its rows in the spool
+//! seeds ─► rejects ────────────────┘                           2 one batch of the frontier's log {outcomes, links, all ends}
+//!                                                              3 sync the log
+//!                                                              4 acknowledge
 //! ```
-//! A crash before 3 leaves archive bytes that no batch names: resuming cuts them off, and the captures are made again. A
-//! crash after 3 leaves a batch that says everything: resuming believes it.
+//! 1 and 3 are here, on the writer's thread; 2 is the frontier's, in the crawl loop. A crash before 3 leaves bytes that no batch
+//! names: resuming cuts them off, and the captures are made again. A crash after 3 leaves a batch that says everything.
 
 use crate::error::Error;
+use crate::layout::Layout;
 use crate::page::Event;
-use crate::record::{CommitRecord, EventRecord, Record, SeedsRecord, encode};
-use crate::report::Leg;
+use crate::record::{CommitRecord, EventRecord, SpoolEnd, SpoolRecord};
 use crate::seeds::SeedBatch;
+use crate::spool::SpoolFile;
+use std::collections::VecDeque;
 use std::sync::Arc;
-use trawl_archive::Digests;
-use trawl_frontier::{LeaseId, UrlId};
-use trawl_io::Journal;
-use trawl_model::{CaptureSink, Durable, Summary};
-use trawl_url::WebUrl;
+use trawl_archive::{CaptureRow, Digests};
+use trawl_frontier::Ticket;
+use trawl_io::{File, Fs, Mode};
+use trawl_model::{CaptureSink, Summary};
 
-/// Something to make durable.
+/// Something for the writer.
 pub(crate) enum Item {
-    /// A capture; for a robots.txt that settles a site, the root of that site.
-    Event(Box<Event>, Option<WebUrl>),
+    /// A capture; for a robots.txt that settles a site, that site.
+    Event(Box<Event>, Option<String>),
     Seeds(SeedBatch),
-    /// The run was started.
-    Leg(Leg),
+    /// Somebody waits for what was added so far.
+    Hurry,
+    /// A synced batch is in the frontier's log: it is to be made durable there, and acknowledged.
+    Acknowledge(Option<Ticket>, Share),
 }
 
-/// Something that is durable.
-pub(crate) struct Acked {
-    /// Where its batch begins in the journal.
-    pub offset: u64,
-    pub records: Vec<Done>,
+/// What a batch consists of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub events: usize,
+    pub seeds: usize,
 }
 
-/// A durable record; of an event also what the journal does not keep.
+/// What the writer says.
+pub(crate) enum Message {
+    /// Synced, but not yet in the log.
+    Synced(Synced),
+    /// Durable.
+    Acked(Share),
+}
+
+/// A batch whose archive bytes and rows are synced.
+pub(crate) struct Synced {
+    pub done: Vec<Done>,
+    pub ends: Ends,
+}
+
+/// How far the files of a crawl are good.
+#[derive(Debug, Clone)]
+pub(crate) struct Ends {
+    pub archive: CommitRecord,
+    pub spool: SpoolEnd,
+    /// A spool that takes no more, because the archive went on to another file.
+    pub closed: Option<SpoolEnd>,
+    pub rejects: u64,
+}
+
 pub(crate) enum Done {
-    Event(Box<EventRecord>, Live),
-    Seeds(SeedsRecord),
-    Leg(Leg),
+    Event(Box<EventRecord>),
+    Seeds(SeedBatch),
 }
 
-/// What is known of a capture that was just made.
-pub(crate) struct Live {
-    /// What was fetched.
-    pub url: WebUrl,
-    /// The ids of its links.
-    pub ids: Vec<UrlId>,
-}
-
-/// Appends, and makes durable.
+/// Appends, and syncs.
 pub(crate) struct Committer {
+    fs: Arc<dyn Fs>,
+    layout: Layout,
     sink: Box<dyn CaptureSink>,
     digests: Option<Arc<dyn Digests>>,
-    journal: Journal,
-    /// Encoded records of the batch.
-    batch: Vec<Vec<u8>>,
+    spool: SpoolFile,
+    /// The archive file whose rows the spool takes; empty before there is one.
+    spooled: String,
+    rejects: Rejects,
+    /// Whether what pages lead to is kept with their rows.
+    keep_links: bool,
     done: Vec<Done>,
     bytes: u64,
-    /// The archive as of the last commit.
-    durable: Durable,
+    /// Rows of batches that are not acknowledged: their bodies may not be referred to yet.
+    unremembered: VecDeque<Vec<CaptureRow>>,
+    /// Batches that are synced and not acknowledged.
+    outstanding: usize,
+}
+
+/// Items of the seeds that are not URLs, as JSON lines.
+struct Rejects {
+    file: Option<Box<dyn File>>,
+    end: u64,
+    unwritten: Vec<u8>,
 }
 
 impl Committer {
+    /// Goes on after `spool` and `rejects`, what the log says was synced; the rest of those files is cut.
     pub(crate) fn new(
+        fs: &Arc<dyn Fs>,
+        layout: &Layout,
         sink: Box<dyn CaptureSink>,
         digests: Option<Arc<dyn Digests>>,
-        journal: Journal,
-        durable: Durable,
-    ) -> Self {
-        Self { sink, digests, journal, batch: Vec::new(), done: Vec::new(), bytes: 0, durable }
+        spool: Option<SpoolEnd>,
+        rejects: u64,
+        keep_links: bool,
+    ) -> Result<Self, Error> {
+        let SpoolEnd { number, file, end } = spool.unwrap_or(SpoolEnd { number: 0, file: String::new(), end: 0 });
+        let spool = open_spool(&**fs, layout, number, end)?;
+        let path = layout.reject_spool();
+        let file_of_rejects = match fs.exists(&path)? {
+            true => {
+                let opened = fs.open(&path, Mode::Write)?;
+                opened.set_len(rejects)?;
+                Some(opened)
+            }
+            false => None,
+        };
+        Ok(Self {
+            fs: fs.clone(),
+            layout: layout.clone(),
+            sink,
+            digests,
+            spool,
+            spooled: file,
+            rejects: Rejects { file: file_of_rejects, end: rejects, unwritten: Vec::new() },
+            keep_links,
+            done: Vec::new(),
+            bytes: 0,
+            unremembered: VecDeque::new(),
+            outstanding: 0,
+        })
     }
 
-    /// Bytes that wait to be made durable.
+    /// Bytes that wait to be synced.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.bytes
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.batch.is_empty()
+        self.done.is_empty()
     }
 
-    /// The archive as of the last commit.
-    pub(crate) fn durable(&self) -> &Durable {
-        &self.durable
+    /// Whether all that was added is acknowledged.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.done.is_empty() && self.outstanding == 0
     }
 
     /// Appends to the archive; nothing is durable yet.
-    pub(crate) fn add(&mut self, item: Item) -> Result<(), Error> {
-        match item {
-            Item::Seeds(SeedBatch { seeds, rejects, items, end }) => {
-                let record = SeedsRecord { seeds, rejects, items, end };
-                self.push(encode(&Record::Seeds(record.clone())));
-                self.done.push(Done::Seeds(record));
+    pub(crate) fn add_event(&mut self, event: Event, site: Option<String>) -> Result<(), Error> {
+        let Event { lease, answer, links, left_out, redirect, bad_redirect, robots, mut row, prepared } = event;
+        if let Some(prepared) = prepared {
+            self.bytes += prepared.len_bytes;
+            if let Some(place) = self.sink.commit(prepared)? {
+                row.set_place(&place);
             }
-            Item::Leg(leg) => {
-                self.push(encode(&Record::Leg(leg.clone())));
-                self.done.push(Done::Leg(leg));
+        }
+        let text = robots.and_then(|finding| finding.text);
+        self.bytes += 512 + links.iter().map(|(_, url)| url.len() as u64 + 64).sum::<u64>();
+        self.done.push(Done::Event(Box::new(EventRecord {
+            id: lease.id,
+            url: lease.url,
+            site: site.filter(|_| text.is_some()),
+            robots: text,
+            hops: lease.hops,
+            answer,
+            links,
+            to: redirect,
+            bad_to: bad_redirect,
+            left_out,
+            note: None,
+            row,
+        })));
+        Ok(())
+    }
+
+    pub(crate) fn add_seeds(&mut self, batch: SeedBatch) {
+        for reject in &batch.rejects {
+            self.rejects.unwritten.extend_from_slice(&serde_json::to_vec(reject).unwrap_or_default());
+            self.rejects.unwritten.push(b'\n');
+        }
+        self.bytes += batch.seeds.iter().map(|seed| seed.url.len() as u64 + 64).sum::<u64>();
+        self.done.push(Done::Seeds(batch));
+    }
+
+    /// Syncs everything added so far: the archive, then the rows that speak of it.
+    pub(crate) fn sync(&mut self) -> Result<Option<Synced>, Error> {
+        if self.done.is_empty() {
+            return Ok(None);
+        }
+        let durable = self.sink.sync()?;
+        let mut closed = None;
+        // A batch that came before the archive had a file belongs to the first one.
+        if self.spooled != durable.current() && !self.spooled.is_empty() {
+            let number = self.spool.number();
+            closed = Some(SpoolEnd { number, file: self.spooled.clone(), end: self.spool.end() });
+            self.spool = open_spool(&*self.fs, &self.layout, number + 1, 0)?;
+        }
+        durable.current().clone_into(&mut self.spooled);
+        let mut rows = Vec::new();
+        for done in &mut self.done {
+            let Done::Event(event) = done else { continue };
+            let leads_on = self.keep_links && (!event.links.is_empty() || event.to.is_some());
+            let (links, to) = match leads_on {
+                true => (event.links.iter().map(|(_, url)| url.clone()).collect(), event.to.clone()),
+                false => (Vec::new(), None),
+            };
+            let record = SpoolRecord { row: event.row.clone(), links, to, hops: event.hops };
+            event.note = Some(self.spool.push(&record)).filter(|_| leads_on);
+            if self.digests.is_some() {
+                rows.push(record.row);
             }
-            Item::Event(event, site) => {
-                let Event { lease, answer, links, left_out, redirect, bad_redirect, robots, mut row, prepared } =
-                    *event;
-                if let Some(prepared) = prepared {
-                    self.bytes += prepared.len_bytes;
-                    if let Some(place) = self.sink.commit(prepared)? {
-                        row.set_place(&place);
-                    }
-                }
-                let id = match lease.id {
-                    LeaseId::Page(id) => Some(id.to_string()),
-                    LeaseId::Robots(_) => None,
-                };
-                let text = robots.and_then(|finding| finding.text);
-                let site = site.filter(|_| text.is_some());
-                let (ids, links) = links.into_iter().unzip();
-                let (hops, answer) = (lease.hops, answer.into());
-                let record = Record::Event(Box::new(EventRecord {
-                    id,
-                    site,
-                    robots: text,
-                    hops,
-                    answer,
-                    links,
-                    to: redirect,
-                    bad_to: bad_redirect,
-                    left_out,
-                    row,
-                }));
-                self.push(encode(&record));
-                if let Record::Event(event) = record {
-                    self.done.push(Done::Event(event, Live { url: lease.url, ids }));
-                }
+        }
+        self.spool.sync()?;
+        self.rejects.sync(&*self.fs, &self.layout)?;
+        self.unremembered.push_back(rows);
+        self.outstanding += 1;
+        self.bytes = 0;
+        let spool = SpoolEnd { number: self.spool.number(), file: self.spooled.clone(), end: self.spool.end() };
+        let ends = Ends { archive: CommitRecord::of(&durable), spool, closed, rejects: self.rejects.end };
+        Ok(Some(Synced { done: std::mem::take(&mut self.done), ends }))
+    }
+
+    /// The oldest synced batch is in the log: makes that durable, and lets later captures refer to its bodies.
+    pub(crate) fn acknowledge(&mut self, ticket: Option<Ticket>) -> Result<(), Error> {
+        if let Some(ticket) = ticket {
+            ticket.wait()?;
+        }
+        self.outstanding = self.outstanding.saturating_sub(1);
+        for row in self.unremembered.pop_front().unwrap_or_default() {
+            if let Some(digests) = &self.digests {
+                digests.remember_row(&row)?;
             }
         }
         Ok(())
     }
 
-    fn push(&mut self, record: Vec<u8>) {
-        self.bytes += record.len() as u64;
-        self.batch.push(record);
-    }
-
-    /// Makes everything added so far durable, in the one right order.
-    pub(crate) fn commit(&mut self) -> Result<Option<Acked>, Error> {
-        if self.batch.is_empty() {
-            return Ok(None);
-        }
-        let durable = self.sink.sync()?;
-        self.batch.push(encode(&Record::Commit(CommitRecord::of(&durable))));
-        let position = self.journal.commit(self.batch.iter().map(Vec::as_slice))?;
-        self.durable = durable;
-        self.batch.clear();
-        self.bytes = 0;
-        if let Some(digests) = &self.digests {
-            for done in &self.done {
-                if let Done::Event(event, _) = done {
-                    digests.remember_row(&event.row)?;
-                }
-            }
-        }
-        Ok(Some(Acked { offset: position.offset, records: std::mem::take(&mut self.done) }))
-    }
-
-    /// Completes the archive files. Everything must have been committed.
+    /// Completes the archive files. Everything must have been acknowledged.
     pub(crate) fn finish(self) -> Result<Summary, Error> {
         if let Some(digests) = &self.digests {
             digests.close()?;
         }
         Ok(self.sink.finish()?)
+    }
+}
+
+fn open_spool(fs: &dyn Fs, layout: &Layout, number: u64, end: u64) -> Result<SpoolFile, Error> {
+    let spool = SpoolFile::open(fs, &layout.rows(number), number, end)?;
+    fs.sync_dir(&layout.inner)?;
+    Ok(spool)
+}
+
+impl Rejects {
+    fn sync(&mut self, fs: &dyn Fs, layout: &Layout) -> Result<(), Error> {
+        if self.unwritten.is_empty() {
+            return Ok(());
+        }
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                let file = fs.open(&layout.reject_spool(), Mode::OpenOrCreate)?;
+                file.set_len(self.end)?;
+                fs.sync_dir(&layout.inner)?;
+                file
+            }
+        };
+        file.write_at(self.end, &self.unwritten)?;
+        file.sync_data()?;
+        self.end += self.unwritten.len() as u64;
+        self.unwritten.clear();
+        self.file = Some(file);
+        Ok(())
     }
 }
 

@@ -1,18 +1,20 @@
 //! The crawl loop: one task owns the frontier, everything else talks to it.
 //!
 //! ```text
-//!            ┌────────────── acks (durable) ◄─────────────┐
+//!            ┌──── synced ─► log batch ─► acknowledge ────┐
 //! seeds ─► ┌─┴────────┐ lease  ┌───────┐ fetched ┌──────┐ │ ┌────────┐
 //!          │  crawl   ├───────►│ fetch ├────────►│ page ├─┼►│ writer │
 //!          │(frontier)│◄───────┴───────┘ ended   └──┬───┘ │ └───┬────┘
 //!          └──────────┘◄────── ready ───────────────┘     └─────┘
 //! ```
+//! The loop runs on the thread that called [`crate::run`], not on one of the runtime's: the frontier may read its files here.
 //! Every channel is bounded, and the number of captures that are not durable bounds them all: nobody waits for the crawl
 //! task while it waits for them.
 
-use crate::commit::{Acked, Done, Item};
+use crate::commit::{Item, Message, Share};
 use crate::config::Config;
 use crate::error::Error;
+use crate::lease::Lease;
 use crate::page::{Event, Worker, answer_of, facts_of};
 use crate::report::Progress;
 use crate::seeds::{self, SeedBatch};
@@ -27,7 +29,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use trawl_fetch::{Ask, Fetcher};
-use trawl_frontier::{Answer, Lease, LeaseId, LookupId, Next};
+use trawl_frontier::{Address, Answer, HostId, LeaseId, Next, Work};
 use trawl_model::{Clock, ErrorClass, Outcome, UnixMillis};
 use trawl_parse::robots::MAX_BYTES;
 use trawl_url::WebUrl;
@@ -39,7 +41,7 @@ enum Told {
     /// This machine could not make a fetch: the lease comes back.
     Returned(LeaseId, String),
     /// What came of a lookup; why, if this machine could not make it.
-    Resolved(LookupId, Result<Option<(IpAddr, Duration)>, String>),
+    Resolved(HostId, Result<Option<Address>, String>),
     /// Its event is ready to be committed.
     Ready(Box<Event>),
     /// This machine failed.
@@ -62,6 +64,9 @@ struct Crawl<'a> {
     unacked: usize,
     /// Items the writer has and has not acknowledged.
     committing: usize,
+    /// Items it has not synced, and whether it was told that somebody waits for them.
+    unsynced: usize,
+    hurried: bool,
     /// Batches of seeds among them.
     seeds_ahead: usize,
     /// Whether the last batch of seeds is still to be read.
@@ -92,7 +97,8 @@ const SEEDS_AHEAD: usize = 2;
 
 /// Items the writer may have at a time.
 pub(crate) fn capacity(config: &Config) -> usize {
-    config.max_unacked + SEEDS_AHEAD
+    // Each batch has at least one item, is hurried at most once and acknowledged once.
+    3 * (config.max_unacked + SEEDS_AHEAD) + 1
 }
 
 /// What a crawl works with.
@@ -116,7 +122,7 @@ pub(crate) async fn crawl(
     let threads = if config.threads == 0 { cores() } else { config.threads };
     let Parts { state, fetcher, worker, items } = parts;
     let (told, tellings) = mpsc::channel(capacity(config));
-    let (begun, captures) = (Instant::now(), state.counts.captures);
+    let (begun, captures) = (Instant::now(), state.counts().captures);
     let crawl = Crawl {
         config,
         clock,
@@ -132,6 +138,8 @@ pub(crate) async fn crawl(
         in_flight: 0,
         unacked: 0,
         committing: 0,
+        unsynced: 0,
+        hurried: false,
         seeds_ahead: 0,
         begun,
         base: clock.now(),
@@ -159,14 +167,14 @@ impl Crawl<'_> {
         loop {
             let wake = match last_moment {
                 None => {
-                    let wake = self.dispatch();
+                    let wake = self.dispatch()?;
                     self.patience(wake)
                 }
                 Some(moment) => Wake::At(moment),
             };
             let wake = match wake {
                 Wake::GiveUp => {
-                    self.give_up();
+                    self.give_up()?;
                     continue;
                 }
                 wake => wake,
@@ -174,21 +182,22 @@ impl Crawl<'_> {
             let idle = self.in_flight == 0 && self.unacked == 0 && self.committing == 0;
             if idle && (last_moment.is_some() || matches!(wake, Wake::Done) && self.seeds_ended) {
                 progress(&self.progress(last_moment.is_some()));
-                // What found no room is in the journal: with more room a resume takes it up.
-                let complete = self.seeds_ended && self.state.frontier.pending() == 0 && self.state.counts.no_room == 0;
+                // Left to itself it ends when nothing may be fetched any more, whatever a limit holds back.
+                let complete = self.seeds_ended && (last_moment.is_none() || self.state.frontier.pending() == 0);
                 return Ok(Ended { state: self.state, complete });
             }
             let wants_seeds = last_moment.is_none()
                 && self.seeds_open
                 && self.seeds_ahead < SEEDS_AHEAD
-                && self.state.frontier.pending() < self.config.queue_high;
+                && self.state.frontier.pending() < self.config.queue_high as u64;
+            self.hurry()?;
             let until = match wake {
                 Wake::At(moment) => moment,
                 Wake::Told | Wake::Done | Wake::GiveUp => Instant::now() + Duration::from_secs(3600),
             };
             tokio::select! {
-                acked = writer.acks.recv() => match acked {
-                    Some(acked) => self.acked(acked)?,
+                message = writer.messages.recv() => match message {
+                    Some(message) => self.heard(message)?,
                     // The writer ended, which it does on its own only when it failed: its thread says how.
                     None => return Err(failed("writer")),
                 },
@@ -214,22 +223,47 @@ impl Crawl<'_> {
     }
 
     /// Hands out everything that may be fetched now; tells when to look again.
-    fn dispatch(&mut self) -> Wake {
-        while self.in_flight < self.config.workers && self.unacked < self.config.max_unacked {
+    fn dispatch(&mut self) -> Result<Wake, Error> {
+        let mut work = Vec::new();
+        loop {
             let now = self.now();
-            match self.state.frontier.next(now) {
-                Next::Lease(lease) => self.fetch(lease),
-                Next::Lookup(id, url) => self.look_up(id, url),
-                Next::Refuse(lease, class, message) => self.refuse(lease, class, message),
+            for wanted in self.state.frontier.wanted(now, usize::MAX) {
+                self.look_up(wanted.id, &wanted.site)?;
+            }
+            let free = self.config.workers.saturating_sub(self.in_flight);
+            let room = free.min(self.config.max_unacked.saturating_sub(self.unacked));
+            if room == 0 {
+                return Ok(Wake::Told);
+            }
+            let next = self.state.frontier.lease(now, room, &mut work)?;
+            for work in work.drain(..) {
+                match work {
+                    Work::Fetch(lease) => self.fetch(lease.try_into()?),
+                    Work::Refuse(lease, class, message) => self.refuse(lease.try_into()?, class, message),
+                }
+            }
+            if self.state.frontier.wants_addresses() {
+                continue;
+            }
+            match next {
+                Next::Now => {}
                 Next::WaitUntil(at) => {
                     let wait = u64::try_from(at.0.saturating_sub(now.0)).unwrap_or(0);
-                    return Wake::At(Instant::now() + Duration::from_millis(wait.min(60_000)));
+                    return Ok(Wake::At(Instant::now() + Duration::from_millis(wait.min(60_000))));
                 }
-                Next::Blocked => return Wake::Told,
-                Next::Empty => return Wake::Done,
+                Next::Blocked => return Ok(Wake::Told),
+                Next::Empty => return Ok(Wake::Done),
             }
         }
-        Wake::Told
+    }
+
+    /// Tells the writer to sync at once when there is nothing left to do but to wait for it.
+    fn hurry(&mut self) -> Result<(), Error> {
+        let starved = self.in_flight == 0 || self.unacked >= self.config.max_unacked;
+        if starved && self.unsynced > 0 && !std::mem::replace(&mut self.hurried, true) {
+            self.items.try_send(Item::Hurry).map_err(|_| failed("writer"))?;
+        }
+        Ok(())
     }
 
     /// Now, by a clock that nobody sets.
@@ -252,21 +286,24 @@ impl Crawl<'_> {
         }
     }
 
-    fn give_up(&mut self) {
+    fn give_up(&mut self) -> Result<(), Error> {
         let why = format!("waited {} s", self.config.wait.as_secs());
         let why = self.trouble.as_ref().map_or(why.clone(), |trouble| format!("{why}: {trouble}"));
         let now = self.now();
-        let forgotten = self.state.frontier.give_up(now, &why);
-        self.state.counts.forgotten(forgotten);
+        let forgotten = self.state.frontier.give_up(now, &why)?;
+        self.state.progress.counts.forgotten(forgotten);
         self.stuck_since = None;
+        Ok(())
     }
 
-    fn look_up(&mut self, id: LookupId, url: WebUrl) {
+    fn look_up(&mut self, id: HostId, site: &str) -> Result<(), Error> {
+        let url = WebUrl::parse(site)
+            .map_err(|reject| Error::Note { what: "a site of the frontier", found: reject.to_string() })?;
         // Hosts that share an address by the operator's choice are not neighbours.
         if self.fetcher.is_redirected(&url) {
             let now = self.now();
-            self.state.frontier.resolved(now, id, Ok(None));
-            return;
+            self.state.frontier.ready(now, id, Ok(None));
+            return Ok(());
         }
         let (fetcher, told) = (self.fetcher.clone(), self.told.clone());
         self.tasks.spawn(async move {
@@ -278,6 +315,7 @@ impl Crawl<'_> {
             };
             let _ = told.send(Told::Resolved(id, found)).await;
         });
+        Ok(())
     }
 
     fn fetch(&mut self, lease: Lease) {
@@ -322,7 +360,7 @@ impl Crawl<'_> {
             Told::Ended(id, answer, ip) => {
                 self.in_flight -= 1;
                 let now = self.now();
-                self.state.frontier.released(now, id, answer, ip);
+                self.state.frontier.released(now, id, answer, ip)?;
                 if matches!(answer, Answer::Response { .. }) {
                     self.trouble = None;
                     self.answered = Instant::now();
@@ -336,22 +374,22 @@ impl Crawl<'_> {
                 self.in_flight -= 1;
                 self.unacked -= 1;
                 let now = self.now();
-                self.state.frontier.returned(now, id);
+                self.state.frontier.returned(now, id)?;
                 self.trouble = Some(why);
                 Ok(())
             }
             Told::Resolved(id, found) => {
                 let found = found.map_err(|why| self.trouble = Some(why));
                 let now = self.now();
-                self.state.frontier.resolved(now, id, found);
+                self.state.frontier.ready(now, id, found);
                 Ok(())
             }
             Told::Ready(event) => {
                 let mut site = None;
                 if let Some(finding) = &event.robots {
-                    site = self.state.frontier.errand_site(event.lease.id).cloned();
+                    site = self.state.frontier.errand_site(event.lease.id).map(str::to_owned);
                     let now = self.now();
-                    self.state.frontier.robots(now, event.lease.id, finding.answer.clone());
+                    self.state.frontier.robots(now, event.lease.id, finding.answer.clone())?;
                 }
                 self.commit(Item::Event(event, site))
             }
@@ -369,31 +407,31 @@ impl Crawl<'_> {
 
     fn commit(&mut self, item: Item) -> Result<(), Error> {
         self.committing += 1;
+        self.unsynced += 1;
         self.items.try_send(item).map_err(|_| failed("writer"))
     }
 
-    fn acked(&mut self, acked: Acked) -> Result<(), Error> {
-        for done in acked.records {
-            self.committing -= 1;
-            match done {
-                Done::Seeds(record) => {
-                    self.seeds_ahead -= 1;
-                    self.state.seeds(record);
-                }
-                Done::Leg(leg) => self.state.leg(leg),
-                Done::Event(event, live) => {
-                    // After an abort, captures that were already on their way are no longer counted.
-                    self.unacked = self.unacked.saturating_sub(1);
-                    let now = self.now();
-                    self.state.event(*event, Some((live, now)), acked.offset)?;
-                }
+    fn heard(&mut self, message: Message) -> Result<(), Error> {
+        match message {
+            Message::Synced(synced) => {
+                let now = self.now();
+                (self.unsynced, self.hurried) = (self.unsynced.saturating_sub(synced.done.len()), false);
+                let (ticket, share) = self.state.synced(synced, now)?;
+                self.items.try_send(Item::Acknowledge(ticket, share)).map_err(|_| failed("writer"))
             }
+            Message::Acked(share) => self.acked(share),
         }
+    }
+
+    fn acked(&mut self, Share { events, seeds }: Share) -> Result<(), Error> {
+        self.committing -= events + seeds;
+        self.seeds_ahead -= seeds;
+        // After an abort, captures that were already on their way are no longer counted.
+        self.unacked = self.unacked.saturating_sub(events);
         self.seeds_ended |= self.state.seeds_ended();
+        let rejects = self.state.counts().rejects;
         match self.config.max_rejects {
-            Some(limit) if self.state.counts.rejects > limit => {
-                Err(Error::TooManyRejects { found: self.state.counts.rejects, limit })
-            }
+            Some(limit) if rejects > limit => Err(Error::TooManyRejects { found: rejects, limit }),
             _ => Ok(()),
         }
     }
@@ -410,7 +448,7 @@ impl Crawl<'_> {
         if self.seeds_ended {
             return Ok(rx);
         }
-        let (inputs, skip) = (self.state.inputs.clone(), self.state.items);
+        let (inputs, skip) = (self.state.run.inputs.clone(), self.state.progress.items);
         let registry = self.config.registry.clone();
         let options = trawl_lists::Options { now: self.clock.now(), ..self.config.lists.clone() };
         std::thread::Builder::new()
@@ -427,12 +465,12 @@ impl Crawl<'_> {
 
     fn progress(&mut self, stopping: bool) -> Progress {
         let now = Instant::now();
-        let (then, before) = std::mem::replace(&mut self.last, (now, self.state.counts.captures));
+        let (then, before) = std::mem::replace(&mut self.last, (now, self.state.counts().captures));
         let seconds = now.duration_since(then).as_secs_f64();
-        let made = self.state.counts.captures.saturating_sub(before);
+        let made = self.state.counts().captures.saturating_sub(before);
         Progress {
             elapsed_ms: u64::try_from(now.duration_since(self.begun).as_millis()).unwrap_or(u64::MAX),
-            counts: self.state.counts.clone(),
+            counts: self.state.counts().clone(),
             rate: if seconds > 0.0 { made as f64 / seconds } else { 0.0 },
             in_flight: self.in_flight,
             unacked: self.unacked,

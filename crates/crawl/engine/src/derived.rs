@@ -1,111 +1,60 @@
-//! Files made from the journal: the capture index, the rejects, `run.json`. Each can be made again.
+//! Files made at the end of a run: the capture index, the rejects, `run.json`.
 
 use crate::error::Error;
 use crate::layout::Layout;
-use crate::record::{Record, decode};
+use crate::record::SpoolEnd;
 use crate::report::{FileEntry, Report};
+use crate::spool::read_all;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
-use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_archive::{CaptureRow, CapturesWriter, Covered, Format, Opening, Registry, Role};
-use trawl_io::journal::{JournalReader, Options};
+use trawl_archive::{CaptureRow, CapturesWriter, Covered, Format, Opening, Registry, Role, concat_captures};
 use trawl_io::{AtomicFile, Fs, Mode, publish};
 use trawl_model::{Archive, Entry, Pick};
 
-/// Batches that were committed while one archive file was being written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub file: String,
-    /// Where the first of them begins in the journal.
-    pub start: u64,
-    /// Where the last one begins.
-    pub last: u64,
-}
-
-/// Adds a batch to the ranges: a new one whenever the archive file changes. Tells whether it did.
-pub(crate) fn extend(ranges: &mut Vec<Range>, file: &str, offset: u64) -> bool {
-    match ranges.last_mut() {
-        // A batch that came before the archive had a file belongs to the first one.
-        Some(range) if range.file == file || range.file.is_empty() => {
-            file.clone_into(&mut range.file);
-            range.last = offset;
-            false
-        }
-        _ => {
-            ranges.push(Range { file: file.to_owned(), start: offset, last: offset });
-            true
-        }
-    }
-}
-
-/// Shows every record of some batches to `each`.
-fn records(
-    fs: &dyn Fs,
-    journal: &Path,
-    range: Option<&Range>,
-    each: &mut dyn FnMut(Record) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut reader = JournalReader::open(fs, journal, &Options::default())?;
-    if let Some(range) = range {
-        reader.skip_to(range.start);
-    }
-    while let Some(batch) = reader.next_batch()? {
-        if range.is_some_and(|range| batch.offset() > range.last) {
-            break;
-        }
-        for record in batch.records() {
-            each(decode(journal, batch.offset(), record)?)?;
-        }
-    }
-    Ok(())
-}
-
-/// Writes the index of one archive file. Places that were not known when captures were made are looked up in `late`, the
-/// finished archive.
+/// Writes the index of the rows of one spool.
 pub(crate) fn write_captures(
     fs: &Arc<dyn Fs>,
-    journal: &Path,
-    range: Option<&Range>,
-    path: &Path,
-    late: Option<&dyn Archive>,
+    layout: &Layout,
+    spool: &SpoolEnd,
+    format: &dyn Format,
 ) -> Result<(), Error> {
-    let mut writer = CapturesWriter::create(fs, path).map_err(captures)?;
-    push_captures(fs, journal, range, &mut writer, late)?;
-    if let (Some(range), Some(dir)) = (range, path.parent()) {
-        covers(&**fs, dir, range, &mut writer);
+    let path = layout.captures(Some(spool.number));
+    let mut writer = CapturesWriter::create(fs, &path).map_err(captures)?;
+    push_captures(fs, layout, spool, format, &mut writer)?;
+    if let Some(archive) = covered(&**fs, layout, spool) {
+        writer.covers(archive);
     }
     writer.finish().map_err(captures)?;
     Ok(())
 }
 
-/// Lists the archive of a range in its index: who takes the index need not read it.
-fn covers(fs: &dyn Fs, dir: &Path, range: &Range, writer: &mut CapturesWriter) {
+/// The archive of a spool, to be listed in its index: who takes the index need not read it.
+fn covered(fs: &dyn Fs, layout: &Layout, spool: &SpoolEnd) -> Option<Covered> {
     // Before an archive is complete it has another name.
-    if let Ok(metadata) = fs.metadata(&dir.join(&range.file))
-        && !range.file.is_empty()
-    {
-        let bytes = (!metadata.is_dir).then_some(metadata.len);
-        writer.covers(Covered { name: range.file.clone(), bytes });
-    }
+    let metadata = fs.metadata(&layout.out.join(&spool.file)).ok().filter(|_| !spool.file.is_empty())?;
+    Some(Covered { name: spool.file.clone(), bytes: (!metadata.is_dir).then_some(metadata.len) })
 }
 
+/// Adds the rows of a spool. Places that were not known when captures were made are looked up in the finished archive.
 fn push_captures(
     fs: &Arc<dyn Fs>,
-    journal: &Path,
-    range: Option<&Range>,
+    layout: &Layout,
+    spool: &SpoolEnd,
+    format: &dyn Format,
     writer: &mut CapturesWriter,
-    late: Option<&dyn Archive>,
 ) -> Result<(), Error> {
-    records(&**fs, journal, range, &mut |record| {
-        if let Record::Event(mut event) = record {
-            if let Some(archive) = late {
-                find_place(archive, &mut event.row)?;
-            }
-            writer.push(event.row).map_err(captures)?;
+    let late = match format.knows_places_late() && !spool.file.is_empty() {
+        true => Some(format.open(&Opening::new(fs, &layout.out.join(&spool.file)))?),
+        false => None,
+    };
+    read_all(fs, &layout.rows(spool.number), spool.end, &mut |record| {
+        let mut row = record.row;
+        if let Some(archive) = &late {
+            find_place(&**archive, &mut row)?;
         }
-        Ok(())
+        writer.push(row).map_err(captures)
     })
 }
 
@@ -124,79 +73,61 @@ fn captures(error: impl Into<trawl_model::DoorError>) -> Error {
     Error::Captures(error.into())
 }
 
-/// The finished archive that a range was written to, if places are known only by now.
-pub(crate) fn late_archive(
-    fs: &Arc<dyn Fs>,
-    layout: &Layout,
-    range: &Range,
-    format: &dyn Format,
-) -> Result<Option<Box<dyn Archive>>, Error> {
-    let path = layout.out.join(&range.file);
-    Ok(format.knows_places_late().then(|| format.open(&Opening::new(fs, &path))).transpose()?)
-}
-
-/// Brings the index up to date with the whole journal: one file when the run is complete or has one archive file, else one
-/// for each.
+/// Brings the index up to date: one file when the run is complete or has one archive file, else one for each.
 pub(crate) fn write_index(
     fs: &Arc<dyn Fs>,
     layout: &Layout,
-    ranges: &[Range],
+    spools: &[SpoolEnd],
     format: &dyn Format,
     complete: bool,
 ) -> Result<(), Error> {
-    if complete || ranges.len() <= 1 {
+    if spools.len() <= 1 {
         let mut writer = CapturesWriter::create(fs, &layout.captures(None)).map_err(captures)?;
-        if ranges.is_empty() {
-            push_captures(fs, &layout.journal, None, &mut writer, None)?;
-        }
-        for range in ranges {
-            let late = late_archive(fs, layout, range, format)?;
-            push_captures(fs, &layout.journal, Some(range), &mut writer, late.as_deref())?;
-            covers(&**fs, &layout.out, range, &mut writer);
+        for spool in spools {
+            push_captures(fs, layout, spool, format, &mut writer)?;
+            if let Some(archive) = covered(&**fs, layout, spool) {
+                writer.covers(archive);
+            }
         }
         writer.finish().map_err(captures)?;
-        for n in 0..ranges.len() {
-            let path = layout.captures(Some(n));
-            if fs.exists(&path)? {
-                fs.remove_file(&path)?;
-            }
-        }
-        return Ok(fs.sync_dir(&layout.out)?);
+        return Ok(());
     }
-    for (n, range) in ranges.iter().enumerate() {
-        let path = layout.captures(Some(n));
+    for (n, spool) in spools.iter().enumerate() {
         // Those of closed files do not change.
-        if n + 1 == ranges.len() || !fs.exists(&path)? {
-            write_captures(
-                fs,
-                &layout.journal,
-                Some(range),
-                &path,
-                late_archive(fs, layout, range, format)?.as_deref(),
-            )?;
+        if n + 1 == spools.len() || !fs.exists(&layout.captures(Some(spool.number)))? {
+            write_captures(fs, layout, spool, format)?;
         }
     }
-    let only = layout.captures(None);
-    if fs.exists(&only)? {
-        fs.remove_file(&only)?;
-        fs.sync_dir(&layout.out)?;
+    let parts: Vec<PathBuf> = spools.iter().map(|spool| layout.captures(Some(spool.number))).collect();
+    if complete {
+        // Their row groups are copied as they are: the end of a large run reads no row again.
+        let archives: Vec<Covered> = spools.iter().filter_map(|spool| covered(&**fs, layout, spool)).collect();
+        concat_captures(fs, &parts, archives, &layout.captures(None)).map_err(captures)?;
+        parts.iter().try_for_each(|part| remove_if_there(&**fs, part))?;
+    } else {
+        remove_if_there(&**fs, &layout.captures(None))?;
     }
-    Ok(())
+    Ok(fs.sync_dir(&layout.out)?)
 }
 
-/// Writes the lines that were no URLs, one JSON object each.
-pub(crate) fn write_rejects(fs: &Arc<dyn Fs>, layout: &Layout) -> Result<(), Error> {
+fn remove_if_there(fs: &dyn Fs, path: &Path) -> Result<(), Error> {
+    if fs.exists(path)? { Ok(fs.remove_file(path)?) } else { Ok(()) }
+}
+
+/// Publishes the first `end` bytes of the rejects.
+pub(crate) fn write_rejects(fs: &Arc<dyn Fs>, layout: &Layout, end: u64) -> Result<(), Error> {
+    let source = fs.open(&layout.reject_spool(), Mode::Read)?;
     let mut file = AtomicFile::create(fs, &layout.rejects())?;
-    records(&**fs, &layout.journal, None, &mut |record| {
-        if let Record::Seeds(seeds) = record {
-            for reject in seeds.rejects {
-                let mut line = serde_json::to_vec(&reject).unwrap_or_default();
-                line.push(b'\n');
-                file.write_all(&line).map_err(|e| trawl_io::Error::io(trawl_io::Op::Write, layout.rejects(), e))?;
-            }
+    let (mut at, mut buf) = (0, vec![0; 1 << 18]);
+    while at < end {
+        let n = source.read_at(at, &mut buf)?.min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        if n == 0 {
+            let (expected, found) = ("rejects that were synced", format!("{at} bytes where the log has {end}"));
+            return Err(Error::Spool { path: layout.reject_spool(), offset: at, expected, found });
         }
-        Ok(())
-    })?;
+        file.put(buf.get(..n).unwrap_or_default())?;
+        at += n as u64;
+    }
     Ok(file.publish()?)
 }
 

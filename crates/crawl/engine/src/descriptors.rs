@@ -1,7 +1,8 @@
 //! How many files and sockets a crawl may have open: shares of what this process is allowed.
 //!
 //! ```text
-//! limit ─ 32 for archive, journal, indexes, seeds, runtime ─┬─ 1/3 fetches under way, a socket each
+//! limit ─ 32 for archive, log, indexes, seeds, runtime     ─┬─ 1/3 fetches under way, a socket each
+//!       ─ up to 160 for the frontier's files                │
 //!                                                           ├─ 1/6 idle connections
 //!                                                           ├─ 1/6 bodies in files, two each while they are archived
 //!                                                           └─ 1/4 lookups, two sockets each
@@ -11,8 +12,11 @@ use crate::config::Config;
 use crate::error::Error;
 use rustix::process::{Resource, getrlimit};
 
-/// What the crawl itself holds: archive, journal and its readers, indexes, seeds, terminal, runtime.
+/// What the crawl itself holds: archive, log, indexes, seeds, terminal, runtime.
 const OWN: u64 = 32;
+/// What the frontier may hold: base, runs, and while it flushes and merges a temporary file for each column. Small frontiers keep
+/// columns in memory, so where files are few it gets a quarter.
+const FRONTIER: u64 = 160;
 /// Below this nothing can be shared out.
 const LEAST: u64 = OWN + 12;
 
@@ -23,7 +27,8 @@ pub(crate) fn bound(config: &mut Config) -> Result<(), Error> {
         let expected = format!("at least {LEAST} open files");
         return Err(Error::Setting { setting: "open files (ulimit -n)", expected, found: limit.to_string() });
     }
-    let share = |parts: u64| usize::try_from((limit - OWN) / parts).unwrap_or(usize::MAX).max(1);
+    let rest = limit - OWN - ((limit - OWN) / 4).min(FRONTIER);
+    let share = |parts: u64| usize::try_from(rest / parts).unwrap_or(usize::MAX).max(1);
     config.workers = config.workers.min(share(3));
     config.fetch.pool.total = config.fetch.pool.total.min(share(6));
     config.fetch.limits.spools = config.fetch.limits.spools.min(share(12));

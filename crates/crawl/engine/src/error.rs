@@ -33,7 +33,7 @@ pub enum Error {
         found: String,
     },
     /// There is nothing to resume.
-    #[error("{}: expected the journal of a crawl to resume, found none", .dir.display())]
+    #[error("{}: expected the frontier of a crawl to resume, found none", .dir.display())]
     NothingToResume {
         /// The directory.
         dir: PathBuf,
@@ -48,18 +48,29 @@ pub enum Error {
         /// What it is.
         found: String,
     },
-    /// A batch of the journal is whole but says something else than a crawl's would.
+    /// A row that waits for the index is not one.
     #[error("{}@{offset}: expected {expected}, found {found}", .path.display())]
-    Journal {
-        /// The journal.
+    Spool {
+        /// The spool.
         path: PathBuf,
-        /// Where the batch begins.
+        /// Where.
         offset: u64,
         /// What should be there.
         expected: &'static str,
         /// What is there.
         found: String,
     },
+    /// The frontier's log keeps something for the crawl that a crawl did not write.
+    #[error("the log of the frontier: expected {what}, found {found}")]
+    Note {
+        /// What should be there.
+        what: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// The frontier failed.
+    #[error("frontier: {0}")]
+    Frontier(trawl_frontier::Error),
     /// The file system failed.
     #[error(transparent)]
     Io(#[from] trawl_io::Error),
@@ -85,12 +96,25 @@ pub enum Error {
     },
 }
 
+impl From<trawl_frontier::Error> for Error {
+    fn from(error: trawl_frontier::Error) -> Self {
+        match error {
+            trawl_frontier::Error::Setting { setting, expected, found, .. } => {
+                let setting = if setting == "identity" { "identity of URLs" } else { setting };
+                Self::Setting { setting, expected: format!("{expected}, as when the run began"), found }
+            }
+            other => Self::Frontier(other),
+        }
+    }
+}
+
 impl Error {
     /// What the caller may do: a held lock can be helped, a full disk needs a person.
     pub fn advice(&self) -> Advice {
         match self {
             Self::Lock(_) => Advice::Retry,
             Self::Archive(e) | Self::Captures(e) => e.advice,
+            Self::Frontier(e) => e.advice(),
             _ => Advice::Stop,
         }
     }

@@ -5,7 +5,9 @@
 //! OUT/captures.parquet             its index; captures-00000.parquet, … once the archive has several files
 //! OUT/rejects.jsonl                items of the seeds that are not URLs, if any
 //! OUT/run.json                     what the run did
-//! OUT/.crawl/journal               the truth of the crawl's state
+//! OUT/.crawl/frontier/             the truth of the crawl's state: a frontier, with the crawl's own notes in its log
+//! OUT/.crawl/rows-00000            rows for the index, one file for each archive file; removed when the run is complete
+//! OUT/.crawl/rejects               lines for rejects.jsonl, likewise
 //! OUT/.crawl/lock                  who is at work here
 //! OUT/.crawl/spool/                large bodies under way (files without names)
 //! ```
@@ -13,7 +15,9 @@
 use crate::config::Start;
 use crate::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use trawl_archive::Registry;
+use trawl_frontier::Frontier;
 use trawl_io::{Fs, LockFile, create_dir_all_synced, describe_holder, remove_leftovers, remove_tree};
 use trawl_model::UnixMillis;
 
@@ -21,7 +25,9 @@ use trawl_model::UnixMillis;
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub out: PathBuf,
-    pub journal: PathBuf,
+    /// What is not for users.
+    pub inner: PathBuf,
+    pub frontier: PathBuf,
     pub spool: PathBuf,
     lock: PathBuf,
 }
@@ -29,7 +35,8 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn new(out: &Path) -> Self {
         let inner = out.join(".crawl");
-        Self { out: out.into(), journal: inner.join("journal"), spool: inner.join("spool"), lock: inner.join("lock") }
+        let (frontier, spool, lock) = (inner.join("frontier"), inner.join("spool"), inner.join("lock"));
+        Self { out: out.into(), inner, frontier, spool, lock }
     }
 
     pub(crate) fn run_json(&self) -> PathBuf {
@@ -40,8 +47,29 @@ impl Layout {
         self.out.join("rejects.jsonl")
     }
 
+    /// Where the rejects wait.
+    pub(crate) fn reject_spool(&self) -> PathBuf {
+        self.inner.join("rejects")
+    }
+
+    /// Where the rows of an archive file wait.
+    pub(crate) fn rows(&self, number: u64) -> PathBuf {
+        self.inner.join(format!("rows-{number:05}"))
+    }
+
+    /// Removes what only a run that goes on needs.
+    pub(crate) fn remove_spools(&self, fs: &dyn Fs) -> Result<(), Error> {
+        for entry in fs.list(&self.inner)? {
+            let Some(name) = entry.name.to_str().filter(|_| !entry.is_dir) else { continue };
+            if name.starts_with("rows-") || name == "rejects" {
+                fs.remove_file(&self.inner.join(name))?;
+            }
+        }
+        Ok(fs.sync_dir(&self.inner)?)
+    }
+
     /// The index of the `n`-th archive file, or of the only one.
-    pub(crate) fn captures(&self, n: Option<usize>) -> PathBuf {
+    pub(crate) fn captures(&self, n: Option<u64>) -> PathBuf {
         self.out.join(n.map_or("captures.parquet".into(), |n| format!("captures-{n:05}.parquet")))
     }
 
@@ -55,31 +83,31 @@ impl Layout {
         Ok(lock)
     }
 
-    /// Decides how to begin: `true` to go on with the journal that is there.
-    pub(crate) fn begin(&self, fs: &dyn Fs, registry: &Registry, start: Start) -> Result<bool, Error> {
-        let has_journal = fs.exists(&self.journal)?;
-        let files = self.run_files(fs, registry)?;
+    /// Decides how to begin, and makes room for it.
+    pub(crate) fn begin(&self, fs: &Arc<dyn Fs>, registry: &Registry, start: Start) -> Result<(), Error> {
+        let has_frontier = Frontier::exists(&**fs, &self.frontier)?;
+        let files = self.run_files(&**fs, registry)?;
         match start {
-            Start::Resume if has_journal => Ok(true),
-            Start::Resume if files.is_empty() => Ok(false),
+            Start::Resume if has_frontier || files.is_empty() => Ok(()),
             Start::Resume => Err(Error::NothingToResume { dir: self.out.clone() }),
-            Start::New if !has_journal && files.is_empty() => Ok(false),
+            Start::New if !has_frontier && files.is_empty() => Ok(()),
             Start::New => {
-                let found = files.into_iter().next().unwrap_or_else(|| ".crawl/journal".into());
+                let found = files.into_iter().next().unwrap_or_else(|| ".crawl/frontier".into());
                 Err(Error::Occupied { dir: self.out.clone(), found })
             }
             Start::Overwrite => {
-                // The journal goes first: without it nobody takes half of the old run for something to resume.
-                if has_journal {
-                    fs.remove_file(&self.journal)?;
-                    fs.sync_dir(self.journal.parent().unwrap_or(&self.out))?;
+                // The frontier goes first: without it nobody takes half of the old run for something to resume.
+                if has_frontier {
+                    fs.remove_file(&self.frontier.join("CURRENT"))?;
+                    fs.sync_dir(&self.frontier)?;
+                    remove_tree(&**fs, &self.frontier)?;
                 }
+                self.remove_spools(&**fs)?;
                 for name in files {
                     let path = self.out.join(name);
-                    if fs.metadata(&path)?.is_dir { remove_tree(fs, &path)? } else { fs.remove_file(&path)? }
+                    if fs.metadata(&path)?.is_dir { remove_tree(&**fs, &path)? } else { fs.remove_file(&path)? }
                 }
-                fs.sync_dir(&self.out)?;
-                Ok(false)
+                Ok(fs.sync_dir(&self.out)?)
             }
         }
     }
@@ -102,29 +130,31 @@ mod tests {
     #[test]
     fn a_directory_in_use_is_not_taken() {
         let dir = tempfile::tempdir().unwrap();
+        let fs: Arc<dyn Fs> = Arc::new(RealFs);
         let (layout, registry) = (Layout::new(&dir.path().join("out")), Registry::default());
         let lock = layout.lock(&RealFs, "trawl/test", UnixMillis(0)).unwrap();
         let error = layout.lock(&RealFs, "trawl/other", UnixMillis(0)).unwrap_err().to_string();
         assert!(error.contains("trawl/test"), "{error}");
-        assert!(!layout.begin(&RealFs, &registry, Start::New).unwrap());
-        assert!(!layout.begin(&RealFs, &registry, Start::Resume).unwrap(), "nothing there yet: a resume is a start");
+        layout.begin(&fs, &registry, Start::New).unwrap();
+        // Nothing there yet: a resume is a start.
+        layout.begin(&fs, &registry, Start::Resume).unwrap();
         for name in ["x.warc.gz", "x.warc.gz.open", "captures.parquet", "captures-00001.parquet", "run.json"] {
             let path = layout.out.join(name);
             std::fs::write(&path, "x").unwrap();
-            assert!(matches!(layout.begin(&RealFs, &registry, Start::New), Err(Error::Occupied { .. })), "{name}");
-            assert!(
-                matches!(layout.begin(&RealFs, &registry, Start::Resume), Err(Error::NothingToResume { .. })),
-                "{name}"
-            );
-            assert!(!layout.begin(&RealFs, &registry, Start::Overwrite).unwrap());
+            assert!(matches!(layout.begin(&fs, &registry, Start::New), Err(Error::Occupied { .. })), "{name}");
+            let resumed = layout.begin(&fs, &registry, Start::Resume);
+            assert!(matches!(resumed, Err(Error::NothingToResume { .. })), "{name}");
+            layout.begin(&fs, &registry, Start::Overwrite).unwrap();
             assert!(!path.exists());
         }
         std::fs::write(layout.out.join("notes.txt"), "x").unwrap();
-        std::fs::write(&layout.journal, "x").unwrap();
-        assert!(layout.begin(&RealFs, &registry, Start::New).is_err());
-        assert!(layout.begin(&RealFs, &registry, Start::Resume).unwrap());
-        assert!(!layout.begin(&RealFs, &registry, Start::Overwrite).unwrap());
-        assert!(layout.out.join("notes.txt").exists() && !layout.journal.exists());
+        std::fs::create_dir(&layout.frontier).unwrap();
+        std::fs::write(layout.frontier.join("CURRENT"), "x").unwrap();
+        std::fs::write(layout.rows(7), "x").unwrap();
+        assert!(layout.begin(&fs, &registry, Start::New).is_err());
+        layout.begin(&fs, &registry, Start::Resume).unwrap();
+        layout.begin(&fs, &registry, Start::Overwrite).unwrap();
+        assert!(layout.out.join("notes.txt").exists() && !layout.frontier.exists() && !layout.rows(7).exists());
         drop(lock);
     }
 }

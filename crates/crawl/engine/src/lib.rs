@@ -1,4 +1,4 @@
-//! The crawl loop: frontier, fetch, archive, journal.
+//! The crawl loop: frontier, fetch, archive.
 //!
 //! [`run`] crawls a list of seeds into a directory. Everything it acknowledges survives a killed process and a power cut:
 //! see the commit order in `docs/crawling.md`.
@@ -40,6 +40,7 @@ mod derived;
 mod descriptors;
 mod error;
 mod layout;
+mod lease;
 mod open;
 mod page;
 mod record;
@@ -47,6 +48,7 @@ mod report;
 mod run;
 mod scope;
 mod seeds;
+mod spool;
 mod state;
 mod stop;
 mod writer;

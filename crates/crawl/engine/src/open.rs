@@ -1,27 +1,26 @@
 //! Opening a run: a new one, or one that goes on after a stop or a crash.
 
+use crate::commit::Committer;
 use crate::config::Config;
-use crate::derived::{Range, extend};
 use crate::error::Error;
 use crate::layout::Layout;
-use crate::record::{Record, Tag, VERSION, decode, identity_name};
+use crate::page::rules_of;
+use crate::record::{PROGRESS_SLOT, ProgressNote, RUN_SLOT, RunNote, VERSION};
 use crate::state::State;
 use std::sync::Arc;
 use trawl_archive::{About, Creation, DigestStore, Digests, Target, check_compression};
-use trawl_frontier::RobotsPolicy;
-use trawl_io::{Fs, Journal, journal};
-use trawl_model::{CaptureSink, Clock, Durable, IdSource};
+use trawl_frontier::{Frontier, RobotsPolicy};
+use trawl_io::{Fs, describe_holder};
+use trawl_model::{Carries, Clock, IdSource, Preparer};
 use trawl_parse::robots::product_token;
 
 /// A run ready to go.
 pub(crate) struct Opened {
-    pub tag: Tag,
     pub state: State,
-    pub sink: Box<dyn CaptureSink>,
+    pub committer: Committer,
+    pub preparer: Arc<dyn Preparer>,
+    pub carries: Carries,
     pub digests: Option<Arc<dyn Digests>>,
-    pub journal: Journal,
-    pub durable: Durable,
-    pub ranges: Vec<Range>,
 }
 
 /// Opens a run in a directory that is locked.
@@ -34,105 +33,76 @@ pub(crate) fn open(
 ) -> Result<Opened, Error> {
     let format = config.registry.format(&config.format)?;
     check_compression(&*format, config.compress.as_deref())?;
-    let resume = layout.begin(&**fs, &config.registry, config.start)?;
+    layout.begin(fs, &config.registry, config.start)?;
     let agent = product_token(&config.fetch.user_agent).to_owned();
-    let mut state = State::new(config, agent, fs.clone(), layout.journal.clone());
-    let options = journal::Options::default();
+    let mut settings = config.frontier.clone();
+    settings.parse_robots = Arc::new(move |text| rules_of(text, &agent));
+    let now = clock.now();
+    let holder = describe_holder(&config.software, &now.rfc3339_seconds());
+    let frontier = Frontier::open(fs, &layout.frontier, settings, now, &holder)?;
+    let run = read_note::<RunNote>(&frontier, RUN_SLOT)?;
+    let resume = run.is_some();
+    let run = match run {
+        Some(run) => check_run(run, config)?,
+        None => {
+            let run = if config.run_id.is_empty() { now.digits14() } else { config.run_id.clone() };
+            let format = config.format.clone();
+            let (legs, inputs, seeds, spools) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+            RunNote { crawl: VERSION, run, started: now, format, legs, inputs, seeds, spools }
+        }
+    };
+    let progress: ProgressNote = read_note(&frontier, PROGRESS_SLOT)?.unwrap_or_default();
+    let creation = creation(fs, config, layout, &run.run, clock, ids);
     let digests = match &config.digests {
         Some(stem) => Some(Arc::new(DigestStore::open(fs, stem, &config.software, clock)?) as Arc<dyn Digests>),
         None => None,
     };
-    let creation = |tag: &Tag| creation(fs, config, layout, tag, clock, ids);
-    if !resume {
-        let now = clock.now();
-        let run = if config.run_id.is_empty() { now.digits14() } else { config.run_id.clone() };
-        let identity = identity_name(config.frontier.identity).to_owned();
-        let tag = Tag { crawl: VERSION, run, started: now, identity, format: config.format.clone() };
-        let bytes = serde_json::to_vec(&tag).unwrap_or_default();
-        let journal = Journal::create(fs, &layout.journal, &bytes, options)?;
-        let sink = format.create(creation(&tag))?;
-        return Ok(Opened { tag, state, sink, digests, journal, durable: Durable::default(), ranges: Vec::new() });
-    }
-    let header = journal::JournalReader::open(&**fs, &layout.journal, &options)?.header().clone();
-    let tag = check_tag(&header.tag, config, layout)?;
-    let (mut committed, mut ranges, mut failed) = (None, Vec::new(), None);
-    let (journal, _) = Journal::recover(fs, &layout.journal, options, &mut |position, batch| {
-        // The visitor cannot carry this crate's error: the first one is kept, and the rest of the journal passed over.
-        if failed.is_none() {
-            let digests = digests.as_deref();
-            failed = replay(&mut state, digests, layout, position.offset, batch, &mut committed, &mut ranges).err();
-        }
-        Ok(())
-    })?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    let sink = format.resume(creation(&tag), committed.as_ref())?;
-    let durable = committed.unwrap_or_default();
-    state.frontier.recovered(clock.now());
-    Ok(Opened { tag, state, sink, digests, journal, durable, ranges })
+    let committed = progress.archive.clone().map(|archive| archive.durable());
+    let (spool, rejects) = (progress.spool.clone(), progress.rejects);
+    let mut state = State::new(config, fs, layout, frontier, run, progress);
+    // The run is in the log before the archive has a file: whoever finds the file finds whose it is.
+    state.commit()?;
+    state.frontier.sync()?;
+    let sink = match resume {
+        true => format.resume(creation, committed.as_ref())?,
+        false => format.create(creation)?,
+    };
+    let (preparer, carries) = (sink.preparer(), sink.carries());
+    let max_depth = config.frontier.max_depth;
+    let keep_links = max_depth > 0 && max_depth < u32::MAX;
+    let committer = Committer::new(fs, layout, sink, digests.clone(), spool, rejects, keep_links)?;
+    Ok(Opened { state, committer, preparer, carries, digests })
 }
 
-/// Does again what a batch says was done.
-fn replay(
-    state: &mut State,
-    digests: Option<&dyn Digests>,
-    layout: &Layout,
-    offset: u64,
-    batch: &journal::Batch,
-    committed: &mut Option<Durable>,
-    ranges: &mut Vec<Range>,
-) -> Result<(), Error> {
-    for record in batch.records() {
-        match decode(&layout.journal, offset, record)? {
-            Record::Seeds(seeds) => state.seeds(seeds),
-            Record::Leg(leg) => state.leg(leg),
-            Record::Event(event) => {
-                if let Some(digests) = digests {
-                    digests.remember_row(&event.row)?;
-                }
-                state.event(*event, None, offset)?;
-            }
-            Record::Commit(commit) => {
-                extend(ranges, &commit.file, offset);
-                *committed = Some(commit.durable());
-            }
-        }
-    }
-    Ok(())
+fn read_note<T: serde::de::DeserializeOwned>(frontier: &Frontier, slot: u8) -> Result<Option<T>, Error> {
+    let read = |bytes| {
+        serde_json::from_slice(bytes)
+            .map_err(|e| Error::Note { what: "a note of a crawl in its frontier's log", found: e.to_string() })
+    };
+    frontier.kept_note(slot).map(read).transpose()
 }
 
-fn check_tag(bytes: &[u8], config: &Config, layout: &Layout) -> Result<Tag, Error> {
-    let tag: Tag = serde_json::from_slice(bytes).map_err(|e| Error::Journal {
-        path: layout.journal.clone(),
-        offset: 0,
-        expected: "the tag of a crawl's journal",
-        found: e.to_string(),
-    })?;
+fn check_run(run: RunNote, config: &Config) -> Result<RunNote, Error> {
     let differs = |setting, expected: &str, found: &str| {
         Err(Error::Setting { setting, expected: format!("{expected}, as when the run began"), found: found.to_owned() })
     };
-    let identity = identity_name(config.frontier.identity);
-    if tag.crawl != VERSION {
-        return differs("journal version", &VERSION.to_string(), &tag.crawl.to_string());
+    if run.crawl != VERSION {
+        return differs("version of the crawl", &VERSION.to_string(), &run.crawl.to_string());
     }
-    if tag.identity != identity {
-        return differs("identity of URLs", &tag.identity, identity);
+    if run.format != config.format {
+        return differs("format", &run.format, &config.format);
     }
-    if tag.format != config.format {
-        return differs("format", &tag.format, &config.format);
+    if !config.run_id.is_empty() && config.run_id != run.run {
+        return differs("run id", &run.run, &config.run_id);
     }
-    if !config.run_id.is_empty() && config.run_id != tag.run {
-        return differs("run id", &tag.run, &config.run_id);
-    }
-    Ok(tag)
+    Ok(run)
 }
 
 fn creation(
     fs: &Arc<dyn Fs>,
     config: &Config,
     layout: &Layout,
-    tag: &Tag,
+    run: &str,
     clock: &Clock,
     ids: &Arc<dyn IdSource>,
 ) -> Creation {
@@ -145,10 +115,10 @@ fn creation(
         operator: config.operator.clone(),
         robots: Some(robots.into()),
         user_agent: Some(config.fetch.user_agent.clone()),
-        is_part_of: Some(tag.run.clone()),
+        is_part_of: Some(run.to_owned()),
         ..About::default()
     };
-    let (dir, prefix, run) = (layout.out.clone(), config.prefix.clone(), tag.run.clone());
+    let (dir, prefix, run) = (layout.out.clone(), config.prefix.clone(), run.to_owned());
     let target = Target::Run { dir, prefix, run, roll_bytes: config.roll_bytes };
     Creation {
         about,

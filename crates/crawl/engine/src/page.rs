@@ -1,6 +1,7 @@
 //! From what was fetched to what is written: digests, links, rules, an event made ready. CPU work, on threads of its own.
 
 use crate::error::Error;
+use crate::lease::Lease;
 use crate::record::LinkCounts;
 use crate::scope::Scope;
 use sha2::{Digest as _, Sha256};
@@ -8,7 +9,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::sync::Arc;
 use trawl_archive::{CaptureRow, Digests};
-use trawl_frontier::{AllowAll, Answer, Identity, Lease, LeaseId, RobotsAnswer, Rules, Source, UrlId};
+use trawl_frontier::{AllowAll, Answer, Identity, LeaseId, QueueBy, RobotsAnswer, Rules, Source, UrlId};
 use trawl_http::{Head, decode_content};
 use trawl_model::{
     Capability, Capture, CaptureFacts, Carries, Digest, DoorError, ErrorClass, Failure, Message, Outcome, Prepared,
@@ -28,6 +29,7 @@ pub(crate) struct Worker {
     /// Bodies that are archived already.
     pub digests: Option<Arc<dyn Digests>>,
     pub identity: Identity,
+    pub queue: QueueBy,
     pub scope: Scope,
     /// Whether links are followed at all.
     pub follow: bool,
@@ -262,7 +264,7 @@ impl Worker {
                 counts.outside += 1;
                 continue;
             }
-            let id = self.identity.of(&url);
+            let id = self.identity.in_queue(&url, self.queue).0;
             if seen.insert(id) {
                 links.push((id, url));
             } else {

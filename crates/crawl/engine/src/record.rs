@@ -1,104 +1,111 @@
-//! What the journal holds: JSON, one object a record.
+//! What a crawl keeps: two notes in the frontier's log, and a record for each capture in a spool.
 //!
 //! ```text
-//! header tag   {"crawl":1,"run":"20261103100000","started":1762164000000,"identity":"key","format":"warc"}
-//! batch        one or more of
-//!   {"t":"seeds","seeds":[{"u":"http://…","m":"{…}"}],"rejects":[…],"lines":1000}        "end":[…] on the last
-//!   {"t":"event","id":"…32 hex…","answer":{"status":200},"links":["…"],"row":{…}}        one capture with its links
-//!   {"t":"leg","started":…,"arguments":[…],"seeds":[…],"settings":{…}}                   each time the run is started
-//! and, last,
-//!   {"t":"commit","file":"trawl-….warc.gz","end":123456}                                 the archive, synced before;
-//!                                        "others":[["…",78]]                             its other open files
+//! note 0   {"crawl":2,"run":"20261103100000","started":…,"format":"warc","legs":[…],"inputs":[…],"seeds":[…],"spools":[…]}
+//!          each time something of it changes
+//! note 1   {"counts":{…},"items":1000,"archive":{"file":"trawl-….warc.gz","end":123456},"spool":[…],"rejects":78}
+//!          with every batch: the archive, the spool and the rejects were synced up to there before
+//! spool    {"row":{…},"links":["…"]}                                     see `spool.rs`
 //! ```
-//! A batch is whole or absent, so an outcome, its links, its index row and the archive's end are believed together.
+//! A batch of the log is whole or absent, so outcomes, links, counts and the ends of all files are believed together.
 
-use crate::error::Error;
-use crate::report::Leg;
-use crate::seeds::{Reject, Seed, SeedIdentity};
+use crate::report::{Counts, Leg};
+use crate::seeds::{SeedIdentity, SeedInput};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use trawl_archive::CaptureRow;
-use trawl_frontier::{Answer, Identity};
+use trawl_frontier::{Answer, LeaseId};
 use trawl_model::{Durable, ErrorClass, UnixMillis};
 use trawl_url::WebUrl;
 
-/// The tag of a crawl's journal.
+/// The slot of [`RunNote`] in the frontier's log.
+pub(crate) const RUN_SLOT: u8 = 0;
+/// The slot of [`ProgressNote`].
+pub(crate) const PROGRESS_SLOT: u8 = 1;
+
+pub(crate) const VERSION: u32 = 2;
+
+/// What is known of a run from its start on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tag {
-    /// Version of the records, now 1.
+pub(crate) struct RunNote {
+    /// Version of the notes.
     pub crawl: u32,
     pub run: String,
     pub started: UnixMillis,
-    pub identity: String,
     /// What captures are archived in.
-    #[serde(default = "warc")]
     pub format: String,
+    /// Each start of the run.
+    pub legs: Vec<Leg>,
+    /// Seeds that were not read to their end.
+    pub inputs: Vec<SeedInput>,
+    /// Seeds that were.
+    pub seeds: Vec<SeedIdentity>,
+    /// Spools that are closed.
+    pub spools: Vec<SpoolEnd>,
 }
 
-fn warc() -> String {
-    "warc".to_owned()
-}
-
-pub(crate) const VERSION: u32 = 1;
-
-pub(crate) fn identity_name(identity: Identity) -> &'static str {
-    match identity {
-        Identity::Key => "key",
-        Identity::Exact => "exact",
-    }
-}
-
-/// One record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "t", rename_all = "lowercase")]
-pub(crate) enum Record {
-    Seeds(SeedsRecord),
-    Event(Box<EventRecord>),
-    Leg(Leg),
-    Commit(CommitRecord),
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct SeedsRecord {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub seeds: Vec<Seed>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rejects: Vec<Reject>,
-    /// Items read so far, over all inputs.
+/// Where a run stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProgressNote {
+    pub counts: Counts,
+    /// Items of the seeds that were read.
     pub items: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<Vec<SeedIdentity>>,
+    /// When the last capture ended, by the time of day.
+    #[serde(default)]
+    pub last: Option<UnixMillis>,
+    #[serde(default)]
+    pub archive: Option<CommitRecord>,
+    #[serde(default)]
+    pub spool: Option<SpoolEnd>,
+    /// Bytes of the rejects.
+    #[serde(default)]
+    pub rejects: u64,
 }
 
-/// A capture: what came of it, what it leads to, its row.
+/// A spool, the archive file its rows are of, and how far it is good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SpoolEnd {
+    pub number: u64,
+    pub file: String,
+    pub end: u64,
+}
+
+/// A capture in a spool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct EventRecord {
-    /// The page's id in the frontier; absent for a robots.txt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// Any URL of the site whose robots.txt this settles.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub site: Option<WebUrl>,
-    /// The robots.txt itself, where it holds rules; empty for a 4xx.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub robots: Option<String>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub hops: u32,
-    pub answer: AnswerRecord,
-    /// Links of the page, as found, those too deep included.
+pub(crate) struct SpoolRecord {
+    /// Its row in the capture index.
+    #[serde(with = "row")]
+    pub row: CaptureRow,
+    /// What the page leads to, where a shorter way to it may be found late.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<WebUrl>,
     /// Where it redirects to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<WebUrl>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hops: u32,
+}
+
+/// A capture whose archive bytes and row are synced.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct EventRecord {
+    pub id: LeaseId,
+    pub url: WebUrl,
+    /// The site whose robots.txt this settles.
+    pub site: Option<String>,
+    /// The robots.txt itself, where it holds rules; empty for a 4xx.
+    pub robots: Option<String>,
+    pub hops: u32,
+    pub answer: Answer,
+    /// Distinct links of the page that are in scope.
+    pub links: Vec<(trawl_frontier::UrlId, WebUrl)>,
+    /// Where it redirects to.
+    pub to: Option<WebUrl>,
     /// Why nobody goes where it redirects to.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "class")]
     pub bad_to: Option<ErrorClass>,
     /// What the page had besides `links`.
-    #[serde(default, skip_serializing_if = "LinkCounts::is_zero")]
     pub left_out: LinkCounts,
-    /// Its row in the capture index.
-    #[serde(with = "row")]
+    /// Where its record is, for the frontier.
+    pub note: Option<u64>,
     pub row: CaptureRow,
 }
 
@@ -125,72 +132,18 @@ impl CommitRecord {
     }
 }
 
-/// An [`Answer`] on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct AnswerRecord {
-    /// 0 where there was no response.
-    #[serde(default, skip_serializing_if = "is_zero_u16")]
-    pub status: u16,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after_ms: Option<i64>,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "class")]
-    pub class: Option<ErrorClass>,
-    /// Whether the body broke off.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cut: bool,
-}
-
 /// Links of a page that are not among its links.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LinkCounts {
     /// Out of scope.
-    #[serde(skip_serializing_if = "is_zero_u64")]
     pub outside: u64,
     /// More than may be kept of one page.
-    #[serde(skip_serializing_if = "is_zero_u64")]
     pub over_limit: u64,
     /// Repeated on the page.
-    #[serde(skip_serializing_if = "is_zero_u64")]
     pub repeated: u64,
 }
 
-impl LinkCounts {
-    fn is_zero(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl From<Answer> for AnswerRecord {
-    fn from(answer: Answer) -> Self {
-        match answer {
-            Answer::Response { status, retry_after_ms, cut } => Self { status, retry_after_ms, class: None, cut },
-            Answer::Failed(class) => Self { status: 0, retry_after_ms: None, class: Some(class), cut: false },
-        }
-    }
-}
-
-impl From<AnswerRecord> for Answer {
-    fn from(record: AnswerRecord) -> Self {
-        match record.class {
-            Some(class) => Self::Failed(class),
-            None => {
-                let AnswerRecord { status, retry_after_ms, cut, .. } = record;
-                Self::Response { status, retry_after_ms, cut }
-            }
-        }
-    }
-}
-
 fn is_zero(n: &u32) -> bool {
-    *n == 0
-}
-
-fn is_zero_u64(n: &u64) -> bool {
-    *n == 0
-}
-
-fn is_zero_u16(n: &u16) -> bool {
     *n == 0
 }
 
@@ -217,74 +170,29 @@ mod row {
     }
 }
 
-/// An error class by its name.
-mod class {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use trawl_model::ErrorClass;
-
-    #[expect(clippy::ref_option, reason = "the shape serde asks for")]
-    pub(super) fn serialize<S: Serializer>(class: &Option<ErrorClass>, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(class.map(ErrorClass::as_str).unwrap_or_default())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<ErrorClass>, D::Error> {
-        String::deserialize(d)?.parse().map(Some).map_err(D::Error::custom)
-    }
-}
-
-/// Writes a record. It cannot fail: there is nothing in it that JSON has no form for.
-pub(crate) fn encode(record: &Record) -> Vec<u8> {
-    serde_json::to_vec(record).unwrap_or_default()
-}
-
-/// Reads a record of the batch at `offset`.
-pub(crate) fn decode(path: &Path, offset: u64, bytes: &[u8]) -> Result<Record, Error> {
-    serde_json::from_slice(bytes).map_err(|e| Error::Journal {
-        path: path.into(),
-        offset,
-        expected: "a record of a crawl",
-        found: format!("{e} in {:?}", String::from_utf8_lossy(bytes.get(..bytes.len().min(60)).unwrap_or_default())),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seeds::SeedInput;
 
     #[test]
     fn records_come_back() {
-        let event = EventRecord {
-            id: Some("00ff".into()),
-            site: None,
-            robots: None,
-            hops: 2,
-            answer: Answer::Failed(ErrorClass::BodyTimeout).into(),
+        let record = SpoolRecord {
+            row: CaptureRow { url: "http://b.example/\u{e9}".into(), attempt: Some(0), ..CaptureRow::default() },
             links: vec![WebUrl::parse("http://a.example/").unwrap()],
             to: None,
-            bad_to: Some(ErrorClass::BadScheme),
-            left_out: LinkCounts { over_limit: 3, ..LinkCounts::default() },
-            row: CaptureRow { url: "http://b.example/\u{e9}".into(), attempt: Some(0), ..CaptureRow::default() },
+            hops: 2,
         };
-        let response = Answer::Response { status: 429, retry_after_ms: Some(5), cut: true };
-        for record in [
-            Record::Event(Box::new(event.clone())),
-            Record::Event(Box::new(EventRecord { answer: response.into(), ..event })),
-            Record::Seeds(SeedsRecord {
-                seeds: vec![Seed { url: WebUrl::parse("http://u/").unwrap(), meta: Some("{\"a\":1.0}".into()) }],
-                items: 7,
-                end: Some(vec![]),
-                ..SeedsRecord::default()
-            }),
-            Record::Leg(Leg { seeds: vec![SeedInput::Stdin], ..Leg::default() }),
-            Record::Commit(CommitRecord { file: "x".into(), end: u64::MAX, others: vec![("y".into(), 1)] }),
-        ] {
-            let bytes = encode(&record);
-            assert!(!bytes.is_empty());
-            assert_eq!(decode(Path::new("j"), 0, &bytes).unwrap(), record);
-        }
-        assert_eq!(Answer::from(AnswerRecord::from(response)), response);
-        let error = decode(Path::new("j"), 9, b"{\"t\":\"nonsense\"}").unwrap_err().to_string();
-        assert!(error.starts_with("j@9: expected a record"), "{error}");
+        let bytes = serde_json::to_vec(&record).unwrap();
+        assert_eq!(serde_json::from_slice::<SpoolRecord>(&bytes).unwrap(), record);
+        let durable = Durable { files: vec![("y".into(), 1), ("x".into(), u64::MAX)] };
+        let note = ProgressNote {
+            archive: Some(CommitRecord::of(&durable)),
+            spool: Some(SpoolEnd { number: 3, file: "x".into(), end: 9 }),
+            ..ProgressNote::default()
+        };
+        let bytes = serde_json::to_vec(&note).unwrap();
+        let back: ProgressNote = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(back, note);
+        assert_eq!(back.archive.unwrap().durable(), durable);
     }
 }

@@ -4,7 +4,7 @@ use crate::record::EventRecord;
 use crate::seeds::{SeedIdentity, SeedInput};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use trawl_frontier::{Admission, Answer};
+use trawl_frontier::{Admission, Answer, LeaseId};
 use trawl_model::{ErrorClass, UnixMillis};
 
 /// Counts of a run, over all its restarts.
@@ -47,10 +47,10 @@ pub struct Counts {
     pub known_links: u64,
     /// Links out of scope or too deep.
     pub outside: u64,
-    /// URLs left out for a limit on pages.
+    /// URLs that a limit on pages leaves waiting, counted when the run ends.
     pub over_limit: u64,
-    /// URLs left out because the frontier was full, or their host had its share of it.
-    pub no_room: u64,
+    /// URLs parked because a trap made them.
+    pub parked: u64,
     /// Links past the number that is kept of one page.
     pub cut_links: u64,
     /// Redirects that lead nowhere a crawler can go, by class.
@@ -64,12 +64,12 @@ impl Counts {
     /// Distinct URLs that were offered, and items of seeds that are not URLs: `fetched + failed + excluded + rejected +
     /// waiting`, where `waiting` is what the run has left.
     pub fn offered(&self) -> u64 {
-        self.admitted + self.over_limit + self.no_room + self.rejects
+        self.admitted + self.parked + self.rejects
     }
 
-    /// URLs that are not fetched: closed by robots.txt, or left out for a limit.
+    /// URLs that are not fetched: closed by robots.txt, left waiting by a limit, or parked.
     pub fn excluded(&self) -> u64 {
-        self.denied + self.over_limit + self.no_room
+        self.denied + self.over_limit + self.parked
     }
 
     /// Captures with a response.
@@ -84,11 +84,11 @@ impl Counts {
 
     pub(crate) fn capture(&mut self, event: &EventRecord) {
         self.captures += 1;
-        self.robots_files += u64::from(event.id.is_none());
+        self.robots_files += u64::from(matches!(event.id, LeaseId::Robots(_)));
         self.body_bytes += u64::try_from(event.row.body_length).unwrap_or(0);
-        match event.answer.class {
-            Some(class) => *self.failures.entry(class.to_string()).or_default() += 1,
-            None => *self.statuses.entry(event.answer.status).or_default() += 1,
+        match event.answer {
+            Answer::Failed(class) => *self.failures.entry(class.to_string()).or_default() += 1,
+            Answer::Response { status, .. } => *self.statuses.entry(status).or_default() += 1,
         }
         if let Some(why) = &event.row.truncated {
             *self.truncated.entry(why.clone()).or_default() += 1;
@@ -103,7 +103,7 @@ impl Counts {
 
     /// An attempt at a URL ended; `again` if another one follows.
     pub(crate) fn attempt(&mut self, event: &EventRecord, again: bool) {
-        let answer = Answer::from(event.answer);
+        let answer = event.answer;
         match answer {
             _ if again => {
                 self.retries += 1;
@@ -138,8 +138,7 @@ impl Counts {
             Admission::New => self.admitted += 1,
             Admission::Seen | Admission::Nearer | Admission::Reopened(_) => self.known_links += 1,
             Admission::TooDeep => self.outside += 1,
-            Admission::OverLimit => self.over_limit += 1,
-            Admission::NoRoom => self.no_room += 1,
+            Admission::Parked => self.parked += 1,
         }
     }
 }
@@ -158,9 +157,9 @@ pub struct Progress {
     /// Captures not yet durable, fetches under way included.
     pub unacked: usize,
     /// URLs waiting, those under way included.
-    pub queued: usize,
+    pub queued: u64,
     /// URLs known.
-    pub known: usize,
+    pub known: u64,
     /// Hosts known.
     pub hosts: usize,
     /// What keeps this machine from fetching, if something does.

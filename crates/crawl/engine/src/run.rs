@@ -1,15 +1,13 @@
 //! A run from start to finish.
 
-use crate::commit::{Committer, Item};
 use crate::config::{Config, Start};
 use crate::crawl::{Ended, Parts, capacity, crawl};
-use crate::derived::{Range, extend, list_files, read_report, write_index, write_rejects, write_report};
+use crate::derived::{list_files, read_report, write_index, write_rejects, write_report};
 use crate::descriptors;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::open::{Opened, open};
 use crate::page::Worker;
-use crate::record::Tag;
 use crate::report::{Leg, Progress, Report, UrlSums};
 use crate::seeds::SeedInput;
 use crate::state::State;
@@ -62,8 +60,7 @@ pub fn run_in(
         config.frontier.lookups = LOOKUPS;
     }
     let fetcher = Fetcher::new(config.fetch.clone(), fs.clone())?;
-    let Opened { tag, mut state, sink, digests, journal, durable, mut ranges } =
-        open(&fs, &config, &layout, &clock, &ids)?;
+    let Opened { mut state, committer, preparer, carries, digests } = open(&fs, &config, &layout, &clock, &ids)?;
     let leg = Leg {
         started_at: clock.now(),
         ended_at: None,
@@ -71,32 +68,29 @@ pub fn run_in(
         seeds: state.new_seeds(&config.seeds)?,
         settings: config.settings.clone(),
     };
-    let (preparer, carries) = (sink.preparer(), sink.carries());
-    let mut committer = Committer::new(sink, digests.clone(), journal, durable);
-    committer.add(Item::Leg(leg.clone()))?;
-    if let Some(acked) = committer.commit()? {
-        extend(&mut ranges, committer.durable().current(), acked.offset);
-    }
     state.leg(leg);
-    let mut report = report(&config, &tag, &state);
+    state.commit()?;
+    state.frontier.sync()?;
+    let mut report = report(&config, &state);
     write_report(&fs, &layout, &report)?;
     let worker = Worker {
         preparer,
         carries,
         digests,
         identity: config.frontier.identity,
+        queue: config.frontier.queue,
         scope: config.scope,
         follow: config.frontier.max_depth > 0,
         embeds: config.embeds,
         obey: config.frontier.robots == RobotsPolicy::Honour,
         agent: product_token(&config.fetch.user_agent).to_owned(),
-        run_id: tag.run.clone(),
+        run_id: state.run.run.clone(),
         decode_bytes: config.decode_bytes,
         max_links: config.max_links,
     };
     let format = config.registry.format(&config.format)?;
     let rhythm = Rhythm { interval: config.commit_interval, bytes: config.commit_bytes };
-    let mut writer = start(fs.clone(), layout.clone(), format.clone(), committer, ranges, rhythm, capacity(&config))?;
+    let mut writer = start(fs.clone(), layout.clone(), format.clone(), committer, rhythm, capacity(&config))?;
     let runtime = runtime(&config)?;
     let parts = Parts { state, fetcher, worker, items: writer.items.clone() };
     let ended = runtime.block_on(crawl(&config, &clock, parts, &mut writer, stop, progress));
@@ -105,20 +99,29 @@ pub fn run_in(
     drop(writer.items);
     let written = writer.thread.join().map_err(|_| failed("writer"))?;
     // If the writer failed, that is why the crawl did.
-    let (ranges, Ended { state, complete }) = (written?, ended?);
+    written?;
+    let Ended { mut state, complete } = ended?;
     report.complete = complete;
     report.ended_at = Some(clock.now());
-    report.legs = state.legs.clone();
-    if let Some(leg) = report.legs.last_mut() {
+    if let Some(leg) = state.run.legs.last_mut() {
         leg.ended_at = report.ended_at;
     }
-    finish(&fs, &layout, &ranges, &state, &*format, &mut report)?;
+    if complete {
+        // What is left is what a limit holds back.
+        state.progress.counts.over_limit = state.frontier.pending();
+    }
+    finish(&fs, &layout, &mut state, &*format, &mut report)?;
     report.files = list_files(&*fs, &layout, &config.registry, &old.map(|old| old.files).unwrap_or_default())?;
     write_report(&fs, &layout, &report)?;
+    let over_limit = report.counts.over_limit;
     if complete {
-        // Everything it knew is in the files by now.
-        fs.remove_file(&layout.journal)?;
-        fs.sync_dir(layout.journal.parent().unwrap_or(&layout.out))?;
+        // As a file, so that it can be read without a log: only what changed since the last one is written.
+        state.frontier.flush()?;
+    }
+    state.frontier.close()?;
+    if complete && over_limit == 0 {
+        // Everything they held is in the files by now. The frontier stays: it knows what was fetched.
+        layout.remove_spools(&*fs)?;
     }
     Ok(report)
 }
@@ -135,7 +138,14 @@ const LOOKUPS: usize = 1024;
 /// The report of a run that is complete and asked to go on, with nothing new to do.
 fn complete_run(fs: &dyn Fs, config: &Config, layout: &Layout, old: Option<&Report>) -> Result<Option<Report>, Error> {
     let Some(old) = old.filter(|old| old.complete) else { return Ok(None) };
-    if config.start != Start::Resume || fs.exists(&layout.journal)? {
+    let limits = ["max_pages", "max_pages_per_host"];
+    let before = old.legs.last().map(|leg| &leg.settings);
+    let differs =
+        |id: &str, now: &Vec<String>| before.and_then(|before| before.get(id)).is_some_and(|before| before != now);
+    // What a limit held back goes on with another one.
+    let lets_go = old.counts.over_limit > 0
+        && config.settings.iter().any(|(id, now)| limits.contains(&id.as_str()) && differs(id, now));
+    if config.start != Start::Resume || lets_go || !trawl_frontier::Frontier::exists(fs, &layout.frontier)? {
         return Ok(None);
     }
     let refuse = |setting, found| {
@@ -157,48 +167,48 @@ fn complete_run(fs: &dyn Fs, config: &Config, layout: &Layout, old: Option<&Repo
             }
         }
     }
-    let before = old.legs.last().map(|leg| &leg.settings);
-    let differs = |(id, now): &(&String, &Vec<String>)| {
-        before.and_then(|before| before.get(*id)).is_some_and(|before| before != *now)
-    };
-    if let Some((id, now)) = config.settings.iter().find(differs) {
+    if let Some((id, now)) = config.settings.iter().find(|(id, now)| differs(id, now)) {
         return refuse("settings", format!("--{} {}", id.replace('_', "-"), now.join(" ")));
     }
     Ok(Some(old.clone()))
 }
 
-/// Brings everything that is made from the journal up to date.
+/// Brings everything that is made at the end up to date.
 fn finish(
     fs: &Arc<dyn Fs>,
     layout: &Layout,
-    ranges: &[Range],
-    state: &State,
+    state: &mut State,
     format: &dyn Format,
     report: &mut Report,
 ) -> Result<(), Error> {
-    write_index(fs, layout, ranges, format, report.complete)?;
-    if state.counts.rejects > 0 {
-        write_rejects(fs, layout)?;
+    state.note_end();
+    state.commit()?;
+    state.frontier.sync()?;
+    write_index(fs, layout, &state.spools(), format, report.complete)?;
+    if state.counts().rejects > 0 {
+        write_rejects(fs, layout, state.progress.rejects)?;
     }
-    report.counts = state.counts.clone();
-    report.left = state.frontier.pending() as u64;
-    report.urls = UrlSums::new(&state.counts, report.left);
-    report.seeds = state.seeds.clone();
+    report.legs = state.run.legs.clone();
+    report.counts = state.counts().clone();
+    report.left = state.frontier.pending() - report.counts.over_limit;
+    report.urls = UrlSums::new(&report.counts, report.left);
+    report.seeds = state.run.seeds.clone();
     Ok(())
 }
 
-fn report(config: &Config, tag: &Tag, state: &State) -> Report {
+fn report(config: &Config, state: &State) -> Report {
+    let left = state.frontier.pending();
     Report {
         tool: config.software.clone(),
-        run_id: tag.run.clone(),
-        legs: state.legs.clone(),
-        seeds: state.seeds.clone(),
-        started_at: tag.started,
+        run_id: state.run.run.clone(),
+        legs: state.run.legs.clone(),
+        seeds: state.run.seeds.clone(),
+        started_at: state.run.started,
         ended_at: None,
         complete: false,
-        left: state.frontier.pending() as u64,
-        urls: UrlSums::new(&state.counts, state.frontier.pending() as u64),
-        counts: state.counts.clone(),
+        left,
+        urls: UrlSums::new(state.counts(), left),
+        counts: state.counts().clone(),
         files: Vec::new(),
     }
 }

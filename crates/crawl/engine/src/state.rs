@@ -1,48 +1,39 @@
-//! What a crawl knows, rebuilt from its journal by the same steps that made it.
+//! What a crawl knows: the frontier, counts, how far the seeds were read, how far its files are good.
 
-use crate::commit::Live;
+use crate::commit::{Done, Ends, Share, Synced};
 use crate::config::Config;
 use crate::error::Error;
-use crate::page::rules_of;
-use crate::record::{EventRecord, Record, SeedsRecord, decode};
+use crate::layout::Layout;
+use crate::record::{EventRecord, PROGRESS_SLOT, ProgressNote, RUN_SLOT, RunNote, SpoolEnd, SpoolRecord};
 use crate::report::{Counts, Leg};
 use crate::scope::Scope;
-use crate::seeds::{SeedIdentity, SeedInput};
-use std::path::PathBuf;
+use crate::seeds::{SeedBatch, SeedInput};
+use crate::spool::{place_of, read_record};
 use std::sync::Arc;
-use trawl_frontier::{Admission, AllowAll, Answer, Candidate, Frontier, Identity, RobotsAnswer, UrlId};
+use trawl_frontier::{Admission, Candidate, Frontier, Identity, LeaseId, Outcome, QueueBy, Settled, Ticket, UrlId};
 use trawl_io::Fs;
-use trawl_io::journal::{JournalReader, Options};
 use trawl_model::UnixMillis;
 use trawl_url::WebUrl;
 
 /// Frontier, counts, and how far the seeds were read.
 pub(crate) struct State {
     pub frontier: Frontier,
-    pub counts: Counts,
-    /// Seeds that were not read to their end.
-    pub inputs: Vec<SeedInput>,
-    /// Items of them that were read.
-    pub items: u64,
-    /// Seeds that were.
-    pub seeds: Vec<SeedIdentity>,
-    /// Each start of the run, this one last once it is journaled.
-    pub legs: Vec<Leg>,
-    /// When the last capture ended, by the time of day.
-    last: Option<UnixMillis>,
+    pub run: RunNote,
+    pub progress: ProgressNote,
+    /// Whether the note of the run has to be written again.
+    run_changed: bool,
     identity: Identity,
+    queue: QueueBy,
     scope: Scope,
-    /// Whether the depth of pages decides anything, so that shorter ways found late matter.
-    depth_matters: bool,
-    agent: String,
     fs: Arc<dyn Fs>,
-    journal: PathBuf,
+    layout: Layout,
 }
 
-/// A page whose links are to be discovered.
+/// A page whose links are to be offered.
 struct Page {
     id: UrlId,
     url: WebUrl,
+    depth: u32,
     links: Vec<(UrlId, WebUrl)>,
     redirect: Option<WebUrl>,
     hops: u32,
@@ -50,52 +41,116 @@ struct Page {
 }
 
 impl State {
-    pub(crate) fn new(config: &Config, agent: String, fs: Arc<dyn Fs>, journal: PathBuf) -> Self {
-        let (identity, max_depth) = (config.frontier.identity, config.frontier.max_depth);
-        Self {
-            frontier: Frontier::new(config.frontier.clone()),
-            counts: Counts::default(),
-            inputs: Vec::new(),
-            items: 0,
-            seeds: Vec::new(),
-            legs: Vec::new(),
-            last: None,
-            identity,
+    pub(crate) fn new(
+        config: &Config,
+        fs: &Arc<dyn Fs>,
+        layout: &Layout,
+        frontier: Frontier,
+        run: RunNote,
+        mut progress: ProgressNote,
+    ) -> Self {
+        // Counted anew when the run ends: a limit may be another one by now.
+        progress.counts.over_limit = 0;
+        let mut state = Self {
+            frontier,
+            run,
+            progress,
+            run_changed: true,
+            identity: config.frontier.identity,
+            queue: config.frontier.queue,
             scope: config.scope,
-            depth_matters: max_depth > 0 && max_depth < u32::MAX,
-            agent,
-            fs,
-            journal,
-        }
+            fs: fs.clone(),
+            layout: layout.clone(),
+        };
+        state.frontier.set_seeds_open(!state.seeds_ended());
+        state
     }
 
-    /// Seeds became durable.
-    pub(crate) fn seeds(&mut self, record: SeedsRecord) {
-        self.counts.seeds += record.seeds.len() as u64;
-        self.counts.rejects += record.rejects.len() as u64;
-        self.items = record.items;
-        if let Some(end) = record.end {
-            self.seeds.extend(end);
-            (self.inputs, self.items) = (Vec::new(), 0);
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.progress.counts
+    }
+
+    /// Hands everything since the last batch to the log.
+    pub(crate) fn commit(&mut self) -> Result<Option<Ticket>, Error> {
+        if std::mem::take(&mut self.run_changed) {
+            self.frontier.note(RUN_SLOT, serde_json::to_vec(&self.run).unwrap_or_default());
         }
-        for seed in record.seeds {
-            let admission = self.frontier.discover(Candidate::seed(self.identity, seed.url, seed.meta.map(Into::into)));
-            self.counts.admission(admission);
+        self.frontier.note(PROGRESS_SLOT, serde_json::to_vec(&self.progress).unwrap_or_default());
+        Ok(self.frontier.commit()?)
+    }
+
+    /// Takes what was synced into the frontier and into its log; not durable yet.
+    pub(crate) fn synced(&mut self, synced: Synced, now: UnixMillis) -> Result<(Option<Ticket>, Share), Error> {
+        let mut share = Share::default();
+        for done in synced.done {
+            match done {
+                Done::Seeds(batch) => {
+                    share.seeds += 1;
+                    self.seeds(batch, now)?;
+                }
+                Done::Event(event) => {
+                    share.events += 1;
+                    self.event(*event, now)?;
+                }
+            }
         }
+        let Ends { archive, spool, closed, rejects } = synced.ends;
+        self.progress.archive = Some(archive);
+        self.progress.spool = Some(spool);
+        self.progress.rejects = rejects;
+        if let Some(closed) = closed {
+            self.run.spools.push(closed);
+            self.run_changed = true;
+        }
+        Ok((self.commit()?, share))
+    }
+
+    /// The run ended or stopped: its note says when.
+    pub(crate) fn note_end(&mut self) {
+        self.run_changed = true;
+    }
+
+    /// The spools of the run, the one that takes rows last.
+    pub(crate) fn spools(&self) -> Vec<SpoolEnd> {
+        self.run.spools.iter().chain(&self.progress.spool).cloned().collect()
+    }
+
+    fn seeds(&mut self, batch: SeedBatch, now: UnixMillis) -> Result<(), Error> {
+        self.progress.counts.seeds += batch.seeds.len() as u64;
+        self.progress.counts.rejects += batch.rejects.len() as u64;
+        self.progress.items = batch.items;
+        let seed = |seed: crate::seeds::Seed| {
+            let id = self.identity.in_queue(&seed.url, self.queue).0;
+            Candidate { id, ..Candidate::seed(self.identity, seed.url, seed.meta.map(Into::into)) }
+        };
+        let candidates: Vec<_> = batch.seeds.into_iter().map(seed).collect();
+        for admission in self.frontier.offer(now, &candidates)? {
+            self.progress.counts.admission(admission);
+        }
+        if let Some(end) = batch.end {
+            self.run.seeds.extend(end);
+            self.run.inputs.clear();
+            self.progress.items = 0;
+            self.run_changed = true;
+            self.frontier.set_seeds_open(false);
+        }
+        Ok(())
     }
 
     /// The run was started.
     pub(crate) fn leg(&mut self, leg: Leg) {
-        if let Some(before) = self.legs.last_mut() {
-            before.ended_at = before.ended_at.or(self.last.max(Some(before.started_at)));
+        if let Some(before) = self.run.legs.last_mut() {
+            before.ended_at = before.ended_at.or(self.progress.last.max(Some(before.started_at)));
         }
-        self.inputs.extend(leg.seeds.iter().cloned());
-        self.legs.push(leg);
+        self.run.inputs.extend(leg.seeds.iter().cloned());
+        self.run.legs.push(leg);
+        self.run_changed = true;
+        self.frontier.set_seeds_open(!self.seeds_ended());
     }
 
     /// Whether all seeds were read.
     pub(crate) fn seeds_ended(&self) -> bool {
-        self.inputs.is_empty() && !self.legs.is_empty()
+        self.run.inputs.is_empty() && !self.run.legs.is_empty()
     }
 
     /// Of seeds that a start of the run names, those that are new to it.
@@ -104,7 +159,7 @@ impl State {
         for seed in named {
             let seed = seed.clone().for_keeps();
             let name = seed.name();
-            let read: Vec<_> = self.seeds.iter().filter(|known| known.name == name).collect();
+            let read: Vec<_> = self.run.seeds.iter().filter(|known| known.name == name).collect();
             // A file may have changed since. One that is new is not looked at here: it may be a pipe.
             let known = match &seed {
                 SeedInput::File(_) if !read.is_empty() => {
@@ -113,115 +168,85 @@ impl State {
                 }
                 _ => !read.is_empty(),
             };
-            if !known && !self.inputs.contains(&seed) && !new.contains(&seed) {
+            if !known && !self.run.inputs.contains(&seed) && !new.contains(&seed) {
                 new.push(seed);
             }
         }
         Ok(new)
     }
 
-    /// A capture became durable in the batch at `offset`. `live` is absent when it is read back from the journal; else it comes
-    /// with the time, which is not that of day.
-    pub(crate) fn event(
-        &mut self,
-        event: EventRecord,
-        live: Option<(Live, UnixMillis)>,
-        offset: u64,
-    ) -> Result<(), Error> {
-        self.counts.capture(&event);
-        let captured = UnixMillis(event.row.fetched_at);
-        self.last = self.last.max(Some(captured));
-        let then = live.as_ref().map_or(captured, |(_, now)| *now);
-        let Some(id) = event.id.as_deref() else {
-            // Live, the rules were applied when the fetch ended; this is for a resumed run.
-            if let (Some(site), Some(text), true) = (&event.site, &event.robots, live.is_none()) {
-                let rules = if text.is_empty() { Arc::new(AllowAll) } else { rules_of(text, &self.agent) };
-                self.frontier.restore_robots(then, site, RobotsAnswer::Rules(rules));
+    fn event(&mut self, event: EventRecord, now: UnixMillis) -> Result<(), Error> {
+        self.progress.counts.capture(&event);
+        self.progress.last = self.progress.last.max(Some(UnixMillis(event.row.fetched_at)));
+        let LeaseId::Page(id) = event.id else {
+            if let (Some(site), Some(text)) = (&event.site, &event.robots) {
+                self.frontier.keep_robots(now, site, text)?;
             }
             return Ok(());
         };
-        let Ok(id) = id.parse::<UrlId>() else {
-            return Err(self.odd(offset, "the id of a URL", id.to_owned()));
-        };
-        let leads_on = !event.links.is_empty() || event.to.is_some();
-        let note = (leads_on && self.depth_matters).then_some(offset);
-        if self.frontier.is_pending(id) {
-            let again = self.frontier.acknowledged(then, id, Answer::from(event.answer), note);
-            self.counts.attempt(&event, again);
-        }
-        let page = self.page(id, event, live.map(|(live, _)| live), offset)?;
-        self.follow(page)
-    }
-
-    fn page(&mut self, id: UrlId, event: EventRecord, live: Option<Live>, offset: u64) -> Result<Page, Error> {
-        let meta_json = (!event.row.meta_json.is_empty()).then(|| event.row.meta_json.as_str().into());
-        let (url, links) = match live {
-            Some(Live { url, ids }) => (url, ids.into_iter().zip(event.links).collect()),
-            // From the journal: the run may have another scope by now.
-            None => {
-                let url = WebUrl::parse(&event.row.url)
-                    .map_err(|_| self.odd(offset, "the URL of a capture", event.row.url.clone()))?;
-                let found = event.links.len();
-                let inside = event.links.into_iter().filter(|to| self.scope.allows(&url, to));
-                let links: Vec<_> = inside.map(|to| (self.identity.of(&to), to)).collect();
-                self.counts.outside += (found - links.len()) as u64;
-                (url, links)
+        let outcome = Outcome { id, answer: event.answer, note: event.note };
+        let depth = match self.frontier.settle(now, &[outcome])?.first() {
+            Some(Settled::Done { depth }) => {
+                self.progress.counts.attempt(&event, false);
+                *depth
             }
+            Some(Settled::Again { depth }) => {
+                self.progress.counts.attempt(&event, true);
+                *depth
+            }
+            Some(Settled::Unknown) | None => return Ok(()),
         };
-        Ok(Page { id, url, links, redirect: event.to, hops: event.hops, meta_json })
+        let meta_json = (!event.row.meta_json.is_empty()).then(|| event.row.meta_json.as_str().into());
+        let EventRecord { url, links, to, hops, .. } = event;
+        self.follow(Page { id, url, depth, links, redirect: to, hops, meta_json }, now)
     }
 
-    /// Discovers what a page leads to; pages that turn out to be nearer than was thought lead on again.
-    fn follow(&mut self, first: Page) -> Result<(), Error> {
+    /// Offers what a page leads to; pages that turn out to be nearer than was thought lead on again.
+    fn follow(&mut self, first: Page, now: UnixMillis) -> Result<(), Error> {
         let mut todo = vec![first];
         while let Some(page) = todo.pop() {
-            let depth = self.frontier.depth(page.id).unwrap_or(0);
             let from: Arc<str> = page.url.as_str().into();
-            let links = page.links.into_iter().map(|(id, url)| Candidate::link(id, url, &from, depth));
+            let links = page.links.into_iter().map(|(id, url)| Candidate::link(id, url, &from, page.depth));
             let target = match page.redirect {
                 // What leads back to itself leads nowhere.
                 Some(to) if to == page.url => None,
-                Some(to) if self.scope.follows(depth, &page.url, &to) => {
-                    let id = self.identity.of_redirect(page.id, &to);
-                    Some(Candidate::redirect(id, to, &from, depth, page.hops, page.meta_json))
+                Some(to) if self.scope.follows(page.depth, &page.url, &to) => {
+                    let id = self.identity.of_redirect(page.id, &to, self.queue);
+                    Some(Candidate::redirect(id, to, &from, page.depth, page.hops, page.meta_json))
                 }
                 outside => {
-                    self.counts.outside += u64::from(outside.is_some());
+                    self.progress.counts.outside += u64::from(outside.is_some());
                     None
                 }
             };
-            for candidate in links.chain(target) {
-                let id = candidate.id;
-                let admission = self.frontier.discover(candidate);
-                self.counts.admission(admission);
-                if let Admission::Reopened(offset) = admission {
-                    let event = self.load(offset, id)?;
-                    let page = self.page(id, event, None, offset)?;
-                    todo.push(page);
+            let candidates: Vec<Candidate> = links.chain(target).collect();
+            for (candidate, admission) in candidates.iter().zip(self.frontier.offer(now, &candidates)?) {
+                self.progress.counts.admission(admission);
+                if let Admission::Reopened(note) = admission {
+                    todo.push(self.load(note, candidate)?);
                 }
             }
         }
         Ok(())
     }
 
-    /// Reads an event back from the journal.
-    fn load(&self, offset: u64, id: UrlId) -> Result<EventRecord, Error> {
-        let mut reader = JournalReader::open(&*self.fs, &self.journal, &Options::default())?;
-        reader.skip_to(offset);
-        let name = id.to_string();
-        if let Some(batch) = reader.next_batch()? {
-            for record in batch.records() {
-                if let Record::Event(event) = decode(&self.journal, offset, record)?
-                    && event.id.as_deref() == Some(&name)
-                {
-                    return Ok(*event);
-                }
-            }
-        }
-        Err(self.odd(offset, "the capture of a known page", "a batch without it".into()))
-    }
-
-    fn odd(&self, offset: u64, expected: &'static str, found: String) -> Error {
-        Error::Journal { path: self.journal.clone(), offset, expected, found }
+    /// Reads a page back from its spool.
+    fn load(&mut self, note: u64, candidate: &Candidate) -> Result<Page, Error> {
+        let (number, offset) = place_of(note);
+        let path = self.layout.rows(number);
+        let SpoolRecord { row, links, to, hops } = read_record(&*self.fs, &path, offset)?;
+        let url = WebUrl::parse(&row.url).map_err(|_| Error::Spool {
+            path,
+            offset,
+            expected: "the URL of a capture",
+            found: row.url.clone(),
+        })?;
+        // The run may have another scope by now.
+        let found = links.len();
+        let inside = links.into_iter().filter(|to| self.scope.allows(&url, to));
+        let links: Vec<_> = inside.map(|to| (self.identity.in_queue(&to, self.queue).0, to)).collect();
+        self.progress.counts.outside += (found - links.len()) as u64;
+        let meta_json = (!row.meta_json.is_empty()).then(|| row.meta_json.as_str().into());
+        Ok(Page { id: candidate.id, url, depth: candidate.depth, links, redirect: to, hops, meta_json })
     }
 }

@@ -1,9 +1,11 @@
 //! The writer's thread: takes what is ready, commits on time, acknowledges; writes indexes of closed archive files aside.
 
-use crate::commit::{Acked, Committer, Item};
-use crate::derived::{Range, extend, late_archive, write_captures};
+use crate::commit::{Committer, Item, Message};
+use crate::derived::write_captures;
 use crate::error::Error;
 use crate::layout::Layout;
+use crate::record::SpoolEnd;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -24,28 +26,27 @@ pub(crate) struct Rhythm {
 pub(crate) struct Writer {
     /// Never full: it holds as much as may be unacknowledged.
     pub items: SyncSender<Item>,
-    pub acks: mpsc::Receiver<Acked>,
-    pub thread: JoinHandle<Result<Vec<Range>, Error>>,
+    pub messages: mpsc::Receiver<Message>,
+    pub thread: JoinHandle<Result<(), Error>>,
 }
 
-/// Starts the writer. At most `capacity` items may be unacknowledged at a time.
+/// Starts the writer. At most `capacity` items may be on their way at a time.
 pub(crate) fn start(
     fs: Arc<dyn Fs>,
     layout: Layout,
     format: Arc<dyn Format>,
     committer: Committer,
-    ranges: Vec<Range>,
     rhythm: Rhythm,
     capacity: usize,
 ) -> Result<Writer, Error> {
     let (items, rx) = sync_channel(capacity);
-    let (tx, acks) = mpsc::channel(capacity);
-    let indexer = Indexer { fs, layout, format, ranges, thread: None };
+    let (tx, messages) = mpsc::channel(capacity);
+    let indexer = Indexer { fs, layout, format, closed: VecDeque::new(), thread: None };
     let thread = std::thread::Builder::new()
         .name("trawl-writer".into())
         .spawn(move || write(committer, indexer, rhythm, &rx, &tx))
         .map_err(|source| Error::Thread { what: "writer", source })?;
-    Ok(Writer { items, acks, thread })
+    Ok(Writer { items, messages, thread })
 }
 
 fn write(
@@ -53,8 +54,8 @@ fn write(
     mut indexer: Indexer,
     rhythm: Rhythm,
     items: &Receiver<Item>,
-    acks: &mpsc::Sender<Acked>,
-) -> Result<Vec<Range>, Error> {
+    messages: &mpsc::Sender<Message>,
+) -> Result<(), Error> {
     let mut due = Instant::now();
     loop {
         let next = if committer.is_idle() {
@@ -62,22 +63,34 @@ fn write(
         } else {
             items.recv_timeout(due.saturating_duration_since(Instant::now()))
         };
-        let ended = matches!(next, Err(RecvTimeoutError::Disconnected));
-        if let Ok(item) = next {
-            if committer.is_idle() {
-                due = Instant::now() + rhythm.interval;
+        let was_idle = committer.is_idle();
+        let mut hurry = false;
+        match next {
+            Ok(Item::Event(event, site)) => committer.add_event(*event, site)?,
+            Ok(Item::Seeds(batch)) => committer.add_seeds(batch),
+            Ok(Item::Hurry) => hurry = true,
+            Ok(Item::Acknowledge(ticket, share)) => {
+                committer.acknowledge(ticket)?;
+                indexer.acknowledged()?;
+                let _ = messages.blocking_send(Message::Acked(share));
             }
-            committer.add(item)?;
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                // What nobody wrote down must not get a final name: a resume cuts it off.
+                if committer.is_clean() {
+                    committer.finish()?;
+                }
+                return indexer.finish();
+            }
         }
-        let is_due = ended || committer.waiting_bytes() >= rhythm.bytes || Instant::now() >= due;
-        if is_due && let Some(acked) = committer.commit()? {
-            indexer.committed(committer.durable().current(), acked.offset)?;
-            // Nobody listens any more when the crawl failed: what was committed is safe all the same.
-            let _ = acks.blocking_send(acked);
+        if was_idle && !committer.is_idle() {
+            due = Instant::now() + rhythm.interval;
         }
-        if ended {
-            committer.finish()?;
-            return indexer.finish();
+        let is_due = hurry || committer.waiting_bytes() >= rhythm.bytes || Instant::now() >= due;
+        if is_due && let Some(synced) = committer.sync()? {
+            indexer.closed.push_back(synced.ends.closed.clone());
+            // Nobody listens any more when the crawl failed: what was synced is cut off by a resume.
+            let _ = messages.blocking_send(Message::Synced(synced));
         }
     }
 }
@@ -87,23 +100,21 @@ struct Indexer {
     fs: Arc<dyn Fs>,
     layout: Layout,
     format: Arc<dyn Format>,
-    ranges: Vec<Range>,
+    /// For each batch that is not acknowledged, the spool that it closed.
+    closed: VecDeque<Option<SpoolEnd>>,
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Indexer {
-    fn committed(&mut self, file: &str, offset: u64) -> Result<(), Error> {
-        let closed = self.ranges.last().cloned();
-        if let (true, Some(range)) = (extend(&mut self.ranges, file, offset), closed) {
-            self.wait()?;
-            let (fs, layout, n) = (self.fs.clone(), self.layout.clone(), self.ranges.len() - 2);
-            let format = self.format.clone();
-            let thread = std::thread::Builder::new().name("trawl-index".into()).spawn(move || {
-                let late = late_archive(&fs, &layout, &range, &*format)?;
-                write_captures(&fs, &layout.journal, Some(&range), &layout.captures(Some(n)), late.as_deref())
-            });
-            self.thread = Some(thread.map_err(|source| Error::Thread { what: "index writer", source })?);
-        }
+    /// The oldest batch is durable, and so are the rows of all before it.
+    fn acknowledged(&mut self) -> Result<(), Error> {
+        let Some(spool) = self.closed.pop_front().flatten() else { return Ok(()) };
+        self.wait()?;
+        let (fs, layout, format) = (self.fs.clone(), self.layout.clone(), self.format.clone());
+        let thread = std::thread::Builder::new()
+            .name("trawl-index".into())
+            .spawn(move || write_captures(&fs, &layout, &spool, &*format));
+        self.thread = Some(thread.map_err(|source| Error::Thread { what: "index writer", source })?);
         Ok(())
     }
 
@@ -115,9 +126,8 @@ impl Indexer {
         }
     }
 
-    fn finish(mut self) -> Result<Vec<Range>, Error> {
-        self.wait()?;
-        Ok(self.ranges)
+    fn finish(mut self) -> Result<(), Error> {
+        self.wait()
     }
 }
 

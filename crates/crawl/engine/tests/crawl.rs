@@ -168,28 +168,27 @@ fn a_stop_loses_nothing_and_a_resume_repeats_nothing() {
 }
 
 #[test]
-fn a_full_frontier_says_so_and_goes_on_with_more_room() {
+fn a_limit_leaves_pages_waiting_and_a_larger_one_takes_them_up() {
     let dir = tempfile::tempdir().unwrap();
     let web = web(dir.path(), |_| {});
     let out = dir.path().join("out");
     let mut small = config(&out, web.addr(), web.world().seeds(), 3);
-    small.frontier.max_known = 50;
+    small.frontier.max_pages = Some(50);
+    small.settings.insert("max_pages".into(), vec!["50".into()]);
     let report = crawl(small.clone()).unwrap();
-    assert!(!report.complete && report.counts.no_room > 0 && report.left == 0, "{report:?}");
+    assert!(report.complete && report.counts.over_limit > 0 && report.left == 0, "{report:?}");
     assert_eq!(report.counts.fetched + report.counts.denied, 50);
-    assert!(report.urls.add_up());
+    assert!(report.urls.add_up(), "{:?}", report.urls);
     // What makes two URLs the same cannot change within a run.
-    let mut other = small.clone();
+    let mut large = small.clone();
+    large.start = Start::Resume;
+    large.frontier.max_pages = Some(1_000_000);
+    large.settings.insert("max_pages".into(), vec!["1000000".into()]);
+    let mut other = large.clone();
     other.frontier.identity = Identity::Exact;
-    other.start = Start::Resume;
     assert!(matches!(crawl(other), Err(Error::Setting { .. })));
-    let report = crawl(trawl_engine::Config {
-        start: Start::Resume,
-        frontier: trawl_frontier::Config { max_known: 1_000_000, ..small.frontier.clone() },
-        ..small.clone()
-    })
-    .unwrap();
-    assert!(report.complete);
+    let report = crawl(large).unwrap();
+    assert!(report.complete && report.counts.over_limit == 0 && report.urls.add_up(), "{report:?}");
     let pages = check(&out).into_iter().filter(|r| r.status != 0 && !r.url.ends_with("robots.txt")).map(|r| r.url);
     assert_eq!(pages.collect::<BTreeSet<_>>(), web.world().expected_pages(3));
     assert_eq!((report.legs.len(), report.legs[1].seeds.len()), (2, 0), "{:?}", report.legs);
@@ -229,7 +228,7 @@ fn a_resume_knows_its_seeds_and_takes_more() {
     assert!(report.legs.iter().all(|leg| leg.ended_at.is_some()), "{:?}", report.legs);
     let json = std::fs::read_to_string(out.join("run.json")).unwrap();
     assert!(!json.contains("secret"), "{json}");
-    // A complete run has no journal any more, and says so where something new is asked of it.
+    // A complete run says so where something new is asked of it.
     assert_eq!(crawl(last.clone()).unwrap(), report);
     let error = crawl(trawl_engine::Config { seeds: vec![SeedInput::Url("http://new.example/".into())], ..last });
     assert!(error.unwrap_err().to_string().contains("the run is complete"));

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::reader::{Chunks, guarded};
-use crate::writer::properties;
+use crate::writer::{Covered, covered_metadata, properties};
 use parquet::bloom_filter::Sbbf;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 use trawl_io::read_at::FileReader;
 use trawl_io::{AtomicFile, Fs};
 
-/// Copies the row groups of `inputs`, which this version wrote, in their order into `path`; says how many rows that are. The file
-/// appears when it is complete.
-pub fn concat(fs: &Arc<dyn Fs>, inputs: &[PathBuf], path: &Path) -> Result<u64> {
+/// Copies the row groups of `inputs`, which this version wrote, in their order into `path`; says how many rows that are. Their rows
+/// are all captures of `archives`. The file appears when it is complete.
+pub fn concat(fs: &Arc<dyn Fs>, inputs: &[PathBuf], archives: Vec<Covered>, path: &Path) -> Result<u64> {
     let fail = |source| Error::Parquet { file: path.into(), source };
     let schema = crate::columns::schema();
     let schema = parquet::arrow::ArrowSchemaConverter::new().schema_root("Capture").convert(&schema).map_err(fail)?;
@@ -51,6 +51,9 @@ pub fn concat(fs: &Arc<dyn Fs>, inputs: &[PathBuf], path: &Path) -> Result<u64> 
         let copied = copied.map_err(|source| Error::Parquet { file: input.clone(), source })?;
         rows += u64::try_from(copied).unwrap_or(0);
     }
+    if let Some(list) = covered_metadata(archives) {
+        writer.append_key_value_metadata(list);
+    }
     let file = writer.into_inner().map_err(fail)?;
     file.publish()?;
     Ok(rows)
@@ -76,14 +79,15 @@ mod tests {
             inputs.push(path);
         }
         let path = dir.path().join("all.parquet");
-        assert_eq!(concat(&fs, &inputs, &path).unwrap(), 5003);
+        let archives = vec![Covered { name: "a.warc.gz".into(), bytes: Some(7) }];
+        assert_eq!(concat(&fs, &inputs, archives, &path).unwrap(), 5003);
         let reader = CapturesReader::open(&path).unwrap();
         assert_eq!((reader.row_count(), reader.version()), (5003, Some(crate::VERSION)));
         let rows: Vec<_> = reader.map(Result::unwrap).collect();
         assert_eq!(rows, (0..5003).map(row).collect::<Vec<_>>());
         // What is not such a file is named.
         std::fs::write(&inputs[1], "no index").unwrap();
-        let error = concat(&fs, &inputs, &dir.path().join("none.parquet")).unwrap_err().to_string();
+        let error = concat(&fs, &inputs, Vec::new(), &dir.path().join("none.parquet")).unwrap_err().to_string();
         assert!(error.contains("1.parquet") && !dir.path().join("none.parquet").exists(), "{error}");
     }
 }

@@ -94,9 +94,8 @@ impl CapturesWriter {
     pub fn finish(mut self) -> Result<u64> {
         self.flush()?;
         let CapturesWriter { path, mut writer, row_count, covered, .. } = self;
-        if let Some(list) = Some(covered).filter(|all| !all.is_empty()).and_then(|all| serde_json::to_string(&all).ok())
-        {
-            writer.append_key_value_metadata(KeyValue::new(ARCHIVES_KEY.into(), Some(list)));
+        if let Some(list) = covered_metadata(covered) {
+            writer.append_key_value_metadata(list);
         }
         let file = writer.into_inner().map_err(|source| Error::Parquet { file: path, source })?;
         file.publish()?;
@@ -115,6 +114,12 @@ impl CapturesWriter {
         self.rows.clear();
         Ok(())
     }
+}
+
+/// The archives that an index covers, as its footer lists them.
+pub(crate) fn covered_metadata(covered: Vec<Covered>) -> Option<KeyValue> {
+    let list = Some(covered).filter(|all| !all.is_empty()).and_then(|all| serde_json::to_string(&all).ok())?;
+    Some(KeyValue::new(ARCHIVES_KEY.into(), Some(list)))
 }
 
 pub(crate) fn properties() -> WriterProperties {

@@ -16,6 +16,7 @@ fn worker(dir: &std::path::Path) -> Worker {
         carries: sink.carries(),
         digests: None,
         identity: Identity::Key,
+        queue: QueueBy::Host,
         scope: Scope::Domain,
         follow: true,
         embeds: false,
