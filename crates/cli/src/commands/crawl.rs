@@ -110,9 +110,9 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     max_pages_per_host: Option<u64>,
 
-    /// URLs known at most, about 250 bytes of memory each; past half of it a host with a tenth of them gets no more
-    #[arg(long, default_value_t = 5_000_000, value_name = "N")]
-    max_known: usize,
+    /// Memory for URLs; further ones are on disk. Hosts take about 400 bytes each on top
+    #[arg(long, default_value = "512MiB", value_parser = bytes, value_name = "SIZE")]
+    frontier_memory: u64,
 
     /// Links of one page at most; further ones are counted
     #[arg(long, default_value_t = 200_000, value_name = "N")]
@@ -424,7 +424,7 @@ pub fn crawl(config: Config, interrupt: &Interrupt, out: &Output) -> anyhow::Res
                 show_count(p.counts.captures),
                 p.rate,
                 p.in_flight,
-                show_count(p.queued as u64),
+                show_count(p.queued),
                 show_count(p.hosts as u64),
                 show_bytes(p.counts.body_bytes),
             )
@@ -489,14 +489,22 @@ fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {
             show_count(*n)
         )?;
     }
-    if counts.no_room > 0 {
+    if counts.parked > 0 {
         writeln!(
             w,
-            "{} links found no room: go on with --resume --change --max-known N, N above {}",
-            show_count(counts.no_room),
-            show_count(counts.admitted),
+            "{} links look endless (calendars, sessions, filters) and were parked: to list them, trawl frontier pack \
+             DIR/.crawl/frontier --out all.meguri, then trawl cat all.meguri --status trapped",
+            show_count(counts.parked),
         )?;
-    } else if !report.complete {
+    }
+    if counts.over_limit > 0 {
+        writeln!(
+            w,
+            "{} URLs are over --max-pages or --max-pages-per-host: go on with --resume --change and a larger one",
+            show_count(counts.over_limit),
+        )?;
+    }
+    if !report.complete {
         writeln!(w, "{} URLs are left: go on with --resume", show_count(report.left))?;
     }
     for (host, n) in counts.given_up_hosts.iter().take(20) {
@@ -553,7 +561,8 @@ impl Args {
         frontier.per_host = self.per_host;
         frontier.per_ip = (self.per_ip > 0).then_some(self.per_ip);
         (frontier.max_attempts, frontier.robots_attempts) = (self.max_attempts, self.max_attempts);
-        (frontier.max_known, frontier.max_hops) = (self.max_known, self.max_redirects);
+        frontier.max_hops = self.max_redirects;
+        frontier.memory_bytes = usize::try_from(self.frontier_memory).unwrap_or(usize::MAX);
         (frontier.backoff, frontier.backoff_cap) = (self.backoff, self.max_backoff);
         frontier.give_up_after = self.give_up_after;
         (frontier.crawl_delay_cap, frontier.robots_ttl) = (self.max_crawl_delay, self.robots_ttl);

@@ -1,11 +1,14 @@
 //! `trawl frontier`: partition files of the frontier.
 
+mod bench;
 mod carry;
 mod diff;
+mod engine;
 mod files;
 mod inspect;
 mod map;
 mod merge;
+mod pack;
 mod schedule;
 mod seed;
 mod stats;
@@ -19,10 +22,11 @@ use trawl_meguri::MeguriFile;
 use trawl_meguri::seed::hour_of;
 use trawl_model::UnixMillis;
 
-/// Works with `.meguri` files, the partitions of a frontier
+/// Works with frontiers and their files: what to fetch next, and when
 ///
-/// A file holds every URL of a range of hosts with what is known of it. It never changes: merge, split and compact write
-/// new files. Hours are counted from 1970. Exit code 1 when nothing was found or two files differ.
+/// run serves the frontier in a directory to another program, pack writes it as one file. A `.meguri` file holds every URL of a
+/// range of hosts with what is known of it. It never changes: merge, split and compact write new files. Hours are counted from
+/// 1970. Exit code 1 when nothing was found or two files differ.
 ///
 /// Examples:
 ///   trawl frontier seed urls.txt --out seeds.meguri
@@ -39,6 +43,9 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     Seed(seed::SeedArgs),
+    Run(engine::RunArgs),
+    Pack(pack::PackArgs),
+    Bench(bench::BenchArgs),
     Inspect(inspect::InspectArgs),
     Diff(diff::DiffArgs),
     Schedule(schedule::ScheduleArgs),
@@ -53,6 +60,9 @@ enum Verb {
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     match args.command {
         Verb::Seed(args) => seed::run(args, out),
+        Verb::Run(args) => engine::run(&args, out),
+        Verb::Pack(args) => pack::run(&args, out),
+        Verb::Bench(args) => bench::run(&args, out),
         Verb::Inspect(args) => inspect::run(&args, out),
         Verb::Diff(args) => diff::run(&args, out),
         Verb::Schedule(args) => schedule::run(&args, out),

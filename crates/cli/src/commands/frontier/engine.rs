@@ -1,0 +1,481 @@
+//! `trawl frontier run`: a frontier for a fetcher in any language, by JSON lines; and its settings.
+
+use crate::exit::Status;
+use crate::output::Output;
+use crate::system;
+use crate::units::{bytes, duration};
+use anyhow::Context;
+use clap::ValueEnum;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use trawl_frontier::{
+    Admission, AllowAll, Answer, Candidate, Config, Durability, Frontier, Identity, Lease, LeaseId, Next, Outcome,
+    QueueBy, RobotsAnswer, RobotsPolicy, Rules, Settled, Source, UrlId, Work,
+};
+use trawl_io::{Fs, RealFs, describe_holder};
+use trawl_model::{ErrorClass, UnixMillis};
+use trawl_parse::robots::{AgentRules, Robots};
+use trawl_url::WebUrl;
+
+/// Decides what to fetch next for another program, by JSON lines on standard input and output
+///
+/// Each line is one request, and gets one line of answer once what it changed is durable. A line that cannot be understood gets
+/// {"error": …} and changes nothing. docs/frontier.md has all requests.
+///
+/// Example:
+///   {"op":"offer","urls":[{"url":"http://a.example/"}]}          {"admissions":["new"]}
+///   {"op":"lease","n":10}                                        {"leases":[{"id":"…","url":"http://a.example/",…}],"next":"blocked"}
+///   {"op":"settle","outcomes":[{"id":"…","status":200,"links":["http://a.example/b"]}]}
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct RunArgs {
+    /// Directory of the frontier; created if there is none
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    #[command(flatten)]
+    settings: SettingArgs,
+}
+
+/// Settings of a frontier.
+#[derive(Debug, clap::Args)]
+pub struct SettingArgs {
+    /// Links to follow from a seed
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    depth: u32,
+
+    /// Which URLs are the same: by key, or only if they are spelled the same
+    #[arg(long, value_enum, default_value_t = IdentityName::Key)]
+    identity: IdentityName,
+
+    /// What is asked one at a time
+    #[arg(long, value_enum, default_value_t = QueueName::Host)]
+    queue: QueueName,
+
+    /// Wait between two requests to a queue
+    #[arg(long, default_value = "1s", value_parser = duration)]
+    delay: Duration,
+
+    /// Requests to a queue at once
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    per_host: u32,
+
+    /// Requests to an address at once, as far as settled fetches tell addresses; 0 for no limit
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    per_ip: u32,
+
+    /// Pages at most
+    #[arg(long, value_name = "N")]
+    max_pages: Option<u64>,
+
+    /// Tries of a URL at most
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    max_attempts: u32,
+
+    /// First wait after 429, 503 or a failure; doubled each time
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    backoff: Duration,
+
+    /// How long a lease may be out before its page is handed out again
+    #[arg(long, default_value = "10m", value_parser = duration)]
+    lease_time: Duration,
+
+    /// Lease robots.txt files before pages, as this product token
+    #[arg(long, value_name = "TOKEN")]
+    robots: Option<String>,
+
+    /// Memory for URLs; further ones are on disk
+    #[arg(long, default_value = "512MiB", value_parser = bytes, value_name = "SIZE")]
+    memory: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum IdentityName {
+    /// Tracking parameters and the order of different parameters do not count
+    Key,
+    /// Only the spelling counts
+    Exact,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum QueueName {
+    /// Each host name
+    Host,
+    /// All hosts of a registrable domain
+    Domain,
+    /// All hosts behind an address
+    Ip,
+}
+
+impl SettingArgs {
+    pub fn config(&self) -> Config {
+        let identity = match self.identity {
+            IdentityName::Key => Identity::Key,
+            IdentityName::Exact => Identity::Exact,
+        };
+        let queue = match self.queue {
+            QueueName::Host => QueueBy::Host,
+            QueueName::Domain => QueueBy::Domain,
+            QueueName::Ip => QueueBy::Ip,
+        };
+        let agent = self.robots.clone().unwrap_or_default();
+        Config {
+            identity,
+            queue,
+            max_depth: self.depth,
+            max_pages: self.max_pages,
+            delay: self.delay,
+            per_host: self.per_host.max(1),
+            per_ip: (self.per_ip > 0).then_some(self.per_ip),
+            max_attempts: self.max_attempts.max(1),
+            backoff: self.backoff,
+            lease_ttl: Some(self.lease_time),
+            robots: if self.robots.is_some() { RobotsPolicy::Honour } else { RobotsPolicy::Ignore },
+            parse_robots: Arc::new(move |text| rules(text, &agent)),
+            memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),
+            durability: Durability::Explicit,
+            ..Config::default()
+        }
+    }
+}
+
+/// Opens the frontier in a directory for this process.
+pub fn open(dir: &Path, config: Config) -> anyhow::Result<Frontier> {
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let now = system::now();
+    let holder = describe_holder(concat!("trawl/", env!("CARGO_PKG_VERSION")), &now.rfc3339_seconds());
+    Ok(Frontier::open(&fs, dir, config, now, &holder)?)
+}
+
+struct Parsed(AgentRules);
+
+impl Rules for Parsed {
+    fn allows(&self, path_and_query: &str) -> bool {
+        self.0.allows(path_and_query).allowed
+    }
+
+    fn crawl_delay_ms(&self) -> Option<i64> {
+        self.0.crawl_delay().map(|delay| i64::try_from(delay.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+fn rules(text: &str, agent: &str) -> Arc<dyn Rules> {
+    Arc::new(Parsed(Robots::parse(text.as_bytes()).agent(agent)))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+enum Request {
+    Offer {
+        urls: Vec<Offered>,
+    },
+    Lease {
+        n: usize,
+    },
+    Settle {
+        outcomes: Vec<Told>,
+    },
+    Robots {
+        id: String,
+        status: u16,
+        #[serde(default)]
+        text: String,
+    },
+    Return {
+        ids: Vec<String>,
+    },
+    Pause {
+        host: String,
+    },
+    Resume {
+        host: String,
+    },
+    Block {
+        host: String,
+    },
+    Unblock {
+        host: String,
+    },
+    Delay {
+        host: String,
+        seconds: f64,
+    },
+    Release {
+        host: String,
+    },
+    TakeUp {
+        host: String,
+    },
+    Report {
+        host: String,
+    },
+    Stats,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Offered {
+    url: String,
+    #[serde(default)]
+    depth: u32,
+    #[serde(default)]
+    via: Option<String>,
+    #[serde(default)]
+    priority: Option<f32>,
+    #[serde(default)]
+    meta: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Told {
+    id: String,
+    #[serde(default)]
+    status: u16,
+    #[serde(default)]
+    retry_after_ms: Option<i64>,
+    #[serde(default)]
+    cut: bool,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    ip: Option<std::net::IpAddr>,
+    #[serde(default)]
+    links: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &RunArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let config = args.settings.config();
+    let agent = args.settings.robots.clone().unwrap_or_default();
+    let mut desk = Desk { frontier: open(&args.dir, config)?, agent, begun: Instant::now(), base: system::now() };
+    for line in std::io::stdin().lock().lines() {
+        let line = line.context("standard input")?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let answer = match serde_json::from_str(&line) {
+            Ok(request) => {
+                let answer = desk.answer(request)?;
+                // One batch for all that a request changed: an outcome and its links are durable together.
+                desk.frontier.sync()?;
+                answer
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        out.json_line(&answer.unwrap_or_else(|error| json!({ "error": error })))?;
+        out.flush()?;
+    }
+    desk.frontier.close()?;
+    Ok(Status::Done)
+}
+
+/// Answers requests. The outer error ends the program, the inner one is the caller's.
+struct Desk {
+    frontier: Frontier,
+    agent: String,
+    begun: Instant,
+    base: UnixMillis,
+}
+
+type Answered = anyhow::Result<Result<Value, String>>;
+
+impl Desk {
+    /// Now, by a clock that nobody sets.
+    fn now(&self) -> UnixMillis {
+        let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        UnixMillis(self.base.0.saturating_add(elapsed))
+    }
+
+    fn answer(&mut self, request: Request) -> Answered {
+        let now = self.now();
+        let order = |known: bool| Ok(if known { Ok(json!({ "ok": true })) } else { Err("unknown host".to_owned()) });
+        match request {
+            Request::Offer { urls } => self.offer(now, urls),
+            Request::Lease { n } => self.lease(now, n),
+            Request::Settle { outcomes } => self.settle(now, outcomes),
+            Request::Robots { id, status, text } => self.robots(now, &id, status, &text),
+            Request::Return { ids } => {
+                for id in ids {
+                    match lease_id(&id) {
+                        Ok(id) => self.frontier.returned(now, id)?,
+                        Err(error) => return Ok(Err(error)),
+                    }
+                }
+                Ok(Ok(json!({ "ok": true })))
+            }
+            Request::Pause { host } => order(self.frontier.pause(now, &host, true)?),
+            Request::Resume { host } => order(self.frontier.pause(now, &host, false)?),
+            Request::Block { host } => order(self.frontier.block(now, &host, true)?),
+            Request::Unblock { host } => order(self.frontier.block(now, &host, false)?),
+            Request::Delay { host, seconds } => match Duration::try_from_secs_f64(seconds) {
+                Ok(delay) => order(self.frontier.delay(now, &host, delay)?),
+                Err(error) => Ok(Err(error.to_string())),
+            },
+            Request::Release { host } => order(self.frontier.release(now, &host)?),
+            Request::TakeUp { host } => order(self.frontier.take_up(now, &host)?),
+            Request::Report { host } => Ok(match self.frontier.host_report(&host) {
+                Some(report) => Ok(serde_json::to_value(report)?),
+                None => Err("unknown host".to_owned()),
+            }),
+            Request::Stats => Ok(Ok(json!({
+                "known": self.frontier.known(),
+                "pending": self.frontier.pending(),
+                "leased": self.frontier.out(),
+                "parked": self.frontier.parked(),
+                "hosts": self.frontier.hosts(),
+            }))),
+        }
+    }
+
+    fn candidate(&self, offered: Offered) -> Result<Candidate, String> {
+        let url = WebUrl::parse(&offered.url).map_err(|e| format!("{:?}: {e}", offered.url))?;
+        let Config { identity, queue, .. } = *self.frontier.config();
+        let id = identity.in_queue(&url, queue).0;
+        let mut candidate = Candidate { id, ..Candidate::seed(identity, url, None) };
+        candidate.depth = offered.depth;
+        if let Some(via) = offered.via {
+            candidate.source = Source::Link(via.as_str().into());
+        }
+        candidate.priority = offered.priority.unwrap_or(candidate.priority);
+        candidate.meta_json = offered.meta.map(|meta| meta.to_string().as_str().into());
+        Ok(candidate)
+    }
+
+    fn offer(&mut self, now: UnixMillis, urls: Vec<Offered>) -> Answered {
+        let candidates = match urls.into_iter().map(|url| self.candidate(url)).collect::<Result<Vec<_>, _>>() {
+            Ok(candidates) => candidates,
+            Err(error) => return Ok(Err(error)),
+        };
+        let admissions: Vec<&str> = self.frontier.offer(now, &candidates)?.into_iter().map(admission_name).collect();
+        Ok(Ok(json!({ "admissions": admissions })))
+    }
+
+    fn lease(&mut self, now: UnixMillis, n: usize) -> Answered {
+        let mut work = Vec::new();
+        let next = self.frontier.lease(now, n, &mut work)?;
+        let (mut leases, mut refused) = (Vec::new(), Vec::new());
+        for work in work {
+            match work {
+                Work::Fetch(lease) => leases.push(lease_json(&lease)),
+                Work::Refuse(lease, class, why) => {
+                    let LeaseId::Page(id) = lease.id else { continue };
+                    // There is nothing to fetch, so there is nothing to wait for: it is settled here.
+                    self.frontier.settle(now, &[Outcome { id, answer: Answer::Failed(class), note: None }])?;
+                    let mut line = lease_json(&lease);
+                    line["error"] = json!(class.as_str());
+                    line["why"] = json!(why);
+                    refused.push(line);
+                }
+            }
+        }
+        let (name, wait) = match next {
+            Next::Now => ("now", 0),
+            Next::WaitUntil(at) => ("wait", at.0.saturating_sub(now.0).max(0)),
+            Next::Blocked => ("blocked", 0),
+            Next::Empty => ("empty", 0),
+        };
+        Ok(Ok(json!({ "leases": leases, "refused": refused, "next": name, "wait_ms": wait })))
+    }
+
+    fn settle(&mut self, now: UnixMillis, outcomes: Vec<Told>) -> Answered {
+        let mut read = Vec::new();
+        for told in outcomes {
+            match told_outcome(&told) {
+                Ok(outcome) => read.push((outcome, told)),
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        let (mut settled, mut admissions) = (Vec::new(), Vec::new());
+        for (outcome, told) in read {
+            if told.ip.is_some() {
+                self.frontier.released(now, LeaseId::Page(outcome.id), outcome.answer, told.ip)?;
+            }
+            let became = self.frontier.settle(now, &[outcome])?.first().copied().unwrap_or(Settled::Unknown);
+            settled.push(match became {
+                Settled::Done { .. } => "done",
+                Settled::Again { .. } => "again",
+                Settled::Unknown => "unknown",
+            });
+            let (Settled::Done { depth } | Settled::Again { depth }) = became else { continue };
+            let offered = |url| Offered { url, depth: depth + 1, via: Some(String::new()), priority: None, meta: None };
+            let links = told.links.into_iter().filter_map(|link| self.candidate(offered(link)).ok());
+            let links: Vec<Candidate> = links.collect();
+            admissions.extend(self.frontier.offer(now, &links)?.into_iter().map(admission_name));
+        }
+        Ok(Ok(json!({ "settled": settled, "admissions": admissions })))
+    }
+
+    fn robots(&mut self, now: UnixMillis, id: &str, status: u16, text: &str) -> Answered {
+        let id = match lease_id(id) {
+            Ok(id @ LeaseId::Robots(_)) => id,
+            _ => return Ok(Err("expected the id of a robots.txt".to_owned())),
+        };
+        let Some(site) = self.frontier.errand_site(id).map(str::to_owned) else {
+            return Ok(Err("nobody leased it, or the lease has expired".to_owned()));
+        };
+        let (answer, kept) = match status {
+            200..=299 => (RobotsAnswer::Rules(rules(text, &self.agent)), Some(text)),
+            300..=499 if status != 429 => (RobotsAnswer::Rules(Arc::new(AllowAll)), Some("")),
+            _ => {
+                let why = format!("status {status}");
+                (RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, why), None)
+            }
+        };
+        self.frontier.released(now, id, Answer::status(status), None)?;
+        self.frontier.robots(now, id, answer)?;
+        if let Some(text) = kept {
+            self.frontier.keep_robots(now, &site, text)?;
+        }
+        Ok(Ok(json!({ "ok": true })))
+    }
+}
+
+fn admission_name(admission: Admission) -> &'static str {
+    match admission {
+        Admission::New => "new",
+        Admission::Seen => "seen",
+        Admission::Nearer | Admission::Reopened(_) => "nearer",
+        Admission::TooDeep => "too_deep",
+        Admission::Parked => "parked",
+    }
+}
+
+fn lease_json(lease: &Lease) -> Value {
+    let id = match lease.id {
+        LeaseId::Page(id) => id.to_string(),
+        LeaseId::Robots(number) => format!("robots-{number}"),
+    };
+    let mut line = json!({ "id": id, "url": lease.url(), "depth": lease.depth, "attempt": lease.attempt });
+    if let Some(meta) = lease.meta_json().and_then(|meta| serde_json::from_str::<Value>(meta).ok()) {
+        line["meta"] = meta;
+    }
+    if matches!(lease.id, LeaseId::Robots(_)) {
+        line["robots"] = json!(true);
+    }
+    line
+}
+
+fn lease_id(text: &str) -> Result<LeaseId, String> {
+    let wrong = || format!("expected the id of a lease, found {text:?}");
+    match text.strip_prefix("robots-") {
+        Some(number) => number.parse().map(LeaseId::Robots).map_err(|_| wrong()),
+        None => text.parse::<UrlId>().map(LeaseId::Page).map_err(|_| wrong()),
+    }
+}
+
+fn told_outcome(told: &Told) -> Result<Outcome, String> {
+    let LeaseId::Page(id) = lease_id(&told.id)? else { return Err("a robots.txt is settled by \"robots\"".into()) };
+    let answer = match &told.error {
+        Some(class) => Answer::Failed(class.parse().map_err(|_| format!("unknown error class {class:?}"))?),
+        None if (100..1000).contains(&told.status) => {
+            Answer::Response { status: told.status, retry_after_ms: told.retry_after_ms, cut: told.cut }
+        }
+        None => return Err(format!("expected a status or an error, found status {}", told.status)),
+    };
+    Ok(Outcome { id, answer, note: None })
+}

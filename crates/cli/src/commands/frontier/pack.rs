@@ -1,0 +1,51 @@
+//! `trawl frontier pack`.
+
+use super::engine::open;
+use crate::exit::Status;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::units::{show_bytes, show_count};
+use std::path::PathBuf;
+use trawl_frontier::{Config, Frontier};
+
+/// Writes a frontier as one .meguri file
+///
+/// The file has every URL and host, can be inspected, moved and merged, and is the same for the same content. The frontier
+/// itself stays as it is.
+///
+/// Example:
+///   trawl frontier pack crawl/.crawl/frontier --out all.meguri
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct PackArgs {
+    /// Directory of the frontier
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Where the file goes
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+
+    /// Drop rows whose state is gone
+    #[arg(long)]
+    drop_gone: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &PackArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let (identity, queue) = Frontier::made_with(&trawl_io::RealFs, &args.dir)?;
+    let mut frontier = open(&args.dir, Config { identity, queue, ..Config::default() })?;
+    let bar = Progress::start("pack", None, out.quiet());
+    let (merged, written) = frontier.pack(&args.out, args.drop_gone, &mut |rows| {
+        bar.report(rows, || format!("{} rows", show_count(rows)));
+    })?;
+    frontier.close()?;
+    let fact = serde_json::json!({
+        "file": args.out, "urls": written.urls, "hosts": written.hosts, "bytes": written.bytes, "gone": merged.gone,
+    });
+    out.fact(&fact, |w| {
+        let (urls, hosts) = (show_count(written.urls), show_count(written.hosts));
+        writeln!(w, "{}: {urls} URLs of {hosts} hosts, {}", args.out.display(), show_bytes(written.bytes))
+    })?;
+    Ok(Status::Done)
+}
