@@ -383,6 +383,7 @@ impl Frontier {
             store.files.base.iter().chain(&store.files.runs).map(|stored| stored.file.clone()).collect();
         let mut options = write::options(&store.fs, &store.dir, &self.config, true);
         options.settings = trawl_meguri::settings::Settings::default();
+        options.host_counts = trawl_meguri::HostCounts::OfRows;
         let keep = Keep { drop_gone, range: None };
         write::write_merged(options, path, &inputs, &keep, on_rows)
     }

@@ -16,7 +16,7 @@ use trawl_meguri::footer::Metadata;
 use trawl_meguri::keys::{HOST_GROUP, KEY_POLICY, KeyPolicy};
 use trawl_meguri::schema::{Extension, HostRecord, UrlRecord, extension as ext};
 use trawl_meguri::settings::{SeenFilter, Settings};
-use trawl_meguri::{HostRow, Keep, MeguriFile, Merged, UrlRow, Writer, WriterOptions, Written};
+use trawl_meguri::{HostCounts, HostRow, Keep, MeguriFile, Merged, UrlRow, Writer, WriterOptions, Written};
 
 /// zstd level of runs and base: they live for minutes to hours. A pack is written with more patience.
 const LEVEL: i32 = 1;
@@ -69,6 +69,8 @@ pub(crate) fn options(fs: &Arc<dyn Fs>, dir: &Path, config: &Config, filter: boo
         identity: trawl_meguri::Identity { metadata, ..trawl_meguri::Identity::default() },
         url_extensions: url_extensions(),
         host_extensions: host_extensions(),
+        // Hosts count the pages of all files, and no robots.txt.
+        host_counts: HostCounts::AsGiven,
         memory_bytes: (config.memory_bytes / 16).clamp(4 << 20, 64 << 20),
         temp: dir.to_owned(),
         fs: fs.clone(),
