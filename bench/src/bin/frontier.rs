@@ -72,21 +72,15 @@ fn small() -> Result<()> {
     const URLS: u64 = 10_000;
     let work = Workload::new(URLS, 200);
     let texts: Vec<String> = (0..URLS).map(|n| work.url(n)).collect();
-    let config = Config {
-        robots: RobotsPolicy::Ignore,
-        delay: Duration::ZERO,
-        per_ip: None,
-        max_depth: 0,
-        ..Config::default()
-    };
+    let config =
+        Config { robots: RobotsPolicy::Ignore, delay: Duration::ZERO, per_ip: None, max_depth: 0, ..Config::default() };
     let (mut intake, mut drain) = (f64::MAX, f64::MAX);
     for _ in 0..20 {
         let begun = thread_seconds();
         let mut frontier = Frontier::in_memory(config.clone());
         for batch in texts.chunks(500) {
-            let candidates = batch.iter().map(|text| {
-                Ok(Candidate::seed(config.identity, trawl_url::WebUrl::parse(text)?, None))
-            });
+            let candidates =
+                batch.iter().map(|text| Ok(Candidate::seed(config.identity, trawl_url::WebUrl::parse(text)?, None)));
             let candidates = candidates.collect::<std::result::Result<Vec<_>, trawl_url::Reject>>()?;
             frontier.offer(UnixMillis(0), &candidates)?;
         }
@@ -109,7 +103,11 @@ fn small() -> Result<()> {
     }
     let us = |seconds: f64| seconds * 1e6 / URLS as f64;
     println!("10,000 URLs in memory, best of 20");
-    println!("  intake with canonicalisation {:.2} us a URL; the reference 3.62 us: {:.1}x", us(intake), 3.62 / us(intake));
+    println!(
+        "  intake with canonicalisation {:.2} us a URL; the reference 3.62 us: {:.1}x",
+        us(intake),
+        3.62 / us(intake)
+    );
     println!("  lease and settle {:.2} us; the reference 0.84 us: {:.1}x", us(drain), 0.84 / us(drain));
     Ok(())
 }

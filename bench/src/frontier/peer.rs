@@ -77,7 +77,11 @@ pub fn run(urls: u64, hosts: u64, mib: u64, rounds: u64) -> Result<()> {
         write.commit()?;
     }
     let spent = process_seconds() - cpu - making;
-    println!("  rounds: {:.1} s, {spent:.1} CPU s; {leased} leases; RssAnon {} MiB", begun.elapsed().as_secs_f64(), memory_mib("RssAnon"));
+    println!(
+        "  rounds: {:.1} s, {spent:.1} CPU s; {leased} leases; RssAnon {} MiB",
+        begun.elapsed().as_secs_f64(),
+        memory_mib("RssAnon")
+    );
     drop((rows, order, due, db));
     std::fs::remove_dir_all(&dir)?;
     Ok(())
