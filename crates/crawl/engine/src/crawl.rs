@@ -327,7 +327,7 @@ impl Crawl<'_> {
         self.tasks.spawn(async move {
             let body_limit = matches!(lease.id, LeaseId::Robots(_)).then_some(MAX_BYTES as u64 + 1);
             let facts = facts_of(&lease, &worker.run_id);
-            let ask = Ask { url: lease.url.clone(), started_at: now, facts, body_limit };
+            let ask = Ask { url: lease.url.clone(), started_at: now, facts, body_limit, spacing: lease.delay };
             let fetched = fetcher.fetch(ask).await;
             // Hosts that share an address by the operator's choice are not neighbours.
             let shares = fetcher.is_redirected(&lease.url);

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 use trawl_frontier::{LeaseId, Source};
 use trawl_model::RobotsVerdict;
 use trawl_url::WebUrl;
@@ -21,6 +22,8 @@ pub(crate) struct Lease {
     pub robots: RobotsVerdict,
     /// The seed's metadata.
     pub meta_json: Option<Arc<str>>,
+    /// From the end of a request to the host to the start of its next one.
+    pub delay: Duration,
 }
 
 impl TryFrom<trawl_frontier::Lease> for Lease {
@@ -38,6 +41,7 @@ impl TryFrom<trawl_frontier::Lease> for Lease {
             source: lease.source(),
             robots: lease.robots,
             meta_json: lease.meta_json().map(Into::into),
+            delay: lease.delay,
         })
     }
 }

@@ -36,12 +36,14 @@ pub struct Ask {
     pub facts: CaptureFacts,
     /// A smaller limit on body bytes than the setting.
     pub body_limit: Option<u64>,
+    /// How long the host is left alone before the request is made again on another connection.
+    pub spacing: Duration,
 }
 
 impl Ask {
     /// A URL of which nothing else is known.
     pub fn new(url: WebUrl, started_at: UnixMillis) -> Self {
-        Self { url, started_at, facts: CaptureFacts::default(), body_limit: None }
+        Self { url, started_at, facts: CaptureFacts::default(), body_limit: None, spacing: Duration::ZERO }
     }
 }
 
@@ -168,7 +170,12 @@ impl Shared {
                 Waiting::End => continue,
             }
             match self.on(conn, &origin, &request, ask, total, notes).await {
-                Err(Attempt::Stale) => (notes.ip, notes.tls) = (None, None),
+                Err(Attempt::Stale) => {
+                    (notes.ip, notes.tls) = (None, None);
+                    // The server may have seen the request: then the next one is one more of ours, and comes no sooner.
+                    tokio::time::sleep(ask.spacing).await;
+                    total = total.max(Instant::now() + self.config.limits.total);
+                }
                 Err(Attempt::Failed(failed)) => return Err(failed),
                 Ok(response) => return Ok(response),
             }

@@ -122,6 +122,8 @@ pub struct Lease {
     pub attempt: u32,
     /// What robots.txt said.
     pub robots: RobotsVerdict,
+    /// From the end of a request to the host to the start of its next one: a fetcher that has to ask again keeps it too.
+    pub delay: Duration,
 }
 
 impl Lease {

@@ -11,6 +11,7 @@ use crate::policy::priority::class;
 use crate::row::{Found, Row, Texts};
 use std::cmp::Reverse;
 use std::net::IpAddr;
+use std::time::Duration;
 use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
 
 /// Below this many ready rows a window is refilled together with others.
@@ -127,7 +128,7 @@ impl Frontier {
             self.totals.admitted += 1;
         }
         let (verdict, refusal) = self.verdict(id, &row, dead);
-        let lease = lease_of(LeaseId::Page(row.id), &row, verdict);
+        let lease = lease_of(LeaseId::Page(row.id), &row, verdict, self.delay_of(id));
         if self.hosts[id as usize].window.ready.len() <= LOW_WINDOW {
             self.want_refill(id, now);
         }
@@ -167,6 +168,10 @@ impl Frontier {
         }
     }
 
+    fn delay_of(&self, id: u32) -> Duration {
+        Duration::from_millis(self.hosts[id as usize].delay_ms(&self.config).unsigned_abs())
+    }
+
     fn send_errand(&mut self, id: u32, errand: Errand, now: i64) -> Work {
         let number = self.next_errand;
         self.next_errand += 1;
@@ -180,6 +185,7 @@ impl Frontier {
             hops: errand.hops,
             attempt: attempts + 1,
             robots: RobotsVerdict::Allowed,
+            delay: self.delay_of(id),
         };
         if let Some(ttl) = self.config.lease_ttl {
             self.expiries.push(Reverse((now.saturating_add(millis(ttl)), lease.id)));
@@ -397,7 +403,7 @@ impl Frontier {
     }
 }
 
-pub(crate) fn lease_of(id: LeaseId, row: &Row, robots: RobotsVerdict) -> Lease {
+pub(crate) fn lease_of(id: LeaseId, row: &Row, robots: RobotsVerdict, delay: Duration) -> Lease {
     Lease {
         id,
         texts: row.texts.clone(),
@@ -406,5 +412,6 @@ pub(crate) fn lease_of(id: LeaseId, row: &Row, robots: RobotsVerdict) -> Lease {
         hops: u32::from(row.hops),
         attempt: row.attempts() + 1,
         robots,
+        delay,
     }
 }

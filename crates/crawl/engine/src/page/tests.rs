@@ -39,6 +39,7 @@ fn lease(id: LeaseId, url: &str) -> Lease {
         source: Source::Seed,
         robots,
         meta_json: None,
+        delay: std::time::Duration::ZERO,
     }
 }
 
