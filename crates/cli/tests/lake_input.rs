@@ -76,7 +76,11 @@ fn what_cannot_be_read_makes_no_dataset() {
     }
     ingest(dir, "good", &[], b"http://a.com/\n", 0);
     ingest(dir, "header", &["--format", "csv"], b"x,y\n1,2\n", 2);
-    ingest(dir, "quote", &["--format", "csv"], b"url\n\"http://a.com/\n", 2);
+    // A quote that never ends is a reject, not a reason to stop: the lines before it count.
+    let other = dir.join("other");
+    std::fs::create_dir(&other).unwrap();
+    ingest(&other, "quote", &["--format", "csv"], b"url\nhttp://b.com/\n\"http://a.com/\n", 1);
+    assert_eq!(lines(&run(&other, &["lake", "datasets", "--json"], b"", 0))[0]["rows"], 1);
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(b"http://a.com/2\n").unwrap();
     let packed = packed.finish().unwrap();

@@ -226,7 +226,8 @@ fn killed_and_repeated() {
     report(&trawl(dir).args(gc).output().unwrap(), 0);
     let verified = trawl(dir).args(["lake", "verify", "-q"]).output().unwrap();
     assert_eq!(verified.status.code(), Some(0), "{}", stdout(&verified));
-    assert_eq!(std::fs::read_dir(dir.join("lake/index/heartbeats")).unwrap().count(), 0);
+    // Empty directories go too.
+    assert_eq!(std::fs::read_dir(dir.join("lake/index/heartbeats")).map_or(0, Iterator::count), 0);
 }
 
 /// Two at once into one new lake, into two datasets and into one: all rows are there.
