@@ -5,6 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Makes rules of the text of a robots.txt.
+pub type ParseRobots = Arc<dyn Fn(&str) -> Arc<dyn crate::Rules> + Send + Sync>;
+
 /// Settings of a [`crate::Frontier`].
 #[derive(Clone)]
 pub struct Config {
@@ -51,7 +54,7 @@ pub struct Config {
     /// How often a robots.txt is tried before the pages of its origin are given up.
     pub robots_attempts: u32,
     /// Reads the rules of a robots.txt again after a restart.
-    pub parse_robots: Arc<dyn Fn(&str) -> Arc<dyn crate::Rules> + Send + Sync>,
+    pub parse_robots: ParseRobots,
     /// Sites whose rules are kept in memory; those of others are read again from disk when they are needed.
     pub rules_kept: usize,
     /// Links of a kind that a trap makes (calendar pages far ahead, session ids, combined filters) that one host may have before

@@ -20,6 +20,7 @@ pub(crate) struct Host {
     /// The best of its waiting rows. Rows that wait and are not here are on disk or among the recent changes.
     pub window: Window,
     pub sites: Vec<Site>,
+    #[expect(clippy::box_collection, reason = "few hosts have errands, and the box is a quarter of the deque")]
     pub errands: Option<Box<VecDeque<Errand>>>,
     /// Rows that wait, those in the window included, those leased not.
     pub waiting: u32,

@@ -130,8 +130,10 @@ fn rejected_rows_keep_their_text() {
     let lines: Vec<serde_json::Value> =
         rejects.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
     assert_eq!((&lines[0]["code"], &lines[0]["offset"]), (&"columns".into(), &22.into()));
-    assert_eq!(lines[0]["text"], "\"http://b.com/\",\"2,\n3\",4");
-    assert_eq!((&lines[1]["code"], &lines[1]["text"]), (&"no_url".into(), &",5".into()));
+    // With the field over two lines the row would have a column too many: the quote is data, and each line a row.
+    assert_eq!(lines[0]["text"], "\"http://b.com/\",\"2,");
+    let last = lines.last().unwrap();
+    assert_eq!((&last["code"], &last["text"]), (&"no_url".into(), &",5".into()));
 }
 
 #[test]

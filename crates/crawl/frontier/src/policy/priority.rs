@@ -41,8 +41,7 @@ pub(crate) fn rank(row: &Row, now: i64, config: &Config) -> u64 {
 pub(crate) fn class(rank: u64, fetched: u32, config: &Config) -> usize {
     let bucket = (rank >> 58) as usize;
     let depth = ((rank >> 48) & 0x3ff).min(u64::from(DEPTHS - 1)) as usize;
-    let over =
-        if config.share == 0 { 0 } else { (fetched / config.share).checked_ilog2().map_or(0, |n| n as usize + 1) };
+    let over = fetched.checked_div(config.share).and_then(u32::checked_ilog2).map_or(0, |n| n as usize + 1);
     ((bucket + over) * DEPTHS as usize + depth).min(CLASSES - 1)
 }
 

@@ -124,7 +124,12 @@ impl<R: BufRead> Rows<R> {
             if self.ahead.len() == used {
                 let Some(line) = self.read_line()? else {
                     self.again += bytes;
-                    return Ok(if used == 0 { Joined::Ended } else { Joined::Data });
+                    // Lines that are not rows by themselves belong to the field: the file was cut in it, and may grow.
+                    let is_cut = used == 0 || self.shape.is_some();
+                    if is_cut {
+                        self.ahead.clear();
+                    }
+                    return Ok(if is_cut { Joined::Ended } else { Joined::Data });
                 };
                 self.ahead.push_back(line);
             }

@@ -262,6 +262,13 @@ pub fn assert_tidy(store: &Disk, what: &str) {
         assert_eq!(record.deny, manifest.deny, "{what}");
         named.insert(layout::numbered(layout::DENY, record.sequence));
     }
+    // A manifest is written as what differs from a checkpoint: that stays, with the manifests since.
+    let checkpoints = store.list("index/checkpoints").unwrap().into_iter().map(|l| l.path);
+    if let Some(newest) = checkpoints.max() {
+        let number: u64 = newest.rsplit('/').next().and_then(|name| name.split('.').next()?.parse().ok()).unwrap();
+        named.insert(newest);
+        named.extend((number..manifest.sequence).map(|n| layout::numbered(layout::MANIFESTS, n)));
+    }
     let listed = ["urls", "datasets", "index"].into_iter().flat_map(|dir| store.list(dir).unwrap());
     let found: BTreeSet<String> = listed.map(|l| l.path).collect();
     assert_eq!(found, named, "{what}");
