@@ -66,7 +66,11 @@ fn a_copy_is_whole_and_the_next_one_brings_what_is_new() {
         add(&lake, dir.path(), dataset, part, false);
     }
     let deny = Deny { target: DenyTarget::Domain("a1.org".into()), since: now().to_string(), reason: None };
-    lake.commit(now(), "deny", |manifest| Ok(manifest.deny.push(deny.clone()))).unwrap();
+    lake.commit(now(), "deny", |manifest| {
+        manifest.deny.push(deny.clone());
+        Ok(())
+    })
+    .unwrap();
     let to: Arc<dyn Store> = Arc::new(MemStore::new());
     let first = copied(&from, &to, "c1");
     let there = Lake::open(to.clone()).unwrap();
@@ -158,7 +162,11 @@ fn a_turned_bit_in_any_kind_of_file_is_found_and_named() {
         add(&lake, dir.path(), if part % 2 == 0 { "a" } else { "b" }, part, false);
     }
     let deny = Deny { target: DenyTarget::Domain("a1.org".into()), since: now().to_string(), reason: None };
-    lake.commit(now(), "deny", |manifest| Ok(manifest.deny.push(deny.clone()))).unwrap();
+    lake.commit(now(), "deny", |manifest| {
+        manifest.deny.push(deny.clone());
+        Ok(())
+    })
+    .unwrap();
     assert!(!store.list(layout::CHECKPOINTS).unwrap().is_empty());
     let current = lake.current().unwrap();
     let mut kinds = BTreeSet::new();
