@@ -42,11 +42,11 @@ fn step(lake: &Lake, n: u32) -> Arc<Manifest> {
             segments[0].masked.push(id);
             manifest.dataset_mut(id - 1).unwrap().dropped = true;
         }
-        if n % 5 == 0 {
+        if n.is_multiple_of(5) {
             let target = DenyTarget::Url(format!("http://a.com/{}", "x".repeat(n as usize * 3)));
             manifest.deny.push(Deny { target, since: day(0).to_string(), reason: None });
         }
-        if n % 11 == 0 && id > 3 {
+        if n.is_multiple_of(11) && id > 3 {
             manifest.datasets.retain(|dataset| dataset.id != id - 2);
         }
         manifest.revoked = vec![format!("dead-{n}")];
