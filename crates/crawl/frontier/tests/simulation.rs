@@ -2,6 +2,7 @@
 //! are set. A checker that knows the web and the rules, and nothing of the frontier's code, judges every lease.
 //!
 //! `FRONTIER_EVENTS` sets how many events at least (200,000), `FRONTIER_SEED` which course they take.
+#![expect(clippy::print_stdout, reason = "a long run says what it went through")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
