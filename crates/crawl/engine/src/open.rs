@@ -153,6 +153,7 @@ fn creation(
     Creation {
         about,
         compress: config.compress.clone(),
+        level: config.level,
         ..Creation::new(fs.clone(), target, ids.clone(), clock.clone())
     }
 }

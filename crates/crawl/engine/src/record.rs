@@ -14,6 +14,7 @@
 
 use crate::error::Error;
 use crate::report::Leg;
+use crate::rules::Rule;
 use crate::seeds::{Reject, Seed, SeedIdentity};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -147,6 +148,17 @@ pub(crate) struct LinkCounts {
     /// Out of scope.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub outside: u64,
+    /// Refused by a rule.
+    #[serde(skip_serializing_if = "is_zero_u64")]
+    pub prefix: u64,
+    #[serde(skip_serializing_if = "is_zero_u64")]
+    pub surt: u64,
+    #[serde(skip_serializing_if = "is_zero_u64")]
+    pub include: u64,
+    #[serde(skip_serializing_if = "is_zero_u64")]
+    pub exclude: u64,
+    #[serde(skip_serializing_if = "is_zero_u64")]
+    pub shard: u64,
     /// More than may be kept of one page.
     #[serde(skip_serializing_if = "is_zero_u64")]
     pub over_limit: u64,
@@ -156,6 +168,29 @@ pub(crate) struct LinkCounts {
 }
 
 impl LinkCounts {
+    /// Counts a link that a rule refuses.
+    pub(crate) fn refuse(&mut self, rule: Rule) {
+        *match rule {
+            Rule::Prefix => &mut self.prefix,
+            Rule::Surt => &mut self.surt,
+            Rule::Include => &mut self.include,
+            Rule::Exclude => &mut self.exclude,
+            Rule::Shard => &mut self.shard,
+        } += 1;
+    }
+
+    /// Links that rules refused, by rule.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = (Rule, u64)> {
+        let counts = [
+            (Rule::Prefix, self.prefix),
+            (Rule::Surt, self.surt),
+            (Rule::Include, self.include),
+            (Rule::Exclude, self.exclude),
+            (Rule::Shard, self.shard),
+        ];
+        counts.into_iter().filter(|(_, count)| *count > 0)
+    }
+
     fn is_zero(&self) -> bool {
         *self == Self::default()
     }

@@ -47,6 +47,8 @@ pub struct Counts {
     pub known_links: u64,
     /// Links out of scope or too deep.
     pub outside: u64,
+    /// Links that a rule refused, by rule: `prefix`, `surt`, `include`, `exclude`, `shard`.
+    pub refused: BTreeMap<String, u64>,
     /// URLs left out for a limit on pages.
     pub over_limit: u64,
     /// URLs left out because the frontier was full, or their host had its share of it.
@@ -97,6 +99,9 @@ impl Counts {
             *self.bad_redirects.entry(class.to_string()).or_default() += 1;
         }
         self.outside += event.left_out.outside;
+        for (rule, count) in event.left_out.refused() {
+            *self.refused.entry(rule.as_str().to_owned()).or_default() += count;
+        }
         self.cut_links += event.left_out.over_limit;
         self.known_links += event.left_out.repeated;
     }

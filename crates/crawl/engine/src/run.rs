@@ -86,6 +86,8 @@ pub fn run_in(
         digests,
         identity: config.frontier.identity,
         scope: config.scope,
+        rules: config.rules.clone(),
+        store_unchanged: config.store_unchanged,
         follow: config.frontier.max_depth > 0,
         embeds: config.embeds,
         obey: config.frontier.robots == RobotsPolicy::Honour,

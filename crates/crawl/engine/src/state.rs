@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::page::rules_of;
 use crate::record::{EventRecord, Record, SeedsRecord, decode};
 use crate::report::{Counts, Leg};
+use crate::rules::LinkRules;
 use crate::scope::Scope;
 use crate::seeds::{SeedIdentity, SeedInput};
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub(crate) struct State {
     last: Option<UnixMillis>,
     identity: Identity,
     scope: Scope,
+    rules: LinkRules,
     /// Whether the depth of pages decides anything, so that shorter ways found late matter.
     depth_matters: bool,
     agent: String,
@@ -62,6 +64,7 @@ impl State {
             last: None,
             identity,
             scope: config.scope,
+            rules: config.rules.clone(),
             depth_matters: max_depth > 0 && max_depth < u32::MAX,
             agent,
             fs,
@@ -79,6 +82,7 @@ impl State {
             (self.inputs, self.items) = (Vec::new(), 0);
         }
         for seed in record.seeds {
+            self.rules.note_seed(&seed.url);
             let admission = self.frontier.discover(Candidate::seed(self.identity, seed.url, seed.meta.map(Into::into)));
             self.counts.admission(admission);
         }
@@ -162,7 +166,7 @@ impl State {
                 let url = WebUrl::parse(&event.row.url)
                     .map_err(|_| self.odd(offset, "the URL of a capture", event.row.url.clone()))?;
                 let found = event.links.len();
-                let inside = event.links.into_iter().filter(|to| self.scope.allows(&url, to));
+                let inside = event.links.into_iter().filter(|to| self.scope.allows(&url, to) && self.rules.refuses(to).is_none());
                 let links: Vec<_> = inside.map(|to| (self.identity.of(&to), to)).collect();
                 self.counts.outside += (found - links.len()) as u64;
                 (url, links)
@@ -181,7 +185,7 @@ impl State {
             let target = match page.redirect {
                 // What leads back to itself leads nowhere.
                 Some(to) if to == page.url => None,
-                Some(to) if self.scope.follows(depth, &page.url, &to) => {
+                Some(to) if self.scope.follows(depth, &page.url, &to) && self.rules.follows(depth, &to) => {
                     let id = self.identity.of_redirect(page.id, &to);
                     Some(Candidate::redirect(id, to, &from, depth, page.hops, page.meta_json))
                 }

@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::open::{Opened, open};
 use crate::page::Worker;
 use crate::report::Leg;
+use crate::rules::LinkRules;
 use crate::scope::Scope;
 use crate::seeds::{Seed, SeedIdentity};
 use crate::state::State;
@@ -123,6 +124,8 @@ impl Bench {
             digests: digests.clone(),
             identity: Identity::Exact,
             scope: Scope::Any,
+            rules: LinkRules::default(),
+        store_unchanged: false,
             follow: true,
             embeds: false,
             obey: true,
@@ -134,7 +137,7 @@ impl Bench {
         let mut committer = Committer::new(sink, digests, journal, durable);
         if state.seeds.is_empty() {
             committer.add(Item::Leg(Leg::default()))?;
-            let identity = SeedIdentity { name: "x".into(), bytes: 1, sha256: String::new(), rows: 1, rejects: 0 };
+            let identity = SeedIdentity { name: "x".into(), bytes: 1, sha256: String::new(), rows: 1, rejects: 0, other_shards: 0 };
             let seeds = vec![Seed { url: trawl_url::WebUrl::parse(&url(0)).unwrap(), meta: Some("{\"a\":1}".into()) }];
             let batch = SeedBatch { seeds, rejects: Vec::new(), items: 1, end: Some(vec![identity]) };
             committer.add(Item::Seeds(batch))?;

@@ -17,6 +17,8 @@ fn worker(dir: &std::path::Path) -> Worker {
         digests: None,
         identity: Identity::Key,
         scope: Scope::Domain,
+        rules: LinkRules::default(),
+        store_unchanged: false,
         follow: true,
         embeds: false,
         obey: true,
