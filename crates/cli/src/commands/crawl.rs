@@ -610,7 +610,8 @@ impl Args {
         (config.rules.include, config.rules.exclude) = (self.include, self.exclude);
         config.rules.shard = self.shard;
         if let Some(path) = &self.surts {
-            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read --surts {}", path.display()))?;
+            let text =
+                std::fs::read_to_string(path).with_context(|| format!("cannot read --surts {}", path.display()))?;
             let surts = Surts::parse(&text).map_err(|why| anyhow::anyhow!("--surts {}: {why}", path.display()))?;
             config.rules.surts = Some(surts);
         }

@@ -133,7 +133,10 @@ mod tests {
         let mut meta = note(&record(Some(extras), Some(SHA1)));
         let prior = take(&mut meta);
         assert_eq!(prior.validators, Validators { etag: Some("\"x\"".into()), last_modified: Some("Tue".into()) });
-        assert_eq!((prior.digest.unwrap().to_string().as_str(), prior.date), (SHA1, Some(UnixMillis(1_782_262_923_456))));
+        assert_eq!(
+            (prior.digest.unwrap().to_string().as_str(), prior.date),
+            (SHA1, Some(UnixMillis(1_782_262_923_456)))
+        );
         assert_eq!(meta.as_deref(), Some(extras), "the seed's own metadata stay as they came");
         // Nothing that helps: nothing is noted.
         for (extras, digest) in [(None, None), (Some(r#"{"a":1}"#), None), (Some(r#"{"etag":""}"#), None)] {

@@ -4,6 +4,7 @@
 use regex_lite::Regex;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 use trawl_url::{SuffixList, WebUrl, domain_id, surt};
 
@@ -111,7 +112,10 @@ impl Surts {
         let mut end = key.len();
         // The greatest prefix that is not above the key either begins it, or shows how much of the key can still match.
         while let Some(probe) = key.get(..end) {
-            let Some((prefix, is_in)) = self.0.range::<str, _>(..=probe).next_back() else { return false };
+            let Some((prefix, is_in)) = self.0.range::<str, _>((Bound::Unbounded, Bound::Included(probe))).next_back()
+            else {
+                return false;
+            };
             if key.starts_with(prefix.as_str()) {
                 return *is_in;
             }
@@ -159,7 +163,8 @@ impl LinkRules {
         if self.exclude.iter().any(|exclude| exclude.is_match(text)) {
             return Some(Rule::Exclude);
         }
-        (!self.include.is_empty() && !self.include.iter().any(|include| include.is_match(text))).then_some(Rule::Include)
+        (!self.include.is_empty() && !self.include.iter().any(|include| include.is_match(text)))
+            .then_some(Rule::Include)
     }
 
     /// Whether a redirect of a page that is `depth` links from a seed is followed: where a seed moved to is what was asked for.

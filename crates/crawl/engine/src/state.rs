@@ -166,7 +166,10 @@ impl State {
                 let url = WebUrl::parse(&event.row.url)
                     .map_err(|_| self.odd(offset, "the URL of a capture", event.row.url.clone()))?;
                 let found = event.links.len();
-                let inside = event.links.into_iter().filter(|to| self.scope.allows(&url, to) && self.rules.refuses(to).is_none());
+                let inside = event
+                    .links
+                    .into_iter()
+                    .filter(|to| self.scope.allows(&url, to) && self.rules.refuses(to).is_none());
                 let links: Vec<_> = inside.map(|to| (self.identity.of(&to), to)).collect();
                 self.counts.outside += (found - links.len()) as u64;
                 (url, links)

@@ -103,7 +103,9 @@ pub(crate) async fn end_of(
 ) -> Result<Received, Failure> {
     let nothing = sink.len == 0 && !head_answers;
     match cut {
-        Some(Truncated::Time) if nothing => Err(failure(ErrorClass::BodyTimeout, "the head came, then nothing in time")),
+        Some(Truncated::Time) if nothing => {
+            Err(failure(ErrorClass::BodyTimeout, "the head came, then nothing in time"))
+        }
         Some(Truncated::Disconnect) if nothing => {
             Err(failure(ErrorClass::Reset, "the head came, then the connection ended"))
         }

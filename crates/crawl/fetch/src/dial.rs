@@ -54,7 +54,11 @@ impl Dialling<'_> {
         self.secure(tcp, peer, notes).await
     }
 
-    async fn tcp(&self, Target { addresses, port }: &Target, notes: &mut Notes) -> Result<(TcpStream, IpAddr), Failure> {
+    async fn tcp(
+        &self,
+        Target { addresses, port }: &Target,
+        notes: &mut Notes,
+    ) -> Result<(TcpStream, IpAddr), Failure> {
         let mut rest = addresses.ips.iter().copied();
         // Ended with everything that is under way as soon as one has answered.
         let mut under_way: JoinSet<(IpAddr, Result<(TcpStream, u32), Dial>)> = JoinSet::new();
@@ -101,13 +105,15 @@ impl Dialling<'_> {
 
     async fn secure(&self, tcp: TcpStream, peer: IpAddr, notes: &mut Notes) -> Result<Link, Failure> {
         let round_trip = Duration::from_millis(notes.timings.connect_ms.unwrap_or(0).into());
-        let conn = |stream, tls| Link::Http1(Conn { stream, buf: Default::default(), peer, tls, reused: false, round_trip });
+        let conn =
+            |stream, tls| Link::Http1(Conn { stream, buf: Default::default(), peer, tls, reused: false, round_trip });
         if !self.origin.https {
             return Ok(conn(Box::new(tcp), None));
         }
         let begun = Instant::now();
         let shake = self.tls.connect(&self.origin.host, tcp, self.now, self.protocols);
-        let (stream, facts) = within(self.limits.tls, self.total, ErrorClass::TlsFailure, "tls handshake", shake).await?;
+        let (stream, facts) =
+            within(self.limits.tls, self.total, ErrorClass::TlsFailure, "tls handshake", shake).await?;
         notes.timings.tls_ms = Some(millis_since(begun));
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             return Http2::start(stream, peer, facts, self.limits).await.map(Link::Http2);
@@ -138,4 +144,50 @@ async fn dial(address: SocketAddr, limit: Duration, total: Instant) -> Result<(T
     };
     let dialled = within(limit, total, ErrorClass::ConnectTimeout, &part, dial).await;
     dialled.map(|stream| (stream, millis_since(begun))).map_err(|failed| Dial { failed, no_way })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{TlsMode, TlsVersions};
+    use tokio::net::{TcpListener, TcpSocket};
+
+    #[test]
+    fn kinds_of_addresses_take_turns() {
+        let ips = |text: &str| text.split(' ').map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
+        assert_eq!(in_turn(ips("1.1.1.1 2.2.2.2 ::1 ::2 ::3")), ips("::1 1.1.1.1 ::2 2.2.2.2 ::3"));
+        assert_eq!(in_turn(ips("1.1.1.1")), ips("1.1.1.1"));
+    }
+
+    /// An address that takes no more connections: its queue is full, and packets to it are dropped.
+    async fn silent(ip: &str) -> (TcpListener, Vec<TcpStream>) {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(ip.parse().unwrap(), 0)).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let (addr, mut filling) = (listener.local_addr().unwrap(), Vec::new());
+        while let Ok(Ok(stream)) = tokio::time::timeout(Duration::from_millis(200), TcpStream::connect(addr)).await {
+            filling.push(stream);
+        }
+        (listener, filling)
+    }
+
+    /// The first address would keep it waiting for an hour.
+    #[tokio::test]
+    async fn an_address_that_is_silent_does_not_hold_up_the_next() {
+        let (listener, _filling) = silent("127.0.9.1").await;
+        let port = listener.local_addr().unwrap().port();
+        let _answers = TcpListener::bind(("127.0.9.2", port)).await.unwrap();
+        let origin = Origin { https: false, host: "a.example".into(), port };
+        let limits = Limits { connect: Duration::from_secs(3600), ..Limits::default() };
+        let tls = Tls::new(TlsMode::Record, TlsVersions::Any, &[]).unwrap();
+        let total = Instant::now() + Duration::from_secs(7200);
+        let (now, protocols) = (UnixMillis(0), Protocols::Http1);
+        let dialling = Dialling { origin: &origin, limits: &limits, tls: &tls, now, total, protocols };
+        let ips = ["127.0.9.1", "127.0.9.2"].map(|ip| ip.parse().unwrap());
+        let addresses = Addresses { ips: ips.into(), until: total };
+        let mut notes = Notes::default();
+        let link = dialling.connect(&Target { addresses, port }, &mut notes).await;
+        assert!(matches!(link, Ok(Link::Http1(_))));
+        assert_eq!(notes.ip, Some(ips[1]));
+    }
 }

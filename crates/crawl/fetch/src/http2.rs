@@ -6,7 +6,8 @@
 //! ```text
 //! request ─► ready ─► send ─► head ─► body ─► Response
 //!              │        │       │       └ broken off: cut, or failed where nothing came
-//!              └────────┴───────┴ stale: again on a new connection; not understood: again by HTTP/1.1
+//!              │        │       └ reset: failed; by HTTP/1.1 next time if that is why
+//!              └────────┴ hung up while idle: again on a new connection; not HTTP/2 at all: again by HTTP/1.1
 //! ```
 
 use crate::body::{Received, Sink, Terms, end_of};
@@ -18,7 +19,6 @@ use h2::client::{Builder, SendRequest};
 use h2::{Reason, RecvStream};
 use http::{Method, Request, Response, Uri, Version};
 use std::net::IpAddr;
-use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::client::TlsStream;
@@ -87,36 +87,41 @@ impl Http2 {
         Ok(answer)
     }
 
-    /// What to do about an error before the head of a response.
+    /// What to do about an error before the head of a response. A request that the server may have worked on is not made
+    /// again here: when that may be, the scheduler knows.
     fn attempt(&self, error: &h2::Error) -> Attempt {
-        if speaks_otherwise(error) {
+        if error.reason() == Some(Reason::HTTP_1_1_REQUIRED) {
             return Attempt::Http1;
         }
-        // A server that hangs up, in whatever way, has not answered: on a connection that idled, it had not seen the request.
-        let unseen = error.reason() == Some(Reason::REFUSED_STREAM);
-        if self.reused || unseen { Attempt::Stale } else { Attempt::Failed(failed(error, "waiting for the response")) }
+        let of_stream = error.is_reset() && error.is_remote();
+        // Its first words are not those of HTTP/2: what it took our request for was no request.
+        if is_broken(error) && !of_stream && !self.reused {
+            return Attempt::Http1;
+        }
+        let failed = failed(error, "waiting for the response");
+        match error.reason() {
+            // Said of requests that were not looked at.
+            Some(Reason::REFUSED_STREAM) if self.reused => Attempt::Stale,
+            _ if is_broken(error) => Attempt::Broken(failed),
+            // Hung up while it idled.
+            _ if self.reused && !of_stream => Attempt::Stale,
+            _ => Attempt::Failed(failed),
+        }
     }
 }
 
-/// Whether the peer does not speak HTTP/2 as we do, or says that it would rather not.
-pub(crate) fn speaks_otherwise(error: &h2::Error) -> bool {
-    if error.get_io().is_some() {
-        return false;
-    }
-    matches!(
-        error.reason(),
-        Some(
-            Reason::HTTP_1_1_REQUIRED
-                | Reason::PROTOCOL_ERROR
-                | Reason::INTERNAL_ERROR
-                | Reason::FLOW_CONTROL_ERROR
-                | Reason::SETTINGS_TIMEOUT
-                | Reason::STREAM_CLOSED
-                | Reason::FRAME_SIZE_ERROR
-                | Reason::COMPRESSION_ERROR
-                | Reason::INADEQUATE_SECURITY
-        )
-    )
+/// Whether one of the two does not speak HTTP/2 as the other does.
+fn is_broken(error: &h2::Error) -> bool {
+    let reasons = [
+        Reason::PROTOCOL_ERROR,
+        Reason::FLOW_CONTROL_ERROR,
+        Reason::SETTINGS_TIMEOUT,
+        Reason::STREAM_CLOSED,
+        Reason::FRAME_SIZE_ERROR,
+        Reason::COMPRESSION_ERROR,
+        Reason::INADEQUATE_SECURITY,
+    ];
+    error.get_io().is_none() && error.reason().is_some_and(|reason| reasons.contains(&reason))
 }
 
 fn failed(error: &h2::Error, doing: &str) -> Failure {
@@ -127,7 +132,8 @@ fn failed(error: &h2::Error, doing: &str) -> Failure {
 /// The head as HTTP/1.1 would write it.
 pub(crate) fn head_of<T>(response: &Response<T>) -> Bytes {
     let status = response.status();
-    let mut head = format!("HTTP/1.1 {} {}\r\n", status.as_str(), status.canonical_reason().unwrap_or_default()).into_bytes();
+    let mut head =
+        format!("HTTP/1.1 {} {}\r\n", status.as_str(), status.canonical_reason().unwrap_or_default()).into_bytes();
     for (name, value) in response.headers() {
         head.extend_from_slice(name.as_str().as_bytes());
         head.extend_from_slice(b": ");
@@ -157,4 +163,3 @@ pub(crate) async fn receive(mut stream: RecvStream, terms: Terms<'_>) -> Result<
     };
     end_of(sink, cut, terms.head_answers, true).await
 }
-

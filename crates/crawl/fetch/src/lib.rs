@@ -58,7 +58,7 @@ mod tls;
 mod unpack;
 
 pub use address::is_public;
-pub use client::{Ask, Fetcher};
+pub use client::{Ask, Fetcher, Validators};
 pub use config::{DnsLimits, FetchConfig, Limits, PoolLimits, TlsMode, TlsVersions, TypeLimit};
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use error::Error;

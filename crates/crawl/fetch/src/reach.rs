@@ -34,7 +34,12 @@ pub(crate) struct Reach {
 impl Reach {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
-        Reach { begun: now, heard_ms: AtomicU64::new(0), known: Mutex::default(), knock: Mutex::new((now, Arc::default())) }
+        Reach {
+            begun: now,
+            heard_ms: AtomicU64::new(0),
+            known: Mutex::default(),
+            knock: Mutex::new((now, Arc::default())),
+        }
     }
 
     /// Somebody sent something.

@@ -80,12 +80,11 @@ impl Tls {
         };
         let refuse = |message: String| failure(ErrorClass::TlsFailure, message);
         let name = ServerName::try_from(host.to_owned()).map_err(|e| refuse(e.to_string()))?;
-        let stream = connector.connect(name.clone(), tcp).await.map_err(|e| {
-            match class_of(&e, ErrorClass::TlsFailure) {
+        let stream =
+            connector.connect(name.clone(), tcp).await.map_err(|e| match class_of(&e, ErrorClass::TlsFailure) {
                 ErrorClass::TlsFailure | ErrorClass::NoRoute => refuse(in_words(&e.to_string())),
                 class => failure(class, format!("tls handshake: {e}")),
-            }
-        })?;
+            })?;
         let facts = self.judge(stream.get_ref().1, &name, now);
         match (&facts.refused, self.mode) {
             (Some(why), TlsMode::Verify) => Err(refuse(format!("certificate refused: {why}"))),

@@ -125,7 +125,7 @@ impl Bench {
             identity: Identity::Exact,
             scope: Scope::Any,
             rules: LinkRules::default(),
-        store_unchanged: false,
+            store_unchanged: false,
             follow: true,
             embeds: false,
             obey: true,
@@ -137,7 +137,14 @@ impl Bench {
         let mut committer = Committer::new(sink, digests, journal, durable);
         if state.seeds.is_empty() {
             committer.add(Item::Leg(Leg::default()))?;
-            let identity = SeedIdentity { name: "x".into(), bytes: 1, sha256: String::new(), rows: 1, rejects: 0, other_shards: 0 };
+            let identity = SeedIdentity {
+                name: "x".into(),
+                bytes: 1,
+                sha256: String::new(),
+                rows: 1,
+                rejects: 0,
+                other_shards: 0,
+            };
             let seeds = vec![Seed { url: trawl_url::WebUrl::parse(&url(0)).unwrap(), meta: Some("{\"a\":1}".into()) }];
             let batch = SeedBatch { seeds, rejects: Vec::new(), items: 1, end: Some(vec![identity]) };
             committer.add(Item::Seeds(batch))?;

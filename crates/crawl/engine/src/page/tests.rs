@@ -1,4 +1,5 @@
 use super::*;
+use crate::rules::LinkRules;
 use bytes::Bytes;
 use std::io::Write;
 use trawl_archive::{Creation, Registry, Target};

@@ -100,14 +100,25 @@ fn long_lines_are_rejected_not_kept() {
 
 #[test]
 fn missing_and_broken_inputs_are_named() {
-    let error =
-        read(&[SeedInput::File("no/such/file".into())], &Registry::default(), &Options::crawl(), &LinkRules::default(), 0, &mut |_| true)
-            .unwrap_err();
+    let error = read(
+        &[SeedInput::File("no/such/file".into())],
+        &Registry::default(),
+        &Options::crawl(),
+        &LinkRules::default(),
+        0,
+        &mut |_| true,
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("no/such/file"), "{error}");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("cut.gz");
     std::fs::write(&path, [0x1f, 0x8b, 8, 0, 0]).unwrap();
-    assert!(read(&[SeedInput::File(path)], &Registry::default(), &Options::crawl(), &LinkRules::default(), 0, &mut |_| true).is_err());
+    assert!(
+        read(&[SeedInput::File(path)], &Registry::default(), &Options::crawl(), &LinkRules::default(), 0, &mut |_| {
+            true
+        })
+        .is_err()
+    );
 }
 
 #[test]
@@ -154,7 +165,10 @@ fn an_open_pipe_is_read_as_it_fills() {
     let input = SeedInput::File(path.clone());
     let reader = std::thread::spawn(move || {
         let options = Options::crawl();
-        read(&[input], &Registry::default(), &options, &LinkRules::default(), 0, &mut |batch| batches.send(batch).is_ok()).unwrap();
+        read(&[input], &Registry::default(), &options, &LinkRules::default(), 0, &mut |batch| {
+            batches.send(batch).is_ok()
+        })
+        .unwrap();
     });
     let mut pipe = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     for n in 1..=3 {

@@ -189,6 +189,10 @@ impl Shared {
                 Err(Attempt::Stale) => (notes.ip, notes.tls) = (None, None),
                 Err(Attempt::Http1) => self.only_http1(&origin),
                 Err(Attempt::NoMore) => break,
+                Err(Attempt::Broken(failed)) => {
+                    self.only_http1(&origin);
+                    return Err(failed);
+                }
                 Err(Attempt::Failed(failed)) => return Err(failed),
                 Ok(response) => return Ok(response),
             }
@@ -210,6 +214,10 @@ impl Shared {
             match self.on_link(link, &origin, ask, total, notes).await {
                 Ok(response) => return Ok(response),
                 Err(Attempt::Failed(failed)) => return Err(failed),
+                Err(Attempt::Broken(failed)) => {
+                    self.only_http1(&origin);
+                    return Err(failed);
+                }
                 // Once: the next connection is offered HTTP/1.1 alone.
                 Err(Attempt::Http1) if is_http2 => {
                     self.only_http1(&origin);
@@ -382,6 +390,8 @@ pub(crate) enum Attempt {
     NoMore,
     /// The server does not speak HTTP/2 as we do, or asks for HTTP/1.1.
     Http1,
+    /// It failed for good, and HTTP/2 with it: the next fetch is by HTTP/1.1.
+    Broken(Failure),
     /// It failed for good.
     Failed(Failure),
 }

@@ -310,7 +310,15 @@ impl EventPreparer {
         }
         let content_type = "application/http; msgtype=response";
         let head = &revisit.head;
-        self.record(Effort::Usual, RecordType::Revisit, header, content_type, &sha1_of(&[head]), head, &mut Body::empty())
+        self.record(
+            Effort::Usual,
+            RecordType::Revisit,
+            header,
+            content_type,
+            &sha1_of(&[head]),
+            head,
+            &mut Body::empty(),
+        )
     }
 
     fn request(
@@ -341,7 +349,15 @@ impl EventPreparer {
             header.put_id("WARC-Concurrent-To", other);
         }
         let digest = sha1_of(&[&block]);
-        self.record(Effort::Usual, RecordType::Metadata, header, "application/warc-fields", &digest, &block, &mut Body::empty())
+        self.record(
+            Effort::Usual,
+            RecordType::Metadata,
+            header,
+            "application/warc-fields",
+            &digest,
+            &block,
+            &mut Body::empty(),
+        )
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is one part of a record")]
@@ -392,7 +408,8 @@ fn effort_for(head: &Head<'_>, body_len: u64) -> Effort {
     let coded = head.content_codings().iter().any(|coding| coding != "identity");
     let media_type = head.text("Content-Type").unwrap_or_default().trim().to_ascii_lowercase();
     let is_text = ["image/svg", "image/bmp", "image/x-icon", "image/vnd.microsoft.icon", "audio/midi", "audio/x-midi"];
-    let packed = ["image/", "video/", "audio/", "font/woff", "application/zip", "application/gzip", "application/x-gzip"];
+    let packed =
+        ["image/", "video/", "audio/", "font/woff", "application/zip", "application/gzip", "application/x-gzip"];
     let starts = |all: &[&str]| all.iter().any(|start| media_type.starts_with(start));
     if coded || starts(&packed) && !starts(&is_text) { Effort::Least } else { Effort::Usual }
 }
