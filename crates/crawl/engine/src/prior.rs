@@ -12,9 +12,9 @@ use trawl_fetch::Validators;
 use trawl_http::Head;
 use trawl_model::{Capture, Digest, Outcome, Revisit, RevisitProfile, UnixMillis, UrlRecord};
 
-const ALONE: &str = "{\"prior\":";
 const BEHIND: &str = ",\"prior\":";
-const FIELDS: [&str; 3] = ["etag", "last_modified", "record_id"];
+/// What metadata that tell of an earlier capture have in them.
+const HINTS: [&str; 5] = ["tag", "odified", "igest", "sha1", "\"ts\""];
 
 /// An earlier capture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,40 +25,57 @@ pub(crate) struct Prior {
     pub id: Option<String>,
 }
 
-/// The metadata of a seed, with what its record says of an earlier capture.
+/// The metadata of a seed, with what its record says of an earlier capture. Seeds keep all that a list has beside the URL in
+/// their metadata, so that is where it is found.
 pub(crate) fn note(record: &UrlRecord) -> Option<String> {
     let extras = record.extras.clone();
-    let has_field = extras.as_deref().is_some_and(|text| FIELDS.iter().any(|name| text.contains(name)));
-    // Only a capture with a body can be the one that a revisit refers to.
-    let captured = record.status.is_none_or(|status| status == 200);
-    if !captured || record.digest.is_none() && !has_field {
+    let Some(text) = extras.as_deref().filter(|text| HINTS.iter().any(|hint| text.contains(hint))) else {
+        return extras;
+    };
+    let Ok(Value::Object(all)) = serde_json::from_str::<Value>(text) else { return extras };
+    let text_of = |names: &[&str]| {
+        let found = names.iter().filter_map(|name| all.get(*name)?.as_str()).find(|text| !text.is_empty());
+        found.map(str::to_owned)
+    };
+    let status = all.get("status").and_then(|value| value.as_u64().or_else(|| value.as_str()?.parse().ok()));
+    // Only a page that was found can be what a revisit refers to.
+    if status.is_some_and(|status| status != 200 && status != 304) {
         return extras;
     }
-    let all: Map<String, Value> = match extras.as_deref().map(serde_json::from_str) {
-        None => Map::new(),
-        Some(Ok(Value::Object(all))) => all,
-        Some(_) => return extras,
-    };
-    let mut prior = Map::new();
-    let mut put = |name: &str, value: Option<String>| {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            prior.insert(name.to_owned(), value.into());
-        }
-    };
-    let text = |name: &str| all.get(name).and_then(Value::as_str).map(str::to_owned);
-    put("etag", text("etag"));
-    put("last_modified", text("last_modified").or_else(|| text("last-modified")));
-    put("id", text("record_id"));
-    put("digest", record.digest.as_ref().map(ToString::to_string));
-    put("date", record.ts.map(|time| time.to_string()));
-    if prior.keys().all(|name| name == "date") {
+    // A revisit refers to the capture with the body, not to another revisit.
+    let is_revisit = text_of(&["refers_to_date"]).is_some() || all.get("refers_to_date").is_some_and(Value::is_number);
+    let dates: &[&str] =
+        if is_revisit { &["refers_to_date"] } else { &["started_at", "ts", "timestamp", "date", "fetched_at"] };
+    let date = dates.iter().filter_map(|name| time_of(all.get(*name)?)).next();
+    let digest = text_of(&["digest", "payload_digest", "sha1"]).and_then(|text| digest_of(&text));
+    let fields = [
+        ("etag", text_of(&["etag", "ETag"])),
+        ("last_modified", text_of(&["last_modified", "last-modified", "Last-Modified"])),
+        ("digest", digest.map(|digest| digest.to_string())),
+        ("date", date.map(|date| date.to_string())),
+        ("id", text_of(&["record_id"]).filter(|_| !is_revisit)),
+    ];
+    let known = |names: &[&str]| fields.iter().any(|(name, value)| names.contains(name) && value.is_some());
+    if !known(&["etag", "last_modified", "digest"]) {
         return extras;
     }
+    let prior: Map<String, Value> =
+        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect();
     // Behind the seed's own metadata, whose bytes stay as they came.
-    let prior = Value::from(prior);
-    match extras.as_deref().and_then(|text| text.trim_end().strip_suffix('}')) {
-        Some(own) if !all.is_empty() => Some(format!("{own}{BEHIND}{prior}}}")),
-        _ => Some(format!("{ALONE}{prior}}}")),
+    let own = text.trim_end().strip_suffix('}')?;
+    Some(format!("{own}{BEHIND}{}}}", Value::from(prior)))
+}
+
+/// By algorithm and value; a value alone is a SHA-1, as CDX and captures.parquet have it.
+fn digest_of(text: &str) -> Option<Digest> {
+    Digest::parse(text).or_else(|_| Digest::parse(&format!("sha1:{text}"))).ok()
+}
+
+fn time_of(value: &Value) -> Option<UnixMillis> {
+    match value {
+        Value::Number(number) => number.as_i64().map(UnixMillis).filter(|time| time.0 > 1_000_000_000_000),
+        Value::String(text) => UnixMillis::parse(text).ok().or_else(|| trawl_model::date::from_text(text)),
+        _ => None,
     }
 }
 
@@ -77,10 +94,8 @@ pub(crate) fn take(meta_json: &mut Option<String>) -> Prior {
 
 /// The seed's own metadata, and what stands behind them.
 fn split(text: &str) -> Option<(Option<String>, Map<String, Value>)> {
-    let (own, prior) = match text.strip_prefix(ALONE) {
-        Some(prior) => (None, prior),
-        None => text.rsplit_once(BEHIND).map(|(own, prior)| (Some(format!("{own}}}")), prior))?,
-    };
+    let (own, prior) = text.rsplit_once(BEHIND)?;
+    let own = Some(format!("{own}}}"));
     match serde_json::from_str(prior.strip_suffix('}')?) {
         Ok(Value::Object(said)) => Some((own, said)),
         _ => None,
@@ -116,36 +131,35 @@ mod tests {
     use super::*;
     use trawl_model::{Body, CaptureFacts, Message};
 
-    fn record(extras: Option<&str>, digest: Option<&str>) -> UrlRecord {
-        UrlRecord {
-            ts: Some(UnixMillis(1_782_262_923_456)),
-            digest: digest.map(|text| Digest::parse(text).unwrap()),
-            extras: extras.map(str::to_owned),
-            ..UrlRecord::bare("http://a.example/")
-        }
+    fn noted(extras: &str) -> Option<String> {
+        note(&UrlRecord { extras: Some(extras.to_owned()), ..UrlRecord::bare("http://a.example/") })
     }
 
     const SHA1: &str = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
 
     #[test]
     fn what_a_seed_knows_comes_back() {
-        let extras = r#"{"etag":"\"x\"","n":1.50,"last_modified":"Tue"}"#;
-        let mut meta = note(&record(Some(extras), Some(SHA1)));
+        let extras = r#"{"etag":"\"x\"","n":1.50,"last_modified":"Tue","ts":"20260624010203","digest":"3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"}"#;
+        let mut meta = noted(extras);
         let prior = take(&mut meta);
         assert_eq!(prior.validators, Validators { etag: Some("\"x\"".into()), last_modified: Some("Tue".into()) });
-        assert_eq!(
-            (prior.digest.unwrap().to_string().as_str(), prior.date),
-            (SHA1, Some(UnixMillis(1_782_262_923_456)))
-        );
+        assert_eq!(prior.digest.unwrap().to_string(), SHA1);
+        assert_eq!(prior.date, UnixMillis::parse("2026-06-24T01:02:03Z").ok());
         assert_eq!(meta.as_deref(), Some(extras), "the seed's own metadata stay as they came");
-        // Nothing that helps: nothing is noted.
-        for (extras, digest) in [(None, None), (Some(r#"{"a":1}"#), None), (Some(r#"{"etag":""}"#), None)] {
-            assert_eq!(note(&record(extras, digest)).as_deref(), extras);
+        // A revisit names the capture with the body.
+        let revisit = format!(
+            r#"{{"digest":"{SHA1}","started_at":1790000000000,"refers_to_date":1780000000000,"record_id":"x"}}"#
+        );
+        let prior = take(&mut noted(&revisit));
+        assert_eq!((prior.date, prior.id), (Some(UnixMillis(1_780_000_000_000)), None));
+        // Nothing that helps: nothing is noted. An error page is not what a revisit refers to.
+        let gone = format!(r#"{{"status":404,"digest":"{SHA1}"}}"#);
+        for extras in
+            [r#"{"a":1}"#, r#"{"etag":""}"#, r#"{"ts":"20260624010203"}"#, "[\"etag\"]", "not JSON etag", &gone]
+        {
+            assert_eq!(noted(extras).as_deref(), Some(extras));
         }
-        // An error page is not what a revisit refers to.
-        let gone = UrlRecord { status: Some(404), ..record(None, Some(SHA1)) };
-        assert_eq!(note(&gone), None);
-        for text in ["{\"prior\":1}", "not JSON \"prior\"", "{\"prior\":{\"digest\":\"x\"}}"] {
+        for text in ["{\"a\":1,\"prior\":1}", "not JSON ,\"prior\":", "{\"a\":1,\"prior\":{\"digest\":\"x\"}}"] {
             assert_eq!(take(&mut Some(text.to_owned())), Prior::default(), "{text}");
         }
     }
