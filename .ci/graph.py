@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-FLOORS = {"core": 0, "formats": 1, "crawl": 2, "lake": 2, "testweb": 2, "cli": 3}
+FLOORS = {"core": 0, "formats": 1, "crawl": 2, "lake": 2, "testweb": 2, "cli": 3, "py": 3}
 # crate -> crates of its own floor it may use; "*" in the value is not allowed, every edge is named
 SIDEWAYS = {
     "trawl-io": {"trawl-model"},

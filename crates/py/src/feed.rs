@@ -1,0 +1,59 @@
+//! Batches made by a thread, read by whoever wants them.
+//!
+//! The lake and the archives push rows; Arrow's consumers pull batches. A thread stands between, with room for two batches:
+//! it waits when nobody reads, and ends when the reader is dropped.
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Batches that are ready before anybody asks for them.
+const AHEAD: usize = 2;
+
+/// What came of making batches.
+pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Where a maker puts its batches.
+pub struct Sink(SyncSender<Result<RecordBatch, ArrowError>>);
+
+impl Sink {
+    /// Hands over a batch; `false` when nobody reads any more.
+    pub fn push(&self, batch: RecordBatch) -> bool {
+        self.0.send(Ok(batch)).is_ok()
+    }
+}
+
+/// A reader of batches that a thread makes.
+pub struct Feed {
+    schema: SchemaRef,
+    batches: Receiver<Result<RecordBatch, ArrowError>>,
+}
+
+impl Feed {
+    /// Starts a thread that runs `make`.
+    pub fn start(schema: SchemaRef, make: impl FnOnce(&Sink) -> Outcome + Send + 'static) -> std::io::Result<Self> {
+        let (send, batches) = sync_channel(AHEAD);
+        std::thread::Builder::new().name("trawl rows".into()).spawn(move || {
+            let sink = Sink(send);
+            if let Err(error) = make(&sink) {
+                // Nobody may be there to hear it.
+                let _ = sink.0.send(Err(ArrowError::ExternalError(error)));
+            }
+        })?;
+        Ok(Self { schema, batches })
+    }
+}
+
+impl Iterator for Feed {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.batches.recv().ok()
+    }
+}
+
+impl RecordBatchReader for Feed {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
