@@ -11,6 +11,7 @@ use crate::units::{bytes, duration, show_bytes, show_count};
 use anyhow::{Context, bail};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, ValueEnum};
+use regex_lite::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -18,8 +19,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use trawl_archive::Registry;
-use trawl_engine::{Config, Report, Retry, Scope, SeedInput, Start, Stop};
-use trawl_fetch::{ConnectTo, TlsMode, TlsVersions};
+use trawl_engine::{Config, Report, Retry, Scope, SeedInput, Shard, Start, Stop, Surts};
+use trawl_fetch::{ConnectTo, TlsMode, TlsVersions, TypeLimit};
 use trawl_frontier::{Identity, RobotsPolicy};
 use trawl_model::ErrorClass;
 
@@ -85,10 +86,19 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     compress: Option<String>,
 
+    /// How hard the archive is compressed: for WARC from 1, fast, to 12, small; the format's own when not given (WARC: 1)
+    #[arg(long, value_name = "N")]
+    compression_level: Option<i32>,
+
     /// Remember bodies by digest in STORE.kvseq and STORE.hindex: one that is archived already, by this crawl or an
     /// earlier one with the same store, becomes a revisit
     #[arg(long, value_name = "STORE")]
     digests: Option<PathBuf>,
+
+    /// Ask for and archive pages whole that did not change since the capture their seed tells of (etag, last_modified or digest, from
+    /// a line, a captures.parquet or CDXJ); without it they are asked for conditionally, and archived as revisits
+    #[arg(long)]
+    store_unchanged: bool,
 
     /// Name of the run, part of its file names; the start time when not given
     #[arg(long, default_value = "", value_name = "NAME")]
@@ -101,6 +111,26 @@ pub struct Args {
     /// Which links to follow
     #[arg(long, value_enum, default_value_t = ScopeName::Domain)]
     scope: ScopeName,
+
+    /// Follow links only into the directories of the seeds and below, as wget -np
+    #[arg(long)]
+    no_parent: bool,
+
+    /// Follow only links whose URL this regular expression matches; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    include: Vec<Regex>,
+
+    /// Follow no link whose URL this regular expression matches; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    exclude: Vec<Regex>,
+
+    /// Follow only links below the SURT prefixes of this file: one a line, - in front leaves out; also URLs and host names
+    #[arg(long, value_name = "FILE")]
+    surts: Option<PathBuf>,
+
+    /// Fetch only domains of shard I of N, from 0: each domain is in one
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
 
     /// Pages at most
     #[arg(long, value_name = "N")]
@@ -229,6 +259,18 @@ pub struct Args {
     /// Bytes of a body kept at most; the rest is cut and marked
     #[arg(long, default_value = "32MiB", value_parser = bytes, value_name = "SIZE")]
     max_body: u64,
+
+    /// Another limit for a media type, as video/*=1MiB or application/pdf=64MiB; the first that fits
+    #[arg(long, value_name = "TYPE=SIZE", value_parser = type_limit)]
+    max_body_of: Vec<TypeLimit>,
+
+    /// Keep bodies of these media types only, as text/html or text/*; of others the head alone
+    #[arg(long, value_name = "TYPE")]
+    media_type: Vec<String>,
+
+    /// Speak HTTP/1.1 only, also with servers that have HTTP/2
+    #[arg(long)]
+    no_http2: bool,
 
     /// What to do about certificates: accept any and record the verdict, or enforce
     #[arg(long, value_enum, default_value_t = TlsName::Record)]
@@ -479,6 +521,9 @@ fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {
         show_count(counts.outside),
         show_count(counts.known_links),
     )?;
+    for (rule, n) in &counts.refused {
+        writeln!(w, "{} links refused by {rule}", show_count(*n))?;
+    }
     if counts.cut_links > 0 {
         writeln!(w, "{} links were over --max-links of their page", show_count(counts.cut_links))?;
     }
@@ -520,6 +565,22 @@ fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// `video/*=1MiB`.
+fn type_limit(text: &str) -> Result<TypeLimit, String> {
+    let (media_type, size) = text.split_once('=').ok_or("expected TYPE=SIZE, as video/*=1MiB")?;
+    Ok(TypeLimit { media_type: media_type.trim().to_ascii_lowercase(), bytes: bytes(size)? })
+}
+
+/// Limits by media type: those that are given; where only some types are wanted, the usual one for them and none for others.
+fn body_limits(usual: u64, mut limits: Vec<TypeLimit>, wanted: &[String]) -> Vec<TypeLimit> {
+    let limit = |media_type: &str, bytes| TypeLimit { media_type: media_type.trim().to_ascii_lowercase(), bytes };
+    if !wanted.is_empty() {
+        limits.extend(wanted.iter().map(|media_type| limit(media_type, usual)));
+        limits.push(limit("*", 0));
+    }
+    limits
+}
+
 impl Args {
     fn config(self) -> anyhow::Result<Config> {
         let mut seeds: Vec<SeedInput> = self.seeds.iter().map(|text| SeedInput::from_argument(text)).collect();
@@ -536,7 +597,9 @@ impl Args {
         config.run_id = self.run_id;
         config.format = self.format;
         config.compress = self.compress;
+        config.level = self.compression_level;
         config.digests = self.digests;
+        config.store_unchanged = self.store_unchanged;
         config.max_rejects = self.max_bad;
         config.embeds = self.embeds;
         config.workers = self.workers;
@@ -551,6 +614,15 @@ impl Args {
             ScopeName::Domain => Scope::Domain,
             ScopeName::Any => Scope::Any,
         };
+        config.rules.no_parent = self.no_parent;
+        (config.rules.include, config.rules.exclude) = (self.include, self.exclude);
+        config.rules.shard = self.shard;
+        if let Some(path) = &self.surts {
+            let text =
+                std::fs::read_to_string(path).with_context(|| format!("cannot read --surts {}", path.display()))?;
+            let surts = Surts::parse(&text).map_err(|why| anyhow::anyhow!("--surts {}: {why}", path.display()))?;
+            config.rules.surts = Some(surts);
+        }
         let frontier = &mut config.frontier;
         // A plain list is fetched as it is written; only discovery asks whether two links are one page.
         frontier.identity = if self.depth == 0 { Identity::Exact } else { Identity::Key };
@@ -581,6 +653,8 @@ impl Args {
             fetch.add_roots(&pem).with_context(|| format!("--ca-file {}", path.display()))?;
         }
         fetch.limits.body_bytes = self.max_body;
+        fetch.limits.body_bytes_of = body_limits(self.max_body, self.max_body_of, &self.media_type);
+        fetch.http2 = !self.no_http2;
         fetch.connect_to = self.connect_to;
         fetch.allow_private = self.allow_private;
         fetch.tls = match self.tls {

@@ -1,5 +1,6 @@
 //! Settings of a crawl.
 
+use crate::rules::LinkRules;
 use crate::scope::Scope;
 use crate::seeds::SeedInput;
 use std::collections::BTreeMap;
@@ -29,13 +30,19 @@ pub struct Config {
     pub format: String,
     /// How the archive is compressed, by a name of its format; as it usually is otherwise.
     pub compress: Option<String>,
+    /// Compression level of the archive; its format's own otherwise.
+    pub level: Option<i32>,
     /// Where bodies are remembered by digest over all crawls that share it (`NAME.kvseq`, `NAME.hindex`): one that is
     /// archived already becomes a revisit. `None`: every body is archived.
     pub digests: Option<PathBuf>,
+    /// Whether pages that did not change since an earlier capture, which their seed tells of, are asked for and archived whole.
+    pub store_unchanged: bool,
     /// First part of the names of archive files.
     pub prefix: String,
     /// Which links are followed.
     pub scope: Scope,
+    /// Which of those are refused.
+    pub rules: LinkRules,
     /// What is fetched next, when and how politely.
     pub frontier: trawl_frontier::Config,
     /// How it is fetched.
@@ -66,7 +73,8 @@ pub struct Config {
     pub grace: Duration,
     /// How often progress is reported.
     pub progress_interval: Duration,
-    /// Threads for the network and as many for digests, compression and parsing; 0 for one a core.
+    /// Threads for the network; 0 for one a core. Twice as many jobs of digests, compression and parsing run at once: one a
+    /// core leaves a fifth of the machine idle while a job waits for its turn.
     pub threads: usize,
     /// Who runs this, for `warcinfo`.
     pub operator: Option<String>,
@@ -102,9 +110,12 @@ impl Config {
             registry: Registry::default(),
             format: "warc".into(),
             compress: None,
+            level: None,
             digests: None,
+            store_unchanged: false,
             prefix: "trawl".into(),
             scope: Scope::Domain,
+            rules: LinkRules::default(),
             frontier: trawl_frontier::Config::default(),
             fetch: FetchConfig::default(),
             embeds: false,

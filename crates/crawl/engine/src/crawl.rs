@@ -28,9 +28,9 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
-use trawl_fetch::{Ask, Fetcher};
+use trawl_fetch::{Ask, Fetcher, Validators};
 use trawl_frontier::{Address, Answer, HostId, LeaseId, Next, Work};
-use trawl_model::{Clock, ErrorClass, Outcome, UnixMillis};
+use trawl_model::{Capability, Clock, ErrorClass, Outcome, UnixMillis};
 use trawl_parse::robots::MAX_BYTES;
 use trawl_url::WebUrl;
 
@@ -131,7 +131,7 @@ pub(crate) async fn crawl(
         state,
         fetcher,
         worker,
-        cpu: Arc::new(Semaphore::new(threads)),
+        cpu: Arc::new(Semaphore::new(threads.saturating_mul(2))),
         tasks: JoinSet::new(),
         told,
         items,
@@ -327,7 +327,10 @@ impl Crawl<'_> {
         self.tasks.spawn(async move {
             let body_limit = matches!(lease.id, LeaseId::Robots(_)).then_some(MAX_BYTES as u64 + 1);
             let facts = facts_of(&lease, &worker.run_id);
-            let ask = Ask { url: lease.url.clone(), started_at: now, facts, body_limit, spacing: lease.delay };
+            // An archive without revisits needs every body.
+            let revisits = worker.carries.has(Capability::Revisits);
+            let validators = if revisits { worker.prior_of(&lease).validators } else { Validators::default() };
+            let ask = Ask { facts, body_limit, validators, spacing: lease.delay, ..Ask::new(lease.url.clone(), now) };
             let fetched = fetcher.fetch(ask).await;
             // Hosts that share an address by the operator's choice are not neighbours.
             let shares = fetcher.is_redirected(&lease.url);
@@ -449,13 +452,13 @@ impl Crawl<'_> {
             return Ok(rx);
         }
         let (inputs, skip) = (self.state.run.inputs.clone(), self.state.progress.items);
-        let registry = self.config.registry.clone();
+        let (registry, rules) = (self.config.registry.clone(), self.config.rules.clone());
         let options = trawl_lists::Options { now: self.clock.now(), ..self.config.lists.clone() };
         std::thread::Builder::new()
             .name("trawl-seeds".into())
             .spawn(move || {
                 let mut give = |batch| tx.blocking_send(Ok(batch)).is_ok();
-                if let Err(error) = seeds::read(&inputs, &registry, &options, skip, &mut give) {
+                if let Err(error) = seeds::read(&inputs, &registry, &options, &rules, skip, &mut give) {
                     let _ = tx.blocking_send(Err(error));
                 }
             })

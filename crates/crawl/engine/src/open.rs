@@ -48,7 +48,7 @@ pub(crate) fn open(
             let run = if config.run_id.is_empty() { now.digits14() } else { config.run_id.clone() };
             let format = config.format.clone();
             let (legs, inputs, seeds, spools) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-            RunNote { crawl: VERSION, run, started: now, format, legs, inputs, seeds, spools }
+            RunNote { crawl: VERSION, run, started: now, format, legs, inputs, seeds, spools, directories: Vec::new() }
         }
     };
     let progress: ProgressNote = read_note(&frontier, PROGRESS_SLOT)?.unwrap_or_default();
@@ -123,6 +123,7 @@ fn creation(
     Creation {
         about,
         compress: config.compress.clone(),
+        level: config.level,
         ..Creation::new(fs.clone(), target, ids.clone(), clock.clone())
     }
 }

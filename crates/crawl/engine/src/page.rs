@@ -2,7 +2,9 @@
 
 use crate::error::Error;
 use crate::lease::Lease;
+use crate::prior::{self, Prior};
 use crate::record::LinkCounts;
+use crate::rules::LinkRules;
 use crate::scope::Scope;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
@@ -31,6 +33,9 @@ pub(crate) struct Worker {
     pub identity: Identity,
     pub queue: QueueBy,
     pub scope: Scope,
+    pub rules: LinkRules,
+    /// Whether pages that did not change are archived whole.
+    pub store_unchanged: bool,
     /// Whether links are followed at all.
     pub follow: bool,
     pub embeds: bool,
@@ -75,6 +80,8 @@ pub(crate) fn facts_of(lease: &Lease, run_id: &str) -> CaptureFacts {
         Source::Link(page) => (Some(page.to_string()), None),
         Source::Redirect(page) => (None, Some(page.to_string())),
     };
+    let mut meta_json = lease.meta_json.as_ref().map(|meta| meta.to_string());
+    prior::take(&mut meta_json);
     CaptureFacts {
         run_id: Some(run_id.to_owned()),
         via,
@@ -83,7 +90,7 @@ pub(crate) fn facts_of(lease: &Lease, run_id: &str) -> CaptureFacts {
         attempt: lease.attempt,
         // Nobody asks a robots.txt about itself.
         robots: matches!(lease.id, LeaseId::Page(_)).then_some(lease.robots),
-        meta_json: lease.meta_json.as_ref().map(|meta| meta.to_string()),
+        meta_json,
         ..CaptureFacts::default()
     }
 }
@@ -150,7 +157,8 @@ impl Worker {
             // The row's digest is the archive's: computed once.
             *payload_digest = Digest::parse(&format!("sha1:{}", row.digest)).ok();
         }
-        if self.leave_out_known_body(&mut capture, &row)? {
+        let unchanged = self.carries.has(Capability::Revisits) && self.prior_of(&event.lease).unchanged(&mut capture);
+        if unchanged || self.leave_out_known_body(&mut capture, &row)? {
             row = row_of(&mut capture)?;
         }
         let prepared = match self.carries.takes(&capture) {
@@ -162,6 +170,12 @@ impl Worker {
         }
         let Unprepared { lease, answer, links, left_out, redirect, bad_redirect, robots } = event;
         Ok(Event { lease, answer, links, left_out, redirect, bad_redirect, robots, row, prepared })
+    }
+
+    /// What is known of an earlier capture, unless everything is to be archived whole.
+    pub(crate) fn prior_of(&self, lease: &Lease) -> Prior {
+        let mut meta_json = lease.meta_json.as_ref().map(|meta| meta.to_string());
+        if self.store_unchanged { Prior::default() } else { prior::take(&mut meta_json) }
     }
 
     /// Makes a response whose body is archived already a revisit of the capture that holds it; says whether it did.
@@ -262,6 +276,10 @@ impl Worker {
         for url in found {
             if !self.scope.allows(&lease.url, &url) {
                 counts.outside += 1;
+                continue;
+            }
+            if let Some(rule) = self.rules.refuses(&url) {
+                counts.refuse(rule);
                 continue;
             }
             let id = self.identity.in_queue(&url, self.queue).0;

@@ -10,6 +10,7 @@
 //! A batch of the log is whole or absent, so outcomes, links, counts and the ends of all files are believed together.
 
 use crate::report::{Counts, Leg};
+use crate::rules::Rule;
 use crate::seeds::{SeedIdentity, SeedInput};
 use serde::{Deserialize, Serialize};
 use trawl_archive::CaptureRow;
@@ -41,6 +42,9 @@ pub(crate) struct RunNote {
     pub seeds: Vec<SeedIdentity>,
     /// Spools that are closed.
     pub spools: Vec<SpoolEnd>,
+    /// Directories of seeds that links must stay in: see [`crate::LinkRules`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<(String, String)>,
 }
 
 /// Where a run stands.
@@ -137,10 +141,41 @@ impl CommitRecord {
 pub(crate) struct LinkCounts {
     /// Out of scope.
     pub outside: u64,
+    /// Refused by a rule.
+    pub prefix: u64,
+    pub surt: u64,
+    pub include: u64,
+    pub exclude: u64,
+    pub shard: u64,
     /// More than may be kept of one page.
     pub over_limit: u64,
     /// Repeated on the page.
     pub repeated: u64,
+}
+
+impl LinkCounts {
+    /// Counts a link that a rule refuses.
+    pub(crate) fn refuse(&mut self, rule: Rule) {
+        *match rule {
+            Rule::Prefix => &mut self.prefix,
+            Rule::Surt => &mut self.surt,
+            Rule::Include => &mut self.include,
+            Rule::Exclude => &mut self.exclude,
+            Rule::Shard => &mut self.shard,
+        } += 1;
+    }
+
+    /// Links that rules refused, by rule.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = (Rule, u64)> {
+        let counts = [
+            (Rule::Prefix, self.prefix),
+            (Rule::Surt, self.surt),
+            (Rule::Include, self.include),
+            (Rule::Exclude, self.exclude),
+            (Rule::Shard, self.shard),
+        ];
+        counts.into_iter().filter(|(_, count)| *count > 0)
+    }
 }
 
 fn is_zero(n: &u32) -> bool {

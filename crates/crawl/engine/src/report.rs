@@ -47,6 +47,8 @@ pub struct Counts {
     pub known_links: u64,
     /// Links out of scope or too deep.
     pub outside: u64,
+    /// Links that a rule refused, by rule: `prefix`, `surt`, `include`, `exclude`, `shard`.
+    pub refused: BTreeMap<String, u64>,
     /// URLs that a limit on pages leaves waiting, counted when the run ends.
     pub over_limit: u64,
     /// URLs parked because a trap made them.
@@ -97,6 +99,9 @@ impl Counts {
             *self.bad_redirects.entry(class.to_string()).or_default() += 1;
         }
         self.outside += event.left_out.outside;
+        for (rule, count) in event.left_out.refused() {
+            *self.refused.entry(rule.as_str().to_owned()).or_default() += count;
+        }
         self.cut_links += event.left_out.over_limit;
         self.known_links += event.left_out.repeated;
     }

@@ -80,6 +80,8 @@ pub fn run_in(
         identity: config.frontier.identity,
         queue: config.frontier.queue,
         scope: config.scope,
+        rules: config.rules.clone(),
+        store_unchanged: config.store_unchanged,
         follow: config.frontier.max_depth > 0,
         embeds: config.embeds,
         obey: config.frontier.robots == RobotsPolicy::Honour,

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::layout::Layout;
 use crate::record::{EventRecord, PROGRESS_SLOT, ProgressNote, RUN_SLOT, RunNote, SpoolEnd, SpoolRecord};
 use crate::report::{Counts, Leg};
+use crate::rules::LinkRules;
 use crate::scope::Scope;
 use crate::seeds::{SeedBatch, SeedInput};
 use crate::spool::{place_of, read_record};
@@ -25,6 +26,7 @@ pub(crate) struct State {
     identity: Identity,
     queue: QueueBy,
     scope: Scope,
+    rules: LinkRules,
     fs: Arc<dyn Fs>,
     layout: Layout,
 }
@@ -59,9 +61,11 @@ impl State {
             identity: config.frontier.identity,
             queue: config.frontier.queue,
             scope: config.scope,
+            rules: config.rules.clone(),
             fs: fs.clone(),
             layout: layout.clone(),
         };
+        state.rules.restore(&state.run.directories);
         state.frontier.set_seeds_open(!state.seeds_ended());
         state
     }
@@ -119,6 +123,12 @@ impl State {
         self.progress.counts.seeds += batch.seeds.len() as u64;
         self.progress.counts.rejects += batch.rejects.len() as u64;
         self.progress.items = batch.items;
+        for seed in &batch.seeds {
+            if let Some(directory) = self.rules.note_seed(&seed.url)? {
+                self.run.directories.push(directory);
+                self.run_changed = true;
+            }
+        }
         let seed = |seed: crate::seeds::Seed| {
             let id = self.identity.in_queue(&seed.url, self.queue).0;
             Candidate { id, ..Candidate::seed(self.identity, seed.url, seed.meta.map(Into::into)) }
@@ -210,7 +220,7 @@ impl State {
             let target = match page.redirect {
                 // What leads back to itself leads nowhere.
                 Some(to) if to == page.url => None,
-                Some(to) if self.scope.follows(page.depth, &page.url, &to) => {
+                Some(to) if self.scope.follows(page.depth, &page.url, &to) && self.rules.follows(page.depth, &to) => {
                     let id = self.identity.of_redirect(page.id, &to, self.queue);
                     Some(Candidate::redirect(id, to, &from, page.depth, page.hops, page.meta_json))
                 }
@@ -243,7 +253,7 @@ impl State {
         })?;
         // The run may have another scope by now.
         let found = links.len();
-        let inside = links.into_iter().filter(|to| self.scope.allows(&url, to));
+        let inside = links.into_iter().filter(|to| self.scope.allows(&url, to) && self.rules.refuses(to).is_none());
         let links: Vec<_> = inside.map(|to| (self.identity.in_queue(&to, self.queue).0, to)).collect();
         self.progress.counts.outside += (found - links.len()) as u64;
         let meta_json = (!row.meta_json.is_empty()).then(|| row.meta_json.as_str().into());

@@ -9,7 +9,7 @@ use crate::reader::WarcReader;
 use crate::source::{Part, Parts, WarcSource, splits};
 use crate::verify::Verifier;
 use crate::wacz::{Wacz, WaczSink, write_wacz};
-use crate::writer::{OPEN_SUFFIX, WarcFile, WarcSink};
+use crate::writer::{Encoder, OPEN_SUFFIX, WarcFile, WarcSink};
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::format::{Candidate, Creation, Format, Opening, Role, Target};
@@ -31,6 +31,11 @@ pub struct WaczFormat;
 /// The endings of WARC files, and how each is stored.
 const ENDINGS: [(&str, Compression); 3] =
     [(".warc", Compression::None), (".warc.gz", Compression::Gzip), (".warc.zst", Compression::Zstd)];
+
+/// A crawl waits for what it writes: its own level, unless one is given.
+fn of_crawl(creation: Creation) -> Creation {
+    Creation { level: creation.level.or(Some(Encoder::CRAWL_GZIP_LEVEL)), ..creation }
+}
 
 impl Format for WarcFormat {
     fn name(&self) -> &'static str {
@@ -80,7 +85,7 @@ impl Format for WarcFormat {
 
     fn create(&self, creation: Creation) -> Result<Box<dyn CaptureSink>, DoorError> {
         let Target::File(path) = &creation.target else {
-            return Ok(Box::new(WarcSink::create(&creation, Compression::Gzip)?));
+            return Ok(Box::new(WarcSink::create(&of_crawl(creation), Compression::Gzip)?));
         };
         let name = path.to_string_lossy().to_ascii_lowercase();
         let compression = ENDINGS.iter().find(|(end, _)| name.ends_with(end)).map_or(Compression::Gzip, |(_, c)| *c);
@@ -88,7 +93,7 @@ impl Format for WarcFormat {
     }
 
     fn resume(&self, creation: Creation, committed: Option<&Durable>) -> Result<Box<dyn CaptureSink>, DoorError> {
-        Ok(Box::new(WarcSink::resume(&creation, Compression::Gzip, committed)?))
+        Ok(Box::new(WarcSink::resume(&of_crawl(creation), Compression::Gzip, committed)?))
     }
 
     fn role(&self, name: &str, _all: &[String]) -> Option<Role> {

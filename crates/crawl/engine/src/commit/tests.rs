@@ -8,6 +8,7 @@ use crate::lease::Lease;
 use crate::open::{Opened, open};
 use crate::page::Worker;
 use crate::report::Leg;
+use crate::rules::LinkRules;
 use crate::scope::Scope;
 use crate::seeds::{Seed, SeedIdentity};
 use crate::state::State;
@@ -128,6 +129,8 @@ impl Bench {
             identity: Identity::Exact,
             queue: QueueBy::Host,
             scope: Scope::Any,
+            rules: LinkRules::default(),
+            store_unchanged: false,
             follow: true,
             embeds: false,
             obey: true,
@@ -138,7 +141,14 @@ impl Bench {
         };
         if state.run.seeds.is_empty() {
             state.leg(Leg::default());
-            let identity = SeedIdentity { name: "x".into(), bytes: 1, sha256: String::new(), rows: 1, rejects: 0 };
+            let identity = SeedIdentity {
+                name: "x".into(),
+                bytes: 1,
+                sha256: String::new(),
+                rows: 1,
+                rejects: 0,
+                other_shards: 0,
+            };
             let seeds = vec![Seed { url: trawl_url::WebUrl::parse(&url(0)).unwrap(), meta: Some("{\"a\":1}".into()) }];
             let batch = SeedBatch { seeds, rejects: Vec::new(), items: 1, end: Some(vec![identity]) };
             committer.add_seeds(batch);

@@ -18,6 +18,8 @@ fn worker(dir: &std::path::Path) -> Worker {
         identity: Identity::Key,
         queue: QueueBy::Host,
         scope: Scope::Domain,
+        rules: LinkRules::default(),
+        store_unchanged: false,
         follow: true,
         embeds: false,
         obey: true,
