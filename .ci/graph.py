@@ -24,7 +24,7 @@ SIDEWAYS = {
     "trawl-index": {"trawl-store", "trawl-rows"},
     "trawl-maintain": {"trawl-store", "trawl-rows", "trawl-ingest", "trawl-index"},
     "trawl-query": {"trawl-store", "trawl-rows", "trawl-index"},
-    "trawl-serve": {"trawl-query", "trawl-maintain"},
+    "trawl-serve": {"trawl-query"},
 }
 # What a test may use in addition: the synthetic web for crawlers, the writer for those who read what it wrote.
 SIDEWAYS_IN_TESTS = {

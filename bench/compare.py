@@ -5,7 +5,7 @@
 
 Runs the same work with both binaries, in turns, and prints the CPU seconds (user + system) of each and their ratio:
 a crawl of the synthetic web, an ingest of a URL list, an ingest of one WARC with one and with two threads, and lookups
-in the lake that the first build made. CPU time is what a shared machine leaves comparable; wall time is shown where the
+in the lake that each build made. CPU time is what a shared machine leaves comparable; wall time is shown where the
 question is about threads.
 """
 import argparse
@@ -119,23 +119,25 @@ def main():
         lines = work / "urls.txt"
         url_list(lines, options.urls)
 
-        def ingest(source, threads, keep=None):
+        def lake_of(binary):
+            """Each build has a lake of its own: a newer one may lay it out in another way."""
+            return work / ("lake-before" if binary == builds["before"] else "lake-after")
+
+        def ingest(source, threads):
             def run(binary):
-                lake = work / "lake"
+                lake = lake_of(binary)
                 shutil.rmtree(lake, ignore_errors=True)
-                result = timed([binary, "lake", "ingest", "--lake", lake, "--dataset", "d", "--threads", str(threads), "--quiet", source])
-                return result
+                return timed([binary, "lake", "ingest", "--lake", lake, "--dataset", "d", "--threads", str(threads), "--quiet", source])
             return run
 
         compare(f"ingest and publish {options.urls} URLs, 2 threads", options.rounds, ingest(lines, 2), builds)
-        # The lake of the last round answers the lookups; both builds must read it.
-        lake = work / "lake"
+        # The lakes of the last round answer the lookups.
         names = [f"d{n % max(1, options.urls // 50)}.example" for n in range(options.lookups)]
 
         def lookups(binary):
             total = [0.0, 0.0]
             for name in names:
-                cpu, wall = timed([binary, "query", "domain", name, "--lake", lake, "--json"])
+                cpu, wall = timed([binary, "query", "domain", name, "--lake", lake_of(binary), "--json"])
                 total[0] += cpu
                 total[1] += wall
             return tuple(total)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Thousands of datasets, one ingest each: what a commit costs must not grow with the lake. `datasets_long.py [N]`, by default 2000."""
+import json
 import pathlib
 import resource
 import sys
@@ -39,6 +40,9 @@ check(stats["datasets"] == N and stats["rows"] == 60 * N, "every row is there")
 check(total <= 40_000_000 * N / 2000, f"metadata takes {total:,} bytes")
 check(late[1] <= 1.5 * early[1], f"bytes of the last hundred: {late[1] / early[1]:.2f} times those of the first")
 check(late[0] <= 1.5 * early[0], f"CPU of the last hundred: {late[0] / early[0]:.2f} times that of the first")
+state = json.loads(pathlib.Path("lake/index/manifest.json").read_text())
+base = state.get("base", {}).get("bytes", 0)
+print(f"    to open the lake: a manifest of {pathlib.Path('lake/index/manifest.json').stat().st_size:,} bytes and a checkpoint of {base:,}")
 before = sum(1 for path in pathlib.Path("lake").rglob("*") if path.is_dir())
 trawl("lake", "gc", "--keep-versions", 1, "--grace", "0s", "--yes", "-q")
 empty = [path for path in pathlib.Path("lake").rglob("*") if path.is_dir() and not any(path.iterdir()) and path.name != "tmp"]

@@ -48,7 +48,7 @@ for path in pathlib.Path(".").rglob("*"):
         kinds.add(re.sub(r"(dataset_id=|datasets/)\d+", r"\1<id>", re.sub(r"postings/\d+", "postings/{shard}", name)))
 words = {
     "index/manifest.json": "`index/manifest.json`", "index/manifests/<n>.json": "`index/manifests/<n>.json`",
-    "index/suffix_lists/<>.dat": "`index/suffix_lists/<hash>.dat`",
+    "index/suffix_lists/<>.dat": "`index/suffix_lists/<hash>.dat`", "datasets/suffix_lists/<>.dat.zst": "`datasets/suffix_lists/<hash>.dat.zst`",
     "datasets/<id>/commits/<n>.json": "`datasets/<id>/commits/<n>.json`", "datasets/deny/<n>.json": "`datasets/deny/<n>.json`",
     "datasets/<id>/rejects/<>.jsonl": "`datasets/<id>/rejects/<writer>.jsonl`",
     "urls/dataset_id=<id>/domain_prefix=all/part-<>-00000.parquet": "domain_prefix=all/part-<writer>-00000.parquet",

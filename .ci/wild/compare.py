@@ -43,7 +43,7 @@ LINES = {
     "l1.warc": NOT_UTF8,
     "non_ascii_url.arc.gz": NOT_UTF8,
     "example-bad-length.warc": "a record whose length is wrong is damage here, and cut there",
-    "hex_instead_of_date.arc.gz": "a date that is none: the year 2999 there, and the first moment here",
+    "hex_instead_of_date.arc.gz": "a date that cannot be read: a time in the year 2999 there, 1970 here, and told",
     "valid-warcfile-upper-lower-case.warc": "types of records are read in any case here",
 }
 

@@ -19,7 +19,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use trawl_frontier::{Answer, Candidate, Config, Frontier, LeaseId, Outcome, RobotsPolicy, Work};
+use trawl_frontier::{Answer, Candidate, Config, Frontier, LeaseId, Next, Outcome, RobotsPolicy, Work};
 use trawl_io::{Fs, RealFs};
 use trawl_model::UnixMillis;
 use workload::{Workload, mix};
@@ -32,18 +32,19 @@ fn main() -> Result<()> {
     match args.first().map(String::as_str) {
         Some("small") => small(),
         Some("scale") => {
+            // Hosts, memory and rounds in proportion to 30 million URLs of a million hosts in 2 GiB.
             let urls = number(1, 30_000_000)?;
-            scale(urls, number(2, urls / 30)?, number(3, 2048)?, number(4, urls / 30)?)
+            scale(urls, number(2, urls / 30)?, number(3, (urls * 2048).div_ceil(30_000_000))?, number(4, urls / 30)?)
         }
         Some("peer") => {
             let urls = number(1, 1_000_000)?;
-            peer::run(urls, number(2, urls / 30)?, number(3, 68)?, number(4, urls / 30)?)
+            peer::run(urls, number(2, urls / 30)?, number(3, 69)?, number(4, urls / 30)?)
         }
         Some(other) => Err(format!("no part {other:?}; there are small, scale and peer").into()),
         None => {
             small()?;
-            scale(1_000_000, 33_333, 68, 33_333)?;
-            peer::run(1_000_000, 33_333, 68, 33_333)
+            scale(1_000_000, 33_333, 69, 33_333)?;
+            peer::run(1_000_000, 33_333, 69, 33_333)
         }
     }
 }
@@ -183,7 +184,13 @@ fn scale(urls: u64, hosts: u64, mib: u64, rounds: u64) -> Result<()> {
         frontier.offer(UnixMillis(now), &batch)?;
         offers += thread_seconds() - at;
         let at = thread_seconds();
-        frontier.lease(UnixMillis(now), 1, &mut works)?;
+        // While files are read for hosts that ran dry there may be nothing: time goes on, CPU time does not.
+        while let Next::WaitUntil(at) = frontier.lease(UnixMillis(now), 1, &mut works)?
+            && works.is_empty()
+        {
+            now = now.max(at.0);
+            std::thread::sleep(Duration::from_micros(200));
+        }
         if let Some(Work::Fetch(lease)) = works.pop()
             && let LeaseId::Page(id) = lease.id
         {
@@ -206,39 +213,98 @@ fn scale(urls: u64, hosts: u64, mib: u64, rounds: u64) -> Result<()> {
     let main = thread_seconds() - main;
     let background = (process_seconds() - cpu - main).max(0.0);
     peak = peak.max(memory_mib("RssAnon"));
+    // What both lines ask for together: 150,000 offers and 20,000 pairs a CPU second.
+    let asked = 50.0 / 150_000.0 + 1.0 / 20_000.0;
+    let round = (offers + pairs + background) / rounds as f64;
     println!(
-        "  rounds: {:.0} s; {leased} leases; offers {offers:.1} CPU s, pairs {pairs:.1}, aside {background:.1}, making URLs {making:.1}",
+        "  rounds: {:.0} s; {leased} leases; offers {offers:.1} CPU s, pairs {pairs:.1}, flush, merge and refill aside {background:.1}, making URLs {making:.1}",
         begun.elapsed().as_secs_f64()
     );
     println!(
-        "  {:.0} offers a CPU second, {:.0} pairs a CPU second (work aside counted for both); RssAnon at most {peak} MiB",
-        (rounds * 50) as f64 / (offers + background),
-        leased as f64 / (pairs + background),
+        "  a round {:.0} us of CPU, where 150,000 offers and 20,000 pairs a CPU second allow {:.0} us: {:.1}x; RssAnon at most {peak} MiB",
+        round * 1e6,
+        asked * 1e6,
+        asked / round
     );
-    let at = Instant::now();
+    println!(
+        "  {:.0} offers a CPU second if all work aside were for them, {:.0} if none",
+        (rounds * 50) as f64 / (offers + background),
+        (rounds * 50) as f64 / offers
+    );
+    let (begun, cpu, mut leased) = (Instant::now(), process_seconds(), 0u64);
+    for round in 0..rounds {
+        while let Next::WaitUntil(at) = frontier.lease(UnixMillis(now), 1, &mut works)?
+            && works.is_empty()
+        {
+            now = now.max(at.0);
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        if let Some(Work::Fetch(lease)) = works.pop()
+            && let LeaseId::Page(id) = lease.id
+        {
+            leased += 1;
+            frontier.settle(UnixMillis(now), &[Outcome { id, answer: Answer::status(200), note: None }])?;
+        }
+        if round % 64 == 63 {
+            frontier.commit()?;
+        }
+        now += 1;
+    }
+    frontier.sync()?;
+    let spent = process_seconds() - cpu;
+    println!(
+        "  pairs alone: {:.0} s; {leased} pairs in {spent:.1} CPU s, all work aside counted: {:.0} a CPU second",
+        begun.elapsed().as_secs_f64(),
+        leased as f64 / spent
+    );
+    let stats = frontier.store_stats();
+    println!(
+        "  in all {} flushes {} MiB, {} merges {} MiB, log {} MiB",
+        stats.flushes,
+        stats.flushed_bytes >> 20,
+        stats.merges,
+        stats.merged_bytes >> 20,
+        stats.logged_bytes >> 20,
+    );
+    let (at, cpu, (read, written)) = (Instant::now(), process_seconds(), io_bytes());
     frontier.flush()?;
     frontier.close()?;
-    println!("  flush and close: {:.1} s; {} MiB on disk", at.elapsed().as_secs_f64(), bytes_of(&dir)? >> 20);
-    let (at, cpu, read) = (Instant::now(), process_seconds(), read_bytes());
+    let (read, written) = (io_bytes().0 - read, io_bytes().1 - written);
+    println!(
+        "  last flush, and a merge if one was under way: {:.1} s, {:.1} CPU s, {} MiB read, {} MiB written; {} MiB on disk",
+        at.elapsed().as_secs_f64(),
+        process_seconds() - cpu,
+        read >> 20,
+        written >> 20,
+        bytes_of(&dir)? >> 20
+    );
+    let (at, cpu, (read, _)) = (Instant::now(), process_seconds(), io_bytes());
     let mut frontier = Frontier::open(&fs, &dir, config(mib), UnixMillis(now), "bench")?;
     println!(
         "  resume: {:.1} s, {:.1} CPU s, {} MiB read; {} URLs known, {} pending",
         at.elapsed().as_secs_f64(),
         process_seconds() - cpu,
-        (read_bytes() - read) >> 20,
+        (io_bytes().0 - read) >> 20,
         frontier.known(),
         frontier.pending(),
     );
-    let at = Instant::now();
+    let (at, cpu, (read, _)) = (Instant::now(), process_seconds(), io_bytes());
     let (_, written) = frontier.pack(&dir.join("pack.meguri"), false, &mut |_| ())?;
-    println!("  pack: {:.1} s, {} MiB", at.elapsed().as_secs_f64(), written.bytes >> 20);
+    println!(
+        "  pack: {:.1} s, {:.1} CPU s, {} MiB read, {} MiB written",
+        at.elapsed().as_secs_f64(),
+        process_seconds() - cpu,
+        (io_bytes().0 - read) >> 20,
+        written.bytes >> 20
+    );
     drop(frontier);
     std::fs::remove_dir_all(&dir)?;
     Ok(())
 }
 
-/// Bytes that read calls returned, whether from disk or cache.
-fn read_bytes() -> u64 {
+/// Bytes that read and write calls moved, whether to disk or cache.
+fn io_bytes() -> (u64, u64) {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap_or(0)
+    let field = |name: &str| io.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap_or(0);
+    (field("rchar:"), field("wchar:"))
 }

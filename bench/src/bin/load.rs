@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Connections of the open loop; more for rates that are meant to be too much.
 const WORKERS: usize = 128;
-const MANY_WORKERS: usize = 400;
+const MANY_WORKERS: usize = 800;
 const TOO_MUCH: f64 = 5000.0;
 const CLIENTS: usize = 8;
 
@@ -106,14 +106,26 @@ struct Seen {
     served: Vec<u64>,
     bytes: u64,
     statuses: BTreeMap<String, u64>,
+    errors: BTreeMap<String, u64>,
 }
 
 type All = Arc<Mutex<BTreeMap<&'static str, Seen>>>;
 
-fn count(all: &All, kind: &'static str, status: std::io::Result<u16>, bytes: usize, took: Duration, served: Duration) {
+/// The name that an answer gives its failure.
+fn error_in(body: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(body).ok()?;
+    Some(text.strip_prefix("{\"error\":\"")?.split('"').next()?.to_owned())
+}
+
+fn count(all: &All, kind: &'static str, status: std::io::Result<u16>, body: &[u8], took: Duration, served: Duration) {
+    let (error, bytes) =
+        (status.as_ref().ok().filter(|status| **status != 200).and_then(|_| error_in(body)), body.len());
     let mut all = all.lock().unwrap();
     let seen = all.entry(kind).or_default();
     let status = status.map_or_else(|error| error.kind().to_string(), |status| status.to_string());
+    if let Some(error) = error {
+        *seen.errors.entry(error).or_default() += 1;
+    }
     if status == "200" {
         seen.micros.push(took.as_micros() as u64);
         seen.served.push(served.as_micros() as u64);
@@ -177,7 +189,7 @@ fn main() {
                         std::thread::sleep(due.saturating_duration_since(Instant::now()));
                         let sent = Instant::now();
                         let status = client.get(&path(kind, &names[name]));
-                        count(&all, kind, status, client.body.len(), due.elapsed(), sent.elapsed());
+                        count(&all, kind, status, &client.body, due.elapsed(), sent.elapsed());
                     }
                 })
             })
@@ -204,7 +216,7 @@ fn main() {
                         let name = &names[rank];
                         let sent = Instant::now();
                         let status = client.get(&path(kind, name));
-                        count(&all, kind, status, client.body.len(), sent.elapsed(), sent.elapsed());
+                        count(&all, kind, status, &client.body, sent.elapsed(), sent.elapsed());
                     }
                 })
             })
@@ -223,14 +235,18 @@ fn main() {
             let [p50, p95, p99, max] = [0.5, 0.95, 0.99, 1.0].map(|part| ms(micros, part));
             format!("{{\"p50\":{p50:.3},\"p95\":{p95:.3},\"p99\":{p99:.3},\"max\":{max:.3}}}")
         };
-        let statuses: Vec<String> = seen.statuses.iter().map(|(status, n)| format!("\"{status}\":{n}")).collect();
+        let table = |counts: &BTreeMap<String, u64>| {
+            let members: Vec<String> = counts.iter().map(|(name, n)| format!("\"{name}\":{n}")).collect();
+            members.join(",")
+        };
         println!(
-            "{{\"kind\":\"{kind}\",\"per_second\":{:.1},\"bytes\":{},\"ms\":{},\"served\":{},\"statuses\":{{{}}}}}",
+            "{{\"kind\":\"{kind}\",\"per_second\":{:.1},\"bytes\":{},\"ms\":{},\"served\":{},\"statuses\":{{{}}},\"errors\":{{{}}}}}",
             seen.micros.len() as f64 / passed,
             seen.bytes / (seen.micros.len() as u64).max(1),
             of(&seen.micros),
             of(&seen.served),
-            statuses.join(",")
+            table(&seen.statuses),
+            table(&seen.errors)
         );
     }
 }

@@ -93,5 +93,11 @@ pub enum Command {
 
 /// The whole tree, before settings are applied.
 pub fn command() -> clap::Command {
-    Cli::command()
+    forgiving(Cli::command())
+}
+
+/// Of a repeated flag the last one counts. A number below zero is refused as the value that it is, not as an unknown flag.
+fn forgiving(command: clap::Command) -> clap::Command {
+    let number = |arg: clap::Arg| if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg };
+    command.args_override_self(true).mut_args(number).mut_subcommands(forgiving)
 }

@@ -20,7 +20,12 @@ fn address(dir: &Path) -> Option<&str> {
 
 /// The store of a lake in `dir`. One in a bucket has a cache in front of it.
 pub fn store(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
-    let Some(address) = address(dir) else { return Ok(Arc::new(DirStore::new(dir))) };
+    let Some(address) = address(dir) else {
+        if dir.is_file() {
+            bail!("{} is a file: a lake is a directory, or s3://bucket/prefix", dir.display());
+        }
+        return Ok(Arc::new(DirStore::new(dir)));
+    };
     let remote = Arc::new(remote(address)?);
     let limit = match std::env::var("TRAWL_CACHE_SIZE") {
         Ok(text) => crate::units::bytes(&text).map_err(|error| anyhow::anyhow!("TRAWL_CACHE_SIZE: {error}"))?,
@@ -117,6 +122,19 @@ pub fn must_be_lake(dir: &Path) -> anyhow::Result<()> {
     if !is_lake(dir)? {
         refuse_lost_index(dir)?;
         bail!("there is no lake in {}: `trawl lake ingest --lake {0} --dataset NAME FILE…` makes one", dir.display());
+    }
+    Ok(())
+}
+
+/// Refuses to copy a lake onto itself, or into a directory that holds something else. What an interrupted copy left is no
+/// hindrance.
+pub fn must_take_copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let place = |dir: &Path| std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    if place(from) == place(to) {
+        bail!("{} and {} are the same lake: a copy goes to another place", from.display(), to.display());
+    }
+    if address(to).is_none() && has_other(to, &["index", "datasets", "urls", "tmp"]) {
+        bail!("{} holds something else: a copy goes to an empty or new place, or to an earlier copy", to.display());
     }
     Ok(())
 }

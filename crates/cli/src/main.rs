@@ -6,11 +6,13 @@
 mod cli;
 mod commands;
 mod exit;
+mod globs;
 mod interrupt;
 mod lake_dir;
 mod lists;
 mod output;
 mod progress;
+mod queues;
 mod settings;
 mod system;
 mod target;

@@ -1,7 +1,7 @@
 //! Time and chance: asked for here and nowhere below. And how much of the machine may be used.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use trawl_archive::Registry;
 use trawl_io::{Fs, RealFs};
@@ -30,16 +30,23 @@ pub fn nonce() -> anyhow::Result<String> {
     Ok(format!("{:032x}", u128::from_be_bytes(random_bytes()?)))
 }
 
-/// Record ids.
+/// Record ids. A page takes several, so they are drawn in blocks: one system call for 256 of them.
 pub fn ids() -> anyhow::Result<Arc<dyn IdSource>> {
     // Asked once before the work begins: a system without randomness is told then, not in the middle of a crawl.
     random_bytes()?;
-    Ok(Arc::new(|| {
-        let mut bytes = [0; 16];
-        match getrandom::fill(&mut bytes) {
-            Ok(()) => bytes,
-            // It worked before; a repeated id would be worse than stopping.
-            Err(_) => std::process::abort(),
+    let drawn = Mutex::new(Vec::new());
+    Ok(Arc::new(move || {
+        let mut drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(id) = drawn.pop() {
+                return id;
+            }
+            let mut block = [0; 4096];
+            if getrandom::fill(&mut block).is_err() {
+                // It worked before; a repeated id would be worse than stopping.
+                std::process::abort();
+            }
+            drawn.extend(block.as_chunks::<16>().0);
         }
     }))
 }

@@ -1,5 +1,6 @@
-//! Durations and sizes as people write them.
+//! Durations, sizes and addresses as people write them.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Parses `250ms`, `1.5s`, `2m`, `12h`, `1d`; a bare number is seconds.
@@ -41,6 +42,15 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked above")]
     Ok(result as u64)
+}
+
+/// Parses an address to listen on; a port alone is one of this machine.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let local = |port: &str| port.parse().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))).ok();
+    let by_port = || local(text.strip_prefix("localhost:").unwrap_or(text));
+    text.parse().ok().or_else(by_port).ok_or_else(|| {
+        format!("expected an address with its port (127.0.0.1:8080, [::1]:8080), localhost:8080, or a port alone, found {text:?}")
+    })
 }
 
 /// `1.4 GiB`, for people.

@@ -117,3 +117,36 @@ fn damage_is_found_and_named() {
     std::fs::write(dir.join("text.txt"), "hello").unwrap();
     run(dir, &["inspect", "text.txt"], 2);
 }
+
+/// A capture that is kept as several records has one body.
+#[test]
+fn the_segments_of_a_capture_are_one_body() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let record = |n: u32, kind: &str, more: &str, block: &str| {
+        format!(
+            "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{n:012}>\r\n\
+             WARC-Date: 2026-06-24T01:02:03Z\r\nWARC-Target-URI: http://a.example/\r\n{more}\
+             WARC-Segment-Number: {n}\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+            block.len()
+        )
+    };
+    let http = "Content-Type: application/http; msgtype=response\r\n";
+    let origin = "WARC-Segment-Origin-ID: <urn:uuid:00000000-0000-4000-8000-000000000001>\r\n";
+    let last = format!("{origin}WARC-Segment-Total-Length: 31\r\n");
+    let file = [
+        record(1, "response", http, "HTTP/1.1 200 OK\r\n\r\nfirst "),
+        record(2, "continuation", origin, "sec"),
+        record(3, "continuation", &last, "ond"),
+    ];
+    std::fs::write(dir.join("s.warc"), file.concat()).unwrap();
+    for args in [
+        &["cat", "s.warc", "--url", "http://a.example/", "--body"][..],
+        &["cat", "s.warc", "--offset", "0", "--body", "--decode"],
+    ] {
+        assert_eq!(run(dir, args, 0), "first second", "{args:?}");
+    }
+    // The digest of the first segment would be that of another body.
+    let line = run(dir, &["cdxj", "index", "s.warc"], 0);
+    assert!(line.contains("\"status\": \"200\"") && !line.contains("digest"), "{line}");
+}

@@ -92,3 +92,56 @@ fn nothing_prints_them_unless_asked() {
     let body = run(dir, &["cat", "a.warc", "--url", "http://me:secret@a.example/x", "--body"]).1;
     assert!(body.contains("<a href=\"http://me:secret@b.example/\">"), "{body}");
 }
+
+/// Browsers read these as URLs with a password, too; and a text may hold a URL.
+#[test]
+fn no_spelling_and_no_text_shows_them() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let record = |(n, uri): (usize, &str)| {
+        let block = "HTTP/1.1 200 OK\r\n\r\nx";
+        format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{n:012}>\r\n\
+             WARC-Date: 2026-06-24T01:02:03Z\r\nWARC-Target-URI: {uri}\r\nContent-Type: application/http\r\n\
+             Content-Length: {}\r\n\r\n{block}\r\n\r\n",
+            block.len()
+        )
+    };
+    let urls = [
+        "//u:secret@a.example/",
+        "http://m\te:secret@a.example/",
+        "http:/u:secret@a.example/",
+        "http:\\\\u:secret@a.example/",
+        "u:secret@a.example/",
+        "http:u:secret@a.example/",
+    ];
+    let odd: String = urls.into_iter().enumerate().map(record).collect();
+    std::fs::write(dir.join("odd.warc"), odd).unwrap();
+    let arc = "filedesc://x.arc 0.0.0.0 20080430204825 text/plain 0\n\nhttp://u:secret@a.example/ bad line here\n\
+        http://u:secret@a.example/ 1.2.3.4 20080430204826 text/html 5\nhello\n";
+    std::fs::write(dir.join("a.arc"), arc).unwrap();
+    let csv = "url,ref\nhttp://u:secret@a.example/,\"see http://u:secret@c.example/ and\"\n";
+    std::fs::write(dir.join("a.csv"), csv).unwrap();
+    run(dir, &["-q", "lake", "ingest", "--dataset", "d", "a.csv"]);
+    run(dir, &["-q", "cdxj", "index", "odd.warc", "--out", "odd.cdxj"]);
+    let cases: &[&[&str]] = &[
+        &["cat", "odd.warc"],
+        &["--json", "cat", "odd.warc"],
+        &["cdxj", "index", "odd.warc"],
+        &["cdxj", "merge", "odd.cdxj"],
+        &["verify", "a.arc"],
+        &["--json", "verify", "a.arc"],
+        &["inspect", "a.arc"],
+        &["--json", "inspect", "a.arc"],
+        &["query", "urls", "a.example", "d"],
+        &["--json", "query", "urls", "a.example", "d"],
+        &["url", "u:secret@a.example/x"],
+        &["--json", "url", "u:secret@a.example/x"],
+    ];
+    for args in cases {
+        let (_, said) = run(dir, args);
+        assert!(said.contains("example") && !said.contains("secret"), "{args:?}: {said}");
+        let (_, said) = run(dir, &[&["--credentials"], *args].concat());
+        assert!(said.contains("secret"), "{args:?}: {said}");
+    }
+}

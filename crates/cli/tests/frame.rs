@@ -137,7 +137,7 @@ fn url_reads_a_stream_and_counts_a_refusal_as_a_finding() {
     command.args(["--json", "url", "-"]);
     let long = format!("http://e.com/{}\n", "a".repeat(3 << 20));
     let input =
-        [b"http://Example.com/b\r\n\nftp://x.com/\nhttp://e.com/\xff\xfe\n".as_slice(), long.as_bytes()].concat();
+        [b"http://Example.com/b\r\n\nmailto:x@y.com\nhttp://e.com/\xff\xfe\n".as_slice(), long.as_bytes()].concat();
     let output = feed(command, &input);
     assert_eq!(output.status.code(), Some(1));
     let lines: Vec<serde_json::Value> = stdout(&output).lines().map(|l| serde_json::from_str(l).unwrap()).collect();

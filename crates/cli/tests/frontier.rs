@@ -228,7 +228,12 @@ fn outputs_do_not_replace_what_is_there() {
     ] {
         refused(command, "is an input");
     }
-    refused(&["frontier", "split", "a.meguri", "--at", "5", "--low", "new", "--high", "new"], "the same file");
+    std::os::unix::fs::symlink(".", dir.join("here")).unwrap();
+    for high in ["new", "./new", "here/new"] {
+        refused(&["frontier", "split", "a.meguri", "--at", "5", "--low", "new", "--high", high], "the same file");
+        assert!(!dir.join("new").exists());
+    }
+    refused(&["frontier", "split", "a.meguri", "--at", "0", "--low", "new", "--high", "other"], "above 0");
     assert!(std::fs::read(dir.join("a.meguri")).unwrap() == before);
     assert_eq!(std::fs::read(dir.join("precious")).unwrap(), b"precious");
     run(dir, &["frontier", "merge", "a.meguri", "b.meguri", "--out", "precious", "--overwrite"], 0);
@@ -256,6 +261,12 @@ fn seeds_keep_their_state() {
         let due = entry["value"]["fetchTime"].as_u64().unwrap();
         assert_eq!((&row["due_ms"], &row["next_due"]), (&due.into(), &(due / 3_600_000).into()), "{row}");
     }
+    // Signatures and media types have no column: they are in what the source knew.
+    let signed = entries.iter().find(|entry| entry["value"]["signature"].is_string()).unwrap();
+    let row = rows.iter().find(|row| row["url"] == signed["key"]).unwrap();
+    let meta: serde_json::Value = serde_json::from_str(row["meta_json"].as_str().unwrap()).unwrap();
+    assert_eq!(meta["digest"].as_str().unwrap(), format!("md5:{}", signed["value"]["signature"].as_str().unwrap()));
+    assert!(rows.iter().any(|row| row["meta_json"].as_str().unwrap().contains("\"content_type\":\"text/html")));
     // Once more, through the file itself: the rows are the same.
     json(dir, &["frontier", "seed", "a.meguri", "--out", "b.meguri"], 0);
     run(dir, &["frontier", "diff", "a.meguri", "b.meguri"], 0);

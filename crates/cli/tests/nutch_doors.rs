@@ -124,26 +124,27 @@ fn a_crawl_into_a_segment_and_what_can_be_made_of_it() {
     let web = Web::start(dir);
     let crawled = web.crawl(dir, &["--format", "nutch", "--run-id", "one"]);
     assert_eq!(crawled.status.code(), Some(0), "{}", stderr(&crawled));
-    let segment = "crawl/trawl-one-00000.segment";
+    let segment = "crawl/one/trawl-one-00000.segment";
     assert!(dir.join(segment).join("content/part-r-00000/data").is_file());
-    assert!(!dir.join("crawl/trawl-one-00000.segment.spool").exists());
+    assert!(!dir.join("crawl/one/trawl-one-00000.segment.spool").exists());
     // Going on with nothing left makes no second segment.
     let resumed = web.crawl(dir, &["--format", "nutch", "--run-id", "one", "--resume"]);
     assert_eq!(resumed.status.code(), Some(0), "{}", stderr(&resumed));
-    assert!(!dir.join("crawl/trawl-one-00001.segment").exists());
-    let told = run(dir, &["-q", "verify", "crawl"], 0);
+    assert!(!dir.join("crawl/one/trawl-one-00001.segment").exists());
+    let told = run(dir, &["-q", "verify", "crawl/one"], 0);
     assert!(told.contains("sound"), "{told}");
-    let report: Value = serde_json::from_slice(&std::fs::read(dir.join("crawl/run.json")).unwrap()).unwrap();
+    let report: Value = serde_json::from_slice(&std::fs::read(dir.join("crawl/one/run.json")).unwrap()).unwrap();
     let files: Vec<_> = report["files"].as_array().unwrap().iter().map(|file| file["name"].as_str().unwrap()).collect();
     assert!(files.contains(&"trawl-one-00000.segment/content/part-r-00000/data"), "{files:?}");
 
     // Nutch's own readers see it as theirs, and so does the index: each row points at its capture.
     let list = run(dir, &["nutch", "readseg", "-list", segment], 0);
     assert_eq!(list.lines().count(), 2, "{list}");
-    let rows = json_lines(&run(dir, &["cat", "crawl/captures.parquet", "--json"], 0));
+    let rows = json_lines(&run(dir, &["cat", "crawl/one/captures.parquet", "--json"], 0));
     let mut checked = 0;
     for row in rows.iter().filter(|row| row["status"] == 200).take(20) {
-        let (file, offset) = (format!("crawl/{}", row["warc_file"].as_str().unwrap()), row["warc_offset"].to_string());
+        let (file, offset) =
+            (format!("crawl/one/{}", row["warc_file"].as_str().unwrap()), row["warc_offset"].to_string());
         let by_place = run(dir, &["cat", &file, "--offset", &offset, "--body"], 0);
         let by_url = run(dir, &["cat", segment, "--url", row["url"].as_str().unwrap(), "--body"], 0);
         assert_eq!(by_place, by_url);
@@ -169,7 +170,7 @@ fn a_crawl_into_a_segment_and_what_can_be_made_of_it() {
     run(dir, &["-q", "convert", "a.warc.gz", "c.warc.gz", "--compress", "block"], 2);
 
     // Into a lake, as a crawl with its index and as a segment alone.
-    run(dir, &["-q", "lake", "ingest", "--lake", "lake", "--dataset", "c", "crawl"], 0);
+    run(dir, &["-q", "lake", "ingest", "--lake", "lake", "--dataset", "c", "crawl/one"], 0);
     run(dir, &["-q", "lake", "ingest", "--lake", "lake", "--dataset", "s", segment], 0);
     run(dir, &["-q", "lake", "verify", "--lake", "lake"], 0);
     let host = page.split('/').nth(2).unwrap();
@@ -191,6 +192,16 @@ fn what_a_segment_holds_beside_captures_is_said() {
     assert!(!dir.join("b.warc.gz").exists());
     let body = |path: &str| run(dir, &["cat", path, "--url", "http://host0.example/page2.html", "--body"], 0);
     assert_eq!(body(&segment), body("a.warc.gz"));
+    // So is it by an ingest, and when a partition file is made of it.
+    let ingested =
+        json_lines(&run(dir, &["--json", "-q", "lake", "ingest", "--lake", "lake", "--dataset", "s", &segment], 0));
+    let seeded =
+        json_lines(&run(dir, &["--json", "-q", "frontier", "seed", &segment, "--out", "s.meguri"], 0)).remove(0);
+    assert_eq!(ingested.last().unwrap()["not_captures"], done["left_out"], "{ingested:?}");
+    assert_eq!(seeded["not_captures"], done["left_out"]);
+    // A directory of a crawl is read as an ingest reads it.
+    let all = json_lines(&run(dir, &["--json", "-q", "frontier", "seed", &nutch("crawl-e2e"), "--out", "e.meguri"], 0));
+    assert!(all[0]["urls"].as_u64() > seeded["urls"].as_u64(), "{all:?}");
     // A database holds no captures.
     run(dir, &["-q", "convert", &nutch("crawl-e2e/crawldb"), "c.warc.gz"], 2);
 }
@@ -240,9 +251,113 @@ fn damage_is_named_with_file_and_offset() {
         assert!(faults[0]["file"].as_str().unwrap().ends_with("map/data"), "{name}: {}", faults[0]);
         assert!(faults[0]["offset"].is_u64(), "{name}: {}", faults[0]);
     }
+    // A listing leaves out what is damaged, goes on behind it, and says so.
+    std::fs::write(dir.join("map/data"), &flipped).unwrap();
+    let output = trawl(dir).args(["cat", "map/data", "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("left out: "), "{}", stderr(&output));
     // An index that points elsewhere.
     std::fs::write(dir.join("map/data"), &whole).unwrap();
     std::fs::copy(nutch("crawl-synth/crawldb/current/part-r-00001/index"), dir.join("map/index")).unwrap();
     let told = run(dir, &["-q", "verify", "map"], 1);
     assert!(told.contains("map/index") && told.contains("expected the key"), "{told}");
+}
+
+/// Whatever lies below a directory is looked at, however deep, and links in circles end.
+#[test]
+fn directories_are_searched_to_the_bottom() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let deep = dir.join("all/2026/crawls/one/segments");
+    copy_tree(Path::new(&nutch("crawl-e2e/segments/20261115074402")), &deep.join("20261115074402"));
+    copy_tree(Path::new(&nutch("crawl-e2e/segments/20261115074416")), &dir.join("all/20261115074416"));
+    std::os::unix::fs::symlink("..", dir.join("all/2026/up")).unwrap();
+    let whole = json_lines(&run(dir, &["--json", "-q", "verify", "all"], 0)).remove(0);
+    let shallow = json_lines(&run(dir, &["--json", "-q", "verify", "all/20261115074416"], 0)).remove(0);
+    let records = |summary: &Value| summary["checked"]["records"].as_u64().unwrap();
+    let below = json_lines(&run(dir, &["--json", "-q", "verify", "all/2026/crawls"], 0)).remove(0);
+    assert_eq!(records(&whole), records(&shallow) + records(&below));
+    let captures = |source: &str, target: &str| {
+        let done = json_lines(&run(dir, &["--json", "-q", "convert", source, target], 1)).remove(0);
+        done["left_out"]["parse_text"].as_u64().unwrap()
+    };
+    assert_eq!(
+        captures("all", "a.warc"),
+        captures("all/2026/crawls", "b.warc") + captures("all/20261115074416", "c.warc")
+    );
+    // Damage far below is found.
+    let data = deep.join("20261115074402/crawl_fetch/part-r-00000/data");
+    let whole = std::fs::read(&data).unwrap();
+    std::fs::write(&data, &whole[..whole.len() - 9]).unwrap();
+    assert!(run(dir, &["-q", "verify", "all"], 1).contains("crawls/one/segments"));
+    // Deeper than a walk goes is said, not passed over.
+    let mut path = dir.join("deep");
+    (0..70).for_each(|_| path.push("d"));
+    std::fs::create_dir_all(&path).unwrap();
+    let output = trawl(dir).args(["-q", "verify", "deep"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("directories below one another"), "{}", stderr(&output));
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// A version that is not known is said to be one; a value that does not decode is a finding.
+#[test]
+fn what_cannot_be_read_of_a_file_is_said() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let mut bytes = std::fs::read(nutch("crawl-synth/crawldb/current/part-r-00000/data")).unwrap();
+    bytes[3] = 7;
+    std::fs::write(dir.join("seven"), &bytes).unwrap();
+    let output = trawl(dir).args(["cat", "seven"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("SequenceFile version 7"), "{}", stderr(&output));
+    // A text whose class says that it is an Inlinks.
+    bytes[3] = 6;
+    let class = b"org.apache.nutch.crawl.CrawlDatum";
+    let at = bytes.windows(class.len()).position(|part| part == class).unwrap();
+    bytes[at..at + class.len()].copy_from_slice(b"org.apache.hadoop.io.LongWritable");
+    std::fs::write(dir.join("other"), &bytes).unwrap();
+    let output = trawl(dir).args(["cat", "other", "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("other@") && stderr(&output).contains("LongWritable"), "{}", stderr(&output));
+}
+
+/// Segments from before Hadoop are listed and printed, too.
+#[test]
+fn readseg_of_the_oldest_segments() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    for release in ["0.4", "0.6", "0.7.2"] {
+        let segment = nutch(&format!("legacy/nutch-{release}/segments/20040525120000"));
+        let facts = json_lines(&run(dir, &["--json", "nutch", "readseg", "-list", &segment], 0)).remove(0);
+        let fetched = facts["fetched"].as_u64().unwrap();
+        assert!(fetched > 0 && facts["generated"].as_u64().unwrap() >= fetched, "{release}: {facts}");
+        assert!(facts["parsed"].is_u64() && facts["fetcherStart"].is_string(), "{release}: {facts}");
+        let without =
+            json_lines(&run(dir, &["--json", "nutch", "readseg", "-list", &segment, "-nofetch"], 0)).remove(0);
+        assert!(without["fetched"].is_null() && without["fetcherStart"].is_null(), "{without}");
+        let dump = run(dir, &["nutch", "readseg", "-dump", &segment], 0);
+        assert_eq!(dump.matches("Recno:: ").count() as u64, fetched, "{release}");
+        let url = dump.lines().find_map(|line| line.strip_prefix("URL:: ")).unwrap();
+        assert!(run(dir, &["nutch", "readseg", "-get", &segment, url], 0).contains("FetcherOutput::"));
+        let found = json_lines(&run(dir, &["--json", "nutch", "readseg", "-get", &segment, url], 0)).remove(0);
+        assert!(found["found"]["fetcher"].is_array(), "{found}");
+        run(dir, &["nutch", "readseg", "-get", &segment, "http://nowhere.example/"], 1);
+        assert!(!run(dir, &["--json", "nutch", "readseg", "-dump", &segment], 0).is_empty());
+    }
+    let segment = nutch("crawl-e2e/segments/20261115074402");
+    let line = run(dir, &["nutch", "readseg", "-list", &segment, "-nofetch"], 0);
+    assert!(line.lines().nth(1).unwrap().contains('?'), "{line}");
 }

@@ -34,6 +34,8 @@ pub struct Config {
     pub zipf: f64,
     /// No host has more pages than this.
     pub max_pages_per_host: u32,
+    /// No host that asks for a crawl delay has more pages than this: a large one would decide how long a crawl takes.
+    pub max_pages_of_delayed: u32,
     /// How many hosts a crawl starts from.
     pub seeds: u32,
     /// Smallest HTML page in bytes, about.
@@ -85,6 +87,7 @@ impl Default for Config {
             pages: 3_000,
             zipf: 0.8,
             max_pages_per_host: 120,
+            max_pages_of_delayed: MAX_PAGES,
             seeds: 8,
             min_page_bytes: 1_000,
             max_page_bytes: 60_000,
@@ -132,6 +135,7 @@ impl Config {
         within("domains", self.domains, "1 to 2000000", 1, MAX_DOMAINS)?;
         within("pages", self.pages, "1 to 200000000", 1, MAX_PAGES)?;
         within("max_pages_per_host", self.max_pages_per_host, "1 to 200000000", 1, MAX_PAGES)?;
+        within("max_pages_of_delayed", self.max_pages_of_delayed, "1 to 200000000", 1, MAX_PAGES)?;
         within("seeds", self.seeds, "at least 1, at most domains", 1, self.domains)?;
         within("min_page_bytes", self.min_page_bytes, "256 to max_page_bytes", 256, self.max_page_bytes)?;
         within("max_page_bytes", self.max_page_bytes, "at most 16777216", 256, MAX_PAGE_BYTES)?;

@@ -87,7 +87,8 @@ pub fn is_part(name: &str) -> bool {
 
 fn rebuild_of(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let (fs, registry) = system::archives();
-    let mut files = registry.files(&fs, &args.dir)?;
+    // Rows name archives that lie beside their index.
+    let mut files = registry.files_beside(&fs, &args.dir)?;
     files.retain(|found| !found.is_index());
     let paths: Vec<PathBuf> = files.iter().map(|found| found.path.clone()).collect();
     let is_there = |path: &Path, len| {

@@ -4,7 +4,6 @@ use super::frontier::parse_hour;
 use crate::exit::Status;
 use crate::output::{self, Output};
 use crate::system;
-use std::io::Write;
 use std::path::PathBuf;
 use trawl_archive::{CatOptions, Show, cat};
 use trawl_meguri::seed::start_of_hour;
@@ -37,7 +36,7 @@ pub struct Args {
     path: PathBuf,
 
     /// Only records of this URL
-    #[arg(long)]
+    #[arg(long, conflicts_with = "offset")]
     url: Option<String>,
 
     /// Only the record at this stored offset
@@ -109,9 +108,13 @@ pub fn run(args: Args, digests: bool, out: &mut Output) -> anyhow::Result<Status
     for found in registry.files(&fs, &args.path)? {
         // Beside its archive an index has nothing to add.
         if !(found.is_index() && args.path.is_dir()) {
-            let out: &mut dyn Write = if out.json() { &mut *out } else { out.contents()? };
-            printed += cat(&found, &fs, &options, out, &mut on_damage)?;
+            // What of it is shown without user names and passwords, and what are contents, is known there.
+            printed += cat(&found, &fs, &options, out.contents()?, &mut on_damage)?;
         }
+    }
+    if printed == 0 && damaged == 0 {
+        let what = args.url.as_ref().map_or_else(|| "that was asked for".to_owned(), |url| format!("of {url}"));
+        out.remark(&format!("{} holds no record {what}", args.path.display()));
     }
     Ok(Status::from_findings(printed == 0 || damaged > 0))
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::{Found, PartName, warc_names, warc_parts};
@@ -18,8 +18,8 @@ use trawl_io::read_at::FileReader;
 use trawl_io::{AtomicFile, Fs, ReadAt, RealFs};
 use trawl_url::{Printed, redact};
 use trawl_warc::cdxj::{
-    BlockIndex, BlockWriter, CdxjFile, CdxjOptions, CdxjSorter, Unlisted, ZIPNUM_LINES, ZipNum, index_records,
-    merge_cdxj, surt_key, write_lines,
+    BlockIndex, BlockWriter, CdxjFile, CdxjLine, CdxjOptions, CdxjSorter, Unlisted, ZIPNUM_LINES, ZipNum,
+    index_records, merge_cdxj, surt_key, write_lines,
 };
 use trawl_warc::{Part, WarcReader};
 
@@ -150,7 +150,8 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
         };
         let mut unlisted = |found: Unlisted| {
             damaged += 1;
-            output::complain(&format!("left out: {}", found.into_error()));
+            let what = if matches!(found, Unlisted::Undated(_)) { "listed as of 1970" } else { "left out" };
+            output::complain(&format!("{what}: {}", found.into_error()));
             Ok(())
         };
         let mut reader = WarcReader::builder().lenient(true).over_from(file, offset);
@@ -228,8 +229,10 @@ impl TargetArgs {
         } else {
             let mut redacted = 0u64;
             lines(&mut |line| {
-                redacted += u64::from(matches!(redact(line, Printed::Text), Cow::Owned(_)));
-                write_lines(out, &[line])
+                let shown = if out.credentials() { None } else { CdxjLine::without_credentials(line) };
+                let is_changed = shown.is_some() || matches!(redact(line, Printed::Text), Cow::Owned(_));
+                redacted += u64::from(is_changed);
+                write_lines(out, &[shown.as_deref().map_or(line, str::as_bytes)])
             })?;
             if redacted > 0 && !out.credentials() {
                 let lines = show_count(redacted);
@@ -256,9 +259,13 @@ fn lookup(args: &LookupArgs, out: &mut Output) -> anyhow::Result<Status> {
     };
     let mut found = 0u64;
     for line in lines {
-        out.write_all(&line?)?;
-        out.write_all(b"\n")?;
+        let line = line?;
+        let shown = if out.credentials() { None } else { CdxjLine::without_credentials(&line) };
+        write_lines(out, &[shown.as_deref().map_or(&line[..], str::as_bytes)])?;
         found += 1;
+    }
+    if found == 0 {
+        out.remark(&format!("{} has no line of {}", args.index.display(), args.url));
     }
     Ok(Status::from_findings(found == 0))
 }

@@ -3,6 +3,7 @@
 use crate::exit::Status;
 use crate::output::Output;
 use crate::settings;
+use anyhow::Context;
 use clap::CommandFactory;
 use std::io::Write;
 use std::path::PathBuf;
@@ -92,8 +93,9 @@ pub fn man(args: ManArgs, _: clap::Command, out: &mut Output) -> anyhow::Result<
     let tree = crate::cli::Cli::command();
     match args.dir {
         Some(dir) => {
-            std::fs::create_dir_all(&dir)?;
-            clap_mangen::generate_to(tree, &dir)?;
+            let place = || format!("cannot write manual pages into {}", dir.display());
+            std::fs::create_dir_all(&dir).with_context(place)?;
+            clap_mangen::generate_to(tree, &dir).with_context(place)?;
             out.remark(&format!("manual pages are in {}", dir.display()));
         }
         None => clap_mangen::Man::new(tree).render(out)?,

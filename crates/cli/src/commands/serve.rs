@@ -4,7 +4,7 @@ use crate::exit::Status;
 use crate::interrupt::Interrupt;
 use crate::lake_dir;
 use crate::output::{self, Output};
-use crate::units::duration;
+use crate::units::{address, duration};
 use anyhow::bail;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -30,17 +30,25 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 
-    /// Address to listen on; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDR")]
+    /// Address to listen on; a port alone is one of this machine, port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDR", value_parser = address)]
     listen: SocketAddr,
 
     /// Address for metrics and admin calls; metrics are with the rest if not given
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     admin_listen: Option<SocketAddr>,
 
-    /// Questions answered at once; more are refused with 503
+    /// Questions answered at once; more wait for their turn
     #[arg(long, default_value_t = 64, value_name = "N")]
     max_concurrent: usize,
+
+    /// Questions that wait for their turn; more are refused with 503
+    #[arg(long, default_value_t = 256, value_name = "N")]
+    max_waiting: usize,
+
+    /// Longest time a question waits for its turn before it is refused with 503
+    #[arg(long, default_value = "1s", value_parser = duration)]
+    max_wait: Duration,
 
     /// Exports and captures sent at once; more are refused with 503
     #[arg(long, default_value_t = 8, value_name = "N")]
@@ -124,6 +132,8 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         listen: args.listen,
         admin: args.admin_listen,
         max_concurrent: args.max_concurrent,
+        max_waiting: args.max_waiting,
+        max_wait: args.max_wait,
         max_streams: args.max_streams,
         max_per_client: args.max_per_client,
         max_connections: args.max_connections.min(descriptors()),

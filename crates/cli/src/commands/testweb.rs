@@ -80,6 +80,10 @@ struct WebArgs {
     /// How much trouble there is
     #[arg(long, value_enum, default_value_t = ProfileName::Demo)]
     profile: ProfileName,
+
+    /// Everything about the web as JSON, as docs/testweb.md lists it, instead of the flags above
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "domains", "pages", "profile"])]
+    web: Option<PathBuf>,
 }
 
 /// Lists every rule that a crawler broke, from the web's own log
@@ -126,7 +130,11 @@ enum ProfileName {
 }
 
 impl WebArgs {
-    fn config(&self) -> Config {
+    fn config(&self) -> anyhow::Result<Config> {
+        if let Some(path) = &self.web {
+            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            return serde_json::from_str(&text).with_context(|| format!("{} does not describe a web", path.display()));
+        }
         let profile = match self.profile {
             ProfileName::Demo => Profile::Demo,
             ProfileName::Standard => Profile::Standard,
@@ -134,7 +142,7 @@ impl WebArgs {
             ProfileName::Trouble => Profile::Trouble,
         };
         let seeds = Config::default().seeds.min(self.domains.max(1));
-        Config { seed: self.seed, domains: self.domains, pages: self.pages, seeds, ..Config::profile(profile) }
+        Ok(Config { seed: self.seed, domains: self.domains, pages: self.pages, seeds, ..Config::profile(profile) })
     }
 }
 
@@ -149,7 +157,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         listen: args.listen,
         addresses: if args.many_addresses { Addresses::Many } else { Addresses::One },
         log: args.log,
-        ..args.web.config()
+        ..args.web.config()?
     })?;
     let world = web.world();
     if let Some(path) = &args.seeds_file {
@@ -160,12 +168,16 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     }
     let address = web.addr();
     let facts = serde_json::json!({
-        "address": address, "seed": args.web.seed, "hosts": world.hosts().len(), "pages": world.page_count(),
+        "address": address, "names": web.names_addr(), "seed": world.config().seed, "hosts": world.hosts().len(), "pages": world.page_count(),
         "connect_to": format!("::{address}"), "seeds": world.seeds(),
     });
     out.fact(&facts, |w| {
         writeln!(w, "{} hosts, {} pages on http://{address}/", world.hosts().len(), world.page_count())?;
-        writeln!(w, "crawl it with --connect-to ::{address}")
+        writeln!(
+            w,
+            "crawl it with --connect-to ::{address}, or by its own name server with --resolver {}",
+            web.names_addr()
+        )
     })?;
     out.flush()?;
     interrupt.wait();
@@ -184,7 +196,7 @@ fn judge_log(args: &JudgeArgs, out: &mut Output) -> anyhow::Result<Status> {
     settings.agent.clone_from(&args.agent);
     settings.depth = args.depth.unwrap_or(settings.depth);
     settings.host_interval_ms = u64::try_from(args.delay.as_millis()).context("--delay")?;
-    let verdict = judge(&args.log, &World::new(&args.web.config())?, &settings)?;
+    let verdict = judge(&args.log, &World::new(&args.web.config()?)?, &settings)?;
     out.fact(&verdict, |w| write!(w, "{verdict}"))?;
     Ok(Status::from_findings(!verdict.clean))
 }

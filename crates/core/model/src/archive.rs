@@ -36,13 +36,30 @@ pub trait Archive: Send + Sync {
         Ok(BTreeMap::new())
     }
 
+    /// Files that it says it has, and does not have: what was in them cannot be read.
+    fn missing(&self) -> &[String] {
+        &[]
+    }
+
+    /// All captures, with everything that only another container has a place for: a lake, which reads parts of an archive,
+    /// has none.
+    fn captures_to_convert(&self) -> Result<Option<Box<dyn CaptureSource + '_>>, DoorError> {
+        self.captures(Pick::All)
+    }
+
     /// What is in it, with `sample` entries: one description for each file inside. Empty: the captures say it all.
     fn inspect(&self, _sample: usize, _progress: OnProgress<'_>) -> Result<Vec<Inspection>, DoorError> {
         Ok(Vec::new())
     }
 
-    /// Prints entries that are not captures and says how many; `None` if it holds none of such.
-    fn list(&self, _wanted: &Wanted<'_>, _out: &mut dyn Write) -> Result<Option<u64>, DoorError> {
+    /// Prints entries that are not captures and says how many; `None` if it holds none of such. Damaged places are told to
+    /// `on_damage` and passed over where what is behind them can be found.
+    fn list(
+        &self,
+        _wanted: &Wanted<'_>,
+        _out: &mut dyn Write,
+        _on_damage: OnDamage<'_>,
+    ) -> Result<Option<u64>, DoorError> {
         Ok(None)
     }
 
@@ -56,6 +73,9 @@ pub trait Archive: Send + Sync {
         false
     }
 }
+
+/// Hears of damage that is passed over.
+pub type OnDamage<'a> = &'a mut dyn FnMut(DoorError);
 
 /// Which captures.
 #[derive(Debug, Clone, Copy)]

@@ -120,6 +120,21 @@ impl Digest {
         HEXLOWER.encode(&self.bytes)
     }
 
+    /// As columns of tables spell it: SHA-1, which nearly all are, as in captures.parquet; others with their label. So a lake
+    /// and captures.parquet can be joined by it.
+    pub fn column(&self) -> String {
+        if self.algorithm == Algorithm::Sha1 {
+            self.hex()
+        } else {
+            format!("{}:{}", self.algorithm.label(), self.hex())
+        }
+    }
+
+    /// As CDX files spell it: without a label, SHA-1 in Base32.
+    pub fn cdx(&self) -> String {
+        if self.algorithm == Algorithm::Sha1 { self.base32() } else { self.hex() }
+    }
+
     /// Upper-case Base32 without a label: CDX.
     pub fn base32(&self) -> String {
         BASE32.encode(&self.bytes)
@@ -177,6 +192,7 @@ mod tests {
             let digest = Digest::new(algorithm, &seed[..algorithm.len_bytes()]).unwrap();
             prop_assert_eq!(&Digest::parse(&digest.to_string()).unwrap(), &digest);
             prop_assert_eq!(&Digest::parse(&digest.hex()).unwrap(), &digest);
+            prop_assert_eq!(&Digest::parse(&digest.column()).unwrap(), &digest);
             prop_assert_eq!(&Digest::parse(&digest.base32()).unwrap(), &digest);
             prop_assert_eq!(&Digest::parse(digest.base32().trim_end_matches('=')).unwrap(), &digest);
         }

@@ -34,7 +34,8 @@ mod time;
 mod url_record;
 
 pub use archive::{
-    Archive, Check, Checked, Finding, Inspection, OnProgress, Pick, Progress, Severity, Tally, Wanted, WantedRows,
+    Archive, Check, Checked, Finding, Inspection, OnDamage, OnProgress, Pick, Progress, Severity, Tally, Wanted,
+    WantedRows,
 };
 pub use body::{Body, Reopen};
 pub use capture::{

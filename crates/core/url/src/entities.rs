@@ -44,13 +44,47 @@ fn table() -> &'static [Entity] {
 /// assert_eq!(trawl_url::entities::decode("?a=1&amp;b=2&copy=3"), "?a=1&b=2&copy=3");
 /// ```
 pub fn decode(value: &str) -> Cow<'_, str> {
+    decode_with(value, &mut |_, out| out.push(char::REPLACEMENT_CHARACTER))
+}
+
+/// As [`decode`], but references to different numbers that are not characters stay different, escaped: browsers read each of them
+/// as U+FFFD, which would make two entries of a list one.
+///
+/// ```
+/// assert_eq!(trawl_url::entities::decode_distinct("/&#xD800;&amp;&#0;"), "/%ED%A0%80&%26%230");
+/// ```
+pub fn decode_distinct(value: &str) -> Cow<'_, str> {
+    decode_with(value, &mut |digits, out| {
+        let half = match digits {
+            Number::Hex(digits) => u16::from_str_radix(digits, 16),
+            Number::Decimal(digits) => digits.parse(),
+        };
+        match (half, digits) {
+            (Ok(half @ 0xD800..=0xDFFF), _) => crate::percent::push_surrogate(half, out),
+            (_, Number::Hex(digits)) => out.extend(["%26%23x", digits]),
+            (_, Number::Decimal(digits)) => out.extend(["%26%23", digits]),
+        }
+    })
+}
+
+/// The digits of a reference.
+#[derive(Clone, Copy)]
+enum Number<'a> {
+    Hex(&'a str),
+    Decimal(&'a str),
+}
+
+/// Writes what a number that is not a character becomes.
+type NotCharacter<'a> = dyn FnMut(Number<'_>, &mut String) + 'a;
+
+fn decode_with<'a>(value: &'a str, not_character: &mut NotCharacter<'_>) -> Cow<'a, str> {
     let Some(first) = value.find('&') else { return Cow::Borrowed(value) };
     let mut out = String::with_capacity(value.len());
     let mut rest = value;
     let mut next = Some(first);
     while let Some((before, from)) = next.and_then(|at| rest.split_at_checked(at)) {
         out.push_str(before);
-        match reference(from, &mut out) {
+        match reference(from, &mut out, not_character) {
             Some(after) => rest = after,
             None => {
                 out.push('&');
@@ -64,7 +98,7 @@ pub fn decode(value: &str) -> Cow<'_, str> {
 }
 
 /// Appends what the reference at the start of `from` stands for and returns what follows it.
-fn reference<'a>(from: &'a str, out: &mut String) -> Option<&'a str> {
+fn reference<'a>(from: &'a str, out: &mut String, not_character: &mut NotCharacter<'_>) -> Option<&'a str> {
     let body = from.get(1..)?;
     if let Some(number) = body.strip_prefix('#') {
         let (digits, radix) = match number.strip_prefix(['x', 'X']) {
@@ -73,7 +107,11 @@ fn reference<'a>(from: &'a str, out: &mut String) -> Option<&'a str> {
         };
         let end = digits.bytes().position(|b| !char::from(b).is_digit(radix)).unwrap_or(digits.len());
         let (digits, after) = digits.split_at_checked(end).filter(|(digits, _)| !digits.is_empty())?;
-        out.push(code_point(digits, radix));
+        match code_point(digits, radix) {
+            Some(c) => out.push(c),
+            None if radix == 16 => not_character(Number::Hex(digits), out),
+            None => not_character(Number::Decimal(digits), out),
+        }
         return Some(after.strip_prefix(';').unwrap_or(after));
     }
     let end = body.bytes().take(LONGEST + 1).position(|b| !b.is_ascii_alphanumeric()).unwrap_or(body.len());
@@ -90,16 +128,14 @@ fn reference<'a>(from: &'a str, out: &mut String) -> Option<&'a str> {
     Some(after)
 }
 
-/// What a numeric reference stands for: old pages mean windows-1252 by the numbers 128 to 159.
-fn code_point(digits: &str, radix: u32) -> char {
-    let number = u32::from_str_radix(digits, radix).unwrap_or(u32::MAX);
+/// What a numeric reference stands for: old pages mean windows-1252 by the numbers 128 to 159. `None` if it is not a character.
+fn code_point(digits: &str, radix: u32) -> Option<char> {
+    // More digits than a number has are not a character either.
+    let number = u32::from_str_radix(digits, radix).ok()?;
     match u8::try_from(number) {
-        Ok(0) => char::REPLACEMENT_CHARACTER,
-        Ok(byte @ 0x80..=0x9F) => {
-            let at = usize::from(byte - 0x80);
-            WINDOWS_1252.chars().nth(at).unwrap_or(char::REPLACEMENT_CHARACTER)
-        }
-        _ => char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER),
+        Ok(0) => None,
+        Ok(byte @ 0x80..=0x9F) => WINDOWS_1252.chars().nth(usize::from(byte - 0x80)),
+        _ => char::from_u32(number),
     }
 }
 

@@ -30,6 +30,7 @@ pub mod key;
 mod lake;
 mod odd;
 mod percent;
+mod plain;
 mod psl;
 mod raw;
 mod redact;
@@ -40,11 +41,11 @@ mod web;
 
 pub use ids::{domain_id, domain_prefix, url_id};
 pub use lake::LakeUrl;
-pub use percent::text_of;
+pub use percent::{push_surrogate, text_of};
 pub use psl::{MAX_LIST_LEN, Sections, SuffixList, SuffixListError};
 pub use redact::{Printed, Redacted, redact};
 pub use reject::Reject;
-pub use userinfo::without_userinfo;
+pub use userinfo::{without_credentials, without_userinfo};
 pub use web::{Base, WebUrl};
 
 /// No form takes or makes a URL longer than this many bytes. Browsers stop between 32 KiB and 2 MiB, servers at 8 to 64 KiB.

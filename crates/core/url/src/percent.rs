@@ -143,6 +143,15 @@ pub fn normalise_with(text: &str, keep: Class, out: &mut String, escape: impl Fn
     }
 }
 
+/// Escapes half of a surrogate pair as the three bytes that it would have in UTF-8, so that texts that differ only there stay
+/// different: `U+D800` is `%ED%A0%80`.
+pub fn push_surrogate(half: u16, out: &mut String) {
+    let bits = u32::from(half);
+    for byte in [0xE0 | bits >> 12, 0x80 | bits >> 6 & 0x3F, 0x80 | bits & 0x3F] {
+        push_escaped((byte & 0xFF) as u8, out);
+    }
+}
+
 /// Bytes as text, losing nothing: what is not UTF-8 is escaped.
 pub fn text_of(raw: &[u8]) -> std::borrow::Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(raw) {

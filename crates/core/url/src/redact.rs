@@ -12,31 +12,39 @@ const MAX_HELD: usize = 1 << 20;
 pub enum Printed {
     /// Lines for people: a URL may be anywhere.
     Text,
-    /// JSON: a URL is a string of its own. URLs inside longer strings belong to contents, which stay as they are.
+    /// JSON: a URL is a string of its own, or anywhere in a longer one.
     Json,
 }
 
-/// Leaves out `user:password@` of every URL with a scheme in a text.
+/// Leaves out `user:password@` of every URL in a text that has a scheme, or begins with `//`. Contents of archives do not come by
+/// here: they stay as they are. What is known to be a URL, whatever its spelling, is shown by [`crate::without_userinfo`].
 ///
 /// ```
 /// use trawl_url::{Printed, redact};
 ///
 /// assert_eq!(redact(b"1 http://me:secret@a.example/x@y ok", Printed::Text), &b"1 http://a.example/x@y ok"[..]);
-/// assert_eq!(redact(br#"{"u":"ftp://me@a.example","t":"at ftp://x@y"}"#, Printed::Json), &br#"{"u":"ftp://a.example","t":"at ftp://x@y"}"#[..]);
+/// assert_eq!(redact(br#"{"u":"ftp://me@a.example","t":"at ftp://x@y"}"#, Printed::Json), &br#"{"u":"ftp://a.example","t":"at ftp://y"}"#[..]);
 /// ```
 pub fn redact(text: &[u8], printed: Printed) -> Cow<'_, [u8]> {
     let mut out = Vec::new();
     // What was handed on; where the last authority may begin, and whether it does; where the next look begins. Each byte is
     // looked at once: a line may consist of nothing but `@`.
-    let (mut kept, mut start, mut begins, mut looked) = (0, 0, false, 0);
+    let (mut kept, mut start, mut begins, mut looked) = (0, 0, Begins::No, 0);
     for at in memchr_iter(b'@', text) {
         let ended = (looked..at).rev().find(|at| ends_authority(text, *at, printed));
         if let Some(end) = ended {
             start = end + 1;
-            begins = is_behind_scheme(text.get(..start).unwrap_or_default(), printed);
+            begins = Begins::behind(text.get(..start).unwrap_or_default(), printed);
+        }
+        // Browsers drop line ends and tabs from a URL, but inside a text they end it.
+        if begins == Begins::Inside && printed == Printed::Json {
+            let piece = text.get(start.max(looked)..at).unwrap_or_default();
+            if memchr_iter(b'\\', piece).any(|at| is_blank_escape(piece.get(at + 1))) {
+                begins = Begins::No;
+            }
         }
         looked = at;
-        if begins {
+        if begins != Begins::No {
             // An `@` inside a password: what stands before was left out already.
             out.extend_from_slice(text.get(kept..start.max(kept)).unwrap_or_default());
             kept = at + 1;
@@ -56,27 +64,51 @@ fn ends_authority(text: &[u8], at: usize, printed: Printed) -> bool {
     match byte(at) {
         Some(b'/' | b'?' | b'#') => true,
         Some(b'"') => !is_escaped(),
-        // In JSON a backslash is written twice, and one by itself escapes what follows.
-        Some(b'\\') => printed == Printed::Text || byte(at + 1) == Some(b'\\') || is_escaped(),
+        // In JSON a backslash is written twice, and one by itself escapes what follows. Lines for people may hold JSON, too.
+        Some(b'\\') if printed == Printed::Text => !is_blank_escape(byte(at + 1).as_ref()),
+        Some(b'\\') => byte(at + 1) == Some(b'\\') || is_escaped(),
         Some(b) => b.is_ascii_whitespace(),
         None => false,
     }
 }
 
-/// Whether a text ends in a scheme, a colon and slashes, so that an authority follows.
-fn is_behind_scheme(text: &[u8], printed: Printed) -> bool {
-    let scheme = trim_end(text, |b| matches!(b, b'/' | b'\\'));
-    let Some(scheme) = scheme.strip_suffix(b":").filter(|_| scheme.len() < text.len()) else { return false };
-    let outside = trim_end(scheme, |b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
-    let begins = match printed {
-        Printed::Text => true,
+/// Whether a backslash in front of this byte stands for a tab or a line end.
+fn is_blank_escape(byte: Option<&u8>) -> bool {
+    matches!(byte, Some(b't' | b'n' | b'r'))
+}
+
+/// Whether an authority begins behind a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    No,
+    /// In the middle of a text.
+    Inside,
+    /// At the beginning of a JSON string, which is a URL as a whole.
+    Whole,
+}
+
+impl Begins {
+    /// One does behind a scheme, a colon and slashes, and behind two slashes that begin a word.
+    fn behind(text: &[u8], printed: Printed) -> Self {
+        let before = trim_end(text, |b| matches!(b, b'/' | b'\\'));
+        let outside = match before.strip_suffix(b":").filter(|_| before.len() < text.len()) {
+            Some(scheme) => {
+                let outside = trim_end(scheme, |b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+                Some(outside).filter(|outside| outside.len() < scheme.len())
+            }
+            None => {
+                let begins_word = before.last().is_none_or(|b| b.is_ascii_whitespace() || b"\"'<(,=".contains(b));
+                Some(before).filter(|_| text.ends_with(b"//") && begins_word)
+            }
+        };
+        let Some(outside) = outside else { return Begins::No };
         // White space and `<` may stand before a URL, as WARC files have it.
-        Printed::Json => match trim_end(outside, |b| matches!(b, b' ' | b'<')) {
-            [.., b'\\', b'"'] => false,
-            rest => rest.ends_with(b"\""),
-        },
-    };
-    begins && outside.len() < scheme.len()
+        match trim_end(outside, |b| matches!(b, b' ' | b'<')) {
+            [.., b'\\', b'"'] => Begins::Inside,
+            rest if printed == Printed::Json && rest.ends_with(b"\"") => Begins::Whole,
+            _ => Begins::Inside,
+        }
+    }
 }
 
 fn trim_end(text: &[u8], is: impl Fn(u8) -> bool) -> &[u8] {
@@ -156,9 +188,11 @@ mod tests {
             ("http:\\\\u:p@h\\x http:////u:p@h", "http:\\\\h\\x http:////h"),
             ("http://it's:p@h/", "http://h/"),
             (
-                "me@h http://h/@x http://h?a@b http://h#a@b //u@h :x@y",
-                "me@h http://h/@x http://h?a@b http://h#a@b //u@h :x@y",
+                "me@h http://h/@x http://h?a@b http://h#a@b a//u@h :x@y",
+                "me@h http://h/@x http://h?a@b http://h#a@b a//u@h :x@y",
             ),
+            ("//u:p@h/ (//u:p@h) http:/u:p@h/", "//h/ (//h) http:/h/"),
+            (r#"{"url": "http://us\ter:p@h/"}"#, r#"{"url": "http://h/"}"#),
             ("x://@", "x://"),
             ("", ""),
         ] {
@@ -175,13 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn in_json_only_strings_that_are_urls() {
+    fn in_json_urls_and_urls_inside_texts() {
         for (line, expected) in [
             (r#"["http://u:p@h/",1]"#, r#"["http://h/",1]"#),
             (r#"["<http://u:p@h/>"," x://u@h"]"#, r#"["<http://h/>"," x://h"]"#),
             (r#"["http://u:p\"q@h/"]"#, r#"["http://h/"]"#),
             (r#"["http:\\\\u:p@h\\"]"#, r#"["http:\\\\h\\"]"#),
-            (r#"{"html":"<a href=\"http://u:p@h/\">"}"#, r#"{"html":"<a href=\"http://u:p@h/\">"}"#),
+            (r#"{"found":"found \"http://u:p@h/\""}"#, r#"{"found":"found \"http://h/\""}"#),
+            (r#"["//u:p@h/","http://us\ter:p@h/"]"#, r#"["//h/","http://h/"]"#),
+            (r#"["see http://h\nme@x and http://u:p@h"]"#, r#"["see http://h\nme@x and http://h"]"#),
             (r#"["http://h","a@b"]"#, r#"["http://h","a@b"]"#),
         ] {
             assert_eq!(redact(line.as_bytes(), Printed::Json), expected.as_bytes(), "{line}");

@@ -1,5 +1,6 @@
 //! `user:password@` in URLs: kept in files as it was found, and left out where URLs are shown.
 
+use crate::redact::{Printed, redact};
 use std::borrow::Cow;
 
 /// The URL without what stands before the `@` of its authority; as it is, if there is nothing.
@@ -20,6 +21,32 @@ pub fn without_userinfo(url: &str) -> Cow<'_, str> {
     let Some((start, end)) = userinfo(url) else { return Cow::Borrowed(url) };
     let (Some(before), Some(after)) = (url.get(..start), url.get(end..)) else { return Cow::Borrowed(url) };
     Cow::Owned(format!("{before}{after}"))
+}
+
+/// A text as it is shown: without user names and passwords of URLs, whether it is one as a whole or has some inside.
+///
+/// ```
+/// use trawl_url::without_credentials;
+///
+/// assert_eq!(without_credentials("see http://me:secret@a.example/ and"), "see http://a.example/ and");
+/// assert_eq!(without_credentials("http://m\te:secret@a.example/"), "http://a.example/");
+/// assert_eq!(without_credentials("me@a.example"), "me@a.example");
+/// ```
+pub fn without_credentials(text: &str) -> Cow<'_, str> {
+    if !text.contains('@') {
+        return Cow::Borrowed(text);
+    }
+    let start = text.trim_start_matches(|c: char| c <= ' ');
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '\t' | '\n' | '\r');
+    let rest = start.trim_start_matches(is_scheme);
+    let is_slash = |rest: &str| rest.trim_start_matches(['\t', '\n', '\r']).starts_with(['/', '\\']);
+    let is_url = rest.strip_prefix(':').is_some_and(is_slash) || start.starts_with("//");
+    let whole = if is_url { without_userinfo(text) } else { Cow::Borrowed(text) };
+    match redact(whole.as_bytes(), Printed::Text) {
+        Cow::Borrowed(_) => whole,
+        // Only bytes up to an `@` were left out, from one behind a slash on: what is left is text.
+        Cow::Owned(shown) => Cow::Owned(String::from_utf8_lossy(&shown).into_owned()),
+    }
 }
 
 /// Where the user information of a URL is, its `@` included. As browsers read it: any number of slashes of both kinds begin an

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::{Position, Url};
 
-use crate::{Reject, odd, raw};
+use crate::{Reject, odd, plain, raw};
 
 /// An absolute `http` or `https` URL as it is stored, fetched and archived. Parsed once, on its way into a crawl; whoever
 /// gets it after that is told where its parts are.
@@ -22,17 +22,20 @@ use crate::{Reject, odd, raw};
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebUrl {
-    text: Box<str>,
-    host_start: u32,
-    host_end: u32,
-    path_start: u32,
-    port: u16,
+    pub(crate) text: Box<str>,
+    pub(crate) host_start: u32,
+    pub(crate) host_end: u32,
+    pub(crate) path_start: u32,
+    pub(crate) port: u16,
 }
 
 impl WebUrl {
     /// Reads a text that needs no base, normalised as browsers do, without its fragment and without `user:password@`.
     pub fn parse(raw: &str) -> Result<WebUrl, Reject> {
         raw::check_len(raw.len())?;
+        if let Some(url) = plain::read(raw) {
+            return Ok(url);
+        }
         let text = raw::clean(raw);
         if text.is_empty() {
             return Err(Reject::Empty);
@@ -200,6 +203,10 @@ impl Base {
     /// The absolute URL a link on the page leads to.
     pub fn resolve(&self, link: &str) -> Result<WebUrl, Reject> {
         raw::check_len(link.len())?;
+        // An absolute link needs no base.
+        if let Some(url) = plain::read(link) {
+            return Ok(url);
+        }
         let text = raw::clean(link);
         raw::check_host(&text)?;
         // Browsers pass over slashes of either kind at the start of a host, however many; the `url` crate takes two.

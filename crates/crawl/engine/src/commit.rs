@@ -11,6 +11,7 @@
 //! names: resuming cuts them off, and the captures are made again. A crash after 3 leaves a batch that says everything.
 
 use crate::error::Error;
+use crate::heritrix_log::LogFile;
 use crate::layout::Layout;
 use crate::page::Event;
 use crate::record::{CommitRecord, EventRecord, SpoolEnd, SpoolRecord};
@@ -19,9 +20,10 @@ use crate::spool::SpoolFile;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use trawl_archive::{CaptureRow, Digests};
-use trawl_frontier::Ticket;
+use trawl_frontier::{Source, Ticket};
 use trawl_io::{File, Fs, Mode};
 use trawl_model::{CaptureSink, Summary};
+use trawl_url::WebUrl;
 
 /// Something for the writer.
 pub(crate) enum Item {
@@ -63,11 +65,20 @@ pub(crate) struct Ends {
     /// A spool that takes no more, because the archive went on to another file.
     pub closed: Option<SpoolEnd>,
     pub rejects: u64,
+    pub log: u64,
 }
 
 pub(crate) enum Done {
     Event(Box<EventRecord>),
     Seeds(SeedBatch),
+}
+
+/// The files beside the archive, and how far they are good.
+pub(crate) struct Beside {
+    pub spool: Option<SpoolEnd>,
+    /// Bytes of the rejects.
+    pub rejects: u64,
+    pub log: LogFile,
 }
 
 /// Appends, and syncs.
@@ -80,6 +91,7 @@ pub(crate) struct Committer {
     /// The archive file whose rows the spool takes; empty before there is one.
     spooled: String,
     rejects: Rejects,
+    log: LogFile,
     /// Whether what pages lead to is kept with their rows.
     keep_links: bool,
     done: Vec<Done>,
@@ -98,16 +110,16 @@ struct Rejects {
 }
 
 impl Committer {
-    /// Goes on after `spool` and `rejects`, what the log says was synced; the rest of those files is cut.
+    /// Goes on after what the log says was synced; the rest of those files is cut.
     pub(crate) fn new(
         fs: &Arc<dyn Fs>,
         layout: &Layout,
         sink: Box<dyn CaptureSink>,
         digests: Option<Arc<dyn Digests>>,
-        spool: Option<SpoolEnd>,
-        rejects: u64,
+        beside: Beside,
         keep_links: bool,
     ) -> Result<Self, Error> {
+        let Beside { spool, rejects, log } = beside;
         let SpoolEnd { number, file, end } = spool.unwrap_or(SpoolEnd { number: 0, file: String::new(), end: 0 });
         let spool = open_spool(&**fs, layout, number, end)?;
         let path = layout.reject_spool();
@@ -127,6 +139,7 @@ impl Committer {
             spool,
             spooled: file,
             rejects: Rejects { file: file_of_rejects, end: rejects, unwritten: Vec::new() },
+            log,
             keep_links,
             done: Vec::new(),
             bytes: 0,
@@ -151,7 +164,8 @@ impl Committer {
 
     /// Appends to the archive; nothing is durable yet.
     pub(crate) fn add_event(&mut self, event: Event, site: Option<String>) -> Result<(), Error> {
-        let Event { lease, answer, links, left_out, redirect, bad_redirect, robots, mut row, prepared } = event;
+        let Event { lease, answer, links, sitemaps, left_out, redirect, bad_redirect, robots, mut row, prepared } =
+            event;
         if let Some(prepared) = prepared {
             self.bytes += prepared.len_bytes;
             if let Some(place) = self.sink.commit(prepared)? {
@@ -162,12 +176,14 @@ impl Committer {
         self.bytes += 512 + links.iter().map(|(_, url)| url.len() as u64 + 64).sum::<u64>();
         self.done.push(Done::Event(Box::new(EventRecord {
             id: lease.id,
+            first_of_seed: lease.attempt == 1 && lease.source == Source::Seed,
             url: lease.url,
             site: site.filter(|_| text.is_some()),
             robots: text,
             hops: lease.hops,
             answer,
             links,
+            sitemaps,
             to: redirect,
             bad_to: bad_redirect,
             left_out,
@@ -198,17 +214,21 @@ impl Committer {
             let number = self.spool.number();
             closed = Some(SpoolEnd { number, file: self.spooled.clone(), end: self.spool.end() });
             self.spool = open_spool(&*self.fs, &self.layout, number + 1, 0)?;
+            self.log.roll()?;
         }
         durable.current().clone_into(&mut self.spooled);
         let mut rows = Vec::new();
         for done in &mut self.done {
             let Done::Event(event) = done else { continue };
-            let leads_on = self.keep_links && (!event.links.is_empty() || event.to.is_some());
-            let (links, to) = match leads_on {
-                true => (event.links.iter().map(|(_, url)| url.clone()).collect(), event.to.clone()),
-                false => (Vec::new(), None),
+            let leads_on =
+                self.keep_links && (!event.links.is_empty() || !event.sitemaps.is_empty() || event.to.is_some());
+            let urls = |found: &[(_, WebUrl)]| found.iter().map(|(_, url)| url.clone()).collect();
+            let (links, sitemaps, to) = match leads_on {
+                true => (urls(&event.links), urls(&event.sitemaps), event.to.clone()),
+                false => (Vec::new(), Vec::new(), None),
             };
-            let record = SpoolRecord { row: event.row.clone(), links, to, hops: event.hops };
+            self.log.push(&event.row);
+            let record = SpoolRecord { row: event.row.clone(), links, to, sitemaps, hops: event.hops };
             event.note = Some(self.spool.push(&record)).filter(|_| leads_on);
             if self.digests.is_some() {
                 rows.push(record.row);
@@ -216,11 +236,18 @@ impl Committer {
         }
         self.spool.sync()?;
         self.rejects.sync(&*self.fs, &self.layout)?;
+        self.log.write()?;
         self.unremembered.push_back(rows);
         self.outstanding += 1;
         self.bytes = 0;
         let spool = SpoolEnd { number: self.spool.number(), file: self.spooled.clone(), end: self.spool.end() };
-        let ends = Ends { archive: CommitRecord::of(&durable), spool, closed, rejects: self.rejects.end };
+        let ends = Ends {
+            archive: CommitRecord::of(&durable),
+            spool,
+            closed,
+            rejects: self.rejects.end,
+            log: self.log.base(),
+        };
         Ok(Some(Synced { done: std::mem::take(&mut self.done), ends }))
     }
 
@@ -243,6 +270,7 @@ impl Committer {
         if let Some(digests) = &self.digests {
             digests.close()?;
         }
+        self.log.sync()?;
         Ok(self.sink.finish()?)
     }
 }

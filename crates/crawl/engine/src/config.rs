@@ -1,5 +1,6 @@
 //! Settings of a crawl.
 
+use crate::rules::LinkRules;
 use crate::scope::Scope;
 use crate::seeds::SeedInput;
 use std::collections::BTreeMap;
@@ -29,13 +30,24 @@ pub struct Config {
     pub format: String,
     /// How the archive is compressed, by a name of its format; as it usually is otherwise.
     pub compress: Option<String>,
+    /// Compression level of the archive; its format's own otherwise.
+    pub level: Option<i32>,
     /// Where bodies are remembered by digest over all crawls that share it (`NAME.kvseq`, `NAME.hindex`): one that is
     /// archived already becomes a revisit. `None`: every body is archived.
     pub digests: Option<PathBuf>,
+    /// Whether pages that did not change since an earlier capture, which their seed tells of, are asked for and archived whole.
+    pub store_unchanged: bool,
     /// First part of the names of archive files.
     pub prefix: String,
     /// Which links are followed.
     pub scope: Scope,
+    /// Which of those are refused.
+    pub rules: LinkRules,
+    /// Whether sitemaps that a robots.txt names are read, and sitemaps that are met otherwise. Pages they list are one link away
+    /// from them, and they are as far from a seed as what led to them.
+    pub sitemaps: bool,
+    /// What may be spent.
+    pub budget: Budget,
     /// What is fetched next, when and how politely.
     pub frontier: trawl_frontier::Config,
     /// How it is fetched.
@@ -52,8 +64,6 @@ pub struct Config {
     pub commit_bytes: u64,
     /// Archive files are closed once they have this many bytes, in formats that have several.
     pub roll_bytes: u64,
-    /// Seeds are read while fewer URLs than this wait.
-    pub queue_high: usize,
     /// Decoded bytes of a body that are digested and searched for links.
     pub decode_bytes: u64,
     /// Links kept of one page; further ones are counted.
@@ -66,7 +76,8 @@ pub struct Config {
     pub grace: Duration,
     /// How often progress is reported.
     pub progress_interval: Duration,
-    /// Threads for the network and as many for digests, compression and parsing; 0 for one a core.
+    /// Threads for the network; 0 for one a core. Twice as many jobs of digests, compression and parsing run at once: one a
+    /// core leaves a fifth of the machine idle while a job waits for its turn.
     pub threads: usize,
     /// Who runs this, for `warcinfo`.
     pub operator: Option<String>,
@@ -76,6 +87,19 @@ pub struct Config {
     pub arguments: Vec<String>,
     /// The settings of the run by name, kept in `run.json` so that a resume need not be told them again.
     pub settings: BTreeMap<String, Vec<String>>,
+}
+
+/// What may be spent. What is under way when a budget is used up is still finished and archived.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Body bytes of the run.
+    pub bytes: Option<u64>,
+    /// How long one start of the run may take; then it stops in order and can be resumed.
+    pub time: Option<Duration>,
+    /// Body bytes of one host.
+    pub host_bytes: Option<u64>,
+    /// Time that fetches of one host may take together.
+    pub host_time: Option<Duration>,
 }
 
 /// What is done about files that are there already.
@@ -102,9 +126,14 @@ impl Config {
             registry: Registry::default(),
             format: "warc".into(),
             compress: None,
+            level: None,
             digests: None,
+            store_unchanged: false,
             prefix: "trawl".into(),
             scope: Scope::Domain,
+            rules: LinkRules::default(),
+            sitemaps: false,
+            budget: Budget::default(),
             frontier: trawl_frontier::Config::default(),
             fetch: FetchConfig::default(),
             embeds: false,
@@ -113,7 +142,6 @@ impl Config {
             commit_interval: Duration::from_millis(100),
             commit_bytes: 8 << 20,
             roll_bytes: Creation::DEFAULT_ROLL_BYTES,
-            queue_high: 1_000_000,
             decode_bytes: 64 << 20,
             max_links: 200_000,
             wait: Duration::from_secs(900),

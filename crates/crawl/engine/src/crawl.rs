@@ -11,79 +11,67 @@
 //! Every channel is bounded, and the number of captures that are not durable bounds them all: nobody waits for the crawl
 //! task while it waits for them.
 
-use crate::commit::{Item, Message, Share};
+use crate::commit::Item;
 use crate::config::Config;
 use crate::error::Error;
-use crate::lease::Lease;
-use crate::page::{Event, Worker, answer_of, facts_of};
-use crate::report::Progress;
+use crate::governor::Governor;
+use crate::message::TaskMessage;
+use crate::page::Worker;
+use crate::report::{Progress, Waiting};
 use crate::seeds::{self, SeedBatch};
 use crate::state::State;
 use crate::stop::Stop;
 use crate::writer::{Writer, failed};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
-use trawl_fetch::{Ask, Fetcher};
-use trawl_frontier::{Address, Answer, HostId, LeaseId, Next, Work};
-use trawl_model::{Clock, ErrorClass, Outcome, UnixMillis};
-use trawl_parse::robots::MAX_BYTES;
-use trawl_url::WebUrl;
+use trawl_fetch::Fetcher;
+use trawl_model::{Clock, UnixMillis};
 
-/// What tasks tell the crawl.
-enum Told {
-    /// A fetch ended: its host may be asked again.
-    Ended(LeaseId, Answer, Option<IpAddr>),
-    /// This machine could not make a fetch: the lease comes back.
-    Returned(LeaseId, String),
-    /// What came of a lookup; why, if this machine could not make it.
-    Resolved(HostId, Result<Option<Address>, String>),
-    /// Its event is ready to be committed.
-    Ready(Box<Event>),
-    /// This machine failed.
-    Failed(Error),
-}
-
-struct Crawl<'a> {
-    config: &'a Config,
-    clock: &'a Clock,
-    state: State,
-    fetcher: Fetcher,
-    worker: Worker,
-    cpu: Arc<Semaphore>,
-    tasks: JoinSet<()>,
-    told: mpsc::Sender<Told>,
-    items: SyncSender<Item>,
+pub(crate) struct Crawl<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) clock: &'a Clock,
+    pub(crate) state: State,
+    pub(crate) fetcher: Fetcher,
+    pub(crate) worker: Worker,
+    pub(crate) cpu: Arc<Semaphore>,
+    pub(crate) tasks: JoinSet<()>,
+    pub(crate) told: mpsc::Sender<TaskMessage>,
+    pub(crate) items: SyncSender<Item>,
+    pub(crate) governor: Governor,
     /// Fetches under way.
-    in_flight: usize,
+    pub(crate) in_flight: usize,
     /// Captures that are not durable, fetches under way included.
-    unacked: usize,
+    pub(crate) unacked: usize,
     /// Items the writer has and has not acknowledged.
-    committing: usize,
+    pub(crate) committing: usize,
     /// Items it has not synced, and whether it was told that somebody waits for them.
-    unsynced: usize,
-    hurried: bool,
+    pub(crate) unsynced: usize,
+    pub(crate) hurried: bool,
     /// Batches of seeds among them.
-    seeds_ahead: usize,
+    pub(crate) seeds_ahead: usize,
     /// Whether the last batch of seeds is still to be read.
-    seeds_open: bool,
+    pub(crate) seeds_open: bool,
     /// Whether the last batch is durable.
-    seeds_ended: bool,
-    begun: Instant,
+    pub(crate) seeds_ended: bool,
+    pub(crate) begun: Instant,
     /// The time of day when this process began. The frontier's time goes on evenly from there, whatever is done to the
     /// clock.
-    base: UnixMillis,
-    last: (Instant, u64),
+    pub(crate) base: UnixMillis,
+    pub(crate) last: (Instant, u64),
     /// What last kept this machine from fetching, until a fetch succeeds.
-    trouble: Option<String>,
+    pub(crate) trouble: Option<String>,
     /// When a server last answered, or the run began: a network that swallows everything gives no error to show.
-    answered: Instant,
+    pub(crate) answered: Instant,
     /// Since when all that is left is in backoff and nobody has answered.
-    stuck_since: Option<Instant>,
+    pub(crate) stuck_since: Option<Instant>,
+    /// Body bytes of the run, those under way to the archive included.
+    pub(crate) spent_bytes: u64,
+    /// Captures per second over the last half a minute or so.
+    average: f64,
 }
 
 /// How a crawl ended.
@@ -92,6 +80,8 @@ pub(crate) struct Ended {
     pub complete: bool,
 }
 
+/// Seconds over which the rate is averaged for an estimate of what is left.
+const AVERAGED_S: f64 = 30.0;
 /// Batches of seeds the writer may have at a time.
 const SEEDS_AHEAD: usize = 2;
 
@@ -121,8 +111,8 @@ pub(crate) async fn crawl(
     let cores = || std::thread::available_parallelism().map_or(2, |n| n.get());
     let threads = if config.threads == 0 { cores() } else { config.threads };
     let Parts { state, fetcher, worker, items } = parts;
-    let (told, tellings) = mpsc::channel(capacity(config));
-    let (begun, captures) = (Instant::now(), state.counts().captures);
+    let (told, rx) = mpsc::channel(capacity(config));
+    let (begun, captures, spent_bytes) = (Instant::now(), state.counts().captures, state.counts().body_bytes);
     let crawl = Crawl {
         config,
         clock,
@@ -131,7 +121,8 @@ pub(crate) async fn crawl(
         state,
         fetcher,
         worker,
-        cpu: Arc::new(Semaphore::new(threads)),
+        cpu: Arc::new(Semaphore::new(threads.saturating_mul(2))),
+        governor: Governor::new(config.workers),
         tasks: JoinSet::new(),
         told,
         items,
@@ -147,21 +138,24 @@ pub(crate) async fn crawl(
         trouble: None,
         answered: Instant::now(),
         stuck_since: None,
+        spent_bytes,
+        average: 0.0,
     };
-    crawl.run(writer, tellings, stop, progress).await
+    crawl.run(writer, rx, stop, progress).await
 }
 
 impl Crawl<'_> {
     async fn run(
         mut self,
         writer: &mut Writer,
-        mut tellings: mpsc::Receiver<Told>,
+        mut rx: mpsc::Receiver<TaskMessage>,
         stop: &Stop,
         progress: &mut dyn FnMut(&Progress),
     ) -> Result<Ended, Error> {
         let mut seeds = self.read_seeds()?;
         let mut ticks = interval(self.config.progress_interval.max(Duration::from_millis(10)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let time_over = self.config.budget.time.map(|time| self.begun + time);
         // Set once a stop was asked for: fetches may go on until then.
         let mut last_moment: Option<Instant> = None;
         loop {
@@ -186,10 +180,8 @@ impl Crawl<'_> {
                 let complete = self.seeds_ended && (last_moment.is_none() || self.state.frontier.pending() == 0);
                 return Ok(Ended { state: self.state, complete });
             }
-            let wants_seeds = last_moment.is_none()
-                && self.seeds_open
-                && self.seeds_ahead < SEEDS_AHEAD
-                && self.state.frontier.pending() < self.config.queue_high as u64;
+            // However many URLs wait: they are on disk, and those of a slow host must not hold back the hosts after it.
+            let wants_seeds = last_moment.is_none() && self.seeds_open && self.seeds_ahead < SEEDS_AHEAD;
             self.hurry()?;
             let until = match wake {
                 Wake::At(moment) => moment,
@@ -201,7 +193,7 @@ impl Crawl<'_> {
                     // The writer ended, which it does on its own only when it failed: its thread says how.
                     None => return Err(failed("writer")),
                 },
-                told = tellings.recv() => if let Some(told) = told { self.told(told)? },
+                message = rx.recv() => if let Some(message) = message { self.told(message)? },
                 batch = seeds.recv(), if wants_seeds => match batch {
                     Some(Ok(batch)) => self.take_seeds(batch)?,
                     Some(Err(error)) => return Err(error),
@@ -211,48 +203,16 @@ impl Crawl<'_> {
                     // Out of time: what is not fetched by now is fetched after a resume.
                     self.tasks.abort_all();
                     while self.tasks.join_next().await.is_some() {}
-                    self.drain(&mut tellings)?;
+                    self.drain(&mut rx)?;
                     (self.in_flight, self.unacked) = (0, 0);
                     last_moment = Some(Instant::now() + Duration::from_secs(3600));
                 },
                 () = stop.asked(), if last_moment.is_none() => last_moment = Some(Instant::now() + self.config.grace),
+                () = sleep_until(time_over.unwrap_or(until)), if last_moment.is_none() && time_over.is_some() => {
+                    last_moment = Some(Instant::now() + self.config.grace);
+                }
                 Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => {}
                 _ = ticks.tick() => progress(&self.progress(last_moment.is_some())),
-            }
-        }
-    }
-
-    /// Hands out everything that may be fetched now; tells when to look again.
-    fn dispatch(&mut self) -> Result<Wake, Error> {
-        let mut work = Vec::new();
-        loop {
-            let now = self.now();
-            for wanted in self.state.frontier.wanted(now, usize::MAX) {
-                self.look_up(wanted.id, &wanted.site)?;
-            }
-            let free = self.config.workers.saturating_sub(self.in_flight);
-            let room = free.min(self.config.max_unacked.saturating_sub(self.unacked));
-            if room == 0 {
-                return Ok(Wake::Told);
-            }
-            let next = self.state.frontier.lease(now, room, &mut work)?;
-            for work in work.drain(..) {
-                match work {
-                    Work::Fetch(lease) => self.fetch(lease.try_into()?),
-                    Work::Refuse(lease, class, message) => self.refuse(lease.try_into()?, class, message),
-                }
-            }
-            if self.state.frontier.wants_addresses() {
-                continue;
-            }
-            match next {
-                Next::Now => {}
-                Next::WaitUntil(at) => {
-                    let wait = u64::try_from(at.0.saturating_sub(now.0)).unwrap_or(0);
-                    return Ok(Wake::At(Instant::now() + Duration::from_millis(wait.min(60_000))));
-                }
-                Next::Blocked => return Ok(Wake::Told),
-                Next::Empty => return Ok(Wake::Done),
             }
         }
     }
@@ -267,7 +227,7 @@ impl Crawl<'_> {
     }
 
     /// Now, by a clock that nobody sets.
-    fn now(&self) -> UnixMillis {
+    pub(crate) fn now(&self) -> UnixMillis {
         let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         UnixMillis(self.base.0.saturating_add(elapsed))
     }
@@ -296,152 +256,6 @@ impl Crawl<'_> {
         Ok(())
     }
 
-    fn look_up(&mut self, id: HostId, site: &str) -> Result<(), Error> {
-        let url = WebUrl::parse(site)
-            .map_err(|reject| Error::Note { what: "a site of the frontier", found: reject.to_string() })?;
-        // Hosts that share an address by the operator's choice are not neighbours.
-        if self.fetcher.is_redirected(&url) {
-            let now = self.now();
-            self.state.frontier.ready(now, id, Ok(None));
-            return Ok(());
-        }
-        let (fetcher, told) = (self.fetcher.clone(), self.told.clone());
-        self.tasks.spawn(async move {
-            let found = match fetcher.address(&url).await {
-                Ok(found) => Ok(Some(found)),
-                Err(failed) if failed.class == ErrorClass::LocalResource => Err(failed.message),
-                // The fetch will meet the same failure, and record it.
-                Err(_) => Ok(None),
-            };
-            let _ = told.send(Told::Resolved(id, found)).await;
-        });
-        Ok(())
-    }
-
-    fn fetch(&mut self, lease: Lease) {
-        let now = self.clock.now();
-        self.in_flight += 1;
-        self.unacked += 1;
-        let (fetcher, worker) = (self.fetcher.clone(), self.worker.clone());
-        let (told, cpu) = (self.told.clone(), self.cpu.clone());
-        self.tasks.spawn(async move {
-            let body_limit = matches!(lease.id, LeaseId::Robots(_)).then_some(MAX_BYTES as u64 + 1);
-            let facts = facts_of(&lease, &worker.run_id);
-            let ask = Ask { url: lease.url.clone(), started_at: now, facts, body_limit, spacing: lease.delay };
-            let fetched = fetcher.fetch(ask).await;
-            // Hosts that share an address by the operator's choice are not neighbours.
-            let shares = fetcher.is_redirected(&lease.url);
-            let ip = fetched.facts.ip.filter(|_| !shares);
-            if let Outcome::Failed(failed) = &fetched.outcome
-                && failed.class == ErrorClass::LocalResource
-            {
-                // A full disk does not get better by downloading again.
-                if let Some(error) = fetcher.take_storage_error() {
-                    let _ = told.send(Told::Failed(error.into())).await;
-                    return;
-                }
-                let _ = told.send(Told::Returned(lease.id, failed.message.clone())).await;
-                return;
-            }
-            let _ = told.send(Told::Ended(lease.id, answer_of(&fetched), ip)).await;
-            prepare(cpu, told, move || worker.event(lease, fetched)).await;
-        });
-    }
-
-    fn refuse(&mut self, lease: Lease, class: ErrorClass, message: String) {
-        let now = self.clock.now();
-        self.unacked += 1;
-        let (worker, told, cpu) = (self.worker.clone(), self.told.clone(), self.cpu.clone());
-        self.tasks.spawn(prepare(cpu, told, move || worker.refusal(lease, class, message, now)));
-    }
-
-    fn told(&mut self, told: Told) -> Result<(), Error> {
-        match told {
-            Told::Ended(id, answer, ip) => {
-                self.in_flight -= 1;
-                let now = self.now();
-                self.state.frontier.released(now, id, answer, ip)?;
-                if matches!(answer, Answer::Response { .. }) {
-                    self.trouble = None;
-                    self.answered = Instant::now();
-                    if !answer.is_passing() {
-                        self.stuck_since = None;
-                    }
-                }
-                Ok(())
-            }
-            Told::Returned(id, why) => {
-                self.in_flight -= 1;
-                self.unacked -= 1;
-                let now = self.now();
-                self.state.frontier.returned(now, id)?;
-                self.trouble = Some(why);
-                Ok(())
-            }
-            Told::Resolved(id, found) => {
-                let found = found.map_err(|why| self.trouble = Some(why));
-                let now = self.now();
-                self.state.frontier.ready(now, id, found);
-                Ok(())
-            }
-            Told::Ready(event) => {
-                let mut site = None;
-                if let Some(finding) = &event.robots {
-                    site = self.state.frontier.errand_site(event.lease.id).map(str::to_owned);
-                    let now = self.now();
-                    self.state.frontier.robots(now, event.lease.id, finding.answer.clone())?;
-                }
-                self.commit(Item::Event(event, site))
-            }
-            Told::Failed(error) => Err(error),
-        }
-    }
-
-    /// Takes what tasks said before they were ended.
-    fn drain(&mut self, tellings: &mut mpsc::Receiver<Told>) -> Result<(), Error> {
-        while let Ok(told) = tellings.try_recv() {
-            self.told(told)?;
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self, item: Item) -> Result<(), Error> {
-        self.committing += 1;
-        self.unsynced += 1;
-        self.items.try_send(item).map_err(|_| failed("writer"))
-    }
-
-    fn heard(&mut self, message: Message) -> Result<(), Error> {
-        match message {
-            Message::Synced(synced) => {
-                let now = self.now();
-                (self.unsynced, self.hurried) = (self.unsynced.saturating_sub(synced.done.len()), false);
-                let (ticket, share) = self.state.synced(synced, now)?;
-                self.items.try_send(Item::Acknowledge(ticket, share)).map_err(|_| failed("writer"))
-            }
-            Message::Acked(share) => self.acked(share),
-        }
-    }
-
-    fn acked(&mut self, Share { events, seeds }: Share) -> Result<(), Error> {
-        self.committing -= events + seeds;
-        self.seeds_ahead -= seeds;
-        // After an abort, captures that were already on their way are no longer counted.
-        self.unacked = self.unacked.saturating_sub(events);
-        self.seeds_ended |= self.state.seeds_ended();
-        let rejects = self.state.counts().rejects;
-        match self.config.max_rejects {
-            Some(limit) if rejects > limit => Err(Error::TooManyRejects { found: rejects, limit }),
-            _ => Ok(()),
-        }
-    }
-
-    fn take_seeds(&mut self, batch: SeedBatch) -> Result<(), Error> {
-        self.seeds_ahead += 1;
-        self.seeds_open = batch.end.is_none();
-        self.commit(Item::Seeds(batch))
-    }
-
     /// Starts to read the seeds, where they were left off.
     fn read_seeds(&self) -> Result<mpsc::Receiver<Result<SeedBatch, Error>>, Error> {
         let (tx, rx) = mpsc::channel(1);
@@ -449,13 +263,13 @@ impl Crawl<'_> {
             return Ok(rx);
         }
         let (inputs, skip) = (self.state.run.inputs.clone(), self.state.progress.items);
-        let registry = self.config.registry.clone();
+        let (registry, rules) = (self.config.registry.clone(), self.config.rules.clone());
         let options = trawl_lists::Options { now: self.clock.now(), ..self.config.lists.clone() };
         std::thread::Builder::new()
             .name("trawl-seeds".into())
             .spawn(move || {
                 let mut give = |batch| tx.blocking_send(Ok(batch)).is_ok();
-                if let Err(error) = seeds::read(&inputs, &registry, &options, skip, &mut give) {
+                if let Err(error) = seeds::read(&inputs, &registry, &options, &rules, skip, &mut give) {
                     let _ = tx.blocking_send(Err(error));
                 }
             })
@@ -468,13 +282,27 @@ impl Crawl<'_> {
         let (then, before) = std::mem::replace(&mut self.last, (now, self.state.counts().captures));
         let seconds = now.duration_since(then).as_secs_f64();
         let made = self.state.counts().captures.saturating_sub(before);
+        let rate = if seconds > 0.0 { made as f64 / seconds } else { 0.0 };
+        // The first seconds of a run are slow: they count for less and less.
+        let share = (seconds / AVERAGED_S).min(1.0);
+        self.average = if self.average > 0.0 { self.average * (1.0 - share) + rate * share } else { rate };
+        let queued = self.state.frontier.pending();
+        let next = self.state.frontier.next_waiting().filter(|_| self.in_flight < self.governor.limit());
+        let time = self.now();
         Progress {
             elapsed_ms: u64::try_from(now.duration_since(self.begun).as_millis()).unwrap_or(u64::MAX),
             counts: self.state.counts().clone(),
-            rate: if seconds > 0.0 { made as f64 / seconds } else { 0.0 },
+            rate,
             in_flight: self.in_flight,
+            limit: self.governor.limit(),
+            eta_s: (self.average > 0.0).then(|| (queued as f64 / self.average).round() as u64),
+            next: next.map(|(host, at, failed)| Waiting {
+                host,
+                wait_ms: u64::try_from(at.0.saturating_sub(time.0)).unwrap_or(0),
+                backoff: failed,
+            }),
             unacked: self.unacked,
-            queued: self.state.frontier.pending(),
+            queued,
             known: self.state.frontier.known(),
             hosts: self.state.frontier.hosts(),
             trouble: self.trouble.clone(),
@@ -485,27 +313,8 @@ impl Crawl<'_> {
     }
 }
 
-/// Does the CPU work of an event, on a thread meant for that, a core's worth at a time.
-async fn prepare(
-    cpu: Arc<Semaphore>,
-    told: mpsc::Sender<Told>,
-    work: impl FnOnce() -> Result<Event, Error> + Send + 'static,
-) {
-    let Ok(permit) = cpu.acquire_owned().await else { return };
-    let job = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        work()
-    });
-    let message = match job.await {
-        Ok(Ok(event)) => Told::Ready(Box::new(event)),
-        Ok(Err(error)) => Told::Failed(error),
-        Err(_) => Told::Failed(failed("page worker")),
-    };
-    let _ = told.send(message).await;
-}
-
 /// When there may be something to do.
-enum Wake {
+pub(crate) enum Wake {
     At(Instant),
     /// When a task or the writer says something.
     Told,

@@ -5,9 +5,11 @@
 //! OUT/captures.parquet             its index; captures-00000.parquet, … once the archive has several files
 //! OUT/rejects.jsonl                items of the seeds that are not URLs, if any
 //! OUT/run.json                     what the run did
+//! OUT/hosts.jsonl                  what each host took, a line for each
+//! OUT/crawl.log                    a line for each capture, in Heritrix's columns
 //! OUT/.crawl/frontier/             the truth of the crawl's state: a frontier, with the crawl's own notes in its log
-//! OUT/.crawl/rows-00000            rows for the index, one file for each archive file; removed when the run is complete
-//! OUT/.crawl/rejects               lines for rejects.jsonl, likewise
+//! OUT/.crawl/rows-00000            rows for the index, one file for each archive file; they stay, so that seeds can be added
+//! OUT/.crawl/rejects               lines for rejects.jsonl
 //! OUT/.crawl/lock                  who is at work here
 //! OUT/.crawl/spool/                large bodies under way (files without names)
 //! ```
@@ -47,6 +49,16 @@ impl Layout {
         self.out.join("rejects.jsonl")
     }
 
+    /// What each host took.
+    pub(crate) fn hosts(&self) -> PathBuf {
+        self.out.join("hosts.jsonl")
+    }
+
+    /// A line for each capture.
+    pub(crate) fn crawl_log(&self) -> PathBuf {
+        self.out.join("crawl.log")
+    }
+
     /// Where the rejects wait.
     pub(crate) fn reject_spool(&self) -> PathBuf {
         self.inner.join("rejects")
@@ -83,9 +95,14 @@ impl Layout {
         Ok(lock)
     }
 
-    /// Decides how to begin, and makes room for it.
-    pub(crate) fn begin(&self, fs: &Arc<dyn Fs>, registry: &Registry, start: Start) -> Result<(), Error> {
-        let has_frontier = Frontier::exists(&**fs, &self.frontier)?;
+    /// Decides how to begin, and makes room for it. `begun` if a run was started here.
+    pub(crate) fn begin(&self, fs: &Arc<dyn Fs>, registry: &Registry, start: Start, begun: bool) -> Result<(), Error> {
+        let mut has_frontier = Frontier::exists(&**fs, &self.frontier)?;
+        if has_frontier && !begun {
+            // Somebody was killed before the log said what was to be crawled: nothing was done, and nothing is lost.
+            self.remove_frontier(&**fs)?;
+            has_frontier = false;
+        }
         let files = self.run_files(&**fs, registry)?;
         match start {
             Start::Resume if has_frontier || files.is_empty() => Ok(()),
@@ -98,9 +115,7 @@ impl Layout {
             Start::Overwrite => {
                 // The frontier goes first: without it nobody takes half of the old run for something to resume.
                 if has_frontier {
-                    fs.remove_file(&self.frontier.join("CURRENT"))?;
-                    fs.sync_dir(&self.frontier)?;
-                    remove_tree(&**fs, &self.frontier)?;
+                    self.remove_frontier(&**fs)?;
                 }
                 self.remove_spools(&**fs)?;
                 for name in files {
@@ -112,11 +127,17 @@ impl Layout {
         }
     }
 
+    fn remove_frontier(&self, fs: &dyn Fs) -> Result<(), Error> {
+        fs.remove_file(&self.frontier.join("CURRENT"))?;
+        fs.sync_dir(&self.frontier)?;
+        Ok(remove_tree(fs, &self.frontier)?)
+    }
+
     /// Files in the directory, and directories that are containers, that a crawl wrote, this one or another.
     fn run_files(&self, fs: &dyn Fs, registry: &Registry) -> Result<Vec<String>, Error> {
         let entries = fs.list(&self.out)?.into_iter();
         let names: Vec<String> = entries.filter_map(|entry| entry.name.into_string().ok()).collect();
-        let is_own = |name: &str| matches!(name, "run.json" | "rejects.jsonl");
+        let is_own = |name: &str| matches!(name, "run.json" | "rejects.jsonl" | "hosts.jsonl" | "crawl.log");
         let of_run = |name: &&String| is_own(name) || registry.role(name, &names).is_some();
         Ok(names.iter().filter(of_run).cloned().collect())
     }
@@ -135,25 +156,25 @@ mod tests {
         let lock = layout.lock(&RealFs, "trawl/test", UnixMillis(0)).unwrap();
         let error = layout.lock(&RealFs, "trawl/other", UnixMillis(0)).unwrap_err().to_string();
         assert!(error.contains("trawl/test"), "{error}");
-        layout.begin(&fs, &registry, Start::New).unwrap();
+        layout.begin(&fs, &registry, Start::New, false).unwrap();
         // Nothing there yet: a resume is a start.
-        layout.begin(&fs, &registry, Start::Resume).unwrap();
+        layout.begin(&fs, &registry, Start::Resume, false).unwrap();
         for name in ["x.warc.gz", "x.warc.gz.open", "captures.parquet", "captures-00001.parquet", "run.json"] {
             let path = layout.out.join(name);
             std::fs::write(&path, "x").unwrap();
-            assert!(matches!(layout.begin(&fs, &registry, Start::New), Err(Error::Occupied { .. })), "{name}");
-            let resumed = layout.begin(&fs, &registry, Start::Resume);
+            assert!(matches!(layout.begin(&fs, &registry, Start::New, false), Err(Error::Occupied { .. })), "{name}");
+            let resumed = layout.begin(&fs, &registry, Start::Resume, false);
             assert!(matches!(resumed, Err(Error::NothingToResume { .. })), "{name}");
-            layout.begin(&fs, &registry, Start::Overwrite).unwrap();
+            layout.begin(&fs, &registry, Start::Overwrite, false).unwrap();
             assert!(!path.exists());
         }
         std::fs::write(layout.out.join("notes.txt"), "x").unwrap();
         std::fs::create_dir(&layout.frontier).unwrap();
         std::fs::write(layout.frontier.join("CURRENT"), "x").unwrap();
         std::fs::write(layout.rows(7), "x").unwrap();
-        assert!(layout.begin(&fs, &registry, Start::New).is_err());
-        layout.begin(&fs, &registry, Start::Resume).unwrap();
-        layout.begin(&fs, &registry, Start::Overwrite).unwrap();
+        assert!(layout.begin(&fs, &registry, Start::New, true).is_err());
+        layout.begin(&fs, &registry, Start::Resume, true).unwrap();
+        layout.begin(&fs, &registry, Start::Overwrite, true).unwrap();
         assert!(layout.out.join("notes.txt").exists() && !layout.frontier.exists() && !layout.rows(7).exists());
         drop(lock);
     }

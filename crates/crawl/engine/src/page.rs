@@ -2,22 +2,21 @@
 
 use crate::error::Error;
 use crate::lease::Lease;
+use crate::look::Looked;
+use crate::prior::{self, Prior};
 use crate::record::LinkCounts;
+use crate::rules::LinkRules;
 use crate::scope::Scope;
-use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
-use std::io::Read;
 use std::sync::Arc;
 use trawl_archive::{CaptureRow, Digests};
 use trawl_frontier::{AllowAll, Answer, Identity, LeaseId, QueueBy, RobotsAnswer, Rules, Source, UrlId};
-use trawl_http::{Head, decode_content};
+use trawl_http::Head;
 use trawl_model::{
-    Capability, Capture, CaptureFacts, Carries, Digest, DoorError, ErrorClass, Failure, Message, Outcome, Prepared,
-    Preparer, Revisit, RevisitProfile, Truncated, UnixMillis,
+    Capability, Capture, CaptureFacts, Carries, Digest, DoorError, ErrorClass, Failure, Outcome, Prepared, Preparer,
+    Revisit, RevisitProfile, Truncated, UnixMillis,
 };
-use trawl_parse::directives::Directives;
-use trawl_parse::headers::{link_header, refresh_header, retry_after};
-use trawl_parse::links::{Kind, Link, LinkExtractor, Options, root_is_html};
+use trawl_parse::headers::retry_after;
 use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots};
 use trawl_url::{Reject, WebUrl};
 
@@ -31,8 +30,12 @@ pub(crate) struct Worker {
     pub identity: Identity,
     pub queue: QueueBy,
     pub scope: Scope,
-    /// Whether links are followed at all.
+    pub rules: LinkRules,
+    /// Whether pages that did not change are archived whole.
+    pub store_unchanged: bool,
+    /// Whether links are followed at all, and those of sitemaps.
     pub follow: bool,
+    pub sitemaps: bool,
     pub embeds: bool,
     /// Whether pages that ask not to be followed are not.
     pub obey: bool,
@@ -50,6 +53,8 @@ pub(crate) struct Event {
     pub answer: Answer,
     /// Distinct links of the page that are in scope.
     pub links: Vec<(UrlId, WebUrl)>,
+    /// Sitemaps that it names.
+    pub sitemaps: Vec<(UrlId, WebUrl)>,
     /// Its other links.
     pub left_out: LinkCounts,
     pub redirect: Option<WebUrl>,
@@ -66,6 +71,8 @@ pub(crate) struct Finding {
     pub answer: RobotsAnswer,
     /// The text, where it settles the matter; empty where everything is allowed.
     pub text: Option<String>,
+    /// Sitemaps that it names.
+    pub sitemaps: Vec<WebUrl>,
 }
 
 /// Facts of a capture that the scheduler knows before it is made.
@@ -75,6 +82,8 @@ pub(crate) fn facts_of(lease: &Lease, run_id: &str) -> CaptureFacts {
         Source::Link(page) => (Some(page.to_string()), None),
         Source::Redirect(page) => (None, Some(page.to_string())),
     };
+    let mut meta_json = lease.meta_json.as_ref().map(|meta| meta.to_string());
+    prior::take(&mut meta_json);
     CaptureFacts {
         run_id: Some(run_id.to_owned()),
         via,
@@ -83,7 +92,7 @@ pub(crate) fn facts_of(lease: &Lease, run_id: &str) -> CaptureFacts {
         attempt: lease.attempt,
         // Nobody asks a robots.txt about itself.
         robots: matches!(lease.id, LeaseId::Page(_)).then_some(lease.robots),
-        meta_json: lease.meta_json.as_ref().map(|meta| meta.to_string()),
+        meta_json,
         ..CaptureFacts::default()
     }
 }
@@ -112,16 +121,19 @@ impl Worker {
         let answer = answer_of(&capture);
         let (mut redirect, mut bad_redirect) = (None, None);
         let mut looked = Looked::default();
+        let now = capture.facts.fetched_at;
         if let Outcome::Response { message, .. } = &mut capture.outcome {
             (redirect, bad_redirect) = target(&lease.url, &Head::new(&message.head));
-            looked = self.look(&lease, message);
+            looked = self.look(&lease, message, now);
             capture.facts.body_digest = looked.digest.take();
         }
         let robots = matches!(lease.id, LeaseId::Robots(_)).then(|| self.finding(answer, &redirect, &looked, &capture));
         // Redirects of a robots.txt are followed as errands, not as pages.
         let redirect = redirect.filter(|_| robots.is_none());
-        let (links, left_out) = self.links(&lease, looked.links, looked.over_limit);
-        self.ready(capture, Unprepared { lease, answer, links, left_out, redirect, bad_redirect, robots })
+        let (links, mut left_out) = self.links(&lease, looked.links, looked.over_limit);
+        let named = looked.sitemaps.into_iter().chain(robots.iter().flat_map(|finding| finding.sitemaps.clone()));
+        let sitemaps = self.sitemaps(&lease.url, named, &mut left_out);
+        self.ready(capture, Unprepared { lease, answer, links, sitemaps, left_out, redirect, bad_redirect, robots })
     }
 
     /// The event of a fetch that was not made.
@@ -137,10 +149,10 @@ impl Worker {
         let outcome = Outcome::Failed(Failure { class, message });
         let capture = Capture { url: lease.url.to_string(), started_at: now, request: None, outcome, facts };
         let answer = Answer::Failed(class);
-        let (links, left_out) = (Vec::new(), LinkCounts::default());
+        let (links, sitemaps, left_out) = (Vec::new(), Vec::new(), LinkCounts::default());
         self.ready(
             capture,
-            Unprepared { lease, answer, links, left_out, redirect: None, bad_redirect: None, robots: None },
+            Unprepared { lease, answer, links, sitemaps, left_out, redirect: None, bad_redirect: None, robots: None },
         )
     }
 
@@ -150,7 +162,8 @@ impl Worker {
             // The row's digest is the archive's: computed once.
             *payload_digest = Digest::parse(&format!("sha1:{}", row.digest)).ok();
         }
-        if self.leave_out_known_body(&mut capture, &row)? {
+        let unchanged = self.carries.has(Capability::Revisits) && self.prior_of(&event.lease).unchanged(&mut capture);
+        if unchanged || self.leave_out_known_body(&mut capture, &row)? {
             row = row_of(&mut capture)?;
         }
         let prepared = match self.carries.takes(&capture) {
@@ -160,8 +173,14 @@ impl Worker {
         if row.record_type.is_some() {
             row.record_id = prepared.as_ref().and_then(|prepared| prepared.record_ids.first().cloned());
         }
-        let Unprepared { lease, answer, links, left_out, redirect, bad_redirect, robots } = event;
-        Ok(Event { lease, answer, links, left_out, redirect, bad_redirect, robots, row, prepared })
+        let Unprepared { lease, answer, links, sitemaps, left_out, redirect, bad_redirect, robots } = event;
+        Ok(Event { lease, answer, links, sitemaps, left_out, redirect, bad_redirect, robots, row, prepared })
+    }
+
+    /// What is known of an earlier capture, unless everything is to be archived whole.
+    pub(crate) fn prior_of(&self, lease: &Lease) -> Prior {
+        let mut meta_json = lease.meta_json.as_ref().map(|meta| meta.to_string());
+        if self.store_unchanged { Prior::default() } else { prior::take(&mut meta_json) }
     }
 
     /// Makes a response whose body is archived already a revisit of the capture that holds it; says whether it did.
@@ -187,73 +206,6 @@ impl Worker {
         Ok(true)
     }
 
-    /// Reads the decoded body once, for everything that is wanted of it.
-    fn look(&self, lease: &Lease, message: &mut Message<'_>) -> Looked {
-        let head = Head::new(&message.head);
-        let content_type = head.text("content-type");
-        let is_robots = matches!(lease.id, LeaseId::Robots(_));
-        let wants_links = self.follow && !is_robots && matches!(head.status(), Some(200..=299));
-        let mut looked = Looked::default();
-        let mut extractor = None;
-        let result = (|| -> std::io::Result<()> {
-            let mut hasher = Sha256::new();
-            let mut body = decode_content(message.body.reader()?, &codings(&head), self.decode_bytes)?;
-            let (mut buf, mut first) = (vec![0; 64 << 10], true);
-            loop {
-                let n = match body.read(&mut buf) {
-                    Ok(0) => break,
-                    Ok(n) => n,
-                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-                    Err(e) => return Err(e),
-                };
-                let bytes = buf.get(..n).unwrap_or_default();
-                if std::mem::take(&mut first) && wants_links && is_html(content_type.as_deref(), bytes) {
-                    extractor = Some(LinkExtractor::new(self.options(), content_type.as_deref()));
-                }
-                hasher.update(bytes);
-                if let Some(extractor) = &mut extractor {
-                    extractor.push(bytes);
-                }
-                if is_robots && looked.text.len() < MAX_BYTES {
-                    let room = MAX_BYTES - looked.text.len();
-                    looked.text.extend_from_slice(bytes.get(..room.min(n)).unwrap_or_default());
-                }
-            }
-            looked.digest = Some(Digest::sha256(hasher.finalize().into()));
-            Ok(())
-        })();
-        // A body that cannot be decoded to its end has no digest of the whole; its links count up to there.
-        looked.is_whole = result.is_ok();
-        let (mut directives, mut found) = (Directives::default(), Vec::new());
-        if let Some(extractor) = extractor {
-            let page = extractor.finish(&lease.url);
-            directives = page.directives;
-            looked.over_limit = page.over_limit;
-            found = page.links;
-        }
-        if wants_links {
-            found.extend(header_links(&lease.url, &head));
-            for value in head.all("x-robots-tag") {
-                directives.merge(&Directives::header(&String::from_utf8_lossy(&value), &self.agent));
-            }
-        }
-        if !(self.obey && directives.nofollow) {
-            let wanted = found.into_iter().filter(|l| l.kind != Kind::Form && (self.embeds || !l.kind.is_embed()));
-            looked.links = wanted.map(|l| l.url).collect();
-        }
-        looked
-    }
-
-    fn options(&self) -> Options {
-        Options {
-            embeds: self.embeds,
-            agent: Some(self.agent.clone()),
-            max_links: self.max_links,
-            max_total_bytes: MAX_LINK_BYTES,
-            ..Options::default()
-        }
-    }
-
     /// Distinct links in scope, in order, without the page itself; and how many there are besides.
     fn links(&self, lease: &Lease, found: Vec<WebUrl>, over_limit: u64) -> (Vec<(UrlId, WebUrl)>, LinkCounts) {
         let mut counts = LinkCounts { over_limit, ..LinkCounts::default() };
@@ -262,6 +214,10 @@ impl Worker {
         for url in found {
             if !self.scope.allows(&lease.url, &url) {
                 counts.outside += 1;
+                continue;
+            }
+            if let Some(rule) = self.rules.refuses(&url) {
+                counts.refuse(rule);
                 continue;
             }
             let id = self.identity.in_queue(&url, self.queue).0;
@@ -276,8 +232,9 @@ impl Worker {
 
     /// RFC 9309, 2.3.1: rules; none for a 4xx; not now for a 5xx or no answer.
     fn finding(&self, answer: Answer, redirect: &Option<WebUrl>, looked: &Looked, capture: &Capture<'_>) -> Finding {
-        let allow = || Finding { answer: RobotsAnswer::Rules(Arc::new(AllowAll)), text: Some(String::new()) };
-        let unavailable = |class, message| Finding { answer: RobotsAnswer::Unavailable(class, message), text: None };
+        let found = |answer, text| Finding { answer, text, sitemaps: Vec::new() };
+        let allow = || found(RobotsAnswer::Rules(Arc::new(AllowAll)), Some(String::new()));
+        let unavailable = |class, message| found(RobotsAnswer::Unavailable(class, message), None);
         match answer {
             // Half of a robots.txt may lack the very rule that matters. One that is merely long counts up to a limit.
             Answer::Response { status: 200..=299, cut: true, .. } => {
@@ -288,10 +245,11 @@ impl Worker {
             }
             Answer::Response { status: 200..=299, .. } => {
                 let text = String::from_utf8_lossy(&looked.text).into_owned();
-                Finding { answer: RobotsAnswer::Rules(rules_of(&text, &self.agent)), text: Some(text) }
+                let sitemaps = self.sitemaps_of_robots(&capture.url, &text);
+                Finding { answer: RobotsAnswer::Rules(rules_of(&text, &self.agent)), text: Some(text), sitemaps }
             }
             Answer::Response { status: 300..=399, .. } => match redirect {
-                Some(to) => Finding { answer: RobotsAnswer::Redirect(to.clone()), text: None },
+                Some(to) => found(RobotsAnswer::Redirect(to.clone()), None),
                 None => allow(),
             },
             // 429 is a 4xx by number and a plea by meaning.
@@ -316,27 +274,12 @@ struct Unprepared {
     lease: Lease,
     answer: Answer,
     links: Vec<(UrlId, WebUrl)>,
+    sitemaps: Vec<(UrlId, WebUrl)>,
     left_out: LinkCounts,
     redirect: Option<WebUrl>,
     bad_redirect: Option<ErrorClass>,
     robots: Option<Finding>,
 }
-
-/// What was found in a body.
-#[derive(Default)]
-struct Looked {
-    digest: Option<Digest>,
-    links: Vec<WebUrl>,
-    /// Links past the number that is kept.
-    over_limit: u64,
-    /// Of a robots.txt, as much as counts.
-    text: Vec<u8>,
-    /// Whether the body could be read to its end.
-    is_whole: bool,
-}
-
-/// Bytes of all links of one page together.
-const MAX_LINK_BYTES: usize = 16 << 20;
 
 /// Where a response redirects to, or why nobody goes there.
 fn target(from: &WebUrl, head: &Head<'_>) -> (Option<WebUrl>, Option<ErrorClass>) {
@@ -348,46 +291,6 @@ fn target(from: &WebUrl, head: &Head<'_>) -> (Option<WebUrl>, Option<ErrorClass>
         Err(Reject::Scheme { .. }) => (None, Some(ErrorClass::BadScheme)),
         Err(_) => (None, Some(ErrorClass::RedirectBad)),
     }
-}
-
-/// The codings of a body. One that nobody knows is taken for a mistake, and the body as it is: so do browsers.
-fn codings(head: &Head<'_>) -> Vec<String> {
-    let codings = head.content_codings();
-    let known = |coding: &String| matches!(coding.as_str(), "gzip" | "x-gzip" | "deflate" | "br" | "zstd");
-    if codings.iter().all(known) { codings } else { Vec::new() }
-}
-
-/// What the headers of a response link: `Link`, `Refresh`.
-fn header_links(page: &WebUrl, head: &Head<'_>) -> Vec<Link> {
-    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    let links = head.all("link").flat_map(|value| link_header(&text(&value)));
-    let mut found: Vec<Link> = links.filter_map(|link| link.resolve(page)).collect();
-    found.extend(head.all("refresh").filter_map(|value| refresh_header(&text(&value), page)));
-    found
-}
-
-/// HTML by its media type, or by its looks where none is given.
-fn is_html(content_type: Option<&str>, start: &[u8]) -> bool {
-    match content_type {
-        Some(value) => {
-            let media_type = value.split([';', ',']).next().unwrap_or_default().trim().to_ascii_lowercase();
-            match media_type.as_str() {
-                "text/html" => true,
-                "text/xml" | "application/xml" => root_is_html(start),
-                // Also the kinds for telephones.
-                other if other.ends_with("xhtml+xml") => true,
-                // What says nothing is looked at, as browsers do.
-                "" | "*/*" | "unknown/unknown" | "application/unknown" | "text/xhtml" => looks_like_html(start),
-                other => !other.contains('/') && looks_like_html(start),
-            }
-        }
-        None => looks_like_html(start),
-    }
-}
-
-fn looks_like_html(start: &[u8]) -> bool {
-    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
-    start.trim_ascii_start().starts_with(b"<")
 }
 
 /// The rules of a robots.txt for an agent.

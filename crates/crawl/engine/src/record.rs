@@ -10,6 +10,7 @@
 //! A batch of the log is whole or absent, so outcomes, links, counts and the ends of all files are believed together.
 
 use crate::report::{Counts, Leg};
+use crate::rules::Rule;
 use crate::seeds::{SeedIdentity, SeedInput};
 use serde::{Deserialize, Serialize};
 use trawl_archive::CaptureRow;
@@ -41,6 +42,12 @@ pub(crate) struct RunNote {
     pub seeds: Vec<SeedIdentity>,
     /// Spools that are closed.
     pub spools: Vec<SpoolEnd>,
+    /// How deep links were followed so far.
+    #[serde(default)]
+    pub depth: u32,
+    /// Directories of seeds that links must stay in: see [`crate::LinkRules`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<(String, String)>,
 }
 
 /// Where a run stands.
@@ -49,6 +56,9 @@ pub(crate) struct ProgressNote {
     pub counts: Counts,
     /// Items of the seeds that were read.
     pub items: u64,
+    /// Seeds that the frontier took and that were never settled: a limit on pages keeps room for them.
+    #[serde(default)]
+    pub seeds_waiting: u64,
     /// When the last capture ended, by the time of day.
     #[serde(default)]
     pub last: Option<UnixMillis>,
@@ -59,6 +69,9 @@ pub(crate) struct ProgressNote {
     /// Bytes of the rejects.
     #[serde(default)]
     pub rejects: u64,
+    /// Bytes of `crawl.log` that are about closed spools; the rest is made again from the rows.
+    #[serde(default)]
+    pub log: u64,
 }
 
 /// A spool, the archive file its rows are of, and how far it is good.
@@ -81,6 +94,9 @@ pub(crate) struct SpoolRecord {
     /// Where it redirects to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<WebUrl>,
+    /// Sitemaps that it names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sitemaps: Vec<WebUrl>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hops: u32,
 }
@@ -90,6 +106,8 @@ pub(crate) struct SpoolRecord {
 pub(crate) struct EventRecord {
     pub id: LeaseId,
     pub url: WebUrl,
+    /// Whether this was the first attempt at a seed.
+    pub first_of_seed: bool,
     /// The site whose robots.txt this settles.
     pub site: Option<String>,
     /// The robots.txt itself, where it holds rules; empty for a 4xx.
@@ -98,6 +116,8 @@ pub(crate) struct EventRecord {
     pub answer: Answer,
     /// Distinct links of the page that are in scope.
     pub links: Vec<(trawl_frontier::UrlId, WebUrl)>,
+    /// Sitemaps that it names: as far from a seed as itself.
+    pub sitemaps: Vec<(trawl_frontier::UrlId, WebUrl)>,
     /// Where it redirects to.
     pub to: Option<WebUrl>,
     /// Why nobody goes where it redirects to.
@@ -137,10 +157,41 @@ impl CommitRecord {
 pub(crate) struct LinkCounts {
     /// Out of scope.
     pub outside: u64,
+    /// Refused by a rule.
+    pub prefix: u64,
+    pub surt: u64,
+    pub include: u64,
+    pub exclude: u64,
+    pub shard: u64,
     /// More than may be kept of one page.
     pub over_limit: u64,
     /// Repeated on the page.
     pub repeated: u64,
+}
+
+impl LinkCounts {
+    /// Counts a link that a rule refuses.
+    pub(crate) fn refuse(&mut self, rule: Rule) {
+        *match rule {
+            Rule::Prefix => &mut self.prefix,
+            Rule::Surt => &mut self.surt,
+            Rule::Include => &mut self.include,
+            Rule::Exclude => &mut self.exclude,
+            Rule::Shard => &mut self.shard,
+        } += 1;
+    }
+
+    /// Links that rules refused, by rule.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = (Rule, u64)> {
+        let counts = [
+            (Rule::Prefix, self.prefix),
+            (Rule::Surt, self.surt),
+            (Rule::Include, self.include),
+            (Rule::Exclude, self.exclude),
+            (Rule::Shard, self.shard),
+        ];
+        counts.into_iter().filter(|(_, count)| *count > 0)
+    }
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -180,6 +231,7 @@ mod tests {
             row: CaptureRow { url: "http://b.example/\u{e9}".into(), attempt: Some(0), ..CaptureRow::default() },
             links: vec![WebUrl::parse("http://a.example/").unwrap()],
             to: None,
+            sitemaps: Vec::new(),
             hops: 2,
         };
         let bytes = serde_json::to_vec(&record).unwrap();

@@ -47,6 +47,8 @@ pub struct Counts {
     pub known_links: u64,
     /// Links out of scope or too deep.
     pub outside: u64,
+    /// Links that a rule refused, by rule: `prefix`, `surt`, `include`, `exclude`, `shard`.
+    pub refused: BTreeMap<String, u64>,
     /// URLs that a limit on pages leaves waiting, counted when the run ends.
     pub over_limit: u64,
     /// URLs parked because a trap made them.
@@ -97,6 +99,9 @@ impl Counts {
             *self.bad_redirects.entry(class.to_string()).or_default() += 1;
         }
         self.outside += event.left_out.outside;
+        for (rule, count) in event.left_out.refused() {
+            *self.refused.entry(rule.as_str().to_owned()).or_default() += count;
+        }
         self.cut_links += event.left_out.over_limit;
         self.known_links += event.left_out.repeated;
     }
@@ -137,6 +142,14 @@ impl Counts {
         match admission {
             Admission::New => self.admitted += 1,
             Admission::Seen | Admission::Nearer | Admission::Reopened(_) => self.known_links += 1,
+            Admission::InReach => {
+                self.known_links += 1;
+                self.failed = self.failed.saturating_sub(1);
+            }
+            Admission::Unparked => {
+                self.parked = self.parked.saturating_sub(1);
+                self.admitted += 1;
+            }
             Admission::TooDeep => self.outside += 1,
             Admission::Parked => self.parked += 1,
         }
@@ -154,6 +167,12 @@ pub struct Progress {
     pub rate: f64,
     /// Fetches under way.
     pub in_flight: usize,
+    /// Fetches that may be: fewer than the setting while this machine's line seems too full.
+    pub limit: usize,
+    /// About how many seconds what waits would take at the present rate. Links that are yet to be found are not in it.
+    pub eta_s: Option<u64>,
+    /// While there is room for more fetches: the host that may be asked next.
+    pub next: Option<Waiting>,
     /// Captures not yet durable, fetches under way included.
     pub unacked: usize,
     /// URLs waiting, those under way included.
@@ -170,6 +189,17 @@ pub struct Progress {
     pub waiting: Option<u64>,
     /// Whether a stop was asked for.
     pub stopping: bool,
+}
+
+/// A host that may not be asked yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Its name.
+    pub host: String,
+    /// For how long.
+    pub wait_ms: u64,
+    /// Whether it failed or asked for patience; else it is only its turn that it waits for.
+    pub backoff: bool,
 }
 
 /// One start of a run.

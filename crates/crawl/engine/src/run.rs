@@ -6,9 +6,9 @@ use crate::derived::{list_files, read_report, write_index, write_rejects, write_
 use crate::descriptors;
 use crate::error::Error;
 use crate::layout::Layout;
-use crate::open::{Opened, open};
+use crate::open::{Opened, open, read_run};
 use crate::page::Worker;
-use crate::report::{Leg, Progress, Report, UrlSums};
+use crate::report::{Progress, Report, UrlSums};
 use crate::seeds::SeedInput;
 use crate::state::State;
 use crate::stop::Stop;
@@ -47,30 +47,37 @@ pub fn run_in(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Report, Error> {
     check(&config)?;
+    for seed in &config.seeds {
+        // Before anything is written: a run whose list does not exist could never go on.
+        seed.check()?;
+    }
     let layout = Layout::new(&config.out);
     let _lock = layout.lock(&*fs, &config.software, clock.now())?;
     config.fetch.spool_dir = layout.spool.clone();
+    // Whatever is there goes with --overwrite, readable or not.
+    let run = if config.start == Start::Overwrite { None } else { read_run(&*fs, &layout)? };
+    let legs = run.as_ref().map_or(0, |run| run.legs.len());
+    if config.start == Start::Resume && legs == 0 && config.seeds.is_empty() {
+        let expected = format!("the URLs or lists to start from, because no run was begun in {}", config.out.display());
+        return Err(Error::Setting { setting: "seeds", expected, found: "none".into() });
+    }
     let old = read_report(&*fs, &layout);
-    if let Some(done) = complete_run(&*fs, &config, &layout, old.as_ref())? {
+    // A start that was killed before it wrote its report is in the log alone.
+    let told = old.as_ref().filter(|old| old.legs.len() == legs);
+    if let Some(done) = complete_run(&*fs, &config, &layout, told)? {
         return Ok(done);
     }
     descriptors::bound(&mut config)?;
     config.fetch.pool.per_origin = config.fetch.pool.per_origin.max(config.frontier.per_host as usize);
+    config.fetch.per_address = config.frontier.per_ip.map(|limit| limit as usize);
+    config.fetch.exempt.clone_from(&config.frontier.exempt);
     if config.frontier.per_ip.is_some() {
-        config.frontier.lookups = LOOKUPS;
+        // Twice as many as really are looked up, so that the fetcher never waits for the next one. What waits here has no order:
+        // new names would stand behind those that failed before.
+        config.frontier.lookups = config.fetch.dns.concurrent.saturating_mul(2);
     }
     let fetcher = Fetcher::new(config.fetch.clone(), fs.clone())?;
-    let Opened { mut state, committer, preparer, carries, digests } = open(&fs, &config, &layout, &clock, &ids)?;
-    let leg = Leg {
-        started_at: clock.now(),
-        ended_at: None,
-        arguments: config.arguments.iter().map(|text| trawl_url::without_userinfo(text).into_owned()).collect(),
-        seeds: state.new_seeds(&config.seeds)?,
-        settings: config.settings.clone(),
-    };
-    state.leg(leg);
-    state.commit()?;
-    state.frontier.sync()?;
+    let Opened { state, committer, preparer, carries, digests } = open(&fs, &config, &layout, &clock, &ids, legs > 0)?;
     let mut report = report(&config, &state);
     write_report(&fs, &layout, &report)?;
     let worker = Worker {
@@ -80,7 +87,10 @@ pub fn run_in(
         identity: config.frontier.identity,
         queue: config.frontier.queue,
         scope: config.scope,
+        rules: config.rules.clone(),
+        store_unchanged: config.store_unchanged,
         follow: config.frontier.max_depth > 0,
+        sitemaps: config.sitemaps,
         embeds: config.embeds,
         obey: config.frontier.robots == RobotsPolicy::Honour,
         agent: product_token(&config.fetch.user_agent).to_owned(),
@@ -113,32 +123,25 @@ pub fn run_in(
     finish(&fs, &layout, &mut state, &*format, &mut report)?;
     report.files = list_files(&*fs, &layout, &config.registry, &old.map(|old| old.files).unwrap_or_default())?;
     write_report(&fs, &layout, &report)?;
-    let over_limit = report.counts.over_limit;
     if complete {
         // As a file, so that it can be read without a log: only what changed since the last one is written.
         state.frontier.flush()?;
     }
     state.frontier.close()?;
-    if complete && over_limit == 0 {
-        // Everything they held is in the files by now. The frontier stays: it knows what was fetched.
-        layout.remove_spools(&*fs)?;
-    }
     Ok(report)
 }
 
-/// The settings that a run in `out` was last started with, if there is one: see [`Config::settings`].
-pub fn settings_of(out: &Path) -> Option<BTreeMap<String, Vec<String>>> {
-    let report = read_report(&RealFs, &Layout::new(out))?;
-    report.legs.into_iter().next_back().map(|leg| leg.settings)
+/// The settings that a run in `out` was last started with, if there is one: see [`Config::settings`]. They are in its log from
+/// the moment it starts; `run.json` is written later.
+pub fn settings_of(out: &Path) -> Result<Option<BTreeMap<String, Vec<String>>>, Error> {
+    let run = read_run(&RealFs, &Layout::new(out))?;
+    Ok(run.and_then(|run| run.legs.into_iter().next_back()).map(|leg| leg.settings))
 }
-
-/// Hosts whose addresses are looked up at a time; the fetcher's own limit decides how many really are.
-const LOOKUPS: usize = 1024;
 
 /// The report of a run that is complete and asked to go on, with nothing new to do.
 fn complete_run(fs: &dyn Fs, config: &Config, layout: &Layout, old: Option<&Report>) -> Result<Option<Report>, Error> {
     let Some(old) = old.filter(|old| old.complete) else { return Ok(None) };
-    let limits = ["max_pages", "max_pages_per_host"];
+    let limits = ["max_pages", "max_pages_per_host", "max_bytes", "max_bytes_per_host", "max_time_per_host"];
     let before = old.legs.last().map(|leg| &leg.settings);
     let differs =
         |id: &str, now: &Vec<String>| before.and_then(|before| before.get(id)).is_some_and(|before| before != now);
@@ -155,15 +158,16 @@ fn complete_run(fs: &dyn Fs, config: &Config, layout: &Layout, old: Option<&Repo
     for seed in config.seeds.iter().map(|seed| seed.clone().for_keeps()) {
         let name = seed.name();
         let mut read = old.seeds.iter().filter(|known| known.name == name).peekable();
-        if read.peek().is_none() {
-            return refuse("seeds", name);
+        // Seeds that are new are added: the frontier knows what was fetched.
+        if read.peek().is_none() || seed == SeedInput::Stdin {
+            return Ok(None);
         }
         // A list may have grown. Archives are told by other means, pipes by none.
         let is_list = matches!(&seed, SeedInput::File(path) if path.is_file());
         if is_list && read.peek().is_some_and(|known| known.sha256.len() == 64) {
             let found = seed.sha256()?;
             if read.all(|known| known.sha256 != found) {
-                return refuse("seeds", format!("{name}, which has changed since"));
+                return Ok(None);
             }
         }
     }
@@ -185,6 +189,7 @@ fn finish(
     state.commit()?;
     state.frontier.sync()?;
     write_index(fs, layout, &state.spools(), format, report.complete)?;
+    state.hosts.write(fs, layout, &state.frontier)?;
     if state.counts().rejects > 0 {
         write_rejects(fs, layout, state.progress.rejects)?;
     }
@@ -228,7 +233,6 @@ fn check(config: &Config) -> Result<(), Error> {
     }
     at_least_one("workers", config.workers)?;
     at_least_one("max-unacked", config.max_unacked)?;
-    at_least_one("queue-high", config.queue_high)?;
     at_least_one("per-host", usize::try_from(config.frontier.per_host).unwrap_or(usize::MAX))?;
     at_least_one("max-attempts", usize::try_from(config.frontier.max_attempts).unwrap_or(usize::MAX))
 }

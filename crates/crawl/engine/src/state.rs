@@ -3,17 +3,24 @@
 use crate::commit::{Done, Ends, Share, Synced};
 use crate::config::Config;
 use crate::error::Error;
+use crate::hosts::HostBook;
 use crate::layout::Layout;
 use crate::record::{EventRecord, PROGRESS_SLOT, ProgressNote, RUN_SLOT, RunNote, SpoolEnd, SpoolRecord};
 use crate::report::{Counts, Leg};
+use crate::rules::LinkRules;
 use crate::scope::Scope;
 use crate::seeds::{SeedBatch, SeedInput};
 use crate::spool::{place_of, read_record};
 use std::sync::Arc;
-use trawl_frontier::{Admission, Candidate, Frontier, Identity, LeaseId, Outcome, QueueBy, Settled, Ticket, UrlId};
+use trawl_frontier::{
+    Admission, AtLimit, Candidate, Frontier, Identity, LeaseId, Outcome, QueueBy, Settled, Ticket, UrlId,
+};
 use trawl_io::Fs;
 use trawl_model::UnixMillis;
 use trawl_url::WebUrl;
+
+/// Pages whose links are offered again between two batches of the log.
+const REOPENED_AT_ONCE: usize = 256;
 
 /// Frontier, counts, and how far the seeds were read.
 pub(crate) struct State {
@@ -25,8 +32,10 @@ pub(crate) struct State {
     identity: Identity,
     queue: QueueBy,
     scope: Scope,
+    rules: LinkRules,
     fs: Arc<dyn Fs>,
     layout: Layout,
+    pub hosts: HostBook,
 }
 
 /// A page whose links are to be offered.
@@ -35,6 +44,7 @@ struct Page {
     url: WebUrl,
     depth: u32,
     links: Vec<(UrlId, WebUrl)>,
+    sitemaps: Vec<(UrlId, WebUrl)>,
     redirect: Option<WebUrl>,
     hops: u32,
     meta_json: Option<Arc<str>>,
@@ -59,11 +69,23 @@ impl State {
             identity: config.frontier.identity,
             queue: config.frontier.queue,
             scope: config.scope,
+            rules: config.rules.clone(),
             fs: fs.clone(),
             layout: layout.clone(),
+            hosts: HostBook::new(config.budget),
         };
+        state.rules.restore(&state.run.directories);
+        state.frontier.set_seeds_waiting(state.progress.seeds_waiting);
         state.frontier.set_seeds_open(!state.seeds_ended());
         state
+    }
+
+    /// Takes up what hosts took before; those that used up their budget are asked no more.
+    pub(crate) fn read_hosts(&mut self, spools: &[SpoolEnd], now: UnixMillis) -> Result<(), Error> {
+        for host in self.hosts.read(&self.fs, &self.layout, spools)? {
+            self.frontier.hold(now, &host)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn counts(&self) -> &Counts {
@@ -72,10 +94,11 @@ impl State {
 
     /// Hands everything since the last batch to the log.
     pub(crate) fn commit(&mut self) -> Result<Option<Ticket>, Error> {
+        let unwritable = |e: serde_json::Error| Error::Note { what: "a note that JSON can hold", found: e.to_string() };
         if std::mem::take(&mut self.run_changed) {
-            self.frontier.note(RUN_SLOT, serde_json::to_vec(&self.run).unwrap_or_default());
+            self.frontier.note(RUN_SLOT, serde_json::to_vec(&self.run).map_err(unwritable)?);
         }
-        self.frontier.note(PROGRESS_SLOT, serde_json::to_vec(&self.progress).unwrap_or_default());
+        self.frontier.note(PROGRESS_SLOT, serde_json::to_vec(&self.progress).map_err(unwritable)?);
         Ok(self.frontier.commit()?)
     }
 
@@ -94,10 +117,10 @@ impl State {
                 }
             }
         }
-        let Ends { archive, spool, closed, rejects } = synced.ends;
+        let Ends { archive, spool, closed, rejects, log } = synced.ends;
         self.progress.archive = Some(archive);
         self.progress.spool = Some(spool);
-        self.progress.rejects = rejects;
+        (self.progress.rejects, self.progress.log) = (rejects, log);
         if let Some(closed) = closed {
             self.run.spools.push(closed);
             self.run_changed = true;
@@ -119,13 +142,25 @@ impl State {
         self.progress.counts.seeds += batch.seeds.len() as u64;
         self.progress.counts.rejects += batch.rejects.len() as u64;
         self.progress.items = batch.items;
+        for seed in &batch.seeds {
+            if let Some(directory) = self.rules.note_seed(&seed.url)? {
+                self.run.directories.push(directory);
+                self.run_changed = true;
+            }
+        }
         let seed = |seed: crate::seeds::Seed| {
             let id = self.identity.in_queue(&seed.url, self.queue).0;
             Candidate { id, ..Candidate::seed(self.identity, seed.url, seed.meta.map(Into::into)) }
         };
         let candidates: Vec<_> = batch.seeds.into_iter().map(seed).collect();
-        for admission in self.frontier.offer(now, &candidates)? {
+        for (candidate, admission) in candidates.iter().zip(self.frontier.offer(now, &candidates)?) {
             self.progress.counts.admission(admission);
+            self.progress.seeds_waiting += u64::from(admission == Admission::New);
+            // It was fetched already, farther from a seed than it is now: what it leads to may be within reach.
+            if let Admission::Reopened(note) = admission {
+                let page = self.load(note, candidate.id, candidate.depth)?;
+                self.follow(page, now)?;
+            }
         }
         if let Some(end) = batch.end {
             self.run.seeds.extend(end);
@@ -166,6 +201,8 @@ impl State {
                     let found = seed.sha256()?;
                     read.iter().any(|known| known.sha256 == found)
                 }
+                // What comes through a pipe is another list each time, unless the one before was not read to its end.
+                SeedInput::Stdin => false,
                 _ => !read.is_empty(),
             };
             if !known && !self.run.inputs.contains(&seed) && !new.contains(&seed) {
@@ -178,13 +215,22 @@ impl State {
     fn event(&mut self, event: EventRecord, now: UnixMillis) -> Result<(), Error> {
         self.progress.counts.capture(&event);
         self.progress.last = self.progress.last.max(Some(UnixMillis(event.row.fetched_at)));
+        self.hosts.count(&event.row.host);
         let LeaseId::Page(id) = event.id else {
             if let (Some(site), Some(text)) = (&event.site, &event.robots) {
                 self.frontier.keep_robots(now, site, text)?;
             }
+            // What the owner of a site names is as near as its seeds.
+            let from: Arc<str> = event.url.as_str().into();
+            let sitemaps: Vec<_> = event.sitemaps.into_iter().map(|(id, url)| sitemap(id, url, &from, 0)).collect();
+            for admission in self.frontier.offer(now, &sitemaps)? {
+                self.progress.counts.admission(admission);
+            }
             return Ok(());
         };
         let outcome = Outcome { id, answer: event.answer, note: event.note };
+        let waiting = &mut self.progress.seeds_waiting;
+        *waiting = waiting.saturating_sub(u64::from(event.first_of_seed));
         let depth = match self.frontier.settle(now, &[outcome])?.first() {
             Some(Settled::Done { depth }) => {
                 self.progress.counts.attempt(&event, false);
@@ -197,8 +243,8 @@ impl State {
             Some(Settled::Unknown) | None => return Ok(()),
         };
         let meta_json = (!event.row.meta_json.is_empty()).then(|| event.row.meta_json.as_str().into());
-        let EventRecord { url, links, to, hops, .. } = event;
-        self.follow(Page { id, url, depth, links, redirect: to, hops, meta_json }, now)
+        let EventRecord { url, links, sitemaps, to, hops, .. } = event;
+        self.follow(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json }, now)
     }
 
     /// Offers what a page leads to; pages that turn out to be nearer than was thought lead on again.
@@ -210,7 +256,7 @@ impl State {
             let target = match page.redirect {
                 // What leads back to itself leads nowhere.
                 Some(to) if to == page.url => None,
-                Some(to) if self.scope.follows(page.depth, &page.url, &to) => {
+                Some(to) if self.scope.follows(page.depth, &page.url, &to) && self.rules.follows(page.depth, &to) => {
                     let id = self.identity.of_redirect(page.id, &to, self.queue);
                     Some(Candidate::redirect(id, to, &from, page.depth, page.hops, page.meta_json))
                 }
@@ -219,22 +265,42 @@ impl State {
                     None
                 }
             };
-            let candidates: Vec<Candidate> = links.chain(target).collect();
+            let sitemaps = page.sitemaps.into_iter().map(|(id, url)| sitemap(id, url, &from, page.depth));
+            let candidates: Vec<Candidate> = links.chain(sitemaps).chain(target).collect();
             for (candidate, admission) in candidates.iter().zip(self.frontier.offer(now, &candidates)?) {
                 self.progress.counts.admission(admission);
                 if let Admission::Reopened(note) = admission {
-                    todo.push(self.load(note, candidate)?);
+                    todo.push(self.load(note, candidate.id, candidate.depth)?);
                 }
             }
         }
         Ok(())
     }
 
+    /// Links that an older, smaller depth limit turned away are offered again, as far as the new one reaches.
+    pub(crate) fn reopen(&mut self, now: UnixMillis) -> Result<(), Error> {
+        let Some(mut pages) = self.frontier.reopening()? else { return Ok(()) };
+        loop {
+            let some = pages.next(REOPENED_AT_ONCE)?;
+            if some.is_empty() {
+                break;
+            }
+            for AtLimit { id, depth, note } in some {
+                let page = self.load(note, id, depth)?;
+                self.follow(page, now)?;
+            }
+            self.commit()?;
+        }
+        self.frontier.reopened();
+        self.commit()?;
+        Ok(())
+    }
+
     /// Reads a page back from its spool.
-    fn load(&mut self, note: u64, candidate: &Candidate) -> Result<Page, Error> {
+    fn load(&mut self, note: u64, id: UrlId, depth: u32) -> Result<Page, Error> {
         let (number, offset) = place_of(note);
         let path = self.layout.rows(number);
-        let SpoolRecord { row, links, to, hops } = read_record(&*self.fs, &path, offset)?;
+        let SpoolRecord { row, links, to, sitemaps, hops } = read_record(&*self.fs, &path, offset)?;
         let url = WebUrl::parse(&row.url).map_err(|_| Error::Spool {
             path,
             offset,
@@ -242,11 +308,19 @@ impl State {
             found: row.url.clone(),
         })?;
         // The run may have another scope by now.
-        let found = links.len();
-        let inside = links.into_iter().filter(|to| self.scope.allows(&url, to));
-        let links: Vec<_> = inside.map(|to| (self.identity.in_queue(&to, self.queue).0, to)).collect();
-        self.progress.counts.outside += (found - links.len()) as u64;
+        let found = links.len() + sitemaps.len();
+        let inside = |all: Vec<WebUrl>| -> Vec<_> {
+            let kept = all.into_iter().filter(|to| self.scope.allows(&url, to) && self.rules.refuses(to).is_none());
+            kept.map(|to| (self.identity.in_queue(&to, self.queue).0, to)).collect()
+        };
+        let (links, sitemaps) = (inside(links), inside(sitemaps));
+        self.progress.counts.outside += (found - links.len() - sitemaps.len()) as u64;
         let meta_json = (!row.meta_json.is_empty()).then(|| row.meta_json.as_str().into());
-        Ok(Page { id: candidate.id, url, depth: candidate.depth, links, redirect: to, hops, meta_json })
+        Ok(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json })
     }
+}
+
+/// A sitemap: as far from a seed as what names it, so that its pages are one link away.
+fn sitemap(id: UrlId, url: WebUrl, from: &Arc<str>, depth: u32) -> Candidate {
+    Candidate { depth, ..Candidate::link(id, url, from, depth) }
 }

@@ -195,6 +195,31 @@ fn a_limit_leaves_pages_waiting_and_a_larger_one_takes_them_up() {
 }
 
 #[test]
+fn a_deeper_resume_brings_back_the_links_that_were_too_deep() {
+    let dir = tempfile::tempdir().unwrap();
+    let web = web(dir.path(), |_| {});
+    let stopped_after = |out: &std::path::Path, depth, pages| {
+        let mut config = config(out, web.addr(), web.world().seeds(), depth);
+        config.frontier.max_pages = Some(pages);
+        config.settings.insert("max_pages".into(), vec![pages.to_string()]);
+        config.start = Start::Resume;
+        config
+    };
+    let out = dir.path().join("out");
+    let first = crawl(stopped_after(&out, 1, 40)).unwrap();
+    assert!(first.counts.outside > 0 && first.counts.over_limit > 0, "{first:?}");
+    let report = crawl(stopped_after(&out, 3, 1_000_000)).unwrap();
+    assert!(report.complete && report.counts.over_limit == 0 && report.urls.add_up(), "{report:?}");
+    let pages = check(&out).into_iter().filter(|r| r.status != 0 && !r.url.ends_with("robots.txt")).map(|r| r.url);
+    assert_eq!(pages.collect::<BTreeSet<_>>(), web.world().expected_pages(3));
+    // A run that looked for no links cannot find them later.
+    let out = dir.path().join("flat");
+    assert!(crawl(stopped_after(&out, 0, 2)).unwrap().counts.over_limit > 0);
+    let error = crawl(stopped_after(&out, 1, 1_000_000)).unwrap_err();
+    assert!(error.to_string().contains("without looking for links"), "{error}");
+}
+
+#[test]
 fn a_resume_knows_its_seeds_and_takes_more() {
     let dir = tempfile::tempdir().unwrap();
     let web = web(dir.path(), |_| {});
@@ -228,10 +253,14 @@ fn a_resume_knows_its_seeds_and_takes_more() {
     assert!(report.legs.iter().all(|leg| leg.ended_at.is_some()), "{:?}", report.legs);
     let json = std::fs::read_to_string(out.join("run.json")).unwrap();
     assert!(!json.contains("secret"), "{json}");
-    // A complete run says so where something new is asked of it.
+    // A complete run does nothing where nothing is new, says so where a setting is, and takes more seeds.
     assert_eq!(crawl(last.clone()).unwrap(), report);
-    let error = crawl(trawl_engine::Config { seeds: vec![SeedInput::Url("http://new.example/".into())], ..last });
-    assert!(error.unwrap_err().to_string().contains("the run is complete"));
+    let new = web.world().expected_pages(1).into_iter().find(|url| !seeds.contains(url)).unwrap();
+    let more = trawl_engine::Config { seeds: vec![SeedInput::Url(new.clone())], ..last };
+    let report = crawl(more).unwrap();
+    assert!(report.complete && report.legs.len() == 4 && report.urls.add_up(), "{report:#?}");
+    let fetched: BTreeSet<_> = check(&out).into_iter().filter(|r| r.robots.is_some()).map(|r| r.url).collect();
+    assert_eq!(fetched, seeds.iter().take(3).cloned().chain([new]).collect());
 }
 
 #[test]

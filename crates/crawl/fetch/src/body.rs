@@ -43,18 +43,7 @@ pub(crate) struct Terms<'a> {
 /// Reads the body of a response off `conn`. What came before a timeout or a disconnect is kept and marked; when nothing
 /// at all came, that is a failure unless the head says enough.
 pub(crate) async fn receive(conn: &mut Conn, framing: Framing, terms: Terms<'_>) -> Result<Received, Failure> {
-    let writer = SpoolWriter::new(terms.fs.clone(), terms.spool_dir, terms.memory_body);
-    let (spools, memory) = (terms.spools.clone(), terms.memory_body);
-    let mut sink = Sink {
-        writer: Some(writer),
-        memory,
-        pending: Vec::new(),
-        len: 0,
-        limit: terms.body_bytes,
-        spools,
-        permit: None,
-        storage: terms.storage,
-    };
+    let mut sink = Sink::new(&terms);
     let mut decoder = Decoder::new(framing);
     let mut unpacker = terms.packed.then(Unpacker::default);
     let end = loop {
@@ -99,16 +88,28 @@ pub(crate) async fn receive(conn: &mut Conn, framing: Framing, terms: Terms<'_>)
         }
         (end, None) => end,
     };
-    let nothing = sink.len == 0 && !terms.head_answers;
     match end {
-        End::Cut(Truncated::Time) if nothing => {
+        End::Cut(why) => end_of(sink, Some(why), terms.head_answers, false).await,
+        End::Complete { at_end } => end_of(sink, None, terms.head_answers, at_end).await,
+    }
+}
+
+/// The body that came, cut or not. When nothing at all came, that is a failure unless the head says enough.
+pub(crate) async fn end_of(
+    sink: Sink<'_>,
+    cut: Option<Truncated>,
+    head_answers: bool,
+    at_end: bool,
+) -> Result<Received, Failure> {
+    let nothing = sink.len == 0 && !head_answers;
+    match cut {
+        Some(Truncated::Time) if nothing => {
             Err(failure(ErrorClass::BodyTimeout, "the head came, then nothing in time"))
         }
-        End::Cut(Truncated::Disconnect) if nothing => {
+        Some(Truncated::Disconnect) if nothing => {
             Err(failure(ErrorClass::Reset, "the head came, then the connection ended"))
         }
-        End::Cut(why) => Ok(Received { body: sink.finish().await?, truncated: Some(why), at_end: false }),
-        End::Complete { at_end } => Ok(Received { body: sink.finish().await?, truncated: None, at_end }),
+        truncated => Ok(Received { body: sink.finish().await?, truncated, at_end: at_end && truncated.is_none() }),
     }
 }
 
@@ -200,7 +201,7 @@ impl Decoder {
 }
 
 /// Collects a body up to a limit.
-struct Sink<'a> {
+pub(crate) struct Sink<'a> {
     /// Absent only while a thread writes with it.
     writer: Option<SpoolWriter>,
     /// Bytes kept in memory.
@@ -218,9 +219,22 @@ struct Sink<'a> {
 /// Bytes handed to a thread at a time: a hand-over costs some microseconds.
 const HANDOVER_BYTES: usize = 256 * 1024;
 
-impl Sink<'_> {
+impl<'a> Sink<'a> {
+    pub(crate) fn new(terms: &Terms<'a>) -> Self {
+        Sink {
+            writer: Some(SpoolWriter::new(terms.fs.clone(), terms.spool_dir, terms.memory_body)),
+            memory: terms.memory_body,
+            pending: Vec::new(),
+            len: 0,
+            limit: terms.body_bytes,
+            spools: terms.spools.clone(),
+            permit: None,
+            storage: terms.storage,
+        }
+    }
+
     /// Takes bytes; `false` when they went past the limit.
-    async fn put(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
+    pub(crate) async fn put(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         let room = usize::try_from(self.limit - self.len).unwrap_or(usize::MAX);
         let kept = bytes.get(..room.min(bytes.len())).unwrap_or_default();
         self.len += kept.len() as u64;

@@ -4,7 +4,7 @@ use crate::connect_to::ConnectTo;
 use crate::error::Error;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub struct FetchConfig {
     pub accept_encoding: String,
     /// Separate limits for each part of a fetch.
     pub limits: Limits,
+    /// Whether HTTP/2 is offered to https servers.
+    pub http2: bool,
     /// What is done about certificates.
     pub tls: TlsMode,
     /// Which versions of TLS are offered.
@@ -35,6 +37,10 @@ pub struct FetchConfig {
     pub pool: PoolLimits,
     /// Name lookups.
     pub dns: DnsLimits,
+    /// Fetches under way at one address; the next one waits.
+    pub per_address: Option<usize>,
+    /// Addresses to which that does not apply.
+    pub exempt: Vec<IpAddr>,
 }
 
 impl Default for FetchConfig {
@@ -44,6 +50,7 @@ impl Default for FetchConfig {
             contact: String::new(),
             accept_encoding: "gzip, br, zstd".into(),
             limits: Limits::default(),
+            http2: true,
             tls: TlsMode::Record,
             tls_versions: TlsVersions::Any,
             extra_roots: Vec::new(),
@@ -52,6 +59,8 @@ impl Default for FetchConfig {
             spool_dir: std::env::temp_dir(),
             pool: PoolLimits::default(),
             dns: DnsLimits::default(),
+            per_address: None,
+            exempt: Vec::new(),
         }
     }
 }
@@ -86,6 +95,8 @@ pub struct Limits {
     pub head_bytes: usize,
     /// Bytes of a body; past it the body is cut, marked `length`, and the connection dropped.
     pub body_bytes: u64,
+    /// Other limits for media types, the first that fits; where a body is larger than `body_bytes` allows, too.
+    pub body_bytes_of: Vec<TypeLimit>,
     /// Bytes of a body kept in memory; past it the body goes to a file.
     pub memory_body: usize,
     /// Bodies in files at a time; one more waits until the capture of another is archived. Each holds a descriptor.
@@ -102,8 +113,36 @@ impl Default for Limits {
             total: Duration::from_secs(300),
             head_bytes: 64 * 1024,
             body_bytes: 32 << 20,
+            body_bytes_of: Vec::new(),
             memory_body: 1 << 20,
             spools: 256,
+        }
+    }
+}
+
+impl Limits {
+    /// Bytes that a body of this `Content-Type` may have.
+    pub(crate) fn body_bytes_for(&self, content_type: Option<&str>) -> u64 {
+        let found = self.body_bytes_of.iter().find(|limit| limit.applies(content_type.unwrap_or_default()));
+        found.map_or(self.body_bytes, |limit| limit.bytes)
+    }
+}
+
+/// A limit on bodies of one media type, or of a kind of them: `video/mp4`, `video/*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeLimit {
+    /// Lower case; `*` at the end stands for anything.
+    pub media_type: String,
+    /// Bytes of a body.
+    pub bytes: u64,
+}
+
+impl TypeLimit {
+    fn applies(&self, content_type: &str) -> bool {
+        let media_type = content_type.split([';', ',']).next().unwrap_or_default().trim().to_ascii_lowercase();
+        match self.media_type.strip_suffix('*') {
+            Some(start) => media_type.starts_with(start),
+            None => media_type == self.media_type,
         }
     }
 }
@@ -177,7 +216,7 @@ impl Default for DnsLimits {
     fn default() -> Self {
         Self {
             servers: Vec::new(),
-            concurrent: 64,
+            concurrent: 256,
             timeout: Duration::from_secs(10),
             attempts: 3,
             keep_least: Duration::from_secs(5),

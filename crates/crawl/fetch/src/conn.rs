@@ -1,6 +1,7 @@
 //! One connection: a stream and what was read from it too far.
 
 use crate::error::{class_of, failure};
+use crate::http2::Http2;
 use bytes::BytesMut;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -33,7 +34,31 @@ impl Stream for TlsStream<TcpStream> {
     }
 }
 
-/// An open connection.
+/// An open connection, by what is spoken on it.
+pub(crate) enum Link {
+    Http1(Conn),
+    Http2(Http2),
+}
+
+impl Link {
+    pub(crate) fn peer(&self) -> IpAddr {
+        match self {
+            Link::Http1(conn) => conn.peer,
+            Link::Http2(conn) => conn.peer,
+        }
+    }
+
+    /// How long it idles at least before it is used again, given the setting for that.
+    pub(crate) fn settles(&self, setting: Duration) -> Duration {
+        match self {
+            Link::Http1(conn) => setting + conn.round_trip,
+            // Nothing can come on it that would be taken for an answer.
+            Link::Http2(_) => Duration::ZERO,
+        }
+    }
+}
+
+/// An open connection that speaks HTTP/1.1.
 pub(crate) struct Conn {
     pub stream: Box<dyn Stream>,
     /// Read, not yet used.

@@ -3,10 +3,11 @@
 //! ```text
 //! Ask ─► pool ─┬─ idle connection ──────────────────────────► request ─► head ─► body ─► Capture
 //!              └─ name ─► address guard ─► TCP ─► [TLS] ───┘             │       └ memory, spool, cut at a limit
-//!                                                                        └ 1xx passed over
+//!                         (two at a time)   └ HTTP/2 or HTTP/1.1         └ 1xx passed over
 //! ```
 //!
-//! HTTP/1.1 over tokio and rustls, by a client of our own because an archive keeps heads as they came. Every part has its
+//! HTTP/1.1 over tokio and rustls, by a client of our own because an archive keeps heads as they came; HTTP/2, which has no
+//! such heads, by the h2 library. Every part has its
 //! own limit; what came before a limit is kept and marked. Redirects are not followed here: each hop is a capture, and
 //! the scheduler decides about the next. Nothing here asks for the date: it is part of the [`Ask`].
 //!
@@ -46,15 +47,19 @@ mod client;
 mod config;
 mod conn;
 mod connect_to;
+mod dial;
 mod error;
+mod http2;
+mod places;
 mod pool;
+mod reach;
 mod resolve;
 mod target;
 mod tls;
 mod unpack;
 
 pub use address::is_public;
-pub use client::{Ask, Fetcher};
-pub use config::{DnsLimits, FetchConfig, Limits, PoolLimits, TlsMode, TlsVersions};
+pub use client::{Ask, Fetcher, Validators};
+pub use config::{DnsLimits, FetchConfig, Limits, PoolLimits, TlsMode, TlsVersions, TypeLimit};
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use error::Error;

@@ -1,7 +1,7 @@
 //! Idle connections, by origin.
 
 use crate::config::PoolLimits;
-use crate::conn::Conn;
+use crate::conn::Link;
 use crate::target::Origin;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    by_origin: HashMap<Origin, VecDeque<(Instant, Conn)>>,
+    by_origin: HashMap<Origin, VecDeque<(Instant, Link)>>,
     /// Origins in the order in which connections were put back; stale entries are skipped.
     order: VecDeque<(Instant, Origin)>,
     count: usize,
@@ -32,17 +32,17 @@ impl Pool {
     }
 
     /// The connection used last of those that have idled long enough.
-    pub(crate) fn take(&self, origin: &Origin) -> Option<Conn> {
+    pub(crate) fn take(&self, origin: &Origin) -> Option<Link> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.drop_older(self.limits.idle);
         let queue = idle.by_origin.get_mut(origin)?;
-        let settled = |(since, conn): &(Instant, Conn)| since.elapsed() >= self.limits.settle + conn.round_trip;
-        let (_, conn) = queue.iter().rposition(settled).and_then(|at| queue.remove(at))?;
+        let settled = |(since, link): &(Instant, Link)| since.elapsed() >= link.settles(self.limits.settle);
+        let (_, link) = queue.iter().rposition(settled).and_then(|at| queue.remove(at))?;
         if queue.is_empty() {
             idle.by_origin.remove(origin);
         }
         idle.count -= 1;
-        Some(conn)
+        Some(link)
     }
 
     /// Never again keeps a connection of an origin.
@@ -58,7 +58,7 @@ impl Pool {
         idle.distrusted.insert(origin.clone());
     }
 
-    pub(crate) fn put(&self, origin: &Origin, conn: Conn) {
+    pub(crate) fn put(&self, origin: &Origin, link: Link) {
         if self.limits.total == 0 || self.limits.per_origin == 0 {
             return;
         }
@@ -72,7 +72,7 @@ impl Pool {
             idle.drop_oldest_of(origin);
         }
         while idle.count >= self.limits.total && idle.drop_oldest() {}
-        idle.by_origin.entry(origin.clone()).or_default().push_back((now, conn));
+        idle.by_origin.entry(origin.clone()).or_default().push_back((now, link));
         idle.order.push_back((now, origin.clone()));
         idle.count += 1;
     }

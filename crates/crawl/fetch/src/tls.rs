@@ -21,8 +21,18 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use trawl_model::{ErrorClass, Failure, TlsFacts, UnixMillis};
 
+/// What is offered to be spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocols {
+    /// HTTP/2, and HTTP/1.1 where the server has no more.
+    Both,
+    /// HTTP/1.1 alone.
+    Http1,
+}
+
 pub(crate) struct Tls {
-    connector: TlsConnector,
+    both: TlsConnector,
+    http1: TlsConnector,
     judge: Arc<WebPkiServerVerifier>,
     /// Certificates (DER) that the operator trusts, whatever they were made for.
     trusted: Vec<Vec<u8>>,
@@ -50,7 +60,10 @@ impl Tls {
             .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { connector: TlsConnector::from(Arc::new(config)), judge, trusted: extra_roots.to_vec(), mode })
+        let http1 = TlsConnector::from(Arc::new(config.clone()));
+        config.alpn_protocols.insert(0, b"h2".to_vec());
+        let both = TlsConnector::from(Arc::new(config));
+        Ok(Self { both, http1, judge, trusted: extra_roots.to_vec(), mode })
     }
 
     /// Shakes hands; the certificate is judged as of `now`.
@@ -59,15 +72,19 @@ impl Tls {
         host: &str,
         tcp: TcpStream,
         now: UnixMillis,
+        protocols: Protocols,
     ) -> Result<(TlsStream<TcpStream>, TlsFacts), Failure> {
+        let connector = match protocols {
+            Protocols::Both => &self.both,
+            Protocols::Http1 => &self.http1,
+        };
         let refuse = |message: String| failure(ErrorClass::TlsFailure, message);
         let name = ServerName::try_from(host.to_owned()).map_err(|e| refuse(e.to_string()))?;
-        let stream = self.connector.connect(name.clone(), tcp).await.map_err(|e| {
-            match class_of(&e, ErrorClass::TlsFailure) {
+        let stream =
+            connector.connect(name.clone(), tcp).await.map_err(|e| match class_of(&e, ErrorClass::TlsFailure) {
                 ErrorClass::TlsFailure | ErrorClass::NoRoute => refuse(in_words(&e.to_string())),
                 class => failure(class, format!("tls handshake: {e}")),
-            }
-        })?;
+            })?;
         let facts = self.judge(stream.get_ref().1, &name, now);
         match (&facts.refused, self.mode) {
             (Some(why), TlsMode::Verify) => Err(refuse(format!("certificate refused: {why}"))),

@@ -92,6 +92,10 @@ pub enum Admission {
     /// The same, and its page was fetched already: its links, noted there, are nearer too and must be offered again,
     /// because some of them may have been too deep.
     Reopened(u64),
+    /// It was known and refused, because too many redirects led to it; now it waits to be fetched.
+    InReach,
+    /// It was known and parked as a trap's; now somebody asked for it, and it waits to be fetched.
+    Unparked,
     /// Too many links from a seed.
     TooDeep,
     /// It is kept and not fetched: a trap made it.

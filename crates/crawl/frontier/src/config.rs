@@ -15,9 +15,13 @@ pub struct Config {
     pub identity: Identity,
     /// What stands in one queue.
     pub queue: QueueBy,
-    /// Links followed from a seed; 0 fetches the seeds and nothing else.
+    /// Links followed from a seed; 0 fetches the seeds and nothing else; 65,535 and more for no limit. A frontier that turned
+    /// links away is opened with a larger one only if `reopens` says so.
     pub max_depth: u32,
-    /// Redirects followed in a row.
+    /// Whether the caller offers again what pages at the limit lead to, once the limit has grown: see
+    /// [`crate::Frontier::reopening`].
+    pub reopens: bool,
+    /// Redirects followed in a row, at most 65,534.
     pub max_hops: u32,
     /// Pages fetched in all; `None` for no limit. What is over it waits, and is taken up when the limit grows.
     pub max_pages: Option<u64>,
@@ -90,6 +94,7 @@ impl Default for Config {
             identity: Identity::Key,
             queue: QueueBy::Host,
             max_depth: 0,
+            reopens: false,
             max_hops: 10,
             max_pages: None,
             max_pages_per_host: None,

@@ -1,8 +1,8 @@
 //! What an operator may ask for, and what can be told of a host. Orders are durable with the next batch.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frontier::Frontier;
-use crate::host::{Host, NEVER, Placed};
+use crate::host::{Host, NEVER, Placed, Site};
 use std::time::Duration;
 use trawl_model::UnixMillis;
 use trawl_url::key::host_key;
@@ -24,20 +24,20 @@ pub struct HostReport {
     pub crawled: u32,
     /// Fetches without a response.
     pub failed: u32,
-    /// Where it stands: `ready`, `waiting`, `backoff`, `busy`, `address`, `lookup`, `refill`, `idle`, `paused`, `blocked` or
-    /// `given_up`.
+    /// Where it stands: `ready`, `waiting`, `backoff`, `busy`, `address`, `lookup`, `refill`, `idle`, `held`, `paused`, `blocked`
+    /// or `given_up`.
     pub state: &'static str,
     /// Milliseconds until it may be asked; 0 for now.
     pub wait_ms: i64,
     /// Delay between two fetches in milliseconds.
     pub delay_ms: i64,
-    /// Failed connections in a row.
+    /// Failed connections in a row, of the origin with most of them.
     pub failures: u16,
     /// Pleas to slow down in a row.
     pub backoffs: u16,
     /// Kinds of traps it was flagged for: `calendar`, `session`, `facets`.
     pub traps: Vec<&'static str>,
-    /// Why it is asked no more.
+    /// Why it, or the first of its origins that was given up, is asked no more.
     pub given_up: Option<String>,
 }
 
@@ -66,9 +66,27 @@ impl Frontier {
         self.order(now, host, |host| host.orders.blocked = blocked)
     }
 
-    /// Sets the least delay between two fetches of a host.
+    /// Hands out nothing more of a host in this process, because it used up what the caller grants it; `false` if nobody
+    /// knows it. Its rows go on waiting.
+    pub fn hold(&mut self, now: UnixMillis, host: &str) -> Result<bool> {
+        self.order(now, host, |host| host.marks.held = true)
+    }
+
+    /// The host that may be asked next, of those that wait, and when; `true` if something of it failed, so that it is not
+    /// politeness alone that it waits for.
+    pub fn next_waiting(&mut self) -> Option<(String, UnixMillis, bool)> {
+        let hosts = &self.hosts;
+        let is_live = |at, id: u32| matches!(hosts[id as usize].placed, Placed::Waiting(t, _) if t == at);
+        let (at, id) = self.waiting.first_host(is_live)?;
+        let host = &self.hosts[id as usize];
+        let failed = matches!(host.placed, Placed::Waiting(_, true));
+        Some((host.name.to_string(), self.clock.outside(at), failed))
+    }
+
+    /// Sets the least delay between two fetches of a host, at most 49 days.
     pub fn delay(&mut self, now: UnixMillis, host: &str, delay: Duration) -> Result<bool> {
-        let ms = u32::try_from(delay.as_millis()).unwrap_or(u32::MAX);
+        let ms = u32::try_from(delay.as_millis())
+            .map_err(|_| Error::Order { what: "a delay of at most 49 days", found: format!("{delay:?}") })?;
         self.order(now, host, |host| host.extra_delay_ms = ms)
     }
 
@@ -77,6 +95,10 @@ impl Frontier {
         self.order(now, host, |host| {
             host.given_up = None;
             host.is_back();
+            for site in &mut host.sites {
+                site.away = None;
+            }
+            host.goes_outside(0);
         })
     }
 
@@ -88,7 +110,7 @@ impl Frontier {
             host.trap.released = true;
             host.waiting += freed;
             if freed > 0 {
-                host.outside_due = 0;
+                host.goes_outside(0);
             }
         })?;
         self.totals.parked -= u64::from(freed);
@@ -108,10 +130,15 @@ impl Frontier {
 
     fn report_of(&self, host: &Host) -> HostReport {
         let now = self.clock.latest;
+        let gone = |site: &Site| site.given_up().map(|why| format!("{}: {why}", site.name));
+        let away_for_good = !host.sites.is_empty() && host.sites.iter().all(|site| gone(site).is_some());
+        let failures = host.sites.iter().filter_map(|site| site.away.as_ref()).map(|away| away.failures).max();
+        let given_up = host.given_up.as_deref().map(str::to_owned);
         let state = match host.placed {
             _ if host.orders.blocked => "blocked",
             _ if host.orders.paused => "paused",
-            _ if host.is_dead() => "given_up",
+            _ if host.is_dead() || away_for_good => "given_up",
+            _ if host.marks.held => "held",
             Placed::Ready(..) => "ready",
             Placed::Waiting(_, true) => "backoff",
             Placed::Waiting(_, false) => "waiting",
@@ -137,10 +164,10 @@ impl Frontier {
             state,
             wait_ms: at.saturating_sub(now).max(0),
             delay_ms: host.delay_ms(&self.config),
-            failures: host.failures,
+            failures: failures.unwrap_or(0),
             backoffs: host.backoffs,
             traps: traps.iter().filter(|(_, bit)| host.trap.flags & bit != 0).map(|(name, _)| *name).collect(),
-            given_up: host.given_up.as_deref().map(str::to_owned),
+            given_up: given_up.or_else(|| host.sites.iter().find_map(gone)),
         }
     }
 }

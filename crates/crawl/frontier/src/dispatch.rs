@@ -8,6 +8,7 @@ use crate::host::{Errand, Host, NEVER, NameState, Placed, Robots, split_site};
 use crate::identity::QueueBy;
 use crate::policy::politeness::millis;
 use crate::policy::priority::class;
+use crate::refill::READING_MS;
 use crate::row::{Found, Row, Texts};
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -27,7 +28,13 @@ impl Frontier {
         let now = self.clock.tick(now);
         self.keep_up(now)?;
         self.expire(now)?;
+        self.refill_if_read(now)?;
         let before = work.len();
+        while work.len() - before < n
+            && let Some(refused) = self.unresolved.pop_front()
+        {
+            work.push(refused);
+        }
         // Hosts whose window is empty must not wait for as long as others have work.
         if self.to_refill.len() >= MANY_REFILLS || !self.to_refill.is_empty() && self.dispatched >= self.refill_at {
             self.refill(now)?;
@@ -54,7 +61,7 @@ impl Frontier {
             if work.len() - before >= n {
                 return Ok(Next::Now);
             }
-            // Nobody is ready: whoever has more on disk is asked now, all at once.
+            // Nobody is ready: whoever has more on disk is looked up now, all at once.
             if self.to_refill.is_empty() || !self.refill(now)? {
                 break;
             }
@@ -71,7 +78,8 @@ impl Frontier {
             self.expiries.pop();
         }
         let expiry = self.expiries.peek().map(|Reverse((at, _))| *at);
-        match first.into_iter().chain(expiry).min() {
+        let reading = self.refilling.is_some().then(|| self.clock.latest.saturating_add(READING_MS));
+        match first.into_iter().chain(expiry).chain(reading).min() {
             Some(at) => Next::WaitUntil(self.clock.outside(at)),
             None if self.placed == 0 && self.out() == 0 && self.asked == 0 => Next::Empty,
             None => Next::Blocked,
@@ -81,19 +89,21 @@ impl Frontier {
     /// Takes the best work of a host that may be asked; `None` when there is none after all.
     fn take(&mut self, id: u32, now: i64) -> Result<Option<Work>> {
         let host = &self.hosts[id as usize];
-        let dead = host.is_dead();
+        let dead = self.refuses_next(host, now);
         // Another host on the same address may have been faster, or a release moved the gate since.
-        if host.next_ms > now || host.in_flight >= self.config.per_host || !dead && !self.address_is_free(id, now) {
+        let closed = host.next_ms > now || !self.address_is_free(id, now);
+        if host.in_flight >= self.config.per_host || !dead && closed {
             return Ok(None);
         }
+        let next = self.hosts[id as usize].next_errand(now);
         let host = &mut self.hosts[id as usize];
-        if let Some(errand) = host.errands.as_mut().and_then(|errands| errands.pop_front()) {
-            return Ok(match &host.given_up {
+        if let Some(errand) = host.errands.as_mut().zip(next).and_then(|(errands, at)| errands.remove(at)) {
+            return Ok(match host.why_given_up(&errand.url).map(str::to_owned) {
                 None => Some(self.send_errand(id, errand, now)),
                 // Whose robots.txt lies on a dead host has none for now.
                 Some(why) => {
-                    let why = RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, why.to_string());
-                    self.learn(now, errand.host, &errand.site, why)?;
+                    let why = RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, why);
+                    self.learn(now, errand.host, &errand.site, errand.hops == 0, why)?;
                     None
                 }
             });
@@ -101,6 +111,7 @@ impl Frontier {
         let Some(at) = self.best_row(&self.hosts[id as usize], now) else { return Ok(None) };
         let host = &mut self.hosts[id as usize];
         let honour = self.config.robots == RobotsPolicy::Honour;
+        let dead = host.why_given_up(host.window.ready[at].1.url()).is_some();
         if honour && !dead {
             let (site, _) = split_site(host.window.ready[at].1.url());
             let site: std::sync::Arc<str> = site.into();
@@ -117,7 +128,19 @@ impl Frontier {
                 return Ok(Some(self.send_errand(id, errand, now)));
             }
         }
-        let (_, row) = host.window.ready.remove(at);
+        Ok(self.hand_out(id, at, None, now))
+    }
+
+    /// Leases the row at a place in the window: to be fetched, or refused if it may not be, or if it failed before it began.
+    pub(crate) fn hand_out(
+        &mut self,
+        id: u32,
+        at: usize,
+        failed: Option<(ErrorClass, String)>,
+        now: i64,
+    ) -> Option<Work> {
+        let host = &mut self.hosts[id as usize];
+        let (_, row) = host.window.ready.remove(at)?;
         self.window_bytes -= row.memory();
         host.waiting -= 1;
         host.out += 1;
@@ -126,8 +149,14 @@ impl Frontier {
             host.admitted += 1;
             host.fresh_out += 1;
             self.totals.admitted += 1;
+            let seeds = &mut self.totals.seeds_waiting;
+            *seeds = seeds.saturating_sub(u64::from(row.found == Found::Seed));
         }
-        let (verdict, refusal) = self.verdict(id, &row, dead);
+        let given_up = self.hosts[id as usize].why_given_up(row.url()).is_some();
+        let (verdict, refusal) = match failed.filter(|_| !given_up) {
+            Some(failed) => (RobotsVerdict::Unavailable, Some(failed)),
+            None => self.verdict(id, &row),
+        };
         let lease = lease_of(LeaseId::Page(row.id), &row, verdict, self.delay_of(id));
         if self.hosts[id as usize].window.ready.len() <= LOW_WINDOW {
             self.want_refill(id, now);
@@ -138,28 +167,27 @@ impl Frontier {
             self.expiries.push(Reverse((expires, lease.id)));
         }
         self.leases.insert(row.id, Out { row, host: id, hold, expires, answered: None });
-        Ok(Some(match refusal {
+        Some(match refusal {
             Some((class, message)) => Work::Refuse(lease, class, message),
             None => Work::Fetch(lease),
-        }))
+        })
     }
 
     /// Whether a row may be fetched, and why not.
-    fn verdict(&self, id: u32, row: &Row, dead: bool) -> (RobotsVerdict, Option<(ErrorClass, String)>) {
+    fn verdict(&self, id: u32, row: &Row) -> (RobotsVerdict, Option<(ErrorClass, String)>) {
         let host = &self.hosts[id as usize];
-        if u32::from(row.hops) > self.config.max_hops {
+        if u32::from(row.hops) > self.config.max_hops || row.hops == u16::MAX {
             let why = "too many redirects in a row".to_owned();
             return (RobotsVerdict::Ignored, Some((ErrorClass::RedirectLimit, why)));
         }
-        if dead {
-            let why = host.given_up.as_deref().unwrap_or_default().to_owned();
-            return (RobotsVerdict::Unavailable, Some((ErrorClass::DeadHost, why)));
+        if let Some(why) = host.why_given_up(row.url()) {
+            return (RobotsVerdict::Unavailable, Some((ErrorClass::DeadHost, why.to_owned())));
         }
         if self.config.robots == RobotsPolicy::Ignore {
             return (RobotsVerdict::Ignored, None);
         }
-        let (site, path) = split_site(row.url());
-        match host.sites.iter().find(|known| *known.name == *site).map(|site| &site.robots) {
+        let (_, path) = split_site(row.url());
+        match host.site_of(row.url()).map(|site| &site.robots) {
             Some(Robots::Known { rules, .. }) if rules.allows(path) => (RobotsVerdict::Allowed, None),
             Some(Robots::GivenUp { class, message }) => {
                 (RobotsVerdict::Unavailable, Some((*class, format!("robots.txt: {message}"))))
@@ -227,33 +255,43 @@ impl Frontier {
     }
 
     /// The place in the window of the best row that may be handed out.
-    fn best_row(&self, host: &Host, now: i64) -> Option<usize> {
+    pub(crate) fn best_row(&self, host: &Host, now: i64) -> Option<usize> {
         let dead = host.is_dead();
         let over = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
         let capped = over(self.totals.admitted, self.config.max_pages)
             || over(u64::from(host.admitted), self.config.max_pages_per_host);
-        let seeds_first = self.seeds_open && self.config.max_pages.is_some();
+        // Seeds come first: while more of them follow, nothing else is handed out, and then only what leaves room for them.
+        let room_taken = self.totals.admitted.saturating_add(self.totals.seeds_waiting);
+        let seeds_first = self.config.max_pages.is_some() && self.seeds_open || over(room_taken, self.config.max_pages);
         let honour = self.config.robots == RobotsPolicy::Honour && !dead;
         host.window.ready.iter().rposition(|(_, row)| {
-            if !row.is_admitted() && (capped || seeds_first && row.found == Found::Link) {
+            if !row.is_admitted() && (capped || seeds_first && row.found != Found::Seed) {
                 return false;
             }
-            // The URLs of a dead host are refused, for which nothing need be known of its robots.txt.
-            !honour || host.sites.is_empty() || {
-                let (site, _) = split_site(row.url());
-                let state = host.sites.iter().find(|known| *known.name == *site);
-                state.is_none_or(|site| site.robots.blocked_until(now).is_none())
-            }
+            // The URLs of what is given up are refused, for which nothing need be known of its robots.txt.
+            dead || host.site_of(row.url()).is_none_or(|site| {
+                let is_fetched = honour && matches!(site.robots, Robots::Fetching { .. });
+                site.given_up().is_some() || site.rests_until(now).is_none() && !is_fetched
+            })
         })
+    }
+
+    /// Whether the best work of a host is a refusal, which asks nobody and waits for nothing.
+    fn refuses_next(&self, host: &Host, now: i64) -> bool {
+        if host.is_dead() || host.sites.iter().all(|site| site.given_up().is_none()) {
+            return host.is_dead();
+        }
+        let next = self.best_row(host, now).filter(|_| host.next_errand(now).is_none());
+        next.is_some_and(|at| host.why_given_up(host.window.ready[at].1.url()).is_some())
     }
 
     /// The class of a host's best work.
     pub(crate) fn class_of(&self, host: &Host) -> Option<u16> {
-        if host.has_errand() {
+        if host.next_errand(self.clock.latest).is_some() {
             return Some(0);
         }
         let (rank, _) = &host.window.ready[self.best_row(host, self.clock.latest)?];
-        u16::try_from(class(*rank, host.crawls, &self.config)).ok()
+        Some(class(*rank, host.crawls, &self.config))
     }
 
     /// Puts a host where it belongs: among the ready, to wait, or nowhere.
@@ -261,20 +299,25 @@ impl Frontier {
         self.unplace(id);
         self.promote(id, now);
         let host = &self.hosts[id as usize];
-        let busy = host.in_flight >= self.config.per_host || host.name_state == NameState::Asked;
-        if busy || host.orders.paused || host.orders.blocked {
+        let busy = host.in_flight >= self.config.per_host || host.name_state == NameState::ASKED;
+        if busy || host.orders.paused || host.orders.blocked || host.marks.held {
             return;
         }
-        let dead = host.is_dead();
         let Some(class) = self.class_of(host) else { return self.place_without_work(id, now) };
+        let dead = self.refuses_next(host, now);
         let rules_away = host.marks.rules_away && self.config.robots == RobotsPolicy::Honour && !dead;
         if rules_away && host.next_ms <= now {
             return self.place_to_refill(id, now);
         }
-        let placed = if host.next_ms > now {
+        let placed = if host.next_ms > now && !dead {
             self.wait(id, host.next_ms, host.is_in_backoff())
         } else if !dead && self.wants_lookup(id, now) {
-            self.to_ask.push_back(id);
+            let is_away = host.sites.iter().any(|site| site.away.is_some());
+            if is_away {
+                self.to_ask_again.push_back(id)
+            } else {
+                self.to_ask.push_back(id)
+            }
             Placed::Name
         } else if let (false, Some(ip)) = (dead || self.address_is_free(id, now), host.ip) {
             let gate = self.addresses.entry(address_key(ip)).or_default();
@@ -298,14 +341,15 @@ impl Frontier {
     /// A host that has nothing to hand out: rows may be due later, its robots.txt may be had later, or there may be more on disk.
     fn place_without_work(&mut self, id: u32, now: i64) {
         let host = &self.hosts[id as usize];
-        let resting =
-            host.sites.iter().filter_map(|site| site.robots.blocked_until(now)).filter(|at| *at < NEVER).min();
-        let resting = resting.filter(|_| !host.window.ready.is_empty());
+        let resting = host.sites.iter().filter_map(|site| site.rests_until(now)).min();
+        let resting = resting.filter(|_| !host.window.ready.is_empty() || host.has_errand());
         let later = host.window.later.last().map(|row| row.due_ms);
         let outside = host.has_outside().then_some(host.outside_due);
         // Rows that a limit holds back, or whose robots.txt is under way, are in the window and not in the way here.
         let refills = host.window.ready.is_empty() && outside.is_some_and(|due| due <= now || host.is_dead());
-        if refills && host.next_ms <= now {
+        // What is refused waits for nobody.
+        let may_refuse = host.sites.iter().any(|site| site.given_up().is_some());
+        if refills && (host.next_ms <= now || may_refuse) {
             return self.place_to_refill(id, now);
         }
         if refills {
@@ -335,6 +379,11 @@ impl Frontier {
         let dead = host.is_dead();
         while host.window.later.last().is_some_and(|row| row.due_ms <= now || dead) {
             let Some(row) = host.window.later.pop() else { break };
+            if let Some(until) = host.rests_until(row.url(), now).filter(|_| !dead) {
+                self.window_bytes -= row.memory();
+                host.goes_outside(until);
+                continue;
+            }
             let rank = crate::policy::priority::rank(&row, now, &self.config);
             host.window.add_ready(rank, row);
         }
@@ -357,7 +406,7 @@ impl Frontier {
 
     /// Whether the address of a host must be found out before it is asked.
     fn wants_lookup(&self, id: u32, now: i64) -> bool {
-        let fresh = matches!(self.hosts[id as usize].name_state, NameState::Known(until) if until > now);
+        let fresh = self.hosts[id as usize].name_state.is_known(now);
         let limited = self.config.per_ip.is_some() || self.config.queue == QueueBy::Ip;
         self.config.lookups > 0 && limited && !fresh
     }
@@ -375,7 +424,14 @@ impl Frontier {
 
     /// Whether [`Frontier::wanted`] may name a host.
     pub fn wants_addresses(&self) -> bool {
-        !self.to_ask.is_empty() && self.asked < self.config.lookups
+        let again = !self.to_ask_again.is_empty() && self.asked < self.lookups_again();
+        again || !self.to_ask.is_empty() && self.asked < self.config.lookups
+    }
+
+    /// Names that could not be looked up before get half of the lookups: each may take as long as a lookup can, and new ones
+    /// wait behind it.
+    fn lookups_again(&self) -> usize {
+        self.config.lookups.div_ceil(2)
     }
 
     /// Names up to `n` hosts whose address must be known before they are asked; each is to be told by [`Frontier::ready`].
@@ -383,19 +439,22 @@ impl Frontier {
         let now = self.clock.tick(now);
         let mut wanted = Vec::new();
         while wanted.len() < n && self.asked < self.config.lookups {
-            let Some(id) = self.to_ask.pop_front() else { break };
+            let again = self.asked < self.lookups_again();
+            let next = self.to_ask.pop_front();
+            let next = if next.is_none() && again { self.to_ask_again.pop_front() } else { next };
+            let Some(id) = next else { break };
             if self.hosts[id as usize].placed != Placed::Name {
                 continue;
             }
             let host = &self.hosts[id as usize];
-            let errand = host.errands.as_ref().and_then(|errands| errands.front()).map(|errand| &*errand.url);
-            let url = errand.or_else(|| host.window.ready.last().map(|(_, row)| row.url()));
+            let errand = host.errands.as_ref().zip(host.next_errand(now)).map(|(errands, at)| &*errands[at].url);
+            let url = errand.or_else(|| self.best_row(host, now).map(|at| host.window.ready[at].1.url()));
             let Some(site) = url.map(|url| split_site(url).0.to_owned()) else {
                 self.place(id, now);
                 continue;
             };
             self.unplace(id);
-            self.hosts[id as usize].name_state = NameState::Asked;
+            self.hosts[id as usize].name_state = NameState::ASKED;
             self.asked += 1;
             wanted.push(Wanted { id: HostId(id), site });
         }

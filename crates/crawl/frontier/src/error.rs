@@ -38,6 +38,14 @@ pub enum Error {
         /// As it was opened.
         found: String,
     },
+    /// An order that cannot be carried out.
+    #[error("expected {what}, found {found}")]
+    Order {
+        /// What can be.
+        what: &'static str,
+        /// What was asked for.
+        found: String,
+    },
     /// A thread of ours could not be started, or panicked.
     #[error("frontier thread: {0}")]
     Thread(String),

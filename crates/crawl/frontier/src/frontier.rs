@@ -1,6 +1,6 @@
 //! The state of a frontier, and its clock.
 
-use crate::candidate::{Answer, LeaseId};
+use crate::candidate::{Answer, LeaseId, Work};
 use crate::config::Config;
 use crate::error::Result;
 use crate::host::{Errand, Host, Placed};
@@ -8,6 +8,7 @@ use crate::identity::UrlId;
 use crate::memtable::{KeyMap, Memtable};
 use crate::policy::trap::Sessions;
 use crate::queue::{ReadyBank, WaitHeap};
+use crate::refill::Refilling;
 use crate::row::Row;
 use crate::seen::{Exact, Recent};
 use crate::store::Store;
@@ -34,10 +35,15 @@ pub struct Frontier {
     pub(crate) sealed: Option<Arc<Memtable>>,
     pub(crate) ready: ReadyBank,
     pub(crate) waiting: WaitHeap,
+    /// Hosts whose address is wanted: those that nobody has asked about, and those that are away.
     pub(crate) to_ask: VecDeque<u32>,
+    pub(crate) to_ask_again: VecDeque<u32>,
     pub(crate) to_refill: Vec<u32>,
+    pub(crate) refilling: Option<Refilling>,
     /// Lookups under way.
     pub(crate) asked: usize,
+    /// Pages whose host could not be looked up: leased, and to be handed out as refused.
+    pub(crate) unresolved: VecDeque<Work>,
     pub(crate) addresses: KeyMap<u128, AddressGate>,
     /// Pages under way.
     pub(crate) leases: KeyMap<UrlId, Out>,
@@ -57,6 +63,8 @@ pub struct Frontier {
     /// When, by the number of leases, windows are refilled at the latest.
     pub(crate) refill_at: u64,
     pub(crate) seeds_open: bool,
+    /// Links deeper than this were turned away and are known nowhere.
+    pub(crate) turned_away_at: Option<u32>,
     /// After a restart nobody is asked before this: a host may have been asked that nobody remembers.
     pub(crate) floor_ms: i64,
     pub(crate) clock: Clock,
@@ -83,6 +91,8 @@ pub(crate) struct Totals {
     /// The next number of arrival.
     pub arrival: u64,
     pub parked: u64,
+    /// Seeds that were never handed out: a limit on pages keeps room for them.
+    pub seeds_waiting: u64,
 }
 
 /// A page that is leased.
@@ -174,8 +184,11 @@ impl Frontier {
             ready: ReadyBank::default(),
             waiting: WaitHeap::default(),
             to_ask: VecDeque::new(),
+            to_ask_again: VecDeque::new(),
             to_refill: Vec::new(),
+            refilling: None,
             asked: 0,
+            unresolved: VecDeque::new(),
             addresses: KeyMap::default(),
             leases: KeyMap::default(),
             errands: KeyMap::default(),
@@ -189,6 +202,7 @@ impl Frontier {
             dispatched: 0,
             refill_at: 0,
             seeds_open: false,
+            turned_away_at: None,
             floor_ms: i64::MIN,
             clock: Clock { latest: i64::MIN, ahead: 0 },
             store,
@@ -227,6 +241,11 @@ impl Frontier {
         self.leases.len() + self.errands.len()
     }
 
+    /// The URL of a page that is leased.
+    pub fn leased_url(&self, id: UrlId) -> Option<&str> {
+        self.leases.get(&id).map(|out| out.row.url())
+    }
+
     /// Hosts known.
     pub fn hosts(&self) -> usize {
         self.hosts.len()
@@ -239,6 +258,23 @@ impl Frontier {
         if ended && self.config.max_pages.is_some() {
             self.place_idle();
         }
+    }
+
+    /// After a restart: how many seeds were never handed out, for which a limit on pages keeps room. The caller counts them,
+    /// because only the log and the files know which rows are seeds.
+    pub fn set_seeds_waiting(&mut self, seeds: u64) {
+        self.totals.seeds_waiting = seeds;
+    }
+
+    /// Gives up the room that a limit on pages keeps for seeds which cannot be handed out (their host has its own limit, or
+    /// was given up); tells whether that may have let other pages go.
+    pub fn release_seed_room(&mut self) -> bool {
+        let held = std::mem::take(&mut self.totals.seeds_waiting) > 0;
+        let room = self.config.max_pages.is_some_and(|most| self.totals.admitted < most);
+        if held && room {
+            self.place_idle();
+        }
+        held && room
     }
 
     /// Places all hosts that stand nowhere: a limit was lifted.

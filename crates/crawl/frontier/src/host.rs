@@ -1,5 +1,6 @@
 //! A queue as it stays in memory: gates, counts, the best rows, what robots.txt said. Usually of one host name.
 
+use crate::absence::Away;
 use crate::candidate::Rules;
 use crate::policy::trap::Trap;
 use crate::row::Row;
@@ -42,18 +43,15 @@ pub(crate) struct Host {
     pub next_ms: i64,
     /// When the last fetch ended.
     pub ended_ms: i64,
-    /// When the first of the failed connections failed; `i64::MIN` for none.
-    pub away_since: i64,
-    /// 429s and 503s, failed connections, and troubles of this machine's own, in a row.
+    /// 429s and 503s, and troubles of this machine's own, in a row.
     pub backoffs: u16,
-    pub failures: u16,
     pub troubles: u16,
     pub orders: Orders,
     pub trap: Trap,
     pub crawl_delay_ms: u32,
     pub extra_delay_ms: u32,
     pub slowed_ms: u32,
-    /// Set once it is asked no more: why.
+    /// Set once none of its origins is asked any more: why.
     pub given_up: Option<Box<str>>,
     pub ip: Option<IpAddr>,
     pub name_state: NameState,
@@ -77,20 +75,34 @@ pub(crate) struct Marks {
     pub unflushed: bool,
     /// Its name is in the log or in a run.
     pub named: bool,
-    /// In the list of those whose window is to be refilled.
+    /// In the list of those whose window is to be refilled, or being refilled.
     pub to_refill: bool,
+    /// Rows went outside the window since the refill that is under way began.
+    pub outside_changed: bool,
     /// Its robots.txt may be on disk: it is read from there, with the window, before the host is asked.
     pub rules_away: bool,
+    /// It used up what the caller grants it: its rows wait. Not kept on disk: the caller counts, and says so again.
+    pub held: bool,
+    /// The log or a file says that origins of it are away.
+    pub away_kept: bool,
 }
 
-/// What is known of a host's address.
+/// What is known of a host's address: until when `ip` holds. A number, not an enum, which would be twice as large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NameState {
-    Unknown,
+pub(crate) struct NameState(i64);
+
+impl NameState {
+    pub const UNKNOWN: NameState = NameState(i64::MIN);
     /// A lookup is under way.
-    Asked,
-    /// `ip` holds until then.
-    Known(i64),
+    pub const ASKED: NameState = NameState(i64::MIN + 1);
+
+    pub fn known_until(at: i64) -> Self {
+        NameState(at)
+    }
+
+    pub fn is_known(self, now: i64) -> bool {
+        self != Self::ASKED && self.0 > now
+    }
 }
 
 /// Where a host stands.
@@ -113,7 +125,7 @@ pub(crate) enum Placed {
 /// The best waiting rows of a host: ready ones by rank, the best last; later ones by when they are due, the first last.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
-    pub ready: Vec<(u64, Row)>,
+    pub ready: VecDeque<(u64, Row)>,
     pub later: Vec<Row>,
 }
 
@@ -136,7 +148,7 @@ impl Window {
     /// Takes out the row of a key.
     pub fn remove(&mut self, id: crate::UrlId) -> Option<Row> {
         if let Some(at) = self.ready.iter().position(|(_, row)| row.id == id) {
-            return Some(self.ready.remove(at).1);
+            return self.ready.remove(at).map(|(_, row)| row);
         }
         let at = self.later.iter().position(|row| row.id == id)?;
         Some(self.later.remove(at))
@@ -153,11 +165,12 @@ pub(crate) struct Errand {
     pub hops: u32,
 }
 
-/// Scheme, host and port: what a robots.txt is for.
+/// Scheme, host and port: what a robots.txt is for, and what is there or away.
 pub(crate) struct Site {
     /// `http://a.example:8080`.
     pub name: Arc<str>,
     pub robots: Robots,
+    pub away: Option<Box<Away>>,
 }
 
 /// ```text
@@ -174,15 +187,6 @@ pub(crate) enum Robots {
 }
 
 impl Robots {
-    /// Until when nothing of the site may be fetched, if so; [`NEVER`] while an errand is out.
-    pub fn blocked_until(&self, now: i64) -> Option<i64> {
-        match self {
-            Self::Fetching { .. } => Some(NEVER),
-            Self::Resting { until, .. } if *until > now => Some(*until),
-            _ => None,
-        }
-    }
-
     pub fn attempts(&self) -> u32 {
         match self {
             Self::Unknown { attempts } | Self::Fetching { attempts } | Self::Resting { attempts, .. } => *attempts,
@@ -218,9 +222,7 @@ impl Host {
             in_flight: 0,
             next_ms,
             ended_ms: i64::MIN,
-            away_since: i64::MIN,
             backoffs: 0,
-            failures: 0,
             troubles: 0,
             orders: Orders::default(),
             trap: Trap::default(),
@@ -229,10 +231,16 @@ impl Host {
             slowed_ms: 0,
             given_up: None,
             ip: None,
-            name_state: NameState::Unknown,
+            name_state: NameState::UNKNOWN,
             placed: Placed::Nowhere,
             marks: Marks::default(),
         }
+    }
+
+    /// A row waits outside the window, and is due then.
+    pub fn goes_outside(&mut self, due_ms: i64) {
+        self.outside_due = self.outside_due.min(due_ms);
+        self.marks.outside_changed = true;
     }
 
     /// Whether rows wait that are not in the window.
@@ -242,7 +250,7 @@ impl Host {
 
     pub fn site(&mut self, name: &str) -> &mut Site {
         let at = self.sites.iter().position(|site| *site.name == *name).unwrap_or_else(|| {
-            self.sites.push(Site { name: name.into(), robots: Robots::Unknown { attempts: 0 } });
+            self.sites.push(Site { name: name.into(), robots: Robots::Unknown { attempts: 0 }, away: None });
             self.sites.len() - 1
         });
         &mut self.sites[at]
@@ -255,12 +263,12 @@ impl Host {
 
     /// Whether it waits because something failed, and not for politeness alone.
     pub fn is_in_backoff(&self) -> bool {
-        self.backoffs > 0 || self.failures > 0 || self.troubles > 0
+        self.backoffs > 0 || self.troubles > 0
     }
 
     /// It answered: whatever failed before is past.
     pub fn is_back(&mut self) {
-        (self.backoffs, self.failures, self.troubles, self.away_since) = (0, 0, 0, i64::MIN);
+        (self.backoffs, self.troubles) = (0, 0);
     }
 
     pub fn has_errand(&self) -> bool {
@@ -299,8 +307,9 @@ impl Host {
             u64::from(self.crawls),
             u64::from(self.errors),
             self.next_ms.max(0) as u64,
-            self.away_since.max(0) as u64,
-            u64::from(self.backoffs) | u64::from(self.failures) << 16 | u64::from(self.troubles) << 32,
+            // Origins are away, not hosts; these two had their place here.
+            0,
+            u64::from(self.backoffs) | u64::from(self.troubles) << 32,
             bits,
             u64::from(self.trap.pack()),
             u64::from(self.crawl_delay_ms),
@@ -310,37 +319,45 @@ impl Host {
         ]
     }
 
-    /// Takes over what [`Host::encode`] or a file kept of a host.
+    /// Takes over what [`Host::encode`] or a file kept of a host; the numbers were checked by [`check_numbers`].
     pub fn restore(&mut self, numbers: [u64; 15], given_up: &str) {
-        let [
-            waiting,
-            urls,
-            admitted,
-            parked,
-            crawls,
-            errors,
-            next,
-            away,
-            backoff,
-            bits,
-            trap,
-            delay,
-            extra,
-            slowed,
-            due,
-        ] = numbers;
+        let [waiting, urls, admitted, parked, crawls, errors, next, _, backoff, bits, trap, delay, extra, slowed, due] =
+            numbers;
         (self.waiting, self.urls, self.admitted) = (waiting as u32, urls as u32, admitted as u32);
         (self.parked, self.crawls, self.errors) = (parked as u32, crawls as u32, errors as u32);
         self.next_ms = if next == 0 { i64::MIN } else { next as i64 };
-        self.away_since = if away == 0 { i64::MIN } else { away as i64 };
-        (self.backoffs, self.failures, self.troubles) =
-            (backoff as u16, (backoff >> 16) as u16, (backoff >> 32) as u16);
+        (self.backoffs, self.troubles) = (backoff as u16, (backoff >> 32) as u16);
         self.orders = Orders { paused: bits & 1 != 0, blocked: bits & 2 != 0 };
         self.trap = Trap::unpack(trap as u32);
         (self.crawl_delay_ms, self.extra_delay_ms, self.slowed_ms) = (delay as u32, extra as u32, slowed as u32);
         self.given_up = (!given_up.is_empty()).then(|| given_up.into());
-        self.outside_due = if waiting == 0 { NEVER } else { i64::try_from(due).unwrap_or(NEVER) };
+        self.outside_due = if waiting == 0 { NEVER } else { due as i64 };
     }
+}
+
+/// The numbers of a host, in the order of [`Host::numbers`], and the largest value of each.
+const NUMBERS: [(&str, u64); 15] = [
+    ("a host's waiting URLs", u32::MAX as u64),
+    ("a host's URLs", u32::MAX as u64),
+    ("a host's admitted URLs", u32::MAX as u64),
+    ("a host's parked URLs", u32::MAX as u64),
+    ("a host's responses", u32::MAX as u64),
+    ("a host's failures", u32::MAX as u64),
+    ("when a host may be asked", i64::MAX as u64),
+    ("since when a host is away", i64::MAX as u64),
+    ("a host's backoffs", (1 << 48) - 1),
+    ("a host's orders", 3),
+    ("a host's trap flags", u32::MAX as u64),
+    ("a host's crawl-delay", u32::MAX as u64),
+    ("a host's ordered delay", u32::MAX as u64),
+    ("a host's earned interval", u32::MAX as u64),
+    ("when a host's first URL is due", i64::MAX as u64),
+];
+
+/// Whether all numbers of a host are in their range; if not, which one is not, its value and its limit.
+pub(crate) fn check_numbers(numbers: &[u64; 15]) -> Result<(), (&'static str, u64, u64)> {
+    let wrong = numbers.iter().zip(NUMBERS).find(|(number, (_, limit))| *number > limit);
+    wrong.map_or(Ok(()), |(number, (what, limit))| Err((what, *number, limit)))
 }
 
 /// A host as the log has it.
@@ -360,6 +377,8 @@ impl LoggedHost {
         for number in &mut numbers {
             *number = r.uvarint("a host's number")?;
         }
+        let at = r.offset();
+        check_numbers(&numbers).map_err(|(what, claimed, limit)| SliceError::OverLimit { at, what, claimed, limit })?;
         Ok(LoggedHost { key, name, given_up, numbers })
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use trawl_url::key::{self, UrlKey};
-use trawl_url::{SuffixList, WebUrl};
+use trawl_url::{LakeUrl, SuffixList, WebUrl};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The name of a URL inside a frontier: the key of its host in the upper half, that of the URL in the lower one. The same in
@@ -97,13 +97,11 @@ impl Identity {
 
     /// The id of a URL; with the name of its queue where that differs from the host of the URL.
     pub fn in_queue(self, url: &WebUrl, queue: QueueBy) -> (UrlId, Option<String>) {
+        let mut scratch = LakeUrl::with_capacity(url.len());
         if self == Self::Key
-            && let Ok(canonical) = key::identity(url, SuffixList::builtin())
+            && let Ok((key, host)) = key::identity_key(url, &mut scratch, |host| queue.group(host))
         {
-            let host = queue.group(key::host_of(&canonical));
-            let id = UrlId::new(key::host_key(host), key::path_key(&canonical));
-            let other = (host != url.host()).then(|| host.to_owned());
-            return (id, other);
+            return (key.into(), (host != url.host()).then(|| host.to_owned()));
         }
         let host = queue.group(url.host());
         let other = (host != url.host()).then(|| host.to_owned());

@@ -2,17 +2,19 @@
 //! its host.
 
 use crate::candidate::{Admission, Candidate};
+use crate::config::Config;
 use crate::error::Result;
 use crate::frontier::{Frontier, Seen};
 use crate::host::Placed;
 use crate::identity::UrlId;
 use crate::policy::priority::{bucket_of, rank};
 use crate::policy::trap;
-use crate::row::{Row, Status, Texts};
-use crate::seen::Known;
+use crate::row::{Found, Row, Status, Texts, small};
+use crate::seen::{DEEP, FAR, Known, mark_of, set_depth_of};
 use trawl_model::UnixMillis;
 
-/// Ready rows that a window takes from intake while all rows of its host are in it.
+/// Ready rows that a window takes from intake while all rows of its host are in it. Without files it takes all: they are in
+/// memory anyway, and looking for the best of them again costs more than keeping them in order.
 const SMALL_WINDOW: usize = 16;
 /// Rows to be tried later that a window keeps.
 const LATER_KEPT: usize = 64;
@@ -25,7 +27,7 @@ impl Frontier {
         let known = self.known_depths(candidates)?;
         let mut nearer = Vec::new();
         for (n, candidate) in candidates.iter().enumerate() {
-            let depth = u8::try_from(candidate.depth).unwrap_or(u8::MAX);
+            let depth = set_depth_of(candidate.depth);
             let found = match (&mut self.seen, known.get(n)) {
                 (Seen::Exact(set), _) if candidate.depth > self.config.max_depth => set.get(candidate.id.path()),
                 (Seen::Exact(set), _) => match set.insert(candidate.id.path(), depth) {
@@ -33,21 +35,26 @@ impl Frontier {
                     Known::At(depth) => Some(depth),
                 },
                 (Seen::Files(recent), known) => {
-                    if candidate.depth <= self.config.max_depth {
+                    // What is past the limit of redirects is looked up each time.
+                    if candidate.depth <= self.config.max_depth && candidate.hops <= self.config.max_hops {
                         recent.put(candidate.id.path());
                     }
                     // The same URL twice in one batch: the first of them is among the recent changes by now.
-                    let written = self.active.get(candidate.id).map(|row| u8::try_from(row.depth).unwrap_or(u8::MAX));
+                    let mark = |row: &Row| mark_of(row.depth.into(), row.hops.into(), self.config.max_hops);
+                    let written = self.active.get(candidate.id).map(mark);
                     written.or(known.copied().flatten())
                 }
             };
             admissions.push(match found {
-                Some(known) if self.config.depth_matters() && depth < known => {
+                Some(known) if may_change(&self.config, candidate, depth, known) => {
                     nearer.push(n);
                     Admission::Nearer
                 }
                 Some(_) => Admission::Seen,
-                None if candidate.depth > self.config.max_depth => Admission::TooDeep,
+                None if candidate.depth > self.config.max_depth => {
+                    self.turned_away(self.config.max_depth);
+                    Admission::TooDeep
+                }
                 None => self.admit(candidate, now),
             });
         }
@@ -94,16 +101,22 @@ impl Frontier {
             last_crawled: 0,
             crawls: 0,
             errors: 0,
-            depth: u16::try_from(*depth).unwrap_or(u16::MAX),
-            hops: u16::try_from(*hops).unwrap_or(u16::MAX),
+            depth: small(*depth),
+            hops: small(*hops),
             http_status: 0,
             strikes: 0,
             bucket: bucket_of(*priority),
             status: if parked { Status::Trapped } else { Status::Scheduled },
             found,
         };
+        if let Seen::Exact(set) = &mut self.seen
+            && *hops > config.max_hops
+        {
+            set.set_depth(id.path(), FAR);
+        }
         self.totals.arrival += 1;
         self.totals.known += 1;
+        self.totals.seeds_waiting += u64::from(found == Found::Seed);
         host.urls += 1;
         if parked {
             host.parked += 1;
@@ -125,6 +138,11 @@ impl Frontier {
         let complete = !host.has_outside();
         host.waiting += 1;
         self.totals.waiting += 1;
+        // Its origin is away: it is found again when that may be asked.
+        if let Some(until) = host.rests_until(row.url(), now) {
+            host.goes_outside(until.max(row.due_ms));
+            return;
+        }
         // A row that was tried already stays at hand: there are never more of them than were leased.
         let tried = row.is_admitted();
         if row.due_ms > now {
@@ -132,26 +150,29 @@ impl Frontier {
                 self.window_bytes += row.memory();
                 host.window.add_later(row);
             } else {
-                host.outside_due = host.outside_due.min(row.due_ms);
+                host.goes_outside(row.due_ms);
             }
             return;
         }
         let window = &mut host.window;
-        let is_better = window.ready.first().is_some_and(|(worst, _)| rank < *worst);
+        let is_better = window.ready.front().is_some_and(|(worst, _)| rank < *worst);
+        let in_memory = self.store.is_none();
         if tried
+            || in_memory
             || complete && has_room && window.ready.len() < SMALL_WINDOW
             || complete && window.len() == 0
             || is_better
         {
             self.window_bytes += row.memory();
             window.add_ready(rank, row);
-            if is_better && !tried && window.ready.len() > SMALL_WINDOW && !window.ready[0].1.is_admitted() {
-                let (_, worst) = window.ready.remove(0);
+            let evicts = is_better && !tried && !in_memory && window.ready.len() > SMALL_WINDOW;
+            if evicts && let Some((_, worst)) = window.ready.front().filter(|(_, worst)| !worst.is_admitted()) {
                 self.window_bytes -= worst.memory();
-                host.outside_due = 0;
+                window.ready.pop_front();
+                host.goes_outside(0);
             }
         } else {
-            host.outside_due = 0;
+            host.goes_outside(0);
         }
     }
 
@@ -187,12 +208,18 @@ impl Frontier {
         let away: Vec<UrlId> = ids.iter().filter(|id| !at_hand(id)).copied().collect();
         let rows = self.stored_rows(&away)?;
         for n in nearer {
-            let Candidate { id, depth, .. } = candidates[*n];
-            let depth = u16::try_from(depth).unwrap_or(u16::MAX);
+            let candidate = &candidates[*n];
+            let (id, depth) = (candidate.id, small(candidate.depth));
+            let in_reach =
+                |row: &Row, config: &Config| u32::from(row.hops) > config.max_hops && candidate.hops <= config.max_hops;
             if let Some(out) = self.leases.get_mut(&id) {
                 // It is written down when it is settled, and its links then count from here.
                 out.row.depth = out.row.depth.min(depth);
-                self.note_depth(id, depth);
+                if in_reach(&out.row, &self.config) {
+                    out.row.hops = small(candidate.hops);
+                }
+                let row = out.row.clone();
+                self.note_depth(&row);
                 continue;
             }
             let stored = || away.binary_search(&id).ok().and_then(|at| rows.get(at).cloned().flatten());
@@ -201,14 +228,33 @@ impl Frontier {
                 admissions[*n] = Admission::Seen;
                 continue;
             };
-            if row.depth <= depth {
+            let Some(host) = self.host_ids.get(&id.host()).copied() else { continue };
+            let reached = in_reach(&row, &self.config);
+            // Whoever asks for a URL himself gets it, whatever the links to it looked like.
+            let asked_for = row.status == Status::Trapped && candidate.depth == 0;
+            if row.depth <= depth && !reached && !asked_for {
                 admissions[*n] = Admission::Seen;
                 continue;
             }
-            row.depth = depth;
-            self.note_depth(id, depth);
-            let Some(host) = self.host_ids.get(&id.host()).copied() else { continue };
-            if row.status == Status::Scheduled {
+            row.depth = row.depth.min(depth);
+            if reached {
+                row.hops = small(candidate.hops);
+            }
+            self.note_depth(&row);
+            let is_parked = asked_for && !self.hosts[host as usize].trap.released;
+            if is_parked || reached && row.status == Status::Gone {
+                admissions[*n] = if is_parked { Admission::Unparked } else { Admission::InReach };
+                self.hosts[host as usize].parked -= u32::from(is_parked);
+                self.totals.parked -= u64::from(is_parked);
+                let (found, via) = candidate.source.parts();
+                row.texts = Texts::new(row.url(), via, candidate.meta_json.as_deref().unwrap_or_default());
+                (row.found, row.status, row.due_ms, row.strikes) = (found, Status::Scheduled, 0, 0);
+                self.write(host, row.clone());
+                self.add_waiting(host, row, now);
+                self.stir(host, now);
+                continue;
+            }
+            if row.status.waits() {
                 let state = &mut self.hosts[host as usize];
                 if let Some(old) = state.window.remove(id) {
                     self.window_bytes -= old.memory();
@@ -227,9 +273,9 @@ impl Frontier {
         Ok(())
     }
 
-    fn note_depth(&mut self, id: UrlId, depth: u16) {
+    fn note_depth(&mut self, row: &Row) {
         if let Seen::Exact(set) = &mut self.seen {
-            set.set_depth(id.path(), u8::try_from(depth).unwrap_or(u8::MAX));
+            set.set_depth(row.id.path(), mark_of(row.depth.into(), row.hops.into(), self.config.max_hops));
         }
     }
 
@@ -244,9 +290,11 @@ impl Frontier {
         let mut known = vec![None; candidates.len()];
         let mut unsure = Vec::new();
         for (n, candidate) in candidates.iter().enumerate() {
+            // A seed may have been parked as a link.
+            let may_be_parked = candidate.depth == 0 && self.config.max_depth > 0;
             if let Some(row) = self.recent_row(candidate.id) {
-                known[n] = Some(u8::try_from(row.depth).unwrap_or(u8::MAX));
-            } else if !self.config.depth_matters() && recent.has(candidate.id.path()) {
+                known[n] = Some(mark_of(row.depth.into(), row.hops.into(), self.config.max_hops));
+            } else if !self.config.depth_matters() && !may_be_parked && recent.has(candidate.id.path()) {
                 known[n] = Some(0);
             } else {
                 unsure.push((candidate.id, n));
@@ -254,13 +302,23 @@ impl Frontier {
         }
         unsure.sort_unstable();
         if let Some(store) = &self.store {
-            store.files.depths(&unsure, &mut known)?;
+            store.files.marks(&unsure, self.config.max_hops, &mut known)?;
         }
         Ok(known)
     }
 }
 
-/// Hours since 1970.
+/// Whether the row of a known URL has to be looked at: a shorter way to it counts, what was past the limit of redirects may be
+/// in reach, and a seed may have been parked as a link.
+fn may_change(config: &Config, candidate: &Candidate, depth: u8, known: u8) -> bool {
+    match known {
+        FAR => candidate.hops <= config.max_hops,
+        _ if candidate.depth == 0 => known > 0,
+        _ => config.depth_matters() && (depth < known || known == DEEP),
+    }
+}
+
+/// Hours since 1970, as a file has them: from 0 to 2^32 - 1, the year 491,000.
 pub(crate) fn hour(now_ms: i64) -> u32 {
-    u32::try_from(now_ms.max(0) / 3_600_000).unwrap_or(u32::MAX)
+    (now_ms / 3_600_000).clamp(0, i64::from(u32::MAX)) as u32
 }

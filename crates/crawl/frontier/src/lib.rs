@@ -29,6 +29,7 @@
 //! ```
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod absence;
 mod candidate;
 mod config;
 pub mod conformance;
@@ -44,7 +45,9 @@ mod memtable;
 mod outcome;
 mod policy;
 mod queue;
+mod recrawl;
 mod refill;
+mod reopen;
 mod robots;
 mod row;
 mod seen;
@@ -62,4 +65,6 @@ pub use error::{Error, Result};
 pub use frontier::Frontier;
 pub use identity::{Identity, QueueBy, UrlId};
 pub use policy::priority::bucket_of;
+pub use recrawl::Recrawl;
+pub use reopen::{AtLimit, Reopening};
 pub use store::{StoreStats, Ticket};

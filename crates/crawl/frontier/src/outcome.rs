@@ -3,12 +3,13 @@
 use crate::candidate::{Answer, LeaseId, Outcome, Settled};
 use crate::error::Result;
 use crate::frontier::{Frontier, Hold, Out, address_key};
-use crate::host::Placed;
+use crate::host::{Placed, split_site};
 use crate::identity::QueueBy;
 use crate::intake::hour;
 use crate::policy::politeness::{backoff_ms, is_absence, is_passing, is_plea, millis, slowed_ms, trouble_ms};
-use crate::row::{Row, Status};
+use crate::row::{Found, Row, Status};
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use trawl_model::{ErrorClass, UnixMillis};
 
@@ -20,26 +21,35 @@ impl Frontier {
     /// address, unless hosts share it by the operator's choice. The page itself is settled later, by [`Frontier::settle`].
     pub fn released(&mut self, now: UnixMillis, id: LeaseId, answer: Answer, ip: Option<IpAddr>) -> Result<()> {
         let now = self.clock.tick(now);
-        let hold = match id {
+        let asked = match id {
             LeaseId::Page(id) => self.leases.get_mut(&id).and_then(|out| {
                 out.answered = Some(answer);
-                out.hold.take()
+                Some((out.hold.take()?, split_site(out.row.url()).0.to_owned()))
             }),
-            LeaseId::Robots(number) => self.errands.get(&number).map(|(hold, _)| *hold),
+            LeaseId::Robots(number) => {
+                let errand = self.errands.get(&number);
+                errand.map(|(hold, errand)| (*hold, split_site(&errand.url).0.to_owned()))
+            }
         };
-        if let Some(hold) = hold {
-            self.open_gates(now, hold, answer, ip);
+        if let Some((hold, site)) = asked {
+            self.open_gates(now, hold, &site, answer, ip);
         }
         Ok(())
     }
 
-    fn open_gates(&mut self, now: i64, Hold { host: id, ip: was }: Hold, answer: Answer, ip: Option<IpAddr>) {
+    fn open_gates(&mut self, now: i64, hold: Hold, site: &str, answer: Answer, ip: Option<IpAddr>) {
+        let Hold { host: id, ip: was } = hold;
         self.touch(id);
         let host = &mut self.hosts[id as usize];
         host.in_flight = host.in_flight.saturating_sub(1);
         host.ended_ms = host.ended_ms.max(now);
         let dice = host.key;
         let mut wait = 0;
+        if !is_absence(answer)
+            && let Some(state) = host.sites.iter_mut().find(|known| *known.name == *site)
+        {
+            state.away = None;
+        }
         match answer {
             _ if is_plea(answer) => {
                 host.backoffs = host.backoffs.saturating_add(1);
@@ -49,23 +59,13 @@ impl Frontier {
                     _ => backoff_ms(&self.config, host.backoffs.into(), dice),
                 };
             }
-            _ if is_absence(answer) => {
-                host.failures = host.failures.saturating_add(1);
-                if host.away_since == i64::MIN {
-                    host.away_since = now;
-                }
-                let away = now.saturating_sub(host.away_since);
-                wait = backoff_ms(&self.config, host.failures.into(), dice);
-                if away >= millis(self.config.give_up_after) {
-                    let why = format!("{} connections in a row failed, over {} s", host.failures, away / 1000);
-                    host.given_up = Some(why.into());
-                }
-            }
+            _ if is_absence(answer) => self.absent(id, site, now),
             _ => {
                 host.is_back();
                 host.slowed_ms = slowed_ms(host.slowed_ms, false, &self.config);
             }
         }
+        let host = &mut self.hosts[id as usize];
         let next = now.saturating_add(host.delay_ms(&self.config).max(wait));
         host.next_ms = host.next_ms.max(next);
         if host.is_dead() {
@@ -86,14 +86,14 @@ impl Frontier {
     /// Gives back the memory of a window that nobody needs soon.
     fn shrink(&mut self, id: u32) {
         let host = &mut self.hosts[id as usize];
-        let mut kept = Vec::new();
+        let mut kept = VecDeque::new();
         let best = host.window.ready.len().saturating_sub(1);
         for (at, (rank, row)) in std::mem::take(&mut host.window.ready).into_iter().enumerate() {
             if at == best || row.is_admitted() {
-                kept.push((rank, row));
+                kept.push_back((rank, row));
             } else {
                 self.window_bytes -= row.memory();
-                host.outside_due = 0;
+                host.goes_outside(0);
             }
         }
         host.window.ready = kept;
@@ -133,7 +133,8 @@ impl Frontier {
                 continue;
             };
             if let Some(hold) = out.hold.take() {
-                self.open_gates(now, hold, outcome.answer, hold.ip);
+                let site = split_site(out.row.url()).0.to_owned();
+                self.open_gates(now, hold, &site, outcome.answer, hold.ip);
             }
             settled.push(self.settle_row(out, outcome, now));
         }
@@ -147,6 +148,8 @@ impl Frontier {
         let host = &mut self.hosts[id as usize];
         host.out -= 1;
         host.fresh_out -= u32::from(!row.is_admitted());
+        // One that was due again, or a trap's and released, is an ordinary one once it was tried.
+        row.status = Status::Scheduled;
         match answer {
             Answer::Response { status, .. } => {
                 row.crawls = row.crawls.saturating_add(1);
@@ -160,9 +163,19 @@ impl Frontier {
             }
         }
         row.note = outcome.note.unwrap_or(0);
-        // Nobody was there to answer for this URL: the host waits, or is given up, with all its URLs.
+        // Nobody was there to answer for this URL: its origin waits, or is given up, with all its URLs.
         row.strikes = row.strikes.saturating_add(u8::from(!is_absence(answer)));
         let depth = u32::from(row.depth);
+        // Found on a shorter way while it was refused.
+        let in_reach =
+            answer == Answer::Failed(ErrorClass::RedirectLimit) && u32::from(row.hops) <= self.config.max_hops;
+        if in_reach {
+            (row.strikes, row.due_ms) = (0, 0);
+            self.write(id, row.clone());
+            self.add_waiting(id, row, now);
+            self.stir(id, now);
+            return Settled::Again { depth };
+        }
         let refused = matches!(answer, Answer::Failed(ErrorClass::DeadHost | ErrorClass::RobotsUnavailable));
         if !is_passing(answer) || refused || u32::from(row.strikes) >= self.config.max_attempts {
             row.due_ms = 0;
@@ -226,6 +239,7 @@ impl Frontier {
             host.admitted -= 1;
             host.fresh_out -= 1;
             self.totals.admitted -= 1;
+            self.totals.seeds_waiting += u64::from(row.found == Found::Seed);
         }
         self.add_waiting(id, row, now);
         self.stir(id, now);

@@ -117,12 +117,17 @@ impl WaitHeap {
 
     /// When the first host may be asked.
     pub fn first(&mut self, is_live: impl Fn(i64, u32) -> bool) -> Option<i64> {
+        self.first_host(is_live).map(|(at, _)| at)
+    }
+
+    /// The same, and which host it is.
+    pub fn first_host(&mut self, is_live: impl Fn(i64, u32) -> bool) -> Option<(i64, u32)> {
         if self.heap.len() > 4 * self.len + 64 {
             self.heap.retain(|Reverse((at, host))| is_live(*at, *host));
         }
         while let Some(Reverse((at, host))) = self.heap.peek().copied() {
             if is_live(at, host) {
-                return Some(at);
+                return Some((at, host));
             }
             self.heap.pop();
         }

@@ -2,200 +2,329 @@
 //!
 //! Hosts are taken in the order of their keys, so that a page of a file is unpacked once for all hosts on it. Of rows with one key
 //! the newest counts, and none of them if that is done, leased, or in the window already.
+//!
+//! ```text
+//! order (what to look for, what to pass over) ─► read base and runs, aside ─► reap (with the recent changes as they are by then)
+//! ```
+//! Leases go on while files are read: reading for thousands of hosts takes a second where the base is large. Until a refill is
+//! reaped no flush ends, so that whatever changes meanwhile is among the recent changes, and hides what was read.
 
+use crate::config::Config;
 use crate::error::Result;
 use crate::frontier::Frontier;
-use crate::host::{NEVER, Placed};
+use crate::host::{NEVER, Placed, split_site};
 use crate::identity::UrlId;
+use crate::memtable::KeyMap;
 use crate::policy::priority::rank;
 use crate::row::{Row, Status};
+use crate::store::Job;
 use crate::store::files::RowScan;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::Arc;
 
 /// Hosts refilled at a time.
 const HOSTS: usize = 16_384;
 /// Rows that a window gets at least, and at most.
 const FEWEST: usize = 16;
 const MOST: usize = 4096;
+/// Up to so many hosts with so many rows in all are read for at once: a thread costs more.
+const FEW_HOSTS: usize = 8;
+const FEW_ROWS: u64 = 4096;
+/// When to ask again while files are read.
+pub(crate) const READING_MS: i64 = 2;
 
-/// Where a row was found, so that its texts are read only if it is taken.
-enum Place {
-    Recent(Row),
-    File { file: usize, number: u64 },
+/// Path keys. They are hashes already.
+type Paths = HashSet<u64, std::hash::BuildHasherDefault<crate::memtable::KeyHasher>>;
+
+/// What is looked for in the files.
+struct Order {
+    id: u32,
+    key: u64,
+    room: usize,
+    /// Rows that are due later are not taken.
+    until: i64,
+    /// Whether a trap's rows are let go.
+    released: bool,
+    /// Origins that rest, and until when: their rows are not due before.
+    resting: Resting,
+    /// Rows of the recent changes, in the window, or leased.
+    hidden: Paths,
+}
+
+type Resting = Vec<(Arc<str>, i64)>;
+
+/// When a row is due, its origin considered.
+fn due(resting: &Resting, url: &str, due_ms: i64) -> i64 {
+    let (name, _) = split_site(url);
+    resting.iter().find(|(site, _)| **site == *name).map_or(due_ms, |(_, until)| due_ms.max(*until))
+}
+
+/// What was found for a host.
+struct Found {
+    id: u32,
+    rows: Vec<(u64, Row)>,
+    robots: Vec<Row>,
+    outside_due: i64,
+}
+
+/// A refill whose files are being read.
+pub(crate) struct Refilling {
+    job: Job<Vec<Found>>,
 }
 
 /// A row that may be taken, the worst first.
-struct Taken {
+struct Taken<P> {
     rank: u64,
-    place: Place,
+    place: P,
 }
 
-impl PartialEq for Taken {
+impl<P> PartialEq for Taken<P> {
     fn eq(&self, other: &Self) -> bool {
         self.rank == other.rank
     }
 }
-impl Eq for Taken {}
-impl PartialOrd for Taken {
+impl<P> Eq for Taken<P> {}
+impl<P> PartialOrd for Taken<P> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Taken {
+impl<P> Ord for Taken<P> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.rank.cmp(&other.rank)
     }
 }
 
-/// What one host gets.
-struct Harvest {
+/// The best rows of a host, as many as there is room for.
+struct Best<P> {
     room: usize,
-    taken: BinaryHeap<Taken>,
+    until: i64,
+    taken: BinaryHeap<Taken<P>>,
     /// When the first of the rows is due that were not taken.
     outside_due: i64,
-    robots: Vec<Row>,
+}
+
+impl<P> Best<P> {
+    fn new(room: usize, until: i64) -> Self {
+        Best { room, until, taken: BinaryHeap::new(), outside_due: NEVER }
+    }
+
+    /// Considers a waiting row.
+    fn see(&mut self, rank: u64, due: i64, place: impl FnOnce() -> P) {
+        if due > self.until {
+            self.outside_due = self.outside_due.min(due);
+        } else if self.taken.len() < self.room {
+            self.taken.push(Taken { rank, place: place() });
+        } else if let Some(mut worst) = self.taken.peek_mut() {
+            self.outside_due = 0;
+            if rank < worst.rank {
+                *worst = Taken { rank, place: place() };
+            }
+        }
+    }
+}
+
+/// Whether a row with this status is looked for.
+fn is_wanted(status: Status, released: bool) -> bool {
+    status.waits() || status == Status::Trapped && released
+}
+
+/// Reads the files for hosts in the order of their keys.
+fn read(orders: Vec<Order>, scans: &mut [RowScan], now: i64, config: &Config) -> Result<Vec<Found>> {
+    orders.into_iter().map(|order| read_host(order, scans, now, config)).collect()
+}
+
+fn read_host(order: Order, scans: &mut [RowScan], now: i64, config: &Config) -> Result<Found> {
+    let Order { id, key, room, until, released, resting, mut hidden } = order;
+    let mut best = Best::new(room, until);
+    let mut robots = Vec::new();
+    let files = scans.len();
+    for (file, scan) in scans.iter_mut().enumerate() {
+        for number in scan.rows_of_host(key)? {
+            let path = scan.path(number)?;
+            // Only the oldest file has nothing behind it that a key could hide.
+            let is_hidden = if file + 1 == files { hidden.contains(&path) } else { !hidden.insert(path) };
+            if is_hidden {
+                continue;
+            }
+            let id = UrlId::new(key, path);
+            if scan.is_robots(number)? {
+                robots.push(scan.row(id, number)?);
+            } else if is_wanted(scan.status(number)?, released) {
+                let head = scan.head(id, number)?;
+                // URLs are unpacked only where some of them rest.
+                let due = match resting.is_empty() {
+                    true => head.due_ms,
+                    false => due(&resting, &scan.url(number)?, head.due_ms),
+                };
+                best.see(rank(&head, now, config), due, || (file, number));
+            }
+        }
+    }
+    let outside_due = best.outside_due;
+    let mut taken = best.taken.into_vec();
+    // In the order of the file, so that its pages are unpacked once.
+    taken.sort_unstable_by_key(|taken| taken.place);
+    let mut rows = Vec::with_capacity(taken.len());
+    for Taken { rank, place: (file, number) } in taken {
+        let path = scans[file].path(number)?;
+        rows.push((rank, scans[file].row(UrlId::new(key, path), number)?));
+    }
+    Ok(Found { id, rows, robots, outside_due })
 }
 
 impl Frontier {
-    /// Refills the windows that are empty or nearly so; tells whether any host has more to do now.
+    /// Refills the windows that are empty or nearly so, or begins to; tells whether any host may have more to do now.
     pub(crate) fn refill(&mut self, now: i64) -> Result<bool> {
+        if self.refilling.is_some() {
+            return Ok(false);
+        }
         self.refill_at = self.dispatched + crate::dispatch::REFILL_AFTER;
         let mut ids = std::mem::take(&mut self.to_refill);
         // Those who wait for it go first.
         ids.sort_unstable_by_key(|id| self.hosts[*id as usize].placed != Placed::Refill);
         self.to_refill = ids.split_off(ids.len().min(HOSTS));
-        self.refill_hosts(&mut ids, now, now)?;
-        Ok(true)
+        let rows = ids.iter().map(|id| u64::from(self.hosts[*id as usize].urls)).sum::<u64>();
+        let few = ids.len() <= FEW_HOSTS && rows <= FEW_ROWS;
+        let orders = self.orders(&mut ids, now);
+        let Some(store) = self.store.as_ref().filter(|_| self.config.background && !few) else {
+            self.refill_now(orders, now)?;
+            return Ok(true);
+        };
+        let (mut scans, config) = (store.files.scans(), self.config.clone());
+        let work = move || read(orders, &mut scans, now, &config);
+        self.refilling = Some(Refilling { job: Job::start(true, String::new(), work)? });
+        Ok(false)
     }
 
-    /// Refills the windows of some hosts with rows that are due until `until`.
+    /// Takes over what a refill found, if it has read everything.
+    pub(crate) fn refill_if_read(&mut self, now: i64) -> Result<()> {
+        match &self.refilling {
+            Some(refilling) if refilling.job.is_done() => self.finish_refill(now),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for the refill that is under way.
+    pub(crate) fn finish_refill(&mut self, now: i64) -> Result<()> {
+        let Some(Refilling { job }) = self.refilling.take() else { return Ok(()) };
+        for found in job.join()? {
+            self.reap(found, now, now);
+        }
+        Ok(())
+    }
+
+    /// Refills the windows of some hosts with rows that are due until `until`; tells whether any was found.
     pub(crate) fn refill_hosts(&mut self, ids: &mut Vec<u32>, now: i64, until: i64) -> Result<bool> {
-        ids.sort_unstable_by_key(|id| self.hosts[*id as usize].key);
-        ids.dedup();
-        let budget = (self.config.memory_bytes / 8).saturating_sub(self.window_bytes) / 256;
-        let share = (budget / ids.len().max(1)).max(4);
-        let mut scans = match &self.store {
-            Some(store) => store.files.scans(),
-            None => Vec::new(),
-        };
+        self.finish_refill(now)?;
+        let orders = self.orders(ids, until);
+        self.refill_now(orders, now)
+    }
+
+    fn refill_now(&mut self, orders: Vec<Order>, now: i64) -> Result<bool> {
+        let mut scans = self.store.as_ref().map_or_else(Vec::new, |store| store.files.scans());
         let mut any = false;
-        for id in ids.iter() {
-            let host = &mut self.hosts[*id as usize];
-            host.marks.to_refill = false;
-            let waiting = host.waiting as usize;
-            let room = (waiting / 16).clamp(FEWEST, MOST).min(share);
-            let harvest = self.harvest(*id, room, now, until, &mut scans)?;
-            any |= self.reap(*id, harvest, now, &mut scans)?;
+        for order in orders {
+            let until = order.until;
+            let found = read_host(order, &mut scans, now, &self.config)?;
+            any |= self.reap(found, now, until);
         }
         Ok(any)
     }
 
-    fn harvest(&self, id: u32, room: usize, now: i64, until: i64, scans: &mut [RowScan]) -> Result<Harvest> {
+    /// What to look for. Their marks stay until they are reaped, so that nobody orders twice.
+    fn orders(&mut self, ids: &mut Vec<u32>, until: i64) -> Vec<Order> {
+        ids.sort_unstable_by_key(|id| self.hosts[*id as usize].key);
+        ids.dedup();
+        let budget = (self.config.memory_bytes / 8).saturating_sub(self.window_bytes) / 256;
+        let share = (budget / ids.len().max(1)).max(4);
+        let mut leased: HashMap<u32, Vec<u64>> = HashMap::new();
+        // Without files nothing can be hidden.
+        if self.store.is_some() {
+            for (id, out) in &self.leases {
+                leased.entry(out.host).or_default().push(id.path());
+            }
+        }
+        let mut orders = Vec::with_capacity(ids.len());
+        for id in ids.iter() {
+            let mut hidden = Paths::default();
+            if self.store.is_some() {
+                for table in std::iter::once(&self.active).chain(self.sealed.as_deref()) {
+                    hidden.extend(table.of_host(*id).map(|row| row.id.path()));
+                }
+                let window = &self.hosts[*id as usize].window;
+                hidden.extend(window.ready.iter().map(|(_, row)| row.id.path()));
+                hidden.extend(window.later.iter().map(|row| row.id.path()));
+                hidden.extend(leased.remove(id).unwrap_or_default());
+            }
+            let host = &mut self.hosts[*id as usize];
+            host.marks.to_refill = true;
+            host.marks.outside_changed = false;
+            let until = if host.is_dead() { i64::MAX } else { until };
+            let room = (host.waiting as usize / 16).clamp(FEWEST, MOST).min(share);
+            let resting = if host.is_dead() { Vec::new() } else { host.resting(self.clock.latest) };
+            orders.push(Order { id: *id, key: host.key, room, until, released: host.trap.released, resting, hidden });
+        }
+        orders
+    }
+
+    /// Puts what was found, and what the recent changes have, into the window.
+    fn reap(&mut self, found: Found, now: i64, until: i64) -> bool {
+        let Found { id, rows, mut robots, outside_due } = found;
         let host = &self.hosts[id as usize];
-        let mut harvest = Harvest { room, taken: BinaryHeap::new(), outside_due: NEVER, robots: Vec::new() };
-        let mut newer: HashSet<u64> = HashSet::new();
         let until = if host.is_dead() { i64::MAX } else { until };
-        let window = &host.window;
-        let in_window: HashSet<UrlId> =
-            window.ready.iter().map(|(_, row)| row.id).chain(window.later.iter().map(|row| row.id)).collect();
-        let at_hand = |id: UrlId| self.leases.contains_key(&id) || in_window.contains(&id);
-        let wanted = |status: Status| status == Status::Scheduled || status == Status::Trapped && host.trap.released;
+        let room = (host.waiting as usize / 16).clamp(FEWEST, MOST).max(rows.len());
+        let mut best = Best::new(room, until);
+        let resting = if host.is_dead() { Vec::new() } else { host.resting(now) };
+        let mut newer = Paths::default();
+        let in_window: KeyMap<UrlId, ()> = {
+            let (ready, later) = (&host.window.ready, &host.window.later);
+            ready.iter().map(|(_, row)| (row.id, ())).chain(later.iter().map(|row| (row.id, ()))).collect()
+        };
+        let at_hand = |id: UrlId| self.leases.contains_key(&id) || in_window.contains_key(&id);
+        let mut recent_robots = Vec::new();
         for table in std::iter::once(&self.active).chain(self.sealed.as_deref()) {
             for row in table.of_host(id) {
                 if !newer.insert(row.id.path()) {
                     continue;
                 }
                 if row.robots_until > 0 {
-                    harvest.robots.push(row.clone());
-                } else if wanted(row.status) && !at_hand(row.id) {
-                    harvest.see(rank(row, now, &self.config), row.due_ms, until, |_| Place::Recent(row.clone()));
+                    recent_robots.push(row.clone());
+                } else if is_wanted(row.status, host.trap.released) && !at_hand(row.id) {
+                    best.see(rank(row, now, &self.config), due(&resting, row.url(), row.due_ms), || row.clone());
                 }
             }
         }
-        // Only the oldest file has nothing behind it that a key could hide.
-        let files = scans.len();
-        for (file, scan) in scans.iter_mut().enumerate() {
-            let rows = scan.rows_of_host(host.key)?;
-            for number in rows {
-                let path = scan.path(number)?;
-                let hidden = if file + 1 == files { newer.contains(&path) } else { !newer.insert(path) };
-                let key = UrlId::new(host.key, path);
-                if hidden {
-                    continue;
-                }
-                if scan.is_robots(number)? {
-                    harvest.robots.push(scan.row(key, number)?);
-                } else if wanted(scan.status(number)?) && !at_hand(key) {
-                    let head = scan.head(key, number)?;
-                    let place = |_| Place::File { file, number };
-                    harvest.see(rank(&head, now, &self.config), head.due_ms, until, place);
-                }
+        for (rank, row) in rows {
+            if !newer.contains(&row.id.path()) && !at_hand(row.id) {
+                best.see(rank, due(&resting, row.url(), row.due_ms), || row);
             }
         }
-        Ok(harvest)
-    }
-
-    /// Puts what was found into the window.
-    fn reap(&mut self, id: u32, harvest: Harvest, now: i64, scans: &mut [RowScan]) -> Result<bool> {
-        let Harvest { taken, outside_due, robots, .. } = harvest;
-        for row in &robots {
+        recent_robots.append(&mut robots);
+        for row in &recent_robots {
             self.recall_robots(id, row, now);
         }
-        let key = self.hosts[id as usize].key;
-        let mut taken = taken.into_vec();
-        // In the order of the file, so that its pages are unpacked once.
-        taken.sort_unstable_by_key(|taken| match &taken.place {
-            Place::Recent(_) => (usize::MAX, taken.rank),
-            Place::File { file, number } => (*file, *number),
-        });
-        let mut rows = Vec::with_capacity(taken.len());
-        for Taken { rank, place } in taken {
-            let row = match place {
-                Place::Recent(row) => row,
-                Place::File { file, number } => {
-                    let path = scans[file].path(number)?;
-                    scans[file].row(UrlId::new(key, path), number)?
-                }
-            };
-            self.window_bytes += row.memory();
-            rows.push((rank, row));
-        }
+        let outside_due = outside_due.min(best.outside_due);
         let host = &mut self.hosts[id as usize];
-        host.marks.rules_away = false;
-        let any = !rows.is_empty();
-        for (rank, row) in rows {
+        (host.marks.to_refill, host.marks.rules_away) = (false, false);
+        let any = !best.taken.is_empty();
+        for Taken { rank, place: row } in best.taken.into_vec() {
+            self.window_bytes += row.memory();
             match row.due_ms > now {
                 true => host.window.add_later(row),
-                false => host.window.ready.push((rank, row)),
+                false => host.window.ready.push_back((rank, row)),
             }
         }
-        host.window.ready.sort_unstable_by_key(|(rank, _)| std::cmp::Reverse(*rank));
-        host.outside_due = outside_due;
-        if outside_due == NEVER {
+        host.window.ready.make_contiguous().sort_unstable_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+        // What left the window while files were read is out there, and nobody has looked when it is due.
+        host.outside_due = if host.marks.outside_changed { 0 } else { outside_due };
+        if host.outside_due == NEVER {
             // All there is has been seen. The number differs only where another program wrote the file.
             let here = host.window.len() as u32;
             self.totals.waiting = self.totals.waiting + u64::from(here) - u64::from(host.waiting);
             host.waiting = here;
         }
         self.place(id, now);
-        Ok(any)
-    }
-}
-
-impl Harvest {
-    /// Considers a waiting row.
-    fn see(&mut self, rank: u64, due: i64, until: i64, place: impl Fn(()) -> Place) {
-        if due > until {
-            self.outside_due = self.outside_due.min(due);
-            return;
-        }
-        if self.taken.len() < self.room {
-            self.taken.push(Taken { rank, place: place(()) });
-        } else if let Some(mut worst) = self.taken.peek_mut() {
-            self.outside_due = 0;
-            if rank < worst.rank {
-                *worst = Taken { rank, place: place(()) };
-            }
-        }
+        any
     }
 }

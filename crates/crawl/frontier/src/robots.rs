@@ -23,22 +23,50 @@ impl Frontier {
     /// to record; `Err` where this machine could not look it up.
     pub fn ready(&mut self, now: UnixMillis, HostId(id): HostId, found: Result<Option<Address>, ()>) {
         let now = self.clock.tick(now);
-        let Some(host) = self.hosts.get_mut(id as usize).filter(|host| host.name_state == NameState::Asked) else {
+        let Some(host) = self.hosts.get_mut(id as usize).filter(|host| host.name_state == NameState::ASKED) else {
             return;
         };
         self.asked -= 1;
         match found {
             Err(()) => {
-                host.name_state = NameState::Unknown;
+                host.name_state = NameState::UNKNOWN;
                 self.rest(id, now);
             }
             Ok(found) => {
                 let holds = found.map_or(UNKNOWN_HOLDS, |(_, holds)| holds);
-                host.name_state = NameState::Known(now.saturating_add(millis(holds).max(1_000)));
+                host.name_state = NameState::known_until(now.saturating_add(millis(holds).max(1_000)));
                 host.ip = found.map(|(ip, _)| ip);
                 self.place(id, now);
             }
         }
+    }
+
+    /// Instead of [`Frontier::ready`]: nobody could tell the address, for a reason that may pass. The origin rests, and the page
+    /// that would have been asked for is handed out as refused by the next [`Frontier::lease`], so that the failure is recorded.
+    pub fn unresolved(&mut self, now: UnixMillis, id: HostId, class: ErrorClass, message: String) -> Result<()> {
+        let (now, HostId(id)) = (self.clock.tick(now), id);
+        let Some(host) = self.hosts.get_mut(id as usize).filter(|host| host.name_state == NameState::ASKED) else {
+            return Ok(());
+        };
+        self.asked -= 1;
+        host.name_state = NameState::UNKNOWN;
+        self.touch(id);
+        let next = self.hosts[id as usize].next_errand(now);
+        let errands = self.hosts[id as usize].errands.as_mut();
+        if let Some(errand) = errands.zip(next).and_then(|(errands, at)| errands.remove(at)) {
+            self.absent(id, split_site(&errand.url).0, now);
+            self.place(id, now);
+            let failed = RobotsAnswer::Unavailable(class, message);
+            return self.learn(now, errand.host, &errand.site, errand.hops == 0, failed);
+        }
+        if let Some(at) = self.best_row(&self.hosts[id as usize], now) {
+            let site = split_site(self.hosts[id as usize].window.ready[at].1.url()).0.to_owned();
+            let refused = self.hand_out(id, at, Some((class, message)), now);
+            self.unresolved.extend(refused);
+            self.absent(id, &site, now);
+        }
+        self.place(id, now);
+        Ok(())
     }
 
     /// A robots.txt errand came back; call it beside [`Frontier::released`]. Rules are applied at once, and kept over restarts
@@ -50,14 +78,14 @@ impl Frontier {
         let Errand { host, site, hops, .. } = errand;
         match answer {
             RobotsAnswer::Unavailable(class, _) if hops == 0 && is_absence(Answer::Failed(class)) => {
-                // Nobody was there: its host waits, or is given up, and says so for all its URLs.
+                // Nobody was there: the origin waits, or is given up, and says so for all its URLs.
                 let state = self.hosts[host as usize].site(&site);
                 state.robots = Robots::Unknown { attempts: state.robots.attempts() };
                 self.place(host, now);
                 Ok(())
             }
             RobotsAnswer::Redirect(_) if hops >= ROBOTS_HOPS => {
-                self.learn(now, host, &site, RobotsAnswer::Rules(Arc::new(AllowAll)))
+                self.learn(now, host, &site, false, RobotsAnswer::Rules(Arc::new(AllowAll)))
             }
             RobotsAnswer::Redirect(url) => {
                 let (key, name) = self.config.identity.in_queue(&url, self.config.queue);
@@ -68,7 +96,7 @@ impl Frontier {
                 self.place(asked, now);
                 Ok(())
             }
-            settled => self.learn(now, host, &site, settled),
+            settled => self.learn(now, host, &site, hops == 0, settled),
         }
     }
 
@@ -150,7 +178,15 @@ impl Frontier {
         self.place(id, now);
     }
 
-    pub(crate) fn learn(&mut self, now: i64, id: u32, site: &Arc<str>, answer: RobotsAnswer) -> Result<()> {
+    /// What is known of a robots.txt from now on; `is_own` unless a redirect led elsewhere for it.
+    pub(crate) fn learn(
+        &mut self,
+        now: i64,
+        id: u32,
+        site: &Arc<str>,
+        is_own: bool,
+        answer: RobotsAnswer,
+    ) -> Result<()> {
         self.touch(id);
         let dice = self.hosts[id as usize].key;
         let attempts = self.hosts[id as usize].site(site).robots.attempts() + 1;
@@ -162,8 +198,10 @@ impl Frontier {
             }
             RobotsAnswer::Redirect(_) => return Ok(()),
             // A name that does not exist, or whose address nobody allowed, has no pages either, and asking again in a minute
-            // will not help.
-            RobotsAnswer::Unavailable(class @ (ErrorClass::DnsNxdomain | ErrorClass::PrivateAddress), message) => {
+            // will not help. Of a name that a redirect led to this says nothing about the pages here.
+            RobotsAnswer::Unavailable(class @ (ErrorClass::DnsNxdomain | ErrorClass::PrivateAddress), message)
+                if is_own =>
+            {
                 Some(Robots::GivenUp { class, message: message.into() })
             }
             RobotsAnswer::Unavailable(_, message) if attempts >= self.config.robots_attempts => {
@@ -177,7 +215,9 @@ impl Frontier {
         let host = &mut self.hosts[id as usize];
         if let Some(state) = state {
             host.site(site).robots = state;
+            self.put_out(id, site, now);
         }
+        let host = &mut self.hosts[id as usize];
         // From the end of the robots.txt to the first page its own crawl-delay counts already.
         let first = host.ended_ms.saturating_add(host.delay_ms(&self.config));
         host.next_ms = host.next_ms.max(if host.is_dead() { i64::MIN } else { first });

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! (unknown) --offer--> Scheduled --lease--> (leased, in memory only) --settle--> Crawled | Gone | Excluded
-//!                │         ▲                          │
-//!                │         └── to be tried again, expired, lost in a crash
+//!                │         ▲                       ▲  │                                │
+//!                │         └── to be tried again, expired, lost in a crash          recrawl
+//!                │                                 └── lease ── Due ◄─────────────────┘
 //!                └-- a trap's --> Trapped --release--> Scheduled
 //! ```
 //! A lease is not written down: after a crash the row is as it was before.
@@ -21,6 +22,8 @@ pub enum Status {
     Scheduled = 1,
     /// It is done, and had a response.
     Crawled = 4,
+    /// It was done, and waits to be fetched again. A limit on pages counts it as a new one.
+    Due = 5,
     /// It is done, and had none, or was given up.
     Gone = 6,
     /// robots.txt closes it.
@@ -30,15 +33,21 @@ pub enum Status {
 }
 
 impl Status {
-    /// By its number. What other programs write besides (discovered, ready, in flight, due again) waits, too.
+    /// By its number. What other programs write besides (discovered, ready, in flight) waits, too.
     pub fn of(value: u8) -> Self {
         match value {
             4 => Status::Crawled,
+            5 => Status::Due,
             6 => Status::Gone,
             7 => Status::Excluded,
             8 => Status::Trapped,
             _ => Status::Scheduled,
         }
+    }
+
+    /// Whether it waits to be fetched.
+    pub fn waits(self) -> bool {
+        matches!(self, Status::Scheduled | Status::Due)
     }
 }
 
@@ -80,11 +89,12 @@ impl Texts {
     }
 
     pub fn new(url: &str, via: &str, meta: &str) -> Self {
-        let mut all = String::with_capacity(url.len() + via.len() + meta.len());
-        [url, via, meta].into_iter().for_each(|text| all.push_str(text));
+        // A URL alone, as a list has them, is copied once.
+        let all: Arc<str> =
+            if via.is_empty() && meta.is_empty() { url.into() } else { [url, via, meta].concat().into() };
         // A URL is at most some kilobytes, metadata at most a few mebibytes: the sum fits.
         let (url_end, via_end) = (url.len() as u32, (url.len() + via.len()) as u32);
-        Texts { all: all.into(), url_end, via_end }
+        Texts { all, url_end, via_end }
     }
 
     fn part(&self, from: u32, to: Option<u32>) -> &str {
@@ -107,6 +117,30 @@ impl Texts {
     pub fn len(&self) -> usize {
         self.all.len()
     }
+}
+
+/// The numbers of a row in the log, in this order, and the largest value of each.
+const NUMBERS: [(&str, u64); 14] = [
+    ("a row's depth", u16::MAX as u64),
+    ("a row's hops", u16::MAX as u64),
+    ("a row's HTTP status", u16::MAX as u64),
+    ("a row's errors", u16::MAX as u64),
+    ("a row's crawls", u32::MAX as u64),
+    ("the hour a row was first seen", u32::MAX as u64),
+    ("the hour a row was last crawled", u32::MAX as u64),
+    ("when a row is due", i64::MAX as u64),
+    ("until when a robots.txt is believed", i64::MAX as u64),
+    ("a row's arrival", u64::MAX),
+    ("a row's note", u64::MAX),
+    ("the end of a row's URL", u32::MAX as u64),
+    ("the end of a row's via", u32::MAX as u64),
+    ("the length of a row's texts", u32::MAX as u64),
+];
+
+/// A depth or a number of hops as rows have it: 65,535 stands for that and for more. Nothing is lost by that: where depth
+/// decides anything the limit is lower ([`crate::Config::max_depth`]), and so many hops are refused whatever the limit.
+pub(crate) fn small(count: u32) -> u16 {
+    count.min(u32::from(u16::MAX)) as u16
 }
 
 /// A URL and all that is kept of it.
@@ -149,9 +183,9 @@ impl Row {
         self.crawls.saturating_add(u32::from(self.errors))
     }
 
-    /// Whether it was ever handed out: what is counted by a limit on pages.
+    /// Whether it was handed out since it was offered or became due: what is counted by a limit on pages.
     pub fn is_admitted(&self) -> bool {
-        self.attempts() > 0
+        self.attempts() > 0 && self.status != Status::Due
     }
 
     /// Memory it takes, texts included.
@@ -189,8 +223,12 @@ impl Row {
         let id = UrlId(u128::from_le_bytes(r.array("a row's key")?));
         let [status, found, strikes, bucket] = r.array("a row's state")?;
         let mut numbers = [0u64; 14];
-        for number in &mut numbers {
-            *number = r.uvarint("a row's number")?;
+        for (number, (what, limit)) in numbers.iter_mut().zip(NUMBERS) {
+            let at = r.offset();
+            *number = r.uvarint(what)?;
+            if *number > limit {
+                return Err(SliceError::OverLimit { at, what, claimed: *number, limit });
+            }
         }
         let [
             depth,
@@ -209,7 +247,7 @@ impl Row {
             len,
         ] = numbers;
         let at = r.offset();
-        let bytes = r.take(usize::try_from(len).unwrap_or(usize::MAX), "a row's texts")?;
+        let bytes = r.take(len as usize, "a row's texts")?;
         let text = std::str::from_utf8(bytes).ok().filter(|text| {
             url <= via && via <= len && text.is_char_boundary(url as usize) && text.is_char_boundary(via as usize)
         });

@@ -24,6 +24,22 @@ struct Part {
     len: usize,
 }
 
+/// The depth of a set that stands for itself and for all that is deeper: where it counts, the row is asked.
+pub(crate) const DEEP: u8 = u8::MAX;
+
+/// In place of the depth of a URL that was found past the limit of redirects: whoever finds it nearer asks its row.
+pub(crate) const FAR: u8 = u8::MAX - 1;
+
+/// A depth as the set has it.
+pub(crate) fn set_depth_of(depth: u32) -> u8 {
+    u8::try_from(depth).ok().filter(|depth| *depth < FAR).unwrap_or(DEEP)
+}
+
+/// What the set has of a row.
+pub(crate) fn mark_of(depth: u32, hops: u32, max_hops: u32) -> u8 {
+    if hops > max_hops { FAR } else { set_depth_of(depth) }
+}
+
 /// What was known of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {

@@ -1,6 +1,8 @@
 //! Rules one by one. Every frontier here is durable and has so little memory that it is flushed all the time.
 
+mod absence;
 mod durable;
+mod intake;
 mod simulation;
 
 use super::*;
@@ -51,6 +53,12 @@ impl F {
     pub fn crash(self, now: i64) -> Self {
         let disk = self.disk.reboot(trawl_io::fault::Loss::All);
         Self::on(disk, self.config.clone(), now)
+    }
+
+    /// The same after all was made durable.
+    pub fn crash_synced(mut self, now: i64) -> Self {
+        self.inner.sync().unwrap();
+        self.crash(now)
     }
 
     pub fn step(&mut self, now: UnixMillis) -> Step {
@@ -419,7 +427,7 @@ fn a_host_that_is_away_is_waited_for_and_given_up_by_time() {
         seed(&mut f, &format!("http://a.example/{n}"));
     }
     now = 0;
-    while f.hosts[0].given_up.is_none() {
+    while f.host_report("a.example").unwrap().given_up.is_none() {
         let (at, l) = soonest(&mut f, now);
         done(&mut f, at, &l, Answer::Failed(ErrorClass::ConnectTimeout));
         now = at;

@@ -151,7 +151,8 @@ impl Checker {
 
     /// All that was settled so far is durable.
     fn synced(&mut self) {
-        self.done.append(&mut self.unsure);
+        // Not `append`, which goes through all that is done.
+        self.done.extend(std::mem::take(&mut self.unsure));
         self.durable_gates = self.gates.clone();
     }
 
@@ -181,7 +182,9 @@ struct World {
     crashes: u64,
 }
 
-fn config() -> Config {
+/// Little memory, so that everything is flushed and merged all the time; more where a run is long, or flushes are all it does.
+fn config(pages: u64) -> Config {
+    let times = (pages / 20_000).clamp(1, 16) as usize;
     Config {
         identity: Identity::Exact,
         max_depth: u32::MAX,
@@ -195,7 +198,7 @@ fn config() -> Config {
         max_attempts: 200,
         trap_threshold: 0,
         lease_ttl: Some(Duration::from_millis(TTL as u64)),
-        memory_bytes: 256 << 10,
+        memory_bytes: times * (256 << 10),
         background: false,
         ..Config::default()
     }
@@ -207,7 +210,7 @@ impl World {
     }
 
     fn open(&mut self) -> Result<Frontier> {
-        Frontier::open(&self.disk.shared(), Path::new("/frontier"), config(), self.wall(), "simulation")
+        Frontier::open(&self.disk.shared(), Path::new("/frontier"), config(self.web.pages), self.wall(), "simulation")
     }
 
     /// Loses the power, and whatever was not synced.

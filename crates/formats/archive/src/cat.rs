@@ -4,14 +4,17 @@ use crate::error::{Error, Result};
 use crate::registry::Found;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use trawl_http::{Dechunk, Framing, Head, decode_content};
 use trawl_io::Fs;
-use trawl_model::{Advice, Archive, Body, DoorError, Entry, Outcome, Pick, Place, RawRecord, RecordSource, Wanted};
-use trawl_url::{Printed, Redacted, redact};
-use trawl_warc::{Record, WarcReader};
+use trawl_model::{
+    Advice, Archive, Body, DoorError, Entry, Message, Outcome, Pick, Place, RawRecord, RecordSource, Wanted,
+};
+use trawl_url::{Printed, Redacted, redact, text_of, without_credentials, without_userinfo};
+use trawl_warc::{Record, RecordHeader, WarcReader};
 
 /// A block is put into JSON up to this size; a larger one is told by its digest.
 const JSON_BLOCK: u64 = 64 << 20;
@@ -56,7 +59,7 @@ pub fn cat(
     if !wanted.rows.is_all() && !archive.has_rows() {
         return Err(Error::NoRows { path: found.path.clone() }.into());
     }
-    let mut printer = Printer { path: &found.path, options, on_damage };
+    let mut printer = Printer { path: &found.path, archive: &*archive, options, on_damage };
     if let Some(offset) = wanted.offset {
         let place = Place::new("", offset, 0);
         if let Some(mut source) = archive.records(Pick::At(&place))? {
@@ -83,10 +86,10 @@ pub fn cat(
         return Err(Error::NoCaptures { path: found.path.clone() }.into());
     }
     let listed = match options.credentials || archive.lists_contents(wanted) {
-        true => archive.list(wanted, out)?,
+        true => archive.list(wanted, out, printer.on_damage)?,
         false => {
             let mut out = Redacted::new(out, if wanted.json { Printed::Json } else { Printed::Text });
-            let listed = archive.list(wanted, &mut out)?;
+            let listed = archive.list(wanted, &mut out, printer.on_damage)?;
             out.exact()?;
             listed
         }
@@ -121,17 +124,22 @@ fn responses(archive: &dyn Archive, found: &Found, options: &CatOptions<'_>, out
         printed += 1;
         match options.show {
             Show::Head => out.write_all(&message.head)?,
-            Show::Decoded => {
-                let codings = Head::new(&message.head).content_codings();
-                io::copy(
-                    &mut decode_content(message.body.reader()?, &codings, trawl_warc::Limits::default().decoded_bytes)?,
-                    out,
-                )?;
-            }
-            Show::Record | Show::Body => drop(io::copy(&mut message.body.reader()?, out)?),
+            show => body(&mut message, show, out)?,
         }
     }
     Ok(printed)
+}
+
+/// Prints the body of a message, as it is stored or decoded.
+fn body(message: &mut Message<'_>, show: Show, out: &mut dyn Write) -> Result<()> {
+    if show == Show::Decoded {
+        let codings = Head::new(&message.head).content_codings();
+        let limit = trawl_warc::Limits::default().decoded_bytes;
+        io::copy(&mut decode_content(message.body.reader()?, &codings, limit)?, out)?;
+    } else {
+        io::copy(&mut message.body.reader()?, out)?;
+    }
+    Ok(())
 }
 
 /// A record as JSON.
@@ -159,6 +167,7 @@ enum Block {
 
 struct Printer<'a> {
     path: &'a Path,
+    archive: &'a dyn Archive,
     options: &'a CatOptions<'a>,
     on_damage: &'a mut dyn FnMut(DoorError),
 }
@@ -200,10 +209,14 @@ impl Printer<'_> {
         if show == Show::Record {
             match self.options.credentials {
                 true => out.write_all(record.header().raw())?,
-                false => out.write_all(&redact(record.header().raw(), Printed::Text))?,
+                false => out.write_all(&shown_header(record.header()))?,
             }
             io::copy(&mut record, out)?;
             out.write_all(b"\r\n\r\n")?;
+            return Ok(true);
+        }
+        let is_first = record.header().get("WARC-Segment-Number").is_some();
+        if matches!(show, Show::Body | Show::Decoded) && is_first && self.segments(place, out)? {
             return Ok(true);
         }
         let head = record.take_http_head()?;
@@ -227,6 +240,15 @@ impl Printer<'_> {
         Ok(true)
     }
 
+    /// Prints the body of a capture that is kept as several records; `false` if there is no capture at this place.
+    fn segments(&self, place: &Place, out: &mut dyn Write) -> Result<bool> {
+        let Some(mut source) = self.archive.captures(Pick::At(place))? else { return Ok(false) };
+        let Some((Entry::Capture(capture), _)) = source.next_entry()? else { return Ok(false) };
+        let Outcome::Response { mut message, .. } = capture.outcome else { return Ok(false) };
+        body(&mut message, self.options.show, out)?;
+        Ok(true)
+    }
+
     fn wants(&self, record: &Record<'_>) -> bool {
         let CatOptions { wanted, kind: wanted_kind, show, .. } = self.options;
         let header = record.header();
@@ -243,7 +265,13 @@ impl Printer<'_> {
     fn json(&self, mut record: Record<'_>, place: &Place, out: &mut dyn Write) -> Result<()> {
         let header = record.header().clone();
         let http_head = if header.is_http() || header.may_be_http() { record.take_http_head()? } else { None };
-        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        // Bytes that are not UTF-8 are escaped: different URLs stay different.
+        let text = |bytes: &[u8]| text_of(bytes).into_owned();
+        let field = |name: &[u8], value: &[u8]| {
+            let value = text_of(value);
+            let value = if self.options.credentials { value } else { shown_value(name, &value).into_owned().into() };
+            (text(name), value.into_owned())
+        };
         let block = if self.options.wanted.digests || record.left() > JSON_BLOCK {
             digest(&mut record)?
         } else {
@@ -259,13 +287,48 @@ impl Printer<'_> {
             file: if own { &path } else { &place.file },
             offset: place.offset,
             kind: header.record_type().as_str(),
-            fields: header.fields().map(|(name, value)| (lossy(name), lossy(value))).collect(),
-            http_head: http_head.map(|head| lossy(&head)),
+            fields: header.fields().map(|(name, value)| field(name, value)).collect(),
+            http_head: http_head.map(|head| text(&head)),
             block,
         };
         serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
         Ok(out.write_all(b"\n")?)
     }
+}
+
+/// The value of a header field as it is shown. What is said to be a URL is one, whatever its spelling.
+fn shown_value<'a>(name: &[u8], value: &'a str) -> Cow<'a, str> {
+    let bare = value.trim().trim_start_matches('<').trim_end_matches('>');
+    match name.eq_ignore_ascii_case(b"WARC-Target-URI") {
+        true => match without_userinfo(bare) {
+            Cow::Owned(shown) => Cow::Owned(shown),
+            Cow::Borrowed(_) => Cow::Borrowed(value),
+        },
+        false => without_credentials(value),
+    }
+}
+
+/// The header of a record as it is shown: as it is stored, but for user names and passwords.
+fn shown_header(header: &RecordHeader) -> Vec<u8> {
+    let raw = header.raw();
+    if !raw.contains(&b'@') {
+        return raw.to_vec();
+    }
+    let mut out = Vec::with_capacity(raw.len());
+    for line in raw.split_inclusive(|b| *b == b'\n') {
+        let colon = line.iter().position(|b| *b == b':').unwrap_or(line.len());
+        let (name, value) = line.split_at(colon);
+        // What is not UTF-8 is only searched, so that all other bytes stay.
+        let is_target = name.trim_ascii().eq_ignore_ascii_case(b"WARC-Target-URI");
+        match std::str::from_utf8(value.get(1..).unwrap_or_default().trim_ascii()).ok().filter(|_| is_target) {
+            Some(url) if matches!(shown_value(b"WARC-Target-URI", url), Cow::Owned(_)) => {
+                out.extend([name, b": ", shown_value(b"WARC-Target-URI", url).as_bytes()].concat());
+                out.extend_from_slice(b"\r\n");
+            }
+            _ => out.extend_from_slice(&redact(line, Printed::Text)),
+        }
+    }
+    out
 }
 
 fn digest(record: &mut Record<'_>) -> Result<Block> {

@@ -83,7 +83,7 @@ pub fn convert(
         let takes_records = work.sink.carries().has(Capability::OtherRecords);
         if let Some(source) = archive.records(Pick::All)?.filter(|_| takes_records) {
             work.records(source)?;
-        } else if let Some(source) = archive.captures(Pick::All)? {
+        } else if let Some(source) = archive.captures_to_convert()? {
             for (name, count) in archive.left_out()? {
                 if strict {
                     return Err(Error::LeftOut { path: found.path.clone(), name, count }.into());

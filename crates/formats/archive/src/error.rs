@@ -28,6 +28,14 @@ pub enum Error {
         /// The formats there are.
         known: String,
     },
+    /// A tree of directories that is too deep to be walked.
+    #[error("{}: expected at most {limit} directories below one another, found more: name a directory further down", .path.display())]
+    TooDeep {
+        /// Where the walk stopped.
+        path: PathBuf,
+        /// The most there may be.
+        limit: usize,
+    },
     /// A name that no format is made under.
     #[error("{}: expected a name that ends in {endings}", .path.display())]
     NoTarget {

@@ -32,6 +32,7 @@ mod registry;
 pub mod seqdb;
 mod urls;
 mod verify;
+pub mod walk;
 
 pub use cat::{CatOptions, Show, cat};
 pub use convert::{Converted, check_compression, convert};

@@ -2,20 +2,18 @@
 
 use crate::error::{Error, Result};
 use crate::seqdb::SeqdbFormat;
+use crate::walk::{self, Item, Kind};
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_captures::CapturesFormat;
 use trawl_io::format::{Candidate, Format, Opening, Role};
-use trawl_io::{Fs, Mode};
+use trawl_io::{FileId, Fs, Mode};
 use trawl_meguri::MeguriFormat;
 use trawl_model::{Archive, DoorError};
 use trawl_nutch::NutchFormat;
 use trawl_warc::{WaczFormat, WarcFormat};
-
-/// Directories below one another in which containers are looked for that are directories themselves: `segments/2026…` of a
-/// crawl of Nutch's.
-const MAX_DEPTH: usize = 1;
 
 /// The formats that are known. A value, so that a program can add its own.
 #[derive(Clone)]
@@ -113,18 +111,27 @@ impl Registry {
         Ok(self.formats.iter().find(|format| format.detect(&candidate)).cloned())
     }
 
-    /// The archives of a path: what it names itself, or else everything in the directory that has one of the formats, by
-    /// name. Of the files of one container one stands for the rest.
+    /// The archives of a path: what it names itself, or else everything in the directory and below it that has one of the
+    /// formats, by name. Of the files of one container one stands for the rest.
     pub fn files(&self, fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<Found>> {
+        self.files_within(fs, path, true)
+    }
+
+    /// The same without the directories below: what lies beside each other.
+    pub fn files_beside(&self, fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<Found>> {
+        self.files_within(fs, path, false)
+    }
+
+    fn files_within(&self, fs: &Arc<dyn Fs>, path: &Path, below: bool) -> Result<Vec<Found>> {
         let resolved = match fs.exists(path)? {
             true => None,
             false => self.formats.iter().find_map(|format| format.resolve(&**fs, path)),
         };
         let path = resolved.as_deref().unwrap_or(path);
-        let is_dir = fs.metadata(path)?.is_dir;
+        let metadata = fs.metadata(path)?;
         match self.detect(fs, path)? {
             Some(format) => return Ok(vec![Found { path: path.to_owned(), format }]),
-            None if !is_dir => {
+            None if !metadata.is_dir => {
                 let found = match trawl_lists::look(fs, path) {
                     Ok(looks) if looks.head.is_empty() && looks.format.is_none() => "nothing".to_owned(),
                     Ok(looks) => looks.describe(),
@@ -134,43 +141,51 @@ impl Registry {
             }
             None => {}
         }
-        let mut found = Vec::new();
-        for entry in fs.list(path)? {
-            let path = path.join(&entry.name);
-            if fs.metadata(&path).is_ok_and(|metadata| metadata.is_dir) {
-                self.containers(fs, &path, MAX_DEPTH, &mut found)?;
-                continue;
-            }
-            if !fs.metadata(&path).is_ok_and(|metadata| metadata.is_file) {
-                continue;
-            }
-            if let Some(format) = self.detect(fs, &path)?.filter(|format| !format.is_part(&**fs, &path)) {
-                found.push(Found { path, format });
-            }
+        let mut search = Search { registry: self, fs, below, entered: HashSet::from([metadata.id]), found: Vec::new() };
+        search.directory(path, 0)?;
+        match search.found {
+            found if found.is_empty() => Err(Error::NoFiles { path: path.to_owned(), known: self.names() }.into()),
+            found => Ok(found),
         }
-        match found[..] {
-            [] => Err(Error::NoFiles { path: path.to_owned(), known: self.names() }.into()),
-            _ => Ok(found),
-        }
-    }
-
-    /// Directories that are containers, at `dir` and below.
-    fn containers(&self, fs: &Arc<dyn Fs>, dir: &Path, depth: usize, found: &mut Vec<Found>) -> Result<()> {
-        if dir.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b".")) {
-            return Ok(());
-        }
-        if let Some(format) = self.detect(fs, dir)? {
-            found.push(Found { path: dir.to_owned(), format });
-        } else if depth > 0 {
-            for entry in fs.list(dir)?.into_iter().filter(|entry| entry.is_dir) {
-                self.containers(fs, &dir.join(&entry.name), depth - 1, found)?;
-            }
-        }
-        Ok(())
     }
 
     fn names(&self) -> String {
         self.formats.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A walk that looks for archives.
+struct Search<'a> {
+    registry: &'a Registry,
+    fs: &'a Arc<dyn Fs>,
+    /// Whether directories inside are entered.
+    below: bool,
+    /// Directories that were entered, by identity: links may lead to one again, or in a circle.
+    entered: HashSet<FileId>,
+    found: Vec<Found>,
+}
+
+impl Search<'_> {
+    fn directory(&mut self, dir: &Path, depth: usize) -> Result<()> {
+        let fs = self.fs;
+        for Item { path, kind } in walk::items(&**fs, dir, depth)? {
+            match kind {
+                Kind::File => {
+                    let format = self.registry.detect(fs, &path)?.filter(|format| !format.is_part(&**fs, &path));
+                    self.found.extend(format.map(|format| Found { path, format }));
+                }
+                Kind::Dir | Kind::LinkedDir => {
+                    if let Some(format) = self.registry.detect(fs, &path)? {
+                        self.found.push(Found { path, format });
+                    } else if self.below && !walk::is_lake(&**fs, &path) && self.entered.insert(fs.metadata(&path)?.id)
+                    {
+                        self.directory(&path, depth + 1)?;
+                    }
+                }
+                Kind::BrokenLink | Kind::Other => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -46,6 +46,11 @@ impl UrlSource for ArchiveUrls {
         let whole = split == Split { start: 0, end: self.identity.size };
         let pick = if whole { Pick::All } else { Pick::Split(split) };
         let Some(mut source) = self.archive.captures(pick)? else { return Ok(()) };
+        if split.start == 0 {
+            for (name, count) in self.archive.left_out()? {
+                (0..count).for_each(|_| aside(0, &name));
+            }
+        }
         loop {
             // The entry borrows the source: what is kept of it is no longer part of it.
             let next = match source.next_entry() {

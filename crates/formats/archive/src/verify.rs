@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::registry::Found;
 use serde::Serialize;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_captures::{CapturesReader, IndexReport, IndexVerifier};
 use trawl_io::Fs;
@@ -44,6 +44,27 @@ pub struct Containers {
 }
 
 impl Verified {
+    /// Adds what was checked in another directory.
+    fn add_all(&mut self, other: Verified) {
+        self.files += other.files;
+        self.records += other.records;
+        self.bytes += other.bytes;
+        self.digests += other.digests;
+        self.faults += other.faults;
+        self.notes += other.notes;
+        if let Some(report) = other.index {
+            let all = self.index.get_or_insert_default();
+            all.rows += report.rows;
+            all.captures += report.captures;
+            all.findings += report.findings;
+        }
+        if let Some(checked) = other.containers {
+            let all = self.containers.get_or_insert_default();
+            all.containers += checked.containers;
+            all.entries += checked.entries;
+        }
+    }
+
     fn add(&mut self, checked: Checked) {
         self.files += checked.files;
         self.records += checked.records;
@@ -58,9 +79,62 @@ impl Verified {
     }
 }
 
-/// Checks the archives of one path: each by itself, those of one format together, and that an index beside them has exactly a
-/// row for each capture. `all` says that these are all archives of a directory.
+/// Checks the archives of one path: each by itself, those of one format in one directory together, and that an index beside
+/// them has exactly a row for each capture. `all` says that these are all archives of a directory.
 pub fn verify(fs: &Arc<dyn Fs>, files: &[Found], all: bool, check: &mut Check<'_>) -> Result<Verified> {
+    // Copies in two directories may have the same ids, and an index speaks of what lies beside it.
+    let mut directories: BTreeMap<&Path, Vec<Found>> = BTreeMap::new();
+    for found in files {
+        directories.entry(found.path.parent().unwrap_or(&found.path)).or_default().push(found.clone());
+    }
+    let mut verified = Verified::default();
+    let mut listed = Listed::default();
+    let on_finding = &mut *check.on_finding;
+    let mut bounded = Check {
+        temp_dir: check.temp_dir,
+        memory_bytes: check.memory_bytes,
+        on_finding: &mut |finding| listed.take(finding, on_finding),
+        progress: check.progress,
+    };
+    for beside in directories.values() {
+        verified.add_all(verify_beside(fs, beside, all, &mut bounded)?);
+    }
+    listed.finish(check.on_finding);
+    Ok(verified)
+}
+
+/// Findings that are listed of one file. A few bytes can claim hundreds of millions of records, each of them damaged: those
+/// beyond are counted.
+const MAX_LISTED: u64 = 10_000;
+
+/// How many findings each file had.
+#[derive(Default)]
+struct Listed(BTreeMap<String, (u64, Option<Severity>)>);
+
+impl Listed {
+    fn take(&mut self, finding: Finding, on_finding: &mut dyn FnMut(Finding)) {
+        let (count, worst) = match self.0.get_mut(&finding.file) {
+            Some(known) => known,
+            None => self.0.entry(finding.file.clone()).or_default(),
+        };
+        *count += 1;
+        if *count <= MAX_LISTED {
+            on_finding(finding);
+        } else if *worst != Some(Severity::Fault) {
+            *worst = Some(finding.severity);
+        }
+    }
+
+    fn finish(self, on_finding: &mut dyn FnMut(Finding)) {
+        for (file, (count, worst)) in self.0 {
+            let Some(severity) = worst else { continue };
+            let detail = format!("{} more findings of this file are counted, not listed", count - MAX_LISTED);
+            on_finding(Finding { severity, file, offset: None, kind: "unlisted", detail });
+        }
+    }
+}
+
+fn verify_beside(fs: &Arc<dyn Fs>, files: &[Found], all: bool, check: &mut Check<'_>) -> Result<Verified> {
     let mut verified = Verified::default();
     let (mut faults, mut notes) = (0, 0);
     let mut on_finding = |finding: Finding| {
@@ -147,4 +221,30 @@ fn index(fs: &Arc<dyn Fs>, indexes: &[&Found], archives: &[&Found], check: &mut 
         (check.on_finding)(Finding { severity: Severity::Fault, file, offset: None, kind, detail });
     })?;
     Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_beyond_the_limit_are_counted() {
+        let finding = |file: &str, n: u64| Finding {
+            severity: Severity::Fault,
+            file: file.to_owned(),
+            offset: Some(n),
+            kind: "damage",
+            detail: String::new(),
+        };
+        let (mut listed, mut told) = (Listed::default(), Vec::new());
+        for n in 0..MAX_LISTED + 7 {
+            listed.take(finding("a", n), &mut |finding| told.push(finding));
+        }
+        listed.take(finding("b", 0), &mut |finding| told.push(finding));
+        assert_eq!(told.len() as u64, MAX_LISTED + 1);
+        listed.finish(&mut |finding| told.push(finding));
+        let last = told.last().unwrap();
+        assert_eq!((told.len() as u64, last.kind, &*last.file), (MAX_LISTED + 2, "unlisted", "a"));
+        assert!(last.detail.starts_with("7 more findings"), "{}", last.detail);
+    }
 }

@@ -10,7 +10,8 @@ use trawl_io::format::{Candidate, Format, Opening, Role};
 use trawl_io::read_at::FileReader;
 use trawl_io::{Fs, Mode, ReadAt};
 use trawl_model::{
-    Advice, Archive, CaptureSource, Carries, Check, Checked, DoorError, Inspection, OnProgress, Pick, Progress, Wanted,
+    Advice, Archive, CaptureSource, Carries, Check, Checked, DoorError, Inspection, OnDamage, OnProgress, Pick,
+    Progress, Wanted,
 };
 
 /// How often progress is told, in rows.
@@ -120,7 +121,12 @@ impl Archive for Captures {
     }
 
     /// Rows are JSON however they are asked for.
-    fn list(&self, wanted: &Wanted<'_>, out: &mut dyn Write) -> Result<Option<u64>, DoorError> {
+    fn list(
+        &self,
+        wanted: &Wanted<'_>,
+        out: &mut dyn Write,
+        _on_damage: OnDamage<'_>,
+    ) -> Result<Option<u64>, DoorError> {
         if wanted.offset.is_some() {
             let name = self.0.name().display();
             return Err(DoorError::new(Advice::Stop, format!("{name} is an index: it has rows, not records")));

@@ -10,8 +10,10 @@
 //! ```
 //! A list inside an object is not looked for: which one is meant nobody can tell.
 
+use crate::csv::looks_like_url;
 use crate::fields::{Fields, Roles, Value};
 use crate::file::text_of;
+use crate::json::whole_characters;
 use crate::lines::MAX_LINE;
 use crate::scan::Scanner;
 use crate::source::failed;
@@ -58,7 +60,11 @@ pub(crate) fn read(uri: &str, options: &Options, stream: impl BufRead, each: &mu
             _ if !whole => Err(BadItem::new("line_too_long", "expected a value of at most 4 MiB", &value)),
             Some(b'[') => match row(options, &mut header, &value) {
                 Some(item) => item,
-                None => continue,
+                // The names were read: from here on a bad row is one row.
+                None => {
+                    any = true;
+                    continue;
+                }
             },
             Some(b'"') => text(options, &value),
             _ => crate::line::object(options, false, &text_of(&value), &value),
@@ -73,10 +79,13 @@ pub(crate) fn read(uri: &str, options: &Options, stream: impl BufRead, each: &mu
     }
 }
 
-/// A text by itself is a URL.
+/// A text by itself is a URL, if it looks like one: others stand beside URLs in lists that are rows (`["http://…", "a title"]`).
 fn text(options: &Options, value: &[u8]) -> Result<UrlRecord, BadItem> {
     let text = text_of(value);
-    let url: Cow<'_, str> = serde_json::from_str(&text).map_err(|e| not_json(e, value))?;
+    let url: Cow<'_, str> = serde_json::from_str(&whole_characters(&text)).map_err(|e| not_json(e, value))?;
+    if !looks_like_url(url.trim()) {
+        return Err(BadItem::new("no_url", "expected a url with its scheme or host, found another text", value));
+    }
     let mut fields = Roles::guessed(options, Vec::new()).fields();
     fields.set_url(&url);
     fields.finish().ok_or_else(|| no_url(value))
@@ -85,7 +94,7 @@ fn text(options: &Options, value: &[u8]) -> Result<UrlRecord, BadItem> {
 /// A row of a table of lists; `None` for its first one, which holds the names.
 fn row(options: &Options, header: &mut Option<Vec<String>>, value: &[u8]) -> Option<Result<UrlRecord, BadItem>> {
     let text = text_of(value);
-    let cells: Vec<serde_json::Value> = match serde_json::from_str(&text) {
+    let cells: Vec<serde_json::Value> = match serde_json::from_str(&whole_characters(&text)) {
         Ok(cells) => cells,
         Err(e) => return Some(Err(not_json(e, value))),
     };
@@ -191,6 +200,7 @@ fn har_entry<R: BufRead>(options: &Options, scan: &mut Scanner<R>) -> io::Result
         let Some(at) = KEPT.iter().position(|(kept, _)| kept.iter().eq(path.iter())) else { return };
         let (Some(role), Some((_, name))) = (roles.each.get(at), KEPT.get(at)) else { return };
         let text = text_of(value);
+        let text = whole_characters(&text);
         match serde_json::from_str::<serde_json::Value>(&text) {
             Ok(serde_json::Value::String(text)) if text.is_empty() || *name == "method" && text == "GET" => {}
             Ok(serde_json::Value::String(text)) => fields.put(*role, name, Value::Text(&text)),

@@ -59,6 +59,8 @@ const ROLES: &[Row] = &[
 const HOSTS: &[&str] = &["origin", "host", "hostname", "domain"];
 /// Every CDX index has this key, and nothing else calls its own so.
 const CDX_KEY: &str = "urlkey";
+/// Some servers leave the key out of their answers: all of these side by side say as much.
+const CDX_PLACE: &[&str] = &["timestamp", "filename", "offset", "length"];
 
 fn is_one_of(name: &str, known: &[&str]) -> bool {
     known.iter().any(|known| name.eq_ignore_ascii_case(known))
@@ -86,7 +88,8 @@ pub(crate) struct Roles {
 impl Roles {
     /// Of the values of these names, which stand side by side in one item or one header.
     pub fn of<'n>(options: &Options, is_cdx: bool, names: impl Iterator<Item = &'n str> + Clone) -> Self {
-        let is_cdx = is_cdx || names.clone().any(|name| name.eq_ignore_ascii_case(CDX_KEY));
+        let has = |wanted: &str| names.clone().any(|name| name.eq_ignore_ascii_case(wanted));
+        let is_cdx = is_cdx || has(CDX_KEY) || CDX_PLACE.iter().all(|name| has(name));
         let role = |name: &str| match role_of(name, is_cdx) {
             // Another column was named.
             Role::Url if options.url_column.is_some() => Role::Extra,

@@ -1,7 +1,7 @@
 //! What a file is: by its first bytes where those are certain, then by its name, then by what its first line looks like.
 
 use crate::cdx::Legend;
-use crate::csv::{HasHeader, looks_like_table};
+use crate::csv::looks_like_table;
 use crate::file::ListFile;
 use crate::lines::first_lines;
 use crate::{Error, Result, foreign};
@@ -92,10 +92,8 @@ impl Format {
             _ if !text => None,
             _ if first.contains(&b')') && line.contains(&b'{') => Some((Format::Cdxj, true)),
             _ if Legend::of_header(line).or_else(|| Legend::usual(line)).is_some() => Some((Format::Cdx, true)),
-            _ => match looks_like_table(line) {
-                Some(HasHeader(certain)) => Some((Format::Csv, certain)),
-                None => memchr::memmem::find(first, b"://").map(|_| (Format::Lines, false)),
-            },
+            _ if looks_like_table(line) => Some((Format::Csv, true)),
+            _ => memchr::memmem::find(first, b"://").map(|_| (Format::Lines, false)),
         }
     }
 
@@ -127,10 +125,42 @@ fn is_several(line: &[u8]) -> bool {
         && line.get(values.byte_offset()..).is_some_and(|rest| rest.trim_ascii().starts_with(b"{"))
 }
 
-/// Whether JSON begins as `{"log": {`.
+/// Whether JSON is an object with a member `"log": {`, and is not by another member the object of a list.
 fn is_har(head: &[u8]) -> bool {
-    let mut tokens = head.iter().filter(|b| !b.is_ascii_whitespace());
-    b"{\"log\":{".iter().all(|byte| tokens.next() == Some(byte))
+    let (mut depth, mut at) = (0u32, 0);
+    while let Some(byte) = head.get(at) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => {
+                let text = head.get(at + 1..).unwrap_or_default();
+                let Some(end) = end_of_text(text) else { return false };
+                let behind = text.get(end + 1..).unwrap_or_default().trim_ascii_start();
+                let name = text.get(..end).filter(|_| depth == 1);
+                if let Some(value) = behind.strip_prefix(b":") {
+                    match name {
+                        Some(b"url") => return false,
+                        Some(b"log") => return value.trim_ascii_start().starts_with(b"{"),
+                        _ => {}
+                    }
+                }
+                at += end + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    false
+}
+
+/// Where the quote is that ends a JSON text.
+fn end_of_text(text: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    text.iter().position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    })
 }
 
 impl FromStr for Format {
@@ -247,7 +277,12 @@ mod tests {
             ("x", b"http://a.com/,x\n", Some(Format::Lines)),
             ("x.txt", b"ts;url\n", Some(Format::Csv)),
             ("x", b"1,google.com\n", Some(Format::Csv)),
-            ("x.txt", b"1,google.com\n", Some(Format::Lines)),
+            ("x.txt", b"1,google.com\n", Some(Format::Csv)),
+            ("x.txt", b"1\tgoogle.com\n2\tyoutube.com\n", Some(Format::Csv)),
+            ("x.txt", b"http://a.com/\t2026-01-01\n", Some(Format::Lines)),
+            ("x.json", b"{\"creator\": {\"log\":1}, \"a\":\"\\\"log\", \"log\": {\"entries\":[]}}", Some(Format::Har)),
+            ("x.json", b"{\"creator\": {\"log\":{}}}", Some(Format::Jsonl)),
+            ("x.json", b"{\"url\":\"http://a.com/\",\"log\":{\"x\":1}}", Some(Format::Jsonl)),
             ("x.parquet", b"", Some(Format::Parquet)),
             ("x.txt", b"PAR1\0", Some(Format::Parquet)),
             ("x.html", b"<!DOCTYPE NETSCAPE-Bookmark-file-1>\n", Some(Format::Bookmarks)),

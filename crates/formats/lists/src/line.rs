@@ -143,6 +143,14 @@ mod tests {
     }
 
     #[test]
+    fn answers_of_a_cdx_server_without_the_key() {
+        let line = br#"{"timestamp": "20240224110114", "url": "http://a.com/", "mime": "text/html", "status": "200", "length": "10", "offset": "5", "filename": "x.warc.gz"}"#;
+        let record = one(Format::Jsonl, line).unwrap();
+        assert_eq!(record.place, Some(Place::new("x.warc.gz", 5, 10)));
+        assert_eq!((record.content_type.as_deref(), record.extras), (Some("text/html"), None));
+    }
+
+    #[test]
     fn cdxj_lines() {
         let cdxj_line = |line: &[u8]| one(Format::Cdxj, line);
         let line = concat!(

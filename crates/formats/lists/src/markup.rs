@@ -4,7 +4,7 @@
 
 use crate::fields::{Roles, Value};
 use crate::file::text_of;
-use crate::sitemap::{decoded, elements};
+use crate::sitemap::{decoded, elements, is_relative};
 use crate::source::failed;
 use crate::xml::{Event, Reader};
 use crate::{BadItem, Options};
@@ -26,21 +26,24 @@ pub(crate) fn read_sitemap(
     let (text, encoding) = decoded(&document);
     let roles = Roles::of(options, false, ["ts"].into_iter());
     let mut ended = Ok(());
-    let seen = elements::read(&text, encoding, options.now, &mut |found| {
+    let seen = elements::read(&text, encoding, None, options.now, &mut |found| {
+        let behind = text_behind(&text, found.at);
         let item = match &found.address {
+            Some(address) if is_relative(address) => {
+                let message = "expected an absolute address: the document does not say what this one is relative to";
+                Err(BadItem::new("relative_url", message, behind))
+            }
             Some(address) => {
                 let mut fields = roles.fields();
                 fields.set_url(address.trim());
                 if let (Some(date), Some(role)) = (found.date, roles.each.first()) {
                     fields.put(*role, "ts", Value::Text(&date.to_string()));
                 }
-                fields.finish()
+                fields.finish().ok_or_else(|| no_address(behind))
             }
-            None => None,
+            None => Err(no_address(behind)),
         };
-        let bad =
-            || BadItem::new("no_url", "expected an entry with an address, found none", text_behind(&text, found.at));
-        ended = each(found.at, item.ok_or_else(|| bad().at(Place::new(uri, found.at, 0))));
+        ended = each(found.at, item.map_err(|bad| bad.at(Place::new(uri, found.at, 0))));
         ended.is_ok()
     });
     ended?;
@@ -55,6 +58,10 @@ pub(crate) fn read_sitemap(
         let message = "expected the end tag of the element begun last: entries may be missing from here on";
         each(at, Err(BadItem::new("damage", message, text_behind(&text, at)).at(Place::new(uri, at, 0))))
     })
+}
+
+fn no_address(text: &[u8]) -> BadItem {
+    BadItem::new("no_url", "expected an entry with an address, found none", text)
 }
 
 /// Reads bookmarks: a record for each link, with the time it was added, its title and its tags.
@@ -88,7 +95,7 @@ pub(crate) fn read_bookmarks(
         }
         match (&event, &mut link) {
             (Some(Event::Text(text) | Event::Literal(text)), Some((_, _, title))) => {
-                title.push_str(&entities::decode(&text_of(text)));
+                title.push_str(&entities::decode_distinct(&text_of(text)));
                 continue;
             }
             (Some(Event::Start(tag)), None) if !tag.name.eq_ignore_ascii_case(b"a") => continue,
@@ -112,7 +119,7 @@ pub(crate) fn read_bookmarks(
         if let Some(Event::Start(tag)) = event
             && tag.name.eq_ignore_ascii_case(b"a")
         {
-            let value = |name| tag.attribute(name).map(|value| entities::decode(&text_of(value)).into_owned());
+            let value = |name| tag.attribute(name).map(|value| entities::decode_distinct(&text_of(value)).into_owned());
             link = Some((at, ["href", "add_date", "tags"].map(value), String::new()));
         }
     }
@@ -196,7 +203,7 @@ mod tests {
             ("http://a.com/?a&b", "2026-01-02T00:00:00.000Z")
         );
         assert!(found[1].1.is_err());
-        assert_eq!(found[2].1.as_ref().unwrap().url, "/relative");
+        assert!(found[2].1.as_ref().unwrap_err().contains("expected an absolute address"));
         assert_eq!(found.len(), 3);
         let index = "<sitemapindex><sitemap><loc>http://a.com/1.xml</loc></sitemap></sitemapindex>";
         assert_eq!(read(index).unwrap()[0].1.as_ref().unwrap().url, "http://a.com/1.xml");
@@ -208,6 +215,43 @@ mod tests {
         assert_eq!(urls, [Some("http://a.com/1"), None, Some("http://a.com/2")]);
         let seed = items(|each| read_sitemap("f", &Options::crawl(), sitemap.as_bytes(), each)).unwrap();
         assert_eq!(seed[0].1.as_ref().unwrap().extras.as_deref(), Some(r#"{"ts":"2026-01-02T00:00:00.000Z"}"#));
+        let urls = |text: &[u8]| {
+            let found = items(|each| read_sitemap("f", &Options::default(), text, each)).unwrap();
+            found.into_iter().map(|(_, item)| item.map(|record| record.url)).collect::<Vec<_>>()
+        };
+        let ok = |urls: &[&str]| urls.iter().map(|url| Ok((*url).to_owned())).collect::<Vec<Result<_, String>>>();
+        // What is not a character stays what it was.
+        for (open, close) in
+            [("<urlset><url><loc>", "</loc></url></urlset>"), ("<rss><item><link>", "</link></item></rss>")]
+        {
+            for (part, expected) in [
+                (&b"\xe4"[..], "%E4"),
+                (b"\xe5", "%E5"),
+                (b"&#xD800;", "%ED%A0%80"),
+                (b"&#55297;", "%ED%A0%81"),
+                (b"&#0;", "%26%230"),
+            ] {
+                let text = [open.as_bytes(), b"http://a.com/", part, close.as_bytes()].concat();
+                assert_eq!(urls(&text), ok(&[&format!("http://a.com/{expected}")]));
+            }
+            let utf16 = |half: u16| {
+                let text = format!("\u{feff}{open}http://a.com/?{close}");
+                let units = text.encode_utf16().map(|unit| if unit == u16::from(b'?') { half } else { unit });
+                urls(&units.flat_map(u16::to_le_bytes).collect::<Vec<u8>>())
+            };
+            assert_eq!(utf16(0xD800), ok(&["http://a.com/%ED%A0%80"]));
+            assert_eq!(utf16(0xDC01), ok(&["http://a.com/%ED%B0%81"]));
+        }
+        // Addresses are relative to what is nearest.
+        let rss = "<rss><channel><atom:link href='http://no.com/'/><link>http://b.com/x/</link>\
+            <item><link>posts/1.html</link></item><item><link>http://c.com/</link></item><item><guid>//d.com/</guid></item></channel></rss>";
+        assert_eq!(urls(rss.as_bytes()), ok(&["http://b.com/x/posts/1.html", "http://c.com/", "http://d.com/"]));
+        let atom = "<feed xml:base='http://b.com/a/'><entry><link href='1'/></entry><entry xml:base='deep/'><link href='2'/></entry>\
+            <entry><link xml:base='http://e.com/' href='/3'/></entry><entry><link base='http://no.com/' href='4'/></entry></feed>";
+        let expected = ["http://b.com/a/1", "http://b.com/a/deep/2", "http://e.com/3", "http://b.com/a/4"];
+        assert_eq!(urls(atom.as_bytes()), ok(&expected));
+        let nothing = urls(b"<rss><item><link>posts/1.html</link></item><item><link>http://a.com/</link></item></rss>");
+        assert!(nothing[0].is_err() && nothing[1].is_ok(), "{nothing:?}");
         for bad in ["<html>", "x", "", "<urlset><url><loc>http://a.com/</loc></url><url><loc>htt"] {
             assert!(read(bad).is_err(), "{bad}");
         }

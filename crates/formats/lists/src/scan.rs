@@ -121,7 +121,8 @@ impl<R: BufRead> Scanner<R> {
         while !self.take(b'}')? {
             let mut name = Vec::new();
             self.value(&mut name, 1 << 16)?;
-            let name = serde_json::from_slice(&name).map_err(|_| self.found("the name of a member"))?;
+            let name = serde_json::from_str(&crate::json::whole_characters(&crate::file::text_of(&name)))
+                .map_err(|_| self.found("the name of a member"))?;
             self.expect(b':')?;
             each(self, name)?;
             self.take(b',')?;

@@ -38,13 +38,27 @@ impl<'a> Tag<'a> {
             let found = found.trim_ascii();
             let found =
                 found.iter().rposition(|b| b.is_ascii_whitespace()).and_then(|at| found.get(at + 1..)).unwrap_or(found);
-            let (quote, after) = after.get(1..)?.trim_ascii_start().split_first()?;
-            let end = memchr(*quote, after)?;
+            let value = after.get(1..)?.trim_ascii_start();
+            let (value, behind) = match value.split_first()? {
+                (quote @ (b'"' | b'\''), quoted) => {
+                    let end = memchr(*quote, quoted)?;
+                    (quoted.get(..end)?, quoted.get(end + 1..)?)
+                }
+                // As old HTML has it.
+                _ => value.split_at_checked(value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len()))?,
+            };
             if local(found).eq_ignore_ascii_case(name.as_bytes()) {
-                return after.get(..end);
+                return Some(value);
             }
-            rest = after.get(end + 1..)?;
+            rest = behind;
         }
+    }
+}
+
+impl<'a> Tag<'a> {
+    /// The value of `xml:base`, as written. Other attributes called `base` mean other things.
+    pub(crate) fn xml_base(&self) -> Option<&'a [u8]> {
+        memmem::find(self.attributes, b"xml:base").and_then(|_| self.attribute("base"))
     }
 }
 
@@ -139,7 +153,11 @@ impl<'a> Reader<'a> {
         let Some(end) = self.tag_end() else { return self.stop() };
         let inside = self.rest.get(1..end).unwrap_or_default();
         self.rest = self.rest.get(end + 1..).unwrap_or_default();
-        let (inside, empty) = inside.strip_suffix(b"/").map_or((inside, false), |inside| (inside, true));
+        // A slash at the end of a value without quotes is part of it.
+        let last = inside.rsplit(|b| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'')).next().unwrap_or_default();
+        let is_bare = memchr(b'=', last).is_some_and(|at| at + 1 < last.len());
+        let bare = inside.strip_suffix(b"/").filter(|_| !is_bare);
+        let (inside, empty) = bare.map_or((inside, false), |inside| (inside, true));
         let name_end = inside.iter().position(|b| b.is_ascii_whitespace() || *b == b'/').unwrap_or(inside.len());
         let (name, attributes) = inside.split_at_checked(name_end)?;
         Some(Tag { name, attributes, empty })
@@ -237,5 +255,13 @@ mod tests {
         assert_eq!(tag.attribute("y"), Some(&b">"[..]));
         assert_eq!(tag.attribute("type"), Some(&b"t"[..]));
         assert_eq!(tag.attribute("none"), None);
+        for (tag, href) in [
+            (&b"<a href=http://b.com/>"[..], "http://b.com/"),
+            (b"<a id=1 href=http://b.com/?a=b x='y' />", "http://b.com/?a=b"),
+            (b"<a x=\"1\" href=http://b.com/x/>", "http://b.com/x/"),
+        ] {
+            let Some(Event::Start(tag)) = Reader::new(tag).next() else { panic!("no tag") };
+            assert_eq!(tag.attribute("href"), Some(href.as_bytes()));
+        }
     }
 }

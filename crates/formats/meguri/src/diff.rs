@@ -2,8 +2,9 @@
 
 use crate::error::Result;
 use crate::json;
-use crate::reader::{MeguriFile, Row};
+use crate::reader::{HostRow, MeguriFile, Row};
 use serde_json::Value;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use trawl_url::key::UrlKey;
 
@@ -30,11 +31,45 @@ pub enum Change {
         /// Each fact that differs: the old value and the new.
         fields: BTreeMap<String, (Value, Value)>,
     },
+    /// A host that only the new file has.
+    HostAdded {
+        /// The host.
+        host: Value,
+    },
+    /// A host that only the old file has.
+    HostRemoved {
+        /// The host.
+        host: Value,
+    },
+    /// A host that both have, with different facts.
+    HostChanged {
+        /// Its name in the new file.
+        host: String,
+        /// Each fact that differs: the old value and the new.
+        fields: BTreeMap<String, (Value, Value)>,
+    },
 }
 
 /// How many rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Differences {
+    /// Of URLs.
+    #[serde(flatten)]
+    pub urls: Counts,
+    /// Of hosts.
+    pub hosts: Counts,
+}
+
+impl Differences {
+    /// Whether the files say the same.
+    pub fn is_empty(&self) -> bool {
+        [&self.urls, &self.hosts].iter().all(|counts| counts.added + counts.removed + counts.changed == 0)
+    }
+}
+
+/// How many rows of a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counts {
     /// Only in the new file.
     pub added: u64,
     /// Only in the old file.
@@ -47,36 +82,105 @@ pub struct Differences {
     pub fields: BTreeMap<String, u64>,
 }
 
-/// Compares two files. References are not compared, the texts they lead to are; a fact that only one file has a column for
-/// counts as 0 or empty in the other.
+/// Compares two files: their URLs, then their hosts. References are not compared, the texts they lead to are; a fact that only
+/// one file has a column for counts as 0 or empty in the other.
 pub fn diff(old: &MeguriFile, new: &MeguriFile, each: &mut dyn FnMut(Change) -> Result<()>) -> Result<Differences> {
     let (mut left, mut right) = (old.cursor()?, new.cursor()?);
-    let (mut a, mut b) = (left.next_row()?, right.next_row()?);
-    let mut found = Differences::default();
+    let urls = side_by_side(
+        &mut || left.next_row(),
+        &mut || right.next_row(),
+        &|a: &Row, b: &Row| a.key().cmp(&b.key()),
+        &json::row,
+        &mut |found| {
+            each(match found {
+                Found::Added(row) => Change::Added { row },
+                Found::Removed(row) => Change::Removed { row },
+                Found::Changed(new, fields) => {
+                    let url = String::from_utf8_lossy(&new.url).into_owned();
+                    Change::Changed { key: hex(new.key()), url, fields }
+                }
+            })
+        },
+    )?;
+    let (mut left, mut right) = (old.hosts()?, new.hosts()?);
+    let hosts = side_by_side(
+        &mut || left.next_host(),
+        &mut || right.next_host(),
+        &|a: &HostRow, b: &HostRow| a.record.host_key.cmp(&b.record.host_key),
+        &host_facts,
+        &mut |found| {
+            each(match found {
+                Found::Added(host) => Change::HostAdded { host },
+                Found::Removed(host) => Change::HostRemoved { host },
+                Found::Changed(new, fields) => {
+                    Change::HostChanged { host: String::from_utf8_lossy(&new.host).into_owned(), fields }
+                }
+            })
+        },
+    )?;
+    Ok(Differences { urls, hosts })
+}
+
+/// A row that is not the same in both tables, and its facts.
+enum Found<'a, R> {
+    Added(Value),
+    Removed(Value),
+    /// The new one, and what differs.
+    Changed(&'a R, BTreeMap<String, (Value, Value)>),
+}
+
+type Next<'a, R> = dyn FnMut() -> Result<Option<R>> + 'a;
+
+/// Walks over two sorted tables.
+fn side_by_side<R>(
+    old: &mut Next<'_, R>,
+    new: &mut Next<'_, R>,
+    order: &dyn Fn(&R, &R) -> Ordering,
+    facts: &dyn Fn(&R) -> Value,
+    each: &mut dyn FnMut(Found<'_, R>) -> Result<()>,
+) -> Result<Counts> {
+    let (mut a, mut b) = (old()?, new()?);
+    let mut counts = Counts::default();
     loop {
-        let order = match (&a, &b) {
-            (None, None) => return Ok(found),
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some(a), Some(b)) => a.key().cmp(&b.key()),
+        let side = match (&a, &b) {
+            (None, None) => return Ok(counts),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(a), Some(b)) => order(a, b),
         };
-        if order.is_lt() {
-            if let Some(row) = std::mem::replace(&mut a, left.next_row()?) {
-                found.removed += 1;
-                each(Change::Removed { row: json::row(&row) })?;
+        let x = if side.is_le() { std::mem::replace(&mut a, old()?) } else { None };
+        let y = if side.is_ge() { std::mem::replace(&mut b, new()?) } else { None };
+        match (x, y) {
+            (Some(x), None) => {
+                counts.removed += 1;
+                each(Found::Removed(facts(&x)))?;
             }
-        } else if order.is_gt() {
-            if let Some(row) = std::mem::replace(&mut b, right.next_row()?) {
-                found.added += 1;
-                each(Change::Added { row: json::row(&row) })?;
+            (None, Some(y)) => {
+                counts.added += 1;
+                each(Found::Added(facts(&y)))?;
             }
-        } else {
-            let (x, y) = (std::mem::replace(&mut a, left.next_row()?), std::mem::replace(&mut b, right.next_row()?));
-            if let (Some(x), Some(y)) = (x, y) {
-                compare(&x, &y, &mut found, each)?;
+            (Some(x), Some(y)) => {
+                let fields = differing(&facts(&x), &facts(&y));
+                if fields.is_empty() {
+                    counts.same += 1;
+                } else {
+                    counts.changed += 1;
+                    fields.keys().for_each(|name| *counts.fields.entry(name.clone()).or_default() += 1);
+                    each(Found::Changed(&y, fields))?;
+                }
             }
+            (None, None) => return Ok(counts),
         }
     }
+}
+
+/// What is compared of a host: all that is shown of it, and its robots.txt.
+fn host_facts(host: &HostRow) -> Value {
+    let mut facts = json::host(host);
+    if let Some(facts) = facts.as_object_mut().filter(|_| !host.robots.is_empty()) {
+        facts.insert("robots".to_owned(), format!("crc32c:{:08x}", trawl_io::crc::crc32c(&host.robots)).into());
+    }
+    facts
 }
 
 /// A key as text: 32 hex digits, host first.
@@ -84,26 +188,19 @@ pub fn hex(key: UrlKey) -> String {
     format!("{:016x}{:016x}", key.host, key.path)
 }
 
-fn compare(old: &Row, new: &Row, found: &mut Differences, each: &mut dyn FnMut(Change) -> Result<()>) -> Result<()> {
-    let (a, b) = (json::row(old), json::row(new));
+/// The facts that two rows of one key do not share.
+fn differing(a: &Value, b: &Value) -> BTreeMap<String, (Value, Value)> {
     let mut fields = BTreeMap::new();
     let names = |v: &Value| v.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()).into_iter().flatten();
-    for name in names(&a).chain(names(&b)).filter(|name| name != "row") {
+    for name in names(a).chain(names(b)).filter(|name| name != "row") {
         let of = |v: &Value| v.get(&name).cloned().unwrap_or(Value::Null);
-        let (x, y) = (of(&a), of(&b));
+        let (x, y) = (of(a), of(b));
         // A file without the column says as much as one with nothing in it.
         if x != y && !(is_nothing(&x) && is_nothing(&y)) {
             fields.insert(name, (x, y));
         }
     }
-    if fields.is_empty() {
-        found.same += 1;
-        return Ok(());
-    }
-    found.changed += 1;
-    fields.keys().for_each(|name| *found.fields.entry(name.clone()).or_default() += 1);
-    let url = String::from_utf8_lossy(&new.url).into_owned();
-    each(Change::Changed { key: hex(new.key()), url, fields })
+    fields
 }
 
 fn is_nothing(value: &Value) -> bool {

@@ -14,8 +14,8 @@ use trawl_io::format::{Candidate, Format, Opening};
 use trawl_io::read_at::FileReader;
 use trawl_io::{Fs, Mode};
 use trawl_model::{
-    Archive, CaptureSource, Carries, Check, Checked, DoorError, Finding, OnProgress, Pick, Progress, Severity,
-    SourceIdentity, UrlSource, Wanted,
+    Archive, CaptureSource, Carries, Check, Checked, DoorError, Finding, OnDamage, OnProgress, Pick, Progress,
+    Severity, SourceIdentity, UrlSource, Wanted,
 };
 
 /// Partition files of a frontier.
@@ -109,7 +109,12 @@ impl Archive for Partition {
         Ok(vec![seen])
     }
 
-    fn list(&self, wanted: &Wanted<'_>, out: &mut dyn Write) -> Result<Option<u64>, DoorError> {
+    fn list(
+        &self,
+        wanted: &Wanted<'_>,
+        out: &mut dyn Write,
+        _on_damage: OnDamage<'_>,
+    ) -> Result<Option<u64>, DoorError> {
         list::list(&self.0, wanted, out).map(Some)
     }
 

@@ -39,6 +39,8 @@ pub struct Merged {
     pub outside: u64,
     /// Hosts given to the writer.
     pub hosts_out: u64,
+    /// Hosts whose key a newer file has, or a later row of the same file.
+    pub hosts_superseded: u64,
     /// References that lead to no text; the rows are written without it.
     pub dangling: u64,
 }
@@ -151,6 +153,7 @@ fn merge_hosts(inputs: &[MeguriFile], keep: &Keep, writer: &mut Writer, merged: 
         let mut newest = None;
         for (head, cursor) in heads.iter_mut().zip(&mut cursors) {
             while head.as_ref().is_some_and(|host| host.record.host_key <= least) {
+                merged.hosts_superseded += u64::from(newest.is_some());
                 newest = std::mem::replace(head, cursor.next_host()?);
             }
         }

@@ -21,7 +21,7 @@ use crate::codec::{Codec, Packer};
 use crate::error::{At, Malformed, Result};
 use crate::page::{IN_MEMORY, Page};
 use crate::settings::Settings;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::ops::Range;
 use trawl_io::slice::SliceReader;
 use trawl_io::varint::{MAX_LEN, put_uvarint};
@@ -244,6 +244,10 @@ impl Schedule {
             let before = self.ready.len();
             match &mut self.source {
                 Source::Frames(stored) => {
+                    // A decoder wants a frame: behind the last one there is none to be had.
+                    if stored.fill_buf().map_err(bad)?.is_empty() {
+                        break;
+                    }
                     // A whole frame, or its checksum is never reached.
                     let frame = zstd::stream::read::Decoder::with_buffer(stored).map_err(bad)?.single_frame();
                     let most = 2 * FRAME as u64;

@@ -240,6 +240,8 @@ pub mod extension {
     pub const PARKED: u16 = 149;
     /// Of a host: what the operator asked for, a bit each: paused, blocked, 1 byte.
     pub const ORDERS: u16 = 150;
+    /// Of a host: interval that it earned by asking us to slow down, in milliseconds, 4 bytes.
+    pub const SLOWED_MS: u16 = 151;
     /// URL of the page it was found on.
     pub const VIA: u16 = 192;
     /// JSON object of whatever its source knew.
@@ -248,6 +250,8 @@ pub mod extension {
     pub const ARCHIVE_FILE: u16 = 194;
     /// Of a host: why it is asked no more.
     pub const GIVEN_UP: u16 = 195;
+    /// Of a host: its origins that do not answer, as a JSON array.
+    pub const AWAY: u16 = 196;
 
     /// The name of a known one.
     pub fn name(id: u16) -> Option<&'static str> {
@@ -270,7 +274,9 @@ pub mod extension {
             EXTRA_DELAY_MS => "extra_delay_ms",
             PARKED => "parked",
             ORDERS => "orders",
+            SLOWED_MS => "slowed_ms",
             GIVEN_UP => "given_up",
+            AWAY => "away",
             VIA => "via",
             META_JSON => "meta_json",
             ARCHIVE_FILE => "archive_file",

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use trawl_io::read_at::{Counting, Reads};
 use trawl_meguri::filter::Filter;
 use trawl_meguri::keys::KeyPolicy;
-use trawl_meguri::schema::Table;
+use trawl_meguri::schema::{Table, UrlRecord};
 use trawl_meguri::settings::{SeenFilter, Settings};
-use trawl_meguri::{Codec, HostRow, MeguriFile, Partition, ReadSettings, Writer, WriterOptions};
+use trawl_meguri::{Codec, HostRow, MeguriFile, Partition, ReadSettings, Row, Writer, WriterOptions};
 use trawl_url::key::UrlKey;
 
 fn small_pages() -> Settings {
@@ -217,6 +217,60 @@ fn due_rows_with_and_without_a_schedule() {
     src.take();
     file.due(480_699, all, &mut |_| Ok(true)).unwrap();
     assert_eq!(src.take().bytes, 0, "the footer knows that nothing is due");
+}
+
+/// An index of more than one frame, of which every row is due.
+#[test]
+fn a_schedule_of_several_frames_is_read_to_its_end() {
+    let url = |path_key| UrlRecord { host_key: 10, path_key, next_due: 100, ..UrlRecord::default() };
+    let partition = Partition { hostkey_hi: 20, urls: (0..263_000).map(url).collect(), schedule: true, ..small() };
+    let file = open(partition.encode(&Settings::default()).unwrap());
+    let mut found = 0;
+    file.due(100, (0, u64::MAX), &mut |due| {
+        assert_eq!(due.row, found);
+        found += 1;
+        Ok(true)
+    })
+    .unwrap();
+    assert_eq!(found, 263_000);
+}
+
+#[test]
+fn urls_of_many_due_rows_are_read_in_one_walk() {
+    let rows = rows(20_000, 200, 8);
+    let all = (0, u64::MAX);
+    let bytes = write(&rows, options(Settings { page_rows: 512, ..Settings::default() }));
+    let (src, file) = counted(&bytes);
+    let mut in_order = Vec::new();
+    file.due(u32::MAX, all, &mut |due| {
+        in_order.push(due);
+        Ok(true)
+    })
+    .unwrap();
+    for (most, least_bytes) in [(u64::MAX, true), (100, false)] {
+        src.take();
+        let mut found = Vec::new();
+        file.due_urls(u32::MAX, all, most, &mut |due, url| {
+            assert_eq!(url, &rows[due.row as usize].url[..]);
+            found.push(due);
+            Ok(true)
+        })
+        .unwrap();
+        let expected = in_order.len().min(most as usize);
+        assert!(found[..] == in_order[..expected], "{most}");
+        let read = src.take().bytes;
+        assert!(!least_bytes || read < 2 * bytes.len() as u64, "{read} bytes of {}", bytes.len());
+    }
+    let hosts = (rows[5000].record.host_key, rows[9000].record.host_key);
+    let mut found = 0;
+    file.due_urls(u32::MAX, hosts, u64::MAX, &mut |due, _| {
+        assert!((hosts.0..=hosts.1).contains(&due.key.host));
+        found += 1;
+        Ok(true)
+    })
+    .unwrap();
+    let is_due = |row: &&Row| row.record.next_due != 0 && (hosts.0..=hosts.1).contains(&row.record.host_key);
+    assert_eq!(found, rows.iter().filter(is_due).count());
 }
 
 proptest! {

@@ -62,9 +62,17 @@ fn the_newest_row_of_a_key_wins() {
     let merged = merge(&files, &Keep::default(), &mut writer, &mut |_| {}).unwrap();
     let superseded = total - model.len() as u64;
     let hosts_out = hosts_of(&model.values().cloned().collect::<Vec<_>>()).len() as u64;
+    let hosts_in: u64 = [&base, &run1, &run2].iter().map(|rows| hosts_of(rows).len() as u64).sum();
     assert_eq!(
         merged,
-        Merged { rows_in: total, rows_out: model.len() as u64, superseded, hosts_out, ..Merged::default() }
+        Merged {
+            rows_in: total,
+            rows_out: model.len() as u64,
+            superseded,
+            hosts_out,
+            hosts_superseded: hosts_in - hosts_out,
+            ..Merged::default()
+        }
     );
     let file = finish(writer);
     assert!(read_all(&file).iter().map(plain).eq(model.values().cloned()));
@@ -226,4 +234,13 @@ fn hosts_count_the_rows_that_are_there() {
     // The reference counts as it likes.
     let found = findings_of(golden().encode(&Settings::reference(Codec::None)).unwrap());
     assert!(found.iter().all(|(severity, _)| *severity == Severity::Warning), "{found:?}");
+}
+
+/// Hosts out of order would vanish from a merge.
+#[test]
+fn hosts_out_of_order_are_damage() {
+    let file = open(include_bytes!("data/hosts-unsorted.meguri").to_vec());
+    let error = merge(std::slice::from_ref(&file), &Keep::default(), &mut writer_for(&[]), &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("hosts in the order of their keys"), "{error}");
+    assert!(error.offset().is_some());
 }

@@ -118,10 +118,11 @@ fn differences_and_counts() {
         Ok(())
     })
     .unwrap();
-    assert_eq!((found.added, found.removed, found.changed, found.same), (0, 10, 2, old.len() as u64 - 12));
-    assert_eq!(found.fields, [("etag".to_owned(), 1), ("status".to_owned(), 1)].into());
+    let urls = &found.urls;
+    assert_eq!((urls.added, urls.removed, urls.changed, urls.same), (0, 10, 2, old.len() as u64 - 12));
+    assert_eq!(urls.fields, [("etag".to_owned(), 1), ("status".to_owned(), 1)].into());
     assert!(matches!(&changes[0], Change::Removed { row } if row["url"] == json::row(&old[0])["url"]));
-    assert_eq!(diff(&a, &a, &mut |_| Ok(())).unwrap().same, old.len() as u64);
+    assert_eq!(diff(&a, &a, &mut |_| Ok(())).unwrap().urls.same, old.len() as u64);
 
     let counts = count(&a, 481_000).unwrap();
     let of = |status: u8| old.iter().filter(|r| r.record.status == status).count() as u64;
@@ -129,4 +130,79 @@ fn differences_and_counts() {
     assert_eq!(counts.pending, of(0) + of(1));
     assert_eq!(counts.due, old.iter().filter(|r| (1..=481_000).contains(&r.record.next_due)).count() as u64);
     assert_eq!(counts.statuses.values().sum::<u64>(), old.len() as u64);
+}
+
+/// A row that was found lately knows less than one that was fetched long ago.
+#[test]
+fn a_fetched_row_stays_before_one_that_never_was() {
+    let fetched = UrlRecord { ts: Some(UnixMillis(5)), status: Some(200), ..UrlRecord::bare("https://a.example/") };
+    let found = UrlRecord { ts: Some(UnixMillis(482_817 * 3_600_000)), ..UrlRecord::bare("https://a.example/") };
+    let never = trawl_meguri::Row {
+        record: trawl_meguri::schema::UrlRecord { status: 1, first_seen: 482_817, ..Default::default() },
+        url: "https://a.example/".into(),
+        ..Default::default()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let options = SeedOptions::default();
+    let mut seeder = Seeder::new(options, SuffixList::builtin(), dir.path(), 4 << 20).unwrap();
+    for record in [&found, &fetched, &found] {
+        seeder.push(record).unwrap();
+        seeder.push_row("https://a.example/", &never).unwrap();
+    }
+    let url_extensions = SeedOptions::extensions();
+    let mut writer = Writer::new(WriterOptions { url_extensions, ..WriterOptions::default() }).unwrap();
+    seeder.finish(&mut writer).unwrap();
+    let mut out = Vec::new();
+    writer.finish(&mut out).unwrap();
+    let rows = read_all(&open(out));
+    assert_eq!((rows.len(), rows[0].record.http_status, rows[0].record.status), (1, 200, 4));
+}
+
+/// What has no column is in `meta_json`.
+#[test]
+fn media_type_digest_and_length_stay() {
+    let digest = trawl_model::Digest::parse("md5:d41d8cd98f00b204e9800998ecf8427e").unwrap();
+    let record = UrlRecord {
+        content_type: Some("text/html".into()),
+        digest: Some(digest),
+        body_length: Some(7),
+        extras: Some("{\"x\":1}".into()),
+        ..UrlRecord::bare("https://a.example/")
+    };
+    let (file, _) = seeded(&[record], SeedOptions::default());
+    let row = json::row(&read_all(&file)[0]);
+    let meta: serde_json::Value = serde_json::from_str(row["meta_json"].as_str().unwrap()).unwrap();
+    let expected = serde_json::json!({
+        "content_type": "text/html", "digest": "md5:d41d8cd98f00b204e9800998ecf8427e", "body_length": 7, "x": 1
+    });
+    assert_eq!(meta, expected);
+}
+
+#[test]
+fn differences_of_hosts_are_told() {
+    let rows = rows(300, 9, 3);
+    let mut hosts = hosts_of(&rows);
+    let file = |hosts: &[trawl_meguri::HostRow]| {
+        let mut writer = Writer::new(options(Settings::default())).unwrap();
+        hosts.iter().for_each(|host| writer.push_host(host).unwrap());
+        rows.iter().for_each(|row| writer.push(row.into()).unwrap());
+        let mut out = Vec::new();
+        writer.finish(&mut out).unwrap();
+        open(out)
+    };
+    let old = file(&hosts);
+    hosts.remove(0);
+    hosts[1].record.crawl_delay += 1;
+    hosts[2].robots = "\u{1}Disallow: /p".into();
+    let mut changes = Vec::new();
+    let found = diff(&old, &file(&hosts), &mut |change| {
+        changes.push(change);
+        Ok(())
+    })
+    .unwrap();
+    assert!(!found.is_empty());
+    let same = hosts.len() as u64 - 2;
+    assert_eq!((found.urls.changed, found.hosts.removed, found.hosts.changed, found.hosts.same), (0, 1, 2, same));
+    assert_eq!(found.hosts.fields.keys().collect::<Vec<_>>(), ["crawl_delay", "robots"]);
+    assert!(matches!(&changes[0], Change::HostRemoved { .. }), "{changes:?}");
 }

@@ -157,9 +157,9 @@ fn copy(writer: &mut SegmentWriter, part: SegmentPart, mut scan: Scan) -> Result
             SegmentPart::Content => writer.content(key, &whole(entry.value, Content::decode)?)?,
             SegmentPart::ParseData => {
                 let data: ParseData<'_> = dialect.parse_data(entry.value)?;
-                writer.raw(part, key, &encoded(|out| data.encode(out)))?;
+                writer.raw(part, key, &encoded(|out| data.encode(out)), 0)?;
             }
-            SegmentPart::ParseText => writer.raw(part, key, entry.value)?,
+            SegmentPart::ParseText => writer.raw(part, key, entry.value, 0)?,
         }
     }
     Ok(())

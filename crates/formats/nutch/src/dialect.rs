@@ -10,7 +10,7 @@ use crate::types::{Inlink, Inlinks, LinkForm, Metadata, Outlink, ParseData, Stri
 use serde_json::{Map, Value};
 use trawl_hadoop::json::{Detail, JsonClasses as _};
 use trawl_hadoop::seq::{Compression, Header, Record};
-use trawl_hadoop::{Decoded, Decoder, json as hadoop_json};
+use trawl_hadoop::{Decoded, Decoder, ValueError, json as hadoop_json};
 
 /// The variants of one file, as far as its records have shown them.
 #[derive(Debug, Clone, Default)]
@@ -101,6 +101,13 @@ pub struct RecordPrinter {
     dialect: Dialect,
     detail: Detail,
     count: u64,
+    /// What of the last record is of a known class and does not decode.
+    damage: Option<String>,
+}
+
+/// Whether a value was not decoded because nothing is known of its class: that is no damage.
+pub(crate) fn is_unknown_class(error: &ValueError) -> bool {
+    error.expected.contains("a class whose l")
 }
 
 impl RecordPrinter {
@@ -113,6 +120,7 @@ impl RecordPrinter {
             dialect: Dialect::default(),
             detail,
             count: 0,
+            damage: None,
         }
     }
 
@@ -125,10 +133,12 @@ impl RecordPrinter {
         if !self.blocked {
             line.insert("pos".into(), record.at.offset.into());
         }
-        let mut undecoded = Vec::new();
+        let (mut undecoded, mut damage) = (Vec::new(), Vec::new());
         for (name, class, bytes) in [("key", &self.key_class, record.key), ("value", &self.value_class, record.value)] {
             let value = self.dialect.json(class, bytes, self.detail).unwrap_or_else(|e| {
-                undecoded.push(format!("{name}: {class}{e}"));
+                let why = format!("{name}: {class}{e}");
+                damage.extend((!is_unknown_class(&e)).then(|| why.clone()));
+                undecoded.push(why);
                 hadoop_json::bytes(bytes, self.detail)
             });
             line.insert(name.into(), value);
@@ -139,6 +149,12 @@ impl RecordPrinter {
         if !undecoded.is_empty() {
             line.insert("undecoded".into(), undecoded.join("; ").into());
         }
+        self.damage = (!damage.is_empty()).then(|| damage.join("; "));
         line.into()
+    }
+
+    /// Why the key or value of the last record could not be decoded, though its class is known.
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
     }
 }

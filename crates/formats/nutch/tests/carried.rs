@@ -39,7 +39,7 @@ fn convert(source: &Path, target: &Path, change: &dyn Fn(&mut Capture<'_>)) -> V
     let creation = Creation::new(fs(), Target::File(target.into()), ids, Clock::fixed(UnixMillis(0)));
     let mut sink = NutchFormat.create(creation).unwrap();
     let archive = NutchFormat.open(&Opening::new(&fs(), source)).unwrap();
-    let mut captures = archive.captures(Pick::All).unwrap().unwrap();
+    let mut captures = archive.captures_to_convert().unwrap().unwrap();
     while let Some((entry, _)) = captures.next_entry().unwrap() {
         let Entry::Capture(mut capture) = entry else { panic!("not a capture") };
         change(&mut capture);
@@ -243,4 +243,84 @@ fn a_database_that_lost_a_part_is_not_sound() {
     }
     let error = read_urls(&sound).unwrap_err();
     assert!(error.contains("current/part-r-00000/data"), "{error}");
+}
+
+/// The entries of a segment's list of URLs to fetch.
+fn listed(segment: &Path) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let mut scan = Scan::of(&segment.join("crawl_generate"), &OpenOptions::default()).unwrap();
+    while let Some(entry) = scan.next_entry().unwrap() {
+        let d = whole(entry.value, CrawlDatum::decode).unwrap();
+        let facts = (d.status(), d.fetch_time, d.retries, d.interval.seconds(), d.score.to_bits(), d.modified_time);
+        all.insert(entry.key.to_string(), format!("{facts:?} {:?} {:?}", d.signature, d.metadata));
+    }
+    all
+}
+
+#[test]
+fn the_list_of_urls_to_fetch_comes_back() {
+    let temp = tempfile::tempdir().unwrap();
+    for name in [
+        "crawl-e2e/segments/20261115074402",
+        "crawl-e2e/segments/20261115074416",
+        "crawl-synth/segments/20240102030405",
+    ] {
+        let (segment, target) = (fixture(name), temp.path().join("a.segment"));
+        convert(&segment, &target, &|_| {});
+        let (mut before, after, fetched) = (listed(&segment), listed(&target), fetches(&segment));
+        // What was never fetched has no capture; it is counted as left out.
+        before.retain(|url, _| fetched.contains_key(url));
+        assert!(!before.is_empty(), "{name}");
+        assert_eq!(before, after, "{name}");
+        std::fs::remove_dir_all(&target).unwrap();
+    }
+}
+
+/// Captures come in any order.
+#[test]
+fn the_latest_capture_of_a_url_stays() {
+    let segment = fixture("crawl-e2e/segments/20261115074402");
+    let temp = tempfile::tempdir().unwrap();
+    let target = temp.path().join("a.segment");
+    let ids = Arc::new(move || [7; 16]);
+    let creation = Creation::new(fs(), Target::File(target.clone()), ids, Clock::fixed(UnixMillis(0)));
+    let mut sink = NutchFormat.create(creation).unwrap();
+    for later in [500, 1000, 0] {
+        let archive = NutchFormat.open(&Opening::new(&fs(), &segment)).unwrap();
+        let mut captures = archive.captures(Pick::All).unwrap().unwrap();
+        while let Some((Entry::Capture(mut capture), _)) = captures.next_entry().unwrap() {
+            capture.started_at.0 += later;
+            sink.write(*capture).unwrap();
+        }
+    }
+    sink.finish().unwrap();
+    let (before, after) = (fetches(&segment), fetches(&target));
+    assert_eq!(before.len(), after.len());
+    for (url, (datum, _)) in &before {
+        assert_eq!(after[url].0.fetch_time, datum.fetch_time + 1000, "{url}");
+    }
+}
+
+/// What is neither a capture nor a URL is told by name, whoever reads the container.
+#[test]
+fn records_that_are_not_urls_are_told() {
+    let asides = |name: &str| {
+        let archive = NutchFormat.open(&Opening::new(&fs(), &fixture(name))).unwrap();
+        let identity = SourceIdentity { uri: String::new(), size: 0, tag: String::new() };
+        let urls = archive.urls(&identity).unwrap().unwrap();
+        let mut told = BTreeMap::new();
+        for split in urls.splits(1000).unwrap() {
+            urls.read_all(split, &mut |_, _| Ok(()), &mut |_, kind| *told.entry(kind.to_owned()).or_insert(0u64) += 1)
+                .unwrap();
+        }
+        told
+    };
+    let told = asides("legacy/nutch-0.4/webdb");
+    assert!(told.get("linksByURL").is_some_and(|count| *count > 0), "{told:?}");
+    assert!(asides("crawl-e2e/crawldb").is_empty());
+    let legacy = fixture("legacy/nutch-0.4/segments/20040525120000");
+    let left_out = NutchFormat.open(&Opening::new(&fs(), &legacy)).unwrap().left_out().unwrap();
+    for name in ["fetcher_text", "titles of pages", "links of pages", "anchors of links to pages"] {
+        assert!(left_out.get(name).is_some_and(|n| *n > 0), "{name}: {left_out:?}");
+    }
 }

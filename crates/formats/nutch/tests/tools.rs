@@ -137,7 +137,7 @@ fn readseg_list_and_get() {
     let mut ours = format!("{}\n", list_header());
     for name in ["20261115074402", "20261115074416"] {
         let segment = Segment::open(&fixture("crawl-e2e/segments").join(name), &options).unwrap();
-        ours += &format!("{}\n", SegmentFacts::of(&segment).unwrap().line());
+        ours += &format!("{}\n", SegmentFacts::of(&segment, &[]).unwrap().line());
     }
     assert_eq!(ours, expected("readseg-list.txt"));
     let mut segment = Segment::open(&fixture("crawl-e2e/segments/20261115074402"), &options).unwrap();

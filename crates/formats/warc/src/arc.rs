@@ -75,12 +75,20 @@ impl ArcLine {
         if is_date(ip) && is_address(date) {
             std::mem::swap(&mut ip, &mut date);
         }
-        let date = arc_date(date);
+        // A date and a type in each other's place are known by what they are.
+        let swapped = (!certain && arc_date(date).is_none())
+            .then(|| rest.first().copied().filter(|word| is_date(word) && arc_date(word).is_some()))
+            .flatten();
+        let kind = swapped.map(|_| date);
+        let date = arc_date(swapped.unwrap_or(date));
         if certain && date.is_none() {
             return None;
         }
         let ip = if ip.contains(&b'.') || ip.contains(&b':') { text_of(ip).into_owned() } else { String::new() };
-        let content_type = text_of(&rest.get(..types)?.join(&b' ')).into_owned();
+        let content_type = match kind {
+            Some(kind) => text_of(kind).into_owned(),
+            None => text_of(&rest.get(..types)?.join(&b' ')).into_owned(),
+        };
         Some(ArcLine { url: text_of(&url).into_owned(), ip, date, content_type, length })
     }
 
@@ -114,10 +122,13 @@ fn is_address(word: &[u8]) -> bool {
     matches!(word, b"-" | b"None") || (word.contains(&b'.') || word.contains(&b':')) && digits(word)
 }
 
-/// A date of 14 digits, or fewer, or more of which the first 14 count.
+/// A date of 14 digits, or fewer, or more of which the first 14 count. Of an odd number the last one is half a number.
 fn arc_date(word: &[u8]) -> Option<UnixMillis> {
     let text = std::str::from_utf8(word).ok()?;
-    UnixMillis::parse(text).or_else(|_| UnixMillis::parse(text.get(..14).unwrap_or("?"))).ok()
+    let is_odd = text.len() < 14 && text.len() % 2 == 1;
+    let even = text.get(..if is_odd { text.len() - 1 } else { 14 });
+    let even = even.filter(|even| even.len() >= 8 && even.bytes().all(|b| b.is_ascii_digit()));
+    UnixMillis::parse(text).ok().or_else(|| UnixMillis::parse(even?).ok())
 }
 
 impl WarcReader {
@@ -255,6 +266,20 @@ mod tests {
                 Some(7),
             ),
             (b"http://a.example/ 192.0.2.1 20083004204826 text/html abc", "http://a.example/", "192.0.2.1", None, None),
+            (
+                b"http://a.example/ 192.0.2.1 text/html 20080430204826 50",
+                "http://a.example/",
+                "192.0.2.1",
+                Some(date),
+                Some(50),
+            ),
+            (
+                b"http://a.example/ 192.0.2.1 2008043020482 text/html 50",
+                "http://a.example/",
+                "192.0.2.1",
+                UnixMillis::parse("200804302048").ok(),
+                Some(50),
+            ),
             (b"filedesc:// - - - 76", "filedesc://", "", None, Some(76)),
         ] {
             let found = ArcLine::parse(line, false).unwrap();

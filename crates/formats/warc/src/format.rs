@@ -9,7 +9,7 @@ use crate::reader::WarcReader;
 use crate::source::{Part, Parts, WarcSource, splits};
 use crate::verify::Verifier;
 use crate::wacz::{Wacz, WaczSink, write_wacz};
-use crate::writer::{OPEN_SUFFIX, WarcFile, WarcSink};
+use crate::writer::{Encoder, OPEN_SUFFIX, WarcFile, WarcSink};
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::format::{Candidate, Creation, Format, Opening, Role, Target};
@@ -31,6 +31,11 @@ pub struct WaczFormat;
 /// The endings of WARC files, and how each is stored.
 const ENDINGS: [(&str, Compression); 3] =
     [(".warc", Compression::None), (".warc.gz", Compression::Gzip), (".warc.zst", Compression::Zstd)];
+
+/// A crawl waits for what it writes: its own level, unless one is given.
+fn of_crawl(creation: Creation) -> Creation {
+    Creation { level: creation.level.or(Some(Encoder::CRAWL_GZIP_LEVEL)), ..creation }
+}
 
 impl Format for WarcFormat {
     fn name(&self) -> &'static str {
@@ -59,7 +64,7 @@ impl Format for WarcFormat {
     }
 
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Archive>, DoorError> {
-        Ok(Box::new(WarcArchive { parts: vec![(None, read_up_to(opening)?)] }))
+        Ok(Box::new(WarcArchive { parts: vec![(None, read_up_to(opening)?)], missing: Vec::new() }))
     }
 
     fn verify(&self, fs: &Arc<dyn Fs>, paths: &[PathBuf], check: &mut Check<'_>) -> Result<Checked, DoorError> {
@@ -80,7 +85,7 @@ impl Format for WarcFormat {
 
     fn create(&self, creation: Creation) -> Result<Box<dyn CaptureSink>, DoorError> {
         let Target::File(path) = &creation.target else {
-            return Ok(Box::new(WarcSink::create(&creation, Compression::Gzip)?));
+            return Ok(Box::new(WarcSink::create(&of_crawl(creation), Compression::Gzip)?));
         };
         let name = path.to_string_lossy().to_ascii_lowercase();
         let compression = ENDINGS.iter().find(|(end, _)| name.ends_with(end)).map_or(Compression::Gzip, |(_, c)| *c);
@@ -88,7 +93,7 @@ impl Format for WarcFormat {
     }
 
     fn resume(&self, creation: Creation, committed: Option<&Durable>) -> Result<Box<dyn CaptureSink>, DoorError> {
-        Ok(Box::new(WarcSink::resume(&creation, Compression::Gzip, committed)?))
+        Ok(Box::new(WarcSink::resume(&of_crawl(creation), Compression::Gzip, committed)?))
     }
 
     fn role(&self, name: &str, _all: &[String]) -> Option<Role> {
@@ -118,7 +123,8 @@ impl Format for WaczFormat {
     }
 
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Archive>, DoorError> {
-        Ok(Box::new(WarcArchive { parts: wacz_parts(&Wacz::open(read_up_to(opening)?)?)? }))
+        let wacz = Wacz::open(read_up_to(opening)?)?;
+        Ok(Box::new(WarcArchive { parts: wacz_parts(&wacz)?, missing: wacz.missing() }))
     }
 
     /// The records of the archives inside, and everything that the package states.
@@ -185,6 +191,7 @@ fn wacz_parts(wacz: &Wacz) -> Result<Vec<NamedPart>, Error> {
 /// One WARC file, or those inside a WACZ file, each with its name there.
 struct WarcArchive {
     parts: Vec<NamedPart>,
+    missing: Vec<String>,
 }
 
 impl WarcArchive {
@@ -215,6 +222,10 @@ impl Archive for WarcArchive {
 
     fn records<'a>(&'a self, pick: Pick<'_>) -> Result<Option<Box<dyn RecordSource + 'a>>, DoorError> {
         Ok(self.read(pick)?.map(|parts| Box::new(parts) as _))
+    }
+
+    fn missing(&self) -> &[String] {
+        &self.missing
     }
 
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {

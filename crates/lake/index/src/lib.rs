@@ -75,13 +75,14 @@ pub use build::{BuildOptions, SourceFile, TOP_PATHS_MIN_ROWS, build_segment, sor
 pub use cache::{Caches, DEFAULT_CACHE_BYTES};
 pub use compact::{Compacted, Compaction, MAX_SEGMENTS, compact};
 pub use error::{Error, Result};
+pub use files::FileEntry;
 pub use merge::{DistinctUrls, MergeInput, merge_segments};
 pub use meta::{DatasetMeta, FileMeta, SegmentMeta};
 pub use publish::{Published, publish, publish_datasets, rebuild};
 pub use scratch::Scratch;
 pub use segment::{OpenOptions, Segment, Slot};
 pub use trawl_store::Progress;
-pub use verify::{Verified, indexed_files, verify_segment};
+pub use verify::{Verified, file_table, indexed_files, verify_segment};
 
 #[cfg(test)]
 #[path = "../../store/tests/doubles/mod.rs"]

@@ -145,6 +145,9 @@ fn version(
             return Ok(Some(published));
         }
         let at_work = AtWork::start(lake, now, writer, "publish", layout::segment_dir(id)?)?;
+        for (dataset_id, sequence) in &plan.commits {
+            lake.renew_commit_copy(*dataset_id, *sequence)?;
+        }
         if !plan.files.is_empty() {
             sort_files(&mut plan.files);
             published.segment = Some(build_segment(lake.store(), id, &plan.files, options, &|p| {

@@ -43,18 +43,19 @@ pub fn verify_segment(
     Ok(check.verified)
 }
 
+/// What a segment says of the Parquet files that a version takes from it.
+pub fn file_table(store: &Arc<dyn Store>, reference: &SegmentRef) -> Result<Vec<FileEntry>> {
+    let segment = Segment::open(store, reference, &Arc::new(Caches::new(8 << 20)), OpenOptions::default())?;
+    let files = (0..segment.files()?).map(|file_id| segment.file(file_id));
+    let own =
+        |file: &Result<FileEntry>| file.as_ref().map_or(true, |file| !reference.masked.contains(&file.dataset_id));
+    files.filter(own).collect()
+}
+
 /// The Parquet files that a version takes from a segment: dataset and path. Of a version, these are the files of the commits
 /// that it serves, each once.
 pub fn indexed_files(store: &Arc<dyn Store>, reference: &SegmentRef) -> Result<Vec<(u32, String)>> {
-    let segment = Segment::open(store, reference, &Arc::new(Caches::new(8 << 20)), OpenOptions::default())?;
-    let mut files = Vec::new();
-    for file_id in 0..segment.files()? {
-        let FileEntry { dataset_id, path, .. } = segment.file(file_id)?;
-        if !reference.masked.contains(&dataset_id) {
-            files.push((dataset_id, path));
-        }
-    }
-    Ok(files)
+    Ok(file_table(store, reference)?.into_iter().map(|file| (file.dataset_id, file.path)).collect())
 }
 
 /// Row groups of all files: which dataset, how many rows, and how many of them postings have named.

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::join::{DENIED, Joining, note_stamps, unchanged_since};
+use crate::replace::Replaced;
 use crate::rewrite::{digits_of, with_marks_of};
 use crate::run::{Run, Suffixes, check_dataset};
 use crate::settings::{IngestReport, IngestSettings, Mode};
@@ -39,17 +40,21 @@ pub fn ingest(
     }
     let mut report = IngestReport { dataset_id, ..IngestReport::default() };
     let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
-    let Chosen { taken, new, stamped } = choose(sources, &before, settings.mode, &mut report);
+    let replaced = match settings.mode {
+        Mode::ReplaceSources => Replaced::plan(&before, &sources.iter().map(Source::identity).collect::<Vec<_>>())?,
+        Mode::Append | Mode::Replace => Replaced::default(),
+    };
+    let Chosen { taken, new, stamped } = choose(sources, &before, settings.mode, &replaced, &mut report);
     if settings.mode == Mode::Append {
         unchanged_since(&taken, &before)?;
     }
-    if taken.is_empty() && settings.mode == Mode::Append {
+    if taken.is_empty() && settings.mode != Mode::Replace {
         // Nobody need read them the next time.
         lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| Ok(note_stamps(commit, &stamped)))?;
         return Ok(report);
     }
     let grown: Vec<&Grown> = taken.iter().filter_map(|source| source.grown.as_ref()).collect();
-    if settings.mode == Mode::Replace && !grown.is_empty() {
+    if settings.mode != Mode::Append && !grown.is_empty() {
         let expected = "sources that are read from their beginning";
         return Err(Error::Setting { what: "replace", expected, found: "one that is read from where it was".into() });
     }
@@ -92,6 +97,7 @@ pub fn ingest(
         stamped: &stamped,
         grown: &grown,
         losing: &losing,
+        replaced: &replaced,
     };
     let mut denied_since = 0;
     run.work(&read, &mut report, |commit, written| {
@@ -99,6 +105,7 @@ pub fn ingest(
         joining.join(commit, written)
     })?;
     report.denied_since = denied_since;
+    report.replaced = replaced.sources.clone();
     // What was in the lake before is not what came in.
     report.rows += report.taken_back;
     for losing in &losing {
@@ -119,12 +126,20 @@ struct Chosen<'a> {
 }
 
 /// The sources that are new, each once.
-fn choose<'a>(sources: &'a [Source], before: &DatasetCommit, mode: Mode, report: &mut IngestReport) -> Chosen<'a> {
+fn choose<'a>(
+    sources: &'a [Source],
+    before: &DatasetCommit,
+    mode: Mode,
+    replaced: &Replaced,
+    report: &mut IngestReport,
+) -> Chosen<'a> {
     let mut chosen = Chosen { taken: Vec::new(), new: Vec::new(), stamped: Vec::new() };
     let (mut seen, mut names) = (HashSet::new(), HashSet::new());
     for source in sources {
         let (identity, stamp) = (source.identity(), source.stamp);
-        let known = before.known_source(&identity).filter(|_| mode == Mode::Append);
+        // One that shares files with what is replaced is read again.
+        let stays = mode == Mode::Append || mode == Mode::ReplaceSources && !replaced.sources.contains(&identity);
+        let known = before.known_source(&identity).filter(|_| stays);
         // A file that is named twice and has grown in between is one file still; the rest of it comes the next time.
         let is_file = source.known_by_name.is_some();
         if known.is_some() || !seen.insert(identity.clone()) || is_file && !names.insert(identity.uri.clone()) {
@@ -135,7 +150,7 @@ fn choose<'a>(sources: &'a [Source], before: &DatasetCommit, mode: Mode, report:
         }
         report.sources += 1;
         report.source_bytes += identity.size;
-        chosen.new.push(KnownSource { identity, stamp, tail: None });
+        chosen.new.push(KnownSource { stamp, ..KnownSource::new(identity) });
         chosen.taken.push(source);
     }
     chosen

@@ -3,6 +3,7 @@
 //! Others may have written meanwhile. Rows of all sources are in the same files, so nothing can be left out of them: what
 //! does not fit the dataset any more is refused, whole.
 
+use crate::replace::Replaced;
 use crate::run::{OTHER_LIST, Suffixes, Written};
 use crate::settings::{IngestSettings, Mode};
 use crate::source::{Grown, Source, of_name};
@@ -27,6 +28,8 @@ pub(crate) struct Joining<'a> {
     pub stamped: &'a [(SourceIdentity, Stamp)],
     pub grown: &'a [&'a Grown],
     pub losing: &'a [Losing<'a>],
+    /// What changed sources had brought.
+    pub replaced: &'a Replaced,
 }
 
 impl Joining<'_> {
@@ -59,7 +62,8 @@ impl Joining<'_> {
         if !commit.files.is_empty() && commit.suffix_list != self.suffixes.hash {
             return refuse(OTHER_LIST);
         }
-        if let Some(twice) = self.new.iter().find(|new| commit.has_source(&new.identity)) {
+        let again = |new: &KnownSource| self.replaced.sources.contains(&new.identity);
+        if let Some(twice) = self.new.iter().find(|new| commit.has_source(&new.identity) && !again(new)) {
             let uri = &twice.identity.uri;
             return refuse(format!("another writer ingested {uri} meanwhile; run again to skip it"));
         }
@@ -69,6 +73,14 @@ impl Joining<'_> {
     /// Puts what was written into `commit`.
     pub fn join(&self, commit: &mut DatasetCommit, written: &Written) -> Result<()> {
         commit.mode = CommitMode::Append;
+        if !self.replaced.sources.is_empty() {
+            commit.mode = CommitMode::Replace;
+            let given: Vec<_> = self.new.iter().map(|new| new.identity.clone()).collect();
+            let rows = self.replaced.take_out(commit, &given)?;
+            if rows > 0 && written.files.is_empty() && !self.settings.allow_empty {
+                return refuse(format!("the sources hold no rows to put in the place of {rows}"));
+            }
+        }
         if self.settings.mode == Mode::Replace {
             commit.mode = CommitMode::Replace;
             commit.files.clear();

@@ -35,6 +35,7 @@ mod map;
 mod record;
 mod reduce;
 mod rejects;
+mod replace;
 mod rewrite;
 mod run;
 mod settings;

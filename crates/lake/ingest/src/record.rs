@@ -146,7 +146,7 @@ fn push_rest(record: &UrlRecord, out: &mut Vec<u8>) -> Result<Shape, &'static st
         push_text(text, out);
     }
     if let Some(digest) = &record.digest {
-        push_text(&digest.to_string(), out);
+        push_text(&digest.column(), out);
     }
     if let Some(length) = record.body_length {
         put_uvarint(out, number(length)?);
@@ -315,7 +315,7 @@ mod tests {
             assert_eq!(row.key, "uk,co,example,www)/a?b=1");
             assert_eq!(row.raw_url.as_deref(), Some(&*record.url));
             assert_eq!((row.status, row.content_type, row.body_length), (Some(404), Some("text/html"), Some(12)));
-            assert_eq!(row.digest, Some(&*record.digest.as_ref().unwrap().to_string()));
+            assert_eq!(row.digest, Some(&*record.digest.as_ref().unwrap().column()));
             assert_eq!((row.place, row.extras), (Some(("a.warc.gz", 9, 10)), Some("{\"a\":1}")));
             let mut prefix = Prefix::default();
             assert_eq!(prefix.of(&bytes, digits), trawl_url::domain_prefix(domain_id("example.co.uk"), digits));

@@ -20,6 +20,9 @@ pub enum Mode {
     Append,
     /// They go, in the same commit that brings the new ones.
     Replace,
+    /// Those go that have rows of a source which has other bytes now; the sources are read from their beginning. Sources
+    /// that are in the same files must be named too, and are read again; others that are known are skipped.
+    ReplaceSources,
 }
 
 /// How an ingest is done. Each field says what it costs.
@@ -132,6 +135,9 @@ pub struct IngestReport {
     pub rejected_by_code: BTreeMap<String, u64>,
     /// Where the rejected items are, in the lake; `None` if there are none.
     pub rejects_file: Option<String>,
+    /// Sources whose rows went, as the dataset knew them: read again, or gone with others in the same files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<SourceIdentity>,
     /// Items left out because the deny list covers them; nothing else is kept of them.
     pub denied: u64,
     /// Entries that came on the deny list meanwhile and may cover rows written: a purge takes those.

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use trawl_index::SegmentMeta;
 use trawl_model::UnixMillis;
 use trawl_store::{
-    Cancel, DatasetCommit, DenyRecord, HashedUpload, Lake, MAX_STATE_BYTES, Manifest, Series, Store, deny_record,
-    layout,
+    Cancel, DatasetCommit, DenyRecord, HashedUpload, Lake, MAX_STATE_BYTES, Manifest, Series, Store, commit_copy,
+    deny_record, layout,
 };
 
 /// Times a copy begins anew since what it was copying was collected.
@@ -113,6 +113,7 @@ fn copy_state(
     items.extend(list.map(|list| Item { path: list.path.clone(), len: None, hash: Some(list.hash.clone()) }));
     copy_items(&**from, &**to, items, cancel, progress, copied)?;
     for (path, bytes) in commits {
+        // Copies of commits come after them, as in the lake itself.
         if !to.get(&path, MAX_STATE_BYTES).is_ok_and(|there| there == bytes) {
             to.put(&path, &bytes)?;
             count(copied, bytes.len());
@@ -123,6 +124,7 @@ fn copy_state(
     copied.version.clone_from(&state.current_version);
     match target {
         Some(target) => {
+            target.put_suffix_list(&source.suffix_list(manifest)?)?;
             copied.up_to_date = answers_alike(&*target.current()?) == answers_alike(&state);
             if !copied.up_to_date {
                 target.commit(now, writer, |there| {
@@ -203,8 +205,16 @@ fn collect_dataset(
     items.extend(rejects.drain(..).map(|object| Item { path: object.path, len: Some(object.len), hash: None }));
     for number in first..=newest.sequence {
         let path = series.path(number);
-        let Some(state) = series.get(number)? else {
-            return Err(trawl_store::Error::NotFound { path }.into());
+        let state = match series.get(number)? {
+            // One that is lost is put back in the copy of the lake.
+            None => commit_copy(&**source.store(), id)?.filter(|copy| copy.number == number),
+            state => state,
+        };
+        let state = match state {
+            Some(state) => state,
+            // Nobody needs one in the middle.
+            None if number != first && number != newest.sequence => continue,
+            None => return Err(trawl_store::Error::NotFound { path }.into()),
         };
         let commit = DatasetCommit::parse(&path, &state.bytes)?;
         // Between the two only their numbers matter, which leave no gap.
@@ -214,7 +224,12 @@ fn collect_dataset(
             let list = layout::suffix_list(&commit.suffix_list).ok().filter(|_| !commit.suffix_list.is_empty());
             items.extend(list.map(|path| Item { path, len: None, hash: Some(commit.suffix_list.clone()) }));
         }
-        commits.push((path, state.bytes));
+        if number == newest.sequence {
+            commits.push((path, state.bytes.clone()));
+            commits.push((layout::commit_copy(id), state.bytes));
+        } else {
+            commits.push((path, state.bytes));
+        }
     }
     Ok(())
 }

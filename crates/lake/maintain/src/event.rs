@@ -57,6 +57,15 @@ pub enum Event {
         #[serde(flatten)]
         checked: trawl_index::Verified,
     },
+    /// What a verification did not read, since it was to fetch no more: of these, only names and lengths were checked.
+    Unread {
+        /// Files.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+        /// Bytes that might be fetched.
+        max_read: u64,
+    },
     /// Files of a dataset were written again, or would be.
     Files {
         /// Its name.
@@ -102,6 +111,16 @@ pub enum Event {
     DenyRecovered {
         /// Entries it has.
         deny: usize,
+    },
+    /// A record that was lost or damaged was written again from others.
+    Mended {
+        /// Its path.
+        path: String,
+        /// From what: `manifest`, `copy`, `commit`, `index`.
+        from: &'static str,
+        /// Whether a dataset no longer knows which sources its rows came from: the same source would come in twice.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        sources_forgotten: bool,
     },
     /// A dataset goes on without commits that are lost.
     Lost {

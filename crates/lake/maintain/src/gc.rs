@@ -290,6 +290,13 @@ impl Gc<'_> {
         for dataset in datasets {
             self.keep_dataset(manifest, *dataset, pinned.get(dataset), &mut keep)?;
         }
+        let hash = |path: &String| {
+            Some(path.strip_prefix(layout::SUFFIX_LISTS)?.strip_prefix('/')?.strip_suffix(".dat")?.to_owned())
+        };
+        let hashes: Vec<String> = keep.paths.iter().filter_map(hash).collect();
+        for hash in hashes {
+            keep.paths.insert(layout::suffix_list_copy(&hash)?);
+        }
         Ok(keep)
     }
 
@@ -301,6 +308,7 @@ impl Gc<'_> {
         keep: &mut Keep,
     ) -> Result<()> {
         let lake = self.lake;
+        keep.paths.insert(layout::commit_copy(dataset));
         // What a commit names that is gone, or cannot be read, is not known.
         if self.missing(manifest, dataset)?.is_some() {
             keep.dirs.extend([layout::dataset_dir(dataset), layout::records_dir(dataset)]);

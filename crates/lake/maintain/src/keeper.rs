@@ -11,7 +11,9 @@ use trawl_model::UnixMillis;
 use trawl_store::{Cancel, Lake, Manifest, Progress};
 use trawl_url::SuffixList;
 
-/// What every act of upkeep works with: time, names and room come from the caller, and it hears what happens.
+/// What every act of upkeep works with: time, names and room come from the caller, and it hears what happens. Of clones only one
+/// may be used: they give out the same names.
+#[derive(Clone)]
 pub struct Keeper<'a> {
     /// How the names of its writers begin: new for every keeper, and a name by [`trawl_store::check_name`].
     pub name: String,
@@ -25,6 +27,8 @@ pub struct Keeper<'a> {
     pub wait: &'a dyn Fn(Duration),
     /// Hears what happens, on the calling thread.
     pub tell: &'a dyn Fn(Event),
+    /// Bytes that a verification fetches of rows and index at most; without, all there are. For lakes whose bytes cost money.
+    pub max_read_bytes: Option<u64>,
     /// Ends the work early.
     pub cancel: Cancel,
     /// Names given out.
@@ -46,6 +50,7 @@ impl<'a> Keeper<'a> {
             now,
             wait: &|_| (),
             tell,
+            max_read_bytes: None,
             cancel: Cancel::default(),
             names: Cell::new(0),
         }

@@ -45,6 +45,7 @@ mod event;
 mod gc;
 mod keeper;
 mod loss;
+mod mend;
 mod metadata;
 mod purge;
 mod rebuild;

@@ -6,7 +6,7 @@
 //! ```
 
 use trawl_model::UnixMillis;
-use trawl_store::{CommitMode, DatasetCommit, Error, Known, Lake, Manifest, Result, Series, Store, layout};
+use trawl_store::{CommitMode, DatasetCommit, Error, Lake, Manifest, Result, Store, layout, newest_commit};
 
 /// A dataset whose newest commits are gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +32,7 @@ pub fn lost_commits(store: &dyn Store, manifest: &Manifest) -> Result<Vec<LostCo
     let mut lost = Vec::new();
     for dataset in manifest.datasets.iter().filter(|dataset| !dataset.dropped) {
         let served = manifest.live_commit(dataset.id);
-        let newest = Series::of_dataset(store, dataset.id).newest(Known::Nothing)?;
-        let newest = newest.map_or(0, |state| state.number);
+        let newest = newest_commit(store, dataset.id)?.map_or(0, |state| state.number);
         if newest < served {
             lost.push(LostCommits { dataset_id: dataset.id, newest, served });
         }

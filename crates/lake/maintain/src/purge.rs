@@ -4,13 +4,14 @@ use crate::event::{Dropped, Event};
 use crate::keeper::{datasets, suffixes};
 use crate::{Keeper, Result};
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use trawl_index::Compaction;
 use trawl_ingest::{Files, Rewrite};
-use trawl_model::UrlRecord;
+use trawl_model::{UnixMillis, UrlRecord};
 use trawl_rows::{Columns, FilePages};
 use trawl_store::denial::Denied;
-use trawl_store::{Cancel, DataFile, Error, Lake, Listed, Manifest, Store, layout};
+use trawl_store::{Cancel, DataFile, Error, HashedUpload, Lake, Listed, Manifest, RejectsFile, Store, layout};
 
 /// Bytes of a rejects file that are read at a time.
 const STEP_BYTES: u64 = 4 << 20;
@@ -113,7 +114,8 @@ impl Keeper<'_> {
         };
         let writer = (!dry_run).then(|| self.writer());
         let keep = |line: &str| denied.keeps_reject(line);
-        let rejects = purge_rejects(&**lake.store(), dataset_id, writer.as_deref(), &self.cancel, &keep)?;
+        let now = (self.now)();
+        let rejects = purge_rejects(lake, dataset_id, now, writer.as_deref(), &self.cancel, &keep)?;
         if losses == Losses::default() && rejects == 0 {
             return Ok(false);
         }
@@ -144,16 +146,50 @@ impl Keeper<'_> {
     }
 }
 
-/// Counts the lines of a dataset's rejects files that `keep` does not want. With a `writer` they go: a file that loses lines is
-/// written anew under its name, then the old one is deleted.
+/// What is to become of a dataset's rejects files.
+#[derive(Default)]
+struct PurgedRejects {
+    /// Lines that go.
+    lines: u64,
+    /// Files that have them.
+    old: BTreeSet<String>,
+    /// What was written in their place.
+    new: BTreeMap<String, RejectsFile>,
+}
+
+/// Counts the lines of a dataset's rejects files that `keep` does not want. With a `writer`, which must be new, they go: a file
+/// that loses lines is written anew under its name, a commit names the new ones, then the old ones are deleted. Cut in between,
+/// the next purge finds them again.
 pub fn purge_rejects(
+    lake: &Lake,
+    dataset_id: u32,
+    now: UnixMillis,
+    writer: Option<&str>,
+    cancel: &Cancel,
+    keep: &dyn Fn(&str) -> bool,
+) -> Result<u64> {
+    let purged = write_without(&**lake.store(), dataset_id, writer, cancel, keep)?;
+    if let Some(writer) = writer.filter(|_| !purged.old.is_empty()) {
+        lake.commit_dataset(dataset_id, now, writer, |commit| {
+            commit.rejects.retain(|path, _| !purged.old.contains(path));
+            commit.rejects.extend(purged.new.clone());
+            Ok(true)
+        })?;
+        for path in &purged.old {
+            lake.store().delete(path)?;
+        }
+    }
+    Ok(purged.lines)
+}
+
+fn write_without(
     store: &dyn Store,
     dataset_id: u32,
     writer: Option<&str>,
     cancel: &Cancel,
     keep: &dyn Fn(&str) -> bool,
-) -> Result<u64> {
-    let mut gone = 0;
+) -> Result<PurgedRejects> {
+    let mut purged = PurgedRejects::default();
     let keep = |line: &[u8]| keep(&String::from_utf8_lossy(line));
     let dir = layout::rejects_dir(dataset_id);
     for (n, listed) in store.list(&dir)?.into_iter().enumerate() {
@@ -163,21 +199,22 @@ pub fn purge_rejects(
             *if keep(line) { &mut stay } else { &mut lost } += 1;
             Ok(())
         })?;
-        gone += lost;
+        purged.lines += lost;
         let Some(writer) = writer.filter(|_| lost > 0) else { continue };
         if stay > 0 {
             let path = layout::rejects(dataset_id, &format!("{writer}-{n}"))?;
-            let mut file = store.upload(&path)?;
+            let mut file = HashedUpload::begin(store, &path)?;
             each_line(store, &listed, &mut |line| {
                 let kept = if keep(line) { line } else { &[] };
                 file.write_all(kept).map_err(|e| trawl_io::Error::io(trawl_io::Op::Write, &path, e).into())
             })?;
             // Nothing is lost with the new one while the old one is there; left behind, its lines would be there twice.
-            file.finish().inspect_err(|_| drop(store.delete(&path)))?;
+            let (bytes, hash) = file.finish().inspect_err(|_| drop(store.delete(&path)))?;
+            purged.new.insert(path, RejectsFile { bytes, hash: format!("{hash:016x}") });
         }
-        store.delete(&listed.path)?;
+        purged.old.insert(listed.path);
     }
-    Ok(gone)
+    Ok(purged)
 }
 
 /// Hands over the lines of a file with their line ends, a part of the file at a time.

@@ -51,6 +51,7 @@ impl Keeper<'_> {
             if let Some(deny) = lake.recover_deny((self.now)(), &self.writer())? {
                 self.fact(Event::DenyRecovered { deny })?;
             }
+            self.mend(&lake)?;
             let lost = losses(what, &**lake.store(), &*lake.current()?)?;
             (lake, lost)
         };
@@ -165,7 +166,8 @@ impl Keeper<'_> {
     /// Keeps a collector from taking a list that is not the lake's yet.
     fn spare(&self, lake: &Lake, path: &str, writer: &str) -> Result<()> {
         let (writer, act) = (writer.to_owned(), "rebuild".to_owned());
-        Ok(lake.beat(&Heartbeat { writer, act, beat: (self.now)(), prefixes: vec![path.to_owned()] })?)
+        let prefixes = vec![path.to_owned(), format!("{}/suffix_lists/", layout::DATASETS)];
+        Ok(lake.beat(&Heartbeat { writer, act, beat: (self.now)(), prefixes })?)
     }
 
     /// The lake's list, written anew if it is lost or damaged and the one compiled in.
@@ -173,7 +175,8 @@ impl Keeper<'_> {
         let none = || Error::Refused("the lake has no suffix list: name one with --psl".into());
         let list = lake.current()?.suffix_list.clone().ok_or_else(none)?;
         let error = match lake.stored_suffix_list(&list) {
-            Ok(_) => return Ok(list),
+            // Written again where it is lost: this may have been its copy.
+            Ok(bytes) => return Ok(lake.put_suffix_list(&bytes)?),
             Err(error) if error.is_not_found() || matches!(error, trawl_store::Error::Corrupt { .. }) => error,
             Err(error) => return Err(error.into()),
         };

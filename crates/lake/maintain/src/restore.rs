@@ -5,8 +5,8 @@ use std::sync::Arc;
 use trawl_model::UnixMillis;
 use trawl_store::manifest::{Bases, SuffixListRef, read_manifest};
 use trawl_store::{
-    Dataset, DatasetCommit, DatasetInfo, DenyRecord, Error, Known, Lake, MAX_STATE_BYTES, Manifest, Result, Series,
-    Store, deny_record, layout, read_suffix_list,
+    Dataset, DatasetCommit, DatasetInfo, DenyRecord, Error, Lake, MAX_STATE_BYTES, Manifest, Result, Series, Store,
+    deny_record, layout, newest_commit, read_suffix_list,
 };
 
 /// What is left of a lake that has lost its numbered manifests.
@@ -50,7 +50,7 @@ pub fn remains(store: &dyn Store) -> Result<Remains> {
     };
     for id in ids {
         let series = Series::of_dataset(store, id);
-        let Some(state) = series.newest(Known::Nothing)? else { continue };
+        let Some(state) = newest_commit(store, id)? else { continue };
         let path = series.path(state.number);
         let commit = DatasetCommit::parse(&path, &state.bytes)?;
         if (commit.dataset_id, commit.sequence) != (id, state.number) {

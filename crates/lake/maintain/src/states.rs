@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_store::manifest::SuffixListRef;
 use trawl_store::{
-    DataFile, DatasetCommit, DenyRecord, Fault, Lake, MAX_STATE_BYTES, Manifest, RejectsFile, Result, Series, Store,
-    layout, object_hash,
+    DataFile, DatasetCommit, DenyRecord, Error, Fault, Lake, MAX_STATE_BYTES, Manifest, RejectsFile, Result, Series,
+    Store, layout, object_hash, read_list, read_list_copy,
 };
 
 /// How often a copy is read whose manifest is gone each time.
@@ -25,12 +25,15 @@ pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fau
         let expected = "the number of its name as its sequence";
         if state.sequence == number { Ok(()) } else { Err(say(path, expected, state.sequence)) }
     })?;
+    verify_gaps(lake, fault)?;
     verify_checkpoints(lake, manifest, &mut count, fault)?;
     verify_copy(lake, fault)?;
+    verify_beats(lake, &mut count, fault)?;
     verify_deny(lake, manifest, &mut count, fault)?;
     let mut rejects: BTreeMap<String, RejectsFile> = BTreeMap::new();
     let mut lists: BTreeSet<String> = manifest.suffix_list.iter().map(|list| list.hash.clone()).collect();
     for dataset in &manifest.datasets {
+        verify_commit_copy(lake, dataset.id, fault)?;
         let dir = layout::commits_dir(dataset.id);
         let newest = Series::new(store, &*dir).highest_listed()?.unwrap_or(0);
         let live = manifest.live_commit(dataset.id);
@@ -50,8 +53,17 @@ pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fau
         })?;
     }
     for (path, file) in rejects {
-        // One that was purged is not there any more.
-        let Ok(length) = store.len(&path) else { continue };
+        let length = match store.len(&path) {
+            // Purged since, if the newest commit does not name it any more.
+            Err(error) if error.is_not_found() => {
+                let newest = layout::dataset_of(&path).map(|id| lake.dataset_newest(id));
+                if newest.is_some_and(|newest| newest.is_ok_and(|n| n.is_some_and(|n| n.rejects.contains_key(&path)))) {
+                    fault(say(&path, "the rejects that its dataset's commit names", "none"));
+                }
+                continue;
+            }
+            length => length?,
+        };
         if length != file.bytes || object_hash(store, &path, length)? != file.hash {
             fault(say(&path, "the bytes its dataset's commit has the hash of", format!("{length} others")));
         }
@@ -65,11 +77,19 @@ pub fn verify_states(lake: &Lake, manifest: &Manifest, fault: &mut dyn FnMut(Fau
             }
         };
         let named = SuffixListRef { path: path.clone(), hash };
-        match lake.stored_suffix_list(&named) {
+        match read_list(store, &named) {
             // Collected, after all rows were cut by another.
-            Err(error) if error.is_not_found() && !is_needed(lake, manifest, &named.hash)? => {}
+            Err(error) if error.is_not_found() && !is_needed(lake, manifest, &named.hash)? => continue,
             Err(error) => fault(say(&path, "a suffix list that rows were cut by", error)),
             Ok(_) => {}
+        }
+        if read_list_copy(store, &named.hash)?.is_none() {
+            let copy = layout::suffix_list_copy(&named.hash)?;
+            let expected = "a copy of a suffix list that rows were cut by (`trawl lake rebuild` writes it)";
+            let found = if store.exists(&copy)? { "another text" } else { "none" };
+            if is_needed(lake, manifest, &named.hash)? {
+                fault(say(&copy, expected, found));
+            }
         }
     }
     Ok(count)
@@ -116,8 +136,92 @@ fn each_state(
     Ok(())
 }
 
+/// Whether a manifest in the middle is lost: a reader that has seen the one before would take that for the newest.
+fn verify_gaps(lake: &Lake, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    let series = Series::new(&**lake.store(), layout::MANIFESTS);
+    let numbers: Vec<u64> = series.listed()?.into_iter().map(|(_, number)| number).collect();
+    for pair in numbers.windows(2) {
+        let &[a, b] = pair else { continue };
+        for lost in (a.saturating_add(1)..b).take(100) {
+            let expected = "a manifest, since there are others before and after it (`trawl lake rebuild` writes it)";
+            fault(say(&series.path(lost), expected, "none"));
+        }
+    }
+    Ok(())
+}
+
+/// Signs of life: one that cannot be read keeps collectors from their work.
+fn verify_beats(lake: &Lake, count: &mut u64, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    match lake.heartbeats() {
+        Ok(beats) => *count += beats.len() as u64,
+        Err(Error::Corrupt { path, expected, found, .. }) => {
+            let found = format!("{found}; delete it if nobody is writing to the lake");
+            fault(say(&path, expected, found));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// The copy of a dataset's newest commit: the only other record of which sources the dataset has taken.
+fn verify_commit_copy(lake: &Lake, id: u32, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    let store = &**lake.store();
+    let path = layout::commit_copy(id);
+    let copy = match store.get(&path, MAX_STATE_BYTES) {
+        Err(error) if error.is_not_found() => None,
+        bytes => Some(bytes?),
+    };
+    // Listed after the copy was read: it is there, or lost.
+    let series = Series::of_dataset(store, id);
+    let newest = series.highest_listed()?.unwrap_or(0);
+    let expected = "a copy of the newest commit (the next commit or `trawl lake rebuild` writes it)";
+    let Some(copy) = copy else {
+        if newest > 0 {
+            fault(say(&path, expected, "none"));
+        }
+        return Ok(());
+    };
+    let commit = match DatasetCommit::parse(&path, &copy) {
+        Ok(commit) => commit,
+        Err(error) => {
+            fault(say(&path, expected, error));
+            return Ok(());
+        }
+    };
+    // It may be behind: one who was cut after a commit has not written it, and the next does.
+    if commit.sequence > newest {
+        let lost = series.path(commit.sequence);
+        fault(say(&lost, "the commit that is copied (the next commit or `trawl lake rebuild` writes it)", "none"));
+    } else if commit.sequence == newest
+        && let Some(state) = series.get(newest)?
+        // One that cannot be read is told with the others of its kind.
+        && DatasetCommit::parse(&series.path(newest), &state.bytes).is_ok_and(|own| own != commit)
+    {
+        fault(say(&path, "the same as in the commit it is a copy of", "something else"));
+    }
+    Ok(())
+}
+
 /// The records of the deny list, and that the newest is the list of `newest` or a later manifest that is there.
 fn verify_deny(lake: &Lake, newest: &Manifest, count: &mut u64, fault: &mut dyn FnMut(Fault)) -> Result<()> {
+    for object in lake.store().list("index/deny")?.into_iter().filter(|object| layout::is_ours(&object.path)) {
+        let bytes = match lake.store().get(&object.path, MAX_STATE_BYTES) {
+            Err(error) if error.is_not_found() => continue,
+            bytes => bytes?,
+        };
+        *count += 1;
+        let hash = trawl_store::suffix_list_hash(&bytes);
+        if layout::deny_object(&hash)? != object.path {
+            fault(say(&object.path, "the deny list of that hash", format!("hash {hash}")));
+        }
+    }
+    if let Some(path) = newest.deny_object()
+        && !lake.store().exists(&path)?
+        && lake.manifest_and_base(newest.sequence)?.is_some_and(|(_, base)| base.is_some())
+    {
+        let expected = "the deny list of the newest manifest (it is read from its record meanwhile)";
+        fault(say(&path, expected, "none"));
+    }
     let mut last = None;
     each_state(&**lake.store(), layout::DENY, count, fault, &mut |path, _, bytes| {
         last = None;

@@ -5,13 +5,14 @@
 //! urls/dataset_id=7/_rejects/<writer>.jsonl   ─►  datasets/7/rejects/<writer>.jsonl
 //! urls/_deny/0000000001.json                  ─►  datasets/deny/0000000001.json
 //! ```
-//! Copied first; then one manifest says that the lake is of this program, and the old ones go. Interrupted, it is repeated.
+//! Copied first; then one manifest says that the lake is of this program, and the old ones go. Interrupted, it is repeated. Then
+//! the copies of commits and of the suffix list are made, which earlier programs had not.
 
 use crate::Result;
 use std::sync::Arc;
 use trawl_model::UnixMillis;
 use trawl_store::manifest::MANIFEST_FORMAT;
-use trawl_store::{Lake, MAX_STATE_BYTES, Store, layout};
+use trawl_store::{Lake, MAX_STATE_BYTES, Store, commit_copy, layout, newest_commit};
 
 /// What an upgrade did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -57,6 +58,17 @@ pub fn upgrade(store: &Arc<dyn Store>, now: UnixMillis, writer: &str) -> Result<
     })?;
     for (_, object) in &old {
         store.delete(&object.path)?;
+    }
+    // Earlier programs wrote some records only once.
+    let manifest = lake.current()?;
+    for dataset in &manifest.datasets {
+        let Some(newest) = newest_commit(&**store, dataset.id)? else { continue };
+        if commit_copy(&**store, dataset.id)?.is_none_or(|copy| copy.number < newest.number) {
+            store.put(&layout::commit_copy(dataset.id), &newest.bytes)?;
+        }
+    }
+    if manifest.suffix_list.is_some() {
+        lake.put_suffix_list(&lake.suffix_list(&manifest)?)?;
     }
     Ok(done)
 }

@@ -7,10 +7,12 @@ use crate::{Keeper, Result};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use trawl_index::SegmentMeta;
 use trawl_rows::{DatasetVerified, verify_dataset};
 use trawl_store::manifest::SuffixListRef;
-use trawl_store::{Dataset, DatasetCommit, Error, Lake, Manifest, SegmentRef, Version, layout};
+use trawl_store::{DataFile, Dataset, DatasetCommit, Error, Lake, Manifest, SegmentRef, Version, layout};
 use trawl_url::SuffixList;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// How long to wait, and how often, before a fault of manifests and their like is taken for one.
 const A_MOMENT: Duration = Duration::from_millis(500);
@@ -23,6 +25,10 @@ pub struct LakeVerified {
     pub faults: u64,
     /// Versions in which something is wrong.
     pub damaged: BTreeSet<String>,
+    /// Files of which only names and lengths were checked, since no more was to be fetched.
+    pub unread_files: u64,
+    /// Their bytes.
+    pub unread_bytes: u64,
 }
 
 impl Keeper<'_> {
@@ -37,13 +43,20 @@ impl Keeper<'_> {
         };
         let mut found = states()?;
         let (verified, lists) = (LakeVerified::default(), BTreeMap::new());
-        let mut check = Check { keeper: self, lake, manifest, verified, lists };
+        let mut check = Check { keeper: self, lake, manifest, verified, lists, left: self.max_read_bytes };
+        // The index is a tenth of the rows, and no row is found without it: it comes first where not all can be read.
+        let index_first = self.max_read_bytes.is_some();
+        if index_first {
+            check.segments()?;
+        }
         if !index_only {
             for dataset in manifest.datasets.iter().filter(|d| !d.dropped) {
                 check.dataset(dataset)?;
             }
         }
-        check.segments()?;
+        if !index_first {
+            check.segments()?;
+        }
         check.served(index_only)?;
         for _ in 0..LOOKS {
             if found.is_empty() {
@@ -55,6 +68,10 @@ impl Keeper<'_> {
             found = states()?;
         }
         check.faults(&Part::Lake(lake.store().place()), found)?;
+        let LakeVerified { unread_files: files, unread_bytes: bytes, .. } = check.verified;
+        if let Some(max_read) = self.max_read_bytes.filter(|_| files > 0) {
+            self.fact(Event::Unread { files, bytes, max_read })?;
+        }
         Ok(check.verified)
     }
 }
@@ -87,9 +104,64 @@ struct Check<'a> {
     verified: LakeVerified,
     /// Suffix lists by their hashes, or what is wrong with them: most datasets have the same.
     lists: BTreeMap<String, Result<SuffixList, String>>,
+    /// Bytes that may still be fetched; `None` if all may.
+    left: Option<u64>,
 }
 
+/// How often a file is read whole to check it: for its hash, for its pages, for its rows.
+const READINGS: u64 = 3;
+
 impl Check<'_> {
+    /// Whether a file of these bytes may be read `times` times; one that may not is counted.
+    fn affords(&mut self, bytes: u64, times: u64) -> bool {
+        let Some(left) = &mut self.left else { return true };
+        match left.checked_sub(bytes.saturating_mul(times)) {
+            Some(rest) => *left = rest,
+            None => {
+                self.verified.unread_files += 1;
+                self.verified.unread_bytes += bytes;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Splits files into those that are read and those of which only the length is checked. Which ones changes from day to
+    /// day, so that those who look every day see all of them some day.
+    fn affordable(&mut self, files: &mut Vec<DataFile>, times: u64) -> Vec<DataFile> {
+        if self.left.is_none() {
+            return Vec::new();
+        }
+        let day = (self.keeper.now)().0.div_euclid(86_400_000);
+        let mut order: Vec<_> =
+            files.iter().map(|f| (xxh3_64(format!("{day} {}", f.path).as_bytes()), f.bytes, f.path.clone())).collect();
+        order.sort_unstable();
+        let chosen: BTreeSet<String> =
+            order.into_iter().filter(|(_, bytes, _)| self.affords(*bytes, times)).map(|(_, _, path)| path).collect();
+        let (read, unread) = files.drain(..).partition(|file| chosen.contains(&file.path));
+        *files = read;
+        unread
+    }
+
+    /// Checks files by name and length alone.
+    fn lengths(&self, files: &[DataFile], faults: &mut Vec<String>) -> Result<()> {
+        for file in files {
+            let fault = match self.lake.store().len(&file.path) {
+                Ok(length) if length == file.bytes => continue,
+                Ok(length) => format!("{}: expected {} bytes, found {length}", file.path, file.bytes),
+                Err(error) if error.is_not_found() => {
+                    format!(
+                        "{}: expected a file of its dataset, found none: its {} rows are lost",
+                        file.path, file.rows
+                    )
+                }
+                Err(error) => return Err(error.into()),
+            };
+            faults.push(fault);
+        }
+        Ok(())
+    }
+
     fn faults(&mut self, of: &Part, faults: Vec<String>) -> Result<()> {
         for fault in faults {
             self.verified.faults += 1;
@@ -178,8 +250,11 @@ impl Check<'_> {
                 Ok(Some(commit)) => {
                     let list = &commit.suffix_list;
                     let unseen = commit.files.iter().filter(|f| seen.insert((f.path.clone(), list.clone())));
+                    let mut unseen: Vec<DataFile> = unseen.cloned().collect();
+                    let unread = self.affordable(&mut unseen, 1);
                     let faults = &mut found.faults;
-                    let done = verify_files(&**self.lake.store(), unseen, &mut |fault| {
+                    self.lengths(&unread, faults)?;
+                    let done = verify_files(&**self.lake.store(), &unseen, &mut |fault| {
                         faults.push(fault.to_string());
                         bad.insert(fault.file);
                     });
@@ -210,6 +285,11 @@ impl Check<'_> {
         let list = &commit.suffix_list;
         let mut unseen = commit.clone();
         unseen.files.retain(|file| seen.insert((file.path.clone(), list.clone())));
+        let unread = self.affordable(&mut unseen.files, READINGS);
+        let mut faults = Vec::new();
+        if let Err(error) = self.lengths(&unread, &mut faults) {
+            faults.push(error.to_string());
+        }
         let suffixes = match unseen.files.is_empty() {
             true => Ok(SuffixList::builtin()),
             false => match self.lists.entry(list.clone()) {
@@ -223,11 +303,10 @@ impl Check<'_> {
             Ok(suffixes) => suffixes,
             Err(error) => {
                 let path = path_of(commit.dataset_id, commit.sequence);
-                let faults = vec![format!("{path}: no list to check its rows by: {error}")];
+                faults.push(format!("{path}: no list to check its rows by: {error}"));
                 return Looked { faults, checked: None };
             }
         };
-        let mut faults = Vec::new();
         let checked = verify_dataset(&**self.lake.store(), &unseen, suffixes, &mut |fault| {
             faults.push(fault.to_string());
         });
@@ -256,6 +335,11 @@ impl Check<'_> {
         let segments = manifest.versions.iter().rev().flat_map(|version| &version.segments);
         for segment in segments.filter(|segment| seen.insert(&segment.id)) {
             self.keeper.at(format!("segment {}", segment.id))?;
+            if !self.affords(segment.bytes, 1) {
+                let found = self.segment_lengths(segment);
+                self.faults(&Part::Segment(segment.id.clone()), found)?;
+                continue;
+            }
             let Some((found, checked)) = self.segment(segment)? else { continue };
             if !found.is_empty() {
                 let has = |version: &&Version| version.segments.iter().any(|s| s.id == segment.id);
@@ -268,6 +352,27 @@ impl Check<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Files of a segment that are gone or of another length.
+    fn segment_lengths(&self, segment: &SegmentRef) -> Vec<String> {
+        let store = &**self.lake.store();
+        let meta = match SegmentMeta::read(store, segment) {
+            Ok(meta) => meta,
+            Err(error) => return vec![error.to_string()],
+        };
+        let mut faults = Vec::new();
+        for (name, file) in &meta.files {
+            let length = layout::segment_file(&segment.id, name).and_then(|path| store.len(&path));
+            match length {
+                Ok(length) if length == file.bytes => {}
+                Ok(length) => {
+                    faults.push(format!("index/{}/{name}: expected {} bytes, found {length}", segment.id, file.bytes))
+                }
+                Err(error) => faults.push(error.to_string()),
+            }
+        }
+        faults
     }
 
     /// Faults of a segment; `None` if no version has it any more.

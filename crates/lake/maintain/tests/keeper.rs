@@ -150,3 +150,53 @@ fn a_verification_that_is_cancelled_ends_and_a_collection_too() {
     assert_eq!(rows(&lake), before);
     assert_sound(&lake, dir.path(), "after a collection that ended early");
 }
+
+/// What a verification may fetch is bounded: what it does not read is counted, and checked by its length.
+#[test]
+fn a_verification_reads_no_more_than_it_may() {
+    let dir = tempfile::tempdir().unwrap();
+    let lake = new_lake(dir.path());
+    let verify = |max_read_bytes: Option<u64>| {
+        let (unread, faults) = (Cell::new(None), RefCell::new(Vec::new()));
+        let tell = |event| match event {
+            Event::Unread { files, bytes, .. } => unread.set(Some((files, bytes))),
+            Event::Fault { fault, .. } => faults.borrow_mut().push(fault),
+            _ => {}
+        };
+        let keeper = Keeper { max_read_bytes, ..Keeper::new("v", dir.path(), &|| NOW, &tell) };
+        let verified = keeper.verify(&lake, &lake.current().unwrap(), false).unwrap();
+        assert_eq!(verified.unread_files, unread.get().map_or(0, |(files, _)| files));
+        (unread.get(), faults.into_inner())
+    };
+    let all: Vec<_> = (1..=2).flat_map(|id| lake.dataset_newest(id).unwrap().unwrap().files).collect();
+    let rows: u64 = all.iter().map(|file| file.bytes).sum();
+    let segments = lake.current().unwrap().current().unwrap().segments.clone();
+    let index: u64 = segments.iter().map(|segment| segment.bytes).sum();
+    assert_eq!(verify(None), (None, vec![]));
+    assert_eq!(verify(Some(index + 3 * rows)), (None, vec![]), "each Parquet file is read three times");
+    assert_eq!(verify(Some(index)), (Some((4, rows)), vec![]), "the index comes first");
+    assert_eq!(verify(Some(0)), (Some((6, index + rows)), vec![]));
+    let some = verify(Some(index + 3 * all[0].bytes)).0.unwrap();
+    assert!(some.0 < 4 && some.1 < rows, "{some:?}");
+    // A file that is gone or cut is found all the same.
+    let whole = lake.store().get(&all[0].path, 1 << 20).unwrap();
+    lake.store().put(&all[0].path, &whole[1..]).unwrap();
+    lake.store().delete(&all[1].path).unwrap();
+    let (_, faults) = verify(Some(0));
+    assert!(faults.len() == 2 && faults.iter().any(|fault| fault.contains("41 rows are lost")), "{faults:?}");
+}
+
+/// A drop writes again only segments that hold rows of the dataset and of others.
+#[test]
+fn a_drop_leaves_the_segments_of_others_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let lake = new_lake(dir.path());
+    let ids = |lake: &Lake| -> Vec<String> {
+        lake.current().unwrap().current().unwrap().segments.iter().map(|segment| segment.id.clone()).collect()
+    };
+    let before = ids(&lake);
+    assert_eq!(before.len(), 2, "one of each dataset");
+    Keeper::new("drop", dir.path(), &|| NOW, &|_| ()).drop_dataset(&lake, 2).unwrap();
+    assert_eq!(ids(&lake), before[..1], "that of the other dataset is the same, and nothing was merged");
+    assert_sound(&lake, dir.path(), "dropped");
+}

@@ -40,6 +40,8 @@ fn lose(store: &DirStore, numbers: &[u64]) {
     for number in numbers {
         store.delete(&commit_path(*number)).unwrap();
     }
+    // With it nothing would be lost: see `lost.rs` of trawl-query.
+    store.delete(&layout::commit_copy(1)).unwrap();
 }
 
 fn commit_path(number: u64) -> String {

@@ -10,12 +10,12 @@
 //!
 //! Times are RFC 3339 strings in UTC with milliseconds. A value that the source did not know is left out.
 
-use crate::Principal;
 use crate::locator::Locator;
+use crate::{Principal, json};
 use serde::{Serialize, Serializer};
 use trawl_model::UnixMillis;
 use trawl_store::Acl;
-use trawl_url::without_userinfo;
+use trawl_url::{without_credentials, without_userinfo};
 use utoipa::ToSchema;
 
 /// `GET /v1/domain/{domain}`.
@@ -187,16 +187,34 @@ impl UrlItem {
     }
 }
 
+/// `extras` of a row: JSON, or a text that is shown as one.
+pub(crate) fn extras(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
+}
+
+/// The same without what is not shown to `who`.
+pub(crate) fn shown_extras(text: &str, who: &Principal) -> serde_json::Value {
+    let mut extras = extras(text);
+    if !who.wants_credentials() {
+        hide_in(&mut extras);
+    }
+    extras
+}
+
 fn hide(url: &mut String) {
     if let std::borrow::Cow::Owned(shown) = without_userinfo(url) {
         *url = shown;
     }
 }
 
-/// The same in every text that may be a URL.
+/// The same of URLs in every text.
 fn hide_in(value: &mut serde_json::Value) {
     match value {
-        serde_json::Value::String(text) if text.contains("//") => hide(text),
+        serde_json::Value::String(text) => {
+            if let std::borrow::Cow::Owned(shown) = without_credentials(text) {
+                *text = shown;
+            }
+        }
         serde_json::Value::Array(list) => list.iter_mut().for_each(hide_in),
         serde_json::Value::Object(members) => members.values_mut().for_each(hide_in),
         _ => {}
@@ -322,16 +340,10 @@ pub struct LakeStats {
     pub files: u64,
 }
 
-/// Sixteen hex digits. A page has a thousand ids: by `format_args!` they take a fifth of the time of writing it.
 fn hex<S: Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut text = *b"0x0000000000000000";
-    for (at, digit) in text.iter_mut().skip(2).enumerate() {
-        let value = (id >> (60 - 4 * at) & 15) as u8;
-        *digit = if value < 10 { b'0' + value } else { b'a' + value - 10 };
-    }
-    match std::str::from_utf8(&text) {
+    match std::str::from_utf8(&json::hex(*id)) {
         Ok(text) => serializer.serialize_str(text),
-        Err(_) => serializer.collect_str(&format_args!("{id:#018x}")),
+        Err(error) => Err(serde::ser::Error::custom(error)),
     }
 }
 
@@ -342,23 +354,10 @@ fn time<S: Serializer>(at: &Option<UnixMillis>, serializer: S) -> Result<S::Ok, 
     }
 }
 
-/// As `Display` writes it; years of four digits without its machinery, for the same reason.
 fn time_of<S: Serializer>(at: &UnixMillis, serializer: S) -> Result<S::Ok, S::Error> {
-    let (year, month, day, hour, minute, second, milli) = at.civil();
-    let mut text = *b"0000-00-00T00:00:00.000Z";
-    let year = u32::try_from(year).ok().filter(|year| *year <= 9999);
-    if let Some(year) = year {
-        for (end, digits, mut value) in
-            [(4, 4, year), (7, 2, month), (10, 2, day), (13, 2, hour), (16, 2, minute), (19, 2, second), (23, 3, milli)]
-        {
-            for digit in text.iter_mut().take(end).rev().take(digits) {
-                *digit = b'0' + (value % 10) as u8;
-                value /= 10;
-            }
-        }
-    }
-    match (year, std::str::from_utf8(&text)) {
-        (Some(_), Ok(text)) => serializer.serialize_str(text),
+    let text = json::time(*at);
+    match text.as_ref().map(|text| std::str::from_utf8(text)) {
+        Some(Ok(text)) => serializer.serialize_str(text),
         _ => serializer.collect_str(at),
     }
 }

@@ -45,7 +45,11 @@ impl Pinned {
         let selected = self.select(&domain, dataset_id, &filter, who)?;
         let mut at = Some(0);
         while let Some(start) = at {
-            let (items, next) = self.page(&selected.postings, start, STEP, &filter, &selected.lost)?;
+            let mut items = Vec::new();
+            let (_, next) = self.page(&selected.postings, start, STEP, &filter, &selected.lost, &mut |rows, i| {
+                items.push(item(rows, i));
+                Ok(())
+            })?;
             for mut item in items {
                 item.finish(dataset_id, who);
                 if each(&domain, item).is_break() {

@@ -5,7 +5,7 @@ use crate::pinned::View;
 use crate::{Effort, Pinned, QueryError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use trawl_index::{Caches, OpenOptions, Segment};
 use trawl_store::denial::DenyList;
 use trawl_store::{Manifest, SegmentRef, Store, Version};
@@ -55,8 +55,20 @@ pub(crate) struct Inner {
     state: Mutex<State>,
     /// Held by whoever opens the segments of a new version.
     opening: Mutex<()>,
-    /// When the newest state was asked for last, where asking costs a wait.
-    asked: Mutex<Option<Instant>>,
+    /// When the newest state was asked for, where asking costs a wait.
+    asked: Mutex<Asked>,
+    /// The time that has passed since some moment.
+    passed: Box<Passed>,
+}
+
+type Passed = dyn Fn() -> Duration + Send + Sync;
+
+#[derive(Default)]
+struct Asked {
+    /// When the question was asked whose answer was the newest state.
+    confirmed: Option<Duration>,
+    /// When it was asked last, answered or not.
+    begun: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -71,11 +83,23 @@ struct State {
 impl Lake {
     /// Opens the lake in `store` and pins its newest version.
     pub fn open(store: Arc<dyn Store>, options: Options) -> Result<Self, QueryError> {
+        let begun = Instant::now();
+        Self::open_at(store, options, move || begun.elapsed())
+    }
+
+    /// The same by another clock: `passed` tells the time since some moment.
+    pub fn open_at(
+        store: Arc<dyn Store>,
+        options: Options,
+        passed: impl Fn() -> Duration + Send + Sync + 'static,
+    ) -> Result<Self, QueryError> {
         let lake = Mutex::new(Arc::new(trawl_store::Lake::open(store.clone())?));
         let losses = KnownLosses::new(options.cache_bytes / 16);
         let caches = Arc::new(Caches::new(options.cache_bytes - options.cache_bytes / 16));
         let (state, opening, asked) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let lake = Self { inner: Arc::new(Inner { store, lake, options, caches, losses, state, opening, asked }) };
+        let passed = Box::new(passed);
+        let inner = Inner { store, lake, options, caches, losses, state, opening, asked, passed };
+        let lake = Self { inner: Arc::new(inner) };
         let pinned = lake.pin()?;
         lake.inner.state().known = Some(pinned.manifest().clone());
         Ok(lake)
@@ -243,26 +267,36 @@ impl Inner {
         Ok(self.lake().current()?)
     }
 
-    /// The newest state, or one that was the newest no longer ago than the store's polling interval: then nobody is asked.
+    /// The newest state, or one that was the newest less than the store's polling interval ago. At half of it one request
+    /// asks, and the others need not wait for it; at its end all do: what was denied must not be shown any longer because a
+    /// store is slow to answer.
     fn polled(&self) -> Result<Arc<Manifest>, QueryError> {
         let every = self.store.poll_every();
         if every.is_zero() {
             return self.newest();
         }
+        let now = (self.passed)();
+        let since = |then: Option<Duration>| then.map_or(Duration::MAX, |then| now.saturating_sub(then));
         {
-            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            let recent = asked.is_some_and(|asked| asked.elapsed() < every);
-            if let Some(seen) = self.lake().seen().filter(|_| recent) {
+            let mut asked = self.asked();
+            let is_known = since(asked.confirmed) < every;
+            let is_asked = since(asked.confirmed).min(since(asked.begun)) < every / 2;
+            if let Some(seen) = self.lake().seen().filter(|_| is_known && is_asked) {
                 return Ok(seen);
             }
-            // Set before it is asked: of many requests at the end of an interval one asks, the others need not wait for it.
-            *asked = Some(Instant::now());
+            asked.begun = Some(now);
         }
         let newest = self.newest();
-        if newest.is_err() {
-            *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut asked = self.asked();
+        match &newest {
+            Ok(_) => asked.confirmed = asked.confirmed.max(Some(now)),
+            Err(_) => *asked = Asked::default(),
         }
         newest
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

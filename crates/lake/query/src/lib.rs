@@ -5,6 +5,7 @@
 //!   └ lake.pin()               once per request: the newest version, cheap while it is unchanged
 //!       ├ domain(name, who)                          → DomainAnswer
 //!       ├ urls(name, dataset_id, page, filter, who)  → UrlsAnswer
+//!       ├ urls_json(…)                               → the same as JSON, without the way through values
 //!       ├ url(url, limit, who)                       → UrlAnswer
 //!       ├ diff(datasets, who, each)                  → DiffSummary
 //!       ├ names(query, who)                          → NamesAnswer
@@ -58,6 +59,7 @@ mod error;
 mod export;
 mod gaps;
 mod hidden;
+mod json;
 mod lake;
 mod locator;
 mod lookup;
@@ -80,6 +82,7 @@ pub use cdx::{CDX_STRETCH, CdxQuery, CdxRow, CdxRows, MatchType};
 pub use diff::{Comparison, DiffEvent, DiffSummary, DomainDiff, Side, Tally};
 pub use effort::{Effort, Pace};
 pub use error::QueryError;
+pub use json::UrlsJson;
 pub use lake::{Lake, LakeChange, Options};
 pub use locator::Locator;
 pub use names::NamesQuery;

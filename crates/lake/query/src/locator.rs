@@ -28,15 +28,35 @@ pub struct Locator {
 
 impl Locator {
     pub(crate) fn encode(dataset_id: u32, ts: Option<UnixMillis>, offset: u64, url: &str) -> String {
-        let mut bytes = Vec::with_capacity(url.len() + 32);
-        bytes.push(VERSION);
-        put_uvarint(&mut bytes, u64::from(dataset_id));
-        bytes.push(u8::from(ts.is_some()));
-        bytes.extend_from_slice(&ts.unwrap_or_default().0.to_le_bytes());
-        put_uvarint(&mut bytes, offset);
-        bytes.extend_from_slice(url.as_bytes());
-        bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
-        BASE64URL_NOPAD.encode(&bytes)
+        BASE64URL_NOPAD.encode(Self::bytes(dataset_id, ts, offset, url, &mut Vec::new()))
+    }
+
+    /// Appends the same to `out`; `room` is used on the way.
+    pub(crate) fn encode_into(
+        dataset_id: u32,
+        ts: Option<UnixMillis>,
+        offset: u64,
+        url: &str,
+        room: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) {
+        let bytes = Self::bytes(dataset_id, ts, offset, url, room);
+        let at = out.len();
+        out.resize(at + BASE64URL_NOPAD.encode_len(bytes.len()), 0);
+        out.get_mut(at..).into_iter().for_each(|text| BASE64URL_NOPAD.encode_mut(bytes, text));
+    }
+
+    fn bytes<'a>(dataset_id: u32, ts: Option<UnixMillis>, offset: u64, url: &str, room: &'a mut Vec<u8>) -> &'a [u8] {
+        room.clear();
+        room.reserve(url.len() + 32);
+        room.push(VERSION);
+        put_uvarint(room, u64::from(dataset_id));
+        room.push(u8::from(ts.is_some()));
+        room.extend_from_slice(&ts.unwrap_or_default().0.to_le_bytes());
+        put_uvarint(room, offset);
+        room.extend_from_slice(url.as_bytes());
+        room.extend_from_slice(&crc32c(room).to_le_bytes());
+        room
     }
 
     /// Reads one that an answer had.

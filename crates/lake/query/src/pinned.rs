@@ -104,9 +104,14 @@ impl Pinned {
         }
     }
 
-    /// Whether it shows nothing that a later state of the lake does not, and nobody has collected it.
+    /// Whether it shows nothing that a later state of the lake does not, and nobody has collected it. A dataset that is new there
+    /// is not a reason to wait: it came with every `ingest --dataset NEW`, and all requests stood still until its version was
+    /// open.
     pub(crate) fn may_answer_for(&self, manifest: &Manifest) -> bool {
-        self.manifest.shows_the_same(manifest) && manifest.version(&self.version).is_some()
+        let is_still_so = |dataset: &Arc<Dataset>| manifest.dataset(dataset.id) == Some(&**dataset);
+        self.manifest.deny == manifest.deny
+            && self.manifest.datasets.iter().all(is_still_so)
+            && manifest.version(&self.version).is_some()
     }
 
     /// What tells this state of the lake from every other one: which manifest, written by whom.

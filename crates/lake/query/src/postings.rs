@@ -4,6 +4,7 @@ use crate::cursor::Cursor;
 use crate::hidden::runs_of;
 use crate::pinned::Found;
 use crate::{Pinned, Principal, QueryError};
+use trawl_index::FileEntry;
 use trawl_index::postings::Run;
 use trawl_rows::{Columns, GroupTable, Plan, Rows};
 
@@ -99,6 +100,21 @@ impl Pinned {
                 plans.push(Plan::new(&path, &table, rows, wanted)?);
             }
         }
-        Ok(trawl_rows::read(&**self.inner.store(), &plans)?)
+        match trawl_rows::read(&**self.inner.store(), &plans) {
+            Err(error) if error.is_not_found() => Err(self.lost_rows(pieces)?.unwrap_or(error).into()),
+            rows => Ok(rows?),
+        }
+    }
+
+    /// The first of the files that pieces lie in which is gone, with its rows.
+    fn lost_rows(&self, pieces: &[(usize, Run)]) -> Result<Option<trawl_store::Error>, QueryError> {
+        for (index, run) in pieces {
+            let Some((segment, _)) = self.segments.get(*index) else { continue };
+            let FileEntry { path, dataset_id, rows, .. } = segment.file(run.file_id)?;
+            if !self.inner.store().exists(&path)? {
+                return Ok(Some(trawl_store::Error::LostRows { path, dataset_id, rows }));
+            }
+        }
+        Ok(None)
     }
 }

@@ -87,7 +87,7 @@ impl Archives {
         if found.is_empty() {
             // A WACZ file is named by its row for the WARC file inside it.
             for dir in &dirs {
-                let all = self.registry.files(&self.fs, dir).unwrap_or_default();
+                let all = self.registry.files_beside(&self.fs, dir).unwrap_or_default();
                 found.extend(all.into_iter().filter(|found| !found.is_index()));
             }
         }

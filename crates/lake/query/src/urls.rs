@@ -1,13 +1,15 @@
 //! The URLs of a domain in a dataset, page by page.
 
-use crate::answer::{Progress, UrlItem, UrlsAnswer};
+use crate::answer::{Progress, UrlItem, UrlsAnswer, extras};
 use crate::ask::{Filter, MAX_LIMIT, Page};
 use crate::cursor::{Cursor, mark_of};
 use crate::denied::Lost;
 use crate::postings::Postings;
 use crate::seek::KeyRange;
 use crate::{Pinned, Principal, QueryError};
+use serde::Serialize;
 use std::sync::Arc;
+use trawl_model::Digest;
 use trawl_rows::{Column, Columns, Rows};
 use trawl_url::{domain_id, url_id};
 
@@ -29,6 +31,29 @@ pub(crate) const WANTED: Columns = Columns::URL.and(Columns::of(&[
     Column::Extras,
 ]));
 
+/// Gets row `i` of some rows.
+pub(crate) type TakeRow<'a> = dyn FnMut(&Rows, usize) -> Result<(), QueryError> + 'a;
+
+/// The members of [`UrlsAnswer`] in front of its items.
+#[derive(Serialize)]
+pub(crate) struct PageAbout {
+    domain: String,
+    dataset_id: u32,
+    version: String,
+    total_est: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_filtered: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Progress>,
+}
+
+/// Those behind them.
+#[derive(Serialize)]
+pub(crate) struct PageNext {
+    next_offset: Option<u64>,
+    next_cursor: Option<String>,
+}
+
 /// Rows that a filter may take.
 pub(crate) struct Selected {
     pub postings: Postings,
@@ -49,6 +74,38 @@ impl Pinned {
         filter: &Filter,
         who: &Principal,
     ) -> Result<UrlsAnswer, QueryError> {
+        let mut items = Vec::new();
+        let (about, next) = self.urls_into(name, dataset_id, page, filter, who, &mut |rows, i| {
+            let mut item = item(rows, i);
+            item.finish(dataset_id, who);
+            items.push(item);
+            Ok(())
+        })?;
+        let PageAbout { domain, dataset_id, version, total_est, total_filtered, progress } = about;
+        let PageNext { next_offset, next_cursor } = next;
+        Ok(UrlsAnswer {
+            domain,
+            dataset_id,
+            version,
+            total_est,
+            total_filtered,
+            progress,
+            items,
+            next_offset,
+            next_cursor,
+        })
+    }
+
+    /// The same; `take` gets the rows of the page.
+    pub(crate) fn urls_into(
+        &self,
+        name: &str,
+        dataset_id: u32,
+        page: &Page,
+        filter: &Filter,
+        who: &Principal,
+        take: &mut TakeRow<'_>,
+    ) -> Result<(PageAbout, PageNext), QueryError> {
         let domain = self.domain_of(name)?;
         let filter = &self.spelt(filter)?;
         let cursor = page.cursor.as_deref().map(Cursor::decode).transpose()?;
@@ -58,7 +115,7 @@ impl Pinned {
                 return Err(QueryError::BadCursor { why: "it belongs to another question" });
             }
             if cursor.version != self.version() {
-                return self.older(&cursor.version)?.urls(name, dataset_id, page, filter, who);
+                return self.older(&cursor.version)?.urls_into(name, dataset_id, page, filter, who, take);
             }
         } else if page.offset > 0 && !filter.is_empty() {
             return Err(QueryError::BadRequest {
@@ -73,8 +130,7 @@ impl Pinned {
             None => self.place_of(page.offset, &postings, &lost.gaps)?,
         };
         let limit = u64::from(page.limit.min(MAX_LIMIT));
-        let (mut items, next) = self.page(&postings, start, limit, filter, &lost)?;
-        items.iter_mut().for_each(|item| item.finish(dataset_id, who));
+        let (taken, next) = self.page(&postings, start, limit, filter, &lost, take)?;
         // Denied rows are not told by numbers either.
         let of = if filter.is_empty() { 0 } else { self.shown_until(u64::MAX, &postings, &lost.gaps)? };
         let progress = match next {
@@ -86,21 +142,14 @@ impl Pinned {
         // Offsets are those of the newest version: a walk through an older one goes on by cursor.
         let next_offset = match next {
             Some(_) if self.version() != self.manifest().current_version => None,
-            Some(_) if filter.is_empty() && cursor.is_none() => Some(page.offset + items.len() as u64),
+            Some(_) if filter.is_empty() && cursor.is_none() => Some(page.offset + taken),
             Some(next) if filter.is_empty() => Some(self.shown_before(next, &postings, &lost.gaps)?),
             _ => None,
         };
-        Ok(UrlsAnswer {
-            version: self.version().to_owned(),
-            total_est,
-            total_filtered,
-            progress,
-            items,
-            next_offset,
-            next_cursor: next.and_then(|next| self.cursor_at(&postings, next, &domain, dataset_id, filter)),
-            domain,
-            dataset_id,
-        })
+        let next_cursor = next.and_then(|next| self.cursor_at(&postings, next, &domain, dataset_id, filter));
+        let version = self.version().to_owned();
+        let about = PageAbout { domain, dataset_id, version, total_est, total_filtered, progress };
+        Ok((about, PageNext { next_offset, next_cursor }))
     }
 
     /// The rows of a (domain, dataset) that a filter, in the spelling of rows, may take.
@@ -149,7 +198,7 @@ impl Pinned {
         self.inner.open_version(self.manifest(), version.ok_or_else(gone)?, self.effort().clone())
     }
 
-    /// Items from the place `start` on, and the place of the next row that is shown, if there is one.
+    /// Hands out rows from the place `start` on; how many they are, and the place of the next row that is shown, if there is one.
     pub(crate) fn page(
         &self,
         postings: &Postings,
@@ -157,29 +206,30 @@ impl Pinned {
         limit: u64,
         filter: &Filter,
         lost: &Lost,
-    ) -> Result<(Vec<UrlItem>, Option<u64>), QueryError> {
-        let mut items = Vec::new();
-        let (mut at, mut seen) = (start, 0);
+        take: &mut TakeRow<'_>,
+    ) -> Result<(u64, Option<u64>), QueryError> {
+        let (mut at, mut seen, mut taken) = (start, 0, 0);
         let (step, most) = if filter.is_empty() { (limit.max(1), limit) } else { (FILTER_STEP, u64::MAX) };
         loop {
             // At least one step with a filter, or a page asked for again would never get any further.
             let tired = !filter.is_empty() && seen > 0 && self.is_enough()?;
-            let enough = items.len() as u64 >= limit || seen >= most || tired;
+            let enough = taken >= limit || seen >= most || tired;
             let pieces = postings.pieces(at, step.min(if enough { LOOK } else { most - seen }));
-            let Some((segment, first)) = pieces.first() else { return Ok((items, None)) };
+            let Some((segment, first)) = pieces.first() else { return Ok((taken, None)) };
             if enough && lost.gaps.mixed(*segment, first).is_none() {
-                return Ok((items, Some(at)));
+                return Ok((taken, Some(at)));
             }
             for ((segment, run), rows) in pieces.iter().zip(self.read(&pieces, WANTED)?) {
                 let mixed = lost.gaps.mixed(*segment, run).is_some();
                 for i in 0..rows.len() {
                     if !(mixed && self.is_denied(&rows, i)) {
-                        if enough || items.len() as u64 >= limit || seen >= most {
-                            return Ok((items, Some(at)));
+                        if enough || taken >= limit || seen >= most {
+                            return Ok((taken, Some(at)));
                         }
                         seen += 1;
                         if passes(&rows, i, filter) {
-                            items.push(item(&rows, i));
+                            take(&rows, i)?;
+                            taken += 1;
                         }
                     }
                     at += 1;
@@ -188,7 +238,7 @@ impl Pinned {
             // Denied rows cut runs to pieces, of which a page may need more than are read in one round. A domain in very
             // many files is another matter: it gets shorter pages.
             if filter.is_empty() && lost.rows == 0 {
-                return Ok((items, (at < postings.total()).then_some(at)));
+                return Ok((taken, (at < postings.total()).then_some(at)));
             }
         }
     }
@@ -238,9 +288,14 @@ pub(crate) fn error_class(rows: &Rows, i: usize) -> Option<String> {
     }
 }
 
+/// A digest as lakes spell it now; files of earlier programs have `sha1:` and Base32.
+fn digest_text(stored: &str) -> String {
+    let old = stored.starts_with("sha1:").then(|| Digest::parse(stored).ok()).flatten();
+    old.map_or_else(|| stored.to_owned(), |digest| digest.column())
+}
+
 pub(crate) fn item(rows: &Rows, i: usize) -> UrlItem {
     let text = |column| rows.text(column, i).map(str::to_owned);
-    let json = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()));
     let url = rows.url(i);
     UrlItem {
         url_id: url_id(url.as_bytes()),
@@ -248,12 +303,12 @@ pub(crate) fn item(rows: &Rows, i: usize) -> UrlItem {
         ts: rows.ts(i),
         status: rows.unsigned(Column::Status, i),
         content_type: text(Column::ContentType),
-        digest: text(Column::Digest),
+        digest: rows.text(Column::Digest, i).map(digest_text),
         body_length: rows.unsigned(Column::BodyLength, i),
         warc_file: text(Column::WarcFile),
         warc_offset: rows.unsigned(Column::WarcOffset, i),
         warc_length: rows.unsigned(Column::WarcLength, i),
         locator: None,
-        extras: rows.text(Column::Extras, i).map(json),
+        extras: rows.text(Column::Extras, i).map(extras),
     }
 }

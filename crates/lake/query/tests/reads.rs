@@ -1,4 +1,5 @@
 //! How many reads a question costs, once the segments are open.
+#![allow(clippy::print_stdout, reason = "times are told, not bounded")]
 
 mod common;
 #[path = "../../store/tests/doubles/mod.rs"]
@@ -7,6 +8,7 @@ mod doubles;
 use common::Fixture;
 use doubles::CountingStore;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use trawl_model::{UnixMillis, UrlRecord};
 use trawl_query::{Filter, Lake, Options, Page, Principal};
 use trawl_store::{DatasetInfo, Store};
@@ -63,6 +65,45 @@ fn questions_cost_few_reads() {
         "skipped rows are not read: {cost_late:?}, {cost_first:?}"
     );
     assert!(cost_late.rounds <= 2);
+}
+
+/// A lake that was just opened: the first page of any domain takes two rounds, one after the other, and few bytes. Prints what
+/// each took with 20 ms a round; once more, from memory; and what opening the lake took.
+#[test]
+fn the_first_page_of_a_lake_just_opened_takes_two_rounds() {
+    let fixture = fixture();
+    let who = Principal::anyone();
+    let ask = |pinned: &trawl_query::Pinned, domain: &str| {
+        let begun = Instant::now();
+        let page = pinned.urls(domain, 1, &Page::at(0, 100), &Filter::default(), &who).unwrap();
+        assert!(!page.items.is_empty());
+        begun.elapsed()
+    };
+    let mut times = Vec::new();
+    let tails = (0..20).map(|n| format!("tail{}.example", n * 1000 + 7));
+    for domain in tails.chain(["big.example".to_owned()]) {
+        let counting = Arc::new(CountingStore::delayed(fixture.store.clone(), Duration::from_millis(20)));
+        let lake = Lake::open(counting.clone() as Arc<dyn Store>, Options::default()).unwrap();
+        let pinned = lake.pin().unwrap();
+        let opened = counting.take();
+        times.push(ask(&pinned, &domain));
+        let cost = counting.take();
+        assert!(cost.rounds <= 2, "{domain}: {cost:?}");
+        assert!(cost.bytes_read <= 1 << 20, "{domain}: {cost:?}");
+        // Only rows are read again: what tells where they are is known.
+        let again = ask(&pinned, &domain);
+        let warm = counting.take();
+        assert!(warm.rounds <= 1 && warm.bytes_read <= cost.bytes_read, "{domain}: {warm:?}");
+        if domain == "big.example" {
+            println!("to open the lake: {opened:?}; first page of {domain}: {cost:?}; again: {warm:?}, {again:?}");
+        }
+    }
+    times.sort_unstable();
+    println!(
+        "first pages, caches empty, 20 ms a round: median {:?}, p95 {:?}",
+        times[times.len() / 2],
+        times[times.len() * 19 / 20]
+    );
 }
 
 /// The same rows in few files and in many: opening costs the same.

@@ -1,13 +1,17 @@
 //! Versions: what is pinned stays, what is replaced goes, cursors belong to their version.
 
 mod common;
+#[path = "../../store/tests/doubles/mod.rs"]
+mod doubles;
 
 use common::{Dice, Fixture, hosts, records};
+use doubles::GatedStore;
 use std::sync::Arc;
+use std::time::Duration;
 use trawl_ingest::Mode;
 use trawl_model::{UnixMillis, UrlRecord};
 use trawl_query::{Filter, Lake, Options, Page, Pinned, Principal};
-use trawl_store::DatasetInfo;
+use trawl_store::{DatasetInfo, Store};
 
 fn urls(domain: &str, count: u32) -> Vec<UrlRecord> {
     (0..count).map(|n| UrlRecord::bare(format!("http://{domain}/{n:05}"))).collect()
@@ -264,5 +268,57 @@ fn a_lost_index_is_rebuilt_from_the_rows() {
         let found: Vec<_> = answer.datasets.iter().map(|d| (d.dataset_id, d.url_count_est)).collect();
         let expected: Vec<_> = fixture.expected_counts(&domain).iter().map(|(id, rows, _)| (*id, *rows)).collect();
         assert_eq!(found, expected, "{domain}");
+    }
+}
+
+/// While one request opens a new version, the others answer from the one before, unless that shows too much.
+#[test]
+fn a_new_dataset_makes_nobody_wait_and_a_closed_one_everybody() {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("old"));
+    fixture.ingest(id, urls("x.com", 1), |_| ());
+    fixture.publish();
+    // Segments are the only objects below index/ whose names begin with a year.
+    let gate = Arc::new(GatedStore::new(fixture.store.clone(), "index/2"));
+    let lake = Lake::open(gate.clone() as Arc<dyn Store>, Options::default()).unwrap();
+    let before = lake.pin().unwrap().version().to_owned();
+
+    let new = fixture.register(DatasetInfo::named("new"));
+    fixture.ingest(new, urls("x.com", 2), |_| ());
+    fixture.publish();
+    let asked = |what: &str| {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            gate.shut();
+            let first = scope.spawn(|| lake.pin().unwrap().version().to_owned());
+            until(|| gate.came() > 0);
+            let second = scope.spawn(|| tell.send(lake.pin().unwrap().version().to_owned()).unwrap());
+            let waits = if what == "new" { Duration::from_secs(60) } else { Duration::from_millis(200) };
+            let early = told.recv_timeout(waits).ok();
+            gate.open();
+            second.join().unwrap();
+            (first.join().unwrap(), early)
+        })
+    };
+    let (opened, early) = asked("new");
+    assert_eq!(early.as_deref(), Some(&*before), "the others do not wait for it");
+    assert!(opened != before && lake.pin().unwrap().version() == opened);
+
+    // Published again, and the old dataset is no longer for everyone.
+    fixture.ingest(new, urls("x.com", 3), |_| ());
+    fixture.publish();
+    let close = |manifest: &mut trawl_store::Manifest| {
+        let dataset = manifest.dataset_mut(id).unwrap();
+        dataset.info.acl = trawl_store::Acl::Principals(vec!["ann".into()]);
+        Ok(())
+    };
+    fixture.lake.commit(fixture.now(), &fixture.writer(), close).unwrap();
+    let (_, early) = asked("closed");
+    assert_eq!(early, None, "what it shows is not for everyone any more");
+}
+
+fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

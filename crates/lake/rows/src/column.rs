@@ -84,7 +84,7 @@ columns! {
     Status = 9, "status", Int32, Optional;
     /// Media type as served.
     ContentType = 10, "content_type", Text, Optional;
-    /// Digest of the stored body, `algorithm:value`.
+    /// Digest of the stored body: SHA-1 in lower-case hex, as captures.parquet has it; others as `algorithm:hex`.
     Digest = 11, "digest", Text, Optional;
     /// Stored body bytes.
     BodyLength = 12, "body_length", Int64, Optional;

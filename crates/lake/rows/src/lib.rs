@@ -55,5 +55,5 @@ pub use distinct::Distinct;
 pub use error::{Error, Result};
 pub use read::{FilePages, GroupTable, Plan, Scan, Step, ZSTD_LEVEL, read};
 pub use rows::Rows;
-pub use verify::{DatasetVerified, verify_dataset};
+pub use verify::{DatasetVerified, describe, verify_dataset};
 pub use write::{Row, WriteSettings, Writer};

@@ -36,6 +36,10 @@ pub fn verify_dataset(
         verified.files += 1;
         let mut check = Check::new(commit.dataset_id, file, suffixes, fault);
         match FilePages::read(store, file) {
+            Err(error) if error.is_not_found() => {
+                let found = format!("none: its {} rows are lost", file.rows);
+                check.fault(None, "a file of its dataset", found);
+            }
             Err(error) => check.fault(None, "a file as its commit says", error.to_string()),
             Ok(pages) => match check.rows(store, &pages) {
                 Err(error) => check.fault(None, "pages that can be decoded", error.to_string()),
@@ -56,6 +60,18 @@ pub fn verify_dataset(
         }
     }
     Ok(verified)
+}
+
+/// Fills in what only the rows of a file tell: its first and last domains and keys, and how many different URLs it has. Its
+/// length, hash, rows and row groups must be given.
+pub fn describe(store: &dyn Store, file: &DataFile, dataset_id: u32, suffixes: &SuffixList) -> Result<DataFile> {
+    let pages = FilePages::read(store, file)?;
+    let mut ignore = |_| ();
+    let mut check = Check::new(dataset_id, file, suffixes, &mut ignore);
+    check.rows(store, &pages)?;
+    let ends = |rank: Option<Rank>| rank.map(|rank| (rank.0, rank.1)).unwrap_or_default();
+    let ((min_domain, min_key), (max_domain, max_key)) = (ends(check.first.take()), ends(check.last.take()));
+    Ok(DataFile { min_domain, min_key, max_domain, max_key, distinct_urls: check.distinct, ..file.clone() })
 }
 
 /// What rows are ordered by, but for the values after the URL.

@@ -72,6 +72,7 @@ fn gauges(state: &Arc<State>) -> Gauges {
     Gauges {
         connections: state.connections.count(),
         questions: state.max_concurrent - state.permits.available_permits(),
+        waiting: state.max_waiting - state.waiting.available_permits(),
         streams: state.max_streams - state.streams.available_permits(),
         lake_changes: state.lake_state.changes(),
     }

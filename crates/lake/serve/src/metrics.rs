@@ -31,6 +31,7 @@ pub(crate) struct Metrics {
 pub(crate) struct Gauges {
     pub(crate) connections: usize,
     pub(crate) questions: usize,
+    pub(crate) waiting: usize,
     pub(crate) streams: usize,
     pub(crate) lake_changes: u64,
 }
@@ -95,6 +96,7 @@ impl Metrics {
         for (name, help, kind, value) in [
             ("trawl_connections", "Open connections.", "gauge", gauges.connections as u64),
             ("trawl_questions", "Questions asked of the lake at the moment.", "gauge", gauges.questions as u64),
+            ("trawl_questions_waiting", "Questions that wait for their turn.", "gauge", gauges.waiting as u64),
             ("trawl_streams", "Streamed answers under way.", "gauge", gauges.streams as u64),
             (
                 "trawl_lake_changes_total",
@@ -120,7 +122,7 @@ mod tests {
             metrics.count("/a", 200, Duration::from_micros(micros));
         }
         metrics.count("/nowhere", 418, Duration::ZERO);
-        let text = metrics.text(&Gauges { connections: 3, questions: 0, streams: 0, lake_changes: 0 });
+        let text = metrics.text(&Gauges { connections: 3, questions: 0, waiting: 0, streams: 0, lake_changes: 0 });
         for line in [
             "trawl_requests_total{route=\"/a\",status=\"200\"} 3",
             "trawl_requests_total{route=\"other\",status=\"0\"} 1",

@@ -25,8 +25,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where metrics and admin calls are; `None` leaves metrics with the rest, and no admin calls.
     pub admin: Option<SocketAddr>,
-    /// Questions asked of the lake at once; more are answered 503.
+    /// Questions asked of the lake at once; more wait for their turn.
     pub max_concurrent: usize,
+    /// Questions that wait for their turn; more are answered 503.
+    pub max_waiting: usize,
+    /// How long a question waits for its turn before it is answered 503.
+    pub max_wait: Duration,
     /// Streamed answers (exports, captures) at once; more are answered 503.
     pub max_streams: usize,
     /// Requests of one client (a token, or an address) at once; more are answered 429. 0 is no limit.
@@ -69,6 +73,8 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             admin: None,
             max_concurrent: 64,
+            max_waiting: 256,
+            max_wait: Duration::from_secs(1),
             max_streams: 8,
             max_per_client: 0,
             max_connections: 4096,
@@ -136,7 +142,10 @@ pub(crate) struct State {
     pub(crate) archives: Option<Archives>,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
+    pub(crate) waiting: Arc<Semaphore>,
     pub(crate) max_concurrent: usize,
+    pub(crate) max_waiting: usize,
+    pub(crate) max_wait: Duration,
     pub(crate) max_streams: usize,
     pub(crate) max_per_client: usize,
     pub(crate) clients: Arc<Clients>,
@@ -213,7 +222,10 @@ impl Server {
             archives: config.archives,
             permits: Arc::new(Semaphore::new(max_concurrent)),
             streams: Arc::new(Semaphore::new(max_streams)),
+            waiting: Arc::new(Semaphore::new(config.max_waiting.min(Semaphore::MAX_PERMITS))),
             max_concurrent,
+            max_waiting: config.max_waiting.min(Semaphore::MAX_PERMITS),
+            max_wait: config.max_wait,
             max_streams,
             max_per_client: config.max_per_client,
             clients: Arc::default(),

@@ -131,7 +131,8 @@ where
         let rows = usize::try_from(facts.rows.unwrap_or(0)).unwrap_or(0).min(10_000);
         let mut body = Vec::with_capacity(1024 + rows * ROW_BYTES);
         serde_json::to_writer(&mut body, &answer).map_err(|error| QueryError::Lake { source: Box::new(error) })?;
-        Ok(body)
+        body.shrink_to_fit();
+        Ok(body.into())
     })
     .await
 }
@@ -145,10 +146,10 @@ pub(crate) async fn ask_bytes<F>(
     mut question: F,
 ) -> Answer
 where
-    F: FnMut(&Pinned, &Principal, &mut Facts) -> Result<Vec<u8>, QueryError> + Send + 'static,
+    F: FnMut(&Pinned, &Principal, &mut Facts) -> Result<Bytes, QueryError> + Send + 'static,
 {
     let turn = state.clients.enter(&asker, state.max_per_client)?;
-    let permit = permit(&state.permits)?;
+    let permit = state.turn().await?;
     let (waits, effort) = Waits::new(state.budget, state.timeout);
     let (mine, limit, private) = (Arc::clone(state), state.timeout, asker.mark != 0);
     let name_of_asker = asker.name.clone();
@@ -173,9 +174,7 @@ where
                     body
                 }
                 None => {
-                    let mut body = question(pinned, &asker.principal, &mut facts)?;
-                    body.shrink_to_fit();
-                    let body = Bytes::from(body);
+                    let body = question(pinned, &asker.principal, &mut facts)?;
                     key.into_iter().for_each(|key| mine.hot.insert(key, (body.clone(), facts)));
                     body
                 }
@@ -223,12 +222,26 @@ pub(crate) fn cacheable(response: &mut Response, private: bool) {
     }
 }
 
-/// A place among the questions under way, or 503 at once: a queue would only make everyone wait longer.
+/// A place among the streams under way, or 503 at once: one may take an hour.
 pub(crate) fn permit(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Failure> {
     Arc::clone(permits).try_acquire_owned().map_err(|_| Failure::busy())
 }
 
 impl State {
+    /// A place among the questions under way. Requests come in bursts, and a machine pauses: at a thousand a second, 64 are there
+    /// after a pause of 64 ms that nobody would notice. So a burst waits, in order of arrival; a queue that is full, or that
+    /// does not move, means more requests than there are answers, and those get 503.
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let _place = self.waiting.try_acquire().map_err(|_| Failure::busy())?;
+        match tokio::time::timeout(self.max_wait, Arc::clone(&self.permits).acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(Failure::busy()),
+        }
+    }
+
     /// Tells the operator what concerns them, and makes an answer of an error.
     pub(crate) fn failed(&self, error: QueryError) -> Failure {
         if Failure::concerns_operator(&error) {
@@ -271,12 +284,6 @@ pub(crate) trait TellFacts {
 impl TellFacts for trawl_query::DomainAnswer {
     fn facts(&self) -> Facts {
         Facts { domain_id: Some(self.domain_id), dataset_id: None, rows: Some(self.datasets.len() as u64) }
-    }
-}
-
-impl TellFacts for trawl_query::UrlsAnswer {
-    fn facts(&self) -> Facts {
-        Facts { domain_id: None, dataset_id: Some(self.dataset_id), rows: Some(self.items.len() as u64) }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Files that no commit names do not exist for any reader. Each commit is complete: it can be read without its
 //! predecessors.
 
+use crate::commit_copy::{commit_copy, newest_commit, refill, write_copy};
 use crate::manifest::{DatasetInfo, check_head, json_error, to_sealed_json};
 use crate::series::{Known, Series, State};
 use crate::{Error, Lake, Result, check_path, layout};
@@ -58,7 +59,7 @@ pub struct DatasetCommit {
 pub enum CommitMode {
     /// Added files.
     Append,
-    /// Put new files in place of all others.
+    /// Put new files in place of all others, or of those of some sources.
     Replace,
     /// Rewrote files without changing what the dataset holds (compaction, another suffix list), or with less (a purge).
     Rewrite,
@@ -90,6 +91,17 @@ pub struct KnownSource {
     /// was cut takes back what its last record was taken for, and may only take back what it brought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<String>,
+    /// The commits whose files ([`DataFile::added`]) have rows of it, and perhaps of others: rising; empty if it brought no row.
+    /// Filled in by the commit. `None` in commits of earlier programs: nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits: Option<Vec<u64>>,
+}
+
+impl KnownSource {
+    /// A source of which nothing else is known.
+    pub fn new(identity: SourceIdentity) -> Self {
+        Self { identity, stamp: None, tail: None, commits: None }
+    }
 }
 
 /// A file of what an ingest could not take.
@@ -222,8 +234,13 @@ impl DatasetCommit {
         self.sources.binary_search_by(|known| known.identity.cmp(source))
     }
 
+    /// As it is stored.
+    pub fn to_json(&self) -> Vec<u8> {
+        to_sealed_json(self)
+    }
+
     /// Puts files, sources and sums into the order and state that [`DatasetCommit::parse`] demands.
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         self.files.sort_by(|a, b| {
             (&a.prefix, a.added, &a.min_domain, &a.min_key, &a.path).cmp(&(
                 &b.prefix,
@@ -240,6 +257,44 @@ impl DatasetCommit {
     }
 }
 
+/// Notes with each source which commits' files have its rows: where files were written again as others, those of the commit
+/// at hand have the rows of all sources that these had.
+fn note_commits(before: &DatasetCommit, after: &mut DatasetCommit) {
+    let sequence = after.sequence;
+    let live: BTreeSet<u64> = after.files.iter().map(|file| file.added).collect();
+    let gone: BTreeSet<u64> = {
+        let stay: BTreeSet<&str> = after.files.iter().map(|file| file.path.as_str()).collect();
+        let went = before.files.iter().filter(|file| !stay.contains(file.path.as_str()));
+        went.map(|file| file.added).collect()
+    };
+    let others: Vec<SourceIdentity> = after.sources.iter().map(|source| source.identity.clone()).collect();
+    for source in &mut after.sources {
+        let known = match before.known_source(&source.identity) {
+            Some(known) => known.commits.clone(),
+            // Rows of one that has grown are in the files of what it was, too.
+            None => {
+                let was = |known: &&KnownSource| {
+                    known.identity.uri == source.identity.uri && others.binary_search(&known.identity).is_err()
+                };
+                let shorter: Option<Vec<_>> =
+                    before.sources.iter().filter(was).map(|known| known.commits.clone()).collect();
+                shorter.map(|commits| commits.into_iter().flatten().chain([sequence]).collect())
+            }
+        };
+        // Where all files are of this commit, it has the rows of all sources.
+        let mut commits = known.or_else(|| live.iter().all(|added| *added == sequence).then(|| vec![sequence]));
+        if let Some(commits) = &mut commits {
+            if commits.iter().any(|number| gone.contains(number)) {
+                commits.push(sequence);
+            }
+            commits.retain(|number| live.contains(number));
+            commits.sort_unstable();
+            commits.dedup();
+        }
+        source.commits = commits;
+    }
+}
+
 fn checked_sum(mut numbers: impl Iterator<Item = u64>) -> Option<u64> {
     numbers.try_fold(0u64, u64::checked_add)
 }
@@ -251,7 +306,7 @@ impl Lake {
     pub fn dataset_newest(&self, dataset_id: u32) -> Result<Option<DatasetCommit>> {
         let series = Series::of_dataset(&**self.store(), dataset_id);
         let served = self.served(dataset_id)?;
-        let state = series.newest(Known::Nothing)?;
+        let state = newest_commit(&**self.store(), dataset_id)?;
         check_served(&series, dataset_id, state.as_ref(), served)?;
         state.map(|state| DatasetCommit::parse(&series.path(state.number), &state.bytes)).transpose()
     }
@@ -259,7 +314,18 @@ impl Lake {
     /// Commit `sequence` of a dataset. `None`: it never was or has been collected.
     pub fn dataset_commit(&self, dataset_id: u32, sequence: u64) -> Result<Option<DatasetCommit>> {
         let series = Series::of_dataset(&**self.store(), dataset_id);
-        series.get(sequence)?.map(|state| DatasetCommit::parse(&series.path(sequence), &state.bytes)).transpose()
+        let read = series.get(sequence)?.map(|state| DatasetCommit::parse(&series.path(sequence), &state.bytes));
+        match read.transpose() {
+            Ok(Some(commit)) => Ok(Some(commit)),
+            lost @ (Ok(None) | Err(Error::Corrupt { .. })) => {
+                let copy = commit_copy(&**self.store(), dataset_id)?.filter(|copy| copy.number == sequence);
+                match copy {
+                    Some(copy) => DatasetCommit::parse(&layout::commit_copy(dataset_id), &copy.bytes).map(Some),
+                    None => lost,
+                }
+            }
+            error => error,
+        }
     }
 
     /// Commits a change to a dataset. `change` gets the newest state and answers whether there is anything to commit; it
@@ -289,8 +355,15 @@ impl Lake {
         mut change: impl FnMut(&mut DatasetCommit) -> Result<bool>,
     ) -> Result<(DatasetCommit, bool)> {
         crate::check_name(writer)?;
-        let series = Series::of_dataset(&**self.store(), dataset_id);
-        let (state, made) = series.append(Known::Nothing, served, |newest| {
+        let store = &**self.store();
+        let series = Series::of_dataset(store, dataset_id);
+        let copy = commit_copy(store, dataset_id)?;
+        if let Some(copy) = &copy {
+            refill(&series, store, copy)?;
+        }
+        let copied = copy.as_ref().map_or(0, |copy| copy.number);
+        let known = copy.map_or(Known::Nothing, Known::State);
+        let (state, made) = series.append(known, served, |newest| {
             let read = match newest {
                 Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes),
                 None => Ok(DatasetCommit::empty(dataset_id)),
@@ -302,6 +375,7 @@ impl Lake {
             commit.dropped = commit.is_dropped();
             let gone = commit.dropped;
             commit.mode = CommitMode::Note;
+            let before = commit.clone();
             if !change(&mut commit)? {
                 return Ok(None);
             }
@@ -320,7 +394,8 @@ impl Lake {
             let sequence = commit.sequence;
             commit.files.iter_mut().filter(|f| f.added == 0).for_each(|f| f.added = sequence);
             commit.settle();
-            let bytes = to_sealed_json(&commit);
+            note_commits(&before, &mut commit);
+            let bytes = commit.to_json();
             crate::series::check_size(&series.path(commit.sequence), bytes.len())?;
             DatasetCommit::parse(&series.path(commit.sequence), &bytes)?;
             Ok(Some(bytes))
@@ -329,7 +404,24 @@ impl Lake {
             Some(state) => DatasetCommit::parse(&series.path(state.number), &state.bytes)?,
             None => DatasetCommit::empty(dataset_id),
         };
+        if let Some(state) = state.filter(|state| state.number != copied) {
+            // The commit stands, whatever becomes of this: a copy that is behind is told by `verify`, and the next commit
+            // writes it.
+            let _ = write_copy(&series, store, dataset_id, state);
+        }
         Ok((commit, made))
+    }
+
+    /// Writes the copy of a dataset's newest commit, if whoever made the commit was cut before that.
+    pub fn renew_commit_copy(&self, dataset_id: u32, newest: u64) -> Result<()> {
+        let store = &**self.store();
+        if commit_copy(store, dataset_id)?.is_none_or(|copy| copy.number < newest) {
+            let series = Series::of_dataset(store, dataset_id);
+            if let Some(state) = series.get(newest)? {
+                write_copy(&series, store, dataset_id, state)?;
+            }
+        }
+        Ok(())
     }
 
     /// The commit of a dataset that is served, or 0. Asked for before its commits are looked at, none of them is older than

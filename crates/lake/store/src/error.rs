@@ -149,8 +149,9 @@ pub enum Error {
     },
     /// A commit that the lake serves is gone, and so is every later one of its dataset.
     #[error(
-        "{path}: expected the commit that is served of dataset {dataset_id}, or a later one, found {}: put it back from a \
-             copy, or `trawl lake rebuild --accept-loss` goes on with what is left",
+        "{path}: expected the commit that is served of dataset {dataset_id}, or a later one, found {}: `trawl lake rebuild` \
+             finds it again from the index; else put it back from a copy of the lake, or `trawl lake rebuild --accept-loss` \
+             goes on with what is left",
         if *.newest == 0 { "none".to_owned() } else { format!("none after {}", .newest) }
     )]
     Lost {
@@ -160,6 +161,19 @@ pub enum Error {
         newest: u64,
         /// Path inside the lake of the one that is served.
         path: String,
+    },
+    /// A Parquet file that the lake answers from is gone.
+    #[error(
+        "{path}: expected a file with {rows} rows of dataset {dataset_id}, found none: put it back from a copy, or ingest the \
+             dataset again with --replace"
+    )]
+    LostRows {
+        /// Path inside the lake.
+        path: String,
+        /// The dataset.
+        dataset_id: u32,
+        /// Rows of the file.
+        rows: u64,
     },
     /// The caller wanted the work to end ([`crate::Cancel`]).
     #[error("cancelled")]
@@ -190,7 +204,7 @@ impl Error {
     pub fn is_not_found(&self) -> bool {
         match self {
             Error::Io(e) => e.is_not_found(),
-            Error::NotFound { .. } => true,
+            Error::NotFound { .. } | Error::LostRows { .. } => true,
             _ => false,
         }
     }
@@ -204,7 +218,9 @@ impl Error {
                 trawl_io::Advice::Stop => Advice::Stop,
             },
             Error::Contended { .. } | Error::Unsettled { .. } | Error::Remote { .. } => Advice::Retry,
-            Error::NotFound { .. } | Error::Corrupt { .. } | Error::OverLimit { .. } => Advice::Skip,
+            Error::NotFound { .. } | Error::LostRows { .. } | Error::Corrupt { .. } | Error::OverLimit { .. } => {
+                Advice::Skip
+            }
             _ => Advice::Stop,
         }
     }

@@ -1,6 +1,6 @@
 //! Heartbeats: what a living writer is about to publish, so that a collector spares it.
 
-use crate::manifest::{json_error, to_json};
+use crate::manifest::{check_head, json_error, to_sealed_json};
 use crate::{Error, Lake, Result, layout};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -121,7 +121,7 @@ impl Drop for AtWork<'_> {
 impl Lake {
     /// Writes a sign of life. To be repeated well within the collector's grace period.
     pub fn beat(&self, heartbeat: &Heartbeat) -> Result<()> {
-        self.store().put(&layout::heartbeat(&heartbeat.writer)?, &to_json(heartbeat))
+        self.store().put(&layout::heartbeat(&heartbeat.writer)?, &to_sealed_json(heartbeat))
     }
 
     /// Ends a writer's life in good order: after its commit, or when it gave up.
@@ -137,6 +137,7 @@ impl Lake {
                 Err(e) if e.is_not_found() => continue, // ended meanwhile
                 got => got?,
             };
+            check_head(&listed.path, &bytes, 1)?;
             let beat: Heartbeat = serde_json::from_slice(&bytes).map_err(|e| json_error(&listed.path, &bytes, &e))?;
             if layout::heartbeat(&beat.writer)? != listed.path {
                 let expected = "a heartbeat of the writer in its name";

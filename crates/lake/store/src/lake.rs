@@ -263,6 +263,11 @@ impl Lake {
         Ok(Some((self.parse_manifest(&path, &state.bytes)?, base_of(&path, &state.bytes)?.1)))
     }
 
+    /// The state of a checkpoint, if it was the one read last.
+    pub(crate) fn known_base(&self, base: &Base) -> Option<Arc<Manifest>> {
+        self.bases.get(base)
+    }
+
     /// The copy, if it is one.
     fn copy(&self) -> Result<Option<State>> {
         match self.store.get(layout::MANIFEST_COPY, MAX_STATE_BYTES) {
@@ -446,6 +451,12 @@ impl Lake {
         if !claim(&*self.store, &list.path, bytes)? {
             self.store.put(&list.path, bytes)?;
         }
+        // Whoever loses `index/` has it from there. Read back whole, since another compressor gives other bytes.
+        if read_list_copy(&*self.store, &list.hash)?.is_none() {
+            let broken = |error: std::io::Error| Error::Refused { reason: format!("cannot compress a list: {error}") };
+            let packed = zstd::encode_all(bytes, 9).map_err(broken)?;
+            self.store.put(&layout::suffix_list_copy(&list.hash)?, &packed)?;
+        }
         Ok(list)
     }
 
@@ -464,8 +475,18 @@ impl Lake {
     }
 }
 
-/// A suffix list by its name, its hash checked.
+/// A suffix list by its name, its hash checked; from its copy, if it is lost or damaged.
 pub fn read_suffix_list(store: &dyn Store, named: &SuffixListRef) -> Result<Bytes> {
+    match read_list(store, named) {
+        Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. } | Error::OverLimit { .. }) => {
+            read_list_copy(store, &named.hash)?.ok_or(error)
+        }
+        read => read,
+    }
+}
+
+/// The same without the copy.
+pub fn read_list(store: &dyn Store, named: &SuffixListRef) -> Result<Bytes> {
     let bytes = store.get(&named.path, MAX_SUFFIX_LIST_BYTES)?;
     let found = suffix_list_hash(&bytes);
     if found != named.hash {
@@ -474,4 +495,16 @@ pub fn read_suffix_list(store: &dyn Store, named: &SuffixListRef) -> Result<Byte
         return Err(Error::Corrupt { path: named.path.clone(), offset: 0, expected, found });
     }
     Ok(bytes)
+}
+
+/// The copy of a suffix list. `None`: there is none, or none that can be read.
+pub fn read_list_copy(store: &dyn Store, hash: &str) -> Result<Option<Bytes>> {
+    use std::io::Read;
+    let packed = match store.get(&layout::suffix_list_copy(hash)?, MAX_SUFFIX_LIST_BYTES) {
+        Err(error) if error.is_not_found() || matches!(error, Error::OverLimit { .. }) => return Ok(None),
+        packed => packed?,
+    };
+    let mut bytes = Vec::new();
+    let read = zstd::Decoder::new(&*packed).and_then(|d| d.take(MAX_SUFFIX_LIST_BYTES).read_to_end(&mut bytes));
+    Ok(read.is_ok().then(|| Bytes::from(bytes)).filter(|bytes| suffix_list_hash(bytes) == hash))
 }

@@ -3,8 +3,10 @@
 //! ```text
 //! urls/dataset_id=7/domain_prefix=all/part-<writer>-00000.parquet     rows, immutable
 //! datasets/7/commits/0000000003.json                                  which of them are live
+//! datasets/7/commit.json                                              copy of the newest of them, should that be lost
 //! datasets/7/rejects/<writer>.jsonl                                   what an ingest could not take, and why
 //! datasets/deny/0000000002.json                                       the deny list once more, should index/ be lost
+//! datasets/suffix_lists/<hash>.dat.zst                                the suffix list once more
 //! index/manifests/0000000012.json                                     commits: the n-th state of the lake
 //! index/checkpoints/0000000008.json.zst                               the whole of a state that later ones differ from
 //! index/deny/<hash>.json                                              a deny list too long to be repeated in manifests
@@ -66,6 +68,11 @@ pub fn dataset_dir(dataset_id: u32) -> String {
 /// Directory of a dataset's commits.
 pub fn commits_dir(dataset_id: u32) -> String {
     format!("datasets/{dataset_id}/commits")
+}
+
+/// The copy of a dataset's newest commit.
+pub fn commit_copy(dataset_id: u32) -> String {
+    format!("datasets/{dataset_id}/commit.json")
 }
 
 /// What one ingest of a dataset could not take.
@@ -140,6 +147,8 @@ pub fn is_ours(path: &str) -> bool {
     match parts.as_slice() {
         ["datasets", "deny", _] | ["index", "manifests", _] => number_of(path).is_some(),
         ["datasets", _, "commits", _] => number_of(path).is_some() && dataset_of(path).is_some(),
+        ["datasets", _, "commit.json"] => dataset_of(path).is_some(),
+        ["datasets", "suffix_lists", name] => name.ends_with(".dat.zst"),
         ["datasets", _, "rejects", name] => name.ends_with(".jsonl") && dataset_of(path).is_some(),
         ["urls", dataset, prefix, name] => {
             let number = name.strip_suffix(".parquet").and_then(|name| name.rsplit_once('-')).map(|(_, number)| number);
@@ -200,6 +209,12 @@ pub fn suffix_list(hash: &str) -> Result<String> {
     Ok(format!("{SUFFIX_LISTS}/{hash}.dat"))
 }
 
+/// The same list once more, compressed, outside of `index/`.
+pub fn suffix_list_copy(hash: &str) -> Result<String> {
+    check_name(hash)?;
+    Ok(format!("{DATASETS}/suffix_lists/{hash}.dat.zst"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,6 +242,8 @@ mod tests {
             numbered(&commits_dir(7), 1),
             numbered(DENY, 1),
             rejects(7, "w").unwrap(),
+            commit_copy(7),
+            suffix_list_copy("00ff").unwrap(),
             heartbeat("w").unwrap(),
             suffix_list("00ff").unwrap(),
         ];

@@ -29,6 +29,7 @@
 
 mod cached;
 mod commit;
+mod commit_copy;
 pub mod conformance;
 pub mod denial;
 mod dir;
@@ -40,6 +41,7 @@ mod lake;
 pub mod layout;
 pub mod manifest;
 mod memory;
+mod mend;
 mod name;
 mod object;
 mod progress;
@@ -49,12 +51,13 @@ mod series;
 
 pub use cached::{BlockCache, CacheUsage, CachedStore};
 pub use commit::{COMMIT_FORMAT, CommitMode, DataFile, DatasetCommit, KnownSource, RejectsFile, Stamp};
+pub use commit_copy::{commit_copy, newest_commit};
 pub use denial::{DENY_FORMAT, DenyRecord, deny_record};
 pub use dir::DirStore;
 pub use error::{Error, Result};
 pub use fault::Fault;
 pub use heartbeat::{AtWork, Heartbeat};
-pub use lake::{Committed, Lake, Sizes, read_suffix_list, suffix_list_hash};
+pub use lake::{Committed, Lake, Sizes, read_list, read_list_copy, read_suffix_list, suffix_list_hash};
 pub use manifest::{Acl, Dataset, DatasetInfo, Manifest, SegmentRef, Version};
 pub use memory::MemStore;
 pub use name::{MAX_PATH_LEN, check_name, check_path};

@@ -57,6 +57,11 @@ fn a_suffix_list_that_is_not_the_one_named_is_refused() {
     let (_dir, store, lake) = new_lake();
     let manifest = lake.current().unwrap();
     store.put(&manifest.suffix_list.as_ref().unwrap().path, b"net\n").unwrap();
+    // There is a second one.
+    assert_eq!(lake.suffix_list(&manifest).unwrap(), b"com\norg\n"[..]);
+    for copy in store.list("datasets/suffix_lists").unwrap() {
+        store.delete(&copy.path).unwrap();
+    }
     assert!(matches!(lake.suffix_list(&manifest), Err(Error::Corrupt { .. })));
     // Whoever has the right one makes it good.
     assert_eq!(lake.put_suffix_list(b"com\norg\n").unwrap(), *manifest.suffix_list.as_ref().unwrap());
@@ -183,7 +188,7 @@ fn racing_ingests_of_one_source_count_once() {
                             }
                             commit.mode = CommitMode::Append;
                             commit.files.push(file(&part(&writer), 10));
-                            commit.add_source(KnownSource { identity: source.clone(), stamp: None, tail: None });
+                            commit.add_source(KnownSource::new(source.clone()));
                             Ok(true)
                         })
                         .unwrap();
@@ -287,7 +292,7 @@ fn what_nobody_filled_is_withdrawn_and_comes_back_if_somebody_did() {
     // What has a commit stays.
     let add = |commit: &mut trawl_store::DatasetCommit| {
         let identity = SourceIdentity { uri: "s".into(), size: 1, tag: String::new() };
-        commit.add_source(KnownSource { identity, stamp: None, tail: None });
+        commit.add_source(KnownSource::new(identity));
         Ok(true)
     };
     lake.commit_dataset(id + 1, NOW, "w", add).unwrap();

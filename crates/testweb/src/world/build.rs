@@ -49,6 +49,9 @@ pub(super) fn build(config: &Config) -> World {
     for ((at, (name, domain, domain_at)), pages) in (0u32..).zip(names).zip(counts) {
         let mut host = new_host(config, &draws, at, name, pages);
         (host.domain, host.domain_at) = (domain, domain_at);
+        if matches!(host.robots, Some(Character::RobotsDelay | Character::RobotsPartialDelay)) {
+            host.pages = host.pages.min(config.max_pages_of_delayed);
+        }
         // The next host must have a hub before it that links it.
         let next_needs = (at + 1).saturating_sub(config.seeds) / HOST_FANOUT;
         if at < config.seeds || hubs <= next_needs {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use trawl_meguri::Row;
 use trawl_meguri::schema::{Extension, STATUS_GONE, UrlRecord as Columns, extension};
-use trawl_meguri::seed::hour_of;
+use trawl_meguri::seed::{hour_of, meta_json};
 use trawl_model::{UnixMillis, UrlRecord};
 
 const STATUS_SCHEDULED: u8 = 1;
@@ -12,7 +12,8 @@ const STATUS_CRAWLED: u8 = 4;
 /// The extension columns that [`of_crawldb`] fills beside those of a list.
 pub const EXTENSIONS: [Extension; 1] = [Extension { id: extension::DUE_MS, width: 8 }];
 
-/// An entry of a CrawlDb as a row; `None` if the record is not one. What has no column stays in `meta_json`.
+/// An entry of a CrawlDb as a row; `None` if the record is not one. What has no column, or does not fit it, stays in
+/// `meta_json` as it was.
 pub fn of_crawldb(record: &UrlRecord, now_hour: u32) -> Option<Row> {
     let extras: Value = serde_json::from_str(record.extras.as_deref()?).ok()?;
     let status = extras.get("nutch_status")?.as_str().filter(|status| status.starts_with("db_"))?;
@@ -35,14 +36,16 @@ pub fn of_crawldb(record: &UrlRecord, now_hour: u32) -> Option<Row> {
         next_due: hour_of(due).max(1),
         last_modified: time("modified_time").map_or(0, hour_of),
         http_status: record.status.unwrap_or(0),
-        retry_count: u8::try_from(retries.max(0)).unwrap_or(u8::MAX),
+        // Nutch counts them in a signed byte.
+        retry_count: retries.clamp(0, i64::from(u8::MAX)) as u8,
         ..Columns::default()
     };
     Some(Row {
         record: columns,
         url: record.url.clone().into(),
-        numbers: vec![(extension::DUE_MS, u64::try_from(due.0).unwrap_or(0))],
-        texts: vec![(extension::META_JSON, record.extras.clone().unwrap_or_default().into())],
+        // The column has no sign: what was due before 1970 is due at once, which is 0.
+        numbers: vec![(extension::DUE_MS, due.0.max(0) as u64)],
+        texts: vec![(extension::META_JSON, meta_json(record).into())],
         ..Row::default()
     })
 }

@@ -3,13 +3,15 @@
 use crate::exit::Status;
 use crate::output::{Output, harmless};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
-use trawl_meguri::diff::{Change, Differences, diff};
+use trawl_meguri::diff::{Change, Counts, Differences, diff};
 
 /// Shows what changed between two files
 ///
-/// Rows that were added, removed or changed, in key order, and how many of each; texts are compared, not where they lie.
+/// Rows that were added, removed or changed, in key order, and how many of each; then the same for hosts. Texts are compared,
+/// not where they lie.
 /// Exit code 1 if there is any difference.
 ///
 /// Example:
@@ -51,24 +53,28 @@ pub fn run(args: &DiffArgs, out: &mut Output) -> anyhow::Result<Status> {
         return Err(error.into());
     }
     out.fact(&Total { kind: "total", found: &found }, |w| {
-        writeln!(
-            w,
-            "{} added, {} removed, {} changed, {} the same",
-            found.added, found.removed, found.changed, found.same
-        )?;
-        found.fields.iter().try_for_each(|(name, n)| writeln!(w, "  {name}: {n}"))
+        for (what, counts) in [("", &found.urls), ("hosts: ", &found.hosts)] {
+            let Counts { added, removed, changed, same, fields } = counts;
+            writeln!(w, "{what}{added} added, {removed} removed, {changed} changed, {same} the same")?;
+            fields.iter().try_for_each(|(name, n)| writeln!(w, "  {name}: {n}"))?;
+        }
+        Ok(())
     })?;
-    Ok(Status::from_findings(found.added + found.removed + found.changed > 0))
+    Ok(Status::from_findings(!found.is_empty()))
 }
 
 fn write_change(change: &Change, w: &mut dyn Write) -> std::io::Result<()> {
-    let url = |row: &serde_json::Value| harmless(row["url"].as_str().unwrap_or_default()).into_owned();
+    let text = |row: &serde_json::Value, name: &str| harmless(row[name].as_str().unwrap_or_default()).into_owned();
+    let shown = |fields: &BTreeMap<String, (serde_json::Value, serde_json::Value)>| {
+        let fields: Vec<_> = fields.iter().map(|(name, (old, new))| format!("{name} {old} -> {new}")).collect();
+        harmless(&fields.join(", ")).into_owned()
+    };
     match change {
-        Change::Added { row } => writeln!(w, "+ {}", url(row)),
-        Change::Removed { row } => writeln!(w, "- {}", url(row)),
-        Change::Changed { url, fields, .. } => {
-            let fields: Vec<_> = fields.iter().map(|(name, (old, new))| format!("{name} {old} -> {new}")).collect();
-            writeln!(w, "~ {}  {}", harmless(url), harmless(&fields.join(", ")))
-        }
+        Change::Added { row } => writeln!(w, "+ {}", text(row, "url")),
+        Change::Removed { row } => writeln!(w, "- {}", text(row, "url")),
+        Change::Changed { url, fields, .. } => writeln!(w, "~ {}  {}", harmless(url), shown(fields)),
+        Change::HostAdded { host } => writeln!(w, "+ host {}", text(host, "host")),
+        Change::HostRemoved { host } => writeln!(w, "- host {}", text(host, "host")),
+        Change::HostChanged { host, fields } => writeln!(w, "~ host {}  {}", harmless(host), shown(fields)),
     }
 }

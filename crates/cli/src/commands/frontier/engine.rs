@@ -2,6 +2,7 @@
 
 use crate::exit::Status;
 use crate::output::Output;
+use crate::queues::QueueArgs;
 use crate::system;
 use crate::units::{bytes, duration};
 use anyhow::Context;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trawl_frontier::{
     Admission, AllowAll, Answer, Candidate, Config, Durability, Frontier, Identity, Lease, LeaseId, Next, Outcome,
-    QueueBy, RobotsAnswer, RobotsPolicy, Rules, Settled, Source, UrlId, Work,
+    QueueBy, Recrawl, RobotsAnswer, RobotsPolicy, Rules, Settled, Source, UrlId, Work,
 };
 use trawl_io::{Fs, RealFs, describe_holder};
 use trawl_model::{ErrorClass, UnixMillis};
@@ -44,9 +45,8 @@ pub struct RunArgs {
 /// Settings of a frontier.
 #[derive(Debug, clap::Args)]
 pub struct SettingArgs {
-    /// Links to follow from a seed
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    depth: u32,
+    #[command(flatten)]
+    queues: QueueArgs,
 
     /// Which URLs are the same: by key, or only if they are spelled the same
     #[arg(long, value_enum, default_value_t = IdentityName::Key)]
@@ -55,30 +55,6 @@ pub struct SettingArgs {
     /// What is asked one at a time
     #[arg(long, value_enum, default_value_t = QueueName::Host)]
     queue: QueueName,
-
-    /// Wait between two requests to a queue
-    #[arg(long, default_value = "1s", value_parser = duration)]
-    delay: Duration,
-
-    /// Requests to a queue at once
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    per_host: u32,
-
-    /// Requests to an address at once, as far as settled fetches tell addresses; 0 for no limit
-    #[arg(long, default_value_t = 8, value_name = "N")]
-    per_ip: u32,
-
-    /// Pages at most
-    #[arg(long, value_name = "N")]
-    max_pages: Option<u64>,
-
-    /// Tries of a URL at most
-    #[arg(long, default_value_t = 3, value_name = "N")]
-    max_attempts: u32,
-
-    /// First wait after 429, 503 or a failure; doubled each time
-    #[arg(long, default_value = "60s", value_parser = duration)]
-    backoff: Duration,
 
     /// How long a lease may be out before its page is handed out again
     #[arg(long, default_value = "10m", value_parser = duration)]
@@ -123,23 +99,19 @@ impl SettingArgs {
             QueueName::Ip => QueueBy::Ip,
         };
         let agent = self.robots.clone().unwrap_or_default();
-        Config {
+        let mut config = Config {
             identity,
             queue,
-            max_depth: self.depth,
-            max_pages: self.max_pages,
-            delay: self.delay,
-            per_host: self.per_host.max(1),
-            per_ip: (self.per_ip > 0).then_some(self.per_ip),
-            max_attempts: self.max_attempts.max(1),
-            backoff: self.backoff,
             lease_ttl: Some(self.lease_time),
             robots: if self.robots.is_some() { RobotsPolicy::Honour } else { RobotsPolicy::Ignore },
             parse_robots: Arc::new(move |text| rules(text, &agent)),
             memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),
             durability: Durability::Explicit,
             ..Config::default()
-        }
+        };
+        self.queues.apply(&mut config);
+        (config.per_host, config.max_attempts) = (config.per_host.max(1), config.max_attempts.max(1));
+        config
     }
 }
 
@@ -209,6 +181,14 @@ enum Request {
     },
     TakeUp {
         host: String,
+    },
+    Recrawl {
+        #[serde(default)]
+        before: Option<String>,
+        #[serde(default)]
+        host: Option<String>,
+        #[serde(default)]
+        gone: bool,
     },
     Report {
         host: String,
@@ -313,9 +293,13 @@ impl Desk {
             Request::Block { host } => order(self.frontier.block(now, &host, true)?),
             Request::Unblock { host } => order(self.frontier.block(now, &host, false)?),
             Request::Delay { host, seconds } => match Duration::try_from_secs_f64(seconds) {
-                Ok(delay) => order(self.frontier.delay(now, &host, delay)?),
+                Ok(delay) => match self.frontier.delay(now, &host, delay) {
+                    Err(error @ trawl_frontier::Error::Order { .. }) => Ok(Err(error.to_string())),
+                    known => order(known?),
+                },
                 Err(error) => Ok(Err(error.to_string())),
             },
+            Request::Recrawl { before, host, gone } => self.recrawl(now, before.as_deref(), host.as_deref(), gone),
             Request::Release { host } => order(self.frontier.release(now, &host)?),
             Request::TakeUp { host } => order(self.frontier.take_up(now, &host)?),
             Request::Report { host } => Ok(match self.frontier.host_report(&host) {
@@ -390,8 +374,11 @@ impl Desk {
                 Err(error) => return Ok(Err(error)),
             }
         }
-        let (mut settled, mut admissions) = (Vec::new(), Vec::new());
+        // One admission for each link, whatever became of it.
+        let (mut settled, mut admissions, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
         for (outcome, told) in read {
+            let page = self.frontier.leased_url(outcome.id).map(WebUrl::parse).transpose();
+            let page = page.map_err(|e| anyhow::anyhow!("a leased URL is not one: {e}"))?;
             if told.ip.is_some() {
                 self.frontier.released(now, LeaseId::Page(outcome.id), outcome.answer, told.ip)?;
             }
@@ -401,13 +388,64 @@ impl Desk {
                 Settled::Again { .. } => "again",
                 Settled::Unknown => "unknown",
             });
-            let (Settled::Done { depth } | Settled::Again { depth }) = became else { continue };
-            let offered = |url| Offered { url, depth: depth + 1, via: Some(String::new()), priority: None, meta: None };
-            let links = told.links.into_iter().filter_map(|link| self.candidate(offered(link)).ok());
-            let links: Vec<Candidate> = links.collect();
-            admissions.extend(self.frontier.offer(now, &links)?.into_iter().map(admission_name));
+            let (Settled::Done { depth } | Settled::Again { depth }, Some(page)) = (became, page) else {
+                // Nobody knows how deep they are. The page is leased again, and then they are told again.
+                admissions.extend(told.links.iter().map(|_| "unknown"));
+                continue;
+            };
+            self.links(now, &page, depth, told.links, &mut admissions, &mut rejected)?;
         }
-        Ok(Ok(json!({ "settled": settled, "admissions": admissions })))
+        let mut answer = json!({ "settled": settled, "admissions": admissions });
+        if !rejected.is_empty() {
+            answer["rejected"] = json!(rejected);
+        }
+        Ok(Ok(answer))
+    }
+
+    /// Offers the links of a page, absolute or as they stand on it. What is not a URL is named, with the reason.
+    fn links(
+        &mut self,
+        now: UnixMillis,
+        page: &WebUrl,
+        depth: u32,
+        links: Vec<String>,
+        admissions: &mut Vec<&'static str>,
+        rejected: &mut Vec<Value>,
+    ) -> anyhow::Result<()> {
+        let Config { identity, queue, .. } = *self.frontier.config();
+        let from: Arc<str> = page.as_str().into();
+        let (mut candidates, mut places) = (Vec::new(), Vec::new());
+        for link in links {
+            match page.join(&link) {
+                Ok(url) => {
+                    places.push(admissions.len());
+                    candidates.push(Candidate::link(identity.in_queue(&url, queue).0, url, &from, depth));
+                    admissions.push("unknown");
+                }
+                Err(why) => {
+                    rejected.push(json!({ "page": page.as_str(), "link": link, "why": why.to_string() }));
+                    admissions.push("rejected");
+                }
+            }
+        }
+        for (place, admission) in places.into_iter().zip(self.frontier.offer(now, &candidates)?) {
+            admissions[place] = admission_name(admission);
+        }
+        Ok(())
+    }
+
+    fn recrawl(&mut self, now: UnixMillis, before: Option<&str>, host: Option<&str>, gone: bool) -> Answered {
+        let before = match before.map(UnixMillis::parse).transpose() {
+            Ok(before) => before.unwrap_or(now),
+            Err(error) => return Ok(Err(format!("before: {error}"))),
+        };
+        if let Some(host) = host
+            && self.frontier.host_report(host).is_none()
+        {
+            return Ok(Err("unknown host".to_owned()));
+        }
+        let due = self.frontier.recrawl(now, &Recrawl { before, host, gone })?;
+        Ok(Ok(json!({ "due": due })))
     }
 
     fn robots(&mut self, now: UnixMillis, id: &str, status: u16, text: &str) -> Answered {
@@ -440,6 +478,8 @@ fn admission_name(admission: Admission) -> &'static str {
         Admission::New => "new",
         Admission::Seen => "seen",
         Admission::Nearer | Admission::Reopened(_) => "nearer",
+        Admission::InReach => "in_reach",
+        Admission::Unparked => "unparked",
         Admission::TooDeep => "too_deep",
         Admission::Parked => "parked",
     }

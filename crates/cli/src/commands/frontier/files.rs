@@ -3,7 +3,7 @@
 use crate::exit::Status;
 use crate::output::Output;
 use crate::units::{bytes, show_bytes, show_count};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use trawl_meguri::keys::parse_host;
@@ -152,21 +152,35 @@ pub struct SplitArgs {
 pub fn split(args: &SplitArgs, out: &mut Output) -> anyhow::Result<Status> {
     args.write.check_target(&args.low, &[&args.file])?;
     args.write.check_target(&args.high, &[&args.file])?;
-    if args.low == args.high {
+    if is_same(&args.low, &args.high)? {
         bail!("--low and --high are the same file: {}", args.low.display());
+    }
+    if args.at == 0 {
+        bail!("--at 0: no key is below it, so that the lower half would own nothing; choose a key above 0");
     }
     let file = super::open(&args.file)?;
     let (lo, hi) = (file.header().hostkey_lo, file.header().hostkey_hi);
     let inputs = std::slice::from_ref(&file);
-    // Below key 0 there is nothing: such a half owns key 0 and holds no row.
-    let mut low = args.write.writer_of(
-        &args.low,
-        inputs,
-        Some((lo.min(args.at), args.at.saturating_sub(1).max(lo.min(args.at)))),
-    )?;
+    let mut low = args.write.writer_of(&args.low, inputs, Some((lo.min(args.at - 1), args.at - 1)))?;
     let mut high = args.write.writer_of(&args.high, inputs, Some((args.at, hi.max(args.at))))?;
     let (below, above) = split_file(&file, args.at, &mut low, &mut high)?;
     tell(&args.low, low.finish_file(&args.low)?, &below, out)?;
+    // A file system may spell one name in many ways: the half that is there now must not give way to the other.
+    check_target(&args.high, &[&args.file, &args.low], args.write.overwrite)?;
     tell(&args.high, high.finish_file(&args.high)?, &above, out)?;
     Ok(Status::Done)
+}
+
+/// Whether two names, of files that need not exist, are those of one file: the directory is compared as it really is.
+fn is_same(a: &Path, b: &Path) -> anyhow::Result<bool> {
+    let real = |path: &Path| -> anyhow::Result<PathBuf> {
+        if let Ok(found) = path.canonicalize() {
+            return Ok(found);
+        }
+        let dir = directory(path);
+        let dir = dir.canonicalize().with_context(|| format!("cannot write into {}", dir.display()))?;
+        let name = path.file_name().with_context(|| format!("{} is not the name of a file", path.display()))?;
+        Ok(dir.join(name))
+    };
+    Ok(real(a)? == real(b)?)
 }

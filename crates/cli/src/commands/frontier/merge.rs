@@ -83,6 +83,19 @@ pub fn compact(args: &CompactArgs, out: &mut Output) -> anyhow::Result<Status> {
     merge_files(&args.files, target, Keep { drop_gone: args.gc, range: None }, &args.write, out)
 }
 
+/// The first keys between ranges, which ascend by their beginnings, that none of them has.
+fn first_gap(ranges: &[(u64, u64)]) -> Option<(u64, u64)> {
+    let mut end = ranges.first()?.1;
+    for (lo, hi) in ranges {
+        let next = end.checked_add(1)?;
+        if *lo > next {
+            return Some((next, lo - 1));
+        }
+        end = end.max(*hi);
+    }
+    None
+}
+
 fn merge_files(
     paths: &[PathBuf],
     target: &Path,
@@ -96,8 +109,14 @@ fn merge_files(
         bail!("--from is above --to: no host is between them");
     }
     // All keys that any of them owned.
-    let owned = files.iter().map(|f| (f.header().hostkey_lo, f.header().hostkey_hi));
-    let owned = owned.reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+    let mut ranges: Vec<_> = files.iter().map(|f| (f.header().hostkey_lo, f.header().hostkey_hi)).collect();
+    ranges.sort_unstable();
+    let owned = ranges.iter().copied().reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+    if let (Some((lo, hi)), None) = (first_gap(&ranges), keep.range) {
+        out.remark(&format!(
+            "no input owns the host keys {lo:#018x} to {hi:#018x}, and the output claims them: add the file that does, or --from and --to"
+        ));
+    }
     let mut writer = write.writer_of(target, &files, keep.range.or(owned))?;
     let total = files.iter().map(|f| f.header().url_count).sum();
     let bar = Progress::start("merge", Some(total), out.quiet());
@@ -107,4 +126,17 @@ fn merge_files(
     drop(bar);
     tell(target, writer.finish_file(target)?, &merged, out)?;
     Ok(Status::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_gap;
+
+    #[test]
+    fn gaps_between_ranges() {
+        assert_eq!(first_gap(&[]), None);
+        assert_eq!(first_gap(&[(0, u64::MAX), (5, 6)]), None);
+        assert_eq!(first_gap(&[(0, 9), (10, 20), (12, 14), (21, 22)]), None);
+        assert_eq!(first_gap(&[(0, 9), (12, 20), (30, 40)]), Some((10, 11)));
+    }
 }

@@ -34,7 +34,7 @@ pub struct ScheduleArgs {
 
     /// URLs shown; 0: all
     #[arg(long, default_value_t = 50, value_name = "N")]
-    limit: usize,
+    limit: u64,
 }
 
 #[derive(Serialize)]
@@ -48,34 +48,18 @@ pub fn run(args: &ScheduleArgs, out: &mut Output) -> anyhow::Result<Status> {
     let file = args.data.open()?;
     let now = args.before.unwrap_or_else(|| hour_of(system::now()));
     let hosts = args.host.map_or((0, u64::MAX), |host| (host, host));
-    let most = if args.limit == 0 { usize::MAX } else { args.limit };
-    let mut due: Vec<DueRow> = Vec::new();
-    let mut shown = 0;
+    let most = if args.limit == 0 { u64::MAX } else { args.limit };
+    let mut shown = 0u64;
     let mut failed = None;
-    // Texts are read for many rows at once.
-    let mut show = |due: &mut Vec<DueRow>| -> anyhow::Result<()> {
-        let mut numbers: Vec<u64> = due.iter().map(|d| d.row).collect();
-        numbers.sort_unstable();
-        let rows = file.read_rows(&numbers)?;
-        for DueRow { row, key, next_due } in due.drain(..) {
-            let text =
-                rows.iter().find(|r| r.number == row).map(|r| String::from_utf8_lossy(&r.url)).unwrap_or_default();
-            let fact = Due { key: hex(key), next_due, url: &text };
-            out.fact(&fact, |w| writeln!(w, "{next_due}  {}  {}", fact.key, harmless(&text)))?;
-        }
-        Ok(())
-    };
-    file.due(now, hosts, &mut |row| {
-        due.push(row);
+    file.due_urls(now, hosts, most, &mut |DueRow { key, next_due, .. }, url| {
+        let text = String::from_utf8_lossy(url);
+        let fact = Due { key: hex(key), next_due, url: &text };
         shown += 1;
-        if due.len() >= 256 || shown >= most {
-            failed = show(&mut due).err();
-        }
-        Ok(shown < most && failed.is_none())
+        failed = out.fact(&fact, |w| writeln!(w, "{next_due}  {}  {}", fact.key, harmless(&text))).err();
+        Ok(failed.is_none())
     })?;
     match failed {
-        Some(error) => return Err(error),
-        None => show(&mut due)?,
+        Some(error) => Err(error.into()),
+        None => Ok(Status::from_findings(shown == 0)),
     }
-    Ok(Status::from_findings(shown == 0))
 }

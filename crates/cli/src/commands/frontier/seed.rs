@@ -2,12 +2,14 @@
 
 use super::files::{WriteArgs, directory};
 use super::{carry, parse_hour};
+use crate::commands::lake::sources::expand;
 use crate::exit::Status;
 use crate::lists::ListArgs;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::system;
 use crate::units::{show_bytes, show_count};
+use anyhow::bail;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,7 @@ use trawl_url::key::HostGroup;
 /// Turns URL lists into a partition file
 ///
 /// Anything that `lake ingest` reads: lines, CSV, JSON lines, CDXJ, Parquet, captures.parquet, archives, other partition
-/// files; `-` is standard input. What a list knows of a URL (time, status, place in an archive) goes into its row. URLs of a
+/// files, and directories of these; `-` is standard input. What a list knows of a URL (time, status, place in an archive) goes into its row. URLs of a
 /// partition file keep all they have, those of a Nutch CrawlDb their state, due time, score and retries. Exit code 1 if items
 /// were rejected.
 ///
@@ -36,7 +38,7 @@ use trawl_url::key::HostGroup;
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct SeedArgs {
-    /// Lists; without any, standard input
+    /// Lists, or directories of them; without any, standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -49,7 +51,7 @@ pub struct SeedArgs {
     out: PathBuf,
 
     /// Priority of every URL whose source gives none
-    #[arg(long, default_value_t = 0.5, value_name = "P")]
+    #[arg(long, default_value_t = 0.5, value_parser = finite, value_name = "P")]
     priority: f32,
 
     /// Crawl delay of every host whose source gives none, in tenths of a second
@@ -79,6 +81,12 @@ pub struct SeedArgs {
     write: WriteArgs,
 }
 
+/// A number that can be compared with others.
+fn finite(text: &str) -> Result<f32, String> {
+    let number: f32 = text.parse().map_err(|e| format!("{e}"))?;
+    if number.is_finite() { Ok(number) } else { Err("expected a finite number".to_owned()) }
+}
+
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Policy {
     Trawl,
@@ -98,9 +106,16 @@ struct Done {
     file: String,
     #[serde(flatten)]
     written: Written,
+    /// Rows and hosts are told by what was written.
     #[serde(flatten)]
     seeded: Seeded,
     unreadable_items: u64,
+    /// Records of the sources that are not about a URL, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    not_captures: BTreeMap<String, u64>,
+    /// What lies in directories and was not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ignored: Vec<String>,
     /// Hosts of partition files whose keys were made in another way.
     #[serde(skip_serializing_if = "is_zero")]
     hosts_not_carried: u64,
@@ -130,7 +145,10 @@ pub fn run(mut args: SeedArgs, out: &mut Output) -> anyhow::Result<Status> {
     let inputs: Vec<_> = args.files.iter().map(PathBuf::as_path).collect();
     args.write.check_target(&args.out, &inputs)?;
     let lists = Options { now: system::now(), ..args.lists.apply(Options::default()) };
-    let sources = args.files.iter().map(|path| open_source(path, &lists)).collect::<anyhow::Result<Vec<_>>>()?;
+    let (mut sources, mut ignored) = (Vec::new(), Vec::new());
+    for path in &args.files {
+        open_sources(path, &lists, &mut sources, &mut ignored)?;
+    }
     let partitions: Vec<_> = sources.iter().filter_map(Source::partition).cloned().collect();
     let now_hour = args.created.unwrap_or_else(|| hour_of(system::now()));
     let (priority, crawl_delay) = (args.priority, args.crawl_delay);
@@ -151,15 +169,18 @@ pub fn run(mut args: SeedArgs, out: &mut Output) -> anyhow::Result<Status> {
     let (temp, memory) = (directory(&args.out), args.write.memory_bytes());
     let mut seeder = Seeder::new(options, SuffixList::builtin(), &temp, memory)?;
     seeder.keep_host_extensions(host_extensions);
-    let mut reading = Reading { options, seeder, unreadable: 0, hosts_not_carried: 0, out };
+    let not_captures = BTreeMap::new();
+    let mut reading = Reading { options, seeder, unreadable: 0, not_captures, hosts_not_carried: 0, out };
     reading.all(&sources, &lists)?;
-    let Reading { seeder, unreadable, hosts_not_carried, .. } = reading;
+    let Reading { seeder, unreadable, not_captures, hosts_not_carried, .. } = reading;
     let seeded = seeder.finish(&mut writer)?;
     let done = Done {
         file: args.out.display().to_string(),
         written: writer.finish_file(&args.out)?,
         seeded,
         unreadable_items: unreadable,
+        not_captures,
+        ignored,
         hosts_not_carried,
     };
     out.fact(&done, |w| {
@@ -172,6 +193,10 @@ pub fn run(mut args: SeedArgs, out: &mut Output) -> anyhow::Result<Status> {
         if seeded.carried > 0 {
             writeln!(w, "  {} URLs keep their state and due time", show_count(seeded.carried))?;
         }
+        for (what, n) in &done.not_captures {
+            writeln!(w, "  not a URL: {what}, {} records", show_count(*n))?;
+        }
+        done.ignored.iter().try_for_each(|path| writeln!(w, "  not read: {path}"))?;
         if done.hosts_not_carried > 0 {
             let hosts = show_count(done.hosts_not_carried);
             writeln!(w, "  {hosts} hosts begin anew: their file has another key policy or grouping")?;
@@ -225,6 +250,7 @@ struct Reading<'a> {
     options: SeedOptions,
     seeder: Seeder<'a>,
     unreadable: u64,
+    not_captures: BTreeMap<String, u64>,
     hosts_not_carried: u64,
     out: &'a Output,
 }
@@ -248,8 +274,16 @@ impl Reading<'_> {
                     trawl_lists::read_stream("stdin", None, stdin, lists, &mut |_, item| each(false, item))?;
                 }
                 Source::Other { urls, has_states } => {
+                    let mut asides: BTreeMap<String, u64> = BTreeMap::new();
+                    let mut aside = |_, kind: &str| match asides.get_mut(kind) {
+                        Some(count) => *count += 1,
+                        None => drop(asides.insert(kind.to_owned(), 1)),
+                    };
                     for split in urls.splits(u64::MAX)? {
-                        urls.read(split, &mut |_, item| each(*has_states, item))?;
+                        urls.read_all(split, &mut |_, item| each(*has_states, item), &mut aside)?;
+                    }
+                    for (kind, count) in asides {
+                        *self.not_captures.entry(kind).or_default() += count;
                     }
                 }
                 Source::Partition(file) => self.partition(file, &mut count)?,
@@ -304,6 +338,42 @@ impl Reading<'_> {
         }
         Ok(())
     }
+}
+
+/// What a path names, or everything in a directory that holds URLs; what else lies there is `ignored`.
+fn open_sources(
+    path: &Path,
+    lists: &Options,
+    sources: &mut Vec<Source>,
+    ignored: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let (fs, registry) = system::archives();
+    if !path.is_dir() || registry.detect(&fs, path)?.is_some() {
+        sources.push(open_source(path, lists)?);
+        return Ok(());
+    }
+    let found = expand(&[path.to_owned()], None)?;
+    ignored.extend(found.not_files.iter().map(|other| format!("{}: {}", other.path, other.why)));
+    if let Some(part) = found.incomplete.first() {
+        bail!("{}: {}", part.path, part.why);
+    }
+    for file in found.files {
+        match file.detect(&fs)? {
+            Some(_) => match open_source(&file.path, lists) {
+                Ok(source) => sources.push(source),
+                Err(error) if holds_no_urls(&error) => ignored.push(format!("{}: no URLs", file.shown())),
+                Err(error) => return Err(error),
+            },
+            None => ignored.push(format!("{}: not of a known format", file.shown())),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a container is sound and holds something else than URLs, as a host database does.
+fn holds_no_urls(error: &anyhow::Error) -> bool {
+    let archive = error.downcast_ref::<DoorError>().and_then(|e| e.source.downcast_ref::<trawl_archive::Error>());
+    matches!(archive, Some(trawl_archive::Error::NoCaptures { .. }))
 }
 
 /// A list, or an archive, database or partition file whose URLs are taken.

@@ -30,6 +30,7 @@ pub struct CopyArgs {
 
 pub(super) fn run(args: &CopyArgs, out: &mut Output) -> anyhow::Result<Status> {
     lake_dir::must_be_lake(&args.from)?;
+    lake_dir::must_take_copy(&args.from, &args.to)?;
     let (from, to) = (lake_dir::store(&args.from)?, lake_dir::store(&args.to)?);
     let bar = Progress::start("copy", None, out.quiet());
     let tell = |done: u64, total: u64| bar.report(done, || format!("{} of {}", show_bytes(done), show_bytes(total)));

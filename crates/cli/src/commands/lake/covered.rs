@@ -38,7 +38,11 @@ pub(super) fn settle(all: &mut Expanded) {
             None if is_package(&file) && copies(&file, &is_there) => {
                 all.not_files.push(NotFile { path: shown, why: "a copy of archives that are read" });
             }
-            None => all.files.push(file),
+            None => {
+                let why = "listed in the package, but not in it: its captures are missing";
+                all.incomplete.extend(missing(&file).into_iter().map(|path| NotFile { path, why }));
+                all.files.push(file);
+            }
         }
     }
     settle_cdx(all);
@@ -153,6 +157,18 @@ fn covered(files: &[SourcePath]) -> BTreeMap<PathBuf, Option<u64>> {
 
 fn is_package(file: &SourcePath) -> bool {
     file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("wacz"))
+}
+
+/// What a package says it has, and does not have. One that cannot be opened is reported when it is read.
+fn missing(file: &SourcePath) -> Vec<String> {
+    if !is_package(file) {
+        return Vec::new();
+    }
+    let (fs, registry) = system::archives();
+    let format = registry.detect(&fs, &file.path).ok().flatten();
+    let archive = format.and_then(|format| format.open(&trawl_archive::Opening::new(&fs, &file.path)).ok());
+    let named = |inside: &String| format!("{}: {inside}", file.path.display());
+    archive.map(|archive| archive.missing().iter().map(named).collect()).unwrap_or_default()
 }
 
 fn copies(file: &SourcePath, is_there: &dyn Fn(&Path, u64) -> bool) -> bool {

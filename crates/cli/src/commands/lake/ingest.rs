@@ -79,7 +79,11 @@ pub struct IngestArgs {
     #[arg(long)]
     replace: bool,
 
-    /// Let --replace put nothing in the place of what there is
+    /// Replace the rows of the named sources that have changed since the dataset took them
+    #[arg(long, conflicts_with = "replace")]
+    replace_sources: bool,
+
+    /// Allow --replace and --replace-sources to put no rows in the place of those there are
     #[arg(long)]
     allow_empty: bool,
 
@@ -161,7 +165,11 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     // Looked at before a lake is made: a wrong name leaves nothing behind.
     all.iter().try_for_each(Added::check)?;
     let mut settings = IngestSettings::new(system::nonce()?, PathBuf::new());
-    settings.mode = if args.replace { Mode::Replace } else { Mode::Append };
+    settings.mode = match (args.replace, args.replace_sources) {
+        (true, _) => Mode::Replace,
+        (_, true) => Mode::ReplaceSources,
+        _ => Mode::Append,
+    };
     settings.allow_empty = args.allow_empty;
     settings.memory_bytes = usize::try_from(args.memory).context("--memory")?;
     settings.threads = args.threads;
@@ -340,7 +348,7 @@ fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output)
     let known = match settings.mode {
         Mode::Append => known_sources(lake, &added.name)?,
         // Whatever they were, they are read whole.
-        Mode::Replace => Vec::new(),
+        Mode::Replace | Mode::ReplaceSources => Vec::new(),
     };
     let told = (settings.mode == Mode::Append).then_some(&known[..]);
     let options = Some(&added.options);
@@ -388,7 +396,9 @@ fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output)
     drop(bar);
     let (dataset, is_new) = register(lake, added, &bases)?;
     let id = dataset.id;
-    remark_copies(lake, id, &sources, out)?;
+    if settings.mode != Mode::ReplaceSources {
+        remark_copies(lake, id, &sources, out)?;
+    }
     let bar = Progress::start("ingest", None, out.quiet());
     let report = trawl_ingest::ingest(lake, id, &sources, settings, &system::now, &|p| show_progress(&bar, p));
     drop(bar);
@@ -459,8 +469,8 @@ fn remark_copies(lake: &Lake, id: u32, sources: &[Source], out: &Output) -> anyh
             ));
         } else if !is_piped(&identity.uri) && uris.contains(&identity.uri) {
             out.remark(&format!(
-                "{} has changed since the dataset took it: all its rows come again; --replace would put them in the place \
-                 of the old ones",
+                "{} has changed since the dataset took it: all its rows come again; --replace-sources would put \
+                 them in the place of the old ones",
                 identity.uri
             ));
         }
@@ -521,6 +531,14 @@ impl Done {
         )?;
         if report.records != report.rows {
             writeln!(w, "  of {} records: each is a row, or counted below", show_count(report.records))?;
+        }
+        for known in &report.replaced {
+            writeln!(
+                w,
+                "  {}: the rows that {} bytes of it had brought are replaced",
+                known.uri,
+                show_count(known.size)
+            )?;
         }
         for known in &report.grown {
             let (uri, size) = (harmless(&known.uri), known.size);

@@ -10,7 +10,7 @@ mod gc;
 mod ingest;
 mod purge;
 mod rebuild;
-mod sources;
+pub mod sources;
 mod tell;
 mod verify;
 

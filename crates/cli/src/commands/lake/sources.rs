@@ -3,18 +3,18 @@
 use super::covered;
 use super::ingest::base_uri;
 use crate::commands::captures::is_part;
+use crate::globs;
 use crate::system;
 use anyhow::{Context, bail};
-use glob::{MatchOptions, Pattern};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::CapturesReader;
+use trawl_archive::walk::{self, Item, Kind};
 use trawl_ingest::source::{self, Format};
 use trawl_io::{Fs, RealFs};
 use trawl_lists::zipnum;
@@ -29,14 +29,10 @@ const CLUSTER_HEAD: u64 = 4096;
 
 /// What comes through pipes is called: it has no name of its own.
 pub const STDIN: &str = "stdin";
-/// Directories below one another that `**` looks into at most.
-const MAX_DEPTH: usize = 64;
 /// Where a crawl keeps its state.
 const CRAWL: &str = ".crawl";
-/// What a crawl writes beside its archives: neither is a list of URLs to be taken.
-const CRAWLS_OWN: &[&str] = &["run.json", "rejects.jsonl"];
-/// What only a lake has.
-const MANIFESTS: &str = "index/manifests";
+/// What a crawl writes beside its archives: none is a list of URLs to be taken.
+const CRAWLS_OWN: &[&str] = &["run.json", "rejects.jsonl", "hosts.jsonl", "crawl.log"];
 
 /// A file to read.
 #[derive(Debug, PartialEq, Eq)]
@@ -117,8 +113,11 @@ pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded
             continue;
         }
         let remote = path.to_str().is_some_and(trawl_store::is_remote);
-        let matched =
-            if !remote && is_pattern(path) && !path.exists() { expand_pattern(path)? } else { vec![path.clone()] };
+        let matched = if !remote && globs::is_pattern(path) && !path.exists() {
+            globs::expand(path)?
+        } else {
+            vec![path.clone()]
+        };
         if matched.is_empty() {
             bail!("nothing matches {}", path.display());
         }
@@ -128,64 +127,6 @@ pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded
     }
     covered::settle(&mut out);
     Ok(out)
-}
-
-/// Whether a path has a wildcard.
-fn is_pattern(path: &Path) -> bool {
-    path.to_string_lossy().contains(['*', '?', '['])
-}
-
-/// Everything a pattern matches, sorted: for those whose shell did not expand it. Names that begin with a dot match only where
-/// the pattern says so; a pattern that ends with `/` matches directories only.
-///
-/// The crate's own walk is not used: it follows links in circles below `**`, and panics at names that are not UTF-8.
-fn expand_pattern(pattern: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut found = vec![PathBuf::new()];
-    for part in pattern.components() {
-        let text = part.as_os_str().to_string_lossy();
-        let mut next = Vec::new();
-        for path in found {
-            match part {
-                Component::Normal(_) if text == "**" => below(&path, MAX_DEPTH, &mut next)?,
-                Component::Normal(_) if is_pattern(part.as_ref()) => {
-                    let wanted = Pattern::new(&text).with_context(|| format!("pattern {}", pattern.display()))?;
-                    let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
-                    let names =
-                        names(&path)?.into_iter().filter(|name| wanted.matches_with(&name.to_string_lossy(), options));
-                    next.extend(names.map(|name| path.join(name)));
-                }
-                _ => next.extend([path.join(part)].into_iter().filter(|path| path.exists())),
-            }
-        }
-        found = next;
-    }
-    if pattern.to_string_lossy().ends_with('/') {
-        found.retain(|path| path.is_dir());
-    }
-    found.sort();
-    found.dedup();
-    Ok(found)
-}
-
-/// What is in a directory; nothing if it is not one.
-fn names(dir: &Path) -> io::Result<Vec<OsString>> {
-    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-    if !dir.is_dir() {
-        return Ok(Vec::new());
-    }
-    fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect()
-}
-
-/// The directory and all directories below it. Links are not followed: they may lead in a circle.
-fn below(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) -> io::Result<()> {
-    out.push(dir.to_owned());
-    for name in names(dir)?.into_iter().filter(|name| !name.as_encoded_bytes().starts_with(b".")) {
-        let path = dir.join(name);
-        if depth > 0 && path.is_dir() && !path.is_symlink() {
-            below(&path, depth - 1, out)?;
-        }
-    }
-    Ok(())
 }
 
 impl Expanded {
@@ -208,7 +149,7 @@ impl Expanded {
         let file = resolved.with_context(cannot)?;
         if kind.is_dir() {
             let (files, others) = (self.files.len(), self.not_files.len());
-            self.add_dir(&file.path)?;
+            self.add_dir(&file.path, 0)?;
             if self.files.len() == files {
                 let only = self.not_files.get(others).map(|other| format!("; {} is {}", other.path, other.why));
                 bail!("{} holds no files{}", file.path.display(), only.unwrap_or_default());
@@ -235,34 +176,32 @@ impl Expanded {
         Ok(())
     }
 
-    fn add_dir(&mut self, dir: &Path) -> anyhow::Result<()> {
+    fn add_dir(&mut self, dir: &Path, depth: usize) -> anyhow::Result<()> {
         // A lake that lies among the sources is none of them: its own texts look like lists.
-        if dir.join(MANIFESTS).is_dir() {
+        let fs: Arc<dyn Fs> = Arc::new(RealFs);
+        if walk::is_lake(&*fs, dir) {
             return Ok(());
         }
         // Nor is what a container is made of.
-        let fs: Arc<dyn Fs> = Arc::new(RealFs);
         if system::archives().1.detect(&fs, dir)?.is_some() {
             return self.add_found(dir);
         }
-        let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-        let mut inside = entries.map(|e| Ok(e?.path())).collect::<io::Result<Vec<_>>>()?;
-        inside.retain(|path| !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.'));
-        inside.sort();
-        let mut captures: Vec<_> = inside.iter().filter(|path| is_captures(path)).cloned().collect();
+        let inside = walk::items(&*fs, dir, depth)?;
+        let mut captures: Vec<_> =
+            inside.iter().map(|item| &item.path).filter(|path| is_captures(path)).cloned().collect();
         let is_crawl = !captures.is_empty() || dir.join(CRAWL).is_dir();
         if !captures.is_empty() {
             self.bases.push(base_uri(dir));
         }
         let superseded = take_once(&mut captures);
         let mut of_clusters = BTreeSet::new();
-        for cluster in inside.iter().filter(|path| is_cluster(path)) {
+        for cluster in inside.iter().map(|item| &item.path).filter(|path| is_cluster(path)) {
             let files = self.files.len();
             self.add_cluster(cluster, true)?;
             of_clusters.insert(cluster.canonicalize()?);
             of_clusters.extend(self.files.iter().skip(files).map(|file| file.path.clone()));
         }
-        for path in inside {
+        for Item { path, kind } in inside {
             let mut leave = |why| self.not_files.push(NotFile { path: path.display().to_string(), why });
             if superseded.contains(&path) {
                 leave("another index of the captures that are read");
@@ -270,18 +209,15 @@ impl Expanded {
                 leave("what a crawl says of itself");
             } else if path.canonicalize().is_ok_and(|path| of_clusters.contains(&path)) {
                 // It has been taken with its cluster.
-            } else if path.is_file() {
-                self.add_found(&path)?;
-            } else if path.is_dir() && !path.is_symlink() {
-                self.add_dir(&path)?;
             } else {
-                let why = match fs::metadata(&path) {
+                match kind {
+                    Kind::File => self.add_found(&path)?,
+                    Kind::Dir => self.add_dir(&path, depth + 1)?,
                     // It may lead in a circle.
-                    Ok(target) if target.is_dir() => "a link to a directory",
-                    Err(_) if path.is_symlink() => "a link that cannot be followed",
-                    _ => "no file",
-                };
-                leave(why);
+                    Kind::LinkedDir => leave("a link to a directory"),
+                    Kind::BrokenLink => leave("a link that cannot be followed"),
+                    Kind::Other => leave("no file"),
+                }
             }
         }
         Ok(())
@@ -366,7 +302,7 @@ mod tests {
             std::fs::write(path, "").unwrap();
         }
         let found = |pattern: &str| -> Vec<String> {
-            let all = expand_pattern(&dir.path().join(pattern)).unwrap();
+            let all = globs::expand(&dir.path().join(pattern)).unwrap();
             all.iter().map(|p| p.strip_prefix(dir.path()).unwrap().to_string_lossy().into_owned()).collect()
         };
         assert_eq!(found("runs/*/"), ["runs/a", "runs/b"]);
@@ -385,6 +321,6 @@ mod tests {
         assert_eq!(found("other/a[]]"), ["other/a]"]);
         assert_eq!(found("other/?.txt").len(), 3);
         assert_eq!(found("other/**/x.txt"), ["other/x.txt"]);
-        assert!(expand_pattern(Path::new("a[")).is_err());
+        assert!(globs::expand(Path::new("a[")).is_err());
     }
 }

@@ -127,6 +127,17 @@ fn show(fact: &Event, w: &mut dyn Write) -> io::Result<()> {
             writeln!(w, "{dataset}: {verb} {rows} rows out of {files} file(s)")?;
             if *rejects > 0 { writeln!(w, "{dataset}: and {} rejected lines", show_count(*rejects)) } else { Ok(()) }
         }
+        Event::Unread { files, bytes, max_read } => {
+            let (files, bytes, most) = (show_count(*files), show_bytes(*bytes), show_bytes(*max_read));
+            writeln!(w, "{files} files of {bytes} were not read, only their lengths checked: --max-read is {most}")
+        }
+        Event::Mended { path, from, sources_forgotten } => {
+            writeln!(w, "{path}: lost or damaged, written again from {from}")?;
+            if *sources_forgotten {
+                writeln!(w, "  which sources its rows came from is not known: do not ingest them again")?;
+            }
+            Ok(())
+        }
         Event::DenyRecovered { deny } => {
             writeln!(w, "took the deny list from its record, as its manifest is gone: {deny} entries")
         }

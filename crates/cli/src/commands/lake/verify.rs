@@ -5,9 +5,10 @@ use super::{LakeArg, MEMORY_BYTES};
 use crate::exit::Status;
 use crate::lake_dir;
 use crate::output::Output;
+use crate::units::bytes;
 use std::collections::BTreeSet;
 use std::path::Path;
-use trawl_maintain::{Event, Part};
+use trawl_maintain::{Event, Keeper, Part};
 use trawl_store::{Error, Lake, Manifest};
 
 /// Checks a lake: every file against its checksum, every row against what is said of it
@@ -29,7 +30,15 @@ pub struct VerifyArgs {
     /// Check the index alone, not the Parquet files: faster
     #[arg(long)]
     index_only: bool,
+
+    /// Bytes fetched of index and Parquet files at most; of the others only lengths are checked, and they are counted. By
+    /// default all of a lake in a directory, 10GiB of one in a bucket
+    #[arg(long, value_parser = bytes, value_name = "SIZE")]
+    max_read: Option<u64>,
 }
+
+/// Bytes fetched from a bucket unless told otherwise: about a dollar where providers charge most.
+const MAX_REMOTE_BYTES: u64 = 10 << 30;
 
 pub(super) fn run(args: &VerifyArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
@@ -55,7 +64,11 @@ pub(super) fn run(args: &VerifyArgs, out: &mut Output) -> anyhow::Result<Status>
 /// Looks at the lake as `manifest` has it, which need not be the newest one any more.
 fn verify(lake: &Lake, manifest: &Manifest, args: &VerifyArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
-    let verified = keep(dir, MEMORY_BYTES, out, |keeper| keeper.verify(lake, manifest, args.index_only))?;
+    let remote = trawl_store::is_remote(&dir.display().to_string());
+    let max_read_bytes = args.max_read.or(remote.then_some(MAX_REMOTE_BYTES));
+    let verified = keep(dir, MEMORY_BYTES, out, |keeper| {
+        Keeper { max_read_bytes, ..keeper.clone() }.verify(lake, manifest, args.index_only)
+    })?;
     tell_damaged(dir, manifest, &verified.damaged, out)?;
     Ok(Status::from_findings(verified.faults > 0))
 }

@@ -12,8 +12,12 @@ use trawl_hadoop::json::Detail;
 use trawl_hadoop::seq::OpenOptions;
 use trawl_io::{Fs as _, RealFs};
 use trawl_nutch::RecordPrinter;
+use trawl_nutch::legacy::LegacySegment;
 use trawl_nutch::segment::{Segment, SegmentPart};
-use trawl_nutch::tools::{DumpSettings, SegmentFacts, dump_segment, get_json, list_header, write_get};
+use trawl_nutch::tools::{
+    DumpSettings, SegmentFacts, dump_legacy, dump_legacy_json, dump_segment, get_json, get_legacy_json, legacy_facts,
+    list_header, write_get,
+};
 
 /// Prints segments: what is in them, everything in one, or everything about one URL
 ///
@@ -98,6 +102,9 @@ pub fn run(args: ReadsegArgs, out: &mut Output) -> anyhow::Result<Status> {
         (Some(paths), _) => dump(&args, paths, &options, out),
         (_, Some(words)) => {
             let [segment, url] = words.as_slice() else { bail!("-get wants a segment and a URL") };
+            if is_legacy(Path::new(segment))? {
+                return get_legacy(Path::new(segment), url, &args, &options, out);
+            }
             let mut segment = Segment::open(Path::new(segment), &options)?;
             if out.json() {
                 let found = get_json(&mut segment, url)?;
@@ -108,6 +115,57 @@ pub fn run(args: ReadsegArgs, out: &mut Output) -> anyhow::Result<Status> {
         }
         _ => list(&args, &options, out),
     }
+}
+
+/// Whether a segment is one of 0.4 to 0.7.
+fn is_legacy(path: &Path) -> anyhow::Result<bool> {
+    Ok(LegacySegment::is_segment(&RealFs, path)?)
+}
+
+fn get_legacy(
+    segment: &Path,
+    url: &str,
+    args: &ReadsegArgs,
+    options: &OpenOptions,
+    out: &mut Output,
+) -> anyhow::Result<Status> {
+    if out.json() {
+        let found = get_legacy_json(segment, url, options)?;
+        out.json_line(&found)?;
+        return Ok(Status::from_findings(found["found"].as_object().is_none_or(|f| f.is_empty())));
+    }
+    Ok(Status::from_findings(dump_legacy(segment, Some(url), &args.without(), options, out)? == 0))
+}
+
+fn dump_all_legacy(
+    segment: &Path,
+    dir: Option<&PathBuf>,
+    without: &[SegmentPart],
+    options: &OpenOptions,
+    out: &mut Output,
+) -> anyhow::Result<Status> {
+    if out.json() {
+        let mut failed = None;
+        let records = dump_legacy_json(segment, without, options, &mut |line| {
+            failed = failed.take().or(out.json_line(&line).err());
+            Ok(())
+        })?;
+        return match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(Status::from_findings(records == 0)),
+        };
+    }
+    let Some(dir) = dir else {
+        return Ok(Status::from_findings(dump_legacy(segment, None, without, options, out)? == 0));
+    };
+    let fs = new_directory(dir)?;
+    let mut pages = 0;
+    write_file(&fs, &dir.join("dump"), |file| {
+        pages = dump_legacy(segment, None, without, options, file)?;
+        Ok(())
+    })?;
+    out.remark(&format!("{} pages in {}", show_count(pages), dir.join("dump").display()));
+    Ok(Status::from_findings(pages == 0))
 }
 
 fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::Result<Status> {
@@ -122,16 +180,24 @@ fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::
     if !out.json() {
         writeln!(out, "{}", list_header())?;
     }
+    let without = args.without();
     for path in paths {
-        let facts = SegmentFacts::of(&Segment::open(&path, options)?)?;
+        let facts = match is_legacy(&path)? {
+            true => legacy_facts(&path, &without, options)?,
+            false => SegmentFacts::of(&Segment::open(&path, options)?, &without)?,
+        };
         out.fact(&facts.json(), |w| writeln!(w, "{}", facts.line()))?;
     }
     Ok(Status::Done)
 }
 
 fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut Output) -> anyhow::Result<Status> {
-    let segment = Segment::open(paths.first().context("-dump wants a segment")?, options)?;
+    let path = paths.first().context("-dump wants a segment")?;
     let without = args.without();
+    if is_legacy(path)? {
+        return dump_all_legacy(path, paths.get(1), &without, options, out);
+    }
+    let segment = Segment::open(path, options)?;
     if out.json() {
         let mut records = 0u64;
         for part in segment.parts().iter().filter(|part| !without.contains(part)) {

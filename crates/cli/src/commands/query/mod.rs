@@ -1,15 +1,18 @@
 //! `trawl query`: the API's answers, without a server.
 
 mod diff;
+mod domains;
 
 use crate::exit::Status;
 use crate::lake_dir;
 use crate::output::{Output, harmless};
 use crate::units::show_count;
+use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use trawl_model::UnixMillis;
 use trawl_query::{DomainAnswer, Filter, Lake, Page, Pinned, Principal, QueryError, UrlItem, dataset_number};
+use trawl_url::{LakeUrl, SuffixList};
 
 /// Asks a lake: which datasets hold a domain, and which URLs
 #[derive(Debug, clap::Args)]
@@ -21,6 +24,7 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     Domain(DomainArgs),
+    Domains(domains::DomainsArgs),
     Urls(UrlsArgs),
     Url(UrlArgs),
     Diff(diff::DiffArgs),
@@ -28,7 +32,7 @@ enum Verb {
 
 /// Lists the datasets that hold a domain, with exact counts
 ///
-/// A host name stands for its registrable domain. Exit code 1 when no dataset holds one of them, or
+/// A host name or a URL stands for its registrable domain. Exit code 1 when no dataset holds one of them, or
 /// one is no domain name; the others are answered all the same.
 ///
 /// Examples:
@@ -141,7 +145,8 @@ pub fn open(dir: &Path) -> anyhow::Result<Lake> {
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     match args.command {
-        Verb::Domain(args) => domains(&args, out),
+        Verb::Domain(args) => domain_answers(&args, out),
+        Verb::Domains(args) => domains::run(&args, out),
         Verb::Urls(args) => urls(args, out),
         Verb::Url(args) => url(&args, out),
         Verb::Diff(args) => diff::run(&args, out),
@@ -172,7 +177,7 @@ fn finding(code: &str, message: &str, out: &mut Output) -> anyhow::Result<Status
     Ok(Status::Findings)
 }
 
-fn domains(args: &DomainArgs, out: &mut Output) -> anyhow::Result<Status> {
+fn domain_answers(args: &DomainArgs, out: &mut Output) -> anyhow::Result<Status> {
     let lake = open(&args.lake)?;
     let mut missing = false;
     for name in &args.domains {
@@ -191,7 +196,17 @@ fn domains(args: &DomainArgs, out: &mut Output) -> anyhow::Result<Status> {
     Ok(Status::from_findings(missing))
 }
 
+/// A URL, or a host with its port, stands for its host.
+fn host_of(name: &str) -> Cow<'_, str> {
+    if !name.contains(['/', ':']) {
+        return name.into();
+    }
+    // What is no URL is refused by name where domains are read.
+    LakeUrl::parse(name, SuffixList::builtin()).map_or(name.into(), |url| url.host().to_owned().into())
+}
+
 fn domain(lake: &Lake, name: &str, out: &mut Output) -> anyhow::Result<Status> {
+    let name = &host_of(name);
     match lake.ask(|pinned| pinned.domain(name, &Principal::operator())) {
         Ok(answer) => out.fact(&answer, |w| write_domain(&answer, w))?,
         // One bad name among many must not end the others.
@@ -241,7 +256,7 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
             Ok(id) => id,
             Err(message) => return Ok(Err(message)),
         };
-        pinned.urls(&args.domain, dataset, &page, &filter, &who).map(Ok)
+        pinned.urls(&host_of(&args.domain), dataset, &page, &filter, &who).map(Ok)
     });
     let answer = match found {
         Ok(Ok(answer)) => answer,

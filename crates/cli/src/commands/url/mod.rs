@@ -6,6 +6,7 @@ use crate::exit::Status;
 use crate::output::Output;
 use anyhow::Context;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use trawl_url::key::{self, HostGroup, Policy};
@@ -57,11 +58,14 @@ enum Verb {
 /// What is known of one URL. Ids are hexadecimal text: JSON numbers lose bits above 2^53 in many readers.
 #[derive(Debug, Serialize)]
 struct Seen<'a> {
-    input: &'a str,
+    input: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lake: Option<Lake>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<Key>,
+    /// Why there is no key form of a URL that the lake takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_key: Option<Rejected>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rejected: Option<Rejected>,
 }
@@ -91,6 +95,12 @@ struct Key {
 struct Rejected {
     code: &'static str,
     reason: String,
+}
+
+impl Rejected {
+    fn of(reject: &Reject) -> Self {
+        Self { code: reject.code(), reason: reject.to_string() }
+    }
 }
 
 struct Viewer<'a> {
@@ -155,26 +165,37 @@ impl Viewer<'_> {
     }
 
     fn show(&mut self, input: &str, out: &mut Output) -> anyhow::Result<()> {
-        let seen = match self.see(input) {
-            Ok((lake, key)) => Seen { input, lake: Some(lake), key: Some(key), rejected: None },
+        let shown = if out.credentials() { Cow::Borrowed(input) } else { trawl_url::without_userinfo(input) };
+        let (input, url) = (shown, input);
+        let seen = match self.see(url) {
+            Ok((lake, key)) => {
+                let (key, no_key) = match key {
+                    Ok(key) => (Some(key), None),
+                    Err(reject) => (None, Some(Rejected::of(&reject))),
+                };
+                Seen { input, lake: Some(lake), key, no_key, rejected: None }
+            }
             Err(reject) => {
                 self.rejected += 1;
-                let rejected = Rejected { code: reject.code(), reason: reject.to_string() };
-                Seen { input, lake: None, key: None, rejected: Some(rejected) }
+                Seen { input, lake: None, key: None, no_key: None, rejected: Some(Rejected::of(&reject)) }
             }
         };
         out.fact(&seen, |w| seen.write(w))?;
         Ok(())
     }
 
-    fn see(&self, input: &str) -> Result<(Lake, Key), Reject> {
+    /// The lake form, and the key form, which not every URL of a lake has.
+    fn see(&self, input: &str) -> Result<(Lake, Result<Key, Reject>), Reject> {
         let resolved = self.base.as_deref().map(|base| Base::new(base)?.resolve(input)).transpose()?;
         let raw = resolved.as_deref().unwrap_or(input);
         let lake = LakeUrl::parse(raw, self.psl)?;
         // A line without a scheme is http to the lake; the key form takes absolute URLs only.
         let absolute = key::canonical(raw.as_bytes(), None, &self.policy);
-        let canonical = absolute.or_else(|_| key::canonical(lake.as_str().as_bytes(), None, &self.policy))?;
-        let url_key = key::of(&canonical, self.group, self.psl);
+        let canonical = absolute.or_else(|_| key::canonical(lake.as_str().as_bytes(), None, &self.policy));
+        let key = canonical.map(|url| {
+            let key = key::of(&url, self.group, self.psl);
+            Key { host_key: format!("{:016x}", key.host), path_key: format!("{:016x}", key.path), url }
+        });
         let id = domain_id(lake.domain());
         Ok((
             Lake {
@@ -189,11 +210,7 @@ impl Viewer<'_> {
                 domain_id: format!("{id:016x}"),
                 domain_prefix: domain_prefix(id, 2),
             },
-            Key {
-                host_key: format!("{:016x}", url_key.host),
-                path_key: format!("{:016x}", url_key.path),
-                url: canonical,
-            },
+            key,
         ))
     }
 }
@@ -213,6 +230,9 @@ impl Seen<'_> {
         if let Some(key) = &self.key {
             writeln!(w, "  key form   {}", key.url)?;
             writeln!(w, "  url key    {} {}", key.host_key, key.path_key)?;
+        }
+        if let Some(why) = &self.no_key {
+            writeln!(w, "  key form   none: {} ({})", why.reason, why.code)?;
         }
         Ok(())
     }

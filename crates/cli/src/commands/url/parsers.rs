@@ -62,9 +62,9 @@ pub struct SitemapArgs {
     /// A sitemap, an index of sitemaps, RSS or Atom, or - for standard input
     file: PathBuf,
 
-    /// Where it was found; relative URLs need it
-    #[arg(long, value_name = "URL", default_value = "http://localhost/")]
-    base: String,
+    /// Where it was found; without it, relative URLs are counted as not being web URLs
+    #[arg(long, value_name = "URL")]
+    base: Option<String>,
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
@@ -128,7 +128,11 @@ pub fn links_of(args: &LinksArgs, out: &mut Output) -> anyhow::Result<Status> {
 
 pub fn sitemap_of(args: &SitemapArgs, out: &mut Output) -> anyhow::Result<Status> {
     let bytes = read(&args.file)?;
-    let document = sitemap::parse(&bytes, &args.base, system::now(), &sitemap::Options::default())
+    if let Some(Err(reject)) = args.base.as_deref().map(trawl_url::Base::new) {
+        bail!("--base: {reject}");
+    }
+    let found_at = args.base.as_deref().unwrap_or_default();
+    let document = sitemap::parse(&bytes, found_at, system::now(), &sitemap::Options::default())
         .with_context(|| args.file.display().to_string())?;
     for entry in &document.entries {
         let url = &entry.url;

@@ -121,9 +121,22 @@ pub fn legacy(url: &str, host: Option<&str>) -> UrlKey {
 /// # Ok::<(), trawl_url::Reject>(())
 /// ```
 pub fn identity(url: &str, psl: &SuffixList) -> Result<String, Reject> {
-    let mut form = LakeUrl::default();
+    let mut form = LakeUrl::with_capacity(url.len());
     form.assign_as(url, psl, Form::Identity)?;
     Ok(form.into())
+}
+
+/// The key halves of [`identity`]: `group` names the queue of a host, whose [`host_key`] is the first; the [`path_key`] of the
+/// whole text is the second. `scratch` spares an allocation for each URL.
+pub fn identity_key<'a>(
+    url: &str,
+    scratch: &'a mut LakeUrl,
+    group: impl FnOnce(&'a str) -> &'a str,
+) -> Result<(UrlKey, &'a str), Reject> {
+    scratch.assign_as(url, SuffixList::builtin(), Form::Identity)?;
+    let scratch: &'a LakeUrl = scratch;
+    let host = group(scratch.host());
+    Ok((UrlKey { host: host_key(host), path: path_key(scratch.as_str()) }, host))
 }
 
 /// The host of a canonical URL, without its port.

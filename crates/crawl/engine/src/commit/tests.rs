@@ -5,9 +5,9 @@ use crate::config::{Config, Start};
 use crate::derived::write_index;
 use crate::layout::Layout;
 use crate::lease::Lease;
-use crate::open::{Opened, open};
+use crate::open::{Opened, open, read_run};
 use crate::page::Worker;
-use crate::report::Leg;
+use crate::rules::LinkRules;
 use crate::scope::Scope;
 use crate::seeds::{Seed, SeedIdentity};
 use crate::state::State;
@@ -120,7 +120,9 @@ impl Bench {
         let clock = Clock::new(move || UnixMillis(now.fetch_add(1, Ordering::Relaxed)));
         let next = self.ids.clone();
         let ids: Arc<dyn IdSource> = Arc::new(move || u128::from(next.fetch_add(1, Ordering::Relaxed)).to_be_bytes());
-        let Opened { mut state, mut committer, preparer, carries, digests } = open(fs, &config, &layout, &clock, &ids)?;
+        let begun = read_run(&**fs, &layout)?.is_some_and(|run| !run.legs.is_empty());
+        let Opened { mut state, mut committer, preparer, carries, digests } =
+            open(fs, &config, &layout, &clock, &ids, begun)?;
         let worker = Worker {
             preparer,
             carries,
@@ -128,7 +130,10 @@ impl Bench {
             identity: Identity::Exact,
             queue: QueueBy::Host,
             scope: Scope::Any,
+            rules: LinkRules::default(),
+            store_unchanged: false,
             follow: true,
+            sitemaps: false,
             embeds: false,
             obey: true,
             agent: "trawl".into(),
@@ -137,8 +142,14 @@ impl Bench {
             max_links: 1000,
         };
         if state.run.seeds.is_empty() {
-            state.leg(Leg::default());
-            let identity = SeedIdentity { name: "x".into(), bytes: 1, sha256: String::new(), rows: 1, rejects: 0 };
+            let identity = SeedIdentity {
+                name: "x".into(),
+                bytes: 1,
+                sha256: String::new(),
+                rows: 1,
+                rejects: 0,
+                other_shards: 0,
+            };
             let seeds = vec![Seed { url: trawl_url::WebUrl::parse(&url(0)).unwrap(), meta: Some("{\"a\":1}".into()) }];
             let batch = SeedBatch { seeds, rejects: Vec::new(), items: 1, end: Some(vec![identity]) };
             committer.add_seeds(batch);

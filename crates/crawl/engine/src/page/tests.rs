@@ -3,7 +3,7 @@ use bytes::Bytes;
 use std::io::Write;
 use trawl_archive::{Creation, Registry, Target};
 use trawl_io::RealFs;
-use trawl_model::{Body, Clock};
+use trawl_model::{Body, Clock, Message};
 
 fn worker(dir: &std::path::Path) -> Worker {
     let next = std::sync::atomic::AtomicU64::new(0);
@@ -18,7 +18,10 @@ fn worker(dir: &std::path::Path) -> Worker {
         identity: Identity::Key,
         queue: QueueBy::Host,
         scope: Scope::Domain,
+        rules: LinkRules::default(),
+        store_unchanged: false,
         follow: true,
+        sitemaps: false,
         embeds: false,
         obey: true,
         agent: "trawl".into(),

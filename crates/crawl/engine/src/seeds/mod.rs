@@ -11,6 +11,8 @@ mod tests;
 pub use retry::Retry;
 
 use crate::error::Error;
+use crate::prior;
+use crate::rules::LinkRules;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::cell::RefCell;
@@ -69,6 +71,16 @@ impl SeedInput {
         }
     }
 
+    /// Whether it can be opened. Nothing is read: it may be a pipe.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let (Self::File(path) | Self::Retry(Retry { path, .. })) = self else { return Ok(()) };
+        let found = std::fs::metadata(path).and_then(|found| match found.is_file() {
+            true => File::open(path).map(|_| ()),
+            false => Ok(()),
+        });
+        found.map_err(|e| Error::Seeds { input: self.name(), source: DoorError::new(Advice::Stop, e) })
+    }
+
     /// SHA-256 of its bytes, in hex.
     pub(crate) fn sha256(&self) -> Result<String, Error> {
         let fail = |e| Error::Seeds { input: self.name(), source: DoorError::new(Advice::Stop, e) };
@@ -100,6 +112,14 @@ pub struct SeedIdentity {
     pub rows: u64,
     /// Items that were rejected.
     pub rejects: u64,
+    /// URLs that belong to other shards.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other_shards: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// A seed as the journal keeps it.
@@ -148,6 +168,7 @@ pub(crate) fn read(
     inputs: &[SeedInput],
     registry: &Registry,
     options: &Options,
+    rules: &LinkRules,
     skip: u64,
     give: &mut dyn FnMut(SeedBatch) -> bool,
 ) -> Result<(), Error> {
@@ -155,7 +176,7 @@ pub(crate) fn read(
     let mut identities = Vec::new();
     for input in inputs {
         let name = input.name();
-        let (mut rows, mut rejects) = (0, 0);
+        let (mut rows, mut rejects, mut other_shards) = (0, 0, 0);
         // A pipe may stay open for long: what came through it is crawled meanwhile.
         let before_read = || batches.borrow_mut().hand_over();
         let read = read_input(input, registry, options, &before_read, &mut |offset, item| {
@@ -163,6 +184,11 @@ pub(crate) fn read(
                 Err(error) if error.advice != Advice::Skip => return Err(error),
                 item => seed_of(item).map_err(|(reason, text)| Reject { input: name.clone(), offset, reason, text }),
             };
+            if item.as_ref().is_ok_and(|seed| !rules.takes_seed(&seed.url)) {
+                other_shards += 1;
+                batches.borrow_mut().batch.items += 1;
+                return Ok(());
+            }
             *if item.is_ok() { &mut rows } else { &mut rejects } += 1;
             batches.borrow_mut().take(item)
         });
@@ -170,7 +196,7 @@ pub(crate) fn read(
             return Ok(());
         }
         let (bytes, sha256) = read.map_err(|source| Error::Seeds { input: name.clone(), source })?;
-        identities.push(SeedIdentity { name, bytes, sha256, rows, rejects });
+        identities.push(SeedIdentity { name, bytes, sha256, rows, rejects, other_shards });
     }
     let Batches { mut batch, give, .. } = batches.into_inner();
     if batch.items < skip {
@@ -237,7 +263,7 @@ impl Batches<'_> {
 fn seed_of(item: Result<UrlRecord, DoorError>) -> Result<Seed, (String, String)> {
     let (reason, mut text) = match item {
         Ok(record) => match WebUrl::parse(&record.url) {
-            Ok(url) => return Ok(Seed { url, meta: record.extras }),
+            Ok(url) => return Ok(Seed { url, meta: prior::note(&record) }),
             Err(reject) => (reject.to_string(), record.url),
         },
         Err(error) => match error.source.downcast::<BadItem>() {

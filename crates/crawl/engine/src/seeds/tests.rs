@@ -42,7 +42,7 @@ fn lines_of_every_kind() {
 
 fn collect(inputs: &[SeedInput], skip: u64) -> (Vec<String>, Vec<Reject>, Vec<SeedIdentity>) {
     let (mut seeds, mut rejects, mut end) = (Vec::new(), Vec::new(), None);
-    read(inputs, &Registry::default(), &Options::crawl(), skip, &mut |batch| {
+    read(inputs, &Registry::default(), &Options::crawl(), &LinkRules::default(), skip, &mut |batch| {
         assert!(end.is_none());
         seeds.extend(batch.seeds.into_iter().map(|s| s.url.into()));
         rejects.extend(batch.rejects);
@@ -100,14 +100,25 @@ fn long_lines_are_rejected_not_kept() {
 
 #[test]
 fn missing_and_broken_inputs_are_named() {
-    let error =
-        read(&[SeedInput::File("no/such/file".into())], &Registry::default(), &Options::crawl(), 0, &mut |_| true)
-            .unwrap_err();
+    let error = read(
+        &[SeedInput::File("no/such/file".into())],
+        &Registry::default(),
+        &Options::crawl(),
+        &LinkRules::default(),
+        0,
+        &mut |_| true,
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("no/such/file"), "{error}");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("cut.gz");
     std::fs::write(&path, [0x1f, 0x8b, 8, 0, 0]).unwrap();
-    assert!(read(&[SeedInput::File(path)], &Registry::default(), &Options::crawl(), 0, &mut |_| true).is_err());
+    assert!(
+        read(&[SeedInput::File(path)], &Registry::default(), &Options::crawl(), &LinkRules::default(), 0, &mut |_| {
+            true
+        })
+        .is_err()
+    );
 }
 
 #[test]
@@ -154,7 +165,10 @@ fn an_open_pipe_is_read_as_it_fills() {
     let input = SeedInput::File(path.clone());
     let reader = std::thread::spawn(move || {
         let options = Options::crawl();
-        read(&[input], &Registry::default(), &options, 0, &mut |batch| batches.send(batch).is_ok()).unwrap();
+        read(&[input], &Registry::default(), &options, &LinkRules::default(), 0, &mut |batch| {
+            batches.send(batch).is_ok()
+        })
+        .unwrap();
     });
     let mut pipe = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     for n in 1..=3 {
@@ -176,7 +190,7 @@ fn a_list_that_lost_items_is_refused() {
     std::fs::write(&path, "http://h/1\nhttp://h/2\n").unwrap();
     let input = [SeedInput::File(path)];
     assert_eq!(collect(&input, 2).0.len(), 0);
-    let read = read(&input, &Registry::default(), &Options::crawl(), 3, &mut |_| true);
+    let read = read(&input, &Registry::default(), &Options::crawl(), &LinkRules::default(), 3, &mut |_| true);
     let error = read.unwrap_err().to_string();
     assert!(error.contains("3 items") && error.contains("found 2"), "{error}");
 }

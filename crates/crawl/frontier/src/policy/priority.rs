@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::policy::politeness::millis;
-use crate::row::Row;
+use crate::row::{Row, Status};
 
 /// Priority buckets, the last the best.
 pub(crate) const BUCKETS: u8 = 64;
@@ -30,19 +30,20 @@ pub(crate) fn priority_of(bucket: u8) -> f32 {
 
 /// What is less is fetched first: bucket, depth, arrival.
 pub(crate) fn rank(row: &Row, now: i64, config: &Config) -> u64 {
-    let waited = now.saturating_sub(i64::from(row.first_seen).saturating_mul(3_600_000));
-    let starved = row.first_seen > 0 && waited >= millis(config.starved_after);
+    // One that is due again has waited since then.
+    let since = if row.status == Status::Due { row.due_ms } else { i64::from(row.first_seen) * 3_600_000 };
+    let starved = row.first_seen > 0 && now.saturating_sub(since) >= millis(config.starved_after);
     let bucket = if starved { BUCKETS - 1 } else { row.bucket.min(BUCKETS - 1) };
     let depth = u64::from(row.depth).min(0x3ff);
     u64::from(BUCKETS - 1 - bucket) << 58 | depth << 48 | row.arrival & 0xffff_ffff_ffff
 }
 
 /// The class of a queue whose best URL has this rank, after so many pages of it were fetched.
-pub(crate) fn class(rank: u64, fetched: u32, config: &Config) -> usize {
+pub(crate) fn class(rank: u64, fetched: u32, config: &Config) -> u16 {
     let bucket = (rank >> 58) as usize;
     let depth = ((rank >> 48) & 0x3ff).min(u64::from(DEPTHS - 1)) as usize;
     let over = fetched.checked_div(config.share).and_then(u32::checked_ilog2).map_or(0, |n| n as usize + 1);
-    ((bucket + over) * DEPTHS as usize + depth).min(CLASSES - 1)
+    ((bucket + over) * DEPTHS as usize + depth).min(CLASSES - 1) as u16
 }
 
 #[cfg(test)]
@@ -82,6 +83,6 @@ mod tests {
         let classes: Vec<_> = [0, 9, 10, 20, 40].map(|fetched| class(rank, fetched, &config)).into();
         assert_eq!(classes, [67, 67, 83, 99, 115]);
         assert_eq!(class(rank, u32::MAX, &Config { share: 0, ..config.clone() }), 67);
-        assert!(class(u64::MAX, u32::MAX, &config) < CLASSES);
+        assert!(usize::from(class(u64::MAX, u32::MAX, &config)) < CLASSES);
     }
 }

@@ -96,9 +96,14 @@ impl Current {
     }
 
     pub fn publish(&self, fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
-        let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
+        let path = dir.join(NAME);
+        let mut bytes = serde_json::to_vec_pretty(self).map_err(|e| Error::Corrupt {
+            path: path.clone(),
+            expected: "names that JSON can hold",
+            found: e.to_string(),
+        })?;
         bytes.push(b'\n');
-        Ok(publish(fs, &dir.join(NAME), &bytes)?)
+        Ok(publish(fs, &path, &bytes)?)
     }
 
     /// Removes files of a frontier that this one does not name: of a flush or merge that a crash ended.

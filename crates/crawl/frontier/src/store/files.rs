@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::identity::UrlId;
 use crate::row::{Found, Row, Status, Texts};
+use crate::seen::mark_of;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -65,20 +66,20 @@ impl Files {
         Ok(rows)
     }
 
-    /// The depths of keys that a file has; keys ascend, each with its place in `known`.
-    pub fn depths(&self, keys: &[(UrlId, usize)], known: &mut [Option<u8>]) -> Result<()> {
+    /// What the set of known URLs would have of keys that a file has; keys ascend, each with its place in `known`.
+    pub fn marks(&self, keys: &[(UrlId, usize)], max_hops: u32, known: &mut [Option<u8>]) -> Result<()> {
         if keys.is_empty() {
             return Ok(());
         }
         for stored in self.newest_first() {
-            let mut scan = stored.file.scan(&[DEPTH]);
+            let mut scan = stored.file.scan(&MARK);
             for (id, at) in keys {
                 let may = stored.filter.as_ref().is_none_or(|filter| filter.may_contain(id.key()));
                 if may
                     && known[*at].is_none()
                     && let Some(number) = scan.find(id.key())?
                 {
-                    known[*at] = Some(u8::try_from(scan.value(0, number)?).unwrap_or(u8::MAX));
+                    known[*at] = Some(mark(&mut scan, number, max_hops)?);
                 }
             }
         }
@@ -86,7 +87,14 @@ impl Files {
     }
 }
 
-pub(crate) const DEPTH: u16 = 4;
+const DEPTH: u16 = 4;
+/// The columns of [`mark`].
+pub(crate) const MARK: [u16; 2] = [DEPTH, ext::HOPS];
+
+/// What the set of known URLs has of a row. Both columns are two bytes wide.
+pub(crate) fn mark(scan: &mut Scan, number: u64, max_hops: u32) -> Result<u8> {
+    Ok(mark_of(scan.value(0, number)? as u32, scan.value(1, number)? as u32, max_hops))
+}
 
 /// The columns of a row, in the order that [`RowScan`] asks for them.
 const COLUMNS: [u16; 18] = [
@@ -110,6 +118,7 @@ const COLUMNS: [u16; 18] = [
     ext::META_JSON,
 ];
 const URL_REF: usize = 3;
+const DUE_MS: usize = 10;
 const ROBOTS_UNTIL: usize = 14;
 const VIA: usize = 16;
 const META_JSON: usize = 17;
@@ -134,8 +143,36 @@ impl RowScan {
         Ok(self.0.value(ROBOTS_UNTIL, number)? != 0)
     }
 
+    /// The URL of a row.
+    pub fn url(&mut self, number: u64) -> Result<String> {
+        let reference = self.0.value(URL_REF, number)?;
+        let url = self.0.text(reference)?;
+        self.utf8(&url, number)
+    }
+
+    fn utf8(&self, bytes: &[u8], number: u64) -> Result<String> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(e) => Err(Error::Corrupt {
+                path: self.0.path_of_file().to_owned(),
+                expected: "texts in UTF-8",
+                found: format!("{e} in row {number}"),
+            }),
+        }
+    }
+
     /// A row without its texts.
     pub fn head(&mut self, id: UrlId, number: u64) -> Result<Row> {
+        let mut time = |column: usize| -> Result<i64> {
+            let ms = self.0.value(column, number)?;
+            i64::try_from(ms).map_err(|_| Error::Corrupt {
+                path: self.0.path_of_file().to_owned(),
+                expected: "a time in milliseconds",
+                found: format!("{ms} in row {number}"),
+            })
+        };
+        let (due_ms, robots_until) = (time(DUE_MS)?, time(ROBOTS_UNTIL)?);
+        // The others are as wide as their columns.
         let mut v = |column: usize| self.0.value(column, number);
         Ok(Row {
             id,
@@ -148,11 +185,11 @@ impl RowScan {
             http_status: v(7)? as u16,
             strikes: v(8)? as u8,
             errors: v(9)? as u16,
-            due_ms: v(10)? as i64,
+            due_ms,
             hops: v(11)? as u16,
             arrival: v(12)?,
             note: v(13)?,
-            robots_until: v(ROBOTS_UNTIL)? as i64,
+            robots_until,
             bucket: v(15)? as u8,
             texts: Texts::none(),
         })
@@ -166,14 +203,7 @@ impl RowScan {
             Ok(scan.text(reference)?)
         };
         let (url, via, meta) = (text(&mut self.0, URL_REF)?, text(&mut self.0, VIA)?, text(&mut self.0, META_JSON)?);
-        let utf8 = |bytes: &[u8]| match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(text.to_owned()),
-            Err(e) => Err(Error::Corrupt {
-                path: self.0.path_of_file().to_owned(),
-                expected: "texts in UTF-8",
-                found: format!("{e} in row {number}"),
-            }),
-        };
+        let utf8 = |bytes: &[u8]| self.utf8(bytes, number);
         row.texts = Texts::new(&utf8(&url)?, &utf8(&via)?, &utf8(&meta)?);
         Ok(row)
     }

@@ -11,6 +11,7 @@
 //! and the new log, the old log goes. A merge: old files into one, `CURRENT` names it, the old files go. A crash at any point
 //! leaves a `CURRENT` whose files are all there, and files that nobody names.
 
+pub(crate) mod all;
 mod current;
 pub(crate) mod files;
 mod log;
@@ -31,7 +32,8 @@ use files::{Files, StoredFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use trawl_io::journal::Options;
+use trawl_io::journal::{JournalReader, Options};
+use trawl_io::varint::put_uvarint;
 use trawl_io::{Fs, Journal, LockFile};
 use trawl_meguri::{Keep, MeguriFile, Merged, Written};
 use trawl_model::UnixMillis;
@@ -58,7 +60,7 @@ pub(crate) struct Store {
 }
 
 /// Something a thread does aside, and the file that comes of it.
-struct Job<T> {
+pub(crate) struct Job<T> {
     name: String,
     state: State<T>,
 }
@@ -69,7 +71,7 @@ enum State<T> {
 }
 
 impl<T: Send + 'static> Job<T> {
-    fn start(background: bool, name: String, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<Self> {
+    pub fn start(background: bool, name: String, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<Self> {
         let state = match background {
             false => State::Done(work()),
             true => {
@@ -80,14 +82,14 @@ impl<T: Send + 'static> Job<T> {
         Ok(Job { name, state })
     }
 
-    fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         match &self.state {
             State::Running(thread) => thread.is_finished(),
             State::Done(_) => true,
         }
     }
 
-    fn join(self) -> Result<T> {
+    pub fn join(self) -> Result<T> {
         match self.state {
             State::Running(thread) => thread.join().map_err(|_| Error::Thread("it panicked".into()))?,
             State::Done(done) => done,
@@ -131,6 +133,23 @@ impl Frontier {
     /// What the frontier in a directory was made with: settings that cannot change.
     pub fn made_with(fs: &dyn Fs, dir: &Path) -> Result<(Identity, QueueBy)> {
         Current::read_any(fs, dir).map(|current| current.made_with())
+    }
+
+    /// What the caller of the frontier in a directory kept last in a slot: without the lock, and without opening it. Reads
+    /// its log.
+    pub fn read_note(fs: &dyn Fs, dir: &Path, slot: u8) -> Result<Option<Vec<u8>>> {
+        let mut kept = None;
+        for name in Current::read_any(fs, dir)?.logs {
+            let path = dir.join(name);
+            let mut log = JournalReader::open(fs, &path, &journal_options())?;
+            while let Some(batch) = log.next_batch()? {
+                for record in batch.records() {
+                    let note = log::last_note(record, slot).map_err(|e| recover::corrupt(&path, batch.offset(), e))?;
+                    kept = note.or(kept);
+                }
+            }
+        }
+        Ok(kept)
     }
 
     /// Opens the frontier in a directory, or begins one. `holder` says who we are, for whoever is refused the lock.
@@ -215,7 +234,8 @@ impl Frontier {
         }
         let flushed = store_is_done(self.store.as_ref().and_then(|store| store.flush.as_ref()));
         let merged = store_is_done(self.store.as_ref().and_then(|store| store.merge.as_ref()).map(|(job, _)| job));
-        if flushed {
+        // A refill that is under way counts on the recent changes it has seen.
+        if flushed && self.refilling.is_none() {
             self.finish_flush()?;
         }
         if merged {
@@ -247,6 +267,9 @@ impl Frontier {
             let host = &mut self.hosts[id as usize];
             (host.marks.unflushed, host.marks.named) = (false, true);
             host.encode(true, &mut hosts);
+            let away = host.away_json();
+            put_uvarint(&mut hosts, away.len() as u64);
+            hosts.extend_from_slice(&away);
         }
         let first = self.first_batch();
         let filter = matches!(self.seen, Seen::Files(_));
@@ -272,6 +295,9 @@ impl Frontier {
 
     /// Waits for the flush that is under way, and names its run in place of the log.
     fn finish_flush(&mut self) -> Result<()> {
+        if self.store.as_ref().is_some_and(|store| store.flush.is_some()) {
+            self.finish_refill(self.clock.latest)?;
+        }
         let filter = matches!(self.seen, Seen::Files(_));
         let Some(store) = &mut self.store else { return Ok(()) };
         let Some(Job { name, state }) = store.flush.take() else { return Ok(()) };

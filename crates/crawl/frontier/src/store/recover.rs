@@ -1,19 +1,21 @@
 //! Opening a frontier that is there: hosts and keys of its files, then its log. Rows stay on disk.
 
 use super::current::Current;
-use super::files::{DEPTH, StoredFile};
+use super::files::{MARK, StoredFile, mark};
 use super::log::{Entry, entries};
 use super::{Store, journal_options, write};
+use crate::absence::Kept;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::frontier::{Frontier, Seen};
-use crate::host::{Host, LoggedHost};
+use crate::host::{Host, LoggedHost, check_numbers};
 use crate::row::Row;
-use crate::seen::{Exact, Recent};
+use crate::seen::{Exact, Recent, mark_of};
 use std::path::Path;
 use std::sync::Arc;
 use trawl_io::slice::SliceError;
 use trawl_io::{Fs, Journal, LockFile};
+use trawl_meguri::schema::extension as ext;
 use trawl_model::UnixMillis;
 
 pub(super) fn recover(
@@ -40,7 +42,7 @@ pub(super) fn recover(
     for stored in &files {
         frontier.load_hosts(stored)?;
         if let Seen::Exact(set) = &mut frontier.seen {
-            load_keys(set, stored)?;
+            load_keys(set, stored, frontier.config.max_hops)?;
         }
     }
     let mut failed = None;
@@ -65,6 +67,7 @@ pub(super) fn recover(
     if let Some(error) = failed {
         return Err(error);
     }
+    frontier.check_depth(dir)?;
     let base = current.base.is_some();
     let mut store = Store::new(fs, dir, current, journal, lock);
     let mut files = files.into_iter();
@@ -85,22 +88,22 @@ pub(super) fn recover(
     Ok(frontier)
 }
 
-fn corrupt(path: &Path, offset: u64, e: SliceError) -> Error {
+pub(super) fn corrupt(path: &Path, offset: u64, e: SliceError) -> Error {
     let found = format!("{e}, in the batch at {offset}");
     Error::Corrupt { path: path.to_owned(), expected: "entries of a frontier's log", found }
 }
 
-fn load_keys(set: &mut Exact, stored: &StoredFile) -> Result<()> {
-    let mut scan = stored.file.scan(&[DEPTH]);
-    scan.keys(&mut |key, depth| {
-        let depth = u8::try_from(depth).unwrap_or(u8::MAX);
+fn load_keys(set: &mut Exact, stored: &StoredFile, max_hops: u32) -> Result<()> {
+    let mut scan = stored.file.scan(&MARK);
+    for number in 0..stored.rows() {
+        let (path, depth) = (scan.path(number)?, mark(&mut scan, number, max_hops)?);
         // Files come oldest first, and the newest depth is the shortest.
-        if let crate::seen::Known::At(known) = set.insert(key.path, depth)
+        if let crate::seen::Known::At(known) = set.insert(path, depth)
             && depth < known
         {
-            set.set_depth(key.path, depth);
+            set.set_depth(path, depth);
         }
-    })?;
+    }
     Ok(())
 }
 
@@ -109,9 +112,21 @@ impl Frontier {
         let mut hosts = stored.file.hosts()?;
         while let Some(row) = hosts.next_host()? {
             let (numbers, given_up) = write::host_numbers(&row);
+            check_numbers(&numbers).map_err(|(expected, number, limit)| Error::Corrupt {
+                path: stored.file.path().to_owned(),
+                expected,
+                found: format!("{number} for host {:016x}, above {limit}", row.record.host_key),
+            })?;
             let name = || String::from_utf8_lossy(&row.host).into_owned();
             let id = self.host_of(row.record.host_key, name);
-            self.hosts[id as usize].restore(numbers, &given_up);
+            let host = &mut self.hosts[id as usize];
+            host.restore(numbers, &given_up);
+            let away = row.texts.iter().find(|(id, _)| *id == ext::AWAY).map_or(&[][..], |(_, text)| text);
+            host.restore_away(Kept::parse(away).map_err(|e| Error::Corrupt {
+                path: stored.file.path().to_owned(),
+                expected: "the JSON of the origins of a host that are away",
+                found: format!("{e}, for host {:016x}", row.record.host_key),
+            })?);
         }
         Ok(())
     }
@@ -133,6 +148,11 @@ impl Frontier {
                 self.totals.arrival = self.totals.arrival.max(arrival);
                 self.clock.latest = self.clock.latest.max(latest);
             }
+            Entry::Away(key, kept) => {
+                let id = self.host_of(key, String::new);
+                self.hosts[id as usize].restore_away(kept);
+            }
+            Entry::Depth(limit) => self.turned_away_at = limit,
             Entry::Note(slot, note) => {
                 self.batch.kept.insert(slot, note);
             }
@@ -144,7 +164,7 @@ impl Frontier {
         if let Seen::Exact(set) = &mut self.seen
             && row.robots_until == 0
         {
-            let depth = u8::try_from(row.depth).unwrap_or(u8::MAX);
+            let depth = mark_of(row.depth.into(), row.hops.into(), self.config.max_hops);
             set.insert(row.id.path(), depth);
             set.set_depth(row.id.path(), depth);
         }

@@ -4,9 +4,10 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::host::LoggedHost;
 use crate::identity::{Identity, QueueBy};
+use crate::intake::hour;
 use crate::memtable::Memtable;
 use crate::policy::priority::priority_of;
-use crate::row::{Row, Status};
+use crate::row::Row;
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +49,9 @@ pub(crate) fn host_extensions() -> Vec<Extension> {
         (ext::EXTRA_DELAY_MS, 4),
         (ext::PARKED, 4),
         (ext::ORDERS, 1),
+        (ext::SLOWED_MS, 4),
         (ext::GIVEN_UP, 8),
+        (ext::AWAY, 8),
     ];
     ids.map(|(id, width)| Extension { id, width }).into()
 }
@@ -77,7 +80,8 @@ pub(crate) fn options(fs: &Arc<dyn Fs>, dir: &Path, config: &Config, filter: boo
     }
 }
 
-/// Writes recent changes as a run. `hosts` are those that changed, in order, as the log has them: a million take 60 MB so.
+/// Writes recent changes as a run. `hosts` are those that changed, in order, as the log has them, each with its origins that
+/// are away: a million take 60 MB so.
 pub(crate) fn write_run(
     options: WriterOptions,
     path: &Path,
@@ -89,7 +93,8 @@ pub(crate) fn write_run(
     let mut r = SliceReader::new(hosts);
     while !r.is_empty() {
         let host = LoggedHost::decode(&mut r).map_err(|e| e.in_file(path))?;
-        writer.push_host(&host_row(&host, queue))?;
+        let away = r.prefixed(hosts.len(), "the origins of a host that are away").map_err(|e| e.in_file(path))?;
+        writer.push_host(&host_row(&host, away, queue))?;
     }
     for row in table.sorted() {
         push(&mut writer, row)?;
@@ -111,8 +116,9 @@ pub(crate) fn write_merged(
 }
 
 fn push(writer: &mut Writer, row: &Row) -> Result<()> {
-    let waits = row.status == Status::Scheduled && row.robots_until == 0;
-    let due = u32::try_from(row.due_ms.max(0).saturating_add(3_599_999) / 3_600_000).unwrap_or(u32::MAX);
+    let waits = row.status.waits() && row.robots_until == 0;
+    // Rounded up: nobody who reads the hour alone comes early. The exact time has a column of its own.
+    let due = hour(row.due_ms.saturating_add(3_599_999));
     let record = UrlRecord {
         host_key: row.id.host(),
         path_key: row.id.path(),
@@ -145,16 +151,17 @@ fn push(writer: &mut Writer, row: &Row) -> Result<()> {
 }
 
 /// A host as a file has it.
-fn host_row(host: &LoggedHost, queue: QueueBy) -> HostRow {
-    let [waiting, urls, admitted, parked, crawls, errors, next, away, backoff, bits, trap, delay, extra, _, due] =
+fn host_row(host: &LoggedHost, away: &[u8], queue: QueueBy) -> HostRow {
+    let [waiting, urls, admitted, parked, crawls, errors, next, since, backoff, bits, trap, delay, extra, slowed, due] =
         host.numbers;
-    let cut = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    // The fixed columns are narrower than what is kept; the extension columns below have the values as they are.
+    let cut = |value: u64| value.min(u64::from(u32::MAX)) as u32;
     let mut flags = u16::from(trap & 0x00ff_0000 != 0);
     flags |= u16::from(!host.given_up.is_empty()) << 2;
     let record = HostRecord {
         host_key: host.key,
         grouping: u8::from(queue != QueueBy::Domain),
-        crawl_delay: u16::try_from(delay.div_ceil(100)).unwrap_or(u16::MAX),
+        crawl_delay: delay.div_ceil(100).min(u64::from(u16::MAX)) as u16,
         host_next_eligible: cut(next.div_ceil(1000)),
         url_count: cut(urls),
         crawl_total: cut(crawls),
@@ -167,17 +174,20 @@ fn host_row(host: &LoggedHost, queue: QueueBy) -> HostRow {
         (ext::EARLIEST_DUE, due),
         (ext::NEXT_MS, next),
         (ext::BACKOFF, backoff),
-        (ext::AWAY_SINCE, away),
+        (ext::AWAY_SINCE, since),
         (ext::ADMITTED, admitted),
         (ext::TRAP, trap),
         (ext::DELAY_MS, delay),
         (ext::EXTRA_DELAY_MS, extra),
         (ext::PARKED, parked),
         (ext::ORDERS, bits),
+        (ext::SLOWED_MS, slowed),
     ];
     let text = |text: &str| Bytes::copy_from_slice(text.as_bytes());
     let registrable = trawl_url::SuffixList::builtin().registrable(&host.name);
-    let texts = if host.given_up.is_empty() { Vec::new() } else { vec![(ext::GIVEN_UP, text(&host.given_up))] };
+    let given_up = (!host.given_up.is_empty()).then(|| (ext::GIVEN_UP, text(&host.given_up)));
+    let away = (!away.is_empty()).then(|| (ext::AWAY, Bytes::copy_from_slice(away)));
+    let texts = given_up.into_iter().chain(away).collect();
     HostRow { record, host: text(&host.name), registrable: text(registrable), numbers, texts, ..HostRow::default() }
 }
 
@@ -204,7 +214,7 @@ pub(crate) fn host_numbers(row: &HostRow) -> ([u64; 15], String) {
         number(ext::TRAP),
         delay,
         number(ext::EXTRA_DELAY_MS),
-        0,
+        number(ext::SLOWED_MS),
         number(ext::EARLIEST_DUE),
     ];
     (numbers, given_up.map(|text| String::from_utf8_lossy(text).into_owned()).unwrap_or_default())

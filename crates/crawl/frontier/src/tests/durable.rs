@@ -1,7 +1,7 @@
 //! What survives.
 
 use super::*;
-use trawl_io::fault::Loss;
+use trawl_io::fault::{FaultFs, Loss};
 
 #[test]
 fn limits_hold_back_and_let_go() {
@@ -42,6 +42,37 @@ fn seeds_come_before_links_under_a_limit() {
     f.set_seeds_open(false);
     assert_eq!(lease(&mut f, 1).url(), "http://c.example/");
     assert_eq!(f.step(UnixMillis(1)), Step::Blocked);
+}
+
+#[test]
+fn a_limit_on_pages_keeps_room_for_every_seed() {
+    let config = Config { max_pages: Some(4), max_depth: 1, delay: Duration::from_secs(9), ..ignoring() };
+    let mut f = F::new(Config { max_pages_per_host: Some(2), ..config });
+    f.set_seeds_open(true);
+    for url in ["http://a.example/", "http://b.example/1", "http://b.example/2", "http://b.example/3"] {
+        seed(&mut f, url);
+    }
+    f.set_seeds_open(false);
+    let first = lease(&mut f, 0);
+    done(&mut f, 0, &first, OK);
+    let from: Arc<str> = first.url().into();
+    f.discover(link(&first, &from, "http://c.example/link"));
+    assert_eq!(lease(&mut f, 1).url(), "http://b.example/1");
+    // c.example is idle and free, but every page that is left of the limit belongs to a seed.
+    assert!(matches!(f.step(UnixMillis(2)), Step::Blocked | Step::WaitUntil(_)), "the link waits");
+    // The third of b.example is over the limit of its host: nobody needs its room any more.
+    f.inner.sync().unwrap();
+    let mut f = F::on(f.disk.reboot(Loss::All), f.config().clone(), 3);
+    f.set_seeds_waiting(3);
+    for (at, url) in [(20_000, "http://b.example/1"), (40_000, "http://b.example/2")] {
+        let l = lease(&mut f, at);
+        assert_eq!(l.url(), url);
+        done(&mut f, at, &l, OK);
+    }
+    assert_eq!(f.step(UnixMillis(60_000)), Step::Empty);
+    assert!(f.release_seed_room());
+    assert_eq!(lease(&mut f, 60_001).url(), "http://c.example/link");
+    assert!(!f.release_seed_room(), "nothing is kept any more");
 }
 
 #[test]
@@ -250,4 +281,281 @@ fn the_suite_finds_faults() {
         Ok(Box::new(Frontier::in_memory(Config { delay: Duration::ZERO, max_attempts: 1, max_pages: None, ..config })))
     });
     assert!(faults.len() >= 3, "{faults:?}");
+}
+
+/// Fetches all that may be fetched, and tells what that was.
+fn drain(f: &mut F, now: i64) -> Vec<String> {
+    let mut fetched = Vec::new();
+    let mut now = now;
+    loop {
+        match f.step(UnixMillis(now)) {
+            Step::Lease(l) => {
+                done(f, now, &l, OK);
+                fetched.push(l.url().to_owned());
+            }
+            Step::WaitUntil(at) => now = at.0,
+            Step::Empty => return fetched,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn after_the_end_seeds_are_added_and_a_recrawl_begins() {
+    let hour = 3_600_000;
+    let mut f = F::new(Config { delay: Duration::ZERO, max_pages: Some(450), ..ignoring() });
+    for n in 0..300 {
+        seed(&mut f, &format!("http://h{}.example/{n}", n % 3));
+    }
+    assert_eq!(drain(&mut f, 10).len(), 300);
+    let mut f = f.crash_synced(hour);
+    // What is known stays known, what is new is fetched.
+    assert_eq!(seed(&mut f, "http://h0.example/0"), Admission::Seen);
+    assert_eq!(seed(&mut f, "http://new.example/"), Admission::New);
+    assert_eq!(drain(&mut f, hour), ["http://new.example/"]);
+    // Another round, of the pages of the first hour only; one host was given up meanwhile.
+    f.inner.hosts[1].given_up = Some("long ago".into());
+    let which = Recrawl { before: UnixMillis(hour - 1), host: None, gone: false };
+    assert_eq!(f.inner.recrawl(UnixMillis(2 * hour), &which).unwrap(), 300);
+    assert_eq!((f.pending(), f.inner.recrawl(UnixMillis(2 * hour), &which).unwrap()), (300, 0));
+    let mut f = f.crash_synced(2 * hour);
+    // 301 pages were handed out, the limit is 450, and each page of a recrawl counts.
+    let again = drain(&mut f, 2 * hour);
+    assert_eq!((again.len(), f.pending()), (149, 151));
+    assert_eq!(again.iter().collect::<std::collections::BTreeSet<_>>().len(), 149, "none of them twice");
+    f.inner.sync().unwrap();
+    f = F::on(f.disk.reboot(Loss::All), Config { max_pages: None, ..f.config().clone() }, 3 * hour);
+    assert_eq!(drain(&mut f, 3 * hour).len(), 151);
+    assert_eq!((f.pending(), f.known()), (0, 301));
+    // One host.
+    let one = Recrawl { before: UnixMillis(9 * hour), host: Some("H2.example"), gone: true };
+    assert_eq!(f.inner.recrawl(UnixMillis(9 * hour), &one).unwrap(), 100);
+    let fetched = drain(&mut f, 9 * hour);
+    assert!(fetched.len() == 100 && fetched.iter().all(|url| url.starts_with("http://h2.")), "{fetched:?}");
+    assert_eq!(f.inner.recrawl(UnixMillis(9 * hour), &Recrawl { host: Some("nobody.example"), ..one }).unwrap(), 0);
+}
+
+#[test]
+fn a_recrawl_in_memory() {
+    let config = Config { delay: Duration::ZERO, ..ignoring() };
+    let mut f = Frontier::in_memory(config);
+    let url = web("http://a.example/");
+    f.offer(UnixMillis(0), &[Candidate::seed(Identity::Key, url, None)]).unwrap();
+    for round in 0..3 {
+        let mut work = Vec::new();
+        f.lease(UnixMillis(round), 1, &mut work).unwrap();
+        let [Work::Fetch(lease)] = &work[..] else { panic!("{work:?}") };
+        assert_eq!(lease.attempt, round as u32 + 1);
+        f.settle(UnixMillis(round), &[Outcome { id: page(lease.id), answer: OK, note: None }]).unwrap();
+        let which = Recrawl { before: UnixMillis(round), host: None, gone: false };
+        assert_eq!(f.recrawl(UnixMillis(round), &which).unwrap(), 1);
+    }
+}
+
+#[test]
+fn a_larger_depth_is_refused_or_brings_links_back() {
+    let mut f = F::new(Config { max_depth: 1, delay: Duration::ZERO, ..ignoring() });
+    let open = |f: &F, max_depth, reopens| {
+        let dir = std::path::Path::new("/frontier");
+        let config = Config { max_depth, reopens, ..f.config().clone() };
+        Frontier::open(&f.disk.reboot(Loss::All).shared(), dir, config, UnixMillis(9), "test")
+    };
+    seed(&mut f, "http://a.example/");
+    f.inner.sync().unwrap();
+    assert!(open(&f, 5, false).is_ok(), "nothing was turned away yet");
+    let root = lease(&mut f, 0);
+    f.acknowledged(UnixMillis(0), page(root.id), OK, Some(70));
+    let from: Arc<str> = root.url().into();
+    for n in 0..200 {
+        assert_eq!(f.discover(link(&root, &from, &format!("http://a.example/{n}"))), Admission::New);
+    }
+    for n in 0..200 {
+        let near = lease(&mut f, 1);
+        f.acknowledged(UnixMillis(1), page(near.id), OK, Some(100 + n));
+        assert_eq!(f.discover(link(&near, &near.url().into(), "http://far.example/")), Admission::TooDeep);
+    }
+    f.inner.sync().unwrap();
+    for flushed in [false, true] {
+        if flushed {
+            f.flush().unwrap();
+        }
+        let refused = open(&f, 2, false).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("made with depth 1, and deeper links were not kept, opened with 2"), "{refused}");
+        assert!(open(&f, 1, false).is_ok() && open(&f, 0, false).is_ok());
+    }
+    let mut f = F::on(f.disk.reboot(Loss::All), Config { max_depth: 2, reopens: true, ..f.config().clone() }, 9);
+    let mut pages = f.inner.reopening().unwrap().unwrap();
+    let (mut notes, mut some) = (std::collections::BTreeSet::new(), pages.next(64).unwrap());
+    while !some.is_empty() {
+        assert!(some.iter().all(|page| page.depth == 1) && some.len() <= 64);
+        notes.extend(some.iter().map(|page| page.note));
+        some = pages.next(64).unwrap();
+    }
+    assert_eq!(notes, (100..300).collect());
+    let far = web("http://far.example/");
+    let far = Candidate::link(Identity::Key.of(&far), far, &"http://a.example/7".into(), 1);
+    assert_eq!(f.discover(far), Admission::New);
+    f.inner.reopened();
+    f.inner.sync().unwrap();
+    assert!(open(&f, 9, false).is_ok(), "nothing is missing any more");
+    assert!(f.inner.reopening().unwrap().is_none());
+}
+
+/// Depths beyond what the set of known URLs tells apart.
+#[test]
+fn a_shorter_way_counts_however_deep() {
+    for flush in [false, true] {
+        let mut f = F::new(Config { max_depth: 1000, ..ignoring() });
+        let deep = |depth: u32| {
+            let url = web("http://a.example/deep");
+            Candidate::link(Identity::Key.of(&url), url, &"http://a.example/".into(), depth - 1)
+        };
+        assert_eq!(f.discover(deep(1001)), Admission::TooDeep);
+        assert_eq!(f.discover(deep(900)), Admission::New);
+        if flush {
+            f.flush().unwrap();
+        }
+        assert_eq!(f.discover(deep(901)), Admission::Seen);
+        assert_eq!(f.discover(deep(400)), Admission::Nearer);
+        assert_eq!(f.discover(deep(400)), Admission::Seen);
+        assert_eq!(f.discover(deep(200)), Admission::Nearer);
+        assert_eq!((f.discover(deep(200)), f.discover(deep(900))), (Admission::Seen, Admission::Seen));
+        assert_eq!(lease(&mut f, 0).depth, 200);
+    }
+}
+
+#[test]
+fn an_earned_interval_survives_a_flush() {
+    let mut f = F::new(Config { delay: Duration::from_secs(1), ..ignoring() });
+    seed(&mut f, "http://a.example/1");
+    for n in 0..4 {
+        let (at, l) = soonest(&mut f, n * 1_000_000);
+        let plea = Answer::Response { status: 503, retry_after_ms: Some(0), cut: false };
+        done(&mut f, at, &l, if n < 3 { plea } else { OK });
+        seed(&mut f, &format!("http://a.example/more-{n}"));
+    }
+    let before = f.host_report("a.example").unwrap().delay_ms;
+    assert!(before > 1000, "{before}");
+    f.flush().unwrap();
+    let f = f.crash_synced(9_000_000);
+    assert_eq!(f.host_report("a.example").unwrap().delay_ms, before);
+}
+
+/// What a flush and the end of a run read and write depends on what changed, not on what there is.
+#[test]
+fn a_flush_and_the_end_cost_what_changed() {
+    let cost = |urls: u64| {
+        let config = Config { delay: Duration::ZERO, ..ignoring() };
+        let config = Config { memory_bytes: 64 << 20, background: false, ..config };
+        let mut f = F::on(FaultFs::new(), config, 0);
+        let offer = |f: &mut F, from: u64, to: u64| {
+            let urls = (from..to).map(|n| web(&format!("http://h{}.example/page/{n}", n % 64)));
+            let seeds: Vec<_> = urls.map(|url| Candidate::seed(Identity::Key, url, None)).collect();
+            f.offer(UnixMillis(0), &seeds).unwrap();
+        };
+        offer(&mut f, 0, urls);
+        f.inner.compact().unwrap();
+        // The same few changes: offers, a fetch of each host.
+        offer(&mut f, urls, urls + 500);
+        for n in 0..64 {
+            let l = lease(&mut f, 10 + n);
+            done(&mut f, 10 + n, &l, OK);
+        }
+        f.inner.sync().unwrap();
+        let before = f.disk.counts();
+        f.inner.flush().unwrap();
+        let flushed = f.disk.counts();
+        f.inner.close().unwrap();
+        let ended = f.disk.counts();
+        let bytes = |from: trawl_io::fault::Counts, to: trawl_io::fault::Counts| {
+            (to.bytes_read - from.bytes_read, to.bytes_written - from.bytes_written)
+        };
+        (bytes(before, flushed), bytes(flushed, ended))
+    };
+    let ((small_read, small_written), small_end) = cost(2_000);
+    let ((large_read, large_written), large_end) = cost(64_000);
+    assert!(small_written > 10_000, "{small_written}");
+    // A base of 32 times as many rows: names of files, varints of arrivals, nothing more.
+    assert!(
+        large_read <= small_read * 11 / 10 && large_written <= small_written * 11 / 10,
+        "{large_read} {large_written}, {small_read} {small_written}"
+    );
+    assert_eq!((small_end, large_end), ((0, 0), (0, 0)), "nothing is left to do at the end");
+}
+
+/// Files are read, written and merged aside while leases go on, come back unused, expire and are settled.
+#[test]
+fn work_aside_loses_nothing() {
+    let config = Config { delay: Duration::ZERO, max_depth: 1, lease_ttl: Some(Duration::from_secs(60)), ..ignoring() };
+    let mut f = F::on(FaultFs::new(), Config { memory_bytes: 64 << 10, ..config }, 0);
+    let mut expected = std::collections::BTreeSet::new();
+    for n in 0..6000u32 {
+        let url = format!("http://h{}.example/{n}", n % 40);
+        assert_eq!(seed(&mut f, &url), Admission::New);
+        expected.insert(url);
+        f.inner.commit().unwrap();
+    }
+    let (mut now, mut dice, mut aside) = (1, 5u32, 0);
+    while !expected.is_empty() {
+        dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        match f.step(UnixMillis(now)) {
+            Step::Lease(l) => match dice >> 28 {
+                0 => f.inner.returned(UnixMillis(now), l.id).unwrap(),
+                // Never answered: it expires.
+                1 => {}
+                _ => {
+                    assert!(expected.remove(l.url()), "{} again", l.url());
+                    done(&mut f, now, &l, OK);
+                    let url = format!("{}/link", l.url());
+                    if dice >> 28 == 2 && l.depth == 0 {
+                        assert_eq!(f.discover(link(&l, &l.url().into(), &url)), Admission::New);
+                        expected.insert(url);
+                    }
+                }
+            },
+            Step::WaitUntil(at) => {
+                aside += usize::from(f.inner.refilling.is_some());
+                now = now.max(at.0).max(now + 1);
+                std::thread::yield_now();
+            }
+            other => panic!("{other:?}, {} left, {} pending", expected.len(), f.pending()),
+        }
+    }
+    assert!(aside > 0 && f.store_stats().flushes > 10 && f.store_stats().merges > 1, "{aside} {:?}", f.store_stats());
+    while let Step::WaitUntil(at) = f.step(UnixMillis(now)) {
+        now = at.0;
+    }
+    assert_eq!((f.step(UnixMillis(now)), f.pending()), (Step::Empty, 0));
+    f.inner.close().unwrap();
+}
+
+/// Opening reads the log, the key columns and the hosts. What a row has besides, its texts most of all, stays on disk.
+#[test]
+fn a_resume_reads_keys_and_hosts_and_no_texts() {
+    let cost = |meta_len: usize| {
+        let config = Config { delay: Duration::ZERO, ..ignoring() };
+        let mut f = F::on(FaultFs::new(), Config { memory_bytes: 64 << 20, background: false, ..config }, 0);
+        let mut dice = 1u64;
+        let mut seeds = Vec::new();
+        for n in 0..4000 {
+            let mut meta = String::new();
+            while meta.len() < meta_len {
+                dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                meta.push_str(&format!("{:x}", dice >> 8));
+            }
+            let url = web(&format!("http://h{}.example/{n}", n % 50));
+            seeds.push(Candidate::seed(Identity::Key, url, Some(format!("{{\"x\":\"{meta}\"}}").into())));
+        }
+        f.offer(UnixMillis(0), &seeds).unwrap();
+        f.inner.compact().unwrap();
+        f.inner.sync().unwrap();
+        let base: usize = f.disk.files().values().map(Vec::len).sum();
+        let disk = f.disk.reboot(Loss::All);
+        let f = F::on(disk, f.config().clone(), 9);
+        assert_eq!((f.known(), f.pending()), (4000, 4000));
+        (base as u64, f.disk.counts().bytes_read)
+    };
+    let ((small, small_read), (large, large_read)) = (cost(10), cost(1000));
+    assert!(large > 10 * small, "{large} {small}");
+    assert!(large_read < small_read + small_read / 10 + 4096, "{large_read} of {large}, {small_read} of {small}");
 }

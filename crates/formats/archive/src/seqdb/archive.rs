@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 use trawl_io::read_at::FileReader;
 use trawl_io::{ReadAt, SpoolWriter};
 use trawl_model::{
-    Advice, Archive, CaptureSource, DoorError, Inspection, OnProgress, Pick, RecordSource, SourceIdentity, Split,
-    Wanted,
+    Advice, Archive, CaptureSource, DoorError, Inspection, OnDamage, OnProgress, Pick, RecordSource, SourceIdentity,
+    Split, Wanted,
 };
 use trawl_seqdb::pages::{PageRef, PageScan};
 use trawl_seqdb::{Access, Filesys, Hindex, Kind, Kvseq, Pages, Perm, Settings, Whole, design, inspect};
@@ -153,7 +153,12 @@ impl Archive for SeqdbArchive {
         !wanted.json && matches!(Whole::of(&self.path, &self.settings), Ok(Whole::Filesys(_)))
     }
 
-    fn list(&self, wanted: &Wanted<'_>, out: &mut dyn Write) -> Result<Option<u64>, DoorError> {
+    fn list(
+        &self,
+        wanted: &Wanted<'_>,
+        out: &mut dyn Write,
+        _on_damage: OnDamage<'_>,
+    ) -> Result<Option<u64>, DoorError> {
         let refused = |why: &str| Err(DoorError::new(Advice::Stop, format!("{}: {why}", self.path.display())));
         match Whole::of(&self.path, &self.settings)? {
             Whole::Pages(_) => Ok(None),

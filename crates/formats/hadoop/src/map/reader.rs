@@ -151,7 +151,8 @@ impl MapReader {
             |source| Error::Value { file: self.dir.clone(), offset: 0, index: 0, class: "wanted key ".into(), source };
         // Equal keys can begin before the entry that has the key, so the entry below it is where to start.
         let next = self.index.lower_bound(key, order).map_err(bad)?;
-        let start = next.checked_sub(1).and_then(|n| self.index.entry(n)).map_or(0, |(_, at)| at);
+        let entry = next.checked_sub(1).and_then(|n| self.index.entry(n));
+        let start = entry.map_or(0, |(_, at)| at);
         let end = self.index.entry(next).map_or(self.data.file_len(), |(_, at)| at);
         if start >= self.data.file_len() && start > 0 {
             let found = format!("an index entry at {start} of {} bytes", self.data.file_len());
@@ -159,16 +160,21 @@ impl MapReader {
         }
         if self.data.header().compression == Compression::Block {
             self.data.seek(start);
-            return self.scan_to(key);
+            return self.scan_to(key, next);
         }
         let known = self.learned.between.entry(next).or_default();
         let below = known.lower_bound(key, order).map_err(bad)?;
+        // A place that was learned has been read; what the index says of one may be untrue.
+        let mut stated = entry.map(|(stated, _)| stated).filter(|_| below == 0);
         let start = below.checked_sub(1).and_then(|n| known.entry(n)).map_or(start, |(_, at)| at);
         self.data.set_read_bytes(PIECE);
         self.data.seek(start);
         let mut passed = below.saturating_sub(1) * STEP;
         while self.data.advance()? {
             let at = self.data.at().offset;
+            if let Some(stated) = stated.take().filter(|stated| *stated != self.data.key()) {
+                return Err(untrue(self.data.path(), start, stated));
+            }
             if passed == known.len() * STEP && at < end && self.learned.bytes < LEARNED_BYTES {
                 self.learned.bytes += self.data.key().len() + 16;
                 known.push(self.data.key(), at);
@@ -180,17 +186,26 @@ impl MapReader {
                 Err(e) => return Err(self.value_error(e)),
             }
         }
-        Ok(false)
+        stated.map_or(Ok(false), |stated| Err(untrue(self.data.path(), start, stated)))
     }
 
-    fn scan_to(&mut self, key: &[u8]) -> Result<bool> {
+    /// Reads on to `key` in blocks. The entry of the index before `next` has led here: its key lies in this block.
+    fn scan_to(&mut self, key: &[u8], next: usize) -> Result<bool> {
+        let mut entry = next.checked_sub(1).and_then(|n| self.index.entry(n));
         while self.data.advance()? {
+            if let Some((stated, start)) = entry {
+                match self.order.compare(self.data.key(), stated).map_err(|e| self.value_error(e))? {
+                    Ordering::Less => {}
+                    Ordering::Equal => entry = None,
+                    Ordering::Greater => return Err(untrue(self.data.path(), start, stated)),
+                }
+            }
             match self.order.compare(self.data.key(), key).map_err(|e| self.value_error(e))? {
                 Ordering::Less => {}
                 found => return Ok(found == Ordering::Equal),
             }
         }
-        Ok(false)
+        entry.map_or(Ok(false), |(stated, start)| Err(untrue(self.data.path(), start, stated)))
     }
 
     /// The greatest key below `key`.
@@ -221,6 +236,14 @@ impl MapReader {
         }
         self.get(&n.to_be_bytes())
     }
+}
+
+/// The error of an index whose entry for `start` has a key that is not there.
+fn untrue(data: &Path, start: u64, stated: &[u8]) -> Error {
+    let shown = String::from_utf8_lossy(stated.get(..stated.len().min(100)).unwrap_or_default());
+    let expected =
+        format!("the key {:?}, which the index has for this place", shown.trim_start_matches(char::is_control));
+    Error::corrupt(data, start, expected, "another key: rebuild the index")
 }
 
 /// Records of a range, in order.

@@ -265,3 +265,40 @@ fn unsorted_keys_are_refused_by_the_writer_and_listed_by_verify() {
     assert_eq!(found.iter().filter(|f| f.contains("not below the one before")).count(), 2, "{found:?}");
     assert!(rebuild_index(&dir, &options, 128, [1; 16]).unwrap_err().to_string().contains("must be sorted first"));
 }
+
+/// An index whose keys are not where it says would make lookups miss records that are there.
+#[test]
+fn an_index_that_leads_elsewhere_is_told() {
+    for pack in [Pack::None, Pack::Record(Codec::Lz4), Pack::Block(Codec::Default)] {
+        let (fs, dir, options) = written(pack, 1000);
+        let mut entries = Vec::new();
+        let mut reader = options.open(&index_path(&dir)).unwrap();
+        while let Some(r) = reader.next_record().unwrap() {
+            entries.push((r.key.to_vec(), r.value.to_vec()));
+        }
+        assert!(entries.len() >= 4, "{pack:?}");
+        fs.remove_file(&index_path(&dir)).unwrap();
+        let mut lying = Writer::create(
+            &index_path(&dir),
+            WriterOptions { fs: fs.clone(), ..WriterOptions::new(class::TEXT, class::LONG, [8; 16]) },
+        )
+        .unwrap();
+        for n in 0..entries.len() - 1 {
+            lying.append(&entries[n].0, &entries[n + 1].1).unwrap();
+        }
+        lying.finish().unwrap();
+        let mut map = MapReader::open(&dir, &options).unwrap();
+        let mut told = 0;
+        for n in 0..1000 {
+            match map.get(&text(&format!("k{n:06}"))) {
+                Ok(found) => assert_eq!(found, Some(&i32::to_be_bytes(n)[..]), "{pack:?} {n}"),
+                Err(error) => {
+                    assert!(error.is_damage() && error.offset().is_some(), "{error}");
+                    assert!(error.to_string().contains("data@") && error.to_string().contains("rebuild"), "{error}");
+                    told += 1;
+                }
+            }
+        }
+        assert!(told > 500, "{pack:?}: {told}");
+    }
+}

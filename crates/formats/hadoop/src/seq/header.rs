@@ -67,9 +67,10 @@ impl Header {
         class::canonical(&self.stored_value_class).into_owned()
     }
 
-    /// Whether `bytes` begin as a SequenceFile does.
-    pub fn is_magic(bytes: &[u8]) -> bool {
-        matches!(bytes, [b'S', b'E', b'Q', 0..=6, ..])
+    /// Whether `bytes` begin as a SequenceFile does, also one of a version that is not known; text that begins with the
+    /// same letters is not one.
+    pub fn is_of_any_version(bytes: &[u8]) -> bool {
+        matches!(bytes, [b'S', b'E', b'Q', 0..=0x1f, ..])
     }
 
     /// Reads the header of a file.

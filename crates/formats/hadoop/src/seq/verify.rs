@@ -64,11 +64,11 @@ pub fn verify(
                 }
             }
             Err(e) if e.is_damage() => {
-                report(Fault::of(path, &e));
                 last = None;
                 let lost = reader.resync()?;
-                let detail = format!("{} bytes of records are lost", lost.end - lost.start);
-                report(Fault { file: path.into(), offset: Some(lost.start), detail });
+                let mut fault = Fault::of(path, &e);
+                fault.detail += &format!("; {} bytes of records are lost from {}", lost.end - lost.start, lost.start);
+                report(fault);
             }
             Err(e) => return Err(e),
         }

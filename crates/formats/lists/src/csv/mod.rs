@@ -1,6 +1,6 @@
 //! Separated files (RFC 4180: quoted fields may hold separators, quotes and line ends), with a header line or without.
 //!
-//! Files in the wild do not keep to it: [`rows`] says how a quote that nobody closed is told from a field over several lines.
+//! Files in the wild do not keep to it: [`rows`] says when a quote is data instead of the beginning of a field.
 //!
 //! A first row without a name that is known (`url`, `domain`, …) is a row by itself if one of its fields looks like a URL or a
 //! host: `1,google.com`, as the lists of popular sites are. Its columns are then called `column_1`, `column_2`, …
@@ -47,7 +47,8 @@ pub(crate) fn read(
     let mut row = first.filter(|_| header.is_row);
     loop {
         if let Some(row) = row {
-            let blank = row == Row::Whole && rows.fields().all(|field| field.trim_ascii().is_empty());
+            let blank =
+                matches!(row, Row::Whole | Row::Doubtful) && rows.fields().all(|field| field.trim_ascii().is_empty());
             if !blank {
                 let bad = |bad: BadItem| bad.at(Place::new(uri, rows.at, 0));
                 each(rows.at, header.record(row, &rows).map_err(bad))?;
@@ -81,26 +82,36 @@ pub(crate) fn separator_of(text: &[u8]) -> Option<u8> {
     counts.iter().position(|count| *count == most).and_then(|at| SEPARATORS.get(at)).copied()
 }
 
-/// Whether a first line is that of a table with URLs: with a known name in its header, or with a host behind a number.
-pub(crate) fn looks_like_table(line: &[u8]) -> Option<HasHeader> {
-    let separator = separator_of(line)?;
+/// Whether a first line is that of a table with URLs: with a known name in its header, or with a host behind a number. No list of
+/// lines has such a line, so it says more than a name does.
+pub(crate) fn looks_like_table(line: &[u8]) -> bool {
+    let Some(separator) = separator_of(line) else { return false };
     let fields: Vec<Cow<'_, str>> = line.split(|b| *b == separator).map(|field| text_of(field.trim_ascii())).collect();
     let name = |field: &Cow<'_, str>| may_be_url(field.trim_matches('"'));
     match &fields[..] {
-        fields if fields.iter().any(name) && !fields.iter().any(|field| field.contains("://")) => Some(HasHeader(true)),
-        [rank, host] if rank.bytes().all(|b| b.is_ascii_digit()) && looks_like_host(host) => Some(HasHeader(false)),
-        _ => None,
+        fields if fields.iter().any(name) && !fields.iter().any(|field| field.contains("://")) => true,
+        [rank, host, ..] => {
+            !rank.is_empty() && rank.bytes().all(|b| b.is_ascii_digit()) && looks_like_host(host.trim_matches('"'))
+        }
+        _ => false,
     }
 }
 
-/// Whether the first row of a table holds names.
-pub(crate) struct HasHeader(pub bool);
-
 /// Whether a field is a host name: labels, the last of which is not a number.
-fn looks_like_host(text: &str) -> bool {
+pub(crate) fn looks_like_host(text: &str) -> bool {
     let label = |label: &str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
     let is_name = |last: &str| last.len() > 1 && !last.starts_with(|c: char| c.is_ascii_digit());
     text.len() <= 253 && text.split('.').all(label) && text.rsplit_once('.').is_some_and(|(_, last)| is_name(last))
+}
+
+/// Whether a text begins as a URL does, with a scheme or with a host.
+pub(crate) fn looks_like_url(text: &str) -> bool {
+    let is_scheme = |scheme: &str| {
+        (1..12).contains(&scheme.len())
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
+    };
+    let host = text.split(['/', '?', '#', ':']).next().unwrap_or_default();
+    text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) || looks_like_host(host)
 }
 
 /// What the columns of a table are.
@@ -150,7 +161,7 @@ impl Header {
     /// What the rows look like.
     fn shape(&self) -> Option<Shape> {
         let url = self.roles.each.iter().position(|role| matches!(role, Role::Url | Role::Host))?;
-        self.roles.each.get(url).map(|role| Shape { columns: self.names.len(), url, role: *role })
+        Some(Shape { columns: self.names.len(), url })
     }
 
     fn record<R: BufRead>(&self, row: Row, rows: &Rows<R>) -> Result<trawl_model::UrlRecord, BadItem> {
@@ -167,8 +178,17 @@ impl Header {
         let mut fields: Fields = self.roles.fields();
         let cells = self.names.iter().zip(&self.roles.each).zip(rows.fields());
         for ((name, role), value) in cells.filter(|(_, value)| !value.is_empty()) {
-            if matches!(role, Role::Url | Role::Host) {
+            let is_url = matches!(role, Role::Url | Role::Host);
+            let value = if is_url { value.trim_ascii() } else { value };
+            if value.is_empty() {
+                continue;
+            }
+            if is_url {
                 check_url(value).map_err(|(code, message)| bad(code, message))?;
+            }
+            if is_url && row == Row::Doubtful && !looks_like_url(&text_of(value)) {
+                let message = "expected a url in a line at or behind a quote that does not match, found other text";
+                return Err(bad("quote", message));
             }
             fields.put(*role, name, Value::Text(&text_of(value)));
         }
@@ -179,7 +199,6 @@ impl Header {
 /// Finds what shows that a field is not a URL alone: a URL parser would drop the line end, or escape the quote, and give a URL
 /// that nobody wrote.
 fn check_url(value: &[u8]) -> Result<(), (&'static str, &'static str)> {
-    let value = value.trim_ascii();
     if value.iter().any(|b| matches!(b, b'\n' | b'\r')) {
         return Err(("line_end", "expected a url, found a line end in it"));
     }
@@ -266,13 +285,138 @@ mod tests {
 
     #[test]
     fn tables_are_told_from_lines() {
-        let of = |line: &str| looks_like_table(line.as_bytes()).map(|has| has.0);
-        for line in ["url,ts", "id;\"URL\";x", "GlobalRank,Domain", "n\turl"] {
-            assert_eq!(of(line), Some(true), "{line}");
+        let of = |line: &str| looks_like_table(line.as_bytes());
+        for line in
+            ["url,ts", "id;\"URL\";x", "GlobalRank,Domain", "n\turl", "1,google.com", "1\tgoogle.com", "7;a.com;x"]
+        {
+            assert!(of(line), "{line}");
         }
-        assert_eq!(of("1,google.com"), Some(false));
-        for line in ["url", "http://a.com/,x", "url,http://a.com/", "a,b", "1,2", "1,a b.com", "com,a)/ 2026 {}"] {
-            assert_eq!(of(line), None, "{line}");
+        for line in
+            ["url", "http://a.com/,x", "url,http://a.com/", "a,b", "1,2", "1,a b.com", "com,a)/ 2026 {}", ",a.com"]
+        {
+            assert!(!of(line), "{line}");
         }
+    }
+
+    fn urls(options: &Options, text: &str) -> Vec<Result<String, &'static str>> {
+        read_text(options, text).unwrap().into_iter().map(|row| row.map(|(url, _)| url)).collect()
+    }
+
+    #[test]
+    fn a_stray_quote_costs_no_row() {
+        let options = Options::default();
+        for (name, first, row) in [
+            ("bare hosts", "url,t\na.com,\"5 inch\n", "hN.com,x\n"),
+            ("short rows", "url,t,z\nhttp://a.com/,\"5 inch,\n", "http://hN.com/,x\n"),
+            ("a URL behind it", "n,url\n\"5 inch,a.com/x?y\n", "x,hN.com:80/\n"),
+        ] {
+            let text: String = (0..50).map(|n| row.replace('N', &n.to_string())).collect();
+            let found = urls(&options, &format!("{first}{text}"));
+            assert_eq!(found.iter().filter(|url| url.is_ok()).count(), 51, "{name}");
+        }
+        // What is not a URL is not made one.
+        let found = urls(&options, "t,url\nx,\"a.com\nhello, world\nx,localhost\n1,b.com\n");
+        assert_eq!(found, [Err("quote"), Err("quote"), Err("quote"), Ok("b.com".to_owned())]);
+    }
+
+    #[test]
+    fn rows_inside_a_text_are_not_rows() {
+        for (text, expected) in [
+            (
+                "text,url\n\"Hello\nsee also, http://foo.com/\nbye\",http://a.com/\nx,http://b.com/\n",
+                ["http://a.com/", "http://b.com/"],
+            ),
+            (
+                "url,text\nhttp://a.com/,\"links:\nhttp://x.com/,\nhttp://y.com/, and more\"\nhttp://b.com/,z\n",
+                ["http://a.com/", "http://b.com/"],
+            ),
+            ("domain,text\na.com,\"first\nexample.org, a site\nend\"\nb.com,z\n", ["a.com", "b.com"]),
+        ] {
+            assert_eq!(urls(&Options::default(), text), expected.map(|url| Ok(url.to_owned())), "{text}");
+        }
+    }
+
+    #[test]
+    fn blanks_around_a_url_are_not_part_of_it() {
+        let found = urls(&Options::default(), "url,x\n http://a.com/ ,1\n\thttp://a.com/,2\n  ,3\n");
+        assert_eq!(found, [Ok("http://a.com/".to_owned()), Ok("http://a.com/".to_owned()), Err("no_url")]);
+    }
+
+    /// A field as Python's `csv.writer` writes it.
+    fn written(field: &str) -> String {
+        let special = field.contains([',', '"', '\n', '\r']);
+        if special { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+    }
+
+    /// Texts that make it hard: lines that look like rows, and every mark of the format.
+    fn text(rng: &mut u64, marks: &[&str]) -> String {
+        let mut next = |most: u64| {
+            *rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (*rng >> 33) % most
+        };
+        (0..next(12)).map(|_| marks[next(marks.len() as u64) as usize]).collect()
+    }
+
+    #[test]
+    fn what_a_csv_writer_writes_is_read_back() {
+        let marks =
+            ["\n", "\r\n", "\"", ",", ", ", " ", "x", "http://no.example/", "no.example", "\n5,y,no.example", "é"];
+        let rng = &mut 15;
+        for _ in 0..300 {
+            let place = (*rng >> 40) as usize % 3;
+            let names: Vec<&str> = (0..3).map(|at| if at == place { "url" } else { ["a", "b", "c"][at] }).collect();
+            let mut file = names.join(",") + "\r\n";
+            let mut expected = Vec::new();
+            for n in 0..20 {
+                let url = format!("http://h{n}.example/?a,b");
+                let row: Vec<String> =
+                    (0..3).map(|at| written(&if at == place { url.clone() } else { text(rng, &marks) })).collect();
+                file += &(row.join(",") + "\r\n");
+                expected.push(Ok(url));
+            }
+            assert_eq!(urls(&Options::default(), &file), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn stray_quotes_lose_and_invent_nothing() {
+        // No separators: a field of two more is a URL to nobody.
+        let marks = ["\"", "\"\"", " ", "x", "5"];
+        let rng = &mut 16;
+        for round in 0..500 {
+            let mut file = "t,url,u\n".to_owned();
+            let lines = 30;
+            for n in 0..lines {
+                let (before, behind) = (text(rng, &marks), text(rng, &marks));
+                file += &format!("{before},http://h{n}.example/,{behind}\n");
+            }
+            let found = read_text(&Options::default(), &file).unwrap();
+            let mut seen = 0;
+            for row in &found {
+                let Ok((url, extras)) = row else { continue };
+                seen += 1;
+                let is_known = (0..lines).any(|n| *url == format!("http://h{n}.example/"));
+                assert!(is_known, "round {round}: {url} {extras}\n{file}");
+            }
+            // Every line is a row, a reject, or a line of a field that RFC 4180 closes.
+            let inside: usize =
+                found.iter().map(|row| row.as_ref().map_or(0, |(_, extras)| extras.matches("\\n").count())).sum();
+            let rejected_lines = rejected_line_ends(&file);
+            assert!(seen > 0 && found.len() + inside + rejected_lines >= lines, "round {round}\n{file}");
+        }
+    }
+
+    /// Line ends inside rows that were rejected.
+    fn rejected_line_ends(file: &str) -> usize {
+        let mut ends = 0;
+        let mut each = |_, item: Result<trawl_model::UrlRecord, DoorError>| {
+            if let Err(error) = item {
+                let text = error.source.downcast::<BadItem>().unwrap().text;
+                ends += text.as_bytes().iter().filter(|b| **b == b'\n').count();
+            }
+            Ok(())
+        };
+        read("x", None, &Options::default(), file.as_bytes(), &mut each).unwrap();
+        ends
     }
 }

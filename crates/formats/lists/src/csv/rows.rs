@@ -1,18 +1,22 @@
 //! Cuts a stream into rows, and rows into fields.
 //!
-//! A row ends at a line feed, a carriage return or both, unless a quoted field is open. Whether an open quote is a field over several
-//! lines or a mark that nobody closed shows only further on, so lines that were read for it are kept until that is known:
+//! A row ends at a line feed, a carriage return or both, unless a quoted field is open. RFC 4180 comes first: a quoted field that
+//! closes in front of a separator or a line end, in a row with as many fields as rows have, is one field, whatever its lines look
+//! like. Only where that reading fails is the quote data, and the row ends with its line:
 //!
 //! ```text
-//!  1,"a text↵over lines",http://a.example/        the quote closes in front of a separator: one row of two lines
-//!  2,"5 inch,http://b.example/↵                   it closes elsewhere or not at all, or a line behind it is a row by itself:
-//!  3,"x",http://c.example/                        then it is data, and the row ends with its line
+//!  1,"a text↵over lines",http://a.example/        closed in front of a separator, three fields: one row of two lines
+//!  2,"5 inch,http://b.example/↵                   the next quote is followed by `x`: the quote of row 2 is data
+//!  3,"x",http://c.example/
 //! ```
+//!
+//! The lines that such a reading went over are *doubtful*: they may be rows, or lines of a text whose quotes are wrong. Each is a
+//! row of its own all the same, so that none vanishes uncounted, but only with something in it that looks like a URL.
 
-use super::looks_like_host;
+use super::looks_like_url;
+use crate::BadItem;
 use crate::file::text_of;
 use crate::lines::{BOM, Line, LineReader, MAX_LINE};
-use crate::{BadItem, fields::Role};
 use std::collections::VecDeque;
 use std::io::{self, BufRead};
 
@@ -26,9 +30,11 @@ const KEPT_BYTES: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Row {
     Whole,
+    /// A line at or behind a quote that does not match: a row only if it looks like one.
+    Doubtful,
     /// Longer than [`MAX_LINE`]; it was passed over.
     TooLong,
-    /// The file ends in a quoted field: it may have been cut.
+    /// The file ends in a quoted field, and no line of it looks like a row: it may have been cut.
     Cut,
 }
 
@@ -42,12 +48,13 @@ enum Joined {
     Ended,
 }
 
-/// What a row of the table looks like: by that a line is known for one.
+/// What the header says of the rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
+    /// How many fields a row has.
     pub columns: usize,
+    /// Which of them is the URL.
     pub url: usize,
-    pub role: Role,
 }
 
 /// A line with its line end.
@@ -69,6 +76,10 @@ pub(super) struct Rows<R> {
     /// Where the row begins.
     pub at: u64,
     pub shape: Option<Shape>,
+    /// Fields of the last row that left no doubt: in some files all rows are shorter than the header.
+    width: usize,
+    /// Lines up to here are doubtful.
+    doubtful: Option<u64>,
     again: u64,
 }
 
@@ -76,7 +87,7 @@ impl<R: BufRead> Rows<R> {
     pub fn new(inner: R, separator: u8) -> Self {
         let lines = LineReader::new(inner, 0);
         let (ahead, fields, raw) = (VecDeque::new(), Fields::default(), Vec::new());
-        Self { lines, ahead, separator, fields, raw, at: 0, shape: None, again: 0 }
+        Self { lines, ahead, separator, fields, raw, at: 0, shape: None, width: 0, doubtful: None, again: 0 }
     }
 
     /// The fields of the row.
@@ -105,13 +116,25 @@ impl<R: BufRead> Rows<R> {
             return Ok(Some(Row::TooLong));
         }
         let open = self.fields.feed(&first.bytes, self.separator, None);
-        let Some(quote) = open else { return Ok(Some(Row::Whole)) };
+        let Some(quote) = open else {
+            if self.doubtful.is_some_and(|until| first.at <= until) {
+                return Ok(Some(Row::Doubtful));
+            }
+            self.width = self.count();
+            return Ok(Some(Row::Whole));
+        };
+        // A URL in front of the quote is one whatever becomes of the quote.
+        let has_url = self.shape.is_none_or(|shape| self.count() > shape.url);
         let joined = self.join()?;
         if joined != Joined::Closed {
             self.fields.clear();
             self.fields.feed(&first.bytes, self.separator, Some(quote));
         }
-        Ok(Some(if joined == Joined::Ended { Row::Cut } else { Row::Whole }))
+        Ok(Some(match joined {
+            Joined::Ended => Row::Cut,
+            Joined::Data if !has_url => Row::Doubtful,
+            Joined::Closed | Joined::Data => Row::Whole,
+        }))
     }
 
     /// Goes on with a row whose last field is open, over as many lines as it has; nothing is taken unless it is closed.
@@ -120,60 +143,71 @@ impl<R: BufRead> Rows<R> {
             return Ok(Joined::Data);
         }
         let (mut used, mut bytes) = (0, 0u64);
+        let mut last = self.at;
         let closed = loop {
             if self.ahead.len() == used {
                 let Some(line) = self.read_line()? else {
-                    self.again += bytes;
-                    // Lines that are not rows by themselves belong to the field: the file was cut in it, and may grow.
-                    let is_cut = used == 0 || self.shape.is_some();
-                    if is_cut {
-                        self.ahead.clear();
+                    // Text alone follows: the file may have been cut in it, and then the row is not whole.
+                    if !self.ahead.iter().take(used).any(|line| self.is_row(line)) {
+                        self.take_ahead(used);
+                        return Ok(Joined::Ended);
                     }
-                    return Ok(if is_cut { Joined::Ended } else { Joined::Data });
+                    break false;
                 };
                 self.ahead.push_back(line);
             }
             let Some(line) = self.ahead.get(used) else { break false };
+            last = line.at;
             bytes += (line.bytes.len() + KEPT_BYTES) as u64;
-            if line.too_long || bytes > MAX_LINE as u64 || self.is_row(&line.bytes) {
+            if line.too_long || bytes > MAX_LINE as u64 {
                 break false;
             }
             used += 1;
             // The line end is data; which one it was does not matter to anybody.
             self.fields.text.push(b'\n');
-            let fed = self.fields.resume(&line.bytes, self.separator);
-            match fed {
-                _ if self.shape.is_some_and(|shape| self.fields.ends.len() > shape.columns) => break false,
-                Resumed::Closed => break true,
+            match self.fields.resume(&line.bytes, self.separator) {
+                Resumed::Closed => break self.is_as_wide(),
+                Resumed::Open if self.is_too_wide() => break false,
                 Resumed::Open => {}
                 Resumed::Broken => break false,
             }
         };
         if !closed {
             self.again += bytes;
+            self.doubtful = self.doubtful.max(Some(last));
             return Ok(Joined::Data);
         }
-        for line in self.ahead.drain(..used) {
-            let room = BadItem::MAX_TEXT.saturating_sub(self.raw.len());
-            self.raw.extend(b"\n".iter().chain(&line.bytes).take(room));
-        }
+        self.take_ahead(used);
         Ok(Joined::Closed)
     }
 
-    /// Whether a line is a row by itself: it has as many fields as others, and a URL where they have one.
-    fn is_row(&self, line: &[u8]) -> bool {
-        let Some(shape) = self.shape else { return false };
-        let mut fields = Fields::default();
-        let open = fields.feed(line, self.separator, None);
-        if open.is_some() {
-            fields.end_field();
+    /// Makes lines part of the row.
+    fn take_ahead(&mut self, count: usize) {
+        for line in self.ahead.drain(..count) {
+            let room = BadItem::MAX_TEXT.saturating_sub(self.raw.len());
+            self.raw.extend(b"\n".iter().chain(&line.bytes).take(room));
         }
-        let url = fields.iter().nth(shape.url).map(|url| text_of(url.trim_ascii()));
-        fields.ends.len() == shape.columns
-            && url.is_some_and(|url| match shape.role {
-                Role::Host => looks_like_host(&url),
-                _ => url.split_once("://").is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.len() < 12),
-            })
+    }
+
+    /// Whether a line alone has something like a URL where rows have theirs.
+    fn is_row(&self, line: &Kept) -> bool {
+        let Some(shape) = self.shape else { return true };
+        let mut fields = Fields::default();
+        if let Some(quote) = fields.feed(&line.bytes, self.separator, None) {
+            fields.clear();
+            fields.feed(&line.bytes, self.separator, Some(quote));
+        }
+        fields.iter().nth(shape.url).is_some_and(|field| looks_like_url(&text_of(field.trim_ascii())))
+    }
+
+    /// Whether a row that was closed has as many fields as rows have. The header may have any number.
+    fn is_as_wide(&self) -> bool {
+        self.shape.is_none_or(|shape| self.count() == shape.columns || self.count() == self.width)
+    }
+
+    /// Whether a row has more fields than any row has.
+    fn is_too_wide(&self) -> bool {
+        self.shape.is_some_and(|shape| self.count() >= shape.columns.max(self.width))
     }
 
     fn note(&mut self, bytes: &[u8]) {
@@ -347,26 +381,45 @@ mod tests {
         assert_eq!(rows("\"x\",\"5,y\n6\n"), [vec!["x", "\"5", "y"], vec!["6"]]);
     }
 
+    const SHAPE: Option<Shape> = Some(Shape { columns: 3, url: 2 });
+
     #[test]
-    fn rows_between_two_stray_quotes_stay_rows() {
-        let shape = Some(Shape { columns: 3, url: 2, role: Role::Url });
-        let line = |n: usize| match n {
-            1 => "1,\"x,http://a.example/1\n".to_owned(),
-            1001 => "1001,y\",http://a.example/1001\n".to_owned(),
-            n => format!("{n},t,http://a.example/{n}\n"),
-        };
-        let text: String = (0..1002).map(line).collect();
-        let found = rows_of(&text, shape);
-        assert_eq!(found.len(), 1002);
-        assert_eq!(found[1], ["1", "\"x", "http://a.example/1"]);
-        assert_eq!(found[1001], ["1001", "y\"", "http://a.example/1001"]);
-        // A text over many lines is one field all the same.
-        let text =
-            format!("1,\"{}\",http://a.example/\n2,x,http://b.example/\n", "see\nhttp://c.example/\n".repeat(50));
-        assert_eq!(rows_of(&text, shape).len(), 2);
-        // So is one with more fields than there are columns.
+    fn a_field_that_is_closed_is_one_whatever_its_lines_look_like() {
+        let inside = "7,t,http://c.example/\nsee\n8,u,http://d.example/\n".repeat(50);
+        let text = format!("1,\"{inside}\",http://a.example/\n2,x,http://b.example/\n");
+        let found = rows_of(&text, SHAPE);
+        assert_eq!(found, [["1", &*inside, "http://a.example/"], ["2", "x", "http://b.example/"]]);
+        // All rows may be shorter than the header, or longer.
+        let text = "1,http://a.example/\n2,\"x\n3,http://b.example/\"\n";
+        assert_eq!(rows_of(text, SHAPE), [["1", "http://a.example/"], ["2", "x\n3,http://b.example/"]]);
+        let text = "1,2,3,4\n2,\"x\n3\",4,5\n";
+        assert_eq!(rows_of(text, SHAPE), [["1", "2", "3", "4"], ["2", "x\n3", "4", "5"]]);
+    }
+
+    #[test]
+    fn a_field_that_makes_a_row_too_short_or_too_wide_is_data() {
         let text = "1,\"a\nb\",http://a.example/\nx\",,\"\nx\",,\"\nx\",,\"\n2,x,http://b.example/\n";
-        assert_eq!(rows_of(text, shape).len(), 5);
+        assert_eq!(rows_of(text, SHAPE).len(), 5);
+        let text = "1,\"a,http://a.example/\n2,b\n3,c\"\n";
+        assert_eq!(rows_of(text, SHAPE), [vec!["1", "\"a", "http://a.example/"], vec!["2", "b"], vec!["3", "c\""]]);
+    }
+
+    #[test]
+    fn lines_behind_a_quote_that_does_not_match_are_doubtful() {
+        let kinds = |text: &str| {
+            let mut rows = Rows::new(text.as_bytes(), b',');
+            rows.shape = SHAPE;
+            let mut kinds = Vec::new();
+            while let Some(row) = rows.next().unwrap() {
+                kinds.push(row);
+            }
+            kinds
+        };
+        use Row::{Cut, Doubtful, Whole};
+        assert_eq!(kinds("1,2,3\n1,\"2,3\n4,5,6\n7,\"8\",9\n1,2,3\n"), [Whole, Doubtful, Doubtful, Doubtful, Whole]);
+        // A fourth field is one too many, so that only the next line was looked at.
+        assert_eq!(kinds("1,2,3,\"4\n5\n6"), [Whole, Doubtful, Whole]);
+        assert_eq!(kinds("1,2,3\n1,\"2\n"), [Whole, Cut]);
     }
 
     #[test]

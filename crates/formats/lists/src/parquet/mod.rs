@@ -10,6 +10,7 @@ mod value;
 
 use crate::fields::{Fields, Role, Roles, Value};
 use crate::file::{ListFile, text_of};
+use crate::options::Purpose;
 use crate::{BadItem, Options};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -37,6 +38,9 @@ const LEFT_OUT_PREFIX: &str = "url_host_";
 /// of use beside the archive, and would be most of a lake's bytes.
 const CAPTURES_KEPT: &str = "url status content_type digest body_length warc_file warc_offset warc_length fetched_at started_at \
     unchanged error error_class truncated redirect_to redirect_of record_type meta_json";
+
+/// And those that a crawl keeps in the metadata of a seed: with them it asks whether a page changed.
+const CRAWL_KEPT: &str = "etag last_modified record_id refers_to_date";
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 1024;
@@ -84,7 +88,10 @@ impl ParquetSource {
         let has = |name| metadata.schema().field_with_name(name).is_ok();
         let captures = has("fetched_at") && has("warc_file") && has("unchanged");
         let is_wanted = |role: Role, name: &str| match captures {
-            true => CAPTURES_KEPT.split_whitespace().any(|kept| kept == name),
+            true => {
+                let is_kept = |list: &str| list.split_whitespace().any(|kept| kept == name);
+                is_kept(CAPTURES_KEPT) || options.purpose == Purpose::Crawl && is_kept(CRAWL_KEPT)
+            }
             false if role != Role::Extra => true,
             false => !name.starts_with(LEFT_OUT_PREFIX) && !LEFT_OUT.split(' ').any(|left| left == name),
         };

@@ -4,14 +4,15 @@
 //! holds. Mistakes that are common in the wild are read as they were meant: two addresses in one container, an
 //! address without its own element, an element inside an address.
 
-use super::{Kind, unknown};
+use super::base::Bases;
+use super::{Kind, text, unknown};
 use crate::Error;
 use crate::xml::{Event, Reader, Tag, local, prefix};
 use encoding_rs::Encoding;
 use std::borrow::Cow;
 use trawl_model::UnixMillis;
 use trawl_model::date::any_date;
-use trawl_url::entities;
+use trawl_url::{Base, entities};
 
 /// The longest text that is kept of one element.
 const MAX_TEXT: usize = trawl_url::MAX_URL_LEN;
@@ -27,6 +28,8 @@ enum Field {
     Date,
     /// The date of the feed as a whole.
     FeedDate,
+    /// The address of the feed's site.
+    FeedAddress,
     /// Nothing that is wanted.
     Other,
 }
@@ -35,7 +38,7 @@ enum Field {
 pub(crate) struct Found {
     /// Where it begins in the document.
     pub at: u64,
-    /// What it says its address is.
+    /// What it says its address is; absolute where it or the document says what it is relative to.
     pub address: Option<String>,
     /// And its date.
     pub date: Option<UnixMillis>,
@@ -97,29 +100,54 @@ struct Container {
     /// Text directly inside, for containers without an address element.
     text: String,
     date: Option<UnixMillis>,
+    /// What its addresses are relative to.
+    base: Option<Base>,
     /// Whether an entry was made of it already.
     used: bool,
 }
 
-/// Reads the document, and hands over every container in it.
+/// Reads the document, and hands over every container in it. `found_at` is where the document was found, if that is known: what
+/// a feed's addresses are relative to where nothing in it says so.
 pub(crate) fn read(
     document: &[u8],
     encoding: &'static Encoding,
+    found_at: Option<Base>,
     now: UnixMillis,
     each: &mut Each<'_>,
 ) -> Result<Seen, Error> {
     let mut reader = Reader::new(document);
-    let mut walk = Walk { kind: None, container: None, field: None, text: String::new(), updated: None, encoding, now };
+    let mut walk = Walk {
+        kind: None,
+        container: None,
+        field: None,
+        text: String::new(),
+        updated: None,
+        bases: Bases::new(found_at),
+        encoding,
+        now,
+    };
     let mut balance = Balance::default();
     while let Some(event) = reader.next() {
         let offset = document.len() - reader.left();
         balance.see(&event, offset as u64);
         let more = match event {
-            Event::Start(tag) => walk.start(&tag, offset, each)?,
-            Event::End(name) => walk.end(local(name), each),
+            Event::Start(tag) => {
+                let base = tag.xml_base().map(|base| entities::decode_distinct(&walk.decoded(base)).into_owned());
+                walk.bases.start(base.as_deref());
+                let more = walk.start(&tag, offset, each)?;
+                if tag.empty {
+                    walk.bases.end();
+                }
+                more
+            }
+            Event::End(name) => {
+                let more = walk.end(local(name), each);
+                walk.bases.end();
+                more
+            }
             Event::Text(bytes) => {
                 let text = walk.decoded(bytes);
-                walk.append(&entities::decode(&text));
+                walk.append(&entities::decode_distinct(&text));
                 true
             }
             Event::Literal(bytes) => {
@@ -149,18 +177,19 @@ struct Walk {
     field: Option<Field>,
     text: String,
     updated: Option<UnixMillis>,
+    bases: Bases,
     encoding: &'static Encoding,
     now: UnixMillis,
 }
 
 impl Walk {
     fn decoded<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
-        self.encoding.decode_without_bom_handling(bytes).0
+        text(bytes, self.encoding)
     }
 
     /// The value of an attribute.
     fn value(&self, tag: &Tag<'_>, name: &str) -> Option<String> {
-        tag.attribute(name).map(|value| entities::decode(&self.decoded(value)).into_owned())
+        tag.attribute(name).map(|value| entities::decode_distinct(&self.decoded(value)).into_owned())
     }
 
     /// Takes the root element, which says what the document is.
@@ -192,19 +221,29 @@ impl Walk {
             Kind::Rss => name == b"item",
             Kind::Atom | Kind::Text => name == b"entry",
         };
+        // The address of the site, never closed, does not hide what follows.
+        if opens && self.field == Some(Field::FeedAddress) {
+            self.close(Field::FeedAddress);
+        }
         // `<loc><url>…</url></loc>` is an address all the same.
         if opens && self.field.is_none() && self.container.as_ref().is_none_or(|open| open.depth == 0) {
             let more = self.finish(each);
             // An item of RSS 1.0 carries its address as `rdf:about` too.
             let guid = self.value(tag, "about").filter(|_| kind == Kind::Rss);
             let (at, prefix) = (offset as u64, prefix(tag.name).to_vec());
-            self.container = Some(Container { at, prefix, guid, ..Container::default() });
+            let base = self.bases.current(kind);
+            self.container = Some(Container { at, prefix, guid, base, ..Container::default() });
             return Ok(more && (!tag.empty || self.finish(each)));
         }
+        // A link may say itself what it is relative to.
         let href = self.value(tag, "href").filter(|_| kind == Kind::Atom);
+        let href = href.map(|href| self.bases.resolve(kind, href));
         let Some(container) = &mut self.container else {
             if matches!(&*name, b"pubdate" | b"lastbuilddate" | b"updated") && matches!(kind, Kind::Rss | Kind::Atom) {
                 self.open(Field::FeedDate);
+            }
+            if name == b"link" && prefix(tag.name).is_empty() && kind == Kind::Rss && !tag.empty {
+                self.open(Field::FeedAddress);
             }
             return Ok(true);
         };
@@ -275,7 +314,7 @@ impl Walk {
         };
         if let Some(field) = self.field {
             let done = match field {
-                Field::Address => is("loc") || is("link"),
+                Field::Address | Field::FeedAddress => is("loc") || is("link"),
                 Field::Guid | Field::Other => is("guid"),
                 Field::Date | Field::FeedDate => !closes,
             };
@@ -298,6 +337,7 @@ impl Walk {
         self.field = None;
         let date = || any_date(self.text.trim(), self.now);
         match (field, &mut self.container) {
+            (Field::FeedAddress, _) => self.bases.site(self.text.trim()),
             (Field::FeedDate, _) => self.updated = self.updated.or_else(date),
             (Field::Date, Some(container)) => container.date = container.date.or_else(date),
             (Field::Address, Some(container)) if container.address.is_none() => {
@@ -327,11 +367,15 @@ impl Walk {
         self.field = None;
         let Some(container) = self.container.take() else { return true };
         let direct = Some(container.text).filter(|text| !container.used && !text.trim().is_empty());
-        let address = container.address.filter(|address| !address.trim().is_empty()).or(container.guid).or(direct);
+        // An id or a text need not be an address: in a feed, only one that is absolute is taken for one.
+        let is_feed = matches!(self.kind, Some(Kind::Rss | Kind::Atom));
+        let beside = container.guid.or(direct).filter(|text| !is_feed || !super::is_relative(text));
+        let address = container.address.filter(|address| !address.trim().is_empty()).or(beside);
         // A second address has made the entry of a container that was left open; what remains of it is nothing.
         if address.is_none() && container.used {
             return true;
         }
+        let address = address.map(|address| super::base::resolve(container.base.as_ref(), address));
         each(Found { at: container.at, address, date: container.date })
     }
 }

@@ -10,7 +10,10 @@
 //! assert!(document.damaged); // and what was read is kept
 //! ```
 
+mod base;
 pub(crate) mod elements;
+
+pub(crate) use base::is_relative;
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -18,7 +21,7 @@ use std::io::Read;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use trawl_io::Compression;
 use trawl_model::UnixMillis;
-use trawl_url::{Base, WebUrl};
+use trawl_url::{Base, WebUrl, push_surrogate, text_of};
 
 use crate::Error;
 
@@ -111,8 +114,8 @@ pub fn parse(bytes: &[u8], url: &str, now: UnixMillis, options: &Options) -> Res
         return Ok(target.document);
     }
     let over_limit = document.over_limit;
-    let mut target = Target { document, base, max_urls: options.max_urls };
-    let read = elements::read(&text, encoding, now, &mut |found| match &found.address {
+    let mut target = Target { document, base: base.clone(), max_urls: options.max_urls };
+    let read = elements::read(&text, encoding, base, now, &mut |found| match &found.address {
         Some(address) => target.add(address, found.date),
         None => true,
     });
@@ -144,11 +147,31 @@ fn gunzip(bytes: &[u8], limit: usize, document: &mut Document) -> Vec<u8> {
 pub(crate) fn decoded(bytes: &[u8]) -> (Cow<'_, [u8]>, &'static Encoding) {
     match Encoding::for_bom(bytes) {
         Some((encoding, _)) if encoding == UTF_16LE || encoding == UTF_16BE => {
-            let (text, _) = encoding.decode_with_bom_removal(bytes);
-            (Cow::Owned(text.into_owned().into_bytes()), UTF_8)
+            let units = bytes.get(2..).unwrap_or_default().chunks(2).map(|unit| match unit {
+                [a, b] if encoding == UTF_16LE => u16::from_le_bytes([*a, *b]),
+                [a, b] => u16::from_be_bytes([*a, *b]),
+                // Half a unit at the end stands for nothing.
+                _ => 0xFFFD,
+            });
+            let mut text = String::with_capacity(bytes.len() / 2);
+            for c in char::decode_utf16(units) {
+                match c {
+                    Ok(c) => text.push(c),
+                    Err(lone) => push_surrogate(lone.unpaired_surrogate(), &mut text),
+                }
+            }
+            (Cow::Owned(text.into_bytes()), UTF_8)
         }
         Some((encoding, mark)) => (Cow::Borrowed(bytes.get(mark..).unwrap_or_default()), encoding),
         None => (Cow::Borrowed(bytes), declared(bytes).unwrap_or(UTF_8)),
+    }
+}
+
+/// A piece of a document as text, losing nothing: what is not in the encoding is escaped, so that two URLs stay two.
+pub(crate) fn text<'a>(bytes: &'a [u8], encoding: &'static Encoding) -> Cow<'a, str> {
+    match encoding.decode_without_bom_handling_and_without_replacement(bytes) {
+        Some(text) => text,
+        None => text_of(bytes),
     }
 }
 
@@ -175,14 +198,14 @@ fn lines(text: &[u8], encoding: &'static Encoding, target: &mut Target) -> Resul
         false => text,
     };
     for line in whole.split(|b| matches!(b, b'\n' | b'\r')).filter(|line| !line.trim_ascii().is_empty()) {
-        let line = encoding.decode_without_bom_handling(line).0;
+        let line = self::text(line, encoding);
         if !target.add(&line, None) {
             break;
         }
     }
     if target.document.entries.is_empty() && !target.document.over_limit {
         let text = text.get(..200).unwrap_or(text);
-        let found = encoding.decode_without_bom_handling(text).0;
+        let found = self::text(text, encoding);
         return Err(unknown(0, if found.trim().is_empty() { "nothing" } else { &found }));
     }
     Ok(())

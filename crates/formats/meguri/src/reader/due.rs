@@ -1,9 +1,13 @@
 //! Rows that are due.
 
 use super::MeguriFile;
-use crate::error::Result;
-use crate::schedule::{BUCKETS, start_of};
+use crate::error::{Error, Result};
+use crate::schedule::{BUCKETS, Schedule, bucket_of, start_of};
 use crate::schema::Table;
+use std::collections::HashMap;
+use std::ops::Range;
+use trawl_io::slice::{SliceError, SliceReader};
+use trawl_sort::Sorter;
 use trawl_url::key::UrlKey;
 
 const HOST_KEY: u16 = 0;
@@ -13,6 +17,11 @@ const NEXT_DUE: u16 = 10;
 const BATCH: usize = 4096;
 /// Buckets of one hour: what they hold needs no confirmation.
 const HOURLY: usize = 168;
+/// Due rows that are looked up in the table one by one. More are found by one walk over it: rows of one hour lie all over
+/// the table, so that looking up those of many hours reads the table once for each.
+pub(crate) const FEW: u64 = 4096;
+/// Memory for putting the rows of a walk into the order of the index; more goes to temporary files.
+const SORT_BYTES: usize = 64 << 20;
 
 /// A row that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +43,9 @@ impl MeguriFile {
         if stats.due_min == 0 || stats.due_min > now {
             return Ok(());
         }
-        let rows =
-            if hosts == (0, u64::MAX) { 0..self.header().url_count } else { self.rows_of_hosts(hosts.0, hosts.1)? };
+        let rows = self.rows_within(hosts)?;
         let Some(mut schedule) = self.schedule()? else { return self.due_by_column(now, rows, each) };
-        let open = |bucket: usize| u64::from(schedule.base) + u64::from(start_of(bucket)) <= u64::from(now);
-        let buckets = (0..BUCKETS).take_while(|bucket| open(*bucket)).count();
-        for _ in 0..buckets {
+        for _ in 0..open_buckets(&schedule, now) {
             let Some((bucket, mut candidates)) = schedule.next_bucket()? else { break };
             candidates.retain(|row| rows.contains(row));
             let hour = (bucket < HOURLY).then_some(schedule.hours_of(bucket).start as u32);
@@ -47,6 +53,90 @@ impl MeguriFile {
                 if !self.confirm(batch, hour, now, each)? {
                     return Ok(());
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over at most `most` of the rows that [`MeguriFile::due`] finds, with their URLs and in its order.
+    pub fn due_urls(
+        &self,
+        now: u32,
+        hosts: (u64, u64),
+        most: u64,
+        each: &mut dyn FnMut(DueRow, &[u8]) -> Result<bool>,
+    ) -> Result<()> {
+        if most.min(self.due_candidates(now)?) > FEW {
+            return self.due_urls_by_walk(now, hosts, most, each);
+        }
+        let mut due = Vec::new();
+        self.due(now, hosts, &mut |row| {
+            due.push(row);
+            Ok((due.len() as u64) < most)
+        })?;
+        due.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        let mut numbers: Vec<u64> = due.iter().map(|due| due.row).collect();
+        numbers.sort_unstable();
+        let mut urls: HashMap<u64, _> =
+            self.read_rows(&numbers)?.into_iter().map(|row| (row.number, row.url)).collect();
+        for row in due {
+            if !each(row, &urls.remove(&row.row).unwrap_or_default())? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows that may be due at hour `now`; all of them, where no index counts them.
+    pub(crate) fn due_candidates(&self, now: u32) -> Result<u64> {
+        let stats = &self.footer().stats;
+        if stats.due_min == 0 || stats.due_min > now {
+            return Ok(0);
+        }
+        let Some(schedule) = self.schedule()? else { return Ok(self.header().url_count) };
+        Ok(schedule.counts.iter().take(open_buckets(&schedule, now)).sum())
+    }
+
+    fn rows_within(&self, hosts: (u64, u64)) -> Result<Range<u64>> {
+        if hosts == (0, u64::MAX) { Ok(0..self.header().url_count) } else { self.rows_of_hosts(hosts.0, hosts.1) }
+    }
+
+    fn due_urls_by_walk(
+        &self,
+        now: u32,
+        hosts: (u64, u64),
+        most: u64,
+        each: &mut dyn FnMut(DueRow, &[u8]) -> Result<bool>,
+    ) -> Result<()> {
+        let base = self.schedule()?.map(|schedule| schedule.base);
+        let temp = &self.settings.temp;
+        let mut sorter = Sorter::builder(temp).memory_bytes(SORT_BYTES).holder("due rows of a frontier").build()?;
+        let mut cursor = self.cursor_over(self.rows_within(hosts)?)?;
+        let mut value = Vec::new();
+        while cursor.advance()? {
+            let number = cursor.number();
+            let is_due = cursor.record().is_some_and(|record| (1..=now).contains(&record.next_due));
+            let Some(row) = (if is_due { cursor.row()? } else { None }) else { continue };
+            // Without an index: as the rows lie.
+            let bucket = base.map_or(0, |base| bucket_of(row.record.next_due.saturating_sub(base)));
+            let mut key = [0; 10];
+            key[..2].copy_from_slice(&(bucket as u16).to_be_bytes());
+            key[2..].copy_from_slice(&number.to_be_bytes());
+            value.clear();
+            value.extend_from_slice(&row.record.host_key.to_le_bytes());
+            value.extend_from_slice(&row.record.path_key.to_le_bytes());
+            value.extend_from_slice(&row.record.next_due.to_le_bytes());
+            value.extend_from_slice(row.url);
+            sorter.push(&key, &value)?;
+        }
+        let bad = |e: SliceError| Error::Refused(format!("the sorter gave back another record: {e}"));
+        let mut sorted = sorter.finish()?;
+        let mut left = most;
+        while let Some(record) = sorted.next_record()?.filter(|_| left > 0) {
+            left -= 1;
+            let (row, url) = decode_due(record.key, record.value).map_err(bad)?;
+            if !each(row, url)? {
+                break;
             }
         }
         Ok(())
@@ -73,12 +163,7 @@ impl MeguriFile {
         Ok(true)
     }
 
-    fn due_by_column(
-        &self,
-        now: u32,
-        rows: std::ops::Range<u64>,
-        each: &mut dyn FnMut(DueRow) -> Result<bool>,
-    ) -> Result<()> {
+    fn due_by_column(&self, now: u32, rows: Range<u64>, each: &mut dyn FnMut(DueRow) -> Result<bool>) -> Result<()> {
         let mut stream = self.stream(Table::Urls, NEXT_DUE, rows.start)?;
         let mut due = Vec::new();
         let mut row = rows.start;
@@ -100,4 +185,21 @@ impl MeguriFile {
         }
         Ok(())
     }
+}
+
+/// Buckets that have opened by `now`.
+fn open_buckets(schedule: &Schedule, now: u32) -> usize {
+    let open = |bucket: usize| u64::from(schedule.base) + u64::from(start_of(bucket)) <= u64::from(now);
+    (0..BUCKETS).take_while(|bucket| open(*bucket)).count()
+}
+
+fn decode_due<'a>(key: &[u8], value: &'a [u8]) -> Result<(DueRow, &'a [u8]), SliceError> {
+    let mut r = SliceReader::new(key);
+    let [_, _]: [u8; 2] = r.array("a bucket")?;
+    let row = u64::from_be_bytes(r.array("a row")?);
+    let mut r = SliceReader::new(value);
+    let key = UrlKey { host: r.u64("a host key")?, path: r.u64("a path key")? };
+    let next_due = r.u32("an hour")?;
+    let url = value.get(r.offset() as usize..).unwrap_or_default();
+    Ok((DueRow { row, key, next_due }, url))
 }

@@ -3,12 +3,14 @@
 use super::MeguriFile;
 use super::column::{BytesStream, ColumnStream};
 use crate::arena::{Arena, Text};
-use crate::error::Result;
+use crate::error::{At, Result};
 use crate::schema::{ColumnKind, Extension, HOST_COLUMNS, HostRecord, Table, extension};
 use bytes::Bytes;
+use std::path::PathBuf;
 
 /// Hosts decoded at a time.
 const CHUNK: u64 = 1024;
+const HOST_KEY: u16 = 0;
 
 /// One host with its texts. A text that is not there is empty.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -34,6 +36,10 @@ enum Stream {
 
 /// Walks over the host table.
 pub struct HostCursor {
+    /// The file, and where its host keys begin.
+    place: (PathBuf, u64),
+    /// Key of the last host of the chunk before.
+    last: u64,
     left: u64,
     streams: Vec<Stream>,
     extensions: Vec<Extension>,
@@ -68,7 +74,19 @@ impl MeguriFile {
         }
         let (left, arena) = (self.header().host_count, self.arena()?);
         let extra = vec![Vec::new(); extensions.len()];
-        Ok(HostCursor { left, streams, extensions, extra, records: Vec::new(), at: 0, arena, dangling: 0 })
+        let place = (self.path().to_owned(), self.column(Table::Hosts, HOST_KEY)?.range().start);
+        Ok(HostCursor {
+            place,
+            last: 0,
+            left,
+            streams,
+            extensions,
+            extra,
+            records: Vec::new(),
+            at: 0,
+            arena,
+            dangling: 0,
+        })
     }
 }
 
@@ -143,6 +161,19 @@ impl HostCursor {
                 }
             }
         }
+        self.check_order()?;
         Ok(true)
+    }
+
+    /// Merges and comparisons walk over hosts side by side: one out of its place would vanish from their results.
+    fn check_order(&mut self) -> Result<()> {
+        for record in &self.records {
+            if record.host_key < self.last {
+                let found = format!("{:016x} behind {:016x}", record.host_key, self.last);
+                return Err(At::new(&self.place.0, self.place.1).corrupt("hosts in the order of their keys", found));
+            }
+            self.last = record.host_key;
+        }
+        Ok(())
     }
 }

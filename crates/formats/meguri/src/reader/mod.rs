@@ -21,6 +21,7 @@ mod scan;
 
 pub use cursor::{RowCursor, UrlRow};
 pub use due::DueRow;
+pub(crate) use due::FEW;
 pub use hosts::{HostCursor, HostRow};
 pub use row::Row;
 pub use scan::Scan;

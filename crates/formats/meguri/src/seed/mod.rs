@@ -10,6 +10,7 @@ use crate::schema::{Extension, HostRecord, extension};
 use crate::writer::Writer;
 use crate::writer::hosts::{decode_host, encode_host};
 use bytes::Bytes;
+pub use pending::meta_json;
 use pending::{Pending, encode_record, encode_row};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -77,7 +78,8 @@ pub struct Seeded {
     pub urls_in: u64,
     /// Rows written.
     pub rows: u64,
-    /// Hosts written.
+    /// Hosts written; a file says so itself.
+    #[serde(skip)]
     pub hosts: u64,
     /// Rows that came with their state and due time, from another file or a database.
     pub carried: u64,

@@ -9,8 +9,9 @@
 
 use super::SeedOptions;
 use crate::reader::Row;
-use crate::schema::{URL_COLUMNS, UrlRecord, extension};
+use crate::schema::{STATUS_GONE, URL_COLUMNS, UrlRecord, extension};
 use bytes::Bytes;
+use serde_json::{Map, Value};
 use trawl_io::slice::{SliceError, SliceReader};
 use trawl_io::varint::{put_ivarint, put_uvarint};
 use trawl_model::{UnixMillis, UrlRecord as SourceRecord};
@@ -43,9 +44,30 @@ pub(super) fn encode_record(record: &SourceRecord, group: &str, out: &mut Vec<u8
     put_uvarint(out, u64::from(record.status.unwrap_or(0)));
     put_uvarint(out, record.place.as_ref().map_or(0, |place| place.offset));
     let file = record.place.as_ref().map_or("", |place| &place.file);
-    for text in [record.url.as_str(), group, file, record.extras.as_deref().unwrap_or_default()] {
+    for text in [record.url.as_str(), group, file, &meta_json(record)] {
         put_text(out, text.as_bytes());
     }
+}
+
+/// What a source knew of a URL and no column holds: its extras, with media type, digest and length of the body. Empty if it
+/// knew nothing.
+pub fn meta_json(record: &SourceRecord) -> String {
+    let extras = record.extras.as_deref().unwrap_or_default();
+    let mut more = Map::new();
+    let mut add = |name: &str, value: Option<Value>| more.extend(value.map(|value| (name.to_owned(), value)));
+    add("content_type", record.content_type.as_deref().map(Value::from));
+    add("digest", record.digest.as_ref().map(|digest| digest.to_string().into()));
+    add("body_length", record.body_length.map(Value::from));
+    if more.is_empty() {
+        return extras.to_owned();
+    }
+    // Extras are an object; anything else stays whole under a name of its own.
+    match serde_json::from_str(extras) {
+        Ok(Value::Object(known)) => more.extend(known),
+        _ if extras.is_empty() => {}
+        _ => drop(more.insert("extras".to_owned(), extras.into())),
+    }
+    Value::Object(more).to_string()
 }
 
 pub(super) fn encode_row(row: &Row, group: &str, out: &mut Vec<u8>) {
@@ -99,13 +121,22 @@ impl Pending {
         Ok(Pending { key, group, time, row, carried: true })
     }
 
-    /// Takes a row of the same key: the newer one stays, with the first spelling of the URL.
+    /// Takes a row of the same key: the newer one stays, with the first spelling of the URL. One that was never fetched is
+    /// older than any fetch, whenever it was found.
     pub fn take_newer(&mut self, other: Pending) {
-        if other.time > self.time {
+        if (other.is_fetched(), other.time) > (self.is_fetched(), self.time) {
             let url = std::mem::take(&mut self.row.url);
             *self = other;
             self.row.url = url;
         }
+    }
+}
+
+impl Pending {
+    /// A database may know that a page is gone without knowing when it was last there.
+    fn is_fetched(&self) -> bool {
+        let record = &self.row.record;
+        record.last_crawled != 0 || matches!(record.status, STATUS_CRAWLED | STATUS_GONE)
     }
 }
 

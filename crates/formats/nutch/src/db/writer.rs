@@ -31,7 +31,7 @@ pub enum Shape {
 pub enum Duplicates {
     /// All are written, in the order they came.
     Keep,
-    /// Only the last one is written; the others are counted. An empty value, which no class has that is written so, means
+    /// Only the one of the highest rank is written, of equal ranks the last; the others are counted. An empty value, which no class has that is written so, means
     /// that the key has no record any more.
     LastWins,
 }
@@ -144,15 +144,23 @@ impl PartedWriter {
 
     /// Takes a record; its part follows from its key.
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.push_to(part_of_text(key, self.settings.parts), &[], key, value)
+        self.push_ranked(key, value, 0)
+    }
+
+    /// The same with a rank, by which one of several records of a key is chosen.
+    pub fn push_ranked(&mut self, key: &[u8], value: &[u8], rank: i64) -> Result<()> {
+        self.push_to(part_of_text(key, self.settings.parts), &[], key, value, rank)
     }
 
     /// Takes a record for a part. Records of a [`Shape::File`] are ordered by `order`, and by their arrival where that is
     /// the same.
-    pub fn push_to(&mut self, part: u32, order: &[u8], key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn push_to(&mut self, part: u32, order: &[u8], key: &[u8], value: &[u8], rank: i64) -> Result<()> {
         self.key.clear();
         self.key.extend(part.to_be_bytes());
         self.payload.clear();
+        if self.duplicates == Duplicates::LastWins {
+            self.payload.put_vlong(rank);
+        }
         if self.shape == Shape::File {
             self.key.put(order);
             self.payload.put_text(key);
@@ -193,23 +201,45 @@ impl PartedWriter {
         let mut sorted = self.sorter.finish()?;
         let last_wins = self.duplicates == Duplicates::LastWins;
         // The record that waits to see whether its key comes again.
-        let mut pending: Option<(Vec<u8>, Vec<u8>)> = None;
-        loop {
-            let record = sorted.next_record()?;
-            if let Some((key, payload)) = &pending {
-                match &record {
-                    Some(next) if last_wins && next.key == key.as_slice() => out.written.replaced += 1,
-                    _ => out.append(key, payload, spool.as_mut(), on_record)?,
+        let mut pending: Option<Pending> = None;
+        while let Some(record) = sorted.next_record()? {
+            let mut d = Decoder::new(record.value);
+            let rank = if last_wins { d.vlong("a rank").map_err(|_| damaged(dir))? } else { 0 };
+            let payload = d.rest();
+            match &mut pending {
+                Some(before) if last_wins && before.key == record.key => {
+                    out.written.replaced += 1;
+                    if rank >= before.rank {
+                        before.set(record.key, payload, rank);
+                    }
+                    continue;
                 }
+                Some(before) => out.append(&before.key, &before.payload, spool.as_mut(), on_record)?,
+                None => {}
             }
-            let Some(record) = record else { break };
-            let (key, payload) = pending.get_or_insert_default();
-            key.clear();
-            key.extend_from_slice(record.key);
-            payload.clear();
-            payload.extend_from_slice(record.value);
+            pending.get_or_insert_default().set(record.key, payload, rank);
+        }
+        if let Some(last) = pending {
+            out.append(&last.key, &last.payload, spool.as_mut(), on_record)?;
         }
         out.finish()
+    }
+}
+
+#[derive(Default)]
+struct Pending {
+    key: Vec<u8>,
+    payload: Vec<u8>,
+    rank: i64,
+}
+
+impl Pending {
+    fn set(&mut self, key: &[u8], payload: &[u8], rank: i64) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.payload.clear();
+        self.payload.extend_from_slice(payload);
+        self.rank = rank;
     }
 }
 
@@ -231,6 +261,10 @@ struct Parts<'a> {
     written: WrittenParts,
 }
 
+fn damaged(dir: &Path) -> Error {
+    Error::refused(dir, "a sorted record came back damaged")
+}
+
 impl Parts<'_> {
     fn append(
         &mut self,
@@ -239,7 +273,6 @@ impl Parts<'_> {
         spool: Option<&mut Spool>,
         on_record: &mut OnRecord<'_>,
     ) -> Result<()> {
-        let damaged = |dir: &Path| Error::refused(dir, "a sorted record came back damaged");
         let (part, rest) = sort_key.split_first_chunk::<4>().ok_or_else(|| damaged(self.dir))?;
         let part = u32::from_be_bytes(*part);
         while self.next <= part {

@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use trawl_hadoop::class as hadoop;
 use trawl_hadoop::json::Detail;
 use trawl_hadoop::map::MapReader;
-use trawl_hadoop::seq::OpenOptions;
+use trawl_hadoop::seq::{OpenOptions, Reader};
 use trawl_model::{
-    Advice, Archive, CaptureSource, DoorError, Inspection, OnProgress, Pick, Progress, SourceIdentity, Split,
+    Advice, Archive, CaptureSource, DoorError, Inspection, OnDamage, OnProgress, Pick, Progress, SourceIdentity, Split,
     UrlSource, Wanted,
 };
 
@@ -113,6 +113,13 @@ impl Archive for NutchArchive {
         })
     }
 
+    fn captures_to_convert(&self) -> Result<Option<Box<dyn CaptureSource + '_>>, DoorError> {
+        match self.files()?.filter(|_| self.layout.kind == Kind::Segment) {
+            Some(files) => Ok(Some(Box::new(SegmentSource::all_listed(&files, &self.options)?))),
+            None => self.captures(Pick::All),
+        }
+    }
+
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {
         match self.files()? {
             Some(files) => Ok(files.splits(&self.options, target_bytes)?),
@@ -134,43 +141,8 @@ impl Archive for NutchArchive {
         Ok(urls.is_source()?.then(|| Box::new(urls) as _))
     }
 
-    /// Records of a segment that are not part of captures.
     fn left_out(&self) -> Result<BTreeMap<String, u64>, DoorError> {
-        let mut counts = BTreeMap::new();
-        let parts = [SegmentPart::CrawlFetch, SegmentPart::CrawlParse, SegmentPart::ParseData, SegmentPart::ParseText];
-        for part in parts {
-            let dir = self.layout.root.join(part.name());
-            let is_fetch = part == SegmentPart::CrawlFetch;
-            let name = if is_fetch { "links of redirects" } else { part.name() };
-            for file in self.layout.files.iter().filter(|file| file.path.starts_with(&dir)) {
-                let mut reader = self.options.open(&file.path)?;
-                loop {
-                    match reader.advance() {
-                        Ok(true) => {}
-                        Ok(false) => break,
-                        // Fetches that cannot be read are counted by those who read them; nobody else reads the others.
-                        Err(error) if error.is_damage() => {
-                            reader.resync()?;
-                            if !is_fetch {
-                                *counts.entry(format!("damaged places of {name}")).or_default() += 1;
-                            }
-                            continue;
-                        }
-                        Err(error) => return Err(error.into()),
-                    }
-                    let datum = is_fetch.then(|| reader.value().map(|value| whole(value, CrawlDatum::decode)));
-                    let is_left_out = match datum {
-                        Some(Ok(Ok(datum))) => !datum.status().is_fetch(),
-                        Some(_) => false,
-                        None => true,
-                    };
-                    if is_left_out {
-                        *counts.entry(name.to_owned()).or_default() += 1;
-                    }
-                }
-            }
-        }
-        Ok(counts)
+        Ok(super::left_out::count(&self.layout, &self.options)?)
     }
 
     fn inspect(&self, sample: usize, progress: OnProgress<'_>) -> Result<Vec<Inspection>, DoorError> {
@@ -190,7 +162,12 @@ impl Archive for NutchArchive {
     }
 
     /// Records of any class, one line each.
-    fn list(&self, wanted: &Wanted<'_>, out: &mut dyn Write) -> Result<Option<u64>, DoorError> {
+    fn list(
+        &self,
+        wanted: &Wanted<'_>,
+        out: &mut dyn Write,
+        on_damage: OnDamage<'_>,
+    ) -> Result<Option<u64>, DoorError> {
         let alone = self.layout.current_files().len() == 1;
         if wanted.offset.is_some() && !alone {
             let why = format!("{}: an offset is one of a file: name the file inside", self.layout.root.display());
@@ -199,7 +176,7 @@ impl Archive for NutchArchive {
         let mut printed = 0;
         for file in self.layout.current_files() {
             let inside = (!alone).then(|| self.layout.inside(&file.path));
-            printed += self.list_file(file, inside.as_deref(), wanted, out)?;
+            printed += self.list_file(file, inside.as_deref(), wanted, out, on_damage)?;
         }
         Ok(Some(printed))
     }
@@ -221,20 +198,16 @@ impl NutchArchive {
         inside: Option<&str>,
         wanted: &Wanted<'_>,
         out: &mut dyn Write,
+        on_damage: OnDamage<'_>,
     ) -> Result<u64, DoorError> {
         let detail = if wanted.digests { Detail::Digest } else { Detail::Full };
-        let mut reader = match (wanted.url, &file.map) {
-            // A map finds the first record of a URL; those behind it may have the same.
-            (Some(url), Some(dir)) if wanted.offset.is_none() => {
-                let map = MapReader::open(dir, &self.options)?;
-                let class = map.header().key_class();
-                if matches!(class.as_str(), hadoop::TEXT | hadoop::UTF8) {
-                    map.into_reader_at(&text_key(&class, url.as_bytes()))?
-                } else {
-                    self.options.open(&file.path)?
-                }
+        let mut reader = match self.start_list(file, wanted) {
+            Ok(reader) => reader,
+            Err(error) if error.is_damage() => {
+                on_damage(error.into());
+                return Ok(0);
             }
-            _ => self.options.open(&file.path)?,
+            Err(error) => return Err(error.into()),
         };
         let by_index = reader.has_record();
         let mut printer = RecordPrinter::new(reader.header(), detail);
@@ -242,8 +215,24 @@ impl NutchArchive {
             reader.seek(offset);
         }
         let mut printed = 0;
-        while reader.has_record() && printed == 0 && by_index || reader.advance()? {
-            let record = reader.record()?;
+        let mut on_first = by_index;
+        loop {
+            let found = if std::mem::take(&mut on_first) { Ok(true) } else { reader.advance() };
+            match found.and_then(|found| if found { reader.value().map(|_| true) } else { Ok(false) }) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) if error.is_damage() => {
+                    reader.resync()?;
+                    on_damage(error.into());
+                    // Who names a place wants what is there, not what is behind it.
+                    if wanted.offset.is_some() {
+                        break;
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            let record = reader.loaded_record();
             if wanted.offset.is_some_and(|offset| record.at.offset != offset) {
                 break;
             }
@@ -255,6 +244,10 @@ impl NutchArchive {
                 continue;
             }
             printed += 1;
+            if let Some(why) = printer.damage() {
+                let (file, offset) = (file.path.display(), record.at.offset);
+                on_damage(DoorError::new(Advice::Skip, format!("{file}@{offset}: {why}")));
+            }
             if let (Some(inside), Some(object)) = (inside, line.as_object_mut()) {
                 object.shift_insert(0, "file".into(), inside.into());
             }
@@ -265,6 +258,20 @@ impl NutchArchive {
             }
         }
         Ok(printed)
+    }
+
+    /// A reader at the first record that may be wanted; it stands on it if an index led there.
+    fn start_list(&self, file: &DataFile, wanted: &Wanted<'_>) -> Result<Reader> {
+        let (Some(url), Some(dir), None) = (wanted.url, &file.map, wanted.offset) else {
+            return self.options.open(&file.path);
+        };
+        // A map finds the first record of a URL; those behind it may have the same.
+        let map = MapReader::open(dir, &self.options)?;
+        let class = map.header().key_class();
+        match class.as_str() {
+            hadoop::TEXT | hadoop::UTF8 => map.into_reader_at(&text_key(&class, url.as_bytes())),
+            _ => self.options.open(&file.path),
+        }
     }
 
     fn inspect_file(

@@ -14,6 +14,7 @@
 //! Lines of a head that no longer fit the decoded body get the prefix `X-Crawler-`, as Nutch's own exporter writes them.
 
 use super::carried::{self, Carried};
+use super::fetch_list::Listed;
 use crate::class::PROTOCOL_STATUS;
 use crate::types::{Content, CrawlDatum, Metadata, ProtocolStatus, Status, encoded, whole};
 use bytes::Bytes;
@@ -102,6 +103,7 @@ pub(super) fn capture(
     url: &str,
     datum: Option<&CrawlDatum<'_>>,
     content: Option<Content<'_>>,
+    listed: &Listed<'_>,
 ) -> Option<Capture<'static>> {
     if content.is_none() && !datum.is_some_and(|d| d.status().is_fetch()) {
         return None;
@@ -127,6 +129,7 @@ pub(super) fn capture(
     let mut capture = Capture { url: url.to_owned(), started_at: time, request: None, outcome, facts };
     let derived = fetch_datum(&capture);
     let mut said = datum.map(|datum| carried::of_datum(datum, &derived)).unwrap_or_default();
+    carried::of_listed(listed, &list_datum(datum.unwrap_or(&derived)), &mut said);
     match (&content, &capture.outcome) {
         (Some(content), Outcome::Response { message, .. }) => {
             let media_type = media_type(&Head::new(&message.head));
@@ -276,7 +279,8 @@ fn failure(datum: Option<&CrawlDatum<'_>>) -> Failure {
 /// A capture made ready for a segment.
 pub(super) struct Page {
     pub fetched: Vec<u8>,
-    pub generated: Vec<u8>,
+    /// Its entry on the list of URLs to fetch; `None` if it was not on it.
+    pub generated: Option<Vec<u8>>,
     pub content: Option<Vec<u8>>,
     /// What of the body is lost.
     pub lost: Vec<Capability>,
@@ -295,7 +299,7 @@ pub(super) fn page(capture: &mut Capture<'_>, segment: &str) -> std::io::Result<
         datum = plain;
         fetched = encoded(|out| datum.encode(out));
     }
-    let (url, time) = (&capture.url, capture.started_at.0);
+    let url = &capture.url;
     let (mut content, mut lost) = (None, Vec::new());
     if let Outcome::Response { message, truncated, .. } = &mut capture.outcome
         && carried.has_content()
@@ -306,12 +310,27 @@ pub(super) fn page(capture: &mut Capture<'_>, segment: &str) -> std::io::Result<
         carried.complete_content(&mut stored);
         content = Some(encoded(|out| stored.encode(out)));
     }
-    let mut list = CrawlDatum::new(Status::DB_UNFETCHED, time, datum.score);
-    list.metadata = MapWritable::new(vec![(Any::text(b"_ngt_"), Any::new(hadoop::LONG, |out| out.put_i64(time)))]);
+    let mut list = list_datum(&datum);
+    let is_listed = carried.complete_listed(&mut list);
+    let mut generated = encoded(|out| list.encode(out));
+    if whole(&generated, CrawlDatum::decode).is_err() {
+        carried.more = true;
+        generated = encoded(|out| list_datum(&datum).encode(out));
+    }
     // What a segment keeps of the facts is not lost.
     capture.facts.meta_json.take_if(|_| !carried.more);
     capture.facts.timings.total_ms = None;
-    Ok(Page { fetched, generated: encoded(|out| list.encode(out)), content, lost })
+    Ok(Page { fetched, generated: is_listed.then_some(generated), content, lost })
+}
+
+/// The entry of the list of URLs to fetch that a fetch may have come of: what a fetch leaves as it was, and the time.
+pub(super) fn list_datum(fetch: &CrawlDatum<'_>) -> CrawlDatum<'static> {
+    let time = fetch.fetch_time;
+    let mut list = CrawlDatum::new(Status::DB_UNFETCHED, time, fetch.score);
+    (list.interval, list.retries, list.modified_time) = (fetch.interval, fetch.retries, fetch.modified_time);
+    list.signature = fetch.signature.clone().into_owned().into();
+    list.metadata = MapWritable::new(vec![(Any::text(b"_ngt_"), Any::new(hadoop::LONG, |out| out.put_i64(time)))]);
+    list
 }
 
 /// The datum of crawl_fetch as a capture itself tells it.

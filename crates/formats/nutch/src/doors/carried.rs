@@ -8,8 +8,11 @@
 //!           "signature":"c8756f…","metadata":[["_rs_",{"class":"org.apache.hadoop.io.IntWritable","hex":"0000000c"}]],
 //!           "content":false}}
 //! ```
+//! `generate` is the same of the entry on the list of URLs to fetch, as far as it differs from the one that
+//! [`super::capture::list_datum`] makes of the fetch, with its `fetch_time`; `false` if the URL was not on the list.
 //! Values of metadata that are `Text` in UTF-8 are strings, others their class and bytes.
 
+use super::fetch_list::Listed;
 use crate::types::{Content, CrawlDatum, Interval, Status};
 use data_encoding::HEXLOWER_PERMISSIVE as HEX;
 use serde_json::{Map, Value, json};
@@ -23,6 +26,8 @@ const CONTENT: &str = "content";
 const BASE: &str = "base";
 const CONTENT_TYPE: &str = "content_type";
 const CONTENT_METADATA: &str = "content_metadata";
+const GENERATE: &str = "generate";
+const FETCH_TIME: &str = "fetch_time";
 
 /// What `datum` says beyond `derived`.
 pub(super) fn of_datum(datum: &CrawlDatum<'_>, derived: &CrawlDatum<'_>) -> Map<String, Value> {
@@ -45,6 +50,23 @@ pub(super) fn of_datum(datum: &CrawlDatum<'_>, derived: &CrawlDatum<'_>) -> Map<
         put("link_count", true, links.into());
     }
     said
+}
+
+/// What the list of URLs to fetch says beyond `derived`.
+pub(super) fn of_listed(listed: &Listed<'_>, derived: &CrawlDatum<'_>, said: &mut Map<String, Value>) {
+    match listed {
+        Listed::Unknown => {}
+        Listed::Absent => drop(said.insert(GENERATE.into(), false.into())),
+        Listed::Entry(datum) => {
+            let mut more = of_datum(datum, derived);
+            if datum.fetch_time != derived.fetch_time {
+                more.insert(FETCH_TIME.into(), datum.fetch_time.into());
+            }
+            if !more.is_empty() {
+                said.insert(GENERATE.into(), more.into());
+            }
+        }
+    }
 }
 
 /// What a content says beyond the head and body that were made of it. `own` tells names that are Nutch's.
@@ -120,12 +142,35 @@ impl Carried {
                 "metadata" => of_pairs(value).map(|metadata| datum.metadata = metadata),
                 // The version that is written has no place for it.
                 "link_count" => None,
-                BASE | CONTENT_TYPE | CONTENT_METADATA | CONTENT => Some(()),
+                BASE | CONTENT_TYPE | CONTENT_METADATA | CONTENT | GENERATE => Some(()),
                 _ => None,
             };
             more |= understood.is_none();
         }
         self.more |= more;
+    }
+
+    /// Puts back what was said of the entry on the list of URLs to fetch; `false` if there was none.
+    pub fn complete_listed(&mut self, datum: &mut CrawlDatum<'_>) -> bool {
+        match self.said.get(GENERATE) {
+            None => true,
+            Some(Value::Bool(false)) => false,
+            Some(Value::Object(said)) => {
+                let mut listed = Carried { said: said.clone(), more: false };
+                match listed.said.remove(FETCH_TIME).map(|time| time.as_i64()) {
+                    Some(Some(time)) => datum.fetch_time = time,
+                    Some(None) => listed.more = true,
+                    None => {}
+                }
+                listed.complete(datum);
+                self.more |= listed.more;
+                true
+            }
+            Some(_) => {
+                self.more = true;
+                true
+            }
+        }
     }
 
     /// Puts back what was said of the content.

@@ -247,5 +247,5 @@ fn is_sequence_file(fs: &dyn Fs, path: &Path) -> Result<bool> {
     let mut head = [0; 4];
     let file = fs.open(path, Mode::Read)?;
     let n = file.read_at(0, &mut head)?;
-    Ok(n == 4 && Header::is_magic(&head))
+    Ok(n == 4 && Header::is_of_any_version(&head))
 }

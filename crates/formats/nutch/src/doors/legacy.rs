@@ -1,6 +1,7 @@
 //! The captures of a segment of 0.4 to 0.7.
 
 use super::capture::{capture, set_protocol_status};
+use super::fetch_list::Listed;
 use super::layout::Layout;
 use crate::Result;
 use crate::legacy::{FetcherStatus, LegacyPage, LegacySegment};
@@ -65,6 +66,10 @@ fn of_page(page: LegacyPage) -> Option<Capture<'static>> {
     datum.interval = Interval::Days(f32::from(listed.fetch_interval));
     datum.signature = Cow::Borrowed(&page.output.md5);
     set_protocol_status(&mut datum, &protocol);
+    let mut entry = CrawlDatum::new(Status::DB_UNFETCHED, listed.next_fetch, listed.score);
+    entry.retries = listed.retries;
+    entry.interval = datum.interval;
+    entry.signature = Cow::Borrowed(&listed.md5);
     let content = page.content.filter(|content| fetched || !content.content.is_empty());
-    capture(&page.output.entry.page.url.to_string(), Some(&datum), content)
+    capture(&page.output.entry.page.url.to_string(), Some(&datum), content, &Listed::Entry(entry))
 }

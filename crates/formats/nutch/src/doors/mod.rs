@@ -6,7 +6,9 @@
 mod archive;
 mod capture;
 mod carried;
+mod fetch_list;
 mod layout;
+mod left_out;
 mod legacy;
 mod sink;
 mod source;
@@ -55,7 +57,8 @@ impl Format for NutchFormat {
 
     fn detect(&self, candidate: &Candidate<'_>) -> bool {
         match candidate.head {
-            Some(head) => Header::is_magic(head),
+            // A version that cannot be read is said to be one, and not taken for something else.
+            Some(head) => Header::is_of_any_version(head),
             None => {
                 candidate.lower_name().ends_with(ENDING)
                     || Layout::of(&**candidate.fs, candidate.path).is_ok_and(|layout| layout.is_some())

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! commit ──► NAME.segment.spool   frames: u32 length, u32 CRC-32, payload       synced as the caller asks, resumed at an end
-//! finish ──► sorters ──► NAME.segment/{content,crawl_fetch,crawl_generate}      the last capture of a URL stays
+//! finish ──► sorters ──► NAME.segment/{content,crawl_fetch,crawl_generate}      the latest capture of a URL stays
 //! ```
 //! Records of a segment are sorted, so that a place is known only when all of them are. A run that goes on after its segment
 //! was finished begins another one: `PREFIX-RUN-00000.segment`, `-00001`, … as Nutch has one for each round.
@@ -10,6 +10,7 @@
 use super::capture::{Page, page};
 use crate::db::{Compress, WriteSettings};
 use crate::segment::{SegmentPart, SegmentWriter};
+use crate::types::{CrawlDatum, whole};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,7 +62,8 @@ impl Preparer for SegmentPreparer {
         losses.extend(lost);
         let mut payload = Vec::new();
         payload.put_text(capture.url.as_bytes());
-        payload.put_bytes(&generated);
+        // No entry: an empty one, which the writer leaves out.
+        payload.put_bytes(generated.as_deref().unwrap_or_default());
         payload.put_bytes(&fetched);
         payload.put_bool(content.is_some());
         payload.put_bytes(content.as_deref().unwrap_or_default());
@@ -179,10 +181,13 @@ impl SegmentSink {
             writer.ensure(part)?;
         }
         self.read_spool(&mut |url, generated, fetched, content| {
-            writer.generate_raw(&String::from_utf8_lossy(url), generated)?;
-            writer.raw(SegmentPart::CrawlFetch, url, fetched)?;
+            // Captures come in any order: the latest fetch of a URL stays.
+            let time = whole(fetched, CrawlDatum::decode).map(|datum| datum.fetch_time);
+            let time = time.map_err(|e| Error::corrupt(&self.spool_path, 0, "the datum of a fetch", e.to_string()))?;
+            writer.generate_raw(&String::from_utf8_lossy(url), generated, time)?;
+            writer.raw(SegmentPart::CrawlFetch, url, fetched, time)?;
             // None replaces an earlier one, so that content and fetch of a URL are of the same capture.
-            writer.raw(SegmentPart::Content, url, content.unwrap_or_default())
+            writer.raw(SegmentPart::Content, url, content.unwrap_or_default(), time)
         })?;
         let aside = aside_of(&self.dir);
         remove_tree(&*self.fs, &aside)?;

@@ -1,6 +1,7 @@
 //! The captures of a segment: its contents, each with how its fetch ended, then the fetches that left no content.
 
 use super::capture::capture;
+use super::fetch_list::{FetchList, Listed};
 use super::layout::{Kind, Layout};
 use crate::Result;
 use crate::class::{CONTENT, CRAWL_DATUM, canonical};
@@ -116,6 +117,8 @@ pub(super) struct SegmentSource {
     left: VecDeque<Stretch>,
     now: Option<(Stretch, Reader)>,
     beside: Beside,
+    /// The list of URLs to fetch, where it is wanted.
+    list: Option<FetchList>,
     /// Bytes of files that were read to their end.
     passed: u64,
 }
@@ -123,12 +126,21 @@ pub(super) struct SegmentSource {
 impl SegmentSource {
     fn new(files: &Arc<SegmentFiles>, options: &OpenOptions, left: VecDeque<Stretch>) -> Self {
         let (files, options) = (files.clone(), options.clone());
-        SegmentSource { files, options, left, now: None, beside: Beside::default(), passed: 0 }
+        SegmentSource { files, options, left, now: None, beside: Beside::default(), list: None, passed: 0 }
     }
 
     /// All captures.
     pub fn all(files: &Arc<SegmentFiles>, options: &OpenOptions) -> Self {
         Self::new(files, options, files.stretches().collect())
+    }
+
+    /// The same with what the list of URLs to fetch says of each.
+    pub fn all_listed(files: &Arc<SegmentFiles>, options: &OpenOptions) -> Result<Self> {
+        let list = match files.layout.kind {
+            Kind::Segment => FetchList::read(&files.layout, options)?,
+            _ => None,
+        };
+        Ok(SegmentSource { list, ..Self::all(files, options) })
     }
 
     /// Those of a split.
@@ -178,8 +190,11 @@ impl SegmentSource {
                 Err(error) => return Err(error),
             };
             let other = self.beside.find(record.key.as_bytes(), &self.options)?;
-            let made =
-                if stretch.is_content { with_content(&record, other)? } else { without(&record, other.is_some())? };
+            let listed = self.list.as_ref().map_or(Listed::Unknown, |list| list.get(record.key.as_bytes()));
+            let made = match stretch.is_content {
+                true => with_content(&record, other, &listed)?,
+                false => without(&record, other.is_some(), &listed)?,
+            };
             if let Some(capture) = made {
                 return Ok(Some((capture, self.files.place(&stretch.file, record.at))));
             }
@@ -293,18 +308,18 @@ fn start_beside(file: &Path, url: &[u8], options: &OpenOptions) -> Result<Reader
     by_index.map_or_else(|| options.open(file), Ok)
 }
 
-fn with_content(record: &Record<'_>, datum: Option<&[u8]>) -> Result<Option<Capture<'static>>> {
+fn with_content(record: &Record<'_>, datum: Option<&[u8]>, listed: &Listed<'_>) -> Result<Option<Capture<'static>>> {
     let content = whole(record.value, Content::decode).map_err(|e| record.error(e))?;
     let datum = datum.map(|bytes| whole(bytes, CrawlDatum::decode)).transpose().map_err(|e| record.error(e))?;
-    Ok(capture(&record.key.to_string(), datum.as_ref(), Some(content)))
+    Ok(capture(&record.key.to_string(), datum.as_ref(), Some(content), listed))
 }
 
-fn without(record: &Record<'_>, has_content: bool) -> Result<Option<Capture<'static>>> {
+fn without(record: &Record<'_>, has_content: bool, listed: &Listed<'_>) -> Result<Option<Capture<'static>>> {
     if has_content {
         return Ok(None);
     }
     let datum = whole(record.value, CrawlDatum::decode).map_err(|e| record.error(e))?;
-    Ok(capture(&record.key.to_string(), Some(&datum), None))
+    Ok(capture(&record.key.to_string(), Some(&datum), None, listed))
 }
 
 /// Finds captures by URL, in two lookups.
@@ -336,10 +351,10 @@ impl Lookup {
         let (made, place) = if let Some((file, record)) = &found {
             let place = self.files.place(file, record.at);
             let entry = Record { file, at: record.at, key: Text::new(key), value: record.value, class: CONTENT };
-            (with_content(&entry, datum)?, place)
+            (with_content(&entry, datum, &Listed::Unknown)?, place)
         } else if let Some((file, at, value)) = &fetch {
             let entry = Record { file, at: *at, key: Text::new(key), value, class: CRAWL_DATUM };
-            (without(&entry, false)?, self.files.place(file, *at))
+            (without(&entry, false, &Listed::Unknown)?, self.files.place(file, *at))
         } else {
             return Ok(None);
         };

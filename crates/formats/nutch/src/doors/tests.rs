@@ -101,7 +101,7 @@ fn a_segment_of_nutch_is_an_archive() {
         let links = fetched.extract_if(.., |record| record.extras.as_deref().unwrap().contains("\"linked\"")).count();
         let unique: BTreeSet<_> = fetched.iter().map(|record| record.url.clone()).collect();
         let of_captures: BTreeSet<_> = all.iter().map(|(seen, _)| seen.0.clone()).collect();
-        assert_eq!((of_captures, all.len()), (unique, fetched.len()), "{name}");
+        assert_eq!((&of_captures, all.len()), (&unique, fetched.len()), "{name}");
         // Splits of any size are the whole; each capture is found at its place, from the segment and from the file alone,
         // and by its URL.
         for target in [100, 1000, 1 << 20] {
@@ -124,6 +124,10 @@ fn a_segment_of_nutch_is_an_archive() {
         for part in ["crawl_parse", "parse_data", "parse_text"] {
             assert_eq!(left_out[part], count(&fixture(name).join(part)), "{name} {part}");
         }
+        let generated = urls(&fixture(name).join("crawl_generate"), u64::MAX);
+        let waiting = generated.iter().filter(|record| !of_captures.contains(&record.url)).count();
+        let told = left_out.get("crawl_generate, never fetched").copied().unwrap_or(0);
+        assert_eq!(told, waiting as u64, "{name}");
     }
 }
 
@@ -257,6 +261,20 @@ fn codings_are_undone_and_said() {
         "HTTP/1.1 200 OK\r\nX-Crawler-Content-Encoding: gzip\r\nX-Crawler-Content-Length: 25\r\n\r\n"
     );
     assert_eq!(all[0].0.3, b"hello");
+}
+
+#[test]
+fn what_was_to_be_fetched_and_was_not_is_counted() {
+    let temp = tempfile::tempdir().unwrap();
+    let target = temp.path().join("a.segment");
+    let page = |n: i64| response(&format!("http://a.example/{n}"), n, "", b"x");
+    write(&target, (0..5).map(page).collect());
+    let other = temp.path().join("b.segment");
+    write(&other, (3..10).map(page).collect());
+    std::fs::remove_dir_all(target.join("crawl_generate")).unwrap();
+    std::fs::rename(other.join("crawl_generate"), target.join("crawl_generate")).unwrap();
+    let told: Vec<_> = open(&target).left_out().unwrap().into_iter().collect();
+    assert_eq!(told, [("crawl_generate, never fetched".to_owned(), 5)]);
 }
 
 #[test]

@@ -8,12 +8,13 @@ use crate::types::{CrawlDatum, Status, whole};
 use crate::{Dialect, Result};
 use data_encoding::HEXLOWER;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_hadoop::parts::SpreadCheck;
 use trawl_hadoop::seq::{At, Header, OpenOptions, Span};
 use trawl_hadoop::{Decoded, Decoder, class as hadoop};
 use trawl_model::{
-    Advice, Algorithm, Digest, DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource,
+    Advice, Algorithm, Asides, Digest, DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource,
 };
 
 /// The URLs of a CrawlDb, a LinkDb, or any other files whose keys are URLs.
@@ -27,6 +28,13 @@ impl NutchUrls {
     /// Whether any of its files tells of URLs.
     pub fn is_source(&self) -> Result<bool> {
         Ok(!self.files()?.is_empty())
+    }
+
+    /// Files whose records are not about URLs, such as the links of a web database.
+    fn others(&self) -> Result<Vec<PathBuf>> {
+        let told = self.files()?;
+        let current = self.layout.current_files().iter().map(|file| file.path.clone());
+        Ok(current.filter(|path| told.iter().all(|(file, _)| file.path != *path)).collect())
     }
 
     /// Each file that tells of URLs, which part of how many it is, and where it begins and ends in the whole.
@@ -75,6 +83,15 @@ impl UrlSource for NutchUrls {
             super::cut(span, target_bytes, &mut splits);
         }
         Ok(splits)
+    }
+
+    fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
+        if split.start == 0 {
+            for (name, count) in super::left_out::count_files(&self.layout, &self.others()?, &self.options)? {
+                (0..count).for_each(|_| aside(0, &name));
+            }
+        }
+        self.read(split, each)
     }
 
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
@@ -180,11 +197,16 @@ fn datum(c: &CrawlDatum<'_>, record: &mut UrlRecord, extras: &mut Map<String, Va
     if !c.signature.is_empty() && record.digest.is_none() {
         extras.insert("signature".into(), HEXLOWER.encode(&c.signature).into());
     }
-    let told = ["nutch.protocol.code", "Content-Type"];
+    // What could not be understood stays as it is.
+    let is_told = |name: &str| match name {
+        "nutch.protocol.code" => record.status.is_some(),
+        "Content-Type" => record.content_type.is_some(),
+        _ => false,
+    };
     let mut metadata = Map::new();
     for (key, value) in c.metadata.entries() {
         let name = crate::tools::text::any(key);
-        if !told.contains(&name.as_str()) {
+        if !is_told(&name) {
             metadata.insert(name, crate::tools::text::any(value).into());
         }
     }

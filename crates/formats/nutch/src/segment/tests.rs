@@ -48,7 +48,7 @@ fn copy(from: &Path, to: &Path, compress: Compress, parts: u32) -> WrittenSegmen
                 SegmentPart::CrawlParse => {
                     writer.crawl_parse(b"", key, &whole(value, CrawlDatum::decode).unwrap()).unwrap();
                 }
-                SegmentPart::ParseData | SegmentPart::ParseText => writer.raw(part, key, value).unwrap(),
+                SegmentPart::ParseData | SegmentPart::ParseText => writer.raw(part, key, value, 0).unwrap(),
             }
         }
     }

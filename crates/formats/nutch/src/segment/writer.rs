@@ -52,18 +52,18 @@ impl SegmentWriter {
     /// A URL that was to be fetched. Parts follow the host, the order inside them a hash that scatters hosts, as Nutch's
     /// generator does it.
     pub fn generate(&mut self, url: &str, datum: &CrawlDatum<'_>) -> Result<()> {
-        self.generate_raw(url, &encoded(|out| datum.encode(out)))
+        self.generate_raw(url, &encoded(|out| datum.encode(out)), 0)
     }
 
-    /// The same of a serialised datum.
-    pub fn generate_raw(&mut self, url: &str, datum: &[u8]) -> Result<()> {
+    /// The same of a serialised datum; of several for a URL the one of the highest rank is kept.
+    pub fn generate_raw(&mut self, url: &str, datum: &[u8], rank: i64) -> Result<()> {
         let part = part_of_hash(java::hash_string(host_of(url)), self.settings.parts);
         let mut key = Vec::new();
         key.put_text(url.as_bytes());
         key.reverse();
         let mut order = (java::hash_bytes(&key).cast_unsigned() ^ 1 << 31).to_be_bytes().to_vec();
         order.put(url.as_bytes());
-        self.writer(SegmentPart::CrawlGenerate)?.push_to(part, &order, url.as_bytes(), datum)
+        self.writer(SegmentPart::CrawlGenerate)?.push_to(part, &order, url.as_bytes(), datum, rank)
     }
 
     /// How a fetch ended.
@@ -80,7 +80,7 @@ impl SegmentWriter {
     pub fn crawl_parse(&mut self, page: &[u8], target: &[u8], datum: &CrawlDatum<'_>) -> Result<()> {
         let part = part_of_text(page, self.settings.parts);
         let value = encoded(|out| datum.encode(out));
-        self.writer(SegmentPart::CrawlParse)?.push_to(part, page, target, &value)
+        self.writer(SegmentPart::CrawlParse)?.push_to(part, page, target, &value, 0)
     }
 
     /// What parsing found in a page.
@@ -89,9 +89,9 @@ impl SegmentWriter {
         self.writer(SegmentPart::ParseData)?.push(url, &encoded(|out| data.encode(out)))
     }
 
-    /// A record of any directory, serialised already.
-    pub fn raw(&mut self, part: SegmentPart, url: &[u8], value: &[u8]) -> Result<()> {
-        self.writer(part)?.push(url, value)
+    /// A record of any directory, serialised already; of several for a URL the one of the highest rank is kept.
+    pub fn raw(&mut self, part: SegmentPart, url: &[u8], value: &[u8], rank: i64) -> Result<()> {
+        self.writer(part)?.push_ranked(url, value, rank)
     }
 
     /// Writes the segment as `dir`, which must not exist: aside first, then under its name. `on_record` learns where each

@@ -6,6 +6,7 @@ mod dump;
 mod readdb;
 mod readlinkdb;
 mod readseg;
+mod readseg_legacy;
 mod stats;
 pub mod text;
 
@@ -13,4 +14,5 @@ pub use dump::{DumpFormat, write_dump_header, write_dumped};
 pub use readdb::{Filter, TopN, write_url};
 pub use readlinkdb::{LinkPrinter, write_inlinks_of};
 pub use readseg::{DumpSettings, SegmentFacts, dump_segment, get_json, list_header, write_get};
+pub use readseg_legacy::{dump_legacy, dump_legacy_json, get_legacy_json, legacy_facts};
 pub use stats::Stats;

@@ -38,17 +38,19 @@ pub struct SegmentFacts {
 }
 
 impl SegmentFacts {
-    /// Reads a segment through.
-    pub fn of(segment: &Segment) -> Result<Self> {
+    /// Reads a segment through, except the directories `without`.
+    pub fn of(segment: &Segment, without: &[SegmentPart]) -> Result<Self> {
+        let wanted = |part| !without.contains(&part);
+        let count = |part| if wanted(part) { count(segment, part) } else { Ok(None) };
         let mut facts = SegmentFacts {
             name: segment.name(),
-            generated: count(segment, SegmentPart::CrawlGenerate)?,
+            generated: count(SegmentPart::CrawlGenerate)?,
             fetched: None,
             start: None,
             end: None,
-            parsed: count(segment, SegmentPart::ParseData)?,
+            parsed: count(SegmentPart::ParseData)?,
         };
-        if segment.has(SegmentPart::CrawlFetch) {
+        if segment.has(SegmentPart::CrawlFetch) && wanted(SegmentPart::CrawlFetch) {
             let mut fetched = 0;
             let mut scan = segment.scan(SegmentPart::CrawlFetch)?;
             while let Some(entry) = scan.next_entry()? {
@@ -272,6 +274,6 @@ fn read_again(place: &[u8], files: &[PathBuf], options: &OpenOptions, out: &mut 
     Ok(Some(()))
 }
 
-fn write_io(path: &Path, result: io::Result<()>) -> Result<()> {
+pub(super) fn write_io(path: &Path, result: io::Result<()>) -> Result<()> {
     result.map_err(|e| trawl_io::Error::io(trawl_io::Op::Write, path, e).into())
 }

@@ -7,7 +7,7 @@ use crate::header::RecordType;
 use crate::reader::{Record, WarcReader};
 use std::io::BufRead;
 use trawl_http::Head;
-use trawl_model::Algorithm;
+use trawl_model::{Algorithm, UnixMillis};
 
 /// What is indexed.
 #[derive(Debug, Clone, Default)]
@@ -23,15 +23,17 @@ pub struct CdxjOptions {
 pub enum Unlisted {
     /// A place that cannot be read.
     Damage(Error),
-    /// A record that would be listed, but does not say of which URL or when it is.
+    /// A record that would be listed, but does not say of which URL it is.
     Incomplete(Error),
+    /// A record that is listed as of the first moment, 1970, because when it is of cannot be read.
+    Undated(Error),
 }
 
 impl Unlisted {
     /// Why.
     pub fn into_error(self) -> Error {
         match self {
-            Unlisted::Damage(error) | Unlisted::Incomplete(error) => error,
+            Unlisted::Damage(error) | Unlisted::Incomplete(error) | Unlisted::Undated(error) => error,
         }
     }
 }
@@ -57,6 +59,10 @@ pub fn index_records(
         };
         match found {
             Ok(Indexed::Line(line)) => each(line)?,
+            Ok(Indexed::Undated(line, error)) => {
+                each(line)?;
+                unlisted(Unlisted::Undated(error))?;
+            }
             Ok(Indexed::NotListed) => {}
             Ok(Indexed::Incomplete(error)) => unlisted(Unlisted::Incomplete(error))?,
             Err(e) if e.is_damage() => {
@@ -82,8 +88,10 @@ fn listed(record: &Record<'_>, all: bool) -> bool {
 /// What an index has of a record.
 enum Indexed {
     Line(CdxjLine),
+    /// It does not say when: a line is a line all the same, or the capture could not be found.
+    Undated(CdxjLine, Error),
     NotListed,
-    /// It would be listed, but does not say where or when.
+    /// It would be listed, but does not say where.
     Incomplete(Error),
 }
 
@@ -94,21 +102,22 @@ fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Indexed
     let header = record.header();
     let lacks = |expected, name| {
         let found = header.text(name).map_or("none".to_owned(), |text| shown(text.as_bytes()));
-        Ok(Indexed::Incomplete(Error::corrupt(record.at().clone(), expected, found)))
+        Error::corrupt(record.at().clone(), expected, found)
     };
     if header.record_type() == RecordType::Metadata && header.target_uri().is_none() {
         return Ok(Indexed::NotListed);
     }
     // A blank cannot be in a URI; warcio, and so cdxj-indexer, escapes those it finds.
     let Some(url) = header.target_uri().map(|u| u.replace(' ', "%20")) else {
-        return lacks("a URL in WARC-Target-URI", "WARC-Target-URI");
+        return Ok(Indexed::Incomplete(lacks("a URL in WARC-Target-URI", "WARC-Target-URI")));
     };
-    let Some(date) = header.date() else { return lacks("a time in WARC-Date", "WARC-Date") };
-    let mut line = CdxjLine::new(&url, date);
+    let undated = header.date().is_none().then(|| lacks("a time in WARC-Date", "WARC-Date"));
+    let mut line = CdxjLine::new(&url, header.date().unwrap_or(UnixMillis(0)));
     let record_type = header.record_type();
     let own_type = header.text("Content-Type").map(|t| t.into_owned());
     let stated = header.text("WARC-Payload-Digest").filter(|d| !d.is_empty()).map(|d| d.into_owned());
     let is_message = header.may_be_http();
+    let is_segment = header.get("WARC-Segment-Number").is_some();
     let place = record.place();
     let head = if is_message { record.take_http_head()? } else { None };
     line.put("url", url);
@@ -126,9 +135,9 @@ fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Indexed
     {
         line.put("status", status.to_string());
     }
-    // A revisit does not hold the payload that it is about.
+    // A revisit does not hold the payload that it is about, nor does the first of several segments.
     let digest = match stated {
-        None if record_type == RecordType::Revisit => None,
+        None if record_type == RecordType::Revisit || is_segment => None,
         None => Some(payload_digest(&mut record)?),
         stated => stated,
     };
@@ -139,7 +148,10 @@ fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Indexed
     line.put("length", length.to_string());
     line.put("offset", place.offset.to_string());
     line.put("filename", options.filename.clone().unwrap_or_else(|| place.file.to_string()));
-    Ok(Indexed::Line(line))
+    Ok(match undated {
+        Some(error) => Indexed::Undated(line, error),
+        None => Indexed::Line(line),
+    })
 }
 
 fn payload_digest(record: &mut Record<'_>) -> Result<String> {

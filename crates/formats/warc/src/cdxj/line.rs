@@ -44,6 +44,20 @@ impl CdxjLine {
         Ok(CdxjLine { key: key.to_owned(), timestamp: timestamp.to_owned(), fields })
     }
 
+    /// A line as it is shown: without the user name and password of its URL, in its key, too; `None` if it has none. The key of
+    /// a URL in an odd spelling may hold them.
+    pub fn without_credentials(line: &[u8]) -> Option<String> {
+        memchr::memchr(b'@', line)?;
+        let mut parsed = CdxjLine::parse(line).ok()?;
+        let shown = match trawl_url::without_userinfo(parsed.get("url")?) {
+            std::borrow::Cow::Borrowed(_) => return None,
+            std::borrow::Cow::Owned(shown) => shown,
+        };
+        parsed.key = surt_key(&shown);
+        parsed.fields.iter_mut().filter(|(name, _)| name == "url").for_each(|(_, url)| url.clone_from(&shown));
+        Some(parsed.to_text())
+    }
+
     /// The value of a field.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())

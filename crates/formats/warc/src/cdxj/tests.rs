@@ -153,8 +153,8 @@ fn sorted_indexes_merge_and_unsorted_ones_are_named() {
     assert_eq!(error, "bad.cdxj@7: expected sorted lines, found \"a 1 {}\"");
 }
 
-/// A record is never listed under a time that nobody wrote, nor left out without a word; the next one is read, and not one that
-/// its block may hold.
+/// A record without a time is listed as of the first moment, so that it can be found, and told; one without a URL is told. The
+/// next one is read, and not one that a block may hold.
 #[test]
 fn records_without_a_time_or_url_are_named() {
     let record = |date: &str, url: &str, block: &str| {
@@ -175,7 +175,7 @@ fn records_without_a_time_or_url_are_named() {
         Ok(())
     };
     index_records(&mut reader, &CdxjOptions::default(), &mut each, &mut on_damage).unwrap();
-    assert_eq!(lines, ["20260624010203"]);
+    assert_eq!(lines, ["19700101000000", "19700101000000", "20260624010203"]);
     let expected = [
         "expected a time in WARC-Date, found \"soon\"",
         "a time in WARC-Date, found none",
@@ -183,4 +183,48 @@ fn records_without_a_time_or_url_are_named() {
     ];
     assert_eq!(errors.len(), 3, "{errors:?}");
     errors.iter().zip(expected).for_each(|(error, expected)| assert!(error.contains(expected), "{error}"));
+}
+
+/// Dates as ARC files of the wild have them: each record is a line.
+#[test]
+fn odd_dates_of_arc_files_are_lines() {
+    let dates = ["20080430204826", "2008043020482", "200804302048260000", "abcdef12345678", "0", "-", "20081330204826"];
+    let mut file = b"filedesc://x.arc 0.0.0.0 20080430204825 text/plain 0\n\n".to_vec();
+    for (n, date) in dates.iter().enumerate() {
+        file.extend(format!("http://h{n}.example/ 192.0.2.1 {date} text/html 5\nHTTP/\n").bytes());
+    }
+    let mut reader = crate::WarcReader::builder().lenient(true).over(Arc::new(Bytes::from(file)));
+    let (mut lines, mut undated) = (Vec::new(), 0);
+    let mut each = |line: CdxjLine| {
+        lines.push(line.timestamp);
+        Ok(())
+    };
+    let mut on_odd = |found: Unlisted| {
+        undated += u64::from(matches!(found, Unlisted::Undated(_)));
+        Ok(())
+    };
+    index_records(&mut reader, &CdxjOptions::default(), &mut each, &mut on_odd).unwrap();
+    let none = "19700101000000";
+    assert_eq!(lines, ["20080430204826", "20080430204800", "20080430204826", none, none, none, none]);
+    assert_eq!(undated, 4);
+}
+
+/// What a line shows has no user name and no password, in whatever spelling.
+#[test]
+fn lines_are_shown_without_credentials() {
+    for (url, key, shown) in [
+        ("//u:pw@h.example/", "example,h)/", "//h.example/"),
+        ("http://us\ter:pw@h.example/", "example,h)/", "http://h.example/"),
+        ("http:/u:pw@h.example/", "example,h)/", "http:/h.example/"),
+        ("http://u:pw@h.example/x", "example,h)/x", "http://h.example/x"),
+    ] {
+        let mut line = CdxjLine::new(url, trawl_model::UnixMillis(0));
+        line.put("url", url);
+        let text = CdxjLine::without_credentials(line.to_text().as_bytes()).unwrap();
+        let parsed = CdxjLine::parse(text.as_bytes()).unwrap();
+        assert_eq!((parsed.key.as_str(), parsed.get("url")), (key, Some(shown)), "{url}");
+        assert!(!text.contains("pw"), "{text}");
+    }
+    let plain = r#"example,h)/@ 2026 {"url": "http://h.example/@"}"#;
+    assert_eq!(CdxjLine::without_credentials(plain.as_bytes()), None);
 }

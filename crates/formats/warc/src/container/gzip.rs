@@ -50,6 +50,8 @@ pub(crate) struct Gzip {
     size: u64,
     /// Whether the header of the open member has a checksum that is not its own.
     bad_header: bool,
+    /// Damage behind the unread bytes: told when somebody wants more than those.
+    damage: Option<Error>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,6 +62,8 @@ enum State {
     Streaming,
     /// The open member is inflated to its end.
     Ended,
+    /// The open member is inflated up to damage.
+    Damaged,
 }
 
 impl Gzip {
@@ -74,6 +78,7 @@ impl Gzip {
             crc: crc32fast::Hasher::new(),
             size: 0,
             bad_header: false,
+            damage: None,
         }
     }
 
@@ -101,6 +106,7 @@ impl Gzip {
         self.at = 0;
         self.end = 0;
         self.state = State::Between;
+        self.damage = None;
     }
 
     /// Opens the member at the window's start.
@@ -120,7 +126,8 @@ impl Gzip {
         Ok(())
     }
 
-    /// Inflates until `want` unread bytes are here or the member ends.
+    /// Inflates until `want` unread bytes are here or the member ends. What was inflated before damage, a wrong checksum of the
+    /// whole member included, is handed out first: there may be many records in it.
     pub(crate) fn fill(&mut self, window: &mut Window, start: &At, want: usize) -> Result<()> {
         while self.state == State::Streaming && self.end - self.at < want {
             if self.at > 0 {
@@ -132,9 +139,18 @@ impl Gzip {
             if self.out.len() < room {
                 self.out.resize(room, 0);
             }
-            self.inflate_some(window, start)?;
+            match self.inflate_some(window, start) {
+                Err(e) if e.is_damage() => {
+                    self.state = State::Damaged;
+                    self.damage = Some(e);
+                }
+                result => result?,
+            }
         }
-        Ok(())
+        match self.damage.take_if(|_| self.end - self.at < want) {
+            Some(damage) => Err(damage),
+            None => Ok(()),
+        }
     }
 
     fn inflate_some(&mut self, window: &mut Window, start: &At) -> Result<()> {
@@ -145,21 +161,21 @@ impl Gzip {
         }
         let target = self.out.get_mut(self.end..self.end + STREAM_BYTES).unwrap_or_default();
         let (in_before, out_before) = (self.stream.total_in(), self.stream.total_out());
-        let status = self
-            .stream
-            .decompress(input, target, FlushDecompress::None)
-            .map_err(|e| Error::corrupt(at(), "a valid deflate stream", e.to_string()))?;
+        let status = self.stream.decompress(input, target, FlushDecompress::None);
+        let status = status.map_err(|e| Error::corrupt(at(), "a valid deflate stream", e.to_string()));
         let step = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(0);
         let used = step(self.stream.total_in(), in_before);
         let got = step(self.stream.total_out(), out_before);
-        if used == 0 && got == 0 && status != Status::StreamEnd {
+        let is_stuck = used == 0 && got == 0 && status.as_ref().is_ok_and(|status| *status != Status::StreamEnd);
+        if is_stuck {
             return Err(Error::corrupt(at(), "a deflate stream that goes on", "one that stands still"));
         }
         window.consume(used);
         self.crc.update(self.out.get(self.end..self.end + got).unwrap_or_default());
         self.end += got;
         self.size += got as u64;
-        if status == Status::StreamEnd {
+        // What was inflated before the damage counts.
+        if status? == Status::StreamEnd {
             self.trailer(window, start)?;
             self.state = State::Ended;
         }

@@ -80,6 +80,20 @@ impl Window {
         Ok(self.data())
     }
 
+    /// A few bytes at another offset, fewer at the end of the input, without going there; none of a stream.
+    pub(crate) fn peek(&self, offset: u64) -> Result<Vec<u8>> {
+        const PEEKED: usize = 8;
+        let here = offset.checked_sub(self.offset).and_then(|ahead| usize::try_from(ahead).ok());
+        if let Some(near) = here.and_then(|at| self.data().get(at..at.checked_add(PEEKED)?)) {
+            return Ok(near.to_vec());
+        }
+        let Input::At(file) = &self.input else { return Ok(Vec::new()) };
+        let left = usize::try_from(file.len().saturating_sub(offset)).unwrap_or(PEEKED);
+        let mut bytes = vec![0; left.min(PEEKED)];
+        file.read_at(offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Marks `n` bytes as read.
     pub(crate) fn consume(&mut self, n: usize) {
         let n = n.min(self.data().len());

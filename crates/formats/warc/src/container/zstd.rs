@@ -28,6 +28,8 @@ pub(crate) struct Zstd {
     frame: u64,
     size: u64,
     ended: bool,
+    /// Damage behind the unread bytes: told when somebody wants more than those.
+    damage: Option<Error>,
 }
 
 impl Zstd {
@@ -43,6 +45,7 @@ impl Zstd {
             frame: 0,
             size: 0,
             ended: true,
+            damage: None,
         }
     }
 
@@ -75,6 +78,7 @@ impl Zstd {
         self.at = 0;
         self.end = 0;
         self.ended = true;
+        self.damage = None;
     }
 
     /// Opens the next frame that holds data; `false` at the end of the file.
@@ -165,7 +169,21 @@ impl Zstd {
         Ok(())
     }
 
+    /// Inflates until `want` unread bytes are here or the frame ends; what was inflated before damage is handed out first.
     pub(crate) fn fill(&mut self, window: &mut Window, start: &At, want: usize) -> Result<()> {
+        if self.damage.is_none() {
+            match self.inflate(window, start, want) {
+                Err(e) if e.is_damage() => self.damage = Some(e),
+                result => result?,
+            }
+        }
+        match self.damage.take_if(|_| self.end - self.at < want) {
+            Some(damage) => Err(damage),
+            None => Ok(()),
+        }
+    }
+
+    fn inflate(&mut self, window: &mut Window, start: &At, want: usize) -> Result<()> {
         while !self.ended && self.end - self.at < want {
             if self.at > 0 {
                 self.out.copy_within(self.at..self.end, 0);

@@ -121,6 +121,11 @@ pub struct WarcReader {
     index: u32,
     /// Whether any record was read from the open member.
     member_used: bool,
+    /// Damage of a member behind the last of several records in it, all of which could be read.
+    damage_behind: Option<Error>,
+    /// How far blocks of records reached that turned out to be damaged, in an uncompressed file. A record that begins before is
+    /// not believed its length before its end was looked at: each of many could claim most of the file.
+    doubted: u64,
     arc: Option<ArcState>,
 }
 
@@ -143,6 +148,8 @@ impl WarcReader {
             has_header: false,
             index: 0,
             member_used: false,
+            damage_behind: None,
+            doubted: 0,
             arc: None,
         }
     }
@@ -182,6 +189,9 @@ impl WarcReader {
             self.finish_record()?;
         }
         self.has_header = false;
+        if let Some(damage) = self.damage_behind.take() {
+            return Err(damage);
+        }
         if !self.next_start()? {
             return Ok(false);
         }
@@ -242,6 +252,8 @@ impl WarcReader {
         }
         while let data @ [_, ..] = window.fill(1)? {
             if data.iter().any(|b| *b != 0) {
+                // The zeros are what cannot be read, not the record before them.
+                self.start = at.clone();
                 return Err(Error::corrupt(at, "a record or the end of the file", "zeros, then more"));
             }
             let n = data.len();
@@ -283,7 +295,35 @@ impl WarcReader {
         self.member_used = true;
         self.has_header = true;
         self.state = State::Block(length);
-        Ok(())
+        self.check_end(length)
+    }
+
+    /// Looks at where a block ends before it is read, in a file that is not compressed: one that claims more than the file has
+    /// would be read to the end of the file, and the next one again.
+    fn check_end(&mut self, length: u64) -> Result<()> {
+        if self.compression() != Compression::None {
+            return Ok(());
+        }
+        let (is_doubted, lenient) = (self.start.offset < self.doubted && self.arc.is_none(), self.lenient);
+        let at = self.container.at();
+        let window = self.container.window();
+        let Some(file) = window.len() else { return Ok(()) };
+        let from = window.offset();
+        let end = from.saturating_add(length);
+        if end > file {
+            let (at, found) = (At { offset: file.max(from), ..at }, file.saturating_sub(from));
+            return Err(Error::Truncated { at, expected: "the rest of a record block", found });
+        }
+        if !is_doubted {
+            return Ok(());
+        }
+        let behind = window.peek(end)?;
+        let ends = behind.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+        let is_end = behind.len() == ends || ends > 0 || may_begin_record(&behind);
+        if behind.starts_with(b"\r\n\r\n") || lenient && is_end {
+            return Ok(());
+        }
+        Err(Error::corrupt(At { offset: end, ..at }, "CR LF CR LF after the block", crate::error::shown(&behind)))
     }
 
     /// Reads what is left of the current record and says how long it is as stored.
@@ -301,9 +341,18 @@ impl WarcReader {
         }
         self.state = State::Between;
         let block_end = self.container.at().offset;
-        self.record_end()?;
-        // Driving the container to the member's end also checks its checksum.
-        self.container.fill(1)?;
+        if let Err(e) = self.record_end() {
+            if self.compression() == Compression::None {
+                self.doubted = self.doubted.max(block_end);
+            }
+            return Err(e);
+        }
+        // Driving the container to the member's end also checks its checksum. Which of several records a wrong one is about
+        // cannot be told: all of them are handed out, and then the damage.
+        match self.container.fill(1) {
+            Err(e) if e.is_damage() && self.index > 0 => self.damage_behind = Some(e),
+            result => drop(result?),
+        }
         let start = self.start.offset;
         let length = match self.compression() {
             Compression::None => self.container.at().offset - start,

@@ -59,6 +59,7 @@ impl WarcReader {
             at = self.container.stored_offset();
         }
         self.index = 0;
+        self.damage_behind = None;
         self.member_used = false;
         self.has_header = false;
         let (first, mut tried) = (at, 0);

@@ -305,3 +305,118 @@ fn names_in_lower_case_and_bytes_that_are_no_text() {
     assert!(reader.next_record().unwrap().is_some());
     assert!(open(text).next_record().is_err(), "a strict reader wants it as the standard has it");
 }
+
+/// Reads a file, going on after damage; gives how many records there are and what was wrong.
+fn read_past_damage(bytes: Vec<u8>) -> (Vec<String>, Vec<String>) {
+    let mut reader = WarcReader::builder().lenient(true).over(Arc::new(Bytes::from(bytes)));
+    let (mut found, mut damage) = (Vec::new(), Vec::new());
+    loop {
+        let error = match reader.next_record() {
+            Ok(None) => return (found, damage),
+            Ok(Some(record)) => {
+                let url = record.header().target_uri().map(|url| url.into_owned()).unwrap_or_default();
+                match record.finish() {
+                    Ok(_) => {
+                        found.push(url);
+                        continue;
+                    }
+                    Err(e) => e,
+                }
+            }
+            Err(e) => e,
+        };
+        damage.push(error.to_string());
+        reader.recover().unwrap();
+    }
+}
+
+type Pack = fn(&[u8]) -> Vec<u8>;
+
+fn zstd_with_sum(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    packer.include_checksum(true).unwrap();
+    packer.write_all(bytes).unwrap();
+    packer.finish().unwrap()
+}
+
+/// A checksum is over all records of a member: those that were inflated are handed out, and the damage is told once.
+#[test]
+fn records_before_damage_in_their_member_are_read() {
+    let block = |n: usize| format!("{n} ").repeat(700).into_bytes();
+    let records: Vec<u8> = (0..1000).flat_map(|n| record(n, &block(n))).collect();
+    for pack in [gzip as Pack, zstd_with_sum] {
+        let whole = pack(&records);
+        let mut bad_sum = whole.clone();
+        let last = bad_sum.len() - if whole.starts_with(b"\x1f\x8b") { 5 } else { 1 };
+        bad_sum[last] ^= 1;
+        let (found, damage) = read_past_damage([bad_sum, pack(&record(1000, b"next"))].concat());
+        let is_zstd = whole.starts_with(b"\x28\xb5");
+        // zstd finds a wrong checksum before it hands out its last block.
+        assert!(found.len() == 1001 || is_zstd && found.len() > 900, "{}", found.len());
+        assert_eq!(damage.len(), 1, "{damage:?}");
+        // A member that ends too soon gives what is there.
+        let (found, damage) = read_past_damage(whole[..whole.len() / 2].to_vec());
+        assert!(found.len() > 300 && damage.len() == 1, "{} {damage:?}", found.len());
+    }
+    // A record in a member of its own is the damaged one.
+    let mut alone = gzip(&record(0, b"x"));
+    let last = alone.len() - 5;
+    alone[last] ^= 1;
+    let (found, damage) = read_past_damage([alone, gzip(&record(1, b"y"))].concat());
+    assert_eq!((found, damage.len()), (vec!["http://a.example/1".to_owned()], 1));
+}
+
+/// Lengths that are not true cost no more than a look at where they end.
+#[test]
+fn untrue_lengths_are_not_read() {
+    let header = |n: usize, length: usize| {
+        format!(
+            "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:{n}>\r\nWARC-Date: 2026-06-24T01:02:03Z\r\n\
+             WARC-Target-URI: http://a.example/{n}\r\nContent-Length: {length}\r\n\r\nx\r\n\r\n"
+        )
+    };
+    let arc = |n: usize, length: usize| format!("http://a.example/{n} 1.2.3.4 20080430204826 text/html {length}\n");
+    let many = 2000;
+    let all = |length: &dyn Fn(usize) -> usize| (0..many).map(|n| header(n, length(n))).collect::<String>();
+    let behind = all(&|_| 1_000_000_000);
+    let one = behind.len() / many;
+    let inside = all(&|n| (many - n) * one / 2 + 7);
+    let arc_file = "filedesc://a 0.0.0.0 20080430204825 text/plain 0\n\n".to_owned()
+        + &(0..many).map(|n| arc(n, 1_000_000_000)).collect::<String>();
+    for (name, text) in [("behind the end", behind), ("inside", inside), ("arc", arc_file)] {
+        let size = text.len() as u64;
+        let file = Arc::new(trawl_io::read_at::Counting::new(Bytes::from(text)));
+        let mut reader = WarcReader::builder().lenient(true).over(file.clone());
+        let mut damaged = 0;
+        loop {
+            match reader.next_record() {
+                Ok(None) => break,
+                Ok(Some(mut record)) => {
+                    let read = std::io::copy(&mut record, &mut std::io::sink()).map(drop);
+                    if read.is_ok() && record.finish().is_ok() {
+                        continue;
+                    }
+                    reader.give_up();
+                }
+                Err(_) => {}
+            }
+            damaged += 1;
+            reader.recover().unwrap();
+        }
+        let read = file.reads().bytes;
+        assert!(damaged > 0 && read < 20 * size, "{name}: {damaged} damaged, {read} bytes read of {size}");
+    }
+}
+
+/// What is skipped begins where the damage does, not with the record before it.
+#[test]
+fn zeros_between_members_are_the_gap() {
+    let first = gzip(&record(0, b"first"));
+    let file = [&first[..], &[0; 100], &gzip(&record(1, b"second"))].concat();
+    let mut reader = WarcReader::builder().lenient(true).over(Arc::new(Bytes::from(file)));
+    reader.next_record().unwrap().unwrap().finish().unwrap();
+    assert!(reader.next_record().is_err());
+    let from = first.len() as u64;
+    assert_eq!(reader.recover().unwrap(), Some(Gap { from, to: from + 100 }));
+    assert_eq!(reader.next_record().unwrap().unwrap().at().offset, from + 100);
+}

@@ -34,7 +34,8 @@ pub struct WaczSummary {
     pub pages: u64,
     /// Bytes of the WACZ file.
     pub bytes: u64,
-    /// Records in them that the index does not list, because they do not say of which URL or when they are.
+    /// Records in them that the index does not list, because they do not say of which URL they are, or lists as of 1970, because
+    /// they do not say when.
     pub unlisted: u64,
     /// The first of those.
     pub examples: Vec<String>,
@@ -100,7 +101,8 @@ fn index(
     let mut pass = |found| match found {
         // Damage is not packed: an index that passes over it would be all that a player sees.
         Unlisted::Damage(error) => Err(error),
-        Unlisted::Incomplete(error) => {
+        // A page of 1970 would be shown as one; in the list of what is wrong somebody sees it.
+        Unlisted::Incomplete(error) | Unlisted::Undated(error) => {
             unlisted += 1;
             if examples.len() < MAX_EXAMPLES {
                 examples.push(error.to_string());

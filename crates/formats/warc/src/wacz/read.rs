@@ -52,6 +52,19 @@ impl Wacz {
         Ok(all)
     }
 
+    /// The archives that the package lists and the ZIP file does not hold. Without a list that can be read there are none.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let Ok(package) = self.datapackage() else { return Vec::new() };
+        let listed = package.get("resources").and_then(|all| all.as_array()).into_iter().flatten();
+        let paths = listed.filter_map(|resource| resource.get("path").and_then(|path| path.as_str()));
+        let is_archive = |path: &&str| {
+            let name = path.to_ascii_lowercase();
+            name.starts_with("archive/") || ARCHIVES.iter().any(|ending| name.ends_with(ending))
+        };
+        let gone = paths.filter(is_archive).filter(|path| self.zip.entry(path).is_none());
+        gone.map(str::to_owned).collect()
+    }
+
     /// A WARC file by its name in the index.
     pub fn warc(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         let path = format!("archive/{name}");

@@ -144,3 +144,19 @@ fn sizes_and_offsets_past_four_gigabytes_have_room() {
         assert_eq!((found, rest), (wanted, &b"rest"[..]));
     }
 }
+
+/// An archive that the package lists and does not hold is named: its captures are missing.
+#[test]
+fn archives_that_are_listed_and_not_there_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("gone.wacz");
+    let fs: Arc<dyn trawl_io::Fs> = Arc::new(trawl_io::RealFs);
+    let mut zip = super::zip_write::ZipWriter::create(&fs, &path).unwrap();
+    zip.add_bytes("archive/a.warc", b"").unwrap();
+    let paths = ["archive/a.warc", "archive/x.warc.gz", "pages/pages.jsonl", "other/y.WARC.GZ"];
+    let resources: Vec<_> = paths.iter().map(|path| serde_json::json!({ "path": path })).collect();
+    let package = serde_json::json!({ "resources": resources }).to_string();
+    zip.add_bytes("datapackage.json", package.as_bytes()).unwrap();
+    zip.finish().unwrap();
+    assert_eq!(open(&path).missing(), ["archive/x.warc.gz", "other/y.WARC.GZ"]);
+}

@@ -4,7 +4,7 @@ use super::facts::EventFacts;
 use super::fields::{HeaderText, header_uri};
 use super::id::record_id;
 use super::info::info_record;
-use super::member::{Encoder, Stored, spool_error};
+use super::member::{Effort, Encoder, Stored, spool_error};
 use super::records::RawParts;
 use crate::container::Compression;
 use crate::digest::{sha1_of, sha1_of_message};
@@ -26,6 +26,10 @@ use trawl_model::{
 /// Bodies that can be read only once are kept in memory up to this size and spooled past it.
 const BODY_MEMORY_BYTES: usize = 4 << 20;
 
+/// Bodies from this size on are not compressed again if they came compressed. With a shorter one the headers, half a KiB of
+/// which compressing saves, weigh more.
+const MIN_LEAST_BYTES: u64 = 8 << 10;
+
 const IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
@@ -35,6 +39,7 @@ pub struct PreparedRecord {
     record_type: RecordType,
     stored: Stored,
     plain_len: u64,
+    effort: Effort,
 }
 
 impl PreparedRecord {
@@ -137,9 +142,10 @@ impl Preparer for EventPreparer {
             let body_len = raw.body.len_bytes();
             let mut body = raw.body;
             let mut reader = body.reader().map_err(spool_error)?;
-            let stored = self.encoder.member(&[&raw.header], &mut reader, body_len, b"\r\n\r\n")?;
+            let effort = Effort::Usual;
+            let stored = self.encoder.member(effort, &[&raw.header], &mut reader, body_len, b"\r\n\r\n")?;
             let plain_len = raw.header.len() as u64 + body_len + 4;
-            records.push(PreparedRecord { record_type: raw.record_type, stored, plain_len });
+            records.push(PreparedRecord { record_type: raw.record_type, stored, plain_len, effort });
             ids.push(raw.id);
         }
         let event_records = PreparedEvent { records, warcinfo: None };
@@ -185,9 +191,10 @@ impl EventPreparer {
     pub fn info(&self, name: &str, now: UnixMillis) -> Result<PreparedEvent> {
         let warcinfo = self.current_warcinfo();
         let (header, block) = info_record(&self.about, &warcinfo, name, now);
-        let stored = self.encoder.member(&[&header, &block], &mut std::io::empty(), 0, b"\r\n\r\n")?;
+        let effort = Effort::Usual;
+        let stored = self.encoder.member(effort, &[&header, &block], &mut std::io::empty(), 0, b"\r\n\r\n")?;
         let plain_len = (header.len() + block.len() + 4) as u64;
-        let records = vec![PreparedRecord { record_type: RecordType::Warcinfo, stored, plain_len }];
+        let records = vec![PreparedRecord { record_type: RecordType::Warcinfo, stored, plain_len, effort }];
         Ok(PreparedEvent { records, warcinfo: Some(warcinfo) })
     }
 
@@ -248,7 +255,7 @@ impl EventPreparer {
     pub(super) fn rebind(&self, event: &mut PreparedEvent, warcinfo: &Arc<str>) -> Result<()> {
         let Some(old) = event.warcinfo.replace(warcinfo.clone()).filter(|old| old != warcinfo) else { return Ok(()) };
         for record in &mut event.records {
-            record.stored = self.encoder.rebind(&record.stored, record.plain_len, &old, warcinfo)?;
+            record.stored = self.encoder.rebind(record.effort, &record.stored, record.plain_len, &old, warcinfo)?;
         }
         Ok(())
     }
@@ -273,7 +280,8 @@ impl EventPreparer {
             header.put("WARC-Truncated", truncated.as_str());
         }
         let content_type = "application/http; msgtype=response";
-        self.record(RecordType::Response, header, content_type, &block, &head, &mut body)
+        let effort = effort_for(&Head::new(&head), body.len_bytes());
+        self.record(effort, RecordType::Response, header, content_type, &block, &head, &mut body)
     }
 
     fn revisit(&self, common: &Common<'_>, id: &str, revisit: &Revisit) -> Result<PreparedRecord> {
@@ -302,7 +310,15 @@ impl EventPreparer {
         }
         let content_type = "application/http; msgtype=response";
         let head = &revisit.head;
-        self.record(RecordType::Revisit, header, content_type, &sha1_of(&[head]), head, &mut Body::empty())
+        self.record(
+            Effort::Usual,
+            RecordType::Revisit,
+            header,
+            content_type,
+            &sha1_of(&[head]),
+            head,
+            &mut Body::empty(),
+        )
     }
 
     fn request(
@@ -317,7 +333,7 @@ impl EventPreparer {
         let mut header = common.header(RecordType::Request, id);
         header.put_id("WARC-Concurrent-To", concurrent_to);
         let content_type = "application/http; msgtype=request";
-        self.record(RecordType::Request, header, content_type, &block, &message.head, &mut body)
+        self.record(Effort::Usual, RecordType::Request, header, content_type, &block, &message.head, &mut body)
     }
 
     fn metadata(
@@ -333,11 +349,21 @@ impl EventPreparer {
             header.put_id("WARC-Concurrent-To", other);
         }
         let digest = sha1_of(&[&block]);
-        self.record(RecordType::Metadata, header, "application/warc-fields", &digest, &block, &mut Body::empty())
+        self.record(
+            Effort::Usual,
+            RecordType::Metadata,
+            header,
+            "application/warc-fields",
+            &digest,
+            &block,
+            &mut Body::empty(),
+        )
     }
 
+    #[expect(clippy::too_many_arguments, reason = "each is one part of a record")]
     fn record(
         &self,
+        effort: Effort,
         record_type: RecordType,
         header: HeaderText,
         content_type: &str,
@@ -350,8 +376,8 @@ impl EventPreparer {
         let header = header.finish(content_type, block_digest, block_len);
         let plain_len = header.len() as u64 + block_len + 4;
         let mut reader = body.reader().map_err(spool_error)?;
-        let stored = self.encoder.member(&[&header, head], &mut reader, body_len, b"\r\n\r\n")?;
-        Ok(PreparedRecord { record_type, stored, plain_len })
+        let stored = self.encoder.member(effort, &[&header, head], &mut reader, body_len, b"\r\n\r\n")?;
+        Ok(PreparedRecord { record_type, stored, plain_len, effort })
     }
 
     /// Digests stand before the block, so a body that can be read only once is kept or spooled.
@@ -370,6 +396,22 @@ impl EventPreparer {
             }
         }
     }
+}
+
+/// How hard a response is compressed: hardly, if its body came compressed. The head decides alone, so that the same record
+/// always gives the same bytes.
+fn effort_for(head: &Head<'_>, body_len: u64) -> Effort {
+    // Headers are a good part of a short record.
+    if body_len < MIN_LEAST_BYTES {
+        return Effort::Usual;
+    }
+    let coded = head.content_codings().iter().any(|coding| coding != "identity");
+    let media_type = head.text("Content-Type").unwrap_or_default().trim().to_ascii_lowercase();
+    let is_text = ["image/svg", "image/bmp", "image/x-icon", "image/vnd.microsoft.icon", "audio/midi", "audio/x-midi"];
+    let packed =
+        ["image/", "video/", "audio/", "font/woff", "application/zip", "application/gzip", "application/x-gzip"];
+    let starts = |all: &[&str]| all.iter().any(|start| media_type.starts_with(start));
+    if coded || starts(&packed) && !starts(&is_text) { Effort::Least } else { Effort::Usual }
 }
 
 /// A spool as a body.

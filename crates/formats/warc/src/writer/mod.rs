@@ -37,7 +37,7 @@ pub use sink::WarcSink;
 
 pub(crate) use facts::EventFacts;
 pub(crate) use fields::parse_fields;
-pub(crate) use member::spool_error;
+pub(crate) use member::{Encoder, spool_error};
 pub(crate) use names::OPEN_SUFFIX;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trawl_index::BuildOptions;
 use trawl_ingest::{IngestSettings, ingest};
 use trawl_model::{DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
-use trawl_store::{DatasetInfo, DirStore, Lake, Store};
+use trawl_store::{DatasetInfo, DirStore, Lake, MemStore, RemoteSettings, RemoteStore, Store};
 use trawl_url::{LakeUrl, SuffixList};
 
 /// Records in memory.
@@ -28,6 +28,23 @@ impl UrlSource for VecSource {
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
         let range = split.start as usize..split.end as usize;
         (split.start..).zip(&self.records[range]).try_for_each(|(n, record)| each(n, Ok(record.clone())))
+    }
+}
+
+/// A store of its own: in a directory, or where `TRAWL_TEST_STORE` says, `memory` or `s3://bucket/prefix` (with the AWS variables of
+/// its server). The same tests hold everywhere; `.ci/run` and `.ci/long` run them so.
+pub fn store_in(dir: &std::path::Path) -> Arc<dyn Store> {
+    match std::env::var("TRAWL_TEST_STORE").as_deref() {
+        Err(_) | Ok("directory") => Arc::new(DirStore::new(dir.join("lake"))),
+        Ok("memory") => Arc::new(MemStore::new()),
+        Ok(place) => {
+            let env: Vec<_> = std::env::vars().collect();
+            // The directory has a name that nobody else has now; a server has those of earlier runs, too.
+            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+            let name = dir.file_name().unwrap().to_string_lossy().replace('.', "");
+            let place = format!("{place}/{since}-{name}");
+            Arc::new(RemoteStore::open(&place, &env, RemoteSettings::default()).unwrap())
+        }
     }
 }
 
@@ -53,7 +70,7 @@ pub struct Fixture {
 impl Fixture {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store: Arc<dyn Store> = Arc::new(DirStore::new(dir.path().join("lake")));
+        let store = store_in(dir.path());
         let psl = SuffixList::builtin().text();
         let lake = Lake::init(store.clone(), UnixMillis(1_000_000), "probe", psl.as_bytes()).unwrap();
         std::fs::create_dir(dir.path().join("tmp")).unwrap();

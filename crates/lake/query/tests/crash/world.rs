@@ -113,7 +113,7 @@ pub fn purge(store: &Disk, writer: &str, dataset: u32, text: &str) -> Outcome {
 /// Removes every rejected line that has `text` in it.
 pub fn purge_rejects(store: &Disk, writer: &str, dataset: u32, text: &str) -> Outcome {
     let (cancel, keep) = (trawl_store::Cancel::default(), |line: &str| !line.contains(text));
-    let purged = trawl_maintain::purge_rejects(&**store, dataset, Some(writer), &cancel, &keep);
+    let purged = trawl_maintain::purge_rejects(&lake(store)?, dataset, NOW, Some(writer), &cancel, &keep);
     purged.map(|_| ()).map_err(|e| e.to_string())
 }
 
@@ -232,7 +232,9 @@ pub fn assert_tidy(store: &Disk, what: &str) {
     let manifest = lake.current().unwrap();
     let mut named: BTreeSet<String> = BTreeSet::from([layout::MANIFEST_COPY.to_owned()]);
     named.insert(layout::numbered(layout::MANIFESTS, manifest.sequence));
-    named.extend(manifest.suffix_list.iter().map(|list| list.path.clone()));
+    if let Some(list) = &manifest.suffix_list {
+        named.extend([list.path.clone(), layout::suffix_list_copy(&list.hash).unwrap()]);
+    }
     for segment in &manifest.current().unwrap().segments {
         let meta = trawl_index::SegmentMeta::read(&**store, segment).unwrap();
         let files = meta.files.keys().map(String::as_str).chain(["segment.json"]);
@@ -243,6 +245,7 @@ pub fn assert_tidy(store: &Disk, what: &str) {
     }
     for dataset in &manifest.datasets {
         let Some(newest) = lake.dataset_newest(dataset.id).unwrap() else { continue };
+        named.insert(layout::commit_copy(dataset.id));
         // States between the one that is served and the newest stay, so that a reader finds its way.
         let served = match manifest.live_commit(dataset.id) {
             0 if dataset.dropped => newest.sequence,

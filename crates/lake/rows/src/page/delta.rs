@@ -45,6 +45,23 @@ pub(crate) fn numbers(reader: &mut SliceReader<'_>, count: usize, mut each: impl
             }
             let packed = reader.take(per_mini * usize::from(*width) / 8, "packed numbers")?;
             let n = per_mini.min(left);
+            left -= n;
+            let mut step = |difference: u64| {
+                value = value.wrapping_add(least).wrapping_add(difference.cast_signed());
+                each(value);
+            };
+            // Lengths as they are written here: whole bytes, nearly always one or two.
+            match *width {
+                8 => {
+                    packed.iter().take(n).for_each(|byte| step(u64::from(*byte)));
+                    continue;
+                }
+                16 => {
+                    packed.as_chunks().0.iter().take(n).for_each(|two| step(u64::from(u16::from_le_bytes(*two))));
+                    continue;
+                }
+                _ => {}
+            }
             // Lengths take some bits each, so most of a part is near its end: bytes after it keep the quick way open.
             let packed = match padded.get_mut(..packed.len()).filter(|_| packed.len() + PADDING <= ROOM) {
                 Some(room) => {
@@ -54,11 +71,8 @@ pub(crate) fn numbers(reader: &mut SliceReader<'_>, count: usize, mut each: impl
                 None => packed,
             };
             for i in 0..n {
-                let difference = unpack(packed, u32::from(*width), i).cast_signed();
-                value = value.wrapping_add(least).wrapping_add(difference);
-                each(value);
+                step(unpack(packed, u32::from(*width), i));
             }
-            left -= n;
         }
     }
     Ok(())

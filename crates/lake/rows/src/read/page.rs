@@ -13,7 +13,9 @@ use trawl_io::slice::SliceReader;
 /// The values of a dictionary page.
 pub(super) enum Dictionary {
     Numbers(Vec<i64>),
-    Texts(Vec<Vec<u8>>),
+    /// Where each text stands in the page. One allocation: a dictionary of archive files has thousands, of which a page of rows
+    /// needs a few.
+    Texts(Vec<u8>, Vec<Range<usize>>),
 }
 
 impl Dictionary {
@@ -25,8 +27,13 @@ impl Dictionary {
         let mut reader = SliceReader::new(raw);
         Ok(match column.kind() {
             Kind::Text => {
-                let texts = (0..count).map(|_| plain_text(&mut reader).map(<[u8]>::to_vec));
-                Dictionary::Texts(texts.collect::<Found<_>>()?)
+                let mut texts = Vec::with_capacity(count);
+                for _ in 0..count {
+                    let len = plain_text(&mut reader)?.len();
+                    let end = raw.len() - reader.rest().len();
+                    texts.push(end - len..end);
+                }
+                Dictionary::Texts(raw.to_vec(), texts)
             }
             kind => {
                 let numbers = (0..count).map(|_| plain_number(&mut reader, kind));
@@ -157,8 +164,11 @@ impl Page<'_> {
                 }
             }
             PLAIN_DICTIONARY | RLE_DICTIONARY => {
-                let Some(Dictionary::Texts(dictionary)) = self.dictionary else { return Err(NO_DICTIONARY.into()) };
-                keys(reader, dictionary, wanted, |value, n| (0..n).try_for_each(|_| to.push(value)))?;
+                let Some(Dictionary::Texts(bytes, texts)) = self.dictionary else { return Err(NO_DICTIONARY.into()) };
+                keys(reader, texts, wanted, |place, n| {
+                    let text = bytes.get(place.clone()).ok_or("a text outside its dictionary")?;
+                    (0..n).try_for_each(|_| to.push(text))
+                })?;
             }
             DELTA_LENGTH_BYTE_ARRAY => {
                 let lengths = delta::lengths(reader, count, MAX_PAGE_BYTES)?;

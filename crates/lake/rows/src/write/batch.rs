@@ -30,7 +30,7 @@ pub struct Row<'a> {
     pub status: Option<u16>,
     /// Media type as served.
     pub content_type: Option<&'a str>,
-    /// Digest of the stored body, `algorithm:value`.
+    /// Digest of the stored body, as `Digest::column` spells it.
     pub digest: Option<&'a str>,
     /// Stored body bytes.
     pub body_length: Option<i64>,

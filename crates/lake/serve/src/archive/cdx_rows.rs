@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use regex_lite::{Regex, RegexBuilder};
 use serde_json::{Map, Value as Json};
+use trawl_model::Digest;
 use trawl_query::CdxRow;
 
 /// Longest expression, and most bytes of it compiled: matching is linear in both.
@@ -77,8 +78,8 @@ impl Field {
             Self::Original => Some(item.url.replace(' ', "%20")),
             Self::Mimetype => mime(row),
             Self::Statuscode => item.status.map(|status| status.to_string()),
-            // Without the algorithm, as CDX files have it.
-            Self::Digest => item.digest.as_ref().map(|d| d.rsplit(':').next().unwrap_or(d).to_owned()),
+            // As CDX files have it; what is no digest, as it is.
+            Self::Digest => item.digest.as_ref().map(|d| Digest::parse(d).map_or_else(|_| d.clone(), |d| d.cdx())),
             Self::Length => number(item.warc_length),
             Self::Offset => number(item.warc_offset),
             Self::Filename => item.warc_file.as_ref().map(|file| file.replace(' ', "%20")),

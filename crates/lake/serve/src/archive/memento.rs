@@ -58,7 +58,7 @@ async fn timemap_of(state: &Arc<State>, asker: Asker, url: String) -> Answer {
             let _ = write!(out, ",\n<{}>; rel=\"{ends}\"; datetime=\"{}\"", path_of(row), http_date(row.item.ts));
         }
         out.push('\n');
-        Ok(out.into_bytes())
+        Ok(out.into())
     })
     .await
 }
@@ -89,7 +89,7 @@ async fn timegate_of(state: &Arc<State>, asker: Asker, headers: &HeaderMap, url:
         let rows = mementos(pinned, &url, who)?;
         let at = nearest(&rows, asked).ok_or_else(|| nothing(&url))?;
         let way = rows.get(at).map(path_of).unwrap_or_default();
-        Ok(format!("{way}\n{}", links(&url, &ends(&rows, at))).into_bytes())
+        Ok(format!("{way}\n{}", links(&url, &ends(&rows, at))).into())
     })
     .await?;
     let found = axum::body::to_bytes(found.into_body(), 1 << 20).await.map_err(|_| Failure::internal())?;

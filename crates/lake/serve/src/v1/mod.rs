@@ -7,11 +7,12 @@ pub(crate) use capture::{CaptureParams, NO_ARCHIVES, capture, decoded, name_reco
 pub(crate) use export::{ExportParams, export_dataset, export_domain};
 
 use crate::asker::Asker;
+use crate::event::Facts;
 use crate::failure::Failure;
 use crate::params::{Host, Key, Nothing, Params, UrlText, params};
 use crate::server::State;
 use crate::stream::{Packing, gone, stream};
-use crate::work::{Answer, ask, ask_cached};
+use crate::work::{Answer, ask, ask_bytes, ask_cached};
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::HeaderValue;
@@ -19,7 +20,9 @@ use serde::Serialize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use trawl_model::UnixMillis;
-use trawl_query::{Comparison, DEFAULT_LIMIT, DatasetInfo, DiffEvent, Filter, MAX_LIMIT, NamesQuery, Page, QueryError};
+use trawl_query::{
+    Comparison, DEFAULT_LIMIT, DatasetInfo, DiffEvent, Filter, MAX_LIMIT, NamesQuery, Page, QueryError, UrlsJson,
+};
 use utoipa::ToSchema;
 
 pub(crate) type Shared = axum::extract::State<Arc<State>>;
@@ -156,8 +159,11 @@ pub(crate) async fn urls(
         status: params.status,
         error_class: params.error_class,
     };
-    ask_cached(&state, asker, key, move |pinned, who| {
-        pinned.urls(&name, pinned.dataset_id(&dataset, who)?, &page, &filter, who)
+    ask_bytes(&state, asker, "application/json", key, move |pinned, who, facts| {
+        let dataset_id = pinned.dataset_id(&dataset, who)?;
+        let UrlsJson { text, rows } = pinned.urls_json(&name, dataset_id, &page, &filter, who)?;
+        *facts = Facts { dataset_id: Some(dataset_id), rows: Some(rows), ..Facts::default() };
+        Ok(text)
     })
     .await
 }

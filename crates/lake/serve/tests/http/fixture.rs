@@ -62,7 +62,11 @@ impl Fixture {
     }
 
     pub fn try_serve(&self, config: Config) -> Result<Running, trawl_serve::Error> {
-        let store: Arc<dyn Store> = Arc::new(DirStore::new(self.path("lake")));
+        self.serve_from(Arc::new(DirStore::new(self.path("lake"))), config)
+    }
+
+    /// Serves the lake in a store.
+    pub fn serve_from(&self, store: Arc<dyn Store>, config: Config) -> Result<Running, trawl_serve::Error> {
         let lake = trawl_query::Lake::open(store, trawl_query::Options::default()).unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let archives = Some(Archives::new(Arc::new(RealFs)));

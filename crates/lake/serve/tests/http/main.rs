@@ -9,3 +9,4 @@ mod export;
 mod fixture;
 mod limits;
 mod refusals;
+mod turns;

@@ -6,6 +6,7 @@ mod record;
 
 pub use denied::Denied;
 pub use prefix::{NoPrefix, Prefix};
+pub(crate) use record::recorded;
 pub use record::{DENY_FORMAT, DenyRecord, deny_record};
 
 use crate::Manifest;

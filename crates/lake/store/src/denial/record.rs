@@ -59,6 +59,20 @@ pub fn deny_record(store: &dyn Store) -> Result<Option<DenyRecord>> {
     newest.map(|state| DenyRecord::parse(&series.path(state.number), &state.bytes)).transpose()
 }
 
+/// A recorded list that `is_it` takes for the one it looks for, the newest first. Records that cannot be read say nothing.
+pub(crate) fn recorded(store: &dyn Store, is_it: &dyn Fn(&[Deny]) -> bool) -> Result<Option<Vec<Deny>>> {
+    let series = Series::new(store, layout::DENY);
+    for (path, number) in series.listed()?.into_iter().rev() {
+        let Some(state) = series.get(number)? else { continue };
+        if let Ok(record) = DenyRecord::parse(&path, &state.bytes)
+            && is_it(&record.deny)
+        {
+            return Ok(Some(record.deny));
+        }
+    }
+    Ok(None)
+}
+
 impl Lake {
     /// Makes sure that the newest record is of `manifest` or a later one. With `changed` its list is another than that of
     /// the manifest before; else a record is only written if somebody was cut before they could.

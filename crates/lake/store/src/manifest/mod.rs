@@ -12,7 +12,7 @@ mod wire;
 
 pub use dataset::{Acl, Dataset, DatasetInfo, Deny, DenyTarget};
 pub use read::{Bases, read_manifest, unpack_checkpoint};
-pub(crate) use read::{base_of, put_deny, write_checkpoint};
+pub(crate) use read::{base_of, put_deny, stored_checkpoint, write_checkpoint};
 pub use version::{SeedFiles, SegmentRef, Version};
 pub(crate) use wire::Wire;
 pub use wire::{Base, DenyObject, RELATIVE_FORMAT};
@@ -254,15 +254,26 @@ pub(crate) fn check_head(path: &str, bytes: &[u8], supported: u32) -> Result<()>
     if format > supported {
         return Err(Error::TooNew { path: path.to_owned(), found: format, supported });
     }
-    if let Some(found) = checksum {
-        let body = bytes.get(..bytes.len().saturating_sub(seal(0).len())).unwrap_or_default();
-        if !bytes.ends_with(seal(xxh3_64(body)).as_bytes()) {
+    let (body, end) = bytes.split_at(bytes.len().saturating_sub(seal(0).len()));
+    let whole = seal(xxh3_64(body));
+    let corrupt =
+        |expected, found| Err(Error::Corrupt { path: path.to_owned(), offset: body.len() as u64, expected, found });
+    match checksum {
+        Some(found) if end != whole.as_bytes() => {
             let expected = "the text its checksum was taken of (one who changed it on purpose takes out that key)";
-            let found = format!("checksum {found} of another");
-            return Err(Error::Corrupt { path: path.to_owned(), offset: body.len() as u64, expected, found });
+            corrupt(expected, format!("checksum {found} of another"))
         }
+        // The checksum of this text is there, but not under its name: that name is what was damaged.
+        None if differing(end, whole.as_bytes()) <= MAX_TURNED => corrupt("its checksum", "a damaged one".to_owned()),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Bytes of the end of a file that may differ from its seal for it to be a damaged seal, not another text.
+const MAX_TURNED: usize = 4;
+
+fn differing(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).filter(|(a, b)| a != b).count() + a.len().abs_diff(b.len())
 }
 
 /// How a sealed file ends: its last key is the xxh3_64 of everything before the comma in front of it.

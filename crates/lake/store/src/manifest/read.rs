@@ -76,7 +76,9 @@ fn checkpoint(store: &dyn Store, bases: &Bases, base: &Base, depth: u32) -> Resu
             let again = || -> Result<Manifest> {
                 let bytes = store.get(&path, MAX_STATE_BYTES)?;
                 let state = read(store, &Bases::default(), &path, &bytes, depth + 1)?;
-                let text = state.to_wire(None).to_json();
+                let mut wire = state.to_wire(None);
+                name_deny(&mut wire)?;
+                let text = wire.to_json();
                 if hash(&text) == base.hash { Ok(state) } else { Err(wrong(&path, "another state")) }
             };
             // What is told is the first trouble: the second may only be that there is nothing to fall back on.
@@ -97,6 +99,11 @@ fn stored(store: &dyn Store, bases: &Bases, base: &Base) -> Result<Manifest> {
         return Err(wrong(&path, &hash(&text)));
     }
     read(store, bases, &path, &text, MAX_DEPTH)
+}
+
+/// The state of a checkpoint, from its file alone.
+pub(crate) fn stored_checkpoint(store: &dyn Store, base: &Base) -> Result<Manifest> {
+    stored(store, &Bases::default(), base)
 }
 
 /// The text of a checkpoint's file.
@@ -141,9 +148,8 @@ fn read_deny(store: &dyn Store, deny: &WireDeny) -> Result<Vec<Deny>> {
     };
     match read() {
         Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => {
-            // The record beside the datasets has the same list.
-            let recorded = crate::deny_record(store).ok().flatten().map(|record| record.deny);
-            recorded.filter(|list| hash(&super::to_json(list)) == *named).ok_or(error)
+            // A record beside the datasets has the same list; not the newest, where a checkpoint is from before it.
+            crate::denial::recorded(store, &|list| hash(&super::to_json(&list)) == *named).ok().flatten().ok_or(error)
         }
         read => read,
     }
@@ -177,16 +183,23 @@ pub(crate) fn write_checkpoint(store: &dyn Store, manifest: &Manifest) -> Result
 
 /// Makes a long deny list an object of its own, before anything names it.
 pub(crate) fn put_deny(store: &dyn Store, wire: &mut Wire) -> Result<()> {
-    let Some(WireDeny::List(list)) = &wire.deny else { return Ok(()) };
+    if let Some((path, bytes)) = name_deny(wire)?
+        && !claim(store, &path, &bytes)?
+    {
+        store.put(&path, &bytes)?;
+    }
+    Ok(())
+}
+
+/// Puts a reference in the place of a long deny list; the object it refers to.
+fn name_deny(wire: &mut Wire) -> Result<Option<(String, Vec<u8>)>> {
+    let Some(WireDeny::List(list)) = &wire.deny else { return Ok(None) };
     let bytes = super::to_json(list);
     if bytes.len() <= MAX_INLINE_DENY {
-        return Ok(());
+        return Ok(None);
     }
     let hash = hash(&bytes);
     let path = layout::deny_object(&hash)?;
-    if !claim(store, &path, &bytes)? {
-        store.put(&path, &bytes)?;
-    }
-    wire.deny = Some(WireDeny::Object(DenyObject { path, hash }));
-    Ok(())
+    wire.deny = Some(WireDeny::Object(DenyObject { path: path.clone(), hash }));
+    Ok(Some((path, bytes)))
 }

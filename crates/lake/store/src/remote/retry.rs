@@ -122,6 +122,10 @@ impl Retry {
                 E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
                     return Err(found(" (are the credentials, the region and the endpoint right?)"));
                 }
+                // Asked again it is still not there; no client makes one by itself.
+                E::Generic { source, .. } if source.to_string().contains("NoSuchBucket") => {
+                    return Err(found(" (there is no such bucket)"));
+                }
                 E::Generic { .. } | E::JoinError { .. } => {}
                 _ => return Err(found("")),
             }

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 use trawl_store::{Created, Listed, RangeRead, Result, Store, Upload};
 
 /// What was asked of a [`CountingStore`].
@@ -27,18 +28,55 @@ pub struct CountingStore {
     reads: AtomicU64,
     bytes_read: AtomicU64,
     writes: AtomicU64,
+    delay: Duration,
+    poll_every: Duration,
+    /// Whether questions wait, and how many have come since.
+    held: Mutex<(bool, u64)>,
+    changed: Condvar,
+}
+
+/// Until it is dropped, whoever asks whether an object is there waits.
+pub struct Held<'a>(&'a CountingStore);
+
+impl Held<'_> {
+    /// Waits until somebody asks.
+    pub fn came(&self) {
+        let held = self.0.held.lock().unwrap();
+        drop(self.0.changed.wait_while(held, |(_, came)| *came == 0).unwrap());
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        *self.0.held.lock().unwrap() = (false, 0);
+        self.0.changed.notify_all();
+    }
 }
 
 impl CountingStore {
     /// Starts at zero.
     pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self::polled(inner, Duration::ZERO)
+    }
+
+    /// The same, as a store that is asked for the newest state only so often.
+    pub fn polled(inner: Arc<dyn Store>, poll_every: Duration) -> Self {
         Self {
             inner,
+            poll_every,
+            held: Mutex::default(),
+            changed: Condvar::new(),
             rounds: AtomicU64::new(0),
             reads: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
             writes: AtomicU64::new(0),
+            delay: Duration::ZERO,
         }
+    }
+
+    /// One that answers each round so much later, as a server far away.
+    pub fn delayed(inner: Arc<dyn Store>, delay: Duration) -> Self {
+        Self { delay, ..Self::new(inner) }
     }
 
     /// Everything since the start or the last call of this, which sets back to zero.
@@ -51,8 +89,17 @@ impl CountingStore {
         }
     }
 
+    /// Holds questions for objects back.
+    pub fn hold(&self) -> Held<'_> {
+        *self.held.lock().unwrap() = (true, 0);
+        Held(self)
+    }
+
     fn round(&self) {
         self.rounds.fetch_add(1, Relaxed);
+        if !self.delay.is_zero() {
+            std::thread::sleep(self.delay);
+        }
     }
 
     fn read(&self, bytes: &Bytes) {
@@ -74,6 +121,10 @@ impl Store for CountingStore {
 
     fn len(&self, path: &str) -> Result<u64> {
         self.round();
+        let mut held = self.held.lock().unwrap();
+        held.1 += 1;
+        self.changed.notify_all();
+        drop(self.changed.wait_while(held, |(held, _)| *held).unwrap());
         self.inner.len(path)
     }
 
@@ -110,6 +161,10 @@ impl Store for CountingStore {
 
     fn sweep(&self) -> Result<u64> {
         self.inner.sweep()
+    }
+
+    fn poll_every(&self) -> Duration {
+        self.poll_every
     }
 
     fn place(&self) -> String {

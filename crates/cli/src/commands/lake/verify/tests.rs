@@ -40,7 +40,7 @@ fn new_lake(datasets: usize) -> (tempfile::TempDir, String) {
 
 /// What verify says of the lake that began with `manifest`.
 fn says(dir: &str, lake: &Lake, manifest: &Manifest) -> Status {
-    let args = VerifyArgs { lake: LakeArg { lake: dir.into() }, index_only: false };
+    let args = VerifyArgs { lake: LakeArg { lake: dir.into() }, index_only: false, max_read: None };
     verify(lake, manifest, &args, &mut Output::new(true, true, false)).unwrap()
 }
 

@@ -1,0 +1,178 @@
+//! Flags about single fetches: who asks, how long, how much, by which protocol.
+
+use crate::units::{bytes, duration};
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+use trawl_fetch::{ConnectTo, FetchConfig, TlsMode, TlsVersions, TypeLimit};
+
+/// How URLs are fetched.
+#[derive(Debug, clap::Args)]
+pub struct NetworkArgs {
+    /// How the crawler introduces itself; say who you are and where to complain
+    #[arg(long, default_value = concat!("trawl/", env!("CARGO_PKG_VERSION")), value_name = "TEXT")]
+    user_agent: String,
+
+    /// E-mail address sent as From
+    #[arg(long, default_value = "", value_name = "ADDRESS")]
+    contact: String,
+
+    /// Longest time for one fetch
+    #[arg(long, default_value = "5m", value_parser = duration)]
+    timeout: Duration,
+
+    /// Longest time for a TCP connection
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    connect_timeout: Duration,
+
+    /// Longest time for a TLS handshake
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    tls_timeout: Duration,
+
+    /// Longest time from a request to the first byte of its response
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    first_byte_timeout: Duration,
+
+    /// Longest time between two reads of a response
+    #[arg(long, default_value = "20s", value_parser = duration)]
+    idle_timeout: Duration,
+
+    /// Name server to ask, as ADDR or ADDR:PORT; those of the system when not given
+    #[arg(long, value_name = "ADDR", value_parser = resolver)]
+    resolver: Vec<SocketAddr>,
+
+    /// Longest time for one lookup of a name, all attempts together
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    dns_timeout: Duration,
+
+    /// Attempts of one lookup
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    dns_attempts: usize,
+
+    /// Names looked up at once; further ones wait
+    #[arg(long, default_value_t = 256, value_name = "N")]
+    dns_lookups: usize,
+
+    /// Shortest time an answer about a name is used, also when its time to live is shorter
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    dns_min_ttl: Duration,
+
+    /// Longest time an answer about a name is used
+    #[arg(long, default_value = "1d", value_parser = duration)]
+    dns_max_ttl: Duration,
+
+    /// Bytes of a body kept at most; the rest is cut and marked
+    #[arg(long, default_value = "32MiB", value_parser = bytes, value_name = "SIZE")]
+    max_body: u64,
+
+    /// Another limit for a media type, as video/*=1MiB or application/pdf=64MiB; the first that fits
+    #[arg(long, value_name = "TYPE=SIZE", value_parser = type_limit)]
+    max_body_of: Vec<TypeLimit>,
+
+    /// Keep bodies of these media types only, as text/html or text/*; of others the head alone
+    #[arg(long, value_name = "TYPE")]
+    media_type: Vec<String>,
+
+    /// Speak HTTP/1.1 only, also with servers that have HTTP/2
+    #[arg(long)]
+    no_http2: bool,
+
+    /// What to do about certificates: accept any and record the verdict, or enforce
+    #[arg(long, value_enum, default_value_t = TlsName::Record)]
+    tls: TlsName,
+
+    /// Versions of TLS to offer; suites older than TLS 1.2 with ephemeral keys and AES-GCM or ChaCha20 cannot be had
+    #[arg(long, value_enum, default_value_t = TlsVersion::Any)]
+    tls_version: TlsVersion,
+
+    /// File of certificates (PEM) to believe besides Mozilla's
+    #[arg(long, value_name = "FILE")]
+    ca_file: Vec<PathBuf>,
+
+    /// Connect to ADDR:PORT instead of HOST:PORT, as in curl; empty parts match anything
+    #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
+    connect_to: Vec<ConnectTo>,
+
+    /// Host whose private addresses may be used; `*` for all
+    #[arg(long, value_name = "HOST")]
+    allow_private: Vec<String>,
+}
+
+impl NetworkArgs {
+    /// These flags over `fetch`.
+    pub fn apply(self, fetch: &mut FetchConfig) -> anyhow::Result<()> {
+        if self.user_agent.trim().is_empty() {
+            bail!("--user-agent is empty: say who crawls, servers want to know");
+        }
+        (fetch.user_agent, fetch.contact) = (self.user_agent, self.contact);
+        fetch.limits.total = self.timeout;
+        (fetch.limits.connect, fetch.limits.tls) = (self.connect_timeout, self.tls_timeout);
+        (fetch.limits.first_byte, fetch.limits.idle) = (self.first_byte_timeout, self.idle_timeout);
+        (fetch.dns.servers, fetch.dns.timeout) = (self.resolver, self.dns_timeout);
+        (fetch.dns.attempts, fetch.dns.concurrent) = (self.dns_attempts, self.dns_lookups);
+        (fetch.dns.keep_least, fetch.dns.keep_most) = (self.dns_min_ttl, self.dns_max_ttl.max(self.dns_min_ttl));
+        for path in &self.ca_file {
+            let pem = std::fs::read(path).with_context(|| format!("cannot read --ca-file {}", path.display()))?;
+            fetch.add_roots(&pem).with_context(|| format!("--ca-file {}", path.display()))?;
+        }
+        fetch.limits.body_bytes = self.max_body;
+        fetch.limits.body_bytes_of = body_limits(self.max_body, self.max_body_of, &self.media_type);
+        fetch.http2 = !self.no_http2;
+        (fetch.connect_to, fetch.allow_private) = (self.connect_to, self.allow_private);
+        fetch.tls = match self.tls {
+            TlsName::Record => TlsMode::Record,
+            TlsName::Verify => TlsMode::Verify,
+        };
+        fetch.tls_versions = match self.tls_version {
+            TlsVersion::Any => TlsVersions::Any,
+            TlsVersion::Only12 => TlsVersions::Only12,
+            TlsVersion::Only13 => TlsVersions::Only13,
+        };
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TlsName {
+    /// Accept any certificate and record the verdict
+    Record,
+    /// Refuse a certificate that does not verify
+    Verify,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TlsVersion {
+    /// 1.3, and 1.2 where the server has no more
+    Any,
+    /// 1.2 alone, for servers that break off when 1.3 is offered
+    #[value(name = "1.2")]
+    Only12,
+    /// 1.3 alone
+    #[value(name = "1.3")]
+    Only13,
+}
+
+/// Reads the address of a name server; port 53 when it names none.
+fn resolver(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    let address = text.parse().or_else(|_| bare.parse().map(|ip: IpAddr| SocketAddr::new(ip, 53)));
+    address.map_err(|_| format!("expected an address like 192.0.2.1 or [2001:db8::1]:5353, found {text:?}"))
+}
+
+/// `video/*=1MiB`.
+fn type_limit(text: &str) -> Result<TypeLimit, String> {
+    let (media_type, size) = text.split_once('=').ok_or("expected TYPE=SIZE, as video/*=1MiB")?;
+    Ok(TypeLimit { media_type: media_type.trim().to_ascii_lowercase(), bytes: bytes(size)? })
+}
+
+/// Limits by media type: those that are given; where only some types are wanted, the usual one for them and none for others.
+fn body_limits(usual: u64, mut limits: Vec<TypeLimit>, wanted: &[String]) -> Vec<TypeLimit> {
+    let limit = |media_type: &str, bytes| TypeLimit { media_type: media_type.trim().to_ascii_lowercase(), bytes };
+    if !wanted.is_empty() {
+        limits.extend(wanted.iter().map(|media_type| limit(media_type, usual)));
+        limits.push(limit("*", 0));
+    }
+    limits
+}

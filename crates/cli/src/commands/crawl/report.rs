@@ -1,0 +1,96 @@
+//! What a crawl came to, for people, and its exit code.
+
+use crate::exit::Status;
+use crate::units::{show_bytes, show_count};
+use std::io::{self, Write};
+use trawl_engine::Report;
+
+/// A crawl that was stopped, had bad seeds, gave something up, or got no answer from anybody is done with findings.
+pub fn status(report: &Report) -> Status {
+    let silence = report.counts.captures > 0 && report.counts.responses() == 0;
+    Status::from_findings(!report.complete || report.counts.rejects > 0 || report.counts.given_up > 0 || silence)
+}
+
+pub fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {
+    let counts = &report.counts;
+    let failed = counts.failures.values().sum::<u64>();
+    let verb = if report.complete { "done" } else { "stopped" };
+    writeln!(
+        w,
+        "{verb}: {} captures ({} of robots.txt), {} in bodies, {} without a response",
+        show_count(counts.captures),
+        show_count(counts.robots_files),
+        show_bytes(counts.body_bytes),
+        show_count(failed),
+    )?;
+    for (status, n) in &counts.statuses {
+        writeln!(w, "  status {status}  {}", show_count(*n))?;
+    }
+    for (class, n) in &counts.failures {
+        writeln!(w, "  {class}  {}", show_count(*n))?;
+    }
+    if counts.rejects > 0 {
+        writeln!(w, "  {} items of the seeds are not URLs: see rejects.jsonl", show_count(counts.rejects))?;
+    }
+    for (why, n) in &counts.truncated {
+        writeln!(w, "  cut by {why}  {}", show_count(*n))?;
+    }
+    for file in &report.files {
+        writeln!(w, "  {}  {}", file.name, show_bytes(file.bytes))?;
+    }
+    let sums = &report.urls;
+    writeln!(
+        w,
+        "{} URLs offered: {} fetched, {} failed, {} excluded, {} rejected, {} waiting; {} links out of scope, {} known",
+        show_count(sums.offered),
+        show_count(sums.fetched),
+        show_count(sums.failed),
+        show_count(sums.excluded),
+        show_count(sums.rejected),
+        show_count(sums.waiting),
+        show_count(counts.outside),
+        show_count(counts.known_links),
+    )?;
+    for (rule, n) in &counts.refused {
+        writeln!(w, "{} links refused by {rule}", show_count(*n))?;
+    }
+    if counts.cut_links > 0 {
+        writeln!(w, "{} links were over --max-links of their page", show_count(counts.cut_links))?;
+    }
+    if let Some(n) = counts.failures.get("private_address") {
+        writeln!(
+            w,
+            "{} captures failed because a host has only private addresses: allow it by --allow-private HOST",
+            show_count(*n)
+        )?;
+    }
+    if counts.parked > 0 {
+        writeln!(
+            w,
+            "{} links look endless (calendars, sessions, filters) and were parked: to list them, trawl frontier pack \
+             DIR/.crawl/frontier --out all.meguri, then trawl cat all.meguri --status trapped",
+            show_count(counts.parked),
+        )?;
+    }
+    if counts.over_limit > 0 {
+        writeln!(
+            w,
+            "{} URLs are over --max-pages, --max-bytes or another limit: go on with --resume --change and a larger one",
+            show_count(counts.over_limit),
+        )?;
+    }
+    if !report.complete {
+        writeln!(w, "{} URLs are left: go on with --resume", show_count(report.left))?;
+    }
+    for (host, n) in counts.given_up_hosts.iter().take(20) {
+        writeln!(w, "  gave up {host}: {} URLs", show_count(*n))?;
+    }
+    if counts.given_up > 0 {
+        writeln!(
+            w,
+            "{} URLs were given up: take them up again with --retry-from captures.parquet (--retry-class for some of them)",
+            show_count(counts.given_up)
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Sitemaps met in a crawl: named by a robots.txt, by another sitemap, or by a seed.
+
+use crate::page::Worker;
+use crate::record::LinkCounts;
+use std::collections::HashSet;
+use trawl_frontier::UrlId;
+use trawl_lists::sitemap::{Kind, Options, parse};
+use trawl_model::UnixMillis;
+use trawl_parse::robots::Robots;
+use trawl_url::WebUrl;
+
+/// Bytes at the start of a document within which its root element is looked for.
+const ROOT_WITHIN: usize = 4096;
+
+/// Whether a document that is not HTML is a sitemap: by its root element, or by its name where it has none.
+pub(crate) fn is_one(url: &WebUrl, content_type: Option<&str>, start: &[u8]) -> bool {
+    let start = start.get(..ROOT_WITHIN.min(start.len())).unwrap_or_default();
+    let has = |root: &[u8]| start.windows(root.len()).any(|window| window.eq_ignore_ascii_case(root));
+    if has(b"<urlset") || has(b"<sitemapindex") || has(b":urlset") || has(b":sitemapindex") {
+        return true;
+    }
+    let path = url.path_query().split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let is_gzip = start.starts_with(&[0x1f, 0x8b]);
+    let is_text = content_type.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/plain"));
+    (is_gzip || is_text) && path.rsplit('/').next().is_some_and(|name| name.contains("sitemap"))
+}
+
+/// A sitemap as it comes in. Holds at most what the protocol allows, 50 MiB.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    bytes: Vec<u8>,
+    cut: bool,
+}
+
+/// What a sitemap lists.
+#[derive(Default)]
+pub(crate) struct Listed {
+    pub pages: Vec<WebUrl>,
+    pub sitemaps: Vec<WebUrl>,
+    /// 1 if there was more than the protocol allows.
+    pub over_limit: u64,
+}
+
+impl Gathered {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let room = Options::default().max_bytes - self.bytes.len();
+        self.cut |= bytes.len() > room;
+        self.bytes.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+    }
+
+    /// What it lists; nothing, if it is not a sitemap after all.
+    pub(crate) fn finish(self, url: &WebUrl, now: UnixMillis) -> Listed {
+        let Ok(document) = parse(&self.bytes, url.as_str(), now, &Options::default()) else {
+            return Listed::default();
+        };
+        let over_limit = u64::from(self.cut || document.over_limit);
+        let urls = document.entries.into_iter().map(|entry| entry.url).collect();
+        match document.kind {
+            Kind::Index => Listed { pages: Vec::new(), sitemaps: urls, over_limit },
+            Kind::Urls | Kind::Text | Kind::Rss | Kind::Atom => {
+                Listed { pages: urls, sitemaps: Vec::new(), over_limit }
+            }
+        }
+    }
+}
+
+impl Worker {
+    /// The sitemaps that a robots.txt names.
+    pub(crate) fn sitemaps_of_robots(&self, url: &str, text: &str) -> Vec<WebUrl> {
+        if !(self.sitemaps && self.follow) {
+            return Vec::new();
+        }
+        let Ok(robots_url) = WebUrl::parse(url) else { return Vec::new() };
+        let robots = Robots::parse(text.as_bytes());
+        robots.sitemaps().iter().filter_map(|named| robots_url.join(named).ok()).collect()
+    }
+
+    /// Those that may be read, each once.
+    pub(crate) fn sitemaps(
+        &self,
+        from: &WebUrl,
+        named: impl Iterator<Item = WebUrl>,
+        left_out: &mut LinkCounts,
+    ) -> Vec<(UrlId, WebUrl)> {
+        let (mut seen, mut kept) = (HashSet::new(), Vec::new());
+        for url in named {
+            if !self.scope.allows(from, &url) {
+                left_out.outside += 1;
+            } else if let Some(rule) = self.rules.refuses(&url) {
+                left_out.refuse(rule);
+            } else {
+                let id = self.identity.in_queue(&url, self.queue).0;
+                match seen.insert(id) {
+                    true => kept.push((id, url)),
+                    false => left_out.repeated += 1,
+                }
+            }
+        }
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sitemap_is_told_by_its_root_or_its_name() {
+        let url = |text: &str| WebUrl::parse(text).unwrap();
+        let (plain, xml) = (Some("text/plain; charset=utf-8"), Some("application/xml"));
+        for (at, kind, start, expected) in [
+            (
+                "http://a.example/x",
+                xml,
+                &b"<?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>"[..],
+                true,
+            ),
+            ("http://a.example/x", None, b"<sm:sitemapindex>", true),
+            ("http://a.example/sitemap.txt?x", plain, b"http://a.example/1\n", true),
+            ("http://a.example/Sitemap1.xml.gz", Some("application/gzip"), &[0x1f, 0x8b, 8], true),
+            ("http://a.example/dump.gz", Some("application/gzip"), &[0x1f, 0x8b, 8], false),
+            ("http://a.example/robots.txt", plain, b"http://a.example/1\n", false),
+            ("http://a.example/feed", xml, b"<rss><channel>", false),
+        ] {
+            assert_eq!(is_one(&url(at), kind, start), expected, "{at}");
+        }
+    }
+
+    #[test]
+    fn an_index_lists_sitemaps_and_a_sitemap_pages() {
+        let url = WebUrl::parse("http://a.example/sitemap.xml").unwrap();
+        let read = |text: &str| {
+            let mut gathered = Gathered::default();
+            text.as_bytes().chunks(7).for_each(|chunk| gathered.push(chunk));
+            gathered.finish(&url, UnixMillis(0))
+        };
+        let listed = read("<urlset><url><loc>http://a.example/1</loc></url></urlset>");
+        assert_eq!((listed.pages.len(), listed.sitemaps.len(), listed.over_limit), (1, 0, 0));
+        let listed = read("<sitemapindex><sitemap><loc>http://a.example/s1.xml</loc></sitemap></sitemapindex>");
+        assert_eq!((listed.pages.len(), listed.sitemaps.len()), (0, 1));
+        assert!(read("nothing").pages.is_empty());
+    }
+}

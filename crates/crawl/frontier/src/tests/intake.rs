@@ -1,0 +1,94 @@
+//! URLs that are known and turn out to be wanted after all.
+
+use super::*;
+
+fn redirect(f: &F, url: &str, from: &Lease) -> Candidate {
+    let target = web(url);
+    let id = f.config().identity.of_redirect(page(from.id), &target, QueueBy::Host);
+    Candidate::redirect(id, target, &from.url().into(), from.depth, from.hops, None)
+}
+
+/// `restart` after the URL was refused, while it is being refused, or not at all.
+#[test]
+fn what_was_past_the_limit_of_redirects_is_fetched_when_it_is_linked() {
+    for (settled, restart, files) in
+        [(true, false, false), (true, true, false), (true, true, true), (false, false, false), (true, false, true)]
+    {
+        let mut f = F::new(Config { max_hops: 1, max_depth: 9, delay: Duration::ZERO, ..ignoring() });
+        if files {
+            f.inner.seen = crate::frontier::Seen::Files(crate::seen::Recent::new(1));
+        }
+        seed(&mut f, "http://a.example/0");
+        let (first, mut now) = (lease(&mut f, 0), 0);
+        done(&mut f, 0, &first, status(302));
+        let second = redirect(&f, "http://a.example/1", &first);
+        assert_eq!(f.discover(second), Admission::New);
+        let second = lease(&mut f, 0);
+        done(&mut f, 0, &second, status(302));
+        let third = redirect(&f, "http://a.example/2", &second);
+        assert_eq!(f.discover(third.clone()), Admission::New);
+        let Step::Refuse(refused, class, _) = f.step(UnixMillis(0)) else { panic!() };
+        assert_eq!(class, ErrorClass::RedirectLimit);
+        if settled {
+            assert!(!f.acknowledged(UnixMillis(0), page(refused.id), Answer::Failed(class), None));
+        }
+        assert_eq!(f.discover(third), Admission::Seen, "as far away as before");
+        if restart {
+            f.inner.sync().unwrap();
+            f.flush().unwrap();
+            f = f.crash(1);
+            if files {
+                f.inner.seen = crate::frontier::Seen::Files(crate::seen::Recent::new(1));
+            }
+            now = 1;
+        }
+        let deep = Lease { depth: 5, ..first.clone() };
+        let candidate = link(&deep, &"http://a.example/0".into(), "http://a.example/2");
+        let expected = if settled { Admission::InReach } else { Admission::Nearer };
+        assert_eq!(f.discover(candidate.clone()), expected);
+        if !settled {
+            assert!(
+                f.acknowledged(UnixMillis(now), page(refused.id), Answer::Failed(class), None),
+                "to be tried again"
+            );
+        }
+        assert_eq!(f.discover(candidate), Admission::Seen);
+        let (at, again) = soonest(&mut f, now);
+        assert_eq!((again.url(), again.hops), ("http://a.example/2", 0));
+        done(&mut f, at, &again, OK);
+        assert_eq!((f.step(UnixMillis(at)), f.pending()), (Step::Empty, 0));
+    }
+}
+
+#[test]
+fn a_seed_that_was_parked_as_a_link_is_fetched() {
+    for (max_depth, restart) in [(3, false), (3, true), (u32::MAX, false), (u32::MAX, true)] {
+        let mut f = F::new(Config { max_depth, trap_threshold: 4, delay: Duration::ZERO, ..ignoring() });
+        seed(&mut f, "http://a.example/");
+        let root = lease(&mut f, 0);
+        done(&mut f, 0, &root, OK);
+        for n in 0..10 {
+            let candidate = link(&root, &root.url().into(), &format!("http://a.example/{}/05/", 2040 + n));
+            f.discover(candidate);
+        }
+        assert_eq!(f.parked(), 6);
+        if restart {
+            f.inner.sync().unwrap();
+            f.flush().unwrap();
+            f = f.crash(1);
+        }
+        let again = link(&root, &root.url().into(), "http://a.example/2049/05/");
+        assert_eq!(f.discover(again), Admission::Seen, "a link is still a trap's");
+        assert_eq!(seed(&mut f, "http://a.example/2049/05/"), Admission::Unparked);
+        assert_eq!(seed(&mut f, "http://a.example/2049/05/"), Admission::Seen);
+        assert_eq!((f.parked(), f.host_report("a.example").unwrap().parked), (5, 5));
+        let mut fetched = Vec::new();
+        while let Step::Lease(l) = f.step(UnixMillis(2)) {
+            done(&mut f, 2, &l, OK);
+            fetched.push(l.url().to_owned());
+        }
+        assert_eq!(fetched.len(), 5);
+        assert!(fetched.contains(&"http://a.example/2049/05/".to_owned()), "{fetched:?}");
+        assert_eq!((f.pending(), f.parked()), (0, 5));
+    }
+}
