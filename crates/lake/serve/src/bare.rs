@@ -1,10 +1,13 @@
 //! Refusals of the HTTP library, with a body as ours have.
 //!
 //! What cannot be read as a request at all never gets to a handler: the library answers by itself, without a body. Such an answer
-//! is known by what it lacks, since every answer of ours says `x-content-type-options`; it is replaced as it is written.
+//! is known by what it lacks, since every answer of ours says `x-content-type-options`; it is replaced as it is written. The
+//! connection also learns here when bytes of a request arrive: this is the first place behind TLS.
 
+use crate::connections::Connection;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -14,13 +17,14 @@ const MAX_BARE: usize = 512;
 /// A stream on which every refusal has a body.
 pub(crate) struct Bare<S> {
     inner: S,
+    one: Arc<Connection>,
     /// What is written in place of a refusal, and how much of it is.
     instead: Option<(Vec<u8>, usize)>,
 }
 
 impl<S> Bare<S> {
-    pub(crate) fn new(inner: S) -> Self {
-        Self { inner, instead: None }
+    pub(crate) fn new(inner: S, one: Arc<Connection>) -> Self {
+        Self { inner, one, instead: None }
     }
 }
 
@@ -49,7 +53,12 @@ fn instead_of(bytes: &[u8]) -> Option<Vec<u8>> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Bare<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.inner).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.one.received();
+        }
+        polled
     }
 }
 

@@ -35,11 +35,15 @@ pub(crate) struct Connection {
     busy: AtomicUsize,
     /// Milliseconds from the start of the server until it last began or ended a request, or bytes were taken from it.
     last: AtomicU64,
+    /// The same clock: when the first byte of a request came whose head is not whole yet; `NO_HEAD` between requests.
+    head: AtomicU64,
     /// Answers of which the client could take more, by number, and since when.
     offered: Mutex<HashMap<u64, u64>>,
     /// Told to make room.
     pub(crate) close: Notify,
 }
+
+const NO_HEAD: u64 = u64::MAX;
 
 /// A connection's place; left when it is dropped.
 pub(crate) struct Place(pub(crate) Arc<Connection>);
@@ -83,8 +87,9 @@ impl Connections {
             open.remove(&oldest?).into_iter().for_each(|one| one.close.notify_one());
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (busy, last, offered) = (AtomicUsize::new(0), AtomicU64::new(self.now()), Mutex::default());
-        let one = Arc::new(Connection { id, all: self.clone(), busy, last, offered, close: Notify::new() });
+        let (busy, offered, close) = (AtomicUsize::new(0), Mutex::default(), Notify::new());
+        let (last, head) = (AtomicU64::new(self.now()), AtomicU64::new(NO_HEAD));
+        let one = Arc::new(Connection { id, all: self.clone(), busy, last, head, offered, close });
         open.insert(id, one.clone());
         Some(Place(one))
     }
@@ -105,6 +110,7 @@ impl Connections {
 impl Connection {
     pub(crate) fn request(self: &Arc<Self>) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
+        self.head.store(NO_HEAD, Ordering::Relaxed);
         self.touch();
         let number = self.all.next.fetch_add(1, Ordering::Relaxed);
         Busy { one: self.clone(), number, unsent: 0 }
@@ -113,6 +119,20 @@ impl Connection {
     /// Something happened on it.
     pub(crate) fn touch(&self) {
         self.last.store(self.all.now(), Ordering::Relaxed);
+    }
+
+    /// Bytes came: between requests they begin the head of the next one.
+    pub(crate) fn received(&self) {
+        if self.busy.load(Ordering::Relaxed) == 0 {
+            let begun = (NO_HEAD, self.all.now());
+            let _ = self.head.compare_exchange(begun.0, begun.1, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// How long the head of a request has been coming in; `None` while there is none.
+    pub(crate) fn head_age(&self) -> Option<Duration> {
+        let since = self.head.load(Ordering::Relaxed);
+        (since != NO_HEAD).then(|| Duration::from_millis(self.all.now().saturating_sub(since)))
     }
 
     fn offered(&self) -> MutexGuard<'_, HashMap<u64, u64>> {

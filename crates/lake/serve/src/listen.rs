@@ -20,8 +20,8 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Sleep;
@@ -86,11 +86,18 @@ pub(crate) async fn serve(
     Ok(())
 }
 
+/// Says 503, then waits until the client has closed: a socket that is closed with its request unread sends a reset, and a reset
+/// can overtake the answer.
 async fn refuse(mut stream: TcpStream, is_tls: bool) {
-    if !is_tls {
-        let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(NO_ROOM)).await;
-        let _ = stream.shutdown().await;
+    if is_tls {
+        return;
     }
+    let farewell = async move {
+        stream.write_all(NO_ROOM).await?;
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream.take(MAX_HEAD as u64), &mut tokio::io::sink()).await
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), farewell).await;
 }
 
 async fn connection(
@@ -127,7 +134,7 @@ async fn requests<S>(
     let one = place.0.clone();
     let service = tower_service_fn(app, peer, one.clone());
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(patience.head).max_buf_size(MAX_HEAD);
+    builder.http1().timer(HeadTimer(one.clone())).header_read_timeout(patience.head).max_buf_size(MAX_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -135,7 +142,8 @@ async fn requests<S>(
         .max_header_list_size(MAX_HEAD as u32)
         .keep_alive_interval(patience.idle / 2)
         .keep_alive_timeout(patience.head);
-    let connection = builder.serve_connection(TokioIo::new(Bare::new(stream)), TowerToHyperService::new(service));
+    let connection =
+        builder.serve_connection(TokioIo::new(Bare::new(stream, one.clone())), TowerToHyperService::new(service));
     let mut connection = std::pin::pin!(connection);
     let mut closing = false;
     let over = one.is_over(patience.idle, patience.write);
@@ -151,6 +159,40 @@ async fn requests<S>(
                 connection.as_mut().graceful_shutdown();
             }
         }
+    }
+}
+
+/// The clock for heads. The library starts it as soon as it waits for a request, so it would close connections that are merely
+/// idle after `Patience::head` instead of `Patience::idle`; this one starts with the first byte of a head.
+struct HeadTimer(Arc<crate::connections::Connection>);
+
+impl hyper::rt::Timer for HeadTimer {
+    fn sleep(&self, limit: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        Box::pin(HeadLimit { one: self.0.clone(), limit, left: None })
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
+        self.sleep(deadline.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// Ends when a head has been coming in for longer than `limit`.
+struct HeadLimit {
+    one: Arc<crate::connections::Connection>,
+    limit: Duration,
+    left: Option<Pin<Box<Sleep>>>,
+}
+
+impl hyper::rt::Sleep for HeadLimit {}
+
+impl Future for HeadLimit {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // Nothing has to wake this before a byte comes: the library asks again after each read.
+        let Some(age) = self.one.head_age() else { return Poll::Pending };
+        let left = self.limit.saturating_sub(age);
+        self.left.get_or_insert_with(|| Box::pin(tokio::time::sleep(left))).as_mut().poll(cx)
     }
 }
 

@@ -46,6 +46,43 @@ fn heads_that_trickle_in_and_idle_ones_are_cut_off() {
     assert!(all.starts_with(b"HTTP/1.1 200") && begun.elapsed() < Duration::from_secs(15));
 }
 
+/// The time for a head runs from its first byte: a connection that is only idle stays open for the longer of the two times.
+#[test]
+fn the_time_for_a_head_does_not_run_between_requests() {
+    let fixture = Fixture::new();
+    fixture.add("first", "http://example.com/\n");
+    let (short, long) = (Duration::from_millis(300), Duration::from_secs(60));
+    let server = fixture.serve(Config { head_timeout: short, idle_timeout: long, ..Config::default() });
+    let mut kept = connect(server.address());
+    for _ in 0..3 {
+        kept.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut answer = vec![0; 4096];
+        let len = kept.read(&mut answer).unwrap();
+        assert!(answer[..len].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..len]));
+        std::thread::sleep(short * 4);
+    }
+    kept.write_all(b"GET /hea").unwrap();
+    let mut cut = Vec::new();
+    kept.read_to_end(&mut cut).unwrap();
+    assert!(cut.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&cut));
+}
+
+/// What is refused for want of room is answered, also where the request lies unread in the socket.
+#[test]
+fn a_connection_without_room_gets_an_answer() {
+    let fixture = Fixture::new();
+    let urls: String = (0..60_000).map(|n| format!("http://big.com/{n:060}\n")).collect();
+    fixture.add("all", &urls);
+    let server = fixture.serve(Config { max_connections: 1, ..Config::default() });
+    let mut busy = connect(server.address());
+    busy.write_all(b"GET /v1/datasets/all/export HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    busy.read_exact(&mut [0; 1000]).unwrap();
+    for _ in 0..50 {
+        let refused = get(server.address(), "/v1/stats");
+        assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    }
+}
+
 #[test]
 fn a_client_may_ask_only_so_much_at_once() {
     let fixture = Fixture::new();

@@ -146,11 +146,6 @@ impl Manifest {
         self.version(&self.current_version)
     }
 
-    /// Whether what may be shown, and to whom, is the same as in `other`.
-    pub fn shows_the_same(&self, other: &Self) -> bool {
-        self.deny == other.deny && self.datasets == other.datasets
-    }
-
     /// A version by name.
     pub fn version(&self, name: &str) -> Option<&Version> {
         self.versions.iter().rev().find(|v| v.version == name)
