@@ -62,9 +62,9 @@ fn the_time_for_a_head_does_not_run_between_requests() {
         std::thread::sleep(short * 4);
     }
     kept.write_all(b"GET /hea").unwrap();
-    let mut cut = Vec::new();
-    kept.read_to_end(&mut cut).unwrap();
-    assert!(cut.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&cut));
+    let begun = Instant::now();
+    kept.read_to_end(&mut Vec::new()).unwrap();
+    assert!(begun.elapsed() < long / 2, "a head that stops coming was waited for {:?}", begun.elapsed());
 }
 
 /// What is refused for want of room is answered, also where the request lies unread in the socket.
