@@ -226,14 +226,15 @@ fn rows_with_the_url_of_another_key_are_told() {
             verify(src, ReadSettings::default(), on, &mut |_| {}).unwrap();
             let source = MeguriSource::new(open(bytes), "f.meguri").unwrap();
             for split in source.splits(u64::MAX).unwrap() {
-                let each = &mut |_, item: Result<UrlRecord, trawl_model::DoorError>| {
-                    match item {
-                        Ok(_) => read.0 += 1,
-                        Err(error) => read.1.push(error.to_string()),
-                    }
-                    Ok(())
-                };
-                source.read(split, each).unwrap();
+                source
+                    .read(split, &mut |_, item| {
+                        match item {
+                            Ok(_) => read.0 += 1,
+                            Err(error) => read.1.push(error.to_string()),
+                        }
+                        Ok(())
+                    })
+                    .unwrap();
             }
             (findings, read)
         };

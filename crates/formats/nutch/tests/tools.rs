@@ -107,7 +107,7 @@ fn readdb_dump_by_pattern_and_sample() {
     let expected: Vec<_> = all.iter().filter(|(url, _)| url.ends_with("0.html")).cloned().collect();
     assert!(!expected.is_empty() && expected.len() < all.len());
     assert_eq!(by(r".*0\.html"), expected);
-    assert_eq!(by(r"0\.html"), [], "the whole URL must match");
+    assert!(by(r"0\.html").is_empty(), "the whole URL must match");
     assert_eq!(by(r"x|http.*0\.html"), expected, "each branch as a whole");
     for wrong in ["(", ")(", "(?=a)", r"(a)\1"] {
         assert!(UrlPattern::parse(wrong).is_err(), "{wrong}");
