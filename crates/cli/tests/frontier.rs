@@ -280,3 +280,34 @@ fn seeds_keep_their_state() {
         "{exact:?}"
     );
 }
+
+/// Rows that lie under the key of another URL are left out and told, never printed as if nothing were wrong.
+#[test]
+fn a_row_under_the_key_of_another_url_is_left_out() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    std::fs::write(dir.join("list.txt"), "https://a.example/?utm_source=x\nhttps://a.example/two\n").unwrap();
+    run(dir, &["-q", "frontier", "seed", "list.txt", "--out", "a.meguri", "--created", "482817"], 0);
+    // The file says now that keys are those of the exact spelling, which only one of them is.
+    let mut bytes = std::fs::read(dir.join("a.meguri")).unwrap();
+    let at = bytes.windows(16).position(|w| w == b"key_policy\x05trawl").unwrap() + 11;
+    bytes[at..at + 5].copy_from_slice(b"exact");
+    let end = bytes.len() - 12;
+    let length = u32::from_le_bytes(bytes[end..end + 4].try_into().unwrap()) as usize;
+    let crc = trawl_io::crc::crc32c(&bytes[end - length..end]);
+    bytes[end + 4..end + 8].copy_from_slice(&crc.to_le_bytes());
+    std::fs::write(dir.join("bad.meguri"), bytes).unwrap();
+
+    let faults = json(dir, &["verify", "bad.meguri"], 1);
+    assert!(
+        faults.iter().any(|f| f["detail"].as_str().is_some_and(|d| d.starts_with("1 rows have a key"))),
+        "{faults:?}"
+    );
+    let rows = json(dir, &["cat", "bad.meguri"], 1);
+    assert_eq!((rows.len(), &rows[0]["url"]), (1, &"https://a.example/two".into()));
+    let output = trawl(dir).args(["-q", "cat", "bad.meguri"]).output().unwrap();
+    assert!(stderr(&output).contains("expected a row with the key of its URL"), "{}", stderr(&output));
+    let seeded = &json(dir, &["frontier", "seed", "bad.meguri", "--out", "c.meguri"], 1)[0];
+    assert_eq!((&seeded["urls"], &seeded["unreadable_items"]), (&1.into(), &1.into()), "{seeded}");
+    run(dir, &["-q", "lake", "ingest", "--lake", "lake", "--dataset", "d", "bad.meguri"], 1);
+}

@@ -78,6 +78,63 @@ fn readdb() {
 }
 
 #[test]
+fn readdb_dump_chooses() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = |name: &str| temp.path().join(name).to_str().unwrap().to_owned();
+    let urls = |args: &[&str], code| -> Vec<String> {
+        let lines = stdout(&[&["readdb", "crawldb", "-dump", "--json"][..], args].concat(), code);
+        let url =
+            |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["url"].as_str().unwrap().to_owned();
+        lines.lines().map(url).collect()
+    };
+    let all = urls(&[], 0);
+    let chosen = urls(&["-regex", r"http://host[01]\.example/.*"], 0);
+    let of_two = |url: &&String| url.starts_with("http://host0.") || url.starts_with("http://host1.");
+    assert_eq!(chosen, all.iter().filter(of_two).cloned().collect::<Vec<_>>());
+    assert_eq!(urls(&["-regex", "host0"], 1), [""; 0], "the whole URL must match");
+    assert_eq!(urls(&["-sample", "0"], 1), [""; 0]);
+    assert_eq!(urls(&["-sample", "1"], 0), all);
+    let some = urls(&["-sample", "0.5"], 0).len();
+    assert!((30..110).contains(&some), "{some} of 139");
+    for wrong in [&["-sample", "1.5"][..], &["-sample", "NaN"], &["-regex", "("], &["-format", "crawldb"]] {
+        assert_eq!(nutch(&[&["readdb", "crawldb", "-dump"][..], wrong].concat()).status.code(), Some(2), "{wrong:?}");
+    }
+    // A database of the chosen URLs, with their states, which can be asked as the whole one can.
+    stdout(&["readdb", "crawldb", "-dump", &dir("db"), "-format", "crawldb", "-regex", r".*host0\.example/.*"], 0);
+    let copy = stdout(&["readdb", &dir("db"), "-dump"], 0);
+    assert_eq!(copy, stdout(&["readdb", "crawldb", "-dump", "-regex", r".*host0\.example/.*"], 0));
+    let url = ["-url", "http://host0.example/"];
+    assert_eq!(stdout(&[&["readdb", &dir("db")][..], &url[..]].concat(), 0), expected("readdb-url.txt"));
+    let verified = Command::new(env!("CARGO_BIN_EXE_trawl")).args(["verify", &dir("db")]).output().unwrap();
+    assert_eq!(verified.status.code(), Some(0), "{}", String::from_utf8_lossy(&verified.stdout));
+}
+
+/// A dump that fails must not leave a directory that looks like a whole one.
+#[test]
+fn a_dump_that_fails_leaves_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    for part in ["part-r-00000", "part-r-00001"] {
+        let to = temp.path().join("db/current").join(part);
+        std::fs::create_dir_all(&to).unwrap();
+        for file in ["data", "index"] {
+            std::fs::copy(fixture("crawl-e2e/crawldb/current").join(part).join(file), to.join(file)).unwrap();
+        }
+    }
+    let data = temp.path().join("db/current/part-r-00001/data");
+    let whole = std::fs::read(&data).unwrap();
+    std::fs::write(&data, &whole[..whole.len() - 3]).unwrap();
+    let db = temp.path().join("db").to_str().unwrap().to_owned();
+    for format in ["normal", "csv", "json", "crawldb"] {
+        let out = temp.path().join("out");
+        let output = nutch(&["readdb", &db, "-dump", out.to_str().unwrap(), "-format", format]);
+        assert_eq!(output.status.code(), Some(2), "{format}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("part-r-00001"), "{format}");
+        let left: Vec<_> = std::fs::read_dir(temp.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["db"], "{format}");
+    }
+}
+
+#[test]
 fn readlinkdb() {
     let both = format!("{}{}", expected("readlinkdb-dump/part-r-00000"), expected("readlinkdb-dump/part-r-00001"));
     assert_eq!(stdout(&["readlinkdb", "linkdb", "-dump"], 0), both);

@@ -1,7 +1,7 @@
 //! What a container can carry, as a value: `convert` counts what it cannot, `crawl --format` names it beforehand.
 
 use crate::capture::named;
-use crate::{Capture, CaptureFacts, Outcome};
+use crate::{Capture, CaptureFacts, Outcome, Revisit, RevisitProfile};
 use std::fmt;
 use std::str::FromStr;
 
@@ -18,6 +18,8 @@ named! {
         ManyPerUrl = "many_per_url",
         /// Revisits.
         Revisits = "revisits",
+        /// Of revisits those in which a server says that nothing changed. Who carries revisits carries these.
+        NotModified = "not_modified",
         /// Failed fetches.
         Failures = "failures",
         /// Records that are not captures, byte for byte.
@@ -61,9 +63,14 @@ impl Carries {
     pub fn takes(self, capture: &Capture<'_>) -> bool {
         match capture.outcome {
             Outcome::Response { .. } => true,
-            Outcome::Revisit(_) => self.has(Capability::Revisits),
+            Outcome::Revisit(ref revisit) => self.takes_revisit(revisit),
             Outcome::Failed(_) => self.has(Capability::Failures),
         }
+    }
+
+    fn takes_revisit(self, revisit: &Revisit) -> bool {
+        let is_not_modified = revisit.profile == RevisitProfile::ServerNotModified;
+        self.has(Capability::Revisits) || is_not_modified && self.has(Capability::NotModified)
     }
 
     /// What of the capture it cannot carry. That there is another capture of the URL is not a matter of one capture.
@@ -78,11 +85,15 @@ impl Carries {
         let has = |capability| match capability {
             Capability::Request => capture.request.is_some(),
             Capability::Ip => facts.ip.is_some(),
-            Capability::Revisits => matches!(capture.outcome, Outcome::Revisit(_)),
+            Capability::Revisits => {
+                matches!(&capture.outcome, Outcome::Revisit(revisit) if !self.takes_revisit(revisit))
+            }
             Capability::Failures => matches!(capture.outcome, Outcome::Failed(_)),
             Capability::Facts => *facts != plain,
             // Of these a sink itself knows.
             Capability::ManyPerUrl | Capability::OtherRecords | Capability::Codings | Capability::LongBodies => false,
+            // Told as a revisit.
+            Capability::NotModified => false,
         };
         self.missing().filter(|capability| has(*capability)).collect()
     }
@@ -97,7 +108,10 @@ mod tests {
     fn what_a_target_cannot_carry_is_named() {
         let target = Carries::only(&[Capability::Request, Capability::ManyPerUrl]);
         let missing: Vec<_> = target.missing().map(Capability::as_str).collect();
-        assert_eq!(missing, ["ip", "revisits", "failures", "other_records", "facts", "codings", "long_bodies"]);
+        assert_eq!(
+            missing,
+            ["ip", "revisits", "not_modified", "failures", "other_records", "facts", "codings", "long_bodies"]
+        );
         assert_eq!(Carries::ALL.missing().count(), 0);
         let outcome = Outcome::Failed(Failure { class: crate::ErrorClass::Reset, message: String::new() });
         let facts = CaptureFacts { ip: Some([127, 0, 0, 1].into()), attempt: 1, ..CaptureFacts::default() };
@@ -105,5 +119,29 @@ mod tests {
         assert_eq!(target.losses(&capture), [Capability::Ip, Capability::Failures, Capability::Facts]);
         assert!(!target.takes(&capture) && Carries::ALL.takes(&capture));
         assert!(Carries::ALL.losses(&capture).is_empty());
+        let revisit = |profile| Capture {
+            url: "u".into(),
+            started_at: UnixMillis(0),
+            request: None,
+            outcome: Outcome::Revisit(Revisit {
+                head: Default::default(),
+                profile,
+                payload_digest: None,
+                refers_to_url: None,
+                refers_to_date: None,
+                refers_to_id: None,
+                body_length: 0,
+            }),
+            facts: CaptureFacts::default(),
+        };
+        let segment = Carries::only(&[Capability::NotModified]);
+        for (profile, taken) in
+            [(RevisitProfile::ServerNotModified, true), (RevisitProfile::IdenticalPayloadDigest, false)]
+        {
+            let capture = revisit(profile);
+            assert!(segment.takes(&capture) == taken && Carries::ALL.takes(&capture) && !target.takes(&capture));
+            assert_eq!(segment.losses(&capture).is_empty(), taken);
+            assert_eq!(target.losses(&capture), [Capability::Revisits]);
+        }
     }
 }

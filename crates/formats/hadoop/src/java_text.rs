@@ -222,7 +222,9 @@ pub fn date_utc(ms: i64) -> String {
     // `UnixMillis` stops at the years that four digits can write; beyond them the same calendar goes on every 400 years.
     const ERA_MS: i64 = 146_097 * 86_400_000;
     let eras = if (-62_167_219_200_000..253_402_300_800_000).contains(&ms) { 0 } else { ms.div_euclid(ERA_MS) - 4 };
-    let (year, month, day, h, m, s, _) = UnixMillis(ms - eras * ERA_MS).civil();
+    // Four eras behind 1970, so that the first and the last moment there are do not overflow.
+    let within = if eras == 0 { ms } else { ms.rem_euclid(ERA_MS) + 4 * ERA_MS };
+    let (year, month, day, h, m, s, _) = UnixMillis(within).civil();
     let year = year + eras * 400;
     let name = |list: &[&'static str], n: usize| list.get(n).copied().unwrap_or("");
     let weekday = name(&DAYS, ms.div_euclid(86_400_000).rem_euclid(7) as usize);

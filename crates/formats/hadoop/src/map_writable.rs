@@ -203,8 +203,36 @@ fn id_of(class: &str, declared: &mut Vec<(i8, Cow<'_, str>)>) -> i8 {
     if let Some((id, _)) = declared.iter().find(|(_, name)| name == class) {
         return *id;
     }
-    // Java numbers them from 1 and stops at 127; no map of Nutch has more than a handful.
-    let id = declared.iter().map(|(id, _)| *id).max().unwrap_or(0).saturating_add(1);
+    // Java numbers them from 1 and stops at 127; no map of Nutch has more than a handful. Ids of a map that was read may have
+    // gaps, and reach the last one.
+    let id = (1..i8::MAX).find(|id| declared.iter().all(|(known, _)| known != id)).unwrap_or(i8::MAX);
     declared.push((id, Cow::Owned(class.to_owned())));
     id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct OneByte;
+
+    impl ClassSet for OneByte {
+        fn skip(&self, _: &str, d: &mut Decoder<'_>) -> Decoded<()> {
+            d.u8("a value").map(drop)
+        }
+    }
+
+    /// A class that is added to a map whose ids reach the last one gets an id of its own.
+    #[test]
+    fn ids_of_classes_are_not_given_twice() {
+        let mut bytes = vec![1, 127, 0, 1, b'A'];
+        bytes.extend([0, 0, 0, 1, 127, 7, 127, 8]);
+        let mut map = MapWritable::decode(&mut Decoder::new(&bytes), &OneByte).unwrap();
+        let [key, value] = [1, 2].map(|n| Any { class: "B".into(), bytes: vec![n].into() });
+        map.entries.push((key, value));
+        let mut out = Vec::new();
+        map.encode(&mut out);
+        let again = MapWritable::decode(&mut Decoder::new(&out), &OneByte).unwrap();
+        assert_eq!(again.entries(), map.entries());
+    }
 }

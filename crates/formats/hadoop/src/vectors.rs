@@ -59,6 +59,11 @@ fn floats_and_dates_as_java_prints_them() {
     for v in vectors("date.jsonl") {
         assert_eq!(java_text::date_utc(v["millis"].as_i64().unwrap()), v["utc"], "{v}");
     }
+    // As java.util.Date prints them; any eight bytes of a file can be a time.
+    assert_eq!(java_text::date_utc(253_402_300_800_000), "Sat Jan 01 00:00:00 UTC 10000");
+    assert_eq!(java_text::date_utc(i64::MAX), "Sun Aug 17 07:12:55 UTC 292278994");
+    // Before 1582 Java has another calendar.
+    assert!(java_text::date_utc(i64::MIN).contains(" 16:47:04 UTC "));
 }
 
 #[test]

@@ -113,9 +113,9 @@ impl Archive for Partition {
         &self,
         wanted: &Wanted<'_>,
         out: &mut dyn Write,
-        _on_damage: OnDamage<'_>,
+        on_damage: OnDamage<'_>,
     ) -> Result<Option<u64>, DoorError> {
-        list::list(&self.0, wanted, out).map(Some)
+        list::list(&self.0, wanted, out, on_damage).map(Some)
     }
 
     fn has_rows(&self) -> bool {

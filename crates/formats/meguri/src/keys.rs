@@ -3,6 +3,7 @@
 use crate::footer::Metadata;
 use trawl_url::key::{self, HostGroup, Policy, UrlKey};
 use trawl_url::{Reject, SuffixList};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The metadata key that names the policy; absent means the reference's.
 pub const KEY_POLICY: &[u8] = b"key_policy";
@@ -36,6 +37,26 @@ pub fn parse_host(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Whether a host key is that of a host or of a domain above it.
+fn host_fits(host_key: u64, mut host: &str) -> bool {
+    loop {
+        if key::host_key(host) == host_key {
+            return true;
+        }
+        match host.split_once('.') {
+            Some((_, above)) => host = above,
+            None => return false,
+        }
+    }
+}
+
+/// Whether a row lies beside the page of its URL: a frontier gives keys of their own to the target of a redirect between two
+/// spellings of one key, and to the robots.txt of a site.
+fn is_aside(path_key: u64, url: &str) -> bool {
+    let robots = |site: &str| xxh3_64(format!("robots {site}").as_bytes());
+    path_key == xxh3_64(url.as_bytes()) || url.strip_suffix("/robots.txt").is_some_and(|site| path_key == robots(site))
+}
+
 impl KeyPolicy {
     const NAMES: [(KeyPolicy, &'static str); 4] = [
         (KeyPolicy::Reference, "reference"),
@@ -58,6 +79,38 @@ impl KeyPolicy {
     pub fn of(metadata: &Metadata) -> KeyPolicy {
         let name = metadata.get(KEY_POLICY).and_then(|name| std::str::from_utf8(name).ok());
         name.and_then(Self::from_name).unwrap_or_default()
+    }
+
+    /// What a file says, if it says it and the name is known: only then is it known what its keys must be.
+    pub fn stated(metadata: &Metadata) -> Option<KeyPolicy> {
+        metadata.get(KEY_POLICY).and_then(|name| std::str::from_utf8(name).ok()).and_then(Self::from_name)
+    }
+
+    /// Whether a row of `url` may have this key. The host half is that of the host or of a domain above it: which one depends
+    /// on the grouping and on the suffix list of the writer.
+    pub fn fits(self, key: UrlKey, url: &str, psl: &SuffixList) -> bool {
+        let normal = || match self {
+            KeyPolicy::Reference => key::canonical(url.as_bytes(), None, &Policy::default()).ok(),
+            _ => key::identity(url, psl).ok(),
+        };
+        if self == KeyPolicy::Legacy {
+            return key::legacy(url, None) == key;
+        }
+        // Most URLs are spelt as they are hashed: the spelling first, which costs a tenth of the normal form.
+        let by_spelling = match self {
+            KeyPolicy::Reference => key.path == key::path_key(url),
+            _ => key.path == key::path_key(url) || is_aside(key.path, url),
+        };
+        if by_spelling && host_fits(key.host, key::host_of(url)) {
+            return true;
+        }
+        let by_form = |form: &str| key.path == key::path_key(form) && self != KeyPolicy::Exact;
+        normal().is_some_and(|form| (by_spelling || by_form(&form)) && host_fits(key.host, key::host_of(&form)))
+    }
+
+    /// As [`KeyPolicy::fits`], of stored bytes. Keys are made of text, so that what is not UTF-8 has none.
+    pub(crate) fn fits_bytes(self, key: UrlKey, url: &[u8], psl: &SuffixList) -> bool {
+        std::str::from_utf8(url).is_ok_and(|url| self.fits(key, url, psl))
     }
 
     /// The host group unless a caller says otherwise: the reference counts by registrable domain, Trawl by host name.
@@ -113,5 +166,33 @@ impl KeyPolicy {
             add(KeyPolicy::Legacy, HostGroup::FullHost);
         }
         keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_fit_their_urls() {
+        let psl = SuffixList::builtin();
+        let url = "HTTP://Shop.Example.co.uk:80/a?utm_source=x&b=1#top";
+        for policy in [KeyPolicy::Trawl, KeyPolicy::Exact, KeyPolicy::Reference, KeyPolicy::Legacy] {
+            for group in [HostGroup::FullHost, HostGroup::Registrable] {
+                let (key, _) = policy.key(url, group, psl).unwrap();
+                assert!(policy.fits(key, url, psl), "{policy:?} {group:?}");
+                assert!(!policy.fits(key, "http://shop.example.co.uk/other", psl), "{policy:?} {group:?}");
+                assert!(!policy.fits(UrlKey { host: key.host ^ 1, ..key }, url, psl), "{policy:?} {group:?}");
+            }
+        }
+        let (key, _) = KeyPolicy::Trawl.key(url, HostGroup::FullHost, psl).unwrap();
+        assert!(KeyPolicy::Trawl.fits(key, "http://shop.example.co.uk/a?b=1", psl), "another spelling of the page");
+        assert!(!KeyPolicy::Exact.fits(key, url, psl), "the key of another policy");
+        // Rows of a frontier that are not pages of their own.
+        let aside = |text: &str| UrlKey { path: xxh3_64(text.as_bytes()), ..key };
+        assert!(KeyPolicy::Trawl.fits(aside("http://shop.example.co.uk/a/"), "http://shop.example.co.uk/a/", psl));
+        let robots = aside("robots http://shop.example.co.uk");
+        assert!(KeyPolicy::Trawl.fits(robots, "http://shop.example.co.uk/robots.txt", psl));
+        assert!(!KeyPolicy::Trawl.fits(robots, "https://shop.example.co.uk/robots.txt", psl));
     }
 }

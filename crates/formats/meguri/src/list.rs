@@ -6,14 +6,20 @@ use crate::reader::{DueRow, FEW, MeguriFile, Row};
 use crate::schema::{STATUS_NAMES, UrlRecord};
 use crate::seed::hour_of;
 use std::io::{self, Write};
-use trawl_model::{Advice, DoorError, Wanted};
+use trawl_model::{Advice, DoorError, OnDamage, Wanted};
 use trawl_url::SuffixList;
 
 /// Due rows whose texts are read at a time.
 const BATCH: usize = 256;
 
-/// Prints the rows that are wanted, as JSON however they are asked for, and says how many. An offset is a row's number.
-pub(crate) fn list(file: &MeguriFile, wanted: &Wanted<'_>, out: &mut dyn Write) -> Result<u64, DoorError> {
+/// Prints the rows that are wanted, as JSON however they are asked for, and says how many. An offset is a row's number. A row
+/// whose key is not the one of its URL is left out and told to `on_damage`.
+pub(crate) fn list(
+    file: &MeguriFile,
+    wanted: &Wanted<'_>,
+    out: &mut dyn Write,
+    on_damage: OnDamage<'_>,
+) -> Result<u64, DoorError> {
     let refuse = |why: String| DoorError::new(Advice::Stop, why);
     let status = wanted.rows.status.map(Status::parse).transpose().map_err(refuse)?;
     let host = wanted.rows.host.map(parse_host).transpose().map_err(refuse)?;
@@ -28,7 +34,7 @@ pub(crate) fn list(file: &MeguriFile, wanted: &Wanted<'_>, out: &mut dyn Write) 
         Some(hour) => (file.due_candidates(hour)? <= FEW).then_some(hour),
         None => None,
     };
-    let mut print = Printer { out, printed: 0 };
+    let mut print = Printer { file, out, on_damage, printed: 0 };
     if let Some(url) = wanted.url {
         let mut numbers = Vec::new();
         for key in file.key_policy().candidates(url, SuffixList::builtin()) {
@@ -41,7 +47,7 @@ pub(crate) fn list(file: &MeguriFile, wanted: &Wanted<'_>, out: &mut dyn Write) 
         let numbers: Vec<u64> = (number < file.header().url_count).then_some(number).into_iter().collect();
         print.rows(file.read_rows(&numbers)?, &fits)?;
     } else if let Some(hour) = few_due {
-        print.due(file, hour, host, &fits)?;
+        print.due(hour, host, &fits)?;
     } else {
         let rows = host.map_or(Ok(0..file.header().url_count), |host| file.rows_of_host(host))?;
         let mut cursor = file.cursor_over(rows)?;
@@ -58,12 +64,18 @@ pub(crate) fn list(file: &MeguriFile, wanted: &Wanted<'_>, out: &mut dyn Write) 
 }
 
 struct Printer<'a> {
+    file: &'a MeguriFile,
     out: &'a mut dyn Write,
+    on_damage: OnDamage<'a>,
     printed: u64,
 }
 
 impl Printer<'_> {
     fn row(&mut self, row: &Row) -> Result<(), DoorError> {
+        if let Some(fault) = self.file.key_fault(row.number, row.key(), &row.url) {
+            (self.on_damage)(DoorError::new(Advice::Skip, fault));
+            return Ok(());
+        }
         serde_json::to_writer(&mut *self.out, &json::row(row)).map_err(io::Error::from)?;
         self.out.write_all(b"\n")?;
         self.printed += 1;
@@ -75,14 +87,9 @@ impl Printer<'_> {
     }
 
     /// Through the schedule index, in the order of the table.
-    fn due(
-        &mut self,
-        file: &MeguriFile,
-        hour: u32,
-        host: Option<u64>,
-        fits: &dyn Fn(&UrlRecord) -> bool,
-    ) -> Result<(), DoorError> {
+    fn due(&mut self, hour: u32, host: Option<u64>, fits: &dyn Fn(&UrlRecord) -> bool) -> Result<(), DoorError> {
         let mut numbers: Vec<u64> = Vec::new();
+        let file = self.file;
         file.due(hour, host.map_or((0, u64::MAX), |host| (host, host)), &mut |DueRow { row, .. }| {
             numbers.push(row);
             Ok(true)

@@ -75,7 +75,11 @@ impl UrlSource for MeguriSource {
         let mut cursor = self.file.cursor_over(split.start..split.end)?;
         while let Some(row) = cursor.next_row()? {
             let place = || Place::new(Arc::from(self.identity.uri.as_str()), row.number, 0);
-            let item = record_of(&row).map_err(|why| DoorError::new(Advice::Skip, why).at(place()));
+            let item = match self.file.key_fault(row.number, row.key(), &row.url) {
+                Some(fault) => Err(DoorError::new(Advice::Skip, fault)),
+                None => record_of(&row).map_err(|why| DoorError::new(Advice::Skip, why)),
+            };
+            let item = item.map_err(|error| error.at(place()));
             each(row.number, item)?;
         }
         Ok(())

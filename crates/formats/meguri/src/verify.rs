@@ -6,10 +6,12 @@
 
 use crate::Codec;
 use crate::codec::crc_of_range;
+use crate::diff::hex;
 use crate::error::{Error, Result};
 use crate::footer::{ColumnEntry, RegionId};
 use crate::header::{FLAG_BLOB, FLAG_SCHEDULE, FLAG_SEENSET, FLAG_SORTED};
-use crate::reader::column::{BytesStream, open_page, page_values};
+use crate::keys::{KEY_POLICY, KeyPolicy};
+use crate::reader::column::{BytesStream, ColumnStream, open_page, page_values};
 use crate::reader::{MeguriFile, ReadSettings, read_ends, structure};
 use crate::schedule;
 use crate::schema::{ColumnKind, Table, extension};
@@ -20,10 +22,13 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::{ReadAt, SpoolWriter};
+use trawl_url::SuffixList;
 use trawl_url::key::UrlKey;
 
 /// The host table's column of URLs a host has.
 const URL_COUNT: u64 = 13;
+/// The URL table's column of URLs.
+const URL_REF: u64 = 6;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -187,7 +192,8 @@ impl Check<'_> {
             fixed.chain(more).filter(|id| whole(table, u64::from(*id))).map(|id| (table, id)).collect::<Vec<_>>()
         };
         let columns = [references(Table::Urls), references(Table::Hosts)];
-        self.texts(file, &columns)
+        let keys = whole(Table::Urls, 0) && whole(Table::Urls, 1);
+        self.texts(file, &columns, keys)
     }
 
     /// Checks all pages of a column; `false` if one is damaged.
@@ -376,25 +382,32 @@ impl Check<'_> {
         }
     }
 
-    /// References of both tables lead to texts.
-    fn texts(&mut self, file: &MeguriFile, columns: &[Vec<(Table, u16)>]) -> Result<()> {
+    /// References of both tables lead to texts, and those of URLs to the URL of their key, if the keys can be read.
+    fn texts(&mut self, file: &MeguriFile, columns: &[Vec<(Table, u16)>], with_keys: bool) -> Result<()> {
         let Some(mut arena) = self.attempt(file.arena())? else { return Ok(()) };
+        let mut keys = if with_keys { Some(KeysOfUrls::new(file)?) } else { None };
         for columns in columns {
             let mut dangling = 0u64;
             let Some((table, _)) = columns.first() else { continue };
             let mut streams = Vec::new();
             for (table, id) in columns {
-                streams.push(file.stream(*table, *id, 0)?);
+                let is_url = (*table, u64::from(*id)) == (Table::Urls, URL_REF);
+                streams.push((file.stream(*table, *id, 0)?, is_url));
             }
             let (mut row, rows, mut values) = (0, file.rows(*table), Vec::new());
             while row < rows {
                 let n = (rows - row).min(1024);
-                for stream in &mut streams {
+                for (stream, is_url) in &mut streams {
                     values.clear();
                     stream.next(n as usize, &mut values)?;
-                    for reference in &values {
+                    let mut keys = keys.as_mut().filter(|_| *is_url);
+                    keys.as_mut().map_or(Ok(()), |keys| keys.load(row, n as usize))?;
+                    for (place, reference) in values.iter().enumerate() {
                         match self.attempt(arena.get(*reference))? {
-                            Some(text) => dangling += u64::from(text == crate::arena::Text::Dangling),
+                            Some(text) => {
+                                dangling += u64::from(text == crate::arena::Text::Dangling);
+                                keys.as_mut().into_iter().for_each(|keys| keys.compare(place, text.bytes()));
+                            }
                             // The frame is damaged, and told of; so may the next be.
                             None => return Ok(()),
                         }
@@ -407,6 +420,64 @@ impl Check<'_> {
                 self.tell(Severity::Warning, None, detail);
             }
         }
+        if let Some((wrong, first)) = keys.and_then(|keys| keys.first.map(|first| (keys.wrong, first))) {
+            let stated = KeyPolicy::stated(&file.footer().metadata).is_some();
+            let severity = if stated { Severity::Fault } else { Severity::Warning };
+            self.tell(
+                severity,
+                None,
+                format!("{wrong} rows have a key that is not the one of their URL; the first is {first}"),
+            );
+        }
         Ok(())
+    }
+}
+
+/// Walks over the keys beside the URLs that they must be made of.
+struct KeysOfUrls {
+    /// What the file says, or else those that the reference's files have; none that is known: nothing can be said.
+    policies: Vec<KeyPolicy>,
+    streams: [ColumnStream; 2],
+    /// Of the rows from `row` on.
+    hosts: Vec<u64>,
+    paths: Vec<u64>,
+    row: u64,
+    wrong: u64,
+    first: Option<String>,
+}
+
+impl KeysOfUrls {
+    fn new(file: &MeguriFile) -> Result<Self> {
+        let metadata = &file.footer().metadata;
+        let policies = match metadata.contains_key(KEY_POLICY) {
+            true => KeyPolicy::stated(metadata).into_iter().collect(),
+            false => vec![KeyPolicy::Reference, KeyPolicy::Legacy],
+        };
+        let streams = [file.stream(Table::Urls, 0, 0)?, file.stream(Table::Urls, 1, 0)?];
+        Ok(KeysOfUrls { policies, streams, hosts: Vec::new(), paths: Vec::new(), row: 0, wrong: 0, first: None })
+    }
+
+    /// Reads the next `n` keys, which are those from `row` on.
+    fn load(&mut self, row: u64, n: usize) -> Result<()> {
+        self.row = row;
+        let [hosts, paths] = &mut self.streams;
+        for (stream, values) in [(hosts, &mut self.hosts), (paths, &mut self.paths)] {
+            values.clear();
+            stream.next(n, values)?;
+        }
+        Ok(())
+    }
+
+    /// Compares a key with its URL; a row without one has nothing to compare.
+    fn compare(&mut self, place: usize, url: &[u8]) {
+        let (Some(host), Some(path)) = (self.hosts.get(place), self.paths.get(place)) else { return };
+        let (key, psl) = (UrlKey { host: *host, path: *path }, SuffixList::builtin());
+        let fits = self.policies.iter().any(|policy| policy.fits_bytes(key, url, psl));
+        if fits || url.is_empty() || self.policies.is_empty() {
+            return;
+        }
+        self.wrong += 1;
+        let row = self.row + place as u64;
+        self.first.get_or_insert_with(|| format!("row {row}, {:?} under {}", String::from_utf8_lossy(url), hex(key)));
     }
 }

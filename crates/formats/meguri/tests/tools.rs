@@ -10,7 +10,8 @@ use trawl_meguri::seed::{SeedOptions, Seeder};
 use trawl_meguri::settings::Settings;
 use trawl_meguri::stats::count;
 use trawl_meguri::url_source::MeguriSource;
-use trawl_meguri::{Identity, MeguriFile, Writer, WriterOptions, json};
+use trawl_meguri::verify::{Severity, verify};
+use trawl_meguri::{Identity, MeguriFile, Partition, ReadSettings, Writer, WriterOptions, json};
 use trawl_model::{Place, UnixMillis, UrlRecord, UrlSource};
 use trawl_url::SuffixList;
 use trawl_url::key::{HostGroup, host_key, legacy};
@@ -205,4 +206,50 @@ fn differences_of_hosts_are_told() {
     assert_eq!((found.urls.changed, found.hosts.removed, found.hosts.changed, found.hosts.same), (0, 1, 2, same));
     assert_eq!(found.hosts.fields.keys().collect::<Vec<_>>(), ["crawl_delay", "robots"]);
     assert!(matches!(&changes[0], Change::HostRemoved { .. }), "{changes:?}");
+}
+
+/// Checksums are right, order and filter too: only the URL tells that two rows have each other's.
+#[test]
+fn rows_with_the_url_of_another_key_are_told() {
+    let urls = ["https://a.example/1", "https://a.example/2?utm_source=x", "https://b.example/3"];
+    for policy in [KeyPolicy::Trawl, KeyPolicy::Exact, KeyPolicy::Reference, KeyPolicy::Legacy] {
+        let options = SeedOptions { policy, group: policy.default_group(), ..SeedOptions::default() };
+        let (file, _) = seeded(&urls.map(UrlRecord::bare), options);
+        let mut partition = Partition::read(&file).unwrap();
+        let of_a = |r: &trawl_meguri::schema::UrlRecord| r.host_key == host_key("a.example");
+        let first = partition.urls.iter().position(of_a).unwrap();
+        let told = |partition: &Partition| {
+            let bytes = partition.encode(&file.settings().unwrap()).unwrap();
+            let (mut findings, mut read) = (Vec::new(), (0, Vec::new()));
+            let src = std::sync::Arc::new(bytes::Bytes::from(bytes.clone()));
+            let on = &mut |f: trawl_meguri::verify::Finding| findings.push((f.severity, f.detail));
+            verify(src, ReadSettings::default(), on, &mut |_| {}).unwrap();
+            let source = MeguriSource::new(open(bytes), "f.meguri").unwrap();
+            for split in source.splits(u64::MAX).unwrap() {
+                source
+                    .read(split, &mut |_, item| {
+                        match item {
+                            Ok(_) => read.0 += 1,
+                            Err(error) => read.1.push(error.to_string()),
+                        }
+                        Ok(())
+                    })
+                    .unwrap();
+            }
+            (findings, read)
+        };
+        assert_eq!(told(&partition), (vec![], (3, vec![])), "{policy:?}");
+        let (one, two) = (partition.urls[first].url_ref, partition.urls[first + 1].url_ref);
+        (partition.urls[first].url_ref, partition.urls[first + 1].url_ref) = (two, one);
+        let (findings, (sound, errors)) = told(&partition);
+        assert_eq!(findings.len(), 1, "{policy:?}: {findings:?}");
+        assert_eq!(findings[0].0, Severity::Fault);
+        assert!(findings[0].1.starts_with("2 rows have a key that is not the one of their URL; the first is row"));
+        assert_eq!((sound, errors.len()), (1, 2), "{policy:?}: {errors:?}");
+        assert!(errors[0].contains("expected a row with the key of its URL, found row"), "{errors:?}");
+        // A file that does not say how its keys are made is not judged, but verify mentions it.
+        partition.metadata.clear();
+        let (findings, (sound, _)) = told(&partition);
+        assert_eq!((findings[0].0, sound), (Severity::Warning, 3), "{policy:?}: {findings:?}");
+    }
 }

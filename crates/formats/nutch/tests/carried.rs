@@ -1,16 +1,19 @@
 //! What a segment says of a fetch goes through captures and comes back; damage is passed over once; missing parts are found.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use trawl_hadoop::seq::OpenOptions;
+use trawl_hadoop::{Any, Text};
 use trawl_io::format::{Creation, Format, Opening, Target};
 use trawl_io::{Fs, RealFs};
 use trawl_model::{Capture, Check, Clock, Entry, Finding, Outcome, Pick, SourceIdentity, UnixMillis};
 use trawl_nutch::NutchFormat;
-use trawl_nutch::db::Scan;
-use trawl_nutch::types::{CrawlDatum, Status, whole};
+use trawl_nutch::db::{Compress, Scan, WriteSettings};
+use trawl_nutch::segment::SegmentWriter;
+use trawl_nutch::types::{Content, CrawlDatum, Metadata, Status, whole};
 
 fn fixture(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(path)
@@ -102,6 +105,80 @@ fn a_segment_becomes_the_same_segment() {
             assert_eq!(has_content, found_content, "{name} {url}");
         }
     }
+}
+
+/// Contents of a segment by URL, their metadata sorted, without the name of the segment.
+fn contents(segment: &Path) -> BTreeMap<String, (String, Vec<u8>, BTreeMap<String, Vec<String>>)> {
+    let mut all = BTreeMap::new();
+    let mut scan = Scan::of(&segment.join("content"), &OpenOptions::default()).unwrap();
+    while let Some(entry) = scan.next_entry().unwrap() {
+        let content = whole(entry.value, Content::decode).unwrap();
+        let mut metadata: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, values) in content.metadata.0.iter().filter(|(name, _)| *name != *"nutch.segment.name") {
+            metadata.entry(name.to_string()).or_default().extend(values.iter().map(ToString::to_string));
+        }
+        let facts = (format!("{} {}", content.base, content.content_type), content.content.to_vec(), metadata);
+        all.insert(entry.key.to_string(), facts);
+    }
+    all
+}
+
+/// Heads that were made of metadata do not come back as heads that were received, and no line changes its name or value.
+#[test]
+fn contents_stay_as_they_were() {
+    let temp = tempfile::tempdir().unwrap();
+    let odd = temp.path().join("odd");
+    let url = "http://a.example/";
+    let mut metadata = Metadata::default();
+    for (name, value) in [
+        ("Content-Encoding", "gzip"),
+        ("Content-Length", "17"),
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("X-Title", "日本"),
+        ("X-Lines", "one\r\ntwo"),
+        ("Set-Cookie", "a=1"),
+        ("Set-Cookie", "b=2"),
+        ("_fst_", "36"),
+        ("nutch.crawl.score", "0.5"),
+    ] {
+        metadata.add(name, value.to_owned());
+    }
+    let body: Cow<'static, [u8]> = b"not compressed any more"[..].into();
+    let text = |text: &str| Text::from(text.to_owned());
+    let content = Content { url: text(url), base: text(url), content: body, content_type: text("text/html"), metadata };
+    let settings = WriteSettings::new(temp.path(), [3; 16]);
+    let mut writer = SegmentWriter::new(Compress::Nutch, &settings);
+    writer.content(url.as_bytes(), &content).unwrap();
+    writer.fetched(url.as_bytes(), &CrawlDatum::new(Status::FETCH_SUCCESS, 5, 1.0)).unwrap();
+    writer.finish(&odd, &mut |_, _, _, _| Ok(())).unwrap();
+    let fixtures = ["crawl-e2e/segments/20261115074416", "crawl-synth/segments/20240102030405"].map(fixture);
+    for (n, segment) in fixtures.iter().chain([&odd]).enumerate() {
+        let target = temp.path().join(format!("{n}.segment"));
+        convert(segment, &target, &|_| {});
+        assert_eq!(contents(segment), contents(&target), "{}", segment.display());
+    }
+}
+
+/// A segment knows of pages that did not change, so that it takes those of another.
+#[test]
+fn pages_that_were_not_modified_stay() {
+    let temp = tempfile::tempdir().unwrap();
+    let (first, second) = (temp.path().join("first"), temp.path().join("second.segment"));
+    let mut datum = CrawlDatum::new(Status::FETCH_NOTMODIFIED, 5, 0.25);
+    datum.metadata.insert("nutch.protocol.code", Any::text(b"304"));
+    datum.signature = vec![9; 16].into();
+    let settings = WriteSettings::new(temp.path(), [3; 16]);
+    let mut writer = SegmentWriter::new(Compress::Nutch, &settings);
+    writer.fetched(b"http://a.example/", &datum).unwrap();
+    writer.finish(&first, &mut |_, _, _, _| Ok(())).unwrap();
+    let lost = convert(&first, &second, &|_| {});
+    assert!(lost.is_empty(), "{lost:?}");
+    let after = fetches(&second);
+    let (found, has_content) = &after["http://a.example/"];
+    assert_eq!(
+        (found.status(), &found.signature[..], found.score, *has_content),
+        (datum.status(), &[9; 16][..], 0.25, false)
+    );
 }
 
 #[test]

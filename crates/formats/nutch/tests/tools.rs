@@ -6,8 +6,8 @@ use trawl_hadoop::seq::OpenOptions;
 use trawl_nutch::db::{CrawlDb, LinkDb};
 use trawl_nutch::segment::Segment;
 use trawl_nutch::tools::{
-    DumpFormat, DumpSettings, Filter, LinkPrinter, SegmentFacts, Stats, TopN, dump_segment, list_header,
-    write_dump_header, write_dumped, write_get, write_inlinks_of, write_url,
+    DumpFormat, DumpSettings, Filter, LinkPrinter, Sample, SegmentFacts, Stats, TopN, UrlPattern, copy_part,
+    dump_segment, list_header, write_dump_header, write_dumped, write_get, write_inlinks_of, write_url,
 };
 use trawl_nutch::types::{CrawlDatum, Status, whole};
 use trawl_nutch::{Dialect, db};
@@ -57,7 +57,7 @@ fn readdb_stats() {
 
 #[test]
 fn readdb_dump() {
-    for (format, filter, name) in [
+    for (format, mut filter, name) in [
         (DumpFormat::Normal, Filter::default(), "readdb-dump-normal"),
         (DumpFormat::Csv, Filter::default(), "readdb-dump-csv"),
         (DumpFormat::Json, Filter::default(), "readdb-dump-json"),
@@ -86,6 +86,59 @@ fn readdb_dump() {
             same(&ours, &theirs, name);
         }
     }
+}
+
+/// URLs and serialised states that a filter leaves of the database.
+fn wanted(mut filter: Filter) -> Vec<(String, Vec<u8>)> {
+    let mut scan = crawldb().scan();
+    let mut found = Vec::new();
+    while let Some(entry) = scan.next_entry().unwrap() {
+        if filter.wants(&entry.key, &whole(entry.value, CrawlDatum::decode).unwrap()) {
+            found.push((entry.key.to_string(), entry.value.to_vec()));
+        }
+    }
+    found
+}
+
+#[test]
+fn readdb_dump_by_pattern_and_sample() {
+    let by = |regex: &str| wanted(Filter { url: Some(UrlPattern::parse(regex).unwrap()), ..Filter::default() });
+    let all = wanted(Filter::default());
+    let expected: Vec<_> = all.iter().filter(|(url, _)| url.ends_with("0.html")).cloned().collect();
+    assert!(!expected.is_empty() && expected.len() < all.len());
+    assert_eq!(by(r".*0\.html"), expected);
+    assert!(by(r"0\.html").is_empty(), "the whole URL must match");
+    assert_eq!(by(r"x|http.*0\.html"), expected, "each branch as a whole");
+    for wrong in ["(", ")(", "(?=a)", r"(a)\1"] {
+        assert!(UrlPattern::parse(wrong).is_err(), "{wrong}");
+    }
+    let sample = |fraction, seed| wanted(Filter { sample: Some(Sample::new(fraction, seed)), ..Filter::default() });
+    assert_eq!((sample(0.0, 1).len(), sample(1.0, 1).len()), (0, all.len()));
+    let sizes: usize = (0..100).map(|seed| sample(0.25, seed).len()).sum();
+    let share = sizes as f64 / (100 * all.len()) as f64;
+    assert!((0.22..0.28).contains(&share), "{share}");
+    assert_eq!(sample(0.25, 7), sample(0.25, 7));
+    assert_ne!(sample(0.25, 7), sample(0.25, 8));
+}
+
+/// A dump as a database has the records as they were, and answers by key.
+#[test]
+fn readdb_dump_as_a_database() {
+    let (temp, options) = (tempfile::tempdir().unwrap(), OpenOptions::default());
+    let filter = Filter { url: Some(UrlPattern::parse(".*[02468].html").unwrap()), ..Filter::default() };
+    let expected = wanted(filter.clone());
+    for (n, part) in crawldb().map().parts().iter().enumerate() {
+        let out = temp.path().join(format!("part-r-{n:05}"));
+        copy_part(part, &options, &mut filter.clone(), &out, [[1; 16], [2; 16]], &mut |_| {}).unwrap();
+    }
+    let mut copy = CrawlDb::open(temp.path(), &options).unwrap();
+    let mut scan = copy.scan();
+    let mut found = Vec::new();
+    while let Some(entry) = scan.next_entry().unwrap() {
+        found.push((entry.key.to_string(), entry.value.to_vec()));
+    }
+    assert_eq!(found, expected);
+    assert!(expected.iter().all(|(url, _)| copy.get(url.as_bytes()).unwrap().is_some()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Data, parse_hour};
 use crate::exit::Status;
-use crate::output::{Output, harmless};
+use crate::output::{Output, complain, harmless};
 use crate::system;
 use serde::Serialize;
 use trawl_meguri::DueRow;
@@ -13,7 +13,7 @@ use trawl_meguri::seed::hour_of;
 /// Lists URLs that are due
 ///
 /// In the order of the schedule index where the file has one. Only rows with a due hour count: one that was never
-/// scheduled is not due. Exit code 1 if nothing is due.
+/// scheduled is not due. Exit code 1 if nothing is due, or a row is damaged.
 ///
 /// Examples:
 ///   trawl frontier schedule base.meguri --limit 10
@@ -49,9 +49,14 @@ pub fn run(args: &ScheduleArgs, out: &mut Output) -> anyhow::Result<Status> {
     let now = args.before.unwrap_or_else(|| hour_of(system::now()));
     let hosts = args.host.map_or((0, u64::MAX), |host| (host, host));
     let most = if args.limit == 0 { u64::MAX } else { args.limit };
-    let mut shown = 0u64;
+    let (mut shown, mut wrong) = (0u64, 0u64);
     let mut failed = None;
-    file.due_urls(now, hosts, most, &mut |DueRow { key, next_due, .. }, url| {
+    file.due_urls(now, hosts, most, &mut |DueRow { row, key, next_due }, url| {
+        if let Some(fault) = file.key_fault(row, key, url) {
+            wrong += 1;
+            complain(&format!("left out: {fault}"));
+            return Ok(true);
+        }
         let text = String::from_utf8_lossy(url);
         let fact = Due { key: hex(key), next_due, url: &text };
         shown += 1;
@@ -60,6 +65,6 @@ pub fn run(args: &ScheduleArgs, out: &mut Output) -> anyhow::Result<Status> {
     })?;
     match failed {
         Some(error) => Err(error.into()),
-        None => Ok(Status::from_findings(shown == 0)),
+        None => Ok(Status::from_findings(shown == 0 || wrong > 0)),
     }
 }

@@ -327,6 +327,10 @@ impl Reading<'_> {
         let mut rows = file.cursor()?;
         while let Some(row) = rows.next_row()? {
             count();
+            if let Some(fault) = file.key_fault(row.number, row.key(), &row.url) {
+                self.cannot_read(&fault.to_string());
+                continue;
+            }
             match std::str::from_utf8(&row.url) {
                 Ok("") => self.cannot_read(&format!("{}: row {}: no URL", file.path().display(), row.number)),
                 Ok(url) => self.seeder.push_row(url, &row)?,

@@ -6,12 +6,12 @@ mod readseg;
 
 use crate::exit::Status;
 use crate::output::Output;
-use anyhow::bail;
+use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_io::{AtomicFile, Fs, RealFs};
+use trawl_io::{AtomicFile, Fs, RealFs, TEMP_PREFIX};
 
 /// Reads Nutch's databases and segments as Nutch's own tools do
 ///
@@ -67,25 +67,46 @@ pub fn double_dashes(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> 
     doubled
 }
 
-/// Creates the directory of an output; as Hadoop does, one that exists is refused.
-fn new_directory(dir: &Path) -> anyhow::Result<Arc<dyn Fs>> {
-    let fs: Arc<dyn Fs> = Arc::new(RealFs);
-    if fs.exists(dir)? {
-        bail!("{} exists already", dir.display());
-    }
-    trawl_io::create_dir_all_synced(&*fs, dir)?;
-    Ok(fs)
+/// The directory of an output, put together aside: what failed half-way must not pass for a whole dump.
+struct NewDirectory {
+    fs: Arc<dyn Fs>,
+    path: PathBuf,
+    aside: PathBuf,
 }
 
-/// Writes a file of an output aside and puts it in place.
-fn write_file(
-    fs: &Arc<dyn Fs>,
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let mut file = AtomicFile::create(fs, path)?;
-    write(&mut file)?;
-    Ok(file.publish()?)
+impl NewDirectory {
+    /// As Hadoop does, one that exists is refused.
+    fn create(path: &Path) -> anyhow::Result<Self> {
+        let fs: Arc<dyn Fs> = Arc::new(RealFs);
+        if fs.exists(path)? {
+            bail!("{} exists already", path.display());
+        }
+        let name = path.file_name().with_context(|| format!("{} is not the name of a directory", path.display()))?;
+        let parent = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let aside = parent.join(format!("{TEMP_PREFIX}{}-{}", std::process::id(), name.to_string_lossy()));
+        trawl_io::create_dir_all_synced(&*fs, &aside)?;
+        Ok(NewDirectory { fs, path: path.into(), aside })
+    }
+
+    /// Writes the file `name`.
+    fn write_file(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut file = AtomicFile::create(&self.fs, &self.aside.join(name))?;
+        write(&mut file)?;
+        Ok(file.publish()?)
+    }
+
+    /// Gives the directory its name.
+    fn finish(self) -> anyhow::Result<()> {
+        self.fs.rename(&self.aside, &self.path)?;
+        Ok(self.fs.sync_dir(self.aside.parent().unwrap_or(Path::new(".")))?)
+    }
+}
+
+impl Drop for NewDirectory {
+    fn drop(&mut self) {
+        // Renamed by now, or of no use; a leftover has the name of one.
+        let _ = trawl_io::remove_tree(&*self.fs, &self.aside);
+    }
 }
 
 #[cfg(test)]

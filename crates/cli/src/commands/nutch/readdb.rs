@@ -1,20 +1,24 @@
 //! `trawl nutch readdb`.
 
-use super::{new_directory, write_file};
+use super::NewDirectory;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::system;
 use crate::units::show_count;
 use anyhow::{Context, bail};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 use trawl_hadoop::json::{Detail, JsonClasses as _};
+use trawl_hadoop::parts::part_name;
 use trawl_hadoop::seq::OpenOptions;
 use trawl_hadoop::{Decoder, Text, java_text};
 use trawl_nutch::class::{CRAWL_DATUM, NutchClasses};
 use trawl_nutch::db::{CrawlDb, Scan};
-use trawl_nutch::tools::{DumpFormat, Filter, Stats, TopN, write_dump_header, write_dumped, write_url};
+use trawl_nutch::tools::{
+    DumpFormat, Filter, Sample, Stats, TopN, UrlPattern, copy_part, write_dump_header, write_dumped, write_url,
+};
 use trawl_nutch::types::{CrawlDatum, Status as NutchStatus, whole};
 
 /// Prints a CrawlDb: statistics, all URLs, the best ones, or one
@@ -22,6 +26,7 @@ use trawl_nutch::types::{CrawlDatum, Status as NutchStatus, whole};
 /// Examples:
 ///   trawl nutch readdb crawldb -stats -sort
 ///   trawl nutch readdb crawldb -dump out -format csv -status db_gone
+///   trawl nutch readdb crawldb -dump part -format crawldb -regex 'https?://([^/]*\.)?example\.com/.*'
 ///   trawl nutch readdb crawldb -topN 20
 ///   trawl nutch readdb crawldb -url https://example.com/ --json
 #[derive(Debug, clap::Args)]
@@ -42,7 +47,7 @@ pub struct ReaddbArgs {
     #[arg(long, group = "what", value_name = "DIR", num_args = 0..=1)]
     dump: Option<Option<PathBuf>>,
 
-    /// With -dump: how
+    /// With -dump: as text, CSV or JSON, or as a CrawlDb: a MapFile for each part in DIR, with the records as they are
     #[arg(long, value_enum, default_value = "normal", requires = "dump")]
     format: Format,
 
@@ -53,6 +58,14 @@ pub struct ReaddbArgs {
     /// With -dump: URLs with at least so many retries only
     #[arg(long, requires = "dump", value_name = "N")]
     retry: Option<i8>,
+
+    /// With -dump: URLs that match this regular expression as a whole only
+    #[arg(long, requires = "dump", value_name = "REGEX", value_parser = UrlPattern::parse)]
+    regex: Option<UrlPattern>,
+
+    /// With -dump: a random sample, each URL with this probability
+    #[arg(long, requires = "dump", value_name = "FRACTION", value_parser = fraction)]
+    sample: Option<f64>,
 
     /// The N URLs with the highest scores, not below MIN (0): to a file in DIR, which must not exist, or to stdout
     #[arg(long = "topN", group = "what", num_args = 1..=3, value_names = ["N", "DIR", "MIN"], allow_negative_numbers = true)]
@@ -68,6 +81,12 @@ enum Format {
     Normal,
     Csv,
     Json,
+    Crawldb,
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let fraction: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    if (0.0..=1.0).contains(&fraction) { Ok(fraction) } else { Err("expected a number from 0 to 1".to_owned()) }
 }
 
 fn status(name: &str) -> Result<NutchStatus, String> {
@@ -137,11 +156,16 @@ fn stats(args: &ReaddbArgs, db: &CrawlDb, out: &mut Output) -> anyhow::Result<St
 }
 
 fn dump(args: &ReaddbArgs, db: &CrawlDb, dir: Option<&PathBuf>, out: &mut Output) -> anyhow::Result<Status> {
-    let filter = Filter { status: args.status, retries: args.retry, prefix: None };
+    let mut filter = Filter { sample: None, status: args.status, retries: args.retry, url: args.regex.clone() };
+    if let Some(fraction) = args.sample {
+        let seed = u128::from_le_bytes(system::random_bytes()?) as u64;
+        filter.sample = Some(Sample::new(fraction, seed));
+    }
     let format = match args.format {
         Format::Normal => DumpFormat::Normal,
         Format::Csv => DumpFormat::Csv,
         Format::Json => DumpFormat::Json,
+        Format::Crawldb => return dump_crawldb(args, db, filter, dir, out),
     };
     let mut urls = 0;
     let Some(dir) = dir else {
@@ -166,10 +190,10 @@ fn dump(args: &ReaddbArgs, db: &CrawlDb, dir: Option<&PathBuf>, out: &mut Output
         }
         return Ok(Status::from_findings(urls == 0));
     };
-    let fs = new_directory(dir)?;
+    let new = NewDirectory::create(dir)?;
     for (n, part) in db.map().parts().iter().enumerate() {
         let scan = Scan::of(part, &OpenOptions::default())?;
-        write_file(&fs, &dir.join(format!("part-r-{n:05}")), |file| {
+        new.write_file(&format!("part-r-{n:05}"), |file| {
             write_dump_header(format, file)?;
             each(args, scan, out, |url, datum| {
                 if filter.wants(url, datum) {
@@ -181,6 +205,31 @@ fn dump(args: &ReaddbArgs, db: &CrawlDb, dir: Option<&PathBuf>, out: &mut Output
             Ok(())
         })?;
     }
+    new.finish()?;
+    out.remark(&format!("{} URLs in {}", show_count(urls), dir.display()));
+    Ok(Status::from_findings(urls == 0))
+}
+
+fn dump_crawldb(
+    args: &ReaddbArgs,
+    db: &CrawlDb,
+    mut filter: Filter,
+    dir: Option<&PathBuf>,
+    out: &Output,
+) -> anyhow::Result<Status> {
+    let Some(dir) = dir else { bail!("-format crawldb writes a database: name its directory, as in -dump DIR") };
+    let new = NewDirectory::create(dir)?;
+    let bar = Progress::start(&format!("readdb {}", args.crawldb.display()), None, out.quiet());
+    let mut urls = 0;
+    for (n, part) in db.map().parts().iter().enumerate() {
+        let path = new.aside.join(part_name(u32::try_from(n)?));
+        let markers = [system::random_bytes()?, system::random_bytes()?];
+        urls += copy_part(part, &OpenOptions::default(), &mut filter, &path, markers, &mut |read| {
+            bar.report(read, || format!("{} URLs of part {n}", show_count(read)));
+        })?;
+    }
+    drop(bar);
+    new.finish()?;
     out.remark(&format!("{} URLs in {}", show_count(urls), dir.display()));
     Ok(Status::from_findings(urls == 0))
 }
@@ -196,13 +245,14 @@ fn top_n(args: &ReaddbArgs, top: &[String], db: &CrawlDb, out: &mut Output) -> a
     let best = best.finish();
     let line = |(score, url): &(f32, String)| format!("{}\t{url}", java_text::float(*score));
     if let Some(dir) = top.get(1).map(PathBuf::from) {
-        let fs = new_directory(&dir)?;
-        write_file(&fs, &dir.join("part-r-00000"), |file| {
+        let new = NewDirectory::create(&dir)?;
+        new.write_file("part-r-00000", |file| {
             for ranked in &best {
                 writeln!(file, "{}", line(ranked))?;
             }
             Ok(())
         })?;
+        new.finish()?;
     } else {
         for ranked in &best {
             let value = json!({ "url": ranked.1, "score": ranked.0 });

@@ -1,6 +1,6 @@
 //! `trawl nutch readlinkdb`.
 
-use super::{new_directory, write_file};
+use super::NewDirectory;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -79,12 +79,12 @@ fn each(
 
 fn dump(path: &Path, db: &LinkDb, dir: Option<&PathBuf>, out: &mut Output) -> anyhow::Result<Status> {
     let mut pages = 0;
-    let fs = dir.map(|dir| new_directory(dir)).transpose()?;
+    let new = dir.map(|dir| NewDirectory::create(dir)).transpose()?;
     for (n, part) in db.map().parts().iter().enumerate() {
         let mut scan = Scan::of(part, &OpenOptions::default())?;
         let mut printer = LinkPrinter::default();
-        if let (Some(fs), Some(dir)) = (&fs, dir) {
-            write_file(fs, &dir.join(format!("part-r-{n:05}")), |file| {
+        if let Some(new) = &new {
+            new.write_file(&format!("part-r-{n:05}"), |file| {
                 pages += each(path, scan, out, |url, links| Ok(printer.write(url, links, file)?))?;
                 Ok(())
             })?;
@@ -101,5 +101,6 @@ fn dump(path: &Path, db: &LinkDb, dir: Option<&PathBuf>, out: &mut Output) -> an
             }
         }
     }
+    new.map_or(Ok(()), NewDirectory::finish)?;
     Ok(Status::from_findings(pages == 0))
 }

@@ -1,6 +1,6 @@
 //! `trawl nutch readseg`.
 
-use super::{new_directory, write_file};
+use super::NewDirectory;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::units::{bytes, show_count};
@@ -158,12 +158,13 @@ fn dump_all_legacy(
     let Some(dir) = dir else {
         return Ok(Status::from_findings(dump_legacy(segment, None, without, options, out)? == 0));
     };
-    let fs = new_directory(dir)?;
+    let new = NewDirectory::create(dir)?;
     let mut pages = 0;
-    write_file(&fs, &dir.join("dump"), |file| {
+    new.write_file("dump", |file| {
         pages = dump_legacy(segment, None, without, options, file)?;
         Ok(())
     })?;
+    new.finish()?;
     out.remark(&format!("{} pages in {}", show_count(pages), dir.join("dump").display()));
     Ok(Status::from_findings(pages == 0))
 }
@@ -223,12 +224,13 @@ fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut 
     let Some(dir) = paths.get(1) else {
         return Ok(Status::from_findings(dump_segment(&segment, options, &settings, out)? == 0));
     };
-    let fs = new_directory(dir)?;
+    let new = NewDirectory::create(dir)?;
     let mut urls = 0;
-    write_file(&fs, &dir.join("dump"), |file| {
+    new.write_file("dump", |file| {
         urls = dump_segment(&segment, options, &settings, file)?;
         Ok(())
     })?;
+    new.finish()?;
     out.remark(&format!("{} URLs in {}", show_count(urls), dir.join("dump").display()));
     Ok(Status::from_findings(urls == 0))
 }

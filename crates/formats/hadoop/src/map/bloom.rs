@@ -8,7 +8,7 @@
 use crate::decode::{Decoded, Decoder};
 use crate::seq::OpenOptions;
 use crate::{Error, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Rules most absent keys out.
 #[derive(Debug, Clone)]
@@ -19,10 +19,15 @@ pub struct BloomFilter {
     rows: Vec<Vec<u8>>,
 }
 
+/// The file of the filter.
+pub(super) fn bloom_path(dir: &Path) -> PathBuf {
+    dir.join("bloom")
+}
+
 impl BloomFilter {
     /// The filter of the map in `dir`; `None` if it has none.
     pub fn read(dir: &Path, options: &OpenOptions) -> Result<Option<Self>> {
-        let path = dir.join("bloom");
+        let path = bloom_path(dir);
         let file = match crate::crc::open(&*options.fs, &path, options.verify_checksums) {
             Ok(file) => file,
             Err(Error::Io(e)) if e.is_not_found() => return Ok(None),

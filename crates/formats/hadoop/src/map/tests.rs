@@ -135,6 +135,30 @@ fn arrays_by_number() {
     assert!(fixture("mapfile-none").get_element(0).is_err());
 }
 
+/// A filter that lies, or is cut, makes lookups miss keys that are there.
+#[test]
+fn verify_checks_the_bloom_filter() {
+    let temp = tempfile::tempdir().unwrap();
+    for file in ["data", "index", "bloom"] {
+        std::fs::copy(fixtures().join("mapfiles/bloommapfile").join(file), temp.path().join(file)).unwrap();
+    }
+    let told = || {
+        let mut told = Vec::new();
+        let options = OpenOptions::default();
+        verify(temp.path(), &options, None, &mut |_, _, _| None, &mut |fault| told.push(fault)).unwrap();
+        told.into_iter().map(|fault| format!("{}: {}", fault.file.file_name().unwrap().display(), fault.detail))
+    };
+    assert_eq!(told().count(), 0);
+    let bloom = temp.path().join("bloom");
+    let mut bytes = std::fs::read(&bloom).unwrap();
+    bytes[60..].fill(0);
+    std::fs::write(&bloom, &bytes).unwrap();
+    let expected = "bloom: expected every key of data, found 300 keys missing: lookups do not find them";
+    assert_eq!(told().collect::<Vec<_>>(), [expected]);
+    std::fs::write(&bloom, &bytes[..30]).unwrap();
+    assert!(told().all(|fault| fault.starts_with("bloom: ")) && told().count() == 1);
+}
+
 #[test]
 fn the_bloom_filter_knows_its_keys_and_few_others() {
     let dir = fixtures().join("mapfiles/bloommapfile");

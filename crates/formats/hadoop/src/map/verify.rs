@@ -1,15 +1,16 @@
 //! Checks a map and lists every fault.
 
+use super::bloom::{BloomFilter, bloom_path};
 use super::index::Index;
 use super::{data_path, index_path};
 use crate::order::Order;
-use crate::seq::{self, Fault, OpenOptions};
+use crate::seq::{self, Fault, Header, OpenOptions};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Checks `data` as [`seq::verify`] does, that its keys ascend, and that each entry of the index leads to its key. Returns
-/// the number of records.
+/// Checks `data` as [`seq::verify`] does, that its keys ascend, that each entry of the index leads to its key, and that the
+/// filter of a BloomMapFile has every key. Returns the number of records.
 pub fn verify(
     dir: &Path,
     options: &OpenOptions,
@@ -23,7 +24,24 @@ pub fn verify(
     // A header that cannot be read is reported by the check of its file.
     let unchecked = OpenOptions { verify_checksums: false, ..options.clone() };
     let order = unchecked.open(&data).ok().and_then(|reader| known(reader.header().key_class()));
-    let records = seq::verify(&data, options, order, check, report)?;
+    let bloom = match BloomFilter::read(dir, options) {
+        Ok(bloom) => bloom,
+        Err(e) if e.is_damage() => {
+            report(Fault::of(&bloom_path(dir), &e));
+            None
+        }
+        Err(e) => return Err(e),
+    };
+    let mut missed = 0u64;
+    let mut check = |header: &Header, key: &[u8], value: &[u8]| {
+        missed += u64::from(bloom.as_ref().is_some_and(|bloom| !bloom.may_contain(key)));
+        check(header, key, value)
+    };
+    let records = seq::verify(&data, options, order, &mut check, report)?;
+    if missed > 0 {
+        let detail = format!("expected every key of data, found {missed} keys missing: lookups do not find them");
+        report(Fault { file: bloom_path(dir), offset: None, detail });
+    }
     if !options.fs.exists(&index)? {
         report(Fault { file: index, offset: None, detail: "the index is missing; it can be rebuilt".into() });
         return Ok(records);

@@ -27,7 +27,7 @@ pub use row::Row;
 pub use scan::Scan;
 
 use crate::arena::Arena;
-use crate::error::{At, Result};
+use crate::error::{At, Error, Result};
 use crate::filter::Filter;
 use crate::footer::{ColumnEntry, Footer, Region, RegionId, TRAILER_LEN};
 use crate::header::{HEADER_LEN, Header};
@@ -40,6 +40,8 @@ use column::ColumnStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::{Fs, ReadAt, RealFs};
+use trawl_url::SuffixList;
+use trawl_url::key::UrlKey;
 
 pub(crate) use check::{Fault, structure};
 
@@ -141,6 +143,19 @@ impl MeguriFile {
     /// How the keys were made.
     pub fn key_policy(&self) -> KeyPolicy {
         KeyPolicy::of(&self.footer.metadata)
+    }
+
+    /// What is wrong with the URL of a row: the file says how keys are made, and this row's was made of another URL. A row
+    /// found by its key would answer for a page that it does not tell of. Files that do not say how are not judged: the
+    /// reference makes keys in several ways.
+    pub fn key_fault(&self, row: u64, key: UrlKey, url: &[u8]) -> Option<Error> {
+        let policy = KeyPolicy::stated(&self.footer.metadata)?;
+        if url.is_empty() || policy.fits_bytes(key, url, SuffixList::builtin()) {
+            return None;
+        }
+        let offset = self.footer.column(Table::Urls, 1).map_or(0, |column| column.range().start);
+        let found = format!("row {row} with {:016x}{:016x} and {:?}", key.host, key.path, String::from_utf8_lossy(url));
+        Some(self.at(offset).corrupt("a row with the key of its URL", found))
     }
 
     /// How the file was written, if it says so.

@@ -21,9 +21,9 @@ use trawl_url::key::{HostGroup, UrlKey};
 
 const MILLIS_PER_HOUR: i64 = 3_600_000;
 
-/// The hour of a time; 0 before 1970.
+/// The hour of a time: the first before 1970, the last that a column holds behind it.
 pub fn hour_of(time: UnixMillis) -> u32 {
-    u32::try_from(time.0.div_euclid(MILLIS_PER_HOUR)).unwrap_or(0)
+    time.0.div_euclid(MILLIS_PER_HOUR).clamp(0, i64::from(u32::MAX)) as u32
 }
 
 /// When an hour begins.

@@ -61,6 +61,17 @@ impl PartedMap {
         Ok(map.get_record(&key)?.map(|record| (data_path(dir), record)))
     }
 
+    /// Hands over every record of a URL, with the file that it lies in: a map may have several of one key.
+    pub fn each_record(&mut self, url: &[u8], each: &mut dyn FnMut(&Path, Record<'_>)) -> Result<()> {
+        let Some((map, dir)) = self.part_of(url)? else { return Ok(()) };
+        let key = text_key(&map.header().key_class(), url);
+        let mut range = map.range(&key, None)?;
+        while let Some(record) = range.next_record()?.filter(|record| record.key == key) {
+            each(&data_path(dir), record);
+        }
+        Ok(())
+    }
+
     fn part_of(&mut self, url: &[u8]) -> Result<Option<(&mut MapReader, &Path)>> {
         let count = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
         if count == 0 {

@@ -28,14 +28,17 @@ use trawl_model::{
 use trawl_url::WebUrl;
 
 /// The head as it was received.
-const HEADERS: &str = "_response.headers_";
+pub(super) const HEADERS: &str = "_response.headers_";
 const CODE: &str = "nutch.protocol.code";
 const STATUS: &str = "_pst_";
 const TRUNCATED: &str = "http.content.truncated";
 const TRUNCATED_REASON: &str = "http.content.truncated.reason";
 const FETCH_STATUS: &str = "_fst_";
-const SEGMENT_NAME: &str = "nutch.segment.name";
+pub(super) const SEGMENT_NAME: &str = "nutch.segment.name";
 const RESPONSE_TIME: &str = "_rs_";
+
+/// The head of an answer that says that nothing changed: a segment keeps no more of it.
+const NOT_MODIFIED: &[u8] = b"HTTP/1.1 304 Not Modified\r\n\r\n";
 
 /// Bodies above this are cut, as Nutch cuts them at its `http.content.limit`: a record is in memory whole.
 pub(super) const MAX_BODY: u64 = 128 << 20;
@@ -113,7 +116,7 @@ pub(super) fn capture(
     let outcome = match (&content, datum.map(|datum| (datum, sent_status(datum)))) {
         (Some(content), _) => response(content, status_of_content(datum)),
         (None, Some((_, Some(304)))) => Outcome::Revisit(Revisit {
-            head: Bytes::from_static(b"HTTP/1.1 304 Not Modified\r\n\r\n"),
+            head: Bytes::from_static(NOT_MODIFIED),
             profile: RevisitProfile::ServerNotModified,
             payload_digest: None,
             refers_to_url: None,
@@ -131,9 +134,10 @@ pub(super) fn capture(
     let mut said = datum.map(|datum| carried::of_datum(datum, &derived)).unwrap_or_default();
     carried::of_listed(listed, &list_datum(datum.unwrap_or(&derived)), &mut said);
     match (&content, &capture.outcome) {
-        (Some(content), Outcome::Response { message, .. }) => {
-            let media_type = media_type(&Head::new(&message.head));
-            carried::of_content(content, url, &media_type, is_beyond, &mut said);
+        (Some(content), Outcome::Response { message, truncated, .. }) => {
+            let head = Head::new(&message.head);
+            carried::of_content(content, url, &media_type(&head), is_beyond, &mut said);
+            carried::of_metadata(&content.metadata, metadata_of(&head, truncated.map(Truncated::as_str)), &mut said);
         }
         (None, Outcome::Response { .. }) => carried::without_content(&mut said),
         _ => {}
@@ -310,6 +314,11 @@ pub(super) fn page(capture: &mut Capture<'_>, segment: &str) -> std::io::Result<
         carried.complete_content(&mut stored);
         content = Some(encoded(|out| stored.encode(out)));
     }
+    if let Outcome::Revisit(revisit) = &capture.outcome
+        && says_more(revisit)
+    {
+        lost.push(Capability::Revisits);
+    }
     let mut list = list_datum(&datum);
     let is_listed = carried.complete_listed(&mut list);
     let mut generated = encoded(|out| list.encode(out));
@@ -321,6 +330,13 @@ pub(super) fn page(capture: &mut Capture<'_>, segment: &str) -> std::io::Result<
     capture.facts.meta_json.take_if(|_| !carried.more);
     capture.facts.timings.total_ms = None;
     Ok(Page { fetched, generated: is_listed.then_some(generated), content, lost })
+}
+
+/// Whether a revisit says more than that nothing changed.
+fn says_more(revisit: &Revisit) -> bool {
+    let Revisit { head, payload_digest, refers_to_url, refers_to_date, refers_to_id, .. } = revisit;
+    let refers = refers_to_url.is_some() || refers_to_date.is_some() || refers_to_id.is_some();
+    *head != NOT_MODIFIED || payload_digest.is_some() || refers
 }
 
 /// The entry of the list of URLs to fetch that a fetch may have come of: what a fetch leaves as it was, and the time.
@@ -435,6 +451,18 @@ fn stored<'a>(
         truncated = Some(Truncated::Length.as_str());
         lost.push(Capability::LongBodies);
     }
+    let (metadata, content_type) = (metadata_of(head, truncated), media_type(head));
+    Ok(Content {
+        url: url.into(),
+        base: url.into(),
+        content: bytes.into(),
+        content_type: content_type.into(),
+        metadata,
+    })
+}
+
+/// The metadata of a content as its head tells them.
+fn metadata_of(head: &Head<'_>, truncated: Option<&str>) -> Metadata<'static> {
     let mut metadata = Metadata::default();
     for field in head.fields() {
         metadata.add(&latin_1(field.name), latin_1(&field.value));
@@ -443,16 +471,9 @@ fn stored<'a>(
     metadata.set(FETCH_STATUS, of_code(head.status().unwrap_or(0), None).0.0.to_string());
     if let Some(reason) = truncated {
         metadata.set(TRUNCATED, "true");
-        metadata.set(TRUNCATED_REASON, reason);
+        metadata.set(TRUNCATED_REASON, reason.to_owned());
     }
-    let content_type = media_type(head);
-    Ok(Content {
-        url: url.into(),
-        base: url.into(),
-        content: bytes.into(),
-        content_type: content_type.into(),
-        metadata,
-    })
+    metadata
 }
 
 /// A byte more than the largest body, so that a longer one is noticed.

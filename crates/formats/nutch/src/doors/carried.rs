@@ -8,15 +8,20 @@
 //!           "signature":"c8756f…","metadata":[["_rs_",{"class":"org.apache.hadoop.io.IntWritable","hex":"0000000c"}]],
 //!           "content":false}}
 //! ```
+//! Metadata of a content are told by the head, except names that are Nutch's own (`content_metadata`). `"headers":false` says
+//! that there was no head as received, so that the one that was made is not taken for one; where the head cannot give back
+//! all lines as they were, they are in `all_content_metadata`.
 //! `generate` is the same of the entry on the list of URLs to fetch, as far as it differs from the one that
 //! [`super::capture::list_datum`] makes of the fetch, with its `fetch_time`; `false` if the URL was not on the list.
 //! Values of metadata that are `Text` in UTF-8 are strings, others their class and bytes.
 
+use super::capture::{HEADERS, SEGMENT_NAME};
 use super::fetch_list::Listed;
-use crate::types::{Content, CrawlDatum, Interval, Status};
+use crate::types::{Content, CrawlDatum, Interval, Metadata, Status};
 use data_encoding::HEXLOWER_PERMISSIVE as HEX;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use trawl_hadoop::{Any, MapWritable, Text, class as hadoop, java_text};
 
 /// The name in `meta_json`.
@@ -26,6 +31,8 @@ const CONTENT: &str = "content";
 const BASE: &str = "base";
 const CONTENT_TYPE: &str = "content_type";
 const CONTENT_METADATA: &str = "content_metadata";
+const ALL_METADATA: &str = "all_content_metadata";
+const HAS_HEADERS: &str = "headers";
 const GENERATE: &str = "generate";
 const FETCH_TIME: &str = "fetch_time";
 
@@ -93,6 +100,36 @@ pub(super) fn of_content(
     }
 }
 
+/// What the metadata of a content say beyond those that a segment would get back of its head, `derived`, and of what is said.
+pub(super) fn of_metadata(original: &Metadata<'_>, derived: Metadata<'static>, said: &mut Map<String, Value>) {
+    let mut again = Content { metadata: derived, ..Content::default() };
+    Carried { said: said.clone(), more: false }.complete_content(&mut again);
+    // The name of the segment is that of the one they are written to; the order of names is a hash table's.
+    let told = |metadata: &Metadata<'_>, but: &str| -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
+        let mut all: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
+        for (name, values) in metadata.0.iter().filter(|(name, _)| *name != *SEGMENT_NAME && *name != *but) {
+            let values = values.iter().map(|value| value.as_bytes().to_vec());
+            all.entry(name.as_bytes().to_vec()).or_default().extend(values);
+        }
+        all.retain(|_, values| !values.is_empty());
+        all
+    };
+    let wanted = told(original, "");
+    if wanted == told(&again.metadata, "") {
+        return;
+    }
+    if original.get(HEADERS).is_none() && wanted == told(&again.metadata, HEADERS) {
+        said.insert(HAS_HEADERS.into(), false.into());
+        return;
+    }
+    let pair = |(name, values): &(Text<'_>, Vec<Text<'_>>)| {
+        json!([name.to_str(), values.iter().map(Text::to_str).collect::<Vec<_>>()])
+    };
+    let pairs = original.0.iter().filter(|(name, _)| *name != *SEGMENT_NAME).map(pair);
+    said.insert(ALL_METADATA.into(), pairs.collect());
+    said.remove(CONTENT_METADATA);
+}
+
 /// Says that there is no content.
 pub(super) fn without_content(said: &mut Map<String, Value>) {
     said.insert(CONTENT.into(), false.into());
@@ -142,7 +179,7 @@ impl Carried {
                 "metadata" => of_pairs(value).map(|metadata| datum.metadata = metadata),
                 // The version that is written has no place for it.
                 "link_count" => None,
-                BASE | CONTENT_TYPE | CONTENT_METADATA | CONTENT | GENERATE => Some(()),
+                BASE | CONTENT_TYPE | CONTENT_METADATA | ALL_METADATA | HAS_HEADERS | CONTENT | GENERATE => Some(()),
                 _ => None,
             };
             more |= understood.is_none();
@@ -186,10 +223,25 @@ impl Carried {
         match self.said.get(CONTENT_METADATA) {
             Some(Value::Object(metadata)) => {
                 for (name, values) in metadata {
-                    let values = values.as_array().map(Vec::as_slice).unwrap_or_default();
-                    for value in values.iter().filter_map(Value::as_str) {
-                        content.metadata.add(name, value.to_owned());
-                    }
+                    more |= !add_values(&mut content.metadata, name, values);
+                }
+            }
+            Some(_) => more = true,
+            None => {}
+        }
+        match self.said.get(HAS_HEADERS) {
+            Some(Value::Bool(false)) => content.metadata.0.retain(|(name, _)| *name != *HEADERS),
+            Some(_) => more = true,
+            None => {}
+        }
+        match self.said.get(ALL_METADATA) {
+            Some(Value::Array(pairs)) => {
+                content.metadata.0.retain(|(name, _)| *name == *SEGMENT_NAME);
+                for pair in pairs {
+                    more |= match pair.as_array().map(Vec::as_slice) {
+                        Some([Value::String(name), values]) => !add_values(&mut content.metadata, name, values),
+                        _ => true,
+                    };
                 }
             }
             Some(_) => more = true,
@@ -197,6 +249,16 @@ impl Carried {
         }
         self.more |= more;
     }
+}
+
+/// Adds the values of a name; `false` if any is not a text.
+fn add_values(metadata: &mut Metadata<'_>, name: &str, values: &Value) -> bool {
+    let Some(values) = values.as_array() else { return false };
+    for value in values {
+        let Some(value) = value.as_str() else { return false };
+        metadata.add(name, value.to_owned());
+    }
+    true
 }
 
 /// By name; a code without one as a number.

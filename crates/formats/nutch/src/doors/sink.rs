@@ -21,8 +21,8 @@ use trawl_model::{
     Advice, Capability, Capture, CaptureSink, Carries, DoorError, Durable, Place, Prepared, Preparer, Summary,
 };
 
-/// A segment has no request, no address, no facts, and one capture of a URL.
-pub(super) const CARRIES: Carries = Carries::only(&[Capability::Failures]);
+/// A segment has no request, no address, no facts, and one capture of a URL. Of revisits it knows that nothing changed.
+pub(super) const CARRIES: Carries = Carries::only(&[Capability::Failures, Capability::NotModified]);
 /// What a segment's directory is called behind the name of its run.
 pub(super) const ENDING: &str = ".segment";
 /// What the file is called in which captures wait.

@@ -3,11 +3,11 @@
 use super::capture::capture;
 use super::fetch_list::{FetchList, Listed};
 use super::layout::{Kind, Layout};
-use crate::Result;
 use crate::class::{CONTENT, CRAWL_DATUM, canonical};
 use crate::db::{Entry as Record, PartedMap, entry, text_key};
 use crate::segment::SegmentPart;
 use crate::types::{Content, CrawlDatum, whole};
+use crate::{Error, Result};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -116,6 +116,7 @@ pub(super) struct SegmentSource {
     options: OpenOptions,
     left: VecDeque<Stretch>,
     now: Option<(Stretch, Reader)>,
+    order: Ascending,
     beside: Beside,
     /// The list of URLs to fetch, where it is wanted.
     list: Option<FetchList>,
@@ -126,7 +127,16 @@ pub(super) struct SegmentSource {
 impl SegmentSource {
     fn new(files: &Arc<SegmentFiles>, options: &OpenOptions, left: VecDeque<Stretch>) -> Self {
         let (files, options) = (files.clone(), options.clone());
-        SegmentSource { files, options, left, now: None, beside: Beside::default(), list: None, passed: 0 }
+        SegmentSource {
+            files,
+            options,
+            left,
+            now: None,
+            order: Ascending::default(),
+            beside: Beside::default(),
+            list: None,
+            passed: 0,
+        }
     }
 
     /// All captures.
@@ -172,11 +182,15 @@ impl SegmentSource {
 
     fn next(&mut self) -> Result<Option<(Capture<'static>, Place)>> {
         loop {
+            if let Some(fault) = self.beside.take_fault() {
+                return Err(fault);
+            }
             let Some((stretch, reader)) = &mut self.now else {
                 let Some(stretch) = self.left.pop_front() else { return Ok(None) };
                 let reader = start(&stretch, &self.options)?;
                 let others = if stretch.is_content { &self.files.fetches } else { &self.files.contents };
                 self.beside = Beside::new(others);
+                self.order = Ascending::default();
                 self.now = Some((stretch, reader));
                 continue;
             };
@@ -189,11 +203,12 @@ impl SegmentSource {
                 }
                 Err(error) => return Err(error),
             };
-            let other = self.beside.find(record.key.as_bytes(), &self.options)?;
-            let listed = self.list.as_ref().map_or(Listed::Unknown, |list| list.get(record.key.as_bytes()));
+            let url = record.key.as_bytes();
+            self.order.check(record.file, record.at, url)?;
+            let listed = self.list.as_ref().map_or(Listed::Unknown, |list| list.get(url));
             let made = match stretch.is_content {
-                true => with_content(&record, other, &listed)?,
-                false => without(&record, other.is_some(), &listed)?,
+                true => with_content(&record, self.beside.datum(url, &self.options)?, &listed)?,
+                false => without(&record, self.beside.has(url, &self.options)?, &listed)?,
             };
             if let Some(capture) = made {
                 return Ok(Some((capture, self.files.place(&stretch.file, record.at))));
@@ -238,28 +253,132 @@ impl CaptureSource for SegmentSource {
     }
 }
 
+/// Keys must ascend: halves of captures are found by walking over both files side by side, so that one out of its place would
+/// become a capture without its other half.
+#[derive(Debug, Default)]
+struct Ascending {
+    last: Vec<u8>,
+}
+
+impl Ascending {
+    /// An error for a key below the one before, which stays the mark for those that follow.
+    fn check(&mut self, file: &Path, at: At, key: &[u8]) -> Result<()> {
+        if key < self.last.as_slice() {
+            let found = format!("{} behind {}", Text::new(key), Text::new(&self.last));
+            return Err(Error::corrupt(file, at.offset, "keys that ascend", format!("{found}: sort the file first")));
+        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        Ok(())
+    }
+}
+
 /// The files that hold the other half of captures. Keys ascend, so that each file is read forwards from where the first key
 /// led its index; a lookup for each would unpack a block again and again.
 #[derive(Default)]
 struct Beside {
     readers: Vec<(PathBuf, Half)>,
+    /// The URL that was asked for last, and the datum of its fetch: contents of one URL may follow each other.
+    found: Option<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
 /// One of those files.
 enum Half {
     Unopened,
-    Open(Box<Reader>),
+    Open(Box<Walk>),
     /// It cannot be opened, which was told once: captures are made of the half that can be read.
     Lost,
 }
 
-impl Beside {
-    fn new(files: &[PathBuf]) -> Self {
-        Beside { readers: files.iter().map(|file| (file.clone(), Half::Unopened)).collect() }
+/// A file that is read forwards.
+struct Walk {
+    reader: Reader,
+    is_utf8: bool,
+    /// Nothing after keys that did not ascend, which is told once, and beside the captures: those whose other half was passed
+    /// by cannot be told from those that never had one.
+    order: Option<Ascending>,
+    fault: Option<Error>,
+}
+
+impl Walk {
+    fn new(reader: Reader) -> Self {
+        let is_utf8 = reader.header().key_class() == hadoop::UTF8;
+        Walk { reader, is_utf8, order: Some(Ascending::default()), fault: None }
     }
 
-    /// The value of a key that is not below the one before.
-    fn find(&mut self, url: &[u8], options: &OpenOptions) -> Result<Option<&[u8]>> {
+    fn key(&self) -> Option<Text<'_>> {
+        key_of(&self.reader, self.is_utf8)
+    }
+
+    /// Moves to the next record. Damage is told once; the records behind it are found again.
+    fn step(&mut self) -> Result<bool> {
+        match self.reader.advance() {
+            Ok(found) => {
+                if let Some(order) = &mut self.order
+                    && let Some(key) = key_of(&self.reader, self.is_utf8)
+                    && let Err(fault) = order.check(self.reader.path(), self.reader.at(), key.as_bytes())
+                {
+                    (self.order, self.fault) = (None, Some(fault));
+                }
+                Ok(found)
+            }
+            Err(error) => {
+                self.reader.resync()?;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The key that a reader stands on; `None` before the first record, behind the last, and for what is not a key.
+fn key_of(reader: &Reader, is_utf8: bool) -> Option<Text<'_>> {
+    let key = reader.has_record().then(|| reader.key())?;
+    whole(key, |d| if is_utf8 { d.utf8("key") } else { d.text("key") }).ok()
+}
+
+impl Beside {
+    fn new(files: &[PathBuf]) -> Self {
+        Beside { readers: files.iter().map(|file| (file.clone(), Half::Unopened)).collect(), found: None }
+    }
+
+    /// What was found out of order since the last call.
+    fn take_fault(&mut self) -> Option<Error> {
+        self.readers.iter_mut().find_map(|(_, half)| match half {
+            Half::Open(walk) => walk.fault.take(),
+            Half::Unopened | Half::Lost => None,
+        })
+    }
+
+    /// Whether there is a value of a key that is not below the one before, and one that can be read.
+    fn has(&mut self, url: &[u8], options: &OpenOptions) -> Result<bool> {
+        let Some(walk) = self.find(url, options)? else { return Ok(false) };
+        walk.reader.value().map(|_| true)
+    }
+
+    /// The datum of a URL's fetch. A redirect leaves a datum of its target beside that of the target's own fetch, in any
+    /// order; of several fetches the latest counts.
+    fn datum(&mut self, url: &[u8], options: &OpenOptions) -> Result<Option<&[u8]>> {
+        if self.found.as_ref().is_none_or(|(known, _)| known != url) {
+            let mut best: Option<(Rank, Vec<u8>)> = None;
+            if let Some(walk) = self.find(url, options)? {
+                while walk.key().is_some_and(|key| key.as_bytes() == url) {
+                    let value = walk.reader.value()?;
+                    let rank = Rank::of(value);
+                    if best.as_ref().is_none_or(|(known, _)| rank > *known) {
+                        best = Some((rank, value.to_vec()));
+                    }
+                    if !walk.step()? {
+                        break;
+                    }
+                }
+            }
+            self.found = Some((url.to_vec(), best.map(|(_, value)| value)));
+        }
+        Ok(self.found.as_ref().and_then(|(_, value)| value.as_deref()))
+    }
+
+    /// The file that may hold a key, on its first record of that key.
+    fn find(&mut self, url: &[u8], options: &OpenOptions) -> Result<Option<&mut Walk>> {
         let count = u32::try_from(self.readers.len()).unwrap_or(u32::MAX);
         if count == 0 {
             return Ok(None);
@@ -267,33 +386,40 @@ impl Beside {
         let Some((file, slot)) = self.readers.get_mut(part_of_text(url, count) as usize) else { return Ok(None) };
         if matches!(slot, Half::Unopened) {
             *slot = match start_beside(file, url, options) {
-                Ok(reader) => Half::Open(Box::new(reader)),
+                Ok(reader) => Half::Open(Box::new(Walk::new(reader))),
                 Err(error) => {
                     *slot = Half::Lost;
                     return Err(error);
                 }
             };
         }
-        let Half::Open(reader) = slot else { return Ok(None) };
-        let utf8 = reader.header().key_class() == hadoop::UTF8;
+        let Half::Open(walk) = slot else { return Ok(None) };
         loop {
-            if reader.has_record() {
-                let found = whole(reader.key(), |d| if utf8 { d.utf8("key") } else { d.text("key") });
-                match found.map(|found| found.as_bytes().cmp(url)) {
-                    Ok(Ordering::Less) | Err(_) => {}
-                    Ok(Ordering::Greater) => return Ok(None),
-                    Ok(Ordering::Equal) => return reader.value().map(Some),
-                }
+            match walk.key().map(|found| found.as_bytes().cmp(url)) {
+                Some(Ordering::Less) | None => {}
+                Some(Ordering::Greater) => return Ok(None),
+                Some(Ordering::Equal) => return Ok(Some(walk)),
             }
-            match reader.advance() {
-                Ok(true) => {}
-                Ok(false) => return Ok(None),
-                Err(error) => {
-                    // Told once; the records behind it are found again.
-                    reader.resync()?;
-                    return Err(error);
-                }
+            if !walk.step()? {
+                return Ok(None);
             }
+        }
+    }
+}
+
+/// Which of several datums of a URL a capture is made of: one of a fetch, then the latest, then the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    is_fetch: bool,
+    time: i64,
+}
+
+impl Rank {
+    /// A datum that cannot be read is told by those who make the capture, if there is no other.
+    fn of(value: &[u8]) -> Self {
+        match whole(value, CrawlDatum::decode) {
+            Ok(datum) => Rank { is_fetch: datum.status().is_fetch(), time: datum.fetch_time },
+            Err(_) => Rank { is_fetch: false, time: i64::MIN },
         }
     }
 }
@@ -344,15 +470,22 @@ impl Lookup {
     /// The capture of a URL.
     pub fn get(&mut self, url: &str) -> Result<Option<(Capture<'static>, Place)>> {
         let key = url.as_bytes();
-        let fetch = self.fetches.as_mut().map(|map| map.get_record(key)).transpose()?.flatten();
-        let fetch = fetch.map(|(file, record)| (file, record.at, record.value.to_vec()));
+        let mut fetch: Option<(Rank, PathBuf, At, Vec<u8>)> = None;
+        if let Some(map) = &mut self.fetches {
+            map.each_record(key, &mut |file, record| {
+                let rank = Rank::of(record.value);
+                if fetch.as_ref().is_none_or(|(known, ..)| rank > *known) {
+                    fetch = Some((rank, file.to_owned(), record.at, record.value.to_vec()));
+                }
+            })?;
+        }
         let found = self.contents.as_mut().map(|map| map.get_record(key)).transpose()?.flatten();
         let datum = fetch.as_ref().map(|(.., value)| value.as_slice());
         let (made, place) = if let Some((file, record)) = &found {
             let place = self.files.place(file, record.at);
             let entry = Record { file, at: record.at, key: Text::new(key), value: record.value, class: CONTENT };
             (with_content(&entry, datum, &Listed::Unknown)?, place)
-        } else if let Some((file, at, value)) = &fetch {
+        } else if let Some((_, file, at, value)) = &fetch {
             let entry = Record { file, at: *at, key: Text::new(key), value, class: CRAWL_DATUM };
             (without(&entry, false, &Listed::Unknown)?, self.files.place(file, *at))
         } else {

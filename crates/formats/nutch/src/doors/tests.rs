@@ -1,7 +1,10 @@
 use super::*;
+use crate::class;
+use crate::types::{Content, CrawlDatum, Status, encoded};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
+use trawl_hadoop::{Text, class as hadoop};
 use trawl_io::RealFs;
 use trawl_io::format::Target;
 use trawl_model::{
@@ -503,5 +506,108 @@ fn a_part_that_cannot_be_read_is_not_passed_over() {
             assert!(findings.iter().any(|finding| finding.file.ends_with("data")), "{damaged:?}: {findings:?}");
             std::fs::write(&file, &whole).unwrap();
         }
+    }
+}
+
+/// A MapFile with these records in this order; a writer of maps would refuse unsorted ones.
+fn map_of(dir: &Path, class: &str, records: &[(&str, Vec<u8>)]) {
+    use trawl_hadoop::seq::{Writer, WriterOptions};
+    std::fs::create_dir_all(dir).unwrap();
+    let options = WriterOptions::new(hadoop::TEXT, class, [7; 16]);
+    let mut writer = Writer::create(&dir.join("data"), options).unwrap();
+    for (url, value) in records {
+        writer.append(&crate::db::text_key(hadoop::TEXT, url.as_bytes()), value).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn fetch_of(status: Status, time: i64, code: &str) -> Vec<u8> {
+    let mut datum = CrawlDatum::new(status, time, 1.0);
+    if !code.is_empty() {
+        datum.metadata.insert("nutch.protocol.code", trawl_hadoop::Any::text(code.as_bytes()));
+    }
+    encoded(|out| datum.encode(out))
+}
+
+fn content_of(url: &str) -> Vec<u8> {
+    let (url, content_type) = (Text::from(url.to_owned()), Text::from("text/plain".to_owned()));
+    let body = format!("body of {url}").into_bytes();
+    let content = Content {
+        base: url.clone(),
+        url,
+        content: body.into(),
+        content_type,
+        metadata: crate::types::Metadata::default(),
+    };
+    encoded(|out| content.encode(out))
+}
+
+/// The fetcher notes where a redirect leads under the key of the target, which may have been fetched as well.
+#[test]
+fn the_fetch_of_a_page_is_not_the_link_that_led_to_it() {
+    let [page, gone] = ["http://a.example/page", "http://a.example/z-gone"];
+    let link = || fetch_of(Status::LINKED, 1_800_000_000_000, "");
+    for link_first in [true, false] {
+        let temp = tempfile::tempdir().unwrap();
+        let mut fetches = vec![
+            (page, link()),
+            (page, fetch_of(Status::FETCH_SUCCESS, 1_700_000_000_000, "203")),
+            (gone, link()),
+            (gone, fetch_of(Status::FETCH_GONE, 1_700_000_000_001, "404")),
+        ];
+        if !link_first {
+            fetches.swap(0, 1);
+            fetches.swap(2, 3);
+        }
+        let dir = temp.path();
+        map_of(&dir.join("crawl_fetch/part-r-00000"), class::CRAWL_DATUM, &fetches);
+        map_of(
+            &dir.join("content/part-r-00000"),
+            class::CONTENT,
+            &[(page, content_of(page)), (page, content_of(page))],
+        );
+        let archive = open(dir);
+        let all = captures(&*archive, Pick::All);
+        let told = |seen: &Seen| (seen.0.clone(), seen.1, seen.2.lines().next().unwrap().to_owned());
+        let found = (page.to_owned(), 1_700_000_000_000, "HTTP/1.1 203 ".to_owned());
+        let lost = (gone.to_owned(), 1_700_000_000_001, "HTTP/1.1 404 Not Found".to_owned());
+        let seen: Vec<_> = all.iter().map(|(seen, _)| told(seen)).collect();
+        assert_eq!(seen, [found.clone(), found.clone(), lost.clone()], "link first: {link_first}");
+        for (url, expected) in [(page, found), (gone, lost)] {
+            let newest = captures(&*archive, Pick::Newest(url));
+            assert_eq!(newest.iter().map(|(seen, _)| told(seen)).collect::<Vec<_>>(), [expected], "{link_first}");
+        }
+    }
+}
+
+/// Both halves of a capture are found by walking over sorted files: a file that is not sorted must not give captures without
+/// their other half as if there were none.
+#[test]
+fn segments_out_of_order_are_told() {
+    let urls: Vec<String> = (0..6).map(|n| format!("http://a.example/{n}")).collect();
+    let mut mixed: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let sorted = mixed.clone();
+    mixed.swap(1, 4);
+    for (contents, fetches, file) in [(&mixed, &sorted, "content"), (&sorted, &mixed, "crawl_fetch")] {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path();
+        let contents: Vec<_> = contents.iter().map(|url| (*url, content_of(url))).collect();
+        let fetches: Vec<_> = fetches.iter().map(|url| (*url, fetch_of(Status::FETCH_SUCCESS, 5, "203"))).collect();
+        map_of(&dir.join("content/part-r-00000"), class::CONTENT, &contents);
+        map_of(&dir.join("crawl_fetch/part-r-00000"), class::CRAWL_DATUM, &fetches);
+        let archive = open(dir);
+        let mut source = archive.captures(Pick::All).unwrap().unwrap();
+        let mut told = Vec::new();
+        loop {
+            match source.next_entry() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) => told.push(error.to_string()),
+            }
+        }
+        let here = |error: &String| {
+            error.contains(&format!("{file}/part-r-00000/data@")) && error.contains("keys that ascend")
+        };
+        assert!(told.iter().any(here), "{file}: {told:?}");
     }
 }

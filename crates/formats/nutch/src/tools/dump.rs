@@ -1,11 +1,16 @@
-//! `readdb -dump`: every URL with its state, as text, CSV or JSON.
+//! `readdb -dump`: every URL with its state, as text, CSV or JSON, or as a CrawlDb again.
 
-use super::text;
-use crate::types::CrawlDatum;
+use super::{Filter, text};
+use crate::Result;
+use crate::db::{Compress, Place, entry};
+use crate::types::{CrawlDatum, whole};
 use data_encoding::HEXLOWER;
 use std::io::{self, Write};
+use std::path::Path;
 use trawl_hadoop::Text;
 use trawl_hadoop::java_text::{date_utc, float};
+use trawl_hadoop::map::{MapWriter, MapWriterOptions, data_path};
+use trawl_hadoop::seq::{Marker, OpenOptions, WriterOptions};
 
 /// How a dump is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,6 +34,36 @@ pub fn write_dump_header(format: DumpFormat, out: &mut dyn Write) -> io::Result<
         )?;
     }
     Ok(())
+}
+
+/// `-format crawldb`: writes the wanted records of the MapFile `part` as the MapFile `out`, keys and values as they are.
+/// `markers` are those of its two files. `on_record` is told how many records were read. Returns how many were written.
+pub fn copy_part(
+    part: &Path,
+    options: &OpenOptions,
+    filter: &mut Filter,
+    out: &Path,
+    markers: [Marker; 2],
+    on_record: &mut dyn FnMut(u64),
+) -> Result<u64> {
+    let mut reader = options.open(&data_path(part))?;
+    let [data, index] = markers;
+    let (key, value) = (&reader.header().stored_key_class, &reader.header().stored_value_class);
+    let data = WriterOptions { fs: options.fs.clone(), ..WriterOptions::new(key, value, data) };
+    let data = data.pack(Compress::Nutch.pack(Place::CrawlDb));
+    let mut writer = MapWriter::create(out, MapWriterOptions::new(data, index))?;
+    let mut read = 0;
+    while reader.advance()? {
+        let entry = entry(&mut reader)?;
+        let datum = whole(entry.value, CrawlDatum::decode).map_err(|e| entry.error(e))?;
+        if filter.wants(&entry.key, &datum) {
+            let record = reader.loaded_record();
+            writer.append(record.key, record.value)?;
+        }
+        read += 1;
+        on_record(read);
+    }
+    Ok(writer.finish()?.records)
 }
 
 /// One URL. In CSV the reference prints leftovers of longer URLs behind a URL; here is the URL only.

@@ -2,6 +2,7 @@
 
 use super::text;
 use crate::types::{CrawlDatum, Status};
+use regex_lite::Regex;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
@@ -19,20 +20,68 @@ pub fn write_url(url: &str, datum: Option<&CrawlDatum<'_>>, out: &mut dyn Write)
 /// Which URLs a dump has; everything that is set must hold.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
+    /// Each URL with this probability only.
+    pub sample: Option<Sample>,
     /// This status only.
     pub status: Option<Status>,
     /// At least so many retries.
     pub retries: Option<i8>,
-    /// URLs that begin so.
-    pub prefix: Option<String>,
+    /// URLs that match as a whole.
+    pub url: Option<UrlPattern>,
 }
 
 impl Filter {
-    /// Whether a URL is wanted.
-    pub fn wants(&self, url: &Text<'_>, datum: &CrawlDatum<'_>) -> bool {
-        self.status.is_none_or(|status| datum.status() == status)
+    /// Whether a URL is wanted. A sample draws anew each time.
+    pub fn wants(&mut self, url: &Text<'_>, datum: &CrawlDatum<'_>) -> bool {
+        // Every URL draws, so that the same seed gives the same sample whatever else is asked for.
+        let drawn = self.sample.as_mut().is_none_or(Sample::draw);
+        drawn
             && self.retries.is_none_or(|retries| datum.retries >= retries)
-            && self.prefix.as_ref().is_none_or(|prefix| url.as_bytes().starts_with(prefix.as_bytes()))
+            && self.status.is_none_or(|status| datum.status() == status)
+            && self.url.as_ref().is_none_or(|pattern| pattern.matches(&url.to_str()))
+    }
+}
+
+/// A regular expression that a whole URL must match, as `-regex` of the reference asks. Its classes (`\d`, `\w`, `(?i)`) are
+/// those of ASCII, as in Java; look-around and back-references are refused.
+#[derive(Debug, Clone)]
+pub struct UrlPattern(Regex);
+
+impl UrlPattern {
+    /// Compiles an expression; the error says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        // On its own first: a stray parenthesis must not close the group that anchors the expression.
+        let wrong = |e: regex_lite::Error| format!("{e}; look-around and back-references are not supported");
+        Regex::new(text).map_err(wrong)?;
+        Regex::new(&format!("^(?:{text})$")).map(UrlPattern).map_err(wrong)
+    }
+
+    fn matches(&self, url: &str) -> bool {
+        self.0.is_match(url)
+    }
+}
+
+/// Draws URLs at random. The seed is the caller's, so that a test can repeat a sample.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    fraction: f64,
+    state: u64,
+}
+
+impl Sample {
+    /// Wants each URL with the probability `fraction`, from 0 to 1.
+    pub fn new(fraction: f64, seed: u64) -> Self {
+        Sample { fraction, state: seed }
+    }
+
+    /// SplitMix64: enough for a sample, and no other code has to be trusted for it.
+    fn draw(&mut self) -> bool {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let unit = ((z ^ z >> 31) >> 11) as f64 / (1u64 << 53) as f64;
+        unit < self.fraction
     }
 }
 
