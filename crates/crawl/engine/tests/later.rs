@@ -1,4 +1,4 @@
-//! What a later crawl takes up of an earlier one: pages that lead on, other versions, bodies that were cut.
+//! What a later start, or a later crawl, takes up: pages that lead on, other versions, hosts that are back, deeper links.
 
 mod common;
 
@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use trawl_engine::{Config, Report, SeedInput, Stop, run};
+use std::time::Duration;
+use trawl_engine::{Config, Report, SeedInput, Start, Stop, run};
 
 /// Serves what `answer` makes of a path and the whole request, one request a connection.
 fn serve(addr: SocketAddr, answer: impl Fn(&str, &str) -> String + Send + Sync + Clone + 'static) -> SocketAddr {
@@ -117,4 +118,39 @@ fn what_was_cut_is_fetched_whole_later() {
     crawl(from_list(&second, addr, &first.join("captures.parquet"), 0));
     let row = check(&second).into_iter().find(|row| row.url.ends_with("/long")).unwrap();
     assert_eq!((row.status, row.body_length, row.truncated), (200, 5500, None));
+}
+
+/// A host that was given up is asked again for seeds that are added to the run.
+#[test]
+fn a_seed_that_is_added_asks_its_host_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = TcpListener::bind(any_port()).unwrap().local_addr().unwrap();
+    let mut first = config(&out, addr, vec!["http://a.example/1".into()], 0);
+    first.frontier.give_up_after = Duration::ZERO;
+    assert_eq!(crawl(first.clone()).counts.given_up, 1);
+    serve(addr, |_, _| page("", "back again"));
+    let seeds = vec![SeedInput::Url("http://a.example/2".into())];
+    let report = crawl(Config { seeds, start: Start::Resume, ..first });
+    assert_eq!(report.counts.fetched, 1, "{report:?}");
+    assert_eq!(fetched(&out), BTreeSet::from(["/2".to_owned()]));
+}
+
+#[test]
+fn a_complete_run_goes_deeper() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |path, _| match path {
+        "/" => page("", "<a href=/a>a</a>"),
+        "/a" => page("", "<a href=/b>b</a>"),
+        _ => page("", "the end"),
+    });
+    let mut first = config(&out, addr, vec!["http://a.example/".into()], 1);
+    first.settings.insert("depth".into(), vec!["1".into()]);
+    crawl(first.clone());
+    let mut deeper = Config { start: Start::Resume, ..first };
+    deeper.frontier.max_depth = 2;
+    deeper.settings.insert("depth".into(), vec!["2".into()]);
+    crawl(deeper);
+    assert!(fetched(&out).contains("/b"), "{:?}", fetched(&out));
 }
