@@ -95,12 +95,15 @@ impl Crawl<'_> {
         let (fetcher, worker) = (self.fetcher.clone(), self.worker.clone());
         let (told, cpu) = (self.told.clone(), self.cpu.clone());
         let (governor, started) = (self.governor.clone(), self.governor.started());
+        // A 304 has no links. A page that leads on is requested in full, and its digest tells whether it changed.
+        let needs_links = lease.depth < self.config.frontier.max_depth;
         self.tasks.spawn(async move {
             let body_limit = matches!(lease.id, LeaseId::Robots(_)).then_some(MAX_BYTES as u64 + 1);
             let facts = facts_of(&lease, &worker.run_id);
             // An archive without revisits needs every body.
             let revisits = worker.carries.has(Capability::Revisits);
-            let validators = if revisits { worker.prior_of(&lease).validators } else { Validators::default() };
+            let may_be_empty = revisits && !needs_links;
+            let validators = if may_be_empty { worker.prior_of(&lease).validators } else { Validators::default() };
             let ask = Ask { facts, body_limit, validators, spacing: lease.delay, ..Ask::new(lease.url.clone(), now) };
             let fetched = fetcher.fetch(ask).await;
             // Hosts that share an address by the operator's choice are not neighbours.

@@ -56,7 +56,7 @@ impl Worker {
                 if std::mem::take(&mut first) && wants_links {
                     if is_html(content_type.as_deref(), bytes) {
                         extractor = Some(LinkExtractor::new(self.options(), content_type.as_deref()));
-                    } else if self.sitemaps && sitemaps::is_one(&lease.url, content_type.as_deref(), bytes) {
+                    } else if self.sitemaps && sitemaps::is_one(lease, content_type.as_deref(), bytes) {
                         sitemap = Some(sitemaps::Gathered::default());
                     }
                 }

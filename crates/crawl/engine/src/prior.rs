@@ -4,7 +4,7 @@
 //! earlier captures.parquet or CDXJ says. [`note`] gathers it under the name `prior`, where a crawl finds it with the URL.
 //!
 //! ```json
-//! {"prior":{"etag":"\"abc\"","last_modified":"Tue, 23 Jun 2026 …","digest":"sha1:…","date":"2026-06-24T01:02:03.456Z","id":"urn:uuid:…"}}
+//! {"prior":{"etag":"\"abc\"","last_modified":"Tue, 23 Jun 2026 …","digest":"sha1:…","date":"2026-06-24T01:02:03.456Z","id":"urn:uuid:…","url":"http://…"}}
 //! ```
 
 use serde_json::{Map, Value};
@@ -23,6 +23,8 @@ pub(crate) struct Prior {
     pub digest: Option<Digest>,
     pub date: Option<UnixMillis>,
     pub id: Option<String>,
+    /// The URL of the capture with the body, if it is not the seed's own.
+    pub url: Option<String>,
 }
 
 /// The metadata of a seed, with what its record says of an earlier capture. Seeds keep all that a list has beside the URL in
@@ -42,6 +44,10 @@ pub(crate) fn note(record: &UrlRecord) -> Option<String> {
     if status.is_some_and(|status| status != 200 && status != 304) {
         return extras;
     }
+    // Half a body is not what a revisit refers to: the next crawl gets another chance to fetch all of it.
+    if text_of(&["truncated"]).is_some() {
+        return extras;
+    }
     // A revisit refers to the capture with the body, not to another revisit.
     let is_revisit = text_of(&["refers_to_date"]).is_some() || all.get("refers_to_date").is_some_and(Value::is_number);
     let dates: &[&str] =
@@ -56,6 +62,8 @@ pub(crate) fn note(record: &UrlRecord) -> Option<String> {
         ("digest", digest.map(|digest| digest.to_string())),
         ("date", date.map(|date| date.to_string())),
         ("id", text_of(&["record_id"]).filter(|_| !is_revisit)),
+        // The body may have been archived under another URL.
+        ("url", text_of(&["refers_to_uri"]).filter(|_| is_revisit)),
     ];
     let known = |names: &[&str]| fields.iter().any(|(name, value)| names.contains(name) && value.is_some());
     if !known(&["etag", "last_modified", "digest"]) {
@@ -91,6 +99,7 @@ pub(crate) fn take(meta_json: &mut Option<String>) -> Prior {
         digest: text("digest").and_then(|text| Digest::parse(&text).ok()),
         date: text("date").and_then(|text| UnixMillis::parse(&text).ok()),
         id: text("id"),
+        url: text("url"),
     }
 }
 
@@ -110,8 +119,10 @@ impl Prior {
         let Outcome::Response { message, payload_digest, truncated: None } = &capture.outcome else { return false };
         let asked = self.validators != Validators::default();
         let same = self.digest.is_some() && *payload_digest == self.digest;
-        let (profile, body_length) = match Head::new(&message.head).status() {
-            Some(304) if asked => (RevisitProfile::ServerNotModified, 0),
+        let head = Head::new(&message.head);
+        let (profile, body_length) = match head.status() {
+            // The fetcher then asked again without validators: an answer to that says nothing about the earlier capture.
+            Some(304) if asked && !self.validators.are_contradicted_by(&head) => (RevisitProfile::ServerNotModified, 0),
             Some(200) if same => (RevisitProfile::IdenticalPayloadDigest, message.body.len_bytes()),
             _ => return false,
         };
@@ -119,7 +130,7 @@ impl Prior {
             head: message.head.clone(),
             profile,
             payload_digest: self.digest.clone(),
-            refers_to_url: Some(capture.url.clone()),
+            refers_to_url: self.url.clone().or_else(|| Some(capture.url.clone())),
             refers_to_date: self.date,
             refers_to_id: self.id.clone(),
             body_length,
@@ -154,10 +165,15 @@ mod tests {
         );
         let prior = take(&mut noted(&revisit));
         assert_eq!((prior.date, prior.id), (Some(UnixMillis(1_780_000_000_000)), None));
+        // It may have been archived under another URL.
+        let elsewhere =
+            format!(r#"{{"digest":"{SHA1}","refers_to_uri":"http://b.example/","refers_to_date":1780000000000}}"#);
+        assert_eq!(take(&mut noted(&elsewhere)).url.as_deref(), Some("http://b.example/"));
         // Nothing that helps: nothing is noted. An error page is not what a revisit refers to.
         let gone = format!(r#"{{"status":404,"digest":"{SHA1}"}}"#);
+        let half = format!(r#"{{"status":200,"truncated":"disconnect","etag":"\"x\"","digest":"{SHA1}"}}"#);
         for extras in
-            [r#"{"a":1}"#, r#"{"etag":""}"#, r#"{"ts":"20260624010203"}"#, "[\"etag\"]", "not JSON etag", &gone]
+            [r#"{"a":1}"#, r#"{"etag":""}"#, r#"{"ts":"20260624010203"}"#, "[\"etag\"]", "not JSON etag", &gone, &half]
         {
             assert_eq!(noted(extras).as_deref(), Some(extras));
         }
@@ -181,7 +197,7 @@ mod tests {
         };
         let digest = Digest::parse(SHA1).ok();
         let validators = Validators { etag: Some("x".into()), last_modified: None };
-        let prior = Prior { validators, digest: digest.clone(), date: Some(UnixMillis(5)), id: None };
+        let prior = Prior { validators, digest: digest.clone(), date: Some(UnixMillis(5)), id: None, url: None };
         let (same, not) = ("HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n");
         for (head, digest, expected) in [
             (not, None, Some(RevisitProfile::ServerNotModified)),
@@ -200,6 +216,15 @@ mod tests {
             };
             assert_eq!(found, expected, "{head}");
         }
+        // A 304 about another version, and one about a body that lies under another URL.
+        let other = "HTTP/1.1 304 Not Modified\r\nETag: \"y\"\r\n\r\n";
+        assert!(!prior.unchanged(&mut capture(other, None)));
+        let elsewhere = Prior { url: Some("http://b.example/".into()), ..prior };
+        let mut made = capture(not, None);
+        assert!(elsewhere.unchanged(&mut made));
+        assert!(
+            matches!(&made.outcome, Outcome::Revisit(revisit) if revisit.refers_to_url.as_deref() == Some("http://b.example/"))
+        );
         // A 304 that nobody asked for is an odd answer, and stays one.
         assert!(!Prior::default().unchanged(&mut capture(not, None)));
     }

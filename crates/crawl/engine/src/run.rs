@@ -146,8 +146,15 @@ fn complete_run(fs: &dyn Fs, config: &Config, layout: &Layout, old: Option<&Repo
     let differs =
         |id: &str, now: &Vec<String>| before.and_then(|before| before.get(id)).is_some_and(|before| before != now);
     // What a limit held back goes on with another one.
-    let lets_go = old.counts.over_limit > 0
-        && config.settings.iter().any(|(id, now)| limits.contains(&id.as_str()) && differs(id, now));
+    let lets_go = config.settings.iter().any(|(id, now)| {
+        let held_back = match id.as_str() {
+            // Links that were too deep are among these.
+            "depth" => old.counts.outside,
+            id if limits.contains(&id) => old.counts.over_limit,
+            _ => 0,
+        };
+        held_back > 0 && differs(id, now)
+    });
     if config.start != Start::Resume || lets_go || !trawl_frontier::Frontier::exists(fs, &layout.frontier)? {
         return Ok(None);
     }

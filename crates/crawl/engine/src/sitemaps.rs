@@ -1,9 +1,12 @@
 //! Sitemaps met in a crawl: named by a robots.txt, by another sitemap, or by a seed.
 
+use crate::lease::Lease;
 use crate::page::Worker;
 use crate::record::LinkCounts;
 use std::collections::HashSet;
-use trawl_frontier::UrlId;
+use std::io::Read;
+use trawl_frontier::{Source, UrlId};
+use trawl_http::decode_content;
 use trawl_lists::sitemap::{Kind, Options, parse};
 use trawl_model::UnixMillis;
 use trawl_parse::robots::Robots;
@@ -12,17 +15,32 @@ use trawl_url::WebUrl;
 /// Bytes at the start of a document within which its root element is looked for.
 const ROOT_WITHIN: usize = 4096;
 
-/// Whether a document that is not HTML is a sitemap: by its root element, or by its name where it has none.
-pub(crate) fn is_one(url: &WebUrl, content_type: Option<&str>, start: &[u8]) -> bool {
-    let start = start.get(..ROOT_WITHIN.min(start.len())).unwrap_or_default();
-    let has = |root: &[u8]| start.windows(root.len()).any(|window| window.eq_ignore_ascii_case(root));
+/// Whether a document that is not HTML is a sitemap: by its root element, or where it has none by its name or because a
+/// robots.txt names it.
+pub(crate) fn is_one(lease: &Lease, content_type: Option<&str>, start: &[u8]) -> bool {
+    let is_gzip = start.starts_with(&[0x1f, 0x8b]);
+    let unpacked = if is_gzip { unpacked_start(start) } else { Vec::new() };
+    let text = if is_gzip { unpacked.as_slice() } else { start };
+    let text = text.get(..ROOT_WITHIN.min(text.len())).unwrap_or_default();
+    let has = |root: &[u8]| text.windows(root.len()).any(|window| window.eq_ignore_ascii_case(root));
     if has(b"<urlset") || has(b"<sitemapindex") || has(b":urlset") || has(b":sitemapindex") {
         return true;
     }
-    let path = url.path_query().split('?').next().unwrap_or_default().to_ascii_lowercase();
-    let is_gzip = start.starts_with(&[0x1f, 0x8b]);
+    let path = lease.url.path_query().split('?').next().unwrap_or_default().to_ascii_lowercase();
+    // Nothing but sitemaps is taken from a robots.txt.
+    let is_named = matches!(&lease.source, Source::Link(page) if page.ends_with("/robots.txt"));
     let is_text = content_type.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/plain"));
-    (is_gzip || is_text) && path.rsplit('/').next().is_some_and(|name| name.contains("sitemap"))
+    (is_gzip || is_text) && (is_named || path.rsplit('/').next().is_some_and(|name| name.contains("sitemap")))
+}
+
+/// As much as is needed of what the start of a gzip file holds.
+fn unpacked_start(start: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    if let Ok(reader) = decode_content(start, &["gzip".to_owned()], u64::MAX) {
+        // The file goes on behind `start`, so that reading ends with an error: what came before it is kept.
+        let _ = reader.take(ROOT_WITHIN as u64).read_to_end(&mut text);
+    }
+    text
 }
 
 /// A sitemap as it comes in. Holds at most what the protocol allows, 50 MiB.
@@ -106,7 +124,17 @@ mod tests {
 
     #[test]
     fn a_sitemap_is_told_by_its_root_or_its_name() {
-        let url = |text: &str| WebUrl::parse(text).unwrap();
+        let lease = |url: &str, source| Lease {
+            id: trawl_frontier::LeaseId::Robots(0),
+            url: WebUrl::parse(url).unwrap(),
+            depth: 0,
+            hops: 0,
+            attempt: 1,
+            source,
+            robots: trawl_model::RobotsVerdict::Allowed,
+            meta_json: None,
+            delay: std::time::Duration::ZERO,
+        };
         let (plain, xml) = (Some("text/plain; charset=utf-8"), Some("application/xml"));
         for (at, kind, start, expected) in [
             (
@@ -122,8 +150,16 @@ mod tests {
             ("http://a.example/robots.txt", plain, b"http://a.example/1\n", false),
             ("http://a.example/feed", xml, b"<rss><channel>", false),
         ] {
-            assert_eq!(is_one(&url(at), kind, start), expected, "{at}");
+            assert_eq!(is_one(&lease(at, Source::Seed), kind, start), expected, "{at}");
         }
+        // By what is in it, however it is named and packed; a list of lines by who names it.
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut gzip, b"<sitemapindex>").unwrap();
+        let packed = gzip.finish().unwrap();
+        assert!(is_one(&lease("http://a.example/i.xml.gz", Source::Seed), Some("application/gzip"), &packed));
+        let robots = Source::Link("http://a.example/robots.txt".into());
+        assert!(is_one(&lease("http://a.example/pages.txt", robots.clone()), plain, b"http://a.example/1"));
+        assert!(is_one(&lease("http://a.example/pages.gz", robots), None, &[0x1f, 0x8b, 8]));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::rules::LinkRules;
 use crate::scope::Scope;
 use crate::seeds::{SeedBatch, SeedInput};
 use crate::spool::{place_of, read_record};
+use std::collections::HashSet;
 use std::sync::Arc;
 use trawl_frontier::{
     Admission, AtLimit, Candidate, Frontier, Identity, LeaseId, Outcome, QueueBy, Settled, Ticket, UrlId,
@@ -36,6 +37,8 @@ pub(crate) struct State {
     fs: Arc<dyn Fs>,
     layout: Layout,
     pub hosts: HostBook,
+    /// Hosts that an earlier start of the run gave up. A seed that is added later is a reason to ask them again.
+    given_up_before: HashSet<String>,
 }
 
 /// A page whose links are to be offered.
@@ -73,6 +76,7 @@ impl State {
             fs: fs.clone(),
             layout: layout.clone(),
             hosts: HostBook::new(config.budget),
+            given_up_before: HashSet::new(),
         };
         state.rules.restore(&state.run.directories);
         state.frontier.set_seeds_waiting(state.progress.seeds_waiting);
@@ -156,6 +160,9 @@ impl State {
         for (candidate, admission) in candidates.iter().zip(self.frontier.offer(now, &candidates)?) {
             self.progress.counts.admission(admission);
             self.progress.seeds_waiting += u64::from(admission == Admission::New);
+            if admission == Admission::New && self.given_up_before.remove(candidate.url.host()) {
+                self.frontier.take_up(now, candidate.url.host())?;
+            }
             // It was fetched already, farther from a seed than it is now: what it leads to may be within reach.
             if let Admission::Reopened(note) = admission {
                 let page = self.load(note, candidate.id, candidate.depth)?;
@@ -176,6 +183,13 @@ impl State {
     pub(crate) fn leg(&mut self, leg: Leg) {
         if let Some(before) = self.run.legs.last_mut() {
             before.ended_at = before.ended_at.or(self.progress.last.max(Some(before.started_at)));
+        }
+        if !leg.seeds.is_empty() {
+            let names = &mut self.given_up_before;
+            self.frontier.host_reports(&mut |host| {
+                names.extend(host.given_up.is_some().then_some(host.host));
+                true
+            });
         }
         self.run.inputs.extend(leg.seeds.iter().cloned());
         self.run.legs.push(leg);

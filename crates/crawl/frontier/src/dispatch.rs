@@ -256,6 +256,9 @@ impl Frontier {
 
     /// The place in the window of the best row that may be handed out.
     pub(crate) fn best_row(&self, host: &Host, now: i64) -> Option<usize> {
+        if host.marks.held {
+            return None;
+        }
         let dead = host.is_dead();
         let over = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
         let capped = over(self.totals.admitted, self.config.max_pages)
@@ -300,7 +303,9 @@ impl Frontier {
         self.promote(id, now);
         let host = &self.hosts[id as usize];
         let busy = host.in_flight >= self.config.per_host || host.name_state == NameState::ASKED;
-        if busy || host.orders.paused || host.orders.blocked || host.marks.held {
+        // A host that used up its budget still gets the errands of others: their pages wait for its robots.txt.
+        let held = host.marks.held && !host.has_errand();
+        if busy || host.orders.paused || host.orders.blocked || held {
             return;
         }
         let Some(class) = self.class_of(host) else { return self.place_without_work(id, now) };
@@ -343,8 +348,9 @@ impl Frontier {
         let host = &self.hosts[id as usize];
         let resting = host.sites.iter().filter_map(|site| site.rests_until(now)).min();
         let resting = resting.filter(|_| !host.window.ready.is_empty() || host.has_errand());
-        let later = host.window.later.last().map(|row| row.due_ms);
-        let outside = host.has_outside().then_some(host.outside_due);
+        // The rows of a host that used up its budget are not waited for.
+        let later = host.window.later.last().map(|row| row.due_ms).filter(|_| !host.marks.held);
+        let outside = (host.has_outside() && !host.marks.held).then_some(host.outside_due);
         // Rows that a limit holds back, or whose robots.txt is under way, are in the window and not in the way here.
         let refills = host.window.ready.is_empty() && outside.is_some_and(|due| due <= now || host.is_dead());
         // What is refused waits for nobody.

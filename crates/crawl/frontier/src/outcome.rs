@@ -54,9 +54,15 @@ impl Frontier {
             _ if is_plea(answer) => {
                 host.backoffs = host.backoffs.saturating_add(1);
                 host.slowed_ms = slowed_ms(host.slowed_ms, true, &self.config);
+                let own = |n: u16| backoff_ms(&self.config, n.into(), dice);
                 wait = match answer {
-                    Answer::Response { retry_after_ms: Some(ms), .. } => ms.clamp(0, millis(self.config.backoff_cap)),
-                    _ => backoff_ms(&self.config, host.backoffs.into(), dice),
+                    Answer::Response { retry_after_ms: Some(ms), .. } => {
+                        // A host that was left alone for as long as it asked, and pleads again, does not know how long its
+                        // trouble lasts: an outage of a minute with `Retry-After: 1` would use up all attempts of a page.
+                        let least = if host.backoffs > 1 { own(host.backoffs - 1) } else { 0 };
+                        ms.clamp(0, millis(self.config.backoff_cap)).max(least)
+                    }
+                    _ => own(host.backoffs),
                 };
             }
             _ if is_absence(answer) => self.absent(id, site, now),

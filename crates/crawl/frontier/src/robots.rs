@@ -74,10 +74,17 @@ impl Frontier {
     pub fn robots(&mut self, now: UnixMillis, id: LeaseId, answer: RobotsAnswer) -> Result<()> {
         let now = self.clock.tick(now);
         let LeaseId::Robots(number) = id else { return Ok(()) };
-        let Some((_, errand)) = self.errands.remove(&number) else { return Ok(()) };
+        let Some((hold, errand)) = self.errands.remove(&number) else { return Ok(()) };
+        let is_away = matches!(&answer, RobotsAnswer::Unavailable(class, _) if is_absence(Answer::Failed(*class)));
+        if is_away && errand.hops > 0 {
+            // The origin that it was redirected to is away. The errand waits there until that is back or given up.
+            self.hosts[hold.host as usize].errands.get_or_insert_default().push_back(errand);
+            self.place(hold.host, now);
+            return Ok(());
+        }
         let Errand { host, site, hops, .. } = errand;
         match answer {
-            RobotsAnswer::Unavailable(class, _) if hops == 0 && is_absence(Answer::Failed(class)) => {
+            RobotsAnswer::Unavailable(..) if is_away => {
                 // Nobody was there: the origin waits, or is given up, and says so for all its URLs.
                 let state = self.hosts[host as usize].site(&site);
                 state.robots = Robots::Unknown { attempts: state.robots.attempts() };

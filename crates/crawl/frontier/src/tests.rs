@@ -365,6 +365,67 @@ fn pleas_are_heard() {
     assert_eq!(f.step(UnixMillis(at)), Step::Empty);
 }
 
+/// A restart of a minute, by a server that says "one second" all the while, or names a moment that is past.
+#[test]
+fn a_plea_that_is_repeated_is_answered_with_more_patience() {
+    for asked in [0, 1_000] {
+        let mut f = F::new(Config { max_attempts: 3, ..ignoring() });
+        seed(&mut f, "http://a.example/1");
+        let (mut now, mut attempts) = (0, Vec::new());
+        for _ in 0..3 {
+            let (at, one) = soonest(&mut f, now);
+            attempts.push(at);
+            done(&mut f, at, &one, Answer::Response { status: 503, retry_after_ms: Some(asked), cut: false });
+            now = at;
+        }
+        assert_eq!(attempts[1], 1_000, "the first time it is believed");
+        assert!((30_000..=60_000).contains(&(attempts[2] - attempts[1])), "{attempts:?}");
+    }
+}
+
+#[test]
+fn a_host_that_used_up_its_budget_still_has_the_robots_of_others() {
+    let mut f = F::new(Config { delay: Duration::ZERO, ..Config::default() });
+    seed(&mut f, "http://a.example/1");
+    seed(&mut f, "http://b.example/1");
+    f.hold(UnixMillis(0), "a.example").unwrap();
+    let robots = lease(&mut f, 0);
+    done(&mut f, 0, &robots, status(301));
+    f.robots(UnixMillis(0), robots.id, RobotsAnswer::Redirect(web("http://a.example/robots.txt")));
+    let errand = lease(&mut f, 1);
+    assert_eq!(errand.url(), "http://a.example/robots.txt");
+    done(&mut f, 1, &errand, OK);
+    f.robots(UnixMillis(1), errand.id, rules("", None));
+    let one = lease(&mut f, 2);
+    assert_eq!(one.url(), "http://b.example/1");
+    done(&mut f, 2, &one, OK);
+    assert_eq!((f.step(UnixMillis(3)), f.pending()), (Step::Empty, 1), "its own page waits");
+}
+
+/// `http:` redirects its robots.txt to `https:`, which is being restarted.
+#[test]
+fn robots_elsewhere_are_waited_for_as_an_origin_is() {
+    let config = Config { delay: Duration::ZERO, give_up_after: Duration::from_secs(3600), ..Config::default() };
+    let mut f = F::new(config);
+    seed(&mut f, "http://a.example/1");
+    let robots = lease(&mut f, 0);
+    done(&mut f, 0, &robots, status(301));
+    f.robots(UnixMillis(0), robots.id, RobotsAnswer::Redirect(web("https://a.example/robots.txt")));
+    let refused = ErrorClass::ConnectRefused;
+    let mut now = 0;
+    while now < 600_000 {
+        let (at, errand) = soonest(&mut f, now);
+        assert_eq!(errand.url(), "https://a.example/robots.txt");
+        done(&mut f, at, &errand, Answer::Failed(refused));
+        f.robots(UnixMillis(at), errand.id, RobotsAnswer::Unavailable(refused, "refused".into()));
+        now = at.max(now + 1);
+    }
+    let (at, errand) = soonest(&mut f, now);
+    done(&mut f, at, &errand, OK);
+    f.robots(UnixMillis(at), errand.id, rules("", None));
+    assert_eq!(soonest(&mut f, at).1.url(), "http://a.example/1");
+}
+
 #[test]
 fn the_last_attempt_settles_it() {
     let mut f = F::new(Config { max_attempts: 3, ..ignoring() });

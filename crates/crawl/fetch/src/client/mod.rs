@@ -57,6 +57,16 @@ pub struct Validators {
     pub last_modified: Option<String>,
 }
 
+impl Validators {
+    /// Whether a 304 speaks of another version than the one that was asked about. Some servers look at `If-Modified-Since` alone,
+    /// which they must not if there is an `If-None-Match`.
+    pub fn are_contradicted_by(&self, head: &Head<'_>) -> bool {
+        let opaque = |etag: &str| etag.trim().trim_start_matches("W/").to_owned();
+        let (sent, got) = (self.etag.as_deref().map(opaque), head.text("etag").as_deref().map(opaque));
+        head.status() == Some(304) && sent.zip(got).is_some_and(|(sent, got)| sent != got)
+    }
+}
+
 impl Ask {
     /// A URL of which nothing else is known.
     pub fn new(url: WebUrl, started_at: UnixMillis) -> Self {
@@ -151,10 +161,19 @@ impl Fetcher {
     }
 
     /// Fetches one URL. Every outcome, failures included, is a capture; redirects are not followed.
-    pub async fn fetch(&self, ask: Ask) -> Capture<'static> {
+    pub async fn fetch(&self, mut ask: Ask) -> Capture<'static> {
         let begun = Instant::now();
         let mut notes = Notes::default();
         let mut result = self.shared.exchange(&ask, begun, &mut notes).await;
+        if let Ok(response) = &result
+            && ask.validators.are_contradicted_by(&Head::new(&response.head))
+        {
+            // The page is another one by now, and this answer does not have it.
+            ask.validators = Validators::default();
+            notes = Notes::default();
+            self.shared.make_room(&ask, begun).await;
+            result = self.shared.exchange(&ask, Instant::now(), &mut notes).await;
+        }
         if let Err(failed) = &mut result
             && is_timeout(failed.class)
             && self.shared.reach.is_down(begun, notes.ip).await
