@@ -18,6 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use trawl_frontier::{Answer, Candidate, Config, Frontier, LeaseId, Next, Outcome, RobotsPolicy, Work};
 use trawl_io::{Fs, RealFs};
@@ -67,6 +68,28 @@ pub fn memory_mib(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+/// The most RssAnon since it was last asked, sampled all the time: flushes and merges run on threads of their own.
+#[derive(Clone, Default)]
+struct Peak(Arc<AtomicU64>);
+
+impl Peak {
+    fn start() -> Self {
+        let peak = Peak::default();
+        let sampled = peak.clone();
+        std::thread::spawn(move || {
+            loop {
+                sampled.0.fetch_max(memory_mib("RssAnon"), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        peak
+    }
+
+    fn take(&self) -> u64 {
+        self.0.swap(0, Ordering::Relaxed).max(memory_mib("RssAnon"))
+    }
 }
 
 fn small() -> Result<()> {
@@ -143,6 +166,7 @@ fn scale(urls: u64, hosts: u64, mib: u64, rounds: u64) -> Result<()> {
     let dir = directory()?;
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let work = Workload::new(urls, hosts);
+    let peak = Peak::start();
     let mut frontier = Frontier::open(&fs, &dir, config(mib), UnixMillis(0), "bench")?;
     println!("{urls} URLs, {hosts} hosts by Zipf's law, {mib} MiB, {rounds} rounds of 50 offers, a lease and a settle");
     let (begun, cpu) = (Instant::now(), process_seconds());
@@ -160,16 +184,16 @@ fn scale(urls: u64, hosts: u64, mib: u64, rounds: u64) -> Result<()> {
     let spent = process_seconds() - cpu - making;
     let stats = frontier.store_stats();
     println!(
-        "  load: {:.0} s, {spent:.0} CPU s ({:.0} new URLs a CPU second), RssAnon {} MiB, {} flushes {} MiB, {} merges {} MiB",
+        "  load: {:.0} s, {spent:.0} CPU s ({:.0} new URLs a CPU second), RssAnon at most {} MiB, {} flushes {} MiB, {} merges {} MiB",
         begun.elapsed().as_secs_f64(),
         urls as f64 / spent,
-        memory_mib("RssAnon"),
+        peak.take(),
         stats.flushes,
         stats.flushed_bytes >> 20,
         stats.merges,
         stats.merged_bytes >> 20,
     );
-    let (mut offers, mut pairs, mut making, mut peak, mut leased) = (0.0, 0.0, 0.0, 0, 0u64);
+    let (mut offers, mut pairs, mut making, mut leased) = (0.0, 0.0, 0.0, 0u64);
     let (begun, cpu) = (Instant::now(), process_seconds());
     let main = thread_seconds();
     let (mut fresh, mut works, mut now) = (urls, Vec::new(), 10_000);
@@ -205,14 +229,10 @@ fn scale(urls: u64, hosts: u64, mib: u64, rounds: u64) -> Result<()> {
             ticket.wait()?;
         }
         now += 1;
-        if round % 4096 == 0 {
-            peak = peak.max(memory_mib("RssAnon"));
-        }
     }
     frontier.sync()?;
     let main = thread_seconds() - main;
     let background = (process_seconds() - cpu - main).max(0.0);
-    peak = peak.max(memory_mib("RssAnon"));
     // What both lines ask for together: 150,000 offers and 20,000 pairs a CPU second.
     let asked = 50.0 / 150_000.0 + 1.0 / 20_000.0;
     let round = (offers + pairs + background) / rounds as f64;
@@ -221,10 +241,11 @@ fn scale(urls: u64, hosts: u64, mib: u64, rounds: u64) -> Result<()> {
         begun.elapsed().as_secs_f64()
     );
     println!(
-        "  a round {:.0} us of CPU, where 150,000 offers and 20,000 pairs a CPU second allow {:.0} us: {:.1}x; RssAnon at most {peak} MiB",
+        "  a round {:.0} us of CPU, where 150,000 offers and 20,000 pairs a CPU second allow {:.0} us: {:.1}x; RssAnon at most {} MiB",
         round * 1e6,
         asked * 1e6,
-        asked / round
+        asked / round,
+        peak.take(),
     );
     println!(
         "  {:.0} offers a CPU second if all work aside were for them, {:.0} if none",
@@ -271,31 +292,34 @@ fn scale(urls: u64, hosts: u64, mib: u64, rounds: u64) -> Result<()> {
     frontier.close()?;
     let (read, written) = (io_bytes().0 - read, io_bytes().1 - written);
     println!(
-        "  last flush, and a merge if one was under way: {:.1} s, {:.1} CPU s, {} MiB read, {} MiB written; {} MiB on disk",
+        "  last flush, and a merge if one was under way: {:.1} s, {:.1} CPU s, {} MiB read, {} MiB written; {} MiB on disk; RssAnon at most {} MiB",
         at.elapsed().as_secs_f64(),
         process_seconds() - cpu,
         read >> 20,
         written >> 20,
-        bytes_of(&dir)? >> 20
+        bytes_of(&dir)? >> 20,
+        peak.take(),
     );
     let (at, cpu, (read, _)) = (Instant::now(), process_seconds(), io_bytes());
     let mut frontier = Frontier::open(&fs, &dir, config(mib), UnixMillis(now), "bench")?;
     println!(
-        "  resume: {:.1} s, {:.1} CPU s, {} MiB read; {} URLs known, {} pending",
+        "  resume: {:.1} s, {:.1} CPU s, {} MiB read; {} URLs known, {} pending; RssAnon at most {} MiB",
         at.elapsed().as_secs_f64(),
         process_seconds() - cpu,
         (io_bytes().0 - read) >> 20,
         frontier.known(),
         frontier.pending(),
+        peak.take(),
     );
     let (at, cpu, (read, _)) = (Instant::now(), process_seconds(), io_bytes());
     let (_, written) = frontier.pack(&dir.join("pack.meguri"), false, &mut |_| ())?;
     println!(
-        "  pack: {:.1} s, {:.1} CPU s, {} MiB read, {} MiB written",
+        "  pack: {:.1} s, {:.1} CPU s, {} MiB read, {} MiB written; RssAnon at most {} MiB",
         at.elapsed().as_secs_f64(),
         process_seconds() - cpu,
         (io_bytes().0 - read) >> 20,
-        written.bytes >> 20
+        written.bytes >> 20,
+        peak.take(),
     );
     drop(frontier);
     std::fs::remove_dir_all(&dir)?;

@@ -73,8 +73,8 @@ pub struct Config {
     pub starved_after: Duration,
     /// How long a lease may be out; `None` for ever (the caller then answers for each).
     pub lease_ttl: Option<Duration>,
-    /// Memory for URLs: recent changes (two eighths), what is next of each queue (an eighth), known URLs (half). Hosts come on
-    /// top, about 400 bytes each.
+    /// Memory for all but hosts, which come on top with about 400 bytes each; see the shares below. Up to 28 MiB are needed
+    /// beside it, whatever it says: pages of files that are merged, zstd's tables, and what the allocator keeps.
     pub memory_bytes: usize,
     /// When a batch is durable.
     pub durability: Durability,
@@ -126,7 +126,42 @@ impl Default for Config {
     }
 }
 
+/// The shares of [`Config::memory_bytes`]: known URLs a half, recent changes two eighths, windows an eighth, and an eighth for
+/// what is written and read aside.
+///
+/// | eighths | what | beyond it |
+/// | --- | --- | --- |
+/// | 4 | fingerprints of known URLs | they are looked up in the files |
+/// | 1 | rows and hosts changed since the last flush, with their places | they are flushed |
+/// | 1 | the same, of the flush that is under way | changes wait for it |
+/// | 1 | the best rows of hosts that may soon be asked | further ones wait on disk |
+/// | 1 | half of it for a flush, half for a merge; a quarter for the log on its way to disk | files in between, waiting |
 impl Config {
+    /// Changes that make a flush due.
+    pub(crate) fn changes_bytes(&self) -> usize {
+        self.memory_bytes / 8
+    }
+
+    /// Rows in windows.
+    pub(crate) fn window_bytes(&self) -> usize {
+        self.memory_bytes / 8
+    }
+
+    /// Fingerprints of known URLs.
+    pub(crate) fn seen_bytes(&self) -> usize {
+        self.memory_bytes / 2
+    }
+
+    /// One writer of a file.
+    pub(crate) fn writer_bytes(&self) -> usize {
+        (self.memory_bytes / 16).clamp(1 << 20, 64 << 20)
+    }
+
+    /// Batches of the log that were handed in and are not written.
+    pub(crate) fn log_bytes(&self) -> usize {
+        (self.memory_bytes / 32).clamp(1 << 20, 64 << 20)
+    }
+
     /// Whether a shorter way to a page, found late, can bring further pages within reach.
     pub(crate) fn depth_matters(&self) -> bool {
         self.max_depth > 0 && self.max_depth < u32::from(u16::MAX)

@@ -43,7 +43,7 @@ pub struct HostReport {
 
 impl Frontier {
     fn find(&self, host: &str) -> Option<u32> {
-        self.host_ids.get(&host_key(&host.to_ascii_lowercase())).copied()
+        self.known_host(host_key(&host.to_ascii_lowercase()))
     }
 
     fn order(&mut self, now: UnixMillis, host: &str, change: impl FnOnce(&mut Host)) -> Result<bool> {

@@ -36,7 +36,8 @@ impl Frontier {
             work.push(refused);
         }
         // Hosts whose window is empty must not wait for as long as others have work.
-        if self.to_refill.len() >= MANY_REFILLS || !self.to_refill.is_empty() && self.dispatched >= self.refill_at {
+        let wanted = self.idle.len() + self.to_refill.len();
+        if wanted > 0 && (wanted >= MANY_REFILLS && self.has_refill_room() || self.dispatched >= self.refill_at) {
             self.refill(now)?;
         }
         loop {
@@ -62,7 +63,7 @@ impl Frontier {
                 return Ok(Next::Now);
             }
             // Nobody is ready: whoever has more on disk is looked up now, all at once.
-            if self.to_refill.is_empty() || !self.refill(now)? {
+            if self.idle.is_empty() && self.to_refill.is_empty() || !self.refill(now)? {
                 break;
             }
         }
@@ -141,6 +142,7 @@ impl Frontier {
     ) -> Option<Work> {
         let host = &mut self.hosts[id as usize];
         let (_, row) = host.window.ready.remove(at)?;
+        host.window.fit();
         self.window_bytes -= row.memory();
         host.waiting -= 1;
         host.out += 1;
@@ -374,6 +376,9 @@ impl Frontier {
     }
 
     fn place_to_refill(&mut self, id: u32, now: i64) {
+        if !std::mem::replace(&mut self.hosts[id as usize].marks.idle, true) {
+            self.idle.push_back(id);
+        }
         self.want_refill(id, now);
         self.hosts[id as usize].placed = Placed::Refill;
         self.placed += 1;
@@ -405,8 +410,12 @@ impl Frontier {
         let host = &mut self.hosts[id as usize];
         let has_more = host.has_outside() && (host.outside_due <= now || host.is_dead());
         let wanted = has_more || host.marks.rules_away;
-        if wanted && !std::mem::replace(&mut host.marks.to_refill, true) {
-            self.to_refill.push(id);
+        if !wanted || host.marks.refilling {
+            return;
+        }
+        host.marks.to_refill = true;
+        if !host.marks.idle && !std::mem::replace(&mut host.marks.listed, true) {
+            self.to_refill.push_back(id);
         }
     }
 

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::host::{Errand, Host, Placed};
 use crate::identity::UrlId;
+use crate::index::{Index, hash_of};
 use crate::memtable::{KeyMap, Memtable};
 use crate::policy::trap::Sessions;
 use crate::queue::{ReadyBank, WaitHeap};
@@ -28,7 +29,8 @@ use trawl_model::UnixMillis;
 pub struct Frontier {
     pub(crate) config: Config,
     pub(crate) hosts: Vec<Host>,
-    pub(crate) host_ids: KeyMap<u64, u32>,
+    /// Places of hosts by their keys.
+    pub(crate) host_ids: Index,
     pub(crate) seen: Seen,
     /// Changes since the last flush, and those that are being flushed.
     pub(crate) active: Memtable,
@@ -38,7 +40,9 @@ pub struct Frontier {
     /// Hosts whose address is wanted: those that nobody has asked about, and those that are away.
     pub(crate) to_ask: VecDeque<u32>,
     pub(crate) to_ask_again: VecDeque<u32>,
-    pub(crate) to_refill: Vec<u32>,
+    /// Hosts whose window is nearly empty, and those that have nothing to do before it is refilled.
+    pub(crate) to_refill: VecDeque<u32>,
+    pub(crate) idle: VecDeque<u32>,
     pub(crate) refilling: Option<Refilling>,
     /// Lookups under way.
     pub(crate) asked: usize,
@@ -177,7 +181,7 @@ impl Frontier {
     pub(crate) fn empty(config: Config, store: Option<Store>) -> Self {
         Self {
             hosts: Vec::new(),
-            host_ids: KeyMap::default(),
+            host_ids: Index::default(),
             seen: Seen::Exact(Exact::default()),
             active: Memtable::default(),
             sealed: None,
@@ -185,7 +189,8 @@ impl Frontier {
             waiting: WaitHeap::default(),
             to_ask: VecDeque::new(),
             to_ask_again: VecDeque::new(),
-            to_refill: Vec::new(),
+            to_refill: VecDeque::new(),
+            idle: VecDeque::new(),
             refilling: None,
             asked: 0,
             unresolved: VecDeque::new(),
@@ -290,11 +295,21 @@ impl Frontier {
     /// The host of a key; created under the name that `name` tells.
     pub(crate) fn host_of(&mut self, key: u64, name: impl FnOnce() -> String) -> u32 {
         let next = self.hosts.len() as u32;
-        let id = *self.host_ids.entry(key).or_insert(next);
+        let id = self.host_ids.get_or_add(hash_of(key.into()), next, |id| self.hosts[id as usize].key == key);
         if id == next {
             self.hosts.push(Host::new(key, &name(), self.floor_ms));
         }
         id
+    }
+
+    /// The host of a key, if it is known.
+    pub(crate) fn known_host(&self, key: u64) -> Option<u32> {
+        self.host_ids.get(hash_of(key.into()), |id| self.hosts[id as usize].key == key)
+    }
+
+    /// Bytes that windows may still take.
+    pub(crate) fn window_room(&self) -> usize {
+        self.config.window_bytes().saturating_sub(self.window_bytes)
     }
 
     /// Marks a host as changed.

@@ -75,8 +75,12 @@ pub(crate) struct Marks {
     pub unflushed: bool,
     /// Its name is in the log or in a run.
     pub named: bool,
-    /// In the list of those whose window is to be refilled, or being refilled.
+    /// Its window is to be refilled; it is being refilled.
     pub to_refill: bool,
+    pub refilling: bool,
+    /// In the list of those whose window is nearly empty; in that of those that wait for it.
+    pub listed: bool,
+    pub idle: bool,
     /// Rows went outside the window since the refill that is under way began.
     pub outside_changed: bool,
     /// Its robots.txt may be on disk: it is read from there, with the window, before the host is asked.
@@ -134,8 +138,28 @@ impl Window {
         self.ready.len() + self.later.len()
     }
 
+    /// Makes room for further rows. Most hosts have one or two: a deque that starts with four, and doubles, took half of all
+    /// memory where a million hosts wait.
+    pub fn reserve(&mut self, rows: usize) {
+        let free = self.ready.capacity() - self.ready.len();
+        if rows > free {
+            self.ready.reserve_exact(rows.max(self.ready.len() / 4));
+        }
+    }
+
+    /// Gives back room that is not needed.
+    pub fn fit(&mut self) {
+        if self.ready.capacity() > 2 * self.ready.len() + 1 {
+            self.ready.shrink_to(self.ready.len() + self.ready.len() / 4);
+        }
+        if self.later.is_empty() {
+            self.later = Vec::new();
+        }
+    }
+
     /// Adds a row that may be fetched now.
     pub fn add_ready(&mut self, rank: u64, row: Row) {
+        self.reserve(1);
         let at = self.ready.partition_point(|(other, _)| *other > rank);
         self.ready.insert(at, (rank, row));
     }
@@ -148,7 +172,9 @@ impl Window {
     /// Takes out the row of a key.
     pub fn remove(&mut self, id: crate::UrlId) -> Option<Row> {
         if let Some(at) = self.ready.iter().position(|(_, row)| row.id == id) {
-            return self.ready.remove(at).map(|(_, row)| row);
+            let row = self.ready.remove(at).map(|(_, row)| row);
+            self.fit();
+            return row;
         }
         let at = self.later.iter().position(|row| row.id == id)?;
         Some(self.later.remove(at))

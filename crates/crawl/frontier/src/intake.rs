@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::frontier::{Frontier, Seen};
 use crate::host::Placed;
 use crate::identity::UrlId;
+use crate::index::hash_of;
 use crate::policy::priority::{bucket_of, rank};
 use crate::policy::trap;
 use crate::row::{Found, Row, Status, Texts, small};
@@ -73,10 +74,10 @@ impl Frontier {
             Some(name) => name,
             None => url.host().to_owned(),
         };
-        let next = self.hosts.len() as u32;
-        let host_id = *self.host_ids.entry(id.host()).or_insert(next);
+        let (next, key) = (self.hosts.len() as u32, id.host());
+        let host_id = self.host_ids.get_or_add(hash_of(key.into()), next, |id| self.hosts[id as usize].key == key);
         if host_id == next {
-            self.hosts.push(crate::host::Host::new(id.host(), &name(), self.floor_ms));
+            self.hosts.push(crate::host::Host::new(key, &name(), self.floor_ms));
         }
         let host = &mut self.hosts[host_id as usize];
         let (found, via) = source.parts();
@@ -133,7 +134,7 @@ impl Frontier {
     /// A row waits: in the window of its host if it is good enough, else it is found again when the window is refilled.
     pub(crate) fn add_waiting(&mut self, id: u32, row: Row, now: i64) {
         let rank = rank(&row, now, &self.config);
-        let has_room = self.window_bytes < self.config.memory_bytes / 8;
+        let has_room = self.window_room() > 0;
         let host = &mut self.hosts[id as usize];
         let complete = !host.has_outside();
         host.waiting += 1;
@@ -157,12 +158,7 @@ impl Frontier {
         let window = &mut host.window;
         let is_better = window.ready.front().is_some_and(|(worst, _)| rank < *worst);
         let in_memory = self.store.is_none();
-        if tried
-            || in_memory
-            || complete && has_room && window.ready.len() < SMALL_WINDOW
-            || complete && window.len() == 0
-            || is_better
-        {
+        if tried || in_memory || complete && has_room && window.ready.len() < SMALL_WINDOW || is_better {
             self.window_bytes += row.memory();
             window.add_ready(rank, row);
             let evicts = is_better && !tried && !in_memory && window.ready.len() > SMALL_WINDOW;
@@ -228,7 +224,7 @@ impl Frontier {
                 admissions[*n] = Admission::Seen;
                 continue;
             };
-            let Some(host) = self.host_ids.get(&id.host()).copied() else { continue };
+            let Some(host) = self.known_host(id.host()) else { continue };
             let reached = in_reach(&row, &self.config);
             // Whoever asks for a URL himself gets it, whatever the links to it looked like.
             let asked_for = row.status == Status::Trapped && candidate.depth == 0;

@@ -40,6 +40,7 @@ mod frontier;
 mod giving_up;
 mod host;
 mod identity;
+mod index;
 mod intake;
 mod memtable;
 mod outcome;

@@ -41,8 +41,8 @@ impl Frontier {
     pub fn recrawl(&mut self, now: UnixMillis, which: &Recrawl<'_>) -> Result<u64> {
         let now = self.clock.tick(now);
         let host = match which.host {
-            Some(name) => match self.host_ids.get(&host_key(&name.to_ascii_lowercase())) {
-                Some(id) => Some(*id),
+            Some(name) => match self.known_host(host_key(&name.to_ascii_lowercase())) {
+                Some(id) => Some(id),
                 None => return Ok(0),
             },
             None => None,

@@ -12,7 +12,7 @@
 use crate::config::Config;
 use crate::error::Result;
 use crate::frontier::Frontier;
-use crate::host::{NEVER, Placed, split_site};
+use crate::host::{NEVER, split_site};
 use crate::identity::UrlId;
 use crate::memtable::KeyMap;
 use crate::policy::priority::rank;
@@ -22,11 +22,15 @@ use crate::store::files::RowScan;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Hosts refilled at a time.
-const HOSTS: usize = 16_384;
-/// Rows that a window gets at least, and at most.
+/// Hosts refilled at a time: as many as there is room for, but some even if there is none.
+const HOSTS: usize = 65_536;
+const FEWEST_HOSTS: usize = 1024;
+/// Rows that a window gets at least, and at most; and what it gets where memory is short.
 const FEWEST: usize = 16;
 const MOST: usize = 4096;
+const SCARCE: usize = 4;
+/// Memory of a row in a window, about.
+const ROW_BYTES: usize = 256;
 /// Up to so many hosts with so many rows in all are read for at once: a thread costs more.
 const FEW_HOSTS: usize = 8;
 const FEW_ROWS: u64 = 4096;
@@ -151,13 +155,13 @@ fn read_host(order: Order, scans: &mut [RowScan], now: i64, config: &Config) -> 
             if scan.is_robots(number)? {
                 robots.push(scan.row(id, number)?);
             } else if is_wanted(scan.status(number)?, released) {
-                let head = scan.head(id, number)?;
+                let standing = scan.standing(number)?;
                 // URLs are unpacked only where some of them rest.
                 let due = match resting.is_empty() {
-                    true => head.due_ms,
-                    false => due(&resting, &scan.url(number)?, head.due_ms),
+                    true => standing.due_ms,
+                    false => due(&resting, &scan.url(number)?, standing.due_ms),
                 };
-                best.see(rank(&head, now, config), due, || (file, number));
+                best.see(standing.rank(now, config), due, || (file, number));
             }
         }
     }
@@ -179,11 +183,10 @@ impl Frontier {
         if self.refilling.is_some() {
             return Ok(false);
         }
-        self.refill_at = self.dispatched + crate::dispatch::REFILL_AFTER;
-        let mut ids = std::mem::take(&mut self.to_refill);
-        // Those who wait for it go first.
-        ids.sort_unstable_by_key(|id| self.hosts[*id as usize].placed != Placed::Refill);
-        self.to_refill = ids.split_off(ids.len().min(HOSTS));
+        // Without room windows are drained first: refilling few hosts costs nearly as much as refilling many.
+        let patience = if self.has_refill_room() { 1 } else { 16 };
+        self.refill_at = self.dispatched + patience * crate::dispatch::REFILL_AFTER;
+        let mut ids = self.next_to_refill();
         let rows = ids.iter().map(|id| u64::from(self.hosts[*id as usize].urls)).sum::<u64>();
         let few = ids.len() <= FEW_HOSTS && rows <= FEW_ROWS;
         let orders = self.orders(&mut ids, now);
@@ -195,6 +198,28 @@ impl Frontier {
         let work = move || read(orders, &mut scans, now, &config);
         self.refilling = Some(Refilling { job: Job::start(true, String::new(), work)? });
         Ok(false)
+    }
+
+    /// Whether a refill would find room for many hosts.
+    pub(crate) fn has_refill_room(&self) -> bool {
+        self.window_room() >= self.config.window_bytes() / 4
+    }
+
+    /// The hosts to refill now: those that wait for it first.
+    fn next_to_refill(&mut self) -> Vec<u32> {
+        let most = (self.window_room() / (SCARCE * ROW_BYTES)).clamp(FEWEST_HOSTS, HOSTS);
+        let mut ids = Vec::new();
+        while ids.len() < most {
+            let idle = self.idle.pop_front();
+            let Some(id) = idle.or_else(|| self.to_refill.pop_front()) else { break };
+            let marks = &mut self.hosts[id as usize].marks;
+            *(if idle.is_some() { &mut marks.idle } else { &mut marks.listed }) = false;
+            // A host may be in both lists: the first entry counts.
+            if std::mem::replace(&mut marks.to_refill, false) {
+                ids.push(id);
+            }
+        }
+        ids
     }
 
     /// Takes over what a refill found, if it has read everything.
@@ -236,8 +261,7 @@ impl Frontier {
     fn orders(&mut self, ids: &mut Vec<u32>, until: i64) -> Vec<Order> {
         ids.sort_unstable_by_key(|id| self.hosts[*id as usize].key);
         ids.dedup();
-        let budget = (self.config.memory_bytes / 8).saturating_sub(self.window_bytes) / 256;
-        let share = (budget / ids.len().max(1)).max(4);
+        let share = (self.window_room() / ROW_BYTES / ids.len().max(1)).max(SCARCE);
         let mut leased: HashMap<u32, Vec<u64>> = HashMap::new();
         // Without files nothing can be hidden.
         if self.store.is_some() {
@@ -258,7 +282,7 @@ impl Frontier {
                 hidden.extend(leased.remove(id).unwrap_or_default());
             }
             let host = &mut self.hosts[*id as usize];
-            host.marks.to_refill = true;
+            host.marks.refilling = true;
             host.marks.outside_changed = false;
             let until = if host.is_dead() { i64::MAX } else { until };
             let room = (host.waiting as usize / 16).clamp(FEWEST, MOST).min(share);
@@ -306,8 +330,9 @@ impl Frontier {
         }
         let outside_due = outside_due.min(best.outside_due);
         let host = &mut self.hosts[id as usize];
-        (host.marks.to_refill, host.marks.rules_away) = (false, false);
+        (host.marks.refilling, host.marks.rules_away) = (false, false);
         let any = !best.taken.is_empty();
+        host.window.reserve(best.taken.len());
         for Taken { rank, place: row } in best.taken.into_vec() {
             self.window_bytes += row.memory();
             match row.due_ms > now {
@@ -315,6 +340,7 @@ impl Frontier {
                 false => host.window.ready.push_back((rank, row)),
             }
         }
+        host.window.fit();
         host.window.ready.make_contiguous().sort_unstable_by_key(|(rank, _)| std::cmp::Reverse(*rank));
         // What left the window while files were read is out there, and nobody has looked when it is due.
         host.outside_due = if host.marks.outside_changed { 0 } else { outside_due };

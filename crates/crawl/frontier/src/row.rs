@@ -114,8 +114,9 @@ impl Texts {
         self.part(self.via_end, None)
     }
 
-    pub fn len(&self) -> usize {
-        self.all.len()
+    /// Memory they take: two counts before them, and what the allocator adds.
+    pub fn memory(&self) -> usize {
+        self.all.len() + 32
     }
 }
 
@@ -188,9 +189,9 @@ impl Row {
         self.attempts() > 0 && self.status != Status::Due
     }
 
-    /// Memory it takes, texts included.
+    /// Memory it takes in a window, texts and room for growth included.
     pub fn memory(&self) -> usize {
-        size_of::<Row>() + self.texts.len() + 32
+        size_of::<(u64, Row)>() * 5 / 4 + self.texts.memory()
     }
 
     /// Appends the row as the log has it.

@@ -107,6 +107,22 @@ pub(crate) fn build(
             total += n;
             last += 1;
         }
+        if last == first + 1 {
+            // However many rows a single bucket has, it is written as they come.
+            let (mut before, mut failed) = (0, None);
+            scan(&mut |row, due| {
+                if bucket_of(due - base) == first && failed.is_none() {
+                    put_uvarint(&mut out.bytes, row - before);
+                    before = row;
+                    failed = out.end_full().err();
+                }
+            })?;
+            if let Some(failed) = failed {
+                return Err(failed);
+            }
+            first = last;
+            continue;
+        }
         let mut buckets: Vec<Vec<u32>> = vec![Vec::new(); last - first];
         scan(&mut |row, due| {
             let bucket = bucket_of(due - base);

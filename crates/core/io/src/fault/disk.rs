@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What was asked of a [`super::FaultFs`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,8 +47,17 @@ pub(super) type Names = BTreeMap<OsString, usize>;
 
 #[derive(Debug, Clone)]
 pub(super) enum Node {
-    File { now: Vec<u8>, synced: Vec<u8>, changes: Vec<Change> },
-    Dir { now: Names, synced: Names, changes: Vec<NameChange> },
+    /// Contents are shared until they differ: most files of a disk are the same before and after a reboot.
+    File {
+        now: Arc<Vec<u8>>,
+        synced: Arc<Vec<u8>>,
+        changes: Vec<Change>,
+    },
+    Dir {
+        now: Names,
+        synced: Names,
+        changes: Vec<NameChange>,
+    },
 }
 
 impl Node {
@@ -55,7 +65,7 @@ impl Node {
         Node::Dir { synced: names.clone(), now: names, changes: Vec::new() }
     }
 
-    pub fn file(bytes: Vec<u8>) -> Self {
+    pub fn file(bytes: Arc<Vec<u8>>) -> Self {
         Node::File { synced: bytes.clone(), now: bytes, changes: Vec::new() }
     }
 }
@@ -268,7 +278,7 @@ impl Disk {
     /// Makes a change to a file's contents, to be made durable by a sync.
     pub fn change(&mut self, node: usize, change: Change) {
         if let Some(Node::File { now, changes, .. }) = self.nodes.get_mut(node) {
-            change.apply(now);
+            change.apply(Arc::make_mut(now));
             changes.push(change);
         }
     }

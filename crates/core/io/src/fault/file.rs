@@ -130,6 +130,7 @@ impl File for FaultFile {
         let Some(Node::File { synced, changes, .. }) = disk.nodes.get_mut(self.node) else { return Ok(()) };
         match step {
             Step::Go => {
+                let synced = Arc::make_mut(synced);
                 for change in changes.drain(..) {
                     change.apply(synced);
                 }

@@ -1,6 +1,8 @@
 //! What is left after a power cut.
 
 use super::disk::{Change, Disk, NameChange, Names, Node, put};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Which of the changes not yet synced survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,19 +35,34 @@ impl Disk {
             Loss::Torn { seed, .. } => seed,
             Loss::None | Loss::All => 0,
         });
-        let nodes = self.nodes.iter().map(|node| match (node, loss) {
-            (Node::File { now, .. }, Loss::None) => Node::file(now.clone()),
-            (Node::Dir { now, .. }, Loss::None) => Node::dir(now.clone()),
-            (Node::File { synced, .. }, Loss::All) => Node::file(synced.clone()),
-            (Node::Dir { synced, .. }, Loss::All) => Node::dir(synced.clone()),
-            (Node::File { synced, changes, .. }, Loss::Torn { unit, .. }) => {
-                Node::file(torn_contents(synced, changes, unit.max(1), &mut dice))
+        let dirs: Vec<Option<Names>> = self.nodes.iter().map(|node| names_after(node, loss, &mut dice)).collect();
+        // What no directory names can never be read again: without this a long test copies every file it ever removed.
+        let named: BTreeSet<usize> = dirs.iter().flatten().flat_map(|names| names.values().copied()).collect();
+        let nodes = self.nodes.iter().zip(dirs).enumerate().map(|(number, (node, names))| match (node, names, loss) {
+            (_, Some(names), _) => Node::dir(names),
+            (Node::File { now, .. }, _, Loss::None) if named.contains(&number) => Node::file(now.clone()),
+            (Node::File { synced, .. }, _, Loss::All) if named.contains(&number) => Node::file(synced.clone()),
+            (Node::File { synced, changes, .. }, _, _) if named.contains(&number) && changes.is_empty() => {
+                Node::file(synced.clone())
             }
-            (Node::Dir { synced, changes, .. }, Loss::Torn { .. }) => Node::dir(torn_names(synced, changes, &mut dice)),
+            (Node::File { synced, changes, .. }, _, Loss::Torn { unit, .. }) if named.contains(&number) => {
+                Node::file(Arc::new(torn_contents(synced, changes, unit.max(1), &mut dice)))
+            }
+            _ => Node::file(Arc::default()),
         });
         let mut disk = Disk::with(nodes.collect());
         disk.capacity = self.capacity;
         disk
+    }
+}
+
+/// The names of a directory after the loss; `None` for a file.
+fn names_after(node: &Node, loss: Loss, dice: &mut Dice) -> Option<Names> {
+    match (node, loss) {
+        (Node::File { .. }, _) => None,
+        (Node::Dir { now, .. }, Loss::None) => Some(now.clone()),
+        (Node::Dir { synced, .. }, Loss::All) => Some(synced.clone()),
+        (Node::Dir { synced, changes, .. }, Loss::Torn { .. }) => Some(torn_names(synced, changes, dice)),
     }
 }
 

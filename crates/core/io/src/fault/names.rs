@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 fn fail(op: Op, path: &Path, kind: io::ErrorKind) -> Error {
     Error::io(op, path, kind.into())
@@ -81,7 +82,7 @@ impl Disk {
             (None, Mode::Read | Mode::Write) => Err(fail(op, path, io::ErrorKind::NotFound)),
             (None, _) => {
                 let result = self.whole_step(op, path)?;
-                let node = self.add(dir, name, Node::file(Vec::new()));
+                let node = self.add(dir, name, Node::file(Arc::default()));
                 result.map(|()| node)
             }
         }
@@ -194,7 +195,7 @@ impl Disk {
             match self.nodes.get(node) {
                 Some(Node::Dir { now, .. }) => todo.extend(now.iter().map(|(name, &n)| (path.join(name), n))),
                 Some(Node::File { now, .. }) => {
-                    files.insert(path, now.clone());
+                    files.insert(path, now.to_vec());
                 }
                 None => {}
             }

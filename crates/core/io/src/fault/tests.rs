@@ -46,6 +46,25 @@ fn renames_and_removals_need_a_sync() {
     assert_eq!(names(fs.reboot(Loss::All)), ["/c"]);
 }
 
+/// A test that reboots often must not copy every file that was ever there.
+#[test]
+fn what_no_directory_names_is_not_carried_over() {
+    let fs = FaultFs::new();
+    for name in ["/kept", "/removed"] {
+        write(&fs, name, &[7; 1000]).sync_data().unwrap();
+    }
+    fs.sync_dir(p("/")).unwrap();
+    fs.remove_file(p("/removed")).unwrap();
+    let bytes =
+        |fs: &FaultFs| (0..9).filter_map(|node| fs.lock().contents(node).map(|bytes| bytes.len())).sum::<usize>();
+    assert_eq!(bytes(&fs.reboot(Loss::All)), 2000, "its name may still be there");
+    assert_eq!(bytes(&fs.reboot(Loss::None)), 1000);
+    fs.sync_dir(p("/")).unwrap();
+    for loss in Loss::variants(4) {
+        assert_eq!(bytes(&fs.reboot(loss)), 1000);
+    }
+}
+
 #[test]
 fn the_cut_operation_is_under_way_and_nothing_works_after_it() {
     let fs = FaultFs::new();

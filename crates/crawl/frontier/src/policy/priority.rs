@@ -28,14 +28,32 @@ pub(crate) fn priority_of(bucket: u8) -> f32 {
     if bucket == 0 { 0.0 } else { 2f64.powf(f64::from(bucket.min(63) as i8 - 63) / 4.0) as f32 }
 }
 
-/// What is less is fetched first: bucket, depth, arrival.
+/// What the order of rows goes by.
+pub(crate) struct Standing {
+    pub status: Status,
+    pub due_ms: i64,
+    pub first_seen: u32,
+    pub bucket: u8,
+    pub depth: u16,
+    pub arrival: u64,
+}
+
+impl Standing {
+    /// What is less is fetched first: bucket, depth, arrival.
+    pub fn rank(&self, now: i64, config: &Config) -> u64 {
+        // One that is due again has waited since then.
+        let since = if self.status == Status::Due { self.due_ms } else { i64::from(self.first_seen) * 3_600_000 };
+        let starved = self.first_seen > 0 && now.saturating_sub(since) >= millis(config.starved_after);
+        let bucket = if starved { BUCKETS - 1 } else { self.bucket.min(BUCKETS - 1) };
+        let depth = u64::from(self.depth).min(0x3ff);
+        u64::from(BUCKETS - 1 - bucket) << 58 | depth << 48 | self.arrival & 0xffff_ffff_ffff
+    }
+}
+
+/// The rank of a row.
 pub(crate) fn rank(row: &Row, now: i64, config: &Config) -> u64 {
-    // One that is due again has waited since then.
-    let since = if row.status == Status::Due { row.due_ms } else { i64::from(row.first_seen) * 3_600_000 };
-    let starved = row.first_seen > 0 && now.saturating_sub(since) >= millis(config.starved_after);
-    let bucket = if starved { BUCKETS - 1 } else { row.bucket.min(BUCKETS - 1) };
-    let depth = u64::from(row.depth).min(0x3ff);
-    u64::from(BUCKETS - 1 - bucket) << 58 | depth << 48 | row.arrival & 0xffff_ffff_ffff
+    let Row { status, due_ms, first_seen, bucket, depth, arrival, .. } = *row;
+    Standing { status, due_ms, first_seen, bucket, depth, arrival }.rank(now, config)
 }
 
 /// The class of a queue whose best URL has this rank, after so many pages of it were fetched.

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::identity::UrlId;
+use crate::policy::priority::Standing;
 use crate::row::{Found, Row, Status, Texts};
 use crate::seen::mark_of;
 use std::ops::Range;
@@ -161,17 +162,32 @@ impl RowScan {
         }
     }
 
+    fn time(&mut self, column: usize, number: u64) -> Result<i64> {
+        let ms = self.0.value(column, number)?;
+        i64::try_from(ms).map_err(|_| Error::Corrupt {
+            path: self.0.path_of_file().to_owned(),
+            expected: "a time in milliseconds",
+            found: format!("{ms} in row {number}"),
+        })
+    }
+
+    /// What the order of rows goes by: a refill looks at all rows of a host, and takes few.
+    pub fn standing(&mut self, number: u64) -> Result<Standing> {
+        let due_ms = self.time(DUE_MS, number)?;
+        let mut v = |column: usize| self.0.value(column, number);
+        Ok(Standing {
+            status: Status::of(v(0)? as u8),
+            due_ms,
+            first_seen: v(4)? as u32,
+            bucket: v(15)? as u8,
+            depth: v(1)? as u16,
+            arrival: v(12)?,
+        })
+    }
+
     /// A row without its texts.
     pub fn head(&mut self, id: UrlId, number: u64) -> Result<Row> {
-        let mut time = |column: usize| -> Result<i64> {
-            let ms = self.0.value(column, number)?;
-            i64::try_from(ms).map_err(|_| Error::Corrupt {
-                path: self.0.path_of_file().to_owned(),
-                expected: "a time in milliseconds",
-                found: format!("{ms} in row {number}"),
-            })
-        };
-        let (due_ms, robots_until) = (time(DUE_MS)?, time(ROBOTS_UNTIL)?);
+        let (due_ms, robots_until) = (self.time(DUE_MS, number)?, self.time(ROBOTS_UNTIL, number)?);
         // The others are as wide as their columns.
         let mut v = |column: usize| self.0.value(column, number);
         Ok(Row {

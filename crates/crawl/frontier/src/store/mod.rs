@@ -44,8 +44,8 @@ const MOST_RUNS: usize = 8;
 const FEWEST_RUNS: usize = 4;
 /// Batches of the log may be this long.
 const BATCH_BYTES: u32 = 1 << 30;
-/// Bytes of the log that wait to be written before whoever adds more has to wait.
-const QUEUE_BYTES: usize = 64 << 20;
+/// What a flush holds of a changed host beside what the host has itself: its numbers and name, as the run is given them.
+const HOST_BYTES: usize = 80;
 
 pub(crate) struct Store {
     fs: Arc<dyn Fs>,
@@ -120,8 +120,9 @@ pub struct StoreStats {
     pub logged_bytes: u64,
 }
 
-fn journal_options() -> Options {
-    Options { max_batch_bytes: BATCH_BYTES, queue_bytes: QUEUE_BYTES, ..Options::default() }
+fn journal_options(config: Option<&Config>) -> Options {
+    let queue_bytes = config.map_or(Options::QUEUE_BYTES, Config::log_bytes);
+    Options { max_batch_bytes: BATCH_BYTES, queue_bytes, ..Options::default() }
 }
 
 impl Frontier {
@@ -141,7 +142,7 @@ impl Frontier {
         let mut kept = None;
         for name in Current::read_any(fs, dir)?.logs {
             let path = dir.join(name);
-            let mut log = JournalReader::open(fs, &path, &journal_options())?;
+            let mut log = JournalReader::open(fs, &path, &journal_options(None))?;
             while let Some(batch) = log.next_batch()? {
                 for record in batch.records() {
                     let note = log::last_note(record, slot).map_err(|e| recover::corrupt(&path, batch.offset(), e))?;
@@ -162,7 +163,7 @@ impl Frontier {
             // A crash may have left a log that nobody names.
             current.remove_others(&**fs, dir)?;
             let name = current.name("log", "");
-            let journal = Journal::create(fs, &dir.join(&name), b"", journal_options())?;
+            let journal = Journal::create(fs, &dir.join(&name), b"", journal_options(Some(&config)))?;
             current.logs.push(name);
             current.publish(fs, dir)?;
             let store = Store::new(fs, dir, current, journal, lock);
@@ -247,7 +248,8 @@ impl Frontier {
     /// Flushes if there is enough, unless a batch is being put together: that is not cut in two.
     fn flush_if_due(&mut self) -> Result<()> {
         let whole = self.batch.bytes.is_empty() && self.batch.notes.is_empty();
-        if whole && self.store.is_some() && self.active.bytes() >= self.config.memory_bytes / 8 {
+        let changed = self.active.bytes() + self.batch.unflushed.len() * HOST_BYTES;
+        if whole && self.store.is_some() && changed >= self.config.changes_bytes() {
             self.flush()?;
         }
         Ok(())
@@ -262,7 +264,7 @@ impl Frontier {
         }
         let mut changed = std::mem::take(&mut self.batch.unflushed);
         changed.sort_unstable_by_key(|id| self.hosts[*id as usize].key);
-        let mut hosts = Vec::new();
+        let mut hosts = Vec::with_capacity(changed.len() * HOST_BYTES);
         for id in changed {
             let host = &mut self.hosts[id as usize];
             (host.marks.unflushed, host.marks.named) = (false, true);
@@ -275,7 +277,7 @@ impl Frontier {
         let filter = matches!(self.seen, Seen::Files(_));
         let Some(store) = &mut self.store else { return Ok(()) };
         let log = store.current.name("log", "");
-        let journal = Journal::create(&store.fs, &store.dir.join(&log), b"", journal_options())?;
+        let journal = Journal::create(&store.fs, &store.dir.join(&log), b"", journal_options(Some(&self.config)))?;
         journal.commit([first.as_slice()])?;
         store.current.logs.push(log);
         store.current.publish(&store.fs, &store.dir)?;
@@ -373,7 +375,7 @@ impl Frontier {
     /// Gives up the set of known URLs once it takes more than half of the memory: the files are asked from then on.
     fn fit_seen(&mut self) {
         if let Seen::Exact(set) = &self.seen
-            && set.bytes() > self.config.memory_bytes / 2
+            && set.bytes() > self.config.seen_bytes()
         {
             self.seen = Seen::Files(seen::Recent::new(self.config.memory_bytes / 16));
         }

@@ -35,7 +35,7 @@ pub(super) fn recover(
     let files = named.map(|name| StoredFile::open(fs, dir, name, false)).collect::<Result<Vec<_>>>()?;
     let rows: u64 = files.iter().map(StoredFile::rows).sum();
     // Eleven bytes a key: whether they fit is known before they are read.
-    let fits = rows * 11 <= frontier.config.memory_bytes as u64 / 2;
+    let fits = rows * 11 <= frontier.config.seen_bytes() as u64;
     if !fits {
         frontier.seen = Seen::Files(Recent::new(frontier.config.memory_bytes / 16));
     }
@@ -45,7 +45,7 @@ pub(super) fn recover(
             load_keys(set, stored, frontier.config.max_hops)?;
         }
     }
-    let mut failed = None;
+    let (mut failed, options) = (None, journal_options(Some(&frontier.config)));
     let mut read = |frontier: &mut Frontier, path: &Path, batch: &trawl_io::journal::Batch| {
         for record in batch.records() {
             if let Err(e) = entries(record, &mut |entry| frontier.replay(entry))
@@ -59,11 +59,10 @@ pub(super) fn recover(
     for log in older {
         let path = dir.join(log);
         // Nothing is written to it any more, but what a crash left torn was never acknowledged.
-        let (_, _) = Journal::recover(fs, &path, journal_options(), &mut |_, batch| read(&mut frontier, &path, batch))?;
+        let (_, _) = Journal::recover(fs, &path, options.clone(), &mut |_, batch| read(&mut frontier, &path, batch))?;
     }
     let path = dir.join(newest);
-    let (journal, _) =
-        Journal::recover(fs, &path, journal_options(), &mut |_, batch| read(&mut frontier, &path, batch))?;
+    let (journal, _) = Journal::recover(fs, &path, options.clone(), &mut |_, batch| read(&mut frontier, &path, batch))?;
     if let Some(error) = failed {
         return Err(error);
     }

@@ -74,7 +74,7 @@ pub(crate) fn options(fs: &Arc<dyn Fs>, dir: &Path, config: &Config, filter: boo
         host_extensions: host_extensions(),
         // Hosts count the pages of all files, and no robots.txt.
         host_counts: HostCounts::AsGiven,
-        memory_bytes: (config.memory_bytes / 16).clamp(4 << 20, 64 << 20),
+        memory_bytes: config.writer_bytes(),
         temp: dir.to_owned(),
         fs: fs.clone(),
     }

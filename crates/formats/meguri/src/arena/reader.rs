@@ -12,8 +12,8 @@ use std::sync::Arc;
 use trawl_io::varint::{self, MAX_LEN};
 use trawl_io::{Fs, ReadAt, SpoolWriter};
 
-/// Frames kept unpacked. Rows in order use the newest; a host's texts and those of its URLs are two.
-const FRAMES_KEPT: usize = 4;
+/// Frames kept unpacked. Rows in order use a pair: the one of URLs and that of the other texts.
+const FRAMES_KEPT: usize = 2;
 /// Read at once for a text whose length is not known yet.
 const GUESS: u64 = 512;
 

@@ -131,7 +131,24 @@ fn a_small_budget_gives_the_same_ribbon() {
     };
     let small = build_ribbon(&mut scan, keys.len() as u64, 5, 100_000, &fs, dir.path()).unwrap();
     assert_eq!(small, whole);
-    assert!(scans > 8, "{scans} scans");
+    assert_eq!(scans, 1, "ten ranges are dealt out in one scan");
+}
+
+/// A file of many rows costs one scan of its keys for each 64 ranges, not one for each.
+#[test]
+fn many_ranges_take_few_scans() {
+    let keys = many(80_000, 0);
+    let dir = tempfile::tempdir().unwrap();
+    let fs: Arc<dyn trawl_io::Fs> = Arc::new(trawl_io::RealFs);
+    let mut scans = 0;
+    let mut scan = |each: &mut dyn FnMut(UrlKey)| {
+        scans += 1;
+        keys.iter().for_each(|key| each(*key));
+        Ok(())
+    };
+    // 1024 equations at a time are the least: 79 ranges.
+    let small = build_ribbon(&mut scan, keys.len() as u64, 7, 1, &fs, dir.path()).unwrap();
+    assert_eq!((small, scans), (Ribbon::build(&keys, 7).unwrap(), 2));
 }
 
 #[test]

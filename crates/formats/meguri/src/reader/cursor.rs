@@ -10,8 +10,8 @@ use bytes::Bytes;
 use std::ops::Range;
 use trawl_url::key::UrlKey;
 
-/// Rows decoded at a time.
-const CHUNK: u64 = 4096;
+/// Rows decoded at a time: few, because a merge has a cursor for each of its inputs.
+const CHUNK: u64 = 1024;
 
 /// One row as a cursor shows it and a writer takes it. A text that is not there is empty.
 #[derive(Debug, Clone, Copy)]
