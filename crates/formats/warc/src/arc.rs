@@ -117,6 +117,12 @@ impl ArcLine {
     }
 }
 
+/// Whether bytes begin with a whole line that is that of an ARC record for certain.
+pub(crate) fn arc_line_begins(bytes: &[u8]) -> bool {
+    let line = memchr::memchr(b'\n', bytes).and_then(|lf| bytes.get(..lf));
+    line.is_some_and(|line| ArcLine::parse(line, true).is_some())
+}
+
 fn is_address(word: &[u8]) -> bool {
     let digits = |w: &[u8]| w.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b'.' | b':'));
     matches!(word, b"-" | b"None") || (word.contains(&b'.') || word.contains(&b':')) && digits(word)
@@ -137,7 +143,7 @@ impl WarcReader {
         if self.member_was_warc() {
             return Ok(false);
         }
-        let start = self.arc_container().fill(9)?;
+        let start = self.fill(9)?;
         if start.len() >= 5 && may_begin_record(start) {
             return Ok(false);
         }
@@ -157,10 +163,9 @@ impl WarcReader {
     /// The next line, without its end and without taking it; `None` if it is longer than a header may be.
     fn arc_line(&mut self) -> Result<Option<Vec<u8>>> {
         let limit = self.limits().header_bytes;
-        let container = self.arc_container();
         let mut want = 1;
         loop {
-            let data = container.fill(want)?;
+            let data = self.fill(want)?;
             if let Some(lf) = memchr::memchr(b'\n', data) {
                 return Ok(data.get(..lf).map(<[u8]>::to_vec));
             }
@@ -191,14 +196,14 @@ impl WarcReader {
             // What follows is found to be damage, unless it is a record.
             None => 0,
         };
-        let is_http = length >= 5 && self.arc_container().fill(5)?.starts_with(b"HTTP/");
+        let is_http = length >= 5 && self.fill(5)?.starts_with(b"HTTP/");
         self.set_arc_header(&parsed.to_header(is_http, length), length)?;
         Ok(true)
     }
 
     /// Length of a version block that nobody states: the line of the version and that of the field names.
     fn version_block(&mut self) -> Result<u64> {
-        let data = self.arc_container().fill(4096)?;
+        let data = self.fill(4096)?;
         Ok(memchr::memchr_iter(b'\n', data).nth(1).map_or(0, |lf| lf as u64 + 1))
     }
 }

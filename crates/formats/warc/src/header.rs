@@ -382,6 +382,17 @@ pub(crate) fn may_begin_record(bytes: &[u8]) -> bool {
     b"WARC/".get(..front.len()).is_some_and(|mark| mark.eq_ignore_ascii_case(front))
 }
 
+/// Bytes that tell whether a record begins with them: a version line and the name of a field.
+pub(crate) const BEGINNING_BYTES: usize = 3 * MAX_VERSION_LINE;
+
+/// Whether bytes begin with the whole version line of a record, as a lenient reader takes it, and a field as far as there is more.
+pub(crate) fn begins_record(bytes: &[u8]) -> bool {
+    let Some(lf) = memchr::memchr(b'\n', bytes) else { return false };
+    let (line, rest) = bytes.split_at(lf);
+    let field = rest.iter().skip(1).find(|b| matches!(b, b':' | b'\n'));
+    field.is_none_or(|b| *b == b':') && RecordHeader::default().version(line.trim_ascii_end(), true).is_ok()
+}
+
 fn is_token(b: u8) -> bool {
     b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?={}".contains(&b)
 }

@@ -29,6 +29,8 @@ const LOOKAHEAD_BYTES: usize = 2 << 20;
 const WHOLE_BYTES: usize = 8 << 20;
 /// Stored bytes to look through at first: most members are short.
 const FIRST_LOOK_BYTES: usize = 64 << 10;
+/// Stored bytes in which the first bytes of a member are looked for at first.
+const FIRST_PEEK_BYTES: usize = 1 << 10;
 /// Deflate cannot do better than this many to one; a trailer that claims more is not one.
 const MAX_RATIO: usize = 1032;
 /// Inflated bytes gathered at a time when streaming.
@@ -107,6 +109,26 @@ impl Gzip {
         self.end = 0;
         self.state = State::Between;
         self.damage = None;
+    }
+
+    /// The first inflated bytes, up to `n`, of the member at the window's start, without opening it. For when the open one has ended.
+    pub(crate) fn peek(&mut self, window: &mut Window, start: &At, n: usize) -> Result<Vec<u8>> {
+        let (header, _) = header(window, start)?;
+        let mut out = vec![0; n];
+        let mut want = header + FIRST_PEEK_BYTES;
+        loop {
+            let data = window.fill(want)?.get(header..).unwrap_or_default();
+            let have = data.len();
+            self.stream.reset(false);
+            let status = self.stream.decompress(data, &mut out, FlushDecompress::None);
+            let status = status.map_err(|e| Error::corrupt(start.clone(), "a valid deflate stream", e.to_string()))?;
+            let got = usize::try_from(self.stream.total_out()).unwrap_or(n);
+            if got >= n || status == Status::StreamEnd || window.ended() || have >= LOOKAHEAD_BYTES {
+                out.truncate(got);
+                return Ok(out);
+            }
+            want = header + have * 4;
+        }
     }
 
     /// Opens the member at the window's start.

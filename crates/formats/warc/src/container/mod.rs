@@ -1,7 +1,8 @@
 //! How records are stored: bytes as they are, gzip members, zstd frames. Knows nothing of records.
 //!
 //! A container is a sequence of members, each inflated on its own. An uncompressed file is one member that is as long
-//! as the file; only there may an offset point into the middle.
+//! as the file; only there may an offset point into the middle. What goes on from one member into the next (bgzip and others
+//! cut where it suits them) is read by joining the two.
 
 mod gzip;
 mod input;
@@ -34,12 +35,53 @@ pub(crate) struct Container {
     open: bool,
     /// Where the open member ends, once somebody asked; `Some(None)` if that could not be found out.
     end: Option<Option<u64>>,
+    /// Bytes in front of those that the codec gives: the rest of the member before, and what followed it. Empty most of the time.
+    carried: Carried,
 }
+
+#[derive(Default)]
+struct Carried {
+    bytes: Vec<u8>,
+    /// Bytes that were read.
+    at: usize,
+    /// For each member that has bytes here: its stored offset, where the first of them lies in it, and where here.
+    members: Vec<(u64, u64, usize)>,
+}
+
+impl Carried {
+    fn unread(&self) -> &[u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// Drops what was read, once that is most of it: members of a few bytes must not cost a copy of everything each.
+    fn trim(&mut self) {
+        if self.at * 2 < self.bytes.len() {
+            return;
+        }
+        let (at, place) = (self.at, self.place());
+        self.bytes.drain(..at);
+        self.members.retain(|(_, _, first)| *first > at);
+        self.members.iter_mut().for_each(|(_, _, first)| *first -= at);
+        self.members.splice(0..0, place.map(|(member, inside)| (member, inside, 0)));
+        self.at = 0;
+    }
+
+    /// Member of the next byte, and where in it that lies.
+    fn place(&self) -> Option<(u64, u64)> {
+        let after = self.members.partition_point(|(_, _, first)| *first <= self.at);
+        let (member, inside, first) = self.members.get(after.checked_sub(1)?)?;
+        Some((*member, inside + (self.at - first) as u64))
+    }
+}
+
+/// Bytes of a member that are put behind what is carried, at least: a header asks for one more byte again and again.
+const CARRY_BYTES: usize = 16 << 10;
 
 impl Container {
     pub(crate) fn new(window: Window, limits: Limits) -> Self {
         let member = window.offset();
-        Container { window, codec: Codec::Undetected, limits, member, inside: 0, open: false, end: None }
+        let (codec, carried) = (Codec::Undetected, Carried::default());
+        Container { window, codec, limits, member, inside: 0, open: false, end: None, carried }
     }
 
     /// How the file is stored, once anything was read.
@@ -56,7 +98,10 @@ impl Container {
         let file = self.window.name().clone();
         match self.codec {
             Codec::Undetected | Codec::None => At { file, offset: self.window.offset(), inside: 0 },
-            _ => At { file, offset: self.member, inside: self.inside },
+            _ => {
+                let (offset, inside) = self.carried.place().unwrap_or((self.member, self.inside));
+                At { file, offset, inside }
+            }
         }
     }
 
@@ -94,6 +139,7 @@ impl Container {
     pub(crate) fn next_member(&mut self) -> Result<bool> {
         self.detect()?;
         self.open = false;
+        self.carried = Carried::default();
         if self.window.fill(1)?.is_empty() {
             return Ok(false);
         }
@@ -124,8 +170,55 @@ impl Container {
         }
     }
 
+    /// The first bytes of the member behind the open one, up to `n` of them; `None` if there is none, or where the open one has not
+    /// ended.
+    pub(crate) fn peek_next(&mut self, n: usize) -> Result<Option<Vec<u8>>> {
+        let start = At { file: self.window.name().clone(), offset: self.window.offset(), inside: 0 };
+        match &mut self.codec {
+            _ if !self.open => Ok(None),
+            Codec::Gzip(gzip) if gzip.is_ended() && !self.window.fill(1)?.is_empty() => {
+                gzip.peek(&mut self.window, &start, n).map(Some)
+            }
+            Codec::Zstd(zstd) if zstd.is_ended() => zstd.peek(&mut self.window, &start, n),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a member is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Whether bytes of the member before are in front of those of the open one.
+    pub(crate) fn carries(&self) -> bool {
+        !self.carried.members.is_empty()
+    }
+
+    /// Opens the next member and puts what is left of the open one in front of it; `false` at the end of the file.
+    pub(crate) fn join_next(&mut self) -> Result<bool> {
+        let mut carried = std::mem::take(&mut self.carried);
+        carried.trim();
+        if carried.members.is_empty() {
+            carried.members.push((self.member, self.inside, 0));
+        }
+        carried.bytes.extend_from_slice(self.inflated());
+        let joined = self.next_member()?;
+        carried.members.push((self.member, 0, carried.bytes.len()));
+        if !carried.bytes.is_empty() {
+            self.carried = carried;
+        }
+        Ok(joined)
+    }
+
     /// Inflated bytes that are here already.
     pub(crate) fn data(&self) -> &[u8] {
+        match self.carried.unread() {
+            [] => self.inflated(),
+            carried => carried,
+        }
+    }
+
+    fn inflated(&self) -> &[u8] {
         match &self.codec {
             _ if !self.open => &[],
             Codec::Undetected | Codec::None => self.window.data(),
@@ -136,7 +229,22 @@ impl Container {
 
     /// Unread inflated bytes of the open member: at least `want` of them unless it ends sooner.
     pub(crate) fn fill(&mut self, want: usize) -> Result<&[u8]> {
-        if self.open && self.data().len() < want {
+        let carried = self.carried.unread().len();
+        if carried == 0 {
+            self.inflate(want)?;
+        } else if carried < want {
+            self.inflate(want - carried)?;
+            let most = (want - carried).max(CARRY_BYTES);
+            let taken = self.inflated().get(..most).unwrap_or(self.inflated()).to_vec();
+            self.take(taken.len());
+            self.carried.trim();
+            self.carried.bytes.extend(taken);
+        }
+        Ok(self.data())
+    }
+
+    fn inflate(&mut self, want: usize) -> Result<()> {
+        if self.open && self.inflated().len() < want {
             let start = At { file: self.window.name().clone(), offset: self.member, inside: 0 };
             match &mut self.codec {
                 Codec::Undetected | Codec::None => self.window.fill(want).map(|_| ())?,
@@ -144,11 +252,19 @@ impl Container {
                 Codec::Zstd(zstd) => zstd.fill(&mut self.window, &start, want)?,
             }
         }
-        Ok(self.data())
+        Ok(())
     }
 
     /// Marks `n` of the bytes `fill` showed as read.
     pub(crate) fn consume(&mut self, n: usize) {
+        match self.carried.unread().len() {
+            0 => self.take(n),
+            left if n < left => self.carried.at += n,
+            _ => self.carried = Carried::default(),
+        }
+    }
+
+    fn take(&mut self, n: usize) {
         self.inside += n as u64;
         match &mut self.codec {
             Codec::Undetected | Codec::None => self.window.consume(n),
@@ -171,6 +287,7 @@ impl Container {
     /// Closes the open member and goes to a stored offset; `false` if the input is a stream that is past it.
     pub(crate) fn seek(&mut self, offset: u64) -> bool {
         self.open = false;
+        self.carried = Carried::default();
         match &mut self.codec {
             Codec::Undetected | Codec::None => {}
             Codec::Gzip(gzip) => gzip.reset(),

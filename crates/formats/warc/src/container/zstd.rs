@@ -15,6 +15,10 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 const FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const DICTIONARY: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 const OUT_BYTES: usize = 128 << 10;
+/// Stored bytes in which the first bytes of a frame are looked for: its first block is there, whole.
+const MIN_PEEK_BYTES: usize = 256 << 10;
+/// Most bytes of skippable frames that are passed over to look at the frame behind them.
+const MAX_PEEK_BYTES: usize = 1 << 20;
 
 /// The inflated side of a zstd file.
 pub(crate) struct Zstd {
@@ -113,6 +117,37 @@ impl Zstd {
                     }
                 }
                 _ => return Err(Error::corrupt(at, "a zstd frame", shown(data))),
+            }
+        }
+    }
+
+    /// The first bytes, up to `n`, of the next frame that holds data, without opening it; `None` at the end of the file. For when
+    /// the open one has ended.
+    pub(crate) fn peek(&mut self, window: &mut Window, start: &At, n: usize) -> Result<Option<Vec<u8>>> {
+        let mut at = 0usize;
+        loop {
+            let data = window.fill(at.saturating_add(MIN_PEEK_BYTES))?.get(at..).unwrap_or_default();
+            let Some((magic, rest)) = data.split_first_chunk::<4>() else { return Ok(None) };
+            match *magic {
+                FRAME => {
+                    self.ready(start)?;
+                    let Some(decoder) = &mut self.decoder else { return Ok(None) };
+                    let mut out = vec![0; n];
+                    let mut sink = OutBuffer::around(out.as_mut_slice());
+                    let run = decoder.run(&mut InBuffer::around(data), &mut sink);
+                    run.map_err(|e| Error::corrupt(start.clone(), "a valid zstd frame", e.to_string()))?;
+                    let got = sink.pos();
+                    out.truncate(got);
+                    return Ok(Some(out));
+                }
+                [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
+                    let Some(length) = rest.first_chunk::<4>() else { return Ok(None) };
+                    at = at.saturating_add(8).saturating_add(u32::from_le_bytes(*length) as usize);
+                    if at > MAX_PEEK_BYTES {
+                        return Ok(None);
+                    }
+                }
+                _ => return Ok(None),
             }
         }
     }

@@ -14,10 +14,10 @@ pub use at::RecordFile;
 pub use record::{Finished, Record};
 pub use recover::Gap;
 
-use crate::arc::ArcState;
+use crate::arc::{ArcState, arc_line_begins};
 use crate::container::{Compression, Container, Input, Window};
 use crate::error::{At, Error, Result};
-use crate::header::{RecordHeader, may_begin_record};
+use crate::header::{BEGINNING_BYTES, RecordHeader, begins_record, may_begin_record};
 use crate::limits::{Limits, Step};
 use std::io::Read;
 use std::path::Path;
@@ -32,6 +32,9 @@ pub struct Warning {
     /// What.
     pub what: String,
 }
+
+/// Bytes of a member in which the line of an ARC record is looked for.
+const ARC_LINE_BYTES: usize = 4 << 10;
 
 type OnWarning = Box<dyn FnMut(Warning) + Send>;
 
@@ -117,10 +120,14 @@ pub struct WarcReader {
     start: At,
     /// Whether `header` is that of the current record.
     has_header: bool,
-    /// How many records of the open member came before the current one.
+    /// How many records began before the current one in the member where it begins.
     index: u32,
-    /// Whether any record was read from the open member.
-    member_used: bool,
+    /// Whether a record went on from one member into the next.
+    spread: bool,
+    /// Whether a record began behind the start of a member: then the way on after damage may lie inside one.
+    shared: bool,
+    /// Whether the current record is followed by others in order, so that those of a member can be counted.
+    counts: bool,
     /// Damage of a member behind the last of several records in it, all of which could be read.
     damage_behind: Option<Error>,
     /// How far blocks of records reached that turned out to be damaged, in an uncompressed file. A record that begins before is
@@ -147,7 +154,9 @@ impl WarcReader {
             start: At::default(),
             has_header: false,
             index: 0,
-            member_used: false,
+            spread: false,
+            shared: false,
+            counts: false,
             damage_behind: None,
             doubted: 0,
             arc: None,
@@ -162,6 +171,11 @@ impl WarcReader {
     /// Whether the file turned out to be an ARC file.
     pub fn is_arc(&self) -> bool {
         self.arc.is_some()
+    }
+
+    /// Whether a record of a compressed file went on from one member into the next: such records cannot be read alone.
+    pub fn is_spread(&self) -> bool {
+        self.spread
     }
 
     /// Stored bytes read so far: for progress.
@@ -195,7 +209,11 @@ impl WarcReader {
         if !self.next_start()? {
             return Ok(false);
         }
-        self.start = self.container.at();
+        let start = self.container.at();
+        let follows = self.counts && self.compression() != Compression::None && start.offset == self.start.offset;
+        self.index = if follows { self.index.saturating_add(1) } else { 0 };
+        self.start = start;
+        self.shared |= self.index > 0;
         if self.arc.is_some() || self.looks_like_arc()? {
             return self.arc_record();
         }
@@ -205,9 +223,6 @@ impl WarcReader {
 
     /// Goes to the first byte of the next record, into the next member if need be.
     fn next_start(&mut self) -> Result<bool> {
-        if self.member_used && self.compression() != Compression::None {
-            self.index = self.index.saturating_add(1);
-        }
         loop {
             // A record never begins with a blank line; writers that add one too many are common enough.
             let blank = self.line_ends()?;
@@ -229,18 +244,10 @@ impl WarcReader {
             if !self.container.data().is_empty() {
                 return Ok(true);
             }
-            self.index = 0;
-            self.member_used = false;
             if !self.container.next_member()? {
                 return Ok(false);
             }
-            if let Some(odd) = self.container.take_oddity() {
-                let at = self.container.at();
-                if !self.lenient {
-                    return Err(Error::corrupt(at, "a gzip header with its checksum", odd));
-                }
-                self.warn(at, odd);
-            }
+            self.check_member()?;
         }
     }
 
@@ -266,7 +273,8 @@ impl WarcReader {
     fn warc_header(&mut self) -> Result<()> {
         let mut want = 1;
         let used = loop {
-            let data = self.container.fill(want)?;
+            self.fill(want)?;
+            let data = self.container.data();
             let found = data.len();
             match self.header.parse(data, &self.limits, self.lenient) {
                 Ok(Step::Done { used, .. }) => break used,
@@ -275,7 +283,7 @@ impl WarcReader {
                         let (at, found) = (self.start.clone(), found as u64);
                         return Err(Error::Truncated { at, expected: "a whole record header", found });
                     }
-                    want = at_least;
+                    want = self.more_than(at_least);
                 }
                 Err(e) => return Err(e.within(&self.start)),
             }
@@ -292,7 +300,7 @@ impl WarcReader {
         if length > limit {
             return Err(Error::OverLimit { at: self.start.clone(), what: "record block", claimed: length, limit });
         }
-        self.member_used = true;
+        self.counts = true;
         self.has_header = true;
         self.state = State::Block(length);
         self.check_end(length)
@@ -349,13 +357,15 @@ impl WarcReader {
         }
         // Driving the container to the member's end also checks its checksum. Which of several records a wrong one is about
         // cannot be told: all of them are handed out, and then the damage.
+        let (start, end) = (self.start.offset, self.container.at());
         match self.container.fill(1) {
-            Err(e) if e.is_damage() && self.index > 0 => self.damage_behind = Some(e),
+            Err(e) if e.is_damage() && (self.index > 0 || end.offset > start) => self.damage_behind = Some(e),
             result => drop(result?),
         }
-        let start = self.start.offset;
         let length = match self.compression() {
-            Compression::None => self.container.at().offset - start,
+            Compression::None => end.offset - start,
+            // The member behind the record's last byte was opened to see whether the record goes on there.
+            _ if end.inside == 0 && end.offset > start => end.offset - start,
             _ => self.container.member_end()?.map_or(0, |end| end.saturating_sub(start)),
         };
         let plain = self.compression() == Compression::None;
@@ -366,7 +376,8 @@ impl WarcReader {
     fn block_chunk(&mut self, left: u64) -> Result<&[u8]> {
         let at = self.container.at();
         let total = self.header.content_length();
-        let data = self.container.fill(1)?;
+        self.fill(1)?;
+        let data = self.container.data();
         if data.is_empty() {
             return Err(Error::Truncated {
                 at,
@@ -393,7 +404,7 @@ impl WarcReader {
             return Ok(());
         }
         let at = self.container.at();
-        let data = self.container.fill(4)?;
+        let data = self.fill(4)?;
         if data.starts_with(b"\r\n\r\n") {
             self.container.consume(4);
             return Ok(());
@@ -407,6 +418,46 @@ impl WarcReader {
         }
         self.container.consume(ends);
         self.warn(at, "a block is not followed by CR LF CR LF");
+        Ok(())
+    }
+
+    /// Unread bytes of the current record and what follows it: at least `want` of them unless the file ends sooner, or a member
+    /// that is not followed by the rest of the record.
+    pub(crate) fn fill(&mut self, want: usize) -> Result<&[u8]> {
+        while self.container.fill(want)?.len() < want && self.join()? {}
+        Ok(self.container.data())
+    }
+
+    /// Bytes to ask for where at least `want` are needed: of members of a few bytes, half as many again, or a header would be read
+    /// from its start once for each of them.
+    fn more_than(&self, want: usize) -> usize {
+        if self.container.carries() { want.saturating_add(want / 2) } else { want }
+    }
+
+    /// Goes on into the next member, inside a record. Not if that one begins with a record: then it is this record that is cut,
+    /// and everything behind it is sound.
+    fn join(&mut self) -> Result<bool> {
+        let next = match self.container.peek_next(if self.arc.is_some() { ARC_LINE_BYTES } else { BEGINNING_BYTES }) {
+            Err(e) if e.is_damage() => return Ok(false),
+            next => next?,
+        };
+        let begins = |next: &[u8]| if self.arc.is_some() { arc_line_begins(next) } else { begins_record(next) };
+        if next.is_none_or(|next| begins(&next)) || !self.container.join_next()? {
+            return Ok(false);
+        }
+        self.check_member()?;
+        (self.spread, self.shared) = (true, true);
+        Ok(true)
+    }
+
+    /// Looks at what is odd about the member that was opened.
+    fn check_member(&mut self) -> Result<()> {
+        let Some(odd) = self.container.take_oddity() else { return Ok(()) };
+        let at = self.container.at();
+        if !self.lenient {
+            return Err(Error::corrupt(at, "a gzip header with its checksum", odd));
+        }
+        self.warn(at, odd);
         Ok(())
     }
 

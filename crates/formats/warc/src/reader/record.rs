@@ -70,7 +70,8 @@ impl Record<'_> {
         loop {
             let left = usize::try_from(self.left()).unwrap_or(usize::MAX);
             let request = self.reader.header.record_type() == RecordType::Request;
-            let data = self.reader.container.fill(want)?;
+            self.reader.fill(want.min(left))?;
+            let data = self.reader.container.data();
             let short = data.len() < want;
             let data = data.get(..left.min(data.len())).unwrap_or_default();
             if !may_begin(data, request) {

@@ -25,6 +25,9 @@ const SEARCH_BYTES: usize = 64 << 10;
 /// Of those, so many are looked at first.
 const FIRST_LOOK_BYTES: usize = 64;
 
+/// What the line of an ARC record begins with, behind the end of the line before.
+const ARC_LINES: [&[u8]; 3] = [b"\nhttp", b"\ndns:", b"\nfiledesc:"];
+
 impl WarcReader {
     /// After an error: goes to the next place where a record begins, and says what was skipped. The next call of
     /// [`WarcReader::next_record`] reads from there, or ends. Does nothing if nothing was wrong.
@@ -41,8 +44,79 @@ impl WarcReader {
             // a compressed member comes about by no damage; records seen inside one, stored as they are, would be no members.
             self.container.forget_codec();
         }
-        let to = self.find_record(from + 1)?;
+        let to = match self.shared && self.find_inside()? {
+            true => self.container.at().offset,
+            false => self.find_record(from.max(self.damage_offset()) + 1)?,
+        };
         Ok(Some(Gap { from, to }))
+    }
+
+    /// Goes on from where the reader stands, inside the open member and into those behind it, to the next record. `false` if those
+    /// bytes cannot be inflated, or there is none.
+    ///
+    /// A record whose length is too large takes the records in it along: going back would inflate a large member once for each
+    /// damaged record.
+    fn find_inside(&mut self) -> Result<bool> {
+        if self.container.at() == self.start {
+            self.container.consume(usize::from(!self.container.data().is_empty()));
+        }
+        self.forget_record();
+        let found = loop {
+            match self.skip_to_record() {
+                Ok(false) => {}
+                found => break found,
+            }
+            // Either the file ends here, or the next member begins with a record, or with what is not a member.
+            match self.container.next_member() {
+                Ok(true) => {}
+                ended => break ended,
+            }
+        };
+        let found = match found {
+            Err(e) if e.is_damage() => false,
+            found => found?,
+        };
+        if found {
+            self.state = State::Between;
+        }
+        Ok(found)
+    }
+
+    /// Goes to the next place where the header of a record begins a line, in the open member and those that go on from it; opens
+    /// a member if none is. `false` if there is none.
+    pub(super) fn skip_to_record(&mut self) -> Result<bool> {
+        if self.container.data().is_empty() && self.fill(1)?.is_empty() && !self.container.next_member()? {
+            return Ok(false);
+        }
+        let marks: &[&[u8]] = if self.arc.is_some() { &ARC_LINES } else { &[b"\nWARC/", b"\nwarc/"] };
+        let longest = marks.iter().map(|mark| mark.len()).max().unwrap_or(1);
+        let mut looked_at = 0;
+        loop {
+            // Bytes at the start of a member may begin a line: what came before is not known. Unlike the first record of a file, one
+            // inside others must say what it is: pages quote version lines.
+            let states_type = |reader: &Self| reader.arc.is_some() || reader.header.get("WARC-Type").is_some();
+            if self.header_follows(&mut looked_at)? && states_type(self) {
+                return Ok(true);
+            }
+            loop {
+                // Not more than that: what was inflated before damage is searched, too.
+                let data = self.fill(longest + 1)?;
+                let (found, have) = (first_of(marks, data), data.len());
+                match found {
+                    Some(line_end) => {
+                        self.container.consume(line_end + 1);
+                        break;
+                    }
+                    None if have <= longest => return Ok(false),
+                    None => self.container.consume(have - longest),
+                }
+            }
+        }
+    }
+
+    fn forget_record(&mut self) {
+        self.damage_behind = None;
+        self.has_header = false;
     }
 
     /// Goes to the first place at or after a stored offset that looks like the start of a record, and says where that is.
@@ -58,10 +132,8 @@ impl WarcReader {
         if !self.container.seek(at) {
             at = self.container.stored_offset();
         }
-        self.index = 0;
-        self.damage_behind = None;
-        self.member_used = false;
-        self.has_header = false;
+        self.counts = false;
+        self.forget_record();
         let (first, mut tried) = (at, 0);
         while let Some((candidate, begins_line)) = self.candidate(at)? {
             let guessing = !self.container.is_detected();
@@ -69,19 +141,26 @@ impl WarcReader {
             // header goes, and there may be one in every few bytes: so many of those are tried that the whole stays linear.
             let allowed = TRIES_PER_BYTE.saturating_mul(candidate - first).saturating_add(FREE_BYTES);
             let worth = begins_line || tried <= allowed;
-            if worth && self.try_at(candidate, &mut tried)? {
+            let mut reached = candidate;
+            if worth && self.try_at(candidate, &mut tried, &mut reached)? {
                 self.state = State::Between;
-                return Ok(candidate);
+                return Ok(reached);
             }
             if guessing {
                 self.container.forget_codec();
             }
-            at = candidate + 1;
+            at = reached + 1;
             if !self.container.seek(at) {
                 at = self.container.stored_offset();
             }
         }
-        Ok(self.container.stored_offset())
+        let is_plain = self.container.is_detected() && self.compression() == Compression::None;
+        if self.shared || is_plain {
+            return Ok(self.container.stored_offset());
+        }
+        // No member begins with a record. If members were cut elsewhere, records begin inside of them.
+        self.shared = true;
+        self.find_record(first)
     }
 
     /// [`WarcReader::recover`] after an error that came from reading a block rather than from [`WarcReader::next_record`].
@@ -103,7 +182,7 @@ impl WarcReader {
     fn candidate(&mut self, at: u64) -> Result<Option<(u64, bool)>> {
         let marks: &[&[u8]] = match self.compression() {
             _ if !self.container.is_detected() => &[b"WARC/", b"warc/", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"],
-            Compression::None if self.arc.is_some() => &[b"\nhttp", b"\ndns:", b"\nfiledesc:"],
+            Compression::None if self.arc.is_some() => &ARC_LINES,
             Compression::None => &[b"WARC/", b"warc/"],
             Compression::Gzip => &[b"\x1f\x8b\x08"],
             Compression::Zstd => &[b"\x28\xb5\x2f\xfd"],
@@ -132,13 +211,24 @@ impl WarcReader {
         }
     }
 
-    /// Whether a record can be read at `candidate`, where the container stands. Leaves it standing there.
-    fn try_at(&mut self, candidate: u64, tried: &mut u64) -> Result<bool> {
+    /// Whether a record can be read at `candidate`, where the container stands, or inside the member there, if records of this
+    /// file begin there. Leaves it standing at that record. Otherwise says how far it looked for one.
+    fn try_at(&mut self, candidate: u64, tried: &mut u64, reached: &mut u64) -> Result<bool> {
         let good = match self.container.next_member().and_then(|open| Ok(open && self.header_follows(tried)?)) {
             Err(e) if !e.is_damage() => return Err(e),
             result => result.unwrap_or(false),
         };
-        Ok(self.container.seek(candidate) && good)
+        if good || !self.shared || self.compression() == Compression::None {
+            return Ok(self.container.seek(candidate) && good);
+        }
+        // Where members do not begin with records, one may begin inside of this.
+        self.container.seek(candidate);
+        let found = match self.skip_to_record() {
+            Err(e) if e.is_damage() => Ok(false),
+            found => found,
+        };
+        *reached = self.container.at().offset.max(candidate);
+        found
     }
 
     /// Whether the header of a record is next; adds the bytes that were looked at to `tried`.
@@ -148,17 +238,18 @@ impl WarcReader {
         }
         let mut want = 64;
         loop {
-            let data = self.container.fill(want)?;
+            self.fill(want)?;
+            let data = self.container.data();
             let parsed = self.header.parse(data, &self.limits, self.lenient);
             *tried += match &parsed {
                 Ok(Step::Done { used, .. }) => *used as u64,
                 Err(Error::Corrupt { at, .. }) => at.inside + MAX_VERSION_LINE as u64,
                 _ => data.len().min(self.limits.header_bytes) as u64,
             };
-            match parsed? {
-                Step::Done { .. } => return Ok(true),
-                Step::NeedMore { .. } if data.len() < want => return Ok(false),
-                Step::NeedMore { at_least } => want = at_least,
+            match parsed {
+                Ok(Step::Done { .. }) => return Ok(true),
+                Ok(Step::NeedMore { at_least }) if data.len() >= want => want = self.more_than(at_least),
+                Ok(_) | Err(_) => return Ok(false),
             }
         }
     }

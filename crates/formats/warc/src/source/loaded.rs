@@ -1,7 +1,7 @@
 //! A record taken out of its reader: header, block in memory or at hand in the file.
 
 use super::MEMORY_BYTES;
-use crate::error::{Error, Result};
+use crate::error::{At, Error, Result};
 use crate::header::{RecordHeader, RecordType};
 use crate::reader::{Record, RecordFile};
 use crate::writer::EventFacts;
@@ -30,6 +30,8 @@ pub(super) enum Role {
 pub(super) struct Loaded {
     pub(super) header: RecordHeader,
     pub(super) place: Place,
+    /// Its first byte, which a place in a compressed file does not name.
+    pub(super) at: At,
     /// HTTP head, where the block has one and it was asked for.
     pub(super) head: Option<Bytes>,
     /// The rest of the block, or all of it, if it is short enough; else it is read from `file` when somebody wants it.
@@ -61,13 +63,14 @@ impl Loaded {
 
     fn taken(mut record: Record<'_>, file: &RecordFile, is_message: bool) -> Result<Self> {
         let header = record.header().clone();
-        let mut place = record.place();
+        let (mut place, at) = (record.place(), record.at().clone());
         let head = if is_message { record.take_http_head()? } else { None };
         let rest = if record.left() <= MEMORY_BYTES { Some(record.read_block(MEMORY_BYTES)?) } else { None };
         place.length = record.finish()?.length;
         Ok(Loaded {
             header,
             place,
+            at,
             head,
             rest,
             segments: Vec::new(),
@@ -79,7 +82,7 @@ impl Loaded {
 
     /// The block from `skip` on.
     fn far(&self, skip: u64) -> Arc<dyn Reopen> {
-        self.file.reopen(&self.place, skip, self.header.content_length().saturating_sub(skip))
+        self.file.reopen(&self.at, skip, self.header.content_length().saturating_sub(skip))
     }
 
     /// What follows the head.

@@ -215,3 +215,38 @@ fn a_response_needs_no_content_type() {
         assert_eq!(found.iter().map(|f| f.0.as_str()).collect::<Vec<_>>(), [wanted], "{more:?} {target} {block:?}");
     }
 }
+
+/// Long bodies are read from the file again. Of a member with many records each would cost inflating all before it.
+#[test]
+fn long_bodies_of_one_member_are_read_in_linear_time() {
+    use std::io::{Read, Write};
+    let body = |n: u8| vec![n; usize::try_from(MEMORY_BYTES).unwrap() + 1000];
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for n in 0..14u8 {
+        let target = format!("http://a.example/{n}");
+        let length = body(n).len();
+        let head =
+            record("resource", &n.to_string(), None, &target, "").replace("Length: 0", &format!("Length: {length}"));
+        gz.write_all(head.strip_suffix("\r\n\r\n").unwrap().as_bytes()).unwrap();
+        gz.write_all(&body(n)).unwrap();
+        gz.write_all(b"\r\n\r\n").unwrap();
+    }
+    let bytes = bytes::Bytes::from(gz.finish().unwrap());
+    let size = bytes.len() as u64;
+    let file = Arc::new(trawl_io::read_at::Counting::new(bytes));
+    let mut source = WarcSource::over(file.clone(), Limits::default(), false);
+    let mut count = 0;
+    while let Some((entry, _)) = source.next_owned().unwrap() {
+        let Entry::Other(mut record) = entry else { panic!("a capture") };
+        for _ in 0..2 {
+            let mut read = Vec::new();
+            record.body.reader().unwrap().read_to_end(&mut read).unwrap();
+            assert!(read == body(count), "body {count}");
+        }
+        count += 1;
+    }
+    assert_eq!(count, 14);
+    // Once for the records, once to find the end of the member, twice for the bodies.
+    let read = file.reads().bytes;
+    assert!(read < 8 * size, "{read} bytes read of {size}");
+}

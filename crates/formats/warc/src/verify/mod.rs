@@ -69,7 +69,7 @@ impl<'c, 'a> Verifier<'c, 'a> {
             .lenient(true)
             .on_warning(move |warning| drop(tell.send(warning)))
             .over_from(file, offset);
-        let mut shared = false;
+        let mut shared = None;
         loop {
             let step = self.record(&mut reader, index, &mut shared);
             for warning in warnings.try_iter() {
@@ -81,7 +81,8 @@ impl<'c, 'a> Verifier<'c, 'a> {
                 Err(e) if e.is_damage() => {
                     let at = e.at().cloned().unwrap_or_default();
                     self.found(&at, Severity::Fault, "damage", e.to_string());
-                    if let Some(gap) = reader.recover_from_here()? {
+                    // Inside one member no byte as stored was passed over.
+                    if let Some(gap) = reader.recover_from_here()?.filter(|gap| gap.to > gap.from) {
                         let at = At { file: name.clone(), offset: gap.from, inside: 0 };
                         let detail = format!("{} bytes could not be read", gap.to - gap.from);
                         self.found(&at, Severity::Note, "skipped", detail);
@@ -94,6 +95,19 @@ impl<'c, 'a> Verifier<'c, 'a> {
                 (self.check.progress)(Progress { records, bytes: reader.stored_offset(), total_bytes });
             }
         }
+        let alone = "single records cannot be read alone";
+        match shared {
+            _ if reader.is_spread() => {
+                let at = At { file: name.clone(), offset: 0, inside: 0 };
+                let detail = format!("records go on from one compressed member into the next: {alone}");
+                self.found(&at, Severity::Note, "spread-record", detail);
+            }
+            Some(at) => {
+                let detail = format!("several records share a compressed member: {alone}");
+                self.found(&at, Severity::Note, "shared-member", detail);
+            }
+            None => {}
+        }
         // A reader that is exact goes from byte to byte: each was part of a record, or told of above, up to where it stands.
         let end = reader.stored_offset();
         if end != total_bytes {
@@ -104,7 +118,7 @@ impl<'c, 'a> Verifier<'c, 'a> {
     }
 
     /// Checks the next record; `false` at the end.
-    fn record(&mut self, reader: &mut WarcReader, file: u32, shared: &mut bool) -> Result<bool> {
+    fn record(&mut self, reader: &mut WarcReader, file: u32, shared: &mut Option<At>) -> Result<bool> {
         let is_arc = reader.is_arc();
         let Some(record) = reader.next_record()? else { return Ok(false) };
         let at = record.at().clone();
@@ -119,9 +133,8 @@ impl<'c, 'a> Verifier<'c, 'a> {
         for (kind, severity, detail) in checked.findings {
             self.found(&at, severity, kind, detail);
         }
-        if index > 0 && !is_arc && !std::mem::replace(shared, true) {
-            let detail = "several records share a compressed member: single records cannot be read alone".to_owned();
-            self.found(&at, Severity::Note, "shared-member", detail);
+        if index > 0 && !is_arc && shared.is_none() {
+            *shared = Some(at);
         }
         Ok(true)
     }

@@ -164,3 +164,28 @@ fn every_byte_is_accounted_for() {
     both[one.len()] ^= 1;
     assert!(!only_ids(&both));
 }
+
+/// A file that bgzip packed is sound, but no other tool reads single records of it.
+#[test]
+fn records_that_go_on_in_the_next_member_are_noted() {
+    use std::io::{Read, Write};
+    let mut plain = Vec::new();
+    flate2::read::MultiGzDecoder::new(&archive()[..]).read_to_end(&mut plain).unwrap();
+    let pack = |part: &[u8]| {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(part).unwrap();
+        gz.finish().unwrap()
+    };
+    let packed: Vec<u8> = plain.chunks(4000).chain([&b""[..]]).flat_map(pack).collect();
+    let (findings, report) = verify(std::slice::from_ref(&packed));
+    let fault = ("refers-to-digest", Severity::Fault);
+    assert_eq!(findings, [("spread-record", Severity::Note), fault, fault]);
+    assert_eq!((report.records, report.digests), (25, 25 + 5));
+    // A member that is lost is damage, and what follows it is read.
+    let start = packed.len() / 2;
+    let from = start + memchr::memmem::find(&packed[start..], b"\x1f\x8b\x08").unwrap();
+    let to = from + 1 + memchr::memmem::find(&packed[from + 1..], b"\x1f\x8b\x08").unwrap();
+    let (findings, report) = verify(&[[&packed[..from], &packed[to..]].concat()]);
+    assert!(findings.iter().any(|(_, severity)| *severity == Severity::Fault), "{findings:?}");
+    assert!(report.records >= 10, "{}", report.records);
+}
