@@ -107,8 +107,11 @@ fn a_segment_becomes_the_same_segment() {
     }
 }
 
+/// Base and type, bytes, metadata.
+type ContentFacts = (String, Vec<u8>, BTreeMap<String, Vec<String>>);
+
 /// Contents of a segment by URL, their metadata sorted, without the name of the segment.
-fn contents(segment: &Path) -> BTreeMap<String, (String, Vec<u8>, BTreeMap<String, Vec<String>>)> {
+fn contents(segment: &Path) -> BTreeMap<String, ContentFacts> {
     let mut all = BTreeMap::new();
     let mut scan = Scan::of(&segment.join("content"), &OpenOptions::default()).unwrap();
     while let Some(entry) = scan.next_entry().unwrap() {
