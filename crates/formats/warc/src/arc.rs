@@ -117,10 +117,21 @@ impl ArcLine {
     }
 }
 
-/// Whether bytes begin with a whole line that is that of an ARC record for certain.
+/// What the line of an ARC record begins with, behind the end of the line before.
+pub(crate) const ARC_LINES: [&[u8]; 3] = [b"\nhttp", b"\ndns:", b"\nfiledesc:"];
+
+/// Schemes of the URLs that crawlers archived as ARC.
+const SCHEMES: [&[u8]; 8] = [b"http", b"https", b"ftp", b"dns", b"filedesc", b"whois", b"gopher", b"news"];
+
+/// Whether bytes begin with a whole line that is that of an ARC record.
 pub(crate) fn arc_line_begins(bytes: &[u8]) -> bool {
-    let line = memchr::memchr(b'\n', bytes).and_then(|lf| bytes.get(..lf));
-    line.is_some_and(|line| ArcLine::parse(line, true).is_some())
+    memchr::memchr(b'\n', bytes).and_then(|lf| bytes.get(..lf)).is_some_and(is_whole_line)
+}
+
+/// Whether a line is that of an ARC record for certain, and not the rest of one (`p://a.example/ …`).
+fn is_whole_line(line: &[u8]) -> bool {
+    let scheme = line.split(|b| *b == b':').next().unwrap_or_default();
+    SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)) && ArcLine::parse(line, true).is_some()
 }
 
 fn is_address(word: &[u8]) -> bool {
@@ -155,8 +166,13 @@ impl WarcReader {
         Ok(false)
     }
 
+    /// Whether the line of an ARC record is next, where the line may have begun before.
+    pub(crate) fn arc_record_follows(&mut self) -> Result<bool> {
+        Ok(self.arc_line()?.is_some_and(|line| is_whole_line(&line)))
+    }
+
     /// Whether an ARC line is next, for certain.
-    pub(crate) fn arc_line_follows(&mut self) -> Result<bool> {
+    fn arc_line_follows(&mut self) -> Result<bool> {
         Ok(self.arc_line()?.is_some_and(|line| ArcLine::parse(&line, true).is_some()))
     }
 
@@ -337,5 +353,39 @@ mod tests {
         });
         assert_eq!(found, places.collect::<Vec<_>>());
         assert_eq!(gaps.len(), 1, "{gaps:?}");
+    }
+
+    /// Lines and blocks go on in the next member, wherever those are cut.
+    #[test]
+    fn records_are_read_across_members() {
+        use crate::{RecordFile, WarcReader};
+        use std::io::Write;
+        let mut plain = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 24\n1 0 test\nURL IP-address\n\n".to_vec();
+        let body = |n: usize| format!("HTTP/1.1 200 OK\r\n\r\n{}", "page ".repeat(n));
+        for n in 0..30 {
+            let (url, body) = (format!("http://a.example/{n}"), body(n));
+            plain.extend(format!("{url} 192.0.2.1 20080430204826 text/html {}\n{body}\n", body.len()).bytes());
+        }
+        for length in [1, 37, 100, 333, 1000] {
+            let mut bytes = Vec::new();
+            for part in plain.chunks(length) {
+                let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+                gz.write_all(part).unwrap();
+                bytes.extend(gz.finish().unwrap());
+            }
+            let file: std::sync::Arc<dyn trawl_io::ReadAt> = std::sync::Arc::new(bytes::Bytes::from(bytes));
+            let mut reader = WarcReader::builder().lenient(true).over(file.clone());
+            assert!(reader.next_record().unwrap().is_some());
+            for n in 0..30 {
+                let mut record = reader.next_record().unwrap().unwrap();
+                assert_eq!(record.header().target_uri().unwrap(), format!("http://a.example/{n}"), "{length}");
+                let place = record.place();
+                assert_eq!(record.read_block(1 << 20).unwrap(), body(n), "{length}");
+                let alone = RecordFile::new(file.clone()).lenient(true);
+                let alone = alone.record_at(place.offset, place.index, |mut r| r.read_block(1 << 20));
+                assert_eq!(alone.unwrap(), body(n), "{length}");
+            }
+            assert!(reader.next_record().unwrap().is_none());
+        }
     }
 }

@@ -182,7 +182,7 @@ impl WarcReader {
         Ok(self.container.next_member()?
             && self.compression() != Compression::None
             && !begins_record(self.fill(BEGINNING_BYTES)?)
-            && !self.arc_line_follows()?)
+            && !self.arc_record_follows()?)
     }
 
     /// Passes over `n` inflated bytes; opens the next member if none is open.

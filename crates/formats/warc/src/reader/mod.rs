@@ -441,12 +441,15 @@ impl WarcReader {
             Err(e) if e.is_damage() => return Ok(false),
             next => next?,
         };
-        let begins = |next: &[u8]| if self.arc.is_some() { arc_line_begins(next) } else { begins_record(next) };
-        if next.is_none_or(|next| begins(&next)) || !self.container.join_next()? {
+        let Some(next) = next else { return Ok(false) };
+        let begins = if self.arc.is_some() { arc_line_begins(&next) } else { begins_record(&next) };
+        if begins || !self.container.join_next()? {
             return Ok(false);
         }
         self.check_member()?;
-        (self.spread, self.shared) = (true, true);
+        // The empty member that ends a file of bgzip holds nothing of a record.
+        self.spread |= !next.is_empty();
+        self.shared |= self.spread;
         Ok(true)
     }
 

@@ -1,6 +1,7 @@
 //! The way on after damage: the next place where a record can be read.
 
 use super::{State, WarcReader};
+use crate::arc::ARC_LINES;
 use crate::container::Compression;
 use crate::error::{Error, Result};
 use crate::header::MAX_VERSION_LINE;
@@ -24,9 +25,6 @@ const SEARCH_BYTES: usize = 64 << 10;
 
 /// Of those, so many are looked at first.
 const FIRST_LOOK_BYTES: usize = 64;
-
-/// What the line of an ARC record begins with, behind the end of the line before.
-const ARC_LINES: [&[u8]; 3] = [b"\nhttp", b"\ndns:", b"\nfiledesc:"];
 
 impl WarcReader {
     /// After an error: goes to the next place where a record begins, and says what was skipped. The next call of
@@ -234,7 +232,7 @@ impl WarcReader {
     /// Whether the header of a record is next; adds the bytes that were looked at to `tried`.
     fn header_follows(&mut self, tried: &mut u64) -> Result<bool> {
         if self.arc.is_some() {
-            return self.arc_line_follows();
+            return self.arc_record_follows();
         }
         let mut want = 64;
         loop {
