@@ -18,6 +18,12 @@ pub(crate) fn parse(
         (_, None) | (Format::Lines | Format::Cdxj, Some(b'#')) | (Format::Cdxj, Some(b'!')) => Ok(None),
         (Format::Cdxj, _) => cdxj(options, trimmed).map(Some),
         (Format::Cdx, _) => Legend::record(legend, options, line),
+        // No URL holds a zero byte: these separate the URLs of a list that other programs made (`find -print0`).
+        (Format::Lines, Some(_)) if memchr::memchr(0, line).is_some() => {
+            let message =
+                "expected a URL and the end of its line, found a zero byte: make lines of it with tr '\\0' '\\n'";
+            Err(BadItem::new("line_end", message, line))
+        }
         (Format::Lines, Some(first)) if *first != b'{' => Ok(url(options, trimmed)),
         _ => object(options, false, &text_of(trimmed), trimmed).map(Some),
     }
@@ -89,6 +95,9 @@ mod tests {
         let never = UrlRecord { extras: Some(r#"{"ts":"never \"so\""}"#.into()), ..UrlRecord::bare("http://a.com/") };
         assert_eq!(url(b"http://a.com/\tnever \"so\""), never);
         assert_eq!(url(br#" {"url":"http://a.com/","ts":1}"#), with_ts);
+        for zeros in [&b"http://a.com/\0http://b.com/"[..], b"http://a.com/\0", b"\0"] {
+            assert_eq!(one(Format::Lines, zeros).unwrap_err().code, "line_end");
+        }
         for nothing in [&b""[..], b" \t", b" # http://a.com/"] {
             assert_eq!(parse(Format::Lines, &Options::default(), &mut None, nothing), Ok(None));
         }

@@ -69,8 +69,28 @@ fn dictionary<'a>(array: &'a dyn Array, row: usize, scratch: &'a mut String) -> 
 /// Where the value of a cell is that has only a key.
 fn place(array: &dyn Array, row: usize) -> Option<(&ArrayRef, usize)> {
     let dictionary = array.as_any_dictionary_opt()?;
-    let key = dictionary.normalized_keys().get(row).copied()?;
+    let key = key(dictionary.keys(), row)?;
     (key < dictionary.values().len()).then(|| (dictionary.values(), key))
+}
+
+/// One key; the library gives only those of all rows, and that for each of them.
+fn key(keys: &dyn Array, row: usize) -> Option<usize> {
+    macro_rules! number {
+        ($kind:ty) => {
+            usize::try_from(keys.as_primitive::<$kind>().value(row)).ok()
+        };
+    }
+    match keys.data_type() {
+        DataType::Int8 => number!(Int8Type),
+        DataType::Int16 => number!(Int16Type),
+        DataType::Int32 => number!(Int32Type),
+        DataType::Int64 => number!(Int64Type),
+        DataType::UInt8 => number!(UInt8Type),
+        DataType::UInt16 => number!(UInt16Type),
+        DataType::UInt32 => number!(UInt32Type),
+        DataType::UInt64 => number!(UInt64Type),
+        _ => None,
+    }
 }
 
 fn push_json(array: &dyn Array, row: usize, out: &mut String, depth: usize) {
