@@ -44,7 +44,8 @@ impl WarcReader {
         }
         let to = match self.shared && self.find_inside()? {
             true => self.container.at().offset,
-            false => self.find_record(from.max(self.damage_offset()) + 1)?,
+            // Where a damaged member ends is its own word: cut short, it seems to go on into the members behind it.
+            false => self.find_record(from + 1)?,
         };
         Ok(Some(Gap { from, to }))
     }
