@@ -19,6 +19,7 @@ use trawl_index::Published;
 use trawl_ingest::source::{self, Format, Opening, Source};
 use trawl_ingest::{IngestReport, IngestSettings, Mode};
 use trawl_lists::Options;
+use trawl_maintain::temp::Spool;
 use trawl_model::{Advice, DoorError, SourceIdentity, UrlSource};
 use trawl_store::{Dataset, DatasetInfo, KnownSource, Lake};
 
@@ -64,6 +65,28 @@ pub struct IngestArgs {
     #[arg(required_unless_present = "list", value_name = "SRC")]
     sources: Vec<PathBuf>,
 
+    #[command(flatten)]
+    how: HowArgs,
+
+    /// Memory for sorting and encoding; less spills more to disk
+    #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE")]
+    memory: u64,
+
+    /// Threads that parse, sort and encode
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    threads: usize,
+
+    #[command(flatten)]
+    written: WriteArgs,
+
+    /// Directory for temporary files; the lake's own directory when not given
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+}
+
+/// How sources are read, and what becomes of what the dataset holds.
+#[derive(Debug, clap::Args)]
+pub(super) struct HowArgs {
     /// Format of the sources instead of finding it out
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
@@ -94,15 +117,11 @@ pub struct IngestArgs {
     /// Where the dataset comes from, for people; used when it is made (`trawl lake dataset set` changes it)
     #[arg(long, value_name = "TEXT")]
     source: Option<String>,
+}
 
-    /// Memory for sorting and encoding; less spills more to disk
-    #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE")]
-    memory: u64,
-
-    /// Threads that parse, sort and encode
-    #[arg(long, default_value_t = 2, value_name = "N")]
-    threads: usize,
-
+/// What the bytes of the files depend on.
+#[derive(Debug, clap::Args)]
+pub(super) struct WriteArgs {
     /// zstd level of the Parquet files; higher is smaller and slower to write
     #[arg(long, default_value_t = 6, value_name = "LEVEL")]
     zstd_level: i32,
@@ -111,9 +130,33 @@ pub struct IngestArgs {
     #[arg(long)]
     store_ids: bool,
 
-    /// Directory for temporary files; the lake's own directory when not given
-    #[arg(long, value_name = "DIR")]
-    temp_dir: Option<PathBuf>,
+    /// Hex digits of the domain's hash by which files are split, 0, 1 or 2; by the size of the sources when not given
+    #[arg(long, value_name = "N")]
+    prefix_digits: Option<u8>,
+}
+
+impl HowArgs {
+    /// A dataset and its sources.
+    pub(super) fn added(&self, name: String, paths: Vec<PathBuf>) -> Added {
+        let usual = Options { time_column: self.time_column.clone(), now: system::now(), ..Options::default() };
+        let (source, format, rehash) = (self.source.clone(), self.format, self.rehash);
+        Added { name, source, paths, format, options: self.lists.apply(usual), rehash }
+    }
+
+    /// Settings of a run, but for its room.
+    pub(super) fn settings(&self, written: &WriteArgs) -> anyhow::Result<IngestSettings> {
+        let mut settings = IngestSettings::new(system::nonce()?, PathBuf::new());
+        settings.mode = match (self.replace, self.replace_sources) {
+            (true, _) => Mode::Replace,
+            (_, true) => Mode::ReplaceSources,
+            _ => Mode::Append,
+        };
+        settings.allow_empty = self.allow_empty;
+        settings.zstd_level = written.zstd_level;
+        settings.store_ids = written.store_ids;
+        settings.prefix_digits = written.prefix_digits;
+        Ok(settings)
+    }
 }
 
 /// Indexes what was ingested and not yet published
@@ -148,15 +191,7 @@ fn write_published(published: &Published, w: &mut dyn Write) -> io::Result<()> {
 
 pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
-    let options = Options { time_column: args.time_column, now: system::now(), ..args.lists.apply(Options::default()) };
-    let one = |name: String, paths: Vec<PathBuf>| Added {
-        name,
-        source: args.source.clone(),
-        paths,
-        format: args.format,
-        options: options.clone(),
-        rehash: args.rehash,
-    };
+    let one = |name: String, paths: Vec<PathBuf>| args.how.added(name, paths);
     let all: Vec<Added> = match (&args.dataset, &args.list) {
         (Some(name), _) => vec![one(name.clone(), args.sources)],
         (None, Some(list)) => listed(list)?.into_iter().map(|(name, paths)| one(name, paths)).collect(),
@@ -164,17 +199,9 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     };
     // Looked at before a lake is made: a wrong name leaves nothing behind.
     all.iter().try_for_each(Added::check)?;
-    let mut settings = IngestSettings::new(system::nonce()?, PathBuf::new());
-    settings.mode = match (args.replace, args.replace_sources) {
-        (true, _) => Mode::Replace,
-        (_, true) => Mode::ReplaceSources,
-        _ => Mode::Append,
-    };
-    settings.allow_empty = args.allow_empty;
+    let mut settings = args.how.settings(&args.written)?;
     settings.memory_bytes = usize::try_from(args.memory).context("--memory")?;
     settings.threads = args.threads;
-    settings.zstd_level = args.zstd_level;
-    settings.store_ids = args.store_ids;
     settings.check()?;
     let lake = lake_dir::open_or_make(dir)?;
     settings.temp_dir = args.temp_dir.unwrap_or_else(|| lake_dir::temp(dir));
@@ -284,7 +311,7 @@ pub struct Added {
 
 impl Added {
     /// Finds what is wrong with the sources that can be found without reading them whole.
-    fn check(&self) -> anyhow::Result<()> {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
         let fs = lake_dir::files()?;
         for file in expand(&self.paths, None)?.files {
             let found = file.detect(&fs)?;
@@ -340,10 +367,28 @@ pub fn add(
     Ok(done)
 }
 
-/// Reads sources into a dataset: they are committed then, and seen once they are published.
-fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output) -> anyhow::Result<(u32, Done)> {
+/// Sources that are open, and what else was found where they lie.
+pub(super) struct OpenSources {
+    pub sources: Vec<Source>,
+    bases: Vec<String>,
+    ignored: Vec<String>,
+    not_files: Vec<NotFile>,
+    indexed: Vec<String>,
+    incomplete: Vec<NotFile>,
+    unreadable: Vec<String>,
+    /// What came through pipes; it lasts as long as this.
+    _spools: Vec<Spool>,
+}
+
+/// Opens what is to be brought into a dataset, and finds what is wrong with it from the beginning.
+pub(super) fn open_sources(
+    lake: &Lake,
+    added: &Added,
+    settings: &IngestSettings,
+    out: &Output,
+) -> anyhow::Result<OpenSources> {
     let fs = lake_dir::files()?;
-    let Expanded { files, not_files, mut bases, indexed, incomplete, spools: _spools } =
+    let Expanded { files, not_files, mut bases, indexed, incomplete, spools } =
         expand(&added.paths, Some(&settings.temp_dir))?;
     let known = match settings.mode {
         Mode::Append => known_sources(lake, &added.name)?,
@@ -393,14 +438,33 @@ fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output)
         let archive = format.is_some_and(Format::is_archive) && file.name.is_none();
         bases.extend(file.path.parent().filter(|_| archive).map(base_uri));
     }
-    drop(bar);
-    let (dataset, is_new) = register(lake, added, &bases)?;
-    let id = dataset.id;
-    if settings.mode != Mode::ReplaceSources {
-        remark_copies(lake, id, &sources, out)?;
+    Ok(OpenSources { sources, bases, ignored, not_files, indexed, incomplete, unreadable, _spools: spools })
+}
+
+impl OpenSources {
+    /// The dataset they are for, and whether it was made just now.
+    pub(super) fn register(
+        &self,
+        lake: &Lake,
+        added: &Added,
+        mode: Mode,
+        out: &Output,
+    ) -> anyhow::Result<(Dataset, bool)> {
+        let (dataset, is_new) = register(lake, added, &self.bases)?;
+        if mode != Mode::ReplaceSources {
+            remark_copies(lake, dataset.id, &self.sources, out)?;
+        }
+        Ok((dataset, is_new))
     }
+}
+
+/// Reads sources into a dataset: they are committed then, and seen once they are published.
+fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output) -> anyhow::Result<(u32, Done)> {
+    let open = open_sources(lake, added, settings, out)?;
+    let (dataset, is_new) = open.register(lake, added, settings.mode, out)?;
+    let id = dataset.id;
     let bar = Progress::start("ingest", None, out.quiet());
-    let report = trawl_ingest::ingest(lake, id, &sources, settings, &system::now, &|p| show_progress(&bar, p));
+    let report = trawl_ingest::ingest(lake, id, &open.sources, settings, &system::now, &|p| show_progress(&bar, p));
     drop(bar);
     if report.is_err() && is_new {
         // What failed leaves no name behind; what is told is why it failed.
@@ -409,6 +473,7 @@ fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output)
     let report = report?;
     // Another ingest into it may have failed meanwhile, and taken the name back.
     lake.reinstate_dataset(system::now(), &system::nonce()?, &dataset)?;
+    let OpenSources { ignored, not_files, indexed, incomplete, unreadable, .. } = open;
     let done = Done {
         dataset: added.name.clone(),
         ingest: report,
