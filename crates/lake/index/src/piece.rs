@@ -36,7 +36,7 @@ pub fn build_piece(
     options: &BuildOptions,
     progress: &dyn Fn(Progress),
 ) -> Result<Option<Piece>> {
-    let mut plan = plan(lake, dataset_id)?;
+    let plan = plan(lake, dataset_id)?;
     if plan.is_empty() {
         return Ok(None);
     }
@@ -45,7 +45,8 @@ pub fn build_piece(
         false => Some(build_segment(lake.store(), id, &plan.files, options, progress)?),
     };
     let files = paths(&plan);
-    Ok(Some(Piece { segment, base: plan.base, commits: std::mem::take(&mut plan.commits), files }))
+    let Plan { base, commits, .. } = plan;
+    Ok(Some(Piece { segment, base, commits, files }))
 }
 
 /// Makes a version that has a piece. If others changed meanwhile what it rests on, the segment is made again; if a version

@@ -194,7 +194,7 @@ pub(super) fn task(args: &TaskArgs, out: &mut Output) -> anyhow::Result<Status> 
             serde_json::from_str(&args.stage).context("the task is not one that `trawl lake plan --json` printed")?;
         (line.lake, line.task)
     } else {
-        let stage = args.stage.parse().map_err(|error: String| anyhow::anyhow!(error))?;
+        let stage = args.stage.parse::<JobStage>().map_err(|error: String| anyhow::anyhow!(error))?;
         let (Some(job), Some(task)) = (args.job.clone(), args.task) else {
             bail!("expected --job JOB, a stage and the number of a task, or a task as JSON");
         };

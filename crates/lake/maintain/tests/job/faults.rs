@@ -1,7 +1,7 @@
 //! Whatever happens to the processes of a job, every row is there once, and a collector leaves nothing that no commit names.
 
 use super::*;
-use crate::mortal::{Fate, Gate};
+use crate::mortal::{Fate, Gate, Mortal};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;

@@ -3,7 +3,6 @@
 mod faults;
 mod mortal;
 
-use mortal::Mortal;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -134,7 +133,8 @@ fn the_bytes_are_those_of_one_process_with_any_number_of_tasks_and_any_machine()
             // A lake in memory, whose runs must be fetched, and one on this machine, whose runs are read where they are.
             let dir = tempfile::tempdir().unwrap();
             let in_memory: Arc<dyn Store> = Arc::new(MemStore::new());
-            let store: Arc<dyn Store> = if map == 2 { Arc::new(DirStore::new(dir.path().join("lake"))) } else { in_memory };
+            let store: Arc<dyn Store> =
+                if map == 2 { Arc::new(DirStore::new(dir.path().join("lake"))) } else { in_memory };
             let lake = lake_in(store);
             let counts = TaskCounts { map: Some(map), reduce: reduce.or((digits == 2).then_some(16)) };
             let job = plan(&lake, 1, &sources(&fs), &settings(&fs, "job", digits), counts, &now).unwrap().unwrap();
