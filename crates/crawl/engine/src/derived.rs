@@ -1,6 +1,7 @@
 //! Files made at the end of a run: the capture index, the rejects, `run.json`.
 
 use crate::error::Error;
+use crate::hashed::HashedFs;
 use crate::layout::Layout;
 use crate::record::SpoolEnd;
 use crate::report::{FileEntry, Report};
@@ -131,9 +132,10 @@ pub(crate) fn write_rejects(fs: &Arc<dyn Fs>, layout: &Layout, end: u64) -> Resu
     Ok(file.publish()?)
 }
 
-/// Lists archive and index files with their digests. Those that `old` knows by name and length are not read again.
+/// Lists archive and index files with their digests. Those that were hashed while they were written, and those that `old` knows
+/// by name and length, are not read again.
 pub(crate) fn list_files(
-    fs: &dyn Fs,
+    fs: &HashedFs,
     layout: &Layout,
     registry: &Registry,
     old: &[FileEntry],
@@ -152,7 +154,10 @@ pub(crate) fn list_files(
             // An index may be written anew, a container goes on.
             let sha256 = match old.get(&(name.as_str(), bytes)).filter(|_| role == Role::Complete) {
                 Some(known) => (*known).clone(),
-                None => sha256(fs, &path)?,
+                None => match fs.digest(&path, bytes) {
+                    Some(taken) => taken,
+                    None => sha256(fs, &path)?,
+                },
             };
             files.push(FileEntry { name, bytes, sha256 });
         }

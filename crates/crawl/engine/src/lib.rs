@@ -41,6 +41,7 @@ mod descriptors;
 mod dispatch;
 mod error;
 mod governor;
+mod hashed;
 mod heritrix_log;
 mod hosts;
 mod layout;

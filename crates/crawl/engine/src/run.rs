@@ -5,6 +5,7 @@ use crate::crawl::{Ended, Parts, capacity, crawl};
 use crate::derived::{list_files, read_report, write_index, write_rejects, write_report};
 use crate::descriptors;
 use crate::error::Error;
+use crate::hashed::HashedFs;
 use crate::layout::Layout;
 use crate::open::{Opened, open, read_run};
 use crate::page::Worker;
@@ -52,6 +53,8 @@ pub fn run_in(
         seed.check()?;
     }
     let layout = Layout::new(&config.out);
+    let hashed = Arc::new(HashedFs::new(fs, &layout.out, &layout.inner));
+    let fs: Arc<dyn Fs> = hashed.clone();
     let _lock = layout.lock(&*fs, &config.software, clock.now())?;
     config.fetch.spool_dir = layout.spool.clone();
     // Whatever is there goes with --overwrite, readable or not.
@@ -121,7 +124,7 @@ pub fn run_in(
         state.progress.counts.over_limit = state.frontier.pending();
     }
     finish(&fs, &layout, &mut state, &*format, &mut report)?;
-    report.files = list_files(&*fs, &layout, &config.registry, &old.map(|old| old.files).unwrap_or_default())?;
+    report.files = list_files(&hashed, &layout, &config.registry, &old.map(|old| old.files).unwrap_or_default())?;
     write_report(&fs, &layout, &report)?;
     if complete {
         // As a file, so that it can be read without a log: only what changed since the last one is written.

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{archived, check, clock, config, container, ids, most_at_once, requests, rows};
+use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use trawl_captures::CaptureRow;
@@ -66,7 +67,11 @@ fn every_expected_page_once_politely() {
     // What robots.txt closes is recorded as such.
     assert_eq!(report.counts.failed_captures(), report.counts.failures.get("robots_denied").copied().unwrap_or(0));
     assert_eq!(report.counts.captures, rows.len() as u64);
-    assert!(report.files.iter().any(|f| f.name == "captures.parquet" && f.sha256.len() == 64));
+    assert!(report.files.iter().any(|f| f.name == "captures.parquet"));
+    for file in &report.files {
+        let bytes = std::fs::read(out.join(&file.name)).unwrap();
+        assert_eq!(file.sha256, data_encoding::HEXLOWER.encode(&Sha256::digest(bytes)), "{}", file.name);
+    }
     let json: Report = serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap();
     assert_eq!(json, report);
 

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{check, clock, config, ids};
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -100,7 +101,13 @@ fn a_full_disk_ends_the_run_and_a_resume_goes_on() {
     disk.set_capacity(u64::MAX);
     let report = crawl().unwrap();
     assert!(report.complete && report.legs.len() >= 2 && report.urls.add_up(), "{report:?}");
-    let index = disk.files().remove(Path::new("/out/captures.parquet")).unwrap();
+    let mut files = disk.files();
+    // The digests of files that were cut and added to are those of their bytes.
+    for file in &report.files {
+        let bytes = &files[&Path::new("/out").join(&file.name)];
+        assert_eq!(file.sha256, data_encoding::HEXLOWER.encode(&Sha256::digest(bytes)), "{}", file.name);
+    }
+    let index = files.remove(Path::new("/out/captures.parquet")).unwrap();
     let rows = trawl_captures::CapturesReader::over(Arc::new(bytes::Bytes::from(index))).unwrap().map(Result::unwrap);
     let mut pages: Vec<_> = rows.filter(|r| r.status == 200 && r.robots.is_some()).map(|r| r.url).collect();
     pages.sort();
