@@ -98,7 +98,7 @@ fn small() -> Result<()> {
     let texts: Vec<String> = (0..URLS).map(|n| work.url(n)).collect();
     let config =
         Config { robots: RobotsPolicy::Ignore, delay: Duration::ZERO, per_ip: None, max_depth: 0, ..Config::default() };
-    let (mut intake, mut drain) = (f64::MAX, f64::MAX);
+    let (mut intake, mut select, mut drain) = (f64::MAX, f64::MAX, f64::MAX);
     for _ in 0..20 {
         let begun = thread_seconds();
         let mut frontier = Frontier::in_memory(config.clone());
@@ -111,8 +111,11 @@ fn small() -> Result<()> {
         intake = intake.min(thread_seconds() - begun);
         let begun = thread_seconds();
         let (mut now, mut left, mut leased, mut outcomes) = (1, URLS, Vec::new(), Vec::new());
+        let mut selecting = 0.0;
         while left > 0 {
+            let asked = thread_seconds();
             frontier.lease(UnixMillis(now), 200, &mut leased)?;
+            selecting += thread_seconds() - asked;
             outcomes.clear();
             for work in leased.drain(..) {
                 let Work::Fetch(lease) = work else { continue };
@@ -124,6 +127,7 @@ fn small() -> Result<()> {
             now += 1;
         }
         drain = drain.min(thread_seconds() - begun);
+        select = select.min(selecting);
     }
     let us = |seconds: f64| seconds * 1e6 / URLS as f64;
     println!("10,000 URLs in memory, best of 20");
@@ -132,7 +136,9 @@ fn small() -> Result<()> {
         us(intake),
         3.62 / us(intake)
     );
-    println!("  lease and settle {:.2} us; the reference 0.84 us: {:.1}x", us(drain), 0.84 / us(drain));
+    // The reference's figure is for draining: it selects, and reports nothing back.
+    println!("  lease {:.2} us; the reference 0.84 us: {:.1}x", us(select), 0.84 / us(select));
+    println!("  lease and settle {:.2} us: {:.1}x", us(drain), 0.84 / us(drain));
     Ok(())
 }
 

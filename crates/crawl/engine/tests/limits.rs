@@ -113,3 +113,15 @@ fn a_full_disk_ends_the_run_and_a_resume_goes_on() {
     pages.sort();
     assert_eq!(pages, expected.into_iter().collect::<Vec<_>>(), "each once");
 }
+
+#[test]
+fn the_end_of_a_crawl_reads_no_archive_again() {
+    let web = web();
+    let disk = FaultFs::new();
+    let config = crawl_of(Path::new("/out"), &web.addr().to_string(), &web.world().seeds().join(" "));
+    let report = run_in(disk.shared(), config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
+    let archived: u64 = report.files.iter().filter(|f| f.name.contains(".warc")).map(|f| f.bytes).sum();
+    let read = disk.counts().bytes_read;
+    // Spools of rows and finished row groups are read once each; the archive, many times their size, never.
+    assert!(report.complete && archived > 1 << 20 && read < archived / 4, "{read} bytes read, {archived} archived");
+}
