@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import duckdb
 from docs import DOCS, blocks
-from peer import check, done, trawl, trawl_json
+from peer import TRAWL, check, done, run, trawl, trawl_json
 
 pathlib.Path("a.txt").write_text("".join(f"http://h{i % 7}.example{i % 40}.com/{i}\n" for i in range(3000)) + "mailto:x\n")
 pathlib.Path("b.txt").write_text("".join(f"http://example{i % 20}.org/{i}\n" for i in range(1000)))
@@ -38,6 +38,21 @@ for line in pathlib.Path("../a.txt").read_text().splitlines()[:-1]:
 for line in pathlib.Path("../c.jsonl").read_text().splitlines():
     counts[line.split("/")[2]] = counts.get(line.split("/")[2], 0) + 1
 check(found == sorted(counts.items(), key=lambda e: (-e[1], e[0]))[:10], f"the second, after gc: {found[:3]} …")
+
+# The tasks of docs/lake.md, as printed, give the files and the index of a plain ingest.
+os.chdir("..")
+pathlib.Path("tasks/lists").mkdir(parents=True)
+os.chdir("tasks")
+for n in range(5):
+    pathlib.Path(f"lists/{n}.txt").write_text("".join(f"http://h{i % 7}.example{i % 40}.com/{n}/{i}\n" for i in range(900)))
+os.symlink(TRAWL, "trawl")
+(script,) = blocks("lake.md", "Ingest by many processes", "sh")
+run("bash", "-euo", "pipefail", "-c", script, env={**os.environ, "PATH": f"{os.getcwd()}:{os.environ['PATH']}"})
+trawl("lake", "ingest", "--lake", "plain", "--dataset", "wednesday", "--prefix-digits", 1, "-q", *sorted(pathlib.Path("lists").iterdir()))
+lists = [trawl("lake", "parts", "--hashes", "--lake", lake) for lake in ("lake", "plain")]
+check(lists[0] == lists[1] and lists[0].count(" rows ") == 16, "the tasks of docs/lake.md write the bytes of one process")
+check(not pathlib.Path("lake/jobs").exists() or not list(pathlib.Path("lake/jobs").rglob("*.*")), "their job has ended")
+os.chdir("../lake")
 
 text = "".join(page.read_text(encoding="utf-8") for page in sorted((DOCS / "formats").glob("*.md")))
 kinds = set()

@@ -14,7 +14,7 @@ pub struct SourceIdentity {
 }
 
 /// A part of a source that can be read on its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Split {
     /// First byte.
     pub start: u64,

@@ -25,6 +25,8 @@
 //! - `block`: keys in a run are stored without what they share with the one before, in compressed, checksummed blocks.
 //! - `tree`: a loser tree that compares the lengths of shared prefixes before it compares bytes.
 //!
+//! - `exchange`: runs that other processes read: sections of a file anywhere, and the merge of many.
+//!
 //! Everything in memory is counted against the budget: buffers and index while pushing, blocks while merging. Too many
 //! runs for one merge are merged in several passes.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic))]
@@ -32,6 +34,7 @@
 mod arena;
 mod block;
 mod error;
+mod exchange;
 mod merge;
 mod msd;
 mod plan;
@@ -46,6 +49,7 @@ mod temp;
 mod tree;
 
 pub use error::{Error, Result};
+pub use exchange::{ScratchFile, Section, SectionWriter};
 pub use settings::{Builder, Compression, DEFAULT_MEMORY_BYTES, DEFAULT_THREADS, MIN_MEMORY_BYTES, Phase, Progress};
 pub use sorted::{Record, Sorted, Stats};
 pub use sorter::Sorter;

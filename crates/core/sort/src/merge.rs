@@ -66,7 +66,7 @@ impl Merger<'_> {
         let total = runs.iter().map(|r| r.records).sum();
         let count = (runs.len() + others) as u64;
         let mut writer = RunWriter::create(self.dir, self.plan, self.compression)?;
-        let runs = runs.into_iter().map(|run| (Arc::new(run), 0)).collect();
+        let runs = runs.into_iter().map(|run| (run.start, Arc::new(run))).map(|(start, run)| (run, start)).collect();
         let mut merge = Merge::start(runs, &KeyRange::default())?;
         let mut records = 0;
         while let Some(shared) = merge.tree.advance()? {

@@ -109,7 +109,7 @@ impl Reader {
 
     /// Reads a run's records within `keys`, all of which are in or after the block at `start`.
     pub fn open(&self, run: Arc<Run>, start: u64, keys: KeyRange) -> Result<RunSource> {
-        let file: Arc<dyn File> = Arc::from(run.open()?);
+        let file = run.open()?;
         let (reply, replies) = sync_channel(1);
         let requests = self.requests.clone().ok_or_else(|| stopped(&run))?;
         let mut source = RunSource {
@@ -171,14 +171,14 @@ impl RunSource {
 
     /// Takes the block that was asked for and asks for the one after it. `false` at the end of the run.
     fn next_block(&mut self) -> Result<bool> {
-        if self.next_block >= self.run.len {
+        if self.next_block >= self.run.end() {
             return Ok(false);
         }
         let (raw, next) = self.replies.recv().map_err(|_| stopped(&self.run))??;
         let old = std::mem::replace(&mut self.raw, raw);
         self.block_at = std::mem::replace(&mut self.next_block, next);
         self.record.end = 0;
-        if next < self.run.len {
+        if next < self.run.end() {
             self.request(next, old)?;
         }
         Ok(true)

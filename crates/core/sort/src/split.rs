@@ -63,7 +63,7 @@ pub(crate) fn of_buffers(buffers: &[Arc<SortedBuffer>], parts: usize) -> Vec<Arc
 /// Merges of runs, one for each part.
 pub(crate) fn merges(runs: &[Arc<Run>], parts: usize, plan: &Plan) -> Result<Vec<Merge>> {
     if parts < 2 {
-        let whole = runs.iter().map(|run| (run.clone(), 0)).collect();
+        let whole = runs.iter().map(|run| (run.clone(), run.start)).collect();
         return Ok(vec![Merge::start(whole, &KeyRange::default())?]);
     }
     // The lists of blocks may take a sixteenth of the budget, which nothing else uses yet.
@@ -84,7 +84,7 @@ pub(crate) fn merges(runs: &[Arc<Run>], parts: usize, plan: &Plan) -> Result<Vec
     for keys in ranges(bounds(samples, parts)) {
         let mut starts = Vec::new();
         for blocks in &indexed {
-            let start = keys.from.as_ref().map_or(Ok(0), |from| blocks.start_of(from, &mut scratch))?;
+            let start = keys.from.as_ref().map_or(Ok(blocks.run.start), |from| blocks.start_of(from, &mut scratch))?;
             starts.push((blocks.run.clone(), start));
         }
         merges.push(Merge::start(starts, &keys)?);
@@ -108,7 +108,7 @@ impl Scratch {
 /// Where blocks of a run begin.
 struct Blocks {
     run: Arc<Run>,
-    file: Box<dyn File>,
+    file: Arc<dyn File>,
     offsets: Vec<u64>,
 }
 
@@ -129,13 +129,13 @@ impl Blocks {
         let (mut low, mut high) = (0, self.offsets.len());
         while low < high {
             let middle = usize::midpoint(low, high);
-            let offset = self.offsets.get(middle).copied().unwrap_or(0);
+            let offset = self.offsets.get(middle).copied().unwrap_or(self.run.start);
             if self.first_key(offset, scratch)? < bound {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        Ok(self.offsets.get(low.saturating_sub(1)).copied().unwrap_or(0))
+        Ok(self.offsets.get(low.saturating_sub(1)).copied().unwrap_or(self.run.start))
     }
 }

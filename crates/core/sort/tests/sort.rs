@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use trawl_io::Mode;
 use trawl_io::fault::FaultFs;
-use trawl_sort::{Builder, Compression, Error, Phase, Sorter};
+use trawl_sort::{Builder, Compression, Error, Phase, Section, SectionWriter, Sorter};
 
 type Pair = (Vec<u8>, Vec<u8>);
 
@@ -290,4 +291,75 @@ proptest! {
         prop_assert!(sorted_in_parts(on(&disk).max_fan_in(fan_in), &pairs, threads).concat() == expect(&pairs));
         prop_assert!(disk.files().is_empty());
     }
+}
+
+/// Writes pairs, sorted, as one section for each first letter of the key, and gives the bytes and sections.
+fn sections_of(pairs: &[Pair], cut: usize) -> (Vec<u8>, Vec<Section>) {
+    let mut writer = SectionWriter::new(Vec::new(), "run", Compression::Zstd(1)).unwrap();
+    let (mut sections, mut before) = (Vec::new(), &[][..]);
+    for (n, (key, value)) in pairs.iter().enumerate() {
+        let shared = key.iter().zip(before).take_while(|(a, b)| a == b).count();
+        writer.push(key, value, shared).unwrap();
+        before = key;
+        if (n + 1) % cut == 0 {
+            sections.push(writer.end_section().unwrap());
+        }
+    }
+    sections.push(writer.end_section().unwrap());
+    (writer.into_inner(), sections)
+}
+
+#[test]
+fn sections_of_many_files_are_merged_within_any_budget() {
+    let mut all = urls(40_000);
+    // One record larger than a block.
+    all.push((vec![b'x'; 90_000], b"large".to_vec()));
+    let expected = {
+        let mut expected = all.clone();
+        expected.sort();
+        expected
+    };
+    for (files, cut, memory) in [(1, 100_000, 2 << 20), (3, 5_000, 8 << 20), (40, 100, 2 << 20)] {
+        let disk = FaultFs::new();
+        let mut sections = Vec::new();
+        for (n, part) in all.chunks(all.len().div_ceil(files)).enumerate() {
+            let mut part = part.to_vec();
+            part.sort();
+            let (bytes, of_file) = sections_of(&part, cut);
+            assert_eq!(of_file.iter().map(|s| s.len).sum::<u64>(), bytes.len() as u64);
+            let file = disk.shared().open(Path::new(&format!("/f{n}")), Mode::Truncate).unwrap();
+            file.write_at(0, &bytes).unwrap();
+            let file: Arc<dyn trawl_io::File> = Arc::from(file);
+            // Neighbours in order may be taken as one.
+            let joined = of_file.iter().copied().reduce(|a, b| a.join(b).unwrap()).unwrap();
+            if n % 2 == 0 {
+                sections.push((file, joined));
+            } else {
+                sections.extend(of_file.into_iter().map(|section| (file.clone(), section)));
+            }
+        }
+        let mut merged = on(&disk).memory_bytes(memory).merge(sections).unwrap();
+        let mut out: Vec<Pair> = Vec::new();
+        while let Some(record) = merged.next_record().unwrap() {
+            out.push((record.key.to_vec(), record.value.to_vec()));
+        }
+        // Equal keys come in the order of their sections, which is not that of their values.
+        out.sort();
+        assert_eq!(merged.stats().records, all.len() as u64);
+        assert!(out == expected, "{files} files, sections of {cut}, {memory} bytes");
+    }
+}
+
+#[test]
+fn a_section_that_claims_too_much_is_refused() {
+    let disk = FaultFs::new();
+    let file: Arc<dyn trawl_io::File> = Arc::from(disk.shared().open(Path::new("/f"), Mode::Truncate).unwrap());
+    for section in [
+        Section { start: 0, len: 10, records: 1, block: 1 << 40, key: 1 },
+        Section { start: 0, len: 10, records: 1, block: 100, key: 1 << 40 },
+        Section { start: 9, len: u64::MAX, records: 1, block: 100, key: 1 },
+    ] {
+        assert!(matches!(on(&disk).merge(vec![(file.clone(), section)]), Err(Error::Io(_))));
+    }
+    assert!(on(&disk).merge(Vec::new()).unwrap().next_record().unwrap().is_none());
 }

@@ -64,6 +64,11 @@ impl Format {
         FORMATS.iter().map(|row| row.1).collect::<Vec<_>>().join(", ")
     }
 
+    /// Its name, which [`str::parse`] reads.
+    pub fn name(self) -> &'static str {
+        FORMATS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+
     /// Whether its items are lines: then a plain file can be read from the beginning of any of them on.
     pub fn is_lines(self) -> bool {
         matches!(self, Format::Lines | Format::Jsonl | Format::Cdxj | Format::Cdx)
@@ -191,8 +196,7 @@ impl Looks {
             Compression::Gzip => "gzip of ",
             Compression::Zstd => "zstd of ",
         };
-        let name = self.format.and_then(|format| FORMATS.iter().find(|row| row.0 == format)).map(|row| row.1);
-        let found = name.map(|name| format!("a list of URLs ({name})"));
+        let found = self.format.map(|format| format!("a list of URLs ({})", format.name()));
         format!("{packed}{}", found.unwrap_or_else(|| foreign::describe(&self.head)))
     }
 

@@ -3,7 +3,7 @@
 use trawl_model::UnixMillis;
 
 /// What a list is read for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Purpose {
     /// Rows of a lake: known names (`ts`, `status`, …) fill columns, the rest goes to the extras as compact JSON.
     #[default]
@@ -14,7 +14,7 @@ pub enum Purpose {
 }
 
 /// How a list is read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Options {
     /// What for.
     pub purpose: Purpose,

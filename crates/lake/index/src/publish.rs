@@ -62,7 +62,7 @@ pub fn publish_datasets(
     publish_scope(lake, &scope, now, writer, options, progress)
 }
 
-fn publish_scope(
+pub(crate) fn publish_scope(
     lake: &Lake,
     scope: &Scope,
     now: &dyn Fn() -> UnixMillis,
@@ -72,16 +72,28 @@ fn publish_scope(
 ) -> Result<Published> {
     let mut published = version(lake, scope, None, now, writer, options, progress)?;
     if published.version.is_some() {
-        match compact(lake, now, &format!("{writer}-t"), Compaction::Tiered, options, progress) {
-            Ok(Some(tidied)) => {
-                published.version = Some(tidied.version.clone());
-                published.tidied = Some(tidied);
-            }
-            Ok(None) => {}
-            Err(error) => published.tidy_error = Some(error.to_string()),
-        }
+        tidy(lake, &mut published, now, writer, options, progress);
     }
     Ok(published)
+}
+
+/// Merges segments if a new version has come to have too many.
+pub(crate) fn tidy(
+    lake: &Lake,
+    published: &mut Published,
+    now: &dyn Fn() -> UnixMillis,
+    writer: &str,
+    options: &BuildOptions,
+    progress: &dyn Fn(Progress),
+) {
+    match compact(lake, now, &format!("{writer}-t"), Compaction::Tiered, options, progress) {
+        Ok(Some(tidied)) => {
+            published.version = Some(tidied.version.clone());
+            published.tidied = Some(tidied);
+        }
+        Ok(None) => {}
+        Err(error) => published.tidy_error = Some(error.to_string()),
+    }
 }
 
 /// Builds the index anew from the Parquet files of every dataset's newest commit: one segment, and a version of it alone.
@@ -102,11 +114,13 @@ pub fn rebuild(
 
 /// Which files a plan takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Scope {
+pub(crate) enum Scope {
     /// Those the current version does not cover.
     New,
     /// The same, of these datasets and of those that no version serves yet.
     Of(BTreeSet<u32>),
+    /// The same, of this dataset alone: what others do meanwhile must not change which files these are.
+    Only(u32),
     /// All.
     All,
 }
@@ -173,19 +187,19 @@ fn version(
 }
 
 /// What a version lacks.
-struct Plan {
-    files: Vec<SourceFile>,
+pub(crate) struct Plan {
+    pub files: Vec<SourceFile>,
     /// The commit of each dataset that was live when the plan was made; 0 for none.
-    base: BTreeMap<u32, u64>,
+    pub base: BTreeMap<u32, u64>,
     /// The commit of each dataset that will be live.
-    commits: BTreeMap<u32, u64>,
+    pub commits: BTreeMap<u32, u64>,
     /// Datasets that older segments must no longer answer for.
     masked: BTreeSet<u32>,
     dropped: BTreeSet<u32>,
     /// Datasets left as they are, since their newest rows were cut by another suffix list.
-    waiting: Vec<u32>,
+    pub waiting: Vec<u32>,
     /// Datasets left as they are, since their newest commit cannot be read or is gone.
-    damaged: Vec<(u32, String)>,
+    pub damaged: Vec<(u32, String)>,
     /// The list that the version's rows are cut by, if it is to become the lake's.
     list: Option<SuffixListRef>,
     /// The lake's list when the plan was made: under another one the rows would be found nowhere.
@@ -195,7 +209,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(lake: &Lake, manifest: &Manifest, scope: &Scope, list: Option<&SuffixListRef>) -> Result<Self> {
+    pub fn new(lake: &Lake, manifest: &Manifest, scope: &Scope, list: Option<&SuffixListRef>) -> Result<Self> {
         let mut plan = Self {
             files: Vec::new(),
             base: BTreeMap::new(),
@@ -223,6 +237,9 @@ impl Plan {
                 && live > 0
                 && !datasets.contains(&id)
             {
+                continue;
+            }
+            if matches!(scope, Scope::Only(only) if *only != id) {
                 continue;
             }
             let wanted = |sequence: u64| *scope == Scope::All || sequence > live;
@@ -269,12 +286,12 @@ impl Plan {
         Ok(plan)
     }
 
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.base.is_empty()
     }
 
     /// Makes the new version; `None` if the plan no longer fits.
-    fn apply(&self, manifest: &mut Manifest, now: UnixMillis, segment: Option<SegmentRef>) -> Option<String> {
+    pub fn apply(&self, manifest: &mut Manifest, now: UnixMillis, segment: Option<SegmentRef>) -> Option<String> {
         let fits = self.base.iter().all(|(id, live)| {
             manifest.live_commit(*id) == *live
                 && manifest.dataset(*id).is_some_and(|d| d.dropped == self.dropped.contains(id))

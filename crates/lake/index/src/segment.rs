@@ -11,7 +11,7 @@ use crate::mphf::{Candidate, Mphf};
 use crate::paged::PagedReader;
 use crate::pages::Pages;
 use crate::paths::Paths;
-use crate::postings::{Run, Shard};
+use crate::postings::{Run, Shard, ShardWalk};
 use crate::slots::{Record, SlotReader};
 use crate::times::Times;
 use crate::{Blob, Error, Result};
@@ -214,11 +214,21 @@ impl Segment {
         let shards = self.meta.shards.max(1);
         let number = slot.0 % u64::from(shards);
         let runs = self.shard(u32::try_from(number).unwrap_or(0))?.runs(slot.0, dataset_id)?.unwrap_or_default();
+        self.check_files(&runs)?;
+        Ok(runs)
+    }
+
+    fn check_files(&self, runs: &[Run]) -> Result<()> {
         let files = self.meta.parquet_files;
         if let Some(bad) = runs.iter().find(|run| u64::from(run.file_id) >= files) {
             return Err(self.mismatch("postings", "segment.json", "files", u64::from(bad.file_id), files));
         }
-        Ok(runs)
+        Ok(())
+    }
+
+    /// Reads the rows of slots from the first to the last.
+    pub(crate) fn walk(&self) -> PostingsWalk<'_> {
+        PostingsWalk { segment: self, shards: self.shards.iter().map(|_| None).collect() }
     }
 
     /// A Parquet file by its id.
@@ -291,6 +301,31 @@ impl Segment {
 
     pub(crate) fn dictionary(&self) -> &Lines {
         &self.dictionary
+    }
+}
+
+/// The rows of slots, asked for in order: each payload is decoded once.
+pub(crate) struct PostingsWalk<'a> {
+    segment: &'a Segment,
+    shards: Vec<Option<ShardWalk<'a>>>,
+}
+
+impl PostingsWalk<'_> {
+    /// As [`Segment::postings`], of a slot and dataset that come after those asked for last.
+    pub fn runs(&mut self, slot: Slot, dataset_id: u32) -> Result<Vec<Run>> {
+        let Self { segment, shards } = self;
+        let number = slot.0 % (shards.len() as u64).max(1);
+        let opened = usize::try_from(number).ok().and_then(|number| shards.get_mut(number));
+        let none = || segment.mismatch("segment.json", "postings", "shards", number, 0);
+        let opened = opened.ok_or_else(none)?;
+        let walk = match opened {
+            Some(walk) => walk,
+            // A segment has at most 1024 shards.
+            None => opened.insert(segment.shard(number as u32)?.walk()),
+        };
+        let runs = walk.runs(slot.0, dataset_id)?.unwrap_or_default();
+        segment.check_files(&runs)?;
+        Ok(runs)
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_index::{
-    BuildOptions, Caches, OpenOptions, Segment, SegmentMeta, SourceFile, build_segment, sort_files, verify_segment,
+    BuildOptions, Caches, DistinctUrls, MergeInput, OpenOptions, Segment, SegmentMeta, Slot, SourceFile, build_segment,
+    merge_segments, sort_files, verify_segment,
 };
 use trawl_ingest::{IngestSettings, ingest};
 use trawl_model::{DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
@@ -167,7 +168,7 @@ fn shards_change_nothing_but_the_files() {
         true
     })
     .unwrap();
-    assert_eq!(many.postings(trawl_index::Slot(0), 99).unwrap(), []);
+    assert_eq!(many.postings(Slot(0), 99).unwrap(), []);
 }
 
 #[test]
@@ -180,6 +181,54 @@ fn the_same_files_give_the_same_bytes() {
         |files: &mut BTreeMap<String, Vec<u8>>| String::from_utf8(files.remove("segment.json").unwrap()).unwrap();
     assert_eq!(text(&mut a).replace("\"a\"", "\"b\""), text(&mut b));
     assert!(a == b);
+}
+
+/// The rows of a domain in a dataset, whatever numbers the files have.
+fn rows_of(segment: &Segment, slot: Slot, dataset: u32) -> Vec<(String, u32, u64, u64)> {
+    let runs = segment.postings(slot, dataset).unwrap().into_iter();
+    runs.map(|run| (segment.file(run.file_id).unwrap().path, run.row_group, run.first_row, run.row_count)).collect()
+}
+
+#[test]
+fn a_merge_of_many_segments_answers_as_one_build() {
+    let world = world(700);
+    let whole = world.open(&world.build("whole", |_| ()).to_ref(0).unwrap());
+    let mut options = BuildOptions::new(world.dir.path().join("tmp"));
+    options.memory_bytes = 16 << 20;
+    for (id, at_a_time, masked) in [("each", 1, &[][..]), ("some", 5, &[]), ("less", 3, &[2])] {
+        let pieces: Vec<Segment> = (1..)
+            .zip(world.files.chunks(at_a_time))
+            .map(|(n, files)| {
+                options.shards = Some(1 + n % 3);
+                let piece = build_segment(&world.store, &format!("{id}{n}"), files, &options, &|_| ()).unwrap();
+                world.open(&piece.to_ref(0).unwrap())
+            })
+            .collect();
+        assert!(pieces.len() > 4, "{}", pieces.len());
+        let inputs: Vec<_> = pieces.iter().map(|segment| MergeInput { segment, masked }).collect();
+        options.shards = None;
+        let merged = merge_segments(&world.store, id, &inputs, DistinctUrls::Counted, &options, &|_| ()).unwrap();
+        let reference = merged.to_ref(0).unwrap();
+        assert_eq!(world.faults(&reference), [""; 0]);
+        let merged = world.open(&reference);
+        let mut names = 0;
+        let mut compare = |slot: Slot, name: &str| {
+            let mut expected = whole.counts(slot).unwrap();
+            expected.retain(|(dataset, _)| !masked.contains(dataset));
+            let Some(found) = merged.lookup(name).unwrap() else {
+                assert!(expected.is_empty(), "{name}");
+                return true;
+            };
+            names += 1;
+            assert_eq!(merged.counts(found).unwrap(), expected, "{name}");
+            for (dataset, _) in expected {
+                assert_eq!(rows_of(&merged, found, dataset), rows_of(&whole, slot, dataset), "{name} {dataset}");
+            }
+            true
+        };
+        whole.names_with_prefix("", None, &mut compare).unwrap();
+        assert_eq!(names, merged.len(), "no name that the whole has not");
+    }
 }
 
 #[test]

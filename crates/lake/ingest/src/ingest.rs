@@ -5,7 +5,7 @@
 //!                                                             └ nothing is visible before
 //! ```
 
-use crate::join::{DENIED, Joining, note_stamps, unchanged_since};
+use crate::join::{DENIED, Joining, Taken, note_stamps, unchanged_since};
 use crate::replace::Replaced;
 use crate::rewrite::{digits_of, with_marks_of};
 use crate::run::{Run, Suffixes, check_dataset};
@@ -13,9 +13,10 @@ use crate::settings::{IngestReport, IngestSettings, Mode};
 use crate::source::{Grown, LakeSource, Source};
 use crate::{Error, Result, stale};
 use std::collections::HashSet;
+use std::sync::Arc;
 use trawl_model::{SourceIdentity, UnixMillis, UrlRecord, UrlSource};
 use trawl_store::denial::Denied;
-use trawl_store::{DatasetCommit, KnownSource, Lake, Progress, Stamp};
+use trawl_store::{DatasetCommit, Lake, Manifest, Progress, Stamp};
 
 /// Reads `sources` into a dataset. `clock` tells the time, for commits, signs of life and the report.
 ///
@@ -31,29 +32,16 @@ pub fn ingest(
     progress: &dyn Fn(Progress),
 ) -> Result<IngestReport> {
     settings.check()?;
-    check_dataset(lake, dataset_id)?;
-    let suffixes = Suffixes::of(lake)?;
-    let began = lake.current()?;
+    let Begun { suffixes, began, before, replaced, chosen, mut report } =
+        begin(lake, dataset_id, sources, settings.mode)?;
+    let Chosen { taken: sources, new: taken, stamped } = chosen;
     let denied = Denied::new(&began, &suffixes.list);
-    if denied.list().dataset(dataset_id) {
-        return Err(trawl_store::Error::Refused { reason: DENIED.to_owned() }.into());
-    }
-    let mut report = IngestReport { dataset_id, ..IngestReport::default() };
-    let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
-    let replaced = match settings.mode {
-        Mode::ReplaceSources => Replaced::plan(&before, &sources.iter().map(Source::identity).collect::<Vec<_>>())?,
-        Mode::Append | Mode::Replace => Replaced::default(),
-    };
-    let Chosen { taken, new, stamped } = choose(sources, &before, settings.mode, &replaced, &mut report);
-    if settings.mode == Mode::Append {
-        unchanged_since(&taken, &before)?;
-    }
     if taken.is_empty() && settings.mode != Mode::Replace {
         // Nobody need read them the next time.
         lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| Ok(note_stamps(commit, &stamped)))?;
         return Ok(report);
     }
-    let grown: Vec<&Grown> = taken.iter().filter_map(|source| source.grown.as_ref()).collect();
+    let grown: Vec<&Grown> = taken.iter().filter_map(|taken| taken.grown.as_ref()).collect();
     if settings.mode != Mode::Append && !grown.is_empty() {
         let expected = "sources that are read from their beginning";
         return Err(Error::Setting { what: "replace", expected, found: "one that is read from where it was".into() });
@@ -65,7 +53,7 @@ pub fn ingest(
     for (losing, keep) in losing.iter().zip(&keeps) {
         again.push(LakeSource::open(&**lake.store(), losing.file, keep)?);
     }
-    let mut read: Vec<&dyn UrlSource> = taken.iter().map(|source| *source as &dyn UrlSource).collect();
+    let mut read: Vec<&dyn UrlSource> = sources.iter().map(|source| *source as &dyn UrlSource).collect();
     read.extend(again.iter().map(|source| source as &dyn UrlSource));
     let mut marked = with_marks_of(&again, settings)?;
     marked.zstd_level = marked.zstd_level.max(settings.zstd_level);
@@ -74,7 +62,7 @@ pub fn ingest(
     report.grown = grown.iter().map(|grown| grown.known.clone()).collect();
 
     let old = digits_of(losing.iter().map(|losing| losing.file));
-    let digits = settings.prefix_digits.unwrap_or_else(|| digits_for(new.iter().map(|new| &new.identity)).max(old));
+    let digits = settings.prefix_digits.unwrap_or_else(|| digits_for(&taken).max(old));
     let run = Run {
         lake,
         dataset_id,
@@ -89,13 +77,12 @@ pub fn ingest(
     };
     let joining = Joining {
         lake,
-        settings,
+        mode: settings.mode,
+        allow_empty: settings.allow_empty,
         suffixes: &suffixes,
         began: &began,
         taken: &taken,
-        new: &new,
         stamped: &stamped,
-        grown: &grown,
         losing: &losing,
         replaced: &replaced,
     };
@@ -116,13 +103,46 @@ pub fn ingest(
     Ok(report)
 }
 
+/// What an ingest finds when it begins.
+pub(crate) struct Begun<'a> {
+    pub suffixes: Suffixes,
+    /// The lake.
+    pub began: Arc<Manifest>,
+    /// The dataset.
+    pub before: DatasetCommit,
+    pub replaced: Replaced,
+    pub chosen: Chosen<'a>,
+    pub report: IngestReport,
+}
+
+/// Looks at lake, dataset and sources, and refuses what cannot become a commit.
+pub(crate) fn begin<'a>(lake: &Lake, dataset_id: u32, sources: &'a [Source], mode: Mode) -> Result<Begun<'a>> {
+    check_dataset(lake, dataset_id)?;
+    let suffixes = Suffixes::of(lake)?;
+    let began = lake.current()?;
+    if Denied::new(&began, &suffixes.list).list().dataset(dataset_id) {
+        return Err(trawl_store::Error::Refused { reason: DENIED.to_owned() }.into());
+    }
+    let mut report = IngestReport { dataset_id, ..IngestReport::default() };
+    let before = lake.dataset_newest(dataset_id)?.unwrap_or_else(|| DatasetCommit::empty(dataset_id));
+    let replaced = match mode {
+        Mode::ReplaceSources => Replaced::plan(&before, &sources.iter().map(Source::identity).collect::<Vec<_>>())?,
+        Mode::Append | Mode::Replace => Replaced::default(),
+    };
+    let chosen = choose(sources, &before, mode, &replaced, &mut report);
+    if mode == Mode::Append {
+        unchanged_since(&chosen.new, &before)?;
+    }
+    Ok(Begun { suffixes, began, before, replaced, chosen, report })
+}
+
 /// What the sources are to a dataset.
-struct Chosen<'a> {
-    taken: Vec<&'a Source>,
+pub(crate) struct Chosen<'a> {
+    pub taken: Vec<&'a Source>,
     /// Which those are, in the same order.
-    new: Vec<KnownSource>,
+    pub new: Vec<Taken>,
     /// Sources that the dataset has, of which their file system says something else than it did.
-    stamped: Vec<(SourceIdentity, Stamp)>,
+    pub stamped: Vec<(SourceIdentity, Stamp)>,
 }
 
 /// The sources that are new, each once.
@@ -150,14 +170,15 @@ fn choose<'a>(
         }
         report.sources += 1;
         report.source_bytes += identity.size;
-        chosen.new.push(KnownSource { stamp, ..KnownSource::new(identity) });
+        chosen.new.push(Taken::new(source));
         chosen.taken.push(source);
     }
     chosen
 }
 
 /// How many prefixes the sources deserve: about a hundred bytes a row plain, a tenth of that compressed.
-fn digits_for<'a>(identities: impl Iterator<Item = &'a SourceIdentity>) -> u8 {
+pub(crate) fn digits_for(taken: &[Taken]) -> u8 {
+    let identities = taken.iter().map(|taken| &taken.known.identity);
     let rows: u64 = identities.map(|identity| identity.size / if is_packed(&identity.uri) { 10 } else { 60 }).sum();
     match rows {
         0..50_000_000 => 0,

@@ -5,28 +5,46 @@
 
 use crate::replace::Replaced;
 use crate::run::{OTHER_LIST, Suffixes, Written};
-use crate::settings::{IngestSettings, Mode};
+use crate::settings::Mode;
 use crate::source::{Grown, Source, of_name};
 use crate::stale::{self, Losing};
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use trawl_model::{SourceIdentity, UrlSource};
 use trawl_store::denial::Denied;
 use trawl_store::manifest::Deny;
 use trawl_store::{CommitMode, DataFile, DatasetCommit, Error, KnownSource, Lake, Manifest, Result, Stamp};
 
+/// A source that an ingest takes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Taken {
+    /// Which it is.
+    pub known: KnownSource,
+    /// What the dataset had of its name when it was opened ([`Source::known_by_name`]).
+    pub by_name: Option<Vec<SourceIdentity>>,
+    /// What it was when it was taken before.
+    #[serde(skip)]
+    pub grown: Option<Grown>,
+}
+
+impl Taken {
+    pub fn new(source: &Source) -> Self {
+        let known = KnownSource { stamp: source.stamp, ..KnownSource::new(source.identity()) };
+        Self { known, by_name: source.known_by_name.clone(), grown: source.grown.clone() }
+    }
+}
+
 /// What an ingest began with.
 pub(crate) struct Joining<'a> {
     pub lake: &'a Lake,
-    pub settings: &'a IngestSettings,
+    pub mode: Mode,
+    pub allow_empty: bool,
     pub suffixes: &'a Suffixes,
     /// The lake when the ingest began.
     pub began: &'a Manifest,
     /// The new sources.
-    pub taken: &'a [&'a Source],
-    /// Which the new ones are, in the same order.
-    pub new: &'a [KnownSource],
+    pub taken: &'a [Taken],
     pub stamped: &'a [(SourceIdentity, Stamp)],
-    pub grown: &'a [&'a Grown],
     pub losing: &'a [Losing<'a>],
     /// What changed sources had brought.
     pub replaced: &'a Replaced,
@@ -46,8 +64,8 @@ impl Joining<'_> {
         if denied.list().dataset(commit.dataset_id) {
             return refuse(DENIED);
         }
-        if self.settings.mode == Mode::Replace {
-            if files.is_empty() && !commit.files.is_empty() && !self.settings.allow_empty {
+        if self.mode == Mode::Replace {
+            if files.is_empty() && !commit.files.is_empty() && !self.allow_empty {
                 return refuse(format!("the sources hold no rows to put in the place of {}", commit.rows));
             }
         } else {
@@ -58,12 +76,18 @@ impl Joining<'_> {
         Ok(if covers_rows { since.deny.len() as u64 } else { 0 })
     }
 
+    /// Whether entries of the deny list went meanwhile.
+    pub fn some_allowed_since(&self) -> Result<bool> {
+        Ok(!new_entries(&*self.lake.current()?, self.began).is_empty())
+    }
+
     fn check_append(&self, commit: &DatasetCommit) -> Result<()> {
         if !commit.files.is_empty() && commit.suffix_list != self.suffixes.hash {
             return refuse(OTHER_LIST);
         }
         let again = |new: &KnownSource| self.replaced.sources.contains(&new.identity);
-        if let Some(twice) = self.new.iter().find(|new| commit.has_source(&new.identity) && !again(new)) {
+        let mut new = self.taken.iter().map(|taken| &taken.known);
+        if let Some(twice) = new.find(|new| commit.has_source(&new.identity) && !again(new)) {
             let uri = &twice.identity.uri;
             return refuse(format!("another writer ingested {uri} meanwhile; run again to skip it"));
         }
@@ -75,19 +99,19 @@ impl Joining<'_> {
         commit.mode = CommitMode::Append;
         if !self.replaced.sources.is_empty() {
             commit.mode = CommitMode::Replace;
-            let given: Vec<_> = self.new.iter().map(|new| new.identity.clone()).collect();
+            let given: Vec<_> = self.taken.iter().map(|new| new.known.identity.clone()).collect();
             let rows = self.replaced.take_out(commit, &given)?;
-            if rows > 0 && written.files.is_empty() && !self.settings.allow_empty {
+            if rows > 0 && written.files.is_empty() && !self.allow_empty {
                 return refuse(format!("the sources hold no rows to put in the place of {rows}"));
             }
         }
-        if self.settings.mode == Mode::Replace {
+        if self.mode == Mode::Replace {
             commit.mode = CommitMode::Replace;
             commit.files.clear();
             commit.sources.clear();
         }
         let mut was = HashMap::new();
-        for grown in self.grown {
+        for grown in self.taken.iter().filter_map(|taken| taken.grown.as_ref()) {
             let Some(known) = commit.remove_source(&grown.known) else { return refuse(changed_name(&grown.known.uri)) };
             was.insert(&grown.known, known);
         }
@@ -99,8 +123,8 @@ impl Joining<'_> {
         }
         note_stamps(commit, self.stamped);
         commit.files.extend(written.files.iter().cloned());
-        for (number, (new, source)) in self.new.iter().zip(self.taken).enumerate() {
-            let tail = match (written.tails.of(number), &source.grown) {
+        for (number, Taken { known: new, grown, .. }) in self.taken.iter().enumerate() {
+            let tail = match (written.tails.of(number), grown) {
                 (Some(url), _) => url.map(stale::tail_of),
                 // Nothing came since, and the last record is what it was.
                 (None, Some(Grown { known, stale: None })) => was.get(known).and_then(|known| known.tail.clone()),
@@ -118,12 +142,12 @@ fn refuse<T>(reason: impl Into<String>) -> Result<T> {
 
 /// Refuses if the dataset has something else of the name of a source than it had when the source was opened: the same file,
 /// at another length, whose rows would be there twice.
-pub(crate) fn unchanged_since(taken: &[&Source], commit: &DatasetCommit) -> Result<()> {
-    for source in taken {
-        let uri = source.identity().uri;
-        let now = of_name(&commit.sources, &uri).iter().map(|known| &known.identity);
-        if source.known_by_name.as_ref().is_some_and(|opened| now.ne(opened)) {
-            return refuse(changed_name(&uri));
+pub(crate) fn unchanged_since(taken: &[Taken], commit: &DatasetCommit) -> Result<()> {
+    for Taken { known, by_name, .. } in taken {
+        let uri = &known.identity.uri;
+        let now = of_name(&commit.sources, uri).iter().map(|known| &known.identity);
+        if by_name.as_ref().is_some_and(|opened| now.ne(opened)) {
+            return refuse(changed_name(uri));
         }
     }
     Ok(())

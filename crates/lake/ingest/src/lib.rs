@@ -30,6 +30,7 @@
 
 mod error;
 mod ingest;
+pub mod job;
 mod join;
 mod map;
 mod record;

@@ -23,7 +23,7 @@ use trawl_url::{LakeUrl, SuffixList};
 const ARENA_BYTES: usize = 1 << 20;
 
 /// Bytes of a record at most, however much memory there is: a rewrite with the usual memory must be able to take every row.
-const MAX_RECORD_BYTES: usize = (32 << 20) - (64 << 10);
+pub(crate) const MAX_RECORD_BYTES: usize = (32 << 20) - (64 << 10);
 
 /// Records one after the other, with the end of each.
 #[derive(Default)]
@@ -66,7 +66,10 @@ struct Shared<'a> {
     stop: AtomicBool,
     bytes_done: AtomicU64,
     rejects: &'a Rejects<'a>,
+    /// A larger record is rejected.
     max_record: usize,
+    /// A larger record cannot be sorted.
+    room: usize,
 }
 
 /// What the splits held.
@@ -114,7 +117,12 @@ impl Tails {
         }
     }
 
-    fn merge(&mut self, other: Self) {
+    /// The same, of sources that have other numbers elsewhere.
+    pub(crate) fn renumbered(self, number: impl Fn(usize) -> Option<usize>) -> Self {
+        Self(self.0.into_iter().filter_map(|(source, tail)| Some((number(source)?, tail))).collect())
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
         other.0.into_iter().for_each(|(source, tail)| self.add(source, tail));
     }
 }
@@ -142,7 +150,8 @@ pub fn map(
         stop: AtomicBool::new(false),
         bytes_done: AtomicU64::new(0),
         rejects: &rejects,
-        max_record: sorter.max_record_bytes().min(MAX_RECORD_BYTES),
+        max_record: settings.max_record_bytes.unwrap_or(sorter.max_record_bytes()).min(MAX_RECORD_BYTES),
+        room: sorter.max_record_bytes(),
     };
     let (shape, tails, rows) = std::thread::scope(|scope| {
         let (send, receive) = sync_channel(threads);
@@ -276,6 +285,14 @@ impl Worker<'_> {
                 self.arena.bytes.truncate(start);
                 let message = "expected a record that fits the memory, found a larger one";
                 self.reject(from, at, "record_too_large", message, &record.url)?;
+            }
+            Ok(_) if self.arena.bytes.len() - start > self.shared.room => {
+                let error = format!(
+                    "expected a record of at most {} bytes, which the memory allows, found one of {}: run this task with more memory",
+                    self.shared.room,
+                    self.arena.bytes.len() - start
+                );
+                return Err(DoorError::new(Advice::Stop, error).at(Place::new(from.uri, at, 0)));
             }
             Ok(shape) => {
                 self.shape = self.shape.or(shape);

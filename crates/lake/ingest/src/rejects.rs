@@ -58,6 +58,19 @@ pub struct Rejected {
     pub aside: BTreeMap<String, u64>,
 }
 
+impl Rejected {
+    /// Adds what another part of the same work rejected; files are told apart.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let sum = |into: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>| {
+            from.iter().for_each(|(key, n)| *into.entry(key.clone()).or_default() += n);
+        };
+        sum(&mut self.counts, &other.counts);
+        sum(&mut self.aside, &other.aside);
+        self.total += other.total;
+        self.denied += other.denied;
+    }
+}
+
 impl<'a> Rejects<'a> {
     /// `denied` is what leaves no text behind.
     pub fn new(store: &'a dyn Store, path: String, limit: u64, denied: Option<&'a Denied<'a>>) -> Self {

@@ -7,12 +7,13 @@
 //! Rows do not tell which source they came from, but each source tells which commits' files have its rows. So what is
 //! replaced is whole groups of files, with all sources that are in them.
 
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::SourceIdentity;
 use trawl_store::{DatasetCommit, Error, KnownSource, Result};
 
 /// What goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Replaced {
     /// Files that these commits added.
     pub commits: BTreeSet<u64>,

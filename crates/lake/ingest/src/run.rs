@@ -2,13 +2,11 @@
 
 use crate::map::{MapInput, Mapped, Tails, map, plan};
 use crate::reduce::reduce;
-use crate::rejects::Rejected;
 use crate::settings::{IngestReport, IngestSettings};
 use crate::{Error, Result};
 use trawl_model::{UnixMillis, UrlSource};
-use trawl_rows::{Column, WriteSettings};
 use trawl_store::denial::Denied;
-use trawl_store::{AtWork, DataFile, DatasetCommit, Lake, Progress, RejectsFile, Stage, layout};
+use trawl_store::{AtWork, DataFile, DatasetCommit, Lake, Progress, RejectsFile, Stage, Store, layout};
 use trawl_url::SuffixList;
 
 /// Why rows cannot go beside those of a dataset.
@@ -102,39 +100,17 @@ impl Run<'_> {
 
         let rows = mapped.rows;
         let progress = |stage, done| tick(Progress { stage, rows: done, done, total: rows });
-        let files = reduce(
-            &**lake.store(),
-            &mut run,
-            self.digits,
-            WriteSettings {
-                dataset_id,
-                writer: settings.writer.clone(),
-                columns: Column::of_files(settings.store_ids),
-                suffix_list: self.suffixes.hash.clone(),
-                zstd_level: settings.zstd_level,
-                page_rows: settings.page_rows,
-                row_group_bytes: settings.row_group_limit(),
-                file_bytes: settings.file_bytes,
-                threads: settings.threads.max(1),
-            },
-            &settings.cancel,
-            &|done| progress(Stage::Writing, done),
-        )?;
+        let write = settings.write_settings(dataset_id, &self.suffixes.hash);
+        let writing = |done| progress(Stage::Writing, done);
+        let files = reduce(&**lake.store(), &mut run, self.digits, write, &settings.cancel, &writing)?;
         let written = clock();
         report.write_seconds = seconds(read, written);
         report.spilled_bytes = run.stats().spilled_bytes;
 
         progress(Stage::Committing, rows);
-        let Rejected { counts, total, file, denied, aside } = mapped.rejected;
-        report.denied = denied;
-        report.not_captures = aside;
-        (report.rejected, report.rejected_by_code, report.rejects_file) = (total, counts, file);
-        let rejects = report.rejects_file.as_ref().map(|path| -> Result<_> {
-            let bytes = lake.store().len(path)?;
-            let hash = trawl_store::object_hash(&**lake.store(), path, bytes)?;
-            Ok((path.clone(), RejectsFile { bytes, hash }))
-        });
-        let rejects = rejects.transpose()?;
+        report.rejects_file.clone_from(&mapped.rejected.file);
+        let rejects = rejects_file(&**lake.store(), mapped.rejected.file.as_deref())?;
+        report.count(rows, mapped.rejected, &files);
         let tails = mapped.tails;
         let new = Written { files, tails };
         report.commit = at_work.commit(|| {
@@ -146,14 +122,17 @@ impl Run<'_> {
             });
             Ok(Some(committed?.0.sequence))
         })?;
-        report.rows = rows;
-        report.distinct_urls = new.files.iter().map(|f| f.distinct_urls).sum();
-        report.files = new.files.len() as u64;
-        report.bytes = new.files.iter().map(|f| f.bytes).sum();
-        report.count_records();
         report.commit_seconds = seconds(written, clock());
         Ok(())
     }
+}
+
+/// What a commit says of a file of rejected items.
+pub(crate) fn rejects_file(store: &dyn Store, path: Option<&str>) -> Result<Option<(String, RejectsFile)>> {
+    let Some(path) = path else { return Ok(None) };
+    let bytes = store.len(path)?;
+    let hash = trawl_store::object_hash(store, path, bytes)?;
+    Ok(Some((path.to_owned(), RejectsFile { bytes, hash })))
 }
 
 fn seconds(from: UnixMillis, to: UnixMillis) -> f64 {

@@ -1,19 +1,21 @@
 //! Settings of an ingest, and what it reports.
 
+use crate::rejects::Rejected;
 use crate::{Error, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use trawl_io::{Fs, RealFs};
 use trawl_model::SourceIdentity;
-use trawl_store::Cancel;
+use trawl_rows::{Column, WriteSettings};
+use trawl_store::{Cancel, DataFile};
 
 /// More threads than this are a slip of the pen.
 const MAX_THREADS: usize = 1024;
 
 /// What happens to the files a dataset has already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// They stay; sources that are in them are skipped.
@@ -34,7 +36,8 @@ pub struct IngestSettings {
     pub mode: Mode,
     /// Whether rows may be replaced by none, no: most often the sources were named wrongly.
     pub allow_empty: bool,
-    /// Memory for sorting and encoding, 1 GiB: less spills more and makes smaller row groups.
+    /// Memory for sorting and encoding, 1 GiB: less spills more, and encodes fewer row groups at a time. A row group that is
+    /// being filled has its size whatever this is.
     pub memory_bytes: usize,
     /// Threads that parse, sort or encode, 2.
     pub threads: usize,
@@ -52,10 +55,13 @@ pub struct IngestSettings {
     pub zstd_level: i32,
     /// Rows of a data page, 4096: fewer make small readings smaller and the file larger.
     pub page_rows: usize,
-    /// Bytes of a row group before encoding, 64 MiB, lowered to what the memory allows.
+    /// Bytes of a row group before encoding, 64 MiB.
     pub row_group_bytes: u64,
     /// Bytes of a file before encoding at which the next one begins, 4 GiB.
     pub file_bytes: u64,
+    /// Bytes of a record at most; by the memory unless told otherwise. A larger one is rejected; one that is not larger and does
+    /// not fit the memory ends the work, since with more memory it would be a row.
+    pub max_record_bytes: Option<usize>,
     /// Rejected items that are kept in the rejects file, 1 million; all are counted.
     pub max_rejects: u64,
     /// Ends the work early: then nothing is visible of it.
@@ -80,6 +86,7 @@ impl IngestSettings {
             page_rows: 4096,
             row_group_bytes: 64 << 20,
             file_bytes: 4 << 30,
+            max_record_bytes: None,
             max_rejects: 1_000_000,
             cancel: Cancel::default(),
         }
@@ -106,11 +113,28 @@ impl IngestSettings {
         }
     }
 
-    /// Half of the memory sorts, the other half encodes row groups: one being filled, one per thread, each with its
-    /// encoded form beside it.
-    pub(crate) fn row_group_limit(&self) -> u64 {
-        let share = self.memory_bytes / 2 / (2 * (self.threads.max(1) + 1));
-        self.row_group_bytes.clamp(1, (share as u64).max(1))
+    /// How files of a dataset are written whose rows were cut by this suffix list.
+    pub(crate) fn write_settings(&self, dataset_id: u32, suffix_list: &str) -> WriteSettings {
+        WriteSettings {
+            dataset_id,
+            writer: self.writer.clone(),
+            columns: Column::of_files(self.store_ids),
+            suffix_list: suffix_list.to_owned(),
+            zstd_level: self.zstd_level,
+            page_rows: self.page_rows,
+            row_group_bytes: self.row_group_bytes,
+            file_bytes: self.file_bytes,
+            threads: self.groups_at_once(),
+        }
+    }
+
+    /// How many row groups may be encoded beside the one being filled. Half of the memory sorts, the other half holds row groups,
+    /// each with its encoded form beside it. Their size is the same with any memory: files must not depend on the machine.
+    fn groups_at_once(&self) -> usize {
+        let half = self.memory_bytes as u64 / 2;
+        let fit = half / self.row_group_bytes.max(1).saturating_mul(2);
+        // The threads are at most 1024.
+        fit.saturating_sub(1).min(self.threads.max(1) as u64) as usize
     }
 }
 
@@ -169,6 +193,17 @@ pub struct IngestReport {
 }
 
 impl IngestReport {
+    /// What was read and written; the rejects file is told apart, once it is known.
+    pub(crate) fn count(&mut self, rows: u64, rejected: Rejected, files: &[DataFile]) {
+        let Rejected { counts, total, file: _, denied, aside } = rejected;
+        (self.rejected, self.rejected_by_code, self.denied, self.not_captures) = (total, counts, denied, aside);
+        self.rows = rows;
+        self.distinct_urls = files.iter().map(|f| f.distinct_urls).sum();
+        self.files = files.len() as u64;
+        self.bytes = files.iter().map(|f| f.bytes).sum();
+        self.count_records();
+    }
+
     pub(crate) fn count_records(&mut self) {
         self.records = self.rows + self.rejected + self.denied + self.not_captures.values().sum::<u64>();
     }

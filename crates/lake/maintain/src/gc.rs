@@ -86,6 +86,7 @@ pub fn collect(lake: &Lake, now: UnixMillis, settings: &GcSettings) -> Result<Gc
     let store = lake.store();
     let mut objects = store.list(layout::URLS)?;
     objects.extend(store.list(layout::DATASETS)?);
+    objects.extend(store.list(layout::JOBS)?);
     objects.extend(store.list("index")?);
     let (living, dead): (Vec<_>, Vec<_>) = lake.heartbeats()?.into_iter().partition(|beat| gc.is_young(beat.beat));
 
@@ -327,7 +328,13 @@ impl Gc<'_> {
         if live {
             // Not the lake's yet while it changes lists.
             keep.paths.extend(layout::suffix_list(&newest.suffix_list));
-            keep.dirs.insert(layout::rejects_dir(dataset));
+            // All of them, also such as commits of earlier programs do not name; but for those of writers that were given up.
+            for rejects in lake.store().list(&layout::rejects_dir(dataset))? {
+                let given_up = newest.revoked.iter().any(|writer| layout::is_written_by(&rejects.path, writer));
+                if !given_up || newest.rejects.contains_key(&rejects.path) {
+                    keep.paths.insert(rejects.path);
+                }
+            }
         }
         let (mut files, mut next) = (BTreeSet::new(), None::<DatasetCommit>);
         self.keep_states(&layout::commits_dir(dataset), keep, |number| {

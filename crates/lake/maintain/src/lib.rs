@@ -8,6 +8,8 @@
 //!    ├ compact(lake)              fewer and larger files
 //!    ├ deny, allow, purge, drop   what must not be answered; and what goes for good
 //!    └ collect(lake)              deletes what no kept version needs
+//!
+//!  run_task, commit_job           an ingest that many processes share, up to a version
 //! ```
 //! A [`Keeper`] asks nobody for the time, for chance, or for room: its caller gives them, hears of progress and facts
 //! ([`Event`]), and can end the work ([`trawl_store::Cancel`]). Every act leaves a lake that answers as before or as asked
@@ -43,6 +45,7 @@ mod deny;
 mod error;
 mod event;
 mod gc;
+mod job;
 mod keeper;
 mod loss;
 mod mend;
@@ -61,6 +64,7 @@ pub use deny::{Named, Resolver, dataset};
 pub use error::{Error, Result};
 pub use event::{Dropped, Event, Merged, Part};
 pub use gc::{GcReport, GcSettings, collect};
+pub use job::{IndexDone, JobCommit, TaskDone, commit_job, run_task};
 pub use keeper::Keeper;
 pub use loss::{LostCommits, WentOn, accept_loss, lost_commits};
 pub use metadata::{Metadata, metadata};

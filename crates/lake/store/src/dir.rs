@@ -217,7 +217,7 @@ impl Store for DirStore {
             Ok(removed)
         }
         let mut removed = 0;
-        for dir in ["urls", "datasets", "index"].map(|dir| self.root.join(dir)) {
+        for dir in ["urls", "datasets", "jobs", "index"].map(|dir| self.root.join(dir)) {
             if self.fs.exists(&dir)? {
                 removed += below(&*self.fs, &dir)?;
             }

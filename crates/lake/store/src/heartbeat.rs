@@ -35,12 +35,49 @@ pub struct Heartbeat {
 /// ```
 /// Whatever cannot be removed is found by a collector, since nobody claims it once the heartbeat is gone or old.
 pub struct AtWork<'a> {
+    pulse: Pulse<'a>,
+    dirs: Vec<String>,
+    fate: Cell<Fate>,
+}
+
+/// Signs of life of a writer, or of one of several processes that are one writer: nothing ends when it is dropped.
+pub struct Pulse<'a> {
     lake: &'a Lake,
     clock: &'a dyn Fn() -> UnixMillis,
-    dirs: Vec<String>,
     heartbeat: Heartbeat,
     last: Cell<UnixMillis>,
-    fate: Cell<Fate>,
+}
+
+impl fmt::Debug for Pulse<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pulse").field("heartbeat", &self.heartbeat).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Pulse<'a> {
+    /// Shows the heartbeat of `writer`, whose files have paths that begin with one of `prefixes`; `act` is for people.
+    pub fn start(
+        lake: &'a Lake,
+        clock: &'a dyn Fn() -> UnixMillis,
+        writer: &str,
+        act: &str,
+        prefixes: Vec<String>,
+    ) -> Result<Self> {
+        let beat = clock();
+        let heartbeat = Heartbeat { writer: writer.to_owned(), act: act.to_owned(), beat, prefixes };
+        lake.beat(&heartbeat)?;
+        Ok(Self { lake, clock, heartbeat, last: Cell::new(beat) })
+    }
+
+    /// A sign of life, if the last one is some time ago. A missed one is no reason to stop: the commit finds out whether a
+    /// collector gave this writer up.
+    pub fn now_and_then(&self) {
+        let now = (self.clock)();
+        if now.0.saturating_sub(self.last.get().0) >= BEAT_EVERY_MS {
+            self.last.set(now);
+            let _ = self.lake.beat(&Heartbeat { beat: now, ..self.heartbeat.clone() });
+        }
+    }
 }
 
 /// What is known of the commit that names a writer's files.
@@ -53,7 +90,7 @@ enum Fate {
 
 impl fmt::Debug for AtWork<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AtWork").field("heartbeat", &self.heartbeat).field("fate", &self.fate).finish_non_exhaustive()
+        f.debug_struct("AtWork").field("pulse", &self.pulse).field("fate", &self.fate).finish_non_exhaustive()
     }
 }
 
@@ -70,21 +107,14 @@ impl<'a> AtWork<'a> {
         // What a writer of a dataset could not take lies beside its commits, not beside its rows.
         let records = layout::dataset_of(&format!("{dir}/")).map(layout::records_dir);
         let dirs: Vec<String> = [Some(dir), records].into_iter().flatten().collect();
-        let (beat, prefixes) = (clock(), dirs.iter().map(|dir| format!("{dir}/")).collect());
-        let heartbeat = Heartbeat { writer: writer.to_owned(), act: act.to_owned(), beat, prefixes };
-        let at_work = Self { lake, clock, dirs, heartbeat, last: Cell::new(beat), fate: Cell::new(Fate::NotMade) };
-        lake.beat(&at_work.heartbeat)?;
-        Ok(at_work)
+        let prefixes = dirs.iter().map(|dir| format!("{dir}/")).collect();
+        let pulse = Pulse::start(lake, clock, writer, act, prefixes)?;
+        Ok(Self { pulse, dirs, fate: Cell::new(Fate::NotMade) })
     }
 
-    /// A sign of life, if the last one is some time ago. A missed one is no reason to stop: the commit finds out whether a
-    /// collector gave this writer up.
+    /// A sign of life, if the last one is some time ago.
     pub fn now_and_then(&self) {
-        let now = (self.clock)();
-        if now.0.saturating_sub(self.last.get().0) >= BEAT_EVERY_MS {
-            self.last.set(now);
-            let _ = self.lake.beat(&Heartbeat { beat: now, ..self.heartbeat.clone() });
-        }
+        self.pulse.now_and_then();
     }
 
     /// Makes the commit that names the files: `commit` is [`Lake::commit`] or [`Lake::commit_dataset`], and answers `None` if it
@@ -103,7 +133,8 @@ impl<'a> AtWork<'a> {
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        let (store, writer) = (self.lake.store(), &self.heartbeat.writer);
+        let Pulse { lake, heartbeat: Heartbeat { writer, .. }, .. } = &self.pulse;
+        let store = lake.store();
         match self.fate.get() {
             Fate::Unknown => return,
             Fate::Made => {}
@@ -114,7 +145,7 @@ impl Drop for AtWork<'_> {
                 }
             }
         }
-        let _ = self.lake.end_beat(writer);
+        let _ = lake.end_beat(writer);
     }
 }
 

@@ -14,6 +14,9 @@
 //! index/<segment>/...                                                 one immutable index segment
 //! index/heartbeats/<writer>.json                                      what a living writer is about to publish
 //! index/suffix_lists/<hash>.dat                                       the suffix list of the lake
+//! jobs/<job>/job.json                                                 an ingest that many processes share, while it goes on
+//! jobs/<job>/<stage>/000003.json                                      what its third task of a stage has done
+//! jobs/<job>/<stage>/000003-<attempt>.run                             what one attempt at that task hands on
 //! ```
 
 use crate::{Error, Result, check_name};
@@ -37,6 +40,8 @@ pub const CHECKPOINTS: &str = "index/checkpoints";
 pub const SUFFIX_LISTS: &str = "index/suffix_lists";
 /// Directory of the heartbeats.
 pub const HEARTBEATS: &str = "index/heartbeats";
+/// Directory of the jobs that are under way.
+pub const JOBS: &str = "jobs";
 /// Largest dataset id: the column is a signed 32-bit number.
 pub const MAX_DATASET_ID: u32 = i32::MAX as u32;
 
@@ -141,6 +146,30 @@ pub fn segment_file(segment: &str, file: &str) -> Result<String> {
     Ok(path)
 }
 
+/// Directory of a job.
+pub fn job_dir(job: &str) -> Result<String> {
+    check_name(job)?;
+    Ok(format!("{JOBS}/{job}"))
+}
+
+/// What a job is.
+pub fn job_file(job: &str) -> Result<String> {
+    Ok(format!("{}/job.json", job_dir(job)?))
+}
+
+/// What a task of a job has done: there is one report, whichever attempt made it.
+pub fn task_report(job: &str, stage: &str, task: u32) -> Result<String> {
+    check_name(stage)?;
+    Ok(format!("{}/{stage}/{task:06}.json", job_dir(job)?))
+}
+
+/// A file that one attempt at a task hands on; `end` is the ending of its name, `run` or `jsonl`.
+pub fn task_file(job: &str, stage: &str, task: u32, attempt: &str, end: &str) -> Result<String> {
+    check_name(stage)?;
+    check_name(attempt)?;
+    Ok(format!("{}/{stage}/{task:06}-{attempt}.{end}", job_dir(job)?))
+}
+
 /// Whether a path has a form that lakes give to their files. What has another is not a lake's to delete.
 pub fn is_ours(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
@@ -157,6 +186,8 @@ pub fn is_ours(path: &str) -> bool {
                 && name.starts_with("part-")
                 && number.is_some_and(|n| n.len() >= 5 && n.bytes().all(|b| b.is_ascii_digit()))
         }
+        ["jobs", _, "job.json"] => true,
+        ["jobs", _, _, name] => [".json", ".run", ".jsonl"].iter().any(|end| name.ends_with(end)),
         ["index", "manifest.json"] => true,
         ["index", "checkpoints", _] => checkpoint_number(path).is_some(),
         ["index", "deny", name] => name.ends_with(".json"),
@@ -274,6 +305,17 @@ mod tests {
         {
             assert!(!is_written_by(&path.unwrap(), "w"));
         }
+    }
+
+    #[test]
+    fn files_of_jobs_are_known_again() {
+        let report = task_report("j", "map", 3).unwrap();
+        let run = task_file("j", "map", 3, "00ff", "run").unwrap();
+        assert_eq!((report.as_str(), run.as_str()), ("jobs/j/map/000003.json", "jobs/j/map/000003-00ff.run"));
+        assert!([&report, &run, &job_file("j").unwrap()].iter().all(|path| check_path(path).is_ok() && is_ours(path)));
+        assert!(!is_ours("jobs/j/map/x.txt") && !is_ours("jobs/readme") && !is_ours("jobs/j/a/b/c.json"));
+        assert!(task_report("../j", "map", 0).is_err() && task_file("j", "map", 0, "a/b", "run").is_err());
+        assert!(!never_changes(&run) && !never_changes(&report), "a run is read once: not worth keeping");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use trawl_index::Published;
 use trawl_ingest::source::{self, Format, Opening, Source};
 use trawl_ingest::{IngestReport, IngestSettings, Mode};
 use trawl_lists::Options;
+use trawl_maintain::temp::Spool;
 use trawl_model::{Advice, DoorError, SourceIdentity, UrlSource};
 use trawl_store::{Dataset, DatasetInfo, KnownSource, Lake};
 
@@ -64,6 +65,28 @@ pub struct IngestArgs {
     #[arg(required_unless_present = "list", value_name = "SRC")]
     sources: Vec<PathBuf>,
 
+    #[command(flatten)]
+    how: HowArgs,
+
+    /// Memory for sorting and encoding; less spills more to disk
+    #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE")]
+    memory: u64,
+
+    /// Threads that parse, sort and encode
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    threads: usize,
+
+    #[command(flatten)]
+    written: WriteArgs,
+
+    /// Directory for temporary files; the lake's own directory when not given
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+}
+
+/// How sources are read, and what becomes of what the dataset holds.
+#[derive(Debug, clap::Args)]
+pub(super) struct HowArgs {
     /// Format of the sources instead of finding it out
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
@@ -94,15 +117,11 @@ pub struct IngestArgs {
     /// Where the dataset comes from, for people; used when it is made (`trawl lake dataset set` changes it)
     #[arg(long, value_name = "TEXT")]
     source: Option<String>,
+}
 
-    /// Memory for sorting and encoding; less spills more to disk
-    #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE")]
-    memory: u64,
-
-    /// Threads that parse, sort and encode
-    #[arg(long, default_value_t = 2, value_name = "N")]
-    threads: usize,
-
+/// What the bytes of the files depend on.
+#[derive(Debug, clap::Args)]
+pub(super) struct WriteArgs {
     /// zstd level of the Parquet files; higher is smaller and slower to write
     #[arg(long, default_value_t = 6, value_name = "LEVEL")]
     zstd_level: i32,
@@ -111,9 +130,33 @@ pub struct IngestArgs {
     #[arg(long)]
     store_ids: bool,
 
-    /// Directory for temporary files; the lake's own directory when not given
-    #[arg(long, value_name = "DIR")]
-    temp_dir: Option<PathBuf>,
+    /// Hex digits of the domain's hash by which files are split, 0, 1 or 2; by the size of the sources when not given
+    #[arg(long, value_name = "N")]
+    prefix_digits: Option<u8>,
+}
+
+impl HowArgs {
+    /// A dataset and its sources.
+    pub(super) fn added(&self, name: String, paths: Vec<PathBuf>) -> Added {
+        let usual = Options { time_column: self.time_column.clone(), now: system::now(), ..Options::default() };
+        let (source, format, rehash) = (self.source.clone(), self.format, self.rehash);
+        Added { name, source, paths, format, options: self.lists.apply(usual), rehash }
+    }
+
+    /// Settings of a run, but for its room.
+    pub(super) fn settings(&self, written: &WriteArgs) -> anyhow::Result<IngestSettings> {
+        let mut settings = IngestSettings::new(system::nonce()?, PathBuf::new());
+        settings.mode = match (self.replace, self.replace_sources) {
+            (true, _) => Mode::Replace,
+            (_, true) => Mode::ReplaceSources,
+            _ => Mode::Append,
+        };
+        settings.allow_empty = self.allow_empty;
+        settings.zstd_level = written.zstd_level;
+        settings.store_ids = written.store_ids;
+        settings.prefix_digits = written.prefix_digits;
+        Ok(settings)
+    }
 }
 
 /// Indexes what was ingested and not yet published
@@ -148,15 +191,7 @@ fn write_published(published: &Published, w: &mut dyn Write) -> io::Result<()> {
 
 pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
-    let options = Options { time_column: args.time_column, now: system::now(), ..args.lists.apply(Options::default()) };
-    let one = |name: String, paths: Vec<PathBuf>| Added {
-        name,
-        source: args.source.clone(),
-        paths,
-        format: args.format,
-        options: options.clone(),
-        rehash: args.rehash,
-    };
+    let one = |name: String, paths: Vec<PathBuf>| args.how.added(name, paths);
     let all: Vec<Added> = match (&args.dataset, &args.list) {
         (Some(name), _) => vec![one(name.clone(), args.sources)],
         (None, Some(list)) => listed(list)?.into_iter().map(|(name, paths)| one(name, paths)).collect(),
@@ -164,17 +199,9 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     };
     // Looked at before a lake is made: a wrong name leaves nothing behind.
     all.iter().try_for_each(Added::check)?;
-    let mut settings = IngestSettings::new(system::nonce()?, PathBuf::new());
-    settings.mode = match (args.replace, args.replace_sources) {
-        (true, _) => Mode::Replace,
-        (_, true) => Mode::ReplaceSources,
-        _ => Mode::Append,
-    };
-    settings.allow_empty = args.allow_empty;
+    let mut settings = args.how.settings(&args.written)?;
     settings.memory_bytes = usize::try_from(args.memory).context("--memory")?;
     settings.threads = args.threads;
-    settings.zstd_level = args.zstd_level;
-    settings.store_ids = args.store_ids;
     settings.check()?;
     let lake = lake_dir::open_or_make(dir)?;
     settings.temp_dir = args.temp_dir.unwrap_or_else(|| lake_dir::temp(dir));
@@ -197,7 +224,7 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     let mut findings = false;
     for (_, done) in taken {
         out.fact(&done, |w| done.write(w))?;
-        findings |= done.ingest.rejected > 0 || done.waits || done.is_short();
+        findings |= done.ingest.rejected > 0 || done.waits || done.beside.is_short();
     }
     Ok(Status::from_findings(findings))
 }
@@ -284,7 +311,7 @@ pub struct Added {
 
 impl Added {
     /// Finds what is wrong with the sources that can be found without reading them whole.
-    fn check(&self) -> anyhow::Result<()> {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
         let fs = lake_dir::files()?;
         for file in expand(&self.paths, None)?.files {
             let found = file.detect(&fs)?;
@@ -304,6 +331,19 @@ pub struct Done {
     /// What was written.
     #[serde(flatten)]
     pub ingest: IngestReport,
+    /// What else was found where the sources lie.
+    #[serde(flatten)]
+    pub beside: Beside,
+    /// The version that serves it.
+    pub version: Option<String>,
+    /// Whether no version does, since the lake's suffix list was changed meanwhile: then it waits for a rebuild.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
+}
+
+/// What was found where sources lie, and is not read, or not as it should be.
+#[derive(Debug, Default, Serialize)]
+pub struct Beside {
     /// Files of directories that are of no known format.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
@@ -319,11 +359,25 @@ pub struct Done {
     /// Archives in which not one capture was found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
-    /// The version that serves it.
-    pub version: Option<String>,
-    /// Whether no version does, since the lake's suffix list was changed meanwhile: then it waits for a rebuild.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub waits: bool,
+}
+
+impl Beside {
+    /// Whether a source is there of which nothing, or not everything, could be taken.
+    pub(super) fn is_short(&self) -> bool {
+        !self.unreadable.is_empty() || !self.incomplete.is_empty()
+    }
+
+    /// A line for each, or for all of a kind.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> + '_ {
+        let ignored =
+            self.ignored.iter().map(|path| format!("ignored {}: of no known format, or without URLs", harmless(path)));
+        let indexed = (!self.indexed.is_empty())
+            .then(|| format!("read {} archive(s) through their index", show_count(self.indexed.len() as u64)));
+        let incomplete = self.incomplete.iter().map(|other| format!("{}: {}", harmless(&other.path), other.why));
+        let unreadable = self.unreadable.iter().map(|path| format!("found no capture in {}", harmless(path)));
+        let not_files = self.not_files.iter().map(|other| format!("ignored {}: {}", harmless(&other.path), other.why));
+        ignored.chain(indexed).chain(incomplete).chain(unreadable).chain(not_files)
+    }
 }
 
 /// Reads sources into a dataset and publishes them.
@@ -340,10 +394,24 @@ pub fn add(
     Ok(done)
 }
 
-/// Reads sources into a dataset: they are committed then, and seen once they are published.
-fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output) -> anyhow::Result<(u32, Done)> {
+/// Sources that are open, and what else was found where they lie.
+pub(super) struct OpenSources {
+    pub sources: Vec<Source>,
+    pub beside: Beside,
+    bases: Vec<String>,
+    /// What came through pipes; it lasts as long as this.
+    _spools: Vec<Spool>,
+}
+
+/// Opens what is to be brought into a dataset, and finds what is wrong with it from the beginning.
+pub(super) fn open_sources(
+    lake: &Lake,
+    added: &Added,
+    settings: &IngestSettings,
+    out: &Output,
+) -> anyhow::Result<OpenSources> {
     let fs = lake_dir::files()?;
-    let Expanded { files, not_files, mut bases, indexed, incomplete, spools: _spools } =
+    let Expanded { files, not_files, mut bases, indexed, incomplete, spools } =
         expand(&added.paths, Some(&settings.temp_dir))?;
     let known = match settings.mode {
         Mode::Append => known_sources(lake, &added.name)?,
@@ -393,14 +461,34 @@ fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output)
         let archive = format.is_some_and(Format::is_archive) && file.name.is_none();
         bases.extend(file.path.parent().filter(|_| archive).map(base_uri));
     }
-    drop(bar);
-    let (dataset, is_new) = register(lake, added, &bases)?;
-    let id = dataset.id;
-    if settings.mode != Mode::ReplaceSources {
-        remark_copies(lake, id, &sources, out)?;
+    let beside = Beside { ignored, not_files, indexed, incomplete, unreadable };
+    Ok(OpenSources { sources, beside, bases, _spools: spools })
+}
+
+impl OpenSources {
+    /// The dataset they are for, and whether it was made just now.
+    pub(super) fn register(
+        &self,
+        lake: &Lake,
+        added: &Added,
+        mode: Mode,
+        out: &Output,
+    ) -> anyhow::Result<(Dataset, bool)> {
+        let (dataset, is_new) = register(lake, added, &self.bases)?;
+        if mode != Mode::ReplaceSources {
+            remark_copies(lake, dataset.id, &self.sources, out)?;
+        }
+        Ok((dataset, is_new))
     }
+}
+
+/// Reads sources into a dataset: they are committed then, and seen once they are published.
+fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output) -> anyhow::Result<(u32, Done)> {
+    let open = open_sources(lake, added, settings, out)?;
+    let (dataset, is_new) = open.register(lake, added, settings.mode, out)?;
+    let id = dataset.id;
     let bar = Progress::start("ingest", None, out.quiet());
-    let report = trawl_ingest::ingest(lake, id, &sources, settings, &system::now, &|p| show_progress(&bar, p));
+    let report = trawl_ingest::ingest(lake, id, &open.sources, settings, &system::now, &|p| show_progress(&bar, p));
     drop(bar);
     if report.is_err() && is_new {
         // What failed leaves no name behind; what is told is why it failed.
@@ -409,18 +497,8 @@ fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output)
     let report = report?;
     // Another ingest into it may have failed meanwhile, and taken the name back.
     lake.reinstate_dataset(system::now(), &system::nonce()?, &dataset)?;
-    let done = Done {
-        dataset: added.name.clone(),
-        ingest: report,
-        ignored,
-        not_files,
-        indexed,
-        incomplete,
-        unreadable,
-        version: None,
-        waits: false,
-    };
-    Ok((id, done))
+    let (dataset, beside) = (added.name.clone(), open.beside);
+    Ok((id, Done { dataset, ingest: report, beside, version: None, waits: false }))
 }
 
 /// The sources that a dataset has, if it is there.
@@ -512,11 +590,6 @@ fn register(lake: &Lake, added: &Added, bases: &[String]) -> anyhow::Result<(Dat
 }
 
 impl Done {
-    /// Whether a source is there of which nothing, or not everything, could be taken.
-    fn is_short(&self) -> bool {
-        !self.unreadable.is_empty() || !self.incomplete.is_empty()
-    }
-
     fn write(&self, w: &mut dyn Write) -> io::Result<()> {
         let report = &self.ingest;
         writeln!(
@@ -550,20 +623,8 @@ impl Done {
         for skipped in &report.skipped {
             writeln!(w, "  skipped {}: the dataset has it already", harmless(&skipped.uri))?;
         }
-        for ignored in self.ignored.iter().map(|path| harmless(path)) {
-            writeln!(w, "  ignored {ignored}: of no known format, or without URLs")?;
-        }
-        if !self.indexed.is_empty() {
-            writeln!(w, "  read {} archive(s) through their index", show_count(self.indexed.len() as u64))?;
-        }
-        for other in &self.incomplete {
-            writeln!(w, "  {}: {}", harmless(&other.path), other.why)?;
-        }
-        for path in self.unreadable.iter().map(|path| harmless(path)) {
-            writeln!(w, "  found no capture in {path}")?;
-        }
-        for other in &self.not_files {
-            writeln!(w, "  ignored {}: {}", harmless(&other.path), other.why)?;
+        for line in self.beside.lines() {
+            writeln!(w, "  {line}")?;
         }
         if !report.not_captures.is_empty() {
             let kinds = report.not_captures.iter().map(|(kind, n)| format!("{} {kind}", show_count(*n)));

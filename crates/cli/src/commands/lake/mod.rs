@@ -8,6 +8,8 @@ mod deny;
 mod facts;
 mod gc;
 mod ingest;
+mod job;
+mod parts;
 mod purge;
 mod rebuild;
 pub mod sources;
@@ -36,6 +38,10 @@ pub struct Args {
 enum Verb {
     Ingest(ingest::IngestArgs),
     Publish(ingest::PublishArgs),
+    Plan(job::PlanArgs),
+    Task(job::TaskArgs),
+    Commit(job::CommitArgs),
+    Parts(parts::PartsArgs),
     Compact(compact::CompactArgs),
     Gc(gc::GcArgs),
     /// Lists the datasets with their rows and bytes
@@ -74,6 +80,10 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let done = match args.command {
         Verb::Ingest(args) => ingest::ingest(args, out),
         Verb::Publish(args) => ingest::publish_all(&args, out),
+        Verb::Plan(args) => job::plan(args, out),
+        Verb::Task(args) => job::task(&args, out),
+        Verb::Commit(args) => job::commit(&args, out),
+        Verb::Parts(args) => parts::run(&args, out),
         Verb::Compact(args) => compact::run(&args, out),
         Verb::Gc(args) => gc::run(&args, out),
         Verb::Datasets(args) => facts::datasets(&args.lake, out),

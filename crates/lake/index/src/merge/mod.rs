@@ -14,7 +14,7 @@ use crate::meta::SegmentMeta;
 use crate::postings::Run;
 use crate::{Error, Result, Segment};
 use distinct::Distinct;
-use names::NameCursor;
+use names::{NameCursor, NameMerge};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trawl_store::{Progress, Stage, Store};
@@ -61,24 +61,25 @@ pub fn merge_segments(
         DistinctUrls::Counted => Some(Distinct::new(store, inputs, options)),
         DistinctUrls::Bounded => None,
     };
-    let mut cursors = inputs.iter().map(|i| NameCursor::new(i.segment)).collect::<Result<Vec<_>>>()?;
+    let cursors = inputs.iter().map(|i| NameCursor::new(i.segment)).collect::<Result<Vec<_>>>()?;
+    let mut names = NameMerge::new(cursors);
+    let mut rows: Vec<_> = inputs.iter().map(|i| i.segment.walk()).collect();
     let total = inputs.iter().map(|i| i.segment.len()).sum();
     let mut done = 0u64;
     let tell = |done| progress(Progress { stage: Stage::Writing, rows: done, done, total });
-    while let Some(name) = cursors.iter().filter_map(NameCursor::name).min().map(str::to_owned) {
+    while let Some(name) = names.first().and_then(|(_, cursor)| cursor.name()).map(str::to_owned) {
         let mut shares: BTreeMap<u32, Vec<Share>> = BTreeMap::new();
-        for (input, cursor) in cursors.iter_mut().enumerate() {
-            if cursor.name() != Some(&name) {
-                continue;
-            }
-            let (Some(of), slot) = (inputs.get(input), cursor.slot()) else { continue };
-            for (dataset_id, count) in of.segment.counts(slot)? {
-                if of.masked.binary_search(&dataset_id).is_err() {
-                    let runs = of.segment.postings(slot, dataset_id)?;
-                    shares.entry(dataset_id).or_default().push(Share { input, runs, count });
+        while let Some((input, cursor)) = names.first().filter(|(_, cursor)| cursor.name() == Some(&name)) {
+            if let (Some(of), Some(rows)) = (inputs.get(input), rows.get_mut(input)) {
+                let slot = cursor.slot();
+                for (dataset_id, count) in of.segment.counts(slot)? {
+                    if of.masked.binary_search(&dataset_id).is_err() {
+                        let runs = rows.runs(slot, dataset_id)?;
+                        shares.entry(dataset_id).or_default().push(Share { input, runs, count });
+                    }
                 }
             }
-            cursor.advance()?;
+            names.advance()?;
             done += 1;
             if done.is_multiple_of(1 << 14) {
                 tell(done);

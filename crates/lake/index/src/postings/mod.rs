@@ -46,6 +46,7 @@ mod writer;
 
 pub use payload::Run;
 pub use reader::Shard;
+pub(crate) use reader::ShardWalk;
 pub use writer::ShardWriter;
 
 const IDX_MAGIC: [u8; 4] = *b"PDX1";

@@ -10,6 +10,7 @@ use crate::cache::{Caches, FileKey};
 use crate::seekable::Seekable;
 use crate::{Blob, Error, Result};
 use bytes::Bytes;
+use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 use trawl_io::slice::{SliceError, SliceReader};
@@ -107,10 +108,9 @@ impl Shard {
         Ok(Some((if near { group } else { Vec::new() }, entry)))
     }
 
-    /// Decodes a payload, after those before it in its group.
-    fn decode(&self, group: &[Entry], entry: &Entry) -> Result<Vec<Run>> {
+    /// The payloads from `start` on up to that of an entry.
+    fn payloads(&self, start: u64, entry: &Entry, mut content: impl FnMut(usize) -> Result<Bytes>) -> Result<Vec<u8>> {
         let end = entry.offset.checked_add(u64::from(entry.len));
-        let start = group.first().map_or(entry.offset, |first| first.offset);
         let Some(end) = end.filter(|end| *end <= self.dat.len() && start >= DAT_HEADER) else {
             let found = format!("{} bytes at {}", entry.len, entry.offset);
             return Err(Error::corrupt(self.name(), 0, "a payload inside postings.dat.zst", found));
@@ -120,16 +120,25 @@ impl Shard {
         }
         let mut bytes = Vec::new();
         for frame in self.dat.frame_of(start)..=self.dat.frame_of(end - 1) {
-            let content = self.payload_frame(frame)?;
+            let content = content(frame)?;
             let range = self.dat.content_range(frame);
             let from = start.max(range.start) - range.start;
             let to = end.min(range.end) - range.start;
             let (from, to) = (usize::try_from(from).unwrap_or(usize::MAX), usize::try_from(to).unwrap_or(usize::MAX));
             bytes.extend_from_slice(content.get(from..to).unwrap_or_default());
         }
-        let corrupt = |e: &dyn std::fmt::Display| {
-            Error::corrupt(self.dat.name(), entry.offset, "a payload of runs", e.to_string())
-        };
+        Ok(bytes)
+    }
+
+    fn bad_payload(&self, entry: &Entry, found: &dyn std::fmt::Display) -> Error {
+        Error::corrupt(self.dat.name(), entry.offset, "a payload of runs", found.to_string())
+    }
+
+    /// Decodes a payload, after those before it in its group.
+    fn decode(&self, group: &[Entry], entry: &Entry) -> Result<Vec<Run>> {
+        let start = group.first().map_or(entry.offset, |first| first.offset);
+        let bytes = self.payloads(start, entry, |frame| self.payload_frame(frame))?;
+        let corrupt = |e: &dyn std::fmt::Display| self.bad_payload(entry, e);
         if self.version != VERSION {
             return decode(&bytes).map_err(|e| corrupt(&e));
         }
@@ -143,7 +152,13 @@ impl Shard {
         decode_near(rest, entry.dataset_id, &mut ends).map_err(|e| corrupt(&e))
     }
 
-    /// All entries in order, for verification and merging.
+    /// Reads the shard from front to back.
+    pub(crate) fn walk(&self) -> ShardWalk<'_> {
+        let (entries, ends) = (Vec::new(), Ends::default());
+        ShardWalk { shard: self, frame: 0, entries, next: 0, group_at: 0, ends, content: None }
+    }
+
+    /// All entries in order, for verification.
     pub(crate) fn all_entries(&self) -> impl Iterator<Item = Result<Vec<Entry>>> {
         (0..self.firsts.len()).map(|frame| self.parse_frame(frame, &self.index_frame(frame)?))
     }
@@ -236,6 +251,72 @@ impl Shard {
             return Err(Error::corrupt(self.name(), at, expected, "others"));
         }
         Ok(entries)
+    }
+}
+
+/// Hands out the runs of a shard in the order of its entries. Each payload is decoded once, where a lookup decodes those before
+/// it in its group as well, half of 64 on average.
+pub(crate) struct ShardWalk<'a> {
+    shard: &'a Shard,
+    /// The next index frame, the entries of the one before it, and the next of those.
+    frame: usize,
+    entries: Vec<Entry>,
+    next: usize,
+    /// Where the payloads of the group begin, and what those so far left.
+    group_at: u64,
+    ends: Ends,
+    /// The payload frame read last.
+    content: Option<(usize, Bytes)>,
+}
+
+impl ShardWalk<'_> {
+    /// The runs of a pair, which must come after the one asked for last.
+    pub fn runs(&mut self, slot: u64, dataset_id: u32) -> Result<Option<Vec<Run>>> {
+        while let Some(entry) = self.peek()? {
+            match (entry.slot, entry.dataset_id).cmp(&(slot, dataset_id)) {
+                // Also what nobody asks for: later payloads may refer to it.
+                Ordering::Less => drop(self.take(&entry)?),
+                Ordering::Equal => return self.take(&entry).map(Some),
+                Ordering::Greater => break,
+            }
+        }
+        Ok(None)
+    }
+
+    fn peek(&mut self) -> Result<Option<Entry>> {
+        while self.next >= self.entries.len() {
+            if self.frame >= self.shard.firsts.len() {
+                return Ok(None);
+            }
+            self.entries = self.shard.parse_frame(self.frame, &self.shard.index_frame(self.frame)?)?;
+            (self.frame, self.next) = (self.frame + 1, 0);
+        }
+        Ok(self.entries.get(self.next).copied())
+    }
+
+    fn take(&mut self, entry: &Entry) -> Result<Vec<Run>> {
+        let Self { shard, content, ends, .. } = self;
+        if (self.next as u64).is_multiple_of(GROUP_ENTRIES) {
+            ends.clear();
+            self.group_at = entry.offset;
+        }
+        self.next += 1;
+        let bytes = shard.payloads(entry.offset, entry, |frame| {
+            if let Some((_, bytes)) = content.as_ref().filter(|(at, _)| *at == frame) {
+                return Ok(bytes.clone());
+            }
+            let bytes = shard.payload_frame(frame)?;
+            *content = Some((frame, bytes.clone()));
+            Ok(bytes)
+        })?;
+        if shard.version != VERSION {
+            return decode(&bytes).map_err(|e| shard.bad_payload(entry, &e));
+        }
+        // So far from the group's first payload each stands alone.
+        if entry.offset.saturating_sub(self.group_at) > GROUP_BYTES {
+            ends.clear();
+        }
+        decode_near(&bytes, entry.dataset_id, ends).map_err(|e| shard.bad_payload(entry, &e))
     }
 }
 

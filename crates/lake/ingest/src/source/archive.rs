@@ -40,6 +40,14 @@ impl Format {
         matches!(self, Format::List(format) if format.is_lines())
     }
 
+    /// Its name, which [`str::parse`] reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::List(format) => format.name(),
+            Format::Archive(name) => name,
+        }
+    }
+
     /// Whether it holds captures, so that places lead into it.
     pub fn is_archive(self) -> bool {
         matches!(self, Format::Archive(_))

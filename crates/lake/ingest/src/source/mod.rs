@@ -13,17 +13,18 @@ pub use archive::{Format, detect};
 pub use known::Opening;
 pub(crate) use known::of_name;
 pub(crate) use lake::LakeSource;
+pub(crate) use remembered::Opened;
 pub use remembered::{Grown, Source};
 pub use trawl_lists::BadItem;
 
-use crate::Result;
+use crate::{Error, Result};
 use archive::open_file;
 use std::path::Path;
 use std::sync::Arc;
 use trawl_archive::Registry;
 use trawl_io::Fs;
 use trawl_lists::ListFile;
-use trawl_model::UrlSource;
+use trawl_model::{SourceIdentity, UrlSource};
 use trawl_store::Stamp;
 
 /// Opens a file as a source. Its format is found by first bytes and name unless `format` says it.
@@ -40,9 +41,17 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
         Some(format) => format,
         None => archive::format_of(registry, fs, path, opening.name)?,
     };
+    let options = opening.options.cloned().unwrap_or_default();
+    // What comes through pipes lies in a file of this process.
+    let opened = |state| {
+        let (path, format) = (path.to_string_lossy().into_owned(), format.name().to_owned());
+        opening.name.is_none().then(|| Opened { path, format, options: options.clone(), state })
+    };
     if let Some(container) = archive::container(registry, fs, path, format)? {
-        return Ok(Source::from(container));
+        return Ok(Source { opened: opened(None), ..Source::from(container) });
     }
+    // Asked before its bytes are read.
+    let opened = opened(Some(Opened::state_of(&fs.metadata(path)?)));
     let grows = format != Format::List(trawl_lists::Format::Parquet);
     let uri = opening.name.map_or_else(|| path.to_string_lossy(), Into::into);
     // What comes through pipes has no name of its own.
@@ -50,7 +59,6 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
     let known = by_name.unwrap_or_default();
     let marks = grown::marks(known);
     let Identified { file, stamp, tags } = identified(fs, path, opening, &marks)?;
-    let options = opening.options.cloned().unwrap_or_default();
     let size = file.identity.size;
     let source = match grown::longest(known, &file.identity, &marks, &tags) {
         Some(known) => grown::resume(registry, &file, known, format, &options)?,
@@ -59,7 +67,37 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
     let known_by_name = by_name.map(|known| known.iter().map(|known| known.identity.clone()).collect());
     // What the file system says is not true of a part of the file.
     let stamp = stamp.filter(|_| source.identity().size == size);
-    Ok(Source { stamp, known_by_name, ..source })
+    Ok(Source { stamp, known_by_name, opened, ..source })
+}
+
+/// Opens a source once more, elsewhere, without reading it. Refuses if it is not what it was, as far as itself or its file
+/// system tells.
+pub(crate) fn reopen(fs: &Arc<dyn Fs>, opened: &Opened, identity: &SourceIdentity) -> Result<Source> {
+    let (registry, path) = (Registry::default(), Path::new(&opened.path));
+    let unknown = |found| Error::Setting { what: "format of a source", expected: "one that this program knows", found };
+    let format: Format = opened.format.parse().map_err(unknown)?;
+    let changed = |found: String| {
+        let SourceIdentity { size, tag, .. } = identity;
+        let changed = "it has changed since the job was planned";
+        let reason = format!("{}: expected {size} bytes, {tag}, found {found}: {changed}", opened.path);
+        Err(Error::Store(trawl_store::Error::Refused { reason }))
+    };
+    let Some(state) = opened.state else {
+        return match archive::container(&registry, fs, path, format)? {
+            Some(container) if container.identity() == *identity => Ok(Source::from(container)),
+            Some(other) => changed(format!("{} bytes, {}", other.identity().size, other.identity().tag)),
+            None => changed("a file that does not say which it is".into()),
+        };
+    };
+    let found = fs.metadata(path)?;
+    if found.len != identity.size {
+        return changed(format!("{} bytes", found.len));
+    }
+    if Opened::state_of(&found) != state {
+        return changed("another time of change".into());
+    }
+    let file = ListFile::known(fs, path, identity.clone())?;
+    Ok(Source::from(open_file(&registry, file, format, &opened.options)?))
 }
 
 /// A file whose bytes are known.

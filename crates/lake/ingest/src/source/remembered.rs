@@ -1,7 +1,9 @@
 //! A source, and what its dataset remembers of it.
 
 use super::grown::Start;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use trawl_io::Metadata;
 use trawl_model::{Asides, DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
 use trawl_store::Stamp;
 
@@ -27,12 +29,34 @@ pub struct Source {
     pub(crate) known_by_name: Option<Vec<SourceIdentity>>,
     /// From where on it is read.
     pub(super) start: Start,
+    /// How another process opens it, if one can.
+    pub(crate) opened: Option<Opened>,
+}
+
+/// How a source is opened again, on any machine that sees its file under the same path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Opened {
+    pub path: String,
+    /// The name of its format.
+    pub format: String,
+    /// How it is read, if it is a list.
+    pub options: trawl_lists::Options,
+    /// What its file system says of its bytes ([`Opened::state_of`]); `None` for a container, which tells itself.
+    pub state: Option<i64>,
+}
+
+impl Opened {
+    /// When a file's bytes were last changed; where that is not told, as for objects of a bucket, which of its states it is. A
+    /// file of which this differs has changed.
+    pub fn state_of(found: &Metadata) -> i64 {
+        found.modified_ns.unwrap_or(found.id.inode.cast_signed())
+    }
 }
 
 impl From<Box<dyn UrlSource>> for Source {
     fn from(inner: Box<dyn UrlSource>) -> Self {
         let inner = Arc::from(inner);
-        Self { inner, stamp: None, grown: None, known_by_name: None, start: Start::default() }
+        Self { inner, stamp: None, grown: None, known_by_name: None, start: Start::default(), opened: None }
     }
 }
 

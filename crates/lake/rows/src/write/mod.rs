@@ -51,7 +51,8 @@ pub struct WriteSettings {
     pub row_group_bytes: u64,
     /// Bytes of a file before encoding at which the next one begins.
     pub file_bytes: u64,
-    /// Row groups encoded at a time, at most: no byte of the files depends on it.
+    /// Row groups encoded beside the one being filled, at most: no byte of the files depends on it. With 0 the caller waits for
+    /// each.
     pub threads: usize,
 }
 
@@ -78,6 +79,8 @@ pub struct Writer<'a> {
     done: Vec<DataFile>,
     /// Whether the last part takes more rows.
     open: bool,
+    /// That of the last part.
+    prefix: String,
     next_number: u32,
     seen: Seen,
 }
@@ -105,6 +108,7 @@ impl<'a> Writer<'a> {
             jobs: VecDeque::new(),
             done: Vec::new(),
             open: false,
+            prefix: String::new(),
             next_number: 0,
             seen: Seen::default(),
         })
@@ -143,6 +147,12 @@ impl<'a> Writer<'a> {
     }
 
     fn begin_part(&mut self, prefix: &str, row: &Row<'_>) -> Result<()> {
+        // Numbers begin again in each prefix, whose directory tells its files from those of others: so a prefix that is written
+        // alone has the same names.
+        if self.prefix != prefix {
+            prefix.clone_into(&mut self.prefix);
+            self.next_number = 0;
+        }
         let path = layout::part(self.settings.dataset_id, prefix, &self.settings.writer, self.next_number)?;
         self.next_number += 1;
         let about = DataFile {

@@ -6,13 +6,14 @@
 use super::{RemoteSettings, RemoteStore, is_remote, runtime};
 use crate::{Error, Result};
 use bytes::Bytes;
-use object_store::ObjectStore;
 use object_store::path::Path as Key;
+use object_store::{ObjectMeta, ObjectStore};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use trawl_io::{Entry, File, FileId, Fs, Metadata, Mode, Op};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// First stretch that is fetched around what is asked for.
 const FIRST: u64 = 64 << 10;
@@ -70,9 +71,9 @@ fn refused(path: &Path) -> trawl_io::Error {
 }
 
 impl RemoteStore {
-    fn key_len(&self, key: &Key) -> Result<u64> {
+    fn key_metadata(&self, key: &Key) -> Result<Metadata> {
         let (inner, key) = (self.0.clone(), key.clone());
-        runtime::wait(async move { inner.len_at(key.as_ref(), &key).await })?
+        runtime::wait(async move { Ok(metadata(&inner.head_at(key.as_ref(), &key).await?)) })?
     }
 
     fn key_range(&self, key: &Key, range: Range<u64>) -> Result<Bytes> {
@@ -102,8 +103,8 @@ impl Fs for RemoteFs {
             return Err(refused(path));
         }
         let (store, key) = place?;
-        let len = store.key_len(&key).map_err(|error| failed(path, &error))?;
-        Ok(Box::new(RemoteFile { path: path.to_owned(), store, key, len, kept: Mutex::default() }))
+        let metadata = store.key_metadata(&key).map_err(|error| failed(path, &error))?;
+        Ok(Box::new(RemoteFile { path: path.to_owned(), store, key, metadata, kept: Mutex::default() }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> trawl_io::Result<()> {
@@ -139,8 +140,7 @@ impl Fs for RemoteFs {
     fn metadata(&self, path: &Path) -> trawl_io::Result<Metadata> {
         let Some(place) = self.place(path) else { return self.local.metadata(path) };
         let (store, key) = place?;
-        let len = store.key_len(&key).map_err(|error| failed(path, &error))?;
-        Ok(metadata(len))
+        store.key_metadata(&key).map_err(|error| failed(path, &error))
     }
 
     fn sync_dir(&self, dir: &Path) -> trawl_io::Result<()> {
@@ -148,16 +148,19 @@ impl Fs for RemoteFs {
     }
 }
 
-/// No inode and no time: such a file is known again by its bytes alone.
-fn metadata(len: u64) -> Metadata {
-    Metadata { len, is_dir: false, is_file: true, id: FileId { device: 0, inode: 0 }, modified_ns: None }
+/// No time: such a file is known again by its bytes alone. The inode tells states of an object apart.
+fn metadata(found: &ObjectMeta) -> Metadata {
+    let modified = || found.last_modified.timestamp_millis().to_string();
+    let state = found.e_tag.clone().unwrap_or_else(modified);
+    let inode = xxh3_64(format!("{} {state}", found.location).as_bytes());
+    Metadata { len: found.size, is_dir: false, is_file: true, id: FileId { device: 0, inode }, modified_ns: None }
 }
 
 struct RemoteFile {
     path: PathBuf,
     store: RemoteStore,
     key: Key,
-    len: u64,
+    metadata: Metadata,
     /// Where stretches begin, and their bytes; the one used last at the end.
     kept: Mutex<Vec<(u64, Bytes)>>,
 }
@@ -198,13 +201,14 @@ impl File for RemoteFile {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> trawl_io::Result<usize> {
-        if offset >= self.len || buf.is_empty() {
+        let len = self.metadata.len;
+        if offset >= len || buf.is_empty() {
             return Ok(0);
         }
         let (start, bytes) = match self.find(offset) {
             Ok(found) => found,
             Err(stretch) => {
-                let end = self.len.min(offset.saturating_add(stretch.max(buf.len() as u64)));
+                let end = len.min(offset.saturating_add(stretch.max(buf.len() as u64)));
                 let got = self.store.key_range(&self.key, offset..end).map_err(|error| failed(&self.path, &error))?;
                 self.keep(offset, got.clone());
                 (offset, got)
@@ -230,7 +234,7 @@ impl File for RemoteFile {
     }
 
     fn metadata(&self) -> trawl_io::Result<Metadata> {
-        Ok(metadata(self.len))
+        Ok(self.metadata)
     }
 
     fn try_lock(&self) -> trawl_io::Result<bool> {

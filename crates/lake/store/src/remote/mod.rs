@@ -22,7 +22,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -160,8 +160,11 @@ impl Inner {
     }
 
     async fn len_at(&self, path: &str, full: &Path) -> Result<u64> {
-        let meta = self.attempt(path, "head", || self.objects.head(full)).await?;
-        Ok(meta.size)
+        Ok(self.head_at(path, full).await?.size)
+    }
+
+    async fn head_at(&self, path: &str, full: &Path) -> Result<ObjectMeta> {
+        self.attempt(path, "head", || self.objects.head(full)).await
     }
 
     async fn put(&self, path: &str, bytes: Bytes, mode: PutMode) -> Result<()> {
