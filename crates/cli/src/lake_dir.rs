@@ -18,15 +18,22 @@ fn address(dir: &Path) -> Option<&str> {
     dir.to_str().filter(|text| is_remote(text))
 }
 
-/// The store of a lake in `dir`. One in a bucket has a cache in front of it.
+/// The store of a lake in `dir`.
 pub fn store(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
-    let Some(address) = address(dir) else {
-        if dir.is_file() {
-            bail!("{} is a file: a lake is a directory, or s3://bucket/prefix", dir.display());
-        }
-        return Ok(Arc::new(DirStore::new(dir)));
-    };
-    let remote = Arc::new(remote(address)?);
+    match address(dir) {
+        Some(address) => Ok(Arc::new(remote(address)?)),
+        None if dir.is_file() => bail!("{} is a file: a lake is a directory, or s3://bucket/prefix", dir.display()),
+        None => Ok(Arc::new(DirStore::new(dir))),
+    }
+}
+
+/// The same to ask questions: of a lake in a bucket, blocks are kept on this machine. Commands that check or change a lake go
+/// without, since they must find out what the server has.
+pub fn cached_store(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
+    let remote = store(dir)?;
+    if address(dir).is_none() {
+        return Ok(remote);
+    }
     let limit = match std::env::var("TRAWL_CACHE_SIZE") {
         Ok(text) => crate::units::bytes(&text).map_err(|error| anyhow::anyhow!("TRAWL_CACHE_SIZE: {error}"))?,
         Err(_) => CACHE_BYTES,

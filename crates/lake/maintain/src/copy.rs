@@ -8,6 +8,9 @@
 //! The manifest comes last and names one version that the lake had: whatever writers do meanwhile, a copy opens as a state
 //! that existed. Names of files are never used again, so what is there under its name and length is not copied again; what
 //! is copied is compared with the hash that the lake has of it.
+//!
+//! A copy that somebody wrote to is refused as a target, since what they wrote would be lost. Its manifest has a mark of what
+//! it answered when it was copied, which every later manifest of it repeats; and its commits are those of the lake.
 
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,8 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use trawl_index::SegmentMeta;
 use trawl_model::UnixMillis;
 use trawl_store::{
-    Cancel, DatasetCommit, DenyRecord, HashedUpload, Lake, MAX_STATE_BYTES, Manifest, Series, Store, commit_copy,
-    deny_record, layout,
+    Cancel, DatasetCommit, HashedUpload, Heartbeat, Lake, MAX_STATE_BYTES, Manifest, Series, Store, commit_copy,
+    layout, suffix_list_hash,
 };
 
 /// Times a copy begins anew since what it was copying was collected.
@@ -27,6 +30,10 @@ const MAX_ROUNDS: u32 = 10;
 const AT_ONCE: usize = 8;
 /// Bytes of an object that are read at a time.
 const STEP: u64 = 8 << 20;
+/// What its heartbeat says.
+pub(crate) const ACT: &str = "copy";
+/// Milliseconds between two signs of life in the target.
+const BEAT_EVERY_MS: i64 = 20_000;
 
 /// What a copy did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -56,102 +63,141 @@ struct Item {
 pub fn copy(
     from: &Arc<dyn Store>,
     to: &Arc<dyn Store>,
-    now: UnixMillis,
+    clock: &(dyn Fn() -> UnixMillis + Sync),
     writer: &str,
     cancel: &Cancel,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Copied> {
     let source = Lake::open(from.clone())?;
-    let mut copied = Copied::default();
-    for round in 1.. {
-        let manifest = source.current()?;
-        match copy_state(&source, &manifest, to, now, writer, cancel, progress, &mut copied) {
-            // Collected: there is a newer state.
-            Err(error)
-                if error.is_not_found() && round < MAX_ROUNDS && source.current()?.sequence > manifest.sequence => {}
-            done => return done.map(|()| copied),
-        }
-    }
-    Ok(copied)
-}
-
-#[expect(clippy::too_many_arguments, reason = "one call, of one function")]
-fn copy_state(
-    source: &Lake,
-    manifest: &Manifest,
-    to: &Arc<dyn Store>,
-    now: UnixMillis,
-    writer: &str,
-    cancel: &Cancel,
-    progress: &(dyn Fn(u64, u64) + Sync),
-    copied: &mut Copied,
-) -> Result<()> {
-    let from = source.store();
     let target = match Lake::open(to.clone()) {
         Err(trawl_store::Error::NotALake { .. }) => None,
         target => Some(target?),
     };
     if let Some(target) = &target {
-        refuse_another(target, manifest)?;
+        refuse_another(target, &*source.current()?)?;
     }
-    let version = manifest.current().cloned();
-    let (mut items, mut commits) = (BTreeSet::new(), Vec::new());
-    for dataset in manifest.datasets.iter().filter(|dataset| !dataset.dropped) {
-        let served = manifest.live_commit(dataset.id);
-        collect_dataset(source, dataset.id, served, &mut items, &mut commits)?;
-    }
-    for segment in version.iter().flat_map(|version| &version.segments) {
-        let meta = SegmentMeta::read(&**from, segment)?;
-        for (name, file) in &meta.files {
-            let path = layout::segment_file(&segment.id, name)?;
-            items.insert(Item { path, len: Some(file.bytes), hash: Some(file.hash.clone()) });
+    // The target's collector must not take what no manifest there names yet.
+    let beaten = Mutex::new(clock());
+    let beat = |beat: UnixMillis| match &target {
+        Some(target) => {
+            let prefixes = [layout::URLS, layout::DATASETS, "index"].map(|dir| format!("{dir}/")).into();
+            target.beat(&Heartbeat { writer: writer.to_owned(), act: ACT.to_owned(), beat, prefixes })
         }
-        let path = layout::segment_file(&segment.id, "segment.json")?;
-        items.insert(Item { path, len: None, hash: None });
+        None => Ok(()),
+    };
+    let progress = |done: u64, total: u64| {
+        let (now, mut last) = (clock(), beaten.lock().unwrap_or_else(PoisonError::into_inner));
+        if now.0.saturating_sub(last.0) >= BEAT_EVERY_MS {
+            *last = now;
+            // A missed one is no reason to stop: the commit finds out whether a collector gave this writer up.
+            let _ = beat(now);
+        }
+        drop(last);
+        progress(done, total);
+    };
+    beat(clock())?;
+    let work = Work { source: &source, target: target.as_ref(), to, clock, writer, cancel, progress: &progress };
+    let copied = work.copy();
+    let ended = target.as_ref().map_or(Ok(()), |target| target.end_beat(writer));
+    let copied = copied?;
+    ended?;
+    Ok(copied)
+}
+
+/// A copy at work.
+struct Work<'a> {
+    source: &'a Lake,
+    /// The earlier copy, if there is one.
+    target: Option<&'a Lake>,
+    to: &'a Arc<dyn Store>,
+    clock: &'a (dyn Fn() -> UnixMillis + Sync),
+    writer: &'a str,
+    cancel: &'a Cancel,
+    progress: &'a (dyn Fn(u64, u64) + Sync),
+}
+
+impl Work<'_> {
+    fn copy(&self) -> Result<Copied> {
+        let mut copied = Copied::default();
+        for round in 1.. {
+            let manifest = self.source.current()?;
+            let is_past = || Ok::<_, Error>(self.source.current()?.sequence > manifest.sequence);
+            match self.state(&manifest, &mut copied) {
+                // Collected: there is a newer state.
+                Err(error) if error.is_not_found() && round < MAX_ROUNDS && is_past()? => {}
+                done => return done.map(|()| copied),
+            }
+        }
+        Ok(copied)
     }
-    let list = manifest.suffix_list.iter();
-    items.extend(list.map(|list| Item { path: list.path.clone(), len: None, hash: Some(list.hash.clone()) }));
-    copy_items(&**from, &**to, items, cancel, progress, copied)?;
-    for (path, bytes) in commits {
-        // Copies of commits come after them, as in the lake itself.
-        if !to.get(&path, MAX_STATE_BYTES).is_ok_and(|there| there == bytes) {
+
+    fn state(&self, manifest: &Manifest, copied: &mut Copied) -> Result<()> {
+        let (source, to) = (self.source, &**self.to);
+        let from = source.store();
+        if let Some(target) = self.target {
+            refuse_another(target, manifest)?;
+        }
+        let version = manifest.current().cloned();
+        let (mut items, mut commits) = (BTreeSet::new(), Vec::new());
+        for dataset in manifest.datasets.iter().filter(|dataset| !dataset.dropped) {
+            let served = manifest.live_commit(dataset.id);
+            collect_dataset(source, dataset.id, served, &mut items, &mut commits)?;
+        }
+        for segment in version.iter().flat_map(|version| &version.segments) {
+            let meta = SegmentMeta::read(&**from, segment)?;
+            for (name, file) in &meta.files {
+                let path = layout::segment_file(&segment.id, name)?;
+                items.insert(Item { path, len: Some(file.bytes), hash: Some(file.hash.clone()) });
+            }
+            let path = layout::segment_file(&segment.id, "segment.json")?;
+            items.insert(Item { path, len: None, hash: None });
+        }
+        let list = manifest.suffix_list.iter();
+        items.extend(list.map(|list| Item { path: list.path.clone(), len: None, hash: Some(list.hash.clone()) }));
+        let mut there: BTreeMap<String, u64> = BTreeMap::new();
+        for dir in [layout::URLS, layout::DATASETS, "index"] {
+            there.extend(to.list(dir)?.into_iter().map(|object| (object.path, object.len)));
+        }
+        let commits = new_commits(&**from, to, &there, commits)?;
+        copy_items(&**from, to, &there, items, self.cancel, self.progress, copied)?;
+        for (path, bytes) in commits {
+            // Copies of commits come after them, as in the lake itself.
             to.put(&path, &bytes)?;
             count(copied, bytes.len());
         }
-    }
-    let record = deny_record(&**from)?;
-    let mut state = Manifest { versions: version.into_iter().collect(), revoked: Vec::new(), ..manifest.clone() };
-    copied.version.clone_from(&state.current_version);
-    match target {
-        Some(target) => {
-            target.put_suffix_list(&source.suffix_list(manifest)?)?;
-            copied.up_to_date = answers_alike(&*target.current()?) == answers_alike(&state);
-            if !copied.up_to_date {
-                target.commit(now, writer, |there| {
-                    // Versions that the copy had stay as long as its own collector keeps them.
-                    let mut versions = there.versions.clone();
-                    versions.retain(|v| !state.versions.iter().any(|new| new.version == v.version));
-                    versions.extend(state.versions.iter().cloned());
-                    let revoked = there.revoked.clone();
-                    *there = Manifest { versions, revoked, sequence: there.sequence, ..state.clone() };
-                    Ok(())
-                })?;
-            }
-        }
-        None => {
-            let list = source.suffix_list(manifest)?;
-            if let Some(DenyRecord { sequence, .. }) = &record {
-                let path = layout::numbered(layout::DENY, *sequence);
-                to.put(&path, &from.get(&path, MAX_STATE_BYTES)?)?;
-            }
+        let mut state = Manifest { versions: version.into_iter().collect(), revoked: Vec::new(), ..manifest.clone() };
+        state.copied = mark_of(&state);
+        copied.version.clone_from(&state.current_version);
+        let list = source.suffix_list(manifest)?;
+        let Some(target) = self.target else {
             // The manifest of the copy has the number that the one it is of has.
             let number = manifest.sequence;
             state.sequence = number.saturating_sub(1);
-            Lake::begin(to.clone(), now, writer, &list, state, number)?;
+            let begun = Lake::begin(self.to.clone(), (self.clock)(), self.writer, &list, state, number)?;
+            // Writes the record of the deny list. That of the lake may be of a later manifest by now.
+            begun.commit((self.clock)(), self.writer, |_| Ok(()))?;
             copied.objects += 1;
-        }
+            return Ok(());
+        };
+        target.put_suffix_list(&list)?;
+        copied.up_to_date = answers_alike(&*target.current()?) == answers_alike(&state);
+        target.commit((self.clock)(), self.writer, |there| {
+            // Somebody may have written to it since it was looked at.
+            refuse_written(target, there, &state)?;
+            if copied.up_to_date {
+                there.copied.clone_from(&state.copied);
+                return Ok(());
+            }
+            // Versions that the copy had stay as long as its own collector keeps them.
+            let mut versions = there.versions.clone();
+            versions.retain(|v| !state.versions.iter().any(|new| new.version == v.version));
+            versions.extend(state.versions.iter().cloned());
+            let revoked = there.revoked.clone();
+            *there = Manifest { versions, revoked, sequence: there.sequence, ..state.clone() };
+            Ok(())
+        })?;
+        Ok(())
     }
-    Ok(())
 }
 
 /// A state without what differs between a lake and its copy.
@@ -160,10 +206,16 @@ fn answers_alike(manifest: &Manifest) -> Manifest {
         sequence: 0,
         written: String::new(),
         writer: String::new(),
+        copied: String::new(),
         versions: manifest.current().cloned().into_iter().collect(),
         revoked: Vec::new(),
         ..manifest.clone()
     }
+}
+
+/// By what it is known whether a state still answers what it did.
+fn mark_of(manifest: &Manifest) -> String {
+    suffix_list_hash(&answers_alike(manifest).to_json())
 }
 
 fn count(copied: &mut Copied, bytes: usize) {
@@ -187,7 +239,66 @@ fn refuse_another(target: &Lake, manifest: &Manifest) -> Result<()> {
             )));
         }
     }
-    Ok(())
+    Ok(refuse_written(target, &there, manifest)?)
+}
+
+/// Refuses a place whose state is not the one that a copy left there, unless it is the one to be copied.
+fn refuse_written(target: &Lake, there: &Manifest, manifest: &Manifest) -> trawl_store::Result<()> {
+    if there.copied == mark_of(there) || answers_alike(there) == answers_alike(manifest) {
+        return Ok(());
+    }
+    Err(written(&target.store().place()))
+}
+
+fn written(place: &str) -> trawl_store::Error {
+    let reason = format!(
+        "{place} has been written to since it was copied, or is not a copy, and what it has would be lost: copy to an \
+         empty place"
+    );
+    trawl_store::Error::Refused { reason }
+}
+
+/// Those of the commits that are not in the target yet. If it has others, somebody wrote to it.
+fn new_commits(
+    from: &dyn Store,
+    to: &dyn Store,
+    there: &BTreeMap<String, u64>,
+    commits: Vec<(String, bytes::Bytes)>,
+) -> Result<Vec<(String, bytes::Bytes)>> {
+    let get = |store: &dyn Store, path: &str| match store.get(path, MAX_STATE_BYTES) {
+        Err(error) if error.is_not_found() => Ok(None),
+        found => found.map(Some),
+    };
+    // A damaged one is written again.
+    let is_commit = |path: &str, bytes: &[u8]| DatasetCommit::parse(path, bytes).is_ok();
+    let (mut new, mut last) = (Vec::new(), BTreeMap::new());
+    for (path, bytes) in commits {
+        let number = layout::number_of(&path);
+        if let (Some(id), Some(number)) = (layout::dataset_of(&path), number) {
+            last.insert(id, number);
+        }
+        let found = if there.contains_key(&path) { get(to, &path)? } else { None };
+        match found {
+            Some(found) if found == bytes => continue,
+            Some(found) if number.is_some() && is_commit(&path, &found) => return Err(written(&to.place()).into()),
+            _ => new.push((path, bytes)),
+        }
+    }
+    // The newest of each dataset: later than all of the lake, or one that the lake has gone past.
+    let numbered = there.keys().filter_map(|path| Some((layout::dataset_of(path)?, layout::number_of(path)?, path)));
+    let newest: BTreeMap<u32, (u64, &String)> = numbered.map(|(id, number, path)| (id, (number, path))).collect();
+    for (id, (number, path)) in newest {
+        let last = last.get(&id).copied();
+        if last == Some(number) {
+            continue;
+        }
+        let own = get(to, path)?.filter(|own| is_commit(path, own));
+        let theirs = get(from, path)?;
+        if own.is_some() && (last.is_some_and(|last| number > last) || theirs.is_some() && theirs != own) {
+            return Err(written(&to.place()).into());
+        }
+    }
+    Ok(new)
 }
 
 /// The commits of a dataset from the one that is served to the newest, and their files.
@@ -201,8 +312,10 @@ fn collect_dataset(
     let series = Series::of_dataset(&**source.store(), id);
     let Some(newest) = source.dataset_newest(id)? else { return Ok(()) };
     let first = if served == 0 { newest.sequence } else { served };
-    let mut rejects = source.store().list(&layout::rejects_dir(id))?;
-    items.extend(rejects.drain(..).map(|object| Item { path: object.path, len: Some(object.len), hash: None }));
+    for object in source.store().list(&layout::rejects_dir(id))? {
+        let hash = newest.rejects.get(&object.path).map(|file| file.hash.clone());
+        items.insert(Item { path: object.path, len: Some(object.len), hash });
+    }
     for number in first..=newest.sequence {
         let path = series.path(number);
         let state = match series.get(number)? {
@@ -237,15 +350,12 @@ fn collect_dataset(
 fn copy_items(
     from: &dyn Store,
     to: &dyn Store,
+    there: &BTreeMap<String, u64>,
     items: BTreeSet<Item>,
     cancel: &Cancel,
     progress: &(dyn Fn(u64, u64) + Sync),
     copied: &mut Copied,
 ) -> Result<()> {
-    let mut there: BTreeMap<String, u64> = BTreeMap::new();
-    for dir in [layout::URLS, layout::DATASETS, "index"] {
-        there.extend(to.list(dir)?.into_iter().map(|object| (object.path, object.len)));
-    }
     // One that has no known length is short, and copied again.
     let (same, new): (Vec<_>, Vec<_>) =
         items.into_iter().partition(|item| item.len.is_some() && there.get(&item.path).copied() == item.len);

@@ -224,7 +224,11 @@ impl Gc<'_> {
     /// Names the dead in a dataset they may have been writing to, and tells it of a drop that only the manifest knows.
     fn give_up(&self, dataset: u32, dropped: bool, dead: &[Heartbeat]) -> Result<()> {
         let dir = format!("{}/", layout::dataset_dir(dataset));
-        let here = |beat: &&Heartbeat| beat.prefixes.iter().any(|p| p.starts_with(&dir) || dir.starts_with(p.as_str()));
+        // A copy names all datasets and commits to none: only the manifest has to refuse it.
+        let here = |beat: &&Heartbeat| {
+            beat.act != crate::copy::ACT
+                && beat.prefixes.iter().any(|p| p.starts_with(&dir) || dir.starts_with(p.as_str()))
+        };
         let dead: Vec<_> = dead.iter().filter(here).cloned().collect();
         self.lake.commit_dataset(dataset, self.now, &self.settings.writer, |commit| {
             let before = commit.revoked.len();

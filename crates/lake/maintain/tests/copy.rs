@@ -1,5 +1,9 @@
 //! Copies of lakes: whole, incremental, of a state that existed, and never of damaged files.
 
+#[path = "../../store/tests/doubles/mod.rs"]
+mod doubles;
+
+use doubles::GatedStore;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +14,7 @@ use trawl_io::{Fs, RealFs};
 use trawl_maintain::{Copied, Event, GcSettings, Keeper, collect, copy};
 use trawl_model::UnixMillis;
 use trawl_store::manifest::{Deny, DenyTarget};
-use trawl_store::{Cancel, DatasetInfo, Error, Lake, MemStore, Sizes, Store, layout};
+use trawl_store::{Cancel, DatasetInfo, Error, Heartbeat, Lake, MemStore, Sizes, Store, layout};
 
 static CLOCK: AtomicI64 = AtomicI64::new(1_782_262_923_456);
 
@@ -55,7 +59,7 @@ fn faults(lake: &Lake, dir: &Path) -> Vec<String> {
 }
 
 fn copied(from: &Arc<dyn Store>, to: &Arc<dyn Store>, writer: &str) -> Copied {
-    copy(from, to, now(), writer, &Cancel::default(), &|_, _| ()).unwrap()
+    copy(from, to, &now, writer, &Cancel::default(), &|_, _| ()).unwrap()
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn a_copy_is_whole_and_the_next_one_brings_what_is_new() {
     // Another lake is no target.
     let (other, other_lake) = new_lake();
     add(&other_lake, dir.path(), "z", 0, false);
-    let refused = copy(&other, &to, now(), "c4", &Cancel::default(), &|_, _| ()).unwrap_err();
+    let refused = copy(&other, &to, &now, "c4", &Cancel::default(), &|_, _| ()).unwrap_err();
     assert!(refused.to_string().contains("another lake"), "{refused}");
 }
 
@@ -153,6 +157,107 @@ fn a_copy_beside_writers_and_a_collector_is_a_version_that_existed() {
     assert_eq!(faults(&lake, dir.path()), [""; 0]);
 }
 
+fn deny(lake: &Lake, domain: &str) {
+    let deny = Deny { target: DenyTarget::Domain(domain.into()), since: now().to_string(), reason: None };
+    lake.commit(now(), &format!("deny-{domain}"), |manifest| {
+        manifest.deny.push(deny.clone());
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// What somebody wrote to a copy would be lost with the next copy: rows, published or not, and denials.
+#[test]
+fn a_copy_that_was_written_to_is_no_target() {
+    let writes: [(&str, fn(&Lake, &Path)); 4] = [
+        ("rows", |lake, dir| drop(add(lake, dir, "a", 7, false))),
+        ("rows that wait", |lake, dir| {
+            let path = dir.join("waits.txt");
+            std::fs::write(&path, "https://waits.org/\n").unwrap();
+            let fs: Arc<dyn Fs> = Arc::new(RealFs);
+            let settings = IngestSettings::new("waits", dir);
+            ingest(lake, 1, &[source::open(&fs, &path, None).unwrap()], &settings, &now, &|_| ()).unwrap();
+        }),
+        ("a denial", |lake, _| deny(lake, "a2.org")),
+        ("a dataset", |lake, dir| drop(add(lake, dir, "new", 0, false))),
+    ];
+    for (what, write) in writes {
+        for goes_on in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let (from, lake) = new_lake();
+            add(&lake, dir.path(), "a", 0, false);
+            let to: Arc<dyn Store> = Arc::new(MemStore::new());
+            copied(&from, &to, "c1");
+            let there = Lake::open(to.clone()).unwrap();
+            // A collector of the copy writes nothing that could be lost, also if it gives up a copy that was cut.
+            let beat = Heartbeat {
+                writer: "cut".into(),
+                act: "copy".into(),
+                beat: UnixMillis(0),
+                prefixes: vec!["urls/".into(), "datasets/".into()],
+            };
+            there.beat(&beat).unwrap();
+            let settings = GcSettings { keep_versions: 1, keep_states: 1, grace_ms: 0, ..GcSettings::new("gc") };
+            collect(&there, now(), &settings).unwrap();
+            assert!(copied(&from, &to, "c2").up_to_date);
+            write(&there, dir.path());
+            if goes_on {
+                add(&lake, dir.path(), "a", 1, false);
+                add(&lake, dir.path(), "a", 2, true);
+            }
+            let state = |lake: &Lake| (lake.current().unwrap(), lake.dataset_newest(1).unwrap());
+            let before = state(&there);
+            let error = copy(&from, &to, &now, "c3", &Cancel::default(), &|_, _| ()).expect_err(what);
+            assert!(error.to_string().contains("written to") || error.to_string().contains("another lake"), "{error}");
+            assert_eq!(state(&Lake::open(to.clone()).unwrap()), before, "{what}");
+            assert_eq!(there.heartbeats().unwrap(), [], "{what}");
+            // Nor is the lake itself a target for its copy.
+            if goes_on {
+                copy(&to, &from, &now, "c4", &Cancel::default(), &|_, _| ()).expect_err(what);
+            }
+        }
+    }
+}
+
+/// Whatever happens while files are copied, to the lake or to the copy, the copy is sound and can be written to.
+#[test]
+fn denials_and_collections_come_in_between() {
+    for first in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let (inner, lake) = new_lake();
+        add(&lake, dir.path(), "a", 0, false);
+        deny(&lake, "a3.org");
+        let gated = Arc::new(GatedStore::new(inner, "urls/"));
+        let from: Arc<dyn Store> = gated.clone();
+        let to: Arc<dyn Store> = Arc::new(MemStore::new());
+        if !first {
+            copied(&from, &to, "c1");
+            add(&lake, dir.path(), "b", 0, false);
+            add(&lake, dir.path(), "a", 1, false);
+        }
+        gated.shut();
+        std::thread::scope(|scope| {
+            let copy = scope.spawn(|| copied(&from, &to, "c2"));
+            while gated.came() == 0 {
+                std::thread::yield_now();
+            }
+            deny(&lake, "a1.org");
+            if !first {
+                let there = Lake::open(to.clone()).unwrap();
+                let settings = GcSettings { keep_versions: 1, keep_states: 1, ..GcSettings::new("gc") };
+                collect(&there, now(), &settings).unwrap();
+            }
+            gated.open();
+            copy.join().unwrap();
+        });
+        let there = Lake::open(to.clone()).unwrap();
+        assert_eq!(faults(&there, dir.path()), [""; 0], "first: {first}");
+        assert!(copied(&from, &to, "c3").version == lake.current().unwrap().current_version);
+        add(&there, dir.path(), "own", 0, false).expect("a copy can be written to");
+        assert_eq!(faults(&there, dir.path()), [""; 0], "first: {first}");
+    }
+}
+
 /// One bit of each file of each kind: `verify` names the file, or nothing was changed that anybody reads.
 #[test]
 fn a_turned_bit_in_any_kind_of_file_is_found_and_named() {
@@ -191,9 +296,9 @@ fn a_turned_bit_in_any_kind_of_file_is_found_and_named() {
         let name = object.path.rsplit('/').next().unwrap();
         assert!(named.iter().any(|fault| fault.contains(name)), "{}: {named:?}", object.path);
         // Nor is it copied.
-        if object.path.ends_with(".parquet") || object.path.ends_with(".bin") {
+        if [".parquet", ".bin", ".jsonl"].iter().any(|end| object.path.ends_with(end)) {
             let to: Arc<dyn Store> = Arc::new(MemStore::new());
-            let error = copy(&store, &to, now(), "c", &Cancel::default(), &|_, _| ()).unwrap_err();
+            let error = copy(&store, &to, &now, "c", &Cancel::default(), &|_, _| ()).unwrap_err();
             assert!(error.to_string().contains(&object.path), "{error}");
             assert!(matches!(Lake::open(to), Err(Error::NotALake { .. })));
         }

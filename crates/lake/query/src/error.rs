@@ -117,6 +117,25 @@ impl QueryError {
         QueryError::Lake { source: Box::new(error) }
     }
 
+    /// The file of the lake whose bytes were not what they should be, if that was it.
+    pub(crate) fn damaged(&self) -> Option<&str> {
+        let (Self::Lake { source } | Self::Unavailable { source }) = self else { return None };
+        let index = source.downcast_ref::<trawl_index::Error>();
+        let store = match index {
+            Some(trawl_index::Error::Store(error)) => Some(error),
+            _ => source.downcast_ref::<trawl_store::Error>(),
+        };
+        match (store, index) {
+            (Some(trawl_store::Error::Corrupt { path, .. }), _) => Some(path),
+            (Some(trawl_store::Error::Io(error)), _) | (_, Some(trawl_index::Error::File(error))) => match error {
+                trawl_io::Error::Corrupt { path, .. } => path.to_str(),
+                _ => None,
+            },
+            (_, Some(trawl_index::Error::Mismatch { right, .. })) => Some(right),
+            _ => None,
+        }
+    }
+
     /// A stable name for machines.
     pub fn code(&self) -> &'static str {
         match self {

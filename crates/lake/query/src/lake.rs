@@ -3,7 +3,7 @@
 use crate::denied::KnownLosses;
 use crate::pinned::View;
 use crate::{Effort, Pinned, QueryError};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use trawl_index::{Caches, OpenOptions, Segment};
@@ -117,7 +117,7 @@ impl Lake {
         effort: &Effort,
         mut question: impl FnMut(&Pinned) -> Result<T, QueryError>,
     ) -> Result<T, QueryError> {
-        let mut rounds = 0;
+        let (mut rounds, mut forgotten) = (0, BTreeSet::new());
         loop {
             let pinned = self.pin().map_err(unavailable)?.within(effort.clone());
             let error = match question(&pinned) {
@@ -126,6 +126,7 @@ impl Lake {
             };
             match self.inner.is_past(pinned.manifest()) {
                 Ok(true) => rounds += 1,
+                Ok(false) if self.inner.forget(&error, &mut forgotten) => rounds += 1,
                 Ok(false) => return Err(error),
                 // It went away while it was read: that is not damage.
                 Err(_) => return Err(unavailable(error)),
@@ -135,6 +136,7 @@ impl Lake {
 
     /// What to make of an error of an answer that cannot be asked for again: if the lake is away, that it is.
     pub fn explain(&self, error: QueryError) -> QueryError {
+        self.inner.forget(&error, &mut BTreeSet::new());
         if matches!(error, QueryError::Lake { .. }) && self.inner.newest().is_err() {
             unavailable(error)
         } else {
@@ -146,12 +148,13 @@ impl Lake {
     /// else is opening a newer one, it answers with the version before, unless that is no longer kept, or something was denied,
     /// dropped or closed since: then it waits.
     pub fn pin(&self) -> Result<Arc<Pinned>, QueryError> {
-        let mut rounds = 0;
+        let (mut rounds, mut forgotten) = (0, BTreeSet::new());
         loop {
             let manifest = if rounds == 0 { self.inner.polled()? } else { self.inner.newest()? };
             match self.pin_of(&manifest) {
                 // Collected while it was being opened.
                 Err(_) if rounds < MAX_ROUNDS && self.inner.is_past(&manifest)? => rounds += 1,
+                Err(error) if rounds < MAX_ROUNDS && self.inner.forget(&error, &mut forgotten) => rounds += 1,
                 pinned => return pinned,
             }
         }
@@ -186,11 +189,15 @@ impl Lake {
     /// Looks whether the lake is still the one that answers come from, and how it changed if not: what is there is answered
     /// from then on. A lake that only went on is noticed by [`Lake::pin`].
     pub fn check(&self) -> Result<Option<LakeChange>, QueryError> {
-        let known = self.inner.state().known.clone();
-        let change = match &known {
-            Some(known) => self.change_since(known)?,
-            None => None,
+        let (known, seen) = (self.inner.state().known.clone(), self.inner.lake().seen());
+        let mut change = known.as_ref().map(|known| self.change_since(known)).transpose()?.flatten();
+        // What was seen last need not have been pinned: a lake that could not be opened may have been replaced since.
+        let is_known = |seen: &Manifest| {
+            known.as_ref().is_some_and(|known| (known.sequence, &known.writer) == (seen.sequence, &seen.writer))
         };
+        if let Some(seen) = seen.filter(|seen| change.is_none() && !is_known(seen)) {
+            change = self.change_since(&seen)?;
+        }
         let pinned = self.pin()?;
         self.inner.state().known = Some(pinned.manifest().clone());
         Ok(change)
@@ -252,6 +259,12 @@ impl Inner {
 
     fn lake(&self) -> Arc<trawl_store::Lake> {
         self.lake.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has a damaged file read again that was read from a cache: it may have come here damaged, or been put back since. Tells
+    /// whether that is worth another try, which it is once for each file.
+    fn forget(&self, error: &QueryError, forgotten: &mut BTreeSet<String>) -> bool {
+        error.damaged().is_some_and(|path| forgotten.insert(path.to_owned()) && self.store.forget(path))
     }
 
     pub(crate) fn losses(&self) -> &KnownLosses {

@@ -13,54 +13,82 @@ impl Pinned {
     /// Every row of every dataset with this URL, whatever its spelling: rows match by their normalised form. At most
     /// `limit` of them, datasets in order, rows of each in the order of its pages.
     pub fn url(&self, url: &str, limit: u32, who: &Principal) -> Result<UrlAnswer, QueryError> {
-        self.url_in(None, url, limit, who)
-    }
-
-    /// The same in one dataset, or in all.
-    pub(crate) fn url_in(
-        &self,
-        only: Option<u32>,
-        url: &str,
-        limit: u32,
-        who: &Principal,
-    ) -> Result<UrlAnswer, QueryError> {
-        let parsed = LakeUrl::parse(url, &self.suffixes)
-            .map_err(|reject| QueryError::BadUrl { found: url.chars().take(100).collect(), why: reject.to_string() })?;
-        let (domain, limit) = (parsed.domain().to_owned(), limit.min(MAX_LIMIT) as usize);
+        let parsed = self.lake_url(url)?;
         let mut answer = UrlAnswer {
             url: url.to_owned(),
             url_id: url_id(url.as_bytes()),
             normalised: parsed.as_str().to_owned(),
+            domain: parsed.domain().to_owned(),
             version: self.version().to_owned(),
             items: Vec::new(),
             more: false,
-            domain,
         };
-        let found = self.find(&answer.domain)?;
+        let limit = limit.min(MAX_LIMIT) as usize;
+        self.each_with(None, &parsed, who, &mut |hit| {
+            if answer.items.len() >= limit {
+                answer.more = true;
+                return ControlFlow::Break(());
+            }
+            answer.items.push(hit);
+            ControlFlow::Continue(())
+        })?;
+        Ok(answer)
+    }
+
+    /// Of the rows with this URL, in one dataset or in all, the one with the smallest key; those that have none are left out.
+    pub(crate) fn best_with<K: Ord>(
+        &self,
+        only: Option<u32>,
+        url: &str,
+        who: &Principal,
+        key: impl Fn(&UrlHit) -> Option<K>,
+    ) -> Result<Option<UrlHit>, QueryError> {
+        let mut best: Option<(K, UrlHit)> = None;
+        self.each_with(only, &self.lake_url(url)?, who, &mut |hit| {
+            if let Some(key) = key(&hit)
+                && best.as_ref().is_none_or(|(least, _)| key < *least)
+            {
+                best = Some((key, hit));
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(best.map(|(_, hit)| hit))
+    }
+
+    fn lake_url(&self, url: &str) -> Result<LakeUrl, QueryError> {
+        let bad = |why: String| QueryError::BadUrl { found: url.chars().take(100).collect(), why };
+        LakeUrl::parse(url, &self.suffixes).map_err(|reject| bad(reject.to_string()))
+    }
+
+    /// The rows with this URL, in one dataset or in all, until `take` has enough.
+    fn each_with(
+        &self,
+        only: Option<u32>,
+        url: &LakeUrl,
+        who: &Principal,
+        take: &mut dyn FnMut(UrlHit) -> ControlFlow<()>,
+    ) -> Result<(), QueryError> {
+        let found = self.find(url.domain())?;
         for (dataset_id, _) in gather(&found, Segment::bare_counts)? {
             let asked = only.is_none_or(|only| only == dataset_id);
             let Some(dataset) = self.visible(dataset_id, who).filter(|_| asked) else { continue };
-            let mut postings = self.postings(&answer.domain, dataset_id, who)?;
-            self.narrow(&mut postings, &KeyRange::exactly(parsed.surt()))?;
+            let mut postings = self.postings(url.domain(), dataset_id, who)?;
+            self.narrow(&mut postings, &KeyRange::exactly(url.surt()))?;
+            let mut end = ControlFlow::Continue(());
             self.scan(&postings, WANTED, &mut |_, rows, i| {
                 let mut lake_url = String::new();
                 rows.lake_url_into(i, &mut lake_url);
-                if lake_url == answer.normalised && !self.deny.row(parsed.host(), &lake_url) {
-                    if answer.items.len() >= limit {
-                        answer.more = true;
-                        return ControlFlow::Break(());
-                    }
-                    let name = dataset.info.name.clone();
+                if lake_url == url.as_str() && !self.deny.row(url.host(), &lake_url) {
                     let mut item = item(rows, i);
                     item.finish(dataset_id, who);
-                    answer.items.push(UrlHit { dataset_id, dataset: name, item });
+                    end = take(UrlHit { dataset_id, dataset: dataset.info.name.clone(), item });
                 }
-                ControlFlow::Continue(())
+                end
             })?;
-            if answer.more {
+            if end.is_break() {
                 break;
             }
         }
-        Ok(answer)
+        Ok(())
     }
 }

@@ -19,8 +19,6 @@ use trawl_model::{Archive, Capture, Digest, Entry, Outcome, Pick, Place, RawReco
 
 /// Entries at one place that are looked at for the URL of a row: blocks of some containers hold thousands.
 const MAX_ENTRIES: usize = 100_000;
-/// Rows of one URL among which a capture is chosen.
-const MAX_CAPTURES: u32 = 10_000;
 
 /// Where archives are read from, and in which formats.
 pub struct Archives {
@@ -180,14 +178,19 @@ impl Pinned {
         who: &Principal,
     ) -> Result<UrlHit, QueryError> {
         // The row is looked up as it is stored: credentials are part of what its record is known by.
-        let rows = self.url_in(dataset_id, url, MAX_CAPTURES, &who.clone().with_credentials(true))?;
+        let who = who.clone().with_credentials(true);
         let far = |hit: &UrlHit| match (ts, hit.item.ts) {
+            // Names of captures have whole seconds: such a time is all of its second.
+            (Some(UnixMillis(wanted)), Some(UnixMillis(found))) if wanted % 1000 == 0 && found > wanted => {
+                i128::from(found.abs_diff(wanted).saturating_sub(999))
+            }
             (Some(wanted), Some(found)) => i128::from(wanted.0.abs_diff(found.0)),
             (None, Some(found)) => -i128::from(found.0),
             (_, None) => i128::MAX,
         };
         // The very spelling that was asked for comes before others of the same form.
-        let best = rows.items.into_iter().filter(has_bytes).min_by_key(|hit| (far(hit), hit.item.url != url));
+        let best =
+            self.best_with(dataset_id, url, &who, |hit| has_bytes(hit).then(|| (far(hit), hit.item.url != url)))?;
         best.ok_or(match dataset_id {
             Some(dataset_id) => QueryError::NoCapture { dataset_id },
             None => QueryError::NoMemento { url: url.chars().take(200).collect() },
@@ -197,9 +200,8 @@ impl Pinned {
     /// The row that an answer's locator names.
     pub fn located(&self, locator: &crate::Locator, who: &Principal) -> Result<UrlHit, QueryError> {
         let who = who.clone().with_credentials(true);
-        let rows = self.url_in(Some(locator.dataset_id), &locator.url, MAX_CAPTURES, &who)?;
         let is_it = |hit: &UrlHit| hit.item.ts == locator.ts && hit.item.warc_offset == Some(locator.offset);
-        let found = rows.items.into_iter().find(is_it);
+        let found = self.best_with(Some(locator.dataset_id), &locator.url, &who, |hit| is_it(hit).then_some(()))?;
         found.ok_or(QueryError::NoCapture { dataset_id: locator.dataset_id })
     }
 
@@ -273,7 +275,7 @@ impl Pinned {
         revisit: &UrlHit,
         who: &Principal,
     ) -> Result<Option<UrlHit>, QueryError> {
-        let rows = self.url_in(None, url, MAX_CAPTURES, &who.clone().with_credentials(true))?;
+        let who = who.clone().with_credentials(true);
         let fits = |hit: &UrlHit| {
             let same = hit.item.digest.as_deref().and_then(|text| Digest::parse(text).ok());
             has_bytes(hit) && !is_revisit(hit) && digest.is_none_or(|digest| same.as_ref() == Some(digest))
@@ -281,7 +283,7 @@ impl Pinned {
         let wanted = date.or(revisit.item.ts).unwrap_or_default();
         let far = |hit: &UrlHit| hit.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(wanted.0));
         // The same dataset first: copies elsewhere may be cut.
-        Ok(rows.items.into_iter().filter(fits).min_by_key(|hit| (far(hit), hit.dataset_id != revisit.dataset_id)))
+        self.best_with(None, url, &who, |hit| fits(hit).then(|| (far(hit), hit.dataset_id != revisit.dataset_id)))
     }
 }
 

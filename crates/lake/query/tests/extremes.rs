@@ -5,8 +5,8 @@ mod common;
 use common::Fixture;
 use trawl_index::{Compaction, compact, rebuild};
 use trawl_ingest::{IngestSettings, ingest};
-use trawl_model::{DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
-use trawl_query::{Filter, Lake, Options, Page, Pinned, Principal};
+use trawl_model::{DoorError, Items, Place, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
+use trawl_query::{Filter, Lake, Locator, Options, Page, Pinned, Principal};
 use trawl_store::DatasetInfo;
 use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_url::{domain_id, url_id};
@@ -203,4 +203,34 @@ fn a_million_domains_with_one_url() {
     }
     let names = pinned.domains("d99999", None, 100, &who).unwrap();
     assert_eq!(names.len(), 11, "d99999 and d999990 to d999999");
+}
+
+/// One URL fetched more often than an answer has rows: the nearest capture is found among all of them, also by its locator.
+#[test]
+fn a_capture_is_chosen_among_all_of_its_url() {
+    const COUNT: i64 = 12_000;
+    let time = |n: i64| UnixMillis(1_600_000_000_000 + n * 700);
+    let capture = |n: i64| UrlRecord {
+        ts: Some(time(n)),
+        status: Some(200),
+        place: Some(Place::new("a.warc", n as u64 * 10, 10)),
+        ..UrlRecord::bare("http://often.com/")
+    };
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("a"));
+    fixture.ingest(id, (0..COUNT).map(capture).collect(), |_| ());
+    fixture.publish();
+    let (pinned, who) = (pin(&fixture), Principal::anyone());
+    let found = |ts: Option<UnixMillis>| pinned.capture(None, "http://often.com/", ts, &who).unwrap().item;
+    assert_eq!(found(None).ts, Some(time(COUNT - 1)));
+    for n in [0, 1, 5000, 11_000, COUNT - 1] {
+        assert_eq!(found(Some(UnixMillis(time(n).0 + 1))).warc_offset, Some(n as u64 * 10));
+        let locator = Locator::decode(&found(Some(UnixMillis(time(n).0 + 1))).locator.unwrap()).unwrap();
+        assert_eq!(pinned.located(&locator, &who).unwrap().item.ts, Some(time(n)));
+    }
+    // A whole second is that second, though the capture before it (700 ms apart) may be nearer to its beginning.
+    for n in [1, 2, 3, 11_001] {
+        let second = time(n).0 / 1000 * 1000;
+        assert_eq!(found(Some(UnixMillis(second))).ts.unwrap().0 / 1000 * 1000, second);
+    }
 }

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use trawl_ingest::Mode;
 use trawl_maintain::{Event, GcSettings, Keeper, Rebuild, collect};
 use trawl_model::{UnixMillis, UrlRecord};
-use trawl_query::{DomainAnswer, Filter, Lake, Options, Page, Principal, QueryError, UrlItem};
+use trawl_query::{DomainAnswer, Filter, Lake, Options, Page, Pinned, Principal, QueryError, UrlItem};
 use trawl_store::manifest::{Deny, DenyTarget};
-use trawl_store::{DatasetInfo, Heartbeat, KnownSource, MemStore, Sizes, Store, layout};
+use trawl_store::{BlockCache, CachedStore, DatasetInfo, Heartbeat, KnownSource, MemStore, Sizes, Store, layout};
 
 type Files = BTreeMap<String, Bytes>;
 
@@ -112,7 +112,10 @@ fn store_of<'a>(files: impl IntoIterator<Item = (&'a String, &'a Bytes)>) -> Arc
 type Answers = BTreeMap<String, (DomainAnswer, Vec<Vec<UrlItem>>)>;
 
 fn answers(store: &Arc<dyn Store>) -> Result<Answers, QueryError> {
-    let pinned = Lake::open(store.clone(), Options::default())?.pin()?;
+    Lake::open(store.clone(), Options::default())?.ask(all_of)
+}
+
+fn all_of(pinned: &Pinned) -> Result<Answers, QueryError> {
     let who = Principal::anyone();
     let mut all = Answers::new();
     for summary in pinned.domains("", None, 10_000, &who)? {
@@ -321,4 +324,27 @@ fn a_turned_bit_in_any_file_is_found_and_not_answered() {
             assert!(names(&found, &path) || harmless(), "{path}@{at}: {found}");
         }
     }
+}
+
+/// What came damaged from a server, or was made good there since, does not stay damaged in the cache of this machine.
+#[test]
+fn a_file_that_is_good_again_is_read_again() {
+    let files = every_kind();
+    let expected = answers(&store_of(&files)).unwrap();
+    let mut refused = 0;
+    for path in samples(&files, 2).into_iter().filter(|path| layout::never_changes(path)) {
+        let dir = tempfile::tempdir().unwrap();
+        let server = store_of(&files);
+        let here = || -> Arc<dyn Store> {
+            Arc::new(CachedStore::new(server.clone(), Arc::new(BlockCache::open(dir.path(), 1 << 30).unwrap())))
+        };
+        let mut turned = files[&path].to_vec();
+        let middle = turned.len() / 2;
+        turned[middle] ^= 1;
+        server.put(&path, &turned).unwrap();
+        refused += u32::from(answers(&here()).is_err());
+        server.put(&path, &files[&path]).unwrap();
+        assert!(answers(&here()).unwrap() == expected, "{path}");
+    }
+    assert!(refused > 8, "{refused}");
 }

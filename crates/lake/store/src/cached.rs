@@ -10,7 +10,8 @@
 //!   …       the bytes
 //! ```
 //! A block is believed only if its checksum and its key are right, so that nothing a crash leaves can be answered; it is
-//! written aside and renamed, and never synced: a lost block is read again from the server.
+//! written aside and renamed, and never synced: a lost block is read again from the server. What came damaged from the server
+//! is kept like all else: a reader that finds it out says so ([`Store::forget`]), or it would stay damaged here for ever.
 
 use crate::{Created, Listed, RangeRead, Result, Store, Upload};
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"TRAWLBK1";
 /// Longer ranges are not kept: they are whole files that somebody copies or rebuilds from.
@@ -109,7 +110,7 @@ impl BlockCache {
     }
 
     fn get(&self, key: &str) -> Option<Bytes> {
-        let name = xxh3_128(key.as_bytes());
+        let name = name_of(key);
         let known = self.lock().touch(name);
         let read = known.then(|| std::fs::read(self.file(name)).ok()).flatten();
         let block = read.map(|bytes| parse(key, Bytes::from(bytes)));
@@ -135,9 +136,17 @@ impl BlockCache {
         let _ = std::fs::remove_file(self.file(name));
     }
 
+    /// Drops the blocks of the object that a key is of.
+    fn forget_object(&self, key: &str) -> bool {
+        let object = name_of(key) >> 64;
+        let names: Vec<u128> = self.lock().blocks.keys().copied().filter(|name| name >> 64 == object).collect();
+        names.iter().for_each(|name| self.forget(*name));
+        !names.is_empty()
+    }
+
     /// Keeps a block if it can: a cache that cannot be written serves nothing, and is no reason to fail.
     fn put(&self, key: &str, bytes: &[u8]) {
-        let name = xxh3_128(key.as_bytes());
+        let name = name_of(key);
         let Ok(key_len) = u32::try_from(key.len()) else { return };
         let mut body = Vec::with_capacity(bytes.len() + key.len() + 4);
         body.extend_from_slice(&key_len.to_le_bytes());
@@ -189,6 +198,12 @@ impl State {
             self.bytes -= len;
         }
     }
+}
+
+/// The name of a block: which object, then which part of it.
+fn name_of(key: &str) -> u128 {
+    let (object, part) = key.rsplit_once('\n').unwrap_or((key, ""));
+    (u128::from(xxh3_64(object.as_bytes())) << 64) | u128::from(xxh3_64(part.as_bytes()))
 }
 
 fn write_block(path: &Path, body: &[u8]) -> std::io::Result<()> {
@@ -298,6 +313,10 @@ impl Store for CachedStore {
         self.inner.open_local(path)
     }
 
+    fn forget(&self, path: &str) -> bool {
+        self.cache.forget_object(&self.key(path, ""))
+    }
+
     fn sweep(&self) -> Result<u64> {
         self.inner.sweep()
     }
@@ -368,6 +387,27 @@ mod tests {
             assert_eq!(store.get_batch(&reads).unwrap(), good, "cut at {at}");
         }
         assert_eq!(cache.usage().bad, 2 * bytes.len() as u64);
+    }
+
+    #[test]
+    fn an_object_is_forgotten_with_all_its_blocks_and_no_other_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (memory, store, cache) = cached(dir.path(), 1 << 20);
+        const OTHER: &str = "index/s1/times.bin";
+        memory.put(OTHER, &[7; 100]).unwrap();
+        let reads = [read(PATH, 3..9), read(PATH, 100..101), read(OTHER, 0..50)];
+        store.get_batch(&reads).unwrap();
+        store.get(PATH, 1 << 10).unwrap();
+        memory.put(PATH, &[1; 256]).unwrap();
+        memory.delete(OTHER).unwrap();
+        assert_eq!(store.get_batch(&reads).unwrap()[0], [3, 4, 5, 6, 7, 8][..]);
+        assert!(store.forget(PATH) && !store.forget(PATH));
+        let again = store.get_batch(&reads).unwrap();
+        assert_eq!((&again[0][..], &again[1][..], again[2].len()), (&[1; 6][..], &[1][..], 50));
+        assert_eq!(store.get(PATH, 1 << 10).unwrap(), [1; 256][..]);
+        drop((store, cache));
+        let next = CachedStore::new(Arc::new(memory), Arc::new(BlockCache::open(dir.path(), 1 << 20).unwrap()));
+        assert!(next.forget(PATH) && next.forget(OTHER), "blocks of earlier processes too");
     }
 
     #[test]

@@ -88,6 +88,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The object as a file of this machine that can be mapped, if it is one.
     fn open_local(&self, path: &str) -> Option<PathBuf>;
 
+    /// Drops what is kept of an object on this machine, so that it is read again: its bytes were not what they should be. Tells
+    /// whether anything was kept.
+    fn forget(&self, path: &str) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Removes what writers that died left half-written, and tells how many files that were. A store that shows no
     /// object before it is whole has nothing to do.
     fn sweep(&self) -> Result<u64> {

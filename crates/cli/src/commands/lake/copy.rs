@@ -34,7 +34,7 @@ pub(super) fn run(args: &CopyArgs, out: &mut Output) -> anyhow::Result<Status> {
     let (from, to) = (lake_dir::store(&args.from)?, lake_dir::store(&args.to)?);
     let bar = Progress::start("copy", None, out.quiet());
     let tell = |done: u64, total: u64| bar.report(done, || format!("{} of {}", show_bytes(done), show_bytes(total)));
-    let copied = trawl_maintain::copy(&from, &to, system::now(), &system::nonce()?, &Cancel::default(), &tell)?;
+    let copied = trawl_maintain::copy(&from, &to, &system::now, &system::nonce()?, &Cancel::default(), &tell)?;
     drop(bar);
     out.fact(&copied, |w| {
         let (objects, bytes, unchanged) = (show_count(copied.objects), show_bytes(copied.bytes), copied.unchanged);

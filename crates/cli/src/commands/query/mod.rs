@@ -136,7 +136,7 @@ pub struct UrlArgs {
 /// The lake in `dir`, to ask it.
 pub fn open(dir: &Path) -> anyhow::Result<Lake> {
     // Says what is wrong in the words of the command line before the library does in its own.
-    let store = lake_dir::store(dir)?;
+    let store = lake_dir::cached_store(dir)?;
     lake_dir::must_be_lake(dir)?;
     lake_dir::open_in(dir, store.clone())?;
     Ok(Lake::open(store, trawl_query::Options::default())?)

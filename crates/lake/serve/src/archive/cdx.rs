@@ -367,7 +367,9 @@ fn closest(
     limit: i64,
     lines: &mut Lines<'_, '_>,
 ) -> Result<(), QueryError> {
-    let far = |row: &CdxRow| row.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(wanted.0));
+    // By whole seconds, as times are told.
+    let second = |ts: UnixMillis| ts.0.div_euclid(1000);
+    let far = |row: &CdxRow| row.item.ts.map_or(u64::MAX, |ts| second(ts).abs_diff(second(wanted)));
     let most = usize::try_from(limit).unwrap_or(MAX_CLOSEST).min(MAX_CLOSEST);
     let mut found: Vec<CdxRow> = Vec::new();
     for page in 0..rows.total().div_ceil(CDX_STRETCH) {

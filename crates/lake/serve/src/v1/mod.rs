@@ -140,9 +140,12 @@ pub(crate) async fn urls(
     Params(params): Params<UrlsParams>,
 ) -> Answer {
     let (name, dataset) = path(names)?;
-    // First pages of domains that many ask for are kept; those behind them are asked for once.
+    // First pages of domains that many ask for are kept; those behind them are asked for once. So are those of a search, which
+    // may have ended for want of time: the next asker may get further.
     let first = params.cursor.is_none() && params.offset.unwrap_or(0) == 0;
-    let key = first.then(|| format!("urls {name:?} {dataset:?} {params:?}"));
+    let times = params.from.is_some() || params.until.is_some();
+    let searched = times || params.status.is_some() || params.error_class.is_some();
+    let key = (first && !searched).then(|| format!("urls {name:?} {dataset:?} {params:?}"));
     if params.cursor.is_some() && params.offset.is_some() {
         return Err(Failure::bad_request("give a cursor or an offset, not both"));
     }

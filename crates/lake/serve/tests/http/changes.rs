@@ -118,6 +118,34 @@ fn a_lake_that_is_changed_for_a_longer_one_or_put_back_and_written_to_is_told() 
 }
 
 #[test]
+fn a_lake_that_could_not_be_opened_is_replaced_by_another() {
+    let fixture = Fixture::new();
+    fixture.add("first", "http://first.com/\n");
+    // Two lakes with as many states; of one the index is gone.
+    for name in ["second", "third"] {
+        let source = fixture.path(&format!("{name}.txt"));
+        std::fs::write(&source, format!("http://{name}.com/\n")).unwrap();
+        let lake = init(&fixture.path(name), name);
+        fixture.take(&lake, name, &source, Acl::Public, Vec::new());
+    }
+    for entry in std::fs::read_dir(fixture.path("second/index")).unwrap().map(|entry| entry.unwrap()) {
+        if entry.path().join("segment.json").exists() {
+            std::fs::remove_dir_all(entry.path()).unwrap();
+        }
+    }
+    let (server, heard) = serve(&fixture);
+    let status = |name: &str| ask(server.address(), &format!("/v1/domain/{name}.com")).0;
+    assert_eq!(status("first"), 200);
+    std::fs::rename(fixture.path("lake"), fixture.path("old")).unwrap();
+    std::fs::rename(fixture.path("second"), fixture.path("lake")).unwrap();
+    until("it cannot be opened", || status("second") == 503);
+    until("it is told", || heard.lock().unwrap().iter().any(|text| text.contains("segment.json")));
+    std::fs::rename(fixture.path("lake"), fixture.path("broken")).unwrap();
+    std::fs::rename(fixture.path("third"), fixture.path("lake")).unwrap();
+    until("the third answers", || (status("first"), status("third")) == (404, 200));
+}
+
+#[test]
 fn a_lake_that_is_away_is_a_503_and_comes_back() {
     let fixture = Fixture::new();
     fixture.add("first", "http://first.com/\n");

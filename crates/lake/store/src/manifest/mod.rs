@@ -49,6 +49,9 @@ pub struct Manifest {
     /// Who committed it: by this a writer whose answer got lost knows its own. Empty in manifests of earlier programs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer: String,
+    /// In a copy of a lake, by what it is known whether somebody wrote to it since it was copied; empty elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub copied: String,
     /// The version readers use; empty before the first publish.
     pub current_version: String,
     /// Kept versions, oldest first.
@@ -99,6 +102,7 @@ impl Manifest {
             lake_id: String::new(),
             written: String::new(),
             writer: String::new(),
+            copied: String::new(),
             current_version: String::new(),
             versions: Vec::new(),
             segments: Vec::new(),

@@ -59,6 +59,8 @@ pub(crate) struct Wire {
     written: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     writer: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    copied: String,
     /// None: this is a checkpoint, and differs from nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) base: Option<Base>,
@@ -214,6 +216,7 @@ impl Manifest {
             lake_id: self.lake_id.clone(),
             written: self.written.clone(),
             writer: self.writer.clone(),
+            copied: self.copied.clone(),
             base: base.map(|(_, base)| base.clone()),
             current_version: self.current_version.clone(),
             versions,
@@ -279,6 +282,7 @@ impl Manifest {
             lake_id: wire.lake_id,
             written: wire.written,
             writer: wire.writer,
+            copied: wire.copied,
             current_version: wire.current_version,
             versions,
             segments: Vec::new(),
