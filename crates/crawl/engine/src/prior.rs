@@ -7,6 +7,7 @@
 //! {"prior":{"etag":"\"abc\"","last_modified":"Tue, 23 Jun 2026 …","digest":"sha1:…","date":"2026-06-24T01:02:03.456Z","id":"urn:uuid:…","url":"http://…"}}
 //! ```
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use trawl_fetch::Validators;
 use trawl_http::Head;
@@ -28,13 +29,47 @@ pub(crate) struct Prior {
 }
 
 /// The metadata of a seed, with what its record says of an earlier capture. Seeds keep all that a list has beside the URL in
-/// their metadata, so that is where it is found.
-pub(crate) fn note(record: &UrlRecord) -> Option<String> {
-    let extras = record.extras.clone();
-    let Some(text) = extras.as_deref().filter(|text| HINTS.iter().any(|hint| text.contains(hint))) else {
-        return extras;
+/// their metadata, so that is where it is found. A row of a capture index (`of_index`) has the metadata of its own seed, and
+/// those go on as they are: kept with everything else in the row, they would grow with every recrawl.
+pub(crate) fn note(record: &UrlRecord, of_index: bool) -> Option<String> {
+    let own = match of_index {
+        true => record.extras.as_deref().and_then(meta_of_row),
+        false => record.extras.clone(),
     };
-    let Ok(Value::Object(all)) = serde_json::from_str::<Value>(text) else { return extras };
+    let prior = match known(record) {
+        Some(prior) => prior,
+        // What the seed itself calls so is not taken for ours.
+        None if own.as_ref().is_some_and(|own| own.contains(BEHIND)) => Map::new(),
+        None => return own,
+    };
+    // Behind the seed's own metadata, whose bytes stay as they came.
+    let own = own.as_deref().unwrap_or("{}").trim_end().strip_suffix('}')?;
+    Some(format!("{own}{BEHIND}{}}}", Value::from(prior)))
+}
+
+/// The metadata of a seed in a row of a capture index, byte for byte.
+fn meta_of_row(extras: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Row<'a> {
+        #[serde(borrow)]
+        meta: Option<&'a RawValue>,
+    }
+    let row: Row<'_> = serde_json::from_str(extras).ok()?;
+    row.meta.map(|meta| meta.get().to_owned())
+}
+
+/// Whether a row of a capture index is that of a robots.txt that a crawl asked for on its own. The next one does so too.
+pub(crate) fn is_robots_file(row: &UrlRecord) -> bool {
+    let fields = || serde_json::from_str::<Map<String, Value>>(row.extras.as_deref()?).ok();
+    // Nobody asks a robots.txt about itself: its rows have no verdict.
+    row.url.ends_with("/robots.txt")
+        && fields().is_some_and(|fields| fields.contains_key("run_id") && !fields.contains_key("robots"))
+}
+
+/// What a record says of an earlier capture, if that is enough to ask or to tell whether a page changed.
+fn known(record: &UrlRecord) -> Option<Map<String, Value>> {
+    let text = record.extras.as_deref().filter(|text| HINTS.iter().any(|hint| text.contains(hint)))?;
+    let Ok(Value::Object(all)) = serde_json::from_str::<Value>(text) else { return None };
     let text_of = |names: &[&str]| {
         let found = names.iter().filter_map(|name| all.get(*name)?.as_str()).find(|text| !text.is_empty());
         found.map(str::to_owned)
@@ -42,14 +77,17 @@ pub(crate) fn note(record: &UrlRecord) -> Option<String> {
     let status = all.get("status").and_then(|value| value.as_u64().or_else(|| value.as_str()?.parse().ok()));
     // Only a page that was found can be what a revisit refers to.
     if status.is_some_and(|status| status != 200 && status != 304) {
-        return extras;
+        return None;
     }
     // Half a body is not what a revisit refers to: the next crawl gets another chance to fetch all of it.
     if text_of(&["truncated"]).is_some() {
-        return extras;
+        return None;
     }
-    // A revisit refers to the capture with the body, not to another revisit.
-    let is_revisit = text_of(&["refers_to_date"]).is_some() || all.get("refers_to_date").is_some_and(Value::is_number);
+    // A revisit refers to the capture with the body, not to another revisit. Not every list says which that is.
+    let is_revisit = text_of(&["refers_to_date"]).is_some()
+        || all.get("refers_to_date").is_some_and(Value::is_number)
+        || text_of(&["record_type"]).as_deref() == Some("revisit")
+        || text_of(&["mime"]).as_deref() == Some("warc/revisit");
     let dates: &[&str] =
         if is_revisit { &["refers_to_date"] } else { &["started_at", "ts", "timestamp", "date", "fetched_at"] };
     let date = dates.iter().filter_map(|name| time_of(all.get(*name)?)).next();
@@ -65,15 +103,11 @@ pub(crate) fn note(record: &UrlRecord) -> Option<String> {
         // The body may have been archived under another URL.
         ("url", text_of(&["refers_to_uri"]).filter(|_| is_revisit)),
     ];
-    let known = |names: &[&str]| fields.iter().any(|(name, value)| names.contains(name) && value.is_some());
-    if !known(&["etag", "last_modified", "digest"]) {
-        return extras;
-    }
-    let prior: Map<String, Value> =
-        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect();
-    // Behind the seed's own metadata, whose bytes stay as they came.
-    let own = text.trim_end().strip_suffix('}')?;
-    Some(format!("{own}{BEHIND}{}}}", Value::from(prior)))
+    let has = |names: &[&str]| fields.iter().any(|(name, value)| names.contains(name) && value.is_some());
+    has(&["etag", "last_modified", "digest"]).then(|| {
+        let said = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into())));
+        said.collect()
+    })
 }
 
 /// By algorithm and value; a value alone is a SHA-1, as CDX and captures.parquet have it.
@@ -106,7 +140,7 @@ pub(crate) fn take(meta_json: &mut Option<String>) -> Prior {
 /// The seed's own metadata, and what stands behind them.
 fn split(text: &str) -> Option<(Option<String>, Map<String, Value>)> {
     let (own, prior) = text.rsplit_once(BEHIND)?;
-    let own = Some(format!("{own}}}"));
+    let own = Some(format!("{own}}}")).filter(|own| own != "{}");
     match serde_json::from_str(prior.strip_suffix('}')?) {
         Ok(Value::Object(said)) => Some((own, said)),
         _ => None,
@@ -144,8 +178,12 @@ mod tests {
     use super::*;
     use trawl_model::{Body, CaptureFacts, Message};
 
+    fn record(extras: &str) -> UrlRecord {
+        UrlRecord { extras: Some(extras.to_owned()), ..UrlRecord::bare("http://a.example/robots.txt") }
+    }
+
     fn noted(extras: &str) -> Option<String> {
-        note(&UrlRecord { extras: Some(extras.to_owned()), ..UrlRecord::bare("http://a.example/") })
+        note(&record(extras), false)
     }
 
     const SHA1: &str = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
@@ -177,9 +215,35 @@ mod tests {
         {
             assert_eq!(noted(extras).as_deref(), Some(extras));
         }
+        // An index of CDX does not say where the body of a revisit is.
+        let cdx = format!(r#"{{"timestamp":"20260624010203","mime":"warc/revisit","digest":"{SHA1}"}}"#);
+        assert!(matches!(take(&mut noted(&cdx)), Prior { date: None, digest: Some(_), .. }));
+        // What a seed calls so itself is its own.
+        for own in [r#"{"a":1,"prior":{"etag":"x"}}"#, r#"{"etag":"y","prior":{"etag":"x"}}"#] {
+            let mut meta = noted(own);
+            assert!(take(&mut meta).validators.etag.is_none_or(|etag| etag == "y"));
+            assert_eq!(meta.as_deref(), Some(own));
+        }
         for text in ["{\"a\":1,\"prior\":1}", "not JSON ,\"prior\":", "{\"a\":1,\"prior\":{\"digest\":\"x\"}}"] {
             assert_eq!(take(&mut Some(text.to_owned())), Prior::default(), "{text}");
         }
+    }
+
+    /// The metadata of crawl after crawl are those of the first seed.
+    #[test]
+    fn the_metadata_of_an_index_row_are_those_of_its_seed() {
+        let row =
+            |meta: &str| format!(r#"{{"status":200,"digest":"{SHA1}"{meta},"record_type":"revisit","run_id":"1"}}"#);
+        let mut meta = note(&record(&row(r#","meta":{"n": 1.50,"etag":"old"}"#)), true);
+        assert!(take(&mut meta).digest.is_some());
+        assert_eq!(meta.as_deref(), Some(r#"{"n": 1.50,"etag":"old"}"#));
+        let mut none = note(&record(&row("")), true);
+        let prior = take(&mut none);
+        assert!(prior.digest.is_some() && prior.validators.etag.is_none() && none.is_none());
+        assert_eq!(note(&record(r#"{"error":"x","error_class":"reset"}"#), true), None);
+        // Rows of a robots.txt that was asked for as a page have a verdict, and other crawlers' rows have no run.
+        assert!(is_robots_file(&record(&row(""))));
+        assert!(!is_robots_file(&record(&row(r#","robots":"allowed""#))) && !is_robots_file(&record("{}")));
     }
 
     #[test]

@@ -113,6 +113,10 @@ pub fn run_in(
     let written = writer.thread.join().map_err(|_| failed("writer"))?;
     // If the writer failed, that is why the crawl did.
     written?;
+    if let Err(Error::TooManyRejects { .. }) = &ended {
+        // The error sends its reader there.
+        write_rejects(&fs, &layout, fs.metadata(&layout.reject_spool())?.len)?;
+    }
     let Ended { mut state, complete } = ended?;
     report.complete = complete;
     report.ended_at = Some(clock.now());

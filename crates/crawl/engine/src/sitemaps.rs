@@ -30,7 +30,10 @@ pub(crate) fn is_one(lease: &Lease, content_type: Option<&str>, start: &[u8]) ->
     // Nothing but sitemaps is taken from a robots.txt.
     let is_named = matches!(&lease.source, Source::Link(page) if page.ends_with("/robots.txt"));
     let is_text = content_type.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/plain"));
-    (is_gzip || is_text) && (is_named || path.rsplit('/').next().is_some_and(|name| name.contains("sitemap")))
+    // A feed may be a sitemap: but most are only the news of a site.
+    let is_feed = has(b"<rss") || has(b"<feed");
+    (is_gzip || is_text || is_feed)
+        && (is_named || path.rsplit('/').next().is_some_and(|name| name.contains("sitemap")))
 }
 
 /// As much as is needed of what the start of a gzip file holds.
@@ -159,6 +162,7 @@ mod tests {
         assert!(is_one(&lease("http://a.example/i.xml.gz", Source::Seed), Some("application/gzip"), &packed));
         let robots = Source::Link("http://a.example/robots.txt".into());
         assert!(is_one(&lease("http://a.example/pages.txt", robots.clone()), plain, b"http://a.example/1"));
+        assert!(is_one(&lease("http://a.example/feed", robots.clone()), xml, b"<rss><channel>"));
         assert!(is_one(&lease("http://a.example/pages.gz", robots), None, &[0x1f, 0x8b, 8]));
     }
 

@@ -127,6 +127,8 @@ fn too_many_bad_lines_end_the_run() {
     config.seeds = vec![SeedInput::File(list)];
     config.max_rejects = Some(1);
     assert!(matches!(crawl(config), Err(Error::TooManyRejects { found: 2, limit: 1 })));
+    let rejects = std::fs::read_to_string(dir.path().join("out/rejects.jsonl")).unwrap();
+    assert_eq!(rejects.lines().count(), 2, "the error names this file");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! request ─► ready ─► send ─► head ─► body ─► Response
-//!              │        │       │       └ broken off: cut, or failed where nothing came
+//!              │        │       │       └ broken off: cut, or failed where nothing came; by HTTP/1.1 next time if that is why
 //!              │        │       └ reset: failed; by HTTP/1.1 next time if that is why
 //!              └────────┴ hung up while idle: again on a new connection; not HTTP/2 at all: again by HTTP/1.1
 //! ```
@@ -78,8 +78,13 @@ impl Http2 {
         let deadline = total.min(Instant::now() + limits.idle);
         let late = |what: &str| Attempt::Failed(failure(ErrorClass::HeaderTimeout, what));
         let ready = timeout_at(deadline, std::future::poll_fn(|context| self.send.poll_ready(context))).await;
-        ready.map_err(|_| late("the request could not be sent in time"))?.map_err(|e| self.attempt(&e))?;
-        let (response, _) = self.send.send_request(request, true).map_err(|e| self.attempt(&e))?;
+        let ready = ready.map_err(|_| late("the request could not be sent in time"))?;
+        let unsent = |attempt| match attempt {
+            Attempt::Stale => Attempt::Closed,
+            other => other,
+        };
+        ready.map_err(|e| unsent(self.attempt(&e)))?;
+        let (response, _) = self.send.send_request(request, true).map_err(|e| unsent(self.attempt(&e)))?;
         let asked = Instant::now();
         let answer = timeout_at(total.min(asked + limits.first_byte), response).await;
         let answer = answer.map_err(|_| late("no response in time"))?.map_err(|e| self.attempt(&e))?;
@@ -145,14 +150,23 @@ pub(crate) fn head_of<T>(response: &Response<T>) -> Bytes {
 }
 
 /// Reads the body of a response. What came before a timeout or a disconnect is kept and marked; when nothing at all came, that
-/// is a failure unless the head says enough.
-pub(crate) async fn receive(mut stream: RecvStream, terms: Terms<'_>) -> Result<Received, Failure> {
+/// is a failure unless the head says enough. Also says whether the server broke the protocol, as one does that announces another
+/// length than it sends.
+pub(crate) async fn receive(stream: RecvStream, terms: Terms<'_>) -> (Result<Received, Failure>, bool) {
+    let mut broken = false;
+    (receive_body(stream, terms, &mut broken).await, broken)
+}
+
+async fn receive_body(mut stream: RecvStream, terms: Terms<'_>, broken: &mut bool) -> Result<Received, Failure> {
     let mut sink = Sink::new(&terms);
     let cut = loop {
         let data = match timeout_at(terms.total.min(Instant::now() + terms.idle), stream.data()).await {
             Err(_) => break Some(Truncated::Time),
             Ok(None) => break None,
-            Ok(Some(Err(_))) => break Some(Truncated::Disconnect),
+            Ok(Some(Err(error))) => {
+                *broken = is_broken(&error);
+                break Some(Truncated::Disconnect);
+            }
             Ok(Some(Ok(data))) => data,
         };
         if !sink.put(&data).await? {

@@ -8,7 +8,7 @@ use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
-use hickory_resolver::proto::rr::RecordType;
+use hickory_resolver::proto::rr::{Name, RecordType};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,11 +83,14 @@ impl Resolver {
     }
 
     async fn ask(&self, host: &str) -> Answer {
+        let Some(name) = name_of(host) else {
+            let failed =
+                failure(ErrorClass::DnsNxdomain, "no such name can exist: it, or a part of it, is empty or too long");
+            return Err((failed, Instant::now() + self.limits.keep_failure));
+        };
         // Waiting for a slot takes as long as it takes: only the lookup itself has a limit.
         let permit = self.permits.acquire().await;
         let begun = Instant::now();
-        // A name with a dot is whole: suffixes of this machine's own domain are not for the web.
-        let name = if host.contains('.') { format!("{}.", host.trim_end_matches('.')) } else { host.to_owned() };
         let (v4, v6) = match &self.resolver {
             Ok(resolver) => both(resolver, &name, begun + self.limits.timeout).await,
             Err(why) => return Err((failure(ErrorClass::LocalResource, why.clone()), begun)),
@@ -146,16 +149,25 @@ impl Resolver {
     }
 }
 
+/// A host as DNS writes it. It is ASCII already; what else may stand in a name, only its name server knows: many have `_` in
+/// them, and hyphens where the resolver's own reading of a text would refuse them.
+fn name_of(host: &str) -> Option<Name> {
+    let mut name = Name::from_labels(host.trim_end_matches('.').split('.').map(str::as_bytes)).ok()?;
+    // A name with a dot is whole: suffixes of this machine's own domain are not for the web.
+    name.set_fqdn(host.contains('.'));
+    Some(name)
+}
+
 /// How long the answer about one kind of address waits for the other: some name servers never answer about IPv6.
 const SECOND_ANSWER: Duration = Duration::from_millis(500);
 
 /// Asks for both kinds of addresses at once. Each has until `deadline`, less when the other has brought an address.
 async fn both(
     resolver: &TokioResolver,
-    name: &str,
+    name: &Name,
     deadline: Instant,
 ) -> (Result<Lookup, NetError>, Result<Lookup, NetError>) {
-    let ask = async |kind| match timeout_at(deadline, resolver.lookup(name, kind)).await {
+    let ask = async |kind| match timeout_at(deadline, resolver.lookup(name.clone(), kind)).await {
         Ok(found) => found,
         Err(_) => Err(NetError::Timeout),
     };
@@ -269,6 +281,32 @@ mod tests {
         Silence,
         Code(ResponseCode),
         Address(&'static str),
+    }
+
+    #[tokio::test]
+    async fn names_are_asked_for_as_they_are_written() {
+        let server = name_server(|name, kind| match kind {
+            RecordType::A if name.ends_with(".example.") => Reply::Address("192.0.2.1"),
+            _ => Reply::Code(ResponseCode::NoError),
+        })
+        .await;
+        let resolver = Resolver::new(DnsLimits { servers: vec![server], ..DnsLimits::default() });
+        for name in [
+            "a_b.example",
+            "_a.example",
+            "r1---sn-x.example",
+            "-a.example",
+            "a-.example.",
+            "xn--a.example",
+            "1.example",
+        ] {
+            let found = resolver.resolve(name).await.unwrap_or_else(|failed| panic!("{name}: {failed:?}"));
+            assert_eq!(*found.ips, ["192.0.2.1".parse::<IpAddr>().unwrap()], "{name}");
+        }
+        let long = [&"a".repeat(64), ".example"].concat();
+        for name in [&long, "a..example", &"a.".repeat(130)] {
+            assert_eq!(resolver.resolve(name).await.unwrap_err().class, ErrorClass::DnsNxdomain, "{name}");
+        }
     }
 
     /// One kind of address is enough, whatever becomes of the other; and one kind that is missing is not all.

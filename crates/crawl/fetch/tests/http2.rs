@@ -185,11 +185,32 @@ async fn a_connection_that_ended_while_idle_is_replaced() {
     })
     .await;
     let fetcher = fetcher(config(addr));
+    // Nothing is asked on a connection that has ended, so that the host need not be left alone.
+    let spacing = Duration::from_secs(3600);
     for _ in 0..3 {
-        assert_eq!(parts(&mut get(&fetcher, "https://a.example/").await).1, b"once");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        let ask = Ask { spacing, ..Ask::new(WebUrl::parse("https://a.example/").unwrap(), NOW) };
+        let mut fetched = tokio::time::timeout(Duration::from_secs(60), fetcher.fetch(ask)).await.unwrap();
+        assert_eq!(parts(&mut fetched).1, b"once");
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
     assert_eq!(counts.http2.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_server_that_announces_another_length_than_it_sends_gets_http_1() {
+    let (addr, counts) = server(|stream| {
+        by_h2(stream, |_, mut respond| {
+            let response = Response::builder().status(200).header("content-length", "100").body(()).unwrap();
+            let mut stream = respond.send_response(response, false).unwrap();
+            stream.send_data(Bytes::from_static(b"short"), true).unwrap();
+        })
+    })
+    .await;
+    let fetcher = fetcher(config(addr));
+    let first = get(&fetcher, "https://a.example/").await;
+    assert!(matches!(&first.outcome, Outcome::Failed(f) if f.class == ErrorClass::Reset), "{first:?}");
+    assert_eq!(parts(&mut get(&fetcher, "https://a.example/").await).1, b"old");
+    assert_eq!(counts.http2.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

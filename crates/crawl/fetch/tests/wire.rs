@@ -282,6 +282,41 @@ async fn connections_are_used_again_and_dead_ones_replaced() {
     assert_eq!(count.load(Ordering::SeqCst), 4);
 }
 
+/// Nothing was asked on such a connection, so that the host need not be left alone once more.
+#[tokio::test]
+async fn a_connection_that_was_closed_while_idle_costs_no_wait() {
+    let (addr, count) = server(|mut stream, _| async move {
+        request(&mut stream).await;
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+    })
+    .await;
+    let fetcher = fetcher(config(addr));
+    for n in 1..4 {
+        let spacing = Duration::from_secs(3600);
+        let ask = Ask { spacing, ..Ask::new(WebUrl::parse("http://a/").unwrap(), NOW) };
+        let fetched = tokio::time::timeout(Duration::from_secs(60), fetcher.fetch(ask)).await.unwrap();
+        assert_eq!(response(fetched).1, b"ok");
+        assert_eq!(count.load(Ordering::SeqCst), n);
+        sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Of a robots.txt all is wanted, however little is kept of pages.
+#[tokio::test]
+async fn a_limit_of_its_own_goes_before_the_setting() {
+    let (addr, _) = server(|mut stream, _| async move {
+        request(&mut stream).await;
+        let text = "x".repeat(2000);
+        let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n{text}").as_bytes()).await;
+    })
+    .await;
+    for (body_limit, len, why) in [(None, 1000, Some(Truncated::Length)), (Some(5000), 2000, None)] {
+        let ask = Ask { body_limit, ..Ask::new(WebUrl::parse("http://a/").unwrap(), NOW) };
+        let (_, body, truncated) = response(fetcher(config(addr)).fetch(ask).await);
+        assert_eq!((body.len(), truncated), (len, why));
+    }
+}
+
 #[tokio::test]
 async fn connections_are_not_used_again_when_unsafe() {
     for answer in [

@@ -62,5 +62,5 @@ pub use file::{ListFile, text_of};
 pub use format::{Format, Looks, extension, look};
 pub use item::BadItem;
 pub use options::{Options, Purpose};
-pub use parquet::is_object;
+pub use parquet::{is_captures, is_object};
 pub use source::{open, over, read_stream};

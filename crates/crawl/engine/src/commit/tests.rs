@@ -149,6 +149,7 @@ impl Bench {
                 rows: 1,
                 rejects: 0,
                 other_shards: 0,
+                robots_files: 0,
             };
             let seeds = vec![Seed { url: trawl_url::WebUrl::parse(&url(0)).unwrap(), meta: Some("{\"a\":1}".into()) }];
             let batch = SeedBatch { seeds, rejects: Vec::new(), items: 1, end: Some(vec![identity]) };

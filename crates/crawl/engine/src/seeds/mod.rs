@@ -115,6 +115,9 @@ pub struct SeedIdentity {
     /// URLs that belong to other shards.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub other_shards: u64,
+    /// Rows of an index of captures that are of robots.txt files, which a crawl asks for on its own.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub robots_files: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -176,13 +179,20 @@ pub(crate) fn read(
     let mut identities = Vec::new();
     for input in inputs {
         let name = input.name();
-        let (mut rows, mut rejects, mut other_shards) = (0, 0, 0);
+        let (mut rows, mut rejects, mut other_shards, mut robots_files) = (0, 0, 0, 0);
+        let of_index = matches!(input, SeedInput::File(path) if path.is_file() && trawl_lists::is_captures(path));
         // A pipe may stay open for long: what came through it is crawled meanwhile.
         let before_read = || batches.borrow_mut().hand_over();
         let read = read_input(input, registry, options, &before_read, &mut |offset, item| {
+            let reject = |(reason, text)| Reject { input: name.clone(), offset, reason, text };
             let item = match item {
                 Err(error) if error.advice != Advice::Skip => return Err(error),
-                item => seed_of(item).map_err(|(reason, text)| Reject { input: name.clone(), offset, reason, text }),
+                Ok(record) if of_index && prior::is_robots_file(&record) => {
+                    robots_files += 1;
+                    batches.borrow_mut().batch.items += 1;
+                    return Ok(());
+                }
+                item => seed_of(item, of_index).map_err(reject),
             };
             if item.as_ref().is_ok_and(|seed| !rules.takes_seed(&seed.url)) {
                 other_shards += 1;
@@ -196,7 +206,7 @@ pub(crate) fn read(
             return Ok(());
         }
         let (bytes, sha256) = read.map_err(|source| Error::Seeds { input: name.clone(), source })?;
-        identities.push(SeedIdentity { name, bytes, sha256, rows, rejects, other_shards });
+        identities.push(SeedIdentity { name, bytes, sha256, rows, rejects, other_shards, robots_files });
     }
     let Batches { mut batch, give, .. } = batches.into_inner();
     if batch.items < skip {
@@ -260,10 +270,10 @@ impl Batches<'_> {
 }
 
 /// The seed of an item, or a reason and a text.
-fn seed_of(item: Result<UrlRecord, DoorError>) -> Result<Seed, (String, String)> {
+fn seed_of(item: Result<UrlRecord, DoorError>, of_index: bool) -> Result<Seed, (String, String)> {
     let (reason, mut text) = match item {
         Ok(record) => match WebUrl::parse(&record.url) {
-            Ok(url) => return Ok(Seed { url, meta: prior::note(&record) }),
+            Ok(url) => return Ok(Seed { url, meta: prior::note(&record, of_index) }),
             Err(reject) => (reject.to_string(), record.url),
         },
         Err(error) => match error.source.downcast::<BadItem>() {

@@ -5,7 +5,7 @@ fn seed(line: &[u8]) -> Option<Result<Seed, (String, String)>> {
     let mut found = None;
     let each = &mut |_, item| {
         assert!(found.is_none());
-        found = Some(seed_of(item));
+        found = Some(seed_of(item, false));
         Ok(())
     };
     trawl_lists::read_stream("x", None, line, &Options::crawl(), each).unwrap();

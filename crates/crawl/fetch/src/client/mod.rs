@@ -40,7 +40,7 @@ pub struct Ask {
     pub started_at: UnixMillis,
     /// What the scheduler knows (depth, via, attempt, robots, seed metadata); the fetch fills in the rest.
     pub facts: CaptureFacts,
-    /// A smaller limit on body bytes than the setting.
+    /// Another limit on body bytes than the settings.
     pub body_limit: Option<u64>,
     /// How long the host is left alone before the request is made again on another connection.
     pub spacing: Duration,
@@ -220,6 +220,9 @@ impl Shared {
                     (notes.ip, notes.tls, notes.place) = (None, None, None);
                     total = self.make_room(ask, total).await;
                 }
+                // Nothing was asked on it, so that nobody need be left alone: servers that close sooner than their delay is over
+                // would be asked half as often.
+                Err(Attempt::Closed) => (notes.ip, notes.tls, notes.place) = (None, None, None),
                 Err(Attempt::Http1) => {
                     self.only_http1(&origin);
                     total = self.make_room(ask, total).await;
@@ -263,7 +266,7 @@ impl Shared {
                     http1_only = true;
                     total = self.make_room(ask, total).await;
                 }
-                Err(Attempt::Http1 | Attempt::Stale | Attempt::NoMore) => {
+                Err(Attempt::Http1 | Attempt::Stale | Attempt::Closed | Attempt::NoMore) => {
                     return Err(failure(ErrorClass::Reset, "the connection ended before a response"));
                 }
             }
@@ -293,7 +296,7 @@ impl Shared {
                     self.pool.distrust(origin);
                     return Err(Attempt::NoMore);
                 }
-                Waiting::End => return Err(Attempt::Stale),
+                Waiting::End => return Err(Attempt::Closed),
             }
         }
         if !self.is_redirected(origin) {
@@ -371,13 +374,16 @@ impl Shared {
         (notes.ip, notes.tls) = (Some(conn.peer), Some(conn.tls.clone()));
         let uri = ask.url.as_str().parse().map_err(|_| Attempt::Http1)?;
         let answer = conn.request(uri, &self.fields(ask), &self.config.limits, total, notes).await;
-        if !matches!(answer, Err(Attempt::Stale | Attempt::Http1)) {
+        if !matches!(answer, Err(Attempt::Stale | Attempt::Closed | Attempt::Http1)) {
             notes.request = Some(self.request(ask));
         }
         let answer = answer?;
         self.reach.heard();
         let head = http2::head_of(&answer);
-        let received = http2::receive(answer.into_body(), self.terms(&Head::new(&head), ask, total)).await;
+        let (received, broken) = http2::receive(answer.into_body(), self.terms(&Head::new(&head), ask, total)).await;
+        if broken {
+            self.only_http1(origin);
+        }
         let received = received.map_err(Attempt::Failed)?;
         self.reach.heard();
         if received.at_end {
@@ -390,9 +396,10 @@ impl Shared {
     /// Deadlines and limits of the body behind a head.
     fn terms<'a>(&'a self, head: &Head<'_>, ask: &Ask, total: Instant) -> Terms<'a> {
         let limits = &self.config.limits;
-        // What is asked for with a limit of its own, a robots.txt, is wanted whatever its media type is.
+        // What is asked for with a limit of its own, a robots.txt, is wanted whatever its media type is, and however little is
+        // kept of pages: half of it may lack the rule that matters.
         let body_bytes = match ask.body_limit {
-            Some(own) => own.min(limits.body_bytes),
+            Some(own) => own,
             None => limits.body_bytes_for(head.text("content-type").as_deref()),
         };
         Terms {
@@ -437,8 +444,10 @@ impl Shared {
 
 /// What became of an exchange on one connection.
 pub(crate) enum Attempt {
-    /// The pooled connection was dead already.
+    /// The pooled connection died, perhaps after the server saw the request.
     Stale,
+    /// The pooled connection was dead already: nothing was sent.
+    Closed,
     /// Pooled connections of this origin are not to be used.
     NoMore,
     /// The server does not speak HTTP/2 as we do, or asks for HTTP/1.1.

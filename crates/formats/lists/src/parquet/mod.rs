@@ -23,6 +23,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 use std::io::{BufReader, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use trawl_io::ReadAt;
 use trawl_io::read_at::{Cursor, FileReader};
@@ -39,8 +40,8 @@ const LEFT_OUT_PREFIX: &str = "url_host_";
 const CAPTURES_KEPT: &str = "url status content_type digest body_length warc_file warc_offset warc_length fetched_at started_at \
     unchanged error error_class truncated redirect_to redirect_of record_type meta_json";
 
-/// And those that a crawl keeps in the metadata of a seed: with them it asks whether a page changed.
-const CRAWL_KEPT: &str = "etag last_modified record_id refers_to_date";
+/// And those that a crawl needs: with them it asks whether a page changed, and tells pages from robots.txt files.
+const CRAWL_KEPT: &str = "etag last_modified record_id refers_to_uri refers_to_date run_id robots";
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 1024;
@@ -85,8 +86,7 @@ impl ParquetSource {
         let starts = starts.ok_or_else(|| fail("expected column chunks inside the file".into()))?;
         let rows = groups.iter().map(|group| u64::try_from(group.num_rows()).ok()).collect::<Option<Vec<_>>>();
         let rows = rows.ok_or_else(|| fail("expected a number of rows in each row group".into()))?;
-        let has = |name| metadata.schema().field_with_name(name).is_ok();
-        let captures = has("fetched_at") && has("warc_file") && has("unchanged");
+        let captures = has_captures(&metadata);
         let is_wanted = |role: Role, name: &str| match captures {
             true => {
                 let is_kept = |list: &str| list.split_whitespace().any(|kept| kept == name);
@@ -140,6 +140,17 @@ impl ParquetSource {
         }
         Ok(())
     }
+}
+
+fn has_captures(metadata: &ArrowReaderMetadata) -> bool {
+    ["fetched_at", "warc_file", "unchanged"].iter().all(|name| metadata.schema().field_with_name(name).is_ok())
+}
+
+/// Whether a file is a captures.parquet, Trawl's or another crawler's. One that cannot be read is not: who reads it then is told why.
+pub fn is_captures(path: &Path) -> bool {
+    let Ok(file) = FileReader::open(path) else { return false };
+    let metadata = guarded(|| ArrowReaderMetadata::load(&Chunks(Arc::new(file)), ArrowReaderOptions::new()));
+    metadata.is_ok_and(|metadata| has_captures(&metadata))
 }
 
 /// Gives one value to the record.
