@@ -4,7 +4,8 @@
 //!  CDX N b a m s k r M S V g
 //! com,a)/ 20080430204825 http://a.com/ text/html 200 3I42H3S6… - - 10 5 x.warc.gz
 //! ```
-//! A first line names the columns by letters; without it 11, 10 or 9 of them are the usual ones.
+//! A first line names the columns by letters; without it 11, 10, 9 or 7 of them are the usual ones: 7 is what the Wayback Machine
+//! answers.
 
 use crate::fields::{Role, Roles, Value};
 use crate::file::text_of;
@@ -51,6 +52,7 @@ impl Legend {
             11 => "NbamskrMSVg",
             10 => "NbamskrMVg",
             9 => "NbamskrVg",
+            7 => "NbamskS",
             _ => return None,
         };
         let is_time = |word: &&[u8]| word.len() == 14 && word.iter().all(u8::is_ascii_digit);
@@ -66,7 +68,7 @@ impl Legend {
         let bad = |message: &str| BadItem::new("cdx", message, line);
         let usual = Self::usual(line);
         let Some(Legend(letters)) = legend.as_ref().or(usual.as_ref()) else {
-            return Err(bad("expected 9 or 11 columns, the second a time of 14 digits"));
+            return Err(bad("expected 7, 9, 10 or 11 columns, the second a time of 14 digits"));
         };
         let text = text_of(line);
         let columns: Vec<&str> = text.split(' ').collect();
@@ -116,6 +118,15 @@ mod tests {
         let found = record(&mut None, nine).unwrap().unwrap();
         assert_eq!((found.status, found.place), (None, Some(Place::new("x.arc.gz", 5, 0))));
         assert_eq!(found.extras.as_deref(), Some(r#"{"redirect":"http://b.com/"}"#));
+    }
+
+    /// `web.archive.org/cdx/search/cdx?url=…`
+    #[test]
+    fn answers_of_the_wayback_machine() {
+        let line = b"com,a)/ 20080430204825 http://a.com/ text/html 200 3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ 1234";
+        let found = record(&mut None, line).unwrap().unwrap();
+        assert_eq!((found.url.as_str(), found.status, found.place), ("http://a.com/", Some(200), None));
+        assert_eq!(found.extras.as_deref(), Some(r#"{"warc_length":1234}"#));
     }
 
     #[test]

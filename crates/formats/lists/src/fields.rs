@@ -2,7 +2,7 @@
 //!
 //! The one place that knows what names mean, for lists and for archives.
 
-use crate::{Options, Purpose};
+use crate::{BadItem, Options, Purpose};
 use trawl_model::{Digest, Place, UnixMillis, UrlRecord, date as time};
 
 /// From here on a float stands for more than one whole number.
@@ -211,7 +211,7 @@ impl Fields {
             Value::Null | Value::Json(_) => return false,
         };
         match role {
-            Role::Url | Role::Host if self.has_url || !matches!(value, Value::Text(_)) => false,
+            Role::Url | Role::Host if self.has_url || !matches!(value, Value::Text(_)) || is_null(text) => false,
             Role::Host if self.purpose == Purpose::Crawl && !text.contains("://") => {
                 self.set_url(&format!("http://{}/", text.trim()));
                 true
@@ -269,6 +269,40 @@ impl Fields {
         }
         Some(self.record)
     }
+}
+
+/// How programs write that there is no value where a text has to stand. As a host it would make a row of each.
+fn is_null(text: &str) -> bool {
+    const NULLS: &[&str] = &["null", "none", "nan", "n/a", "#n/a", "\\n", "nil", "undefined", "-"];
+    NULLS.iter().any(|null| text.trim().eq_ignore_ascii_case(null))
+}
+
+/// Bytes of a scheme that are looked at.
+const MAX_SCHEME: usize = 12;
+
+/// Whether a URL with its scheme stands behind white space in a text: a URL parser would escape or drop the white space and make
+/// one URL of both.
+pub(crate) fn has_second_url(text: &str) -> bool {
+    // Most URLs have none; without an early end the loop is done many bytes at a time.
+    if !text.bytes().fold(false, |found, b| found | (b <= b' ') | !b.is_ascii()) {
+        return false;
+    }
+    memchr::memmem::find_iter(text.as_bytes(), b"://").any(|at| {
+        let before = text.get(..at).unwrap_or_default();
+        let letters = before.bytes().rev().take(MAX_SCHEME).take_while(u8::is_ascii_alphanumeric).count();
+        let front = before.get(..at - letters).unwrap_or_default();
+        letters > 0 && front.ends_with(char::is_whitespace) && !front.trim_start().is_empty()
+    })
+}
+
+/// The record, if its URL is one. In a value of its own a URL may hold another one behind white space in its query.
+pub(crate) fn one_url(record: UrlRecord) -> Result<UrlRecord, BadItem> {
+    let path = record.url.split('?').next().unwrap_or_default();
+    if has_second_url(path) {
+        let message = "expected one URL, found another behind white space";
+        return Err(BadItem::new("several", message, record.url.as_bytes()));
+    }
+    Ok(record)
 }
 
 /// Fills a field that is empty, and tells whether it did.
@@ -401,6 +435,30 @@ mod tests {
         }
         let both = with(&[("status", Value::Number("0")), ("fetch_status", Value::Number("404"))]);
         assert_eq!(both.status, Some(404));
+    }
+
+    #[test]
+    fn a_word_for_nothing_is_no_url() {
+        for null in ["NULL", "None", "nan", " N/A", "\\N", "-"] {
+            assert_eq!(general(&[("url", Value::Text(null))]), None, "{null}");
+        }
+        assert_eq!(general(&[("domain", Value::Text("com"))]).unwrap().url, "com");
+    }
+
+    #[test]
+    fn one_value_is_one_url() {
+        for (url, is_one) in [
+            ("http://a.com/", true),
+            (" http://a.com/ ", true),
+            ("http://a.com/x\ny", true),
+            ("http://a.com/http://b.com/", true),
+            ("http://a.com/?u= http://b.com/", true),
+            ("http://a.com/\nhttp://b.com/", false),
+            ("http://a.com/ http://b.com/", false),
+            ("a.com\u{2028}https://b.com/", false),
+        ] {
+            assert_eq!(one_url(UrlRecord::bare(url)).is_ok(), is_one, "{url:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One record a line: a plain URL, a JSON object, CDXJ or CDX.
 
 use crate::cdx::Legend;
-use crate::fields::{Fields, Roles, Value};
+use crate::fields::{Fields, Roles, Value, has_second_url};
 use crate::file::text_of;
 use crate::{BadItem, Format, Options, json};
 use trawl_model::{UnixMillis, UrlRecord};
@@ -18,24 +18,30 @@ pub(crate) fn parse(
         (_, None) | (Format::Lines | Format::Cdxj, Some(b'#')) | (Format::Cdxj, Some(b'!')) => Ok(None),
         (Format::Cdxj, _) => cdxj(options, trimmed).map(Some),
         (Format::Cdx, _) => Legend::record(legend, options, line),
-        // No URL holds a zero byte: these separate the URLs of a list that other programs made (`find -print0`).
-        (Format::Lines, Some(_)) if memchr::memchr(0, line).is_some() => {
-            let message =
-                "expected a URL and the end of its line, found a zero byte: make lines of it with tr '\\0' '\\n'";
-            Err(BadItem::new("line_end", message, line))
-        }
-        (Format::Lines, Some(first)) if *first != b'{' => Ok(url(options, trimmed)),
+        (Format::Lines, Some(first)) if *first != b'{' => url(options, trimmed),
         _ => object(options, false, &text_of(trimmed), trimmed).map(Some),
     }
 }
 
-/// `url`, or `url`, a tab and a time.
-fn url(options: &Options, line: &[u8]) -> Option<UrlRecord> {
+/// `url`, or `url`, a tab and a time; behind white space and `#` a comment.
+///
+/// A line ends at a line feed or a carriage return. Whatever else separates lines to some programs (`find -print0`, Unicode) is no end,
+/// because a URL may hold those characters; but one that does writes them escaped.
+fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
     let text = text_of(line);
-    let (url, ts) = text.split_once('\t').unwrap_or((&text, ""));
+    let text = without_comment(text.trim());
+    if has_odd_end(text) {
+        let message = "expected a URL and the end of its line, found a character that ends lines elsewhere (zero, vertical tab, form feed, U+0085, U+2028, U+2029): put line feeds in its place, or escape it";
+        return Err(BadItem::new("line_end", message, line));
+    }
+    if has_second_url(text) {
+        let message = "expected one URL in a line, found another behind white space: put it into its own line, or read the list as a table (--format tsv)";
+        return Err(BadItem::new("several", message, line));
+    }
+    let (url, ts) = text.split_once('\t').unwrap_or((text, ""));
     // Most lists are nothing but URLs.
     if ts.trim().is_empty() {
-        return Some(UrlRecord::bare(url.trim()));
+        return Ok(Some(UrlRecord::bare(url.trim())));
     }
     let roles = Roles::of(options, false, ["ts"].into_iter());
     let mut fields = roles.fields();
@@ -43,7 +49,20 @@ fn url(options: &Options, line: &[u8]) -> Option<UrlRecord> {
     if let Some(role) = roles.each.first() {
         fields.put(*role, "ts", Value::Text(ts));
     }
-    fields.finish()
+    Ok(fields.finish())
+}
+
+/// Whether a text holds a character that ends lines to some programs.
+fn has_odd_end(text: &str) -> bool {
+    memchr::memchr3(0, 0xb, 0xc, text.as_bytes()).is_some()
+        || !text.is_ascii() && text.contains(['\u{85}', '\u{2028}', '\u{2029}'])
+}
+
+/// A line up to a `#` behind white space. As a fragment it would leave an escaped space at the end of the URL.
+fn without_comment(text: &str) -> &str {
+    let begins = |at: &usize| text.get(..*at).is_some_and(|before| before.ends_with(char::is_whitespace));
+    let comment = memchr::memchr_iter(b'#', text.as_bytes()).find(begins);
+    comment.and_then(|at| text.get(..at)).map_or(text, str::trim_end)
 }
 
 /// `com,example)/a 20260624010203 {"url": …}`.
@@ -95,8 +114,28 @@ mod tests {
         let never = UrlRecord { extras: Some(r#"{"ts":"never \"so\""}"#.into()), ..UrlRecord::bare("http://a.com/") };
         assert_eq!(url(b"http://a.com/\tnever \"so\""), never);
         assert_eq!(url(br#" {"url":"http://a.com/","ts":1}"#), with_ts);
-        for zeros in [&b"http://a.com/\0http://b.com/"[..], b"http://a.com/\0", b"\0"] {
-            assert_eq!(one(Format::Lines, zeros).unwrap_err().code, "line_end");
+        for breaks in [
+            "http://a.com/\0http://b.com/",
+            "http://a.com/\0",
+            "\0",
+            "a.com/\u{2028}b.com/",
+            "a.com/\u{85}b",
+            "a\u{b}b",
+        ] {
+            assert_eq!(one(Format::Lines, breaks.as_bytes()).unwrap_err().code, "line_end", "{breaks:?}");
+        }
+        for several in ["http://a.com/ http://b.com/", "http://a.com/?x=1\u{a0}https://b.com/", "a.com\tftp://b.com/"] {
+            assert_eq!(one(Format::Lines, several.as_bytes()).unwrap_err().code, "several", "{several:?}");
+        }
+        for (line, expected) in [
+            ("http://a.com/ # why", "http://a.com/"),
+            ("http://a.com/\t# why http://b.com/", "http://a.com/"),
+            ("http://a.com/#x #y", "http://a.com/#x"),
+            ("http://a.com/?u=http://b.com/", "http://a.com/?u=http://b.com/"),
+            ("http://a.com/a b", "http://a.com/a b"),
+            ("http://a.com/\u{2028}\u{85}\u{b}", "http://a.com/"),
+        ] {
+            assert_eq!(url(line.as_bytes()), UrlRecord::bare(expected), "{line:?}");
         }
         for nothing in [&b""[..], b" \t", b" # http://a.com/"] {
             assert_eq!(parse(Format::Lines, &Options::default(), &mut None, nothing), Ok(None));

@@ -1,6 +1,7 @@
 //! Lists behind the door `UrlSource`, and as streams.
 
 use crate::cdx::Legend;
+use crate::fields::one_url;
 use crate::file::{ListFile, unpack};
 use crate::format::{Format, look};
 use crate::lines::{BOM, BUFFER, Line, LineReader, first_lines};
@@ -10,7 +11,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use trawl_io::{Compression, Fs};
-use trawl_model::{Advice, DoorError, Items, Place, SourceIdentity, Split, UrlSource};
+use trawl_model::{Advice, DoorError, Items, Place, SourceIdentity, Split, UrlRecord, UrlSource};
 
 /// Opens a file as a list. Its format is found by first bytes and name unless `format` says it.
 pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>, options: &Options) -> Result<Box<dyn UrlSource>> {
@@ -88,6 +89,12 @@ impl List {
     /// Reads a whole list.
     fn read(&self, stream: impl BufRead, each: &mut Items<'_>) -> Result<(), DoorError> {
         let Self { uri, options, .. } = self;
+        if self.format.is_lines() {
+            return self.lines(LineReader::new(stream, 0), u64::MAX, each);
+        }
+        let each = &mut |at, item: Result<UrlRecord, DoorError>| {
+            each(at, item.and_then(|record| one_url(record).map_err(|bad| bad.at(Place::new(&**uri, at, 0)))))
+        };
         match self.format {
             Format::Csv => csv::read(uri, None, options, stream, each),
             Format::Tsv => csv::read(uri, Some(b'\t'), options, stream, each),
@@ -95,12 +102,9 @@ impl List {
             Format::Har => document::read_har(uri, options, stream, each),
             Format::Bookmarks => markup::read_bookmarks(uri, options, stream, each),
             Format::Sitemap => markup::read_sitemap(uri, options, stream, each),
-            Format::Parquet => {
+            _ => {
                 let error = "expected a list that can be read as a stream, found Parquet: name its file";
                 Err(DoorError::new(Advice::Stop, error))
-            }
-            Format::Lines | Format::Jsonl | Format::Cdxj | Format::Cdx => {
-                self.lines(LineReader::new(stream, 0), u64::MAX, each)
             }
         }
     }
@@ -116,14 +120,17 @@ impl List {
                     (Err(BadItem::new("line_too_long", "expected a line of at most 4 MiB", head)), 0)
                 }
                 Some(Line::Whole(line)) => {
-                    let bare = line.strip_prefix(BOM).filter(|_| at == 0).unwrap_or(line);
+                    // Also in the middle: where lists were put together with `cat`.
+                    let bare = line.strip_prefix(BOM).unwrap_or(line);
                     at += (line.len() - bare.len()) as u64;
                     (line::parse(self.format, &self.options, &mut legend, bare), bare.len())
                 }
             };
             match parsed {
                 Ok(None) => {}
-                Ok(Some(record)) => each(at, Ok(record))?,
+                Ok(Some(record)) => {
+                    each(at, one_url(record).map_err(|bad| bad.at(Place::new(&*self.uri, at, len as u64))))?
+                }
                 Err(bad) => each(at, Err(bad.at(Place::new(&*self.uri, at, len as u64))))?,
             }
         }
@@ -193,9 +200,9 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_first_line_and_of_that_alone() {
+    fn a_byte_order_mark_is_no_part_of_a_line() {
         let text = b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n";
-        let expected = [(3, "a".to_owned()), (5, "\u{feff}b".to_owned())];
+        let expected = [(3, "a".to_owned()), (8, "b".to_owned())];
         for target in [1, 2, 3, 4, 100] {
             assert_eq!(read_splits(&file_of("f", text), target), expected, "{target}");
         }

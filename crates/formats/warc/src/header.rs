@@ -10,6 +10,7 @@
 use crate::error::{At, Error, Result, shown};
 use crate::limits::{Limits, Step};
 use std::borrow::Cow;
+use trawl_model::date::w3c_date;
 use trawl_model::{Digest, UnixMillis};
 use trawl_url::text_of;
 
@@ -194,6 +195,10 @@ impl RecordHeader {
                 last.value.1 = narrow(at + line.len());
                 return Ok(());
             }
+            if lenient {
+                self.odd("a line that continues no field");
+                return Ok(());
+            }
             return Err(Error::corrupt(inside(at), "a field before its continuation", shown(line)));
         }
         let Some(colon) = memchr::memchr(b':', line) else {
@@ -232,7 +237,9 @@ impl RecordHeader {
         }
         // One that states nothing has nothing, as others read it; if something follows, it is found to be damaged.
         let absent = length.is_empty() && lenient;
-        let parsed = std::str::from_utf8(if absent { b"0" } else { length })
+        let signed = length.strip_prefix(b"+").filter(|_| lenient);
+        let is_signed = signed.is_some();
+        let parsed = std::str::from_utf8(if absent { b"0" } else { signed.unwrap_or(length) })
             .ok()
             .filter(|text| text.bytes().all(|b| b.is_ascii_digit()))
             .and_then(|text| text.parse().ok())
@@ -240,6 +247,9 @@ impl RecordHeader {
         self.content_length = parsed;
         if absent {
             self.odd("no Content-Length");
+        }
+        if is_signed {
+            self.odd("Content-Length with a sign");
         }
         if repeated && !(same && lenient) {
             return Err(Error::corrupt(inside(0), "one Content-Length", "several"));
@@ -340,7 +350,13 @@ impl RecordHeader {
 
     /// `WARC-Date`, if it is one.
     pub fn date(&self) -> Option<UnixMillis> {
-        UnixMillis::parse(&self.text("WARC-Date")?).ok()
+        self.time("WARC-Date")
+    }
+
+    /// A time field, if it is one. The standard knows UTC and capital letters alone; others write offsets, and `t` and `z`.
+    pub(crate) fn time(&self, name: &str) -> Option<UnixMillis> {
+        let text = self.text(name)?;
+        UnixMillis::parse(&text).ok().or_else(|| w3c_date(&text))
     }
 
     /// A digest field, if it is one of a known algorithm.

@@ -15,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::{Found, Registry};
 use trawl_io::Fs;
-use trawl_model::{Archive, Capture, Digest, Entry, Outcome, Pick, Place, RawRecord, UnixMillis};
+use trawl_model::{Advice, Archive, Capture, Digest, Entry, Outcome, Pick, Place, RawRecord, UnixMillis};
 
 /// Entries at one place that are looked at for the URL of a row: blocks of some containers hold thousands.
 const MAX_ENTRIES: usize = 100_000;
@@ -104,7 +104,12 @@ impl Archives {
             for pick in [Pick::At(place), Pick::Newest(&item.url)] {
                 let Ok(Some(mut source)) = archive.captures(pick) else { continue };
                 for _ in 0..MAX_ENTRIES {
-                    let Ok(Some((entry, at))) = source.next_entry() else { break };
+                    let (entry, at) = match source.next_entry() {
+                        Ok(Some(found)) => found,
+                        // A damaged record does not end its member: those behind it were ingested.
+                        Err(e) if e.advice == Advice::Skip => continue,
+                        Ok(None) | Err(_) => break,
+                    };
                     if matches!(pick, Pick::At(_)) && at.offset != place.offset {
                         break;
                     }
@@ -117,6 +122,7 @@ impl Archives {
         })
     }
 
+    /// Shows `look` the containers that may hold a row's record until it says that one does. An error of it ends the search.
     fn each_container(
         &self,
         bases: &[String],
@@ -139,7 +145,8 @@ impl Archives {
                 Err(error @ (QueryError::Cancelled | QueryError::NoArchive { .. } | QueryError::NoCapture { .. })) => {
                     return Err(error);
                 }
-                Err(_) => {}
+                // Some of it may have been handed out already: another try would hand that out twice.
+                Err(_) => return Err(QueryError::NoArchive { why: "its record cannot be read to the end" }),
             }
         }
         Err(QueryError::NoArchive { why: "there is no record of this url at its place" })
@@ -248,16 +255,29 @@ impl Pinned {
     ) -> Result<bool, QueryError> {
         let mut keeps = true;
         archives.each_container(&self.bases(row), &row.item, &mut |archive, place| {
-            let Some(mut source) = archive.records(Pick::At(place)).map_err(QueryError::lake)? else {
-                keeps = archive.captures(Pick::At(place)).map_err(QueryError::lake)?.is_none();
-                return Ok(!keeps);
-            };
-            let Some(event) = source.next_event().map_err(QueryError::lake)? else { return Ok(false) };
-            if event.url.as_deref() != Some(&row.item.url) {
-                return Ok(false);
+            // Of several captures of the URL in one member the one of that time; the time of a row may be another one of its capture's.
+            for exact in [true, false] {
+                let Ok(found) = archive.records(Pick::At(place)) else { return Ok(false) };
+                let Some(mut source) = found else {
+                    keeps = !matches!(archive.captures(Pick::At(place)), Ok(Some(_)));
+                    return Ok(!keeps);
+                };
+                for _ in 0..MAX_ENTRIES {
+                    let event = match source.next_event() {
+                        Ok(Some(event)) => event,
+                        Err(e) if e.advice == Advice::Skip => continue,
+                        Ok(None) | Err(_) => break,
+                    };
+                    if event.records.first().is_none_or(|(_, at)| at.offset != place.offset) {
+                        break;
+                    }
+                    if event.url.as_deref() == Some(&row.item.url) && (!exact || event.time == row.item.ts) {
+                        event.records.into_iter().try_for_each(|(record, _)| take(record))?;
+                        return Ok(true);
+                    }
+                }
             }
-            event.records.into_iter().try_for_each(|(record, _)| take(record))?;
-            Ok(true)
+            Ok(false)
         })?;
         Ok(keeps)
     }

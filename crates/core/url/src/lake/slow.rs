@@ -41,9 +41,21 @@ fn supply_scheme(text: &str) -> Result<Cow<'_, str>, Reject> {
         None => match text.as_bytes() {
             [b'/' | b'\\', b'/' | b'\\', ..] => Ok(format!("http:{text}").into()),
             [b'/' | b'\\' | b'?' | b'#', ..] => Err(Reject::NoHost),
-            _ => Ok(format!("http://{text}").into()),
+            _ => match misspelt_scheme(text) {
+                Some(scheme) => Err(Reject::scheme(scheme.as_bytes())),
+                None => Ok(format!("http://{text}").into()),
+            },
         },
     }
+}
+
+/// What stands where a scheme does, behind a mark that nobody sees or a quote (`\u{feff}http://…`), or without its colon: as a host
+/// it would make a URL that nobody wrote.
+fn misspelt_scheme(text: &str) -> Option<&str> {
+    let first = text.split(['/', '\\', '?', '#']).next()?;
+    let slashes = text.get(first.len()..)?.starts_with("//");
+    let bare = ["http", "https"].iter().any(|scheme| first.eq_ignore_ascii_case(scheme));
+    first.strip_suffix(':').or(bare.then_some(first)).filter(|_| slashes)
 }
 
 /// Digits, then the end or what may follow a port.

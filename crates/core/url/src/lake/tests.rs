@@ -58,6 +58,26 @@ fn the_fast_reader_leaves_the_rest() {
     }
 }
 
+/// A scheme behind a mark, or without its colon, is not a host.
+#[test]
+fn a_misspelt_scheme_is_not_a_host() {
+    for raw in [
+        "\u{feff}http://a.com/",
+        "\u{200b}https://a.com/",
+        "\u{201c}http://a.com/\u{201d}",
+        "http//a.com",
+        "HTTPS//a.com/x",
+    ] {
+        let found = LakeUrl::parse(raw, SuffixList::builtin());
+        assert_eq!(found.map_err(|reject| reject.code()).unwrap_err(), "scheme", "{raw:?}");
+    }
+    for (raw, url) in
+        [("http/x", "http://http/x"), ("a.com//x", "http://a.com/x"), ("a.com/?u=b://c", "http://a.com/?u=b://c")]
+    {
+        assert_eq!(LakeUrl::parse(raw, SuffixList::builtin()).unwrap().as_str(), url);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 use trawl_captures::CaptureRow;
-use trawl_model::{Algorithm, Digest, Place, RawRecord, UnixMillis};
+use trawl_model::{Algorithm, Digest, Place, RawRecord, date};
 use trawl_warc::{Limits, RecordHeader, RecordType, Step};
 
 /// Bytes of a metadata record that may describe another record.
@@ -78,7 +78,7 @@ fn described(envelope: &Json, row: &mut CaptureRow) -> Option<()> {
     if !matches!(name(kind), "response" | "revisit" | "resource" | "conversion") {
         return None;
     }
-    row.started_at = text("/WARC-Header-Metadata/WARC-Date").and_then(|date| UnixMillis::parse(date).ok()).map(|d| d.0);
+    row.started_at = text("/WARC-Header-Metadata/WARC-Date").and_then(date::from_text).map(|d| d.0);
     let digest = text("/WARC-Header-Metadata/WARC-Payload-Digest").and_then(|digest| Digest::parse(digest).ok());
     row.digest = digest.filter(|d| d.algorithm() == Algorithm::Sha1).map(|d| d.hex()).unwrap_or_default();
     let http = "/Payload-Metadata/HTTP-Response-Metadata";

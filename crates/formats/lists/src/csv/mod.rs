@@ -18,6 +18,8 @@ use trawl_model::{DoorError, Items, Place};
 
 /// What may separate fields, the most usual first.
 const SEPARATORS: &[u8] = b",;\t|";
+/// Stands between the fields of no row.
+const NO_SEPARATOR: u8 = 0;
 /// Bytes of a row of names that an error shows.
 const SHOWN: usize = 200;
 
@@ -32,7 +34,11 @@ pub(crate) fn read(
     let fail = |e| failed(uri, 0, e);
     let separator = match options.separator.or(separator) {
         Some(separator) => separator,
-        None => separator_of(stream.fill_buf().map_err(fail)?).unwrap_or(b','),
+        None => {
+            let head = stream.fill_buf().map_err(fail)?;
+            let found = separator_of(head).unwrap_or(b',');
+            if is_list(head, found) { NO_SEPARATOR } else { found }
+        }
     };
     let mut rows = Rows::new(stream, separator);
     let next = |rows: &mut Rows<_>| rows.next().map_err(|e| failed(uri, rows.at, e));
@@ -80,6 +86,19 @@ pub(crate) fn separator_of(text: &[u8]) -> Option<u8> {
     }
     let most = counts.iter().copied().max().filter(|most| *most > 0)?;
     counts.iter().position(|count| *count == most).and_then(|at| SEPARATORS.get(at)).copied()
+}
+
+/// Whether a text is a list of URLs, some of which hold the separator and others do not: it is part of them, then.
+fn is_list(head: &[u8], separator: u8) -> bool {
+    // The last line may be cut.
+    let whole = memchr::memrchr(b'\n', head).and_then(|end| head.get(..end)).unwrap_or_default();
+    let lines = || whole.split(|b| *b == b'\n').map(|line| text_of(line.trim_ascii())).filter(|line| !line.is_empty());
+    let is_url = |line: Cow<'_, str>| {
+        line.split_once("://").is_some_and(|(scheme, _)| scheme.bytes().all(|b| b.is_ascii_alphanumeric()))
+            && !line.contains(['"', ' ', '\t'])
+    };
+    let separated = |line: Cow<'_, str>| line.contains(char::from(separator));
+    lines().all(is_url) && lines().any(separated) && !lines().all(separated)
 }
 
 /// Whether a first line is that of a table with URLs: with a known name in its header, or with a host behind a number. No list of
@@ -249,6 +268,16 @@ mod tests {
         }
         let asked = Options { separator: Some(b'~'), ..Options::default() };
         assert_eq!(read_text(&asked, "n~url\n1~http://a.com/?a,b"), expected);
+    }
+
+    #[test]
+    fn commas_of_urls_in_a_list_that_is_called_a_table() {
+        let text = "http://a.com/?a=1,2\nhttp://b.com/\nhttp://c.com/a,b,c\n";
+        let row = |url: &str| Ok((url.to_owned(), String::new()));
+        let expected = vec![row("http://a.com/?a=1,2"), row("http://b.com/"), row("http://c.com/a,b,c")];
+        assert_eq!(read_text(&Options::default(), text).unwrap(), expected);
+        let table = read_text(&Options::default(), "http://a.com/,1\nhttp://b.com/,2\n").unwrap();
+        assert_eq!(table[1], Ok(("http://b.com/".to_owned(), r#"{"column_2":"2"}"#.to_owned())));
     }
 
     #[test]

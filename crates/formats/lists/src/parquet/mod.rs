@@ -8,7 +8,7 @@
 mod text;
 mod value;
 
-use crate::fields::{Fields, Role, Roles, Value};
+use crate::fields::{Fields, Role, Roles, Value, one_url};
 use crate::file::{ListFile, text_of};
 use crate::options::Purpose;
 use crate::{BadItem, Options};
@@ -132,7 +132,10 @@ impl ParquetSource {
                 take(&mut fields, *role, field.name(), array, row, self.captures);
             }
             if fields.has_url() {
-                fields.finish().map_or(Ok(()), |record| each(number, Ok(record)))?;
+                let Some(record) = fields.finish() else { continue };
+                // What an archive holds under a URL is a capture, however that URL looks.
+                let record = if self.captures { Ok(record) } else { one_url(record) };
+                each(number, record.map_err(|bad| bad.at(Place::new(&*self.file.identity.uri, number, 0))))?;
             } else {
                 let bad = BadItem::new("no_url", "expected a url in the row, found none", fields.text().as_bytes());
                 each(number, Err(bad.at(Place::new(&*self.file.identity.uri, number, 0))))?;

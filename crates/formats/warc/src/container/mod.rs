@@ -127,9 +127,9 @@ impl Container {
         Ok(matches!(self.codec, Codec::Zstd(_)))
     }
 
-    /// Reads what is at the front of the file.
+    /// Reads what is at the front of the file, unless that is stored otherwise.
     pub(crate) fn read_front(&mut self) -> Result<()> {
-        if self.seek(0) {
+        if self.seek(0) && Compression::detect(self.window.fill(4)?) == self.compression() {
             self.next_member()?;
         }
         Ok(())
@@ -181,6 +181,24 @@ impl Container {
             }
             Codec::Zstd(zstd) if zstd.is_ended() => zstd.peek(&mut self.window, &start, n),
             _ => Ok(None),
+        }
+    }
+
+    /// The first bytes, up to `n` of them, of what stands behind the bytes at hand, if it is stored otherwise than those; `None` if
+    /// not, and inside of a member.
+    pub(crate) fn peek_other(&mut self, n: usize) -> Result<Option<Vec<u8>>> {
+        let own = self.compression();
+        if !self.is_detected() || own != Compression::None && !self.data().is_empty() {
+            return Ok(None);
+        }
+        let start = At { file: self.window.name().clone(), offset: self.window.offset(), inside: 0 };
+        let stored = self.window.fill(4)?;
+        match Compression::detect(stored) {
+            _ if stored.is_empty() => Ok(None),
+            found if found == own => Ok(None),
+            Compression::None => Ok(Some(self.window.fill(n)?.iter().take(n).copied().collect())),
+            Compression::Gzip => Gzip::new().peek(&mut self.window, &start, n).map(Some),
+            Compression::Zstd => Zstd::new(&self.limits).peek(&mut self.window, &start, n),
         }
     }
 

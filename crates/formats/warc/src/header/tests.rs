@@ -61,6 +61,8 @@ fn strict_refuses_what_lenient_reports() {
         (replace("X-Long: ", "X-Long "), "a header line without a colon"),
         (replace("WARC-Date", "WARC-Fate"), "a mandatory field is missing"),
         (replace("X-Long: one\r\n two", "Content-Length: 12"), "Content-Length repeated"),
+        (replace("Content-Length: 12", "Content-Length: +12"), "Content-Length with a sign"),
+        (replace("1.1\r\n", "1.1\r\n x: y\r\n"), "a line that continues no field"),
     ] {
         assert!(parse(&bytes, false).is_err(), "{odd}");
         let (header, _) = done(parse(&bytes, true).unwrap());
@@ -72,8 +74,7 @@ fn strict_refuses_what_lenient_reports() {
 fn no_length_no_record() {
     let replace =
         |to: &str| String::from_utf8(GOOD.to_vec()).unwrap().replacen("Content-Length: 12", to, 1).into_bytes();
-    for to in
-        ["Content-Length: -1", "Content-Length: +1", "Content-Length: 99999999999999999999", "Content-Length: 1 2"]
+    for to in ["Content-Length: -1", "Content-Length: +", "Content-Length: 99999999999999999999", "Content-Length: 1 2"]
     {
         assert!(parse(&replace(to), true).is_err(), "{to}");
     }
@@ -98,5 +99,18 @@ fn old_versions_are_told_apart() {
     for (text, version) in [("0.17", Version::V0_17), ("0.18", Version::V0_18), ("1.0", Version::V1_0)] {
         let bytes = String::from_utf8(GOOD.to_vec()).unwrap().replacen("1.1", text, 1).into_bytes();
         assert_eq!(done(parse(&bytes, false).unwrap()).0.version_of_format(), version);
+    }
+}
+
+#[test]
+fn times_with_an_offset_and_in_small_letters() {
+    for (text, millis) in [
+        ("2026-06-24t01:02:03z", Some(1_782_262_923_000)),
+        ("2026-06-24T03:02:03+02:00", Some(1_782_262_923_000)),
+        ("2026-06-24 01:02:03", Some(1_782_262_923_000)),
+        ("yesterday", None),
+    ] {
+        let bytes = String::from_utf8(GOOD.to_vec()).unwrap().replacen("2026-06-24T01:02:03.456Z", text, 1);
+        assert_eq!(done(parse(bytes.as_bytes(), false).unwrap()).0.date(), millis.map(UnixMillis), "{text}");
     }
 }

@@ -126,6 +126,8 @@ pub struct WarcReader {
     spread: bool,
     /// Whether a record began behind the start of a member: then the way on after damage may lie inside one.
     shared: bool,
+    /// Whether members and plain records were found in one file.
+    mixed: bool,
     /// Whether the current record is followed by others in order, so that those of a member can be counted.
     counts: bool,
     /// Damage of a member behind the last of several records in it, all of which could be read.
@@ -156,6 +158,7 @@ impl WarcReader {
             index: 0,
             spread: false,
             shared: false,
+            mixed: false,
             counts: false,
             damage_behind: None,
             doubted: 0,
@@ -226,6 +229,9 @@ impl WarcReader {
         loop {
             // A record never begins with a blank line; writers that add one too many are common enough.
             let blank = self.line_ends()?;
+            if blank == 0 && self.lenient && self.is_stored_otherwise()? {
+                continue;
+            }
             let data = self.container.data();
             if blank > 0 && (self.lenient || self.arc.is_some()) {
                 let at = self.container.at();
@@ -249,6 +255,33 @@ impl WarcReader {
             }
             self.check_member()?;
         }
+    }
+
+    /// Whether the next record is stored otherwise than the one before, as in files that were put together with `cat`; the container
+    /// then stands in front of it.
+    fn is_stored_otherwise(&mut self) -> Result<bool> {
+        let first = match self.container.peek_other(self.beginning_bytes()) {
+            Err(e) if e.is_damage() => return Ok(false),
+            first => first?,
+        };
+        // What is not the beginning of a record may be the rest of a damaged one.
+        if !first.is_some_and(|first| self.begins(&first)) {
+            return Ok(false);
+        }
+        self.container.forget_codec();
+        self.mixed = true;
+        self.warn(self.container.at(), "records are compressed otherwise than those before them");
+        Ok(true)
+    }
+
+    /// Bytes by which [`WarcReader::begins`] can tell.
+    fn beginning_bytes(&self) -> usize {
+        if self.arc.is_some() { ARC_LINE_BYTES } else { BEGINNING_BYTES }
+    }
+
+    /// Whether bytes are the beginning of a record for certain.
+    fn begins(&self, bytes: &[u8]) -> bool {
+        if self.arc.is_some() { arc_line_begins(bytes) } else { begins_record(bytes) }
     }
 
     fn zeros_to_the_end(&mut self) -> Result<bool> {
@@ -437,13 +470,12 @@ impl WarcReader {
     /// Goes on into the next member, inside a record. Not if that one begins with a record: then it is this record that is cut,
     /// and everything behind it is sound.
     fn join(&mut self) -> Result<bool> {
-        let next = match self.container.peek_next(if self.arc.is_some() { ARC_LINE_BYTES } else { BEGINNING_BYTES }) {
+        let next = match self.container.peek_next(self.beginning_bytes()) {
             Err(e) if e.is_damage() => return Ok(false),
             next => next?,
         };
         let Some(next) = next else { return Ok(false) };
-        let begins = if self.arc.is_some() { arc_line_begins(&next) } else { begins_record(&next) };
-        if begins || !self.container.join_next()? {
+        if self.begins(&next) || !self.container.join_next()? {
             return Ok(false);
         }
         self.check_member()?;

@@ -44,8 +44,13 @@ impl WarcReader {
         }
         let to = match self.shared && self.find_inside()? {
             true => self.container.at().offset,
-            // Where a damaged member ends is its own word: cut short, it seems to go on into the members behind it.
-            false => self.find_record(from + 1)?,
+            false => {
+                if self.mixed {
+                    self.container.forget_codec();
+                }
+                // Where a damaged member ends is its own word: cut short, it seems to go on into the members behind it.
+                self.find_record(from + 1)?
+            }
         };
         Ok(Some(Gap { from, to }))
     }
@@ -160,6 +165,11 @@ impl WarcReader {
         // No member begins with a record. If members were cut elsewhere, records begin inside of them.
         self.shared = true;
         self.find_record(first)
+    }
+
+    /// Lets [`WarcReader::recover`] look for records inside of members even if none was found there yet.
+    pub(crate) fn expect_shared(&mut self) {
+        self.shared = true;
     }
 
     /// [`WarcReader::recover`] after an error that came from reading a block rather than from [`WarcReader::next_record`].

@@ -516,3 +516,39 @@ fn members_of_a_byte_cost_no_more_than_others() {
     assert_eq!((found.len(), damage.len()), (0, 1), "{damage:?}");
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
+
+/// `cat a.warc.gz b.warc` and its like: every record is read and has a place, in one pass, from a stream and behind damage.
+#[test]
+fn files_put_together_from_members_and_plain_records() {
+    let plain: Pack = |bytes| bytes.to_vec();
+    let zst: Pack = |bytes| zstd::encode_all(bytes, 1).unwrap();
+    let gz: Pack = gzip;
+    for packs in [[gz, gz, plain, plain], [plain, plain, gz, gz], [gz, plain, gz, plain], [plain, zst, gz, plain]] {
+        let stored: Vec<_> = packs.iter().zip(0..).map(|(pack, n)| pack(&record(n, b"HTTP body"))).collect();
+        let bytes = stored.concat();
+        assert!(read_all(open(&bytes)).is_err(), "a strict reader wants one way");
+        let lenient = || WarcReader::builder().lenient(true);
+        let found = read_all(lenient().over(Arc::new(Bytes::from(bytes.clone())))).unwrap();
+        let mut at = 0;
+        for (member, (_, place)) in stored.iter().zip(&found) {
+            assert_eq!((place.offset, place.length), (at, member.len() as u64));
+            at += place.length;
+        }
+        let streamed = read_all(lenient().from_read(std::io::Cursor::new(bytes.clone()), "stream")).unwrap();
+        assert_eq!((found.len(), streamed.len()), (4, 4));
+        let file = RecordFile::new(Arc::new(Bytes::from(bytes.clone()))).lenient(true);
+        for (_, place) in &found {
+            let url = |record: Record<'_>| Ok(record.header().target_uri().map(|url| url.into_owned()));
+            let n = found.iter().position(|(_, other)| other.offset == place.offset).unwrap();
+            assert_eq!(file.record_at(place.offset, 0, url).unwrap().unwrap(), format!("http://a.example/{n}"));
+        }
+        // Once both kinds were seen, both are looked for.
+        let mut bad = bytes.clone();
+        bad[usize::try_from(found[2].1.offset).unwrap()] = b'X';
+        assert!(read_past_damage(bad).0.len() >= 2, "{packs:?}");
+    }
+    // What only looks like a member is damage of the plain file, and does not hide what follows.
+    let bytes = [&record(0, b"x")[..], &gzip(b"no record"), b"\r\n", &record(1, b"y"), &record(2, b"z")].concat();
+    let (found, damage) = read_past_damage(bytes);
+    assert_eq!((found.len(), damage.len()), (3, 1), "{damage:?}");
+}

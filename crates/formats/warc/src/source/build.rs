@@ -7,9 +7,7 @@ use crate::writer::EventFacts;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use trawl_http::Head;
-use trawl_model::{
-    Capture, CaptureFacts, Entry, Message, Outcome, Place, Revisit, RevisitProfile, Truncated, UnixMillis,
-};
+use trawl_model::{Capture, CaptureFacts, Entry, Message, Outcome, Place, Revisit, RevisitProfile, Truncated};
 
 /// The entries of a group: one capture, or the records themselves if they do not make one. Of a capture the types of its other
 /// records go to `beside`.
@@ -109,7 +107,7 @@ fn to_revisit(main: &Loaded, body_length: u64) -> Revisit {
         profile: if not_modified { RevisitProfile::ServerNotModified } else { RevisitProfile::IdenticalPayloadDigest },
         payload_digest: header.digest("WARC-Payload-Digest"),
         refers_to_url: header.uri("WARC-Refers-To-Target-URI").map(|u| u.into_owned()),
-        refers_to_date: header.text("WARC-Refers-To-Date").and_then(|d| UnixMillis::parse(&d).ok()),
+        refers_to_date: header.time("WARC-Refers-To-Date"),
         refers_to_id: header.uri("WARC-Refers-To").map(|id| id.into_owned()),
         body_length,
     }

@@ -70,14 +70,17 @@ impl WarcSource {
 
     /// One of the splits that [`Archive::splits`](trawl_model::Archive::splits) gave.
     pub(crate) fn split(file: Arc<dyn ReadAt>, limits: Limits, split: Split) -> Result<Self> {
-        let place = Place::new("", split.start, 0);
-        Ok(WarcSource { end: split.end, ..Self::at(file, limits, &place)? })
+        let records = RecordFile::new(file).limits(limits).lenient(true);
+        Ok(WarcSource { end: split.end, ..Self::from_reader(records.reader_at(split.start, 0)?, records) })
     }
 
     /// From the record at `place` on.
     pub(crate) fn at(file: Arc<dyn ReadAt>, limits: Limits, place: &Place) -> Result<Self> {
         let records = RecordFile::new(file).limits(limits).lenient(true);
-        Ok(Self::from_reader(records.reader_at(place.offset, place.index)?, records))
+        let mut reader = records.reader_at(place.offset, place.index)?;
+        // Behind a damaged record there may be others in the same member: what that record is at this place, an index knows.
+        reader.expect_shared();
+        Ok(Self::from_reader(reader, records))
     }
 
     fn from_reader(reader: WarcReader, file: RecordFile) -> Self {

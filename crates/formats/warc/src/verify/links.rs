@@ -111,10 +111,9 @@ impl Links {
         }
         if header.record_type() == RecordType::Revisit
             && let Some(uri) = header.uri("WARC-Refers-To-Target-URI")
-            && let Some(date) = header.text("WARC-Refers-To-Date")
+            && header.get("WARC-Refers-To-Date").is_some()
         {
-            let date = trawl_model::UnixMillis::parse(&date).ok();
-            self.push(&capture(&uri, date), entry(REFERS_CAPTURE))?;
+            self.push(&capture(&uri, header.time("WARC-Refers-To-Date")), entry(REFERS_CAPTURE))?;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use links::Links;
 use std::sync::Arc;
 use std::sync::mpsc;
 use trawl_io::ReadAt;
-use trawl_model::{Check, Checked, Progress, Severity};
+use trawl_model::{Check, Checked, Progress, Severity, UnixMillis};
 
 /// Checks a set of files, one after another.
 pub struct Verifier<'c, 'a> {
@@ -164,6 +164,9 @@ fn required(header: &RecordHeader) -> Vec<(&'static str, String)> {
         // One that is missing has been told by the reader.
         None => {}
         Some(text) if header.date().is_none() => odd.push(("date", format!("WARC-Date is not a time: {text:?}"))),
+        Some(text) if UnixMillis::parse(&text).is_err() => {
+            odd.push(("date", format!("WARC-Date is not written as the standard has it: {text:?}")));
+        }
         Some(_) => {}
     }
     let about_url = matches!(

@@ -1,6 +1,6 @@
 //! Captures: the bytes of the archive, whatever they are, and nothing that runs.
 
-use crate::fixture::{DenyTarget, Fixture, Reply, deny, get, record, request, response};
+use crate::fixture::{DenyTarget, Fixture, Reply, deny, get, record, request, response, send};
 use std::io::Write;
 use trawl_serve::Config;
 use trawl_store::Acl;
@@ -98,6 +98,51 @@ fn a_capture_by_url_by_time_and_by_locator() {
         assert!(found.status == 200 && found.text().contains(&uri), "{item}");
     }
     assert_eq!(capture("url=http://a.com/none").status, 404);
+}
+
+/// What an ingest read behind damage in a member is replayed from there, and of two captures of a URL the one that was asked for.
+#[test]
+fn captures_behind_damage_in_a_shared_member() {
+    let page = |n: u32| format!("HTTP/1.1 200 OK\r\n\r\npage {n}");
+    let one = |n: u32, url: &str| response(n, url, &format!("2026-06-24T01:02:0{n}Z"), page(n).as_bytes());
+    let broken =
+        String::from_utf8(one(2, "http://a.com/lost")).unwrap().replace("Content-Length: ", "Content-Length: x");
+    let (first, again) = (one(1, "http://a.com/1"), one(4, "http://a.com/1"));
+    let member = gzip(&[&first[..], broken.as_bytes(), &one(3, "http://a.com/3"), &again].concat());
+    let fixture = Fixture::new();
+    fixture.add_file("w", "w.warc.gz", &[gzip(&one(5, "http://a.com/5")), member].concat(), Acl::Public);
+    // The damaged record comes first, and nothing in front of it says that members are shared.
+    let begins = gzip(&[broken.as_bytes(), &one(3, "http://a.com/3")].concat());
+    fixture.add_file("v", "v.warc.gz", &[gzip(&[first, again].concat()), begins].concat(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    for (query, body) in [
+        ("w?url=http://a.com/1&ts=2026-06-24T01:02:01Z", "page 1"),
+        ("w?url=http://a.com/1&ts=2026-06-24T01:02:04Z", "page 4"),
+        ("w?url=http://a.com/3", "page 3"),
+        ("v?url=http://a.com/3", "page 3"),
+    ] {
+        let at = server.address();
+        assert_eq!(get(at, &format!("/v1/capture/{query}&part=body")).text(), body, "{query}");
+        let record = get(at, &format!("/v1/capture/{query}")).text();
+        assert!(record.starts_with("WARC/1.1") && record.ends_with(&format!("{body}\r\n\r\n")), "{query}: {record}");
+    }
+}
+
+/// A body that breaks off is handed out once, and the answer breaks off with it.
+#[test]
+fn a_coded_body_that_is_cut() {
+    let text: String = (0..40_000u64).map(|n| format!("{n:06} {}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    let packed = gzip(text.as_bytes());
+    let head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n";
+    let cut = [head, &packed[..packed.len() / 2]].concat();
+    let file = response(1, "http://a.com/", "2026-06-24T01:02:03Z", &cut);
+    let fixture = Fixture::new();
+    fixture.add_file("w", "w.warc", &file, Acl::Public);
+    let server = fixture.serve(Config::default());
+    let asked = b"GET /v1/capture/w?url=http://a.com/&part=body HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let found = send(server.address(), asked);
+    let first = found.windows(8).filter(|bytes| bytes == b"000000 0").count();
+    assert_eq!(first, 1, "{} bytes", found.len());
 }
 
 #[test]
