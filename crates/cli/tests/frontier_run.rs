@@ -97,6 +97,12 @@ fn every_link_is_answered_for() {
     // Where a page was found is kept.
     let packed = trawl(dir.path()).args(["frontier", "pack", "frontier", "--out", "all.meguri"]).output().unwrap();
     assert!(packed.status.success(), "{packed:?}");
+    // Neither what is there already nor a file of the frontier is replaced.
+    for (out, code) in [(&["all.meguri"][..], 2), (&["all.meguri", "--overwrite"], 0), (&["frontier/run-9.meguri"], 2)]
+    {
+        let again = trawl(dir.path()).args(["frontier", "pack", "frontier", "--out"]).args(out).output().unwrap();
+        assert_eq!(again.status.code(), Some(code), "{out:?}: {again:?}");
+    }
     let cat = trawl(dir.path()).args(["cat", "--json", "all.meguri"]).output().unwrap();
     let text = String::from_utf8(cat.stdout).unwrap();
     let row = text.lines().find(|line| line.contains("x.html")).unwrap_or_else(|| panic!("{text}"));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use trawl_nutch::class::CRAWL_DATUM;
 
 fn fixture(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../formats/nutch/tests/fixtures").join(path)
@@ -170,4 +171,28 @@ fn readseg() {
         json.lines().all(|l| !l.starts_with("{\"part\":\"content\"") && !l.starts_with("{\"part\":\"crawl_parse\""))
     );
     assert_eq!(json.lines().count(), 7 * 4);
+}
+
+/// A value that does not decode is not printed as if it were one.
+#[test]
+fn a_dump_of_damaged_values_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let part = dir.path().join("segment/crawl_fetch/part-r-00000");
+    std::fs::create_dir_all(&part).unwrap();
+    let options = trawl_hadoop::seq::WriterOptions::new(trawl_hadoop::class::TEXT, CRAWL_DATUM, [7; 16]);
+    let mut writer = trawl_hadoop::seq::Writer::create(&part.join("data"), options).unwrap();
+    writer.append(b"\x08http://a", b"\x07\x02x").unwrap();
+    writer.finish().unwrap();
+    for json in [&[][..], &["--json"]] {
+        let output = nutch(&[&["readseg", "-dump", dir.path().join("segment").to_str().unwrap()][..], json].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("expected fetch time"), "{output:?}");
+    }
+    // A segment that cannot be read does not hide the others.
+    let damaged = dir.path().join("segment");
+    let list = nutch(&["readseg", "-list", damaged.to_str().unwrap(), "segments/20261115074402"]);
+    assert_eq!(list.status.code(), Some(1), "{list:?}");
+    assert_eq!(String::from_utf8(list.stdout).unwrap().lines().count(), 2);
+    assert!(String::from_utf8_lossy(&list.stderr).contains("left out:"));
+    assert_eq!(nutch(&["readseg", "-list", damaged.to_str().unwrap()]).status.code(), Some(2));
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::json;
-use crate::reader::{HostRow, MeguriFile, Row};
+use crate::reader::{HostRow, MeguriFile, Row, RowCursor};
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -58,12 +58,15 @@ pub struct Differences {
     pub urls: Counts,
     /// Of hosts.
     pub hosts: Counts,
+    /// Rows of either file whose key is not the one of their URL; they are compared as they are.
+    pub wrong_keys: u64,
 }
 
 impl Differences {
-    /// Whether the files say the same.
+    /// Whether the files say the same, and nothing wrong.
     pub fn is_empty(&self) -> bool {
-        [&self.urls, &self.hosts].iter().all(|counts| counts.added + counts.removed + counts.changed == 0)
+        self.wrong_keys == 0
+            && [&self.urls, &self.hosts].iter().all(|counts| counts.added + counts.removed + counts.changed == 0)
     }
 }
 
@@ -83,12 +86,13 @@ pub struct Counts {
 }
 
 /// Compares two files: their URLs, then their hosts. References are not compared, the texts they lead to are; a fact that only
-/// one file has a column for counts as 0 or empty in the other.
+/// one file has a column for counts as 0 or empty in the other. Rows out of order are an error: they would count as added and
+/// removed.
 pub fn diff(old: &MeguriFile, new: &MeguriFile, each: &mut dyn FnMut(Change) -> Result<()>) -> Result<Differences> {
-    let (mut left, mut right) = (old.cursor()?, new.cursor()?);
+    let (mut left, mut right) = (Rows::new(old)?, Rows::new(new)?);
     let urls = side_by_side(
-        &mut || left.next_row(),
-        &mut || right.next_row(),
+        &mut || left.next(),
+        &mut || right.next(),
         &|a: &Row, b: &Row| a.key().cmp(&b.key()),
         &json::row,
         &mut |found| {
@@ -102,6 +106,7 @@ pub fn diff(old: &MeguriFile, new: &MeguriFile, each: &mut dyn FnMut(Change) -> 
             })
         },
     )?;
+    let wrong_keys = left.wrong_keys + right.wrong_keys;
     let (mut left, mut right) = (old.hosts()?, new.hosts()?);
     let hosts = side_by_side(
         &mut || left.next_host(),
@@ -118,7 +123,31 @@ pub fn diff(old: &MeguriFile, new: &MeguriFile, each: &mut dyn FnMut(Change) -> 
             })
         },
     )?;
-    Ok(Differences { urls, hosts })
+    Ok(Differences { urls, hosts, wrong_keys })
+}
+
+/// The rows of a file, each checked.
+struct Rows<'a> {
+    file: &'a MeguriFile,
+    cursor: RowCursor,
+    last: Option<UrlKey>,
+    wrong_keys: u64,
+}
+
+impl<'a> Rows<'a> {
+    fn new(file: &'a MeguriFile) -> Result<Self> {
+        Ok(Rows { file, cursor: file.cursor()?, last: None, wrong_keys: 0 })
+    }
+
+    fn next(&mut self) -> Result<Option<Row>> {
+        let Some(row) = self.cursor.next_row()? else { return Ok(None) };
+        let (key, last) = (row.key(), self.last.replace(row.key()));
+        if let Some(last) = last.filter(|last| key < *last) {
+            return Err(self.file.unsorted(row.number, last, key));
+        }
+        self.wrong_keys += u64::from(self.file.key_fault(row.number, key, &row.url).is_some());
+        Ok(Some(row))
+    }
 }
 
 /// A row that is not the same in both tables, and its facts.

@@ -88,15 +88,18 @@ impl Printer<'_> {
 
     /// Through the schedule index, in the order of the table.
     fn due(&mut self, hour: u32, host: Option<u64>, fits: &dyn Fn(&UrlRecord) -> bool) -> Result<(), DoorError> {
-        let mut numbers: Vec<u64> = Vec::new();
+        let mut due: Vec<DueRow> = Vec::new();
         let file = self.file;
-        file.due(hour, host.map_or((0, u64::MAX), |host| (host, host)), &mut |DueRow { row, .. }| {
-            numbers.push(row);
+        file.due(hour, host.map_or((0, u64::MAX), |host| (host, host)), &mut |row| {
+            due.push(row);
             Ok(true)
         })?;
-        numbers.sort_unstable();
-        for batch in numbers.chunks(BATCH) {
-            self.rows(file.read_rows(batch)?, fits)?;
+        due.sort_unstable_by_key(|due| due.row);
+        for batch in due.chunks(BATCH) {
+            let numbers: Vec<u64> = batch.iter().map(|due| due.row).collect();
+            let rows = file.read_rows(&numbers)?;
+            batch.iter().zip(&rows).try_for_each(|(due, row)| file.check_due(due, row.record.next_due))?;
+            self.rows(rows, fits)?;
         }
         Ok(())
     }

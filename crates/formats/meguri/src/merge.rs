@@ -2,12 +2,13 @@
 //! frames for each input.
 
 use crate::error::{Error, Result};
+use crate::keys::KeyPolicy;
 use crate::reader::{HostCursor, HostRow, MeguriFile, RowCursor};
-use crate::schema::{Extension, STATUS_GONE, Table, UrlRecord};
+use crate::schema::{Extension, STATUS_GONE, Table};
 use crate::writer::Writer;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use trawl_url::key::UrlKey;
+use trawl_url::key::{HostGroup, UrlKey};
 
 /// What a merge leaves out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,6 +17,9 @@ pub struct Keep {
     pub drop_gone: bool,
     /// Rows and hosts outside this range of host keys (both ends included) are dropped.
     pub range: Option<(u64, u64)>,
+    /// Rows whose key is not the one of their URL are dropped, where the file says how keys are made: see
+    /// [`MeguriFile::key_fault`]. An older row of the key takes the place of such a row. Costs a hash for each row.
+    pub sound_keys: bool,
 }
 
 impl Keep {
@@ -37,6 +41,8 @@ pub struct Merged {
     pub gone: u64,
     /// Rows dropped because they are outside the range.
     pub outside: u64,
+    /// Rows dropped because their key is not the one of their URL.
+    pub wrong_keys: u64,
     /// Hosts given to the writer.
     pub hosts_out: u64,
     /// Hosts whose key a newer file has, or a later row of the same file.
@@ -56,19 +62,19 @@ pub fn extensions_of(inputs: &[MeguriFile], table: Table) -> Vec<Extension> {
 }
 
 /// Merges files into a writer, oldest input first: of rows with one key the newest wins, whole; of hosts too. Keys made by
-/// different policies do not compare, so such inputs are refused. `on_rows` is told the rows read so far, now and then.
+/// different policies, or for different host groups, do not compare, so such inputs are refused. `on_rows` is told the rows
+/// read so far, now and then.
 pub fn merge(inputs: &[MeguriFile], keep: &Keep, writer: &mut Writer, on_rows: &mut dyn FnMut(u64)) -> Result<Merged> {
-    let mut policies = inputs.iter().map(|file| (file, file.key_policy()));
-    if let Some((first, policy)) = policies.next()
-        && let Some((other, found)) = policies.find(|(_, found)| *found != policy)
+    let mut rules = inputs.iter().map(|file| (file, (file.key_policy(), file.host_group())));
+    if let Some((first, rule)) = rules.next()
+        && let Some((other, found)) = rules.find(|(_, found)| *found != rule)
     {
-        return Err(Error::Refused(format!(
-            "{} has keys of policy {}, {} of policy {}: their rows cannot be compared",
-            first.path().display(),
-            policy.name(),
-            other.path().display(),
-            found.name()
-        )));
+        let shown = |file: &MeguriFile, (policy, group): (KeyPolicy, HostGroup)| {
+            let group = if group == HostGroup::FullHost { "host name" } else { "registrable domain" };
+            format!("{} has keys of policy {} by {group}", file.path().display(), policy.name())
+        };
+        let (first, other) = (shown(first, rule), shown(other, found));
+        return Err(Error::Refused(format!("{first}, {other}: their rows cannot be compared")));
     }
     let mut merged = Merged::default();
     merge_hosts(inputs, keep, writer, &mut merged)?;
@@ -93,17 +99,18 @@ fn merge_rows(
     let mut cursors = inputs.iter().map(MeguriFile::cursor).collect::<Result<Vec<RowCursor>>>()?;
     let mut heap = BinaryHeap::new();
     let next = |cursors: &mut Vec<RowCursor>, input: usize| -> Result<Option<Head>> {
-        let Some(cursor) = cursors.get_mut(input) else { return Ok(None) };
+        let (Some(cursor), Some(file)) = (cursors.get_mut(input), inputs.get(input)) else { return Ok(None) };
         let before = cursor.key();
         if !cursor.advance()? {
             return Ok(None);
         }
-        let key = cursor.key().map(order);
-        if key < before.map(order) {
-            let number = cursor.number();
-            return Err(Error::NotSorted { row: number, previous: hex(before.map(order)), found: hex(key) });
+        let key = cursor.key();
+        if let (Some(before), Some(key)) = (before, key)
+            && key < before
+        {
+            return Err(file.unsorted(cursor.number(), before, key));
         }
-        Ok(key.map(|key| Reverse((key, Reverse(input)))))
+        Ok(key.map(|key| Reverse((order(key), Reverse(input)))))
     };
     for input in 0..cursors.len() {
         heap.extend(next(&mut cursors, input)?);
@@ -119,15 +126,20 @@ fn merge_rows(
             merged.superseded += 1;
         } else {
             last = Some(key);
-            let Some(cursor) = cursors.get_mut(input) else { break };
-            let record: UrlRecord = cursor.record().copied().unwrap_or_default();
+            let (Some(cursor), Some(file)) = (cursors.get_mut(input), inputs.get(input)) else { break };
+            let (number, record) = (cursor.number(), cursor.record().copied().unwrap_or_default());
             if !keep.has(record.host_key) {
                 merged.outside += 1;
-            } else if keep.drop_gone && record.status == STATUS_GONE {
-                merged.gone += 1;
             } else if let Some(row) = cursor.row()? {
-                writer.push(row)?;
-                merged.rows_out += 1;
+                if keep.sound_keys && file.key_fault(number, row.key(), row.url).is_some() {
+                    merged.wrong_keys += 1;
+                    last = None;
+                } else if keep.drop_gone && record.status == STATUS_GONE {
+                    merged.gone += 1;
+                } else {
+                    writer.push(row)?;
+                    merged.rows_out += 1;
+                }
             }
         }
         match next(&mut cursors, input)? {
@@ -140,10 +152,6 @@ fn merge_rows(
     merged.dangling += cursors.iter().map(RowCursor::dangling).sum::<u64>();
     on_rows(merged.rows_in);
     Ok(())
-}
-
-fn hex(key: Option<u128>) -> String {
-    key.map_or_else(|| "none".to_owned(), |key| format!("{key:032x}"))
 }
 
 fn merge_hosts(inputs: &[MeguriFile], keep: &Keep, writer: &mut Writer, merged: &mut Merged) -> Result<()> {
@@ -166,8 +174,8 @@ fn merge_hosts(inputs: &[MeguriFile], keep: &Keep, writer: &mut Writer, merged: 
     Ok(())
 }
 
-/// Copies the rows and hosts of some ranges of host keys (both ends included; ascending, without overlap) from one file.
-/// Pages of other hosts are not read.
+/// Copies the rows and hosts of some ranges of host keys (both ends included; ascending, without overlap) from one file,
+/// without rows whose key is not the one of their URL. Pages of other hosts are not read.
 pub fn extract(file: &MeguriFile, ranges: &[(u64, u64)], writer: &mut Writer) -> Result<Merged> {
     let mut merged = Merged::default();
     let mut hosts = file.hosts()?;
@@ -188,11 +196,15 @@ pub fn extract(file: &MeguriFile, ranges: &[(u64, u64)], writer: &mut Writer) ->
                 merged.superseded += 1;
                 continue;
             }
-            last = cursor.key();
-            if let Some(row) = cursor.row()? {
-                writer.push(row)?;
-                merged.rows_out += 1;
+            let number = cursor.number();
+            let Some(row) = cursor.row()? else { continue };
+            if file.key_fault(number, row.key(), row.url).is_some() {
+                merged.wrong_keys += 1;
+                continue;
             }
+            last = Some(row.key());
+            writer.push(row)?;
+            merged.rows_out += 1;
         }
         merged.dangling += cursor.dangling();
     }

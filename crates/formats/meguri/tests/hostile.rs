@@ -193,3 +193,28 @@ fn unknown_sections_and_columns_are_skipped() {
     assert_eq!(Partition::decode(more.clone()).unwrap(), golden());
     assert_eq!(open(more).footer().skipped, [100]);
 }
+
+/// An index that names rows for hours that are not theirs may also leave out rows that are due.
+#[test]
+fn a_schedule_of_other_rows_is_an_error() {
+    let files = [
+        &include_bytes!("data/schedule-of-other-rows.meguri")[..],
+        &include_bytes!("data/schedule-of-other-days.meguri")[..],
+    ];
+    for bytes in files {
+        let file = open(bytes.to_vec());
+        let all = (0, u64::MAX);
+        let error = file.due_urls(u32::MAX, all, u64::MAX, &mut |_, _| Ok(true)).unwrap_err();
+        assert!(error.to_string().contains("rows under their hours in the schedule index"), "{error}");
+        assert!(error.offset().is_some());
+        assert_eq!(faults(bytes).0, 1);
+    }
+}
+
+#[test]
+fn a_column_may_be_there_once() {
+    let bytes = &include_bytes!("data/column-twice.meguri")[..];
+    let error = MeguriFile::open(Arc::new(bytes::Bytes::from_static(bytes)), ReadSettings::default()).unwrap_err();
+    assert!(error.to_string().contains("column 128 again"), "{error}");
+    assert!(faults(bytes).1[0].contains("each column once"));
+}

@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use trawl_meguri::diff::diff;
 use trawl_meguri::merge::{complement, extensions_of, extract, split};
 use trawl_meguri::schema::Table;
 use trawl_meguri::settings::Settings;
@@ -84,7 +85,8 @@ fn the_newest_row_of_a_key_wins() {
     assert_eq!(hosts, read_hosts(&open(direct)).iter().map(plain_host).collect::<Vec<_>>());
 
     let mut writer = writer_for(&files);
-    let keep = Keep { drop_gone: true, range: Some((base[100].record.host_key, base[1500].record.host_key)) };
+    let range = Some((base[100].record.host_key, base[1500].record.host_key));
+    let keep = Keep { drop_gone: true, range, ..Keep::default() };
     let merged = merge(&files, &keep, &mut writer, &mut |_| {}).unwrap();
     let (lo, hi) = keep.range.unwrap();
     let inside = |key: &UrlKey| (lo..=hi).contains(&key.host);
@@ -127,6 +129,56 @@ fn keys_of_different_policies_do_not_merge() {
     let mut writer = writer_for(&files);
     let error = merge(&files, &Keep::default(), &mut writer, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("of policy trawl") && error.contains("of policy exact"), "{error}");
+}
+
+/// A file that says how its keys were made.
+fn with_policy(rows: &[Row], policy: &str, group: &str) -> MeguriFile {
+    let text = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+    let metadata = [text("key_policy", policy), text("host_group", group)].into();
+    let identity = Identity { metadata, ..Identity::default() };
+    open(write(rows, WriterOptions { identity, ..options(settings()) }))
+}
+
+/// The host half of a key is another one: the rows of a page would stand beside each other.
+#[test]
+fn keys_of_different_host_groups_do_not_merge() {
+    let files = ["full_host", "registrable"].map(|group| with_policy(&rows(10, 2, 1), "trawl", group));
+    let error = merge(&files, &Keep::default(), &mut writer_for(&files), &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("by host name") && error.contains("by registrable domain"), "{error}");
+}
+
+#[test]
+fn a_row_with_the_key_of_another_url_is_left_out() {
+    let base = rows(200, 5, 1);
+    let mut newer = touch(&base, 2, 6);
+    for row in newer.iter_mut().step_by(10) {
+        row.url = bytes::Bytes::from_static(b"https://www.elsewhere.example/");
+    }
+    let wrong = newer.iter().step_by(10).count() as u64;
+    let files = [&base, &newer].map(|rows| with_policy(rows, "trawl", "full_host"));
+    for drop_gone in [false, true] {
+        let keep = Keep { drop_gone, sound_keys: true, ..Keep::default() };
+        let mut writer = writer_for(&files);
+        let merged = merge(&files, &keep, &mut writer, &mut |_| {}).unwrap();
+        assert_eq!(merged.wrong_keys, wrong);
+        assert_eq!(merged.rows_in, merged.rows_out + merged.superseded + merged.gone + merged.wrong_keys);
+        let rows = read_all(&finish(writer));
+        assert!(rows.iter().all(|row| !row.url.starts_with(b"https://www.elsewhere")));
+        let older = |row: &Row| base.iter().any(|b| b.key() == row.key() && plain(b) == plain(row));
+        let replaced =
+            newer.iter().step_by(10).filter(|row| base.iter().any(|b| b.key() == row.key() && b.record.status != 6));
+        let replaced: Vec<_> = replaced.map(|row| row.key()).collect();
+        assert!(!replaced.is_empty());
+        let kept = rows.iter().filter(|row| replaced.contains(&row.key()));
+        assert_eq!(kept.filter(|row| older(row)).count(), replaced.len(), "the older row takes its place");
+    }
+    let (mut low, mut high) = (writer_for(&files[1..]), writer_for(&files[1..]));
+    let (below, above) = split(&files[1], 1 << 63, &mut low, &mut high).unwrap();
+    assert_eq!(below.wrong_keys + above.wrong_keys, wrong);
+    assert_eq!(below.rows_out + above.rows_out + wrong, newer.len() as u64);
+    let found = diff(&files[1], &files[1], &mut |_| Ok(())).unwrap();
+    assert_eq!((found.wrong_keys, found.urls.changed), (2 * wrong, 0));
+    assert!(!found.is_empty());
 }
 
 #[test]
@@ -214,7 +266,7 @@ fn hosts_count_the_rows_that_are_there() {
     let files = [open(lying(&base, options(settings()))), open(lying(&run, as_given.clone()))];
     assert!(counts_of(&files[1]).values().all(|count| *count == 12_345), "a run counts what is elsewhere, too");
     assert_eq!(findings_of(lying(&run, as_given)), []);
-    for keep in [Keep::default(), Keep { drop_gone: true, range: None }] {
+    for keep in [Keep::default(), Keep { drop_gone: true, ..Keep::default() }] {
         let mut writer = writer_for(&files);
         merge(&files, &keep, &mut writer, &mut |_| {}).unwrap();
         let mut bytes = Vec::new();
@@ -243,4 +295,16 @@ fn hosts_out_of_order_are_damage() {
     let error = merge(std::slice::from_ref(&file), &Keep::default(), &mut writer_for(&[]), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("hosts in the order of their keys"), "{error}");
     assert!(error.offset().is_some());
+}
+
+/// The other file's rows would count as added and removed.
+#[test]
+fn rows_out_of_order_are_damage() {
+    let file = open(include_bytes!("data/rows-unsorted.meguri").to_vec());
+    let merged = merge(std::slice::from_ref(&file), &Keep::default(), &mut writer_for(&[]), &mut |_| {}).unwrap_err();
+    let compared = diff(&file, &file, &mut |_| Ok(())).unwrap_err();
+    for error in [merged, compared] {
+        assert!(error.to_string().contains("rows in the order of their keys"), "{error}");
+        assert!(error.offset().is_some());
+    }
 }

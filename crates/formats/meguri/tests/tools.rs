@@ -148,7 +148,7 @@ fn a_fetched_row_stays_before_one_that_never_was() {
     let mut seeder = Seeder::new(options, SuffixList::builtin(), dir.path(), 4 << 20).unwrap();
     for record in [&found, &fetched, &found] {
         seeder.push(record).unwrap();
-        seeder.push_row("https://a.example/", &never).unwrap();
+        seeder.push_row("https://a.example/", &never, None).unwrap();
     }
     let url_extensions = SeedOptions::extensions();
     let mut writer = Writer::new(WriterOptions { url_extensions, ..WriterOptions::default() }).unwrap();
@@ -157,6 +157,33 @@ fn a_fetched_row_stays_before_one_that_never_was() {
     writer.finish(&mut out).unwrap();
     let rows = read_all(&open(out));
     assert_eq!((rows.len(), rows[0].record.http_status, rows[0].record.status), (1, 200, 4));
+}
+
+/// A frontier has rows beside the page of their URL: a robots.txt has a key of its own.
+#[test]
+fn a_row_keeps_its_key_where_keys_are_made_alike() {
+    let mut robots = rows(1, 1, 1).remove(0);
+    let url = "https://www.a.example/robots.txt";
+    (robots.url, robots.record.host_key) = (url.into(), host_key("www.a.example"));
+    robots.record.path_key = xxhash_rust::xxh3::xxh3_64(b"robots https://www.a.example");
+    let options_of = |options: SeedOptions| {
+        let identity = Identity { metadata: options.metadata(), ..Identity::default() };
+        WriterOptions { identity, url_extensions: extensions(), ..WriterOptions::default() }
+    };
+    let alike = SeedOptions::default();
+    let grouped = SeedOptions { group: HostGroup::Registrable, ..alike };
+    let file = open(write(std::slice::from_ref(&robots), options_of(alike)));
+    assert!(file.key_fault(0, robots.key(), &robots.url).is_none());
+    for (options, kept) in [(alike, true), (grouped, false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut seeder = Seeder::new(options, SuffixList::builtin(), dir.path(), 4 << 20).unwrap();
+        seeder.push_row(url, &robots, Some(&file)).unwrap();
+        let mut writer = Writer::new(options_of(options)).unwrap();
+        seeder.finish(&mut writer).unwrap();
+        let mut out = Vec::new();
+        writer.finish(&mut out).unwrap();
+        assert_eq!(read_all(&open(out))[0].key() == robots.key(), kept);
+    }
 }
 
 /// What has no column is in `meta_json`.

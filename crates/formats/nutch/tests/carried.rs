@@ -107,7 +107,7 @@ fn a_segment_becomes_the_same_segment() {
     }
 }
 
-/// Base and type, bytes, metadata.
+/// URL, base and type, bytes, metadata.
 type ContentFacts = (String, Vec<u8>, BTreeMap<String, Vec<String>>);
 
 /// Contents of a segment by URL, their metadata sorted, without the name of the segment.
@@ -120,7 +120,8 @@ fn contents(segment: &Path) -> BTreeMap<String, ContentFacts> {
         for (name, values) in content.metadata.0.iter().filter(|(name, _)| *name != *"nutch.segment.name") {
             metadata.entry(name.to_string()).or_default().extend(values.iter().map(ToString::to_string));
         }
-        let facts = (format!("{} {}", content.base, content.content_type), content.content.to_vec(), metadata);
+        let texts = format!("{} {} {}", content.url, content.base, content.content_type);
+        let facts = (texts, content.content.to_vec(), metadata);
         all.insert(entry.key.to_string(), facts);
     }
     all
@@ -148,7 +149,8 @@ fn contents_stay_as_they_were() {
     }
     let body: Cow<'static, [u8]> = b"not compressed any more"[..].into();
     let text = |text: &str| Text::from(text.to_owned());
-    let content = Content { url: text(url), base: text(url), content: body, content_type: text("text/html"), metadata };
+    let other = text("http://a.example/index.html");
+    let content = Content { url: other, base: text(url), content: body, content_type: text("text/html"), metadata };
     let settings = WriteSettings::new(temp.path(), [3; 16]);
     let mut writer = SegmentWriter::new(Compress::Nutch, &settings);
     writer.content(url.as_bytes(), &content).unwrap();

@@ -12,7 +12,7 @@ use trawl_meguri::diff::{Change, Counts, Differences, diff};
 ///
 /// Rows that were added, removed or changed, in key order, and how many of each; then the same for hosts. Texts are compared,
 /// not where they lie.
-/// Exit code 1 if there is any difference.
+/// Exit code 1 if there is any difference, or a row with the key of another URL.
 ///
 /// Example:
 ///   trawl frontier diff yesterday.meguri today.meguri --limit 20
@@ -57,6 +57,9 @@ pub fn run(args: &DiffArgs, out: &mut Output) -> anyhow::Result<Status> {
             let Counts { added, removed, changed, same, fields } = counts;
             writeln!(w, "{what}{added} added, {removed} removed, {changed} changed, {same} the same")?;
             fields.iter().try_for_each(|(name, n)| writeln!(w, "  {name}: {n}"))?;
+        }
+        if found.wrong_keys > 0 {
+            writeln!(w, "{} rows have a key that is not the one of their URL", found.wrong_keys)?;
         }
         Ok(())
     })?;

@@ -95,7 +95,7 @@ pub struct Output1<'a> {
 pub fn tell(path: &Path, written: Written, merged: &Merged, out: &mut Output) -> anyhow::Result<()> {
     let fact = Output1 { file: path.display().to_string(), written, merged };
     out.fact(&fact, |w| {
-        let Merged { rows_in, superseded, gone, outside, dangling, .. } = *merged;
+        let Merged { rows_in, superseded, gone, outside, wrong_keys, dangling, .. } = *merged;
         writeln!(
             w,
             "{}: {} URLs, {} hosts, {}",
@@ -108,6 +108,7 @@ pub fn tell(path: &Path, written: Written, merged: &Merged, out: &mut Output) ->
             (superseded, "superseded"),
             (gone, "gone"),
             (outside, "outside the range"),
+            (wrong_keys, "left out, with a key that is not the one of their URL"),
             (dangling, "references to no text"),
         ];
         let told: Vec<_> =
@@ -168,7 +169,7 @@ pub fn split(args: &SplitArgs, out: &mut Output) -> anyhow::Result<Status> {
     // A file system may spell one name in many ways: the half that is there now must not give way to the other.
     check_target(&args.high, &[&args.file, &args.low], args.write.overwrite)?;
     tell(&args.high, high.finish_file(&args.high)?, &above, out)?;
-    Ok(Status::Done)
+    Ok(Status::from_findings(below.wrong_keys + above.wrong_keys > 0))
 }
 
 /// Whether two names, of files that need not exist, are those of one file: the directory is compared as it really is.

@@ -74,13 +74,13 @@ pub fn merge(args: &MergeArgs, out: &mut Output) -> anyhow::Result<Status> {
         (None, None) => None,
         (from, to) => Some((from.unwrap_or(0), to.unwrap_or(u64::MAX))),
     };
-    merge_files(&args.files, &args.out, Keep { drop_gone: args.drop_gone, range }, &args.write, out)
+    merge_files(&args.files, &args.out, Keep { drop_gone: args.drop_gone, range, sound_keys: true }, &args.write, out)
 }
 
 pub fn compact(args: &CompactArgs, out: &mut Output) -> anyhow::Result<Status> {
     let beside = args.files.first().map(|first| directory(first)).unwrap_or_default().join("compact.meguri");
     let target = args.out.as_deref().unwrap_or(&beside);
-    merge_files(&args.files, target, Keep { drop_gone: args.gc, range: None }, &args.write, out)
+    merge_files(&args.files, target, Keep { drop_gone: args.gc, range: None, sound_keys: true }, &args.write, out)
 }
 
 /// The first keys between ranges, which ascend by their beginnings, that none of them has.
@@ -125,7 +125,7 @@ fn merge_files(
     })?;
     drop(bar);
     tell(target, writer.finish_file(target)?, &merged, out)?;
-    Ok(Status::Done)
+    Ok(Status::from_findings(merged.wrong_keys > 0))
 }
 
 #[cfg(test)]

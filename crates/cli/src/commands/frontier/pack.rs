@@ -1,10 +1,12 @@
 //! `trawl frontier pack`.
 
 use super::engine::open;
+use super::files::{check_target, directory};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::units::{show_bytes, show_count};
+use anyhow::{Context, bail};
 use std::path::PathBuf;
 use trawl_frontier::{Config, Frontier};
 
@@ -29,10 +31,19 @@ pub struct PackArgs {
     /// Drop rows whose state is gone
     #[arg(long)]
     drop_gone: bool,
+
+    /// Replace an output that exists; never a file of the frontier
+    #[arg(long)]
+    overwrite: bool,
 }
 
 /// Runs the command.
 pub fn run(args: &PackArgs, out: &mut Output) -> anyhow::Result<Status> {
+    let frontier = args.dir.canonicalize().with_context(|| format!("cannot read {}", args.dir.display()))?;
+    if directory(&args.out).canonicalize().is_ok_and(|dir| dir == frontier) {
+        bail!("{} would be a file of the frontier: choose another directory for the output", args.out.display());
+    }
+    check_target(&args.out, &[], args.overwrite)?;
     let (identity, queue) = Frontier::made_with(&trawl_io::RealFs, &args.dir)?;
     let mut frontier = open(&args.dir, Config { identity, queue, ..Config::default() })?;
     let bar = Progress::start("pack", None, out.quiet());

@@ -301,7 +301,7 @@ impl Reading<'_> {
             }
         };
         match Some(&record).filter(|_| has_states).and_then(|record| carry::of_crawldb(record, self.options.now_hour)) {
-            Some(row) => Ok(self.seeder.push_row(&record.url, &row)?),
+            Some(row) => Ok(self.seeder.push_row(&record.url, &row, None)?),
             None => Ok(self.seeder.push(&record)?),
         }
     }
@@ -333,7 +333,7 @@ impl Reading<'_> {
             }
             match std::str::from_utf8(&row.url) {
                 Ok("") => self.cannot_read(&format!("{}: row {}: no URL", file.path().display(), row.number)),
-                Ok(url) => self.seeder.push_row(url, &row)?,
+                Ok(url) => self.seeder.push_row(url, &row, Some(file))?,
                 Err(e) => {
                     let (file, row) = (file.path().display(), row.number);
                     self.cannot_read(&format!("{file}: row {row}: the URL is not UTF-8: {e}"));

@@ -2,7 +2,7 @@
 
 use super::NewDirectory;
 use crate::exit::Status;
-use crate::output::Output;
+use crate::output::{Output, complain};
 use crate::units::{bytes, show_count};
 use anyhow::{Context, bail};
 use serde_json::json;
@@ -182,18 +182,41 @@ fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::
         writeln!(out, "{}", list_header())?;
     }
     let without = args.without();
+    // A segment that cannot be read must not hide the others.
+    let (mut listed, mut wrong) = (0, Vec::new());
     for path in paths {
-        let facts = match is_legacy(&path)? {
-            true => legacy_facts(&path, &without, options)?,
-            false => SegmentFacts::of(&Segment::open(&path, options)?, &without)?,
+        let facts = match facts_of(&path, &without, options) {
+            Ok(facts) => facts,
+            Err(error) => {
+                wrong.push(error);
+                continue;
+            }
         };
+        listed += 1;
         out.fact(&facts.json(), |w| writeln!(w, "{}", facts.line()))?;
     }
-    Ok(Status::Done)
+    if listed == 0
+        && let Some(error) = wrong.pop()
+    {
+        wrong.iter().for_each(|error| complain(&format!("{error:#}")));
+        return Err(error);
+    }
+    wrong.iter().for_each(|error| complain(&format!("left out: {error:#}")));
+    Ok(Status::from_findings(!wrong.is_empty()))
+}
+
+fn facts_of(path: &Path, without: &[SegmentPart], options: &OpenOptions) -> anyhow::Result<SegmentFacts> {
+    Ok(match is_legacy(path)? {
+        true => legacy_facts(path, without, options)?,
+        false => SegmentFacts::of(&Segment::open(path, options)?, without)?,
+    })
 }
 
 fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut Output) -> anyhow::Result<Status> {
     let path = paths.first().context("-dump wants a segment")?;
+    if let Some(dir) = paths.get(1).filter(|_| out.json()) {
+        bail!("--json prints to stdout: leave out {}", dir.display());
+    }
     let without = args.without();
     if is_legacy(path)? {
         return dump_all_legacy(path, paths.get(1), &without, options, out);
@@ -208,6 +231,9 @@ fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut 
                 let Some(reader) = scan.reader() else { break };
                 let printer = printer.get_or_insert_with(|| RecordPrinter::new(reader.header(), Detail::Full));
                 let mut record = printer.print(&reader.record()?);
+                if let Some(why) = printer.damage() {
+                    bail!("{}@{}: {why}", reader.path().display(), reader.at().offset);
+                }
                 let (url, value) = (record["key"].take(), record["value"].take());
                 out.json_line(&json!({ "part": part.name(), "url": url, "value": value }))?;
                 records += 1;

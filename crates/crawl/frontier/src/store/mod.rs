@@ -412,7 +412,7 @@ impl Frontier {
         let mut options = write::options(&store.fs, &store.dir, &self.config, true);
         options.settings = trawl_meguri::settings::Settings::default();
         options.host_counts = trawl_meguri::HostCounts::OfRows;
-        let keep = Keep { drop_gone, range: None };
+        let keep = Keep { drop_gone, ..Keep::default() };
         write::write_merged(options, path, &inputs, &keep, on_rows)
     }
 

@@ -4,6 +4,7 @@ use crate::footer::{ColumnEntry, Footer, Region, RegionId};
 use crate::header::{HEADER_LEN, Header};
 use crate::page::PAGE_HEADER_LEN;
 use crate::schema::{ColumnDef, ColumnKind, Table};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -98,13 +99,17 @@ fn columns(
         }
     }
     let mut end = inside.start;
+    let mut seen = HashSet::new();
     for column in columns {
+        let def = table.columns().iter().find(|def| u64::from(def.id) == column.id);
+        if !seen.insert(column.id) && def.is_none() {
+            fault(at, "each column once", format!("column {} again", column.id));
+        }
         let range = column.range();
         if range.start < end || range.end > inside.end {
             fault(at, "columns inside their region, in order", format!("column {} at {range:?}", column.id));
         }
         end = end.max(range.end);
-        let def = table.columns().iter().find(|def| u64::from(def.id) == column.id);
         one_column(column, def, rows, at, fault);
     }
 }

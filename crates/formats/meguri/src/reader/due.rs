@@ -1,7 +1,8 @@
 //! Rows that are due.
 
-use super::MeguriFile;
+use super::{MeguriFile, Row};
 use crate::error::{Error, Result};
+use crate::footer::RegionId;
 use crate::schedule::{BUCKETS, Schedule, bucket_of, start_of};
 use crate::schema::Table;
 use std::collections::HashMap;
@@ -37,7 +38,8 @@ pub struct DueRow {
 impl MeguriFile {
     /// Hands over the rows that are due at hour `now` (`next_due` not 0 and at most `now`), until `each` returns
     /// `false`: in order of time as far as the schedule index knows it, in row order if the file has none. Rows of hosts
-    /// outside `hosts` (both ends included) are left out, and pages without candidates are not read.
+    /// outside `hosts` (both ends included) are left out, and pages without candidates are not read. The index is believed
+    /// about rows of its hourly buckets: whoever reads such a row compares its hour.
     pub fn due(&self, now: u32, hosts: (u64, u64), each: &mut dyn FnMut(DueRow) -> Result<bool>) -> Result<()> {
         let stats = &self.footer().stats;
         if stats.due_min == 0 || stats.due_min > now {
@@ -48,9 +50,9 @@ impl MeguriFile {
         for _ in 0..open_buckets(&schedule, now) {
             let Some((bucket, mut candidates)) = schedule.next_bucket()? else { break };
             candidates.retain(|row| rows.contains(row));
-            let hour = (bucket < HOURLY).then_some(schedule.hours_of(bucket).start as u32);
+            let hours = schedule.hours_of(bucket);
             for batch in candidates.chunks(BATCH) {
-                if !self.confirm(batch, hour, now, each)? {
+                if !self.confirm(batch, Some((bucket, &hours)), now, each)? {
                     return Ok(());
                 }
             }
@@ -77,14 +79,30 @@ impl MeguriFile {
         due.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         let mut numbers: Vec<u64> = due.iter().map(|due| due.row).collect();
         numbers.sort_unstable();
-        let mut urls: HashMap<u64, _> =
-            self.read_rows(&numbers)?.into_iter().map(|row| (row.number, row.url)).collect();
-        for row in due {
-            if !each(row, &urls.remove(&row.row).unwrap_or_default())? {
+        let mut rows: HashMap<u64, Row> = self.read_rows(&numbers)?.into_iter().map(|row| (row.number, row)).collect();
+        for found in due {
+            let row = rows.remove(&found.row).unwrap_or_default();
+            self.check_due(&found, row.record.next_due)?;
+            if !each(found, &row.url)? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Fails if the schedule index has named a row for another hour than its own, `next_due`: such an index may leave out rows
+    /// that are due, so that its answers are of no use.
+    pub(crate) fn check_due(&self, found: &DueRow, next_due: u32) -> Result<()> {
+        if found.next_due == next_due {
+            return Ok(());
+        }
+        Err(self.wrong_schedule(found.row, next_due, &u64::from(found.next_due)))
+    }
+
+    fn wrong_schedule(&self, row: u64, next_due: u32, hours: &dyn std::fmt::Debug) -> Error {
+        let offset = self.footer().region(RegionId::Schedule).map_or(0, |region| region.offset);
+        let found = format!("row {row}, due in hour {next_due}, under {hours:?}; a merge writes the index anew");
+        self.at(offset).corrupt("rows under their hours in the schedule index", found)
     }
 
     /// Rows that may be due at hour `now`; all of them, where no index counts them.
@@ -142,20 +160,25 @@ impl MeguriFile {
         Ok(())
     }
 
-    /// Hands over those of the rows that are due; `hour` is theirs where it is known. `false`: no more are wanted.
+    /// Hands over those of the rows that are due; `bucket` is the one of the index that names them, with its hours. `false`:
+    /// no more are wanted.
     fn confirm(
         &self,
         rows: &[u64],
-        hour: Option<u32>,
+        bucket: Option<(usize, &Range<u64>)>,
         now: u32,
         each: &mut dyn FnMut(DueRow) -> Result<bool>,
     ) -> Result<bool> {
+        let hour = bucket.filter(|(bucket, _)| *bucket < HOURLY).map(|(_, hours)| hours.start as u32);
         let ids: &[u16] = if hour.is_some() { &[HOST_KEY, PATH_KEY] } else { &[HOST_KEY, PATH_KEY, NEXT_DUE] };
         let columns = self.read_values(Table::Urls, ids, rows)?;
         let value = |column: usize, place: usize| columns.get(column).and_then(|c| c.get(place)).copied().unwrap_or(0);
         for (place, row) in rows.iter().enumerate() {
             let key = UrlKey { host: value(0, place), path: value(1, place) };
             let next_due = hour.unwrap_or_else(|| value(2, place) as u32);
+            if let Some((_, hours)) = bucket.filter(|(_, hours)| !hours.contains(&u64::from(next_due))) {
+                return Err(self.wrong_schedule(*row, next_due, hours));
+            }
             if next_due != 0 && next_due <= now && !each(DueRow { row: *row, key, next_due })? {
                 return Ok(false);
             }

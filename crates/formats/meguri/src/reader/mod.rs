@@ -27,11 +27,12 @@ pub use row::Row;
 pub use scan::Scan;
 
 use crate::arena::Arena;
+use crate::diff::hex;
 use crate::error::{At, Error, Result};
 use crate::filter::Filter;
 use crate::footer::{ColumnEntry, Footer, Region, RegionId, TRAILER_LEN};
 use crate::header::{HEADER_LEN, Header};
-use crate::keys::KeyPolicy;
+use crate::keys::{HOST_GROUP, KeyPolicy};
 use crate::page::{Kind, Page};
 use crate::schedule::Schedule;
 use crate::schema::{Extension, Table, extension};
@@ -41,7 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::{Fs, ReadAt, RealFs};
 use trawl_url::SuffixList;
-use trawl_url::key::UrlKey;
+use trawl_url::key::{HostGroup, UrlKey};
 
 pub(crate) use check::{Fault, structure};
 
@@ -145,6 +146,15 @@ impl MeguriFile {
         KeyPolicy::of(&self.footer.metadata)
     }
 
+    /// What counts as one host in the keys, which are of no use for another grouping.
+    pub(crate) fn host_group(&self) -> HostGroup {
+        match self.footer.metadata.get(HOST_GROUP).map(Vec::as_slice) {
+            Some(b"full_host") => HostGroup::FullHost,
+            Some(b"registrable") => HostGroup::Registrable,
+            _ => self.key_policy().default_group(),
+        }
+    }
+
     /// What is wrong with the URL of a row: the file says how keys are made, and this row's was made of another URL. A row
     /// found by its key would answer for a page that it does not tell of. Files that do not say how are not judged: the
     /// reference makes keys in several ways.
@@ -154,8 +164,15 @@ impl MeguriFile {
             return None;
         }
         let offset = self.footer.column(Table::Urls, 1).map_or(0, |column| column.range().start);
-        let found = format!("row {row} with {:016x}{:016x} and {:?}", key.host, key.path, String::from_utf8_lossy(url));
+        let found = format!("row {row} with {} and {:?}", hex(key), String::from_utf8_lossy(url));
         Some(self.at(offset).corrupt("a row with the key of its URL", found))
+    }
+
+    /// The error of a row whose key is below the one before: merges and comparisons walk over rows side by side.
+    pub(crate) fn unsorted(&self, row: u64, before: UrlKey, found: UrlKey) -> Error {
+        let offset = self.footer.column(Table::Urls, 0).map_or(0, |column| column.range().start);
+        let found = format!("row {row} with {} behind {}", hex(found), hex(before));
+        self.at(offset).corrupt("rows in the order of their keys", found)
     }
 
     /// How the file was written, if it says so.

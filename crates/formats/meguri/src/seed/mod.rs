@@ -5,7 +5,7 @@ mod pending;
 use crate::error::{Error, Result};
 use crate::footer::Metadata;
 use crate::keys::{HOST_GROUP, KEY_POLICY, KeyPolicy};
-use crate::reader::{HostRow, Row};
+use crate::reader::{HostRow, MeguriFile, Row};
 use crate::schema::{Extension, HostRecord, extension};
 use crate::writer::Writer;
 use crate::writer::hosts::{decode_host, encode_host};
@@ -129,12 +129,22 @@ impl<'a> Seeder<'a> {
         Ok(())
     }
 
-    /// Takes a row with its state: everything it says stays, but its key, which is made anew.
-    pub fn push_row(&mut self, url: &str, row: &Row) -> Result<()> {
-        let Some((key, group)) = self.key(url) else { return Ok(()) };
+    /// Takes a row with its state: everything it says stays. Its key is made anew, unless it is of a file whose keys are those
+    /// of this seeder: a frontier has rows beside the page of their URL, such as that of a robots.txt.
+    pub fn push_row(&mut self, url: &str, row: &Row, of: Option<&MeguriFile>) -> Result<()> {
+        let Some((mut key, group)) = self.key(url) else { return Ok(()) };
+        if of.is_some_and(|file| self.has_keys_of(file)) {
+            key = sort_key(row.key());
+        }
         encode_row(row, &group, &mut self.value);
         self.sorter.push(&key, &self.value)?;
         Ok(())
+    }
+
+    /// Whether a file says that its keys are made as those of this seeder are.
+    fn has_keys_of(&self, file: &MeguriFile) -> bool {
+        let stated = KeyPolicy::stated(&file.footer().metadata);
+        stated == Some(self.options.policy) && file.host_group() == self.options.group
     }
 
     /// Takes a host with its facts. Its key must be one of this seeder's policy and grouping. Of hosts with one key the last
@@ -150,8 +160,7 @@ impl<'a> Seeder<'a> {
     fn key(&mut self, url: &str) -> Option<([u8; 16], String)> {
         self.seeded.urls_in += 1;
         match self.options.policy.key(url, self.options.group, self.psl) {
-            // Big-endian: bytes then compare as keys do.
-            Ok((key, group)) => Some(((u128::from(key.host) << 64 | u128::from(key.path)).to_be_bytes(), group)),
+            Ok((key, group)) => Some((sort_key(key), group)),
             Err(reject) => {
                 *self.seeded.rejected.entry(reject.code()).or_default() += 1;
                 None
@@ -186,6 +195,11 @@ impl<'a> Seeder<'a> {
         out.end_host()?;
         Ok(out.seeded)
     }
+}
+
+/// Big-endian: bytes then compare as keys do.
+fn sort_key(key: UrlKey) -> [u8; 16] {
+    (u128::from(key.host) << 64 | u128::from(key.path)).to_be_bytes()
 }
 
 /// Rows and hosts on their way to the writer, in order.

@@ -20,7 +20,9 @@ pub struct CrawlDb {
 impl CrawlDb {
     /// Opens a CrawlDb, its `current` or `old` generation, or one of its parts.
     pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self> {
-        Ok(CrawlDb { map: PartedMap::open(&current_of(&*options.fs, dir)?, options)? })
+        let map = PartedMap::open(&current_of(&*options.fs, dir)?, options)?;
+        map.expect(class::CRAWL_DATUM, "CrawlDb")?;
+        Ok(CrawlDb { map })
     }
 
     /// Its parts.

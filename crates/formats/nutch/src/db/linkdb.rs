@@ -21,6 +21,7 @@ impl LinkDb {
     /// Opens a LinkDb, its `current` generation, or one of its parts.
     pub fn open(dir: &Path, options: &OpenOptions) -> Result<Self> {
         let map = PartedMap::open(&current_of(&*options.fs, dir)?, options)?;
+        map.expect(class::INLINKS, "LinkDb")?;
         Ok(LinkDb { map, dialect: Dialect::default() })
     }
 

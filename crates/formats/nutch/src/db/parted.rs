@@ -1,5 +1,6 @@
 //! Reading a directory of parts.
 
+use crate::class::canonical;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use trawl_hadoop::map::{MapReader, data_path};
@@ -35,6 +36,24 @@ impl PartedMap {
         };
         let readers = parts.iter().map(|_| None).collect();
         Ok(PartedMap { dir: dir.into(), parts, readers, options: options.clone() })
+    }
+
+    /// Fails where there are no parts, or parts of another kind of database: a lookup in it would say "not found". A part
+    /// that cannot be opened is told of when it is read.
+    pub fn expect(&self, value_class: &str, name: &str) -> Result<()> {
+        if self.parts.is_empty() {
+            return Err(Error::refused(&self.dir, format!("there is no part of a {name} in it")));
+        }
+        for reader in self.parts.iter().filter_map(|dir| self.options.open(&data_path(dir)).ok()) {
+            let found = canonical(&reader.header().stored_value_class);
+            if found != value_class {
+                return Err(Error::refused(
+                    reader.path(),
+                    format!("values of class {found}: it is not part of a {name}"),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The directory.

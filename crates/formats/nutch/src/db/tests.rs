@@ -174,3 +174,17 @@ fn a_power_cut_at_any_step_leaves_the_old_or_the_new_generation() {
     }
     assert!(done);
 }
+
+/// Looking for a URL in something else than a CrawlDb must not end in "not found".
+#[test]
+fn a_database_of_another_kind_is_refused() {
+    let fixture = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/crawl-e2e").join(path);
+    let options = OpenOptions::default();
+    let error = CrawlDb::open(&fixture("linkdb"), &options).unwrap_err().to_string();
+    assert!(error.contains("Inlinks: it is not part of a CrawlDb"), "{error}");
+    let error = LinkDb::open(&fixture("crawldb"), &options).unwrap_err().to_string();
+    assert!(error.contains("CrawlDatum: it is not part of a LinkDb"), "{error}");
+    let temp = tempfile::tempdir().unwrap();
+    let error = CrawlDb::open(temp.path(), &options).unwrap_err().to_string();
+    assert!(error.contains("no part of a CrawlDb"), "{error}");
+}

@@ -248,8 +248,14 @@ impl NutchArchive {
                 let (file, offset) = (file.path.display(), record.at.offset);
                 on_damage(DoorError::new(Advice::Skip, format!("{file}@{offset}: {why}")));
             }
-            if let (Some(inside), Some(object)) = (inside, line.as_object_mut()) {
-                object.shift_insert(0, "file".into(), inside.into());
+            if let Some(object) = line.as_object_mut() {
+                // Records are counted from the first: who begins elsewhere does not know the number.
+                if by_index || wanted.offset.is_some() {
+                    object.shift_remove("i");
+                }
+                if let Some(inside) = inside {
+                    object.shift_insert(0, "file".into(), inside.into());
+                }
             }
             if wanted.json {
                 writeln!(out, "{line}")?;

@@ -20,7 +20,7 @@ use crate::types::{Content, CrawlDatum, Metadata, ProtocolStatus, Status, encode
 use bytes::Bytes;
 use std::io::Read;
 use trawl_hadoop::{Any, Decoder, Encode, MapWritable, Text, class as hadoop};
-use trawl_http::{Head, decode_content};
+use trawl_http::{Head, decode_content, head_len};
 use trawl_model::{
     Body, Capability, Capture, CaptureFacts, ErrorClass, Failure, Message, Outcome, Revisit, RevisitProfile, Truncated,
     UnixMillis,
@@ -79,6 +79,8 @@ fn sent_status(datum: &CrawlDatum<'_>) -> Option<u16> {
         (Some(13), _) | (None, Status::FETCH_REDIR_TEMP) => Some(302),
         (Some(14), _) => Some(404),
         (Some(21), _) | (None, Status::FETCH_NOTMODIFIED) => Some(304),
+        // Of whatever kind it was: without its content it must not pass for a failure.
+        (Some(1), _) | (None, Status::FETCH_SUCCESS) => Some(200),
         // Nutch's plugins write "Http code=418, url=…".
         _ => said.and_then(|said| code_of_message(&said.to_string())),
     }
@@ -196,7 +198,9 @@ fn response(content: &Content<'_>, status: u16) -> Outcome<'static> {
 /// A head as it was received; if lines of it no longer fit the body, with those renamed.
 fn refitted(stored: Vec<u8>, body_len: usize) -> Vec<u8> {
     let head = Head::new(&stored);
-    if head.fields().all(|field| fits(field.name, &field.value, body_len)) && stored.ends_with(b"\r\n\r\n") {
+    // Behind an empty line in the middle, a reader takes the rest of it for the beginning of the body.
+    let is_one_head = stored.ends_with(b"\r\n\r\n") && head_len(&stored, 0) == Some(stored.len());
+    if is_one_head && head.fields().all(|field| fits(field.name, &field.value, body_len)) {
         return stored;
     }
     let mut out = head.start_line().to_vec();

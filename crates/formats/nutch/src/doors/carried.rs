@@ -28,6 +28,7 @@ use trawl_hadoop::{Any, MapWritable, Text, class as hadoop, java_text};
 pub(super) const KEY: &str = "nutch";
 /// Whether there is content.
 const CONTENT: &str = "content";
+const CONTENT_URL: &str = "content_url";
 const BASE: &str = "base";
 const CONTENT_TYPE: &str = "content_type";
 const CONTENT_METADATA: &str = "content_metadata";
@@ -84,6 +85,9 @@ pub(super) fn of_content(
     own: impl Fn(&str) -> bool,
     said: &mut Map<String, Value>,
 ) {
+    if content.url != *url {
+        said.insert(CONTENT_URL.into(), content.url.to_str().into());
+    }
     if content.base != *url {
         said.insert(BASE.into(), content.base.to_str().into());
     }
@@ -218,6 +222,7 @@ impl Carried {
             Some(_) => more = true,
             None => {}
         };
+        text(CONTENT_URL, &mut content.url);
         text(BASE, &mut content.base);
         text(CONTENT_TYPE, &mut content.content_type);
         match self.said.get(CONTENT_METADATA) {

@@ -23,7 +23,7 @@ pub(super) struct LegacySource {
 
 impl LegacySource {
     pub fn open(layout: &Layout, options: &OpenOptions, from: Option<&Place>) -> Result<Self> {
-        let pages = LegacySegment::open(&layout.root, options)?;
+        let pages = LegacySegment::open(&layout.root, options)?.contents_only();
         let file = layout.named(pages.path());
         Ok(LegacySource { pages, file, from: from.map_or(0, |place| place.offset), broken: false })
     }
@@ -32,8 +32,7 @@ impl LegacySource {
 impl CaptureSource for LegacySource {
     fn next_entry(&mut self) -> Result<Option<(Entry<'_>, Place)>, DoorError> {
         while !self.broken {
-            // Version 1 has no markers: behind damage nothing is found again.
-            let page = self.pages.next_page().inspect_err(|_| self.broken = true)?;
+            let page = self.pages.next_page().inspect_err(|error| self.broken = !error.is_damage())?;
             let Some(page) = page else { return Ok(None) };
             let at = self.pages.at().offset;
             if let Some(capture) = of_page(page).filter(|_| at >= self.from) {

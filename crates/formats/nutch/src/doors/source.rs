@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_hadoop::map::MapReader;
-use trawl_hadoop::parts::part_of_text;
+use trawl_hadoop::parts::{SpreadCheck, part_of_text};
 use trawl_hadoop::seq::{At, OpenOptions, Reader, Span};
 use trawl_hadoop::{Text, class as hadoop};
 use trawl_model::{Capture, CaptureSource, DoorError, Entry, Place, Split};
@@ -88,6 +88,26 @@ impl SegmentFiles {
         Ok(splits)
     }
 
+    /// Contents and fetches are written by the same tasks: of which there are fewer parts, some are lost.
+    pub fn unequal_parts(&self) -> Option<Error> {
+        let (contents, fetches) = (self.contents.len(), self.fetches.len());
+        if contents == 0 || fetches == 0 || contents == fetches {
+            return None;
+        }
+        let (part, more, fewer) = match contents < fetches {
+            true => (SegmentPart::Content, fetches, contents),
+            false => (SegmentPart::CrawlFetch, contents, fetches),
+        };
+        let found = format!("{fewer}: parts are missing");
+        Some(Error::corrupt(&self.layout.root.join(part.name()), 0, format!("{more} parts"), found))
+    }
+
+    fn placing(&self, file: &Path, reader: &Reader) -> Option<Placing> {
+        let (part, parts) = self.layout.files.iter().find(|known| known.path == *file)?.part?;
+        let is_text = reader.header().key_class() == hadoop::TEXT;
+        is_text.then(|| Placing { part, parts, spread: SpreadCheck::new(parts), told: false })
+    }
+
     fn place(&self, file: &Path, at: At) -> Place {
         let mut place = Place::new(self.layout.named(file), at.offset, 0);
         place.index = at.index;
@@ -122,6 +142,10 @@ pub(super) struct SegmentSource {
     list: Option<FetchList>,
     /// Bytes of files that were read to their end.
     passed: u64,
+    /// Whether the keys of the file that is read belong to its part.
+    placing: Option<Placing>,
+    /// What is wrong beside the captures, to be told before the next one.
+    fault: Option<Error>,
 }
 
 impl SegmentSource {
@@ -136,12 +160,15 @@ impl SegmentSource {
             beside: Beside::default(),
             list: None,
             passed: 0,
+            placing: None,
+            fault: None,
         }
     }
 
     /// All captures.
     pub fn all(files: &Arc<SegmentFiles>, options: &OpenOptions) -> Self {
-        Self::new(files, options, files.stretches().collect())
+        let fault = files.unequal_parts();
+        SegmentSource { fault, ..Self::new(files, options, files.stretches().collect()) }
     }
 
     /// The same with what the list of URLs to fetch says of each.
@@ -163,7 +190,8 @@ impl SegmentSource {
                 left.push_back(Stretch { from: From::Span(span), ..stretch });
             }
         }
-        Ok(Self::new(files, options, left))
+        let fault = files.unequal_parts().filter(|_| split.start == 0);
+        Ok(SegmentSource { fault, ..Self::new(files, options, left) })
     }
 
     /// From the record at a place on; `None` if no file is called so.
@@ -182,7 +210,7 @@ impl SegmentSource {
 
     fn next(&mut self) -> Result<Option<(Capture<'static>, Place)>> {
         loop {
-            if let Some(fault) = self.beside.take_fault() {
+            if let Some(fault) = self.fault.take().or_else(|| self.beside.take_fault()) {
                 return Err(fault);
             }
             let Some((stretch, reader)) = &mut self.now else {
@@ -191,6 +219,7 @@ impl SegmentSource {
                 let others = if stretch.is_content { &self.files.fetches } else { &self.files.contents };
                 self.beside = Beside::new(others);
                 self.order = Ascending::default();
+                self.placing = self.files.placing(&stretch.file, &reader);
                 self.now = Some((stretch, reader));
                 continue;
             };
@@ -198,6 +227,7 @@ impl SegmentSource {
                 Ok(true) => entry(reader)?,
                 Ok(false) => {
                     self.passed += reader.file_len();
+                    self.fault = self.placing.take().and_then(|placing| placing.end(reader));
                     self.now = None;
                     continue;
                 }
@@ -205,6 +235,7 @@ impl SegmentSource {
             };
             let url = record.key.as_bytes();
             self.order.check(record.file, record.at, url)?;
+            self.fault = self.placing.as_mut().and_then(|placing| placing.check(record.file, record.at, url));
             let listed = self.list.as_ref().map_or(Listed::Unknown, |list| list.get(url));
             let made = match stretch.is_content {
                 true => with_content(&record, self.beside.datum(url, &self.options)?, &listed)?,
@@ -273,6 +304,36 @@ impl Ascending {
     }
 }
 
+/// Halves of captures are looked for in the part that the hash of their key names: keys that lie elsewhere would become
+/// captures without their other half.
+struct Placing {
+    part: u32,
+    parts: u32,
+    spread: SpreadCheck,
+    told: bool,
+}
+
+impl Placing {
+    /// An error for the first key of another part.
+    fn check(&mut self, file: &Path, at: At, key: &[u8]) -> Option<Error> {
+        self.spread.add(key, self.part);
+        let belongs = part_of_text(key, self.parts);
+        if belongs == self.part || std::mem::replace(&mut self.told, true) {
+            return None;
+        }
+        let expected = format!("keys of part {} of {}", self.part, self.parts);
+        let found = format!("one of part {belongs}: parts are missing or have other names, and fetches are not found");
+        Some(Error::corrupt(file, at.offset, expected, found))
+    }
+
+    /// An error where all keys are those of one of more parts.
+    fn end(self, reader: &Reader) -> Option<Error> {
+        let parts = self.spread.parts_at_least()?;
+        let found = format!("{}: parts are missing", self.parts);
+        Some(Error::corrupt(reader.path(), reader.file_len(), format!("one of {parts} parts, by its keys"), found))
+    }
+}
+
 /// The files that hold the other half of captures. Keys ascend, so that each file is read forwards from where the first key
 /// led its index; a lookup for each would unpack a block again and again.
 #[derive(Default)]
@@ -303,7 +364,9 @@ struct Walk {
 impl Walk {
     fn new(reader: Reader) -> Self {
         let is_utf8 = reader.header().key_class() == hadoop::UTF8;
-        Walk { reader, is_utf8, order: Some(Ascending::default()), fault: None }
+        // It may stand on a record, where an index has led: that one counts for the order too.
+        let last = key_of(&reader, is_utf8).map(|key| key.as_bytes().to_vec()).unwrap_or_default();
+        Walk { reader, is_utf8, order: Some(Ascending { last }), fault: None }
     }
 
     fn key(&self) -> Option<Text<'_>> {
@@ -437,7 +500,7 @@ fn start_beside(file: &Path, url: &[u8], options: &OpenOptions) -> Result<Reader
 fn with_content(record: &Record<'_>, datum: Option<&[u8]>, listed: &Listed<'_>) -> Result<Option<Capture<'static>>> {
     let content = whole(record.value, Content::decode).map_err(|e| record.error(e))?;
     let datum = datum.map(|bytes| whole(bytes, CrawlDatum::decode)).transpose().map_err(|e| record.error(e))?;
-    Ok(capture(&record.key.to_string(), datum.as_ref(), Some(content), listed))
+    Ok(capture(url_of(record)?, datum.as_ref(), Some(content), listed))
 }
 
 fn without(record: &Record<'_>, has_content: bool, listed: &Listed<'_>) -> Result<Option<Capture<'static>>> {
@@ -445,7 +508,15 @@ fn without(record: &Record<'_>, has_content: bool, listed: &Listed<'_>) -> Resul
         return Ok(None);
     }
     let datum = whole(record.value, CrawlDatum::decode).map_err(|e| record.error(e))?;
-    Ok(capture(&record.key.to_string(), Some(&datum), None, listed))
+    Ok(capture(url_of(record)?, Some(&datum), None, listed))
+}
+
+/// The URL of a record. Other bytes would become a character that stands for them, and two URLs one.
+fn url_of<'a>(record: &'a Record<'_>) -> Result<&'a str> {
+    std::str::from_utf8(record.key.as_bytes()).map_err(|e| {
+        let found = format!("{:?}: {e}", record.key.to_str());
+        Error::corrupt(record.file, record.at.offset, "a URL in UTF-8", found)
+    })
 }
 
 /// Finds captures by URL, in two lookups.

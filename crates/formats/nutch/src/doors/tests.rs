@@ -165,6 +165,53 @@ fn segments_of_0_4_to_0_7_are_archives_too() {
 }
 
 /// The first directory below `dir` that is a segment.
+/// Files of 0.4 to 0.7 have nothing but the numbers of pages in common.
+#[test]
+fn damage_in_old_segments_costs_the_page_that_it_hit() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("segment");
+    let copy = |from: &Path| {
+        for name in ["fetchlist", "fetcher", "content", "parse_text", "parse_data"] {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+            for file in ["data", "index"] {
+                std::fs::copy(from.join(name).join(file), dir.join(name).join(file)).unwrap();
+            }
+        }
+    };
+    let original = fixture("legacy/nutch-0.7.2/segments/20040525120000");
+    copy(&original);
+    let (whole, told) = read_through(&*open(&dir));
+    assert_eq!((whole.len(), told.len()), (18, 0));
+    // Offsets of the contents of pages 2 and 9.
+    let mut reader = trawl_hadoop::seq::Reader::open(&dir.join("content/data")).unwrap();
+    let mut offsets = Vec::new();
+    while reader.advance().unwrap() {
+        offsets.push(reader.at().offset as usize);
+    }
+    let damaged = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        copy(&original);
+        let path = dir.join(name).join("data");
+        let mut bytes = std::fs::read(&path).unwrap();
+        change(&mut bytes);
+        std::fs::write(&path, bytes).unwrap();
+        read_through(&*open(&dir))
+    };
+    // A byte inside a content.
+    let (left, told) = damaged("content", &|bytes| bytes[offsets[2] + 150] ^= 0xff);
+    assert_eq!((left.len(), told.len()), (17, 1), "{told:?}");
+    assert!(left.iter().all(|page| whole.contains(page)));
+    // The length of a record: the rest is found behind the next marker.
+    let (left, told) = damaged("content", &|bytes| bytes[offsets[2]] = 0x7f);
+    assert!(left.len() >= 16 && !told.is_empty() && told.len() <= 3, "{}: {told:?}", left.len());
+    // Contents that end early are told of once; the fetches are there.
+    let (left, told) = damaged("content", &|bytes| bytes.truncate(offsets[9]));
+    assert_eq!((left.len(), told.len()), (18, 1), "{told:?}");
+    assert!(told[0].contains("expected page 9, found the end of the file"), "{told:?}");
+    // Nothing of a capture is in the texts.
+    let (left, told) = damaged("parse_text", &|bytes| bytes.truncate(50));
+    assert!(left == whole && told.is_empty(), "{told:?}");
+}
+
 fn find_segment(dir: &Path) -> Option<PathBuf> {
     if dir.join("fetcher").is_dir() {
         return Some(dir.to_owned());
@@ -510,13 +557,13 @@ fn a_part_that_cannot_be_read_is_not_passed_over() {
 }
 
 /// A MapFile with these records in this order; a writer of maps would refuse unsorted ones.
-fn map_of(dir: &Path, class: &str, records: &[(&str, Vec<u8>)]) {
+fn map_of(dir: &Path, class: &str, records: &[(impl AsRef<[u8]>, Vec<u8>)]) {
     use trawl_hadoop::seq::{Writer, WriterOptions};
     std::fs::create_dir_all(dir).unwrap();
     let options = WriterOptions::new(hadoop::TEXT, class, [7; 16]);
     let mut writer = Writer::create(&dir.join("data"), options).unwrap();
     for (url, value) in records {
-        writer.append(&crate::db::text_key(hadoop::TEXT, url.as_bytes()), value).unwrap();
+        writer.append(&crate::db::text_key(hadoop::TEXT, url.as_ref()), value).unwrap();
     }
     writer.finish().unwrap();
 }
@@ -595,19 +642,134 @@ fn segments_out_of_order_are_told() {
         let fetches: Vec<_> = fetches.iter().map(|url| (*url, fetch_of(Status::FETCH_SUCCESS, 5, "203"))).collect();
         map_of(&dir.join("content/part-r-00000"), class::CONTENT, &contents);
         map_of(&dir.join("crawl_fetch/part-r-00000"), class::CRAWL_DATUM, &fetches);
-        let archive = open(dir);
-        let mut source = archive.captures(Pick::All).unwrap().unwrap();
-        let mut told = Vec::new();
-        loop {
-            match source.next_entry() {
-                Ok(Some(_)) => {}
-                Ok(None) => break,
-                Err(error) => told.push(error.to_string()),
-            }
-        }
+        let (_, told) = read_through(&*open(dir));
         let here = |error: &String| {
             error.contains(&format!("{file}/part-r-00000/data@")) && error.contains("keys that ascend")
         };
         assert!(told.iter().any(here), "{file}: {told:?}");
+    }
+}
+
+/// An index leads to the first record of the fetches: if that one is out of place, all behind it are.
+#[test]
+fn contents_alone_tell_of_fetches_out_of_order() {
+    let urls = ["http://a.example/3", "http://a.example/1", "http://a.example/2"];
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let mut contents: Vec<_> = urls.iter().map(|url| (*url, content_of(url))).collect();
+    contents.sort();
+    let fetches: Vec<_> = urls.iter().map(|url| (*url, fetch_of(Status::FETCH_SUCCESS, 5, "203"))).collect();
+    map_of(&dir.join("content/part-r-00000"), class::CONTENT, &contents);
+    map_of(&dir.join("crawl_fetch/part-r-00000"), class::CRAWL_DATUM, &fetches);
+    let (_, told) = read_through(&*open(&dir.join("content")));
+    assert!(told.iter().any(|error| error.contains("crawl_fetch/part-r-00000/data@")), "{told:?}");
+}
+
+/// Captures, and what was told of the others.
+fn read_through(archive: &dyn Archive) -> (Vec<Seen>, Vec<String>) {
+    let mut source = archive.captures(Pick::All).unwrap().unwrap();
+    let (mut all, mut told) = (Vec::new(), Vec::new());
+    loop {
+        match source.next_entry() {
+            Ok(Some((Entry::Capture(capture), _))) => all.push(seen(*capture)),
+            Ok(Some(_)) => panic!("not a capture"),
+            Ok(None) => return (all, told),
+            Err(error) => told.push(error.to_string()),
+        }
+    }
+}
+
+/// Java's URLs are text. Two that are not would become one, with a character that stands for what cannot be read.
+#[test]
+fn urls_that_are_not_text_are_told() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let urls: [&[u8]; 3] = [b"http://a.example/", b"http://a.example/\xfe", b"http://a.example/\xff"];
+    let contents = urls.map(|url| (url, content_of("http://a.example/")));
+    let fetches = urls.map(|url| (url, fetch_of(Status::FETCH_SUCCESS, 5, "200")));
+    map_of(&dir.join("segment/content/part-r-00000"), class::CONTENT, &contents);
+    map_of(&dir.join("segment/crawl_fetch/part-r-00000"), class::CRAWL_DATUM, &fetches);
+    let (all, told) = read_through(&*open(&dir.join("segment")));
+    assert_eq!(all.len(), 1);
+    assert!(told.len() == 2 && told.iter().all(|error| error.contains("a URL in UTF-8")), "{told:?}");
+
+    map_of(&dir.join("crawldb/current/part-r-00000"), class::CRAWL_DATUM, &fetches);
+    let archive = open(&dir.join("crawldb"));
+    let source = archive.urls(&archive.identity().unwrap()).unwrap().unwrap();
+    let (mut found, mut told) = (Vec::new(), Vec::new());
+    for split in source.splits(u64::MAX).unwrap() {
+        let mut take = |item: Result<UrlRecord, DoorError>| match item {
+            Ok(record) => found.push(record.url),
+            Err(error) => told.push(error.to_string()),
+        };
+        source
+            .read(split, &mut |_, item| {
+                take(item);
+                Ok(())
+            })
+            .unwrap();
+    }
+    assert_eq!(found, ["http://a.example/"]);
+    assert!(told.len() == 2 && told.iter().all(|error| error.contains("a URL in UTF-8")), "{told:?}");
+}
+
+/// Whoever reads a stored head with an empty line in its middle takes the rest of it for a part of the body.
+#[test]
+fn a_stored_head_is_one_head() {
+    let temp = tempfile::tempdir().unwrap();
+    let (dir, url) = (temp.path(), "http://a.example/");
+    let mut content = Content { content: b"body"[..].into(), ..Content::default() };
+    content.metadata.add("_response.headers_", "HTTP/1.1 200 OK\r\nA: b\r\n\r\nC: d\r\n\r\n".to_owned());
+    map_of(&dir.join("content/part-r-00000"), class::CONTENT, &[(url, encoded(|out| content.encode(out)))]);
+    let fetch = fetch_of(Status::FETCH_SUCCESS, 5, "200");
+    map_of(&dir.join("crawl_fetch/part-r-00000"), class::CRAWL_DATUM, &[(url, fetch)]);
+    let (all, _) = read_through(&*open(dir));
+    assert_eq!((&*all[0].2, &*all[0].3), ("HTTP/1.1 200 OK\r\nA: b\r\n\r\n", &b"body"[..]));
+}
+
+/// Contents need not be stored, and are deleted to save room: what was fetched did not fail for that.
+#[test]
+fn a_fetch_without_its_content_is_not_a_failure() {
+    let temp = tempfile::tempdir().unwrap();
+    let (dir, url) = (temp.path(), "http://a.example/");
+    let mut told = CrawlDatum::new(Status::FETCH_SUCCESS, 5, 1.0);
+    super::capture::set_protocol_status(&mut told, &crate::types::ProtocolStatus::new(1, 0, None));
+    for fetch in [fetch_of(Status::FETCH_SUCCESS, 5, ""), encoded(|out| told.encode(out))] {
+        map_of(&dir.join("crawl_fetch/part-r-00000"), class::CRAWL_DATUM, &[(url, fetch)]);
+        let archive = open(dir);
+        let mut source = archive.captures(Pick::All).unwrap().unwrap();
+        let Some((Entry::Capture(capture), _)) = source.next_entry().unwrap() else { panic!("no capture") };
+        let Outcome::Response { message, truncated, .. } = &capture.outcome else { panic!("{:?}", capture.outcome) };
+        assert!(message.head.starts_with(b"HTTP/1.1 200 OK\r\n") && truncated.is_some());
+    }
+}
+
+/// Halves of captures are looked for by the hash of their URL: in a segment that lost a part, or whose parts have other names,
+/// they are not found.
+#[test]
+fn parts_that_are_lost_or_renamed_are_told() {
+    use trawl_hadoop::parts::part_of_text;
+    let urls: Vec<String> = (0..40).map(|n| format!("http://a.example/{n:02}")).collect();
+    let of_part = |n: u32| urls.iter().map(String::as_str).filter(move |url| part_of_text(url.as_bytes(), 2) == n);
+    // Which part of the fetches has which name.
+    for (names, lost) in [([0, 1], 0), ([1, 0], 2), ([0, 9], 1)] {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path();
+        for n in [0, 1] {
+            let contents: Vec<_> = of_part(n).map(|url| (url, content_of(url))).collect();
+            map_of(&dir.join(format!("content/part-r-0000{n}")), class::CONTENT, &contents);
+            let fetches: Vec<_> = of_part(n).map(|url| (url, fetch_of(Status::FETCH_SUCCESS, 5, "200"))).collect();
+            let name = names[n as usize];
+            if name < 2 {
+                map_of(&dir.join(format!("crawl_fetch/part-r-0000{name}")), class::CRAWL_DATUM, &fetches);
+            }
+        }
+        let (all, told) = read_through(&*open(dir));
+        assert_eq!((all.len(), told.len()), (urls.len(), lost), "{names:?}: {told:?}");
+        assert!(told.iter().all(|error| error.contains("parts are missing")), "{told:?}");
+        let (_, findings) = check(dir);
+        let is_told =
+            |finding: &Finding| finding.detail.contains("parts are missing") || finding.detail.contains("of part");
+        assert_eq!(findings.iter().any(is_told), lost > 0, "{names:?}: {findings:?}");
     }
 }

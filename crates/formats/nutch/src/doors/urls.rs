@@ -145,7 +145,12 @@ impl UrlSource for NutchUrls {
 
 /// What the lake is told of a record.
 fn record(class: &str, is_utf8: bool, key: &[u8], value: &[u8], dialect: &mut Dialect) -> Decoded<UrlRecord> {
-    let url = || whole(key, |d| if is_utf8 { d.utf8("a URL") } else { d.text("a URL") }).map(|url| url.to_string());
+    // Bytes that are not UTF-8 would become a character that stands for them, and two URLs one.
+    let url = || {
+        let url = whole(key, |d| if is_utf8 { d.utf8("a URL") } else { d.text("a URL") })?;
+        let text = std::str::from_utf8(url.as_bytes()).map(str::to_owned);
+        text.map_err(|e| Decoder::new(key).error("a URL in UTF-8", format!("{:?}: {e}", url.to_str())))
+    };
     let mut record = UrlRecord::default();
     let mut extras = Map::new();
     match class {

@@ -1,6 +1,7 @@
 //! Checks containers of Nutch's: files, maps, values, and that keys lie in the parts of their hashes.
 
-use super::layout::{DataFile, Layout};
+use super::layout::{DataFile, Kind, Layout};
+use super::source::SegmentFiles;
 use crate::class::canonical;
 use crate::dialect::is_unknown_class;
 use crate::legacy::webdb_order;
@@ -62,6 +63,13 @@ pub(super) fn verify(layout: &Layout, options: &OpenOptions, check: &mut Check<'
         checked.files += 1;
         checked.records += count;
         checked.bytes += options.fs.metadata(&file.path)?.len;
+    }
+    if layout.kind == Kind::Segment
+        && let Some(files) = SegmentFiles::of(layout, options)?
+        && let Some(fault) = files.unequal_parts()
+    {
+        let (file, detail) = (layout.root.display().to_string(), fault.to_string());
+        (check.on_finding)(Finding { severity: Severity::Fault, file, offset: None, kind: "damage", detail });
     }
     for (dir, (parts, spread)) in spreads {
         if let Some(at_least) = spread.parts_at_least() {

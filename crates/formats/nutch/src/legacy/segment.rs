@@ -57,13 +57,13 @@ pub struct LegacyPage {
     pub data: Option<ParseData<'static>>,
 }
 
-/// Reads the pages of a segment, in their order.
+/// Reads the pages of a segment, in their order. Damage costs the page that it hit: the next call goes on behind it.
 #[derive(Debug)]
 pub struct LegacySegment {
     era: Era,
-    fetcher: Reader,
+    fetcher: Elements,
     /// Contents, texts and parse data; absent if they were not stored.
-    others: [Option<Reader>; 3],
+    others: [Option<Elements>; 3],
     next: i64,
 }
 
@@ -84,10 +84,16 @@ impl LegacySegment {
             let Some(directory) = directory else { continue };
             let path = data_path(&dir.join(directory));
             if fs.exists(&path)? {
-                *reader = Some(options.open(&path)?);
+                *reader = Some(Elements::open(&path, options)?);
             }
         }
-        Ok(LegacySegment { era, fetcher: options.open(&data_path(&fetcher))?, others, next: 0 })
+        Ok(LegacySegment { era, fetcher: Elements::open(&data_path(&fetcher), options)?, others, next: 0 })
+    }
+
+    /// The same without texts and parse data, whose damage then costs nothing.
+    pub fn contents_only(self) -> Self {
+        let [content, ..] = self.others;
+        LegacySegment { others: [content, None, None], ..self }
     }
 
     /// The layout.
@@ -97,27 +103,38 @@ impl LegacySegment {
 
     /// The file that says how fetches ended.
     pub fn path(&self) -> &Path {
-        self.fetcher.path()
+        self.fetcher.reader.path()
     }
 
     /// Where the last page lies in that file.
     pub fn at(&self) -> At {
-        self.fetcher.at()
+        self.fetcher.reader.at()
     }
 
     /// The next page; `None` at the end.
     pub fn next_page(&mut self) -> Result<Option<LegacyPage>> {
+        if let Some(fault) = self.others.iter_mut().flatten().find_map(|of| of.fault.take()) {
+            return Err(fault);
+        }
         let number = self.next;
-        let Some(output) =
-            element(&mut self.fetcher, number, |d| FetcherOutput::decode(d).map(FetcherOutput::into_owned))?
-        else {
-            return Ok(None);
-        };
+        let Some(found) = self.fetcher.stand()? else { return self.end(number) };
+        if found != number {
+            // Told once: the next call goes on with the page that is there.
+            self.next = found.max(number);
+            self.fetcher.taken = found < number;
+            return Err(self.fetcher.other_page(number, found));
+        }
         self.next += 1;
+        self.fetcher.taken = true;
+        // All of them move on before any of them is read: what is wrong with this page must not cost the next one.
+        let moved = self.others.each_mut().map(|of| of.as_mut().map_or(Ok(false), |of| of.move_to(number)));
+        let [has_content, has_text, has_data] = moved;
+        let (has_content, has_text, has_data) = (has_content?, has_text?, has_data?);
+        let output = self.fetcher.value(|d| FetcherOutput::decode(d).map(FetcherOutput::into_owned))?;
         let [content, text, data] = &mut self.others;
         let era = self.era;
         let url = output.entry.page.url.clone();
-        let content = of(content, number, |d| match era {
+        let content = value_of(content, has_content, |d| match era {
             Era::V0_4 => Ok(Content {
                 url: url.clone(),
                 base: url.clone(),
@@ -126,11 +143,11 @@ impl LegacySegment {
             }),
             Era::V0_5 => Content::decode(d).map(Content::into_owned),
         })?;
-        let text = of(text, number, |d| match era {
+        let text = value_of(text, has_text, |d| match era {
             Era::V0_4 => decode_fetcher_text(d).map(ParseText),
             Era::V0_5 => ParseText::decode(d).map(|t| ParseText(t.0.into_owned())),
         })?;
-        let mut data = of(data, number, |d| ParseData::decode(d, LinkForm::Utf8).map(ParseData::into_owned))?;
+        let mut data = value_of(data, has_data, |d| ParseData::decode(d, LinkForm::Utf8).map(ParseData::into_owned))?;
         if era == Era::V0_4 {
             let outlinks = output.outlinks.clone();
             data = Some(ParseData {
@@ -140,6 +157,22 @@ impl LegacySegment {
             });
         }
         Ok(Some(LegacyPage { output, content, text, data }))
+    }
+}
+
+impl LegacySegment {
+    /// The end of the fetcher's file, which must be that of the others too: without it their pages have no URL.
+    fn end(&mut self, number: i64) -> Result<Option<LegacyPage>> {
+        for elements in self.others.iter_mut().flatten() {
+            if let Some(found) = elements.stand()?
+                && !std::mem::replace(&mut elements.told, true)
+            {
+                let (path, at) = (elements.reader.path(), elements.reader.at().offset);
+                let expected = format!("{number} pages, as many as the fetcher has");
+                return Err(Error::corrupt(path, at, expected, format!("page {found}")));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -154,34 +187,91 @@ fn fetcher_dir(fs: &dyn Fs, dir: &Path) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-fn of<T>(
-    reader: &mut Option<Reader>,
-    number: i64,
+fn value_of<T>(
+    elements: &mut Option<Elements>,
+    has: bool,
     decode: impl FnOnce(&mut Decoder<'_>) -> Decoded<T>,
 ) -> Result<Option<T>> {
-    reader.as_mut().map_or(Ok(None), |reader| element(reader, number, decode))
+    elements.as_mut().filter(|_| has).map(|elements| elements.value(decode)).transpose()
 }
 
-/// Element `number` of an ArrayFile, which must be the next one.
-fn element<T>(
-    reader: &mut Reader,
+/// The elements of an ArrayFile, each with the number of its page.
+#[derive(Debug)]
+struct Elements {
+    reader: Reader,
+    /// The number of the element that the reader stands on.
     number: i64,
-    decode: impl FnOnce(&mut Decoder<'_>) -> Decoded<T>,
-) -> Result<Option<T>> {
-    let (path, class) = (reader.path().to_owned(), reader.header().stored_value_class.clone());
-    let Some(record) = reader.next_record()? else { return Ok(None) };
-    let value_error = |class: String, source: ValueError| Error::Value {
-        file: path.clone(),
-        offset: record.at.offset,
-        index: 0,
-        class,
-        source,
-    };
-    let key = whole(record.key, |d| d.i64("number of a page")).map_err(|e| value_error("key ".into(), e))?;
-    if key != number {
-        return Err(Error::corrupt(&path, record.at.offset, format!("page {number}"), format!("page {key}")));
+    /// That element was given out; at first there is none.
+    taken: bool,
+    /// The first element that is missing, to be told of beside its page.
+    fault: Option<Error>,
+    told: bool,
+}
+
+impl Elements {
+    fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
+        Ok(Elements { reader: options.open(path)?, number: -1, taken: true, fault: None, told: false })
     }
-    whole(record.value, decode).map(Some).map_err(|e| value_error(class, e))
+
+    /// The number of the next element that was not taken; `None` at the end. Behind damage it goes on at the next marker;
+    /// version 1 has none.
+    fn stand(&mut self) -> Result<Option<i64>> {
+        if !self.taken {
+            return Ok(Some(self.number));
+        }
+        match self.reader.advance() {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) => {
+                if error.is_damage() {
+                    self.reader.resync()?;
+                }
+                return Err(error);
+            }
+        }
+        let key = whole(self.reader.key(), |d| d.i64("number of a page"));
+        self.number = key.map_err(|source| self.value_error("key ", source))?;
+        self.taken = false;
+        Ok(Some(self.number))
+    }
+
+    /// Whether there is an element of this number, on which the reader then stands. The first that is missing is a fault,
+    /// further ones are not: where a file ends early, that is the rest of it.
+    fn move_to(&mut self, number: i64) -> Result<bool> {
+        let mut found = self.stand()?;
+        // Behind damage in the fetcher's file, elements of pages that are lost come first.
+        while found.is_some_and(|found| found < number) {
+            self.taken = true;
+            found = self.stand()?;
+        }
+        self.taken |= found == Some(number);
+        if found != Some(number) && !std::mem::replace(&mut self.told, true) {
+            self.fault = Some(match found {
+                Some(found) => self.other_page(number, found),
+                None => {
+                    let (path, end) = (self.reader.path(), self.reader.file_len());
+                    Error::corrupt(path, end, format!("page {number}"), "the end of the file")
+                }
+            });
+        }
+        Ok(found == Some(number))
+    }
+
+    fn other_page(&self, number: i64, found: i64) -> Error {
+        let (path, at) = (self.reader.path(), self.reader.at().offset);
+        Error::corrupt(path, at, format!("page {number}"), format!("page {found}"))
+    }
+
+    fn value<T>(&mut self, decode: impl FnOnce(&mut Decoder<'_>) -> Decoded<T>) -> Result<T> {
+        let value = whole(self.reader.value()?, decode);
+        let class = self.reader.header().stored_value_class.clone();
+        value.map_err(|source| self.value_error(&class, source))
+    }
+
+    fn value_error(&self, class: &str, source: ValueError) -> Error {
+        let (file, class) = (self.reader.path().to_owned(), class.to_owned());
+        Error::Value { file, offset: self.reader.at().offset, index: 0, class, source }
+    }
 }
 
 /// Writes a segment of 0.4 or 0.5.

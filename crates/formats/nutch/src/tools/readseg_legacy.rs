@@ -162,6 +162,9 @@ pub fn dump_legacy_json(
         let mut printer = RecordPrinter::new(reader.header(), Detail::Full);
         while reader.advance()? {
             let mut line = printer.print(&reader.record()?);
+            if let Some(why) = printer.damage() {
+                return Err(Error::corrupt(reader.path(), reader.at().offset, "a whole record", why));
+            }
             let mut take = |name: &str| line.get_mut(name).map(Value::take).unwrap_or_default();
             each(json!({ "part": name, "page": take("key"), "value": take("value") }))?;
             records += 1;
