@@ -295,7 +295,10 @@ impl Crawl<'_> {
             rate,
             in_flight: self.in_flight,
             limit: self.governor.limit(),
-            eta_s: (self.average > 0.0).then(|| (queued as f64 / self.average).round() as u64),
+            eta_s: (self.average > 0.0).then(|| {
+                let by_rate = (queued as f64 / self.average).round() as u64;
+                by_rate.max(self.state.frontier.longest_queue().as_secs())
+            }),
             next: next.map(|(host, at, failed)| Waiting {
                 host,
                 wait_ms: u64::try_from(at.0.saturating_sub(time.0)).unwrap_or(0),

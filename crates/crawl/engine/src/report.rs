@@ -169,7 +169,8 @@ pub struct Progress {
     pub in_flight: usize,
     /// Fetches that may be: fewer than the setting while this machine's line seems too full.
     pub limit: usize,
-    /// About how many seconds what waits would take at the present rate. Links that are yet to be found are not in it.
+    /// About how many seconds what waits would take at the present rate, or the host with the longest queue at its delay.
+    /// Links that are yet to be found are not in it.
     pub eta_s: Option<u64>,
     /// While there is room for more fetches: the host that may be asked next.
     pub next: Option<Waiting>,

@@ -123,7 +123,7 @@ impl Frontier {
                 Robots::Fetching { .. } | Robots::GivenUp { .. } => false,
             };
             if stale {
-                state.robots = Robots::Fetching { attempts: state.robots.attempts() };
+                state.robots = Robots::Fetching { attempts: state.robots.attempts(), old: state.robots.last_rules() };
                 let url = format!("{site}/robots.txt").into();
                 let errand = Errand { url, host: id, site, hops: 0 };
                 return Ok(Some(self.send_errand(id, errand, now)));

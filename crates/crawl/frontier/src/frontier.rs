@@ -17,6 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 use trawl_model::UnixMillis;
 
 /// Decides what is fetched next. URLs are on disk, hosts in memory; see the crate's page.
@@ -229,6 +230,15 @@ impl Frontier {
     /// URLs taken and not done, those under way included.
     pub fn pending(&self) -> u64 {
         self.totals.waiting + self.leases.len() as u64
+    }
+
+    /// How long the host with the longest queue takes at least, by its delay: what the rate of all hosts together does not tell.
+    /// Looks at every host.
+    pub fn longest_queue(&self) -> Duration {
+        let takes = |host: &Host| i64::from(host.waiting).saturating_mul(host.delay_ms(&self.config));
+        let longest =
+            self.hosts.iter().filter(|host| !host.marks.held && !host.is_dead()).map(takes).max().unwrap_or(0);
+        Duration::from_millis(longest.unsigned_abs()) / self.config.per_host.max(1)
     }
 
     /// URLs parked because a trap made them.

@@ -200,23 +200,35 @@ pub(crate) struct Site {
 }
 
 /// ```text
-/// Unknown --errand--> Fetching --rules--> Known --ttl--> Unknown
+/// Unknown --errand--> Fetching --rules--> Known --ttl--> (errand again)
 ///                        └──5xx, no answer──> Resting --time--> (errand again)      after the last attempt: GivenUp
 /// ```
+/// `old` are rules whose time is over. They count once more where the last attempt fails: RFC 9309, 2.4.
 #[derive(Clone)]
 pub(crate) enum Robots {
-    Unknown { attempts: u32 },
-    Fetching { attempts: u32 },
+    Unknown { attempts: u32, old: Option<Arc<dyn Rules>> },
+    Fetching { attempts: u32, old: Option<Arc<dyn Rules>> },
     Known { rules: Arc<dyn Rules>, until: i64 },
-    Resting { attempts: u32, until: i64 },
+    Resting { attempts: u32, old: Option<Arc<dyn Rules>>, until: i64 },
     GivenUp { class: ErrorClass, message: Arc<str> },
 }
 
 impl Robots {
     pub fn attempts(&self) -> u32 {
         match self {
-            Self::Unknown { attempts } | Self::Fetching { attempts } | Self::Resting { attempts, .. } => *attempts,
+            Self::Unknown { attempts, .. } | Self::Fetching { attempts, .. } | Self::Resting { attempts, .. } => {
+                *attempts
+            }
             Self::Known { .. } | Self::GivenUp { .. } => 0,
+        }
+    }
+
+    /// The rules that were known last.
+    pub fn last_rules(&self) -> Option<Arc<dyn Rules>> {
+        match self {
+            Self::Unknown { old, .. } | Self::Fetching { old, .. } | Self::Resting { old, .. } => old.clone(),
+            Self::Known { rules, .. } => Some(rules.clone()),
+            Self::GivenUp { .. } => None,
         }
     }
 }
@@ -276,7 +288,7 @@ impl Host {
 
     pub fn site(&mut self, name: &str) -> &mut Site {
         let at = self.sites.iter().position(|site| *site.name == *name).unwrap_or_else(|| {
-            self.sites.push(Site { name: name.into(), robots: Robots::Unknown { attempts: 0 }, away: None });
+            self.sites.push(Site { name: name.into(), robots: Robots::Unknown { attempts: 0, old: None }, away: None });
             self.sites.len() - 1
         });
         &mut self.sites[at]

@@ -87,7 +87,7 @@ impl Frontier {
             RobotsAnswer::Unavailable(..) if is_away => {
                 // Nobody was there: the origin waits, or is given up, and says so for all its URLs.
                 let state = self.hosts[host as usize].site(&site);
-                state.robots = Robots::Unknown { attempts: state.robots.attempts() };
+                state.robots = Robots::Unknown { attempts: state.robots.attempts(), old: state.robots.last_rules() };
                 self.place(host, now);
                 Ok(())
             }
@@ -179,7 +179,7 @@ impl Frontier {
             return;
         }
         let host = &mut self.hosts[id as usize];
-        host.site(site).robots = Robots::Unknown { attempts: 0 };
+        host.site(site).robots = Robots::Unknown { attempts: 0, old: None };
         host.marks.rules_away = true;
         let now = self.clock.latest;
         self.place(id, now);
@@ -196,10 +196,11 @@ impl Frontier {
     ) -> Result<()> {
         self.touch(id);
         let dice = self.hosts[id as usize].key;
-        let attempts = self.hosts[id as usize].site(site).robots.attempts() + 1;
+        let robots = &self.hosts[id as usize].site(site).robots;
+        let (attempts, old) = (robots.attempts() + 1, robots.last_rules());
+        let until = now.saturating_add(millis(self.config.robots_ttl));
         let state = match answer {
             RobotsAnswer::Rules(rules) => {
-                let until = now.saturating_add(millis(self.config.robots_ttl));
                 self.set_rules(id, site, rules, until);
                 None
             }
@@ -211,12 +212,17 @@ impl Frontier {
             {
                 Some(Robots::GivenUp { class, message: message.into() })
             }
-            RobotsAnswer::Unavailable(_, message) if attempts >= self.config.robots_attempts => {
-                Some(Robots::GivenUp { class: ErrorClass::RobotsUnavailable, message: message.into() })
-            }
+            RobotsAnswer::Unavailable(_, message) if attempts >= self.config.robots_attempts => match old {
+                // It was there a day ago, and its host answered pages since.
+                Some(rules) => {
+                    self.set_rules(id, site, rules, until);
+                    None
+                }
+                None => Some(Robots::GivenUp { class: ErrorClass::RobotsUnavailable, message: message.into() }),
+            },
             RobotsAnswer::Unavailable(..) => {
                 let until = now.saturating_add(backoff_ms(&self.config, attempts, dice));
-                Some(Robots::Resting { attempts, until })
+                Some(Robots::Resting { attempts, old, until })
             }
         };
         let host = &mut self.hosts[id as usize];

@@ -191,6 +191,7 @@ fn one_at_a_time_and_a_delay_after_each() {
     seed(&mut f, "http://a.example/1");
     seed(&mut f, "http://a.example:8080/2");
     assert_eq!(seed(&mut f, "http://a.example/1?utm_source=x"), Admission::Seen);
+    assert_eq!(f.longest_queue(), Duration::from_secs(2));
     let first = lease(&mut f, 1000);
     assert_eq!((first.url(), first.robots), ("http://a.example/1", RobotsVerdict::Ignored));
     assert_eq!(f.step(UnixMillis(99_000)), Step::Blocked, "another port is the same host");
@@ -316,6 +317,41 @@ fn a_name_that_does_not_exist_is_not_waited_for() {
     f.robots(UnixMillis(0), robots.id, RobotsAnswer::Unavailable(ErrorClass::DnsNxdomain, "no such name".into()));
     let at = wait(&mut f, 0);
     assert!(matches!(f.step(UnixMillis(at)), Step::Refuse(_, ErrorClass::DnsNxdomain, _)));
+}
+
+/// RFC 9309, 2.4: rules may be used for longer than a day while the file is unreachable.
+#[test]
+fn rules_that_cannot_be_had_anew_go_on() {
+    const DAY: i64 = 86_400_000;
+    let mut f = F::new(Config { robots_attempts: 2, ..Config::default() });
+    seed(&mut f, "http://a.example/1");
+    let robots = lease(&mut f, 0);
+    done(&mut f, 0, &robots, OK);
+    f.robots(UnixMillis(0), robots.id, rules("/no", None));
+    let (at, first) = soonest(&mut f, 0);
+    done(&mut f, at, &first, OK);
+    seed(&mut f, "http://a.example/2");
+    seed(&mut f, "http://a.example/no");
+    let mut now = DAY;
+    for _ in 0..2 {
+        let (at, errand) = soonest(&mut f, now);
+        assert_eq!(errand.url(), "http://a.example/robots.txt");
+        done(&mut f, at, &errand, status(503));
+        let failed = RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, "status 503".into());
+        f.robots(UnixMillis(at), errand.id, failed);
+        now = at;
+    }
+    let (at, second) = soonest(&mut f, now);
+    assert_eq!((second.url(), second.robots), ("http://a.example/2", RobotsVerdict::Allowed));
+    done(&mut f, at, &second, OK);
+    let at = wait(&mut f, at);
+    assert!(
+        matches!(f.step(UnixMillis(at)), Step::Refuse(no, ErrorClass::RobotsDenied, _) if no.url().ends_with("/no"))
+    );
+    // And once more after a day.
+    seed(&mut f, "http://a.example/3");
+    let (_, errand) = soonest(&mut f, now + DAY);
+    assert_eq!(errand.url(), "http://a.example/robots.txt");
 }
 
 #[test]
