@@ -2,7 +2,7 @@
 //!
 //! What else stands in a container (images, videos, news, page maps, alternate languages) is passed over with all it
 //! holds. Mistakes that are common in the wild are read as they were meant: two addresses in one container, an
-//! address without its own element, an element inside an address.
+//! address without its own element or without a container, an element inside an address.
 
 use super::base::Bases;
 use super::{Kind, text, unknown};
@@ -104,6 +104,8 @@ struct Container {
     base: Option<Base>,
     /// Whether an entry was made of it already.
     used: bool,
+    /// Whether it is an address that lies in no container.
+    alone: bool,
 }
 
 /// Reads the document, and hands over every container in it. `found_at` is where the document was found, if that is known: what
@@ -245,6 +247,11 @@ impl Walk {
             if name == b"link" && prefix(tag.name).is_empty() && kind == Kind::Rss && !tag.empty {
                 self.open(Field::FeedAddress);
             }
+            // Sitemaps that leave `<url>` out; an address with a prefix is that of an image.
+            if name == b"loc" && prefix(tag.name).is_empty() && matches!(kind, Kind::Urls | Kind::Index) && !tag.empty {
+                self.container = Some(Container { at: offset as u64, alone: true, ..Container::default() });
+                self.open(Field::Address);
+            }
             return Ok(true);
         };
         if self.field.is_some() {
@@ -321,7 +328,8 @@ impl Walk {
             if done {
                 self.close(field);
             }
-            return true;
+            let alone = done && self.container.as_ref().is_some_and(|container| container.alone);
+            return !alone || self.finish(each);
         }
         if closes {
             return self.finish(each);

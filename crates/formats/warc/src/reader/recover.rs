@@ -42,7 +42,9 @@ impl WarcReader {
             // a compressed member comes about by no damage; records seen inside one, stored as they are, would be no members.
             self.container.forget_codec();
         }
-        let to = match self.shared && self.find_inside()? {
+        // What is not compressed is one member without an end.
+        let has_members = self.compression() != Compression::None;
+        let to = match self.shared && has_members && self.find_inside()? {
             true => self.container.at().offset,
             false => {
                 if self.mixed {

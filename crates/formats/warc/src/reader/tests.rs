@@ -552,3 +552,17 @@ fn files_put_together_from_members_and_plain_records() {
     let (found, damage) = read_past_damage(bytes);
     assert_eq!((found.len(), damage.len()), (3, 1), "{damage:?}");
 }
+
+/// A place that leads into the middle of a member, as a row of another file does, is damage that ends.
+#[test]
+fn a_place_inside_a_member_is_passed() {
+    let member = gzip(&record(0, b"x"));
+    let file = RecordFile::new(Arc::new(Bytes::from([&member[..], &member].concat()))).lenient(true);
+    for offset in 1..member.len() as u64 {
+        let mut reader = file.reader_at(offset, 0).unwrap();
+        reader.expect_shared();
+        assert!(reader.next_record().is_err());
+        reader.recover().unwrap();
+        assert!(reader.next_record().unwrap().is_some(), "{offset}");
+    }
+}

@@ -11,6 +11,10 @@ pub(super) const MAX_PACKAGE: u64 = 64 << 20;
 /// Bytes a plain index may have if the ZIP file holds it compressed, so that it must be inflated to be searched.
 const MAX_INDEX: u64 = 1 << 30;
 
+/// Bytes an archive may have if the ZIP file holds it compressed. The standard wants archives stored; whoever packs a WACZ file again with
+/// an ordinary program does not know that.
+const MAX_ARCHIVE: u64 = 256 << 20;
+
 /// How names of archives end.
 const ARCHIVES: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
 
@@ -43,7 +47,7 @@ impl Wacz {
 
     /// The WARC files, each with its name; there is at least one.
     pub(crate) fn warcs(&self) -> Result<Vec<(String, Arc<dyn ReadAt>)>> {
-        let named = |entry: &ZipEntry| Ok((entry.name.clone(), self.zip.stored(entry)?));
+        let named = |entry: &ZipEntry| Ok((entry.name.clone(), self.zip.at_hand(entry, MAX_ARCHIVE)?));
         let all = self.warc_entries().map(named).collect::<Result<Vec<_>>>()?;
         if all.is_empty() {
             let found = format!("none among its {} files", self.zip.entries().len());
@@ -69,7 +73,7 @@ impl Wacz {
     pub fn warc(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         let path = format!("archive/{name}");
         match self.warc_entries().find(|e| e.name == path || e.name == name) {
-            Some(entry) => self.zip.stored(entry),
+            Some(entry) => self.zip.at_hand(entry, MAX_ARCHIVE),
             None => Err(Error::Refused { file: path, reason: "no such file in this WACZ file".into() }),
         }
     }
@@ -84,14 +88,14 @@ impl Wacz {
             let open = move |name: &str| {
                 let path = format!("indexes/{name}");
                 match zip.entry(&path) {
-                    Some(entry) => at_hand(&zip, entry),
+                    Some(entry) => zip.at_hand(entry, MAX_INDEX),
                     None => Err(Error::Refused { file: path, reason: "no such file in this WACZ file".into() }),
                 }
             };
-            return ZipNum::new(at_hand(&self.zip, idx)?, open)?.lines(prefix);
+            return ZipNum::new(self.zip.at_hand(idx, MAX_INDEX)?, open)?.lines(prefix);
         }
         match index(".cdxj").or_else(|| index(".cdx")) {
-            Some(entry) => CdxjFile::new(at_hand(&self.zip, entry)?).lines(prefix),
+            Some(entry) => CdxjFile::new(self.zip.at_hand(entry, MAX_INDEX)?).lines(prefix),
             None => Err(Error::Refused { file: "indexes/".into(), reason: "this WACZ file has no index".into() }),
         }
     }
@@ -107,9 +111,4 @@ impl Wacz {
         let missing = || Error::Refused { file: name.to_owned(), reason: "no such file in this WACZ file".into() };
         self.zip.entry(name).ok_or_else(missing)
     }
-}
-
-/// An entry with offsets: in place if it is stored, in memory if it must be inflated first.
-fn at_hand(zip: &ZipArchive, entry: &ZipEntry) -> Result<Arc<dyn ReadAt>> {
-    if entry.method == 0 { zip.stored(entry) } else { Ok(Arc::new(zip.read(entry, MAX_INDEX)?)) }
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::WarcReader;
 use crate::tests_common::{captures, creation, sink};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use trawl_io::read_at::FileReader;
@@ -159,4 +160,32 @@ fn archives_that_are_listed_and_not_there_are_named() {
     zip.add_bytes("datapackage.json", package.as_bytes()).unwrap();
     zip.finish().unwrap();
     assert_eq!(open(&path).missing(), ["archive/x.warc.gz", "other/y.WARC.GZ"]);
+}
+
+/// A ZIP file with one deflated entry.
+fn deflated(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    let data = encoder.finish().unwrap();
+    let number = |n: usize| u32::try_from(n).unwrap().to_le_bytes();
+    // From the version to the length of the name, which both headers have.
+    let mut both = vec![20, 0, 0, 0, 8, 0, 0, 0, 0, 0];
+    both.extend(crc32fast::hash(bytes).to_le_bytes());
+    both.extend([number(data.len()), number(bytes.len()), number(name.len())].concat());
+    let local = [b"PK\x03\x04", &both[..], name.as_bytes(), &data].concat();
+    let central = [b"PK\x01\x02\x14\0", &both[..], &[0u8; 14][..], name.as_bytes()].concat();
+    let end =
+        [b"PK\x05\x06\0\0\0\0\x01\0\x01\0", &number(central.len())[..], &number(local.len()), &[0u8; 2][..]].concat();
+    [local, central, end].concat()
+}
+
+#[test]
+fn an_archive_that_was_compressed_again_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, warc, _) = wacz(dir.path());
+    let zip = deflated("archive/a.warc.gz", &warc);
+    let packed = Wacz::open(Arc::new(bytes::Bytes::from(zip))).unwrap();
+    let (name, file) = packed.warcs().unwrap().remove(0);
+    assert_eq!((name.as_str(), file.name(), file.len()), ("archive/a.warc.gz", Path::new(&name), warc.len() as u64));
+    assert_eq!(file.read_range(0..file.len()).unwrap(), warc);
 }

@@ -186,6 +186,16 @@ impl ZipArchive {
         Ok(Arc::new(Slice { file: self.file.clone(), range, name: PathBuf::from(&entry.name) }))
     }
 
+    /// An entry with offsets of its own: in place if it is stored, in memory, up to `limit` bytes, if it must be inflated first.
+    pub fn at_hand(&self, entry: &ZipEntry, limit: u64) -> Result<Arc<dyn ReadAt>> {
+        if entry.method == 0 {
+            return self.stored(entry);
+        }
+        let bytes = self.read(entry, limit)?;
+        let range = 0..bytes.len() as u64;
+        Ok(Arc::new(Slice { file: Arc::new(bytes), range, name: PathBuf::from(&entry.name) }))
+    }
+
     /// Reads an entry of at most `limit` bytes and checks its checksum.
     pub fn read(&self, entry: &ZipEntry, limit: u64) -> Result<Bytes> {
         if entry.size > limit {
