@@ -17,6 +17,9 @@ const SCHEMA: &CStr = c"arrow_schema";
 /// The name of a capsule that holds a stream.
 pub const STREAM: &CStr = c"arrow_array_stream";
 
+/// Items of an iterable after which its reader looks whether somebody pressed Ctrl-C.
+const LOOK_EVERY: usize = 1 << 16;
+
 /// A column of values: `pyarrow.array(column)`, `polars.Series(column)`, `list(column)`.
 #[pyclass(frozen, module = "trawl")]
 pub struct Column(pub ArrayRef);
@@ -65,7 +68,11 @@ pub fn texts(value: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
         vec![array(value)?]
     } else {
         let mut builder = LargeStringBuilder::new();
-        for item in value.try_iter()? {
+        for (n, item) in value.try_iter()?.enumerate() {
+            // No Python code runs here that would notice Ctrl-C.
+            if n % LOOK_EVERY == 0 {
+                value.py().check_signals()?;
+            }
             builder.append_option(item?.extract::<Option<String>>()?);
         }
         vec![Arc::new(builder.finish())]

@@ -7,7 +7,7 @@ use trawl_model::{UnixMillis, date};
 /// A moment: text in any form that `trawl` reads, a `datetime` with its zone, or seconds since 1970.
 pub fn moment(value: &Bound<'_, PyAny>) -> PyResult<UnixMillis> {
     if let Ok(text) = value.extract::<String>() {
-        return date::parse(&text).map_err(|problem| error::refused(problem.to_string()));
+        return date::parse(&text).map_err(error::refused);
     }
     let seconds = match value.extract::<f64>() {
         Ok(seconds) => seconds,
