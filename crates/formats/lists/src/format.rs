@@ -59,6 +59,11 @@ const FORMATS: &[(Format, &str, &[&str])] = &[
 const ROOTS: &[&[u8]] = &[b"<urlset", b"<sitemapindex", b"<rss", b"<rdf:rdf", b"<feed"];
 
 impl Format {
+    /// Its name: `lines`, `cdxj`.
+    pub fn name(self) -> &'static str {
+        FORMATS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+
     /// The names of all, for messages.
     pub fn known() -> String {
         FORMATS.iter().map(|row| row.1).collect::<Vec<_>>().join(", ")
@@ -191,8 +196,7 @@ impl Looks {
             Compression::Gzip => "gzip of ",
             Compression::Zstd => "zstd of ",
         };
-        let name = self.format.and_then(|format| FORMATS.iter().find(|row| row.0 == format)).map(|row| row.1);
-        let found = name.map(|name| format!("a list of URLs ({name})"));
+        let found = self.format.map(|format| format!("a list of URLs ({})", format.name()));
         format!("{packed}{}", found.unwrap_or_else(|| foreign::describe(&self.head)))
     }
 
