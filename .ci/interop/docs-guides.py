@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from docs import DOCS
 from peer import TRAWL, check, done
 
-GUIDES = ["tour.md", "cookbook.md", "operating.md", "troubleshooting.md"]
+GUIDES = ["tour.md", "cookbook.md", "api.md", "operating.md", "troubleshooting.md"]
 END = "end of command"
 
 

@@ -8,7 +8,7 @@
 //! trawl     one process: `trawl crawl` of the same URLs, no delay, robots off; the binary is named by TRAWL (a release build)
 //! ```
 //! Wall time and CPU are those of the loop's and of the crawl's process, at 32, 256 and 1024 workers, in turn, so that whatever else the
-//! machine does meets both. `TRAWL_ARGS` is given to the crawl beside what the benchmark gives it.
+//! machine does meets both. `CRAWL_ARGS` is given to the crawl beside what the benchmark gives it.
 
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
@@ -64,7 +64,7 @@ fn compare(args: &[String]) {
         let mut command = Command::new(trawl);
         command.args(["crawl", "-q", "--delay", "0s", "--ignore-robots", "--per-host", "8", "--per-ip", "0"]);
         command.arg("--connect-to").arg(format!("::127.0.0.1:{port}")).arg("--workers").arg(workers.to_string());
-        command.args(std::env::var("TRAWL_ARGS").unwrap_or_default().split_whitespace());
+        command.args(std::env::var("CRAWL_ARGS").unwrap_or_default().split_whitespace());
         command.arg("--out").arg(&out).arg(&list);
         measure(command, pages, &format!("trawl  {workers:>5} workers"), Some(base));
         let _ = std::fs::remove_dir_all(&out);

@@ -1,19 +1,24 @@
 //! The command line: what there is to say, and what it means.
 
 use crate::commands;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::{OsStr, OsString};
 
 const LONG_ABOUT: &str = "\
-Trawl turns the web into a lake you can ask questions of.
+Trawl turns the web into a lake that you can query.
 
-It decides what to crawl and when, fetches it politely, archives every exchange in open formats, and answers for any \
-domain which datasets hold it and which URLs they hold, down to the bytes of one capture.
+It crawls politely, archives every exchange in open formats, and tells for any domain which datasets hold it and which URLs \
+they hold, down to the bytes of one capture.
 
 New here? `trawl demo` shows all of it, without a network.";
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 done, with findings (nothing found, faults in the input); 2 failed.
-Settings: a flag, else TRAWL_* in the environment, else trawl.toml (see `trawl settings`).";
+Settings come from flags, then TRAWL_* environment variables, then trawl.toml: see `trawl settings`.";
+
+/// Where help lists the flags that every command has.
+const OUTPUT: &str = "Output";
 
 /// Everything on the command line.
 #[derive(Debug, Parser)]
@@ -21,25 +26,29 @@ Settings: a flag, else TRAWL_* in the environment, else trawl.toml (see `trawl s
 #[command(disable_version_flag = true, arg_required_else_help = true, subcommand_required = false)]
 #[command(infer_subcommands = true)]
 pub struct Cli {
-    /// Print results as JSON, one object a line; `digest` has hashes in place of long contents
+    /// Print results as JSON, one object per line; `digest` prints hashes in place of long contents
     #[arg(long, global = true, num_args = 0..=1, require_equals = true, value_name = "digest", value_parser = json)]
-    #[arg(default_value = "false", default_missing_value = "true", hide_default_value = true)]
+    #[arg(default_value = "false", default_missing_value = "true", hide_default_value = true, help_heading = OUTPUT)]
     pub json: Json,
 
-    /// No progress and no remarks; results and errors only
-    #[arg(long, short, global = true)]
+    /// Print listings (of `trawl query`, `lake datasets`, `lake deny list`, `settings`) as CSV with a header line
+    #[arg(long, global = true, conflicts_with = "json", help_heading = OUTPUT)]
+    pub csv: bool,
+
+    /// Print results and errors only, no progress and no remarks
+    #[arg(long, short, global = true, help_heading = OUTPUT)]
     pub quiet: bool,
 
     /// Print user names and passwords in URLs as they were found; they are left out otherwise. Files always keep them
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = OUTPUT)]
     pub credentials: bool,
 
-    /// Print the version; with --verbose what it was built from
-    #[arg(long, short = 'V', action = clap::ArgAction::SetTrue, hide = true)]
+    /// Print the version
+    #[arg(long, short = 'V', action = clap::ArgAction::SetTrue)]
     pub version: bool,
 
-    /// More detail
-    #[arg(long, short, hide = true)]
+    /// With --version: print what it was built from, too
+    #[arg(long, short)]
     pub verbose: bool,
 
     /// What to do.
@@ -93,11 +102,88 @@ pub enum Command {
 
 /// The whole tree, before settings are applied.
 pub fn command() -> clap::Command {
-    forgiving(Cli::command())
+    refined(Cli::command())
 }
 
-/// Of a repeated flag the last one counts. A number below zero is refused as the value that it is, not as an unknown flag.
-fn forgiving(command: clap::Command) -> clap::Command {
+/// Of a repeated flag the last one counts. A number below zero is refused as the value that it is, not as an unknown flag. Help is
+/// wrapped to the terminal, not where the source breaks lines.
+fn refined(command: clap::Command) -> clap::Command {
     let number = |arg: clap::Arg| if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg };
-    command.args_override_self(true).mut_args(number).mut_subcommands(forgiving)
+    let about = command.get_long_about().map(|text| unwrapped(&text.to_string()));
+    let command = command.args_override_self(true).mut_args(number).mut_subcommands(refined);
+    match about {
+        Some(about) => command.long_about(about),
+        None => command,
+    }
+}
+
+/// A text with each paragraph on one line; indented lines, which are examples, stay as they are.
+fn unwrapped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = "";
+    for line in text.lines() {
+        let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ');
+        if !out.is_empty() {
+            out.push(if is_text(before) && is_text(line) { ' ' } else { '\n' });
+        }
+        out.push_str(line);
+        before = line;
+    }
+    out
+}
+
+/// The arguments, with a value such as `-1s` joined to the flag before it: clap takes only plain numbers below zero for values, and
+/// would call this one an unknown flag.
+pub fn joined(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut out: Vec<OsString> = Vec::new();
+    for arg in args {
+        let text = arg.to_str().unwrap_or_default();
+        let is_value =
+            text.len() > 1 && text.starts_with('-') && text.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+        match out.last_mut().filter(|last| is_value && text.parse::<f64>().is_err() && is_flag(last)) {
+            Some(flag) => flag.push(format!("={text}")),
+            None => out.push(arg),
+        }
+    }
+    out
+}
+
+fn is_flag(arg: &OsStr) -> bool {
+    arg.to_str().is_some_and(|arg| arg.len() > 2 && arg.starts_with("--") && !arg.contains('='))
+}
+
+/// An error of clap's, in which a number is told as what it should be.
+pub fn plain(error: clap::Error, command: &clap::Command) -> clap::Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let is_number = std::error::Error::source(&error)
+        .is_some_and(|source| source.is::<std::num::ParseIntError>() || source.to_string().contains(" is not in 0.."));
+    if !is_number {
+        return error;
+    }
+    let (arg, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
+    let message = format!("invalid value '{value}' for '{arg}': expected a whole number, 0 or more, found {value:?}\n");
+    clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_are_lines_and_examples_stay() {
+        let text = "Crawls\n\nOne\ntwo.\n\nExamples:\n  a b\n  c\n";
+        assert_eq!(unwrapped(text), "Crawls\n\nOne two.\n\nExamples:\n  a b\n  c");
+    }
+
+    #[test]
+    fn a_value_below_zero_belongs_to_its_flag() {
+        let join = |args: &[&str]| joined(args.iter().map(Into::into));
+        assert_eq!(join(&["--delay", "-1s", "x"]), ["--delay=-1s", "x"]);
+        for same in [&["--depth", "-1"][..], &["-n", "-1s"], &["--a=b", "-1s"], &["--", "-1s"], &["--out", "-x"]] {
+            assert_eq!(join(same), same);
+        }
+    }
 }

@@ -35,9 +35,14 @@ impl Interrupt {
         Ok(())
     }
 
+    /// Whether somebody wants us to stop.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
     /// Sleeps until somebody wants us to stop.
     pub fn wait(&self) {
-        while !self.0.load(Ordering::SeqCst) {
+        while !self.is_set() {
             std::thread::sleep(Duration::from_millis(50));
         }
     }

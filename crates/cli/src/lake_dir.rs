@@ -118,7 +118,7 @@ pub fn open_in(dir: &Path, store: Arc<dyn Store>) -> anyhow::Result<Lake> {
     Lake::open(store).map_err(|error| {
         let damaged = matches!(&error, trawl_store::Error::Corrupt { path, .. } if is_manifest(path));
         let place = dir.display();
-        let hint = format!("; `trawl lake rebuild --lake {place}` goes on from the youngest manifest that can be read");
+        let hint = format!("; `trawl lake rebuild --lake {place}` continues from the newest manifest that can be read");
         let hint = if damaged { hint } else { String::new() };
         anyhow::Error::new(error).context(format!("cannot open the lake in {place}{hint}"))
     })
@@ -128,7 +128,16 @@ pub fn open_in(dir: &Path, store: Arc<dyn Store>) -> anyhow::Result<Lake> {
 pub fn must_be_lake(dir: &Path) -> anyhow::Result<()> {
     if !is_lake(dir)? {
         refuse_lost_index(dir)?;
-        bail!("there is no lake in {}: `trawl lake ingest --lake {0} --dataset NAME FILE…` makes one", dir.display());
+        let place = dir.display();
+        if address(dir).is_none() && (dir.join(".crawl").is_dir() || dir.join("run.json").is_file()) {
+            bail!(
+                "{place} is a crawl, not a lake: `trawl lake ingest --lake lake --dataset NAME {place}` puts it into one"
+            );
+        }
+        if address(dir).is_none() && has_other(dir, &[]) {
+            bail!("{place} is not a lake: name the lake's directory with --lake");
+        }
+        bail!("there is no lake in {place}: `trawl lake ingest --lake {place} --dataset NAME FILE…` makes one");
     }
     Ok(())
 }

@@ -4,12 +4,13 @@ use trawl_lists::Options;
 
 /// How lists are read.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Lists")]
 pub struct ListArgs {
-    /// Column or member that holds the URLs, by name; of a table without a header by number, from 1
+    /// Column or member that holds the URLs: its name, or its number from 1 in a table without a header
     #[arg(long, value_name = "NAME")]
     url_column: Option<String>,
 
-    /// What separates the fields of a table; found out when not given. `\t` is a tab
+    /// Field separator of a table; detected by default. `\t` is a tab
     #[arg(long, value_name = "CHAR", value_parser = separator)]
     separator: Option<u8>,
 }

@@ -27,11 +27,11 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<exit::Status> {
     let command = settings::apply(cli::command())?;
-    let args: Vec<_> = commands::nutch::double_dashes(std::env::args_os()).into_iter().collect();
+    let args = cli::joined(commands::nutch::double_dashes(std::env::args_os()));
     // clap's own exit code for a wrong call is 2, ours for "failed" too; help and version leave with 0.
     let parse = |command: &clap::Command| match command.clone().try_get_matches_from(&args) {
         Ok(matches) => matches,
-        Err(error) => error.exit(),
+        Err(error) => cli::plain(error, command).exit(),
     };
     let command = commands::crawl::settings_of_run(command.clone(), &parse(&command))?;
     let matches = parse(&command);

@@ -8,8 +8,21 @@ use trawl_url::{Printed, Redacted, redact};
 /// Where a command's results go, and in which form. User names and passwords in URLs are left out, unless asked for.
 pub struct Output {
     out: Results,
-    json: bool,
+    form: Form,
     quiet: bool,
+    /// The columns of the listing, once they are printed.
+    header: Option<&'static [&'static str]>,
+}
+
+/// The form of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+    /// Listings as CSV.
+    Csv,
 }
 
 /// The way to stdout.
@@ -22,11 +35,11 @@ type Stdout = BufWriter<StdoutLock<'static>>;
 
 impl Output {
     /// Results to stdout.
-    pub fn new(json: bool, quiet: bool, credentials: bool) -> Self {
+    pub fn new(form: Form, quiet: bool, credentials: bool) -> Self {
         let out = BufWriter::with_capacity(64 * 1024, io::stdout().lock());
-        let printed = if json { Printed::Json } else { Printed::Text };
+        let printed = if form == Form::Json { Printed::Json } else { Printed::Text };
         let out = if credentials { Results::AsFound(out) } else { Results::Redacted(Redacted::new(out, printed)) };
-        Self { out, json, quiet }
+        Self { out, form, quiet, header: None }
     }
 
     /// Whether user names and passwords in URLs were asked for.
@@ -51,7 +64,23 @@ impl Output {
 
     /// Whether results are wanted as JSON.
     pub fn json(&self) -> bool {
-        self.json
+        self.form == Form::Json
+    }
+
+    /// Whether listings are wanted as CSV.
+    pub fn csv(&self) -> bool {
+        self.form == Form::Csv
+    }
+
+    /// A row of a listing as CSV: these members of an object, under a line with their names. What an object lacks is empty.
+    pub fn csv_row(&mut self, columns: &'static [&'static str], value: &impl Serialize) -> io::Result<()> {
+        let value = serde_json::to_value(value)?;
+        if self.header != Some(columns) {
+            self.header = Some(columns);
+            writeln!(self.out(), "{}", columns.join(","))?;
+        }
+        let fields: Vec<_> = columns.iter().map(|column| csv_field(value.get(column))).collect();
+        writeln!(self.out(), "{}", fields.join(","))
     }
 
     /// Whether progress and remarks are unwanted.
@@ -71,7 +100,7 @@ impl Output {
         value: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        if self.json { self.json_line(value) } else { text(self.out()) }
+        if self.json() { self.json_line(value) } else { text(self.out()) }
     }
 
     /// A remark for people on stderr, unless `--quiet`.
@@ -95,6 +124,15 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         self.out().flush()
     }
+}
+
+fn csv_field(value: Option<&serde_json::Value>) -> String {
+    let text = match value {
+        None | Some(serde_json::Value::Null) => String::new(),
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 /// An error for people on stderr, `--quiet` or not.

@@ -6,20 +6,21 @@ use trawl_frontier::Config;
 
 /// How politely hosts are asked, and how much of them.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Politeness and amounts")]
 pub struct QueueArgs {
-    /// Links to follow from a seed
+    /// How many links away from a seed to go; 0 fetches only the seeds
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub depth: u32,
 
-    /// Pages at most; seeds come before links
+    /// Fetch at most this many pages; seeds come before links
     #[arg(long, value_name = "N")]
     max_pages: Option<u64>,
 
-    /// Pages of one host at most
+    /// Fetch at most this many pages of one host
     #[arg(long, value_name = "N")]
     max_pages_per_host: Option<u64>,
 
-    /// Wait between two requests to a host; a longer crawl-delay of its robots.txt wins
+    /// Pause between two requests to a host; a longer crawl-delay in its robots.txt wins
     #[arg(long, default_value = "1s", value_parser = duration)]
     delay: Duration,
 
@@ -31,11 +32,11 @@ pub struct QueueArgs {
     #[arg(long, default_value_t = 8, value_name = "N")]
     per_ip: u32,
 
-    /// Tries of a URL, or of a robots.txt, at most; those that find nobody there do not count
+    /// Try a URL or a robots.txt at most this often; attempts that cannot reach the host do not count
     #[arg(long, default_value_t = 3, value_name = "N")]
     max_attempts: u32,
 
-    /// First wait after 429, 503 or a failure; doubled each time
+    /// First pause after 429, 503 or a failure; doubled each time
     #[arg(long, default_value = "60s", value_parser = duration)]
     backoff: Duration,
 }

@@ -20,6 +20,7 @@ const DEFAULT_FILE: &str = "trawl.toml";
 
 /// Gives every flag its environment variable and its value from the settings file.
 pub fn apply(command: Command) -> anyhow::Result<Command> {
+    refuse_unknown(&command)?;
     let command = with_environment(command, "TRAWL");
     let named = std::env::var_os("TRAWL_CONFIG").map(PathBuf::from);
     let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
@@ -33,9 +34,28 @@ pub fn apply(command: Command) -> anyhow::Result<Command> {
     with_file(command, &table, "").with_context(|| format!("in {}", path.display()))
 }
 
+/// Variables that are not flags: the settings file, and what concerns lakes in buckets.
+const OTHERS: [&str; 6] =
+    ["TRAWL_CONFIG", "TRAWL_LAKE", "TRAWL_CACHE_DIR", "TRAWL_CACHE_SIZE", "TRAWL_POLL", "TRAWL_SHOW_USAGE"];
+/// Variables of our own tests begin so.
+const OF_TESTS: &str = "TRAWL_TEST_";
+
+/// Refuses a variable that sets nothing: with a slip of the pen in its name a setting would be ignored silently.
+fn refuse_unknown(command: &Command) -> anyhow::Result<()> {
+    let known = table(command);
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        let is_ours = name.starts_with("TRAWL_") && !name.starts_with(OF_TESTS);
+        if is_ours && !OTHERS.contains(&&*name) && !known.iter().any(|setting| setting.environment == name) {
+            bail!("environment variable {name}: there is no setting by that name; see `trawl settings`");
+        }
+    }
+    Ok(())
+}
+
 /// Whether an argument can be set from outside: a flag with a long name that is not an action like `--help`.
 fn is_setting(arg: &Arg) -> bool {
-    arg.get_long().is_some()
+    arg.get_long().is_some_and(|name| !matches!(name, "version" | "verbose"))
         && !arg.is_hide_set()
         && matches!(arg.get_action(), ArgAction::Set | ArgAction::Append | ArgAction::SetTrue)
 }

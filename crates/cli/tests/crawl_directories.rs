@@ -115,7 +115,7 @@ fn what_lies_beside_an_index_is_taken_or_named() {
     ask(dir, &["captures", "rebuild", "d"], 0);
     assert_eq!(total(&ingest(dir, "four", &["d"], &[], 0)), 7 + 2 + 1 + 1);
     // To the first dataset the new index would bring everything again.
-    assert!(refuse(dir, &["lake", "ingest", "--dataset", "one", "d"]).contains("they would come twice"));
+    assert!(refuse(dir, &["lake", "ingest", "--dataset", "one", "d"]).contains("they would be added twice"));
     assert_eq!(total(&ingest(dir, "one", &["d"], &["--replace"], 0)), 7 + 2 + 1 + 1);
 }
 

@@ -21,7 +21,7 @@ fn settings_belong_to_the_run() {
     let (dir, web) = (dir.path(), Web::start(dir.path()));
     let first = crawl(dir, &web, &["seeds.txt", "--out", "run", "--depth", "3", "--scope", "any", "--max-pages", "20"]);
     assert_eq!(first.status.code(), Some(0), "{}{}", stdout(&first), stderr(&first));
-    assert!(stdout(&first).contains("over --max-pages"), "{}", stdout(&first));
+    assert!(stdout(&first).contains("because of --max-pages"), "{}", stdout(&first));
     let run = report(dir, "run");
     assert_eq!(run["legs"][0]["settings"]["depth"][0], "3");
     assert_eq!(run["urls"]["fetched"].as_u64().unwrap() + run["counts"]["denied"].as_u64().unwrap(), 20);

@@ -25,11 +25,11 @@ enum Verb {
     Export(ExportArgs),
 }
 
-/// Makes captures.parquet anew from the archives alone
+/// Builds captures.parquet again from the archives
 ///
-/// The archive is the truth: rows of failed fetches and the seeds' metadata come back too. Resources, conversions and responses
-/// that are not HTTP get a row as well, as when a lake takes the archive; all other records are counted by type. An index that
-/// is there is replaced once the new one is complete. Exit code 1 when something could not be read.
+/// The archives hold everything the index needs, failed fetches and the metadata of seeds included. Resources, conversions and
+/// responses that are not HTTP get a row as well, as in an ingest; all other records are counted by type. An existing index is
+/// replaced when the new one is complete. Exit code 1 when something could not be read.
 ///
 /// Example: trawl captures rebuild crawl/
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ struct RebuildArgs {
     out: Option<PathBuf>,
 }
 
-/// Writes an index in the column names of Common Crawl
+/// Writes an index with the column names of Common Crawl
 ///
 /// Example: trawl captures export crawl/captures.parquet cc-index.parquet
 #[derive(Debug, clap::Args)]
@@ -98,7 +98,7 @@ fn rebuild_of(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     files.retain(|found| {
         let copy = is_copy(&fs, found, &is_there);
         if copy {
-            out.remark(&format!("{} is a copy of archives beside it, and left out", found.path.display()));
+            out.remark(&format!("skipped {}: it is a copy of archives beside it", found.path.display()));
         }
         !copy
     });

@@ -11,16 +11,18 @@ use trawl_model::{DoorError, Wanted, WantedRows};
 
 /// Prints the entries of a container
 ///
-/// Without flags: every record, uncompressed, as it is stored. --url and --offset choose; --head and --body give the HTTP
-/// head or the body of what was chosen; --json gives one object per record. Damaged places are left out and
-/// reported. `user:password@` of URLs is left out of WARC headers and of listings, not of contents. Exit code 1 when there are any, or nothing was found.
+/// Without flags it prints every record, uncompressed, as it is stored. --url and --offset select records; --url finds any
+/// spelling of the URL. --head and --body print the HTTP head or the body of the selected records; --json prints one object
+/// per record. Damaged places are skipped and reported. `user:password@` in URLs is left out of WARC headers and of listings,
+/// not of contents. Exit code 1 when something was damaged, or nothing was found.
 ///
-/// Of a seqdb container: the records of captures (--url gives the newest one, by two reads), the contents of files (--url
-/// is a file's name then), or the entries of a kvseq, as `trawl seqdb list` has them (--url is a key, --offset a pointer).
+/// From a seqdb container it prints the records of captures (--url: the newest capture), the contents of files (--url is the
+/// file's name), or the entries of a kvseq, like `trawl seqdb list` (--url is a key, --offset a pointer).
 ///
-/// Of Hadoop's and Nutch's files: every record with its key and value, whatever their classes (--url is a key).
-/// Of a `.meguri` file: rows as JSON; --host, --due-before and --status choose without reading the rest, --url finds one
-/// row by its key, --offset is a row's number.
+/// From Hadoop's and Nutch's files it prints every record with its key and value, whatever their classes (--url is a key).
+///
+/// From a `.meguri` file it prints rows as JSON; --host, --due-before and --status select rows without reading the rest, --url
+/// finds one row by its key, --offset is the number of a row.
 ///
 /// Examples:
 ///   trawl cat crawl/ --url https://example.com/ --body > page.html
@@ -35,7 +37,7 @@ pub struct Args {
     /// A file, or a directory of files
     path: PathBuf,
 
-    /// Only records of this URL
+    /// Only records of this URL, in any spelling
     #[arg(long, conflicts_with = "offset")]
     url: Option<String>,
 
@@ -71,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
 
-    /// With --json: digests in place of blocks, as --json=digest
+    /// With --json: print digests in place of blocks, like --json=digest
     #[arg(long)]
     digests: bool,
 }

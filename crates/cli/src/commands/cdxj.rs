@@ -43,9 +43,9 @@ enum Verb {
 
 /// Writes the sorted index of archives
 ///
-/// Damaged places are left out and reported. Exit code 1 when there are any, or no lines. Of several archives of one name the
-/// lines have the path as well. A file (--out, --zipnum) keeps URLs as they were found; on stdout, user names and passwords in
-/// them are left out, unless --credentials asks for them.
+/// Damaged places are skipped and reported. Exit code 1 when there are any, or when the index is empty. If several archives have
+/// the same name, lines name the whole path. A file (--out, --zipnum) keeps URLs as they were found; standard output leaves out
+/// user names and passwords unless --credentials is given.
 ///
 /// Example: trawl cdxj index crawl/ --out crawl.cdxj
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ struct IndexArgs {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Index requests and metadata too
+    /// Also index requests and metadata
     #[arg(long)]
     all: bool,
 
@@ -92,7 +92,7 @@ struct TargetArgs {
 
 /// Prints the lines of a URL, by binary search
 ///
-/// Exit code 1 when there are none.
+/// Finds any spelling of the URL that has the same CDXJ key. Exit code 1 when there is none.
 ///
 /// Example: trawl cdxj lookup crawl.cdxj https://example.com/
 #[derive(Debug, clap::Args)]
@@ -255,7 +255,9 @@ fn lookup(args: &LookupArgs, out: &mut Output) -> anyhow::Result<Status> {
         };
         ZipNum::new(cluster, blocks)?.lines(prefix.as_bytes())?
     } else {
-        CdxjFile::new(open(&args.index)?).lines(prefix.as_bytes())?
+        let file = open(&args.index)?;
+        refuse_other(&args.index)?;
+        CdxjFile::new(file).lines(prefix.as_bytes())?
     };
     let mut found = 0u64;
     for line in lines {
@@ -270,9 +272,31 @@ fn lookup(args: &LookupArgs, out: &mut Output) -> anyhow::Result<Status> {
     Ok(Status::from_findings(found == 0))
 }
 
+/// Refuses a file that is not a CDXJ index: a search in it would find nothing, and say so.
+fn refuse_other(path: &Path) -> anyhow::Result<()> {
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let looks = trawl_lists::look(&fs, path)?;
+    match looks.format {
+        _ if looks.compression != trawl_io::Compression::None => {
+            bail!(
+                "{} is compressed: a search needs a plain file, or a directory made by `trawl cdxj merge --zipnum`",
+                path.display()
+            )
+        }
+        Some(trawl_lists::Format::Cdxj | trawl_lists::Format::Cdx) => Ok(()),
+        None if looks.head.is_empty() => Ok(()),
+        _ => bail!(
+            "{}: expected a CDXJ index (`trawl cdxj index` makes one), found {}",
+            path.display(),
+            looks.describe()
+        ),
+    }
+}
+
 fn open(path: &Path) -> anyhow::Result<Arc<dyn ReadAt>> {
     if !path.is_file() {
-        bail!("there is no index at {}", path.display());
+        let hint = "`trawl cdxj index ARCHIVE… --out FILE` makes one";
+        bail!("there is no CDXJ index at {}: {hint}", path.display());
     }
     Ok(Arc::new(FileReader::open(path)?))
 }

@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long, value_name = "LEVEL")]
     level: Option<i32>,
 
-    /// How a Nutch segment is compressed: nutch, as Nutch does without configuration, or block
+    /// Compression of a Nutch segment: nutch (what Nutch does by default) or block
     #[arg(long, value_name = "NAME")]
     compress: Option<String>,
 

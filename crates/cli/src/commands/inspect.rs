@@ -1,5 +1,7 @@
 //! `trawl inspect`: what is in a file, whatever its format.
 
+use super::kinds::{Input, Kind, inspect_list, inspect_rows};
+use super::lake;
 use crate::exit::Status;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -18,15 +20,18 @@ const TOP: usize = 8;
 
 /// Says what is in a file or directory, whatever the format
 ///
-/// Counts, sizes, breakdowns by status, type and host, and a sample. Formats are found by their first bytes.
+/// Prints counts, sizes, breakdowns by status, type and host, and a sample. Takes archives, captures.parquet, lists of URLs,
+/// CDXJ, frontiers, lakes and their Parquet files. The format is found by the first bytes.
 ///
 /// Examples:
 ///   trawl inspect crawl/
 ///   trawl inspect captures.parquet -n 20
+///   trawl inspect urls.txt.gz lake/
+///   zcat crawl.warc.gz | trawl inspect -
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
-    /// Files or directories
+    /// Files, directories, lakes, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -48,16 +53,38 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let (fs, registry) = system::archives();
     let mut damaged = false;
     for path in &args.paths {
-        for found in registry.files(&fs, path)? {
-            let path = found.path.display().to_string();
-            let bar = Progress::start(&format!("inspect {path}"), None, out.quiet());
-            let all = inspect(&found, &fs, args.limit, &mut |p| {
+        let input = Input::open(path)?;
+        let kind = input.kind(&fs, &registry)?;
+        let files: Vec<(PathBuf, Kind)> = match kind {
+            Kind::Lake => {
+                lake::describe(&input.path, out)?;
+                continue;
+            }
+            Kind::Archives(found) => {
+                found.into_iter().map(|found| (found.path.clone(), Kind::Archives(vec![found]))).collect()
+            }
+            kind => vec![(input.path.clone(), kind)],
+        };
+        for (path, kind) in files {
+            let path = &path;
+            let shown = input.shown(&path.display().to_string()).into_owned();
+            let bar = Progress::start(&format!("inspect {shown}"), None, out.quiet());
+            let mut progress = |p: trawl_model::Progress| {
                 bar.report(p.records, || format!("{} records, {}", show_count(p.records), show_bytes(p.bytes)));
-            })?;
+            };
+            let all = match &kind {
+                Kind::List(format) => vec![inspect_list(&fs, path, *format, args.limit, &mut progress)?],
+                Kind::Rows => vec![inspect_rows(path, args.limit, &mut progress)?],
+                Kind::Archives(found) => {
+                    let each = found.iter().map(|found| inspect(found, &fs, args.limit, &mut progress));
+                    each.collect::<Result<Vec<_>, _>>()?.concat()
+                }
+                Kind::Lake => Vec::new(),
+            };
             drop(bar);
             for seen in all {
                 damaged |= !seen.damage.is_empty();
-                let file = seen.inside.as_ref().map_or_else(|| path.clone(), |inside| format!("{path}!{inside}"));
+                let file = seen.inside.as_ref().map_or_else(|| shown.clone(), |inside| format!("{shown}!{inside}"));
                 let facts = Facts { file, seen };
                 out.fact(&facts, |w| facts.write(w))?;
             }
@@ -112,9 +139,12 @@ fn show_entry(entry: &Map<String, Value>) -> String {
 fn breakdown(w: &mut dyn Write, name: &str, map: &BTreeMap<String, Tally>) -> io::Result<()> {
     let mut rows: Vec<_> = map.iter().collect();
     rows.sort_by(|a, b| b.1.count.cmp(&a.1.count).then_with(|| a.0.cmp(b.0)));
+    let has_bytes = rows.iter().any(|(_, tally)| tally.bytes > 0);
     let show = |(key, tally): &(&String, &Tally)| {
         let key = if key.is_empty() { "(none)" } else { key };
-        format!("{key} {} ({})", show_count(tally.count), show_bytes(tally.bytes))
+        // A list knows no sizes.
+        let bytes = if has_bytes { format!(" ({})", show_bytes(tally.bytes)) } else { String::new() };
+        format!("{key} {}{bytes}", show_count(tally.count))
     };
     let shown: Vec<_> = rows.iter().take(TOP).map(show).collect();
     let more = if rows.len() > TOP { format!(", and {} more", rows.len() - TOP) } else { String::new() };

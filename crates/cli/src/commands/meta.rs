@@ -4,14 +4,13 @@ use crate::exit::Status;
 use crate::output::Output;
 use crate::settings;
 use anyhow::Context;
-use clap::CommandFactory;
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Lists every setting with its environment variable and default
 ///
-/// A setting is a flag of some command. It is taken from the flag, else from the environment, else from trawl.toml
-/// in the current directory (or the file that TRAWL_CONFIG names).
+/// Every flag of every command is a setting. Its value comes from the flag, else from the environment variable, else from
+/// trawl.toml in the current directory (or the file that TRAWL_CONFIG names).
 ///
 /// Example: trawl settings --json
 #[derive(Debug, clap::Args)]
@@ -63,6 +62,10 @@ pub fn version(out: &mut Output, verbose: bool) -> anyhow::Result<Status> {
 /// `trawl settings`.
 pub fn settings(_: SettingsArgs, tree: &clap::Command, out: &mut Output) -> anyhow::Result<Status> {
     let rows = settings::table(tree);
+    if out.csv() {
+        rows.iter().try_for_each(|row| out.csv_row(&["name", "environment", "default", "help"], row))?;
+        return Ok(Status::Done);
+    }
     if out.json() {
         for row in &rows {
             out.json_line(row)?;
@@ -89,8 +92,8 @@ pub fn completions(args: CompletionsArgs, mut tree: clap::Command, out: &mut Out
 
 /// `trawl man`.
 pub fn man(args: ManArgs, _: clap::Command, out: &mut Output) -> anyhow::Result<Status> {
-    // Made from the bare tree: a manual page does not change with the reader's trawl.toml.
-    let tree = crate::cli::Cli::command();
+    // Made without settings: a manual page does not change with the reader's trawl.toml.
+    let tree = crate::cli::command();
     match args.dir {
         Some(dir) => {
             let place = || format!("cannot write manual pages into {}", dir.display());

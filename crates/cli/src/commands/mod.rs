@@ -8,6 +8,7 @@ pub mod crawl;
 pub mod demo;
 pub mod frontier;
 pub mod inspect;
+mod kinds;
 pub mod lake;
 pub mod meta;
 pub mod nutch;
@@ -20,11 +21,22 @@ pub mod verify;
 
 use crate::cli::{Cli, Command, Json};
 use crate::exit::Status;
-use crate::output::Output;
+use crate::output::{Form, Output};
+use anyhow::bail;
 
 /// Runs what was asked for. `tree` is the whole command line, for the commands that describe it.
 pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
-    let mut out = Output::new(cli.json != Json::No, cli.quiet, cli.credentials);
+    let form = match (cli.csv, cli.json) {
+        (true, _) => Form::Csv,
+        (_, Json::No) => Form::Text,
+        _ => Form::Json,
+    };
+    if form == Form::Csv && !cli.command.as_ref().is_some_and(has_csv) {
+        bail!(
+            "--csv prints listings: those of `trawl query`, `lake datasets`, `lake deny list` and `settings`; try --json"
+        );
+    }
+    let mut out = Output::new(form, cli.quiet, cli.credentials);
     let status = match cli.command {
         _ if cli.version => meta::version(&mut out, cli.verbose),
         None => return Ok(Status::Done),
@@ -50,4 +62,13 @@ pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
     }?;
     out.flush()?;
     Ok(status)
+}
+
+/// Whether a command prints a listing.
+fn has_csv(command: &Command) -> bool {
+    match command {
+        Command::Query(_) | Command::Settings(_) => true,
+        Command::Lake(args) => args.is_listing(),
+        _ => false,
+    }
 }

@@ -16,8 +16,7 @@ use trawl_serve::{Config, Event, Running, Server, TlsFiles};
 
 /// Serves the HTTP API and the explorer page of a lake
 ///
-/// Reads only: any number of servers may run over one lake, and what is published while they run is served from the
-/// next request on. Runs until ctrl-c.
+/// It only reads, so any number of servers may share one lake. New data is served from the next request on. Runs until ctrl-c.
 ///
 /// Examples:
 ///   trawl serve --lake lake
@@ -30,79 +29,79 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 
-    /// Address to listen on; a port alone is one of this machine, port 0 takes a free one
+    /// Address to listen on. A port alone listens on 127.0.0.1; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDR", value_parser = address)]
     listen: SocketAddr,
 
-    /// Address for metrics and admin calls; metrics are with the rest if not given
+    /// Another address for metrics and admin calls; without it, metrics are on the main address
     #[arg(long, value_name = "ADDR", value_parser = address)]
     admin_listen: Option<SocketAddr>,
 
-    /// Questions answered at once; more wait for their turn
-    #[arg(long, default_value_t = 64, value_name = "N")]
+    /// Queries answered at once; more wait
+    #[arg(long, default_value_t = 64, value_name = "N", help_heading = "Limits")]
     max_concurrent: usize,
 
-    /// Questions that wait for their turn; more are refused with 503
-    #[arg(long, default_value_t = 256, value_name = "N")]
+    /// Queries that may wait; more are refused with 503
+    #[arg(long, default_value_t = 256, value_name = "N", help_heading = "Limits")]
     max_waiting: usize,
 
-    /// Longest time a question waits for its turn before it is refused with 503
-    #[arg(long, default_value = "1s", value_parser = duration)]
+    /// Longest time that a query waits before it is refused with 503
+    #[arg(long, default_value = "1s", value_parser = duration, help_heading = "Limits")]
     max_wait: Duration,
 
     /// Exports and captures sent at once; more are refused with 503
-    #[arg(long, default_value_t = 8, value_name = "N")]
+    #[arg(long, default_value_t = 8, value_name = "N", help_heading = "Limits")]
     max_streams: usize,
 
-    /// Requests of one client (a token, or an address) at once; more are refused with 429, 0 is no limit
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    /// Requests of one client (a token, or an address) at once; more are refused with 429. 0 means no limit
+    #[arg(long, default_value_t = 0, value_name = "N", help_heading = "Limits")]
     max_per_client: usize,
 
-    /// Connections at once; past it the longest idle one is closed. Never more than descriptors allow
-    #[arg(long, default_value_t = 4096, value_name = "N")]
+    /// Connections at once; beyond that the longest idle one is closed. Never more than the process may have open files
+    #[arg(long, default_value_t = 4096, value_name = "N", help_heading = "Limits")]
     max_connections: usize,
 
     /// Longest time for an answer
-    #[arg(long, default_value = "30s", value_parser = duration)]
+    #[arg(long, default_value = "30s", value_parser = duration, help_heading = "Limits")]
     timeout: Duration,
 
-    /// How long a search among rows goes on before it answers with what it has
-    #[arg(long, default_value = "2s", value_parser = duration)]
+    /// How long a search among rows may take before it answers with what it has found
+    #[arg(long, default_value = "2s", value_parser = duration, help_heading = "Limits")]
     budget: Duration,
 
     /// Longest time for an export or a capture
-    #[arg(long, default_value = "1h", value_parser = duration)]
+    #[arg(long, default_value = "1h", value_parser = duration, help_heading = "Limits")]
     stream_timeout: Duration,
 
     /// Longest time for the head of a request
-    #[arg(long, default_value = "15s", value_parser = duration)]
+    #[arg(long, default_value = "15s", value_parser = duration, help_heading = "Limits")]
     head_timeout: Duration,
 
-    /// Longest time for a connection on which nothing is asked
-    #[arg(long, default_value = "60s", value_parser = duration)]
+    /// Close a connection that is idle for this long
+    #[arg(long, default_value = "60s", value_parser = duration, help_heading = "Limits")]
     idle_timeout: Duration,
 
-    /// How often the lake, tokens and certificates are looked at for changes
+    /// How often to check the lake, tokens and certificates for changes
     #[arg(long, default_value = "1s", value_parser = duration)]
     poll: Duration,
 
-    /// File of tokens and whose they are; without it anyone sees public datasets
-    #[arg(long, value_name = "FILE")]
+    /// File of tokens and their principals; without it everybody sees the public datasets
+    #[arg(long, value_name = "FILE", help_heading = "Access")]
     access: Option<PathBuf>,
 
-    /// Certificate, followed by those that lead to its root, in PEM; read again when it changes
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    /// Certificate chain in PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Access")]
     tls_cert: Option<PathBuf>,
 
     /// Private key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Access")]
     tls_key: Option<PathBuf>,
 
-    /// Origin whose pages may use the API from a browser, or *; may be given several times
-    #[arg(long, value_name = "ORIGIN")]
+    /// Origin whose pages may use the API from a browser, or *; may be repeated
+    #[arg(long, value_name = "ORIGIN", help_heading = "Access")]
     cors: Vec<String>,
 
-    /// What is logged of requests, to stderr: off, text, or json (a JSON object a line)
+    /// Log requests to stderr: off, text, or json (one JSON object per line)
     #[arg(long, default_value = "off", value_name = "HOW")]
     log: Log,
 }
@@ -205,7 +204,7 @@ pub fn tell(event: &Event<'_>, log: Log) {
         Event::LakeChanged(text) => note(log, "lake_changed", text),
         Event::Reloaded { what, error: None } => note(log, "reloaded", &format!("{what} were read again")),
         Event::Reloaded { what, error: Some(error) } => {
-            note(log, "not_reloaded", &format!("{what} could not be read again, the old ones stay: {error}"));
+            note(log, "not_reloaded", &format!("{what} could not be read again, the old ones stay in use: {error}"));
         }
         _ => {}
     }

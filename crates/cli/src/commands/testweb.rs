@@ -3,14 +3,14 @@
 use crate::exit::Status;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::units::duration;
+use crate::units::{address, duration};
 use anyhow::Context;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use trawl_testweb::{Addresses, Config, CrawlSettings, Profile, TestWeb, World, judge};
 
-/// Serves a deterministic synthetic web on loopback, or judges what a crawler did there
+/// Serves a synthetic web on this machine for tests, or checks what a crawler did there
 ///
 /// Hundreds of hosts with real-looking names, links and robots.txt, all behind one address: a crawler reaches them
 /// with --connect-to. The same --seed gives the same web. Runs until ctrl-c.
@@ -32,8 +32,8 @@ pub struct Args {
     #[arg(long, default_value_t = 0, value_name = "MS")]
     latency: u64,
 
-    /// Loopback address to listen on; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    /// Loopback address to listen on; a port alone is one of 127.0.0.1, port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR", value_parser = address)]
     listen: SocketAddr,
 
     /// Give each domain an address of its own in 127.0.0.0/8
@@ -65,7 +65,7 @@ enum Verb {
 /// Which web: the same words give the same web.
 #[derive(Debug, clap::Args)]
 struct WebArgs {
-    /// Everything about the web follows from this number
+    /// Number from which the web is generated
     #[arg(long, default_value_t = Config::default().seed)]
     seed: u64,
 
@@ -73,7 +73,7 @@ struct WebArgs {
     #[arg(long, default_value_t = Config::default().domains)]
     domains: u32,
 
-    /// Pages over all hosts, about
+    /// Pages on all hosts together, approximately
     #[arg(long, default_value_t = Config::default().pages)]
     pages: u32,
 
@@ -81,15 +81,15 @@ struct WebArgs {
     #[arg(long, value_enum, default_value_t = ProfileName::Demo)]
     profile: ProfileName,
 
-    /// Everything about the web as JSON, as docs/testweb.md lists it, instead of the flags above
+    /// The whole description of the web as JSON (see docs/testweb.md), instead of the flags above
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "domains", "pages", "profile"])]
     web: Option<PathBuf>,
 }
 
 /// Lists every rule that a crawler broke, from the web's own log
 ///
-/// Politeness per host and address, crawl-delay and Retry-After, robots.txt, pages fetched twice or never, and more. Name
-/// the same web and the settings of the crawl. Shares no code with the crawler. Exit code 1 when a rule was broken.
+/// Checks politeness per host and address, crawl-delay and Retry-After, robots.txt, pages fetched twice or never, and more. Give
+/// the same web and the settings of the crawl. Exit code 1 when a rule was broken.
 ///
 /// Example: trawl testweb judge requests.log --depth 3 --delay 5ms
 #[derive(Debug, clap::Args)]
@@ -100,11 +100,11 @@ struct JudgeArgs {
     #[command(flatten)]
     web: WebArgs,
 
-    /// Depth of the crawl; everything when not given
+    /// Depth of the crawl; unlimited by default
     #[arg(long)]
     depth: Option<u32>,
 
-    /// Delay between requests to a host that the crawl promised
+    /// The crawl's delay between requests to a host
     #[arg(long, default_value = "1s", value_parser = duration)]
     delay: Duration,
 
@@ -112,7 +112,7 @@ struct JudgeArgs {
     #[arg(long, default_value = "trawl")]
     agent: String,
 
-    /// Further settings of the crawl as JSON, as docs/testweb.md lists them
+    /// Further settings of the crawl as JSON (see docs/testweb.md)
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
 }
@@ -189,7 +189,7 @@ fn judge_log(args: &JudgeArgs, out: &mut Output) -> anyhow::Result<Status> {
     let mut settings = match &args.settings {
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-            serde_json::from_str(&text).with_context(|| format!("{} are no settings", path.display()))?
+            serde_json::from_str(&text).with_context(|| format!("{} does not hold settings", path.display()))?
         }
         None => CrawlSettings::default(),
     };

@@ -35,6 +35,7 @@ mod psl;
 mod raw;
 mod redact;
 mod reject;
+mod spelling;
 pub mod surt;
 mod userinfo;
 mod web;
@@ -45,6 +46,7 @@ pub use percent::{push_surrogate, text_of};
 pub use psl::{MAX_LIST_LEN, Sections, SuffixList, SuffixListError};
 pub use redact::{Printed, Redacted, redact};
 pub use reject::Reject;
+pub use spelling::{AnySpelling, shown_host};
 pub use userinfo::{without_credentials, without_userinfo};
 pub use web::{Base, WebUrl};
 

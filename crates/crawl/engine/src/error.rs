@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use trawl_model::{Advice, DoorError};
+use trawl_model::{Advice, DoorError, ErrorClass};
 
 /// Why a crawl cannot start or go on. What was acknowledged before is safe in every case.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,16 @@ pub enum Error {
         /// What the list or the system said.
         source: DoorError,
     },
+    /// A host that was named without a scheme, and whose name cannot be looked up.
+    #[error("there is no file {name}, and no host of this name could be found ({class}: {message})")]
+    Host {
+        /// The host.
+        name: String,
+        /// What went wrong.
+        class: ErrorClass,
+        /// In words.
+        message: String,
+    },
     /// Too many items were not URLs.
     #[error("{found} items of the seeds are not URLs, more than the {limit} allowed; see rejects.jsonl")]
     TooManyRejects {
@@ -25,7 +35,7 @@ pub enum Error {
         limit: u64,
     },
     /// The directory holds another run.
-    #[error("{}: expected an empty directory, found {found} of an earlier run: resume it, overwrite it, or choose another", .dir.display())]
+    #[error("{} already holds a crawl ({found}): continue it with --resume, replace it with --overwrite, or choose another directory with --out", .dir.display())]
     Occupied {
         /// The directory.
         dir: PathBuf,
@@ -33,7 +43,7 @@ pub enum Error {
         found: String,
     },
     /// There is nothing to resume.
-    #[error("{}: expected the frontier of a crawl to resume, found none", .dir.display())]
+    #[error("{} holds no crawl that can be resumed: its .crawl directory is missing", .dir.display())]
     NothingToResume {
         /// The directory.
         dir: PathBuf,
@@ -100,7 +110,12 @@ impl From<trawl_frontier::Error> for Error {
     fn from(error: trawl_frontier::Error) -> Self {
         match error {
             trawl_frontier::Error::Setting { setting, expected, found, .. } => {
-                let setting = if setting == "identity" { "identity of URLs" } else { setting };
+                // How URLs are compared follows from the depth, which is what a user sets.
+                let (setting, expected, found) = match (setting, expected.as_str()) {
+                    ("identity", "exact") => ("depth", "0".to_owned(), "a higher one".to_owned()),
+                    ("identity", _) => ("depth", "1 or more".to_owned(), "0".to_owned()),
+                    _ => (setting, expected, found),
+                };
                 Self::Setting { setting, expected: format!("{expected}, as when the run began"), found }
             }
             other => Self::Frontier(other),

@@ -42,6 +42,7 @@ mod dispatch;
 mod error;
 mod governor;
 mod hashed;
+mod guess;
 mod heritrix_log;
 mod hosts;
 mod layout;
@@ -65,6 +66,7 @@ mod writer;
 
 pub use config::{Budget, Config, Start};
 pub use error::Error;
+pub use guess::speaks_https;
 pub use report::{Counts, FileEntry, GIVEN_UP_NAMES, Leg, Progress, Report, UrlSums, Waiting};
 pub use rules::{LinkRules, Rule, Shard, Surts};
 pub use run::{run, run_in, settings_of};

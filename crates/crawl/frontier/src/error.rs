@@ -27,7 +27,7 @@ pub enum Error {
         found: String,
     },
     /// It was made with another setting, which cannot change.
-    #[error("{}: made with {setting} {expected}, opened with {found}: open it with the same, or begin another", .path.display())]
+    #[error("{}: created with {setting} {expected}, but opened with {found}: use the same setting, or start a new frontier", .path.display())]
     Setting {
         /// The frontier.
         path: PathBuf,

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use trawl_http::{Dechunk, Framing, Head, decode_content};
 use trawl_io::Fs;
 use trawl_model::{
-    Advice, Archive, Body, DoorError, Entry, Message, Outcome, Pick, Place, RawRecord, RecordSource, Wanted,
+    Advice, Archive, Body, CaptureSource, DoorError, Entry, Message, Outcome, Pick, Place, RawRecord, RecordSource,
+    Wanted,
 };
-use trawl_url::{Printed, Redacted, redact, text_of, without_credentials, without_userinfo};
+use trawl_url::{AnySpelling, Printed, Redacted, redact, text_of, without_credentials, without_userinfo};
 use trawl_warc::{Record, RecordHeader, WarcReader};
 
 /// A block is put into JSON up to this size; a larger one is told by its digest.
@@ -59,7 +60,8 @@ pub fn cat(
     if !wanted.rows.is_all() && !archive.has_rows() {
         return Err(Error::NoRows { path: found.path.clone() }.into());
     }
-    let mut printer = Printer { path: &found.path, archive: &*archive, options, on_damage };
+    let url = wanted.url.map(AnySpelling::new);
+    let mut printer = Printer { path: &found.path, archive: &*archive, options, url: url.as_ref(), on_damage };
     if let Some(offset) = wanted.offset {
         let place = Place::new("", offset, 0);
         if let Some(mut source) = archive.records(Pick::At(&place))? {
@@ -69,18 +71,27 @@ pub fn cat(
             return Ok(u64::from(printer.record(record, &place, out)?));
         }
     }
-    if let Some(source) = wanted.url.map(|url| archive.records(Pick::Newest(url))).transpose()?.flatten() {
+    let mut has_index = false;
+    for url in url.iter().flat_map(AnySpelling::candidates) {
+        let Some(source) = archive.records(Pick::Newest(url))? else { break };
         let (events, printed) = printer.all(source, out)?;
-        // The newest may have nothing of the kind asked for, as a revisit has no body: then an older one may.
-        if events == 0 || printed > 0 {
+        if printed > 0 {
             return Ok(printed);
         }
+        has_index = events == 0;
+        if !has_index {
+            // The newest has nothing of the kind asked for, as a revisit has no body: an older one may.
+            break;
+        }
+    }
+    if has_index {
+        return Ok(0);
     }
     if let Some(source) = archive.records(Pick::All)? {
         return Ok(printer.all(source, out)?.1);
     }
     if options.show != Show::Record && options.kind.is_none() {
-        return responses(&*archive, found, options, out);
+        return responses(&*archive, found, options, url.as_ref(), out);
     }
     if options.kind.is_some() {
         return Err(Error::NoCaptures { path: found.path.clone() }.into());
@@ -98,26 +109,44 @@ pub fn cat(
 }
 
 /// Prints heads or bodies of the responses of an archive that keeps no WARC records.
-fn responses(archive: &dyn Archive, found: &Found, options: &CatOptions<'_>, out: &mut dyn Write) -> Result<u64> {
-    let wanted = &options.wanted;
-    let place = wanted.offset.map(|offset| Place::new("", offset, 0));
-    let pick = match (&place, wanted.url) {
-        (Some(place), _) => Pick::At(place),
-        (None, Some(url)) => Pick::Newest(url),
-        (None, None) => Pick::All,
+fn responses(
+    archive: &dyn Archive,
+    found: &Found,
+    options: &CatOptions<'_>,
+    url: Option<&AnySpelling>,
+    out: &mut dyn Write,
+) -> Result<u64> {
+    let place = options.wanted.offset.map(|offset| Place::new("", offset, 0));
+    let picks: Vec<Pick<'_>> = match (&place, url) {
+        (Some(place), _) => vec![Pick::At(place)],
+        (None, Some(url)) => url.candidates().map(Pick::Newest).collect(),
+        (None, None) => vec![Pick::All],
     };
-    let source = match archive.captures(pick)? {
-        None if wanted.url.is_some() => archive.captures(Pick::All)?,
-        found => found,
-    };
-    let mut source = source.ok_or_else(|| Error::NoCaptures { path: found.path.clone() })?;
+    for pick in picks {
+        let Some(source) = archive.captures(pick)? else { break };
+        let printed = print_responses(source, options, place.as_ref(), url, out)?;
+        if printed > 0 || place.is_some() || url.is_none() {
+            return Ok(printed);
+        }
+    }
+    let source = archive.captures(Pick::All)?.ok_or_else(|| Error::NoCaptures { path: found.path.clone() })?;
+    print_responses(source, options, place.as_ref(), url, out)
+}
+
+fn print_responses(
+    mut source: Box<dyn CaptureSource + '_>,
+    options: &CatOptions<'_>,
+    place: Option<&Place>,
+    url: Option<&AnySpelling>,
+    out: &mut dyn Write,
+) -> Result<u64> {
     let mut printed = 0;
     while let Some((entry, at)) = source.next_entry()? {
-        if place.as_ref().is_some_and(|place| place.offset != at.offset) {
+        if place.is_some_and(|place| place.offset != at.offset) {
             break;
         }
         let Entry::Capture(capture) = entry else { continue };
-        if place.is_none() && wanted.url.is_some_and(|url| url != capture.url) {
+        if place.is_none() && url.is_some_and(|url| !url.matches(&capture.url)) {
             continue;
         }
         let Outcome::Response { mut message, .. } = capture.outcome else { continue };
@@ -169,6 +198,7 @@ struct Printer<'a> {
     path: &'a Path,
     archive: &'a dyn Archive,
     options: &'a CatOptions<'a>,
+    url: Option<&'a AnySpelling>,
     on_damage: &'a mut dyn FnMut(DoorError),
 }
 
@@ -252,7 +282,7 @@ impl Printer<'_> {
     fn wants(&self, record: &Record<'_>) -> bool {
         let CatOptions { wanted, kind: wanted_kind, show, .. } = self.options;
         let header = record.header();
-        let url_fits = wanted.url.is_none_or(|url| header.target_uri().is_some_and(|uri| uri == url));
+        let url_fits = self.url.is_none_or(|url| header.target_uri().is_some_and(|uri| url.matches(&uri)));
         let kind = header.record_type().as_str();
         let kind_fits = match wanted_kind {
             Some(wanted) => kind == *wanted,

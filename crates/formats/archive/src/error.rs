@@ -11,7 +11,7 @@ pub type Result<T, E = DoorError> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// A file of another format.
-    #[error("{}: expected one of the formats {known}, found {found}", .path.display())]
+    #[error("{}: expected an archive ({known}), found {found}", .path.display())]
     UnknownFile {
         /// Which file.
         path: PathBuf,
@@ -21,12 +21,18 @@ pub enum Error {
         found: String,
     },
     /// A directory without archives.
-    #[error("{}: expected a file of one of the formats {known}, found none in this directory", .path.display())]
+    #[error("{}: expected archives ({known}), found none in this directory", .path.display())]
     NoFiles {
         /// Which directory.
         path: PathBuf,
         /// The formats there are.
         known: String,
+    },
+    /// A lake, which holds URLs and no captures.
+    #[error("{} is a lake, not an archive: `trawl query` asks it, `trawl lake verify` checks it", .path.display())]
+    IsLake {
+        /// Which directory.
+        path: PathBuf,
     },
     /// A tree of directories that is too deep to be walked.
     #[error("{}: expected at most {limit} directories below one another, found more: name a directory further down", .path.display())]

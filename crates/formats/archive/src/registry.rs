@@ -134,11 +134,15 @@ impl Registry {
             None if !metadata.is_dir => {
                 let found = match trawl_lists::look(fs, path) {
                     Ok(looks) if looks.head.is_empty() && looks.format.is_none() => "nothing".to_owned(),
+                    Ok(looks) if looks.format.is_some() => {
+                        format!("{}, which `trawl crawl` and `trawl lake ingest` take", looks.describe())
+                    }
                     Ok(looks) => looks.describe(),
                     Err(e) => e.to_string(),
                 };
                 return Err(Error::UnknownFile { path: path.to_owned(), known: self.names(), found }.into());
             }
+            None if walk::is_lake(&**fs, path) => return Err(Error::IsLake { path: path.to_owned() }.into()),
             None => {}
         }
         let mut search = Search { registry: self, fs, below, entered: HashSet::from([metadata.id]), found: Vec::new() };

@@ -13,6 +13,7 @@ use trawl_model::{
     Advice, Archive, CaptureSource, Carries, Check, Checked, DoorError, Inspection, OnDamage, OnProgress, Pick,
     Progress, Wanted,
 };
+use trawl_url::AnySpelling;
 
 /// How often progress is told, in rows.
 const REPORT_EVERY: u64 = 1024;
@@ -131,10 +132,11 @@ impl Archive for Captures {
             let name = self.0.name().display();
             return Err(DoorError::new(Advice::Stop, format!("{name} is an index: it has rows, not records")));
         }
+        let url = wanted.url.map(AnySpelling::new);
         let mut found = 0;
         for row in CapturesReader::over(self.0.clone())? {
             let row = row?;
-            if wanted.url.is_none_or(|url| url == row.url) {
+            if url.as_ref().is_none_or(|url| url.matches(&row.url)) {
                 found += 1;
                 serde_json::to_writer(&mut *out, &row).map_err(io::Error::from)?;
                 out.write_all(b"\n")?;

@@ -90,7 +90,7 @@ impl ListFile {
     }
 
     /// Its contents, unpacked, from the stored byte `start` on.
-    pub(crate) fn reader(&self, start: u64) -> Result<Box<dyn Read>, DoorError> {
+    pub fn reader(&self, start: u64) -> Result<Box<dyn Read>, DoorError> {
         let mut raw = Cursor::new(self.bytes()?);
         let unpacked = raw.seek(SeekFrom::Start(start)).and_then(|_| unpack(self.compression, raw));
         unpacked.map_err(|e| DoorError::new(Advice::Stop, e))

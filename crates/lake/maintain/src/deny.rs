@@ -84,8 +84,7 @@ impl<'a> Resolver<'a> {
             }
             if !suffix && self.shared.has(domain) {
                 return Err(Error::Refused(format!(
-                    "others have domains below {domain} by the lake's suffix list: denying it takes them all away, which \
-                     needs --suffix"
+                    "{domain} is a public suffix in the lake's suffix list: to deny it with all domains below it, add --suffix"
                 )));
             }
             Ok(domain.to_owned())
@@ -147,7 +146,7 @@ pub fn dataset<'a>(manifest: &'a Manifest, text: &str) -> Result<&'a Dataset> {
 }
 
 fn parse(text: &str, suffixes: &SuffixList) -> Result<LakeUrl> {
-    LakeUrl::parse(text, suffixes).map_err(|reject| Error::Refused(format!("{text:?} is no URL: {reject}")))
+    LakeUrl::parse(text, suffixes).map_err(|reject| Error::Refused(format!("{text:?} is not a URL: {reject}")))
 }
 
 /// A URL of nothing but the host of a domain, as rows spell it.
@@ -156,7 +155,7 @@ fn parse_domain(domain: &str, suffixes: &SuffixList) -> Result<LakeUrl> {
     let host = if ipv6 { format!("[{domain}]") } else { domain.to_owned() };
     let url = parse(&format!("http://{host}/"), suffixes)?;
     if url.path_query() != "/" || url.port().is_some() {
-        return Err(Error::Refused(format!("{domain:?} is no domain: it has a port or a path")));
+        return Err(Error::Refused(format!("{domain:?} is not a domain: it has a port or a path")));
     }
     Ok(url)
 }

@@ -238,7 +238,7 @@ fn verify_deny(lake: &Lake, newest: &Manifest, count: &mut u64, fault: &mut dyn 
                 let found = format!("that of manifest {}, which is gone: the newest is {now}", record.manifest);
                 fault(say(
                     &path,
-                    "the deny list of a manifest that is there (`trawl lake rebuild` goes on with it)",
+                    "the deny list of a manifest that is there (`trawl lake rebuild` continues with it)",
                     found,
                 ));
             }

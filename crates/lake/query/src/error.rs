@@ -43,7 +43,7 @@ pub enum QueryError {
         why: &'static str,
     },
     /// The asker gave up, or the server had no more time.
-    #[error("nobody waits for the answer any more")]
+    #[error("the client no longer waits for the answer")]
     Cancelled,
     /// What was asked for is no host name.
     #[error("expected a domain name, found {found:?}: {why}")]

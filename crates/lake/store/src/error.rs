@@ -127,7 +127,7 @@ pub enum Error {
         cause: Box<Error>,
     },
     /// A collector took this writer for dead and may have removed its files.
-    #[error("writer {writer} was given up by a collector; its files may be gone: run again")]
+    #[error("`trawl lake gc` took writer {writer} for dead and may have deleted its files: run the command again")]
     Revoked {
         /// The writer.
         writer: String,
@@ -140,8 +140,8 @@ pub enum Error {
     },
     /// The dataset was dropped, perhaps while this writer worked.
     #[error(
-        "dataset {dataset_id} was dropped, so nothing can be brought into it any more: its name is free for another (if it is \
-             still listed, that drop was interrupted: repeat it)"
+        "dataset {dataset_id} was dropped, so nothing can be added to it; its name is free for a new dataset (if it is still \
+             listed, the drop was interrupted: repeat it)"
     )]
     Dropped {
         /// Its id.
@@ -149,9 +149,9 @@ pub enum Error {
     },
     /// A commit that the lake serves is gone, and so is every later one of its dataset.
     #[error(
-        "{path}: expected the commit that is served of dataset {dataset_id}, or a later one, found {}: `trawl lake rebuild` \
-             finds it again from the index; else put it back from a copy of the lake, or `trawl lake rebuild --accept-loss` \
-             goes on with what is left",
+        "{path}: expected the published commit of dataset {dataset_id}, or a later one, found {}: `trawl lake rebuild` \
+             restores it from the index; otherwise restore it from a copy of the lake, or `trawl lake rebuild --accept-loss` \
+             continues with what is left",
         if *.newest == 0 { "none".to_owned() } else { format!("none after {}", .newest) }
     )]
     Lost {

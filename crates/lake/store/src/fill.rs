@@ -18,8 +18,8 @@ const MAX_FILLED: u64 = 10_000;
 pub(crate) fn lost_manifest(newest: u64, recorded: u64) -> Error {
     let path = layout::numbered(layout::MANIFESTS, recorded);
     let reason = format!(
-        "{path}: expected the manifest whose deny list is recorded in {}, or a later one, found none after {newest}: put it \
-         back from a copy, or `trawl lake rebuild` goes on with that list",
+        "{path}: expected the manifest whose deny list is recorded in {}, or a later one, found none after {newest}: \
+         restore it from a copy, or `trawl lake rebuild` continues with that list",
         layout::DENY
     );
     Error::Refused { reason }

@@ -16,7 +16,8 @@ use crate::interrupt::Interrupt;
 use crate::lists::ListArgs;
 use crate::output::Output;
 use crate::queues::QueueArgs;
-use crate::units::{bytes, duration};
+use crate::system;
+use crate::units::{address, bytes, duration};
 use anyhow::bail;
 use bar::crawl_with;
 use kept::Settings;
@@ -25,30 +26,34 @@ use network::NetworkArgs;
 use report::{status, write_report};
 use scope::ScopeArgs;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use trawl_archive::Registry;
-use trawl_engine::{Config, Retry, SeedInput, Start};
+use trawl_engine::{Config, Retry, SeedIdentity, SeedInput, Start};
+use trawl_fetch::FetchConfig;
 use trawl_frontier::{Identity, RobotsPolicy};
 use trawl_model::ErrorClass;
+use trawl_url::{Reject, SuffixList, WebUrl};
 
 /// Crawls URLs into WARC files (or another format) and captures.parquet
 ///
-/// With --depth 0 (the default) it fetches exactly the list; deeper, it follows links within --scope. robots.txt is
-/// honoured, each host is asked one thing at a time, and every exchange is archived. Ctrl-c stops in order; --resume
-/// goes on after that, after a crash, or after a power cut: nothing lost, nothing recorded twice. A resume keeps the
-/// settings of the run; one that differs needs --change.
+/// With --depth 0 (the default) it fetches exactly the seeds; with a higher depth it follows links within --scope. It honours
+/// robots.txt, sends one request at a time to each host, and archives every exchange. Ctrl-c stops it cleanly. --resume
+/// continues after that, after a crash, or after a power cut: no capture is lost or recorded twice. A resumed crawl keeps the
+/// settings of the run; to change one, add --change.
 ///
-/// A host that does not answer is waited for, up to --give-up-after, and up to --wait once nothing else is left. What was
-/// given up is taken up again by --retry-from.
+/// If a host does not answer, the crawl retries it for up to --give-up-after, or for up to --wait once nothing else is left.
+/// --retry-from fetches again what an earlier crawl gave up.
 ///
-/// Seeds are URLs, or lists of any kind that `trawl lake ingest` takes: one URL a line, JSONL with a `url` (other fields
-/// are kept as metadata), CSV, CDXJ, Parquet, sitemaps, feeds, .meguri files, archives and their captures.parquet; `-` is
-/// stdin; gzip and zstd are unpacked; patterns such as 'lists/*.gz' are expanded. Seeds that are named with --resume are
-/// added, after a complete run too. A captures.parquet as seeds is a recrawl: pages are asked for conditionally.
+/// Seeds are URLs, host names (https is tried first, then http), or lists of any kind that `trawl lake ingest` reads: one URL per
+/// line, JSONL with a `url` (other fields are kept as metadata), CSV, CDXJ, Parquet, sitemaps, feeds, .meguri files, archives and
+/// their captures.parquet; `-` is standard input. Lists may be compressed with gzip or zstd; patterns such as 'lists/*.gz' are
+/// expanded. Seeds given with --resume are added, even after a complete run. Seeds from a captures.parquet are a recrawl: pages
+/// are requested conditionally.
 ///
 /// Examples:
+///   trawl crawl example.org --depth 2
 ///   trawl crawl https://example.org/ seeds.txt --out crawl --user-agent 'mybot/1.0 (+https://example.org/bot)'
 ///   trawl crawl seeds.txt --out crawl --depth 3 --scope domain --max-pages 10000
 ///   trawl crawl --resume --out crawl
@@ -59,63 +64,62 @@ use trawl_model::ErrorClass;
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
-    /// URLs, or files of URLs, or patterns of those; `-` is stdin
+    /// URLs, host names, files of URLs, or patterns of files; `-` is standard input
     #[arg(value_name = "SEEDS", required_unless_present_any = ["resume", "retry_from"])]
     seeds: Vec<String>,
 
-    /// Take up again what an earlier run gave up, by its captures.parquet
-    #[arg(long, value_name = "FILE")]
+    /// Fetch again what an earlier crawl gave up: its captures.parquet
+    #[arg(long, value_name = "FILE", help_heading = "Seeds")]
     retry_from: Vec<PathBuf>,
 
-    /// With --retry-from: only this class of failure, this status, or `truncated`; all that asking again may help with when
-    /// not given
-    #[arg(long, value_name = "CLASS", requires = "retry_from", value_parser = retry_class)]
+    /// With --retry-from: only this class of failure, this status, or `truncated`. Default: all failures that may pass
+    #[arg(long, value_name = "CLASS", requires = "retry_from", value_parser = retry_class, help_heading = "Seeds")]
     retry_class: Vec<String>,
 
     #[command(flatten)]
     lists: ListArgs,
 
     /// Directory for everything the crawl writes
-    #[arg(long, short, default_value = "trawl-out", value_name = "DIR")]
+    #[arg(long, short, default_value = "trawl-out", value_name = "DIR", help_heading = "Run")]
     out: PathBuf,
 
-    /// Go on with the crawl in --out, with its own settings; seeds that are named are added
-    #[arg(long, conflicts_with = "overwrite")]
+    /// Continue the crawl in --out with its own settings; seeds are added to it
+    #[arg(long, conflicts_with = "overwrite", help_heading = "Run")]
     resume: bool,
 
-    /// With --resume: let settings that are given differ from those of the run
-    #[arg(long, requires = "resume")]
+    /// With --resume: allow settings that differ from those of the run
+    #[arg(long, requires = "resume", help_heading = "Run")]
     change: bool,
 
     /// Remove the crawl in --out first
-    #[arg(long)]
+    #[arg(long, help_heading = "Run")]
     overwrite: bool,
 
-    /// What captures are archived in: warc files, or one seqdb container with the same records, found by URL
-    #[arg(long, default_value = "warc", value_parser = format_name, value_name = "FORMAT")]
+    /// Format of the archive: warc files, one seqdb container with the same records that finds them by URL, or a nutch segment
+    #[arg(long, default_value = "warc", value_parser = format_name, value_name = "FORMAT", help_heading = "Archive")]
     format: String,
 
-    /// How a Nutch segment is compressed: nutch, as Nutch does without configuration, or block
-    #[arg(long, value_name = "NAME")]
+    /// Compression of a Nutch segment: nutch (what Nutch does by default) or block
+    #[arg(long, value_name = "NAME", help_heading = "Archive")]
     compress: Option<String>,
 
-    /// How hard the archive is compressed: for WARC from 1, fast, to 12, small; the format's own when not given (WARC: 1)
-    #[arg(long, value_name = "N")]
+    /// Compression level of the archive; for WARC from 1 (fast, the default) to 12 (small)
+    #[arg(long, value_name = "N", help_heading = "Archive")]
     compression_level: Option<i32>,
 
-    /// Remember bodies by digest in STORE.kvseq and STORE.hindex: one that is archived already, by this crawl or an
-    /// earlier one with the same store, becomes a revisit
-    #[arg(long, value_name = "STORE")]
+    /// Remember the digests of bodies in STORE.kvseq and STORE.hindex: a body that this crawl, or an earlier one with the same
+    /// store, has archived already becomes a revisit record
+    #[arg(long, value_name = "STORE", help_heading = "Archive")]
     digests: Option<PathBuf>,
 
-    /// Ask for and archive pages whole that did not change since the capture their seed tells of (etag, last_modified or digest, from
-    /// a line, a captures.parquet or CDXJ); without it they are asked for conditionally, and archived as revisits
-    #[arg(long)]
+    /// Fetch and archive pages in full even if they did not change since the capture that their seed describes (by etag,
+    /// last_modified or digest). Without this flag they are requested conditionally, and archived as revisits
+    #[arg(long, help_heading = "Archive")]
     store_unchanged: bool,
 
-    /// Name of the run: everything is written to DIR/NAME, and its files are named after it; without a name straight to DIR,
-    /// named after the start time
-    #[arg(long, default_value = "", value_name = "NAME")]
+    /// Name of the run: everything is written to DIR/NAME, and files are named after it. Without it, files go directly to DIR and
+    /// are named after the start time
+    #[arg(long, default_value = "", value_name = "NAME", help_heading = "Run")]
     run_id: String,
 
     #[command(flatten)]
@@ -127,68 +131,68 @@ pub struct Args {
     #[command(flatten)]
     network: NetworkArgs,
 
-    /// Memory for URLs; further ones are on disk. Hosts take about 400 bytes each on top
-    #[arg(long, default_value = "512MiB", value_parser = bytes, value_name = "SIZE")]
+    /// Memory for URLs; the rest are on disk. Hosts take about 400 bytes each in addition
+    #[arg(long, default_value = "512MiB", value_parser = bytes, value_name = "SIZE", help_heading = "Machine")]
     frontier_memory: u64,
 
-    /// Links of one page at most; further ones are counted
-    #[arg(long, default_value_t = 200_000, value_name = "N")]
+    /// Follow at most this many links of one page; more are only counted
+    #[arg(long, default_value_t = 200_000, value_name = "N", help_heading = "Links")]
     max_links: usize,
 
-    /// Redirects to follow in a row
-    #[arg(long, default_value_t = 10, value_name = "N")]
+    /// Follow at most this many redirects in a row
+    #[arg(long, default_value_t = 10, value_name = "N", help_heading = "Links")]
     max_redirects: u32,
 
-    /// Fetch images, scripts and styles of pages too
-    #[arg(long)]
+    /// Also fetch images, scripts and styles of pages
+    #[arg(long, help_heading = "Links")]
     embeds: bool,
 
-    /// Neither fetch nor honour robots.txt: only for sites whose owner said so
-    #[arg(long)]
+    /// Neither fetch nor honour robots.txt: only for sites whose owner allows it
+    #[arg(long, help_heading = "Politeness and patience")]
     ignore_robots: bool,
 
-    /// Longest crawl-delay of a robots.txt that is honoured
-    #[arg(long, default_value = "60s", value_parser = duration)]
+    /// Honour a crawl-delay in robots.txt up to this length
+    #[arg(long, default_value = "60s", value_parser = duration, help_heading = "Politeness and patience")]
     max_crawl_delay: Duration,
 
-    /// How long a robots.txt is believed; at most 24 hours by RFC 9309
-    #[arg(long, default_value = "24h", value_parser = duration)]
+    /// How long to use a robots.txt before it is fetched again; RFC 9309 allows at most 24 hours
+    #[arg(long, default_value = "24h", value_parser = duration, help_heading = "Politeness and patience")]
     robots_ttl: Duration,
 
-    /// Longest wait, also when a server asks for more
-    #[arg(long, default_value = "1d", value_parser = duration)]
+    /// Longest backoff, even if a server asks for more
+    #[arg(long, default_value = "1d", value_parser = duration, help_heading = "Politeness and patience")]
     max_backoff: Duration,
 
-    /// How long a host may refuse or not answer before it is given up
-    #[arg(long, default_value = "1h", value_parser = duration)]
+    /// Give up a host that has refused or not answered for this long
+    #[arg(long, default_value = "1h", value_parser = duration, help_heading = "Politeness and patience")]
     give_up_after: Duration,
 
-    /// How long to wait once all that is left is in backoff; then it is given up
-    #[arg(long, default_value = "15m", value_parser = duration)]
+    /// How long to wait when only hosts in backoff are left; then they are given up
+    #[arg(long, default_value = "15m", value_parser = duration, help_heading = "Politeness and patience")]
     wait: Duration,
 
-    /// How long fetches may go on after ctrl-c
-    #[arg(long, default_value = "15s", value_parser = duration)]
+    /// How long to let fetches finish after ctrl-c
+    #[arg(long, default_value = "15s", value_parser = duration, help_heading = "Run")]
     grace: Duration,
 
-    /// Fetches at once over all hosts; more is faster and takes more memory
-    #[arg(long, default_value_t = 256, value_name = "N")]
+    /// Fetches at once over all hosts; more is faster and needs more memory
+    #[arg(long, default_value_t = 256, value_name = "N", help_heading = "Machine")]
     workers: usize,
 
-    /// Close a WARC file once it has this size
-    #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE")]
+    /// Start a new WARC file when one reaches this size
+    #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE", help_heading = "Archive")]
     warc_size: u64,
 
-    /// Bad items in the seeds before the crawl fails; any number when not given
-    #[arg(long, value_name = "N")]
+    /// Fail if more than this many items of the seeds are not URLs; no limit by default
+    #[arg(long, value_name = "N", help_heading = "Seeds")]
     max_bad: Option<u64>,
 
-    /// Who runs this, written into the archive
-    #[arg(long, value_name = "NAME")]
+    /// Who runs this crawl, noted in the archive
+    #[arg(long, value_name = "NAME", help_heading = "Archive")]
     operator: Option<String>,
 
-    /// Serve the state of the crawl to Prometheus on this address, under /metrics
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// Serve the state of the crawl to Prometheus on this address, under /metrics; a port alone is one of this machine
+    #[arg(long, value_name = "ADDR", value_parser = address, help_heading = "Run")]
     metrics: Option<SocketAddr>,
 
     /// All settings by name: filled in by [`note_settings`].
@@ -200,6 +204,7 @@ pub struct Args {
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let interrupt = Interrupt::install()?;
     let metrics = args.metrics.map(Metrics::serve).transpose()?;
+    let retries = !args.retry_from.is_empty();
     let config = args.config()?;
     let lost: Vec<_> = config.registry.format(&config.format)?.carries().missing().map(|lost| lost.as_str()).collect();
     if !lost.is_empty() {
@@ -210,7 +215,11 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
             metrics.update(progress);
         }
     })?;
-    out.fact(&report, |w| write_report(&report, w))?;
+    out.fact(&report, |w| write_report(&report, interrupt.is_set(), w))?;
+    let is_empty = |seed: &SeedIdentity| seed.rows + seed.rejects + seed.other_shards == 0;
+    if report.complete && !retries && report.counts.captures == 0 && report.seeds.iter().all(is_empty) {
+        bail!("the seeds hold no URLs: nothing was crawled");
+    }
     Ok(status(&report))
 }
 
@@ -232,8 +241,8 @@ fn retry_class(text: &str) -> Result<String, String> {
     Err(format!("expected a status like 503, truncated, or one of {}", known.join(", ")))
 }
 
-/// The seeds of an argument: those of all files that a pattern matches.
-fn seeds_of(text: &str) -> anyhow::Result<Vec<SeedInput>> {
+/// The seeds of an argument: those of all files that a pattern matches, or the URL of a host that is named without a scheme.
+fn seeds_of(text: &str, fetch: &FetchConfig) -> anyhow::Result<Vec<SeedInput>> {
     let seed = SeedInput::from_argument(text);
     match &seed {
         SeedInput::File(path) if globs::is_pattern(path) && !path.exists() => {
@@ -243,7 +252,71 @@ fn seeds_of(text: &str) -> anyhow::Result<Vec<SeedInput>> {
             }
             Ok(found.into_iter().map(SeedInput::File).collect())
         }
+        SeedInput::File(path) if !path.exists() => match bare_host(text) {
+            Some(url) => {
+                let scheme = if trawl_engine::speaks_https(&url, fetch, system::now())? { "https" } else { "http" };
+                Ok(vec![SeedInput::Url(format!("{scheme}://{text}"))])
+            }
+            None => Ok(vec![seed]),
+        },
+        SeedInput::Url(url) => match WebUrl::parse(url) {
+            Err(Reject::Scheme { .. }) => {
+                bail!("{}: only http and https URLs can be crawled", trawl_url::without_userinfo(url))
+            }
+            Err(reject) => bail!("{} is not a URL: {reject}", trawl_url::without_userinfo(url)),
+            Ok(_) => Ok(vec![seed]),
+        },
         _ => Ok(vec![seed]),
+    }
+}
+
+/// The `https` URL of a host with or without port and path, if a text looks like one rather than like a file's name: an
+/// address, `localhost`, or a name under a top-level domain that exists.
+fn bare_host(text: &str) -> Option<WebUrl> {
+    let url = WebUrl::parse(&format!("https://{text}")).ok()?;
+    let name = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let name = name.rsplit_once(':').map_or(name, |(name, _)| name).trim_end_matches('.');
+    let top = url.host().rsplit('.').next().unwrap_or_default();
+    let is_top = |line: &str| line == top || name.rsplit('.').next().is_some_and(|typed| line == typed.to_lowercase());
+    let is_name = || name.contains('.') && SuffixList::builtin().text().lines().any(is_top);
+    let is_address = || url.host().trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    (name == "localhost" || is_address() || is_name()).then_some(url)
+}
+
+/// Refuses seeds in which there is nothing, before anything is written. What comes through a pipe is not known yet.
+fn refuse_empty(seeds: &[SeedInput]) -> anyhow::Result<()> {
+    let (fs, registry) = system::archives();
+    let is_empty = |seed: &SeedInput| match seed {
+        SeedInput::File(path) if path.is_file() => {
+            let looks =
+                || trawl_lists::look(&fs, path).is_ok_and(|looks| looks.head.is_empty() && looks.format.is_none());
+            std::fs::metadata(path).is_ok_and(|found| found.len() == 0)
+                || registry.detect(&fs, path).is_ok_and(|found| found.is_none()) && looks()
+        }
+        _ => false,
+    };
+    if let Some(SeedInput::File(first)) = seeds.first()
+        && seeds.iter().all(is_empty)
+    {
+        bail!("{} holds no URLs: there is nothing to crawl", first.display());
+    }
+    Ok(())
+}
+
+/// Refuses a directory that holds something else than a crawl: its files would lie among those of the crawl.
+fn refuse_foreign(dir: &Path) -> anyhow::Result<()> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
+    let names: Vec<String> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let registry = Registry::default();
+    // What a crawl left there, the engine knows better.
+    let of_crawl =
+        |name: &String| matches!(name.as_str(), ".crawl" | "run.json") || registry.role(name, &names).is_some();
+    match names.iter().find(|name| !name.starts_with('.')) {
+        Some(other) if !names.iter().any(of_crawl) => bail!(
+            "{} is not empty and holds no crawl (it holds {other}): choose a new or empty directory with --out",
+            dir.display()
+        ),
+        _ => Ok(()),
     }
 }
 
@@ -254,14 +327,10 @@ fn run_dir(out: &Path, run_id: &str) -> PathBuf {
 
 impl Args {
     fn config(self) -> anyhow::Result<Config> {
-        let mut seeds = Vec::new();
-        for text in &self.seeds {
-            seeds.extend(seeds_of(text)?);
-        }
         let classes: BTreeSet<String> = self.retry_class.into_iter().collect();
         let retry = |path| SeedInput::Retry(Retry { path, classes: classes.clone() });
-        seeds.extend(self.retry_from.into_iter().map(retry));
-        let mut config = Config::new(run_dir(&self.out, &self.run_id), seeds);
+        let retries: Vec<_> = self.retry_from.into_iter().map(retry).collect();
+        let mut config = Config::new(run_dir(&self.out, &self.run_id), Vec::new());
         config.lists = self.lists.apply(config.lists);
         config.start = match (self.resume, self.overwrite) {
             (true, _) => Start::Resume,
@@ -295,6 +364,14 @@ impl Args {
         frontier.robots = if self.ignore_robots { RobotsPolicy::Ignore } else { RobotsPolicy::Honour };
         self.scope.apply(&mut config)?;
         self.network.apply(&mut config.fetch)?;
+        if config.start == Start::New {
+            refuse_foreign(&config.out)?;
+        }
+        for text in &self.seeds {
+            config.seeds.extend(seeds_of(text, &config.fetch)?);
+        }
+        config.seeds.extend(retries);
+        refuse_empty(&config.seeds)?;
         Ok(config)
     }
 }

@@ -10,12 +10,13 @@ use trawl_fetch::{ConnectTo, FetchConfig, TlsMode, TlsVersions, TypeLimit};
 
 /// How URLs are fetched.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Fetching")]
 pub struct NetworkArgs {
-    /// How the crawler introduces itself; say who you are and where to complain
+    /// The User-Agent header; say who you are and where to complain
     #[arg(long, default_value = concat!("trawl/", env!("CARGO_PKG_VERSION")), value_name = "TEXT")]
     user_agent: String,
 
-    /// E-mail address sent as From
+    /// E-mail address for the From header
     #[arg(long, default_value = "", value_name = "ADDRESS")]
     contact: String,
 
@@ -39,63 +40,63 @@ pub struct NetworkArgs {
     #[arg(long, default_value = "20s", value_parser = duration)]
     idle_timeout: Duration,
 
-    /// Name server to ask, as ADDR or ADDR:PORT; those of the system when not given
+    /// Name server, as ADDR or ADDR:PORT; the system's by default
     #[arg(long, value_name = "ADDR", value_parser = resolver)]
     resolver: Vec<SocketAddr>,
 
-    /// Longest time for one lookup of a name, all attempts together
+    /// Longest time for one DNS lookup, with all attempts
     #[arg(long, default_value = "10s", value_parser = duration)]
     dns_timeout: Duration,
 
-    /// Attempts of one lookup
+    /// Attempts of one DNS lookup
     #[arg(long, default_value_t = 3, value_name = "N")]
     dns_attempts: usize,
 
-    /// Names looked up at once; further ones wait
+    /// DNS lookups at once
     #[arg(long, default_value_t = 256, value_name = "N")]
     dns_lookups: usize,
 
-    /// Shortest time an answer about a name is used, also when its time to live is shorter
+    /// Use a DNS answer at least this long, even if its TTL is shorter
     #[arg(long, default_value = "5s", value_parser = duration)]
     dns_min_ttl: Duration,
 
-    /// Longest time an answer about a name is used
+    /// Use a DNS answer at most this long
     #[arg(long, default_value = "1d", value_parser = duration)]
     dns_max_ttl: Duration,
 
-    /// Bytes of a body kept at most; the rest is cut and marked
+    /// Keep at most this many bytes of a body; a longer one is cut, and marked as such
     #[arg(long, default_value = "32MiB", value_parser = bytes, value_name = "SIZE")]
     max_body: u64,
 
-    /// Another limit for a media type, as video/*=1MiB or application/pdf=64MiB; the first that fits
+    /// Another limit for a media type, such as video/*=1MiB or application/pdf=64MiB; the first match counts
     #[arg(long, value_name = "TYPE=SIZE", value_parser = type_limit)]
     max_body_of: Vec<TypeLimit>,
 
-    /// Keep bodies of these media types only, as text/html or text/*; of others the head alone
+    /// Keep only bodies of these media types, such as text/html or text/*; of other responses keep the head
     #[arg(long, value_name = "TYPE")]
     media_type: Vec<String>,
 
-    /// Speak HTTP/1.1 only, also with servers that have HTTP/2
+    /// Use HTTP/1.1 only, even if a server offers HTTP/2
     #[arg(long)]
     no_http2: bool,
 
-    /// What to do about certificates: accept any and record the verdict, or enforce
+    /// Whether to accept every certificate and record whether it is valid, or to refuse invalid ones
     #[arg(long, value_enum, default_value_t = TlsName::Record)]
     tls: TlsName,
 
-    /// Versions of TLS to offer; suites older than TLS 1.2 with ephemeral keys and AES-GCM or ChaCha20 cannot be had
+    /// TLS versions to offer. Of TLS 1.2 only cipher suites with ephemeral keys and AES-GCM or ChaCha20 are supported
     #[arg(long, value_enum, default_value_t = TlsVersion::Any)]
     tls_version: TlsVersion,
 
-    /// File of certificates (PEM) to believe besides Mozilla's
+    /// File of CA certificates (PEM) to trust in addition to Mozilla's
     #[arg(long, value_name = "FILE")]
     ca_file: Vec<PathBuf>,
 
-    /// Connect to ADDR:PORT instead of HOST:PORT, as in curl; empty parts match anything
+    /// Connect to ADDR:PORT instead of HOST:PORT, like curl; an empty HOST or PORT matches all
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     connect_to: Vec<ConnectTo>,
 
-    /// Host whose private addresses may be used; `*` for all
+    /// Allow this host to have private addresses; `*` allows all hosts
     #[arg(long, value_name = "HOST")]
     allow_private: Vec<String>,
 }
@@ -104,7 +105,7 @@ impl NetworkArgs {
     /// These flags over `fetch`.
     pub fn apply(self, fetch: &mut FetchConfig) -> anyhow::Result<()> {
         if self.user_agent.trim().is_empty() {
-            bail!("--user-agent is empty: say who crawls, servers want to know");
+            bail!("--user-agent is empty: servers need to know who crawls them");
         }
         (fetch.user_agent, fetch.contact) = (self.user_agent, self.contact);
         fetch.limits.total = self.timeout;
@@ -136,20 +137,20 @@ impl NetworkArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TlsName {
-    /// Accept any certificate and record the verdict
+    /// Accept any certificate, and record whether it is valid
     Record,
-    /// Refuse a certificate that does not verify
+    /// Refuse an invalid certificate
     Verify,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TlsVersion {
-    /// 1.3, and 1.2 where the server has no more
+    /// 1.3, or 1.2 if the server has nothing newer
     Any,
-    /// 1.2 alone, for servers that break off when 1.3 is offered
+    /// Only 1.2, for servers that fail when 1.3 is offered
     #[value(name = "1.2")]
     Only12,
-    /// 1.3 alone
+    /// Only 1.3
     #[value(name = "1.3")]
     Only13,
 }

@@ -11,7 +11,8 @@ pub fn status(report: &Report) -> Status {
     Status::from_findings(!report.complete || report.counts.rejects > 0 || report.counts.given_up > 0 || silence)
 }
 
-pub fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {
+/// Prints the report; `interrupted` if somebody stopped the crawl.
+pub fn write_report(report: &Report, interrupted: bool, w: &mut dyn Write) -> io::Result<()> {
     let counts = &report.counts;
     let failed = counts.failures.values().sum::<u64>();
     let verb = if report.complete { "done" } else { "stopped" };
@@ -55,32 +56,38 @@ pub fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {
         writeln!(w, "{} links refused by {rule}", show_count(*n))?;
     }
     if counts.cut_links > 0 {
-        writeln!(w, "{} links were over --max-links of their page", show_count(counts.cut_links))?;
+        writeln!(
+            w,
+            "{} links were not followed because their page has more than --max-links",
+            show_count(counts.cut_links)
+        )?;
     }
     if let Some(n) = counts.failures.get("private_address") {
         writeln!(
             w,
-            "{} captures failed because a host has only private addresses: allow it by --allow-private HOST",
+            "{} captures failed because a host has only private addresses; --allow-private HOST allows it",
             show_count(*n)
         )?;
     }
     if counts.parked > 0 {
         writeln!(
             w,
-            "{} links look endless (calendars, sessions, filters) and were parked: to list them, trawl frontier pack \
-             DIR/.crawl/frontier --out all.meguri, then trawl cat all.meguri --status trapped",
+            "{} links look endless (calendars, sessions, filters) and were not followed; to list them: trawl frontier pack \
+             DIR/.crawl/frontier --out all.meguri && trawl cat all.meguri --status trapped",
             show_count(counts.parked),
         )?;
     }
     if counts.over_limit > 0 {
         writeln!(
             w,
-            "{} URLs are over --max-pages, --max-bytes or another limit: go on with --resume --change and a larger one",
+            "a limit was reached: {} URLs were not fetched because of --max-pages, --max-bytes or another limit; --resume \
+             --change with a larger limit continues",
             show_count(counts.over_limit),
         )?;
     }
     if !report.complete {
-        writeln!(w, "{} URLs are left: go on with --resume", show_count(report.left))?;
+        let why = if interrupted { "" } else { "--max-time was reached: " };
+        writeln!(w, "{why}{} URLs are left; --resume continues", show_count(report.left))?;
     }
     for (host, n) in counts.given_up_hosts.iter().take(20) {
         writeln!(w, "  gave up {host}: {} URLs", show_count(*n))?;
@@ -88,7 +95,7 @@ pub fn write_report(report: &Report, w: &mut dyn Write) -> io::Result<()> {
     if counts.given_up > 0 {
         writeln!(
             w,
-            "{} URLs were given up: take them up again with --retry-from captures.parquet (--retry-class for some of them)",
+            "{} URLs were given up: --retry-from captures.parquet in a new crawl fetches them (--retry-class for some of them)",
             show_count(counts.given_up)
         )?;
     }

@@ -10,49 +10,51 @@ use trawl_engine::{Budget, Config, Scope, Shard, Surts};
 
 /// Which links are followed.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Links")]
 pub struct ScopeArgs {
     /// Which links to follow
     #[arg(long, value_enum, default_value_t = ScopeName::Domain)]
     scope: ScopeName,
 
-    /// Follow links only into the directories of the seeds and below, as wget -np
+    /// Follow links only into the directories of the seeds and below, like wget -np
     #[arg(long)]
     no_parent: bool,
 
-    /// Follow only links whose URL this regular expression matches; may be repeated
+    /// Follow only links whose URL matches this regular expression; may be repeated
     #[arg(long, value_name = "REGEX")]
     include: Vec<Regex>,
 
-    /// Follow no link whose URL this regular expression matches; may be repeated
+    /// Follow no link whose URL matches this regular expression; may be repeated
     #[arg(long, value_name = "REGEX")]
     exclude: Vec<Regex>,
 
-    /// Follow only links below the SURT prefixes of this file: one a line, - in front leaves out; also URLs and host names
+    /// Follow only links below the SURT prefixes in this file, one per line; URLs and host names work too. A line that begins with
+    /// - excludes what is below it
     #[arg(long, value_name = "FILE")]
     surts: Option<PathBuf>,
 
-    /// Fetch only domains of shard I of N, from 0: each domain is in one
+    /// Fetch only the domains of shard I of N, counted from 0; each domain is in exactly one shard
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
 
-    /// Read the sitemaps that robots.txt files name, and those met otherwise; the pages they list are one link away
+    /// Also read sitemaps, those that robots.txt names and others that are found; their pages count as one link away
     #[arg(long)]
     sitemaps: bool,
 
-    /// Body bytes at most, about: what is under way is finished
-    #[arg(long, value_parser = bytes, value_name = "SIZE")]
+    /// Stop after about this many body bytes; fetches under way are finished
+    #[arg(long, value_parser = bytes, value_name = "SIZE", help_heading = "Politeness and amounts")]
     max_bytes: Option<u64>,
 
-    /// Body bytes of one host at most, about
-    #[arg(long, value_parser = bytes, value_name = "SIZE")]
+    /// Fetch about this many body bytes from one host at most
+    #[arg(long, value_parser = bytes, value_name = "SIZE", help_heading = "Politeness and amounts")]
     max_bytes_per_host: Option<u64>,
 
-    /// Stop in order after this time; --resume goes on, for as long again
-    #[arg(long, value_parser = duration)]
+    /// Stop cleanly after this time; --resume continues for as long again
+    #[arg(long, value_parser = duration, help_heading = "Politeness and amounts")]
     max_time: Option<Duration>,
 
-    /// Time that fetches of one host may take together; waits between them do not count
-    #[arg(long, value_parser = duration)]
+    /// Total time of the fetches from one host at most; waits between them do not count
+    #[arg(long, value_parser = duration, help_heading = "Politeness and amounts")]
     max_time_per_host: Option<Duration>,
 }
 

@@ -7,7 +7,7 @@ use super::lake::{Added, Done, add};
 use crate::exit::Status;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::units::{show_bytes, show_count};
+use crate::units::{address, show_bytes, show_count};
 use crate::{lake_dir, system};
 use anyhow::{Context, bail};
 use std::io;
@@ -24,16 +24,16 @@ const DEPTH: u32 = 12;
 /// Marks a directory that this command made and may remove.
 const MARK: &str = "trawl-demo.json";
 
-/// Shows all of it: a synthetic web, a crawl, a lake, the explorer page
+/// Shows everything at once: a synthetic web, a crawl, a lake, the explorer page
 ///
-/// Needs no network. Starts a web of a few hundred hosts on this machine, crawls it into WARC files, brings the crawl and
-/// a URL list into a lake as two datasets, and serves the explorer page until ctrl-c. Everything stays in --dir.
+/// Needs no network. Starts a web of a few hundred hosts on this machine, crawls it into WARC files, adds the crawl and a URL list
+/// to a lake as two datasets, and serves the explorer page until ctrl-c. All files are in --dir.
 ///
-/// With --check it asserts that every page was archived exactly once and that every answer is right, and exits.
+/// With --check it checks that every page was archived exactly once and that every answer is right, and exits.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
-    /// Directory for everything; one that an earlier demo made is made anew
+    /// Directory for all files; one that an earlier demo made is replaced
     #[arg(long, default_value = "trawl-demo", value_name = "DIR")]
     dir: PathBuf,
 
@@ -42,10 +42,10 @@ pub struct Args {
     check: bool,
 
     /// Address of the explorer page; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR", value_parser = address)]
     listen: SocketAddr,
 
-    /// The web follows from this number
+    /// Number from which the web is generated
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -454,7 +454,7 @@ impl Desk {
             _ => return Ok(Err("expected the id of a robots.txt".to_owned())),
         };
         let Some(site) = self.frontier.errand_site(id).map(str::to_owned) else {
-            return Ok(Err("nobody leased it, or the lease has expired".to_owned()));
+            return Ok(Err("it is not leased, or the lease has expired".to_owned()));
         };
         let (answer, kept) = match status {
             200..=299 => (RobotsAnswer::Rules(rules(text, &self.agent)), Some(text)),

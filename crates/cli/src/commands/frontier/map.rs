@@ -74,7 +74,7 @@ pub fn run(args: &MapArgs, out: &mut Output) -> anyhow::Result<Status> {
                 return writeln!(w, "epoch {epoch}: every host key is owned once");
             }
             coverage.gaps.iter().try_for_each(|gap| match gap {
-                Gap::Uncovered { lo, hi } => writeln!(w, "epoch {epoch}: nobody owns {lo:016x} to {hi:016x}"),
+                Gap::Uncovered { lo, hi } => writeln!(w, "epoch {epoch}: no partition owns {lo:016x} to {hi:016x}"),
                 Gap::Overlap { lo, hi } => writeln!(w, "epoch {epoch}: owned twice: {lo:016x} to {hi:016x}"),
             })
         })?;

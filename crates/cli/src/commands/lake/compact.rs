@@ -10,10 +10,10 @@ use trawl_maintain::Compact;
 
 /// Merges small Parquet files and index segments into larger ones
 ///
-/// Each ingest adds files; readers ask all of them. Without flags this merges the smallest neighbours where a version has
-/// more than 8 index segments, and small Parquet files where a dataset has 8 or more of them. With --full all segments
-/// become one, with exact counts of distinct URLs, and all small files of a dataset are merged. Readers see the old or the
-/// new version; answers are the same. The old files go with `trawl lake gc`.
+/// Each ingest adds files, and queries read all of them. By default this merges the smallest neighbouring index segments when a
+/// version has more than 8, and small Parquet files when a dataset has 8 or more. With --full it merges all segments into one,
+/// so that counts of distinct URLs are exact, and all small files of each dataset. Answers stay the same; readers see either the
+/// old or the new version. `trawl lake gc` deletes the old files.
 ///
 /// Example: trawl lake compact --lake lake --full
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub struct CompactArgs {
     #[arg(long, value_name = "WHAT")]
     only: Option<Only>,
 
-    /// Parquet files of this dataset only
+    /// Merge Parquet files of this dataset only
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
 
@@ -37,7 +37,7 @@ pub struct CompactArgs {
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = bytes)]
     small: u64,
 
-    /// Tell what would be merged, and change nothing
+    /// Print what would be merged, and change nothing
     #[arg(long)]
     dry_run: bool,
 

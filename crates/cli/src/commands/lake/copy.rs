@@ -9,11 +9,11 @@ use crate::{lake_dir, system};
 use std::path::PathBuf;
 use trawl_store::Cancel;
 
-/// Copies a lake: to make a backup, to put one back, or to move it between a directory and a bucket
+/// Copies a lake: to make a backup, to restore one, or to move it between a directory and a bucket
 ///
-/// The copy has the newest version of the lake, its datasets, their unpublished rows, rejects and the deny list. Writers may go
-/// on meanwhile: what is copied is a state that the lake had. Repeated, it copies only what is new; what was replaced
-/// since goes when `trawl lake gc` runs on the copy. Every file is compared with the checksum that the lake has of it.
+/// The copy has the newest version of the lake: datasets, unpublished rows, rejects and the deny list. Others may write to the
+/// lake meanwhile; the copy is consistent. Repeat the command to copy only what is new; `trawl lake gc` on the copy deletes
+/// files that were replaced since. Each file is compared with its checksum in the lake.
 ///
 /// Examples:
 ///   trawl lake copy lake s3://backups/lake
@@ -24,7 +24,7 @@ pub struct CopyArgs {
     /// The lake: a directory or s3://bucket/prefix
     from: PathBuf,
 
-    /// An empty or new place, or one that has an earlier copy
+    /// A new or empty place, or one that holds an earlier copy
     to: PathBuf,
 }
 
@@ -46,10 +46,10 @@ pub(super) fn run(args: &CopyArgs, out: &mut Output) -> anyhow::Result<Status> {
     Ok(Status::Done)
 }
 
-/// Makes a lake of an earlier Trawl one of this
+/// Upgrades a lake that an earlier version of Trawl wrote
 ///
-/// Earlier programs kept commits, rejects and the deny list below urls/, where programs that scan for Parquet trip over
-/// them. Nothing else may write to the lake meanwhile. Interrupted, it is repeated.
+/// Earlier versions kept commits, rejects and the deny list below urls/, where programs that scan for Parquet trip over
+/// them. Nothing else may write to the lake meanwhile. If it is interrupted, run it again.
 ///
 /// Example: trawl lake upgrade --lake lake
 #[derive(Debug, clap::Args)]

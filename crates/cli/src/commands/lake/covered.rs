@@ -67,7 +67,7 @@ fn settle_cdx(all: &mut Expanded) {
         match (read, others) {
             (1.., 0) => all.not_files.push(NotFile { path, why: "an index of archives that are read" }),
             (1.., _) => {
-                let why = "an index that also names archives that are read: their captures come twice";
+                let why = "an index that also names archives that are read: their captures are added twice";
                 all.incomplete.push(NotFile { path, why });
                 all.files.push(file);
             }
@@ -131,8 +131,8 @@ pub(super) fn refuse_again(known: &[KnownSource], index: &Path, indexed: &[Strin
     match known.iter().find(|known| again(Path::new(&known.identity.uri))) {
         None => Ok(()),
         Some(known) => bail!(
-            "the dataset has taken {}, and {} has captures of the same archives: they would come twice. --replace takes all that is \
-             there now in the place of all that the dataset has",
+            "the dataset has taken {}, and {} has captures of the same archives: they would be added twice. --replace \
+             replaces the whole dataset by what is there now",
             known.identity.uri,
             index.display()
         ),

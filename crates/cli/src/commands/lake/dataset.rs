@@ -12,7 +12,7 @@ use trawl_store::{Acl, Dataset, DatasetInfo};
 /// Largest JSON Schema that is taken: every manifest and commit repeats it.
 const MAX_SCHEMA_BYTES: u64 = 64 << 10;
 
-/// Changes what the lake says of a dataset
+/// Changes the settings of a dataset
 #[derive(Debug, clap::Args)]
 pub struct DatasetArgs {
     #[command(subcommand)]
@@ -26,10 +26,9 @@ enum DatasetVerb {
 
 /// Sets who may see a dataset, where it comes from, where its archives are, its name
 ///
-/// What is not named stays as it is; a list that is named takes the place of the one before.
-/// Readers see the change at their next request. It is also written beside the dataset, so that it
-/// outlives a lost index/. `trawl lake datasets
-/// --json` shows what is set.
+/// Settings that are not given stay as they are; a list that is given replaces the old one. Readers see the change at their next
+/// request. The settings are also written beside the dataset, so that they survive the loss of index/. `trawl lake datasets
+/// --json` shows them.
 ///
 /// Examples:
 ///   trawl lake dataset set --lake lake news --principal alice --principal press
@@ -46,27 +45,27 @@ pub struct SetArgs {
     #[arg(value_name = "DATASET")]
     dataset: String,
 
-    /// Everybody may see it
+    /// Let everybody see it
     #[arg(long, group = "change", conflicts_with_all = ["principal", "hidden"])]
     public: bool,
 
-    /// This principal may see it, and nobody else but others named so
+    /// Let only this principal see it; may be repeated
     #[arg(long, value_name = "WHO", group = "change", conflicts_with = "hidden")]
     principal: Vec<String>,
 
-    /// Nobody may see it but who has the lake's files
+    /// Let nobody see it through the API
     #[arg(long, group = "change")]
     hidden: bool,
 
-    /// Where its records come from, for people; empty takes it away
+    /// Note where its records come from; empty removes the note
     #[arg(long, value_name = "TEXT", group = "change")]
     source: Option<String>,
 
-    /// A URI below which its archives are, such as s3://bucket/crawl/; empty takes all away
+    /// URI of the directory of its archives, such as s3://bucket/crawl/; may be repeated; empty removes all
     #[arg(long, value_name = "URI", group = "change")]
     archive_base: Vec<String>,
 
-    /// File with a JSON Schema of the extras column; empty takes it away
+    /// File with a JSON Schema of the extras column; empty removes it
     #[arg(long, value_name = "FILE", group = "change")]
     extras_schema: Option<String>,
 
@@ -100,7 +99,7 @@ fn set(args: &SetArgs, out: &mut Output) -> anyhow::Result<Status> {
     principals.sort_unstable();
     principals.dedup();
     if principals.iter().any(String::is_empty) {
-        bail!("a principal has a name; --hidden is for nobody");
+        bail!("--principal needs a name; use --hidden to let nobody see the dataset");
     }
     let bases: Vec<String> = args.archive_base.iter().filter(|base| !base.is_empty()).cloned().collect();
     if let Some(base) = bases.iter().find(|base| !base.contains("://")) {
@@ -141,7 +140,7 @@ fn set(args: &SetArgs, out: &mut Output) -> anyhow::Result<Status> {
 
 fn show(dataset: &Dataset, changed: bool, w: &mut dyn Write) -> std::io::Result<()> {
     let DatasetInfo { name, source, acl, archive_base, extras_schema } = &dataset.info;
-    let note = if changed { "" } else { "  (was so already)" };
+    let note = if changed { "" } else { "  (nothing changed)" };
     writeln!(w, "dataset {} {}{note}", dataset.id, harmless(name))?;
     match acl {
         Acl::Public => writeln!(w, "seen by   everybody")?,

@@ -15,10 +15,10 @@ use trawl_maintain::Resolver;
 use trawl_store::Manifest;
 use trawl_store::manifest::{Deny, DenyTarget};
 
-/// Keeps a deny list: URLs, prefixes, domains or datasets that are answered nowhere
+/// Edits the deny list: URLs, prefixes, domains and datasets that no query returns
 ///
-/// An entry takes effect at the next request of every reader: rows are neither listed nor counted. They stay in the files
-/// until `trawl lake purge`.
+/// An entry takes effect at the next request: denied rows are neither listed nor counted. They stay in the files until
+/// `trawl lake purge` removes them.
 #[derive(Debug, clap::Args)]
 pub struct DenyArgs {
     #[command(subcommand)]
@@ -34,8 +34,8 @@ enum DenyVerb {
 
 /// Denies URLs, prefixes, domains or datasets
 ///
-/// URLs and prefixes are compared in their normalised form (see `trawl url`); http and https, and each port, are
-/// different. A name below which others have domains, such as com, co.uk or github.io, is only denied with --suffix.
+/// URLs and prefixes are compared in their normalised form (see `trawl url`); http and https differ, and so do ports. A public
+/// suffix such as com, co.uk or github.io, under which others have domains, is denied only with --suffix.
 ///
 /// Example: trawl lake deny add --lake lake --domain example.com --reason 'ticket 7'
 ///
@@ -48,18 +48,18 @@ pub struct AddArgs {
     #[command(flatten)]
     targets: Targets,
 
-    /// Also deny a name below which others have domains, such as com or github.io, with all of them
+    /// Allow denying a public suffix such as com or github.io, with all domains under it
     #[arg(long)]
     suffix: bool,
 
-    /// Why, for people
+    /// Why, as a note in the list
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
-/// Takes entries off the deny list
+/// Removes entries from the deny list
 ///
-/// Named as `list` shows them, or in any other spelling. Exit code 1 when one was not on it.
+/// Name them as `list` shows them, or in any other spelling. Exit code 1 when one was not on the list.
 ///
 /// Example: trawl lake deny remove --lake lake --domain example.com
 #[derive(Debug, clap::Args)]
@@ -71,13 +71,20 @@ pub struct RemoveArgs {
     targets: Targets,
 }
 
-/// Lists what is denied; exit code 1 when nothing is
+/// Lists the deny list; exit code 1 when it is empty
 ///
 /// Example: trawl lake deny list --lake lake --json
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
     #[command(flatten)]
     lake: LakeArg,
+}
+
+impl DenyArgs {
+    /// Whether it prints a listing.
+    pub(super) fn is_listing(&self) -> bool {
+        matches!(self.command, DenyVerb::List(_))
+    }
 }
 
 pub(super) fn run(args: DenyArgs, out: &mut Output) -> anyhow::Result<Status> {
@@ -159,6 +166,17 @@ fn tell(
 fn list(args: &ListArgs, out: &mut Output) -> anyhow::Result<Status> {
     let manifest = lake_dir::open(&args.lake.lake)?.current()?;
     for deny in &manifest.deny {
+        if out.csv() {
+            let (kind, value) = match &deny.target {
+                DenyTarget::Url(url) => ("url", url.clone()),
+                DenyTarget::Prefix(prefix) => ("prefix", prefix.clone()),
+                DenyTarget::Domain(domain) => ("domain", domain.clone()),
+                DenyTarget::Dataset(id) => ("dataset", id.to_string()),
+            };
+            let row = serde_json::json!({ "since": deny.since, "kind": kind, "value": value, "reason": deny.reason });
+            out.csv_row(&["since", "kind", "value", "reason"], &row)?;
+            continue;
+        }
         out.fact(&event("deny", deny)?, |w| {
             let reason = harmless(deny.reason.as_deref().unwrap_or_default());
             writeln!(w, "{}  {}  {reason}", deny.since, show(&deny.target, &manifest))

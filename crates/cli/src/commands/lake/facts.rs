@@ -9,7 +9,11 @@ use trawl_query::Principal;
 
 pub(super) fn datasets(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
     let datasets = crate::commands::query::open(dir)?.ask(|pinned| pinned.datasets(&Principal::operator()))?;
-    if out.json() {
+    if out.csv() {
+        const COLUMNS: &[&str] =
+            &["dataset_id", "name", "rows", "denied_rows", "domains", "bytes", "created", "source"];
+        datasets.iter().try_for_each(|dataset| out.csv_row(COLUMNS, dataset))?;
+    } else if out.json() {
         datasets.iter().try_for_each(|dataset| out.json_line(dataset))?;
     } else {
         for d in &datasets {

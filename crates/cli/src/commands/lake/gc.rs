@@ -10,35 +10,35 @@ use std::io::Write;
 use std::time::Duration;
 use trawl_maintain::{GcReport, GcSettings, collect, temp};
 
-/// Deletes what no kept version needs
+/// Deletes files that no kept version needs
 ///
-/// Files that were replaced, merged or purged, versions and states that are too old, and what writers that died left
-/// behind. The newest versions stay, and so does everything that was current within the grace period, so that readers
-/// and writers at work are not disturbed; with --grace 0s a running ingest may be given up, and must be repeated. Needs --yes;
-/// --dry-run lists what would go.
+/// Deletes files that were replaced, merged or purged, old versions and states, and what writers left behind that died. Keeps
+/// the newest versions, and everything that was current within the grace period, so that it disturbs no running reader or
+/// writer. With --grace 0s it may delete files of a running ingest, which then fails and must be repeated. Needs --yes;
+/// --dry-run lists what would be deleted. The second example deletes everything old, as after a purge.
 ///
 /// Examples:
 ///   trawl lake gc --lake lake --dry-run
-///   trawl lake gc --lake lake --keep-versions 1 --keep-states 1 --grace 0s --yes     after a purge: nothing old stays
+///   trawl lake gc --lake lake --keep-versions 1 --keep-states 1 --grace 0s --yes
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct GcArgs {
     #[command(flatten)]
     lake: LakeArg,
 
-    /// Newest versions that stay
+    /// How many of the newest versions to keep
     #[arg(long, value_name = "N", default_value_t = 10)]
     keep_versions: usize,
 
-    /// Newest manifests and dataset commits that stay: the texts, not the files they name
+    /// How many of the newest manifests and dataset commits to keep (not the files they name)
     #[arg(long, value_name = "N", default_value_t = 100)]
     keep_states: u64,
 
-    /// Younger versions, states and signs of life are spared
+    /// Keep versions, states and heartbeats that are younger than this
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration)]
     grace: Duration,
 
-    /// List what would go, and delete nothing
+    /// List what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
 

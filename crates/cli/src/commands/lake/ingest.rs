@@ -25,15 +25,17 @@ use trawl_store::{Dataset, DatasetInfo, KnownSource, Lake};
 
 /// Reads URLs into a dataset and indexes them
 ///
-/// Sources are files, directories, quoted patterns or `-` for standard input: URL lists, JSON and
-/// JSONL, CSV and other tables, CDXJ and CDX, ZipNum (its index), WARC, Parquet with a url column
-/// (Common Crawl's too), captures.parquet, HAR, bookmarks, sitemaps, feeds; gzip and zstd are unpacked. Directories are read at any depth; archives
-/// that captures.parquet beside them lists are read through it. URLs are normalised, sorted by domain and written as
-/// Parquet; lines that are no URLs go to a rejects file with the reason. A source that the dataset
-/// has already is skipped, so that repeating a command, also after an interruption, doubles
-/// nothing; one that has only grown since, such as a WARC that was still being written, is read
-/// from where it ended. What the deny list covers is left out and only counted. The lake and the
-/// dataset are made when they are not there yet; a dataset whose first ingest fails is not kept.
+/// Sources are files, directories, quoted patterns or `-` for standard input: URL lists, JSON and JSONL, CSV and other tables,
+/// CDXJ and CDX, ZipNum (by its index), WARC and other archives, captures.parquet, other Parquet with a url column (Common
+/// Crawl's too), HAR, bookmarks, sitemaps, feeds; also compressed with gzip or zstd. Directories are read with everything below
+/// them; if a captures.parquet lists the archives beside it, it is read instead of them.
+///
+/// URLs are normalised, sorted by domain and written as Parquet. Items that are not URLs go to a rejects file with the reason.
+/// Denied URLs are left out and counted.
+///
+/// A source that the dataset already has is skipped, so you can repeat a command, even after an interruption, and add nothing
+/// twice. A source that has grown since, such as a WARC that was still being written, is read from where it ended. The lake and
+/// the dataset are created if they do not exist; a new dataset whose first ingest fails is not kept.
 ///
 /// Exit code 1 when something was rejected, or when an archive holds no capture.
 ///
@@ -50,15 +52,15 @@ pub struct IngestArgs {
     lake: LakeArg,
 
     /// Name of the dataset
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["dataset_per_file", "list"])]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["dataset_per_file", "list"], help_heading = "Dataset")]
     dataset: Option<String>,
 
-    /// Make a dataset of each file, called by its name up to the first dot; one version has all of them
-    #[arg(long, conflicts_with = "dataset")]
+    /// Make one dataset per file, named after the file up to its first dot; all are published together
+    #[arg(long, conflicts_with = "dataset", help_heading = "Dataset")]
     dataset_per_file: bool,
 
-    /// Take datasets and their sources from a file: on each line a name, a tab and a source; one version has all of them
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "dataset_per_file", "sources"])]
+    /// Read datasets and their sources from a file, on each line a name, a tab and a source; all are published together
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "dataset_per_file", "sources"], help_heading = "Sources")]
     list: Option<PathBuf>,
 
     /// Files, directories, patterns, s3:// and https:// addresses of files, or - for standard input
@@ -69,53 +71,53 @@ pub struct IngestArgs {
     how: HowArgs,
 
     /// Memory for sorting and encoding; less spills more to disk
-    #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE")]
+    #[arg(long, default_value = "1GiB", value_parser = bytes, value_name = "SIZE", help_heading = "Machine and files")]
     memory: u64,
 
     /// Threads that parse, sort and encode
-    #[arg(long, default_value_t = 2, value_name = "N")]
+    #[arg(long, default_value_t = 2, value_name = "N", help_heading = "Machine and files")]
     threads: usize,
 
     #[command(flatten)]
     written: WriteArgs,
 
-    /// Directory for temporary files; the lake's own directory when not given
-    #[arg(long, value_name = "DIR")]
+    /// Directory for temporary files; inside the lake by default
+    #[arg(long, value_name = "DIR", help_heading = "Machine and files")]
     temp_dir: Option<PathBuf>,
 }
 
 /// How sources are read, and what becomes of what the dataset holds.
 #[derive(Debug, clap::Args)]
 pub(super) struct HowArgs {
-    /// Format of the sources instead of finding it out
-    #[arg(long, value_name = "FORMAT")]
+    /// Format of the sources; detected by default
+    #[arg(long, value_name = "FORMAT", help_heading = "Sources")]
     format: Option<Format>,
 
     #[command(flatten)]
     lists: ListArgs,
 
-    /// Column or member that holds the times; of a table without a header by number, from 1
-    #[arg(long, value_name = "NAME")]
+    /// Column or member that holds the times: its name, or its number from 1 in a table without a header
+    #[arg(long, value_name = "NAME", help_heading = "Sources")]
     time_column: Option<String>,
 
-    /// Replace what the dataset holds instead of adding to it
-    #[arg(long)]
+    /// Replace all rows of the dataset instead of adding to them
+    #[arg(long, help_heading = "Dataset")]
     replace: bool,
 
-    /// Replace the rows of the named sources that have changed since the dataset took them
-    #[arg(long, conflicts_with = "replace")]
+    /// Replace the rows of those sources that have changed since they were ingested
+    #[arg(long, conflicts_with = "replace", help_heading = "Dataset")]
     replace_sources: bool,
 
-    /// Allow --replace and --replace-sources to put no rows in the place of those there are
-    #[arg(long)]
+    /// Allow --replace and --replace-sources to leave no rows
+    #[arg(long, help_heading = "Dataset")]
     allow_empty: bool,
 
-    /// Read all sources to see whether they are known, also those whose size, time and inode say so
-    #[arg(long)]
+    /// Compare sources by their contents, even if size, time and inode say that the dataset already has them
+    #[arg(long, help_heading = "Sources")]
     rehash: bool,
 
-    /// Where the dataset comes from, for people; used when it is made (`trawl lake dataset set` changes it)
-    #[arg(long, value_name = "TEXT")]
+    /// Note where a new dataset comes from (`trawl lake dataset set` changes it)
+    #[arg(long, value_name = "TEXT", help_heading = "Dataset")]
     source: Option<String>,
 }
 
@@ -123,15 +125,15 @@ pub(super) struct HowArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct WriteArgs {
     /// zstd level of the Parquet files; higher is smaller and slower to write
-    #[arg(long, default_value_t = 6, value_name = "LEVEL")]
+    #[arg(long, default_value_t = 6, value_name = "LEVEL", help_heading = "Machine and files")]
     zstd_level: i32,
 
-    /// Write domain_id and url_id into the Parquet files; 9 bytes a row more
-    #[arg(long)]
+    /// Write domain_id and url_id into the Parquet files; takes 9 bytes more per row
+    #[arg(long, help_heading = "Machine and files")]
     store_ids: bool,
 
     /// Hex digits of the domain's hash by which files are split, 0, 1 or 2; by the size of the sources when not given
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Machine and files")]
     prefix_digits: Option<u8>,
 }
 
@@ -161,7 +163,7 @@ impl HowArgs {
 
 /// Indexes what was ingested and not yet published
 ///
-/// `trawl lake ingest` does this itself; it is needed after an interruption between the two.
+/// `trawl lake ingest` does this itself. Use it after an ingest that was interrupted before it published.
 ///
 /// Example: trawl lake publish --lake lake
 #[derive(Debug, clap::Args)]
@@ -542,7 +544,7 @@ fn remark_copies(lake: &Lake, id: u32, sources: &[Source], out: &Output) -> anyh
     for identity in new.map(|source| source.identity()).filter(|identity| !commit.has_source(identity)) {
         if let Some(uri) = known.get(&(identity.size, &identity.tag)).filter(|_| identity.size > 0) {
             out.remark(&format!(
-                "{} has the same bytes as {uri}, which the dataset has: its rows come twice",
+                "{} has the same bytes as {uri}, which the dataset already has: its rows are added again",
                 identity.uri
             ));
         } else if !is_piped(&identity.uri) && uris.contains(&identity.uri) {

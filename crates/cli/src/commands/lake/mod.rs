@@ -23,11 +23,11 @@ use crate::output::Output;
 use crate::units::bytes;
 use anyhow::{Context, bail};
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trawl_ingest::IngestSettings;
 use trawl_store::Lake;
 
-/// Brings URLs into a lake and looks after it
+/// Adds URLs to a lake and maintains it
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -46,15 +46,15 @@ enum Verb {
     Gc(gc::GcArgs),
     /// Lists the datasets with their rows and bytes
     ///
-    /// Rows are those that are shown; denied ones that are still in the files are told apart. With --json also who may see
-    /// each, and what else `trawl lake dataset set` sets.
+    /// Denied rows that are still in the files are counted apart. With --json it also prints who may see each dataset, and
+    /// what else `trawl lake dataset set` sets.
     ///
     /// Example: trawl lake datasets --lake lake
     Datasets(LakeArg),
     /// Says how much a lake holds
     ///
-    /// Rows are those that are shown; denied ones that are still in the files are told apart. Domains are exact once
-    /// segments are merged.
+    /// Denied rows that are still in the files are counted apart. The number of domains is exact once index segments are
+    /// merged (`trawl lake compact --full`).
     ///
     /// Example: trawl lake stats --lake lake --json
     Stats(LakeArg),
@@ -73,6 +73,17 @@ pub struct LakeArg {
     /// Directory of the lake, or s3://bucket/prefix
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
+}
+
+impl Args {
+    /// Whether it prints a listing.
+    pub fn is_listing(&self) -> bool {
+        match &self.command {
+            Verb::Datasets(_) => true,
+            Verb::Deny(args) => args.is_listing(),
+            _ => false,
+        }
+    }
 }
 
 /// Runs the command.
@@ -98,6 +109,18 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         Verb::Upgrade(args) => copy::upgrade(&args, out),
     };
     done.map_err(explain)
+}
+
+/// Says what a lake holds, for `trawl inspect`.
+pub fn describe(dir: &Path, out: &mut Output) -> anyhow::Result<()> {
+    facts::stats(dir, out)?;
+    facts::datasets(dir, out)?;
+    Ok(())
+}
+
+/// Checks a lake, for `trawl verify`.
+pub fn verify_in(dir: &Path, out: &mut Output) -> anyhow::Result<Status> {
+    verify::run(&verify::VerifyArgs::of(dir), out).map_err(explain)
 }
 
 /// Says what may have become of a file of the lake that is not there.
@@ -150,9 +173,9 @@ fn confirm(what: &str, yes: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        bail!("{what} needs --yes; --dry-run tells what would go");
+        bail!("{what} needs --yes; --dry-run prints what would be removed");
     }
-    write!(std::io::stderr(), "{what}: go on? [y/N] ")?;
+    write!(std::io::stderr(), "{what}: continue? [y/N] ")?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { bail!("nothing was changed") }

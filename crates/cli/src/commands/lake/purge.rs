@@ -10,11 +10,11 @@ use trawl_maintain::Event;
 const AFTER: &str = "the old bytes stay for readers of older versions: \
                      `trawl lake gc --keep-versions 1 --keep-states 1 --grace 0s --yes` takes them away now, while nothing else writes";
 
-/// Writes files again without what the deny list names
+/// Removes denied rows from the files of a lake
 ///
-/// Rows of denied URLs, prefixes and domains leave the Parquet files and the rejects; denied datasets are dropped; the
-/// index is made without them. The bytes are gone once `trawl lake gc` has taken the old files. Entries stay on the deny
-/// list, so that a later ingest does not bring them back. Needs --yes; --dry-run counts what would go.
+/// Rewrites the Parquet files and the rejects without rows of denied URLs, prefixes and domains, drops denied datasets, and
+/// indexes what remains. The old files stay on disk until `trawl lake gc` deletes them. Entries stay on the deny list, so that
+/// a later ingest does not bring the rows back. Needs --yes; --dry-run counts what would be removed.
 ///
 /// Example: trawl lake purge --lake lake --dry-run
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub struct PurgeArgs {
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
 
-    /// Count what would go, and change nothing
+    /// Count what would be removed, and change nothing
     #[arg(long)]
     dry_run: bool,
 
@@ -38,9 +38,10 @@ pub struct PurgeArgs {
     memory: MemoryArg,
 }
 
-/// Drops a dataset: it is answered nowhere any more
+/// Drops a dataset from the lake
 ///
-/// Its files go with a later `trawl lake gc`; its number is never used again, its name is free. Needs --yes.
+/// No query returns it any more. `trawl lake gc` deletes its files later. Its number is never used again; its name is free.
+/// Needs --yes.
 ///
 /// Example: trawl lake drop --lake lake old-list --yes
 #[derive(Debug, clap::Args)]
@@ -52,7 +53,7 @@ pub struct DropArgs {
     #[arg(value_name = "DATASET")]
     dataset: String,
 
-    /// Tell what would go, and change nothing
+    /// Print what would be dropped, and change nothing
     #[arg(long)]
     dry_run: bool,
 

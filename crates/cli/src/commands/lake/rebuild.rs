@@ -10,17 +10,18 @@ use anyhow::Context;
 use std::path::PathBuf;
 use trawl_maintain::{Rebuild, is_lost};
 
-/// Builds the index anew from the Parquet files and commits alone
+/// Builds the index again from the Parquet files and commits
 ///
-/// For an index that is damaged or lost: answers are the same as before. If the whole of index/ is lost, datasets come back
-/// with their ids, and with names and access lists as of their last commit, and the deny list as it was. Rows cut by
-/// another suffix list than the one compiled in then need --psl: with the same list they stay as they are. With --psl FILE
-/// every row is cut into domains by another public suffix list: the Parquet files are written again, and one commit brings
-/// the new files, their index and the list, so that no reader sees one without the others. An interrupted change of lists
-/// goes on when repeated, and is taken back by `trawl lake rebuild` without --psl.
+/// Use it when the index is damaged or lost; answers are the same as before. If all of index/ is lost, it restores the datasets
+/// with their ids, names and access lists as of their last commit, and the deny list. If the lake used another suffix list than
+/// the built-in one, also give --psl with that list.
 ///
-/// If a dataset has lost its newest commits, nobody can tell any more which files it had. That is refused: put them back from
-/// a copy, or go on with the newest that is left by --accept-loss, and bring the sources in again that came later.
+/// With --psl FILE it assigns every row to its domain by another public suffix list: it writes the Parquet files again, and one
+/// commit publishes the new files, their index and the list together. If that is interrupted, repeat it to continue, or run
+/// `trawl lake rebuild` without --psl to undo it.
+///
+/// If a dataset has lost its newest commits, its files are no longer known, and rebuild refuses: restore the commits from a copy,
+/// or continue from the newest commit that is left with --accept-loss, and ingest the later sources again.
 ///
 /// Examples:
 ///   trawl lake rebuild --lake lake
@@ -31,11 +32,11 @@ pub struct RebuildArgs {
     #[command(flatten)]
     lake: LakeArg,
 
-    /// Public suffix list that becomes the lake's
+    /// Public suffix list for the lake to use from now on
     #[arg(long, value_name = "FILE")]
     psl: Option<PathBuf>,
 
-    /// Go on without commits that are served and gone: what they brought is lost (exit code 1)
+    /// Continue without lost commits: the rows they added are lost (exit code 1)
     #[arg(long)]
     accept_loss: bool,
 

@@ -148,6 +148,9 @@ impl Expanded {
         }
         let file = resolved.with_context(cannot)?;
         if kind.is_dir() {
+            if walk::is_lake(&RealFs, &file.path) {
+                bail!("{} is a lake, which cannot be a source: `trawl lake copy` copies one", path.display());
+            }
             let (files, others) = (self.files.len(), self.not_files.len());
             self.add_dir(&file.path, 0)?;
             if self.files.len() == files {
@@ -155,7 +158,7 @@ impl Expanded {
                 bail!("{} holds no files{}", file.path.display(), only.unwrap_or_default());
             }
         } else if !kind.is_file() {
-            bail!("{} is no file, directory or pipe: what gives its bytes can be piped to -", path.display());
+            bail!("{} is not a regular file, directory or pipe; pipe its contents to `-` instead", path.display());
         } else if is_cluster(path) {
             self.add_cluster(path, false)?;
         } else if is_cluster(&file.path) {

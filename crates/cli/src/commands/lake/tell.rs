@@ -143,7 +143,7 @@ fn show(fact: &Event, w: &mut dyn Write) -> io::Result<()> {
         }
         Event::Lost { dataset, served, left, rows, files_gone, .. } => {
             writeln!(w, "{dataset}: lost what commits {} to {served} brought", left.saturating_add(1))?;
-            writeln!(w, "{dataset}: goes on with {} rows of commit {left}", show_count(*rows))?;
+            writeln!(w, "{dataset}: continues with {} rows of commit {left}", show_count(*rows))?;
             if *files_gone > 0 {
                 let gone = show_count(*files_gone);
                 let advice = "so its sources are forgotten: ingest with --replace";

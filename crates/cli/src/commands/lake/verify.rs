@@ -11,15 +11,14 @@ use std::path::Path;
 use trawl_maintain::{Event, Keeper, Part};
 use trawl_store::{Error, Lake, Manifest};
 
-/// Checks a lake: every file against its checksum, every row against what is said of it
+/// Checks a lake: every checksum, every row, every pointer of the index
 ///
-/// Manifests, their copy and dataset commits: checksums and numbers; the suffix lists they name. The Parquet files of each
-/// dataset's newest and served commit: hashes, order, domains under the list the commit names, counts; those of older kept
-/// versions: hashes. The index segments of all kept versions: checksums, order, counts, that postings point at rows
-/// there are, and that the current version answers from the files its commits name. Also the deny list beside the datasets.
-/// All faults are listed; exit code 1 when there are any. `trawl lake rebuild` makes a damaged index anew; the version
-/// before it is kept, damaged, until `trawl lake gc` takes it, and is named so. Others may write and collect meanwhile:
-/// what no version needs any more is no fault.
+/// Checks manifests and dataset commits (checksums, numbers, their suffix lists, the deny list); the Parquet files of each
+/// dataset's newest and published commit (hashes, order, domains, counts) and those of older kept versions (hashes); and the
+/// index segments of all kept versions (checksums, order, counts, postings that point at existing rows).
+///
+/// Lists all faults; exit code 1 when there are any. `trawl lake rebuild` repairs a damaged index. The damaged version before it
+/// is kept, and reported, until `trawl lake gc` deletes it. Others may write to the lake meanwhile.
 ///
 /// Example: trawl lake verify --lake lake
 #[derive(Debug, clap::Args)]
@@ -31,10 +30,17 @@ pub struct VerifyArgs {
     #[arg(long)]
     index_only: bool,
 
-    /// Bytes fetched of index and Parquet files at most; of the others only lengths are checked, and they are counted. By
-    /// default all of a lake in a directory, 10GiB of one in a bucket
+    /// Read at most this much of index and Parquet files; of the rest only check the lengths. By default everything of a lake in
+    /// a directory, 10GiB of one in a bucket
     #[arg(long, value_parser = bytes, value_name = "SIZE")]
     max_read: Option<u64>,
+}
+
+impl VerifyArgs {
+    /// A whole lake, by default settings.
+    pub(super) fn of(dir: &Path) -> Self {
+        Self { lake: LakeArg { lake: dir.to_owned() }, index_only: false, max_read: None }
+    }
 }
 
 /// Bytes fetched from a bucket unless told otherwise: about a dollar where providers charge most.
@@ -88,7 +94,7 @@ fn tell_damaged(dir: &Path, manifest: &Manifest, damaged: &BTreeSet<String>, out
         let (what, they) = if names.len() == 1 { ("version", "it") } else { ("versions", "them") };
         writeln!(w, "damaged: {what} {}, kept for readers that began with {they}", names.join(", "))?;
         writeln!(w, "no fault was found in version {current}, which is served; while nothing else writes,")?;
-        writeln!(w, "`{command}` takes the damaged away")
+        writeln!(w, "`{command}` deletes the damaged one")
     })?;
     Ok(())
 }

@@ -13,12 +13,11 @@ use trawl_query::{Comparison, DiffEvent, DiffSummary, DomainDiff, Principal, Que
 
 /// Compares two datasets: domains and URLs in one of them only, and in both
 ///
-/// URLs are compared by their normalised form. Lines begin with `<` for what only the first dataset
-/// holds, `>` for what only the second does, and `=` for what both do (with --both); the counts
-/// come last. With --json each line is an object of type url, domain or summary. Nothing is kept in
-/// memory but some rows of each file, whatever the size.
+/// URLs are compared by their normalised form. Lines begin with `<` for what only the first dataset holds, `>` for what only the
+/// second holds, and `=` for what both hold (with --both); the counts come last. With --json each line is an object of type
+/// url, domain or summary. Memory does not grow with the size of the datasets.
 ///
-/// Exit code 1 when the datasets differ, or there is none of that name.
+/// Exit code 1 when the datasets differ, or when there is no such dataset.
 ///
 /// Examples:
 ///   trawl query diff monday tuesday --lake lake --list urls
@@ -44,11 +43,11 @@ pub struct DiffArgs {
     #[arg(long, value_name = "WHAT", default_value = "domains")]
     list: List,
 
-    /// List also what both hold
+    /// Also list what both hold
     #[arg(long)]
     both: bool,
 
-    /// Compare domains only: no row is read
+    /// Compare domains only, without reading rows
     #[arg(long, conflicts_with = "list")]
     domains_only: bool,
 }
@@ -62,6 +61,9 @@ enum List {
     /// URLs that differ
     Urls,
 }
+
+/// Columns of `--csv`.
+const DOMAIN_COLUMNS: &[&str] = &["in", "domain", "rows_a", "rows_b", "urls_only_a", "urls_only_b", "urls_both"];
 
 #[derive(Serialize)]
 struct Line<'a, T: Serialize> {
@@ -115,7 +117,9 @@ pub(super) fn run(args: &DiffArgs, out: &mut Output) -> anyhow::Result<Status> {
             error => return unanswered(error, out),
         },
     };
-    out.fact(&Line { r#type: "summary", value: &summary }, |w| write_summary(args, &summary, w))?;
+    if !out.csv() {
+        out.fact(&Line { r#type: "summary", value: &summary }, |w| write_summary(args, &summary, w))?;
+    }
     let equal = summary.domains.is_equal() && summary.urls.is_none_or(|urls| urls.is_equal());
     Ok(Status::from_findings(!equal))
 }
@@ -124,9 +128,21 @@ fn tell(args: &DiffArgs, event: &DiffEvent<'_>, out: &mut Output) -> io::Result<
     match *event {
         DiffEvent::Url { domain, side, url } if args.list == List::Urls && wanted(args, side, None) => {
             let line = UrlLine { domain, r#in: side, url };
+            if out.csv() {
+                return out.csv_row(&["in", "domain", "url"], &line);
+            }
             out.fact(&Line { r#type: "url", value: &line }, |w| writeln!(w, "{} {url}", mark(side)))
         }
         DiffEvent::Domain(diff) if args.list == List::Domains && wanted(args, diff.side, diff.urls.as_ref()) => {
+            if out.csv() {
+                let urls = diff.urls.as_ref();
+                let row = serde_json::json!({
+                    "in": diff.side, "domain": diff.domain, "rows_a": diff.rows_a, "rows_b": diff.rows_b,
+                    "urls_only_a": urls.map(|urls| urls.only_a), "urls_only_b": urls.map(|urls| urls.only_b),
+                    "urls_both": urls.map(|urls| urls.both),
+                });
+                return out.csv_row(DOMAIN_COLUMNS, &row);
+            }
             out.fact(&Line { r#type: "domain", value: diff }, |w| write_domain(diff, w))
         }
         _ => Ok(()),

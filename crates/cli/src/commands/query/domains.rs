@@ -8,8 +8,8 @@ use trawl_query::{NamesQuery, Principal};
 
 /// Lists domains: all of them, those of a dataset, or those under a suffix
 ///
-/// A line has the domain, the number of datasets that hold it, and their rows, separated by tabs; with --dataset the rows
-/// of that dataset alone. Exit code 1 when there is none.
+/// Each line has the domain, the number of datasets that hold it, and their rows, separated by tabs; with --dataset only the
+/// rows of that dataset. Exit code 1 when no domain matches.
 ///
 /// Examples:
 ///   trawl query domains --dataset news --lake lake
@@ -17,11 +17,11 @@ use trawl_query::{NamesQuery, Principal};
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct DomainsArgs {
-    /// Only domains that begin so
+    /// Only domains that begin with this
     #[arg(long, value_name = "TEXT", default_value = "")]
     prefix: String,
 
-    /// Only domains that end so, such as .co.uk
+    /// Only domains that end with this, such as .co.uk
     #[arg(long, value_name = "TEXT", default_value = "")]
     suffix: String,
 
@@ -29,11 +29,11 @@ pub struct DomainsArgs {
     #[arg(long, value_name = "DATASET")]
     dataset: Option<String>,
 
-    /// Go on after this domain
+    /// Continue after this domain
     #[arg(long, value_name = "DOMAIN")]
     after: Option<String>,
 
-    /// Domains at most
+    /// Print at most this many domains
     #[arg(long, default_value_t = 1000, value_name = "N")]
     limit: usize,
 
@@ -59,13 +59,21 @@ pub(super) fn run(args: &DomainsArgs, out: &mut Output) -> anyhow::Result<Status
         Ok(Err(message)) => return finding(UNKNOWN_DATASET, &message, out),
         Err(error) => return unanswered(error, out),
     };
-    out.fact(&answer, |w| {
-        let line = |one: &trawl_query::DomainSummary| (one.domain.clone(), one.datasets, one.rows);
-        answer.domains.iter().map(line).try_for_each(|(name, datasets, rows)| writeln!(w, "{name}\t{datasets}\t{rows}"))
-    })?;
+    if out.csv() {
+        answer.domains.iter().try_for_each(|one| out.csv_row(&["domain", "datasets", "rows"], one))?;
+    } else {
+        out.fact(&answer, |w| {
+            let line = |one: &trawl_query::DomainSummary| (one.domain.clone(), one.datasets, one.rows);
+            answer
+                .domains
+                .iter()
+                .map(line)
+                .try_for_each(|(name, datasets, rows)| writeln!(w, "{name}\t{datasets}\t{rows}"))
+        })?;
+    }
     match &answer.next_after {
         Some(next) => out.remark(&format!("more with --after {next}")),
-        None if answer.domains.is_empty() => out.remark("no domain is called so"),
+        None if answer.domains.is_empty() => out.remark("no domain matches"),
         None => {}
     }
     Ok(Status::from_findings(answer.domains.is_empty()))

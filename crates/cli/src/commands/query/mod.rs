@@ -12,7 +12,7 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use trawl_model::UnixMillis;
 use trawl_query::{DomainAnswer, Filter, Lake, Page, Pinned, Principal, QueryError, UrlItem, dataset_number};
-use trawl_url::{LakeUrl, SuffixList};
+use trawl_url::{LakeUrl, SuffixList, shown_host};
 
 /// Asks a lake: which datasets hold a domain, and which URLs
 #[derive(Debug, clap::Args)]
@@ -32,8 +32,8 @@ enum Verb {
 
 /// Lists the datasets that hold a domain, with exact counts
 ///
-/// A host name or a URL stands for its registrable domain. Exit code 1 when no dataset holds one of them, or
-/// one is no domain name; the others are answered all the same.
+/// Takes domains, host names or URLs, and looks up their registrable domains. Exit code 1 when no dataset holds one of them,
+/// or one is not a domain name; the others are still answered.
 ///
 /// Examples:
 ///   trawl query domain www.example.co.uk --lake lake --json
@@ -41,7 +41,7 @@ enum Verb {
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct DomainArgs {
-    /// The domains; - reads them from standard input, one a line
+    /// Domains, hosts or URLs; - reads them from standard input, one per line
     #[arg(required = true, value_name = "DOMAIN")]
     domains: Vec<String>,
 
@@ -52,13 +52,14 @@ pub struct DomainArgs {
 
 /// Lists the URLs of a domain in a dataset, page by page
 ///
-/// With a filter (--host, --path-prefix, --from, --until, --status) a page may be short although
-/// more rows follow: go on with --cursor until there is none. A cursor stays on the version it
-/// began with; an offset counts in the newest. Exit code 1 when the dataset does not hold the
-/// domain, there is none of that name, or the version of the cursor is no longer kept: then start
-/// again without one. With --json these, and a cursor that is none (exit code 2), are an object
-/// with `error` (unknown_domain, unknown_dataset, gone, bad_cursor, …) and `message`. Control
-/// characters in a URL are shown as escapes; --json gives its text as it is.
+/// With a filter (--host, --path-prefix, --from, --until, --status) a page may be short although more rows follow: continue
+/// with --cursor until no cursor is printed. A cursor stays on the version it began with; an offset counts in the newest one.
+///
+/// Exit code 1 when the dataset does not hold the domain, when there is no such dataset, or when the version of the cursor is no
+/// longer kept: then start again without a cursor. With --json such an answer, and an invalid cursor (exit code 2), is an object
+/// with `error` (unknown_domain, unknown_dataset, gone, bad_cursor, …) and `message`.
+///
+/// Control characters in a URL are printed as escapes; --json prints the URL unchanged.
 ///
 /// Examples:
 ///   trawl query urls example.com news --lake lake --limit 100 --offset 200
@@ -80,11 +81,11 @@ pub struct UrlsArgs {
     #[arg(long, default_value_t = 0, value_name = "N")]
     offset: u64,
 
-    /// Rows at most; 10000 if more are asked for
+    /// Print at most this many rows; never more than 10000
     #[arg(long, default_value_t = trawl_query::DEFAULT_LIMIT, value_name = "N")]
     limit: u32,
 
-    /// Go on where an earlier answer ended: its next_cursor
+    /// Continue where an earlier answer ended: its next_cursor
     #[arg(long, value_name = "CURSOR", conflicts_with = "offset")]
     cursor: Option<String>,
 
@@ -92,15 +93,15 @@ pub struct UrlsArgs {
     #[arg(long)]
     host: Option<String>,
 
-    /// Only paths that start so, in any spelling
+    /// Only URLs whose path starts with this, in any spelling
     #[arg(long, value_name = "PATH")]
     path_prefix: Option<String>,
 
-    /// Not before this time
+    /// Only rows of this time or later
     #[arg(long, value_name = "TIME", value_parser = trawl_model::date::parse)]
     from: Option<UnixMillis>,
 
-    /// Before this time
+    /// Only rows before this time
     #[arg(long, value_name = "TIME", value_parser = trawl_model::date::parse)]
     until: Option<UnixMillis>,
 
@@ -115,8 +116,8 @@ pub struct UrlsArgs {
 
 /// Lists every row with a URL, across all datasets
 ///
-/// Rows match by the normalised form, whatever their spelling. Control characters in a URL are shown as escapes; --json
-/// gives its text as it is. Exit code 1 when there is none.
+/// URLs are compared by their normalised form, in any spelling. Control characters in a URL are printed as escapes; --json prints
+/// the URL unchanged. Exit code 1 when there is no such row.
 ///
 /// Example: trawl query url http://www.example.com/ --lake lake
 #[derive(Debug, clap::Args)]
@@ -128,7 +129,7 @@ pub struct UrlArgs {
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 
-    /// Rows at most; 10000 if more are asked for
+    /// Print at most this many rows; never more than 10000
     #[arg(long, default_value_t = trawl_query::DEFAULT_LIMIT, value_name = "N")]
     limit: u32,
 }
@@ -208,6 +209,13 @@ fn host_of(name: &str) -> Cow<'_, str> {
 fn domain(lake: &Lake, name: &str, out: &mut Output) -> anyhow::Result<Status> {
     let name = &host_of(name);
     match lake.ask(|pinned| pinned.domain(name, &Principal::operator())) {
+        Ok(answer) if out.csv() => {
+            for dataset in &answer.datasets {
+                let mut row = serde_json::to_value(dataset)?;
+                (row["domain"], row["rows"]) = (answer.domain.clone().into(), dataset.url_count_est.into());
+                out.csv_row(DOMAIN_COLUMNS, &row)?;
+            }
+        }
         Ok(answer) => out.fact(&answer, |w| write_domain(&answer, w))?,
         // One bad name among many must not end the others.
         Err(error @ QueryError::BadDomain { .. }) => return finding(error.code(), &error.to_string(), out),
@@ -223,13 +231,17 @@ fn url(args: &UrlArgs, out: &mut Output) -> anyhow::Result<Status> {
         Ok(answer) => answer,
         Err(error) => return unanswered(error, out),
     };
-    out.fact(&answer, |w| {
-        for hit in &answer.items {
-            write!(w, "{}\t", harmless(&hit.dataset))?;
-            write_item(&hit.item, w)?;
-        }
-        Ok(())
-    })?;
+    if out.csv() {
+        answer.items.iter().try_for_each(|hit| out.csv_row(HIT_COLUMNS, hit))?;
+    } else {
+        out.fact(&answer, |w| {
+            for hit in &answer.items {
+                write!(w, "{}\t", harmless(&hit.dataset))?;
+                write_item(&hit.item, w)?;
+            }
+            Ok(())
+        })?;
+    }
     if answer.more {
         out.remark(&format!("more than {} rows: see --limit", answer.items.len()));
     } else if answer.items.is_empty() {
@@ -263,7 +275,11 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
         Ok(Err(message)) => return finding(UNKNOWN_DATASET, &message, out),
         Err(error) => return unanswered(error, out),
     };
-    out.fact(&answer, |w| answer.items.iter().try_for_each(|item| write_item(item, w)))?;
+    if out.csv() {
+        answer.items.iter().try_for_each(|item| out.csv_row(URL_COLUMNS, item))?;
+    } else {
+        out.fact(&answer, |w| answer.items.iter().try_for_each(|item| write_item(item, w)))?;
+    }
     match (answer.next_offset, &answer.next_cursor) {
         _ if out.json() => {}
         (Some(next), _) if !by_cursor => out.remark(&format!("more with --offset {next}")),
@@ -274,6 +290,36 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
 }
 
 const UNKNOWN_DATASET: &str = "unknown_dataset";
+
+/// Columns of `--csv`.
+const DOMAIN_COLUMNS: &[&str] =
+    &["domain", "dataset_id", "name", "rows", "distinct_urls", "distinct_exact", "first_ts", "last_ts"];
+const URL_COLUMNS: &[&str] = &[
+    "url",
+    "ts",
+    "status",
+    "content_type",
+    "digest",
+    "body_length",
+    "warc_file",
+    "warc_offset",
+    "warc_length",
+    "extras",
+];
+const HIT_COLUMNS: &[&str] = &[
+    "dataset_id",
+    "dataset",
+    "url",
+    "ts",
+    "status",
+    "content_type",
+    "digest",
+    "body_length",
+    "warc_file",
+    "warc_offset",
+    "warc_length",
+    "extras",
+];
 
 /// The number of a dataset, or what to say where there is none of that name.
 fn dataset_id(pinned: &Pinned, text: &str) -> Result<Result<u32, String>, QueryError> {
@@ -288,7 +334,11 @@ fn dataset_id(pinned: &Pinned, text: &str) -> Result<Result<u32, String>, QueryE
 }
 
 fn write_domain(answer: &DomainAnswer, w: &mut dyn Write) -> io::Result<()> {
-    writeln!(w, "{}  ({} dataset(s), version {})", answer.domain, answer.datasets.len(), answer.version)?;
+    let shown = match shown_host(&answer.domain) {
+        Cow::Owned(shown) => format!("{} = {shown}", answer.domain),
+        Cow::Borrowed(same) => same.to_owned(),
+    };
+    writeln!(w, "{shown}  ({} dataset(s), version {})", answer.datasets.len(), answer.version)?;
     for d in &answer.datasets {
         let bound = if d.distinct_exact { "" } else { "at most " };
         let (rows, urls) = (show_count(d.url_count_est), show_count(d.distinct_urls));

@@ -17,10 +17,10 @@ const MAX_LINE: usize = 1 << 20;
 
 /// Shows how Trawl sees a URL: its forms, its domain, its keys and ids
 ///
-/// The lake form is how a URL is stored and compared; the key form decides whether two links are the same page. Exit
+/// The lake form is how a lake stores and compares a URL; the key form decides whether two links lead to the same page. Exit
 /// code 1 when a URL was refused.
 ///
-/// The other verbs show what the crawler's parsers make of a robots.txt, a page or a sitemap.
+/// The subcommands show how the crawler parses a robots.txt, a page or a sitemap.
 ///
 /// Examples:
 ///   trawl url 'HTTP://Example.COM:80/a/../b?utm_source=x&id=7#top'
@@ -31,11 +31,11 @@ pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
 
-    /// URLs; `-` reads them from stdin, one a line
+    /// URLs; `-` reads them from standard input, one per line
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
 
-    /// Resolve each URL against this one, as a link on that page
+    /// Resolve each URL as a link on this page
     #[arg(long, value_name = "URL")]
     base: Option<String>,
 
@@ -122,7 +122,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let custom = match &args.psl {
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-            Some(SuffixList::parse(&text).with_context(|| format!("{} is no suffix list", path.display()))?)
+            Some(SuffixList::parse(&text).with_context(|| format!("{} is not a suffix list", path.display()))?)
         }
         None => None,
     };

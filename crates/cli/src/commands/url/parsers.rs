@@ -14,9 +14,9 @@ use trawl_parse::robots::{Robots, path_and_query};
 /// Bytes of a file that are read: far more than any of the parsers takes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Judges URLs by a robots.txt
+/// Checks URLs against a robots.txt
 ///
-/// Without URLs: says what the file says to the agent. Exit code 1 when a URL is forbidden.
+/// Without URLs it prints the rules for the agent. Exit code 1 when a URL is forbidden.
 ///
 /// Example: trawl url robots robots.txt https://example.com/private/ --agent TrawlBot
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub struct RobotsArgs {
 
 /// Prints the links of a page
 ///
-/// As a crawl would follow them: absolute, without fragments, in their order. Exit code 1 when there are none.
+/// Prints them as a crawl would follow them: absolute, without fragments, in document order. Exit code 1 when there are none.
 ///
 /// Example: trawl url links page.html --base https://example.com/dir/
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ pub struct LinksArgs {
     /// An HTML file, or - for standard input
     file: PathBuf,
 
-    /// Where the page was found
+    /// URL of the page
     #[arg(long, value_name = "URL")]
     base: String,
 
@@ -62,7 +62,7 @@ pub struct SitemapArgs {
     /// A sitemap, an index of sitemaps, RSS or Atom, or - for standard input
     file: PathBuf,
 
-    /// Where it was found; without it, relative URLs are counted as not being web URLs
+    /// URL of the sitemap; without it, relative URLs count as invalid
     #[arg(long, value_name = "URL")]
     base: Option<String>,
 }

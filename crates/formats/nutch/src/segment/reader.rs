@@ -39,7 +39,7 @@ impl Segment {
             }
         }
         if present.is_empty() {
-            return Err(crate::Error::refused(dir, "there is no directory of a segment in it"));
+            return Err(crate::Error::refused(dir, "it holds no directory of a segment"));
         }
         Ok(Segment { dir: dir.into(), options: options.clone(), present, maps: Vec::new() })
     }

@@ -99,7 +99,7 @@ impl<'c, 'a> Verifier<'c, 'a> {
         match shared {
             _ if reader.is_spread() => {
                 let at = At { file: name.clone(), offset: 0, inside: 0 };
-                let detail = format!("records go on from one compressed member into the next: {alone}");
+                let detail = format!("records continue from one compressed member into the next: {alone}");
                 self.found(&at, Severity::Note, "spread-record", detail);
             }
             Some(at) => {

@@ -98,14 +98,14 @@ const OVERTAKEN: [&str; 7] = [
     WAITS,
     "another writer ingested",
     "another writer replaced files that were being rewritten; run again",
-    "was dropped, so nothing can be brought into it any more",
+    "was dropped, so nothing can be added to it",
     "the lake's suffix list changed during the ingest; run it again",
     "run `trawl lake rebuild`, then again",
 ];
 /// It is done, and the lake's suffix list was changed meanwhile.
 const WAITS: &str = "it waits for a rebuild";
 /// The same beside a collector that spares nobody.
-const COLLECTED: [&str; 2] = ["was given up by a collector; its files may be gone", "expected an object, found none"];
+const COLLECTED: [&str; 2] = ["for dead and may have deleted its files", "expected an object, found none"];
 /// Words by which somebody hears that there is nothing left to do.
 const TOO_LATE: [&str; 2] = ["there is no dataset b", "expected a registered dataset, found 2"];
 

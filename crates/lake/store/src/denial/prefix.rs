@@ -20,7 +20,7 @@ pub struct Prefix {
 #[non_exhaustive]
 pub enum NoPrefix {
     /// It does not begin as a URL does.
-    #[error("{text:?} is no prefix of URLs: {source}")]
+    #[error("{text:?} is not a prefix of URLs: {source}")]
     Url {
         /// The text.
         text: String,
@@ -28,7 +28,9 @@ pub enum NoPrefix {
         source: trawl_url::Reject,
     },
     /// Longer URLs are spelled otherwise.
-    #[error("{text:?} is no prefix: it is normalised to {form}, but longer URLs do not begin so; end it elsewhere")]
+    #[error(
+        "{text:?} cannot be a prefix: it is normalised to {form}, which longer URLs do not begin with; end it at another place"
+    )]
     End {
         /// The text.
         text: String,

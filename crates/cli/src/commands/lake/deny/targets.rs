@@ -17,11 +17,11 @@ pub(super) struct Targets {
     #[arg(long, value_name = "URL")]
     url: Vec<String>,
 
-    /// Every URL that begins so; the whole host must be there, and the rest as URLs are normalised
+    /// All URLs with this prefix; it must contain the whole host, and is compared with normalised URLs
     #[arg(long, value_name = "URL")]
     prefix: Vec<String>,
 
-    /// This registrable domain, with every host below it, also after a change of suffix lists
+    /// This registrable domain and all hosts below it, even if the suffix list changes
     #[arg(long, value_name = "DOMAIN")]
     domain: Vec<String>,
 
@@ -29,8 +29,8 @@ pub(super) struct Targets {
     #[arg(long, value_name = "NAME")]
     dataset: Vec<String>,
 
-    /// What the lines of this file say, - for standard input: a domain, a prefix (with ://), or `url`, `prefix`,
-    /// `domain` or `dataset` and what it is; blank lines and those that begin with # say nothing
+    /// Read entries from this file, or - for standard input. A line holds a domain, a prefix (with ://), or one of the words
+    /// `url`, `prefix`, `domain` or `dataset` and its value. Blank lines and lines that begin with # are skipped
     #[arg(long, value_name = "FILE")]
     from: Vec<PathBuf>,
 }

@@ -41,7 +41,7 @@ fn new_lake(datasets: usize) -> (tempfile::TempDir, String) {
 /// What verify says of the lake that began with `manifest`.
 fn says(dir: &str, lake: &Lake, manifest: &Manifest) -> Status {
     let args = VerifyArgs { lake: LakeArg { lake: dir.into() }, index_only: false, max_read: None };
-    verify(lake, manifest, &args, &mut Output::new(true, true, false)).unwrap()
+    verify(lake, manifest, &args, &mut Output::new(crate::output::Form::Json, true, false)).unwrap()
 }
 
 const COLLECT: [&str; 8] = ["gc", "--keep-versions", "1", "--keep-states", "1", "--grace", "0s", "--yes"];

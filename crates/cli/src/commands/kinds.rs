@@ -1,0 +1,255 @@
+//! What `inspect` and `verify` know beside archives: lakes, lists of URLs, Parquet files of lakes, and standard input.
+
+use crate::system;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_archive::walk::is_lake;
+use trawl_archive::{CapturesReader, Found, Registry};
+use trawl_io::Fs;
+use trawl_lists::{BadItem, Format, ListFile, Options};
+use trawl_maintain::temp::Spool;
+use trawl_model::{Advice, DoorError, Finding, Inspection, Progress, Severity, UrlRecord};
+use trawl_rows::{Column, Columns, FilePages, Step};
+use trawl_store::{DirStore, Store};
+use trawl_url::{LakeUrl, SuffixList};
+
+/// Items or rows between two reports of progress.
+const REPORT_EVERY: u64 = 4096;
+/// Rows of a lake decoded at a time.
+const STEP_ROWS: u32 = 16_384;
+
+/// What a path is.
+pub enum Kind {
+    /// A lake: a directory, or an address.
+    Lake,
+    /// A list of URLs.
+    List(Format),
+    /// A Parquet file of a lake.
+    Rows,
+    /// Archives: the file itself, or those in the directory.
+    Archives(Vec<Found>),
+}
+
+/// A path, or standard input in a file.
+pub struct Input {
+    /// Where its bytes are.
+    pub path: PathBuf,
+    spool: Option<Spool>,
+}
+
+impl Input {
+    /// Reads standard input to its end if the path is `-`.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        if path.as_os_str() != "-" {
+            return Ok(Self { path: path.to_owned(), spool: None });
+        }
+        let spool = Spool::read(&std::env::temp_dir(), &system::nonce()?, &mut io::stdin().lock())?;
+        Ok(Self { path: spool.path().to_owned(), spool: Some(spool) })
+    }
+
+    /// A text about it, with `-` for the file that holds standard input.
+    pub fn shown<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match (&self.spool, self.path.file_name().and_then(|name| name.to_str())) {
+            (Some(_), Some(name)) => text.replace(&self.path.display().to_string(), "-").replace(name, "-").into(),
+            _ => text.into(),
+        }
+    }
+
+    /// What it is, by its first bytes and its name.
+    pub fn kind(&self, fs: &Arc<dyn Fs>, registry: &Registry) -> anyhow::Result<Kind> {
+        let path = &self.path;
+        if path.to_str().is_some_and(trawl_store::is_remote) || is_lake(&**fs, path) {
+            return Ok(Kind::Lake);
+        }
+        if !path.is_file() {
+            return Ok(Kind::Archives(registry.files(fs, path)?));
+        }
+        let mut magic = [0; 4];
+        let read = std::fs::File::open(path)?.read(&mut magic)?;
+        if magic.get(..read) == Some(b"PAR1") {
+            return Ok(match CapturesReader::open(path) {
+                Ok(_) => Kind::Archives(registry.files(fs, path)?),
+                Err(_) if pages(path).is_ok() => Kind::Rows,
+                Err(_) if trawl_lists::open(fs, path, Some(Format::Parquet), &Options::default()).is_ok() => {
+                    Kind::List(Format::Parquet)
+                }
+                // What is wrong with it is said where it is read.
+                Err(_) => Kind::Archives(registry.files(fs, path)?),
+            });
+        }
+        if registry.detect(fs, path)?.is_none()
+            && let Some(format) = trawl_lists::look(fs, path)?.format
+        {
+            return Ok(Kind::List(format));
+        }
+        Ok(Kind::Archives(registry.files(fs, path)?))
+    }
+}
+
+/// Why an item of a list is not a URL: a code and a message.
+type Bad = (&'static str, String);
+
+/// Reads a list: every item with its offset, its lake form, or why it has none.
+fn read_list(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    format: Format,
+    each: &mut dyn FnMut(u64, Result<(UrlRecord, &LakeUrl), Bad>),
+) -> anyhow::Result<()> {
+    let source = trawl_lists::open(fs, path, Some(format), &Options { now: system::now(), ..Options::default() })?;
+    let mut url = LakeUrl::default();
+    for split in source.splits(u64::MAX)? {
+        source.read(split, &mut |at, item| {
+            match item {
+                Ok(record) => match url.assign(&record.url, SuffixList::builtin()) {
+                    Ok(()) => each(at, Ok((record, &url))),
+                    Err(reject) => each(at, Err((reject.code(), reject.to_string()))),
+                },
+                Err(error) if error.advice != Advice::Skip => return Err(error),
+                Err(error) => each(at, Err(bad_item(&error))),
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn bad_item(error: &DoorError) -> Bad {
+    match error.source.downcast_ref::<BadItem>() {
+        Some(bad) => (bad.code, bad.message.clone()),
+        None => ("item", error.source.to_string()),
+    }
+}
+
+/// Says what is in a list.
+pub fn inspect_list(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    format: Format,
+    sample: usize,
+    progress: &mut dyn FnMut(Progress),
+) -> anyhow::Result<Inspection> {
+    let note = Some(format.name().to_owned());
+    let mut seen = Inspection { format: "list of URLs".into(), format_note: note, ..Inspection::default() };
+    let (mut items, mut urls) = (0u64, 0u64);
+    read_list(fs, path, format, &mut |_, item| {
+        items += 1;
+        if items.is_multiple_of(REPORT_EVERY) {
+            progress(Progress { records: items, bytes: 0, total_bytes: 0 });
+        }
+        match item {
+            Ok((record, url)) => {
+                urls += 1;
+                seen.tally("hosts", url.host().to_owned(), 0);
+                record.status.into_iter().for_each(|status| seen.tally("statuses", status.to_string(), 0));
+                if seen.sample.len() < sample {
+                    let row = [("url", Some(record.url.into())), ("ts", record.ts.map(|ts| ts.to_string().into()))];
+                    seen.sample.push(row_of(row.into_iter().chain([("status", record.status.map(Into::into))])));
+                }
+            }
+            Err((code, _)) => seen.tally("rejected", code.to_owned(), 0),
+        }
+    })?;
+    seen.fact("stored_bytes", fs.metadata(path)?.len);
+    seen.fact("items", items);
+    seen.fact("urls", urls);
+    seen.fact("rejected_items", items - urls);
+    if urls == 0 && items > 0 {
+        seen.remarks.push("no item is a URL: perhaps this is not a list of URLs".into());
+    }
+    Ok(seen)
+}
+
+fn row_of(values: impl IntoIterator<Item = (&'static str, Option<Value>)>) -> Map<String, Value> {
+    values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// What was checked of something that is not an archive.
+#[derive(Debug, Default, serde::Serialize)]
+pub struct Checked {
+    /// Items or rows.
+    pub items: u64,
+    /// Those that are not as they should be.
+    pub faults: u64,
+}
+
+/// Checks that every item of a list is a URL, and that the lines of a CDXJ index are in order.
+pub fn verify_list(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    format: Format,
+    on_finding: &mut dyn FnMut(Finding),
+    progress: &mut dyn FnMut(Progress),
+) -> anyhow::Result<Checked> {
+    let mut checked = Checked::default();
+    let file = path.display().to_string();
+    let fault = |offset, kind, detail| {
+        let (severity, file) = (Severity::Fault, file.clone());
+        Finding { severity, file, offset: Some(offset), kind, detail }
+    };
+    read_list(fs, path, format, &mut |at, item| {
+        checked.items += 1;
+        if checked.items.is_multiple_of(REPORT_EVERY) {
+            progress(Progress { records: checked.items, bytes: 0, total_bytes: 0 });
+        }
+        if let Err((code, message)) = item {
+            checked.faults += 1;
+            on_finding(fault(at, code, message));
+        }
+    })?;
+    if format == Format::Cdxj {
+        let (mut before, mut at) = (Vec::new(), 0u64);
+        for line in BufReader::new(ListFile::open(fs, path)?.reader(0)?).split(b'\n') {
+            let line = line?;
+            if line < before && !line.is_empty() {
+                checked.faults += 1;
+                on_finding(fault(at, "order", "expected a line that sorts after the one before it".into()));
+            }
+            at += line.len() as u64 + 1;
+            before = line;
+        }
+    }
+    Ok(checked)
+}
+
+/// A Parquet file of a lake, with the store it is in.
+fn pages(path: &Path) -> anyhow::Result<(DirStore, FilePages)> {
+    let store = DirStore::new(path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let pages = FilePages::read_unchecked(&store, &name, store.len(&name)?)?;
+    Ok((store, pages))
+}
+
+/// Says what is in a Parquet file of a lake. Every page is read, and its checksum checked.
+pub fn inspect_rows(path: &Path, sample: usize, progress: &mut dyn FnMut(Progress)) -> anyhow::Result<Inspection> {
+    let (store, pages) = pages(path)?;
+    let mut seen = Inspection { format: "Parquet of a lake".into(), ..Inspection::default() };
+    let (mut count, mut domains, mut last) = (0u64, 0u64, None::<String>);
+    for step in pages.scan(&store, Columns::ALL, STEP_ROWS)? {
+        let Step { rows, .. } = step?;
+        for i in 0..rows.len() {
+            count += 1;
+            let domain = rows.text(Column::Domain, i).unwrap_or_default();
+            if last.as_deref() != Some(domain) {
+                domains += 1;
+                last = Some(domain.to_owned());
+            }
+            seen.tally("domains", domain.to_owned(), 0);
+            let status = rows.number(Column::Status, i);
+            status.into_iter().for_each(|status| seen.tally("statuses", status.to_string(), 0));
+            if seen.sample.len() < sample {
+                let row = [("url", Some(rows.url(i).into())), ("ts", rows.ts(i).map(|ts| ts.to_string().into()))];
+                seen.sample.push(row_of(row.into_iter().chain([("status", status.map(Into::into))])));
+            }
+        }
+        progress(Progress { records: count, bytes: 0, total_bytes: 0 });
+    }
+    seen.fact("stored_bytes", std::fs::metadata(path)?.len());
+    seen.fact("rows", count);
+    seen.fact("row_groups", pages.groups.len() as u64);
+    seen.fact("distinct_domains", domains);
+    Ok(seen)
+}
