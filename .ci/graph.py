@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-FLOORS = {"core": 0, "formats": 1, "crawl": 2, "lake": 2, "testweb": 2, "cli": 3}
+FLOORS = {"core": 0, "formats": 1, "crawl": 2, "lake": 2, "testweb": 2, "cli": 3, "py": 3}
 # crate -> crates of its own floor it may use; "*" in the value is not allowed, every edge is named
 SIDEWAYS = {
     "trawl-io": {"trawl-model"},
@@ -70,6 +70,13 @@ def licence_ok(expression):
     return eval(python)  # only True, False, and, or, brackets can be in it
 
 
+def features(package):
+    """The crates that are linked into a package, each with its features; build scripts may ask for others."""
+    command = ["cargo", "tree", "--locked", "-e", "normal", "--prefix", "none", "-f", "{p}\t{f}", "-p", package]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return {tuple(line.removesuffix(" (*)").split("\t")) for line in lines if "\t" in line}
+
+
 def main():
     faults = []
     meta = metadata()
@@ -119,6 +126,12 @@ def main():
             todo += [d["pkg"] for d in nodes[node]["deps"] if any(k["kind"] is None for k in d["dep_kinds"])]
         for bad in sorted({names[s] for s in seen} & FORBIDDEN_IN_FORMATS):
             faults.append(f"{package['name']} pulls in {bad}: core and format crates have no runtime and no network")
+
+    # The Python package shares what the release build of the binary compiled, which asks for equal features.
+    binary = features("trawl")
+    for crate, found in sorted(features("trawl-py") - binary):
+        for expected in [other for name, other in binary if name == crate]:
+            faults.append(f"crates/py/Cargo.toml: expected {crate} with the features {expected}, as in trawl, found {found}")
 
     for package in meta["packages"]:
         if package["id"] in members:

@@ -49,7 +49,7 @@ pub enum Outcome<'a> {
 }
 
 /// A response that repeats an earlier one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Revisit {
     /// The head that was received, status line and all.
     pub head: Bytes,

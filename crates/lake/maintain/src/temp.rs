@@ -68,13 +68,19 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Reads what can be read only once to its end, into a file whose name no other has.
-    pub fn read(temp: &Path, name: &str, input: &mut dyn io::Read) -> Result<Self> {
+    /// Makes an empty file for what can be read only once. `name` must be one that no other spool has.
+    pub fn create(temp: &Path, name: &str) -> Result<(Self, fs::File)> {
         let path = temp.join(format!("{SPOOL}{name}"));
         // The lock is there before the file and goes after it.
         let lock = lock(&path.with_extension("lock"), "standard input")?;
         let spool = Self { path, lock };
-        let mut file = fs::File::create_new(&spool.path).map_err(failed(&spool.path))?;
+        let file = fs::File::create_new(&spool.path).map_err(failed(&spool.path))?;
+        Ok((spool, file))
+    }
+
+    /// The same, filled with all that `input` gives.
+    pub fn read(temp: &Path, name: &str, input: &mut dyn io::Read) -> Result<Self> {
+        let (spool, mut file) = Self::create(temp, name)?;
         io::copy(input, &mut file).map_err(failed(&spool.path))?;
         Ok(spool)
     }

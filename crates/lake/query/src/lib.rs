@@ -71,6 +71,7 @@ mod postings;
 mod principal;
 mod replay;
 mod seek;
+mod table;
 mod urls;
 
 pub use answer::{
@@ -89,5 +90,6 @@ pub use names::NamesQuery;
 pub use pinned::Pinned;
 pub use principal::Principal;
 pub use replay::{Archives, Replayed, TakeCapture};
+pub use table::ItemTable;
 pub use trawl_store::dataset_number;
 pub use trawl_store::denial::DenyList;

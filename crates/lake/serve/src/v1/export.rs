@@ -5,10 +5,7 @@ use crate::asker::Asker;
 use crate::params::{Host, Params, choice, params};
 use crate::stream::{Out, Packing, gone, stream};
 use crate::work::Answer;
-use arrow_array::builder::{Int32Builder, Int64Builder, StringBuilder, TimestampMillisecondBuilder, UInt64Builder};
-use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -16,9 +13,8 @@ use parquet::file::properties::WriterProperties;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use trawl_model::UnixMillis;
-use trawl_query::{Filter, QueryError, UrlItem};
+use trawl_query::{Filter, ItemTable, QueryError, UrlItem};
 
 /// Rows of one Arrow batch.
 const BATCH: usize = 8192;
@@ -155,8 +151,8 @@ fn write(
 enum Writer<'a, 'o> {
     Ndjson(u32, &'a mut Out<'o>),
     Csv(u32, &'a mut Out<'o>),
-    Arrow(Box<(Batch, StreamWriter<&'a mut Out<'o>>)>),
-    Parquet(Box<(Batch, ArrowWriter<&'a mut Out<'o>>)>),
+    Arrow(u32, Box<(ItemTable, StreamWriter<&'a mut Out<'o>>)>),
+    Parquet(u32, Box<(ItemTable, ArrowWriter<&'a mut Out<'o>>)>),
 }
 
 /// A row as a line has it.
@@ -179,18 +175,18 @@ impl<'a, 'o> Writer<'a, 'o> {
                 Self::Csv(dataset_id, out)
             }
             Format::Arrow => {
-                let batch = Batch::new(dataset_id);
-                let writer = StreamWriter::try_new(out, &batch.schema).map_err(unwritten)?;
-                Self::Arrow(Box::new((batch, writer)))
+                let batch = ItemTable::new();
+                let writer = StreamWriter::try_new(out, &batch.schema()).map_err(unwritten)?;
+                Self::Arrow(dataset_id, Box::new((batch, writer)))
             }
             Format::Parquet => {
-                let batch = Batch::new(dataset_id);
+                let batch = ItemTable::new();
                 let properties = WriterProperties::builder()
                     .set_compression(Compression::ZSTD(Default::default()))
                     .set_max_row_group_row_count(Some(ROW_GROUP))
                     .build();
-                let writer = ArrowWriter::try_new(out, batch.schema.clone(), Some(properties)).map_err(unwritten)?;
-                Self::Parquet(Box::new((batch, writer)))
+                let writer = ArrowWriter::try_new(out, batch.schema(), Some(properties)).map_err(unwritten)?;
+                Self::Parquet(dataset_id, Box::new((batch, writer)))
             }
         })
     }
@@ -203,15 +199,15 @@ impl<'a, 'o> Writer<'a, 'o> {
                 out.write_all(b"\n").map_err(gone)
             }
             Self::Csv(dataset_id, out) => csv_line(*dataset_id, domain, &item, &mut **out).map_err(gone),
-            Self::Arrow(table) => {
+            Self::Arrow(dataset_id, table) => {
                 let (batch, writer) = &mut **table;
-                batch.push(domain, &item);
-                if batch.rows < BATCH { Ok(()) } else { writer.write(&batch.take()?).map_err(left) }
+                batch.push(*dataset_id, domain, &item);
+                if batch.rows() < BATCH { Ok(()) } else { writer.write(&taken(batch)?).map_err(left) }
             }
-            Self::Parquet(table) => {
+            Self::Parquet(dataset_id, table) => {
                 let (batch, writer) = &mut **table;
-                batch.push(domain, &item);
-                if batch.rows < BATCH { Ok(()) } else { writer.write(&batch.take()?).map_err(left) }
+                batch.push(*dataset_id, domain, &item);
+                if batch.rows() < BATCH { Ok(()) } else { writer.write(&taken(batch)?).map_err(left) }
             }
         }
     }
@@ -219,22 +215,26 @@ impl<'a, 'o> Writer<'a, 'o> {
     fn finish(self) -> Result<(), QueryError> {
         match self {
             Self::Ndjson(..) | Self::Csv(..) => Ok(()),
-            Self::Arrow(table) => {
+            Self::Arrow(_, table) => {
                 let (mut batch, mut writer) = *table;
-                if batch.rows > 0 {
-                    writer.write(&batch.take()?).map_err(left)?;
+                if batch.rows() > 0 {
+                    writer.write(&taken(&mut batch)?).map_err(left)?;
                 }
                 writer.finish().map_err(left)
             }
-            Self::Parquet(table) => {
+            Self::Parquet(_, table) => {
                 let (mut batch, mut writer) = *table;
-                if batch.rows > 0 {
-                    writer.write(&batch.take()?).map_err(left)?;
+                if batch.rows() > 0 {
+                    writer.write(&taken(&mut batch)?).map_err(left)?;
                 }
                 writer.close().map(|_| ()).map_err(left)
             }
         }
     }
+}
+
+fn taken(table: &mut ItemTable) -> Result<arrow_array::RecordBatch, QueryError> {
+    table.take().map_err(unwritten)
 }
 
 /// What can go wrong with a table in memory is that its reader leaves.
@@ -271,94 +271,4 @@ fn csv_line(dataset_id: u32, domain: &str, item: &UrlItem, out: &mut dyn Write) 
         }
     }
     out.write_all(b"\r\n")
-}
-
-/// Rows that become an Arrow batch.
-struct Batch {
-    schema: SchemaRef,
-    dataset_id: u32,
-    rows: usize,
-    dataset: Int32Builder,
-    domain: StringBuilder,
-    url_id: UInt64Builder,
-    url: StringBuilder,
-    ts: TimestampMillisecondBuilder,
-    status: Int32Builder,
-    /// content_type, digest, warc_file, extras.
-    texts: [StringBuilder; 4],
-    /// body_length, warc_offset, warc_length.
-    numbers: [Int64Builder; 3],
-}
-
-impl Batch {
-    fn new(dataset_id: u32) -> Self {
-        let millis = || DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
-        let schema = Arc::new(Schema::new(vec![
-            Field::new("dataset_id", DataType::Int32, false),
-            Field::new("domain", DataType::Utf8, false),
-            Field::new("url_id", DataType::UInt64, false),
-            Field::new("url", DataType::Utf8, false),
-            Field::new("ts", millis(), true),
-            Field::new("status", DataType::Int32, true),
-            Field::new("content_type", DataType::Utf8, true),
-            Field::new("digest", DataType::Utf8, true),
-            Field::new("body_length", DataType::Int64, true),
-            Field::new("warc_file", DataType::Utf8, true),
-            Field::new("warc_offset", DataType::Int64, true),
-            Field::new("warc_length", DataType::Int64, true),
-            Field::new("extras", DataType::Utf8, true),
-        ]));
-        Self {
-            schema,
-            dataset_id,
-            rows: 0,
-            dataset: Int32Builder::new(),
-            domain: StringBuilder::new(),
-            url_id: UInt64Builder::new(),
-            url: StringBuilder::new(),
-            ts: TimestampMillisecondBuilder::new().with_timezone("UTC"),
-            status: Int32Builder::new(),
-            texts: Default::default(),
-            numbers: Default::default(),
-        }
-    }
-
-    fn push(&mut self, domain: &str, item: &UrlItem) {
-        self.rows += 1;
-        self.dataset.append_value(self.dataset_id.cast_signed());
-        self.domain.append_value(domain);
-        self.url_id.append_value(item.url_id);
-        self.url.append_value(&item.url);
-        self.ts.append_option(item.ts.map(|ts| ts.0));
-        self.status.append_option(item.status.map(i32::from));
-        let extras = item.extras.as_ref().map(ToString::to_string);
-        for (builder, text) in self.texts.iter_mut().zip([&item.content_type, &item.digest, &item.warc_file, &extras]) {
-            builder.append_option(text.as_deref());
-        }
-        for (builder, number) in self.numbers.iter_mut().zip([item.body_length, item.warc_offset, item.warc_length]) {
-            builder.append_option(number.and_then(|number| i64::try_from(number).ok()));
-        }
-    }
-
-    fn take(&mut self) -> Result<RecordBatch, QueryError> {
-        self.rows = 0;
-        let [content_type, digest, warc_file, extras] = &mut self.texts;
-        let [body_length, warc_offset, warc_length] = &mut self.numbers;
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.dataset.finish()),
-            Arc::new(self.domain.finish()),
-            Arc::new(self.url_id.finish()),
-            Arc::new(self.url.finish()),
-            Arc::new(self.ts.finish()),
-            Arc::new(self.status.finish()),
-            Arc::new(content_type.finish()),
-            Arc::new(digest.finish()),
-            Arc::new(body_length.finish()),
-            Arc::new(warc_file.finish()),
-            Arc::new(warc_offset.finish()),
-            Arc::new(warc_length.finish()),
-            Arc::new(extras.finish()),
-        ];
-        RecordBatch::try_new(self.schema.clone(), columns).map_err(unwritten)
-    }
 }

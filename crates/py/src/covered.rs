@@ -1,0 +1,90 @@
+//! No capture is taken twice: not through an index of captures and from the archives it lists, nor when a source has changed.
+
+use crate::ingest::Result;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use trawl_archive::archives_of;
+use trawl_ingest::source::Source;
+use trawl_io::read_at::FileReader;
+use trawl_model::UrlSource;
+use trawl_store::{Error, KnownSource};
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Whether a file is an index of captures: `captures.parquet`, or `captures-00000.parquet` of one archive.
+pub fn is_index(path: &Path) -> bool {
+    let name = name(path);
+    name.starts_with("captures") && name.ends_with(".parquet")
+}
+
+fn is_part(path: &Path) -> bool {
+    name(path).starts_with("captures-")
+}
+
+fn refuse(reason: String) -> Result<()> {
+    Err(Error::Refused { reason }.into())
+}
+
+/// Refuses an index of captures beside what has the same captures: archives that it lists or another index of them, whether they are
+/// named in this call or were taken before.
+pub fn refuse_twice(files: &[PathBuf], known: &[KnownSource]) -> Result<()> {
+    for index in files.iter().filter(|path| is_index(path) && path.is_file()) {
+        let archives: Vec<PathBuf> = archives_of(Arc::new(FileReader::open(index)?))?
+            .into_iter()
+            .map(|archive| index.with_file_name(&archive.name))
+            .map(|path| path.canonicalize().unwrap_or(path))
+            .collect();
+        let same = |other: &Path| {
+            let beside = other.parent() == index.parent() && is_index(other) && is_part(other) != is_part(index);
+            beside
+                || archives.iter().any(|path| path == other || Path::new(&format!("{}.open", path.display())) == other)
+        };
+        if let Some(other) = files.iter().find(|path| same(path)) {
+            return refuse(format!(
+                "{} has captures that {} has, too: name the index or the archives, not both",
+                index.display(),
+                other.display()
+            ));
+        }
+        if let Some(other) = known.iter().find(|known| same(Path::new(&known.identity.uri))) {
+            return refuse(format!(
+                "{} has captures that the dataset has taken from {}: mode=\"replace\" takes all sources of the call in the place of \
+                 all that the dataset has",
+                index.display(),
+                other.identity.uri
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Looks whether the dataset has a new source under another name or with other bytes. A list that has changed is taken again with a
+/// remark, as the command line does; `may_change` is false for a source whose rows would come twice for certain.
+pub fn compare(known: &[KnownSource], source: &Source, may_change: bool, remark: &dyn Fn(String)) -> Result<()> {
+    let identity = source.identity();
+    if source.grown.is_some() || known.iter().any(|known| known.identity == identity) {
+        return Ok(());
+    }
+    let same_bytes =
+        |known: &&KnownSource| (known.identity.size, &known.identity.tag) == (identity.size, &identity.tag);
+    if known.iter().any(|known| known.identity.uri == identity.uri) {
+        let uri = &identity.uri;
+        if !may_change {
+            return refuse(format!(
+                "the dataset has taken {uri} with other rows: mode=\"replace_sources\" puts these in their place"
+            ));
+        }
+        remark(format!(
+            "{uri} has changed since the dataset took it: all its rows come again; mode=\"replace_sources\" would put them in the \
+             place of the old ones"
+        ));
+    } else if let Some(known) = known.iter().find(same_bytes).filter(|_| identity.size > 0) {
+        remark(format!(
+            "{} has the same bytes as {}, which the dataset has: its rows come twice",
+            identity.uri, known.identity.uri
+        ));
+    }
+    Ok(())
+}

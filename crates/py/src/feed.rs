@@ -1,0 +1,75 @@
+//! Batches made by a thread, read by whoever wants them.
+//!
+//! The lake and the archives push rows; Arrow's consumers pull batches. A thread stands between, with room for two batches:
+//! it waits when nobody reads, and ends when the reader is dropped.
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use trawl_store::Cancel;
+
+/// Batches that are ready before anybody asks for them.
+const AHEAD: usize = 2;
+
+/// What came of making batches.
+pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+/// Where a maker puts its batches.
+pub struct Sink {
+    batches: SyncSender<Result<RecordBatch, ArrowError>>,
+    /// Set when nobody reads any more.
+    pub cancel: Cancel,
+}
+
+impl Sink {
+    /// Hands over a batch; `false` when nobody reads any more.
+    pub fn push(&self, batch: RecordBatch) -> bool {
+        self.batches.send(Ok(batch)).is_ok()
+    }
+}
+
+/// A reader of batches that a thread makes.
+pub struct Feed {
+    schema: SchemaRef,
+    batches: Receiver<Result<RecordBatch, ArrowError>>,
+    cancel: Cancel,
+}
+
+impl Feed {
+    /// Starts a thread that runs `make` until `cancel` or the end of the reader.
+    pub fn start(
+        schema: SchemaRef,
+        cancel: Cancel,
+        make: impl FnOnce(&Sink) -> Outcome + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (send, batches) = sync_channel(AHEAD);
+        let sink = Sink { batches: send, cancel: cancel.clone() };
+        std::thread::Builder::new().name("trawl rows".into()).spawn(move || {
+            if let Err(error) = make(&sink) {
+                // The reader may be gone, and then nobody needs the error.
+                let _ = sink.batches.send(Err(ArrowError::ExternalError(error)));
+            }
+        })?;
+        Ok(Self { schema, batches, cancel })
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+impl Iterator for Feed {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.batches.recv().ok()
+    }
+}
+
+impl RecordBatchReader for Feed {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
