@@ -91,13 +91,15 @@ impl Input {
 
 /// Why an item of a list is not a URL: a code and a message.
 type Bad = (&'static str, String);
+/// An item with its lake form, or why it has none.
+type ListItem<'a> = Result<(UrlRecord, &'a LakeUrl), Bad>;
 
 /// Reads a list: every item with its offset, its lake form, or why it has none.
 fn read_list(
     fs: &Arc<dyn Fs>,
     path: &Path,
     format: Format,
-    each: &mut dyn FnMut(u64, Result<(UrlRecord, &LakeUrl), Bad>),
+    each: &mut dyn FnMut(u64, ListItem<'_>),
 ) -> anyhow::Result<()> {
     let source = trawl_lists::open(fs, path, Some(format), &Options { now: system::now(), ..Options::default() })?;
     let mut url = LakeUrl::default();

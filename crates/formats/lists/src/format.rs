@@ -59,11 +59,6 @@ const FORMATS: &[(Format, &str, &[&str])] = &[
 const ROOTS: &[&[u8]] = &[b"<urlset", b"<sitemapindex", b"<rss", b"<rdf:rdf", b"<feed"];
 
 impl Format {
-    /// Its name: `lines`, `cdxj`.
-    pub fn name(self) -> &'static str {
-        FORMATS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
-    }
-
     /// The names of all, for messages.
     pub fn known() -> String {
         FORMATS.iter().map(|row| row.1).collect::<Vec<_>>().join(", ")

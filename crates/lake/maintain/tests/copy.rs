@@ -169,7 +169,8 @@ fn deny(lake: &Lake, domain: &str) {
 /// What somebody wrote to a copy would be lost with the next copy: rows, published or not, and denials.
 #[test]
 fn a_copy_that_was_written_to_is_no_target() {
-    let writes: [(&str, fn(&Lake, &Path)); 4] = [
+    type Write = fn(&Lake, &Path);
+    let writes: [(&str, Write); 4] = [
         ("rows", |lake, dir| drop(add(lake, dir, "a", 7, false))),
         ("rows that wait", |lake, dir| {
             let path = dir.join("waits.txt");

@@ -313,7 +313,7 @@ fn of_two_jobs_with_one_source_one_commits() {
     let four = plan(&lake, 1, &sources(&fs), &replace, TaskCounts::default(), &now).unwrap().unwrap();
     assert_eq!(run_all(&lake, &fs, &four, &room).rows, report.rows);
     assert_eq!(lake.dataset_newest(1).unwrap().unwrap().rows, report.rows);
-    let checked = Keeper::new("keeper", temp.path(), &now, &|_| ()).verify(&lake, &*lake.current().unwrap(), true);
+    let checked = Keeper::new("keeper", temp.path(), &now, &|_| ()).verify(&lake, &lake.current().unwrap(), true);
     assert_eq!(checked.unwrap().faults, 0);
 }
 
