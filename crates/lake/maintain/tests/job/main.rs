@@ -298,7 +298,10 @@ fn of_two_jobs_with_one_source_one_commits() {
         plan(&lake, 1, &sources(&fs), &settings(&fs, name, 0), TaskCounts::default(), &now).map(Option::unwrap)
     };
     let (one, two) = (planned("one").unwrap(), planned("two").unwrap());
-    assert!(planned("one").unwrap_err().to_string().contains("choose another name"));
+    // The same plan once more is the same job; another one under its name is refused.
+    assert_eq!(planned("one").unwrap().job, one.job);
+    let other = plan(&lake, 1, &sources(&fs), &settings(&fs, "one", 1), TaskCounts::default(), &now);
+    assert!(other.unwrap_err().to_string().contains("choose another name"));
     let report = run_all(&lake, &fs, &one, &room);
     for stage in [JobStage::Map, JobStage::Reduce] {
         two.tasks(stage).for_each(|task| drop(run_task(&lake, &fs, &task, "b", &room, &now, &quiet).unwrap()));
