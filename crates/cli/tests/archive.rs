@@ -115,7 +115,7 @@ fn damage_is_found_and_named() {
     std::fs::write(dir.join("huge.warc"), huge).unwrap();
     assert!(run(dir, &["-q", "verify", "huge.warc"], 1).contains("limit"));
     std::fs::write(dir.join("text.txt"), "hello").unwrap();
-    run(dir, &["inspect", "text.txt"], 2);
+    run(dir, &["cat", "text.txt"], 2);
 }
 
 /// A capture that is kept as several records has one body.

@@ -24,6 +24,8 @@ pub fn speaks_https(url: &WebUrl, config: &FetchConfig, now: UnixMillis) -> Resu
             | ErrorClass::DnsTimeout
             | ErrorClass::DnsServfail
             | ErrorClass::DnsRefused
+            // No name server answers.
+            | ErrorClass::LocalResource
             | ErrorClass::DnsFailure => Err(Error::Host { name: url.host().to_owned(), class, message }),
             _ => Ok(false),
         },

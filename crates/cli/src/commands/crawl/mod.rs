@@ -288,8 +288,7 @@ fn refuse_empty(seeds: &[SeedInput]) -> anyhow::Result<()> {
     let (fs, registry) = system::archives();
     let is_empty = |seed: &SeedInput| match seed {
         SeedInput::File(path) if path.is_file() => {
-            let looks =
-                || trawl_lists::look(&fs, path).is_ok_and(|looks| looks.head.is_empty() && looks.format.is_none());
+            let looks = || trawl_lists::look(&fs, path).is_ok_and(|looks| looks.head.is_empty());
             std::fs::metadata(path).is_ok_and(|found| found.len() == 0)
                 || registry.detect(&fs, path).is_ok_and(|found| found.is_none()) && looks()
         }
@@ -305,6 +304,9 @@ fn refuse_empty(seeds: &[SeedInput]) -> anyhow::Result<()> {
 
 /// Refuses a directory that holds something else than a crawl: its files would lie among those of the crawl.
 fn refuse_foreign(dir: &Path) -> anyhow::Result<()> {
+    if dir.is_file() {
+        bail!("{} is a file: --out names a directory", dir.display());
+    }
     let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
     let names: Vec<String> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let registry = Registry::default();
