@@ -112,7 +112,7 @@ fn every_link_is_answered_for() {
     let deeper = trawl(dir.path()).args(["frontier", "run", "frontier", "--depth", "2"]).output().unwrap();
     assert_eq!(deeper.status.code(), Some(2));
     let said = String::from_utf8(deeper.stderr).unwrap();
-    assert!(said.contains("made with depth 1") && said.contains("opened with 2"), "{said}");
+    assert!(said.contains("created with depth 1") && said.contains("opened with 2"), "{said}");
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn pipes_by_name() {
     let _socket = std::os::unix::net::UnixListener::bind(dir.join("socket")).unwrap();
     let refused = trawl(dir).args(["lake", "ingest", "--dataset", "x", "socket"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("no file, directory or pipe"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("not a regular file, directory or pipe"), "{}", stderr(&refused));
 }
 
 /// Killed at many moments, an ingest that is repeated ends with every row once.

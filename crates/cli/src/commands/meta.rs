@@ -41,17 +41,17 @@ pub fn version(out: &mut Output, verbose: bool) -> anyhow::Result<Status> {
     let suffix_list = trawl_url::SuffixList::builtin().snapshot();
     let facts = serde_json::json!({
         "version": version,
-        "target": env!("TRAWL_TARGET"),
-        "profile": env!("TRAWL_PROFILE"),
-        "rustc": env!("TRAWL_RUSTC"),
+        "target": env!("BUILT_FOR_TARGET"),
+        "profile": env!("BUILT_WITH_PROFILE"),
+        "rustc": env!("BUILT_BY_RUSTC"),
         "suffix_list": suffix_list,
     });
     out.fact(&facts, |w| {
         writeln!(w, "trawl {version}")?;
         if verbose {
-            writeln!(w, "target:      {}", env!("TRAWL_TARGET"))?;
-            writeln!(w, "profile:     {}", env!("TRAWL_PROFILE"))?;
-            writeln!(w, "compiler:    {}", env!("TRAWL_RUSTC"))?;
+            writeln!(w, "target:      {}", env!("BUILT_FOR_TARGET"))?;
+            writeln!(w, "profile:     {}", env!("BUILT_WITH_PROFILE"))?;
+            writeln!(w, "compiler:    {}", env!("BUILT_BY_RUSTC"))?;
             writeln!(w, "suffix list: {suffix_list}")?;
         }
         Ok(())
