@@ -59,7 +59,7 @@ fn nobody_takes_the_number_of_a_lost_commit() {
             assert!(
                 matches!(&refused, Error::Lost { dataset_id: 1, newest, path } if *newest == left && *path == commit_path(2))
             );
-            assert!(refused.to_string().contains("put it back"), "{refused}");
+            assert!(refused.to_string().contains("restores it from the index"), "{refused}");
             assert!(matches!(lake.dataset_newest(1), Err(Error::Lost { .. })));
         }
         assert!(!store.exists(&commit_path(left + 1)).unwrap());
