@@ -124,6 +124,6 @@ fn the_end_of_a_crawl_reads_no_archive_again() {
     let report = run_in(disk.shared(), config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
     let archived: u64 = report.files.iter().filter(|f| f.name.contains(".warc")).map(|f| f.bytes).sum();
     let read = disk.counts().bytes_read;
-    // Spools of rows and finished row groups are read once each; the archive, many times their size, never.
-    assert!(report.complete && archived > 1 << 20 && read < archived / 2, "{read} bytes read, {archived} archived");
+    // Spools of rows and finished row groups are read once each; with the archive it would be more than the archive has.
+    assert!(report.complete && archived > 1 << 20 && read < archived, "{read} bytes read, {archived} archived");
 }

@@ -380,7 +380,10 @@ fn a_larger_depth_is_refused_or_brings_links_back() {
             f.flush().unwrap();
         }
         let refused = open(&f, 2, false).map(|_| ()).unwrap_err().to_string();
-        assert!(refused.contains("created with depth 1, and deeper links were not kept, but opened with 2"), "{refused}");
+        assert!(
+            refused.contains("created with depth 1, and deeper links were not kept, but opened with 2"),
+            "{refused}"
+        );
         assert!(open(&f, 1, false).is_ok() && open(&f, 0, false).is_ok());
     }
     let mut f = F::on(f.disk.reboot(Loss::All), Config { max_depth: 2, reopens: true, ..f.config().clone() }, 9);
