@@ -87,7 +87,7 @@ def by_jwarc(paths):
     jar = next((pathlib.Path.home() / ".cache/trawl-ci/jwarc").glob("jwarc-*.jar"), None)
     if jar is None and shutil.which("mvn"):
         cache = pathlib.Path.home() / ".cache/trawl-ci/jwarc"
-        subprocess.run(["mvn", "-q", "-B", "dependency:copy", "-Dartifact=org.netpreserve:jwarc:LATEST", f"-DoutputDirectory={cache}"], check=True)
+        subprocess.run(["mvn", "-q", "-B", "dependency:copy", "-Dartifact=org.netpreserve:jwarc:0.36.0", f"-DoutputDirectory={cache}"], check=True)
         jar = next(cache.glob("jwarc-*.jar"))
     check(jar is not None and shutil.which("java"), "jwarc and a Java to run it")
     printed = subprocess.run(["java", "-cp", jar, HERE / "Jwarc.java", *paths], capture_output=True, text=True, check=True).stdout

@@ -152,7 +152,7 @@ fn is_flag(arg: &OsStr) -> bool {
     arg.to_str().is_some_and(|arg| arg.len() > 2 && arg.starts_with("--") && !arg.contains('='))
 }
 
-/// An error of clap's, in which a number is told as what it should be.
+/// An error of clap's, reworded to say which numbers are accepted.
 pub fn plain(error: clap::Error, command: &clap::Command) -> clap::Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
