@@ -157,8 +157,8 @@ pub enum TlsMode {
     Verify,
 }
 
-/// Versions of TLS that are offered to servers. The suites are those of rustls: ephemeral keys with AES-GCM or ChaCha20.
-/// Servers that have only older ones (TLS 1.0 and 1.1, key exchange by RSA, CBC) cannot be reached by any setting.
+/// Versions of TLS that are offered to servers. But for `Old` the suites are those of rustls: ephemeral keys with AES-GCM or
+/// ChaCha20.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TlsVersions {
     /// 1.3, and 1.2 where the server has no more.
@@ -168,6 +168,10 @@ pub enum TlsVersions {
     Only12,
     /// 1.3 alone.
     Only13,
+    /// As `Any`; a server with which that fails is asked once more, on a new connection, with what is no longer considered
+    /// safe: 1.0 and 1.1, key exchange by RSA, CBC. Its certificate is not checked, so this does not go with
+    /// [`TlsMode::Verify`].
+    Old,
 }
 
 /// Bounds of the pool of idle connections.

@@ -34,6 +34,12 @@ impl Stream for TlsStream<TcpStream> {
     }
 }
 
+impl Stream for s2n_tls_tokio::TlsStream<TcpStream> {
+    fn socket(&self) -> &TcpStream {
+        self.get_ref()
+    }
+}
+
 /// An open connection, by what is spoken on it.
 pub(crate) enum Link {
     Http1(Conn),

@@ -5,7 +5,7 @@
 
 use crate::client::{Notes, millis_since};
 use crate::config::Limits;
-use crate::conn::{Conn, Link, within};
+use crate::conn::{Conn, Link, Stream, within};
 use crate::error::{class_of, failure, has_no_way};
 use crate::http2::Http2;
 use crate::places::{Place, Places};
@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
-use trawl_model::{ErrorClass, Failure, UnixMillis};
+use trawl_model::{ErrorClass, Failure, TlsFacts, UnixMillis};
 
 /// How long an address has for itself before the next one is tried beside it: RFC 8305, 8.
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -55,7 +55,19 @@ impl Dialling<'_> {
     /// Connects and shakes hands.
     pub(crate) async fn connect(&self, target: &Target, notes: &mut Notes) -> Result<Link, Failure> {
         let (tcp, peer) = self.tcp(target, notes).await?;
-        self.secure(tcp, peer, notes).await
+        if !self.origin.https {
+            return Ok(self.http1(tcp, peer, None, notes));
+        }
+        let failed = match self.secure(tcp, peer, notes).await {
+            Err(failed) if matches!(failed.class, ErrorClass::TlsFailure | ErrorClass::Reset) => failed,
+            done => return done,
+        };
+        let Some(old) = &self.tls.old else { return Err(failed) };
+        // The room of the connection that failed: at an address with room for one the next would wait for it for ever.
+        notes.place = None;
+        let (tcp, peer) = self.tcp(target, notes).await?;
+        let (stream, facts) = self.handshake(old.connect(&self.origin.host, tcp), notes).await?;
+        Ok(self.http1(stream, peer, Some(facts), notes))
     }
 
     async fn tcp(
@@ -119,21 +131,29 @@ impl Dialling<'_> {
     }
 
     async fn secure(&self, tcp: TcpStream, peer: IpAddr, notes: &mut Notes) -> Result<Link, Failure> {
-        let round_trip = Duration::from_millis(notes.timings.connect_ms.unwrap_or(0).into());
-        let conn =
-            |stream, tls| Link::Http1(Conn { stream, buf: Default::default(), peer, tls, reused: false, round_trip });
-        if !self.origin.https {
-            return Ok(conn(Box::new(tcp), None));
-        }
-        let begun = Instant::now();
         let shake = self.tls.connect(&self.origin.host, tcp, self.now, self.protocols);
-        let (stream, facts) =
-            within(self.limits.tls, self.total, ErrorClass::TlsFailure, "tls handshake", shake).await?;
-        notes.timings.tls_ms = Some(millis_since(begun));
+        let (stream, facts) = self.handshake(shake, notes).await?;
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
             return Http2::start(stream, peer, facts, self.limits).await.map(Link::Http2);
         }
-        Ok(conn(Box::new(stream), Some(facts)))
+        Ok(self.http1(stream, peer, Some(facts), notes))
+    }
+
+    async fn handshake<T>(
+        &self,
+        shake: impl Future<Output = Result<T, Failure>>,
+        notes: &mut Notes,
+    ) -> Result<T, Failure> {
+        let begun = Instant::now();
+        let done = within(self.limits.tls, self.total, ErrorClass::TlsFailure, "tls handshake", shake).await?;
+        notes.timings.tls_ms = Some(millis_since(begun));
+        Ok(done)
+    }
+
+    fn http1(&self, stream: impl Stream + 'static, peer: IpAddr, tls: Option<TlsFacts>, notes: &Notes) -> Link {
+        let round_trip = Duration::from_millis(notes.timings.connect_ms.unwrap_or(0).into());
+        let (stream, buf) = (Box::new(stream), Default::default());
+        Link::Http1(Conn { stream, buf, peer, tls, reused: false, round_trip })
     }
 }
 

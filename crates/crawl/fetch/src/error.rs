@@ -22,6 +22,9 @@ pub enum Error {
     /// The TLS library refused its setup.
     #[error("tls setup: {0}")]
     Tls(#[from] rustls::Error),
+    /// The library for old versions of TLS refused its setup.
+    #[error("setup of old TLS: {0}")]
+    OldTls(String),
 }
 
 /// A failure with its class.

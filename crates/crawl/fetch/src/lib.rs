@@ -50,6 +50,7 @@ mod connect_to;
 mod dial;
 mod error;
 mod http2;
+mod old_tls;
 mod places;
 mod pool;
 mod reach;

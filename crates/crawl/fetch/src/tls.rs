@@ -5,6 +5,7 @@
 
 use crate::config::{TlsMode, TlsVersions};
 use crate::error::{Error, class_of, failure};
+use crate::old_tls::OldTls;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -37,6 +38,8 @@ pub(crate) struct Tls {
     /// Certificates (DER) that the operator trusts, whatever they were made for.
     trusted: Vec<Vec<u8>>,
     mode: TlsMode,
+    /// For servers with which the others cannot agree.
+    pub(crate) old: Option<OldTls>,
 }
 
 impl Tls {
@@ -49,8 +52,19 @@ impl Tls {
         let judge = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
             .build()
             .map_err(|e| rustls::Error::General(e.to_string()))?;
+        let old = match (versions, mode) {
+            (TlsVersions::Old, TlsMode::Verify) => {
+                return Err(Error::Setting {
+                    setting: "tls version",
+                    expected: "any, 1.2 or 1.3 where certificates are verified: over old versions they are not checked",
+                    found: "old".into(),
+                });
+            }
+            (TlsVersions::Old, TlsMode::Record) => Some(OldTls::new()?),
+            _ => None,
+        };
         let versions: &[_] = match versions {
-            TlsVersions::Any => &[&TLS13, &TLS12],
+            TlsVersions::Any | TlsVersions::Old => &[&TLS13, &TLS12],
             TlsVersions::Only12 => &[&TLS12],
             TlsVersions::Only13 => &[&TLS13],
         };
@@ -63,7 +77,7 @@ impl Tls {
         let http1 = TlsConnector::from(Arc::new(config.clone()));
         config.alpn_protocols.insert(0, b"h2".to_vec());
         let both = TlsConnector::from(Arc::new(config));
-        Ok(Self { both, http1, judge, trusted: extra_roots.to_vec(), mode })
+        Ok(Self { both, http1, judge, trusted: extra_roots.to_vec(), mode, old })
     }
 
     /// Shakes hands; the certificate is judged as of `now`.

@@ -84,7 +84,7 @@ pub struct NetworkArgs {
     #[arg(long, value_enum, default_value_t = TlsName::Record)]
     tls: TlsName,
 
-    /// TLS versions to offer. Of TLS 1.2 only cipher suites with ephemeral keys and AES-GCM or ChaCha20 are supported
+    /// TLS versions to offer
     #[arg(long, value_enum, default_value_t = TlsVersion::Any)]
     tls_version: TlsVersion,
 
@@ -104,6 +104,9 @@ pub struct NetworkArgs {
 impl NetworkArgs {
     /// These flags over `fetch`.
     pub fn apply(self, fetch: &mut FetchConfig) -> anyhow::Result<()> {
+        if (self.tls, self.tls_version) == (TlsName::Verify, TlsVersion::Old) {
+            bail!("--tls verify and --tls-version old exclude each other: over old TLS no certificate is checked");
+        }
         if self.user_agent.trim().is_empty() {
             bail!("--user-agent is empty: servers need to know who crawls them");
         }
@@ -130,6 +133,7 @@ impl NetworkArgs {
             TlsVersion::Any => TlsVersions::Any,
             TlsVersion::Only12 => TlsVersions::Only12,
             TlsVersion::Only13 => TlsVersions::Only13,
+            TlsVersion::Old => TlsVersions::Old,
         };
         Ok(())
     }
@@ -153,6 +157,8 @@ enum TlsVersion {
     /// Only 1.3
     #[value(name = "1.3")]
     Only13,
+    /// Like any; if that fails, also TLS 1.0 and 1.1, RSA key exchange and CBC, which are not safe
+    Old,
 }
 
 /// Reads the address of a name server; port 53 when it names none.
