@@ -27,6 +27,14 @@ pub fn store(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
     }
 }
 
+/// The store of a lake that is asked for days, while others may restore it in place.
+pub fn served_store(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
+    match address(dir) {
+        None if !dir.is_file() => Ok(Arc::new(DirStore::new(dir).unmapped())),
+        _ => cached_store(dir),
+    }
+}
+
 /// The same to ask questions: of a lake in a bucket, blocks are kept on this machine. Commands that check or change a lake go
 /// without, since they must find out what the server has.
 pub fn cached_store(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {

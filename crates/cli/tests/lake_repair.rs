@@ -2,11 +2,14 @@
 
 mod common;
 
-use common::lakes::{ask, refuse};
+use common::lakes::{ask, refuse, walk};
 use common::trawl;
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 fn ingest(dir: &Path, dataset: &str, text: &str) {
@@ -320,4 +323,43 @@ fn a_lake_is_sound_after_a_dataset_was_replaced() {
     ask(dir, &["lake", "ingest", "--dataset", "b", "--replace", "in.txt"], 0);
     ask(dir, &["lake", "gc", "--grace", "0s", "--keep-versions", "1", "--keep-states", "1", "--yes"], 0);
     ask(dir, &["lake", "verify"], 0);
+}
+
+/// `cp` and `rsync --inplace` overwrite files that a server has open: it must survive that, and answer once they are whole.
+#[test]
+fn a_served_lake_may_be_overwritten_in_place() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    let args = ["--json", "serve", "--lake", "lake", "--listen", "127.0.0.1:0"];
+    let mut child = trawl(dir).args(args).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let facts: Value = serde_json::from_str(&line).unwrap();
+    let address = facts["address"].as_str().unwrap().to_owned();
+    let status = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let head = "GET /v1/domain/a.com HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(status(), "200");
+    let files: Vec<(PathBuf, Vec<u8>)> =
+        walk(&dir.join("lake/index")).into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+    for (path, _) in &files {
+        std::fs::write(path, "").unwrap();
+    }
+    // Whatever it answers meanwhile, it answers.
+    assert!(!status().is_empty());
+    for (path, bytes) in &files {
+        std::fs::write(path, bytes).unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while status() != "200" {
+        assert!(Instant::now() < deadline, "the lake is whole, and is not answered from");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

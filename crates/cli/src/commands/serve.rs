@@ -164,7 +164,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
 
 /// Serves the lake in `dir`, and captures from the archives of its datasets.
 pub fn start(dir: &Path, config: Config) -> anyhow::Result<Running> {
-    let store = lake_dir::cached_store(dir)?;
+    let store = lake_dir::served_store(dir)?;
     lake_dir::must_be_lake(dir)?;
     lake_dir::open_in(dir, store.clone())?;
     let lake = Lake::open(store, trawl_query::Options::default())?;

@@ -29,6 +29,13 @@ impl DirStore {
         Self { fs, root: root.into(), mappable: false }
     }
 
+    /// The same, its files read but never mapped: what others may overwrite in place, as `cp` does, would end a process that
+    /// has it mapped.
+    #[must_use]
+    pub fn unmapped(self) -> Self {
+        Self { mappable: false, ..self }
+    }
+
     /// The directory.
     pub fn root(&self) -> &Path {
         &self.root
