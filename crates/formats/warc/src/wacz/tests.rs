@@ -146,6 +146,24 @@ fn sizes_and_offsets_past_four_gigabytes_have_room() {
     }
 }
 
+#[test]
+fn entries_are_found_by_name_and_of_two_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("two.zip");
+    let fs: Arc<dyn trawl_io::Fs> = Arc::new(trawl_io::RealFs);
+    let mut zip = super::zip_write::ZipWriter::create(&fs, &path).unwrap();
+    for (name, bytes) in [("b", "1"), ("c", "2"), ("a", "3"), ("b", "4"), ("a/b", "5")] {
+        zip.add_bytes(name, bytes.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap();
+    let wacz = open(&path);
+    let read = |name: &str| wacz.zip().entry(name).map(|entry| wacz.zip().read(entry, 10).unwrap());
+    for (name, bytes) in [("a", "3"), ("a/b", "5"), ("b", "1"), ("c", "2")] {
+        assert_eq!(read(name).as_deref(), Some(bytes.as_bytes()), "{name}");
+    }
+    assert!(["", "aa", "d", "B"].iter().all(|name| read(name).is_none()));
+}
+
 /// An archive that the package lists and does not hold is named: its captures are missing.
 #[test]
 fn archives_that_are_listed_and_not_there_are_named() {
@@ -188,4 +206,6 @@ fn an_archive_that_was_compressed_again_is_read() {
     let (name, file) = packed.warcs().unwrap().remove(0);
     assert_eq!((name.as_str(), file.name(), file.len()), ("archive/a.warc.gz", Path::new(&name), warc.len() as u64));
     assert_eq!(file.read_range(0..file.len()).unwrap(), warc);
+    let entry = packed.warc_entries().next().unwrap();
+    assert_eq!(packed.archive(entry).unwrap().read_range(0..file.len()).unwrap(), warc);
 }
