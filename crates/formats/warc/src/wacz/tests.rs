@@ -164,6 +164,22 @@ fn entries_are_found_by_name_and_of_two_the_first() {
     assert!(["", "aa", "d", "B"].iter().all(|name| read(name).is_none()));
 }
 
+/// Hashing it each time would let a small package take hours.
+#[test]
+fn a_file_that_is_listed_twice_is_a_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("often.wacz");
+    let fs: Arc<dyn trawl_io::Fs> = Arc::new(trawl_io::RealFs);
+    let mut zip = super::zip_write::ZipWriter::create(&fs, &path).unwrap();
+    zip.add_bytes("archive/a.warc", b"").unwrap();
+    let package = serde_json::json!({ "resources": vec![serde_json::json!({ "path": "archive/a.warc" }); 3] });
+    zip.add_bytes("datapackage.json", package.to_string().as_bytes()).unwrap();
+    zip.finish().unwrap();
+    let mut kinds = Vec::new();
+    open(&path).verify(&mut |finding| kinds.push(finding.kind)).unwrap();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "wacz-listed-twice").count(), 2, "{kinds:?}");
+}
+
 /// An archive that the package lists and does not hold is named: its captures are missing.
 #[test]
 fn archives_that_are_listed_and_not_there_are_named() {
