@@ -8,6 +8,7 @@ those that make a parser go back: marks without anything behind them, things tha
 stars. Sizes are such that the largest takes some seconds at most if all is well.
 """
 import gzip
+import io
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "interop"))
 from peer import TRAWL, check, done
@@ -33,6 +35,16 @@ def record(n, block=b"x", kind="resource", fields=""):
 
 def lines(line):
     return lambda n: "".join(line(i) for i in range(n // 50)).encode()
+
+
+def package(n):
+    """A WACZ file of many small archives."""
+    out, names = io.BytesIO(), [f"archive/{i:08d}.warc" for i in range(n // 400)]
+    with zipfile.ZipFile(out, "w") as file:
+        for i, name in enumerate(names):
+            file.writestr(name, record(i))
+        file.writestr("datapackage.json", json.dumps({"resources": [{"path": name} for name in names]}))
+    return out.getvalue()
 
 
 def cat(path):
@@ -77,6 +89,8 @@ SHAPES = {
     "versions.warc": (lambda n: record(0) + sized(b"WARC/1.0\r\n")(n), verify, 100_000),
     "marks.warc.gz": (lambda n: gzip.compress(record(0)) + sized(b"\x1f\x8b\x08\0\0\0\0\0\0\3")(n), verify, 50_000),
     "flags.warc.gz": (lambda n: gzip.compress(record(0)) + sized(b"\x1f\x8b\x08")(n), verify, 50_000),
+    "verified.wacz": (package, verify, 200_000),
+    "indexed.wacz": (package, index, 200_000),
     "mixed.warc": (lambda n: b"".join(gzip.compress(record(i), 1) if i % 2 else record(i) for i in range(n // 200)), verify, 100_000),
     "mixed-marks.warc": (lambda n: record(0) + gzip.compress(record(1)) + sized(b"WARC/1.0\r\n\x1f\x8b\x08\0\x28\xb5\x2f\xfd")(n), verify, 50_000),
     "zeros.warc": (lambda n: record(0) + bytes(n), verify, 100_000),

@@ -36,3 +36,33 @@ fn every_door_names_what_it_found() {
     let output = trawl(dir).args(["cat", "f.cdx"]).output().unwrap();
     assert!(stderr(&output).contains("found a list of URLs (cdx)"), "{}", stderr(&output));
 }
+
+/// A Parquet file with URLs is a list, wherever it lies: not an index of the archives beside it, and sound only if it holds URLs.
+#[test]
+fn a_parquet_list_is_not_an_index() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let record = |id: u8, url: &str| {
+        format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-00000000000{id}>\r\n\
+             WARC-Date: 2026-01-02T03:04:05Z\r\nWARC-Target-URI: {url}\r\nContent-Type: application/http\r\n\
+             Content-Length: 19\r\n\r\nHTTP/1.1 200 OK\r\n\r\n\r\n\r\n"
+        )
+    };
+    let ask = |args: &[&str], code: i32| {
+        let output = trawl(dir).args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}{}", stdout(&output), stderr(&output));
+        stdout(&output)
+    };
+    std::fs::create_dir(dir.join("d")).unwrap();
+    std::fs::write(dir.join("d/a.warc"), record(1, "http://a.com/") + &record(2, "dns:a.com")).unwrap();
+    ask(&["captures", "rebuild", "d", "-o", "index.parquet"], 0);
+    // Common Crawl's columns: those of a list.
+    ask(&["captures", "export", "index.parquet", "d/list.parquet"], 0);
+    assert!(ask(&["verify", "d"], 0).contains("sound"));
+    let said = ask(&["verify", "d/list.parquet"], 1);
+    assert!(said.contains("2 items: 1 fault(s)") && said.contains("found \"dns\""), "{said}");
+    assert!(ask(&["inspect", "d/list.parquet"], 0).contains("list of URLs (parquet)"));
+    assert!(ask(&["inspect", "index.parquet"], 0).contains("captures, 2 rows"));
+    assert!(!ask(&["inspect", "d"], 0).contains("list.parquet"));
+}

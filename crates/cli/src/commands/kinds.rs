@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::walk::is_lake;
-use trawl_archive::{CapturesReader, Found, Registry};
+use trawl_archive::{Found, Registry};
 use trawl_io::Fs;
 use trawl_lists::{BadItem, Format, ListFile, Options};
 use trawl_maintain::temp::Spool;
@@ -70,14 +70,10 @@ impl Input {
         let mut magic = [0; 4];
         let read = std::fs::File::open(path)?.read(&mut magic)?;
         if magic.get(..read) == Some(b"PAR1") {
-            return Ok(match CapturesReader::open(path) {
-                Ok(_) => Kind::Archives(registry.files(fs, path)?),
-                Err(_) if pages(path).is_ok() => Kind::Rows,
-                Err(_) if trawl_lists::open(fs, path, Some(Format::Parquet), &Options::default()).is_ok() => {
-                    Kind::List(Format::Parquet)
-                }
-                // What is wrong with it is said where it is read.
-                Err(_) => Kind::Archives(registry.files(fs, path)?),
+            return Ok(match registry.detect(fs, path)? {
+                Some(_) => Kind::Archives(registry.files(fs, path)?),
+                None if pages(path).is_ok() => Kind::Rows,
+                None => Kind::List(Format::Parquet),
             });
         }
         if registry.detect(fs, path)?.is_none()

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::registry::Found;
 use crate::seqdb::SeqdbFormat;
+use std::collections::HashMap;
 use std::sync::Arc;
 use trawl_io::Fs;
 use trawl_io::format::Format;
@@ -42,7 +43,7 @@ pub fn warc_parts(found: &Found, fs: &Arc<dyn Fs>, each: &mut dyn FnMut(&PartNam
         let wacz = Wacz::open(file()?)?;
         for (name, entry) in inside(found, &wacz) {
             // By the entry itself: two may have one name.
-            each(&name, Part { file: wacz.zip().stored(entry)?, offset: 0 })?;
+            each(&name, Part { file: wacz.archive(entry)?, offset: 0 })?;
         }
     }
     Ok(())
@@ -54,13 +55,14 @@ fn name_of(found: &Found) -> PartName {
 }
 
 fn inside<'w>(found: &Found, wacz: &'w Wacz) -> Vec<(PartName, &'w ZipEntry)> {
-    let mut names: Vec<(PartName, &ZipEntry)> = Vec::new();
-    for entry in wacz.warc_entries() {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    let named = wacz.warc_entries().map(|entry| {
         let base = entry.name.rsplit('/').next().unwrap_or_default().to_owned();
-        let earlier = names.iter().filter(|(_, other)| other.name == entry.name).count();
-        let number = if earlier == 0 { String::new() } else { format!("#{}", earlier + 1) };
+        let of_name = seen.entry(&entry.name).or_default();
+        *of_name += 1;
+        let number = if *of_name == 1 { String::new() } else { format!("#{of_name}") };
         let full = format!("{}/{}{number}", found.path.display(), entry.name);
-        names.push((PartName { base, full }, entry));
-    }
-    names
+        (PartName { base, full }, entry)
+    });
+    named.collect()
 }

@@ -1,6 +1,6 @@
 //! captures.parquet, as the room `formats/archive` registers it: an index, without captures of its own.
 
-use crate::reader::CapturesReader;
+use crate::reader::{CapturesReader, is_index};
 use crate::row::CaptureRow;
 use serde_json::json;
 use std::io::{self, Write};
@@ -37,6 +37,7 @@ impl Format for CapturesFormat {
 
     fn detect(&self, candidate: &Candidate<'_>) -> bool {
         candidate.head.is_some_and(|head| head.starts_with(b"PAR1"))
+            && FileReader::open_in(&**candidate.fs, candidate.path).map_or(true, |file| is_index(Arc::new(file)))
     }
 
     fn open(&self, opening: &Opening<'_>) -> Result<Box<dyn Archive>, DoorError> {

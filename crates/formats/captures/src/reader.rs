@@ -15,6 +15,7 @@ use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::reader::{ChunkReader, Length};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,6 +56,16 @@ impl ChunkReader for Chunks {
 pub(crate) fn guarded<T>(call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     let damaged = || ParquetError::General("damaged in a way the Parquet library does not survive".into());
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err(damaged()))
+}
+
+/// Whether a Parquet file is an index of captures, not a table of URLs made by another program: it says in which archive each
+/// capture is. One that cannot be read counts as an index, so that the reader says what is wrong with it.
+pub(crate) fn is_index(file: Arc<dyn ReadAt>) -> bool {
+    let metadata = guarded(|| ParquetMetaDataReader::new().parse_and_finish(&Chunks(file)));
+    metadata.map_or(true, |metadata| {
+        let columns = metadata.file_metadata().schema_descr().root_schema().get_fields();
+        ["url", "warc_file"].iter().all(|name| columns.iter().any(|column| column.name() == *name))
+    })
 }
 
 /// Reads rows, a batch at a time.

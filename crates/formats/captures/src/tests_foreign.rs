@@ -52,6 +52,18 @@ fn ami() -> Bytes {
 }
 
 #[test]
+fn a_table_of_urls_is_not_an_index() {
+    let is_index = |file: Bytes| crate::reader::is_index(Arc::new(file));
+    let urls = || ("url", text(["http://a.example/", "no url"]));
+    assert!(!is_index(file(vec![urls()])));
+    assert!(!is_index(file(vec![urls(), ("warc_filename", text(["a", "b"])), ("digest", text(["", ""]))])));
+    assert!(is_index(ami()));
+    // Which column has the wrong type is said where it is read.
+    assert!(is_index(file(vec![urls(), ("warc_file", long([1, 2]))])));
+    assert!(is_index(Bytes::from_static(b"PAR1 and no more")));
+}
+
+#[test]
 fn the_24_columns_of_ami_are_read() {
     let reader = CapturesReader::over(Arc::new(ami())).unwrap();
     assert_eq!((reader.row_count(), reader.version()), (2, None));

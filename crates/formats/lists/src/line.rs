@@ -1,7 +1,7 @@
 //! One record a line: a plain URL, a JSON object, CDXJ or CDX.
 
 use crate::cdx::Legend;
-use crate::fields::{Fields, Roles, Value, has_second_url};
+use crate::fields::{Fields, Roles, Value, has_second_url, may_be_url};
 use crate::file::text_of;
 use crate::{BadItem, Format, Options, json};
 use trawl_model::{UnixMillis, UrlRecord};
@@ -39,6 +39,10 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
         return Err(BadItem::new("several", message, line));
     }
     let (url, ts) = text.split_once('\t').unwrap_or((text, ""));
+    // The header of a table with one column: as a host it would be a row that nobody wrote.
+    if may_be_url(url.trim()) {
+        return Err(BadItem::new("header", "expected a URL, found the name of a column", line));
+    }
     // Most lists are nothing but URLs.
     if ts.trim().is_empty() {
         return Ok(Some(UrlRecord::bare(url.trim())));
@@ -123,6 +127,9 @@ mod tests {
             "a\u{b}b",
         ] {
             assert_eq!(one(Format::Lines, breaks.as_bytes()).unwrap_err().code, "line_end", "{breaks:?}");
+        }
+        for header in ["url", " URL\t", "Domain"] {
+            assert_eq!(one(Format::Lines, header.as_bytes()).unwrap_err().code, "header", "{header:?}");
         }
         for several in ["http://a.com/ http://b.com/", "http://a.com/?x=1\u{a0}https://b.com/", "a.com\tftp://b.com/"] {
             assert_eq!(one(Format::Lines, several.as_bytes()).unwrap_err().code, "several", "{several:?}");

@@ -9,6 +9,7 @@ mod rows;
 
 use crate::fields::{Fields, Role, Roles, Value, may_be_url};
 use crate::file::text_of;
+use crate::lines::BOM;
 use crate::source::failed;
 use crate::{BadItem, Options};
 use rows::{Row, Rows, Shape};
@@ -183,6 +184,12 @@ impl Header {
         Some(Shape { columns: self.names.len(), url })
     }
 
+    /// Whether a row is the header once more, as where tables were joined by `cat`: "url" would be taken for a host.
+    fn is_repeated_in<R: BufRead>(&self, rows: &Rows<R>) -> bool {
+        let names = rows.fields().map(|field| text_of(field.strip_prefix(BOM).unwrap_or(field)));
+        !self.is_row && rows.count() == self.names.len() && self.names.iter().zip(names).all(|(a, b)| a == b.trim())
+    }
+
     fn record<R: BufRead>(&self, row: Row, rows: &Rows<R>) -> Result<trawl_model::UrlRecord, BadItem> {
         let bad = |code, message| BadItem::new(code, message, rows.raw.trim_ascii_end());
         if row == Row::TooLong {
@@ -190,6 +197,9 @@ impl Header {
         }
         if row == Row::Cut {
             return Err(bad("quote", "expected the end of a quoted field, found the end of the file"));
+        }
+        if self.is_repeated_in(rows) {
+            return Err(bad("header", "expected a row, found the header line again"));
         }
         if rows.count() > self.names.len() {
             return Err(bad("columns", "expected as many fields as the header has, found more"));
@@ -278,6 +288,15 @@ mod tests {
         assert_eq!(read_text(&Options::default(), text).unwrap(), expected);
         let table = read_text(&Options::default(), "http://a.com/,1\nhttp://b.com/,2\n").unwrap();
         assert_eq!(table[1], Ok(("http://b.com/".to_owned(), r#"{"column_2":"2"}"#.to_owned())));
+    }
+
+    #[test]
+    fn a_header_in_the_middle_is_no_host() {
+        let text = "url,n\nhttp://a.com/,1\nurl,n\n\u{feff}url, n\nurl,2\nhttp://b.com/,3\n";
+        let row = |url: &str, n: u8| Ok((url.to_owned(), format!("{{\"n\":\"{n}\"}}")));
+        let expected = [row("http://a.com/", 1), Err("header"), Err("header"), row("url", 2), row("http://b.com/", 3)];
+        assert_eq!(read_text(&Options::default(), text).unwrap(), expected);
+        assert_eq!(read_text(&Options::default(), "url\nurl\n").unwrap(), [Err("header")]);
     }
 
     #[test]

@@ -45,9 +45,14 @@ impl Wacz {
         self.zip.entries().iter().filter(is_archive)
     }
 
+    /// The bytes of one of the WARC files, inflated if need be: offsets of records count in these.
+    pub fn archive(&self, entry: &ZipEntry) -> Result<Arc<dyn ReadAt>> {
+        self.zip.at_hand(entry, MAX_ARCHIVE)
+    }
+
     /// The WARC files, each with its name; there is at least one.
     pub(crate) fn warcs(&self) -> Result<Vec<(String, Arc<dyn ReadAt>)>> {
-        let named = |entry: &ZipEntry| Ok((entry.name.clone(), self.zip.at_hand(entry, MAX_ARCHIVE)?));
+        let named = |entry: &ZipEntry| Ok((entry.name.clone(), self.archive(entry)?));
         let all = self.warc_entries().map(named).collect::<Result<Vec<_>>>()?;
         if all.is_empty() {
             let found = format!("none among its {} files", self.zip.entries().len());
@@ -73,7 +78,7 @@ impl Wacz {
     pub fn warc(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         let path = format!("archive/{name}");
         match self.warc_entries().find(|e| e.name == path || e.name == name) {
-            Some(entry) => self.zip.at_hand(entry, MAX_ARCHIVE),
+            Some(entry) => self.archive(entry),
             None => Err(Error::Refused { file: path, reason: "no such file in this WACZ file".into() }),
         }
     }

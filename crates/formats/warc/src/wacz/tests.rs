@@ -146,6 +146,40 @@ fn sizes_and_offsets_past_four_gigabytes_have_room() {
     }
 }
 
+#[test]
+fn entries_are_found_by_name_and_of_two_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("two.zip");
+    let fs: Arc<dyn trawl_io::Fs> = Arc::new(trawl_io::RealFs);
+    let mut zip = super::zip_write::ZipWriter::create(&fs, &path).unwrap();
+    for (name, bytes) in [("b", "1"), ("c", "2"), ("a", "3"), ("b", "4"), ("a/b", "5")] {
+        zip.add_bytes(name, bytes.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap();
+    let wacz = open(&path);
+    let read = |name: &str| wacz.zip().entry(name).map(|entry| wacz.zip().read(entry, 10).unwrap());
+    for (name, bytes) in [("a", "3"), ("a/b", "5"), ("b", "1"), ("c", "2")] {
+        assert_eq!(read(name).as_deref(), Some(bytes.as_bytes()), "{name}");
+    }
+    assert!(["", "aa", "d", "B"].iter().all(|name| read(name).is_none()));
+}
+
+/// Hashing it each time would let a small package take hours.
+#[test]
+fn a_file_that_is_listed_twice_is_a_fault() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("often.wacz");
+    let fs: Arc<dyn trawl_io::Fs> = Arc::new(trawl_io::RealFs);
+    let mut zip = super::zip_write::ZipWriter::create(&fs, &path).unwrap();
+    zip.add_bytes("archive/a.warc", b"").unwrap();
+    let package = serde_json::json!({ "resources": vec![serde_json::json!({ "path": "archive/a.warc" }); 3] });
+    zip.add_bytes("datapackage.json", package.to_string().as_bytes()).unwrap();
+    zip.finish().unwrap();
+    let mut kinds = Vec::new();
+    open(&path).verify(&mut |finding| kinds.push(finding.kind)).unwrap();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "wacz-listed-twice").count(), 2, "{kinds:?}");
+}
+
 /// An archive that the package lists and does not hold is named: its captures are missing.
 #[test]
 fn archives_that_are_listed_and_not_there_are_named() {
@@ -188,4 +222,6 @@ fn an_archive_that_was_compressed_again_is_read() {
     let (name, file) = packed.warcs().unwrap().remove(0);
     assert_eq!((name.as_str(), file.name(), file.len()), ("archive/a.warc.gz", Path::new(&name), warc.len() as u64));
     assert_eq!(file.read_range(0..file.len()).unwrap(), warc);
+    let entry = packed.warc_entries().next().unwrap();
+    assert_eq!(packed.archive(entry).unwrap().read_range(0..file.len()).unwrap(), warc);
 }

@@ -32,9 +32,15 @@ impl Wacz {
             on_finding(finding(&self.zip.at(package), Severity::Note, "wacz-no-digest", detail));
         }
         let mut listed = BTreeSet::from(["datapackage.json", "datapackage-digest.json"]);
+        let mut seen = BTreeSet::new();
         for resource in stated.get("resources").and_then(|r| r.as_array()).unwrap_or(&Vec::new()) {
             let text = |name: &str| resource.get(name).and_then(|v| v.as_str()).unwrap_or_default();
             match self.zip.entry(text("path")) {
+                // Read once: a small package could otherwise have a large archive hashed a million times.
+                Some(entry) if !seen.insert(&entry.name) => {
+                    let detail = format!("{} is in datapackage.json more than once", entry.name);
+                    on_finding(finding(&self.zip.at(package), Severity::Fault, "wacz-listed-twice", detail));
+                }
                 Some(entry) => {
                     listed.insert(&entry.name);
                     // Version 1.0.0 keeps both below `stats`, and the name of the algorithm beside them.
