@@ -34,21 +34,32 @@ const MAX_MISSING: usize = 1000;
 /// The parts of an output directory in Hadoop's order: sorted by name, without names that begin with `_` or `.`.
 ///
 /// A key lies in the part that its hash names, so MapFiles are numbered without gaps. A part that is missing between others is
-/// listed too: a reader that opens it fails, and does not pass over its keys or look for others' keys in the wrong part.
+/// listed too: a reader that opens it fails, and does not pass over its keys or look for others' keys in the wrong part. Of
+/// files, some jobs write only those that have records.
 pub fn list_parts(fs: &dyn Fs, dir: &Path) -> Result<Vec<Part>> {
+    listed(fs, dir, false)
+}
+
+/// The same for an output whose files are numbered without gaps as well.
+pub fn list_numbered_parts(fs: &dyn Fs, dir: &Path) -> Result<Vec<Part>> {
+    listed(fs, dir, true)
+}
+
+fn listed(fs: &dyn Fs, dir: &Path, with_files: bool) -> Result<Vec<Part>> {
     let hidden = |name: &std::ffi::OsStr| matches!(name.as_encoded_bytes().first(), Some(b'_' | b'.') | None);
     let entries: Vec<_> = fs.list(dir)?.into_iter().filter(|entry| !hidden(&entry.name)).collect();
     let mut numbers = Vec::new();
-    for entry in entries.iter().filter(|entry| entry.is_dir) {
-        numbers.extend(entry.name.to_str().and_then(number_of));
+    for entry in &entries {
+        let number = entry.name.to_str().and_then(number_of);
+        numbers.extend(number.map(|(number, prefix)| (number, prefix, entry.is_dir)));
     }
     numbers.sort_unstable();
     let mut parts: Vec<_> =
         entries.iter().map(|entry| Part { path: dir.join(&entry.name), is_dir: entry.is_dir }).collect();
-    if let (Some((_, prefix)), Some((last, _))) = (numbers.first(), numbers.last()) {
-        let missing = (0..*last).filter(|n| numbers.binary_search_by_key(n, |(number, _)| *number).is_err());
+    if let Some((last, prefix, is_dir)) = numbers.iter().rev().find(|(_, _, is_dir)| *is_dir || with_files) {
+        let missing = (0..*last).filter(|n| numbers.binary_search_by_key(n, |(number, ..)| *number).is_err());
         let missing: Vec<_> = missing.take(MAX_MISSING).collect();
-        parts.extend(missing.iter().map(|n| Part { path: dir.join(format!("{prefix}{n:05}")), is_dir: true }));
+        parts.extend(missing.iter().map(|n| Part { path: dir.join(format!("{prefix}{n:05}")), is_dir: *is_dir }));
         parts.sort_by(|a, b| a.path.cmp(&b.path));
     }
     Ok(parts)
@@ -118,6 +129,23 @@ mod tests {
         assert_eq!(names(&["part-r-00000", "part-r-00001"]).len(), 2);
         assert_eq!(names(&["data", "current"]), ["current", "data"]);
         assert_eq!(names(&["part-r-4000000000"]).len(), MAX_MISSING + 1);
+    }
+
+    #[test]
+    fn a_gap_between_files_is_listed_where_there_can_be_none() {
+        let fs: Arc<dyn Fs> = FaultFs::new().shared();
+        let dir = Path::new("/list");
+        fs.create_dir_all(dir).unwrap();
+        for name in ["part-r-00000", "part-r-00002", "_SUCCESS"] {
+            fs.open(&dir.join(name), trawl_io::Mode::Create).unwrap();
+        }
+        assert_eq!(list_parts(&*fs, dir).unwrap().len(), 2);
+        let parts = list_numbered_parts(&*fs, dir).unwrap();
+        assert_eq!(parts.get(1), Some(&Part { path: dir.join("part-r-00001"), is_dir: false }));
+        // A file that stands where a MapFile should is there, and not missing.
+        fs.create_dir_all(&dir.join("part-r-00003")).unwrap();
+        let parts = list_parts(&*fs, dir).unwrap();
+        assert_eq!(parts.iter().map(|part| part.is_dir).collect::<Vec<_>>(), [false, true, false, true]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::legacy::LegacySegment;
 use crate::segment::Segment;
 use std::path::{Path, PathBuf};
 use trawl_hadoop::map::{data_path, index_path};
-use trawl_hadoop::parts::list_parts;
+use trawl_hadoop::parts::{Part, list_numbered_parts, list_parts};
 use trawl_hadoop::seq::Header;
 use trawl_io::{Fs, Mode};
 
@@ -93,7 +93,7 @@ impl Layout {
         if let Some(data) = map_data(fs, path)? {
             return Ok(Some(Layout::new(Kind::Map, path, vec![data], 1)));
         }
-        let parts = parts(fs, path)?;
+        let parts = parts(fs, list_parts(fs, path)?)?;
         if !parts.is_empty() {
             let current = parts.len();
             return Ok(Some(Layout::new(Kind::Parts, path, parts, current)));
@@ -167,7 +167,7 @@ fn gathered(fs: &dyn Fs, kind: Kind, root: &Path, names: &[&str]) -> Result<Opti
         }
         match map_data(fs, &dir)? {
             Some(data) => files.push(data),
-            None if fs.metadata(&dir)?.is_dir => files.extend(named_parts(fs, &dir)?),
+            None if fs.metadata(&dir)?.is_dir => files.extend(named_parts(list_numbered_parts(fs, &dir)?)),
             None => {}
         }
         if let Some((current, before)) = generations(fs, &dir)? {
@@ -191,7 +191,11 @@ fn map_data(fs: &dyn Fs, dir: &Path) -> Result<Option<DataFile>> {
 fn generations(fs: &dyn Fs, dir: &Path) -> Result<Option<(Vec<DataFile>, Vec<DataFile>)>> {
     let parts_in = |name: &str| {
         let dir = dir.join(name);
-        if fs.exists(&dir)? && fs.metadata(&dir)?.is_dir { parts(fs, &dir) } else { Ok(Vec::new()) }
+        if fs.exists(&dir)? && fs.metadata(&dir)?.is_dir {
+            parts(fs, list_numbered_parts(fs, &dir)?)
+        } else {
+            Ok(Vec::new())
+        }
     };
     let (mut current, old) = (parts_in("current")?, parts_in("old")?);
     if current.is_empty() && old.is_empty() {
@@ -209,8 +213,8 @@ fn generations(fs: &dyn Fs, dir: &Path) -> Result<Option<(Vec<DataFile>, Vec<Dat
 
 /// The parts of a directory, if they are what Hadoop writes. Text files have such names as well, so that a file must begin as
 /// a SequenceFile; MapFiles are known by their directories, so that damage cannot hide them.
-fn parts(fs: &dyn Fs, dir: &Path) -> Result<Vec<DataFile>> {
-    let files = named_parts(fs, dir)?;
+fn parts(fs: &dyn Fs, listed: Vec<Part>) -> Result<Vec<DataFile>> {
+    let files = named_parts(listed);
     for file in &files {
         if is_map_dir(fs, file)? || fs.exists(&file.path)? && is_sequence_file(fs, &file.path)? {
             return Ok(files);
@@ -226,9 +230,9 @@ fn is_map_dir(fs: &dyn Fs, file: &DataFile) -> Result<bool> {
 
 /// Every part of a directory by its name, also one that lost its `data` or its first bytes: its records must not vanish
 /// without a word, so whoever reads the parts finds the fault. MapFiles are spread by hash.
-fn named_parts(fs: &dyn Fs, dir: &Path) -> Result<Vec<DataFile>> {
+fn named_parts(listed: Vec<Part>) -> Vec<DataFile> {
     let is_part = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"part-"));
-    let parts = list_parts(fs, dir)?.into_iter().filter(|part| is_part(&part.path));
+    let parts = listed.into_iter().filter(|part| is_part(&part.path));
     let mut files: Vec<_> = parts
         .map(|part| match part.is_dir {
             true => DataFile { path: data_path(&part.path), map: Some(part.path), part: None },
@@ -239,7 +243,7 @@ fn named_parts(fs: &dyn Fs, dir: &Path) -> Result<Vec<DataFile>> {
     for (n, file) in (0u32..).zip(&mut files) {
         file.part = file.map.is_some().then_some((n, count));
     }
-    Ok(files)
+    files
 }
 
 /// Whether a file begins as a SequenceFile does.

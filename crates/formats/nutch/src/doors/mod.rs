@@ -4,6 +4,7 @@
 //! and can be looked into and checked.
 
 mod archive;
+mod beside;
 mod capture;
 mod carried;
 mod fetch_list;

@@ -1,18 +1,17 @@
 //! The captures of a segment: its contents, each with how its fetch ended, then the fetches that left no content.
 
+use super::beside::{Ascending, Beside, Rank, Walk};
 use super::capture::capture;
 use super::fetch_list::{FetchList, Listed};
 use super::layout::{Kind, Layout};
 use crate::class::{CONTENT, CRAWL_DATUM, canonical};
-use crate::db::{Entry as Record, PartedMap, entry, text_key};
+use crate::db::{Entry as Record, PartedMap, entry};
 use crate::segment::SegmentPart;
 use crate::types::{Content, CrawlDatum, whole};
 use crate::{Error, Result};
-use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_hadoop::map::MapReader;
 use trawl_hadoop::parts::{SpreadCheck, part_of_text};
 use trawl_hadoop::seq::{At, OpenOptions, Reader, Span};
 use trawl_hadoop::{Text, class as hadoop};
@@ -25,6 +24,8 @@ pub(super) struct SegmentFiles {
     layout: Layout,
     contents: Vec<PathBuf>,
     fetches: Vec<PathBuf>,
+    /// A directory of the segment in which no part is left.
+    emptied: Option<PathBuf>,
     /// Those of them that were asked for: all, or one file of a segment.
     wanted: Vec<PathBuf>,
 }
@@ -50,6 +51,7 @@ impl SegmentFiles {
                 wanted: contents.clone(),
                 contents,
                 fetches: vec![],
+                emptied: None,
             }));
         };
         let of = |part: SegmentPart| {
@@ -58,7 +60,14 @@ impl SegmentFiles {
         };
         let (contents, fetches) = (of(SegmentPart::Content), of(SegmentPart::CrawlFetch));
         let wanted: Vec<_> = own().filter(|file| contents.contains(file) || fetches.contains(file)).collect();
-        Ok((!wanted.is_empty()).then_some(SegmentFiles { layout: segment, contents, fetches, wanted }))
+        let mut emptied = None;
+        for part in SegmentPart::ALL {
+            let dir = segment.root.join(part.name());
+            if of(part).is_empty() && options.fs.exists(&dir)? {
+                emptied = Some(dir);
+            }
+        }
+        Ok((!wanted.is_empty()).then_some(SegmentFiles { layout: segment, contents, fetches, emptied, wanted }))
     }
 
     fn stretches(&self) -> impl Iterator<Item = Stretch> {
@@ -90,6 +99,9 @@ impl SegmentFiles {
 
     /// Contents and fetches are written by the same tasks: of which there are fewer parts, some are lost.
     pub fn unequal_parts(&self) -> Option<Error> {
+        if let Some(dir) = &self.emptied {
+            return Some(Error::corrupt(dir, 0, "parts", "none: parts are missing"));
+        }
         let (contents, fetches) = (self.contents.len(), self.fetches.len());
         if contents == 0 || fetches == 0 || contents == fetches {
             return None;
@@ -100,6 +112,11 @@ impl SegmentFiles {
         };
         let found = format!("{fewer}: parts are missing");
         Some(Error::corrupt(&self.layout.root.join(part.name()), 0, format!("{more} parts"), found))
+    }
+
+    /// Whether fetches are read for themselves, which finds what is wrong with them.
+    fn wants_fetches(&self) -> bool {
+        self.fetches.iter().any(|file| self.wanted.contains(file))
     }
 
     fn placing(&self, file: &Path, reader: &Reader) -> Option<Placing> {
@@ -121,6 +138,12 @@ struct Stretch {
     is_content: bool,
     file: PathBuf,
     from: From,
+}
+
+impl Stretch {
+    fn reaches_end(&self, reader: &Reader) -> bool {
+        !matches!(self.from, From::Span(span) if span.end < reader.file_len())
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -226,6 +249,9 @@ impl SegmentSource {
             let record = match advance(reader) {
                 Ok(true) => entry(reader)?,
                 Ok(false) => {
+                    if stretch.is_content && stretch.reaches_end(reader) && !self.files.wants_fetches() {
+                        self.beside.walks().try_for_each(Walk::rest)?;
+                    }
                     self.passed += reader.file_len();
                     self.fault = self.placing.take().and_then(|placing| placing.end(reader));
                     self.now = None;
@@ -284,26 +310,6 @@ impl CaptureSource for SegmentSource {
     }
 }
 
-/// Keys must ascend: halves of captures are found by walking over both files side by side, so that one out of its place would
-/// become a capture without its other half.
-#[derive(Debug, Default)]
-struct Ascending {
-    last: Vec<u8>,
-}
-
-impl Ascending {
-    /// An error for a key below the one before, which stays the mark for those that follow.
-    fn check(&mut self, file: &Path, at: At, key: &[u8]) -> Result<()> {
-        if key < self.last.as_slice() {
-            let found = format!("{} behind {}", Text::new(key), Text::new(&self.last));
-            return Err(Error::corrupt(file, at.offset, "keys that ascend", format!("{found}: sort the file first")));
-        }
-        self.last.clear();
-        self.last.extend_from_slice(key);
-        Ok(())
-    }
-}
-
 /// Halves of captures are looked for in the part that the hash of their key names: keys that lie elsewhere would become
 /// captures without their other half.
 struct Placing {
@@ -332,169 +338,6 @@ impl Placing {
         let found = format!("{}: parts are missing", self.parts);
         Some(Error::corrupt(reader.path(), reader.file_len(), format!("one of {parts} parts, by its keys"), found))
     }
-}
-
-/// The files that hold the other half of captures. Keys ascend, so that each file is read forwards from where the first key
-/// led its index; a lookup for each would unpack a block again and again.
-#[derive(Default)]
-struct Beside {
-    readers: Vec<(PathBuf, Half)>,
-    /// The URL that was asked for last, and the datum of its fetch: contents of one URL may follow each other.
-    found: Option<(Vec<u8>, Option<Vec<u8>>)>,
-}
-
-/// One of those files.
-enum Half {
-    Unopened,
-    Open(Box<Walk>),
-    /// It cannot be opened, which was told once: captures are made of the half that can be read.
-    Lost,
-}
-
-/// A file that is read forwards.
-struct Walk {
-    reader: Reader,
-    is_utf8: bool,
-    /// Nothing after keys that did not ascend, which is told once, and beside the captures: those whose other half was passed
-    /// by cannot be told from those that never had one.
-    order: Option<Ascending>,
-    fault: Option<Error>,
-}
-
-impl Walk {
-    fn new(reader: Reader) -> Self {
-        let is_utf8 = reader.header().key_class() == hadoop::UTF8;
-        // It may stand on a record, where an index has led: that one counts for the order too.
-        let last = key_of(&reader, is_utf8).map(|key| key.as_bytes().to_vec()).unwrap_or_default();
-        Walk { reader, is_utf8, order: Some(Ascending { last }), fault: None }
-    }
-
-    fn key(&self) -> Option<Text<'_>> {
-        key_of(&self.reader, self.is_utf8)
-    }
-
-    /// Moves to the next record. Damage is told once; the records behind it are found again.
-    fn step(&mut self) -> Result<bool> {
-        match self.reader.advance() {
-            Ok(found) => {
-                if let Some(order) = &mut self.order
-                    && let Some(key) = key_of(&self.reader, self.is_utf8)
-                    && let Err(fault) = order.check(self.reader.path(), self.reader.at(), key.as_bytes())
-                {
-                    (self.order, self.fault) = (None, Some(fault));
-                }
-                Ok(found)
-            }
-            Err(error) => {
-                self.reader.resync()?;
-                Err(error)
-            }
-        }
-    }
-}
-
-/// The key that a reader stands on; `None` before the first record, behind the last, and for what is not a key.
-fn key_of(reader: &Reader, is_utf8: bool) -> Option<Text<'_>> {
-    let key = reader.has_record().then(|| reader.key())?;
-    whole(key, |d| if is_utf8 { d.utf8("key") } else { d.text("key") }).ok()
-}
-
-impl Beside {
-    fn new(files: &[PathBuf]) -> Self {
-        Beside { readers: files.iter().map(|file| (file.clone(), Half::Unopened)).collect(), found: None }
-    }
-
-    /// What was found out of order since the last call.
-    fn take_fault(&mut self) -> Option<Error> {
-        self.readers.iter_mut().find_map(|(_, half)| match half {
-            Half::Open(walk) => walk.fault.take(),
-            Half::Unopened | Half::Lost => None,
-        })
-    }
-
-    /// Whether there is a value of a key that is not below the one before, and one that can be read.
-    fn has(&mut self, url: &[u8], options: &OpenOptions) -> Result<bool> {
-        let Some(walk) = self.find(url, options)? else { return Ok(false) };
-        walk.reader.value().map(|_| true)
-    }
-
-    /// The datum of a URL's fetch. A redirect leaves a datum of its target beside that of the target's own fetch, in any
-    /// order; of several fetches the latest counts.
-    fn datum(&mut self, url: &[u8], options: &OpenOptions) -> Result<Option<&[u8]>> {
-        if self.found.as_ref().is_none_or(|(known, _)| known != url) {
-            let mut best: Option<(Rank, Vec<u8>)> = None;
-            if let Some(walk) = self.find(url, options)? {
-                while walk.key().is_some_and(|key| key.as_bytes() == url) {
-                    let value = walk.reader.value()?;
-                    let rank = Rank::of(value);
-                    if best.as_ref().is_none_or(|(known, _)| rank > *known) {
-                        best = Some((rank, value.to_vec()));
-                    }
-                    if !walk.step()? {
-                        break;
-                    }
-                }
-            }
-            self.found = Some((url.to_vec(), best.map(|(_, value)| value)));
-        }
-        Ok(self.found.as_ref().and_then(|(_, value)| value.as_deref()))
-    }
-
-    /// The file that may hold a key, on its first record of that key.
-    fn find(&mut self, url: &[u8], options: &OpenOptions) -> Result<Option<&mut Walk>> {
-        let count = u32::try_from(self.readers.len()).unwrap_or(u32::MAX);
-        if count == 0 {
-            return Ok(None);
-        }
-        let Some((file, slot)) = self.readers.get_mut(part_of_text(url, count) as usize) else { return Ok(None) };
-        if matches!(slot, Half::Unopened) {
-            *slot = match start_beside(file, url, options) {
-                Ok(reader) => Half::Open(Box::new(Walk::new(reader))),
-                Err(error) => {
-                    *slot = Half::Lost;
-                    return Err(error);
-                }
-            };
-        }
-        let Half::Open(walk) = slot else { return Ok(None) };
-        loop {
-            match walk.key().map(|found| found.as_bytes().cmp(url)) {
-                Some(Ordering::Less) | None => {}
-                Some(Ordering::Greater) => return Ok(None),
-                Some(Ordering::Equal) => return Ok(Some(walk)),
-            }
-            if !walk.step()? {
-                return Ok(None);
-            }
-        }
-    }
-}
-
-/// Which of several datums of a URL a capture is made of: one of a fetch, then the latest, then the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
-    is_fetch: bool,
-    time: i64,
-}
-
-impl Rank {
-    /// A datum that cannot be read is told by those who make the capture, if there is no other.
-    fn of(value: &[u8]) -> Self {
-        match whole(value, CrawlDatum::decode) {
-            Ok(datum) => Rank { is_fetch: datum.status().is_fetch(), time: datum.fetch_time },
-            Err(_) => Rank { is_fetch: false, time: i64::MIN },
-        }
-    }
-}
-
-/// A reader that stands before or on the first record that is not below `url`. An index that cannot be used costs time only.
-fn start_beside(file: &Path, url: &[u8], options: &OpenOptions) -> Result<Reader> {
-    let by_index = file.parent().and_then(|dir| {
-        let map = MapReader::open(dir, options).ok()?;
-        let key = text_key(&map.header().key_class(), url);
-        map.into_reader_at(&key).ok()
-    });
-    by_index.map_or_else(|| options.open(file), Ok)
 }
 
 fn with_content(record: &Record<'_>, datum: Option<&[u8]>, listed: &Listed<'_>) -> Result<Option<Capture<'static>>> {
