@@ -41,6 +41,8 @@ pub enum Given {
     Files(Vec<PathBuf>),
     /// A table, and the name it is known by.
     Table(RecordBatchStreamReader, String),
+    /// Parquet files where every process can read them, each with the name it is known by.
+    Spooled(Vec<(PathBuf, String)>),
 }
 
 impl Given {
@@ -129,6 +131,46 @@ fn take(
     settings: &IngestSettings,
     remark: &dyn Fn(String),
 ) -> Result<(u32, Value)> {
+    let (name, from) = (wanted.dataset.clone(), wanted.source.clone());
+    let Readied { sources, bases, unreadable, spool: _spool } = ready(lake, fs, wanted, settings, remark)?;
+    let (dataset, is_new) = register(lake, &name, from, &bases)?;
+    let report = trawl_ingest::ingest(lake, dataset.id, &sources, settings, &place::now, &|_| ());
+    if report.is_err() && is_new {
+        // An ingest that fails leaves no name behind; its error is what matters.
+        let _ = lake.withdraw_dataset(place::now(), &settings.writer, dataset.id);
+    }
+    let mut report = serde_json::to_value(report?)?;
+    // Another ingest into it may have failed meanwhile, and taken the name back.
+    lake.reinstate_dataset(place::now(), &format!("{}-reinstate", settings.writer), &dataset)?;
+    if let Value::Object(report) = &mut report {
+        report.insert("dataset".into(), name.into());
+        if !unreadable.is_empty() {
+            report.insert("unreadable".into(), unreadable.into());
+        }
+    }
+    Ok((dataset.id, report))
+}
+
+/// Sources that are open.
+pub struct Readied {
+    /// The sources.
+    pub sources: Vec<Source>,
+    /// Where the dataset finds its archives again.
+    pub bases: Vec<String>,
+    /// Archives without a capture.
+    unreadable: Vec<String>,
+    /// The table that was given, as long as it is read.
+    spool: Option<Spool>,
+}
+
+/// Opens what is wanted, and refuses what would come twice.
+pub fn ready(
+    lake: &trawl_store::Lake,
+    fs: &Arc<dyn Fs>,
+    wanted: Wanted,
+    settings: &IngestSettings,
+    remark: &dyn Fn(String),
+) -> Result<Readied> {
     temp::make_dir(&settings.temp_dir)?;
     let now = place::now();
     let known = match settings.mode {
@@ -139,6 +181,7 @@ fn take(
     let told = (settings.mode == Mode::Append).then_some(&known[..]);
     let options = Options { now, ..Options::default() };
     let opening = Opening { known: told, now, options: Some(&options), ..Opening::default() };
+    let parquet = Some(Format::List(trawl_lists::Format::Parquet));
     let (mut sources, mut bases, mut unreadable, mut spool) = (Vec::new(), Vec::new(), Vec::new(), None);
     match wanted.given {
         Given::Files(files) => {
@@ -160,28 +203,21 @@ fn take(
         }
         Given::Table(rows, name) => {
             let file = spool.insert(spooled(rows, settings)?);
-            let format = Some(Format::List(trawl_lists::Format::Parquet));
-            let source = source::open_as(fs, file.path(), &Opening { format, name: Some(&name), ..opening })?;
+            let source = source::open_as(fs, file.path(), &Opening { format: parquet, name: Some(&name), ..opening })?;
             covered::compare(&known, &source, false, remark)?;
             sources.push(source);
         }
-    }
-    let (dataset, is_new) = register(lake, &wanted.dataset, wanted.source, &bases)?;
-    let report = trawl_ingest::ingest(lake, dataset.id, &sources, settings, &place::now, &|_| ());
-    if report.is_err() && is_new {
-        // An ingest that fails leaves no name behind; its error is what matters.
-        let _ = lake.withdraw_dataset(place::now(), &settings.writer, dataset.id);
-    }
-    let mut report = serde_json::to_value(report?)?;
-    // Another ingest into it may have failed meanwhile, and taken the name back.
-    lake.reinstate_dataset(place::now(), &format!("{}-reinstate", settings.writer), &dataset)?;
-    if let Value::Object(report) = &mut report {
-        report.insert("dataset".into(), wanted.dataset.into());
-        if !unreadable.is_empty() {
-            report.insert("unreadable".into(), unreadable.into());
+        Given::Spooled(files) => {
+            for (path, name) in files {
+                let path = canonical(&path)?;
+                let opening = Opening { format: parquet, name: Some(&name), is_shared: true, ..opening };
+                let source = source::open_as(fs, &path, &opening)?;
+                covered::compare(&known, &source, false, remark)?;
+                sources.push(source);
+            }
         }
     }
-    Ok((dataset.id, report))
+    Ok(Readied { sources, bases, unreadable, spool })
 }
 
 /// A file as a source, and for an archive where its dataset finds it again.
@@ -238,26 +274,41 @@ fn canonical(path: &Path) -> Result<PathBuf> {
 /// A table in a Parquet file of ours: sources are read more than once, and by splits.
 fn spooled(rows: RecordBatchStreamReader, settings: &IngestSettings) -> Result<Spool> {
     let (spool, file) = Spool::create(&settings.temp_dir, &settings.writer)?;
-    // Types that only Arrow tells apart (views, dictionaries) are plain texts when they are read again.
-    let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true);
-    let mut writer = ArrowWriter::try_new_with_options(file, rows.schema(), options)?;
-    for batch in rows {
-        settings.cancel.check()?;
-        writer.write(&batch?)?;
-    }
-    writer.close()?;
+    write_parquet(file, rows, &settings.cancel)?;
     Ok(spool)
 }
 
+/// Writes a table as Parquet.
+pub fn write_parquet(
+    to: impl std::io::Write + Send,
+    rows: RecordBatchStreamReader,
+    cancel: &trawl_store::Cancel,
+) -> Result<()> {
+    // Types that only Arrow tells apart (views, dictionaries) are plain texts when they are read again.
+    let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true);
+    let mut writer = ArrowWriter::try_new_with_options(to, rows.schema(), options)?;
+    for batch in rows {
+        cancel.check()?;
+        writer.write(&batch?)?;
+    }
+    writer.close()?;
+    Ok(())
+}
+
 /// The sources that a dataset has, if it is there.
-fn known_sources(lake: &trawl_store::Lake, name: &str) -> Result<Vec<KnownSource>> {
+pub fn known_sources(lake: &trawl_store::Lake, name: &str) -> Result<Vec<KnownSource>> {
     let manifest = lake.current()?;
     let Some(dataset) = manifest.dataset_named(name) else { return Ok(Vec::new()) };
     Ok(lake.dataset_newest(dataset.id)?.map(|commit| commit.sources).unwrap_or_default())
 }
 
 /// The dataset, and whether it was made just now because it was not there. It learns which directories hold its archives.
-fn register(lake: &trawl_store::Lake, name: &str, source: Option<String>, bases: &[String]) -> Result<(Dataset, bool)> {
+pub fn register(
+    lake: &trawl_store::Lake,
+    name: &str,
+    source: Option<String>,
+    bases: &[String],
+) -> Result<(Dataset, bool)> {
     let nonce = place::nonce().map_err(|problem| problem.to_string())?;
     let committed = lake.commit(place::now(), &nonce, |manifest| {
         let is_new = manifest.dataset_named(name).is_none();

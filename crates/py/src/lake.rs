@@ -151,9 +151,9 @@ pub fn feed(
 #[pymethods]
 impl Lake {
     /// Opens a lake, or makes one where none is if `create` says so. `principals` are the names under which datasets are asked for;
-    /// `None` asks as the operator, who sees all.
+    /// `None` asks as the operator, who sees all. `version` names an older one that answers, or the one that other processes read.
     #[new]
-    #[pyo3(signature = (path, *, create=false, principals=None, credentials=false, cache_bytes=CACHE_BYTES))]
+    #[pyo3(signature = (path, *, create=false, principals=None, credentials=false, cache_bytes=CACHE_BYTES, version=None))]
     fn new(
         py: Python<'_>,
         path: &Bound<'_, PyAny>,
@@ -161,6 +161,7 @@ impl Lake {
         principals: Option<Vec<String>>,
         credentials: bool,
         cache_bytes: u64,
+        version: Option<String>,
     ) -> PyResult<Self> {
         let uri = place::path(path)?;
         let who = principals.map_or_else(Principal::operator, Principal::named).with_credentials(credentials);
@@ -171,7 +172,8 @@ impl Lake {
             }
             let lake = trawl_query::Lake::open(store.clone(), Options::default());
             let lake = lake.map_err(|problem| error::of(&problem))?;
-            let pinned = lake.pin().map_err(|problem| error::of(&problem))?;
+            let pinned = version.map_or_else(|| lake.pin(), |version| lake.pin_version(&version));
+            let pinned = pinned.map_err(|problem| error::of(&problem))?;
             Ok::<_, PyErr>((store, lake, pinned))
         })?;
         let (store, lake, pinned) = opened?;
@@ -180,6 +182,12 @@ impl Lake {
 
     fn __repr__(&self) -> String {
         format!("<trawl.Lake {:?} at version {:?}>", self.uri, self.pin().version())
+    }
+
+    /// The path or address it was opened by.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.uri
     }
 
     /// The version that answers.
@@ -312,20 +320,25 @@ impl Lake {
         json::answer(py, &answer)
     }
 
-    /// All rows of a dataset, domain by domain, read as they are consumed.
-    #[pyo3(signature = (dataset, *, columns=None, limit=None))]
+    /// All rows of a dataset, domain by domain, read as they are consumed. `part=(k, n)` gives part k of n, 0 to n-1: every row
+    /// is in one of them.
+    #[pyo3(signature = (dataset, *, columns=None, limit=None, part=(0, 1)))]
     fn scan(
         &self,
         py: Python<'_>,
         dataset: &Bound<'_, PyAny>,
         columns: Option<Vec<String>>,
         limit: Option<u64>,
+        part: (u8, u16),
     ) -> PyResult<Rows> {
+        if !(1..=256).contains(&part.1) || u16::from(part.0) >= part.1 {
+            return Err(error::refused(format!("part: expected (k, n) with k < n <= 256, found {part:?}")));
+        }
         let dataset_id = self.dataset(py, dataset)?;
         let wanted = NamesQuery { dataset: Some(dataset_id), limit: 0, ..NamesQuery::default() };
         self.ask_long(py, |pinned, who| pinned.names(&wanted, who))?;
         let rows = self.items(dataset_id, limit, move |pinned, who, each| {
-            pinned.export_dataset(dataset_id, &Filter::default(), who, each)
+            pinned.export_part(dataset_id, part, &Filter::default(), who, each)
         });
         rows.select(columns.as_deref())
     }

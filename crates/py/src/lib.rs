@@ -8,6 +8,7 @@
 //!       lake.rs       Lake: questions, answers as dicts or Rows
 //!       diff.rs       two datasets side by side
 //!       ingest.rs     files and tables into a dataset
+//!       job.rs        an ingest that many processes share
 //!       covered.rs    what would bring the same captures in twice
 //!       upkeep.rs     publish, compact, collect, verify, deny, purge, drop
 //!       rows.rs       Rows: a table that is read again by every consumer, through Arrow's PyCapsule protocol
@@ -27,6 +28,7 @@ mod diff;
 mod error;
 mod feed;
 mod ingest;
+mod job;
 mod json;
 mod lake;
 mod place;
@@ -57,6 +59,8 @@ mod _trawl {
     use crate::diff::Diff;
     #[pymodule_export]
     use crate::error::{Corrupt, Error, Gone, NotFound, Refused};
+    #[pymodule_export]
+    use crate::job::{job_commit, job_knows, job_missing, job_plan, job_spool, job_task};
     #[pymodule_export]
     use crate::lake::{Domain, Lake};
     #[pymodule_export]

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use trawl_index::postings::Run;
 use trawl_rows::{Column, Columns};
+use trawl_url::domain_id;
 
 /// Rows of one domain read at a time.
 const STEP: u64 = 5_000;
@@ -69,6 +70,19 @@ impl Pinned {
         who: &Principal,
         each: &mut EachItem<'_>,
     ) -> Result<(), QueryError> {
+        self.export_part(dataset_id, (0, 1), filter, who, each)
+    }
+
+    /// One of several parts of a dataset, given as number and count (at most 256): the domains whose hashes begin alike, so that
+    /// a part reads only files of its own where the dataset has files for each prefix.
+    pub fn export_part(
+        &self,
+        dataset_id: u32,
+        (part, parts): (u8, u16),
+        filter: &Filter,
+        who: &Principal,
+        each: &mut EachItem<'_>,
+    ) -> Result<(), QueryError> {
         if self.visible(dataset_id, who).is_none() {
             return Err(QueryError::NoDataset { dataset_id });
         }
@@ -76,7 +90,8 @@ impl Pinned {
         let mut waiting = Waiting::default();
         let mut ended = false;
         self.each_name("", None, &mut |name, found| {
-            if self.deny.domain(name) {
+            let is_ours = || (domain_id(name) >> 56) * u64::from(parts) >> 8 == u64::from(part);
+            if parts > 1 && !is_ours() || self.deny.domain(name) {
                 return Ok(ControlFlow::Continue(()));
             }
             for (segment, run) in runs_of(found, dataset_id)?.runs {

@@ -160,6 +160,14 @@ impl Lake {
         }
     }
 
+    /// A version by its name, as long as the lake keeps it: for processes that must all read the same one.
+    pub fn pin_version(&self, version: &str) -> Result<Arc<Pinned>, QueryError> {
+        let manifest = self.inner.newest()?;
+        let gone = || QueryError::Gone { version: version.to_owned() };
+        let wanted = manifest.version(version).cloned().ok_or_else(gone)?;
+        Ok(Arc::new(self.inner.open_version(&manifest, &wanted, Effort::unbounded())?))
+    }
+
     fn pin_of(&self, manifest: &Arc<Manifest>) -> Result<Arc<Pinned>, QueryError> {
         let known = self.inner.state().newest.clone();
         let fits = |pinned: &Arc<Pinned>| pinned.manifest().sequence >= manifest.sequence;

@@ -17,6 +17,7 @@
 //! jobs/<job>/job.json                                                 an ingest that many processes share, while it goes on
 //! jobs/<job>/<stage>/000003.json                                      what its third task of a stage has done
 //! jobs/<job>/<stage>/000003-<attempt>.run                             what one attempt at that task hands on
+//! jobs/<job>/rows/000000-<attempt>.parquet                            a table that an engine hands to the job
 //! ```
 
 use crate::{Error, Result, check_name};
@@ -187,7 +188,7 @@ pub fn is_ours(path: &str) -> bool {
                 && number.is_some_and(|n| n.len() >= 5 && n.bytes().all(|b| b.is_ascii_digit()))
         }
         ["jobs", _, "job.json"] => true,
-        ["jobs", _, _, name] => [".json", ".run", ".jsonl"].iter().any(|end| name.ends_with(end)),
+        ["jobs", _, _, name] => [".json", ".run", ".jsonl", ".parquet"].iter().any(|end| name.ends_with(end)),
         ["index", "manifest.json"] => true,
         ["index", "checkpoints", _] => checkpoint_number(path).is_some(),
         ["index", "deny", name] => name.ends_with(".json"),

@@ -11,7 +11,7 @@ Tables are `Rows`: pyarrow, pandas, Polars and DuckDB take them as they are, by 
 itself depends on none of these.
 """
 
-from . import archive, url
+from . import archive, jobs, url
 from ._trawl import (
     Capture,
     Captures,
@@ -43,5 +43,6 @@ __all__ = [
     "Rows",
     "__version__",
     "archive",
+    "jobs",
     "url",
 ]

@@ -27,6 +27,7 @@ use crate::settings::{IngestSettings, Mode};
 use crate::source::Opened;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -193,6 +194,19 @@ impl Job {
     /// The tasks of a stage.
     pub fn tasks(&self, stage: JobStage) -> impl Iterator<Item = Task> + '_ {
         (0..self.task_count(stage)).map(move |task| Task { job: self.job.clone(), stage, task })
+    }
+
+    /// The tasks of a stage that have no report yet. One listing, so that a driver may ask it of a large job.
+    pub fn missing(&self, lake: &Lake, stage: JobStage) -> Result<Vec<u32>> {
+        let dir = format!("{}/{stage}", layout::job_dir(&self.job)?);
+        let done: HashSet<String> = lake.store().list(&dir)?.into_iter().map(|object| object.path).collect();
+        let mut missing = Vec::new();
+        for task in 0..self.task_count(stage) {
+            if !done.contains(&layout::task_report(&self.job, stage.name(), task)?) {
+                missing.push(task);
+            }
+        }
+        Ok(missing)
     }
 
     /// Refuses a number that no task of the stage has.

@@ -25,6 +25,8 @@ pub struct Opening<'a> {
     pub options: Option<&'a trawl_lists::Options>,
     /// What it is known by if not by its path: for what was read from a pipe, say.
     pub name: Option<&'a str>,
+    /// Other processes can open its path, although it is known by another name.
+    pub is_shared: bool,
     /// The sources that the dataset has, sorted; without them a source is taken for a new one.
     pub known: Option<&'a [KnownSource]>,
     /// What time it is, for telling what changed just now.

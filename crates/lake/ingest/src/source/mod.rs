@@ -45,7 +45,7 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
     // What comes through pipes lies in a file of this process.
     let opened = |state| {
         let (path, format) = (path.to_string_lossy().into_owned(), format.name().to_owned());
-        opening.name.is_none().then(|| Opened { path, format, options: options.clone(), state })
+        (opening.name.is_none() || opening.is_shared).then(|| Opened { path, format, options: options.clone(), state })
     };
     if let Some(container) = archive::container(registry, fs, path, format)? {
         return Ok(Source { opened: opened(None), ..Source::from(container) });
