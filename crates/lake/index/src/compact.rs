@@ -75,9 +75,9 @@ fn choose(segments: &[SegmentRef], how: Compaction) -> Range<usize> {
     match how {
         Compaction::Full | Compaction::Single
             if segments.len() > 1
-                || segments.iter().any(|s| {
-                    !s.masked.is_empty() || has_bounds(s) || how == Compaction::Single && s.split > 0
-                }) =>
+                || segments
+                    .iter()
+                    .any(|s| !s.masked.is_empty() || has_bounds(s) || how == Compaction::Single && s.split > 0) =>
         {
             0..segments.len()
         }

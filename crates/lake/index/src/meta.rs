@@ -219,7 +219,10 @@ impl SegmentMeta {
         let sum = |of: fn(&PieceMeta) -> u64| self.pieces.values().map(of).try_fold(0u64, u64::checked_add);
         let (domains, files) = (sum(|piece| piece.domains), sum(|piece| piece.parquet_files));
         // Files of all pieces are numbered on, in 32 bits.
-        if domains != Some(self.domains) || files != Some(self.parquet_files) || self.parquet_files > u64::from(u32::MAX) {
+        if domains != Some(self.domains)
+            || files != Some(self.parquet_files)
+            || self.parquet_files > u64::from(u32::MAX)
+        {
             return Err(format!("{domains:?} domains and {files:?} files in the pieces"));
         }
         Ok(())
@@ -233,7 +236,9 @@ impl SegmentMeta {
         let meta: Self = serde_json::from_slice(bytes).map_err(|e| corrupt("json of a segment", e.to_string()))?;
         match (meta.format, meta.split) {
             (SEGMENT_FORMAT, 0) => {}
-            (SPLIT_FORMAT, 1..=MAX_SPLIT) => meta.check_pieces().map_err(|found| corrupt("pieces that add up", found))?,
+            (SPLIT_FORMAT, 1..=MAX_SPLIT) => {
+                meta.check_pieces().map_err(|found| corrupt("pieces that add up", found))?
+            }
             (format, split) => {
                 let found = format!("format {format}, split by {split} digits");
                 return Err(corrupt("segment format 1, or 2 and split by 1 or 2 digits", found));

@@ -6,6 +6,7 @@
 use crate::build::{BuildOptions, SourceFile, build_plain};
 use crate::meta::{MAX_SPLIT, META_FILE, SegmentMeta};
 use crate::{Error, Result};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
@@ -84,9 +85,10 @@ pub(crate) fn build_pieces(
     let files: Vec<_> = prefixes.iter().map(|prefix| files_of(files, prefix)).collect();
     let total = files.iter().flatten().map(|source| source.file.rows).sum();
     let work: Vec<_> = prefixes.iter().zip(&files).collect();
-    let built = on_threads(&work, (Stage::Reading, total), options, progress, &|(prefix, files), options, progress| {
-        build_plain(store, &format!("{id}/{prefix}"), files, options, progress)
-    })?;
+    let built =
+        on_threads(&work, (Stage::Reading, total), options, progress, &|(prefix, files), options, progress| {
+            build_plain(store, &format!("{id}/{prefix}"), files, options, progress)
+        })?;
     Ok(prefixes.iter().cloned().zip(built).collect())
 }
 
@@ -116,6 +118,20 @@ pub(crate) fn on_threads<T: Sync>(
 ) -> Result<Vec<SegmentMeta>> {
     let threads = options.threads.clamp(1, work.len().max(1));
     let share = BuildOptions { memory_bytes: options.memory_bytes / threads, ..options.clone() };
+    let (far, done) = (RefCell::new(vec![0u64; work.len()]), Cell::new(0u64));
+    let tell = |index: usize, p: Progress| {
+        if p.stage == stage
+            && let Some(before) = far.borrow_mut().get_mut(index)
+        {
+            done.set(done.get() + p.done.saturating_sub(*before));
+            *before = p.done.max(*before);
+        }
+        let done = done.get();
+        progress(Progress { stage, rows: done, done, total: total.max(done) });
+    };
+    if threads == 1 {
+        return work.iter().enumerate().map(|(index, item)| make(item, &share, &|p| tell(index, p))).collect();
+    }
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let made: Mutex<BTreeMap<usize, Result<SegmentMeta>>> = Mutex::default();
     // Small, so that what is told is what goes on.
@@ -138,16 +154,7 @@ pub(crate) fn on_threads<T: Sync>(
             });
         }
         drop(sender);
-        let (mut far, mut done) = (vec![0u64; work.len()], 0u64);
-        for (index, p) in heard {
-            if p.stage == stage
-                && let Some(before) = far.get_mut(index)
-            {
-                done += p.done.saturating_sub(*before);
-                *before = p.done.max(*before);
-            }
-            progress(Progress { stage, rows: done, done, total: total.max(done) });
-        }
+        heard.into_iter().for_each(|(index, p)| tell(index, p));
     });
     let made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
     let all = made.into_values().collect::<Result<Vec<_>>>()?;

@@ -92,7 +92,7 @@ pub struct TaskArgs {
 
 /// Commits what the tasks of a job have done
 ///
-/// After all map and reduce tasks it commits their rows; after the index task it makes the rows visible and ends the job. It may
+/// After all map and reduce tasks it commits their rows; after the index tasks it makes the rows visible and ends the job. It may
 /// be repeated: each row is added once.
 ///
 /// Example: trawl lake commit --lake lake --job "$job"
@@ -223,7 +223,8 @@ pub(super) fn task(args: &TaskArgs, out: &mut Output) -> anyhow::Result<Status> 
         TaskDone::Index(done) => match done.built.as_ref().filter(|built| !built.pieces.is_empty()) {
             Some(built) => {
                 let rows = show_count(built.pieces.values().map(|piece| piece.rows).sum());
-                let pieces = if built.split == 0 { String::new() } else { format!("{} piece(s) of ", built.pieces.len()) };
+                let pieces =
+                    if built.split == 0 { String::new() } else { format!("{} piece(s) of ", built.pieces.len()) };
                 format!("{pieces}segment {}, {rows} rows", built.id)
             }
             None => "nothing to index".to_owned(),

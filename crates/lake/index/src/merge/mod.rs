@@ -13,8 +13,8 @@ mod names;
 
 use crate::build::{Assembler, BuildOptions, FileLists, Outputs, Pair};
 use crate::counts::Count;
-use crate::meta::SegmentMeta;
 use crate::files::FileEntry;
+use crate::meta::SegmentMeta;
 use crate::plain::Plain;
 use crate::postings::Run;
 use crate::split::{digits, join, on_threads, prefixes};

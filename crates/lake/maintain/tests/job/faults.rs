@@ -127,7 +127,15 @@ impl World {
 }
 
 /// One job with one seed.
-fn run(seed: u64, digits: u8, piece_rows: Option<u64>, expected: &Facts, fs: &Arc<dyn Fs>, temp: &Path, seen: &mut Seen) {
+fn run(
+    seed: u64,
+    digits: u8,
+    piece_rows: Option<u64>,
+    expected: &Facts,
+    fs: &Arc<dyn Fs>,
+    temp: &Path,
+    seen: &mut Seen,
+) {
     let store: Arc<dyn Store> = Arc::new(MemStore::new());
     let lake = lake_in(store.clone());
     let dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
