@@ -465,7 +465,7 @@ impl Lake {
         dry_run: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dataset = dataset.map(|name| self.dataset(py, name)).transpose()?;
-        let what = Compact { full, files: true, segments: true, dataset, small: small_bytes, dry_run };
+        let what = Compact { full, single: false, files: true, segments: true, dataset, small: small_bytes, dry_run };
         upkeep::compact(py, self, &what)
     }
 

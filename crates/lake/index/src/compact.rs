@@ -21,8 +21,10 @@ pub enum Compaction {
     Tiered,
     /// The first segment of which some datasets are no longer taken, alone: without what it knows of them. No row is read.
     Masked,
-    /// Everything into one segment: the original single set of files, with exact distinct counts.
+    /// Everything into one segment, with exact distinct counts; split by prefix where that pays.
     Full,
+    /// The same, never split: the original single set of files.
+    Single,
 }
 
 /// What a compaction did.
@@ -71,7 +73,12 @@ pub fn compact(
 /// Which neighbours to merge.
 fn choose(segments: &[SegmentRef], how: Compaction) -> Range<usize> {
     match how {
-        Compaction::Full if segments.len() > 1 || segments.iter().any(|s| !s.masked.is_empty() || has_bounds(s)) => {
+        Compaction::Full | Compaction::Single
+            if segments.len() > 1
+                || segments
+                    .iter()
+                    .any(|s| !s.masked.is_empty() || has_bounds(s) || how == Compaction::Single && s.split > 0) =>
+        {
             0..segments.len()
         }
         Compaction::Tiered if segments.len() > MAX_SEGMENTS => cheapest(segments),
@@ -116,8 +123,10 @@ fn merge(
         segments.iter().zip(chosen).map(|(segment, s)| MergeInput { segment, masked: &s.masked }).collect();
     let distinct = match how {
         Compaction::Tiered | Compaction::Masked => DistinctUrls::Bounded,
-        Compaction::Full => DistinctUrls::Counted,
+        Compaction::Full | Compaction::Single => DistinctUrls::Counted,
     };
+    let piece_rows = if how == Compaction::Single { u64::MAX } else { options.piece_rows };
+    let options = &BuildOptions { piece_rows, ..options.clone() };
     merge_segments(lake.store(), id, &inputs, distinct, options, progress)
 }
 
@@ -151,6 +160,10 @@ mod tests {
         assert_eq!(choose(&[SegmentRef::default(), masked.clone(), masked.clone()], Compaction::Masked), 1..2);
         assert_eq!(choose(&segments(&[1; 20]), Compaction::Masked), 0..0);
         assert_eq!(choose(&[masked], Compaction::Full), 0..1);
+        let split = SegmentRef { split: 1, ..SegmentRef::default() };
+        assert_eq!(choose(&[split.clone()], Compaction::Full), 0..0);
+        assert_eq!(choose(&[split], Compaction::Single), 0..1);
+        assert_eq!(choose(&segments(&[1]), Compaction::Single), 0..0);
     }
 
     #[test]

@@ -15,6 +15,9 @@
 //! | `pages.bin` | (file, row group) → page table | `pages` |
 //! | `segment.json` | totals, length and hash of every file | `meta` |
 //!
+//! A segment of very many rows is split by the first digits of `domain_id` into pieces (`split`), each a directory `<prefix>/` with
+//! all of these files; a lookup asks one of them.
+//!
 //! `.zst` files use `seekable` framing, the others `paged` checksums; so a lookup reads some kilobytes and believes
 //! none that was not checked.
 //!
@@ -62,27 +65,30 @@ mod paged;
 mod pages;
 mod paths;
 mod piece;
+mod plain;
 pub mod postings;
 mod publish;
 mod scratch;
 mod seekable;
 mod segment;
 mod slots;
+mod split;
 mod times;
 mod verify;
 
 pub use blob::Blob;
-pub use build::{BuildOptions, SourceFile, TOP_PATHS_MIN_ROWS, build_segment, sort_files};
+pub use build::{BuildOptions, SourceFile, TOP_PATHS_MIN_ROWS, sort_files};
 pub use cache::{Caches, DEFAULT_CACHE_BYTES};
 pub use compact::{Compacted, Compaction, MAX_SEGMENTS, compact};
 pub use error::{Error, Result};
 pub use files::FileEntry;
 pub use merge::{DistinctUrls, MergeInput, merge_segments};
-pub use meta::{DatasetMeta, FileMeta, SegmentMeta};
-pub use piece::{Piece, build_piece, publish_piece};
+pub use meta::{DatasetMeta, FileMeta, PieceMeta, SegmentMeta};
+pub use piece::{Built, Share, build_share, publish_built};
 pub use publish::{Published, publish, publish_datasets, rebuild};
 pub use scratch::Scratch;
 pub use segment::{OpenOptions, Segment, Slot};
+pub use split::{PIECE_ROWS, build_segment};
 pub use trawl_store::Progress;
 pub use verify::{Verified, file_table, indexed_files, verify_segment};
 

@@ -1,8 +1,9 @@
 //! Publishes what datasets have committed: one new segment, one new version.
 
-use crate::build::{BuildOptions, SourceFile, build_segment, sort_files};
+use crate::build::{BuildOptions, SourceFile, sort_files};
 use crate::compact::{Compacted, Compaction, compact};
 use crate::meta::SegmentMeta;
+use crate::split::build_segment;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::UnixMillis;

@@ -1,25 +1,27 @@
-//! An open segment.
+//! An open segment: one set of files, or pieces by prefix.
+//!
+//! ```text
+//!  name ─ domain_id ─► prefix ─► piece ─► slot in the piece ─► + slots of the pieces before it = slot in the segment
+//! ```
+//! Each piece is a segment of its own; a name can only be in one of them, so a lookup asks one. Slots and file ids are numbered on from
+//! piece to piece, so that to those who ask it is one segment. A piece is opened when first asked.
 
 use crate::cache::Caches;
-use crate::counts::{Count, Counts};
-use crate::fetched::Fetched;
+use crate::counts::Count;
 use crate::files::FileEntry;
-use crate::lines::Lines;
-use crate::membership::{self, Membership};
+use crate::merge::{NameCursor, NameMerge};
 use crate::meta::SegmentMeta;
-use crate::mphf::{Candidate, Mphf};
-use crate::paged::PagedReader;
-use crate::pages::Pages;
-use crate::paths::Paths;
-use crate::postings::{Run, Shard, ShardWalk};
-use crate::slots::{Record, SlotReader};
-use crate::times::Times;
-use crate::{Blob, Error, Result};
+use crate::mphf::Mphf;
+use crate::plain::Plain;
+use crate::postings::Run;
+use crate::split::piece_number;
+use crate::{Error, Result};
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock};
 use trawl_store::{SegmentRef, Store};
 
-/// A domain's place in its segment: its line number in the dictionary. Means nothing in any other segment.
+/// A domain's place in its segment: its line number in the dictionary, counted on over the pieces of a segment that is split. Means
+/// nothing in any other segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u64);
 
@@ -37,97 +39,80 @@ impl Default for OpenOptions {
     }
 }
 
-/// An open segment: headers and tables in memory, the rest mapped, resident or read by ranges.
+/// Pieces that are opened at the same time where each waits for its store.
+const OPENED_AT_ONCE: usize = 32;
+
+/// An open segment.
 pub struct Segment {
     store: Arc<dyn Store>,
-    reference: SegmentRef,
+    id: String,
     meta: SegmentMeta,
-    dictionary: Lines,
-    mphf: std::result::Result<Mphf, Error>,
-    membership: Membership,
-    counts: SlotReader<Counts>,
-    times: SlotReader<Times>,
-    paths: SlotReader<Paths>,
-    rows: OnceLock<RowTables>,
-    shards: Vec<OnceLock<Shard>>,
+    /// By prefix, each behind those before it; one of all names in a segment that is not split.
+    pieces: Vec<Piece>,
+    /// The piece of each prefix, by number.
+    by_prefix: Vec<Option<usize>>,
     caches: Arc<Caches>,
     options: OpenOptions,
-    fetched: Fetched,
+}
+
+/// A piece, opened or not.
+struct Piece {
+    prefix: String,
+    reference: SegmentRef,
+    /// Slots of the pieces before.
+    first_slot: u64,
+    domains: u64,
+    /// Parquet files of the pieces before.
+    first_file: u32,
+    files: u32,
+    opened: OnceLock<Plain>,
 }
 
 impl Segment {
-    /// Opens the files a lookup needs; postings shards are opened when first asked.
+    /// Opens the files a lookup needs; pieces of a segment that is split, and postings shards, are opened when first asked.
     pub fn open(
         store: &Arc<dyn Store>,
         reference: &SegmentRef,
         caches: &Arc<Caches>,
         options: OpenOptions,
     ) -> Result<Self> {
-        let meta = SegmentMeta::read(&**store, reference)?;
-        let fetched = Fetched::new(&**store, reference, &meta, options.resident_bytes)?;
-        let blob = |key| blob(&fetched, store, reference, key, caches, options);
-        let dictionary = Lines::open(blob("domains_txt")?, caches.clone())?;
-        let segment = Self {
-            mphf: blob("domains_mphf").and_then(|blob| fitting(Mphf::open(blob)?, &dictionary)),
-            dictionary,
-            membership: Membership::open(blob("d2d_roar")?)?,
-            counts: SlotReader::open(blob("counts")?, caches.clone())?,
-            times: SlotReader::open(blob("times")?, caches.clone())?,
-            paths: SlotReader::open(blob("paths")?, caches.clone())?,
-            rows: OnceLock::new(),
-            shards: (0..meta.shards).map(|_| OnceLock::new()).collect(),
-            store: store.clone(),
-            reference: reference.clone(),
-            meta,
-            caches: caches.clone(),
-            options,
-            fetched: Fetched::default(),
-        };
-        let segment = Self { fetched, ..segment };
-        segment.agree()?;
-        Ok(segment)
-    }
-
-    /// Totals of all files must be those of the dictionary and of `segment.json`.
-    fn agree(&self) -> Result<()> {
-        let pairs = [
-            ("segment.json", self.meta.domains),
-            (membership::FILE, self.membership.slots()),
-            (Counts::FILE, self.counts.slots()),
-            (Times::FILE, self.times.slots()),
-            (Paths::FILE, self.paths.slots()),
-        ];
-        if let Some((file, found)) = pairs.into_iter().find(|(_, slots)| *slots != self.dictionary.len()) {
-            return Err(self.mismatch("domains.txt.zst", file, "number of domains", found, self.dictionary.len()));
+        let (store, id, caches) = (store.clone(), reference.id.clone(), caches.clone());
+        if reference.split == 0 {
+            let plain = Plain::open(&store, reference, &caches, options)?;
+            let meta = plain.meta().clone();
+            let (domains, opened) = (plain.len(), OnceLock::from(plain));
+            let (prefix, reference) = (String::new(), reference.clone());
+            let piece = Piece { prefix, reference, first_slot: 0, domains, first_file: 0, files: u32::MAX, opened };
+            return Ok(Self { store, id, meta, pieces: vec![piece], by_prefix: vec![Some(0)], caches, options });
         }
-        Ok(())
-    }
-
-    /// What leads to rows, opened when first asked: it grows with the number of Parquet files, and opening a lake must
-    /// not.
-    fn rows(&self) -> Result<&RowTables> {
-        if let Some(rows) = self.rows.get() {
-            return Ok(rows);
+        let meta = SegmentMeta::read(&*store, reference)?;
+        if (meta.split, meta.id.as_str()) != (reference.split, id.as_str()) {
+            return Err(Error::Mismatch {
+                left: "manifest".into(),
+                right: format!("{id}/segment.json"),
+                what: "segment",
+                found: format!("{} split by {} digits instead of {}", meta.id, meta.split, reference.split),
+            });
         }
-        let blob = |key| blob(&self.fetched, &self.store, &self.reference, key, &self.caches, self.options);
-        let pages = Pages::open(blob("pages")?)?;
-        let files = Lines::open(blob("files_tsv")?, self.caches.clone())?;
-        if u64::from(pages.files()) != files.len() {
-            let (found, files) = (u64::from(pages.files()), files.len());
-            return Err(self.mismatch("files.tsv.zst", "pages.bin", "number of files", found, files));
+        let mut pieces: Vec<Piece> = Vec::with_capacity(meta.pieces.len());
+        let mut by_prefix = vec![None; 1 << (4 * u32::from(meta.split))];
+        let (mut first_slot, mut first_file) = (0u64, 0u32);
+        for (prefix, piece) in &meta.pieces {
+            // That there are no more than fit was checked when it was read.
+            let files = u32::try_from(piece.parquet_files).unwrap_or(u32::MAX);
+            let (prefix, reference, domains) = (prefix.clone(), meta.piece_ref(prefix)?, piece.domains);
+            let number = usize::from_str_radix(&prefix, 16).unwrap_or(usize::MAX);
+            by_prefix.get_mut(number).into_iter().for_each(|slot| *slot = Some(pieces.len()));
+            pieces.push(Piece { prefix, reference, first_slot, domains, first_file, files, opened: OnceLock::new() });
+            first_slot += domains;
+            first_file = first_file.saturating_add(files);
         }
-        Ok(self.rows.get_or_init(|| RowTables { pages, files }))
-    }
-
-    fn mismatch(&self, left: &str, right: &str, what: &'static str, found: u64, expected: u64) -> Error {
-        let id = &self.reference.id;
-        let found = format!("{found} instead of {expected}");
-        Error::Mismatch { left: format!("{id}/{left}"), right: format!("{id}/{right}"), what, found }
+        Ok(Self { store, id, meta, pieces, by_prefix, caches, options })
     }
 
     /// Its name.
     pub fn id(&self) -> &str {
-        &self.reference.id
+        &self.id
     }
 
     /// What `segment.json` says.
@@ -137,7 +122,7 @@ impl Segment {
 
     /// Number of domains.
     pub fn len(&self) -> u64 {
-        self.dictionary.len()
+        self.meta.domains
     }
 
     /// Whether it has no domains.
@@ -145,115 +130,160 @@ impl Segment {
         self.len() == 0
     }
 
+    /// Pieces by prefix, with how each is named; one with an empty prefix if it is not split.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (&str, &SegmentRef)> {
+        self.pieces.iter().map(|piece| (piece.prefix.as_str(), &piece.reference))
+    }
+
+    /// A piece, opened when first asked.
+    fn plain<'a>(&'a self, piece: &'a Piece) -> Result<&'a Plain> {
+        if let Some(plain) = piece.opened.get() {
+            return Ok(plain);
+        }
+        let plain = Plain::open(&self.store, &piece.reference, &self.caches, self.options)?;
+        let (expected, meta) = ((piece.domains, u64::from(piece.files)), plain.meta());
+        let found = (meta.domains, meta.parquet_files);
+        if found != expected || meta.split != 0 || meta.id != piece.reference.id {
+            return Err(Error::Mismatch {
+                left: format!("{}/segment.json", self.id),
+                right: format!("{}/segment.json", piece.reference.id),
+                what: "domains and files",
+                found: format!("{found:?} instead of {expected:?}"),
+            });
+        }
+        Ok(piece.opened.get_or_init(|| plain))
+    }
+
+    /// Opens all pieces, several at a time where each waits for its store.
+    pub(crate) fn open_all(&self) -> Result<Vec<&Plain>> {
+        let closed: Vec<&Piece> = self.pieces.iter().filter(|piece| piece.opened.get().is_none()).collect();
+        if closed.len() > 1 && !self.store.poll_every().is_zero() {
+            std::thread::scope(|scope| {
+                for share in closed.chunks(closed.len().div_ceil(OPENED_AT_ONCE)) {
+                    // What cannot be opened says so below.
+                    scope.spawn(|| share.iter().all(|piece| self.plain(piece).is_ok()));
+                }
+            });
+        }
+        self.pieces.iter().map(|piece| self.plain(piece)).collect()
+    }
+
+    fn nowhere(&self, what: &'static str, number: u64) -> Error {
+        let expected = "one that this segment has";
+        Error::Input { at: format!("segment {}", self.id), expected, found: format!("{what} {number}") }
+    }
+
+    /// The piece that has a slot, and the slot there.
+    fn at_slot(&self, slot: Slot) -> Result<(&Piece, Slot)> {
+        let behind = self.pieces.partition_point(|piece| piece.first_slot <= slot.0);
+        // Pieces without domains begin where the next one does.
+        let piece = behind.checked_sub(1).and_then(|index| self.pieces.get(index));
+        let piece = piece.ok_or_else(|| self.nowhere("slot", slot.0))?;
+        Ok((piece, Slot(slot.0 - piece.first_slot)))
+    }
+
+    /// The piece that lists a file, and its id there.
+    fn at_file(&self, file_id: u32) -> Result<(&Piece, u32)> {
+        let behind = self.pieces.partition_point(|piece| piece.first_file <= file_id);
+        let piece = behind.checked_sub(1).and_then(|index| self.pieces.get(index));
+        let piece = piece.ok_or_else(|| self.nowhere("file", u64::from(file_id)))?;
+        Ok((piece, file_id - piece.first_file))
+    }
+
+    /// The only piece that can have a domain.
+    fn piece_of(&self, domain: &str) -> Option<&Piece> {
+        let index = match self.meta.split {
+            0 => 0,
+            split => (*self.by_prefix.get(piece_number(domain, split))?)?,
+        };
+        self.pieces.get(index)
+    }
+
     /// The slot of a domain, compared byte for byte with the dictionary. A stranger costs no read in 65,535 of 65,536
     /// cases.
     pub fn lookup(&self, domain: &str) -> Result<Option<Slot>> {
-        let Some(index) = self.dictionary.block_of(domain) else { return Ok(None) };
-        let candidate = match &self.mphf {
-            Ok(mphf) => mphf.get(domain, index)?,
-            Err(_) => Candidate::Unknown,
-        };
-        match candidate {
-            Candidate::Stranger => Ok(None),
-            Candidate::Unknown => Ok(self.dictionary.find(domain)?.map(Slot)),
-            Candidate::Line(line) => {
-                let lines = self.dictionary.block_lines(index);
-                if u64::from(line) >= lines.end - lines.start {
-                    return Ok(None);
-                }
-                let block = self.dictionary.block(index)?;
-                let found = block.line(line as usize) == Some(domain);
-                Ok(found.then(|| Slot(lines.start + u64::from(line))))
-            }
-        }
+        let Some(piece) = self.piece_of(domain) else { return Ok(None) };
+        let slot = self.plain(piece)?.lookup(domain)?;
+        Ok(slot.map(|slot| Slot(piece.first_slot + slot.0)))
     }
 
     /// A slot near to where a domain would be, read as [`Segment::lookup`] reads one that is there. `None` if it has no domains.
     pub fn neighbour(&self, domain: &str) -> Result<Option<Slot>> {
-        if self.is_empty() {
-            return Ok(None);
-        }
-        let index = self.dictionary.block_of(domain).unwrap_or(0);
-        let _same_read = self.dictionary.block(index)?;
-        Ok(Some(Slot(self.dictionary.block_lines(index).start)))
+        let here = self.piece_of(domain).filter(|piece| piece.domains > 0);
+        let piece = here.or_else(|| self.pieces.iter().find(|piece| piece.domains > 0));
+        let Some(piece) = piece else { return Ok(None) };
+        let slot = self.plain(piece)?.neighbour(domain)?;
+        Ok(slot.map(|slot| Slot(piece.first_slot + slot.0)))
     }
 
     /// The name of a slot.
     pub fn name(&self, slot: Slot) -> Result<Option<String>> {
-        self.dictionary.line(slot.0)
+        let (piece, slot) = self.at_slot(slot)?;
+        self.plain(piece)?.name(slot)
     }
 
     /// The datasets of a slot, in order.
     pub fn datasets(&self, slot: Slot) -> Result<Vec<u32>> {
-        self.membership.datasets(slot.0)
+        let (piece, slot) = self.at_slot(slot)?;
+        self.plain(piece)?.datasets(slot)
     }
 
     /// The datasets of a slot and what is known of each.
     pub fn counts(&self, slot: Slot) -> Result<Vec<(u32, Count)>> {
-        let (datasets, mut counts) = self.numbers(slot)?;
-        self.paths.fill(slot.0, &mut counts)?;
-        Ok(datasets.into_iter().zip(counts).collect())
+        let (piece, slot) = self.at_slot(slot)?;
+        self.plain(piece)?.counts(slot)
     }
 
     /// As [`Segment::counts`], without top paths.
     pub fn bare_counts(&self, slot: Slot) -> Result<Vec<(u32, Count)>> {
-        let (datasets, counts) = self.numbers(slot)?;
-        Ok(datasets.into_iter().zip(counts).collect())
-    }
-
-    fn numbers(&self, slot: Slot) -> Result<(Vec<u32>, Vec<Count>)> {
-        let datasets = self.datasets(slot)?;
-        let mut counts = vec![Count::default(); datasets.len()];
-        self.counts.fill(slot.0, &mut counts)?;
-        self.times.fill(slot.0, &mut counts)?;
-        Ok((datasets, counts))
+        let (piece, slot) = self.at_slot(slot)?;
+        self.plain(piece)?.bare_counts(slot)
     }
 
     /// The rows of a slot in a dataset; empty if the dataset does not hold it.
     pub fn postings(&self, slot: Slot, dataset_id: u32) -> Result<Vec<Run>> {
-        let shards = self.meta.shards.max(1);
-        let number = slot.0 % u64::from(shards);
-        let runs = self.shard(u32::try_from(number).unwrap_or(0))?.runs(slot.0, dataset_id)?.unwrap_or_default();
-        self.check_files(&runs)?;
+        let (piece, slot) = self.at_slot(slot)?;
+        let mut runs = self.plain(piece)?.postings(slot, dataset_id)?;
+        // Each is one of the piece's files, of which there are no more than fit.
+        runs.iter_mut().for_each(|run| run.file_id += piece.first_file);
         Ok(runs)
-    }
-
-    fn check_files(&self, runs: &[Run]) -> Result<()> {
-        let files = self.meta.parquet_files;
-        if let Some(bad) = runs.iter().find(|run| u64::from(run.file_id) >= files) {
-            return Err(self.mismatch("postings", "segment.json", "files", u64::from(bad.file_id), files));
-        }
-        Ok(())
-    }
-
-    /// Reads the rows of slots from the first to the last.
-    pub(crate) fn walk(&self) -> PostingsWalk<'_> {
-        PostingsWalk { segment: self, shards: self.shards.iter().map(|_| None).collect() }
     }
 
     /// A Parquet file by its id.
     pub fn file(&self, file_id: u32) -> Result<FileEntry> {
-        let (number, files) = (u64::from(file_id), &self.rows()?.files);
-        let line = files.line(number)?;
-        let line = line.ok_or_else(|| Error::corrupt(files.name(), 0, "a file of this segment", file_id))?;
-        FileEntry::parse(files.name(), number, &line)
+        let (piece, local) = self.at_file(file_id)?;
+        Ok(FileEntry { file_id, ..self.plain(piece)?.file(local)? })
     }
 
     /// Number of Parquet files.
     pub fn files(&self) -> Result<u32> {
-        Ok(self.rows()?.pages.files())
+        match self.pieces.as_slice() {
+            [only] if self.meta.split == 0 => self.plain(only)?.files(),
+            pieces => Ok(pieces.last().map_or(0, |last| last.first_file + last.files)),
+        }
     }
 
     /// The page tables of all row groups of a file.
     pub fn tables_of(&self, file_id: u32) -> Result<Vec<Bytes>> {
-        let pages = &self.rows()?.pages;
-        let groups: Vec<_> = (0..pages.groups_of(file_id)?).map(|group| (file_id, group)).collect();
-        pages.tables(&groups)
+        let (piece, file_id) = self.at_file(file_id)?;
+        self.plain(piece)?.tables_of(file_id)
     }
 
     /// Page tables of row groups, given as (file, row group), in the order asked.
     pub fn page_tables(&self, wanted: &[(u32, u32)]) -> Result<Vec<Bytes>> {
-        self.rows()?.pages.tables(wanted)
+        let mut placed = Vec::with_capacity(wanted.len());
+        for (file_id, group) in wanted {
+            let (piece, local) = self.at_file(*file_id)?;
+            placed.push((piece, (local, *group)));
+        }
+        let mut tables = Vec::with_capacity(wanted.len());
+        // Rows of one domain are in one piece: that is one read.
+        for of_one in placed.chunk_by(|a, b| a.0.first_file == b.0.first_file) {
+            let Some((piece, _)) = of_one.first() else { continue };
+            let groups: Vec<_> = of_one.iter().map(|(_, group)| *group).collect();
+            tables.extend(self.plain(piece)?.page_tables(&groups)?);
+        }
+        Ok(tables)
     }
 
     /// Goes through the domains that begin with `prefix` and come after `after`, in order, until `each` says stop.
@@ -264,107 +294,37 @@ impl Segment {
         each: &mut dyn FnMut(Slot, &str) -> bool,
     ) -> Result<()> {
         let from = after.filter(|after| *after >= prefix).unwrap_or(prefix);
-        self.dictionary.walk_from(from, &mut |line, name| {
-            if !name.starts_with(prefix) {
-                // Names before the prefix do not come; past it none follow.
-                return false;
-            }
-            after == Some(name) || each(Slot(line), name)
-        })
-    }
-
-    /// A postings shard, opened when first asked.
-    pub(crate) fn shard(&self, number: u32) -> Result<&Shard> {
-        let cell = self.shards.get(number as usize);
-        let cell = cell.ok_or_else(|| self.mismatch("segment.json", "postings", "shards", u64::from(number), 0))?;
-        if let Some(shard) = cell.get() {
-            return Ok(shard);
+        let opened = self.open_all()?;
+        let mut walk = |slot: Slot, name: &str| {
+            // Names before the prefix do not come; past it none follow.
+            name.starts_with(prefix) && (after == Some(name) || each(slot, name))
+        };
+        if let [only] = opened.as_slice() {
+            return only.dictionary().walk_from(from, &mut |line, name| walk(Slot(line), name));
         }
-        let blob = |key| {
-            let path = self.reference.file(key, number).unwrap_or_default();
-            self.fetched.blob(&self.store, &path, SHARD_RESIDENT.min(self.options.resident_bytes))
-        };
-        let shard = Shard::open(blob("postings_idx")?, blob("postings_dat")?, self.caches.clone())?;
-        Ok(cell.get_or_init(|| shard))
+        let cursors = opened.into_iter().map(|plain| NameCursor::from(plain, from)).collect::<Result<Vec<_>>>()?;
+        let mut names = NameMerge::new(cursors);
+        while let Some((index, cursor)) = names.first() {
+            let (Some(name), Some(piece)) = (cursor.name(), self.pieces.get(index)) else { break };
+            if !walk(Slot(piece.first_slot + cursor.slot().0), name) {
+                break;
+            }
+            names.advance()?;
+        }
+        Ok(())
     }
 
-    /// Every file that has page checksums.
-    pub(crate) fn paged(&self) -> Result<[&PagedReader; 5]> {
-        let pages = &self.rows()?.pages;
-        Ok([self.membership.file(), self.counts.file(), self.times.file(), self.paths.file(), pages.file()])
+    /// The perfect hash, or why lookups search the dictionary instead: of the first piece whose is damaged, if one is.
+    pub fn mphf(&self) -> std::result::Result<&Mphf, Error> {
+        let mut first = None;
+        for plain in self.open_all()? {
+            let mphf = plain.mphf().map_err(|error| Error::Input {
+                at: format!("{}/domains.mphf", plain.id()),
+                expected: "a perfect hash that can be used",
+                found: error.to_string(),
+            })?;
+            first = first.or(Some(mphf));
+        }
+        first.ok_or_else(|| self.nowhere("piece", 0))
     }
-
-    /// The perfect hash, or why lookups search the dictionary instead.
-    pub fn mphf(&self) -> std::result::Result<&Mphf, &Error> {
-        self.mphf.as_ref()
-    }
-
-    pub(crate) fn dictionary(&self) -> &Lines {
-        &self.dictionary
-    }
-}
-
-/// The rows of slots, asked for in order: each payload is decoded once.
-pub(crate) struct PostingsWalk<'a> {
-    segment: &'a Segment,
-    shards: Vec<Option<ShardWalk<'a>>>,
-}
-
-impl PostingsWalk<'_> {
-    /// As [`Segment::postings`], of a slot and dataset that come after those asked for last.
-    pub fn runs(&mut self, slot: Slot, dataset_id: u32) -> Result<Vec<Run>> {
-        let Self { segment, shards } = self;
-        let number = slot.0 % (shards.len() as u64).max(1);
-        let opened = usize::try_from(number).ok().and_then(|number| shards.get_mut(number));
-        let none = || segment.mismatch("segment.json", "postings", "shards", number, 0);
-        let opened = opened.ok_or_else(none)?;
-        let walk = match opened {
-            Some(walk) => walk,
-            // A segment has at most 1024 shards.
-            None => opened.insert(segment.shard(number as u32)?.walk()),
-        };
-        let runs = walk.runs(slot.0, dataset_id)?.unwrap_or_default();
-        segment.check_files(&runs)?;
-        Ok(runs)
-    }
-}
-
-/// From runs of rows to byte ranges of Parquet files.
-struct RowTables {
-    pages: Pages,
-    files: Lines,
-}
-
-/// A file of a segment by its key in the manifest.
-fn blob(
-    fetched: &Fetched,
-    store: &Arc<dyn Store>,
-    reference: &SegmentRef,
-    key: &str,
-    caches: &Arc<Caches>,
-    options: OpenOptions,
-) -> Result<Blob> {
-    let path = reference.file(key, 0).ok_or_else(|| Error::Input {
-        at: format!("segment {}", reference.id),
-        expected: "a path of every file in the manifest",
-        found: format!("none of {key}"),
-    })?;
-    Ok(fetched.blob(store, &path, options.resident_bytes)?.cached(caches))
-}
-
-/// Postings are the largest files and the least often asked: only small ones are kept whole.
-const SHARD_RESIDENT: u64 = 256 * 1024;
-
-/// The hash of the dictionary is in the file: a perfect hash of another dictionary would answer nonsense.
-fn fitting(mphf: Mphf, dictionary: &Lines) -> Result<Mphf> {
-    let found = dictionary.file().table_hash();
-    if mphf.names() != dictionary.len() || mphf.dictionary().table != found {
-        return Err(Error::Mismatch {
-            left: dictionary.name().display().to_string(),
-            right: "domains.mphf".into(),
-            what: "dictionary",
-            found: format!("hash {:016x} instead of {found:016x}", mphf.dictionary().table),
-        });
-    }
-    Ok(mphf)
 }

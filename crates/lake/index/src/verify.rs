@@ -2,6 +2,8 @@
 
 use crate::files::FileEntry;
 use crate::mphf::Candidate;
+use crate::plain::Plain;
+use crate::split::has_prefix;
 use crate::{Caches, Error, OpenOptions, Result, Segment};
 use std::sync::Arc;
 use trawl_rows::GroupTable;
@@ -22,7 +24,7 @@ pub struct Verified {
     pub faults: u64,
 }
 
-/// Goes through a whole segment. Every fault goes to `fault`; an error is a segment that cannot be opened.
+/// Goes through a whole segment, piece by piece. Every fault goes to `fault`; an error is a segment that cannot be opened.
 ///
 /// Memory: 8 bytes a row group, and the caches.
 pub fn verify_segment(
@@ -30,14 +32,50 @@ pub fn verify_segment(
     reference: &SegmentRef,
     fault: &mut dyn FnMut(Error),
 ) -> Result<Verified> {
-    let segment = Segment::open(store, reference, &Arc::new(Caches::new(8 << 20)), OpenOptions::default())?;
-    let mut check = Check { segment: &segment, verified: Verified::default(), fault };
+    let caches = Arc::new(Caches::new(8 << 20));
+    let segment = Segment::open(store, reference, &caches, OpenOptions::default())?;
+    let mut sum = Verified::default();
+    // Counted here: a piece may have told of some before it could not be read on.
+    let mut faults = 0;
+    let mut report = |error| {
+        faults += 1;
+        fault(error);
+    };
+    let is_split = segment.meta().split > 0;
+    for (prefix, piece) in segment.pieces() {
+        // Opened for itself, and closed again: all pieces of a large segment are many open files. What it says of itself is what
+        // the segment says of it, by the hash of its `segment.json`.
+        let checked = Plain::open(store, piece, &caches, OpenOptions::default())
+            .and_then(|plain| verify_plain(store, &plain, prefix, &reference.masked, &mut report));
+        match checked {
+            Ok(found) => {
+                sum.files += found.files + u64::from(is_split);
+                sum.domains += found.domains;
+                sum.pairs += found.pairs;
+                sum.rows += found.rows;
+            }
+            Err(error) if is_split => report(error),
+            Err(error) => return Err(error),
+        }
+    }
+    sum.faults = faults;
+    Ok(sum)
+}
+
+fn verify_plain(
+    store: &Arc<dyn Store>,
+    segment: &Plain,
+    prefix: &str,
+    masked: &[u32],
+    fault: &mut dyn FnMut(Error),
+) -> Result<Verified> {
+    let mut check = Check { segment, prefix, verified: Verified::default(), fault };
     check.hashes(store);
     check.domains();
     for file in segment.paged()? {
         file.check_all(&mut |error| check.report(error));
     }
-    let groups = check.files(store, segment.files()?, &reference.masked);
+    let groups = check.files(store, segment.files()?, masked);
     check.postings(groups);
     check.totals();
     Ok(check.verified)
@@ -66,7 +104,9 @@ struct Groups {
 }
 
 struct Check<'a> {
-    segment: &'a Segment,
+    segment: &'a Plain,
+    /// What the ids of its domains begin with; empty if it is not a piece.
+    prefix: &'a str,
     verified: Verified,
     fault: &'a mut dyn FnMut(Error),
 }
@@ -121,6 +161,9 @@ impl Check<'_> {
             for (line, name) in (0u32..).zip(block.lines_from(0)) {
                 if last.as_str() >= name {
                     self.wrong("domains.txt.zst".into(), "names in order, no two equal", format!("{last:?}, {name:?}"));
+                }
+                if !has_prefix(name, self.prefix) {
+                    self.wrong("domains.txt.zst".into(), "domains with the prefix of this piece", name);
                 }
                 name.clone_into(&mut last);
                 self.verified.domains += 1;

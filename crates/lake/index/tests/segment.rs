@@ -36,6 +36,11 @@ struct World {
 
 /// `domains` domains in three datasets, files small enough that the largest domain spans several.
 fn world(domains: u32) -> World {
+    world_of(domains, 0)
+}
+
+/// The same, with files split by prefixes of so many digits.
+fn world_of(domains: u32, digits: u8) -> World {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("tmp")).unwrap();
     let store: Arc<dyn Store> = Arc::new(DirStore::new(dir.path().join("lake")));
@@ -56,6 +61,7 @@ fn world(domains: u32) -> World {
         let mut settings = IngestSettings::new(format!("w{dataset}"), dir.path().join("tmp"));
         (settings.memory_bytes, settings.page_rows) = (32 << 20, 16);
         (settings.row_group_bytes, settings.file_bytes) = (4 << 10, 10 << 10);
+        settings.prefix_digits = Some(digits);
         let sources = vec![trawl_ingest::source::Source::new(Records(records))];
         ingest(&lake, id, &sources, &settings, &|| UnixMillis(2), &|_| ()).unwrap();
         let commit = lake.dataset_newest(id).unwrap().unwrap();
@@ -293,7 +299,7 @@ fn lookups_survive_without_the_perfect_hash() {
             assert_eq!(segment.lookup(name).unwrap(), Some(*slot));
         }
         assert_eq!(segment.lookup("nobody.com").unwrap(), None);
-        segment.mphf().err().map(ToString::to_string)
+        segment.mphf().err().map(|error| error.to_string())
     };
     assert_eq!(check(), None);
     let good = std::fs::read(&path).unwrap();
@@ -320,4 +326,183 @@ fn changed_input_is_refused() {
     std::fs::write(&path, &good).unwrap();
     world.files[0].file.rows += 1;
     assert!(build(&world).is_err());
+}
+
+/// However few rows there are.
+fn split(options: &mut BuildOptions) {
+    options.piece_rows = 1;
+}
+
+/// All that a segment says, by name: counts, and rows by the paths of their files.
+fn told(segment: &Segment) -> BTreeMap<String, String> {
+    let mut told = BTreeMap::new();
+    let mut last = String::new();
+    let mut each = |slot: Slot, name: &str| {
+        assert!(*name > *last, "{name} after {last}");
+        name.clone_into(&mut last);
+        assert_eq!(segment.lookup(name).unwrap(), Some(slot));
+        assert_eq!(segment.name(slot).unwrap().as_deref(), Some(name));
+        let counts = segment.counts(slot).unwrap();
+        assert!(counts.iter().map(|(id, _)| *id).eq(segment.datasets(slot).unwrap()));
+        let rows: Vec<_> = counts.iter().map(|(id, _)| rows_of(segment, slot, *id)).collect();
+        let groups: Vec<_> = counts
+            .iter()
+            .flat_map(|(id, _)| segment.postings(slot, *id).unwrap())
+            .map(|run| (run.file_id, run.row_group))
+            .collect();
+        assert_eq!(segment.page_tables(&groups).unwrap().len(), groups.len());
+        told.insert(name.to_owned(), format!("{counts:?} {rows:?}"));
+        true
+    };
+    segment.names_with_prefix("", None, &mut each).unwrap();
+    assert_eq!(told.len() as u64, segment.len());
+    told
+}
+
+#[test]
+fn a_segment_that_is_split_answers_as_one_that_is_not() {
+    for digits in [1, 2] {
+        let world = world_of(300, digits);
+        let one = world.build("one", |_| ()).to_ref(0).unwrap();
+        let meta = world.build("many", split);
+        let many = meta.to_ref(0).unwrap();
+        assert_eq!((one.split, many.split, many.files.len()), (0, digits, 1));
+        assert_eq!((one.domains, one.rows, &one.datasets), (many.domains, many.rows, &many.datasets));
+        assert!(meta.pieces.len() > 10 && world.faults(&many).is_empty(), "{:?}", world.faults(&many));
+        let (one, many) = (world.open(&one), world.open(&many));
+        assert_eq!(told(&one), told(&many));
+        assert_eq!(one.meta().datasets, many.meta().datasets);
+        assert_eq!(one.files().unwrap(), many.files().unwrap());
+        let paths = |s: &Segment| (0..s.files().unwrap()).map(|id| s.file(id).unwrap().path).collect::<BTreeSet<_>>();
+        assert_eq!(paths(&one), paths(&many));
+        for stranger in ["nobody.com", "", "d9999.com", "zz"] {
+            assert_eq!(many.lookup(stranger).unwrap(), None);
+            assert!(many.neighbour(stranger).unwrap().is_some_and(|slot| slot.0 < many.len()));
+        }
+        let listed = |s: &Segment, prefix: &str, after: Option<&str>| {
+            let mut names = Vec::new();
+            let mut each = |_: Slot, name: &str| {
+                names.push(name.to_owned());
+                names.len() < 7
+            };
+            s.names_with_prefix(prefix, after, &mut each).unwrap();
+            names
+        };
+        for (prefix, after) in
+            [("", None), ("d00", Some("d0042.com")), ("d0042.com", None), ("x", None), ("b", Some("a"))]
+        {
+            assert_eq!(listed(&one, prefix, after), listed(&many, prefix, after), "{prefix} {after:?}");
+        }
+        assert!(many.file(many.files().unwrap()).is_err());
+    }
+}
+
+#[test]
+fn pieces_have_the_same_bytes_on_any_machine_and_as_merges() {
+    let world = world_of(200, 1);
+    let of = |id: &str| {
+        let mut files = files_below(&world.segment_dir(id));
+        files.retain(|name, _| !name.ends_with("segment.json"));
+        files
+    };
+    let mut metas = Vec::new();
+    for (id, threads, memory) in [("a", 1, 16 << 20), ("b", 2, 2 << 20), ("c", 5, 64 << 20)] {
+        metas.push(world.build(id, |o| (o.threads, o.memory_bytes, o.piece_rows) = (threads, memory, 1)));
+    }
+    assert!(of("a") == of("b") && of("a") == of("c"));
+    world.build("whole", |_| ());
+    let options = |piece_rows| BuildOptions { piece_rows, ..BuildOptions::new(world.dir.path().join("tmp")) };
+    let merge = |id: &str, of: &[SegmentRef], piece_rows| {
+        let opened: Vec<Segment> = of.iter().map(|reference| world.open(reference)).collect();
+        let inputs: Vec<_> = opened.iter().map(|segment| MergeInput { segment, masked: &[] }).collect();
+        let merged =
+            merge_segments(&world.store, id, &inputs, DistinctUrls::Counted, &options(piece_rows), &|_| ()).unwrap();
+        assert_eq!(world.faults(&merged.to_ref(0).unwrap()), [""; 0]);
+        merged
+    };
+    // Pieces to one set of files, to pieces again, and of segments that are split, split otherwise and not split at all.
+    let single = merge("single", &[metas[0].to_ref(0).unwrap()], u64::MAX);
+    assert!(single.split == 0 && of("single") == of("whole"));
+    let again = merge("again", &[single.to_ref(0).unwrap()], 1);
+    assert!(again.split == 1 && of("again") == of("a"));
+    let dataset = |id: u32| {
+        let files: Vec<_> = world.files.iter().filter(|f| f.dataset_id == id).cloned().collect();
+        let name = format!("d{id}");
+        let piece_rows = if id == 2 { 1 } else { u64::MAX };
+        build_segment(&world.store, &name, &files, &options(piece_rows), &|_| ()).unwrap().to_ref(0).unwrap()
+    };
+    let mixed = [dataset(1), dataset(2), dataset(3)];
+    assert_eq!(mixed.each_ref().map(|reference| reference.split), [0, 1, 0]);
+    merge("mixed", &mixed, 1);
+    merge("mixed1", &mixed, u64::MAX);
+    assert!(of("mixed") == of("a") && of("mixed1") == of("whole"));
+}
+
+#[test]
+fn files_of_other_prefixes_than_two_digits_are_split_less() {
+    let fine = world_of(60, 2);
+    let reference = fine.build("one", |o| o.piece_rows = 50).to_ref(0).unwrap();
+    assert_eq!((reference.split, fine.faults(&reference)), (1, vec![]), "one digit of files that have two");
+    assert_eq!(world_of(60, 0).build("none", split).split, 0);
+}
+
+/// Damage in any file of a piece is found by verification, and so is a piece that is lost; others answer on.
+#[test]
+fn every_damage_of_a_piece_is_found_and_named() {
+    let world = world_of(12, 1);
+    let reference = world.build("s1", split).to_ref(0).unwrap();
+    let dir = world.segment_dir("s1");
+    let files = files_below(&dir);
+    let piece = files.keys().find(|name| name.ends_with("/counts.bin")).unwrap().split_once('/').unwrap().0.to_owned();
+    let of_piece = files.iter().filter(|(name, _)| name.starts_with(&piece) || *name == "segment.json");
+    for (name, bytes) in of_piece.clone() {
+        let path = dir.join(name);
+        let damage = |bytes: &[u8], what: &str| {
+            std::fs::write(&path, bytes).unwrap();
+            let faults = world.faults(&reference);
+            assert!(faults.iter().any(|fault| fault.contains(name)), "{name}: {what} was not found: {faults:?}");
+        };
+        for at in (0..bytes.len()).step_by((bytes.len() / 12).max(1)) {
+            damage(&bytes[..at], &format!("cut at {at}"));
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            damage(&flipped, &format!("flip at {at}"));
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(world.faults(&reference).iter().any(|fault| fault.contains(name)), "{name}: its absence was not found");
+        std::fs::write(&path, bytes).unwrap();
+    }
+    assert_eq!(world.faults(&reference), [""; 0]);
+    // A piece of names that belong to another.
+    let all = told(&world.open(&reference));
+    for (name, _) in of_piece.filter(|(name, _)| name.starts_with(&piece)) {
+        std::fs::remove_file(dir.join(name)).unwrap();
+    }
+    let faults = world.faults(&reference);
+    assert!(faults.iter().all(|fault| fault.contains(&format!("s1/{piece}/"))) && faults.len() == 1, "{faults:?}");
+    let segment = world.open(&reference);
+    let (mut lost, mut found) = (0, 0);
+    for name in all.keys() {
+        match segment.lookup(name) {
+            Ok(slot) => found += u32::from(slot.is_some()),
+            Err(error) => {
+                lost += 1;
+                assert!(error.to_string().contains(&format!("index/s1/{piece}/segment.json")), "{error}");
+            }
+        }
+    }
+    assert!(lost > 0 && found > 0 && lost + found == all.len() as u32, "{lost} {found}");
+    assert!(segment.names_with_prefix("", None, &mut |_, _| true).is_err(), "a list that lacks names is no list");
+}
+
+/// Pieces under each other's prefixes would answer nothing: found by verification.
+#[test]
+fn pieces_that_were_exchanged_are_found() {
+    let world = world_of(100, 1);
+    let reference = world.build("s1", split).to_ref(0).unwrap();
+    let dir = world.segment_dir("s1");
+    std::fs::rename(dir.join("0"), dir.join("x")).unwrap();
+    std::fs::rename(dir.join("1"), dir.join("0")).unwrap();
+    std::fs::rename(dir.join("x"), dir.join("1")).unwrap();
+    assert!(!world.faults(&reference).is_empty());
 }

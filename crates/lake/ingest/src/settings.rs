@@ -64,6 +64,8 @@ pub struct IngestSettings {
     pub max_record_bytes: Option<usize>,
     /// Rejected items that are kept in the rejects file, 1 million; all are counted.
     pub max_rejects: u64,
+    /// For jobs: rows of a piece from which on the index is split, if not as many as the index takes by itself.
+    pub piece_rows: Option<u64>,
     /// Ends the work early: then nothing is visible of it.
     pub cancel: Cancel,
 }
@@ -88,6 +90,7 @@ impl IngestSettings {
             file_bytes: 4 << 30,
             max_record_bytes: None,
             max_rejects: 1_000_000,
+            piece_rows: None,
             cancel: Cancel::default(),
         }
     }

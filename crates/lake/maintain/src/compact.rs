@@ -6,7 +6,7 @@ use crate::{Keeper, Result};
 use std::collections::BTreeMap;
 use trawl_index::{Compaction, MAX_SEGMENTS};
 use trawl_ingest::{Files, Rewrite, RewriteReport};
-use trawl_store::{DataFile, Lake};
+use trawl_store::{DataFile, Lake, SegmentRef};
 
 /// Small files of one prefix from which on they are merged, where not all of them are wanted: fewer cost readers little.
 const MANY_FILES: usize = 8;
@@ -16,6 +16,8 @@ const MANY_FILES: usize = 8;
 pub struct Compact {
     /// Everything that can be merged; else only where there are many.
     pub full: bool,
+    /// With `full`, one set of index files that is not split by prefix.
+    pub single: bool,
     /// Parquet files.
     pub files: bool,
     /// Index segments.
@@ -68,14 +70,21 @@ impl Keeper<'_> {
     }
 
     fn compact_segments(&self, lake: &Lake, what: &Compact) -> Result<bool> {
-        let how = if what.full { Compaction::Full } else { Compaction::Tiered };
+        let how = match (what.full, what.single) {
+            (true, true) => Compaction::Single,
+            (true, false) => Compaction::Full,
+            _ => Compaction::Tiered,
+        };
         if !what.dry_run {
             return self.merge_segments(lake, how);
         }
         let manifest = lake.current()?;
         let segments = manifest.current().map(|version| version.segments.as_slice()).unwrap_or_default();
         let any = match how {
-            Compaction::Full => segments.len() > 1 || segments.iter().any(|s| !s.masked.is_empty()),
+            Compaction::Full | Compaction::Single => {
+                let is_split = |s: &SegmentRef| how == Compaction::Single && s.split > 0;
+                segments.len() > 1 || segments.iter().any(|s| !s.masked.is_empty() || is_split(s))
+            }
             _ => segments.len() > MAX_SEGMENTS,
         };
         if any {

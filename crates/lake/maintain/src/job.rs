@@ -1,8 +1,8 @@
 //! The tasks of a job, and what makes them visible: the whole way from sources to a version, by any number of processes.
 //!
 //! ```text
-//!  trawl_ingest::job::plan ─► map tasks ─► reduce tasks ─► commit ─► index task ─► commit
-//!                                                          rows are safe           rows are found
+//!  trawl_ingest::job::plan ─► map tasks ─► reduce tasks ─► commit ─► index tasks ─► commit
+//!                                                          rows are safe            rows are found
 //! ```
 //! The stages up to the first commit are those of [`trawl_ingest::job`]; here the index is made of what they wrote. A commit does
 //! what is next, and may be repeated at any time by anybody who knows the name of the job.
@@ -10,7 +10,7 @@
 use crate::Result;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use trawl_index::{BuildOptions, Piece, Published, build_piece, publish_piece};
+use trawl_index::{BuildOptions, Built, Published, Share, build_share, publish_built};
 use trawl_ingest::IngestReport;
 use trawl_ingest::job::{Job, JobStage, JobWork, MapDone, ReduceDone, Room, Task};
 use trawl_io::Fs;
@@ -24,8 +24,8 @@ pub struct IndexDone {
     pub task: u32,
     /// The attempt that did it.
     pub attempt: String,
-    /// The segment; `None` if a version serves the rows already.
-    pub piece: Option<Piece>,
+    /// What it made of the segment; `None` if a version serves the rows already.
+    pub built: Option<Built>,
 }
 
 /// What a task has done.
@@ -36,14 +36,14 @@ pub enum TaskDone {
     Map(MapDone),
     /// Parquet files.
     Reduce(ReduceDone),
-    /// An index segment.
+    /// An index segment, or pieces of it.
     Index(IndexDone),
 }
 
 /// What a commit made of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobCommit {
-    /// The rows are committed; the index task is next, then another commit.
+    /// The rows are committed; the index tasks are next, then another commit.
     Rows(Box<IngestReport>),
     /// A version serves the rows, and the job has ended.
     Version(Box<Published>),
@@ -82,16 +82,20 @@ fn index(work: &JobWork<'_>, task: u32, attempt: &str) -> Result<IndexDone> {
         return Err(trawl_store::Error::Refused { reason }.into());
     }
     let pulse = job.pulse(lake, work.clock)?;
-    let segment = format!("{}-{attempt}", job.job);
-    let own = OwnFiles::below(&**lake.store(), layout::segment_dir(&segment)?, |_| true);
-    let piece = build_piece(lake, job.dataset.id, &segment, &build_options(work.room), &|p| {
+    let share = Share { number: task, of: job.task_count(JobStage::Index) };
+    let segment = layout::segment_dir(&format!("{}-{attempt}", job.job))?;
+    // Pieces lie in a directory that all attempts share: they have the same bytes, whoever wrote them last, and may be what another
+    // attempt has reported. So none of them is removed here.
+    let own = OwnFiles::below(&**lake.store(), segment, |_| true);
+    let options = build_options(job, work.room);
+    let built = build_share(lake, job.dataset.id, &job.job, attempt, share, &options, &|p| {
         pulse.now_and_then();
         (work.progress)(p);
     })?;
-    Ok(own.settle(&path, IndexDone { task, attempt: attempt.to_owned(), piece })?)
+    Ok(own.settle(&path, IndexDone { task, attempt: attempt.to_owned(), built })?)
 }
 
-/// Commits what is next: the rows, once all map and reduce tasks are done, then, once the index task is done, a version, which ends
+/// Commits what is next: the rows, once all map and reduce tasks are done, then, once all index tasks are done, a version, which ends
 /// the job. `attempt` names this call, new each time: it may be repeated, and called by several at once.
 pub fn commit_job(
     lake: &Lake,
@@ -103,24 +107,30 @@ pub fn commit_job(
 ) -> Result<JobCommit> {
     let job = Job::open(lake, job)?;
     let work = JobWork { lake, job: &job, room, clock, progress };
-    let path = layout::task_report(&job.job, JobStage::Index.name(), 0)?;
-    let indexed: Option<IndexDone> = read_task(&**lake.store(), &path)?;
     let attempt = format!("{}-{attempt}", job.job);
-    let Some(indexed) = indexed else { return Ok(JobCommit::Rows(Box::new(work.commit(&attempt)?))) };
-    let _pulse = job.pulse(lake, clock)?;
-    let published = match &indexed.piece {
-        Some(piece) => {
-            publish_piece(lake, job.dataset.id, piece, clock, &job.job, &attempt, &build_options(room), progress)?
+    for task in 0..job.task_count(JobStage::Index) {
+        if !lake.store().exists(&layout::task_report(&job.job, JobStage::Index.name(), task)?)? {
+            return Ok(JobCommit::Rows(Box::new(work.commit(&attempt)?)));
         }
-        None => Published::default(),
+    }
+    let indexed: Vec<IndexDone> = job.reports(&**lake.store(), JobStage::Index)?;
+    let _pulse = job.pulse(lake, clock)?;
+    let built: Vec<Built> = indexed.into_iter().filter_map(|done| done.built).collect();
+    let published = if built.is_empty() {
+        Published::default()
+    } else {
+        let options = build_options(&job, room);
+        publish_built(lake, job.dataset.id, &built, clock, &job.job, &attempt, &options, progress)?
     };
     work.end()?;
     Ok(JobCommit::Version(Box::new(published)))
 }
 
-fn build_options(room: &Room) -> BuildOptions {
+fn build_options(job: &Job, room: &Room) -> BuildOptions {
     let mut options = BuildOptions::new(&room.temp_dir);
     options.memory_bytes = options.memory_bytes.min(room.memory_bytes);
+    options.threads = room.threads;
+    options.piece_rows = job.piece_rows.unwrap_or(options.piece_rows);
     options.cancel = room.cancel.clone();
     options
 }

@@ -21,6 +21,8 @@ pub struct Keeper<'a> {
     pub temp_dir: PathBuf,
     /// Memory for sorting and encoding.
     pub memory_bytes: usize,
+    /// Threads that make the pieces of large index segments, 2. No byte depends on it.
+    pub threads: usize,
     /// The clock.
     pub now: &'a dyn Fn() -> UnixMillis,
     /// Waits: what others may be at the middle of is looked at twice.
@@ -47,6 +49,7 @@ impl<'a> Keeper<'a> {
             name: name.into(),
             temp_dir: temp_dir.into(),
             memory_bytes: 1 << 30,
+            threads: 2,
             now,
             wait: &|_| (),
             tell,
@@ -102,6 +105,7 @@ impl<'a> Keeper<'a> {
         temp::make_dir(&self.temp_dir)?;
         let mut options = BuildOptions::new(&self.temp_dir);
         options.memory_bytes = options.memory_bytes.min(self.memory_bytes);
+        options.threads = self.threads;
         options.cancel = self.cancel.clone();
         Ok(options)
     }

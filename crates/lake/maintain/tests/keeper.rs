@@ -13,7 +13,7 @@ use trawl_store::{Cancel, DatasetInfo, DirStore, Lake, Store};
 
 const NOW: UnixMillis = UnixMillis(1_782_262_923_456);
 const FULL: Compact =
-    Compact { full: true, files: true, segments: true, dataset: None, small: 1 << 30, dry_run: false };
+    Compact { full: true, single: false, files: true, segments: true, dataset: None, small: 1 << 30, dry_run: false };
 
 /// A lake of two datasets in two commits each, published.
 fn new_lake(dir: &Path) -> Lake {

@@ -12,6 +12,7 @@
 //! index/deny/<hash>.json                                              a deny list too long to be repeated in manifests
 //! index/manifest.json                                                 copy of a recent one, for people and simple readers
 //! index/<segment>/...                                                 one immutable index segment
+//! index/<segment>/0a/...                                              a piece of one that is split by prefix
 //! index/heartbeats/<writer>.json                                      what a living writer is about to publish
 //! index/suffix_lists/<hash>.dat                                       the suffix list of the lake
 //! jobs/<job>/job.json                                                 an ingest that many processes share, while it goes on
@@ -131,11 +132,18 @@ pub fn check_prefix(prefix: &str) -> Result<()> {
     }
 }
 
-/// Directory of an index segment.
+/// Directory of an index segment, or, given `<segment>/<prefix>`, of a piece of one that is split.
 pub fn segment_dir(segment: &str) -> Result<String> {
-    check_name(segment)?;
-    if RESERVED.contains(&segment) {
+    let (whole, piece) = segment.split_once('/').map_or((segment, None), |(whole, piece)| (whole, Some(piece)));
+    check_name(whole)?;
+    if RESERVED.contains(&whole) {
         return Err(Error::bad_name("a segment id that is no reserved name", segment));
+    }
+    if let Some(prefix) = piece {
+        check_prefix(prefix)?;
+        if prefix == "all" {
+            return Err(Error::bad_name("one or two lower-case hex digits", prefix));
+        }
     }
     Ok(format!("index/{segment}"))
 }
@@ -333,7 +341,11 @@ mod tests {
     fn names_from_outside_are_checked() {
         assert!(part(1, "ALL", "w", 0).is_err() && part(1, "0A", "w", 0).is_err() && part(1, "", "w", 0).is_err());
         assert!(part(1, "all", "../w", 0).is_err());
-        assert!(segment_dir("manifests").is_err() && segment_dir("..").is_err() && segment_dir("a/b").is_err());
+        assert!(segment_dir("manifests").is_err() && segment_dir("..").is_err());
+        assert_eq!(segment_dir("s/0a").unwrap(), "index/s/0a");
+        for bad in ["s/", "s/all", "s/0A", "s/00a", "s/x", "s/0/1", "s/../x", "manifests/0a", "/0a"] {
+            assert!(segment_dir(bad).is_err(), "{bad}");
+        }
         assert!(segment_file("s", "../x").is_err() && segment_file("s", "/x").is_err());
     }
 }

@@ -12,7 +12,8 @@ use trawl_maintain::Compact;
 ///
 /// Each ingest adds files, and queries read all of them. By default this merges the smallest neighbouring index segments when a
 /// version has more than 8, and small Parquet files when a dataset has 8 or more. With --full it merges all segments into one,
-/// so that counts of distinct URLs are exact, and all small files of each dataset. Answers stay the same; readers see either the
+/// so that counts of distinct URLs are exact, and all small files of each dataset; the segment of a very large lake is split by domain
+/// prefix, except with --single. Answers stay the same; readers see either the
 /// old or the new version. `trawl lake gc` deletes the old files.
 ///
 /// Example: trawl lake compact --lake lake --full
@@ -24,6 +25,10 @@ pub struct CompactArgs {
     /// Merge everything that can be merged
     #[arg(long)]
     full: bool,
+
+    /// With --full, write the index as one set of files that is not split by domain prefix
+    #[arg(long, requires = "full")]
+    single: bool,
 
     /// Merge only these: index segments or Parquet files
     #[arg(long, value_name = "WHAT")]
@@ -56,6 +61,7 @@ pub(super) fn run(args: &CompactArgs, out: &mut Output) -> anyhow::Result<Status
     let lake = lake_dir::open(dir)?;
     let what = Compact {
         full: args.full,
+        single: args.single,
         files: args.only != Some(Only::Segments),
         segments: args.only != Some(Only::Files),
         dataset: id_of(&lake, args.dataset.as_deref())?,

@@ -55,7 +55,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N")]
     map_tasks: Option<u32>,
 
-    /// Tasks that write Parquet; one for each prefix (1, 16 or 256) when not given, and at most so many
+    /// Tasks that write Parquet, and then the index; one for each prefix (1, 16 or 256) when not given, and at most so many
     #[arg(long, value_name = "N")]
     reduce_tasks: Option<u32>,
 }
@@ -92,7 +92,7 @@ pub struct TaskArgs {
 
 /// Commits what the tasks of a job have done
 ///
-/// After all map and reduce tasks it commits their rows; after the index task it makes the rows visible and ends the job. It may
+/// After all map and reduce tasks it commits their rows; after the index tasks it makes the rows visible and ends the job. It may
 /// be repeated: each row is added once.
 ///
 /// Example: trawl lake commit --lake lake --job "$job"
@@ -220,8 +220,13 @@ pub(super) fn task(args: &TaskArgs, out: &mut Output) -> anyhow::Result<Status> 
             let rows: u64 = done.files.iter().map(|file| file.rows).sum();
             format!("{} rows in {} file(s)", show_count(rows), show_count(done.files.len() as u64))
         }
-        TaskDone::Index(done) => match done.piece.as_ref().and_then(|piece| piece.segment.as_ref()) {
-            Some(segment) => format!("segment {} of {} rows", segment.id, show_count(segment.rows)),
+        TaskDone::Index(done) => match done.built.as_ref().filter(|built| !built.pieces.is_empty()) {
+            Some(built) => {
+                let rows = show_count(built.pieces.values().map(|piece| piece.rows).sum());
+                let pieces =
+                    if built.split == 0 { String::new() } else { format!("{} piece(s) of ", built.pieces.len()) };
+                format!("{pieces}segment {}, {rows} rows", built.id)
+            }
             None => "nothing to index".to_owned(),
         },
     };
@@ -248,7 +253,7 @@ pub(super) fn commit(args: &CommitArgs, out: &mut Output) -> anyhow::Result<Stat
                 }
                 report.rejects_file.iter().try_for_each(|file| writeln!(w, "  rejects are in {file}"))
             })?;
-            out.remark("next: the task index 0, then commit again");
+            out.remark("next: the index tasks, then commit again");
             Ok(Status::from_findings(report.rejected > 0))
         }
         JobCommit::Version(published) => {

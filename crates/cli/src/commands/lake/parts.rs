@@ -11,8 +11,8 @@ use trawl_store::Lake;
 /// Lists the Parquet and index files that the current version answers from
 ///
 /// Of each file the hash of its bytes (xxh3_64), its length, its rows and its name. With --hashes names are left out that differ
-/// from one ingest to the next, and so are the two index files that hold them (segment.json, files.tsv.zst): two lakes with the same
-/// rows, files and index print the same list.
+/// from one ingest to the next, and so are the index files that hold them (segment.json, files.tsv.zst): two lakes with the same
+/// rows, files and index print the same list. Files of an index that is split have their prefix before their name (0a/counts.bin).
 ///
 /// Example: diff <(trawl lake parts --hashes --lake a) <(trawl lake parts --hashes --lake b)
 #[derive(Debug, clap::Args)]
@@ -82,7 +82,8 @@ fn parts(lake: &Lake, only: Option<u32>, hashes: bool) -> anyhow::Result<Vec<Fil
     for reference in version.segments.iter().filter(|_| only.is_none()) {
         let segment = Segment::open(lake.store(), reference, &std::sync::Arc::default(), OpenOptions::default())?;
         for (name, file) in &segment.meta().files {
-            if hashes && name == "files.tsv.zst" {
+            let own = name.rsplit('/').next().unwrap_or(name);
+            if hashes && ["files.tsv.zst", "segment.json"].contains(&own) {
                 continue;
             }
             let path = (!hashes).then(|| format!("index/{}/{name}", reference.id));

@@ -27,6 +27,7 @@ pub(super) fn keep<T>(
     };
     let keeper = Keeper {
         memory_bytes: usize::try_from(memory)?,
+        threads: std::thread::available_parallelism().map_or(2, std::num::NonZero::get),
         wait: &std::thread::sleep,
         cancel: cancel.clone(),
         ..Keeper::new(system::nonce()?, crate::lake_dir::temp(dir), &system::now, &tell)

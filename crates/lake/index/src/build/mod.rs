@@ -45,12 +45,17 @@ pub struct BuildOptions {
     pub scan_rows: u32,
     /// Postings shards; by the number of pairs unless told otherwise.
     pub shards: Option<u32>,
+    /// Threads that make the pieces of a segment that is split; they share the memory. No byte depends on it.
+    pub threads: usize,
+    /// Rows that a piece has on average, or a segment is split by fewer digits: [`crate::PIECE_ROWS`]. The bytes depend on it; the
+    /// largest number is for a segment that must not be split.
+    pub piece_rows: u64,
     /// Ends the work early: then no manifest names the segment.
     pub cancel: Cancel,
 }
 
 impl BuildOptions {
-    /// Defaults: 256 MiB for sorting, dictionary blocks of 8 KiB, 65,536 rows at a time.
+    /// Defaults: 256 MiB for sorting, 2 threads, dictionary blocks of 8 KiB, 65,536 rows at a time.
     pub fn new(scratch_dir: impl Into<PathBuf>) -> Self {
         Self {
             scratch_dir: scratch_dir.into(),
@@ -58,6 +63,8 @@ impl BuildOptions {
             dictionary_block_bytes: 8 << 10,
             scan_rows: 65_536,
             shards: None,
+            threads: 2,
+            piece_rows: crate::PIECE_ROWS,
             cancel: Cancel::default(),
         }
     }
@@ -87,9 +94,8 @@ pub fn sort_files(files: &mut [SourceFile]) {
     });
 }
 
-/// Builds segment `id` from `files`, which must be in the order of [`sort_files`]. Nothing refers to it until a manifest
-/// names it.
-pub fn build_segment(
+/// Builds one set of files from `files`: segment `id`, or a piece of one.
+pub(crate) fn build_plain(
     store: &Arc<dyn Store>,
     id: &str,
     files: &[SourceFile],

@@ -1,6 +1,6 @@
 //! Counts the different URLs of a (domain, dataset) from its rows.
 
-use super::{MergeInput, Share};
+use super::{Share, Source};
 use crate::Result;
 use crate::build::{BuildOptions, sorter};
 use std::sync::Arc;
@@ -16,22 +16,22 @@ const IN_MEMORY: usize = 1 << 20;
 /// Counts URLs by 128 bits of hash, in bounded memory.
 pub(super) struct Distinct<'a> {
     store: Arc<dyn Store>,
-    inputs: &'a [MergeInput<'a>],
+    sources: &'a [Source<'a>],
     options: &'a BuildOptions,
 }
 
 impl<'a> Distinct<'a> {
-    pub fn new(store: &Arc<dyn Store>, inputs: &'a [MergeInput<'a>], options: &'a BuildOptions) -> Self {
-        Self { store: store.clone(), inputs, options }
+    pub fn new(store: &Arc<dyn Store>, sources: &'a [Source<'a>], options: &'a BuildOptions) -> Self {
+        Self { store: store.clone(), sources, options }
     }
 
     pub fn count(&mut self, shares: &[Share]) -> Result<u64> {
         let mut hashes = Hashes { few: Vec::new(), many: None, options: self.options };
         for share in shares {
-            let Some(input) = self.inputs.get(share.input) else { continue };
+            let Some(source) = self.sources.get(share.source) else { continue };
             for run in &share.runs {
-                let path = input.segment.file(run.file_id)?.path;
-                let tables = input.segment.page_tables(&[(run.file_id, run.row_group)])?;
+                let path = source.plain.file(run.file_id)?.path;
+                let tables = source.plain.page_tables(&[(run.file_id, run.row_group)])?;
                 let groups = tables.iter().map(|table| table.to_vec()).collect();
                 let pages = FilePages { path, groups, zstd_level: None };
                 let row = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);

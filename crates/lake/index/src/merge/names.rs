@@ -1,22 +1,40 @@
 //! Walks the names of segments in order.
 
 use crate::lines::{Block, Lines};
-use crate::{Result, Segment, Slot};
+use crate::plain::Plain;
+use crate::split::has_prefix;
+use crate::{Result, Slot};
 use std::sync::Arc;
 
 /// A place in a dictionary.
-pub(super) struct NameCursor<'a> {
+pub(crate) struct NameCursor<'a> {
     lines: &'a Lines,
     index: usize,
     block: Option<Arc<Block>>,
     line: usize,
+    /// Only names of domains with this prefix; all, if it is empty.
+    only: &'a str,
 }
 
 impl<'a> NameCursor<'a> {
-    pub fn new(segment: &'a Segment) -> Result<Self> {
+    /// The first of the names whose domains have the prefix `only`.
+    pub fn new(segment: &'a Plain, only: &'a str) -> Result<Self> {
         let lines = segment.dictionary();
         let block = (lines.block_count() > 0).then(|| lines.block(0)).transpose()?;
-        Ok(Self { lines, index: 0, block, line: 0 })
+        let mut cursor = Self { lines, index: 0, block, line: 0, only };
+        cursor.skip()?;
+        Ok(cursor)
+    }
+
+    /// The first of all names that is not before `from`.
+    pub fn from(segment: &'a Plain, from: &str) -> Result<Self> {
+        let lines = segment.dictionary();
+        let index = lines.block_of(from).unwrap_or(0);
+        let block = (index < lines.block_count()).then(|| lines.block(index)).transpose()?;
+        let line = block.as_ref().map_or(0, |block| block.lower_bound(from));
+        let mut cursor = Self { lines, index, block, line, only: "" };
+        cursor.turn()?;
+        Ok(cursor)
     }
 
     /// The name here; `None` past the last.
@@ -30,6 +48,21 @@ impl<'a> NameCursor<'a> {
 
     pub fn advance(&mut self) -> Result<()> {
         self.line += 1;
+        self.turn()?;
+        self.skip()
+    }
+
+    /// Moves on to the first name that is wanted.
+    fn skip(&mut self) -> Result<()> {
+        while !self.only.is_empty() && self.name().is_some_and(|name| !has_prefix(name, self.only)) {
+            self.line += 1;
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the next block behind the last line of one.
+    fn turn(&mut self) -> Result<()> {
         if self.block.as_ref().is_some_and(|block| self.line >= block.len()) {
             self.index += 1;
             self.line = 0;
@@ -41,7 +74,7 @@ impl<'a> NameCursor<'a> {
 
 /// The names of several segments in order: a loser tree, so that a name costs as many comparisons as the tree is high. To look at
 /// all cursors for each name cost 23 us a domain with 256 segments.
-pub(super) struct NameMerge<'a> {
+pub(crate) struct NameMerge<'a> {
     cursors: Vec<NameCursor<'a>>,
     /// The loser at each inner node; node 0 has the winner. A node's parent is half its number, and the cursors come after
     /// the inner nodes.

@@ -73,6 +73,9 @@ pub struct Job {
     /// What each map task reads: numbers of sources, and splits of them.
     splits: Vec<Vec<(usize, Split)>>,
     reduce_tasks: u32,
+    /// Rows of a piece from which on the index is split, if not as many as usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub piece_rows: Option<u64>,
     /// Sources that the dataset has already.
     pub skipped: Vec<SourceIdentity>,
     stamped: Vec<(SourceIdentity, Stamp)>,
@@ -94,7 +97,7 @@ pub enum JobStage {
     Map,
     /// Records of some prefixes to Parquet files.
     Reduce,
-    /// The files of the commit to an index segment.
+    /// The files of the commit to an index segment, or to the pieces of one for some prefixes.
     Index,
 }
 
@@ -186,8 +189,9 @@ impl Job {
         match stage {
             // A plan makes no more than fit.
             JobStage::Map => u32::try_from(self.splits.len()).unwrap_or(u32::MAX),
-            JobStage::Reduce => self.reduce_tasks,
-            JobStage::Index => 1,
+            // Both are cut by prefix. If the rows are too few for an index that is split, the first index task makes it, and the others
+            // have nothing to do.
+            JobStage::Reduce | JobStage::Index => self.reduce_tasks,
         }
     }
 
@@ -267,7 +271,7 @@ impl Job {
     }
 
     /// Reads the reports of all tasks of a stage.
-    fn reports<T: serde::de::DeserializeOwned>(&self, store: &dyn Store, stage: JobStage) -> Result<Vec<T>> {
+    pub fn reports<T: serde::de::DeserializeOwned>(&self, store: &dyn Store, stage: JobStage) -> Result<Vec<T>> {
         let mut reports = Vec::new();
         for task in 0..self.task_count(stage) {
             let path = layout::task_report(&self.job, stage.name(), task)?;

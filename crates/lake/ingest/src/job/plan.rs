@@ -22,7 +22,7 @@ const MAX_TASKS: u32 = 100_000;
 pub struct TaskCounts {
     /// Map tasks; one for each 512 MiB of sources unless told otherwise. Fewer, if the sources cannot be cut so often.
     pub map: Option<u32>,
-    /// Reduce tasks; one for each prefix unless told otherwise, and at most so many.
+    /// Reduce tasks, and index tasks; one for each prefix unless told otherwise, and at most so many.
     pub reduce: Option<u32>,
 }
 
@@ -90,6 +90,7 @@ pub fn plan(
         sources: of_job,
         splits,
         reduce_tasks: tasks.reduce.unwrap_or(prefixes).clamp(1, prefixes),
+        piece_rows: settings.piece_rows,
         skipped: report.skipped,
         stamped,
         replaced,

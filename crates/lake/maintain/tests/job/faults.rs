@@ -127,7 +127,15 @@ impl World {
 }
 
 /// One job with one seed.
-fn run(seed: u64, digits: u8, expected: &Facts, fs: &Arc<dyn Fs>, temp: &Path, seen: &mut Seen) {
+fn run(
+    seed: u64,
+    digits: u8,
+    piece_rows: Option<u64>,
+    expected: &Facts,
+    fs: &Arc<dyn Fs>,
+    temp: &Path,
+    seen: &mut Seen,
+) {
     let store: Arc<dyn Store> = Arc::new(MemStore::new());
     let lake = lake_in(store.clone());
     let dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -145,7 +153,8 @@ fn run(seed: u64, digits: u8, expected: &Facts, fs: &Arc<dyn Fs>, temp: &Path, s
     let job = world.driver(move |lake| {
         // A driver that lost its plan makes another; nobody commits the first one.
         let name = format!("job{:x}", ATTEMPTS.fetch_add(1, Relaxed));
-        Ok(plan(lake, 1, &opened, &settings(&of_plan, &name, digits), counts, &now)?.unwrap())
+        let settings = IngestSettings { piece_rows, ..settings(&of_plan, &name, digits) };
+        Ok(plan(lake, 1, &opened, &settings, counts, &now)?.unwrap())
     });
     for stage in [JobStage::Map, JobStage::Reduce] {
         let mut tasks: Vec<Task> = job.tasks(stage).collect();
@@ -161,7 +170,7 @@ fn run(seed: u64, digits: u8, expected: &Facts, fs: &Arc<dyn Fs>, temp: &Path, s
     if world.dice.below(2) == 0 {
         world.gate.open();
     }
-    world.engine(&Task { job: job.job.clone(), stage: JobStage::Index, task: 0 });
+    job.tasks(JobStage::Index).for_each(|task| world.engine(&task));
     let (room, name) = (world.room.clone(), job.job.clone());
     world.driver(move |lake| match commit_job(lake, &name, &attempt(), &room, &now, &quiet) {
         Err(trawl_maintain::Error::Ingest(error)) if error.to_string().contains("it has ended") => Ok(()),
@@ -212,11 +221,15 @@ fn collected(seed: u64, lake: &Lake) {
 fn whatever_happens_to_tasks_and_drivers_every_row_is_there_once() {
     let fs = disk(240);
     let temp = tempfile::tempdir().unwrap();
-    let expected = [local(&fs, 0).0, local(&fs, 1).0];
+    let expected = [local(&fs, 0, None).0, local(&fs, 1, None).0, local(&fs, 1, SPLIT).0];
     let mut seen = Seen::default();
     for seed in 1..=RUNS {
-        let digits = u8::from(seed % 4 == 0);
-        run(seed, digits, &expected[usize::from(digits)], &fs, temp.path(), &mut seen);
+        let (digits, piece_rows, expected) = match seed % 4 {
+            0 => (1, None, &expected[1]),
+            1 => (1, SPLIT, &expected[2]),
+            _ => (0, None, &expected[0]),
+        };
+        run(seed, digits, piece_rows, expected, &fs, temp.path(), &mut seen);
     }
     let Seen { failed, slept, lost_drivers } = seen;
     assert!(failed > RUNS && slept > RUNS && lost_drivers > RUNS / 2, "{failed} {slept} {lost_drivers}");

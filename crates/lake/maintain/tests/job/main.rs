@@ -85,7 +85,7 @@ fn facts(lake: &Lake) -> Facts {
         for listed in store.list(&dir).unwrap() {
             let name = listed.path.strip_prefix(&dir).unwrap();
             // One has the segment's name, the other those of the files.
-            if name != "/segment.json" && name != "/files.tsv.zst" {
+            if !name.ends_with("/segment.json") && !name.ends_with("/files.tsv.zst") {
                 facts.push((name.to_owned(), listed.len, object_hash(store, &listed.path, listed.len).unwrap()));
             }
         }
@@ -93,12 +93,22 @@ fn facts(lake: &Lake) -> Facts {
     facts
 }
 
-fn local(fs: &Arc<dyn Fs>, digits: u8) -> (Facts, IngestReport) {
+/// Without: an index that is not split, as so few rows have. With: one that is split by every digit.
+const SPLIT: Option<u64> = Some(1);
+
+fn local(fs: &Arc<dyn Fs>, digits: u8, piece_rows: Option<u64>) -> (Facts, IngestReport) {
     let lake = lake_in(Arc::new(MemStore::new()));
     let report = ingest(&lake, 1, &sources(fs), &settings(fs, "local", digits), &now, &quiet).unwrap();
     let temp = tempfile::tempdir().unwrap();
-    publish_datasets(&lake, &[1], &now, "index", &BuildOptions::new(temp.path()), &quiet).unwrap();
+    let mut options = BuildOptions::new(temp.path());
+    options.piece_rows = piece_rows.unwrap_or(options.piece_rows);
+    publish_datasets(&lake, &[1], &now, "index", &options, &quiet).unwrap();
+    assert_eq!(split_of(&lake), if piece_rows.is_some() { digits } else { 0 });
     (facts(&lake), report)
+}
+
+fn split_of(lake: &Lake) -> u8 {
+    lake.current().unwrap().current().unwrap().segments[0].split
 }
 
 fn room(fs: &Arc<dyn Fs>, temp: &Path) -> Room {
@@ -117,8 +127,13 @@ fn run_all(lake: &Lake, fs: &Arc<dyn Fs>, job: &Job, room: &Room) -> IngestRepor
     let JobCommit::Rows(report) = commit_job(lake, &job.job, "c1", room, &now, &quiet).unwrap() else {
         panic!("rows first")
     };
-    let index = Task { job: job.job.clone(), stage: JobStage::Index, task: 0 };
-    assert!(matches!(run_task(lake, fs, &index, "a1", room, &now, &quiet).unwrap(), TaskDone::Index(_)));
+    for task in job.tasks(JobStage::Index) {
+        // Whoever commits again before all are done hears of the same rows.
+        if task.task == 1 {
+            assert!(matches!(commit_job(lake, &job.job, "c2", room, &now, &quiet).unwrap(), JobCommit::Rows(_)));
+        }
+        assert!(matches!(run_task(lake, fs, &task, "a1", room, &now, &quiet).unwrap(), TaskDone::Index(_)));
+    }
     assert!(matches!(commit_job(lake, &job.job, "c1", room, &now, &quiet).unwrap(), JobCommit::Version(_)));
     *report
 }
@@ -127,8 +142,8 @@ fn run_all(lake: &Lake, fs: &Arc<dyn Fs>, job: &Job, room: &Room) -> IngestRepor
 fn the_bytes_are_those_of_one_process_with_any_number_of_tasks_and_any_machine() {
     let fs = disk(4000);
     let temp = tempfile::tempdir().unwrap();
-    for digits in [0, 1, 2] {
-        let (expected, told) = local(&fs, digits);
+    for (digits, piece_rows) in [(0, None), (1, None), (1, SPLIT), (2, None), (2, SPLIT)] {
+        let (expected, told) = local(&fs, digits, piece_rows);
         assert!(expected.iter().filter(|(name, ..)| !name.starts_with('/')).count() >= 3, "several files");
         for (map, reduce, memory, threads) in
             [(1, None, 16, 1), (2, Some(1), 64, 2), (9, Some(5), 16, 2), (9, Some(7), 1024, 1)]
@@ -140,10 +155,12 @@ fn the_bytes_are_those_of_one_process_with_any_number_of_tasks_and_any_machine()
                 if map == 2 { Arc::new(DirStore::new(dir.path().join("lake"))) } else { in_memory };
             let lake = lake_in(store);
             let counts = TaskCounts { map: Some(map), reduce: reduce.or((digits == 2).then_some(16)) };
-            let job = plan(&lake, 1, &sources(&fs), &settings(&fs, "job", digits), counts, &now).unwrap().unwrap();
+            let settings = IngestSettings { piece_rows, ..settings(&fs, "job", digits) };
+            let job = plan(&lake, 1, &sources(&fs), &settings, counts, &now).unwrap().unwrap();
             assert_eq!(job.task_count(JobStage::Map), map, "as many as were asked for");
             let room = Room { memory_bytes: memory << 20, threads, ..room(&fs, temp.path()) };
             let report = run_all(&lake, &fs, &job, &room);
+            assert_eq!(split_of(&lake), if piece_rows.is_some() { digits } else { 0 });
             assert!(facts(&lake) == expected, "{digits} digits, {map} map tasks, {memory} MiB, {threads} threads");
             let same = |r: &IngestReport| (r.rows, r.rejected, r.records, r.distinct_urls, r.files, r.bytes, r.sources);
             assert_eq!(same(&report), same(&told));

@@ -63,8 +63,22 @@ pub struct Fixture {
     pub store: Arc<dyn Store>,
     pub lake: Lake,
     pub rows: BTreeMap<(u32, String), Vec<Expected>>,
+    /// Digits by which rows and index are split, however few they are.
+    pub split: Option<u8>,
     clock: AtomicU64,
     runs: AtomicU64,
+}
+
+/// Digits by which `TRAWL_TEST_SPLIT` says that all rows and segments are split: the same tests hold.
+pub fn forced_split() -> Option<u8> {
+    std::env::var("TRAWL_TEST_SPLIT").ok().map(|digits| digits.parse().expect("TRAWL_TEST_SPLIT is 1 or 2"))
+}
+
+/// Little memory, one thread, and pieces where [`forced_split`] says so.
+pub fn small_options(scratch: &std::path::Path) -> BuildOptions {
+    let mut options = BuildOptions { memory_bytes: 2 << 20, threads: 1, ..BuildOptions::new(scratch) };
+    options.piece_rows = if forced_split().is_some() { 1 } else { options.piece_rows };
+    options
 }
 
 impl Fixture {
@@ -75,7 +89,7 @@ impl Fixture {
         let lake = Lake::init(store.clone(), UnixMillis(1_000_000), "probe", psl.as_bytes()).unwrap();
         std::fs::create_dir(dir.path().join("tmp")).unwrap();
         let (clock, runs) = (AtomicU64::new(1_700_000_000_000), AtomicU64::new(0));
-        Self { dir, store, lake, rows: BTreeMap::new(), clock, runs }
+        Self { dir, store, lake, rows: BTreeMap::new(), split: forced_split(), clock, runs }
     }
 
     pub fn now(&self) -> UnixMillis {
@@ -95,6 +109,7 @@ impl Fixture {
         let mut settings = IngestSettings::new(self.writer(), self.dir.path().join("tmp"));
         settings.memory_bytes = 32 << 20;
         change(&mut settings);
+        settings.prefix_digits = settings.prefix_digits.or(self.split);
         let mut batch: BTreeMap<String, Vec<Expected>> = BTreeMap::new();
         for record in &records {
             if let Some(row) = expected(record) {
@@ -118,6 +133,7 @@ impl Fixture {
     pub fn build_options(&self) -> BuildOptions {
         let mut options = BuildOptions::new(self.dir.path().join("tmp"));
         options.memory_bytes = 16 << 20;
+        options.piece_rows = if self.split.is_some() { 1 } else { options.piece_rows };
         options
     }
 

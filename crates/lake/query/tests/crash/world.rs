@@ -35,6 +35,7 @@ fn settings(writer: &str) -> IngestSettings {
         temp_fs: FaultFs::new().shared(),
         memory_bytes: 16 << 20,
         threads: 1,
+        prefix_digits: crate::common::forced_split(),
         ..IngestSettings::new(writer, "tmp")
     }
 }
@@ -50,7 +51,7 @@ pub fn ingest(store: &Disk, writer: &str, dataset: u32, mode: Mode, source: &str
 }
 
 fn options() -> BuildOptions {
-    BuildOptions { memory_bytes: 2 << 20, ..BuildOptions::new(SCRATCH.path()) }
+    crate::common::small_options(SCRATCH.path())
 }
 
 pub fn publish(store: &Disk, writer: &str) -> Outcome {

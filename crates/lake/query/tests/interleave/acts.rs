@@ -83,12 +83,13 @@ impl Actor {
             temp_fs: FaultFs::new().shared(),
             memory_bytes: 16 << 20,
             threads: 1,
+            prefix_digits: crate::common::forced_split(),
             ..IngestSettings::new(self.writer(), "tmp")
         }
     }
 
     fn options() -> BuildOptions {
-        BuildOptions { memory_bytes: 2 << 20, ..BuildOptions::new(SCRATCH.path()) }
+        crate::common::small_options(SCRATCH.path())
     }
 
     /// `trawl lake ingest`: the source is known by its URLs.

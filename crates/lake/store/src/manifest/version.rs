@@ -48,6 +48,10 @@ pub struct SegmentRef {
     /// Compaction tier: 0 as published, higher after merges.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub level: u32,
+    /// Hex digits of `domain_id` by which it is split into pieces, each a segment in a directory of its own; 0 for a segment that is
+    /// not split.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub split: u8,
     /// Postings shards.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub shards: u32,
