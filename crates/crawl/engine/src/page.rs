@@ -252,8 +252,8 @@ impl Worker {
                 Some(to) => found(RobotsAnswer::Redirect(to.clone()), None),
                 None => allow(),
             },
-            // 429 is a 4xx by number and a plea by meaning.
-            Answer::Response { status: status @ 429, .. } | Answer::Response { status: status @ 500.., .. } => {
+            // These are 4xx by number, but say "not now", as a 5xx does.
+            Answer::Response { status: status @ (408 | 425 | 429 | 500..), .. } => {
                 unavailable(ErrorClass::RobotsUnavailable, format!("status {status}"))
             }
             Answer::Response { .. } => allow(),

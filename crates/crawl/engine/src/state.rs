@@ -236,7 +236,7 @@ impl State {
             }
             // What the owner of a site names is as near as its seeds.
             let from: Arc<str> = event.url.as_str().into();
-            let sitemaps: Vec<_> = event.sitemaps.into_iter().map(|(id, url)| sitemap(id, url, &from, 0)).collect();
+            let sitemaps: Vec<_> = event.sitemaps.into_iter().map(|(id, url)| sitemap(id, url, &from, 0, 0)).collect();
             for admission in self.frontier.offer(now, &sitemaps)? {
                 self.progress.counts.admission(admission);
             }
@@ -271,7 +271,7 @@ impl State {
                 // What leads back to itself leads nowhere.
                 Some(to) if to == page.url => None,
                 Some(to) if self.scope.follows(page.depth, &page.url, &to) && self.rules.follows(page.depth, &to) => {
-                    let id = self.identity.of_redirect(page.id, &to, self.queue);
+                    let id = self.frontier.id_of_redirect(page.id, &to)?;
                     Some(Candidate::redirect(id, to, &from, page.depth, page.hops, page.meta_json))
                 }
                 outside => {
@@ -279,7 +279,8 @@ impl State {
                     None
                 }
             };
-            let sitemaps = page.sitemaps.into_iter().map(|(id, url)| sitemap(id, url, &from, page.depth));
+            let sitemaps =
+                page.sitemaps.into_iter().map(|(id, url)| sitemap(id, url, &from, page.depth, page.hops + 1));
             let candidates: Vec<Candidate> = links.chain(sitemaps).chain(target).collect();
             for (candidate, admission) in candidates.iter().zip(self.frontier.offer(now, &candidates)?) {
                 self.progress.counts.admission(admission);
@@ -334,7 +335,8 @@ impl State {
     }
 }
 
-/// A sitemap: as far from a seed as what names it, so that its pages are one link away.
-fn sitemap(id: UrlId, url: WebUrl, from: &Arc<str>, depth: u32) -> Candidate {
-    Candidate { depth, ..Candidate::link(id, url, from, depth) }
+/// A sitemap: as far from a seed as what names it, so that its pages are one link away. Indexes that name indexes count as
+/// redirects do: no depth would end them.
+fn sitemap(id: UrlId, url: WebUrl, from: &Arc<str>, depth: u32, hops: u32) -> Candidate {
+    Candidate { depth, hops, ..Candidate::link(id, url, from, depth) }
 }

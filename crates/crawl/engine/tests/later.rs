@@ -2,45 +2,12 @@
 
 mod common;
 
-use common::{check, clock, config, ids};
+use common::{any_port, check, clock, config, ids, page, serve};
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 use trawl_engine::{Config, Report, SeedInput, Start, Stop, run};
-
-/// Serves what `answer` makes of a path and the whole request, one request a connection.
-fn serve(addr: SocketAddr, answer: impl Fn(&str, &str) -> String + Send + Sync + Clone + 'static) -> SocketAddr {
-    let listener = TcpListener::bind(addr).unwrap();
-    let addr = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (mut stream, answer) = (stream.unwrap(), answer.clone());
-            std::thread::spawn(move || {
-                let (mut request, mut byte) = (Vec::new(), [0]);
-                while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|n| n == 1) {
-                    request.push(byte[0]);
-                }
-                let request = String::from_utf8(request).unwrap();
-                let path = request.split(' ').nth(1).unwrap_or_default();
-                let _ = stream.write_all(answer(path, &request).as_bytes());
-            });
-        }
-    });
-    addr
-}
-
-fn any_port() -> SocketAddr {
-    "127.0.0.1:0".parse().unwrap()
-}
-
-fn page(fields: &str, body: &str) -> String {
-    let length = body.len();
-    format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
-    )
-}
 
 fn crawl(config: Config) -> Report {
     let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();

@@ -325,7 +325,7 @@ fn order(make: Make<'_>) -> Found<()> {
     let urls: Vec<&str> = leases.iter().map(Lease::url).collect();
     expect("leases", vec!["http://b.example/", "http://c.example/"], urls)?;
     for lease in &leases {
-        f.settle(0, lease, Answer::Failed(ErrorClass::ProtocolError))?;
+        f.settle(0, lease, Answer::Failed(ErrorClass::TooLarge))?;
     }
     expect("in the end", (0, Next::Empty), f.lease(9, 9).map(|(l, next)| (l.len(), next))?)
 }

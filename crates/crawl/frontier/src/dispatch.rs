@@ -48,6 +48,7 @@ impl Frontier {
                 self.place(host, now);
             }
             while work.len() - before < n {
+                self.pass_turns_on(now);
                 let fair = self.config.fair_every > 0
                     && self.dispatched % u64::from(self.config.fair_every) == u64::from(self.config.fair_every) - 1;
                 let hosts = &self.hosts;
@@ -179,7 +180,7 @@ impl Frontier {
     fn verdict(&self, id: u32, row: &Row) -> (RobotsVerdict, Option<(ErrorClass, String)>) {
         let host = &self.hosts[id as usize];
         if u32::from(row.hops) > self.config.max_hops || row.hops == u16::MAX {
-            let why = "too many redirects in a row".to_owned();
+            let why = "too many redirects, or sitemaps that name sitemaps, in a row".to_owned();
             return (RobotsVerdict::Ignored, Some((ErrorClass::RedirectLimit, why)));
         }
         if let Some(why) = host.why_given_up(row.url()) {
@@ -429,7 +430,10 @@ impl Frontier {
     pub(crate) fn unplace(&mut self, id: u32) {
         match std::mem::replace(&mut self.hosts[id as usize].placed, Placed::Nowhere) {
             Placed::Nowhere => return,
-            Placed::Ready(..) => self.ready.left(),
+            Placed::Ready(..) => {
+                self.ready.left();
+                self.turns.extend(self.hosts[id as usize].ip);
+            }
             Placed::Waiting(_, failed) => self.waiting.left(failed),
             // Those lists are checked against `placed` when they are read.
             Placed::Address(_) | Placed::Name | Placed::Refill => {}

@@ -50,6 +50,8 @@ pub struct Frontier {
     /// Pages whose host could not be looked up: leased, and to be handed out as refused.
     pub(crate) unresolved: VecDeque<Work>,
     pub(crate) addresses: KeyMap<u128, AddressGate>,
+    /// Addresses that a ready host left again, perhaps without a fetch: its turn there is another's.
+    pub(crate) turns: Vec<IpAddr>,
     /// Pages under way.
     pub(crate) leases: KeyMap<UrlId, Out>,
     /// Errands under way.
@@ -196,6 +198,7 @@ impl Frontier {
             asked: 0,
             unresolved: VecDeque::new(),
             addresses: KeyMap::default(),
+            turns: Vec::new(),
             leases: KeyMap::default(),
             errands: KeyMap::default(),
             expiries: BinaryHeap::new(),

@@ -27,6 +27,11 @@ impl UrlId {
         self.0 as u64
     }
 
+    /// The same for one spelling of the URL alone: a key that no other URL has.
+    pub(crate) fn spelt(self, url: &WebUrl) -> Self {
+        Self::new(self.host(), xxh3_64(url.as_bytes()))
+    }
+
     pub(crate) fn key(self) -> UrlKey {
         UrlKey { host: self.host(), path: self.path() }
     }
@@ -107,15 +112,6 @@ impl Identity {
         let other = (host != url.host()).then(|| host.to_owned());
         (UrlId::new(key::host_key(host), key::path_key(url)), other)
     }
-
-    /// The id of where a redirect leads. A redirect between two spellings of one key is still a redirect: its target has
-    /// to be fetched, under a key that no other URL has.
-    pub fn of_redirect(self, source: UrlId, target: &WebUrl, queue: QueueBy) -> UrlId {
-        match self.in_queue(target, queue).0 {
-            id if id == source => UrlId::new(id.host(), xxh3_64(target.as_bytes())),
-            id => id,
-        }
-    }
 }
 
 /// The key of a site's robots.txt, which no page has.
@@ -135,7 +131,7 @@ mod tests {
         assert_eq!(Identity::Key.of(a), Identity::Key.of(b));
         assert_ne!(Identity::Exact.of(a), Identity::Exact.of(b));
         assert_eq!(Identity::Exact.of(a).host(), Identity::Key.of(b).host());
-        assert_ne!(Identity::Key.of_redirect(Identity::Key.of(a), b, QueueBy::Host), Identity::Key.of(b));
+        assert_ne!(Identity::Key.of(a).spelt(b), Identity::Key.of(b));
         // What may be two pages is never one: the reference's canonicaliser drops or merges all of these.
         let pages = [
             "p=a.git;a=tree",

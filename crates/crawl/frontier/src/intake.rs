@@ -13,6 +13,7 @@ use crate::policy::trap;
 use crate::row::{Found, Row, Status, Texts, small};
 use crate::seen::{DEEP, FAR, Known, mark_of, set_depth_of};
 use trawl_model::UnixMillis;
+use trawl_url::WebUrl;
 
 /// Ready rows that a window takes from intake while all rows of its host are in it. Without files it takes all: they are in
 /// memory anyway, and looking for the best of them again costs more than keeping them in order.
@@ -64,6 +65,30 @@ impl Frontier {
         }
         self.changed(now)?;
         Ok(admissions)
+    }
+
+    /// The id of where a redirect leads. A redirect from one spelling of a key to another, or to one by way of other pages
+    /// (`/p?utm_source=x` to `/cookies` to `/p`), is still a redirect: its target has to be fetched, under a key of its own.
+    pub fn id_of_redirect(&mut self, source: UrlId, target: &WebUrl) -> Result<UrlId> {
+        let (id, _) = self.config.identity.in_queue(target, self.config.queue);
+        if id == source || self.is_known_as_redirect(id, target)? {
+            return Ok(id.spelt(target));
+        }
+        Ok(id)
+    }
+
+    /// Whether what was fetched under a key is another spelling of the URL, and was a redirect.
+    fn is_known_as_redirect(&mut self, id: UrlId, url: &WebUrl) -> Result<bool> {
+        if let Seen::Exact(set) = &mut self.seen
+            && set.get(id.path()).is_none()
+        {
+            return Ok(false);
+        }
+        let is_redirect = |row: &Row| matches!(row.http_status, 300..=399) && row.url() != url.as_str();
+        if let Some(row) = self.leases.get(&id).map(|out| &out.row).or_else(|| self.recent_row(id)) {
+            return Ok(is_redirect(row));
+        }
+        Ok(self.stored_rows(&[id])?.iter().flatten().any(is_redirect))
     }
 
     /// A URL that was never seen.

@@ -110,6 +110,19 @@ impl Frontier {
         let key = address_key(ip);
         let Some(gate) = self.addresses.get_mut(&key) else { return };
         gate.in_flight = gate.in_flight.saturating_sub(1);
+        self.call_next(ip, now);
+        let spaced = self.config.queue == QueueBy::Ip;
+        let idle = |gate: &crate::frontier::AddressGate| {
+            gate.in_flight == 0 && gate.waiting.is_empty() && (!spaced || gate.next_ms <= now)
+        };
+        if self.addresses.get(&key).is_some_and(idle) {
+            self.addresses.remove(&key);
+        }
+    }
+
+    /// Places the first host in line for an address that may be asked now.
+    fn call_next(&mut self, ip: IpAddr, now: i64) {
+        let key = address_key(ip);
         while let Some(next) = self.addresses.get_mut(&key).and_then(|gate| gate.waiting.pop_front()) {
             if self.hosts[next as usize].placed == Placed::Address(ip) {
                 self.place(next, now);
@@ -119,12 +132,17 @@ impl Frontier {
                 }
             }
         }
-        let spaced = self.config.queue == QueueBy::Ip;
-        let idle = |gate: &crate::frontier::AddressGate| {
-            gate.in_flight == 0 && gate.waiting.is_empty() && (!spaced || gate.next_ms <= now)
-        };
-        if self.addresses.get(&key).is_some_and(idle) {
-            self.addresses.remove(&key);
+    }
+
+    /// A host that was called and whose page is then refused, or that has to wait after all, makes no fetch that ends: without
+    /// this, nobody would call the next in line, and the run would wait for ever.
+    pub(crate) fn pass_turns_on(&mut self, now: i64) {
+        while let Some(ip) = self.turns.pop() {
+            let limit = self.address_limit(ip);
+            let has_room = |gate: &crate::frontier::AddressGate| limit.is_none_or(|limit| gate.in_flight < limit);
+            if self.addresses.get(&address_key(ip)).is_some_and(|gate| !gate.waiting.is_empty() && has_room(gate)) {
+                self.call_next(ip, now);
+            }
         }
     }
 

@@ -231,6 +231,11 @@ impl Frontier {
             self.put_out(id, site, now);
         }
         let host = &mut self.hosts[id as usize];
+        // Rules that are old before the delay is over would be asked for again and again, and no page ever.
+        let least = now.saturating_add(host.delay_ms(&self.config).saturating_mul(2));
+        if let Robots::Known { until, .. } = &mut host.site(site).robots {
+            *until = least.max(*until);
+        }
         // From the end of the robots.txt to the first page its own crawl-delay counts already.
         let first = host.ended_ms.saturating_add(host.delay_ms(&self.config));
         host.next_ms = host.next_ms.max(if host.is_dead() { i64::MIN } else { first });

@@ -566,6 +566,35 @@ fn addresses_are_shared_fairly() {
     assert_eq!(f.step(UnixMillis(200)), Step::Empty);
 }
 
+/// A page that is refused asks nobody, so that no fetch of it ends: who waits behind its host for their address is called all
+/// the same.
+#[test]
+fn a_refusal_gives_up_its_turn_at_an_address() {
+    let ip: IpAddr = Ipv4Addr::new(192, 0, 2, 1).into();
+    let mut f = F::new(Config { per_ip: Some(1), max_hops: 1, delay: Duration::ZERO, ..ignoring() });
+    let identity = f.config().identity;
+    for host in ["a", "b", "c"] {
+        seed(&mut f, &format!("http://{host}.example/1"));
+    }
+    let first: Vec<_> = (0..3).map(|_| lease(&mut f, 0)).collect();
+    for l in &first {
+        f.released(UnixMillis(1), l.id, OK, Some(ip));
+        f.acknowledged(UnixMillis(1), page(l.id), OK, None);
+    }
+    seed(&mut f, "http://a.example/2");
+    let a = lease(&mut f, 2);
+    // In line behind it: a URL past the limit of redirects, then a page.
+    let far = web("http://b.example/2");
+    let id = identity.of(&far);
+    f.discover(Candidate::redirect(id, far, &"http://b.example/1".into(), 0, 1, None));
+    seed(&mut f, "http://c.example/2");
+    assert!(!matches!(f.step(UnixMillis(2)), Step::Lease(_)));
+    f.released(UnixMillis(3), a.id, OK, Some(ip));
+    f.acknowledged(UnixMillis(3), page(a.id), OK, None);
+    assert!(matches!(f.step(UnixMillis(3)), Step::Refuse(_, ErrorClass::RedirectLimit, _)));
+    assert_eq!(lease(&mut f, 4).url(), "http://c.example/2");
+}
+
 #[test]
 fn a_shorter_way_found_late_counts() {
     let mut f = F::new(Config { max_depth: 2, delay: Duration::ZERO, ..ignoring() });
@@ -610,7 +639,7 @@ fn redirects_end() {
         let from: Arc<str> = l.url().into();
         done(&mut f, hop, &l, status(302));
         let target = web(&format!("http://a.example/{}", hop + 1));
-        let id = identity.of_redirect(page(l.id), &target, QueueBy::Host);
+        let id = f.id_of_redirect(page(l.id), &target).unwrap();
         let moved = Candidate::redirect(id, target, &from, l.depth, l.hops, l.meta_json().map(Into::into));
         assert_eq!(f.discover(moved), Admission::New);
     }

@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -153,4 +154,36 @@ pub fn most_at_once(requests: &[Request]) -> usize {
             .unwrap_or(0)
     });
     usize::try_from(most.max().unwrap_or(0)).unwrap()
+}
+
+/// Serves what `answer` makes of a path and the whole request, one request a connection.
+pub fn serve(addr: SocketAddr, answer: impl Fn(&str, &str) -> String + Send + Sync + Clone + 'static) -> SocketAddr {
+    let listener = TcpListener::bind(addr).unwrap();
+    let addr = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, answer) = (stream.unwrap(), answer.clone());
+            std::thread::spawn(move || {
+                let (mut request, mut byte) = (Vec::new(), [0]);
+                while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|n| n == 1) {
+                    request.push(byte[0]);
+                }
+                let request = String::from_utf8(request).unwrap();
+                let path = request.split(' ').nth(1).unwrap_or_default();
+                let _ = stream.write_all(answer(path, &request).as_bytes());
+            });
+        }
+    });
+    addr
+}
+
+pub fn any_port() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+pub fn page(fields: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n{fields}Content-Length: {length}\r\n\r\n{body}"
+    )
 }

@@ -52,7 +52,9 @@ pub(crate) fn is_plea(answer: Answer) -> bool {
 
 /// Whether a URL with this answer is worth another try.
 pub(crate) fn is_passing(answer: Answer) -> bool {
-    use ErrorClass::{BodyTimeout, DeadHost, HeaderTimeout, LocalResource, Reset, RobotsUnavailable, TlsFailure};
+    use ErrorClass::{
+        BodyTimeout, DeadHost, HeaderTimeout, LocalResource, ProtocolError, Reset, RobotsUnavailable, TlsFailure,
+    };
     match answer {
         // 52x is what a front end says of a server behind it.
         Answer::Response { status, cut, .. } => cut || matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 520..=530),
@@ -60,7 +62,14 @@ pub(crate) fn is_passing(answer: Answer) -> bool {
             is_absence(answer)
                 || matches!(
                     class,
-                    BodyTimeout | DeadHost | HeaderTimeout | LocalResource | Reset | RobotsUnavailable | TlsFailure
+                    BodyTimeout
+                        | DeadHost
+                        | HeaderTimeout
+                        | LocalResource
+                        | ProtocolError
+                        | Reset
+                        | RobotsUnavailable
+                        | TlsFailure
                 )
         }
     }

@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn redirect(f: &F, url: &str, from: &Lease) -> Candidate {
+fn redirect(f: &mut F, url: &str, from: &Lease) -> Candidate {
     let target = web(url);
-    let id = f.config().identity.of_redirect(page(from.id), &target, QueueBy::Host);
+    let id = f.id_of_redirect(page(from.id), &target).unwrap();
     Candidate::redirect(id, target, &from.url().into(), from.depth, from.hops, None)
 }
 
@@ -21,11 +21,11 @@ fn what_was_past_the_limit_of_redirects_is_fetched_when_it_is_linked() {
         seed(&mut f, "http://a.example/0");
         let (first, mut now) = (lease(&mut f, 0), 0);
         done(&mut f, 0, &first, status(302));
-        let second = redirect(&f, "http://a.example/1", &first);
+        let second = redirect(&mut f, "http://a.example/1", &first);
         assert_eq!(f.discover(second), Admission::New);
         let second = lease(&mut f, 0);
         done(&mut f, 0, &second, status(302));
-        let third = redirect(&f, "http://a.example/2", &second);
+        let third = redirect(&mut f, "http://a.example/2", &second);
         assert_eq!(f.discover(third.clone()), Admission::New);
         let Step::Refuse(refused, class, _) = f.step(UnixMillis(0)) else { panic!() };
         assert_eq!(class, ErrorClass::RedirectLimit);

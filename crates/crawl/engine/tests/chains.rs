@@ -1,0 +1,131 @@
+//! Answers that lead on to others, or are none yet: redirects by way of other pages, sitemaps without end, robots.txt and pages
+//! that are there at the second request.
+
+mod common;
+
+use common::{any_port, check, clock, config, ids, page, serve};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use trawl_engine::{Config, Report, Stop, run};
+
+fn crawl(config: Config) -> Report {
+    let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
+    assert!(report.complete && report.urls.add_up(), "{report:?}");
+    report
+}
+
+fn moved(to: &str) -> String {
+    format!("HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
+}
+
+fn missing() -> String {
+    "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".into()
+}
+
+/// How often each page answered with a status, without those of robots.txt errands.
+fn answers(out: &Path, status: i32) -> BTreeMap<String, u32> {
+    let mut answers = BTreeMap::new();
+    for row in check(out).into_iter().filter(|row| row.status == status && row.robots.is_some()) {
+        *answers.entry(row.url.trim_start_matches("http://a.example").to_owned()).or_default() += 1;
+    }
+    answers
+}
+
+/// Sites that set a cookie first send a visitor round, and drop what tracks him on the way. Both spellings are one page by
+/// their identity, but only the second one has it.
+#[test]
+fn a_redirect_leads_to_another_spelling_by_way_of_other_pages() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |path, request| match path {
+        "/robots.txt" => missing(),
+        "/" => page("", "<a href=/p?utm_source=x>p</a><a href=/q?utm_source=y>q</a><a href=/r?gclid=1>r</a>"),
+        "/p?utm_source=x" => moved("http://b.example/cookies"),
+        "/cookies" => moved("http://a.example/p"),
+        "/q?utm_source=y" => moved("/q?utm_source=y&_ga=1"),
+        "/q?utm_source=y&_ga=1" => moved("/q"),
+        "/r?gclid=1" => moved("/round"),
+        "/round" => moved("/r?gclid=1"),
+        "/p" | "/q" if request.contains("Host: a.example") => page("", "what was asked for"),
+        _ => missing(),
+    });
+    crawl(config(&out, addr, vec!["http://a.example/".into()], 3));
+    assert_eq!(answers(&out, 200), BTreeMap::from([("/", 1), ("/p", 1), ("/q", 1)].map(|(url, n)| (url.into(), n))));
+    // A round of redirects is gone once.
+    assert!(answers(&out, 302).values().all(|n| *n == 1), "{:?}", answers(&out, 302));
+}
+
+/// Every sitemap names another one: the crawl ends all the same.
+#[test]
+fn sitemaps_that_name_sitemaps_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |path, _| match path.strip_prefix("/s").and_then(|n| n.parse::<u32>().ok()) {
+        _ if path == "/robots.txt" => page("", "Sitemap: http://a.example/s0\n"),
+        Some(3) => page("", "<urlset><url><loc>http://a.example/listed</loc></url></urlset>").replace("html", "xml"),
+        Some(n) => {
+            let (next, third) = (n + 1, if n == 0 { "<sitemap><loc>http://a.example/s3</loc></sitemap>" } else { "" });
+            let next = if next == 3 { 4 } else { next };
+            let named = format!("<sitemap><loc>http://a.example/s{next}</loc></sitemap>{third}");
+            page("", &format!("<sitemapindex>{named}</sitemapindex>")).replace("html", "xml")
+        }
+        None => page("", "a page"),
+    });
+    let mut config = config(&out, addr, vec!["http://a.example/".into()], 1);
+    (config.sitemaps, config.frontier.max_hops) = (true, 5);
+    crawl(config);
+    let fetched = answers(&out, 200);
+    assert!(fetched.contains_key("/listed") && fetched.len() < 12, "{fetched:?}");
+    let refused: Vec<_> =
+        check(&out).into_iter().filter(|row| row.error_class.as_deref() == Some("redirect_limit")).collect();
+    assert_eq!(refused.len(), 1);
+}
+
+/// Rules that are old before the delay is over are used once all the same.
+#[test]
+fn a_robots_txt_that_ages_faster_than_the_delay_holds_for_a_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let asked = Arc::new(AtomicU32::new(0));
+    let counted = asked.clone();
+    let addr = serve(any_port(), move |path, _| match path {
+        "/robots.txt" => {
+            // Without an end the test would not end either.
+            let n = counted.fetch_add(1, Ordering::Relaxed);
+            if n < 20 { page("", "User-agent: *\nCrawl-delay: 0.2\n") } else { missing() }
+        }
+        _ => page("", "a page"),
+    });
+    let urls = (0..3).map(|n| format!("http://a.example/{n}")).collect();
+    let mut config = config(&out, addr, urls, 0);
+    config.frontier.robots_ttl = Duration::from_millis(50);
+    crawl(config);
+    assert_eq!(answers(&out, 200).len(), 3);
+    assert!(asked.load(Ordering::Relaxed) <= 4, "{asked:?}");
+}
+
+/// "Not now" said of a robots.txt allows nothing, and an answer that is not HTTP is none: both are asked for again.
+#[test]
+fn what_is_no_answer_yet_is_asked_for_again() {
+    for busy in ["408 Request Timeout", "425 Too Early"] {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let asked = Arc::new(AtomicU32::new(0));
+        let addr = serve(any_port(), move |path, _| {
+            let is_first = |bit: u32| asked.fetch_or(bit, Ordering::Relaxed) & bit == 0;
+            match path {
+                "/robots.txt" if is_first(1) => missing().replace("404 Not Found", busy),
+                "/robots.txt" => page("", "User-agent: *\nDisallow: /private\n"),
+                "/page" if is_first(2) => "\u{1}\u{2} this is not HTTP\r\n\r\n".into(),
+                _ => page("", "a page"),
+            }
+        });
+        let urls = ["http://a.example/page", "http://a.example/private"].map(String::from);
+        let report = crawl(config(&out, addr, urls.into(), 0));
+        assert_eq!(answers(&out, 200).into_keys().collect::<Vec<_>>(), ["/page"], "{busy}");
+        assert_eq!((report.counts.given_up, report.urls.excluded), (0, 1), "{busy}");
+    }
+}
