@@ -50,7 +50,7 @@ fn full_compaction_is_one_segment_with_the_seeds_keys_and_exact_counts() {
     let fixture = fixture();
     let lake = Lake::open(fixture.store.clone(), Options::default()).unwrap();
     let (before, who) = (lake.pin().unwrap(), Principal::anyone());
-    let compacted = run(&fixture, Compaction::Full).unwrap();
+    let compacted = run(&fixture, Compaction::Single).unwrap();
     assert!(compacted.merged.len() > 1);
     let after = lake.pin().unwrap();
     assert_eq!(after.version(), compacted.version);
@@ -76,14 +76,14 @@ fn full_compaction_is_one_segment_with_the_seeds_keys_and_exact_counts() {
     assert_eq!(names(&before), names(&after));
     assert_eq!(before.stats().unwrap().rows, after.stats().unwrap().rows);
     assert_eq!(after.stats().unwrap().domains, fixture.domains().len() as u64);
-    assert_eq!(run(&fixture, Compaction::Full), None, "nothing is left to do");
+    assert_eq!(run(&fixture, Compaction::Single), None, "nothing is left to do");
 }
 
 /// `manifest.json` of a fully compacted lake, cut down to the keys of the seed's example, is the example.
 #[test]
 fn the_manifest_of_a_compacted_lake_is_the_seeds() {
     let fixture = fixture();
-    run(&fixture, Compaction::Full).unwrap();
+    run(&fixture, Compaction::Single).unwrap();
     let text = fixture.store.get("index/manifest.json", 1 << 20).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap();
     let example = include_str!("../../store/tests/golden/seed-manifest.json");
