@@ -137,7 +137,7 @@ mod tests {
         let dir = Path::new("/list");
         fs.create_dir_all(dir).unwrap();
         for name in ["part-r-00000", "part-r-00002", "_SUCCESS"] {
-            fs.open(&dir.join(name), trawl_io::Mode::Create).unwrap();
+            fs.open(&dir.join(name), trawl_io::Mode::CreateNew).unwrap();
         }
         assert_eq!(list_parts(&*fs, dir).unwrap().len(), 2);
         let parts = list_numbered_parts(&*fs, dir).unwrap();

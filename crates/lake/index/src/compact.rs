@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(choose(&segments(&[1; 20]), Compaction::Masked), 0..0);
         assert_eq!(choose(&[masked], Compaction::Full), 0..1);
         let split = SegmentRef { split: 1, ..SegmentRef::default() };
-        assert_eq!(choose(&[split.clone()], Compaction::Full), 0..0);
+        assert_eq!(choose(std::slice::from_ref(&split), Compaction::Full), 0..0);
         assert_eq!(choose(&[split], Compaction::Single), 0..1);
         assert_eq!(choose(&segments(&[1]), Compaction::Single), 0..0);
     }

@@ -90,7 +90,7 @@ impl Pinned {
         let mut waiting = Waiting::default();
         let mut ended = false;
         self.each_name("", None, &mut |name, found| {
-            let is_ours = || (domain_id(name) >> 56) * u64::from(parts) >> 8 == u64::from(part);
+            let is_ours = || ((domain_id(name) >> 56) * u64::from(parts)) >> 8 == u64::from(part);
             if parts > 1 && !is_ours() || self.deny.domain(name) {
                 return Ok(ControlFlow::Continue(()));
             }
