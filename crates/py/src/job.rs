@@ -43,7 +43,9 @@ pub fn job_plan(
     zstd_level: i32,
 ) -> PyResult<Option<String>> {
     if sources.hasattr("__arrow_c_stream__")? {
-        return Err(error::refused("a table can be read only by this process: write it to a file that all tasks can open"));
+        return Err(error::refused(
+            "a table can be read only by this process: write it to a file that all tasks can open",
+        ));
     }
     let given = match (Given::of(sources, None)?, source_id) {
         (Given::Files(files), Some(id)) => {
