@@ -120,7 +120,7 @@ def test_what_changes_meanwhile_is_refused_by_name(tmp_path, what, trawl_cli):
         wanted = "list.txt"
     elif what == "suffix list":
         (tmp_path / "list.dat").write_text("com\nexample\nh1.example\n")
-        trawl_cli("lake", "rebuild", "--lake", tmp_path / "lake", "--suffix-list", tmp_path / "list.dat")
+        trawl_cli("lake", "rebuild", "--lake", tmp_path / "lake", "--psl", tmp_path / "list.dat")
         wanted = "suffix list"
     elif what == "deny list":
         job.task("map", 0)

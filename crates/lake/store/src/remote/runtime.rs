@@ -2,21 +2,29 @@
 //! thread of another one is not allowed.
 
 use crate::{Error, Result};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
 
 /// Threads; they only wait and copy.
 const THREADS: usize = 2;
 
-static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
+/// The runtime, and the process whose it is: after a fork (Python's process pools, Spark's workers) the child has the memory of a
+/// runtime but none of its threads, and would wait for them for ever. That memory is never given back.
+static RUNTIME: Mutex<Option<(u32, &'static Runtime)>> = Mutex::new(None);
 
 fn runtime() -> Result<&'static Runtime> {
-    let made = RUNTIME.get_or_init(|| {
-        let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(THREADS).thread_name("trawl-store").enable_all().build().ok()
-    });
+    let mut known = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if let Some((_, runtime)) = known.filter(|(of, _)| *of == process) {
+        return Ok(runtime);
+    }
+    let mut builder = Builder::new_multi_thread();
+    let made = builder.worker_threads(THREADS).thread_name("trawl-store").enable_all().build();
     let reason = "cannot start the threads that speak to object stores: is a limit of threads or files reached?";
-    made.as_ref().ok_or_else(|| Error::Refused { reason: reason.into() })
+    let made = made.map_err(|_| Error::Refused { reason: reason.into() })?;
+    let runtime: &'static Runtime = Box::leak(Box::new(made));
+    *known = Some((process, runtime));
+    Ok(runtime)
 }
 
 /// Runs a future to its end while the calling thread waits. Also from a thread of another runtime's blocking pool.
