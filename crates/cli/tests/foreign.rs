@@ -63,6 +63,6 @@ fn a_parquet_list_is_not_an_index() {
     let said = ask(&["verify", "d/list.parquet"], 1);
     assert!(said.contains("2 items: 1 fault(s)") && said.contains("found \"dns\""), "{said}");
     assert!(ask(&["inspect", "d/list.parquet"], 0).contains("list of URLs (parquet)"));
-    assert!(ask(&["inspect", "index.parquet"], 0).contains("captures, 2 rows"));
+    assert!(ask(&["inspect", "index.parquet"], 0).contains("captures, version 1, 2 rows"));
     assert!(!ask(&["inspect", "d"], 0).contains("list.parquet"));
 }
