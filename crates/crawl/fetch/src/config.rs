@@ -168,9 +168,8 @@ pub enum TlsVersions {
     Only12,
     /// 1.3 alone.
     Only13,
-    /// As `Any`; a server with which that fails is asked once more, on a new connection, with what is no longer considered
-    /// safe: 1.0 and 1.1, key exchange by RSA, CBC. Its certificate is not checked, so this does not go with
-    /// [`TlsMode::Verify`].
+    /// Like `Any`. If that handshake fails, try once more on a new connection and also offer what is no longer considered safe:
+    /// 1.0 and 1.1, key exchange by RSA, CBC. The certificate is then not checked, so [`TlsMode::Verify`] excludes this.
     Old,
 }
 

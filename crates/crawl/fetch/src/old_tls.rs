@@ -1,7 +1,7 @@
 //! TLS for servers that offer nothing that browsers still accept: TLS 1.0 and 1.1, RSA key exchange, CBC.
 //!
 //! rustls leaves these out by design, so they need a second library, s2n-tls. It is used only where the operator asked for it
-//! (`--tls-version old`) and rustls and the server could not agree: what it protects nobody should rely on.
+//! (`--tls-version old`) and rustls and the server could not agree. Do not rely on the secrecy of such a connection.
 
 use crate::error::{Error, class_of, failure};
 use s2n_tls::callbacks::VerifyHostNameCallback;
