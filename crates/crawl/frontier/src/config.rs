@@ -63,7 +63,7 @@ pub struct Config {
     pub rules_kept: usize,
     /// Links of a kind that a trap makes (calendar pages far ahead, session ids, combined filters) that one host may have before
     /// further ones are parked. 0 switches the detector off. Seeds are never parked.
-    pub trap_threshold: u32,
+    pub trap_threshold: u8,
     /// Pages after which a queue stands back: each doubling of this many lets others of the next lower priority go first.
     /// Nothing is dropped. 0 for never.
     pub share: u32,

@@ -194,8 +194,9 @@ impl Plain {
     /// The rows of a slot in a dataset; empty if the dataset does not hold it.
     pub fn postings(&self, slot: Slot, dataset_id: u32) -> Result<Vec<Run>> {
         let shards = self.meta.shards.max(1);
-        let number = slot.0 % u64::from(shards);
-        let runs = self.shard(u32::try_from(number).unwrap_or(0))?.runs(slot.0, dataset_id)?.unwrap_or_default();
+        // A remainder of a 32-bit number fits into 32 bits.
+        let number = (slot.0 % u64::from(shards)) as u32;
+        let runs = self.shard(number)?.runs(slot.0, dataset_id)?.unwrap_or_default();
         self.check_files(&runs)?;
         Ok(runs)
     }

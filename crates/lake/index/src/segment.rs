@@ -98,14 +98,21 @@ impl Segment {
         let mut by_prefix = vec![None; 1 << (4 * u32::from(meta.split))];
         let (mut first_slot, mut first_file) = (0u64, 0u32);
         for (prefix, piece) in &meta.pieces {
-            // That there are no more than fit was checked when it was read.
-            let files = u32::try_from(piece.parquet_files).unwrap_or(u32::MAX);
+            let bad = |what, found: String| Error::Mismatch {
+                left: "manifest".into(),
+                right: format!("{id}/segment.json"),
+                what,
+                found,
+            };
+            let next_file = u32::try_from(piece.parquet_files).ok().and_then(|files| first_file.checked_add(files));
+            let next_file = next_file.ok_or_else(|| bad("number of files", piece.parquet_files.to_string()))?;
+            let files = next_file - first_file;
             let (prefix, reference, domains) = (prefix.clone(), meta.piece_ref(prefix)?, piece.domains);
-            let number = usize::from_str_radix(&prefix, 16).unwrap_or(usize::MAX);
-            by_prefix.get_mut(number).into_iter().for_each(|slot| *slot = Some(pieces.len()));
+            let entry = usize::from_str_radix(&prefix, 16).ok().and_then(|number| by_prefix.get_mut(number));
+            *entry.ok_or_else(|| bad("prefix of a piece", prefix.clone()))? = Some(pieces.len());
             pieces.push(Piece { prefix, reference, first_slot, domains, first_file, files, opened: OnceLock::new() });
             first_slot += domains;
-            first_file = first_file.saturating_add(files);
+            first_file = next_file;
         }
         Ok(Self { store, id, meta, pieces, by_prefix, caches, options })
     }

@@ -1,9 +1,11 @@
 //! URLs that a machine makes without end: calendar pages far ahead, session ids, combined filters.
 //!
 //! A host that has shown [`crate::Config::trap_threshold`] distinct links of a kind is flagged for that kind, and further links
-//! of it are parked. Whoever asks for a URL himself (a seed) gets it.
+//! of it are parked; of session ids, that many distinct ones on a path. Seeds are never parked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// A kind of trap, as a bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,19 +37,27 @@ impl Trap {
     }
 }
 
-/// Session links by host and path. Bounded: when it is full it starts over, which only delays a verdict.
+/// Session ids seen, by host and path. Bounded: when it is full it starts over, which only delays a verdict.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(HashMap<u64, u8>);
+pub(crate) struct Sessions {
+    ids: HashSet<u64>,
+    counts: HashMap<u64, u8>,
+}
 
-const SESSIONS: usize = 1 << 18;
+const SESSIONS: usize = 1 << 17;
 
 impl Sessions {
-    fn count(&mut self, host: u64, base: &str) -> u8 {
-        if self.0.len() >= SESSIONS {
-            self.0.clear();
+    /// The number of distinct ids seen on this path. Ids are counted, not URLs: a forum that repeats one id in the links of
+    /// all its topics has many pages on a path and no trap.
+    fn count(&mut self, host: u64, base: &str, id: &str) -> u8 {
+        if self.ids.len() >= SESSIONS {
+            self.ids.clear();
+            self.counts.clear();
         }
-        let count = self.0.entry(host ^ xxhash_rust::xxh3::xxh3_64(base.as_bytes())).or_default();
-        *count = count.saturating_add(1);
+        let path = host ^ xxh3_64(base.as_bytes());
+        let is_new = self.ids.insert(xxh3_64_with_seed(id.as_bytes(), path));
+        let count = self.counts.entry(path).or_default();
+        *count = count.saturating_add(u8::from(is_new));
         *count
     }
 }
@@ -56,19 +66,19 @@ impl Sessions {
 pub(crate) fn observe(
     trap: &mut Trap,
     sessions: &mut Sessions,
-    (host, threshold): (u64, u32),
+    (host, threshold): (u64, u8),
     url: &str,
     month: u32,
 ) -> bool {
-    let threshold = u8::try_from(threshold).unwrap_or(u8::MAX);
-    let Some((kind, base)) = kind_of(url, month) else { return false };
-    let count = match kind {
-        Kind::Calendar => {
+    let Some(look) = look_of(url, month) else { return false };
+    let kind = look.kind();
+    let count = match look {
+        Look::Calendar => {
             trap.calendar = trap.calendar.saturating_add(1);
             trap.calendar
         }
-        Kind::Session => sessions.count(host, base),
-        Kind::Facets => {
+        Look::Session { base, id } => sessions.count(host, base, id),
+        Look::Facets => {
             trap.facets = trap.facets.saturating_add(1);
             trap.facets
         }
@@ -80,20 +90,36 @@ pub(crate) fn observe(
     flagged && !trap.released
 }
 
-/// The kind of trap that a URL looks like, and its path.
-fn kind_of(url: &str, month: u32) -> Option<(Kind, &str)> {
+/// What makes a URL look like part of a trap.
+enum Look<'a> {
+    Calendar,
+    Session { base: &'a str, id: &'a str },
+    Facets,
+}
+
+impl Look<'_> {
+    fn kind(&self) -> Kind {
+        match self {
+            Look::Calendar => Kind::Calendar,
+            Look::Session { .. } => Kind::Session,
+            Look::Facets => Kind::Facets,
+        }
+    }
+}
+
+fn look_of(url: &str, month: u32) -> Option<Look<'_>> {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let path = base.split_once("://").and_then(|(_, rest)| rest.find('/').and_then(|at| rest.get(at..))).unwrap_or("");
     let pairs = || query.split('&').filter_map(|piece| piece.split_once('='));
     let far = |found: Option<u32>| found.is_some_and(|found| found > month.saturating_add(12));
     if far(month_in_path(path)) || far(month_in_query(&mut pairs())) {
-        return Some((Kind::Calendar, base));
+        return Some(Look::Calendar);
     }
     if query.is_empty() {
         return None;
     }
-    if pairs().any(|(name, value)| is_in(&SESSION_NAMES, name) && is_opaque(value)) {
-        return Some((Kind::Session, base));
+    if let Some((_, id)) = pairs().find(|(name, value)| is_in(&SESSION_NAMES, name) && is_opaque(value)) {
+        return Some(Look::Session { base, id });
     }
     let mut facets: Vec<String> = Vec::new();
     for name in query.split('&').map(|piece| piece.split('=').next().unwrap_or_default()) {
@@ -101,7 +127,7 @@ fn kind_of(url: &str, month: u32) -> Option<(Kind, &str)> {
             facets.push(name.to_owned());
         }
     }
-    (facets.len() >= 3).then_some((Kind::Facets, base))
+    (facets.len() >= 3).then_some(Look::Facets)
 }
 
 const SESSION_NAMES: [&str; 18] = [
@@ -231,7 +257,7 @@ mod tests {
 
     #[test]
     fn kinds() {
-        let kind = |url: &str| kind_of(url, NOW).map(|(kind, _)| kind);
+        let kind = |url: &str| look_of(url, NOW).map(|look| look.kind());
         for (url, expected) in [
             ("http://a/2031/04/", Some(Kind::Calendar)),
             ("http://a/2026/04/", None),
@@ -268,6 +294,8 @@ mod tests {
         let session = |n: u32, path: u32| format!("http://a/{path}?sid=a8f5f167f44f49{n:02}");
         let mut trap = Trap::default();
         assert!((0..40).all(|n| !see(&mut trap, &session(n, n))));
+        let topics = (0..40).map(|n| format!("http://a/99?t={n}&sid=a8f5f167f44f4900"));
+        assert!(topics.into_iter().all(|url| !see(&mut trap, &url)), "one id on all topics of a forum");
         assert!((0..4).all(|n| !see(&mut trap, &session(n, 99)) || n == 3));
     }
 }
