@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Sleep;
 
@@ -44,6 +44,17 @@ pub(crate) struct Patience {
     pub idle: Duration,
     /// For a client that takes nothing of an answer.
     pub write: Duration,
+}
+
+/// Listens, with room for `waiting` connections that are not accepted yet. The library's 128 are too few: when 800 clients came at
+/// once, the kernel fell back to SYN cookies for some and reset three of them instead of handing them to us for a 503. The
+/// kernel lowers `waiting` to its own limit (`net.core.somaxconn`).
+pub(crate) fn listen(address: SocketAddr, waiting: usize) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As a bind by the library does: a server that was stopped can be started again at once.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(waiting.min(1 << 16) as u32)
 }
 
 /// Accepts connections until `stopped`, then lets open requests finish.
@@ -353,6 +364,20 @@ impl AsyncWrite for Stalls {
 
 #[cfg(test)]
 mod tests {
+    #[tokio::test]
+    async fn clients_that_come_at_once_wait_to_be_accepted() {
+        let limit =
+            std::fs::read_to_string("/proc/sys/net/core/somaxconn").ok().and_then(|text| text.trim().parse().ok());
+        let many = limit.unwrap_or(128).min(600);
+        let listener = super::listen("127.0.0.1:0".parse().unwrap(), 4096).unwrap();
+        let address = listener.local_addr().unwrap();
+        // A queue that is full lets no client in until its patience ends.
+        let patience = std::time::Duration::from_secs(20);
+        let waiting: Vec<_> =
+            (0..many).map(|_| std::net::TcpStream::connect_timeout(&address, patience).unwrap()).collect();
+        assert_eq!(waiting.len(), many);
+    }
+
     #[test]
     fn the_refusal_says_its_own_length() {
         let text = std::str::from_utf8(super::NO_ROOM).unwrap();

@@ -203,7 +203,8 @@ impl Server {
     pub fn start(lake: Arc<Lake>, config: Config) -> Result<Running, Error> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let bind = |address: SocketAddr| {
-            runtime.block_on(tokio::net::TcpListener::bind(address)).map_err(|source| Error::Listen { address, source })
+            let _inside = runtime.enter();
+            listen::listen(address, config.max_connections).map_err(|source| Error::Listen { address, source })
         };
         let listener = bind(config.listen)?;
         let address = listener.local_addr()?;
