@@ -33,18 +33,33 @@ pub(crate) fn read(
     each: &mut Items<'_>,
 ) -> Result<(), DoorError> {
     let fail = |e| failed(uri, 0, e);
-    let separator = match options.separator.or(separator) {
+    let announced = announced(stream.fill_buf().map_err(fail)?);
+    let separator = match options.separator.or(separator).or(announced) {
         Some(separator) => separator,
         None => {
-            let head = stream.fill_buf().map_err(fail)?;
+            let head = behind_comments(stream.fill_buf().map_err(fail)?);
             let found = separator_of_urls(head).or_else(|| separator_of(head)).unwrap_or(b',');
             if is_list(head, found) { NO_SEPARATOR } else { found }
         }
     };
     let mut rows = Rows::new(stream, separator);
     let next = |rows: &mut Rows<_>| rows.next().map_err(|e| failed(uri, rows.at, e));
-    let first = next(&mut rows)?;
-    let Some(header) = first.filter(|row| *row == Row::Whole).and_then(|_| Header::of(options, &rows)) else {
+    let mut first = next(&mut rows)?;
+    if announced.is_some() {
+        first = next(&mut rows)?;
+    }
+    let header =
+        |row: Option<Row>, rows: &Rows<_>| row.filter(|row| *row == Row::Whole).and_then(|_| Header::of(options, rows));
+    let mut found = header(first, &rows);
+    // A first line with names may begin with `#`; others that do are comments, but not what a quote in one joins to the next line.
+    let is_comment = |rows: &Rows<_>| rows.raw.starts_with(b"#") && !rows.raw.contains(&b'\n');
+    if found.is_none() && is_comment(&rows) {
+        while first.is_some() && is_comment(&rows) {
+            first = next(&mut rows)?;
+        }
+        found = header(first, &rows);
+    }
+    let Some(header) = found else {
         let shown = text_of(rows.raw.get(..SHOWN).unwrap_or(&rows.raw).trim_ascii()).into_owned();
         let expected = options.url_column.as_deref().unwrap_or("url");
         let message = format!("expected a header line with a column {expected:?}, found {shown:?}");
@@ -66,6 +81,31 @@ pub(crate) fn read(
             return Ok(());
         }
     }
+}
+
+/// The separator that a first line names for Excel: `sep=;`.
+fn announced(head: &[u8]) -> Option<u8> {
+    let text = head.strip_prefix(BOM).unwrap_or(head);
+    let line = text.split(|b| matches!(b, b'\n' | b'\r')).next().unwrap_or_default();
+    let line = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(line);
+    let (name, separator) = line.split_at_checked(4)?;
+    match separator {
+        [separator] if name.eq_ignore_ascii_case(b"sep=") => Some(*separator),
+        _ => None,
+    }
+}
+
+/// A text from its first line on that is not a comment. A first line with names is none, even if it begins with `#`.
+fn behind_comments(head: &[u8]) -> &[u8] {
+    let mut rest = head.strip_prefix(BOM).unwrap_or(head);
+    let line_end = |text: &[u8]| memchr::memchr(b'\n', text);
+    if line_end(rest).and_then(|end| rest.get(..end)).is_some_and(looks_like_table) {
+        return head;
+    }
+    while let Some(end) = line_end(rest).filter(|_| rest.starts_with(b"#")) {
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    rest
 }
 
 /// What separates the fields of a first line: of the usual characters the one that is there most often, outside quotes.
@@ -335,6 +375,27 @@ mod tests {
         assert_eq!(read_text(&Options::default(), text).unwrap(), expected);
         let table = read_text(&Options::default(), "http://a.com/,1\nhttp://b.com/,2\n").unwrap();
         assert_eq!(table[1], Ok(("http://b.com/".to_owned(), r#"{"column_2":"2"}"#.to_owned())));
+    }
+
+    #[test]
+    fn a_line_for_excel_and_comments_are_no_rows() {
+        let row = |url: &str, extras: &str| Ok((url.to_owned(), extras.to_owned()));
+        for text in ["\u{feff}sep=;\r\nurl;n\r\nhttp://a.com/?a,b,c;1\r\n", "\"sep=|\"\nn|url\n1|http://a.com/?a,b,c\n"]
+        {
+            let found = read_text(&Options::default(), text).unwrap();
+            assert_eq!(found, [row("http://a.com/?a,b,c", r#"{"n":"1"}"#)], "{text:?}");
+        }
+        let text = "#####\n# list;url;and, more\n#\n\"7\";\"http://a.com/?a,b,c\"\n\"8\";\"http://b.com/\"\n";
+        let found = read_text(&Options::default(), text).unwrap();
+        assert_eq!(
+            found,
+            [row("http://a.com/?a,b,c", r#"{"column_1":"7"}"#), row("http://b.com/", r#"{"column_1":"8"}"#)]
+        );
+        let found = read_text(&Options::default(), "#,url\n1,http://a.com/\n").unwrap();
+        assert_eq!(found, [row("http://a.com/", r##"{"#":"1"}"##)]);
+        for text in ["# a\n# b\n", "# a,\"b\n\"7\",\"http://a.com/\"\n"] {
+            assert!(read_text(&Options::default(), text).is_err(), "{text:?}");
+        }
     }
 
     #[test]
