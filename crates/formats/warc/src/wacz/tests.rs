@@ -226,6 +226,25 @@ fn an_archive_that_was_compressed_again_is_read() {
     assert_eq!(packed.archive(entry).unwrap().read_range(0..file.len()).unwrap(), warc);
 }
 
+/// A WACZ file may have several indexes: lines of each must lead somewhere.
+#[test]
+fn every_index_is_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let line =
+        |file: &str| format!("example,h)/ 20260624010203 {{\"filename\": \"{file}\", \"offset\": 0, \"length\": 0}}\n");
+    let fs: Arc<dyn trawl_io::Fs> = Arc::new(RealFs);
+    let path = dir.path().join("two.wacz");
+    let mut zip = zip_write::ZipWriter::create(&fs, &path).unwrap();
+    zip.add_bytes("archive/a.warc", b"").unwrap();
+    zip.add_bytes("indexes/1.cdxj", line("a.warc").as_bytes()).unwrap();
+    zip.add_bytes("indexes/2.cdxj", line("gone.warc").as_bytes()).unwrap();
+    zip.add_bytes("datapackage.json", b"{}").unwrap();
+    zip.finish().unwrap();
+    let mut found = Vec::new();
+    open(&path).verify(&mut |f| found.push(f.detail)).unwrap();
+    assert!(found.iter().any(|detail| detail == "gone.warc is in the index but not in the file"), "{found:?}");
+}
+
 /// Who writes a ZIP file as a stream puts lengths behind the data, of 4 or 8 bytes each, with a mark or without.
 #[test]
 fn lengths_behind_the_data_belong_to_an_entry() {
