@@ -150,3 +150,33 @@ fn the_segments_of_a_capture_are_one_body() {
     let line = run(dir, &["cdxj", "index", "s.warc"], 0);
     assert!(line.contains("\"status\": \"200\"") && !line.contains("digest"), "{line}");
 }
+
+/// Heads in archives of the wild say what their bodies are not. One body that cannot be decoded does not hide the others.
+#[test]
+fn bodies_that_are_not_what_their_heads_say_are_printed() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let record = |n: u32, fields: &str, body: &str| {
+        let block = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{body}");
+        format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{n:012}>\r\n\
+             WARC-Date: 2026-06-24T01:02:03Z\r\nWARC-Target-URI: http://a.example/{n}\r\n\
+             Content-Type: application/http; msgtype=response\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+            block.len()
+        )
+    };
+    let file = [
+        record(1, "Transfer-Encoding: chunked", "not chunked "),
+        record(2, "Transfer-Encoding: chunked", ""),
+        record(3, "Content-Encoding: utf-8", "not coded "),
+        record(4, "Content-Encoding: br", "not brotli"),
+        record(5, "Transfer-Encoding: chunked", "4\r\nlast\r\n0\r\n\r\n"),
+    ];
+    std::fs::write(dir.join("o.warc"), file.concat()).unwrap();
+    let output = trawl(dir).args(["cat", "o.warc", "--body", "--decode"]).output().unwrap();
+    assert_eq!((output.status.code(), stdout(&output)), (Some(1), "not chunked not coded last".into()));
+    let said = stderr(&output);
+    assert!(said.contains("left out: o.warc@") && said.contains("its body cannot be decoded"), "{said}");
+    run(dir, &["cat", "o.warc", "--url", "http://a.example/4", "--body", "--decode"], 1);
+    assert_eq!(run(dir, &["cat", "o.warc", "--url", "http://a.example/4", "--body"], 0), "not brotli");
+}

@@ -123,14 +123,18 @@ fn what_is_something_else_is_named() {
         assert!(stderr(&refused).contains(said), "{name}: {}", stderr(&refused));
     }
     // What only lies in a directory is passed over, and named.
-    for (name, text) in
-        [("mixed/pom.xml", "<project/>"), ("mixed/notes.json", "not json\n"), ("mixed/u.txt", "http://a.com/\n")]
-    {
+    for (name, text) in [
+        ("mixed/pom.xml", "<project/>"),
+        ("mixed/notes.json", "not json\n"),
+        ("mixed/u.txt", "http://a.com/\n"),
+        ("mixed/_metadata", "PAR1"),
+    ] {
         write(dir, name, text);
     }
     let mixed = run(dir, &["lake", "ingest", "-q", "--json", "--dataset", "mixed", "mixed"], 0);
     let mixed: Value = serde_json::from_str(&stdout(&mixed)).unwrap();
     assert_eq!((&mixed["rows"], mixed["ignored"].as_array().unwrap().len()), (&1.into(), 2), "{mixed}");
+    assert!(mixed["not_files"].to_string().contains("a summary of Parquet files"), "{mixed}");
     // An archive without a single capture is not a success.
     write(dir, "odd.warc", b"WARC/1.0\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000001>\r\nWARC-Date: 2026-06-24T01:02:03Z\r\nContent-Length: 0\r\n\r\n\r\n\r\n");
     let odd = run(dir, &["lake", "ingest", "-q", "--dataset", "odd", "odd.warc"], 1);

@@ -158,7 +158,7 @@ impl Capture {
         if !decode {
             return Ok(PyBytes::new(py, &stored));
         }
-        let codings = Head::new(self.head_bytes()).content_codings();
+        let codings = Head::new(self.head_bytes()).known_codings();
         let decoded = py.detach(|| {
             let mut out = Vec::new();
             let mut reader = decode_content(&*stored, &codings, MAX_BODY)?;

@@ -4,6 +4,9 @@ use flate2::bufread::GzDecoder;
 use std::io::{self, BufRead, BufReader, Read};
 use trawl_io::limits::CappedReader;
 
+/// The codings that can be undone.
+pub(crate) const KNOWN: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
+
 /// More codings than this on one body is an attack, not a server.
 const MAX_CODINGS: usize = 4;
 

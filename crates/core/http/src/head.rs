@@ -154,6 +154,13 @@ impl<'a> Head<'a> {
         codings.map(|coding| String::from_utf8_lossy(&coding).into_owned()).collect()
     }
 
+    /// The codings that have to be undone to read the body. One that nobody knows (`none`, `utf-8`) is taken for a mistake, and the
+    /// body as it is: so do browsers.
+    pub fn known_codings(&self) -> Vec<String> {
+        let codings = self.content_codings();
+        if codings.iter().all(|coding| crate::coding::KNOWN.contains(&&**coding)) { codings } else { Vec::new() }
+    }
+
     /// Where a response redirects to, as written; bytes that are not UTF-8 are escaped, so that different places stay different.
     pub fn redirect(&self) -> Option<String> {
         let location =
@@ -274,6 +281,8 @@ mod tests {
             b"HTTP/1.1 200 OK\r\nContent-Encoding: GZIP, identity\r\nContent-Encoding: br,\r\nLocation: /x\r\n\r\n",
         );
         assert_eq!(head.content_codings(), ["gzip", "br"]);
+        assert_eq!(head.known_codings(), ["gzip", "br"]);
+        assert!(Head::new(b"HTTP/1.1 200 OK\r\nContent-Encoding: UTF-8, gzip\r\n\r\n").known_codings().is_empty());
         assert_eq!(head.redirect(), None);
         assert_eq!(Head::new(b"HTTP/1.1 302 x\r\nlocation: /a\tb\r\n\r\n").redirect().as_deref(), Some("/a\tb"));
     }

@@ -131,6 +131,10 @@ pub fn from_text(text: &str) -> Option<UnixMillis> {
     {
         return from_number(text);
     }
+    // So many digits of another century are microseconds since some moment, as browsers keep them.
+    if digits == text.len() && digits == 17 && !text.starts_with("19") && !text.starts_with("20") {
+        return None;
+    }
     UnixMillis::parse(text).ok().or_else(|| w3c_date(text)).and_then(in_range)
 }
 
@@ -237,11 +241,13 @@ fn named_zone(word: &str) -> i64 {
     hours * HOUR_MS
 }
 
-/// `Z`, `+hh:mm`, `+hhmm`, `+hh`, or nothing.
+/// `Z`, `UTC`, `GMT`, `+hh:mm`, `+hhmm`, `+hh`, or nothing.
 fn zone(text: &[u8]) -> Option<i64> {
     let (sign, mut rest) = match text.split_first() {
         None => return Some(0),
         Some((b'Z' | b'z', [])) => return Some(0),
+        // BigQuery writes it so.
+        Some(_) if text == b"UTC" || text == b"GMT" => return Some(0),
         Some((b'+', rest)) => (1, rest),
         Some((b'-', rest)) => (-1, rest),
         _ => return None,
@@ -326,6 +332,7 @@ mod tests {
             ("2026-06-24T01:02:03+02:00", "2026-06-23T23:02:03.000Z"),
             ("2026-06-24 01:02:03.4567-0130", "2026-06-24T02:32:03.456Z"),
             ("2026-06-24T01:02:03.4 +02", "2026-06-23T23:02:03.400Z"),
+            ("2026-06-24 01:02:03.4 UTC", "2026-06-24T01:02:03.400Z"),
             ("2026-06-24T24:00:00Z", "2026-06-25T00:00:00.000Z"),
             ("2026-06-24T24:00:01Z", ""),
             ("2026-13", ""),
@@ -401,6 +408,7 @@ mod tests {
             "-inf",
             "-1e14",
             "-2026-06-24",
+            "17121123040512345",
         ] {
             assert_eq!(from_text(text), None, "{text}");
         }

@@ -43,7 +43,7 @@ impl Worker {
         let (mut extractor, mut sitemap) = (None, None);
         let result = (|| -> std::io::Result<()> {
             let mut hasher = Sha256::new();
-            let mut body = decode_content(message.body.reader()?, &codings(&head), self.decode_bytes)?;
+            let mut body = decode_content(message.body.reader()?, &head.known_codings(), self.decode_bytes)?;
             let (mut buf, mut first) = (vec![0; 64 << 10], true);
             loop {
                 let n = match body.read(&mut buf) {
@@ -110,13 +110,6 @@ impl Worker {
             ..Options::default()
         }
     }
-}
-
-/// The codings of a body. One that nobody knows is taken for a mistake, and the body as it is: so do browsers.
-fn codings(head: &Head<'_>) -> Vec<String> {
-    let codings = head.content_codings();
-    let known = |coding: &String| matches!(coding.as_str(), "gzip" | "x-gzip" | "deflate" | "br" | "zstd");
-    if codings.iter().all(known) { codings } else { Vec::new() }
 }
 
 /// What the headers of a response link: `Link`, `Refresh`.

@@ -5,10 +5,10 @@ use crate::registry::Found;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::borrow::Cow;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
-use trawl_http::{Dechunk, Framing, Head, decode_content};
+use trawl_http::{Chunked, Dechunk, Framing, Head, decode_content};
 use trawl_io::Fs;
 use trawl_model::{
     Advice, Archive, Body, CaptureSource, DoorError, Entry, Message, Outcome, Pick, Place, RawRecord, RecordSource,
@@ -68,7 +68,7 @@ pub fn cat(
             let first = source.next_event()?.and_then(|event| event.records.into_iter().next());
             let nothing = || DoorError::new(Advice::Skip, "expected a record, found the end").at(place.clone());
             let (record, place) = first.ok_or_else(nothing)?;
-            return Ok(u64::from(printer.record(record, &place, out)?));
+            return printer.one(record, &place, out);
         }
     }
     let mut has_index = false;
@@ -91,7 +91,7 @@ pub fn cat(
         return Ok(printer.all(source, out)?.1);
     }
     if options.show != Show::Record && options.kind.is_none() {
-        return responses(&*archive, found, options, url.as_ref(), out);
+        return responses(&*archive, found, options, url.as_ref(), out, printer.on_damage);
     }
     if options.kind.is_some() {
         return Err(Error::NoCaptures { path: found.path.clone() }.into());
@@ -115,6 +115,7 @@ fn responses(
     options: &CatOptions<'_>,
     url: Option<&AnySpelling>,
     out: &mut dyn Write,
+    on_damage: &mut dyn FnMut(DoorError),
 ) -> Result<u64> {
     let place = options.wanted.offset.map(|offset| Place::new("", offset, 0));
     let picks: Vec<Pick<'_>> = match (&place, url) {
@@ -124,13 +125,13 @@ fn responses(
     };
     for pick in picks {
         let Some(source) = archive.captures(pick)? else { break };
-        let printed = print_responses(source, options, place.as_ref(), url, out)?;
+        let printed = print_responses(source, options, place.as_ref(), url, out, on_damage)?;
         if printed > 0 || place.is_some() || url.is_none() {
             return Ok(printed);
         }
     }
     let source = archive.captures(Pick::All)?.ok_or_else(|| Error::NoCaptures { path: found.path.clone() })?;
-    print_responses(source, options, place.as_ref(), url, out)
+    print_responses(source, options, place.as_ref(), url, out, on_damage)
 }
 
 fn print_responses(
@@ -139,9 +140,19 @@ fn print_responses(
     place: Option<&Place>,
     url: Option<&AnySpelling>,
     out: &mut dyn Write,
+    on_damage: &mut dyn FnMut(DoorError),
 ) -> Result<u64> {
     let mut printed = 0;
-    while let Some((entry, at)) = source.next_entry()? {
+    loop {
+        let (entry, at) = match source.next_entry() {
+            Ok(Some(found)) => found,
+            Ok(None) => break,
+            Err(error) if error.advice == Advice::Skip && place.is_none() => {
+                on_damage(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         if place.is_some_and(|place| place.offset != at.offset) {
             break;
         }
@@ -153,22 +164,43 @@ fn print_responses(
         printed += 1;
         match options.show {
             Show::Head => out.write_all(&message.head)?,
-            show => body(&mut message, show, out)?,
+            show => match body(&mut message, show, &at, out) {
+                Err(error) if error.advice == Advice::Skip => on_damage(error),
+                done => done?,
+            },
         }
     }
     Ok(printed)
 }
 
 /// Prints the body of a message, as it is stored or decoded.
-fn body(message: &mut Message<'_>, show: Show, out: &mut dyn Write) -> Result<()> {
+fn body(message: &mut Message<'_>, show: Show, place: &Place, out: &mut dyn Write) -> Result<()> {
     if show == Show::Decoded {
-        let codings = Head::new(&message.head).content_codings();
+        let codings = Head::new(&message.head).known_codings();
         let limit = trawl_warc::Limits::default().decoded_bytes;
-        io::copy(&mut decode_content(message.body.reader()?, &codings, limit)?, out)?;
+        print_decoded(message.body.reader()?, &codings, limit, place, out)
     } else {
         io::copy(&mut message.body.reader()?, out)?;
+        Ok(())
     }
-    Ok(())
+}
+
+/// Prints what can be decoded of a body. That the rest cannot be is damage of this one, and says nothing of the next.
+fn print_decoded(body: impl Read, codings: &[String], limit: u64, place: &Place, out: &mut dyn Write) -> Result<()> {
+    let failed = |error: io::Error| match error.raw_os_error() {
+        Some(_) => DoorError::from(error),
+        None => DoorError::new(Advice::Skip, format!("its body cannot be decoded: {error}")).at(place.clone()),
+    };
+    let mut decoded = decode_content(body, codings, limit).map_err(failed)?;
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match decoded.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => out.write_all(buffer.get(..n).unwrap_or_default())?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
 }
 
 /// A record as JSON.
@@ -218,10 +250,21 @@ impl Printer<'_> {
             };
             events += 1;
             for (record, place) in event.records {
-                printed += u64::from(self.record(record, &place, out)?);
+                printed += self.one(record, &place, out)?;
             }
         }
         Ok((events, printed))
+    }
+
+    /// Prints a record if it is wanted; says how many were. Damage of it is told.
+    fn one(&mut self, record: RawRecord<'static>, place: &Place, out: &mut dyn Write) -> Result<u64> {
+        match self.record(record, place, out) {
+            Err(error) if error.advice == Advice::Skip => {
+                (self.on_damage)(error);
+                Ok(0)
+            }
+            printed => Ok(u64::from(printed?)),
+        }
     }
 
     /// Prints a record if it is wanted; says whether it was.
@@ -259,11 +302,13 @@ impl Printer<'_> {
         match head.filter(|_| show == Show::Decoded) {
             Some(head) => {
                 let head = Head::new(&head);
-                let body: Box<dyn Read + '_> = match Framing::of(&head) {
-                    Framing::Chunked => Box::new(Dechunk::new(record.body())),
-                    _ => Box::new(record.body()),
+                // Some tools take the chunks apart and keep the header.
+                let start = if Framing::of(&head) == Framing::Chunked { record.body().fill_buf()? } else { &[] };
+                let body: Box<dyn Read + '_> = match !start.is_empty() && Chunked::may_begin(start) {
+                    true => Box::new(Dechunk::new(record.body())),
+                    false => Box::new(record.body()),
                 };
-                io::copy(&mut decode_content(body, &head.content_codings(), limit)?, out)?;
+                print_decoded(body, &head.known_codings(), limit, place, out)?;
             }
             None => drop(io::copy(&mut record, out)?),
         }
@@ -275,7 +320,7 @@ impl Printer<'_> {
         let Some(mut source) = self.archive.captures(Pick::At(place))? else { return Ok(false) };
         let Some((Entry::Capture(capture), _)) = source.next_entry()? else { return Ok(false) };
         let Outcome::Response { mut message, .. } = capture.outcome else { return Ok(false) };
-        body(&mut message, self.options.show, out)?;
+        body(&mut message, self.options.show, place, out)?;
         Ok(true)
     }
 

@@ -55,8 +55,9 @@ const ROLES: &[Row] = &[
     (Role::WarcLength, &["warc_length", "warc_record_length"], &["length"]),
 ];
 
-/// Columns that stand for a URL where there is none, the best first.
-const HOSTS: &[&str] = &["origin", "host", "hostname", "domain"];
+/// Columns that stand for a URL where there is none, the best first. Beside a host an `origin` may be that of anything, such as a
+/// country.
+const HOSTS: &[&str] = &["host", "hostname", "domain", "origin"];
 /// Every CDX index has this key, and nothing else calls its own so.
 const CDX_KEY: &str = "urlkey";
 /// Some servers leave the key out of their answers: all of these side by side say as much.
@@ -512,6 +513,8 @@ mod tests {
         };
         assert_eq!(of(&[domain]), ("a.com".into(), String::new()));
         assert_eq!(of(&[domain, host]), ("www.a.com".into(), r#"{"Domain":"a.com"}"#.into()));
+        let from = ("origin", Value::Text("US"));
+        assert_eq!(of(&[from, domain]), ("a.com".into(), r#"{"origin":"US"}"#.into()));
         let url = ("url", Value::Text("http://b.com/"));
         assert_eq!(of(&[domain, url]), ("http://b.com/".into(), r#"{"Domain":"a.com"}"#.into()));
         let crawl = Options { purpose: Purpose::Crawl, ..Options::default() };

@@ -6,6 +6,9 @@ use crate::file::text_of;
 use crate::{BadItem, Format, Options, json};
 use trawl_model::{UnixMillis, UrlRecord};
 
+/// Digits of a time in a CDX index.
+const CDX_TIME: usize = 14;
+
 /// The record of a line; `None` for a line that holds none on purpose: a blank one, a comment, a header.
 pub(crate) fn parse(
     format: Format,
@@ -23,7 +26,7 @@ pub(crate) fn parse(
     }
 }
 
-/// `url`, or `url`, a tab and a time; behind white space and `#` a comment.
+/// `url`, or `url`, a tab and a time, or a blank and a time of 14 digits; behind white space and `#` a comment.
 ///
 /// A line ends at a line feed or a carriage return. Whatever else separates lines to some programs (`find -print0`, Unicode) is no end,
 /// because a URL may hold those characters; but one that does writes them escaped.
@@ -38,7 +41,7 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
         let message = "expected one URL in a line, found another behind white space: put it into its own line, or read the list as a table (--format tsv)";
         return Err(BadItem::new("several", message, line));
     }
-    let (url, ts) = text.split_once('\t').unwrap_or((text, ""));
+    let (url, ts) = text.split_once('\t').or_else(|| before_time(text)).unwrap_or((text, ""));
     // The header of a table with one column: as a host it would be a row that nobody wrote.
     if may_be_url(url.trim()) {
         return Err(BadItem::new("header", "expected a URL, found the name of a column", line));
@@ -54,6 +57,14 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
         fields.put(*role, "ts", Value::Text(ts));
     }
     Ok(fields.finish())
+}
+
+/// What stands before a blank and a time of 14 digits: CDX servers answer `fl=original,timestamp` so. As part of the URL the blank
+/// would be escaped, and the time make a page that nobody has seen.
+fn before_time(text: &str) -> Option<(&str, &str)> {
+    let (before, time) = text.split_at_checked(text.len().checked_sub(CDX_TIME)?)?;
+    let is_time = time.bytes().all(|b| b.is_ascii_digit()) && UnixMillis::parse(time).is_ok();
+    before.strip_suffix(' ').filter(|_| is_time).map(|url| (url, time))
 }
 
 /// Whether a text holds a character that ends lines to some programs.
@@ -115,6 +126,10 @@ mod tests {
         assert_eq!(url(b"http://a.com/\t"), UrlRecord::bare("http://a.com/"));
         assert_eq!(url(b"http://a.com/\xff\xc3\xa9"), UrlRecord::bare("http://a.com/%FFé"));
         assert_eq!(url(b"http://a.com/\t-1").ts, Some(UnixMillis(-1000)));
+        assert_eq!(url(b"http://a.com/ 19700101000001"), with_ts);
+        for part in ["http://a.com/ 19701301000001", "http://a.com/ 1970010100000", "http://a.com/19700101000001"] {
+            assert_eq!(url(part.as_bytes()), UrlRecord::bare(part));
+        }
         let never = UrlRecord { extras: Some(r#"{"ts":"never \"so\""}"#.into()), ..UrlRecord::bare("http://a.com/") };
         assert_eq!(url(b"http://a.com/\tnever \"so\""), never);
         assert_eq!(url(br#" {"url":"http://a.com/","ts":1}"#), with_ts);

@@ -19,7 +19,7 @@ pub struct Options {
     /// What for.
     pub purpose: Purpose,
     /// The name of the column or member that holds the URLs, in any case; of a table without a header also its number, from 1.
-    /// Without it `url`, else `origin`, `host`, `hostname` or `domain`, else what looks like one.
+    /// Without it `url`, else `host`, `hostname`, `domain` or `origin`, else what looks like one.
     pub url_column: Option<String>,
     /// The name of the column or member that holds the times. Without it `ts`, `timestamp` or `fetch_time`.
     pub time_column: Option<String>,

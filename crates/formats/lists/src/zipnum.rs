@@ -45,7 +45,9 @@ pub fn parts(text: &str) -> Result<Vec<Part>, (usize, String)> {
     let mut current = None;
     for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty()) {
         let bad = |expected: &str| Err((n + 1, format!("expected {expected}, found {line:?}")));
-        let (name, offset, length) = match (line.split('\t').nth(1), line.find('{').and_then(|at| line.get(at..))) {
+        // Behind the key, which may hold a brace, but no blank.
+        let json = line.find(" {").and_then(|at| line.get(at + 1..));
+        let (name, offset, length) = match (line.split('\t').nth(1), json) {
             (Some(name), _) => {
                 let number = |at: usize| line.split('\t').nth(at).and_then(|word| word.trim().parse::<u64>().ok());
                 (Some(name.to_owned()), number(2), number(3))
@@ -89,6 +91,9 @@ mod tests {
         let json = "!meta 0 {\"format\": \"cdxj-gzip-1.0\", \"filename\": \"index.cdx.gz\"}\ncom,a)/ 2026 {\"offset\": 0, \"length\": 10}\n";
         assert!(is_index(json));
         assert_eq!(parts(json).unwrap(), [part("index.cdx.gz", 10)]);
+        // A key keeps the braces of its URL.
+        let braces = json.replace("com,a)/", "com,a)/{b}");
+        assert_eq!(parts(&braces).unwrap(), [part("index.cdx.gz", 10)]);
         for bad in [
             "x\n",
             "k\tx.gz\t18446744073709551615\t1\t1",

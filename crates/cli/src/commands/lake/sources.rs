@@ -34,6 +34,9 @@ const CRAWL: &str = ".crawl";
 /// What a crawl writes beside its archives: none is a list of URLs to be taken.
 const CRAWLS_OWN: &[&str] = &["run.json", "rejects.jsonl", "hosts.jsonl", "crawl.log"];
 
+/// What Spark, Dask and pyarrow write beside Parquet files: footers that speak of the rows of those.
+const SUMMARIES: &[&str] = &["_metadata", "_common_metadata"];
+
 /// A file to read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourcePath {
@@ -208,6 +211,10 @@ impl Expanded {
             let mut leave = |why| self.not_files.push(NotFile { path: path.display().to_string(), why });
             if superseded.contains(&path) {
                 leave("another index of the captures that are read");
+            } else if kind == Kind::File
+                && SUMMARIES.iter().any(|own| path.file_name().is_some_and(|name| name == *own))
+            {
+                leave("a summary of Parquet files, without rows of its own");
             } else if is_crawl && CRAWLS_OWN.iter().any(|own| path.file_name().is_some_and(|name| name == *own)) {
                 leave("what a crawl says of itself");
             } else if path.canonicalize().is_ok_and(|path| of_clusters.contains(&path)) {

@@ -33,18 +33,33 @@ pub(crate) fn read(
     each: &mut Items<'_>,
 ) -> Result<(), DoorError> {
     let fail = |e| failed(uri, 0, e);
-    let separator = match options.separator.or(separator) {
+    let announced = announced(stream.fill_buf().map_err(fail)?);
+    let separator = match options.separator.or(separator).or(announced) {
         Some(separator) => separator,
         None => {
-            let head = stream.fill_buf().map_err(fail)?;
-            let found = separator_of(head).unwrap_or(b',');
+            let head = behind_comments(stream.fill_buf().map_err(fail)?);
+            let found = separator_of_urls(head).or_else(|| separator_of(head)).unwrap_or(b',');
             if is_list(head, found) { NO_SEPARATOR } else { found }
         }
     };
     let mut rows = Rows::new(stream, separator);
     let next = |rows: &mut Rows<_>| rows.next().map_err(|e| failed(uri, rows.at, e));
-    let first = next(&mut rows)?;
-    let Some(header) = first.filter(|row| *row == Row::Whole).and_then(|_| Header::of(options, &rows)) else {
+    let mut first = next(&mut rows)?;
+    if announced.is_some() {
+        first = next(&mut rows)?;
+    }
+    let header =
+        |row: Option<Row>, rows: &Rows<_>| row.filter(|row| *row == Row::Whole).and_then(|_| Header::of(options, rows));
+    let mut found = header(first, &rows);
+    // A first line with names may begin with `#`; others that do are comments, but not what a quote in one joins to the next line.
+    let is_comment = |rows: &Rows<_>| rows.raw.starts_with(b"#") && !rows.raw.contains(&b'\n');
+    if found.is_none() && is_comment(&rows) {
+        while first.is_some() && is_comment(&rows) {
+            first = next(&mut rows)?;
+        }
+        found = header(first, &rows);
+    }
+    let Some(header) = found else {
         let shown = text_of(rows.raw.get(..SHOWN).unwrap_or(&rows.raw).trim_ascii()).into_owned();
         let expected = options.url_column.as_deref().unwrap_or("url");
         let message = format!("expected a header line with a column {expected:?}, found {shown:?}");
@@ -68,6 +83,31 @@ pub(crate) fn read(
     }
 }
 
+/// The separator that a first line names for Excel: `sep=;`.
+fn announced(head: &[u8]) -> Option<u8> {
+    let text = head.strip_prefix(BOM).unwrap_or(head);
+    let line = text.split(|b| matches!(b, b'\n' | b'\r')).next().unwrap_or_default();
+    let line = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(line);
+    let (name, separator) = line.split_at_checked(4)?;
+    match separator {
+        [separator] if name.eq_ignore_ascii_case(b"sep=") => Some(*separator),
+        _ => None,
+    }
+}
+
+/// A text from its first line on that is not a comment. A first line with names is none, even if it begins with `#`.
+fn behind_comments(head: &[u8]) -> &[u8] {
+    let mut rest = head.strip_prefix(BOM).unwrap_or(head);
+    let line_end = |text: &[u8]| memchr::memchr(b'\n', text);
+    if line_end(rest).and_then(|end| rest.get(..end)).is_some_and(looks_like_table) {
+        return head;
+    }
+    while let Some(end) = line_end(rest).filter(|_| rest.starts_with(b"#")) {
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    rest
+}
+
 /// What separates the fields of a first line: of the usual characters the one that is there most often, outside quotes.
 pub(crate) fn separator_of(text: &[u8]) -> Option<u8> {
     let mut counts = [0u32; SEPARATORS.len()];
@@ -87,6 +127,53 @@ pub(crate) fn separator_of(text: &[u8]) -> Option<u8> {
     }
     let most = counts.iter().copied().max().filter(|most| *most > 0)?;
     counts.iter().position(|count| *count == most).and_then(|at| SEPARATORS.get(at)).copied()
+}
+
+/// What separates the fields of a table that begins with a row, not with names: URLs hold commas and semicolons, so how often a
+/// character is there says little. It has to be there equally often in every row, and to leave a URL behind or before it. Of
+/// several, that which is rarest in URLs.
+fn separator_of_urls(head: &[u8]) -> Option<u8> {
+    let rows = whole_rows(head);
+    let first = rows.first().filter(|row| memchr::memmem::find(row, b"://").is_some())?;
+    let by_rarity = SEPARATORS.iter().rev().copied();
+    let leaves_url = |separator: u8| {
+        let mut fields = first.split(|b| *b == separator).map(|field| text_of(field.trim_ascii()));
+        fields.any(|field| {
+            let scheme = field.trim_start_matches('"').split_once("://").map(|(scheme, _)| scheme);
+            scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()))
+        })
+    };
+    by_rarity.filter(|separator| leaves_url(*separator)).find(|separator| {
+        let count = |row: &&[u8]| outside_quotes(row).filter(|b| b == separator).count();
+        let mut counts = rows.iter().map(count);
+        counts.next().is_some_and(|first| first > 0 && counts.all(|count| count == first))
+    })
+}
+
+/// The rows of how a table begins, but for one that is cut; empty lines are none.
+fn whole_rows(head: &[u8]) -> Vec<&[u8]> {
+    let text = head.strip_prefix(BOM).unwrap_or(head);
+    let mut quoted = false;
+    let mut rows: Vec<&[u8]> = text
+        .split_inclusive(|b| {
+            quoted ^= *b == b'"';
+            !quoted && matches!(b, b'\n' | b'\r')
+        })
+        .collect();
+    // All there is may be one row without its end.
+    if rows.len() > 1 && !rows.last().is_some_and(|row| row.ends_with(b"\n") || row.ends_with(b"\r")) {
+        rows.pop();
+    }
+    rows.retain(|row| !row.trim_ascii().is_empty());
+    rows
+}
+
+fn outside_quotes(row: &[u8]) -> impl Iterator<Item = u8> {
+    let mut quoted = false;
+    row.iter().copied().filter(move |b| {
+        quoted ^= *b == b'"';
+        !quoted
+    })
 }
 
 /// Whether a text is a list of URLs, some of which hold the separator and others do not: it is part of them, then.
@@ -288,6 +375,50 @@ mod tests {
         assert_eq!(read_text(&Options::default(), text).unwrap(), expected);
         let table = read_text(&Options::default(), "http://a.com/,1\nhttp://b.com/,2\n").unwrap();
         assert_eq!(table[1], Ok(("http://b.com/".to_owned(), r#"{"column_2":"2"}"#.to_owned())));
+    }
+
+    #[test]
+    fn a_line_for_excel_and_comments_are_no_rows() {
+        let row = |url: &str, extras: &str| Ok((url.to_owned(), extras.to_owned()));
+        for text in ["\u{feff}sep=;\r\nurl;n\r\nhttp://a.com/?a,b,c;1\r\n", "\"sep=|\"\nn|url\n1|http://a.com/?a,b,c\n"]
+        {
+            let found = read_text(&Options::default(), text).unwrap();
+            assert_eq!(found, [row("http://a.com/?a,b,c", r#"{"n":"1"}"#)], "{text:?}");
+        }
+        let text = "#####\n# list;url;and, more\n#\n\"7\";\"http://a.com/?a,b,c\"\n\"8\";\"http://b.com/\"\n";
+        let found = read_text(&Options::default(), text).unwrap();
+        assert_eq!(
+            found,
+            [row("http://a.com/?a,b,c", r#"{"column_1":"7"}"#), row("http://b.com/", r#"{"column_1":"8"}"#)]
+        );
+        let found = read_text(&Options::default(), "#,url\n1,http://a.com/\n").unwrap();
+        assert_eq!(found, [row("http://a.com/", r##"{"#":"1"}"##)]);
+        for text in ["# a\n# b\n", "# a,\"b\n\"7\",\"http://a.com/\"\n"] {
+            assert!(read_text(&Options::default(), text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn separators_in_urls_of_tables_without_names() {
+        for (text, expected) in [
+            ("http://a.com/0,1518,7,00.html;x\nhttp://b.com/0,1518,8,00.html;y\n", Some(b';')),
+            ("http://a.com/a,b\tx\nhttp://b.com/\ty,z\n", Some(b'\t')),
+            ("\thttp://a.com/a,b\r\nx\thttp://b.com/\r\n", Some(b'\t')),
+            ("\u{feff}\"http://a.com/a,b\"|\"x\n,|y\"\nhttp://b.com/|y,z\nhttp://cut", Some(b'|')),
+            ("1,http://a.com/x;y=1\n2,http://b.com/\n", Some(b',')),
+            ("1,http://a.com/x;y=1", Some(b',')),
+            ("http://a.com/a,b\nhttp://b.com/\n", None),
+            ("url;x,y,z\nhttp://a.com/;1\n", None),
+            ("", None),
+        ] {
+            assert_eq!(separator_of_urls(text.as_bytes()), expected, "{text:?}");
+        }
+        let text = "http://a.com/0,1518,7,00.html;x\nhttp://b.com/0,1518,8,00.html;y\n";
+        let found = urls(&Options::default(), text);
+        assert_eq!(
+            found,
+            [Ok("http://a.com/0,1518,7,00.html".to_owned()), Ok("http://b.com/0,1518,8,00.html".to_owned())]
+        );
     }
 
     #[test]

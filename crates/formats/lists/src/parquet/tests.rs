@@ -74,6 +74,22 @@ fn captures_parquet() {
     assert_eq!(failed.extras.as_deref(), Some(expected));
 }
 
+/// Of a capture without a date the archive itself gives no time; neither does its index.
+#[test]
+fn a_capture_without_a_date_has_no_time() {
+    let zero = || Arc::new(Int64Array::from(vec![0]));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("url", text(&[Some("http://a.com/")])),
+        ("fetched_at", zero()),
+        ("unchanged", Arc::new(BooleanArray::from(vec![false]))),
+        ("warc_file", text(&[Some("x.warc.gz")])),
+        ("warc_offset", zero()),
+        ("started_at", zero()),
+    ];
+    let record = read(&open(&file_of(columns, 10)).unwrap(), 1 << 20).unwrap().remove(0).unwrap();
+    assert_eq!((record.ts, record.extras), (None, None));
+}
+
 #[test]
 fn common_crawl_columns_and_nested_values() {
     let mut list = ListBuilder::new(StringBuilder::new());

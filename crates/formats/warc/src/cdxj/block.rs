@@ -59,8 +59,8 @@ impl<D: Write, I: Write> BlockWriter<D, I> {
     /// Takes the next line.
     pub fn push(&mut self, line: &[u8]) -> Result<()> {
         if self.lines == 0 {
-            // Key and time: everything in front of the JSON.
-            let end = line.iter().position(|b| *b == b'{').unwrap_or(line.len());
+            // Key and time: everything in front of the second blank. A key may hold a brace, as the JSON does, but no blank.
+            let end = memchr::memchr_iter(b' ', line).nth(1).unwrap_or(line.len());
             self.first = String::from_utf8_lossy(line.get(..end).unwrap_or(line)).trim().to_owned();
         }
         self.block.extend_from_slice(line);

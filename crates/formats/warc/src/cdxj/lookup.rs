@@ -176,8 +176,9 @@ impl ZipNum {
 
     fn entry(&self, line: &[u8]) -> Option<(String, u64, u64)> {
         let text = std::str::from_utf8(line).ok()?;
-        if let Some(brace) = text.find('{') {
-            let entry: serde_json::Value = serde_json::from_str(text.get(brace..)?).ok()?;
+        // A key may hold a brace, but neither a tab nor a blank.
+        if let Some((_, json)) = text.split_once(" {").filter(|_| !text.contains('\t')) {
+            let entry: serde_json::Value = serde_json::from_str(&format!("{{{json}")).ok()?;
             let name = entry.get("filename").and_then(|f| f.as_str()).map(str::to_owned);
             return Some((
                 name.or_else(|| self.named.clone())?,

@@ -135,6 +135,28 @@ fn blocks_give_the_same_answers() {
     }
 }
 
+/// A key keeps the braces of its URL, so a brace does not show where the key of a block ends.
+#[test]
+fn keys_with_braces_are_found_in_blocks() {
+    let mut lines: Vec<String> = (0..60)
+        .map(|i| format!("example,h)/{}{i:02} 20260624010203 {{\"url\": \"x\"}}", ["", "{", "x{y}"][i % 3]))
+        .collect();
+    lines.sort();
+    for (style, size) in (1..9).flat_map(|size| [(BlockIndex::Cluster, size), (BlockIndex::Wacz, size)]) {
+        let mut writer = BlockWriter::new(Vec::new(), Vec::new(), style, "cdx-00000.gz", size).unwrap();
+        lines.iter().for_each(|line| writer.push(line.as_bytes()).unwrap());
+        let (data, index) = writer.finish().unwrap();
+        let data = Bytes::from(data);
+        let open = move |_: &str| Ok(Arc::new(data.clone()) as Arc<dyn ReadAt>);
+        let zipnum = ZipNum::new(Arc::new(Bytes::from(index)), open).unwrap();
+        for line in &lines {
+            let key = &line[..=line.find(' ').unwrap()];
+            let found: Vec<_> = zipnum.lines(key.as_bytes()).unwrap().map(Result::unwrap).collect();
+            assert_eq!(found, [line.as_bytes()], "{key} in blocks of {size}");
+        }
+    }
+}
+
 #[test]
 fn sorted_indexes_merge_and_unsorted_ones_are_named() {
     let text = sorted_text(300);

@@ -18,6 +18,9 @@ const MAX_ARCHIVE: u64 = 256 << 20;
 /// How names of archives end.
 const ARCHIVES: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
 
+/// How names of indexes end that can be searched, the best first.
+const INDEXES: [&str; 3] = [".idx", ".cdxj", ".cdx"];
+
 /// A WACZ file opened for reading.
 #[derive(Clone)]
 pub struct Wacz {
@@ -83,26 +86,36 @@ impl Wacz {
         }
     }
 
-    /// Lines of the index that begin with `prefix`, in order.
+    /// Lines of the index that begin with `prefix`, in order; of the first one, if there are several.
     pub fn lookup(&self, prefix: &[u8]) -> Result<Lines> {
-        let index = |suffix: &str| {
-            self.zip.entries().iter().find(|e| e.name.starts_with("indexes/") && e.name.ends_with(suffix))
+        let first = INDEXES.iter().find_map(|ending| self.indexes().find(|entry| entry.name.ends_with(ending)));
+        let none = || Error::Refused { file: "indexes/".into(), reason: "this WACZ file has no index".into() };
+        self.lines(first.ok_or_else(none)?, prefix)
+    }
+
+    /// The indexes. A compressed one is there through the index of its blocks.
+    pub(super) fn indexes(&self) -> impl Iterator<Item = &ZipEntry> {
+        let is_index = |entry: &&ZipEntry| {
+            entry.name.starts_with("indexes/") && INDEXES.iter().any(|ending| entry.name.ends_with(ending))
         };
-        if let Some(idx) = index(".idx") {
-            let zip = self.zip.clone();
-            let open = move |name: &str| {
-                let path = format!("indexes/{name}");
-                match zip.entry(&path) {
-                    Some(entry) => zip.at_hand(entry, MAX_INDEX),
-                    None => Err(Error::Refused { file: path, reason: "no such file in this WACZ file".into() }),
-                }
-            };
-            return ZipNum::new(self.zip.at_hand(idx, MAX_INDEX)?, open)?.lines(prefix);
+        self.zip.entries().iter().filter(is_index)
+    }
+
+    /// Lines of one of the indexes that begin with `prefix`, in order.
+    pub(super) fn lines(&self, index: &ZipEntry, prefix: &[u8]) -> Result<Lines> {
+        let file = self.zip.at_hand(index, MAX_INDEX)?;
+        if !index.name.ends_with(".idx") {
+            return CdxjFile::new(file).lines(prefix);
         }
-        match index(".cdxj").or_else(|| index(".cdx")) {
-            Some(entry) => CdxjFile::new(self.zip.at_hand(entry, MAX_INDEX)?).lines(prefix),
-            None => Err(Error::Refused { file: "indexes/".into(), reason: "this WACZ file has no index".into() }),
-        }
+        let zip = self.zip.clone();
+        let open = move |name: &str| {
+            let path = format!("indexes/{name}");
+            match zip.entry(&path) {
+                Some(entry) => zip.at_hand(entry, MAX_INDEX),
+                None => Err(Error::Refused { file: path, reason: "no such file in this WACZ file".into() }),
+            }
+        };
+        ZipNum::new(file, open)?.lines(prefix)
     }
 
     /// `datapackage.json`.

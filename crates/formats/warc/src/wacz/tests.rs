@@ -206,8 +206,8 @@ fn deflated(name: &str, bytes: &[u8]) -> Vec<u8> {
     let mut both = vec![20, 0, 0, 0, 8, 0, 0, 0, 0, 0];
     both.extend(crc32fast::hash(bytes).to_le_bytes());
     both.extend([number(data.len()), number(bytes.len()), number(name.len())].concat());
-    let local = [b"PK\x03\x04", &both[..], name.as_bytes(), &data].concat();
-    let central = [b"PK\x01\x02\x14\0", &both[..], &[0u8; 14][..], name.as_bytes()].concat();
+    let local = [&b"PK\x03\x04"[..], &both[..], name.as_bytes(), &data].concat();
+    let central = [&b"PK\x01\x02\x14\0"[..], &both[..], &[0u8; 14][..], name.as_bytes()].concat();
     let end =
         [b"PK\x05\x06\0\0\0\0\x01\0\x01\0", &number(central.len())[..], &number(local.len()), &[0u8; 2][..]].concat();
     [local, central, end].concat()
@@ -224,4 +224,53 @@ fn an_archive_that_was_compressed_again_is_read() {
     assert_eq!(file.read_range(0..file.len()).unwrap(), warc);
     let entry = packed.warc_entries().next().unwrap();
     assert_eq!(packed.archive(entry).unwrap().read_range(0..file.len()).unwrap(), warc);
+}
+
+/// A WACZ file may have several indexes: lines of each must lead somewhere.
+#[test]
+fn every_index_is_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let line =
+        |file: &str| format!("example,h)/ 20260624010203 {{\"filename\": \"{file}\", \"offset\": 0, \"length\": 0}}\n");
+    let fs: Arc<dyn trawl_io::Fs> = Arc::new(RealFs);
+    let path = dir.path().join("two.wacz");
+    let mut zip = zip_write::ZipWriter::create(&fs, &path).unwrap();
+    zip.add_bytes("archive/a.warc", b"").unwrap();
+    zip.add_bytes("indexes/1.cdxj", line("a.warc").as_bytes()).unwrap();
+    zip.add_bytes("indexes/2.cdxj", line("gone.warc").as_bytes()).unwrap();
+    zip.add_bytes("datapackage.json", b"{}").unwrap();
+    zip.finish().unwrap();
+    let mut found = Vec::new();
+    open(&path).verify(&mut |f| found.push(f.detail)).unwrap();
+    assert!(found.iter().any(|detail| detail == "gone.warc is in the index but not in the file"), "{found:?}");
+}
+
+/// Who writes a ZIP file as a stream puts lengths behind the data, of 4 or 8 bytes each, with a mark or without.
+#[test]
+fn lengths_behind_the_data_belong_to_an_entry() {
+    let data = b"abc";
+    let crc = crc32fast::hash(data).to_le_bytes();
+    let narrow = [3u32.to_le_bytes(); 2].concat();
+    let wide = [3u64.to_le_bytes(); 2].concat();
+    for lengths in [narrow, wide] {
+        for mark in [&b"PK\x07\x08"[..], b""] {
+            let name = b"a";
+            let fixed = |sizes: [u32; 2]| {
+                let mut out = [20u16, 8, 0, 0, 0].map(u16::to_le_bytes).concat();
+                out.extend(if sizes[0] == 0 { [0; 4] } else { crc });
+                out.extend(sizes.map(u32::to_le_bytes).concat());
+                out.extend([1u16, 0].map(u16::to_le_bytes).concat());
+                out
+            };
+            let local = [&b"PK\x03\x04"[..], &fixed([0, 0])[..], name, data, mark, &crc, &lengths].concat();
+            let central = [&b"PK\x01\x02\x14\0"[..], &fixed([3, 3])[..], &[0; 14], name].concat();
+            let mut end = b"PK\x05\x06\0\0\0\0\x01\0\x01\0".to_vec();
+            end.extend([central.len(), local.len()].map(|n| u32::try_from(n).unwrap().to_le_bytes()).concat());
+            end.extend([0; 2]);
+            let file = bytes::Bytes::from([local.clone(), central, end].concat());
+            let zip = zip::ZipArchive::open(Arc::new(file)).unwrap();
+            let (range, found) = zip.extents().unwrap().remove(0);
+            assert_eq!((range, &*found), (0..local.len() as u64, "a"), "{lengths:?} {mark:?}");
+        }
+    }
 }

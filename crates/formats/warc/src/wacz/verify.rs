@@ -2,7 +2,7 @@
 
 use super::read::{MAX_PACKAGE, Wacz};
 use super::zip::ZipEntry;
-use crate::cdxj::CdxjLine;
+use crate::cdxj::{CdxjLine, Lines};
 use crate::error::{At, Result, finding};
 use sha2::Digest as _;
 use std::collections::{BTreeSet, HashMap};
@@ -98,14 +98,24 @@ impl Wacz {
         }
     }
 
-    /// Every line of the index leads into an archive that is there.
+    /// Every line of every index leads into an archive that is there.
     fn check_index(&self, on_finding: &mut dyn FnMut(Finding)) {
-        let mut found = |severity, kind, detail| on_finding(finding(&self.zip.start(), severity, kind, detail));
         let archives: HashMap<&str, u64> = self.warc_entries().map(|entry| (&*entry.name, entry.size)).collect();
-        let lines = match self.lookup(b"") {
-            Ok(lines) => lines,
-            Err(error) => return found(Severity::Note, "wacz-index", error.to_string()),
-        };
+        let note = |error: String| finding(&self.zip.start(), Severity::Note, "wacz-index", error);
+        // One after the other: an index that is compressed is in memory.
+        for entry in self.indexes() {
+            match self.lines(entry, b"") {
+                Ok(lines) => self.check_lines(lines, &archives, on_finding),
+                Err(error) => on_finding(note(error.to_string())),
+            }
+        }
+        if self.indexes().next().is_none() {
+            on_finding(note("indexes/: this WACZ file has no index".to_owned()));
+        }
+    }
+
+    fn check_lines(&self, lines: Lines, archives: &HashMap<&str, u64>, on_finding: &mut dyn FnMut(Finding)) {
+        let mut found = |severity, kind, detail| on_finding(finding(&self.zip.start(), severity, kind, detail));
         let mut absent = BTreeSet::new();
         for line in lines {
             let line = match line {

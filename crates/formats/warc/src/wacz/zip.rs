@@ -146,18 +146,19 @@ impl ZipArchive {
         }
         let bytes = self.file.read_range(at..self.file.len().min(at.saturating_add(24)))?;
         let mark = if bytes.starts_with(b"PK\x07\x08") { 4 } else { 0 };
+        // The lower half of a wide length looks like a narrow one, so both lengths have to fit.
         let fits = |wide: bool| match wide {
             false => u32_at(&bytes, mark + 4).map(u64::from) == Some(entry.stored),
-            true => u64_at(&bytes, mark + 4) == Some(entry.stored),
+            true => (u64_at(&bytes, mark + 4), u64_at(&bytes, mark + 12)) == (Some(entry.stored), Some(entry.size)),
         };
         if u32_at(&bytes, mark) != Some(entry.crc) {
             return Ok(0);
         }
         let mark = mark as u64;
-        Ok(if fits(false) {
-            mark + 12
-        } else if fits(true) {
+        Ok(if fits(true) {
             mark + 20
+        } else if fits(false) {
+            mark + 12
         } else {
             0
         })

@@ -130,7 +130,7 @@ fn body(found: Replayed<'_>, out: &mut Out<'_>) -> Result<(), QueryError> {
 
 /// Writes a stored body without its content codings.
 pub(crate) fn decoded(head: Option<&[u8]>, body: &mut dyn Read, out: &mut Out<'_>) -> Result<(), QueryError> {
-    let codings = head.map(|head| Head::new(head).content_codings()).unwrap_or_default();
+    let codings = head.map(|head| Head::new(head).known_codings()).unwrap_or_default();
     let mut plain = trawl_http::decode_content(body, &codings, MAX_DECODED)
         .map_err(|_| QueryError::NoArchive { why: "its content coding is not known" })?;
     copy(&mut *plain, out)
