@@ -91,7 +91,7 @@ pub fn cat(
         return Ok(printer.all(source, out)?.1);
     }
     if options.show != Show::Record && options.kind.is_none() {
-        return responses(&*archive, found, options, url.as_ref(), out);
+        return responses(&*archive, found, options, url.as_ref(), out, printer.on_damage);
     }
     if options.kind.is_some() {
         return Err(Error::NoCaptures { path: found.path.clone() }.into());
@@ -115,6 +115,7 @@ fn responses(
     options: &CatOptions<'_>,
     url: Option<&AnySpelling>,
     out: &mut dyn Write,
+    on_damage: &mut dyn FnMut(DoorError),
 ) -> Result<u64> {
     let place = options.wanted.offset.map(|offset| Place::new("", offset, 0));
     let picks: Vec<Pick<'_>> = match (&place, url) {
@@ -124,13 +125,13 @@ fn responses(
     };
     for pick in picks {
         let Some(source) = archive.captures(pick)? else { break };
-        let printed = print_responses(source, options, place.as_ref(), url, out)?;
+        let printed = print_responses(source, options, place.as_ref(), url, out, on_damage)?;
         if printed > 0 || place.is_some() || url.is_none() {
             return Ok(printed);
         }
     }
     let source = archive.captures(Pick::All)?.ok_or_else(|| Error::NoCaptures { path: found.path.clone() })?;
-    print_responses(source, options, place.as_ref(), url, out)
+    print_responses(source, options, place.as_ref(), url, out, on_damage)
 }
 
 fn print_responses(
@@ -139,9 +140,20 @@ fn print_responses(
     place: Option<&Place>,
     url: Option<&AnySpelling>,
     out: &mut dyn Write,
+    on_damage: &mut dyn FnMut(DoorError),
 ) -> Result<u64> {
     let mut printed = 0;
-    while let Some((entry, at)) = source.next_entry()? {
+    loop {
+        let (entry, at) = match source.next_entry() {
+            Ok(Some(found)) => found,
+            Ok(None) => break,
+            // Reading goes on behind it; at a place that was named there is nothing else to look for.
+            Err(error) if error.advice == Advice::Skip && place.is_none() => {
+                on_damage(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         if place.is_some_and(|place| place.offset != at.offset) {
             break;
         }

@@ -247,7 +247,7 @@ pub fn entry(reader: &mut Reader) -> Result<Entry<'_>> {
     let record = reader.loaded_record();
     let mut d = Decoder::new(record.key);
     let stored = reader.header().stored_key_class.as_str();
-    let utf8 = stored == class::UTF8 || stored == "UTF8";
+    let utf8 = class::canonical(stored) == class::UTF8;
     let key = if utf8 { d.utf8_bytes("a key").map(text::from_cesu) } else { d.text("a key") };
     let class = reader.header().stored_value_class.as_str();
     let key = key.and_then(|key| d.end().map(|()| key)).map_err(|source| Error::Value {
