@@ -184,9 +184,12 @@ struct Fetched(Vec<PartedMap>);
 
 impl Fetched {
     fn new(layout: &Layout, options: &OpenOptions) -> Self {
-        let parts = [SegmentPart::CrawlFetch, SegmentPart::Content].into_iter().filter(|_| layout.kind == Kind::Segment);
+        let parts =
+            [SegmentPart::CrawlFetch, SegmentPart::Content].into_iter().filter(|_| layout.kind == Kind::Segment);
         let listed = parts.map(|part| (layout.root.join(part.name()), files(layout, part.name())));
-        Fetched(listed.filter(|(_, files)| !files.is_empty()).map(|(dir, files)| maps_of(&dir, &files, options)).collect())
+        Fetched(
+            listed.filter(|(_, files)| !files.is_empty()).map(|(dir, files)| maps_of(&dir, &files, options)).collect(),
+        )
     }
 
     fn holds(&mut self, url: &[u8]) -> Result<bool> {

@@ -133,7 +133,8 @@ fn every_value_of_a_url_is_found_in_whichever_part_it_lies() {
     let dir = tempfile::tempdir().unwrap();
     let url = b"http://a.example/target";
     let datum = |status, time| encoded(|out| CrawlDatum::new(status, time, 1.0).encode(out));
-    for (n, values) in [vec![datum(Status::LINKED, 1), datum(Status::FETCH_SUCCESS, 2)], vec![]].into_iter().enumerate() {
+    for (n, values) in [vec![datum(Status::LINKED, 1), datum(Status::FETCH_SUCCESS, 2)], vec![]].into_iter().enumerate()
+    {
         // Of two parts, the one that the hash does not name.
         let part = (part_of_text(url, 2) as usize + 1 + n) % 2;
         let options = WriterOptions::new(hadoop::TEXT, SegmentPart::CrawlFetch.class(), [7; 16]);
