@@ -267,6 +267,18 @@ fn seeds_keep_their_state() {
     let meta: serde_json::Value = serde_json::from_str(row["meta_json"].as_str().unwrap()).unwrap();
     assert_eq!(meta["digest"].as_str().unwrap(), format!("md5:{}", signed["value"]["signature"].as_str().unwrap()));
     assert!(rows.iter().any(|row| row["meta_json"].as_str().unwrap().contains("\"content_type\":\"text/html")));
+    // Beside the segments that it was made from: captures of the same fetches say nothing of when a page is due.
+    let crawl = crawldb.parent().unwrap().to_str().unwrap();
+    let all = json(dir, &["frontier", "seed", crawl, "--out", "e.meguri"], 0);
+    assert_eq!((&all[0]["urls"], &all[0]["carried"]), (&139.into(), &139.into()), "{all:?}");
+    let with_captures = json(dir, &["cat", "e.meguri"], 0);
+    for row in &rows {
+        let other = with_captures.iter().find(|other| other["key"] == row["key"]).unwrap();
+        for field in ["status", "priority", "next_due", "due_ms", "last_crawled", "retry_count", "meta_json"] {
+            assert_eq!(row[field], other[field], "{field} of {row} and {other}");
+        }
+    }
+    assert!(with_captures.iter().any(|row| row["http_status"] == 200 && row["archive_file"].is_string()));
     // Once more, through the file itself: the rows are the same.
     json(dir, &["frontier", "seed", "a.meguri", "--out", "b.meguri"], 0);
     run(dir, &["frontier", "diff", "a.meguri", "b.meguri"], 0);

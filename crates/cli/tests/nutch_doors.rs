@@ -263,6 +263,26 @@ fn damage_is_named_with_file_and_offset() {
     assert!(told.contains("map/index") && told.contains("expected the key"), "{told}");
 }
 
+/// One page that cannot be unpacked costs itself, not those behind it.
+#[test]
+fn bodies_behind_damage_are_printed() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    copy_tree(Path::new(&nutch("crawl-e2e/segments/20261115074402")), &dir.join("segment"));
+    let data = dir.join("segment/content/part-r-00000/data");
+    let records = json_lines(&run(dir, &["--json", "cat", data.to_str().unwrap()], 0));
+    let mut bytes = std::fs::read(&data).unwrap();
+    bytes[records[1]["pos"].as_u64().unwrap() as usize + 100] ^= 0x55;
+    std::fs::write(&data, bytes).unwrap();
+    std::fs::remove_file(data.with_file_name(".data.crc")).unwrap();
+    let output = trawl(dir).args(["cat", "segment", "--body"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("left out: "), "{}", stderr(&output));
+    let all: usize = records.iter().map(|record| record["value"]["content_len"].as_u64().unwrap() as usize).sum();
+    let lost = records[1]["value"]["content_len"].as_u64().unwrap() as usize;
+    assert_eq!(output.stdout.len(), all - lost);
+}
+
 /// Whatever lies below a directory is looked at, however deep, and links in circles end.
 #[test]
 fn directories_are_searched_to_the_bottom() {

@@ -147,6 +147,7 @@ fn print_responses(
         let (entry, at) = match source.next_entry() {
             Ok(Some(found)) => found,
             Ok(None) => break,
+            // Reading goes on behind it; at a place that was named there is nothing else to look for.
             Err(error) if error.advice == Advice::Skip && place.is_none() => {
                 on_damage(error);
                 continue;

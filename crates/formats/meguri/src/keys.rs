@@ -2,7 +2,7 @@
 
 use crate::footer::Metadata;
 use trawl_url::key::{self, HostGroup, Policy, UrlKey};
-use trawl_url::{Reject, SuffixList};
+use trawl_url::{Reject, SuffixList, WebUrl};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The metadata key that names the policy; absent means the reference's.
@@ -24,7 +24,8 @@ pub enum KeyPolicy {
     Exact,
 }
 
-/// A host key: `0x` and hex digits, a number, or the name of a host group, which is hashed.
+/// A host key: `0x` and hex digits, a number, or the name of a host group, which is hashed in the spelling that keys are made
+/// of: in lower case, in ASCII, without a dot at its end.
 pub fn parse_host(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x") {
         Some(hex) => Some(u64::from_str_radix(hex, 16)),
@@ -33,7 +34,10 @@ pub fn parse_host(text: &str) -> Result<u64, String> {
     };
     match number {
         Some(parsed) => parsed.map_err(|e| format!("expected a host or its key, found {text:?}: {e}")),
-        None => Ok(key::host_key(&text.to_ascii_lowercase())),
+        None => Ok(match WebUrl::parse(&format!("http://{text}/")) {
+            Ok(url) if !text.contains(['/', '@']) => key::host_key(url.host()),
+            _ => key::host_key(&text.to_ascii_lowercase()),
+        }),
     }
 }
 
@@ -172,6 +176,21 @@ impl KeyPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_is_found_in_any_spelling() {
+        for (spelled, group) in [
+            ("Shop.Example", "shop.example"),
+            ("b\u{fc}cher.example", "xn--bcher-kva.example"),
+            ("shop.example.", "shop.example"),
+            ("[::1]", "[::1]"),
+            ("under_score.example", "under_score.example"),
+        ] {
+            assert_eq!(parse_host(spelled), Ok(key::host_key(group)), "{spelled}");
+        }
+        assert_eq!(parse_host("0x1f"), Ok(31));
+        assert_eq!(parse_host("31"), Ok(31));
+    }
 
     #[test]
     fn keys_that_fit_their_urls() {

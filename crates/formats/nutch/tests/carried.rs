@@ -107,6 +107,16 @@ fn a_segment_becomes_the_same_segment() {
     }
 }
 
+/// The URL of a content may be another than that of its fetch: it comes back, so that it does not count as lost.
+#[test]
+fn the_url_of_a_content_is_not_lost() {
+    for name in ["nutch-0.6", "nutch-0.7.2"] {
+        let temp = tempfile::tempdir().unwrap();
+        let segment = fixture("legacy").join(name).join("segments/20040525120000");
+        assert_eq!(convert(&segment, &temp.path().join("a.segment"), &|_| {}), Vec::<String>::new(), "{name}");
+    }
+}
+
 /// URL, base and type, bytes, metadata.
 type ContentFacts = (String, Vec<u8>, BTreeMap<String, Vec<String>>);
 

@@ -122,12 +122,45 @@ impl Pending {
     }
 
     /// Takes a row of the same key: the newer one stays, with the first spelling of the URL. One that was never fetched is
-    /// older than any fetch, whenever it was found.
-    pub fn take_newer(&mut self, other: Pending) {
-        if (other.is_fetched(), other.time) > (self.is_fetched(), self.time) {
+    /// older than any fetch, whenever it was found. A row that came with its state keeps it: no capture says when its page is
+    /// due, and that of the very fetch that the state tells of is always newer by some minutes.
+    pub fn take_newer(&mut self, mut other: Pending) {
+        if self.carried != other.carried && self.is_fetched() && other.is_fetched() {
+            if other.carried {
+                std::mem::swap(self, &mut other);
+                std::mem::swap(&mut self.row.url, &mut other.row.url);
+            }
+            self.take_capture(other);
+        } else if (other.is_fetched(), other.time) > (self.is_fetched(), self.time) {
             let url = std::mem::take(&mut self.row.url);
             *self = other;
             self.row.url = url;
+        }
+    }
+
+    /// Takes over what a capture says of a fetch, unless it is older than the last one that is known.
+    fn take_capture(&mut self, capture: Pending) {
+        let hour = |time: i64| time.div_euclid(super::MILLIS_PER_HOUR);
+        if hour(capture.time) < hour(self.time) {
+            return;
+        }
+        let (record, of) = (&mut self.row.record, &capture.row.record);
+        let is_there = hour(capture.time) > hour(self.time) && !matches!(of.http_status, 404 | 410);
+        if record.status == STATUS_GONE && is_there {
+            record.status = STATUS_CRAWLED;
+        }
+        if record.status != STATUS_GONE {
+            record.last_crawled = record.last_crawled.max(of.last_crawled);
+            record.crawl_count = record.crawl_count.max(of.crawl_count);
+        }
+        record.http_status = of.http_status;
+        self.time = self.time.max(capture.time);
+        let Row { numbers, texts, .. } = capture.row;
+        if texts.iter().any(|(id, file)| *id == extension::ARCHIVE_FILE && !file.is_empty()) {
+            self.row.numbers.retain(|(id, _)| *id != extension::ARCHIVE_OFFSET);
+            self.row.texts.retain(|(id, _)| *id != extension::ARCHIVE_FILE);
+            self.row.numbers.extend(numbers.into_iter().filter(|(id, _)| *id == extension::ARCHIVE_OFFSET));
+            self.row.texts.extend(texts.into_iter().filter(|(id, _)| *id == extension::ARCHIVE_FILE));
         }
     }
 }

@@ -34,8 +34,13 @@ impl PartedMap {
             let dirs = list_parts(&*options.fs, dir)?.into_iter().filter(|part| part.is_dir);
             dirs.map(|part| part.path).collect()
         };
+        Ok(Self::of(dir, parts, options))
+    }
+
+    /// The MapFiles `parts` of `dir`, of which some may be missing.
+    pub(crate) fn of(dir: &Path, parts: Vec<PathBuf>, options: &OpenOptions) -> Self {
         let readers = parts.iter().map(|_| None).collect();
-        Ok(PartedMap { dir: dir.into(), parts, readers, options: options.clone() })
+        PartedMap { dir: dir.into(), parts, readers, options: options.clone() }
     }
 
     /// Fails where there are no parts, or parts of another kind of database: a lookup in it would say "not found". A part
@@ -91,12 +96,41 @@ impl PartedMap {
         Ok(())
     }
 
+    /// The values of a URL in whichever part they lie: the one that its hash names, else any other. A merge of segments
+    /// writes only parts that have records, so that those that are there need not be numbered as the hash has it.
+    pub fn values_anywhere(&mut self, url: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let count = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
+        let first = part_of_text(url, count) as usize;
+        let others = (0..self.parts.len()).filter(|part| *part != first);
+        for part in std::iter::once(first).chain(others) {
+            let mut values = Vec::new();
+            let opened = match self.part(part) {
+                Err(Error::Io(error)) if part != first && error.is_not_found() => continue,
+                opened => opened?,
+            };
+            if let Some((map, _)) = opened {
+                let key = text_key(&map.header().key_class(), url);
+                let mut range = map.range(&key, None)?;
+                while let Some(record) = range.next_record()?.filter(|record| record.key == key) {
+                    values.push(record.value.to_vec());
+                }
+            }
+            if !values.is_empty() {
+                return Ok(values);
+            }
+        }
+        Ok(Vec::new())
+    }
+
     fn part_of(&mut self, url: &[u8]) -> Result<Option<(&mut MapReader, &Path)>> {
         let count = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
         if count == 0 {
             return Ok(None);
         }
-        let part = part_of_text(url, count) as usize;
+        self.part(part_of_text(url, count) as usize)
+    }
+
+    fn part(&mut self, part: usize) -> Result<Option<(&mut MapReader, &Path)>> {
         let (Some(dir), Some(reader)) = (self.parts.get(part), self.readers.get_mut(part)) else { return Ok(None) };
         if reader.is_none() {
             *reader = Some(MapReader::open(dir, &self.options)?);
@@ -213,7 +247,7 @@ pub fn entry(reader: &mut Reader) -> Result<Entry<'_>> {
     let record = reader.loaded_record();
     let mut d = Decoder::new(record.key);
     let stored = reader.header().stored_key_class.as_str();
-    let utf8 = stored == class::UTF8 || stored == "UTF8";
+    let utf8 = class::canonical(stored) == class::UTF8;
     let key = if utf8 { d.utf8_bytes("a key").map(text::from_cesu) } else { d.text("a key") };
     let class = reader.header().stored_value_class.as_str();
     let key = key.and_then(|key| d.end().map(|()| key)).map_err(|source| Error::Value {

@@ -237,5 +237,15 @@ fn start_beside(file: &Path, url: &[u8], options: &OpenOptions) -> Result<Reader
         let key = text_key(&map.header().key_class(), url);
         map.into_reader_at(&key).ok()
     });
-    by_index.map_or_else(|| options.open(file), Ok)
+    by_index.map_or_else(|| open_part(file, options), Ok)
+}
+
+/// Opens a file of a part that was listed: one that is not there is lost, and costs what it held.
+pub(super) fn open_part(file: &Path, options: &OpenOptions) -> Result<Reader> {
+    match options.open(file) {
+        Err(Error::Io(error)) if error.is_not_found() => {
+            Err(Error::corrupt(file, 0, "the records of a part", "no file: parts are missing"))
+        }
+        opened => opened,
+    }
 }

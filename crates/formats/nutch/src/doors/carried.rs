@@ -183,7 +183,8 @@ impl Carried {
                 "metadata" => of_pairs(value).map(|metadata| datum.metadata = metadata),
                 // The version that is written has no place for it.
                 "link_count" => None,
-                BASE | CONTENT_TYPE | CONTENT_METADATA | ALL_METADATA | HAS_HEADERS | CONTENT | GENERATE => Some(()),
+                CONTENT_URL | BASE | CONTENT_TYPE | CONTENT_METADATA => Some(()),
+                ALL_METADATA | HAS_HEADERS | CONTENT | GENERATE => Some(()),
                 _ => None,
             };
             more |= understood.is_none();

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::legacy::LegacySegment;
-use crate::segment::Segment;
+use crate::segment::{Segment, SegmentPart};
 use std::path::{Path, PathBuf};
 use trawl_hadoop::map::{data_path, index_path};
 use trawl_hadoop::parts::{Part, list_numbered_parts, list_parts};
@@ -104,7 +104,7 @@ impl Layout {
             return Ok(Some(Layout::new(Kind::Database, path, files, current)));
         }
         if Segment::is_segment(fs, path)? {
-            let names = crate::segment::SegmentPart::ALL.map(|part| part.name());
+            let names = SegmentPart::ALL.map(|part| part.name());
             return gathered(fs, Kind::Segment, path, &names);
         }
         if LegacySegment::is_segment(fs, path)? {
@@ -159,12 +159,13 @@ impl Layout {
 
 /// The files of several directories of parts, MapFiles, or databases.
 fn gathered(fs: &dyn Fs, kind: Kind, root: &Path, names: &[&str]) -> Result<Option<Layout>> {
-    let (mut files, mut old) = (Vec::new(), Vec::new());
+    let (mut lists, mut old) = (Vec::new(), Vec::new());
     for name in names {
         let dir = root.join(name);
         if !fs.exists(&dir)? {
             continue;
         }
+        let mut files = Vec::new();
         match map_data(fs, &dir)? {
             Some(data) => files.push(data),
             None if fs.metadata(&dir)?.is_dir => files.extend(named_parts(list_numbered_parts(fs, &dir)?)),
@@ -174,10 +175,36 @@ fn gathered(fs: &dyn Fs, kind: Kind, root: &Path, names: &[&str]) -> Result<Opti
             files.extend(current);
             old.extend(before);
         }
+        lists.push((dir, files));
     }
+    if kind == Kind::Segment {
+        of_the_same_tasks(root, &mut lists);
+    }
+    let mut files: Vec<_> = lists.into_iter().flat_map(|(_, files)| files).collect();
     let current = files.len();
     files.extend(old);
     Ok((!files.is_empty()).then(|| Layout::new(kind, root, files, current)))
+}
+
+/// Contents and fetches are written by the same tasks, a part each. Where one of them has fewer parts, the last ones are
+/// listed as missing: a hash over those that are left would name another part, and halves of captures would not meet.
+fn of_the_same_tasks(root: &Path, lists: &mut [(PathBuf, Vec<DataFile>)]) {
+    let halves = [SegmentPart::Content, SegmentPart::CrawlFetch].map(|part| root.join(part.name()));
+    let is_half = |(dir, files): &&(PathBuf, Vec<DataFile>)| {
+        halves.contains(dir) && !files.is_empty() && files.iter().all(|file| file.part.is_some())
+    };
+    let Some((_, most)) = lists.iter().filter(is_half).max_by_key(|(_, files)| files.len()) else { return };
+    let names: Vec<_> = most.iter().filter_map(|file| Some(file.map.as_ref()?.file_name()?.to_owned())).collect();
+    let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
+    for (dir, files) in lists.iter_mut().filter(|list| is_half(&&**list)) {
+        for name in names.iter().skip(files.len()) {
+            let map = dir.join(name);
+            files.push(DataFile { path: data_path(&map), map: Some(map), part: None });
+        }
+        for (n, file) in (0u32..).zip(files) {
+            file.part = Some((n, count));
+        }
+    }
 }
 
 fn map_data(fs: &dyn Fs, dir: &Path) -> Result<Option<DataFile>> {

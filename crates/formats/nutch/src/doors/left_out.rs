@@ -2,6 +2,7 @@
 
 use super::fetch_list::Room;
 use super::layout::{Kind, Layout};
+use super::source::maps_of;
 use crate::db::{PartedMap, entry};
 use crate::legacy::{FetchListEntry, FetcherOutput};
 use crate::segment::SegmentPart;
@@ -78,7 +79,7 @@ fn segment(layout: &Layout, options: &OpenOptions, counts: &mut Counts) -> Resul
             Ok(())
         })?;
     }
-    let mut fetched = Fetched::open(layout, options)?;
+    let mut fetched = Fetched::new(layout, options);
     let mut room = Room::default();
     for file in files(layout, SegmentPart::CrawlGenerate.name()) {
         let damaged = each(&file, options, |reader| {
@@ -91,10 +92,10 @@ fn segment(layout: &Layout, options: &OpenOptions, counts: &mut Counts) -> Resul
                 fetched.holds(record.key.as_bytes())
             });
             let name = match seen {
-                Ok(Some(true)) => return Ok(()),
-                Ok(Some(false)) => NEVER_FETCHED,
-                Ok(None) => NOT_COMPARED,
-                Err(error) if error.is_damage() => NOT_COMPARED,
+                Ok(true) => return Ok(()),
+                Ok(false) => NEVER_FETCHED,
+                // It may lie in a part that is lost.
+                Err(error) if is_lost(&error) => NOT_COMPARED,
                 Err(error) => return Err(error),
             };
             counts.add(name, 1);
@@ -179,37 +180,28 @@ fn each(file: &Path, options: &OpenOptions, mut seen: impl FnMut(&mut Reader) ->
 }
 
 /// The URLs that captures are made of. A list of what was to be fetched is not sorted: each of its URLs is looked up.
-struct Fetched {
-    maps: Vec<PartedMap>,
-    /// A part that cannot be opened may hold any of them.
-    incomplete: bool,
-}
+struct Fetched(Vec<PartedMap>);
 
 impl Fetched {
-    fn open(layout: &Layout, options: &OpenOptions) -> Result<Self> {
-        let mut fetched = Fetched { maps: Vec::new(), incomplete: false };
-        if layout.kind == Kind::Segment {
-            for part in [SegmentPart::CrawlFetch, SegmentPart::Content] {
-                if files(layout, part.name()).is_empty() {
-                    continue;
-                }
-                match PartedMap::open(&layout.root.join(part.name()), options) {
-                    Ok(map) => fetched.maps.push(map),
-                    Err(error) if is_lost(&error) => fetched.incomplete = true,
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(fetched)
+    fn new(layout: &Layout, options: &OpenOptions) -> Self {
+        let parts =
+            [SegmentPart::CrawlFetch, SegmentPart::Content].into_iter().filter(|_| layout.kind == Kind::Segment);
+        let listed = parts.map(|part| (layout.root.join(part.name()), files(layout, part.name())));
+        Fetched(
+            listed.filter(|(_, files)| !files.is_empty()).map(|(dir, files)| maps_of(&dir, &files, options)).collect(),
+        )
     }
 
-    /// `None` if that cannot be found out.
-    fn holds(&mut self, url: &[u8]) -> Result<Option<bool>> {
-        for map in &mut self.maps {
-            if map.get(url)?.is_some() {
-                return Ok(Some(true));
+    fn holds(&mut self, url: &[u8]) -> Result<bool> {
+        let mut lost = None;
+        for map in &mut self.0 {
+            match map.get(url) {
+                Ok(Some(_)) => return Ok(true),
+                Ok(None) => {}
+                Err(error) if is_lost(&error) => lost = Some(error),
+                Err(error) => return Err(error),
             }
         }
-        Ok((!self.incomplete).then_some(false))
+        lost.map_or(Ok(false), Err)
     }
 }

@@ -1,6 +1,6 @@
 //! The captures of a segment: its contents, each with how its fetch ended, then the fetches that left no content.
 
-use super::beside::{Ascending, Beside, Rank, Walk};
+use super::beside::{Ascending, Beside, Rank, Walk, open_part};
 use super::capture::capture;
 use super::fetch_list::{FetchList, Listed};
 use super::layout::{Kind, Layout};
@@ -81,9 +81,13 @@ impl SegmentFiles {
         let mut start = 0;
         let mut spans = Vec::new();
         for stretch in self.stretches() {
-            let end = start + options.fs.metadata(&stretch.file)?.len;
-            spans.push((stretch, Span { start, end }));
-            start = end;
+            // One that is lost takes no room: who reads the split that it lies in finds out.
+            let len = match options.fs.metadata(&stretch.file) {
+                Err(error) if error.is_not_found() => 0,
+                found => found?.len,
+            };
+            spans.push((stretch, Span { start, end: start + len }));
+            start += len;
         }
         Ok(spans)
     }
@@ -97,21 +101,10 @@ impl SegmentFiles {
         Ok(splits)
     }
 
-    /// Contents and fetches are written by the same tasks: of which there are fewer parts, some are lost.
-    pub fn unequal_parts(&self) -> Option<Error> {
-        if let Some(dir) = &self.emptied {
-            return Some(Error::corrupt(dir, 0, "parts", "none: parts are missing"));
-        }
-        let (contents, fetches) = (self.contents.len(), self.fetches.len());
-        if contents == 0 || fetches == 0 || contents == fetches {
-            return None;
-        }
-        let (part, more, fewer) = match contents < fetches {
-            true => (SegmentPart::Content, fetches, contents),
-            false => (SegmentPart::CrawlFetch, contents, fetches),
-        };
-        let found = format!("{fewer}: parts are missing");
-        Some(Error::corrupt(&self.layout.root.join(part.name()), 0, format!("{more} parts"), found))
+    /// What is wrong where a directory is there and none of its parts is. Parts that are missing beside others are found when
+    /// they are read.
+    pub fn emptied(&self) -> Option<Error> {
+        self.emptied.as_deref().map(|dir| Error::corrupt(dir, 0, "parts", "none: parts are missing"))
     }
 
     /// Whether fetches are read for themselves, which finds what is wrong with them.
@@ -190,7 +183,7 @@ impl SegmentSource {
 
     /// All captures.
     pub fn all(files: &Arc<SegmentFiles>, options: &OpenOptions) -> Self {
-        let fault = files.unequal_parts();
+        let fault = files.emptied();
         SegmentSource { fault, ..Self::new(files, options, files.stretches().collect()) }
     }
 
@@ -208,12 +201,15 @@ impl SegmentSource {
         let mut left = VecDeque::new();
         for (stretch, Span { start, end }) in files.spans(options)? {
             let (from, to) = (split.start.max(start), split.end.min(end));
-            if from < to {
+            // A file without a byte belongs to the split that ends behind or at it.
+            let is_first = start == 0 && split.start == 0;
+            let is_empty_here = start == end && (is_first || split.start < start && start <= split.end);
+            if from < to || is_empty_here {
                 let span = Span { start: from - start, end: to - start };
                 left.push_back(Stretch { from: From::Span(span), ..stretch });
             }
         }
-        let fault = files.unequal_parts().filter(|_| split.start == 0);
+        let fault = files.emptied().filter(|_| split.start == 0);
         Ok(SegmentSource { fault, ..Self::new(files, options, left) })
     }
 
@@ -275,7 +271,7 @@ impl SegmentSource {
 }
 
 fn start(stretch: &Stretch, options: &OpenOptions) -> Result<Reader> {
-    let mut reader = options.open(&stretch.file)?;
+    let mut reader = open_part(&stretch.file, options)?;
     match stretch.from {
         From::Start => {}
         From::Span(span) => reader.split(span)?,
@@ -373,7 +369,7 @@ impl Lookup {
     pub fn open(files: &Arc<SegmentFiles>, options: &OpenOptions) -> Result<Self> {
         let map = |part: SegmentPart, files: &[PathBuf], segment: &Layout| match (files, segment.kind) {
             ([], _) => Ok(None),
-            (_, Kind::Segment) => PartedMap::open(&segment.root.join(part.name()), options).map(Some),
+            (_, Kind::Segment) => Ok(Some(maps_of(&segment.root.join(part.name()), files, options))),
             _ => PartedMap::open(&segment.root, options).map(Some),
         };
         let contents = map(SegmentPart::Content, &files.contents, &files.layout)?;
@@ -407,6 +403,12 @@ impl Lookup {
         };
         Ok(made.map(|capture| (capture, place)))
     }
+}
+
+/// The maps with these files of data, also those that are missing: each is the part of its number.
+pub(super) fn maps_of(dir: &Path, files: &[PathBuf], options: &OpenOptions) -> PartedMap {
+    let parts = files.iter().filter_map(|file| file.parent().map(Path::to_owned)).collect();
+    PartedMap::of(dir, parts, options)
 }
 
 /// One capture.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::class;
 use crate::types::{Content, CrawlDatum, Status, encoded};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 use trawl_hadoop::{Text, class as hadoop};
@@ -752,7 +752,7 @@ fn parts_that_are_lost_or_renamed_are_told() {
     let urls: Vec<String> = (0..40).map(|n| format!("http://a.example/{n:02}")).collect();
     let of_part = |n: u32| urls.iter().map(String::as_str).filter(move |url| part_of_text(url.as_bytes(), 2) == n);
     // Which part of the fetches has which name.
-    for (names, lost) in [([0, 1], 0), ([1, 0], 2), ([0, 9], 1)] {
+    for (names, lost) in [([0, 1], 0), ([1, 0], 2), ([0, 9], 2)] {
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path();
         for n in [0, 1] {
@@ -769,7 +769,61 @@ fn parts_that_are_lost_or_renamed_are_told() {
         assert!(told.iter().all(|error| error.contains("parts are missing")), "{told:?}");
         let (_, findings) = check(dir);
         let is_told =
-            |finding: &Finding| finding.detail.contains("parts are missing") || finding.detail.contains("of part");
+            |finding: &Finding| finding.detail.contains("found no file") || finding.detail.contains("of part");
         assert_eq!(findings.iter().any(is_told), lost > 0, "{names:?}: {findings:?}");
     }
+}
+
+/// A merge of segments writes only parts that have records. Where the last part has no contents, those of the others are
+/// found by a hash over all parts, as many as there are of fetches.
+#[test]
+fn halves_meet_where_the_last_part_has_no_contents() {
+    use trawl_hadoop::parts::part_of_text;
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let urls: Vec<String> = (0..40).map(|n| format!("http://a.example/{n:02}")).collect();
+    for n in 0..3 {
+        let of_part = || urls.iter().map(String::as_str).filter(|url| part_of_text(url.as_bytes(), 3) == n);
+        let fetches: Vec<_> = of_part().map(|url| (url, fetch_of(Status::FETCH_SUCCESS, 5, "200"))).collect();
+        map_of(&dir.join(format!("crawl_fetch/part-r-0000{n}")), class::CRAWL_DATUM, &fetches);
+        if n < 2 {
+            let contents: Vec<_> = of_part().map(|url| (url, content_of(url))).collect();
+            map_of(&dir.join(format!("content/part-r-0000{n}")), class::CONTENT, &contents);
+        }
+    }
+    let list: Vec<_> = urls.iter().map(|url| (&**url, fetch_of(Status::DB_UNFETCHED, 5, ""))).collect();
+    map_of(&dir.join("list"), class::CRAWL_DATUM, &list);
+    std::fs::create_dir_all(dir.join("crawl_generate")).unwrap();
+    std::fs::rename(dir.join("list/data"), dir.join("crawl_generate/part-r-00000")).unwrap();
+    let archive = open(dir);
+    let (all, told) = read_through(&*archive);
+    let found: BTreeSet<_> = all.iter().map(|(url, ..)| url.clone()).collect();
+    assert_eq!((all.len(), found.len()), (urls.len(), urls.len()), "no capture comes twice");
+    assert!(told.iter().all(|error| error.contains("content/part-r-00002/data@0: expected the records")), "{told:?}");
+    let has_content = |url: &&String| part_of_text(url.as_bytes(), 3) < 2;
+    assert_eq!(all.iter().filter(|(.., body)| !body.is_empty()).count(), urls.iter().filter(has_content).count());
+    for url in urls.iter().filter(has_content) {
+        let [(one, _)] = captures(&*archive, Pick::Newest(url)).try_into().unwrap();
+        assert!(!one.3.is_empty(), "{url}");
+    }
+    // So it is in splits of any size, which an ingest reads.
+    for target in [100, 1 << 20] {
+        let (mut all, mut told) = (Vec::new(), 0);
+        for split in archive.splits(target).unwrap() {
+            let mut source = archive.captures(Pick::Split(split)).unwrap().unwrap();
+            loop {
+                match source.next_entry() {
+                    Ok(Some((Entry::Capture(capture), _))) => all.push(capture.url),
+                    Ok(Some(_)) => panic!("not a capture"),
+                    Ok(None) => break,
+                    Err(error) => told += u32::from(error.to_string().contains("parts are missing")),
+                }
+            }
+        }
+        all.sort();
+        assert_eq!(all, urls);
+        assert!(told > 0);
+    }
+    // All of them were fetched: none counts as listed in vain.
+    assert_eq!(archive.left_out().unwrap(), BTreeMap::new());
 }

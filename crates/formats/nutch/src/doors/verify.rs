@@ -66,7 +66,7 @@ pub(super) fn verify(layout: &Layout, options: &OpenOptions, check: &mut Check<'
     }
     if layout.kind == Kind::Segment
         && let Some(files) = SegmentFiles::of(layout, options)?
-        && let Some(fault) = files.unequal_parts()
+        && let Some(fault) = files.emptied()
     {
         let (file, detail) = (layout.root.display().to_string(), fault.to_string());
         (check.on_finding)(Finding { severity: Severity::Fault, file, offset: None, kind: "damage", detail });

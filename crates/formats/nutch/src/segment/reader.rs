@@ -72,7 +72,8 @@ impl Segment {
         Scan::of(&self.dir.join(part.name()), &self.options)
     }
 
-    /// Values of a URL in a directory: looked up where that can be done, else found by reading it all.
+    /// All values of a URL in a directory: looked up where that can be done, else found by reading it all. A redirect leaves a
+    /// datum of its target beside that of the target's own fetch.
     pub fn get(&mut self, part: SegmentPart, url: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut found = Vec::new();
         if !self.has(part) {
@@ -85,7 +86,7 @@ impl Segment {
             }
             for (known, map) in &mut self.maps {
                 if *known == part {
-                    found.extend(map.get(url)?.map(<[u8]>::to_vec));
+                    found.extend(map.values_anywhere(url)?);
                 }
             }
             return Ok(found);

@@ -1,10 +1,13 @@
 use super::*;
 use crate::RecordPrinter;
-use crate::db::{Compress, WriteSettings};
-use crate::types::{Content, CrawlDatum, LinkForm, ParseData, ParseText, Status, whole};
+use crate::db::{Compress, WriteSettings, text_key};
+use crate::types::{Content, CrawlDatum, LinkForm, ParseData, ParseText, Status, encoded, whole};
 use std::path::{Path, PathBuf};
+use trawl_hadoop::class as hadoop;
 use trawl_hadoop::json::Detail;
-use trawl_hadoop::seq::OpenOptions;
+use trawl_hadoop::map::{MapWriter, MapWriterOptions};
+use trawl_hadoop::parts::part_of_text;
+use trawl_hadoop::seq::{OpenOptions, WriterOptions};
 
 fn fixture(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(path)
@@ -121,6 +124,32 @@ fn a_url_is_looked_up_in_every_directory() {
     assert_eq!(whole(&data[0], |d| ParseData::decode(d, LinkForm::WithMetadata)).unwrap().outlinks.len(), 18);
     assert!(!whole(&get(SegmentPart::ParseText)[0], ParseText::decode).unwrap().0.as_bytes().is_empty());
     assert!(segment.get(SegmentPart::Content, b"http://nosuch.example/").unwrap().is_empty());
+}
+
+/// A redirect leaves a datum of its target beside that of the target's own fetch; and of a merged segment, parts without
+/// records are missing, so that the hash over those that are left names another part.
+#[test]
+fn every_value_of_a_url_is_found_in_whichever_part_it_lies() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = b"http://a.example/target";
+    let datum = |status, time| encoded(|out| CrawlDatum::new(status, time, 1.0).encode(out));
+    for (n, values) in [vec![datum(Status::LINKED, 1), datum(Status::FETCH_SUCCESS, 2)], vec![]].into_iter().enumerate()
+    {
+        // Of two parts, the one that the hash does not name.
+        let part = (part_of_text(url, 2) as usize + 1 + n) % 2;
+        let options = WriterOptions::new(hadoop::TEXT, SegmentPart::CrawlFetch.class(), [7; 16]);
+        let path = dir.path().join(format!("crawl_fetch/part-r-{part:05}"));
+        let mut writer = MapWriter::create(&path, MapWriterOptions::new(options, [8; 16])).unwrap();
+        values.iter().for_each(|value| writer.append(&text_key(hadoop::TEXT, url), value).unwrap());
+        writer.finish().unwrap();
+    }
+    let mut segment = Segment::open(dir.path(), &OpenOptions::default()).unwrap();
+    let found = segment.get(SegmentPart::CrawlFetch, url).unwrap();
+    let statuses: Vec<_> = found.iter().map(|value| whole(value, CrawlDatum::decode).unwrap().status()).collect();
+    assert_eq!(statuses, [Status::LINKED, Status::FETCH_SUCCESS]);
+    assert!(segment.get(SegmentPart::CrawlFetch, b"http://a.example/").unwrap().is_empty());
+    let mut printed = Vec::new();
+    assert_eq!(crate::tools::write_get(&mut segment, "http://a.example/target", &mut printed).unwrap(), 2);
 }
 
 #[test]
