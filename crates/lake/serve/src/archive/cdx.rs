@@ -9,7 +9,9 @@ use crate::v1::Shared;
 use crate::work::Answer;
 use axum::extract::RawQuery;
 use axum::http::HeaderValue;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value as Json, json};
+use std::cmp::Ordering;
 use trawl_model::UnixMillis;
 use trawl_query::{CDX_STRETCH, CdxQuery, CdxRow, CdxRows, MatchType, QueryError};
 
@@ -235,7 +237,10 @@ pub(crate) async fn cdx(axum::extract::State(state): Shared, asker: Asker, RawQu
         Output::Text => "text/plain; charset=utf-8",
     };
     let kind = HeaderValue::from_static(kind);
-    stream(&state, asker, kind, Packing::TEXT, move |pinned, who, out| {
+    stream(&state, asker, kind, Packing::TEXT, move |newest, who, out| {
+        // An answer goes on in the version it began with: in another one its place would be that of other captures.
+        let version = resume.as_ref().map_or(newest.version(), |resume| resume.version.as_str());
+        let pinned = &newest.at(version)?;
         let dataset = params.dataset.as_deref().map(|name| pinned.dataset_id(name, who)).transpose()?;
         let query = CdxQuery {
             url,
@@ -254,9 +259,16 @@ pub(crate) async fn cdx(axum::extract::State(state): Shared, asker: Asker, RawQu
             return Ok(());
         }
         let mut pick = Pick::new(filters, collapse);
+        if resume.as_ref().is_some_and(|resume| !pick.go_on(&resume.marks)) {
+            return Err(QueryError::BadRequest {
+                why: "parameter resumeKey: it is of an answer with other parameters",
+            });
+        }
         let mut lines = Lines::new(output, fields, out)?;
-        let end = answer(&rows, &params, resume, &mut pick, &mut lines)?;
-        lines.finish(end.filter(|_| params.showResumeKey == Some(true)))
+        let end = answer(&rows, &params, resume.as_ref().map(|resume| &resume.next), &mut pick, &mut lines)?;
+        let end = end.filter(|_| params.showResumeKey == Some(true));
+        let key = end.map(|next| Resume { version: pinned.version().to_owned(), next, marks: pick.marks() }.encode());
+        lines.finish(key)
     })
     .await
 }
@@ -279,19 +291,75 @@ fn wanted(params: &CdxParams) -> Result<(String, MatchType), Failure> {
     })
 }
 
-/// Where an answer goes on: a stretch, and how many of its captures were told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Resume {
+/// The capture that an answer goes on with: what it is sorted by, and how many with the same were told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Next {
     stretch: u64,
-    told: u64,
+    told: usize,
+    dataset_id: u32,
+    ts: Option<UnixMillis>,
+    urlkey: String,
+}
+
+impl Next {
+    /// The capture at a place of a stretch.
+    fn of(stretch: u64, rows: &[CdxRow], at: usize) -> Option<Self> {
+        let row = rows.get(at)?;
+        let told = rows.iter().take(at).rev().take_while(|other| order_of(other) == order_of(row)).count();
+        let (dataset_id, ts, urlkey) = (row.dataset_id, row.item.ts, row.urlkey.clone());
+        Some(Self { stretch, told, dataset_id, ts, urlkey })
+    }
+
+    /// Its place among these, by what they are sorted by: others may have been denied since.
+    fn place(&self, rows: &[CdxRow], reverse: bool) -> usize {
+        let wanted = (self.urlkey.as_str(), self.ts, self.dataset_id);
+        let before = if reverse { Ordering::Greater } else { Ordering::Less };
+        rows.partition_point(|row| order_of(row).cmp(&wanted) == before) + self.told
+    }
+}
+
+/// By what captures are sorted.
+fn order_of(row: &CdxRow) -> (&str, Option<UnixMillis>, u32) {
+    (&row.urlkey, row.item.ts, row.dataset_id)
+}
+
+/// Where an answer goes on, in the version it began with, and what [`Pick`] knew of the captures before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Resume {
+    version: String,
+    next: Next,
+    marks: Vec<Option<u64>>,
 }
 
 impl Resume {
+    fn encode(&self) -> String {
+        let Next { stretch, told, dataset_id, ts, urlkey } = &self.next;
+        let ts = ts.map(|ts| ts.0.to_string()).unwrap_or_default();
+        let mut text = format!("{stretch} {told} {dataset_id} {ts} {}", self.version);
+        for mark in &self.marks {
+            text.push(' ');
+            text.push_str(&mark.map(|mark| format!("{mark:x}")).unwrap_or_default());
+        }
+        // In letters that pass through addresses unescaped.
+        BASE64URL_NOPAD.encode(format!("{text}\n{urlkey}").as_bytes())
+    }
+
     fn parse(text: &str) -> Result<Self, Failure> {
         let bad = || Failure::bad_request("parameter resumeKey: expected the key of an answer before");
-        let (stretch, told) = text.split_once('-').ok_or_else(bad)?;
-        let number = |text: &str| text.parse().map_err(|_| bad());
-        Ok(Self { stretch: number(stretch)?, told: number(told)? })
+        Self::decode(text).ok_or_else(bad)
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let text = String::from_utf8(BASE64URL_NOPAD.decode(text.as_bytes()).ok()?).ok()?;
+        let (text, urlkey) = text.split_once('\n')?;
+        let mut parts = text.split(' ');
+        let (stretch, told) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let dataset_id = parts.next()?.parse().ok()?;
+        let ts = parts.next().filter(|ts| !ts.is_empty()).map(|ts| ts.parse().map(UnixMillis)).transpose().ok()?;
+        let version = parts.next()?.to_owned();
+        let mark = |mark: &str| if mark.is_empty() { Some(None) } else { u64::from_str_radix(mark, 16).ok().map(Some) };
+        let marks = parts.map(mark).collect::<Option<Vec<_>>>()?;
+        Some(Self { version, next: Next { stretch, told, dataset_id, ts, urlkey: urlkey.to_owned() }, marks })
     }
 }
 
@@ -299,10 +367,10 @@ impl Resume {
 fn answer(
     rows: &CdxRows<'_>,
     params: &CdxParams,
-    resume: Option<Resume>,
+    from: Option<&Next>,
     pick: &mut Pick,
     lines: &mut Lines<'_, '_>,
-) -> Result<Option<String>, QueryError> {
+) -> Result<Option<Next>, QueryError> {
     let pages = rows.total().div_ceil(CDX_STRETCH);
     let limit = params.limit.unwrap_or(i64::MAX);
     let sort = params.sort.unwrap_or(Sort::Default);
@@ -319,19 +387,20 @@ fn answer(
         None => (0..pages).collect(),
     };
     let mut left = limit.unsigned_abs();
-    for page in all.into_iter().skip_while(|page| resume.is_some_and(|resume| *page != resume.stretch)) {
+    for page in all.into_iter().skip_while(|page| from.is_some_and(|from| *page != from.stretch)) {
         let mut stretch = rows.stretch(page * CDX_STRETCH)?;
         if sort == Sort::Reverse {
             stretch.reverse();
         }
-        let told = resume.filter(|resume| resume.stretch == page).map_or(0, |resume| resume.told);
-        for (at, row) in stretch.into_iter().enumerate().skip(usize::try_from(told).unwrap_or(usize::MAX)) {
+        let from = from.filter(|from| from.stretch == page);
+        let start = from.map_or(0, |from| from.place(&stretch, sort == Sort::Reverse));
+        for (at, row) in stretch.iter().enumerate().skip(start) {
             if left == 0 {
-                return Ok(Some(format!("{page}-{at}")));
+                return Ok(Next::of(page, &stretch, at));
             }
-            if pick.takes(&row) {
+            if pick.takes(row) {
                 left -= 1;
-                lines.push(&row)?;
+                lines.push(row)?;
             }
         }
     }
@@ -413,7 +482,10 @@ impl<'a, 'o> Lines<'a, 'o> {
         let written = match (self.output, resume) {
             (Output::Json, None) if self.any => writeln!(self.out, "]"),
             (Output::Json, None) => writeln!(self.out, "[]"),
-            (Output::Json, Some(key)) => writeln!(self.out, ",\n[],\n{}]", json!([key])),
+            (Output::Json, Some(key)) => {
+                let first = if self.any { String::new() } else { format!("[{}", json!(self.fields.names())) };
+                writeln!(self.out, "{first},\n[],\n{}]", json!([key]))
+            }
             (_, Some(key)) => writeln!(self.out, "\n{key}"),
             (_, None) => Ok(()),
         };

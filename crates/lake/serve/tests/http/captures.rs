@@ -100,6 +100,23 @@ fn a_capture_by_url_by_time_and_by_locator() {
     assert_eq!(capture("url=http://a.com/none").status, 404);
 }
 
+/// A locator is a text that anybody can decode: passwords are no more in it than in the URL beside it.
+#[test]
+fn locators_have_no_passwords() {
+    let fixture = Fixture::new();
+    let file = response(1, "http://me:secret@a.com/x", "2026-06-24T01:02:03Z", b"HTTP/1.1 200 OK\r\n\r\nbody");
+    let id = fixture.add_file("w", "w.warc", &file, Acl::Public);
+    let server = fixture.serve(Config::default());
+    let (_, page) = crate::fixture::ask(server.address(), &format!("/v1/domain/a.com/datasets/{id}/urls"));
+    let (_, url) = crate::fixture::ask(server.address(), "/v1/url?url=http://a.com/x");
+    assert_eq!(page["items"][0]["locator"], url["items"][0]["locator"]);
+    let locator = page["items"][0]["locator"].as_str().unwrap();
+    let decoded = data_encoding::BASE64URL_NOPAD.decode(locator.as_bytes()).unwrap();
+    assert!(!String::from_utf8_lossy(&decoded).contains("secret"));
+    let found = get(server.address(), &format!("/v1/capture/w?locator={locator}&part=body"));
+    assert_eq!((found.status, found.text().as_str()), (200, "body"));
+}
+
 /// What an ingest read behind damage in a member is replayed from there, and of two captures of a URL the one that was asked for.
 #[test]
 fn captures_behind_damage_in_a_shared_member() {
