@@ -97,9 +97,10 @@ impl Pinned {
         let bad = |why: String| QueryError::BadUrl { found: query.url.chars().take(100).collect(), why };
         // A scheme ends before the first slash; later ones are part of a query.
         let has_scheme = query.url.split('/').next().is_some_and(|start| start.ends_with(':'));
-        let scheme = if has_scheme { "" } else { "http://" };
-        let url = LakeUrl::parse(&format!("{scheme}{}", query.url), &self.suffixes).map_err(|e| bad(e.to_string()))?;
-        let mut key = surt::cdxj(&query.url).map_err(|e| bad(e.to_string()))?;
+        // Said for it, or the host in front of a port would be taken for one.
+        let asked = if has_scheme { query.url.clone() } else { format!("http://{}", query.url) };
+        let url = LakeUrl::parse(&asked, &self.suffixes).map_err(|e| bad(e.to_string()))?;
+        let mut key = surt::cdxj(&asked).map_err(|e| bad(e.to_string()))?;
         if matches!(query.match_type, MatchType::Host | MatchType::Domain) {
             key.truncate(key.find([')', ':']).unwrap_or(key.len()));
         } else if query.match_type == MatchType::Prefix && query.url.ends_with('/') && !key.ends_with('/') {

@@ -177,6 +177,40 @@ fn a_revisit_has_the_body_it_refers_to_in_whichever_dataset() {
     assert_eq!((memento.text().as_str(), memento.header("content-type")), (SCRIPT, Some("text/html")));
 }
 
+/// The digest of a revisit may be that of a body in chunks; then its date names the capture.
+#[test]
+fn a_revisit_of_a_chunked_response() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = format!("{:x}\r\n{SCRIPT}\r\n0\r\n\r\n", SCRIPT.len());
+    let digest = {
+        use sha1::Digest;
+        data_encoding::BASE32.encode(&sha1::Sha1::digest(chunks.as_bytes()))
+    };
+    let revisit = |id: u32, refers: &str| {
+        let more = format!(
+            "WARC-Date: 2026-07-01T00:00:0{id}Z\r\nWARC-Target-URI: http://a.com/\r\nContent-Type: application/http;msgtype=response\r\n\
+             WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n\
+             WARC-Payload-Digest: sha1:{digest}\r\nWARC-Refers-To-Target-URI: http://a.com/\r\nWARC-Refers-To-Date: {refers}\r\n"
+        );
+        record("revisit", id, &more, head.as_bytes())
+    };
+    let other = b"HTTP/1.1 200 OK\r\n\r\nother";
+    let file = [
+        response(1, "http://a.com/", "2026-06-24T01:02:03Z", format!("{head}{chunks}").as_bytes()),
+        response(2, "http://a.com/", "2026-06-25T01:02:03Z", other),
+        revisit(3, "2026-06-24T01:02:03Z"),
+        revisit(4, "2026-06-24T01:02:04Z"),
+    ];
+    let fixture = Fixture::new();
+    fixture.add_file("w", "w.warc", &file.concat(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let body = |ts: &str| get(server.address(), &format!("/v1/capture/w?url=http://a.com/&ts={ts}&part=body"));
+    let found = body("2026-07-01T00:00:03Z");
+    assert_eq!((found.status, found.text().as_str()), (200, SCRIPT));
+    assert_eq!(found.header("trawl-body-of"), Some("1 2026-06-24T01:02:03.000Z http://a.com/"));
+    assert_eq!(body("2026-07-01T00:00:04Z").status, 502, "what it names is not there");
+}
+
 #[test]
 fn memento_finds_the_nearest_and_rewrites_nothing() {
     let fixture = Fixture::new();

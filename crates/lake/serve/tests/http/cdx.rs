@@ -57,6 +57,9 @@ fn match_types_and_ranges() {
         [&["com,a)/other", "com,a)/page?a=1&b=2", "com,a,sub)/", "com,a:8080)/page"][..]].concat()
     );
     assert_eq!(keys("url=*.a.com").len(), 4);
+    for port in ["url=a.com:8080/page", "url=a.com:8080/*"] {
+        assert_eq!(keys(port), ["com,a:8080)/page"], "{port}");
+    }
     assert_eq!(keys("url=a.com/p*"), ["com,a)/page?a=1&b=2"]);
     assert_eq!(keys("url=a.com/&matchType=prefix"), &host[..2]);
     assert_eq!(lines(&server, "url=*.a.com&from=2025&fl=timestamp"), ["20250101000000"]);
