@@ -80,7 +80,7 @@ fn get(address: &str, path: &str) -> String {
 }
 
 #[test]
-fn captures_are_replayed_from_warc_and_wacz_on_a_server() {
+fn captures_are_replayed_from_archives_on_a_server() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path();
     let block = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nthe body";
@@ -101,8 +101,12 @@ fn captures_are_replayed_from_warc_and_wacz_on_a_server() {
     for file in ["one.warc", "two.wacz"] {
         run(&["lake", "ingest", "--dataset", &file[..3], &format!("http://{server}/{file}")]);
     }
+    // An index that is named itself: its archives are beside it, here as there.
+    run(&["captures", "rebuild", "files"]);
+    run(&["lake", "ingest", "--dataset", "index", "files/captures.parquet"]);
+    run(&["lake", "ingest", "--dataset", "far", &format!("http://{server}/captures.parquet")]);
     let (_serving, address) = serve(trawl(dir));
-    for dataset in ["one", "two"] {
+    for dataset in ["one", "two", "index", "far"] {
         let found = get(&address, &format!("/v1/capture/{dataset}?url=http://a.com/&part=body"));
         assert!(found.starts_with("HTTP/1.") && found.ends_with("\r\n\r\nthe body"), "{dataset}: {found}");
     }

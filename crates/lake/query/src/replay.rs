@@ -216,9 +216,9 @@ impl Pinned {
             (None, Some(found)) => -i128::from(found.0),
             (_, None) => i128::MAX,
         };
-        // The very spelling that was asked for comes before others of the same form.
-        let best =
-            self.best_with(dataset_id, url, &who, |hit| has_bytes(hit).then(|| (far(hit), hit.item.url != url)))?;
+        // One whose archives are known, and the very spelling that was asked for, come before others of the same time.
+        let rank = |hit: &UrlHit| (far(hit), self.bases(hit).is_empty(), hit.item.url != url);
+        let best = self.best_with(dataset_id, url, &who, |hit| has_bytes(hit).then(|| rank(hit)))?;
         best.ok_or(match dataset_id {
             Some(dataset_id) => QueryError::NoCapture { dataset_id },
             None => QueryError::NoMemento { url: url.chars().take(200).collect() },
