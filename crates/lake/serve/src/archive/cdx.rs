@@ -1,5 +1,6 @@
 //! `GET /cdx`: the CDX server API of the Wayback Machine, as far as clients use it.
 
+use super::cdx_resume::{Next, Resume};
 use super::cdx_rows::{Collapse, FIELD_NAMES, Fields, Pick, RowFilter};
 use crate::asker::Asker;
 use crate::failure::Failure;
@@ -9,9 +10,7 @@ use crate::v1::Shared;
 use crate::work::Answer;
 use axum::extract::RawQuery;
 use axum::http::HeaderValue;
-use data_encoding::BASE64URL_NOPAD;
 use serde_json::{Value as Json, json};
-use std::cmp::Ordering;
 use trawl_model::UnixMillis;
 use trawl_query::{CDX_STRETCH, CdxQuery, CdxRow, CdxRows, MatchType, QueryError};
 
@@ -289,78 +288,6 @@ fn wanted(params: &CdxParams) -> Result<(String, MatchType), Failure> {
         (None, None, Some(prefix)) => (prefix.to_owned(), MatchType::Prefix),
         (None, None, None) => (url.to_owned(), MatchType::Exact),
     })
-}
-
-/// The capture that an answer goes on with: what it is sorted by, and how many with the same were told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Next {
-    stretch: u64,
-    told: usize,
-    dataset_id: u32,
-    ts: Option<UnixMillis>,
-    urlkey: String,
-}
-
-impl Next {
-    /// The capture at a place of a stretch.
-    fn of(stretch: u64, rows: &[CdxRow], at: usize) -> Option<Self> {
-        let row = rows.get(at)?;
-        let told = rows.iter().take(at).rev().take_while(|other| order_of(other) == order_of(row)).count();
-        let (dataset_id, ts, urlkey) = (row.dataset_id, row.item.ts, row.urlkey.clone());
-        Some(Self { stretch, told, dataset_id, ts, urlkey })
-    }
-
-    /// Its place among these, by what they are sorted by: others may have been denied since.
-    fn place(&self, rows: &[CdxRow], reverse: bool) -> usize {
-        let wanted = (self.urlkey.as_str(), self.ts, self.dataset_id);
-        let before = if reverse { Ordering::Greater } else { Ordering::Less };
-        rows.partition_point(|row| order_of(row).cmp(&wanted) == before) + self.told
-    }
-}
-
-/// By what captures are sorted.
-fn order_of(row: &CdxRow) -> (&str, Option<UnixMillis>, u32) {
-    (&row.urlkey, row.item.ts, row.dataset_id)
-}
-
-/// Where an answer goes on, in the version it began with, and what [`Pick`] knew of the captures before.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Resume {
-    version: String,
-    next: Next,
-    marks: Vec<Option<u64>>,
-}
-
-impl Resume {
-    fn encode(&self) -> String {
-        let Next { stretch, told, dataset_id, ts, urlkey } = &self.next;
-        let ts = ts.map(|ts| ts.0.to_string()).unwrap_or_default();
-        let mut text = format!("{stretch} {told} {dataset_id} {ts} {}", self.version);
-        for mark in &self.marks {
-            text.push(' ');
-            text.push_str(&mark.map(|mark| format!("{mark:x}")).unwrap_or_default());
-        }
-        // In letters that pass through addresses unescaped.
-        BASE64URL_NOPAD.encode(format!("{text}\n{urlkey}").as_bytes())
-    }
-
-    fn parse(text: &str) -> Result<Self, Failure> {
-        let bad = || Failure::bad_request("parameter resumeKey: expected the key of an answer before");
-        Self::decode(text).ok_or_else(bad)
-    }
-
-    fn decode(text: &str) -> Option<Self> {
-        let text = String::from_utf8(BASE64URL_NOPAD.decode(text.as_bytes()).ok()?).ok()?;
-        let (text, urlkey) = text.split_once('\n')?;
-        let mut parts = text.split(' ');
-        let (stretch, told) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        let dataset_id = parts.next()?.parse().ok()?;
-        let ts = parts.next().filter(|ts| !ts.is_empty()).map(|ts| ts.parse().map(UnixMillis)).transpose().ok()?;
-        let version = parts.next()?.to_owned();
-        let mark = |mark: &str| if mark.is_empty() { Some(None) } else { u64::from_str_radix(mark, 16).ok().map(Some) };
-        let marks = parts.map(mark).collect::<Option<Vec<_>>>()?;
-        Some(Self { version, next: Next { stretch, told, dataset_id, ts, urlkey: urlkey.to_owned() }, marks })
-    }
 }
 
 /// Writes the captures asked for; where it goes on, if a limit ended it.
