@@ -130,9 +130,11 @@ fn body(found: Replayed<'_>, out: &mut Out<'_>) -> Result<(), QueryError> {
 
 /// Writes a stored body without its content codings.
 pub(crate) fn decoded(head: Option<&[u8]>, body: &mut dyn Read, out: &mut Out<'_>) -> Result<(), QueryError> {
-    let codings = head.map(|head| Head::new(head).content_codings()).unwrap_or_default();
-    let mut plain = trawl_http::decode_content(body, &codings, MAX_DECODED)
-        .map_err(|_| QueryError::NoArchive { why: "its content coding is not known" })?;
+    // A coding that nobody knows, such as `utf-8`, is taken for a mistake, and the body as it is: so do browsers.
+    let known = |coding: &String| matches!(coding.as_str(), "gzip" | "x-gzip" | "deflate" | "br" | "zstd");
+    let codings = head.map(|head| Head::new(head).content_codings()).filter(|codings| codings.iter().all(known));
+    let mut plain = trawl_http::decode_content(body, &codings.unwrap_or_default(), MAX_DECODED)
+        .map_err(|_| QueryError::NoArchive { why: "its content codings cannot be undone" })?;
     copy(&mut *plain, out)
 }
 

@@ -145,6 +145,24 @@ fn captures_behind_damage_in_a_shared_member() {
     }
 }
 
+/// Servers name character sets as codings.
+#[test]
+fn a_coding_that_nobody_knows_is_none() {
+    let file = response(
+        1,
+        "http://a.com/",
+        "2026-06-24T01:02:03Z",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: UTF-8\r\n\r\nplain",
+    );
+    let fixture = Fixture::new();
+    fixture.add_file("w", "w.warc", &file, Acl::Public);
+    let server = fixture.serve(Config::default());
+    for path in ["/v1/capture/w?url=http://a.com/&part=body", "/web/20260624010203id_/http://a.com/"] {
+        let found = get(server.address(), path);
+        assert_eq!((found.status, found.text().as_str()), (200, "plain"), "{path}");
+    }
+}
+
 /// A body that breaks off is handed out once, and the answer breaks off with it.
 #[test]
 fn a_coded_body_that_is_cut() {
