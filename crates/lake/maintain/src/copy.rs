@@ -158,7 +158,7 @@ impl Work<'_> {
         for dir in [layout::URLS, layout::DATASETS, "index"] {
             there.extend(to.list(dir)?.into_iter().map(|object| (object.path, object.len)));
         }
-        let commits = new_commits(&**from, to, &there, commits)?;
+        let commits = new_commits(&**from, to, manifest, &there, commits)?;
         copy_items(&**from, to, &there, items, self.cancel, self.progress, copied)?;
         for (path, bytes) in commits {
             // Copies of commits come after them, as in the lake itself.
@@ -262,6 +262,7 @@ fn written(place: &str) -> trawl_store::Error {
 fn new_commits(
     from: &dyn Store,
     to: &dyn Store,
+    manifest: &Manifest,
     there: &BTreeMap<String, u64>,
     commits: Vec<(String, bytes::Bytes)>,
 ) -> Result<Vec<(String, bytes::Bytes)>> {
@@ -293,6 +294,11 @@ fn new_commits(
             continue;
         }
         let own = get(to, path)?.filter(|own| is_commit(path, own));
+        // A collector of the copy notes in a dataset that the lake dropped it: nothing can be lost with that.
+        let notes_drop = |own: &bytes::Bytes| DatasetCommit::parse(path, own).is_ok_and(|commit| commit.is_dropped());
+        if manifest.dataset(id).is_some_and(|dataset| dataset.dropped) && own.as_ref().is_some_and(notes_drop) {
+            continue;
+        }
         let theirs = get(from, path)?;
         if own.is_some() && (last.is_some_and(|last| number > last) || theirs.is_some() && theirs != own) {
             return Err(written(&to.place()).into());

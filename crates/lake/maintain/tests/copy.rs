@@ -220,6 +220,43 @@ fn a_copy_that_was_written_to_is_no_target() {
     }
 }
 
+/// A collector of a copy may run between any two copies, also after the lake dropped datasets; what somebody wrote to such a
+/// dataset of the copy is not lost all the same.
+#[test]
+fn dropped_datasets_and_collections_of_the_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, lake) = new_lake();
+    for dataset in ["a", "b", "c"] {
+        add(&lake, dir.path(), dataset, 0, false);
+    }
+    let to: Arc<dyn Store> = Arc::new(MemStore::new());
+    copied(&from, &to, "c1");
+    let keeper = Keeper::new("drop", dir.path(), &now, &|_| ());
+    for (n, dataset) in [1, 2].into_iter().enumerate() {
+        keeper.drop_dataset(&lake, dataset).unwrap();
+        for round in 0..3 {
+            copied(&from, &to, &format!("c{n}-{round}"));
+            let there = Lake::open(to.clone()).unwrap();
+            let (keep_states, grace_ms) = if round == 0 { (100, 86_400_000) } else { (1, 0) };
+            let writer = format!("gc{n}-{round}");
+            let settings = GcSettings { keep_versions: 1, keep_states, grace_ms, ..GcSettings::new(writer) };
+            collect(&there, now(), &settings).unwrap();
+            assert_eq!(faults(&there, dir.path()), [""; 0]);
+        }
+    }
+    let there = Lake::open(to.clone()).unwrap();
+    assert_eq!(there.current().unwrap().current_version, lake.current().unwrap().current_version);
+
+    let late = dir.path().join("late.txt");
+    std::fs::write(&late, "https://late.org/\n").unwrap();
+    let fs: Arc<dyn Fs> = Arc::new(RealFs);
+    let settings = IngestSettings::new("late", dir.path());
+    ingest(&there, 3, &[source::open(&fs, &late, None).unwrap()], &settings, &now, &|_| ()).unwrap();
+    keeper.drop_dataset(&lake, 3).unwrap();
+    let error = copy(&from, &to, &now, "last", &Cancel::default(), &|_, _| ()).unwrap_err();
+    assert!(error.to_string().contains("written to"), "{error}");
+}
+
 /// Whatever happens while files are copied, to the lake or to the copy, the copy is sound and can be written to.
 #[test]
 fn denials_and_collections_come_in_between() {

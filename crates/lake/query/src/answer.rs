@@ -170,7 +170,7 @@ impl UrlItem {
     /// Gives a capture its locator, and leaves out what is not shown to `who`.
     pub(crate) fn finish(&mut self, dataset_id: u32, who: &Principal) {
         if let (Some(_), Some(offset)) = (&self.warc_file, self.warc_offset) {
-            self.locator = Some(Locator::encode(dataset_id, self.ts, offset, &self.url));
+            self.locator = Some(Locator::encode(dataset_id, self.ts, offset, &without_userinfo(&self.url)));
         }
         self.show_to(who);
     }

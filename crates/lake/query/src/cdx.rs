@@ -12,12 +12,17 @@ use crate::{Pinned, Principal, QueryError};
 use std::ops::ControlFlow;
 use trawl_index::Segment;
 use trawl_model::UnixMillis;
+use trawl_store::denial::SharedNames;
 use trawl_url::{LakeUrl, surt};
 
 /// Rows read and sorted at a time. More than these come in the order of lake keys, a sorted stretch after the other.
 pub const CDX_STRETCH: u64 = 50_000;
 /// Rows of a host that are compared one by one with a key. Of a larger one only the usual spellings are looked up.
 const MAX_COMPARED: u64 = 1 << 16;
+/// Domains of one question at most: below some suffixes there are millions.
+const MAX_DOMAINS: usize = 10_000;
+/// Names looked at before the effort is asked again.
+const ROUND: u64 = 256;
 
 /// What of a URL has to fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,9 +97,10 @@ impl Pinned {
         let bad = |why: String| QueryError::BadUrl { found: query.url.chars().take(100).collect(), why };
         // A scheme ends before the first slash; later ones are part of a query.
         let has_scheme = query.url.split('/').next().is_some_and(|start| start.ends_with(':'));
-        let scheme = if has_scheme { "" } else { "http://" };
-        let url = LakeUrl::parse(&format!("{scheme}{}", query.url), &self.suffixes).map_err(|e| bad(e.to_string()))?;
-        let mut key = surt::cdxj(&query.url).map_err(|e| bad(e.to_string()))?;
+        // Said for it, or the host in front of a port would be taken for one.
+        let asked = if has_scheme { query.url.clone() } else { format!("http://{}", query.url) };
+        let url = LakeUrl::parse(&asked, &self.suffixes).map_err(|e| bad(e.to_string()))?;
+        let mut key = surt::cdxj(&asked).map_err(|e| bad(e.to_string()))?;
         if matches!(query.match_type, MatchType::Host | MatchType::Domain) {
             key.truncate(key.find([')', ':']).unwrap_or(key.len()));
         } else if query.match_type == MatchType::Prefix && query.url.ends_with('/') && !key.ends_with('/') {
@@ -103,25 +109,60 @@ impl Pinned {
         }
         let wanted = Wanted { key, match_type: query.match_type };
         let mut rows = CdxRows { pinned: self, who, query, wanted, lists: Vec::new(), touched: false };
-        rows.touched = self.deny.touches(url.domain());
-        let found = self.find(url.domain())?;
-        for (dataset_id, _) in gather(&found, Segment::bare_counts)? {
-            let asked = query.dataset.is_none_or(|wanted| wanted == dataset_id);
-            if asked && self.visible(dataset_id, who).is_some() {
-                let all = self.postings(url.domain(), dataset_id, who)?;
-                rows.lists.push((dataset_id, self.narrow_cdx(all, &url, query.match_type)?));
+        let mut domains = 0;
+        self.each_domain_of(&url, query.match_type, &mut |domain| {
+            let before = rows.lists.len();
+            for (dataset_id, _) in gather(&self.find(domain)?, Segment::bare_counts)? {
+                let asked = query.dataset.is_none_or(|wanted| wanted == dataset_id);
+                if asked && self.visible(dataset_id, who).is_some() {
+                    let all = self.postings(domain, dataset_id, who)?;
+                    rows.lists.push((dataset_id, self.narrow_cdx(all, &url, query.match_type)?));
+                }
             }
-        }
+            rows.touched |= self.deny.touches(domain);
+            domains += usize::from(rows.lists.len() > before);
+            let many = "too many domains end so: ask for one of them, or for its host";
+            if domains > MAX_DOMAINS { Err(QueryError::BadRequest { why: many }) } else { Ok(()) }
+        })?;
         Ok(rows)
+    }
+
+    /// Tells the domains that can have rows of a question. Most have one; but keys have no `www.`, so `gov.uk` stands for rows of
+    /// `www.gov.uk` too, which is a domain of its own, and so are those below `github.io`.
+    fn each_domain_of(
+        &self,
+        url: &LakeUrl,
+        match_type: MatchType,
+        each: &mut dyn FnMut(&str) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        let bare = without_www(url.host());
+        let own = self.suffixes.registrable(bare);
+        let is_shared = || self.shared_names.get_or_init(|| SharedNames::new(&self.suffixes)).has(bare);
+        let is_below = |name: &str| name.strip_suffix(bare).is_some_and(|labels| labels.ends_with('.'));
+        let (prefix, fits): (_, &dyn Fn(&str) -> bool) = match match_type {
+            MatchType::Domain if is_shared() => ("", &is_below),
+            MatchType::Domain => return each(own),
+            // No name with `www.` is a domain, unless what follows it is a suffix of domains.
+            _ if is_address(bare) || self.suffixes.registrable(&format!("www.{bare}")) == own => return each(own),
+            _ => ("www", &|name| name != bare && without_www(name) == bare),
+        };
+        each(own)?;
+        let mut looked = 0u64;
+        self.each_name(prefix, None, &mut |name, _| {
+            looked += 1;
+            if looked.is_multiple_of(ROUND) {
+                self.is_enough()?;
+            }
+            if fits(name) && name != own {
+                each(name)?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })
     }
 
     /// The rows that can have a CDXJ key, and not many others.
     fn narrow_cdx(&self, all: Postings, url: &LakeUrl, match_type: MatchType) -> Result<Postings, QueryError> {
-        let host = url.host();
-        let bare = match host.split_once('.') {
-            Some((www, rest)) if is_www(www) => rest,
-            _ => host,
-        };
+        let bare = without_www(url.host());
         let ranges = |ranges: &[KeyRange]| {
             let mut runs = Vec::new();
             for range in ranges {
@@ -165,8 +206,15 @@ impl Pinned {
     }
 }
 
-fn is_www(label: &str) -> bool {
-    label.strip_prefix("www").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
+fn is_address(host: &str) -> bool {
+    host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok()
+}
+
+/// A host as keys have it.
+fn without_www(host: &str) -> &str {
+    let is_www =
+        |label: &str| label.strip_prefix("www").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+    host.split_once('.').filter(|(label, _)| is_www(label)).map_or(host, |(_, rest)| rest)
 }
 
 impl CdxRows<'_> {

@@ -5,6 +5,7 @@
 
 use crate::answer::shown_extras;
 use crate::locator::Locator;
+use crate::urls::digest_text;
 use crate::{Filter, Page, Pinned, Principal, QueryError};
 use bytes::Bytes;
 use trawl_model::UnixMillis;
@@ -89,11 +90,8 @@ impl<'a> Items<'a> {
         out.extend_from_slice(b"{\"url_id\":\"");
         out.extend_from_slice(&hex(url_id(self.url.as_bytes())));
         out.extend_from_slice(b"\",\"url\":");
-        if self.who.wants_credentials() {
-            put_text(out, &self.url)?;
-        } else {
-            put_text(out, &without_userinfo(&self.url))?;
-        }
+        let shown = without_userinfo(&self.url);
+        put_text(out, if self.who.wants_credentials() { self.url.as_str() } else { &*shown })?;
         let ts = rows.ts(i);
         if let Some(ts) = ts {
             out.extend_from_slice(b",\"ts\":\"");
@@ -105,7 +103,7 @@ impl<'a> Items<'a> {
         }
         put_number(out, b",\"status\":", rows.unsigned::<u16>(Column::Status, i).map(u64::from));
         put_member(out, b",\"content_type\":", rows.text(Column::ContentType, i))?;
-        put_member(out, b",\"digest\":", rows.text(Column::Digest, i))?;
+        put_member(out, b",\"digest\":", rows.text(Column::Digest, i).map(digest_text).as_deref())?;
         put_number(out, b",\"body_length\":", rows.unsigned(Column::BodyLength, i));
         let (file, offset) = (rows.text(Column::WarcFile, i), rows.unsigned(Column::WarcOffset, i));
         put_member(out, b",\"warc_file\":", file)?;
@@ -113,7 +111,7 @@ impl<'a> Items<'a> {
         put_number(out, b",\"warc_length\":", rows.unsigned(Column::WarcLength, i));
         if let (Some(_), Some(offset)) = (file, offset) {
             out.extend_from_slice(b",\"locator\":\"");
-            Locator::encode_into(self.dataset_id, ts, offset, &self.url, &mut self.locator, out);
+            Locator::encode_into(self.dataset_id, ts, offset, &shown, &mut self.locator, out);
             out.push(b'"');
         }
         if let Some(extras) = rows.text(Column::Extras, i) {

@@ -4,7 +4,7 @@ use crate::denied::KnownLosses;
 use crate::pinned::View;
 use crate::{Effort, Pinned, QueryError};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use trawl_index::{Caches, OpenOptions, Segment};
 use trawl_store::denial::DenyList;
@@ -339,7 +339,8 @@ impl Inner {
         }
         let deny = DenyList::new(manifest, &suffixes);
         let (inner, manifest, version) = (self.clone(), manifest.clone(), version.version.clone());
-        let view = View { inner, manifest, version, segments, suffixes, deny, known_hidden: Mutex::default() };
+        let (known_hidden, shared_names) = (Mutex::default(), OnceLock::new());
+        let view = View { inner, manifest, version, segments, suffixes, deny, known_hidden, shared_names };
         Ok(Pinned::new(view, effort))
     }
 

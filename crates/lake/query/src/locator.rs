@@ -22,7 +22,7 @@ pub struct Locator {
     pub ts: Option<UnixMillis>,
     /// Where its record begins.
     pub offset: u64,
-    /// The raw URL.
+    /// The URL without user name and password: anybody can read a locator.
     pub url: String,
 }
 

@@ -4,9 +4,9 @@ use crate::hidden::KnownHidden;
 use crate::lake::Inner;
 use crate::{Effort, Pace, Principal, QueryError, name};
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use trawl_index::{Segment, Slot};
-use trawl_store::denial::DenyList;
+use trawl_store::denial::{DenyList, SharedNames};
 use trawl_store::{Acl, Dataset, Manifest, SegmentRef, dataset_number};
 use trawl_url::SuffixList;
 use xxhash_rust::xxh3::xxh3_64;
@@ -27,6 +27,7 @@ pub struct View {
     pub(crate) suffixes: Arc<SuffixList>,
     pub(crate) deny: DenyList,
     pub(crate) known_hidden: KnownHidden,
+    pub(crate) shared_names: OnceLock<SharedNames>,
 }
 
 impl Deref for Pinned {
@@ -82,6 +83,11 @@ impl Pinned {
     /// The name of the version; empty while nothing was published.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// This version or an older one, by its name, for an answer that goes on; an error if it is no longer kept.
+    pub fn at(&self, version: &str) -> Result<Pinned, QueryError> {
+        if version == self.version() { Ok(self.within(self.effort.clone())) } else { self.older(version) }
     }
 
     /// The registrable domain that a request for `name` is about.

@@ -51,26 +51,26 @@ impl Archives {
         Self { fs, registry: Registry::default() }
     }
 
-    /// The containers that may hold a row's capture: the file itself, a container it is part of, and, where there is no such
-    /// file, containers in the same directory that may have it inside.
-    fn containers(&self, bases: &[String], file: &str) -> Result<Vec<Found>, QueryError> {
-        let unreachable =
-            || QueryError::NoArchive { why: "its dataset names no directory of archives that can be read" };
+    /// Where archives of a dataset lie: directories, and containers that are named themselves.
+    fn places(bases: &[String]) -> Result<Vec<PathBuf>, QueryError> {
+        // Servers are addressed as they are; the file layer knows which names those are.
+        let place = |base: &String| match base.strip_prefix("file://") {
+            Some(local) => Some(PathBuf::from(local)),
+            None => trawl_store::is_remote(base).then(|| PathBuf::from(base)),
+        };
+        let places: Vec<PathBuf> = bases.iter().filter_map(place).collect();
+        let none = QueryError::NoArchive { why: "its dataset names no directory of archives that can be read" };
+        if places.is_empty() { Err(none) } else { Ok(places) }
+    }
+
+    /// The file that a row names, and the containers it is part of.
+    fn named(&self, places: &[PathBuf], file: &str) -> Result<Vec<Found>, QueryError> {
         let inside = Path::new(file);
         if !inside.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
             return Err(QueryError::NoArchive { why: "the row names a file outside of the archives" });
         }
-        // Servers are addressed as they are; the file layer knows which names those are.
-        let dir = |base: &String| match base.strip_prefix("file://") {
-            Some(local) => Some(PathBuf::from(local)),
-            None => trawl_store::is_remote(base).then(|| PathBuf::from(base)),
-        };
-        let dirs: Vec<PathBuf> = bases.iter().filter_map(dir).collect();
-        if dirs.is_empty() {
-            return Err(unreachable());
-        }
         let mut found = Vec::new();
-        for dir in &dirs {
+        for dir in places {
             for part in inside.ancestors().filter(|part| !part.as_os_str().is_empty()) {
                 let path = dir.join(part);
                 if self.fs.exists(&path).unwrap_or(false)
@@ -82,14 +82,7 @@ impl Archives {
                 }
             }
         }
-        if found.is_empty() {
-            // A WACZ file is named by its row for the WARC file inside it.
-            for dir in &dirs {
-                let all = self.registry.files_beside(&self.fs, dir).unwrap_or_default();
-                found.extend(all.into_iter().filter(|found| !found.is_index()));
-            }
-        }
-        if found.is_empty() { Err(QueryError::NoArchive { why: "its file is not there" }) } else { Ok(found) }
+        Ok(found)
     }
 
     /// Opens the capture of a row.
@@ -132,16 +125,44 @@ impl Archives {
         let (Some(file), Some(offset)) = (&item.warc_file, item.warc_offset) else {
             return Err(QueryError::NoArchive { why: "the row does not say where its record is" });
         };
+        let places = Self::places(bases)?;
+        let mut look = |found: &[Found]| self.look_in(found, file, offset, item, look);
+        let named = self.named(&places, file)?;
+        if look(&named)? {
+            return Ok(());
+        }
+        let mut any = !named.is_empty();
+        // A row of a WACZ file names the WARC file inside it. One place at a time: a container that is named itself costs less to
+        // look at than a directory.
+        for place in places.iter().filter(|_| named.is_empty()) {
+            let mut beside = self.registry.files_beside(&self.fs, place).unwrap_or_default();
+            beside.retain(|found| !found.is_index());
+            any |= !beside.is_empty();
+            if look(&beside)? {
+                return Ok(());
+            }
+        }
+        let why = if any { "there is no record of this url at its place" } else { "its file is not there" };
+        Err(QueryError::NoArchive { why })
+    }
+
+    /// Shows `look` these containers until it says that one has the record.
+    fn look_in(
+        &self,
+        containers: &[Found],
+        file: &str,
+        offset: u64,
+        item: &UrlItem,
+        look: &mut dyn FnMut(&dyn Archive, &Place) -> Result<bool, QueryError>,
+    ) -> Result<bool, QueryError> {
         let name = file.rsplit('/').next().unwrap_or(file);
-        for (place, found) in
-            self.containers(bases, file)?.iter().flat_map(|f| [(file.as_str(), f), (name, f)]).collect::<Vec<_>>()
-        {
+        for (place, found) in containers.iter().flat_map(|found| [(file, found), (name, found)]) {
             let place = Place::new(place, offset, item.warc_length.unwrap_or(0));
             // A neighbour that is damaged, or is not an archive after all, must not hide the right one.
             let Ok(archive) = found.open(&self.fs) else { continue };
             match look(&*archive, &place) {
                 Ok(false) => {}
-                Ok(true) => return Ok(()),
+                Ok(true) => return Ok(true),
                 Err(error @ (QueryError::Cancelled | QueryError::NoArchive { .. } | QueryError::NoCapture { .. })) => {
                     return Err(error);
                 }
@@ -149,7 +170,7 @@ impl Archives {
                 Err(_) => return Err(QueryError::NoArchive { why: "its record cannot be read to the end" }),
             }
         }
-        Err(QueryError::NoArchive { why: "there is no record of this url at its place" })
+        Ok(false)
     }
 }
 
@@ -195,9 +216,9 @@ impl Pinned {
             (None, Some(found)) => -i128::from(found.0),
             (_, None) => i128::MAX,
         };
-        // The very spelling that was asked for comes before others of the same form.
-        let best =
-            self.best_with(dataset_id, url, &who, |hit| has_bytes(hit).then(|| (far(hit), hit.item.url != url)))?;
+        // One whose archives are known, and the very spelling that was asked for, come before others of the same time.
+        let rank = |hit: &UrlHit| (far(hit), self.bases(hit).is_empty(), hit.item.url != url);
+        let best = self.best_with(dataset_id, url, &who, |hit| has_bytes(hit).then(|| rank(hit)))?;
         best.ok_or(match dataset_id {
             Some(dataset_id) => QueryError::NoCapture { dataset_id },
             None => QueryError::NoMemento { url: url.chars().take(200).collect() },
@@ -286,7 +307,8 @@ impl Pinned {
         self.manifest().dataset(row.dataset_id).map(|dataset| dataset.info.archive_base.clone()).unwrap_or_default()
     }
 
-    /// The capture that has the body of a revisit: that of the URL it names, with the digest it names, nearest to its date.
+    /// The capture that has the body of a revisit: that of the URL it names, with the digest it names, nearest to its date. If none
+    /// has that digest, the one of the date it names: many programs take the digest of a body in chunks, rows that of the body.
     fn original(
         &self,
         url: &str,
@@ -296,14 +318,19 @@ impl Pinned {
         who: &Principal,
     ) -> Result<Option<UrlHit>, QueryError> {
         let who = who.clone().with_credentials(true);
-        let fits = |hit: &UrlHit| {
-            let same = hit.item.digest.as_deref().and_then(|text| Digest::parse(text).ok());
-            has_bytes(hit) && !is_revisit(hit) && digest.is_none_or(|digest| same.as_ref() == Some(digest))
+        let differs = |hit: &UrlHit| {
+            let own = hit.item.digest.as_deref().and_then(|text| Digest::parse(text).ok());
+            digest.is_some_and(|digest| own.as_ref() != Some(digest))
         };
+        // Most dates have whole seconds.
+        let second = |ts: UnixMillis| ts.0.div_euclid(1000);
+        let is_named = |hit: &UrlHit| date.is_some_and(|date| hit.item.ts.map(second) == Some(second(date)));
+        let fits = |hit: &UrlHit| has_bytes(hit) && !is_revisit(hit) && (!differs(hit) || is_named(hit));
         let wanted = date.or(revisit.item.ts).unwrap_or_default();
         let far = |hit: &UrlHit| hit.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(wanted.0));
         // The same dataset first: copies elsewhere may be cut.
-        self.best_with(None, url, &who, |hit| fits(hit).then(|| (far(hit), hit.dataset_id != revisit.dataset_id)))
+        let rank = |hit: &UrlHit| (differs(hit), far(hit), hit.dataset_id != revisit.dataset_id);
+        self.best_with(None, url, &who, |hit| fits(hit).then(|| rank(hit)))
     }
 }
 

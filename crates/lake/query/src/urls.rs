@@ -8,6 +8,7 @@ use crate::postings::Postings;
 use crate::seek::KeyRange;
 use crate::{Pinned, Principal, QueryError};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::sync::Arc;
 use trawl_model::Digest;
 use trawl_rows::{Column, Columns, Rows};
@@ -192,7 +193,7 @@ impl Pinned {
     }
 
     /// An older version, as the newest manifest still lists it.
-    fn older(&self, name: &str) -> Result<Pinned, QueryError> {
+    pub(crate) fn older(&self, name: &str) -> Result<Pinned, QueryError> {
         let version = self.manifest().version(name).filter(|v| v.version != self.version());
         let gone = || QueryError::Gone { version: name.chars().take(40).collect() };
         self.inner.open_version(self.manifest(), version.ok_or_else(gone)?, self.effort().clone())
@@ -289,9 +290,9 @@ pub(crate) fn error_class(rows: &Rows, i: usize) -> Option<String> {
 }
 
 /// A digest as lakes spell it now; files of earlier programs have `sha1:` and Base32.
-fn digest_text(stored: &str) -> String {
+pub(crate) fn digest_text(stored: &str) -> Cow<'_, str> {
     let old = stored.starts_with("sha1:").then(|| Digest::parse(stored).ok()).flatten();
-    old.map_or_else(|| stored.to_owned(), |digest| digest.column())
+    old.map_or(Cow::Borrowed(stored), |digest| Cow::Owned(digest.column()))
 }
 
 pub(crate) fn item(rows: &Rows, i: usize) -> UrlItem {
@@ -303,7 +304,7 @@ pub(crate) fn item(rows: &Rows, i: usize) -> UrlItem {
         ts: rows.ts(i),
         status: rows.unsigned(Column::Status, i),
         content_type: text(Column::ContentType),
-        digest: rows.text(Column::Digest, i).map(digest_text),
+        digest: rows.text(Column::Digest, i).map(|stored| digest_text(stored).into_owned()),
         body_length: rows.unsigned(Column::BodyLength, i),
         warc_file: text(Column::WarcFile),
         warc_offset: rows.unsigned(Column::WarcOffset, i),

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use trawl_store::{Error, RemoteSettings, RemoteStore, Retries, Store, conformance, probe};
+use trawl_io::Fs;
+use trawl_store::{Error, RemoteFs, RemoteSettings, RemoteStore, Retries, Store, conformance, probe};
 
 fn server() -> Option<String> {
     std::env::var("TRAWL_TEST_S3").ok()
@@ -58,4 +59,20 @@ fn wrong_credentials_are_told() {
     let error = store.get("index/manifest.json", 10).unwrap_err();
     assert!(matches!(&error, Error::Remote { attempts: 1, .. }), "{error}");
     assert!(error.to_string().contains("credentials"), "{error}");
+}
+
+/// Containers that are directories, and files beside each other, are found in a bucket as on a disk.
+#[test]
+fn what_has_objects_below_it_is_a_directory() {
+    let (Some(place), Some(store)) = (server(), store("dirs")) else { return };
+    for path in ["seg/content/part-r-00000/data", "a.wacz"] {
+        store.put(path, b"x").unwrap();
+    }
+    let local: Arc<dyn Fs> = Arc::new(trawl_io::RealFs);
+    let fs = RemoteFs::new(local, std::env::vars().collect(), RemoteSettings::default());
+    let is_dir = |path: &str| fs.metadata(format!("{place}/dirs/{path}").as_ref()).map(|found| found.is_dir).ok();
+    assert_eq!(
+        ["", "seg", "seg/content/", "a.wacz", "se", "seg/none"].map(is_dir),
+        [Some(true), Some(true), Some(true), Some(false), None, None]
+    );
 }

@@ -461,6 +461,10 @@ pub(super) fn open_sources(
         }
         sources.push(source);
         let archive = format.is_some_and(Format::is_archive) && file.name.is_none();
+        if archive && format.is_some_and(Format::holds_files) {
+            // On a server it may be all that can be found: not every one lists what is beside it.
+            bases.extend(file.path.to_str().filter(|path| trawl_store::is_remote(path)).map(str::to_owned));
+        }
         bases.extend(file.path.parent().filter(|_| archive).map(base_uri));
     }
     let beside = Beside { ignored, not_files, indexed, incomplete, unreadable };

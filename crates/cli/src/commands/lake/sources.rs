@@ -135,6 +135,7 @@ pub fn expand(paths: &[PathBuf], temp: Option<&Path>) -> anyhow::Result<Expanded
 impl Expanded {
     fn add(&mut self, path: &Path, temp: Option<&Path>) -> anyhow::Result<()> {
         if path.to_str().is_some_and(trawl_store::is_remote) {
+            self.add_base_of(path);
             self.files.push(SourcePath::new(path.to_owned(), false));
             return Ok(());
         }
@@ -167,9 +168,15 @@ impl Expanded {
         } else if is_cluster(&file.path) {
             self.add_cluster(&file.path, false)?;
         } else {
+            self.add_base_of(&file.path);
             self.files.push(file);
         }
         Ok(())
+    }
+
+    /// The archives that an index of captures names lie beside it.
+    fn add_base_of(&mut self, file: &Path) {
+        self.bases.extend(file.parent().filter(|_| has_captures_name(file)).map(base_uri));
     }
 
     /// What can be read only once, and is known by its bytes.
@@ -265,8 +272,12 @@ impl Expanded {
 }
 
 pub(super) fn is_captures(path: &Path) -> bool {
+    path.is_file() && has_captures_name(path)
+}
+
+fn has_captures_name(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.is_file() && name.starts_with(CAPTURES) && name.ends_with(".parquet")
+    name.starts_with(CAPTURES) && name.ends_with(".parquet")
 }
 
 /// An index of all archives, or one of each: a crawl that was stopped while it replaced one by the other has both. Leaves

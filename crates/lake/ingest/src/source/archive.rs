@@ -48,6 +48,11 @@ impl Format {
         }
     }
 
+    /// Whether it is one file with archives inside, so that rows name those.
+    pub fn holds_files(self) -> bool {
+        matches!(self, Format::Archive("wacz"))
+    }
+
     /// Whether it holds captures, so that places lead into it.
     pub fn is_archive(self) -> bool {
         matches!(self, Format::Archive(_))

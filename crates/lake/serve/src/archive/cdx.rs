@@ -1,5 +1,6 @@
 //! `GET /cdx`: the CDX server API of the Wayback Machine, as far as clients use it.
 
+use super::cdx_resume::{Next, Resume};
 use super::cdx_rows::{Collapse, FIELD_NAMES, Fields, Pick, RowFilter};
 use crate::asker::Asker;
 use crate::failure::Failure;
@@ -235,7 +236,10 @@ pub(crate) async fn cdx(axum::extract::State(state): Shared, asker: Asker, RawQu
         Output::Text => "text/plain; charset=utf-8",
     };
     let kind = HeaderValue::from_static(kind);
-    stream(&state, asker, kind, Packing::TEXT, move |pinned, who, out| {
+    stream(&state, asker, kind, Packing::TEXT, move |newest, who, out| {
+        // An answer goes on in the version it began with: in another one its place would be that of other captures.
+        let version = resume.as_ref().map_or(newest.version(), |resume| resume.version.as_str());
+        let pinned = &newest.at(version)?;
         let dataset = params.dataset.as_deref().map(|name| pinned.dataset_id(name, who)).transpose()?;
         let query = CdxQuery {
             url,
@@ -254,9 +258,16 @@ pub(crate) async fn cdx(axum::extract::State(state): Shared, asker: Asker, RawQu
             return Ok(());
         }
         let mut pick = Pick::new(filters, collapse);
+        if resume.as_ref().is_some_and(|resume| !pick.go_on(&resume.marks)) {
+            return Err(QueryError::BadRequest {
+                why: "parameter resumeKey: it is of an answer with other parameters",
+            });
+        }
         let mut lines = Lines::new(output, fields, out)?;
-        let end = answer(&rows, &params, resume, &mut pick, &mut lines)?;
-        lines.finish(end.filter(|_| params.showResumeKey == Some(true)))
+        let end = answer(&rows, &params, resume.as_ref().map(|resume| &resume.next), &mut pick, &mut lines)?;
+        let end = end.filter(|_| params.showResumeKey == Some(true));
+        let key = end.map(|next| Resume { version: pinned.version().to_owned(), next, marks: pick.marks() }.encode());
+        lines.finish(key)
     })
     .await
 }
@@ -279,30 +290,14 @@ fn wanted(params: &CdxParams) -> Result<(String, MatchType), Failure> {
     })
 }
 
-/// Where an answer goes on: a stretch, and how many of its captures were told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Resume {
-    stretch: u64,
-    told: u64,
-}
-
-impl Resume {
-    fn parse(text: &str) -> Result<Self, Failure> {
-        let bad = || Failure::bad_request("parameter resumeKey: expected the key of an answer before");
-        let (stretch, told) = text.split_once('-').ok_or_else(bad)?;
-        let number = |text: &str| text.parse().map_err(|_| bad());
-        Ok(Self { stretch: number(stretch)?, told: number(told)? })
-    }
-}
-
 /// Writes the captures asked for; where it goes on, if a limit ended it.
 fn answer(
     rows: &CdxRows<'_>,
     params: &CdxParams,
-    resume: Option<Resume>,
+    from: Option<&Next>,
     pick: &mut Pick,
     lines: &mut Lines<'_, '_>,
-) -> Result<Option<String>, QueryError> {
+) -> Result<Option<Next>, QueryError> {
     let pages = rows.total().div_ceil(CDX_STRETCH);
     let limit = params.limit.unwrap_or(i64::MAX);
     let sort = params.sort.unwrap_or(Sort::Default);
@@ -319,19 +314,20 @@ fn answer(
         None => (0..pages).collect(),
     };
     let mut left = limit.unsigned_abs();
-    for page in all.into_iter().skip_while(|page| resume.is_some_and(|resume| *page != resume.stretch)) {
+    for page in all.into_iter().skip_while(|page| from.is_some_and(|from| *page != from.stretch)) {
         let mut stretch = rows.stretch(page * CDX_STRETCH)?;
         if sort == Sort::Reverse {
             stretch.reverse();
         }
-        let told = resume.filter(|resume| resume.stretch == page).map_or(0, |resume| resume.told);
-        for (at, row) in stretch.into_iter().enumerate().skip(usize::try_from(told).unwrap_or(usize::MAX)) {
+        let from = from.filter(|from| from.stretch == page);
+        let start = from.map_or(0, |from| from.place(&stretch, sort == Sort::Reverse));
+        for (at, row) in stretch.iter().enumerate().skip(start) {
             if left == 0 {
-                return Ok(Some(format!("{page}-{at}")));
+                return Ok(Next::of(page, &stretch, at));
             }
-            if pick.takes(&row) {
+            if pick.takes(row) {
                 left -= 1;
-                lines.push(&row)?;
+                lines.push(row)?;
             }
         }
     }
@@ -413,7 +409,10 @@ impl<'a, 'o> Lines<'a, 'o> {
         let written = match (self.output, resume) {
             (Output::Json, None) if self.any => writeln!(self.out, "]"),
             (Output::Json, None) => writeln!(self.out, "[]"),
-            (Output::Json, Some(key)) => writeln!(self.out, ",\n[],\n{}]", json!([key])),
+            (Output::Json, Some(key)) => {
+                let first = if self.any { String::new() } else { format!("[{}", json!(self.fields.names())) };
+                writeln!(self.out, "{first},\n[],\n{}]", json!([key]))
+            }
             (_, Some(key)) => writeln!(self.out, "\n{key}"),
             (_, None) => Ok(()),
         };

@@ -5,6 +5,7 @@ use regex_lite::{Regex, RegexBuilder};
 use serde_json::{Map, Value as Json};
 use trawl_model::Digest;
 use trawl_query::CdxRow;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Longest expression, and most bytes of it compiled: matching is linear in both.
 const MAX_EXPRESSION: usize = 1000;
@@ -178,7 +179,8 @@ impl RowFilter {
 pub(crate) struct Collapse {
     field: Field,
     digits: usize,
-    last: Option<String>,
+    /// The hash of the text that came last; none before the first.
+    last: Option<u64>,
 }
 
 impl Collapse {
@@ -191,9 +193,8 @@ impl Collapse {
 
     fn takes(&mut self, row: &CdxRow) -> bool {
         let text: String = self.field.text(row).chars().take(self.digits).collect();
-        let is_new = self.last.as_ref() != Some(&text);
-        self.last = Some(text);
-        is_new
+        let hash = Some(xxh3_64(text.as_bytes()));
+        std::mem::replace(&mut self.last, hash) != hash
     }
 }
 
@@ -206,6 +207,17 @@ pub(crate) struct Pick {
 impl Pick {
     pub(crate) fn new(filters: Vec<RowFilter>, collapse: Vec<Collapse>) -> Self {
         Self { filters, collapse }
+    }
+
+    /// What captures before this one left behind, for an answer that goes on here.
+    pub(crate) fn marks(&self) -> Vec<Option<u64>> {
+        self.collapse.iter().map(|one| one.last).collect()
+    }
+
+    /// Goes on from there; `false` if those are of another question.
+    pub(crate) fn go_on(&mut self, marks: &[Option<u64>]) -> bool {
+        self.collapse.iter_mut().zip(marks).for_each(|(one, mark)| one.last = *mark);
+        self.collapse.len() == marks.len()
     }
 
     pub(crate) fn takes(&mut self, row: &CdxRow) -> bool {

@@ -132,7 +132,7 @@ fn body(found: Replayed<'_>, out: &mut Out<'_>) -> Result<(), QueryError> {
 pub(crate) fn decoded(head: Option<&[u8]>, body: &mut dyn Read, out: &mut Out<'_>) -> Result<(), QueryError> {
     let codings = head.map(|head| Head::new(head).known_codings()).unwrap_or_default();
     let mut plain = trawl_http::decode_content(body, &codings, MAX_DECODED)
-        .map_err(|_| QueryError::NoArchive { why: "its content coding is not known" })?;
+        .map_err(|_| QueryError::NoArchive { why: "its content codings cannot be undone" })?;
     copy(&mut *plain, out)
 }
 

@@ -100,6 +100,23 @@ fn a_capture_by_url_by_time_and_by_locator() {
     assert_eq!(capture("url=http://a.com/none").status, 404);
 }
 
+/// A locator is a text that anybody can decode: passwords are no more in it than in the URL beside it.
+#[test]
+fn locators_have_no_passwords() {
+    let fixture = Fixture::new();
+    let file = response(1, "http://me:secret@a.com/x", "2026-06-24T01:02:03Z", b"HTTP/1.1 200 OK\r\n\r\nbody");
+    let id = fixture.add_file("w", "w.warc", &file, Acl::Public);
+    let server = fixture.serve(Config::default());
+    let (_, page) = crate::fixture::ask(server.address(), &format!("/v1/domain/a.com/datasets/{id}/urls"));
+    let (_, url) = crate::fixture::ask(server.address(), "/v1/url?url=http://a.com/x");
+    assert_eq!(page["items"][0]["locator"], url["items"][0]["locator"]);
+    let locator = page["items"][0]["locator"].as_str().unwrap();
+    let decoded = data_encoding::BASE64URL_NOPAD.decode(locator.as_bytes()).unwrap();
+    assert!(!String::from_utf8_lossy(&decoded).contains("secret"));
+    let found = get(server.address(), &format!("/v1/capture/w?locator={locator}&part=body"));
+    assert_eq!((found.status, found.text().as_str()), (200, "body"));
+}
+
 /// What an ingest read behind damage in a member is replayed from there, and of two captures of a URL the one that was asked for.
 #[test]
 fn captures_behind_damage_in_a_shared_member() {
@@ -125,6 +142,24 @@ fn captures_behind_damage_in_a_shared_member() {
         assert_eq!(get(at, &format!("/v1/capture/{query}&part=body")).text(), body, "{query}");
         let record = get(at, &format!("/v1/capture/{query}")).text();
         assert!(record.starts_with("WARC/1.1") && record.ends_with(&format!("{body}\r\n\r\n")), "{query}: {record}");
+    }
+}
+
+/// Servers name character sets as codings.
+#[test]
+fn a_coding_that_nobody_knows_is_none() {
+    let file = response(
+        1,
+        "http://a.com/",
+        "2026-06-24T01:02:03Z",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: UTF-8\r\n\r\nplain",
+    );
+    let fixture = Fixture::new();
+    fixture.add_file("w", "w.warc", &file, Acl::Public);
+    let server = fixture.serve(Config::default());
+    for path in ["/v1/capture/w?url=http://a.com/&part=body", "/web/20260624010203id_/http://a.com/"] {
+        let found = get(server.address(), path);
+        assert_eq!((found.status, found.text().as_str()), (200, "plain"), "{path}");
     }
 }
 
@@ -158,6 +193,40 @@ fn a_revisit_has_the_body_it_refers_to_in_whichever_dataset() {
     assert!(http.contains("X-Own: yes") && http.ends_with(SCRIPT), "its own head, the other's body: {http}");
     let memento = get(server.address(), "/web/20260701000000id_/http://a.com/");
     assert_eq!((memento.text().as_str(), memento.header("content-type")), (SCRIPT, Some("text/html")));
+}
+
+/// The digest of a revisit may be that of a body in chunks; then its date names the capture.
+#[test]
+fn a_revisit_of_a_chunked_response() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = format!("{:x}\r\n{SCRIPT}\r\n0\r\n\r\n", SCRIPT.len());
+    let digest = {
+        use sha1::Digest;
+        data_encoding::BASE32.encode(&sha1::Sha1::digest(chunks.as_bytes()))
+    };
+    let revisit = |id: u32, refers: &str| {
+        let more = format!(
+            "WARC-Date: 2026-07-01T00:00:0{id}Z\r\nWARC-Target-URI: http://a.com/\r\nContent-Type: application/http;msgtype=response\r\n\
+             WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n\
+             WARC-Payload-Digest: sha1:{digest}\r\nWARC-Refers-To-Target-URI: http://a.com/\r\nWARC-Refers-To-Date: {refers}\r\n"
+        );
+        record("revisit", id, &more, head.as_bytes())
+    };
+    let other = b"HTTP/1.1 200 OK\r\n\r\nother";
+    let file = [
+        response(1, "http://a.com/", "2026-06-24T01:02:03Z", format!("{head}{chunks}").as_bytes()),
+        response(2, "http://a.com/", "2026-06-25T01:02:03Z", other),
+        revisit(3, "2026-06-24T01:02:03Z"),
+        revisit(4, "2026-06-24T01:02:04Z"),
+    ];
+    let fixture = Fixture::new();
+    fixture.add_file("w", "w.warc", &file.concat(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let body = |ts: &str| get(server.address(), &format!("/v1/capture/w?url=http://a.com/&ts={ts}&part=body"));
+    let found = body("2026-07-01T00:00:03Z");
+    assert_eq!((found.status, found.text().as_str()), (200, SCRIPT));
+    assert_eq!(found.header("trawl-body-of"), Some("1 2026-06-24T01:02:03.000Z http://a.com/"));
+    assert_eq!(body("2026-07-01T00:00:04Z").status, 502, "what it names is not there");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The CDX server.
 
-use crate::fixture::{Fixture, get, response};
+use crate::fixture::{DenyTarget, Fixture, deny, get, response};
 use trawl_serve::Config;
 use trawl_store::Acl;
 
@@ -57,6 +57,9 @@ fn match_types_and_ranges() {
         [&["com,a)/other", "com,a)/page?a=1&b=2", "com,a,sub)/", "com,a:8080)/page"][..]].concat()
     );
     assert_eq!(keys("url=*.a.com").len(), 4);
+    for port in ["url=a.com:8080/page", "url=a.com:8080/*"] {
+        assert_eq!(keys(port), ["com,a:8080)/page"], "{port}");
+    }
     assert_eq!(keys("url=a.com/p*"), ["com,a)/page?a=1&b=2"]);
     assert_eq!(keys("url=a.com/&matchType=prefix"), &host[..2]);
     assert_eq!(lines(&server, "url=*.a.com&from=2025&fl=timestamp"), ["20250101000000"]);
@@ -91,6 +94,84 @@ fn filters_order_and_resumption() {
         }
     }
     assert_eq!(seen, lines(&server, "url=*.a.com&fl=original"));
+}
+
+/// Walks through an answer, one capture at a time; `meanwhile` hears how many were told.
+fn walk(server: &trawl_serve::Running, query: &str, meanwhile: &mut dyn FnMut(usize)) -> Vec<String> {
+    let (mut seen, mut key) = (Vec::new(), String::new());
+    loop {
+        let found = lines(server, &format!("{query}&limit=1&showResumeKey=true{key}"));
+        let mut parts = found.split(String::is_empty);
+        seen.extend(parts.next().into_iter().flatten().cloned());
+        meanwhile(seen.len());
+        match parts.next().and_then(<[String]>::first) {
+            Some(next) => key = format!("&resumeKey={next}"),
+            None => return seen,
+        }
+    }
+}
+
+#[test]
+fn a_resumed_answer_collapses_as_a_whole_one_does() {
+    let fixture = fixture();
+    let server = fixture.serve(Config::default());
+    for query in ["collapse=urlkey", "collapse=timestamp:4", "collapse=statuscode&collapse=urlkey", "sort=reverse"] {
+        let query = format!("url=*.a.com&fl=urlkey,timestamp,original&{query}");
+        assert_eq!(walk(&server, &query, &mut |_| ()), lines(&server, &query), "{query}");
+    }
+    let key = lines(&server, "url=*.a.com&collapse=urlkey&limit=1&showResumeKey=true").pop().unwrap();
+    let other = get(server.address(), &format!("/cdx?url=*.a.com&resumeKey={key}"));
+    assert_eq!((other.status, other.json()["error"].as_str()), (400, Some("bad_request")));
+    assert_eq!(get(server.address(), "/cdx?url=*.a.com&resumeKey=0-1").status, 400);
+    let none = get(server.address(), "/cdx?url=*.a.com&limit=0&showResumeKey=true&output=json&fl=urlkey").json();
+    assert_eq!(none[0], serde_json::json!(["urlkey"]));
+}
+
+/// Neither rows that came since nor rows that went move the place where an answer goes on.
+#[test]
+fn an_answer_is_resumed_in_the_version_it_began_with() {
+    let fixture = fixture();
+    let server = fixture.serve(Config::default());
+    let query = "url=*.a.com&fl=timestamp,original,dataset";
+    let whole = lines(&server, query);
+    let seen = walk(&server, query, &mut |told| {
+        if told == 2 {
+            let new = response(9, "http://a.com/a", "2024-01-01T00:00:00Z", b"HTTP/1.1 200 OK\r\n\r\nnew");
+            fixture.add_file("three", "three.warc", &new, Acl::Public);
+        }
+        if told == 3 {
+            // Those that were told first: two of the seven that are there by now.
+            deny(&fixture.lake, DenyTarget::Url("http://a.com/other".into()));
+        }
+    });
+    assert_eq!(seen, whole);
+    assert_eq!(lines(&server, query).len(), whole.len() - 1);
+}
+
+/// A key has no `www.`, and below a suffix each name is a domain of its own.
+#[test]
+fn one_key_stands_for_rows_of_several_domains() {
+    let fixture = Fixture::new();
+    let urls = "http://gov.uk/x\nhttps://www.gov.uk/x\nhttp://www2.gov.uk/x\nhttp://tax.gov.uk/x\nhttp://www.tax.gov.uk/y\n\
+                http://octo.github.io/\nhttp://a.b.github.io/\nhttp://notgithub.io/\n";
+    fixture.add("list", urls);
+    let server = fixture.serve(Config::default());
+    let found = |query: &str| {
+        let mut found = lines(&server, &format!("{query}&fl=original"));
+        found.sort();
+        found
+    };
+    let same = ["http://gov.uk/x", "http://www2.gov.uk/x", "https://www.gov.uk/x"];
+    for query in ["url=gov.uk/x", "url=www.gov.uk/x", "url=gov.uk/*", "url=www3.gov.uk&matchType=host"] {
+        assert_eq!(found(query), same, "{query}");
+    }
+    assert_eq!(found("url=tax.gov.uk/x"), ["http://tax.gov.uk/x"]);
+    assert_eq!(found("url=*.gov.uk").len(), 5);
+    assert_eq!(found("url=*.github.io"), ["http://a.b.github.io/", "http://octo.github.io/"]);
+    deny(&fixture.lake, DenyTarget::Domain("octo.github.io".into()));
+    deny(&fixture.lake, DenyTarget::Url("https://www.gov.uk/x".into()));
+    assert_eq!(found("url=*.github.io"), ["http://a.b.github.io/"]);
+    assert_eq!(found("url=gov.uk/x"), &same[..2]);
 }
 
 #[test]

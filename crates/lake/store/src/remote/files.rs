@@ -6,6 +6,7 @@
 use super::{RemoteSettings, RemoteStore, is_remote, runtime};
 use crate::{Error, Result};
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use object_store::path::Path as Key;
 use object_store::{ObjectMeta, ObjectStore};
 use std::collections::HashMap;
@@ -76,6 +77,16 @@ impl RemoteStore {
         runtime::wait(async move { Ok(metadata(&inner.head_at(key.as_ref(), &key).await?)) })?
     }
 
+    /// Whether there are objects below a key: then it is what a directory is.
+    fn key_is_dir(&self, key: &Key) -> Result<bool> {
+        let (inner, key) = (self.0.clone(), key.clone());
+        runtime::wait(async move {
+            // A page of them at most, not all.
+            let ask = || async { inner.objects.list(Some(&key)).try_next().await };
+            Ok(inner.attempt(key.as_ref(), "list", ask).await?.is_some())
+        })?
+    }
+
     fn key_range(&self, key: &Key, range: Range<u64>) -> Result<Bytes> {
         let (inner, key) = (self.0.clone(), key.clone());
         runtime::wait(async move { inner.range_at(key.as_ref(), &key, range).await })?
@@ -140,7 +151,14 @@ impl Fs for RemoteFs {
     fn metadata(&self, path: &Path) -> trawl_io::Result<Metadata> {
         let Some(place) = self.place(path) else { return self.local.metadata(path) };
         let (store, key) = place?;
-        store.key_metadata(&key).map_err(|error| failed(path, &error))
+        let found = store.key_metadata(&key);
+        // Servers of plain HTTP list nothing.
+        let may_be_dir = path.to_str().is_some_and(|text| text.starts_with("s3"));
+        if may_be_dir && found.as_ref().is_err_and(Error::is_not_found) && store.key_is_dir(&key).unwrap_or(false) {
+            let id = FileId { device: 0, inode: xxh3_64(key.as_ref().as_bytes()) };
+            return Ok(Metadata { len: 0, is_dir: true, is_file: false, id, modified_ns: None });
+        }
+        found.map_err(|error| failed(path, &error))
     }
 
     fn sync_dir(&self, dir: &Path) -> trawl_io::Result<()> {
