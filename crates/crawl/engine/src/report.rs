@@ -141,7 +141,7 @@ impl Counts {
     pub(crate) fn admission(&mut self, admission: Admission) {
         match admission {
             Admission::New => self.admitted += 1,
-            Admission::Seen | Admission::Nearer | Admission::Reopened(_) => self.known_links += 1,
+            Admission::Seen | Admission::Nearer | Admission::AskedFor | Admission::Reopened(_) => self.known_links += 1,
             Admission::InReach => {
                 self.known_links += 1;
                 self.failed = self.failed.saturating_sub(1);

@@ -159,8 +159,9 @@ impl State {
         let candidates: Vec<_> = batch.seeds.into_iter().map(seed).collect();
         for (candidate, admission) in candidates.iter().zip(self.frontier.offer(now, &candidates)?) {
             self.progress.counts.admission(admission);
-            self.progress.seeds_waiting += u64::from(admission == Admission::New);
-            if admission == Admission::New && self.given_up_before.remove(candidate.url.host()) {
+            let waits = matches!(admission, Admission::New | Admission::AskedFor | Admission::Unparked);
+            self.progress.seeds_waiting += u64::from(waits);
+            if waits && self.given_up_before.remove(candidate.url.host()) {
                 self.frontier.take_up(now, candidate.url.host())?;
             }
             // It was fetched already, farther from a seed than it is now: what it leads to may be within reach.
