@@ -1,6 +1,7 @@
 //! What a crawl did: counts, progress, the final report.
 
 use crate::record::EventRecord;
+use crate::rules::Rule;
 use crate::seeds::{SeedIdentity, SeedInput};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -104,6 +105,14 @@ impl Counts {
         }
         self.cut_links += event.left_out.over_limit;
         self.known_links += event.left_out.repeated;
+    }
+
+    /// A redirect is not followed: a rule refuses where it leads to, or that is out of scope.
+    pub(crate) fn left_out(&mut self, rule: Option<Rule>) {
+        match rule {
+            Some(rule) => *self.refused.entry(rule.as_str().to_owned()).or_default() += 1,
+            None => self.outside += 1,
+        }
     }
 
     /// An attempt at a URL ended; `again` if another one follows.
