@@ -242,8 +242,13 @@ impl State {
             // What the owner of a site names is as near as its seeds.
             let from: Arc<str> = event.url.as_str().into();
             let sitemaps: Vec<_> = event.sitemaps.into_iter().map(|(id, url)| sitemap(id, url, &from, 0, 0)).collect();
-            for admission in self.frontier.offer(now, &sitemaps)? {
+            for (candidate, admission) in sitemaps.iter().zip(self.frontier.offer(now, &sitemaps)?) {
                 self.progress.counts.admission(admission);
+                // A link led to it before: what it lists is nearer than that.
+                if let Admission::Reopened(note) = admission {
+                    let page = self.load(note, candidate.id, candidate.depth)?;
+                    self.follow(page, now)?;
+                }
             }
             return Ok(());
         };
