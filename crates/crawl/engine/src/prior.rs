@@ -60,10 +60,10 @@ fn meta_of_row(extras: &str) -> Option<String> {
 
 /// Whether a row of a capture index is that of a robots.txt that a crawl asked for on its own. The next one does so too.
 pub(crate) fn is_robots_file(row: &UrlRecord) -> bool {
-    let fields = || serde_json::from_str::<Map<String, Value>>(row.extras.as_deref()?).ok();
-    // Nobody asks a robots.txt about itself: its rows have no verdict.
-    row.url.ends_with("/robots.txt")
-        && fields().is_some_and(|fields| fields.contains_key("run_id") && !fields.contains_key("robots"))
+    let fields = row.extras.as_deref().and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
+    // Nobody asks a robots.txt about itself: its rows have no verdict. It may have been redirected to any URL, often to the first
+    // page of its site, whose own row comes later and has the metadata of its seed.
+    fields.is_some_and(|fields| fields.contains_key("run_id") && !fields.contains_key("robots"))
 }
 
 /// What a record says of an earlier capture, if that is enough to ask or to tell whether a page changed.
@@ -243,6 +243,8 @@ mod tests {
         assert_eq!(note(&record(r#"{"error":"x","error_class":"reset"}"#), true), None);
         // Rows of a robots.txt that was asked for as a page have a verdict, and other crawlers' rows have no run.
         assert!(is_robots_file(&record(&row(""))));
+        let redirected = UrlRecord { url: "http://a.example/".into(), ..record(&row("")) };
+        assert!(is_robots_file(&redirected));
         assert!(!is_robots_file(&record(&row(r#","robots":"allowed""#))) && !is_robots_file(&record("{}")));
     }
 

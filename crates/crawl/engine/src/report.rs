@@ -1,6 +1,7 @@
 //! What a crawl did: counts, progress, the final report.
 
 use crate::record::EventRecord;
+use crate::rules::Rule;
 use crate::seeds::{SeedIdentity, SeedInput};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -106,6 +107,14 @@ impl Counts {
         self.known_links += event.left_out.repeated;
     }
 
+    /// A redirect is not followed: a rule refuses where it leads to, or that is out of scope.
+    pub(crate) fn left_out(&mut self, rule: Option<Rule>) {
+        match rule {
+            Some(rule) => *self.refused.entry(rule.as_str().to_owned()).or_default() += 1,
+            None => self.outside += 1,
+        }
+    }
+
     /// An attempt at a URL ended; `again` if another one follows.
     pub(crate) fn attempt(&mut self, event: &EventRecord, again: bool) {
         let answer = event.answer;
@@ -141,7 +150,7 @@ impl Counts {
     pub(crate) fn admission(&mut self, admission: Admission) {
         match admission {
             Admission::New => self.admitted += 1,
-            Admission::Seen | Admission::Nearer | Admission::Reopened(_) => self.known_links += 1,
+            Admission::Seen | Admission::Nearer | Admission::AskedFor | Admission::Reopened(_) => self.known_links += 1,
             Admission::InReach => {
                 self.known_links += 1;
                 self.failed = self.failed.saturating_sub(1);

@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 use trawl_url::{SuffixList, WebUrl, domain_id, surt};
 
-/// Directories of seeds at most: they are kept with the run, each time one is added.
+/// Directories of seeds at most: they are kept with the run, each time one is added. Seeds that move may add as many.
 const MAX_DIRECTORIES: usize = 10_000;
 
 /// Why a link is not followed.
@@ -183,6 +183,20 @@ impl LinkRules {
 
     /// Takes note of a seed: its directory is in. Gives the directory, to be kept with the run, if it is a new one.
     pub(crate) fn note_seed(&self, url: &WebUrl) -> Result<Option<(String, String)>, Error> {
+        self.note(url, MAX_DIRECTORIES).map_err(|()| {
+            let (expected, found) = (format!("seeds in at most {MAX_DIRECTORIES} directories"), "more".to_owned());
+            Error::Setting { setting: "no-parent", expected, found }
+        })
+    }
+
+    /// The same for a host that a seed moved to, as from example.org to www.example.org: its directory came along. If that is one
+    /// directory too many, its links are refused, and counted.
+    pub(crate) fn note_moved(&self, from: &WebUrl, to: &WebUrl) -> Option<(String, String)> {
+        let is_elsewhere = from.host() != to.host();
+        is_elsewhere.then(|| self.note(to, 2 * MAX_DIRECTORIES).ok().flatten()).flatten()
+    }
+
+    fn note(&self, url: &WebUrl, most: usize) -> Result<Option<(String, String)>, ()> {
         if !self.no_parent {
             return Ok(None);
         }
@@ -190,9 +204,8 @@ impl LinkRules {
         let directory = path.get(..path.rfind('/').map_or(0, |at| at + 1)).unwrap_or_default();
         let new = (url.host().to_owned(), directory.to_owned());
         let mut prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
-        if prefixes.len() >= MAX_DIRECTORIES && !prefixes.contains(&new) {
-            let (expected, found) = (format!("seeds in at most {MAX_DIRECTORIES} directories"), "more".to_owned());
-            return Err(Error::Setting { setting: "no-parent", expected, found });
+        if prefixes.len() >= most && !prefixes.contains(&new) {
+            return Err(());
         }
         Ok(prefixes.insert(new.clone()).then_some(new))
     }

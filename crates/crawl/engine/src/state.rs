@@ -147,10 +147,8 @@ impl State {
         self.progress.counts.rejects += batch.rejects.len() as u64;
         self.progress.items = batch.items;
         for seed in &batch.seeds {
-            if let Some(directory) = self.rules.note_seed(&seed.url)? {
-                self.run.directories.push(directory);
-                self.run_changed = true;
-            }
+            let directory = self.rules.note_seed(&seed.url)?;
+            self.keep_directory(directory);
         }
         let seed = |seed: crate::seeds::Seed| {
             let id = self.identity.in_queue(&seed.url, self.queue).0;
@@ -159,8 +157,9 @@ impl State {
         let candidates: Vec<_> = batch.seeds.into_iter().map(seed).collect();
         for (candidate, admission) in candidates.iter().zip(self.frontier.offer(now, &candidates)?) {
             self.progress.counts.admission(admission);
-            self.progress.seeds_waiting += u64::from(admission == Admission::New);
-            if admission == Admission::New && self.given_up_before.remove(candidate.url.host()) {
+            let waits = matches!(admission, Admission::New | Admission::AskedFor | Admission::Unparked);
+            self.progress.seeds_waiting += u64::from(waits);
+            if waits && self.given_up_before.remove(candidate.url.host()) {
                 self.frontier.take_up(now, candidate.url.host())?;
             }
             // It was fetched already, farther from a seed than it is now: what it leads to may be within reach.
@@ -177,6 +176,12 @@ impl State {
             self.frontier.set_seeds_open(false);
         }
         Ok(())
+    }
+
+    /// Keeps a new directory that links may lead into.
+    fn keep_directory(&mut self, directory: Option<(String, String)>) {
+        self.run_changed |= directory.is_some();
+        self.run.directories.extend(directory);
     }
 
     /// The run was started.
@@ -237,8 +242,13 @@ impl State {
             // What the owner of a site names is as near as its seeds.
             let from: Arc<str> = event.url.as_str().into();
             let sitemaps: Vec<_> = event.sitemaps.into_iter().map(|(id, url)| sitemap(id, url, &from, 0, 0)).collect();
-            for admission in self.frontier.offer(now, &sitemaps)? {
+            for (candidate, admission) in sitemaps.iter().zip(self.frontier.offer(now, &sitemaps)?) {
                 self.progress.counts.admission(admission);
+                // A link led to it before: what it lists is nearer than that.
+                if let Admission::Reopened(note) = admission {
+                    let page = self.load(note, candidate.id, candidate.depth)?;
+                    self.follow(page, now)?;
+                }
             }
             return Ok(());
         };
@@ -271,13 +281,18 @@ impl State {
                 // What leads back to itself leads nowhere.
                 Some(to) if to == page.url => None,
                 Some(to) if self.scope.follows(page.depth, &page.url, &to) && self.rules.follows(page.depth, &to) => {
+                    if page.depth == 0 {
+                        self.keep_directory(self.rules.note_moved(&page.url, &to));
+                    }
                     let id = self.frontier.id_of_redirect(page.id, &to)?;
                     Some(Candidate::redirect(id, to, &from, page.depth, page.hops, page.meta_json))
                 }
-                outside => {
-                    self.progress.counts.outside += u64::from(outside.is_some());
+                Some(to) => {
+                    let in_scope = self.scope.follows(page.depth, &page.url, &to);
+                    self.progress.counts.left_out(self.rules.refuses(&to).filter(|_| in_scope));
                     None
                 }
+                None => None,
             };
             let sitemaps =
                 page.sitemaps.into_iter().map(|(id, url)| sitemap(id, url, &from, page.depth, page.hops + 1));

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{check, clock, config, ids};
+use common::{any_port, check, clock, config, ids, page, serve};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -174,4 +174,67 @@ fn sitemaps_that_robots_txt_names_are_read() {
     assert!(verdict.clean, "{}", serde_json::to_string_pretty(&verdict).unwrap());
     let without = web.world().expected_pages(3).len();
     assert!(pages(&out).len() > without, "sitemaps list what links do not reach: {} and {without}", pages(&out).len());
+}
+
+fn moved(to: &str) -> String {
+    format!("HTTP/1.1 301 Moved\r\nConnection: close\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
+}
+
+/// Paths of all pages that were asked for.
+fn asked(out: &Path) -> BTreeSet<String> {
+    let rows = check(out).into_iter().filter(|row| row.robots.is_some());
+    rows.map(|row| row.url.trim_start_matches("http://a.example").to_owned()).collect()
+}
+
+fn list(path: &Path, lines: impl Iterator<Item = String>) -> Vec<SeedInput> {
+    std::fs::write(path, lines.map(|line| line + "\n").collect::<String>()).unwrap();
+    vec![SeedInput::File(path.to_owned())]
+}
+
+/// The list of a crawl may be read for long: some of its URLs are found by links and redirects before.
+#[test]
+fn a_seed_that_was_found_before_it_was_read_is_a_seed() {
+    for redirects in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let addr = serve(any_port(), move |path, _| match path {
+            "/" if redirects => moved("/9"),
+            "/" => page("", &(0..40).map(|n| format!("<a href=/{n}>{n}</a>")).collect::<String>()),
+            _ => page("", "a page"),
+        });
+        let mut config = config(&out, addr, vec!["http://a.example/".into()], u32::from(!redirects));
+        config.frontier.max_pages = Some(1);
+        assert_eq!(crawl(config.clone()).counts.over_limit, if redirects { 1 } else { 40 });
+        let seeds = [9, 30, 99].map(|n| format!(r#"{{"url":"http://a.example/{n}","n":{n}}}"#));
+        config.seeds = list(&dir.path().join("more.jsonl"), seeds.into_iter());
+        (config.start, config.frontier.max_pages) = (Start::Resume, Some(4));
+        let report = crawl(config);
+        assert!(report.complete && report.urls.add_up(), "{report:?}");
+        assert_eq!(asked(&out), BTreeSet::from(["/", "/9", "/30", "/99"].map(String::from)), "{redirects}");
+        for row in check(&out).iter().filter(|row| row.robots.is_some() && row.url != "http://a.example/") {
+            let n = row.url.trim_start_matches("http://a.example/");
+            assert_eq!(row.meta_json, format!(r#"{{"n":{n}}}"#), "{}", row.url);
+            assert_eq!((row.depth, &row.via, &row.redirect_of), (Some(0), &None, &None), "{}", row.url);
+        }
+    }
+}
+
+/// More redirects wait than a host keeps at hand, and seeds come later: they get the room that is kept for them.
+#[test]
+fn seeds_that_come_later_are_not_hidden_by_redirects() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |path, _| match path.strip_prefix("/old") {
+        Some(n) => moved(&format!("/new{n}")),
+        None => page("", "a page"),
+    });
+    let all = |name: &'static str| (0..30).map(move |n| format!("http://a.example/{name}{n}"));
+    let mut config = config(&out, addr, all("old").collect(), 0);
+    config.frontier.max_pages = Some(30);
+    assert_eq!(crawl(config.clone()).counts.over_limit, 30);
+    config.seeds = list(&dir.path().join("more.txt"), all("later"));
+    (config.start, config.frontier.max_pages) = (Start::Resume, Some(60));
+    let report = crawl(config);
+    assert!(report.complete && report.urls.add_up() && report.counts.over_limit == 30, "{report:?}");
+    assert!(asked(&out).iter().all(|path| !path.starts_with("/new")), "{:?}", asked(&out));
 }

@@ -84,6 +84,27 @@ fn sitemaps_that_name_sitemaps_end() {
     assert_eq!(refused.len(), 1);
 }
 
+/// A link led to a sitemap at the limit of depth, so that what it lists was too deep. Then a robots.txt names it.
+#[test]
+fn a_sitemap_that_a_robots_txt_names_late_is_as_near_as_a_seed() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |path, request| match path {
+        "/robots.txt" if request.contains("Host: b.example") => {
+            std::thread::sleep(Duration::from_millis(500));
+            page("", "Sitemap: http://a.example/map.xml\n")
+        }
+        "/robots.txt" => missing(),
+        "/" => page("", "<a href=/map.xml>map</a><a href=http://b.example/x>b</a>"),
+        "/map.xml" => page("", "<urlset><url><loc>http://a.example/listed</loc></url></urlset>").replace("html", "xml"),
+        _ => page("", "a page"),
+    });
+    let mut config = config(&out, addr, vec!["http://a.example/".into()], 1);
+    config.sitemaps = true;
+    crawl(config);
+    assert!(answers(&out, 200).contains_key("/listed"), "{:?}", answers(&out, 200));
+}
+
 /// Rules that are old before the delay is over are used once all the same.
 #[test]
 fn a_robots_txt_that_ages_faster_than_the_delay_holds_for_a_page() {

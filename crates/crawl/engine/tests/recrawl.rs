@@ -30,15 +30,18 @@ fn serve() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
                 log.lock().unwrap().push(format!("{path}{}", if knows { " conditional" } else { "" }));
                 let body = match path.as_str() {
                     "/robots.txt" => "",
-                    "/docs/" => "<a href=/docs/a.html>a</a> <a href=/docs/print.html>p</a> <a href=/other/>o</a>",
+                    "/docs/" => {
+                        "<a href=/docs/a.html>a</a> <a href=/docs/print.html>p</a> <a href=/other/>o</a> <a href=/docs/moved>m</a>"
+                    }
                     _ => "a page like any other",
                 };
                 let head = match path.as_str() {
                     "/etag" if knows => "304 Not Modified\r\nETag: \"v1\"".to_owned(),
+                    "/docs/moved" => "302 Found\r\nLocation: /docs/print.html?2\r\nContent-Length: 0".to_owned(),
                     "/etag" => format!("200 OK\r\nETag: \"v1\"\r\nContent-Length: {}", body.len()),
                     _ => format!("200 OK\r\nContent-Type: text/html\r\nContent-Length: {}", body.len()),
                 };
-                let body = if head.starts_with("304") { "" } else { body };
+                let body = if head.starts_with('3') { "" } else { body };
                 let _ = stream.write_all(format!("HTTP/1.1 {head}\r\nConnection: close\r\n\r\n{body}").as_bytes());
             });
         }
@@ -138,10 +141,55 @@ fn links_are_refused_by_rule_and_counted() {
     config.rules.exclude = vec![regex_lite::Regex::new("print").unwrap()];
     let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
     let fetched: BTreeSet<String> = check(&out).into_iter().map(|row| row.url).collect();
-    let expected = urls(&["/docs/", "/docs/a.html", "/robots.txt"]).into_iter().collect();
+    let expected = urls(&["/docs/", "/docs/a.html", "/docs/moved", "/robots.txt"]).into_iter().collect();
     assert_eq!(fetched, expected);
     let refused: Vec<_> = report.counts.refused.iter().map(|(rule, n)| (rule.as_str(), *n)).collect();
-    assert_eq!(refused, [("exclude", 1), ("prefix", 1)]);
+    assert_eq!(refused, [("exclude", 2), ("prefix", 1)], "a link, and a redirect");
+}
+
+/// Many sites redirect whatever they do not have, a robots.txt too, to their first page. The rows of such an errand are not seeds.
+#[test]
+fn a_robots_txt_that_leads_to_a_page_leaves_the_seed_its_metadata() {
+    let dir = tempfile::tempdir().unwrap();
+    let addr = common::serve(common::any_port(), |path, _| match path {
+        "/robots.txt" => {
+            "HTTP/1.1 302 Found\r\nConnection: close\r\nLocation: /\r\nContent-Length: 0\r\n\r\n".to_owned()
+        }
+        _ => common::page("", "the first page"),
+    });
+    let list = dir.path().join("list.jsonl");
+    std::fs::write(&list, "{\"url\":\"http://a.example/\",\"n\":7}\n").unwrap();
+    let mut index = list;
+    for n in 0..3 {
+        let out = dir.path().join(n.to_string());
+        crawl(again(&out, addr, &index));
+        let pages: Vec<_> = check(&out).into_iter().filter(|row| row.robots.is_some()).collect();
+        assert_eq!(pages.len(), 1, "{n}");
+        assert_eq!(pages[0].meta_json, "{\"n\":7}", "{n}");
+        index = out.join("captures.parquet");
+    }
+}
+
+/// The directory of a seed comes along when the seed moves to another host.
+#[test]
+fn links_stay_in_the_directory_that_a_seed_moved_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let addr = common::serve(common::any_port(), |path, request| match path {
+        "/docs/" if request.contains("Host: a.example") => {
+            let to = "http://www.a.example/docs/";
+            format!("HTTP/1.1 301 Moved\r\nConnection: close\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
+        }
+        "/docs/" => common::page("", "<a href=/docs/a>a</a><a href=/other>o</a><a href=http://a.example/x>x</a>"),
+        _ => common::page("", "a page"),
+    });
+    let out = dir.path().join("out");
+    let mut config = config(&out, addr, urls(&["/docs/"]), 2);
+    config.rules.no_parent = true;
+    let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
+    let pages = check(&out).into_iter().filter(|row| row.robots.is_some()).map(|row| row.url);
+    let www = ["http://www.a.example/docs/", "http://www.a.example/docs/a"].map(String::from);
+    assert_eq!(pages.collect::<BTreeSet<_>>(), urls(&["/docs/"]).into_iter().chain(www).collect());
+    assert_eq!(report.counts.refused["prefix"], 2);
 }
 
 #[test]

@@ -213,3 +213,36 @@ fn what_stays_away_is_named_and_given_up() {
     let report = run(retry, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
     assert_eq!((report.urls.offered, report.urls.fetched), (3, 3), "{report:#?}");
 }
+
+/// A part of a site that says 503 for ever does not cost its other pages, and an outage costs no page at all.
+#[test]
+fn pages_that_ask_for_patience_do_not_speak_for_their_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let busy = "HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    let addr = common::serve(common::any_port(), move |path, _| match path.contains("broken") {
+        true => busy.to_owned(),
+        false => common::page("", "a page"),
+    });
+    let urls = |name: &'static str, n: u32| (0..n).map(move |n| format!("http://a.example/{name}{n}"));
+    let out = dir.path().join("broken");
+    let mut patient = common::config(&out, addr, urls("broken", 4).chain(urls("page", 20)).collect(), 0);
+    // As the defaults have it, 1,200 times as fast.
+    (patient.frontier.backoff, patient.wait) = (Duration::from_millis(50), Duration::from_millis(750));
+    let report = trawl_engine::run(patient.clone(), clock(), ids(), &trawl_engine::Stop::new(), &mut |_| {}).unwrap();
+    // With the robots.txt.
+    assert_eq!((report.counts.statuses[&200], report.counts.given_up), (21, 4), "{report:?}");
+    assert!(report.counts.failures.is_empty(), "{report:?}");
+
+    let begun = Arc::new(std::sync::OnceLock::new());
+    let addr = common::serve(common::any_port(), move |path, _| {
+        let begun: &std::time::Instant = begun.get_or_init(std::time::Instant::now);
+        match path != "/robots.txt" && begun.elapsed() < Duration::from_millis(350) {
+            true => busy.to_owned(),
+            false => common::page("", "a page"),
+        }
+    });
+    let mut waits = common::config(&dir.path().join("outage"), addr, urls("page", 20).collect(), 0);
+    (waits.frontier.backoff, waits.wait) = (patient.frontier.backoff, Duration::from_secs(5));
+    let report = trawl_engine::run(waits, clock(), ids(), &trawl_engine::Stop::new(), &mut |_| {}).unwrap();
+    assert_eq!((report.counts.fetched, report.counts.given_up), (20, 0), "{report:?}");
+}

@@ -96,6 +96,8 @@ pub enum Admission {
     InReach,
     /// It was known and parked as a trap's; now somebody asked for it, and it waits to be fetched.
     Unparked,
+    /// It was known by a link or a redirect and still waits; now somebody asked for it, and it is a seed like any other.
+    AskedFor,
     /// Too many links from a seed.
     TooDeep,
     /// It is kept and not fetched: a trap made it.

@@ -309,7 +309,7 @@ fn depth(make: Make<'_>) -> Found<()> {
     let admissions = f.0.offer(UnixMillis(0), &offered).map_err(said)?;
     expect("admissions", vec![Admission::New, Admission::New, Admission::TooDeep], admissions)?;
     expect("the same by a shorter way", Admission::New, f.seed("http://c.example/")?)?;
-    expect("a shorter way to a known one", Admission::Nearer, f.seed("http://b.example/")?)?;
+    expect("a seed that a link was to", Admission::AskedFor, f.seed("http://b.example/")?)?;
     let (leases, _) = f.lease(0, 9)?;
     expect("leases", 3, leases.len())?;
     expect("depths", vec![0, 0, 0], leases.iter().map(|lease| lease.depth).collect())

@@ -1,7 +1,7 @@
 //! Intake: seen? nearer? a trap's? Else a row, in the log, among the recent changes, and if it is good enough in the window of
 //! its host.
 
-use crate::candidate::{Admission, Candidate};
+use crate::candidate::{Admission, Candidate, Source};
 use crate::config::Config;
 use crate::error::Result;
 use crate::frontier::{Frontier, Seen};
@@ -11,7 +11,7 @@ use crate::index::hash_of;
 use crate::policy::priority::{bucket_of, rank};
 use crate::policy::trap;
 use crate::row::{Found, Row, Status, Texts, small};
-use crate::seen::{DEEP, FAR, Known, mark_of, set_depth_of};
+use crate::seen::{DEEP, FAR, Known, SENT, mark_of, set_depth_of};
 use trawl_model::UnixMillis;
 use trawl_url::WebUrl;
 
@@ -37,8 +37,8 @@ impl Frontier {
                     Known::At(depth) => Some(depth),
                 },
                 (Seen::Files(recent), known) => {
-                    // What is past the limit of redirects is looked up each time.
-                    if candidate.depth <= self.config.max_depth && candidate.hops <= self.config.max_hops {
+                    // What was redirected to is looked up each time: it may be past the limit, or a seed.
+                    if candidate.depth <= self.config.max_depth && candidate.hops == 0 {
                         recent.put(candidate.id.path());
                     }
                     // The same URL twice in one batch: the first of them is among the recent changes by now.
@@ -136,9 +136,9 @@ impl Frontier {
             found,
         };
         if let Seen::Exact(set) = &mut self.seen
-            && *hops > config.max_hops
+            && *hops > 0
         {
-            set.set_depth(id.path(), FAR);
+            set.set_depth(id.path(), mark_of(*depth, *hops, config.max_hops));
         }
         self.totals.arrival += 1;
         self.totals.known += 1;
@@ -253,12 +253,15 @@ impl Frontier {
             let reached = in_reach(&row, &self.config);
             // Whoever asks for a URL himself gets it, whatever the links to it looked like.
             let asked_for = row.status == Status::Trapped && candidate.depth == 0;
-            if row.depth <= depth && !reached && !asked_for {
+            // A seed of a long list may be found by a link before it is read. It is a seed all the same.
+            let is_seed = candidate.source == Source::Seed && row.found != Found::Seed;
+            let becomes_seed = is_seed && row.status.waits() && !row.is_admitted();
+            if row.depth <= depth && !reached && !asked_for && !becomes_seed {
                 admissions[*n] = Admission::Seen;
                 continue;
             }
             row.depth = row.depth.min(depth);
-            if reached {
+            if reached || becomes_seed {
                 row.hops = small(candidate.hops);
             }
             self.note_depth(&row);
@@ -268,6 +271,7 @@ impl Frontier {
                 self.hosts[host as usize].parked -= u32::from(is_parked);
                 self.totals.parked -= u64::from(is_parked);
                 let (found, via) = candidate.source.parts();
+                self.totals.seeds_waiting += u64::from(is_parked && found == Found::Seed);
                 row.texts = Texts::new(row.url(), via, candidate.meta_json.as_deref().unwrap_or_default());
                 (row.found, row.status, row.due_ms, row.strikes) = (found, Status::Scheduled, 0, 0);
                 self.write(host, row.clone());
@@ -275,10 +279,18 @@ impl Frontier {
                 self.stir(host, now);
                 continue;
             }
+            if becomes_seed {
+                admissions[*n] = Admission::AskedFor;
+                let meta = candidate.meta_json.as_deref().unwrap_or(row.texts.meta());
+                (row.texts, row.found) = (Texts::new(row.url(), "", meta), Found::Seed);
+                self.totals.seeds_waiting += 1;
+            }
             if row.status.waits() {
                 let state = &mut self.hosts[host as usize];
-                if let Some(old) = state.window.remove(id) {
-                    self.window_bytes -= old.memory();
+                let old = state.window.remove(id);
+                self.window_bytes -= old.as_ref().map_or(0, Row::memory);
+                // A seed comes into the window from outside, too.
+                if old.is_some() || becomes_seed {
                     state.waiting -= 1;
                     self.totals.waiting -= 1;
                     self.write(host, row.clone());
@@ -330,10 +342,11 @@ impl Frontier {
 }
 
 /// Whether the row of a known URL has to be looked at: a shorter way to it counts, what was past the limit of redirects may be
-/// in reach, and a seed may have been parked as a link.
+/// in reach, and a seed may have been found, or parked, as a link.
 fn may_change(config: &Config, candidate: &Candidate, depth: u8, known: u8) -> bool {
     match known {
         FAR => candidate.hops <= config.max_hops,
+        SENT => candidate.source == Source::Seed,
         _ if candidate.depth == 0 => known > 0,
         _ => config.depth_matters() && (depth < known || known == DEEP),
     }

@@ -93,9 +93,10 @@ impl Frontier {
     fn shrink(&mut self, id: u32) {
         let host = &mut self.hosts[id as usize];
         let mut kept = VecDeque::new();
-        let best = host.window.ready.len().saturating_sub(1);
+        // Those that were tried are kept anyway.
+        let best = host.window.ready.iter().rposition(|(_, row)| !row.is_admitted());
         for (at, (rank, row)) in std::mem::take(&mut host.window.ready).into_iter().enumerate() {
-            if at == best || row.is_admitted() {
+            if Some(at) == best || row.is_admitted() {
                 kept.push_back((rank, row));
             } else {
                 self.window_bytes -= row.memory();

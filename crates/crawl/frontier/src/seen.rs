@@ -49,14 +49,21 @@ pub(crate) const DEEP: u8 = u8::MAX;
 /// In place of the depth of a URL that was found past the limit of redirects: whoever finds it nearer asks its row.
 pub(crate) const FAR: u8 = u8::MAX - 1;
 
+/// In place of the depth of a URL that a seed redirects to, 0: if it is a seed itself, its row is asked.
+pub(crate) const SENT: u8 = u8::MAX - 2;
+
 /// A depth as the set has it.
 pub(crate) fn set_depth_of(depth: u32) -> u8 {
-    u8::try_from(depth).ok().filter(|depth| *depth < FAR).unwrap_or(DEEP)
+    u8::try_from(depth).ok().filter(|depth| *depth < SENT).unwrap_or(DEEP)
 }
 
 /// What the set has of a row.
 pub(crate) fn mark_of(depth: u32, hops: u32, max_hops: u32) -> u8 {
-    if hops > max_hops { FAR } else { set_depth_of(depth) }
+    match depth {
+        _ if hops > max_hops => FAR,
+        0 if hops > 0 => SENT,
+        _ => set_depth_of(depth),
+    }
 }
 
 /// What was known of a key.

@@ -58,7 +58,7 @@ pub fn write_report(report: &Report, interrupted: bool, w: &mut dyn Write) -> io
     if counts.cut_links > 0 {
         writeln!(
             w,
-            "{} links were not followed because their page has more than --max-links",
+            "{} links were not followed because their page has more than --max-links, or 16 MiB of them, or they are too long",
             show_count(counts.cut_links)
         )?;
     }

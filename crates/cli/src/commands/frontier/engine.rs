@@ -477,7 +477,7 @@ fn admission_name(admission: Admission) -> &'static str {
     match admission {
         Admission::New => "new",
         Admission::Seen => "seen",
-        Admission::Nearer | Admission::Reopened(_) => "nearer",
+        Admission::Nearer | Admission::AskedFor | Admission::Reopened(_) => "nearer",
         Admission::InReach => "in_reach",
         Admission::Unparked => "unparked",
         Admission::TooDeep => "too_deep",

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::policy::politeness::millis;
-use crate::row::{Row, Status};
+use crate::row::{Found, Row, Status};
 
 /// Priority buckets, the last the best.
 pub(crate) const BUCKETS: u8 = 64;
@@ -36,24 +36,29 @@ pub(crate) struct Standing {
     pub bucket: u8,
     pub depth: u16,
     pub arrival: u64,
+    pub found: Found,
 }
 
 impl Standing {
-    /// What is less is fetched first: bucket, depth, arrival.
+    /// What is less is fetched first: bucket, depth, arrival. Under a limit on pages seeds come before all else of their depth, and
+    /// nothing else gets ahead of them by waiting: a window full of other rows would hide them, and the room that is kept for them
+    /// would go to those.
     pub fn rank(&self, now: i64, config: &Config) -> u64 {
+        let is_behind = config.max_pages.is_some() && self.found != Found::Seed;
         // One that is due again has waited since then.
         let since = if self.status == Status::Due { self.due_ms } else { i64::from(self.first_seen) * 3_600_000 };
-        let starved = self.first_seen > 0 && now.saturating_sub(since) >= millis(config.starved_after);
+        let starved = !is_behind && self.first_seen > 0 && now.saturating_sub(since) >= millis(config.starved_after);
         let bucket = if starved { BUCKETS - 1 } else { self.bucket.min(BUCKETS - 1) };
         let depth = u64::from(self.depth).min(0x3ff);
-        u64::from(BUCKETS - 1 - bucket) << 58 | depth << 48 | self.arrival & 0xffff_ffff_ffff
+        let arrival = self.arrival & 0x7fff_ffff_ffff;
+        u64::from(BUCKETS - 1 - bucket) << 58 | depth << 48 | u64::from(is_behind) << 47 | arrival
     }
 }
 
 /// The rank of a row.
 pub(crate) fn rank(row: &Row, now: i64, config: &Config) -> u64 {
-    let Row { status, due_ms, first_seen, bucket, depth, arrival, .. } = *row;
-    Standing { status, due_ms, first_seen, bucket, depth, arrival }.rank(now, config)
+    let Row { status, due_ms, first_seen, bucket, depth, arrival, found, .. } = *row;
+    Standing { status, due_ms, first_seen, bucket, depth, arrival, found }.rank(now, config)
 }
 
 /// The class of a queue whose best URL has this rank, after so many pages of it were fetched.

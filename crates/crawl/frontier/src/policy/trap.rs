@@ -1,7 +1,7 @@
 //! URLs that a machine makes without end: calendar pages far ahead, session ids, combined filters.
 //!
 //! A host that has shown [`crate::Config::trap_threshold`] distinct links of a kind is flagged for that kind, and further links
-//! of it are parked; of session ids, that many distinct ones on a path. Seeds are never parked.
+//! of it are parked; of session ids and of combined filters, that many distinct ones on a path. Seeds are never parked.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,6 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Trap {
     pub calendar: u8,
-    pub facets: u8,
     /// Bits of [`Kind`].
     pub flags: u8,
     /// Set by the operator: nothing of this host is parked any more.
@@ -28,16 +27,17 @@ pub(crate) struct Trap {
 
 impl Trap {
     pub fn pack(self) -> u32 {
-        u32::from_le_bytes([self.calendar, self.facets, self.flags, u8::from(self.released)])
+        // The second byte was a count once.
+        u32::from_le_bytes([self.calendar, 0, self.flags, u8::from(self.released)])
     }
 
     pub fn unpack(value: u32) -> Self {
-        let [calendar, facets, flags, released] = value.to_le_bytes();
-        Trap { calendar, facets, flags, released: released != 0 }
+        let [calendar, _, flags, released] = value.to_le_bytes();
+        Trap { calendar, flags, released: released != 0 }
     }
 }
 
-/// Session ids seen, by host and path. Bounded: when it is full it starts over, which only delays a verdict.
+/// Session ids and combinations of filters seen, by host and path. Bounded: when it is full it starts over, which only delays a verdict.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     ids: HashSet<u64>,
@@ -48,7 +48,8 @@ const SESSIONS: usize = 1 << 17;
 
 impl Sessions {
     /// The number of distinct ids seen on this path. Ids are counted, not URLs: a forum that repeats one id in the links of
-    /// all its topics has many pages on a path and no trap.
+    /// all its topics has many pages on a path and no trap; nor has a site of Joomla, whose pages all have
+    /// `?option=com_content&view=category&layout=blog&id=7`.
     fn count(&mut self, host: u64, base: &str, id: &str) -> u8 {
         if self.ids.len() >= SESSIONS {
             self.ids.clear();
@@ -59,6 +60,11 @@ impl Sessions {
         let count = self.counts.entry(path).or_default();
         *count = count.saturating_add(u8::from(is_new));
         *count
+    }
+
+    /// Whether an id was counted on this path.
+    fn has(&self, host: u64, base: &str, id: &str) -> bool {
+        self.ids.contains(&xxh3_64_with_seed(id.as_bytes(), host ^ xxh3_64(base.as_bytes())))
     }
 }
 
@@ -72,18 +78,17 @@ pub(crate) fn observe(
 ) -> bool {
     let Some(look) = look_of(url, month) else { return false };
     let kind = look.kind();
+    let flagged = trap.flags & kind as u8 != 0;
     let count = match look {
         Look::Calendar => {
             trap.calendar = trap.calendar.saturating_add(1);
             trap.calendar
         }
         Look::Session { base, id } => sessions.count(host, base, id),
-        Look::Facets => {
-            trap.facets = trap.facets.saturating_add(1);
-            trap.facets
-        }
+        // Pages of what was there before the host was flagged are still its pages.
+        Look::Facets { base, choice } if flagged => return !trap.released && !sessions.has(host, base, &choice),
+        Look::Facets { base, choice } => sessions.count(host, base, &choice),
     };
-    let flagged = trap.flags & kind as u8 != 0;
     if count >= threshold {
         trap.flags |= kind as u8;
     }
@@ -93,8 +98,15 @@ pub(crate) fn observe(
 /// What makes a URL look like part of a trap.
 enum Look<'a> {
     Calendar,
-    Session { base: &'a str, id: &'a str },
-    Facets,
+    Session {
+        base: &'a str,
+        id: &'a str,
+    },
+    /// With what is chosen of them, in one order.
+    Facets {
+        base: &'a str,
+        choice: String,
+    },
 }
 
 impl Look<'_> {
@@ -102,7 +114,7 @@ impl Look<'_> {
         match self {
             Look::Calendar => Kind::Calendar,
             Look::Session { .. } => Kind::Session,
-            Look::Facets => Kind::Facets,
+            Look::Facets { .. } => Kind::Facets,
         }
     }
 }
@@ -121,13 +133,15 @@ fn look_of(url: &str, month: u32) -> Option<Look<'_>> {
     if let Some((_, id)) = pairs().find(|(name, value)| is_in(&SESSION_NAMES, name) && is_opaque(value)) {
         return Some(Look::Session { base, id });
     }
-    let mut facets: Vec<String> = Vec::new();
-    for name in query.split('&').map(|piece| piece.split('=').next().unwrap_or_default()) {
-        if is_in(&FACET_NAMES, name) && !facets.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-            facets.push(name.to_owned());
-        }
-    }
-    (facets.len() >= 3).then_some(Look::Facets)
+    let mut facets: Vec<&str> = query.split('&').filter(|piece| is_in(&FACET_NAMES, &name_of(piece))).collect();
+    facets.sort_unstable();
+    let names: HashSet<String> = facets.iter().map(|piece| name_of(piece)).collect();
+    (names.len() >= 3).then(|| Look::Facets { base, choice: facets.join("&") })
+}
+
+/// The name in a piece of a query, in lower case.
+fn name_of(piece: &str) -> String {
+    piece.split('=').next().unwrap_or_default().to_ascii_lowercase()
 }
 
 const SESSION_NAMES: [&str; 18] = [
@@ -297,5 +311,14 @@ mod tests {
         let topics = (0..40).map(|n| format!("http://a/99?t={n}&sid=a8f5f167f44f4900"));
         assert!(topics.into_iter().all(|url| !see(&mut trap, &url)), "one id on all topics of a forum");
         assert!((0..4).all(|n| !see(&mut trap, &session(n, 99)) || n == 3));
+        // Filters by what is chosen: pages that differ in something else are pages.
+        let blog = |n: u32| format!("http://a/?option=com_content&view=category&layout=blog&id={n}");
+        let mut trap = Trap::default();
+        assert!((0..40).all(|n| !see(&mut trap, &blog(n))), "pages of Joomla");
+        let shop = |n: u32| format!("http://a/?size=1&color={n}&brand=x");
+        let parked: Vec<bool> = (0..5).map(|n| see(&mut trap, &shop(n))).collect();
+        assert_eq!(parked, [false, false, true, true, true], "the third combination on this path flags the host");
+        assert!(see(&mut trap, "http://a/?brand=x&color=4&size=1&page=2"), "what was parked does not become known");
+        assert!(!see(&mut trap, "http://a/?brand=x&color=0&size=1&page=2") && !see(&mut trap, &blog(41)));
     }
 }

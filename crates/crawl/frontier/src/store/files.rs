@@ -182,6 +182,7 @@ impl RowScan {
             bucket: v(15)? as u8,
             depth: v(1)? as u16,
             arrival: v(12)?,
+            found: Found::of(v(2)? as u8),
         })
     }
 

@@ -92,3 +92,71 @@ fn a_seed_that_was_parked_as_a_link_is_fetched() {
         assert_eq!((f.pending(), f.parked()), (0, 5));
     }
 }
+
+/// A list may be read for longer than it takes to find some of its URLs.
+#[test]
+fn a_seed_that_was_found_as_a_link_is_a_seed() {
+    for (restart, files) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut f = F::new(Config { max_depth: 3, max_pages: Some(4), delay: Duration::ZERO, ..ignoring() });
+        seed(&mut f, "http://a.example/");
+        let root = lease(&mut f, 0);
+        done(&mut f, 0, &root, status(302));
+        let mut known = vec![redirect(&mut f, "http://a.example/sent", &root)];
+        known.extend((0..40).map(|n| link(&root, &root.url().into(), &format!("http://a.example/{n}"))));
+        for candidate in known {
+            assert_eq!(f.discover(candidate), Admission::New);
+        }
+        if restart {
+            f.inner.sync().unwrap();
+            f.flush().unwrap();
+            f = f.crash(1);
+        }
+        if files {
+            f.inner.seen = crate::frontier::Seen::Files(crate::seen::Recent::new(1));
+        }
+        let identity = f.config().identity;
+        for path in ["sent", "33", "new"] {
+            let url = format!("http://a.example/{path}");
+            let candidate = Candidate::seed(identity, web(&url), Some(format!("{{\"p\":\"{path}\"}}").into()));
+            let expected = if path == "new" { Admission::New } else { Admission::AskedFor };
+            assert_eq!(f.discover(candidate.clone()), expected, "{path}");
+            assert_eq!(f.discover(candidate), Admission::Seen, "{path}");
+        }
+        let mut fetched = Vec::new();
+        while let Step::Lease(l) = f.step(UnixMillis(2)) {
+            done(&mut f, 2, &l, OK);
+            assert_eq!((l.depth, l.hops, l.source()), (0, 0, Source::Seed));
+            fetched.push(format!("{} {}", l.url(), l.meta_json().unwrap_or_default()));
+        }
+        fetched.sort();
+        let expected = ["33", "new", "sent"].map(|path| format!("http://a.example/{path} {{\"p\":\"{path}\"}}"));
+        assert_eq!(fetched, expected, "{restart} {files}");
+        assert_eq!(f.pending(), 39);
+    }
+}
+
+#[test]
+fn a_host_that_asked_for_patience_is_asked_for_another_page() {
+    let mut f = F::new(Config { delay: Duration::ZERO, max_attempts: 3, ..ignoring() });
+    for n in 0..6 {
+        seed(&mut f, &format!("http://a.example/{n}"));
+    }
+    let (mut now, mut asked) = (0, Vec::new());
+    while f.pending() > 0 {
+        let (at, l) = soonest(&mut f, now);
+        let path = l.url().trim_start_matches("http://a.example/").to_owned();
+        // Two pages never have another answer.
+        done(&mut f, at, &l, if matches!(path.as_str(), "0" | "1") { status(503) } else { OK });
+        now = at;
+        asked.push(path);
+    }
+    assert_eq!(asked[..3], ["0", "5", "1"], "another one, then the first of the others");
+    let pleas = asked.iter().map(|path| matches!(path.as_str(), "0" | "1"));
+    let in_a_row = pleas
+        .scan(0, |n, plea| {
+            *n = if plea { *n + 1 } else { 0 };
+            Some(*n)
+        })
+        .max();
+    assert!(asked.iter().filter(|path| *path == "0").count() == 3 && in_a_row < Some(6), "{asked:?}");
+}
