@@ -122,16 +122,24 @@ impl Pending {
     }
 
     /// Takes a row of the same key: the newer one stays, with the first spelling of the URL. One that was never fetched is
-    /// older than any fetch, whenever it was found. A row that came with its state keeps it: no capture says when its page is
-    /// due, and that of the very fetch that the state tells of is always newer by some minutes.
+    /// older than any fetch, whenever it was found. A row that came with its state keeps it, beside captures of a page that
+    /// was fetched before and beside what tells of no fetch: they do not say when the page is due, and the capture of the very
+    /// fetch that the state tells of is always newer by some minutes.
     pub fn take_newer(&mut self, mut other: Pending) {
-        if self.carried != other.carried && self.is_fetched() && other.is_fetched() {
-            if other.carried {
-                std::mem::swap(self, &mut other);
-                std::mem::swap(&mut self.row.url, &mut other.row.url);
+        if self.carried != other.carried {
+            let (state, capture) = if self.carried { (&*self, &other) } else { (&other, &*self) };
+            if state.is_fetched() || !capture.is_fetched() {
+                if other.carried {
+                    std::mem::swap(self, &mut other);
+                    std::mem::swap(&mut self.row.url, &mut other.row.url);
+                }
+                if other.is_fetched() {
+                    self.take_capture(other);
+                }
+                return;
             }
-            self.take_capture(other);
-        } else if (other.is_fetched(), other.time) > (self.is_fetched(), self.time) {
+        }
+        if (other.is_fetched(), other.time) > (self.is_fetched(), self.time) {
             let url = std::mem::take(&mut self.row.url);
             *self = other;
             self.row.url = url;
