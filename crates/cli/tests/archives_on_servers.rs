@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{stderr, trawl};
+use common::{stderr, stdout, trawl};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ fn captures_are_replayed_from_archives_on_a_server() {
     std::fs::write(dir.join("files/one.warc"), record).unwrap();
     let run = |args: &[&str]| {
         let output = trawl(dir).arg("--quiet").args(args).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {} {}", stdout(&output), stderr(&output));
     };
     run(&["convert", "files/one.warc", "files/two.wacz"]);
     let server = serve_files(dir.join("files"));

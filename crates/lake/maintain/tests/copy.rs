@@ -231,7 +231,8 @@ fn dropped_datasets_and_collections_of_the_copy() {
     }
     let to: Arc<dyn Store> = Arc::new(MemStore::new());
     copied(&from, &to, "c1");
-    let keeper = Keeper::new("drop", dir.path(), &now, &|_| ());
+    let tell = |_: Event| ();
+    let keeper = Keeper::new("drop", dir.path(), &now, &tell);
     for (n, dataset) in [1, 2].into_iter().enumerate() {
         keeper.drop_dataset(&lake, dataset).unwrap();
         for round in 0..3 {
