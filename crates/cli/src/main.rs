@@ -26,15 +26,19 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<exit::Status> {
-    let command = settings::apply(cli::command())?;
+    let mut command = settings::apply(cli::command())?;
     let args = cli::joined(commands::nutch::double_dashes(std::env::args_os()));
     // clap's own exit code for a wrong call is 2, ours for "failed" too; help and version leave with 0.
     let parse = |command: &clap::Command| match command.clone().try_get_matches_from(&args) {
         Ok(matches) => matches,
         Err(error) => cli::plain(error, command).exit(),
     };
-    let command = commands::crawl::settings_of_run(command.clone(), &parse(&command))?;
-    let matches = parse(&command);
+    let mut matches = parse(&command);
+    // Parsing takes milliseconds, more than a lookup: so it is done again only where settings have changed.
+    if let Some(of_run) = commands::crawl::settings_of_run(&command, &matches)? {
+        command = of_run;
+        matches = parse(&command);
+    }
     let mut cli = cli::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     commands::crawl::note_settings(&mut cli, &command, &matches);
     system::raise_open_files();

@@ -36,14 +36,14 @@ fn value(matches: &ArgMatches, id: &str) -> Vec<String> {
 }
 
 /// Gives a resumed crawl the settings of its run, where the command does not name others. Those that differ are named, and
-/// need `--change`.
-pub fn settings_of_run(command: Command, matches: &ArgMatches) -> anyhow::Result<Command> {
-    let Some(("crawl", given)) = matches.subcommand() else { return Ok(command) };
-    let Some(out) = given.get_one::<PathBuf>("out").filter(|_| given.get_flag("resume")) else { return Ok(command) };
+/// need `--change`. `None` for any other command, and where there is no run.
+pub fn settings_of_run(command: &Command, matches: &ArgMatches) -> anyhow::Result<Option<Command>> {
+    let Some(("crawl", given)) = matches.subcommand() else { return Ok(None) };
+    let Some(out) = given.get_one::<PathBuf>("out").filter(|_| given.get_flag("resume")) else { return Ok(None) };
     let out = &super::run_dir(out, given.get_one::<String>("run_id").map_or("", String::as_str));
-    let Some(of_run) = trawl_engine::settings_of(out)? else { return Ok(command) };
+    let Some(of_run) = trawl_engine::settings_of(out)? else { return Ok(None) };
     let (mut kept, mut differs) = (Vec::new(), Vec::new());
-    for id in names(&command) {
+    for id in names(command) {
         let Some(before) = of_run.get(&id) else { continue };
         let said = matches!(given.value_source(&id), Some(ValueSource::CommandLine | ValueSource::EnvVariable));
         let now = value(given, &id);
@@ -56,9 +56,9 @@ pub fn settings_of_run(command: Command, matches: &ArgMatches) -> anyhow::Result
     if !differs.is_empty() && !given.get_flag("change") {
         bail!("the run in {} has other settings: {}. Say --change if that is meant", out.display(), differs.join(", "));
     }
-    Ok(command.mut_subcommand("crawl", |crawl| {
+    Ok(Some(command.clone().mut_subcommand("crawl", |crawl| {
         kept.into_iter().fold(crawl, |crawl, (id, values)| crawl.mut_arg(id, |arg| arg.default_values(values)))
-    }))
+    })))
 }
 
 /// Notes the settings in force, for the run to keep.
