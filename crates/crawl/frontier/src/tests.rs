@@ -389,9 +389,9 @@ fn pleas_are_heard() {
     let one = lease(&mut f, 0);
     done(&mut f, 0, &one, Answer::Response { status: 429, retry_after_ms: Some(120_000), cut: false });
     assert_eq!(wait(&mut f, 0), 120_000, "the whole host rests");
-    let one = lease(&mut f, 120_000);
-    assert_eq!((one.url(), one.attempt), ("http://a.example/1", 2));
-    done(&mut f, 120_000, &one, status(503));
+    let two = lease(&mut f, 120_000);
+    assert_eq!((two.url(), two.attempt), ("http://a.example/2", 1), "the first page is not to blame alone");
+    done(&mut f, 120_000, &two, status(503));
     let (at, next) = soonest(&mut f, 120_000);
     assert!((180_000..=240_000).contains(&at), "{at}: the second plea waits longer");
     done(&mut f, at, &next, OK);

@@ -34,7 +34,7 @@ pub fn parse_host(text: &str) -> Result<u64, String> {
     };
     match number {
         Some(parsed) => parsed.map_err(|e| format!("expected a host or its key, found {text:?}: {e}")),
-        None => Ok(match WebUrl::parse(&format!("http://{text}/")) {
+        None => Ok(match WebUrl::parse(&format!("http://{}/", text.strip_suffix('.').unwrap_or(text))) {
             Ok(url) if !text.contains(['/', '@']) => key::host_key(url.host()),
             _ => key::host_key(&text.to_ascii_lowercase()),
         }),
