@@ -284,8 +284,7 @@ const MAX_SCHEME: usize = 12;
 /// Whether a URL with its scheme stands behind white space in a text: a URL parser would escape or drop the white space and make
 /// one URL of both.
 pub(crate) fn has_second_url(text: &str) -> bool {
-    // Most URLs have none; without an early end the loop is done many bytes at a time.
-    if !text.bytes().fold(false, |found, b| found | (b <= b' ') | !b.is_ascii()) {
+    if is_one_word(text.as_bytes()) {
         return false;
     }
     memchr::memmem::find_iter(text.as_bytes(), b"://").any(|at| {
@@ -296,10 +295,16 @@ pub(crate) fn has_second_url(text: &str) -> bool {
     })
 }
 
+/// Whether a text is ASCII without blanks and control characters, as most URLs are.
+pub(crate) fn is_one_word(text: &[u8]) -> bool {
+    // Without an early end the loop is done many bytes at a time.
+    text.iter().fold(true, |so_far, b| so_far & (*b > b' ') & (*b < 0x7f))
+}
+
 /// The record, if its URL is one. In a value of its own a URL may hold another one behind white space in its query.
 pub(crate) fn one_url(record: UrlRecord) -> Result<UrlRecord, BadItem> {
-    let path = record.url.split('?').next().unwrap_or_default();
-    if has_second_url(path) {
+    let path = || record.url.split('?').next().unwrap_or_default();
+    if !is_one_word(record.url.as_bytes()) && has_second_url(path()) {
         let message = "expected one URL, found another behind white space";
         return Err(BadItem::new("several", message, record.url.as_bytes()));
     }

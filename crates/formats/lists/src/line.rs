@@ -1,7 +1,7 @@
 //! One record a line: a plain URL, a JSON object, CDXJ or CDX.
 
 use crate::cdx::Legend;
-use crate::fields::{Fields, Roles, Value, has_second_url, may_be_url};
+use crate::fields::{Fields, Roles, Value, has_second_url, is_one_word, may_be_url};
 use crate::file::text_of;
 use crate::{BadItem, Format, Options, json};
 use trawl_model::{UnixMillis, UrlRecord};
@@ -31,6 +31,14 @@ pub(crate) fn parse(
 /// A line ends at a line feed or a carriage return. Whatever else separates lines to some programs (`find -print0`, Unicode) is no end,
 /// because a URL may hold those characters; but one that does writes them escaped.
 fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
+    // Most lines are nothing but a URL, and none of the questions below arises.
+    if line.starts_with(b"http")
+        && is_one_word(line)
+        && memchr::memmem::find(line, b"://").is_some()
+        && let Ok(url) = std::str::from_utf8(line)
+    {
+        return Ok(Some(UrlRecord::bare(url)));
+    }
     let text = text_of(line);
     let text = without_comment(text.trim());
     if has_odd_end(text) {

@@ -88,16 +88,58 @@ impl Row<'_> {
 /// A batch being filled.
 pub(super) struct Batch {
     schema: SchemaRef,
-    columns: Vec<(Column, Gathering)>,
+    columns: Vec<Gathered>,
     dataset_id: u32,
     rows: usize,
     raw_bytes: u64,
     url: String,
 }
 
+/// The values of a column so far.
+struct Gathered {
+    column: Column,
+    values: Gathering,
+    /// Rows behind them that have none. A list of URLs has nothing in half of its columns: such rows are only counted, and put
+    /// down together (appending each took a twentieth of the CPU of an ingest).
+    absent: usize,
+}
+
+impl Gathered {
+    fn settle(&mut self) {
+        match &mut self.values {
+            _ if self.absent == 0 => {}
+            Gathering::Numbers(numbers) => numbers.append_nulls(self.absent),
+            Gathering::Texts(texts) => texts.push_absent(self.absent),
+        }
+        self.absent = 0;
+    }
+
+    fn text(&mut self, text: &str) -> Found<()> {
+        self.settle();
+        match &mut self.values {
+            Gathering::Texts(texts) => texts.push(text.as_bytes()),
+            Gathering::Numbers(_) => Err("a text for a column of numbers".into()),
+        }
+    }
+
+    fn number(&mut self, number: i64) -> Found<()> {
+        self.settle();
+        match &mut self.values {
+            Gathering::Numbers(numbers) => numbers.append_value(number),
+            Gathering::Texts(_) => return Err("a number for a column of texts".into()),
+        }
+        Ok(())
+    }
+}
+
 impl Batch {
     pub fn new(schema: SchemaRef, settings: &WriteSettings) -> Self {
-        let columns = settings.columns.iter().map(|column| (*column, Gathering::new(*column, 0))).collect();
+        let columns = settings.columns.iter().map(|column| Gathered {
+            column: *column,
+            values: Gathering::new(*column, 0),
+            absent: 0,
+        });
+        let columns = columns.collect();
         Self { schema, columns, dataset_id: settings.dataset_id, rows: 0, raw_bytes: 0, url: String::new() }
     }
 
@@ -112,22 +154,21 @@ impl Batch {
 
     pub fn push(&mut self, row: &Row<'_>) -> Found<()> {
         self.rows += 1;
-        for (column, values) in &mut self.columns {
-            self.raw_bytes += match values {
-                Gathering::Numbers(numbers) => {
-                    numbers.append_option(row.number(*column, self.dataset_id, &mut self.url));
-                    if column.kind() == Kind::Int32 { 4 } else { 8 }
+        for gathered in &mut self.columns {
+            let column = gathered.column;
+            self.raw_bytes += if column.kind() == Kind::Text {
+                let text = row.text(column);
+                match text {
+                    Some(text) => gathered.text(text)?,
+                    None => gathered.absent += 1,
                 }
-                Gathering::Texts(texts) => match row.text(*column) {
-                    Some(text) => {
-                        texts.push(text.as_bytes())?;
-                        text.len() as u64 + 4
-                    }
-                    None => {
-                        texts.push_absent(1);
-                        4
-                    }
-                },
+                text.map_or(0, str::len) as u64 + 4
+            } else {
+                match row.number(column, self.dataset_id, &mut self.url) {
+                    Some(number) => gathered.number(number)?,
+                    None => gathered.absent += 1,
+                }
+                if column.kind() == Kind::Int32 { 4 } else { 8 }
             };
         }
         Ok(())
@@ -136,9 +177,10 @@ impl Batch {
     /// The rows so far; the batch is empty afterwards.
     pub fn take(&mut self) -> Found<RecordBatch> {
         let mut arrays = Vec::with_capacity(self.columns.len());
-        for (column, values) in &mut self.columns {
-            let next = values.fresh();
-            arrays.push(std::mem::replace(values, next).finish()?.array(*column));
+        for gathered in &mut self.columns {
+            gathered.settle();
+            let next = gathered.values.fresh();
+            arrays.push(std::mem::replace(&mut gathered.values, next).finish()?.array(gathered.column));
         }
         self.rows = 0;
         self.raw_bytes = 0;
