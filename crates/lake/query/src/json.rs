@@ -91,7 +91,7 @@ impl<'a> Items<'a> {
         out.extend_from_slice(&hex(url_id(self.url.as_bytes())));
         out.extend_from_slice(b"\",\"url\":");
         let shown = without_userinfo(&self.url);
-        put_text(out, if self.who.wants_credentials() { self.url.as_str() } else { &*shown })?;
+        put_text(out, if self.who.wants_credentials() { self.url.as_str() } else { &shown })?;
         let ts = rows.ts(i);
         if let Some(ts) = ts {
             out.extend_from_slice(b",\"ts\":\"");
