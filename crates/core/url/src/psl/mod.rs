@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::host;
-use table::{Builder, EXCEPTION, RULE, Table, WILDCARD};
+use table::{EXCEPTION, RULE, Table, WILDCARD};
 
 static BUILTIN_TEXT: &str = include_str!("../../data/public_suffix_list.dat");
 
@@ -206,7 +206,7 @@ fn header<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 /// Reads every rule; keeps the first fault and goes on, so that the built-in list needs no way to fail.
 fn read(text: &str, sections: Sections) -> (Table, Option<SuffixListError>) {
-    let mut builder = Builder::default();
+    let mut table = Table::default();
     let mut fault = None;
     let mut private = false;
     for (index, line) in text.lines().enumerate() {
@@ -222,15 +222,15 @@ fn read(text: &str, sections: Sections) -> (Table, Option<SuffixListError>) {
         if private && sections == Sections::Icann {
             continue;
         }
-        if let Err(expected) = add(&mut builder, rule.trim_start_matches('\u{feff}')) {
+        if let Err(expected) = add(&mut table, rule.trim_start_matches('\u{feff}')) {
             let found = rule.chars().take(80).collect();
             fault = fault.or(Some(SuffixListError::Rule { line: index + 1, expected, found }));
         }
     }
-    (builder.finish(), fault)
+    (table, fault)
 }
 
-fn add(builder: &mut Builder, rule: &str) -> Result<(), &'static str> {
+fn add(table: &mut Table, rule: &str) -> Result<(), &'static str> {
     let (flag, name) = if let Some(name) = rule.strip_prefix('!') {
         (EXCEPTION, name)
     } else if let Some(name) = rule.strip_prefix("*.") {
@@ -247,6 +247,6 @@ fn add(builder: &mut Builder, rule: &str) -> Result<(), &'static str> {
         return Err("an exception of at least two labels");
     }
     let name = host::punycode(name.as_bytes()).map_err(|_| "a host name after '!' or '*.'")?;
-    builder.add(&name, flag);
+    table.add(&name, flag);
     Ok(())
 }

@@ -14,6 +14,7 @@ use crate::source::failed;
 use crate::{BadItem, Options};
 use rows::{Row, Rows, Shape};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::BufRead;
 use trawl_model::{DoorError, Items, Place};
 
@@ -130,23 +131,52 @@ pub(crate) fn separator_of(text: &[u8]) -> Option<u8> {
 }
 
 /// What separates the fields of a table that begins with a row, not with names: URLs hold commas and semicolons, so how often a
-/// character is there says little. It has to be there equally often in every row, and to leave a URL behind or before it. Of
-/// several, that which is rarest in URLs.
+/// character is there says little. It has to be there equally often in every row, and to leave URLs that are whole. Of several,
+/// one that stands beside quotes; else that which leaves most URLs apart (a comma inside them leaves one for many); else the
+/// most usual.
 fn separator_of_urls(head: &[u8]) -> Option<u8> {
     let rows = whole_rows(head);
-    let first = rows.first().filter(|row| memchr::memmem::find(row, b"://").is_some())?;
-    let by_rarity = SEPARATORS.iter().rev().copied();
-    let leaves_url = |separator: u8| {
-        let mut fields = first.split(|b| *b == separator).map(|field| text_of(field.trim_ascii()));
-        fields.any(|field| {
-            let scheme = field.trim_start_matches('"').split_once("://").map(|(scheme, _)| scheme);
-            scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()))
-        })
+    rows.first().filter(|row| memchr::memmem::find(row, b"://").is_some())?;
+    let candidates = SEPARATORS.iter().copied().filter(|separator| separates(&rows, *separator));
+    let candidates: Vec<u8> = candidates.collect();
+    let is_beside_quote = |separator: &&u8| {
+        let pairs = [[**separator, b'"'], [b'"', **separator]];
+        rows.iter().any(|row| pairs.iter().any(|pair| memchr::memmem::find(row, pair).is_some()))
     };
-    by_rarity.filter(|separator| leaves_url(*separator)).find(|separator| {
-        let count = |row: &&[u8]| outside_quotes(row).filter(|b| b == separator).count();
-        let mut counts = rows.iter().map(count);
-        counts.next().is_some_and(|first| first > 0 && counts.all(|count| count == first))
+    let urls = |separator: u8| rows.iter().filter_map(|row| url_in(row, separator)).collect::<HashSet<_>>().len();
+    let by_quotes = candidates.iter().find(is_beside_quote).copied();
+    // Of equals the last is taken, so the most usual comes last.
+    by_quotes.or_else(|| candidates.iter().rev().copied().max_by_key(|separator| urls(*separator)))
+}
+
+/// Whether a character may be what separates the fields of these rows. Text and URLs hold it otherwise: `text/html; charset=utf-8`,
+/// `Home | Example`, `/x;jsessionid=1`.
+fn separates(rows: &[&[u8]], separator: u8) -> bool {
+    let is_inside = |field: &[u8]| {
+        let name = field.iter().take_while(|b| b.is_ascii_alphabetic()).count();
+        field.starts_with(b" ") || separator == b';' && name > 0 && field.get(name) == Some(&b'=')
+    };
+    let mut counts = rows.iter().map(|row| fields_of(row, separator).count());
+    counts.next().is_some_and(|first| first > 1 && counts.all(|count| count == first))
+        && !rows.iter().any(|row| fields_of(row, separator).skip(1).any(is_inside))
+        && rows.first().is_some_and(|row| url_in(row, separator).is_some())
+        && !rows.iter().filter_map(|row| url_in(row, separator)).any(|url| url.contains(char::is_whitespace))
+}
+
+/// The first field of a row that is a URL.
+fn url_in(row: &[u8], separator: u8) -> Option<Cow<'_, str>> {
+    let fields = fields_of(row, separator).map(|field| text_of(field.trim_ascii()));
+    fields.into_iter().find(|field| {
+        let scheme = field.trim_matches('"').split_once("://").map(|(scheme, _)| scheme);
+        scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()))
+    })
+}
+
+fn fields_of(row: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let mut quoted = false;
+    row.split(move |b| {
+        quoted ^= *b == b'"';
+        !quoted && *b == separator
     })
 }
 
@@ -166,14 +196,6 @@ fn whole_rows(head: &[u8]) -> Vec<&[u8]> {
     }
     rows.retain(|row| !row.trim_ascii().is_empty());
     rows
-}
-
-fn outside_quotes(row: &[u8]) -> impl Iterator<Item = u8> {
-    let mut quoted = false;
-    row.iter().copied().filter(move |b| {
-        quoted ^= *b == b'"';
-        !quoted
-    })
 }
 
 /// Whether a text is a list of URLs, some of which hold the separator and others do not: it is part of them, then.
@@ -401,7 +423,12 @@ mod tests {
     #[test]
     fn separators_in_urls_of_tables_without_names() {
         for (text, expected) in [
-            ("http://a.com/0,1518,7,00.html;x\nhttp://b.com/0,1518,8,00.html;y\n", Some(b';')),
+            ("http://a.com/0,1518,7,00.html;x\nhttp://a.com/0,1518,8,00.html;y\n", Some(b';')),
+            ("http://a.com/,text/html; charset=utf-8,200\nhttp://a.com/b,text/html; charset=utf-8,404\n", Some(b',')),
+            ("http://a.com/,Home | A,1\nhttp://a.com/b,Page | A,2\n", Some(b',')),
+            ("http://a.com/;jsessionid=1,200\nhttp://a.com/b;jsessionid=2,200\n", Some(b',')),
+            ("http://a.com/,news;sport\nhttp://b.com/,news;tv\n", Some(b',')),
+            ("\"http://a.com/a,b\";\"x\"\n\"http://b.com/c,d\";\"y\"\n", Some(b';')),
             ("http://a.com/a,b\tx\nhttp://b.com/\ty,z\n", Some(b'\t')),
             ("\thttp://a.com/a,b\r\nx\thttp://b.com/\r\n", Some(b'\t')),
             ("\u{feff}\"http://a.com/a,b\"|\"x\n,|y\"\nhttp://b.com/|y,z\nhttp://cut", Some(b'|')),
@@ -413,11 +440,11 @@ mod tests {
         ] {
             assert_eq!(separator_of_urls(text.as_bytes()), expected, "{text:?}");
         }
-        let text = "http://a.com/0,1518,7,00.html;x\nhttp://b.com/0,1518,8,00.html;y\n";
+        let text = "http://a.com/0,1518,7,00.html;x\nhttp://a.com/0,1518,8,00.html;y\n";
         let found = urls(&Options::default(), text);
         assert_eq!(
             found,
-            [Ok("http://a.com/0,1518,7,00.html".to_owned()), Ok("http://b.com/0,1518,8,00.html".to_owned())]
+            [Ok("http://a.com/0,1518,7,00.html".to_owned()), Ok("http://a.com/0,1518,8,00.html".to_owned())]
         );
     }
 
