@@ -132,9 +132,9 @@ impl Archives {
             return Ok(());
         }
         let mut any = !named.is_empty();
-        // A row of a WACZ file names the WARC file inside it. One place at a time: a container that is named itself costs less to
-        // look at than a directory.
-        for place in places.iter().filter(|_| named.is_empty()) {
+        // A row of a WACZ file names the WARC file inside it, and another file may have the same name. One place at a time: a
+        // container that is named itself costs less to look at than a directory.
+        for place in &places {
             let mut beside = self.registry.files_beside(&self.fs, place).unwrap_or_default();
             beside.retain(|found| !found.is_index());
             any |= !beside.is_empty();

@@ -173,7 +173,7 @@ fn hand_out(found: Replayed<'_>, out: &mut Out<'_>) -> Result<(), QueryError> {
     if let Ok(date) = HeaderValue::from_str(&http_date(ts)) {
         headers.insert("memento-datetime", date);
     }
-    if let Ok(links) = HeaderValue::from_str(&links(url, &[])) {
+    if let Ok(links) = HeaderValue::from_str(&links(&trawl_url::without_userinfo(url), &[])) {
         headers.insert(header::LINK, links);
     }
     // A redirect leads to the memento of its target, or clients would leave the archive.

@@ -115,6 +115,9 @@ fn locators_have_no_passwords() {
     assert!(!String::from_utf8_lossy(&decoded).contains("secret"));
     let found = get(server.address(), &format!("/v1/capture/w?locator={locator}&part=body"));
     assert_eq!((found.status, found.text().as_str()), (200, "body"));
+    let memento = get(server.address(), "/web/20260624010203id_/http://a.com/x");
+    assert_eq!(memento.status, 200);
+    assert!(memento.header("link").is_some() && !memento.head.contains("secret"), "{}", memento.head);
 }
 
 /// What an ingest read behind damage in a member is replayed from there, and of two captures of a URL the one that was asked for.
