@@ -154,8 +154,8 @@ impl<'a> Head<'a> {
         codings.map(|coding| String::from_utf8_lossy(&coding).into_owned()).collect()
     }
 
-    /// The codings that have to be undone to read the body. One that nobody knows (`none`, `utf-8`) is taken for a mistake, and the
-    /// body as it is: so do browsers.
+    /// The codings that have to be undone to read the body. If any of them is unknown (`none`, `utf-8`), the header is taken for a
+    /// mistake and the body is read as it is, as browsers do.
     pub fn known_codings(&self) -> Vec<String> {
         let codings = self.content_codings();
         if codings.iter().all(|coding| crate::coding::KNOWN.contains(&&**coding)) { codings } else { Vec::new() }

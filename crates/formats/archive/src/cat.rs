@@ -186,7 +186,7 @@ fn body(message: &mut Message<'_>, show: Show, place: &Place, out: &mut dyn Writ
     }
 }
 
-/// Prints what can be decoded of a body. That the rest cannot be is damage of this one, and says nothing of the next.
+/// Prints as much of a body as can be decoded. The error for the rest is one to skip: the next body may be fine.
 fn print_decoded(body: impl Read, codings: &[String], limit: u64, place: &Place, out: &mut dyn Write) -> Result<()> {
     let failed = |error: io::Error| match error.raw_os_error() {
         Some(_) => DoorError::from(error),
@@ -197,7 +197,11 @@ fn print_decoded(body: impl Read, codings: &[String], limit: u64, place: &Place,
     loop {
         match decoded.read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(n) => out.write_all(buffer.get(..n).unwrap_or_default())?,
+            Ok(n) => {
+                let bytes =
+                    buffer.get(..n).ok_or_else(|| io::Error::other("a decoder returned more than it had room for"))?;
+                out.write_all(bytes)?;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(failed(error)),
         }
@@ -257,7 +261,7 @@ impl Printer<'_> {
         Ok((events, printed))
     }
 
-    /// Prints a record if it is wanted; says how many were. Damage of it is told.
+    /// Prints a record if it is wanted; returns how many were printed. Damage is reported through `on_damage`.
     fn one(&mut self, record: RawRecord<'static>, place: &Place, out: &mut dyn Write) -> Result<u64> {
         match self.record(record, place, out) {
             Err(error) if error.advice == Advice::Skip => {

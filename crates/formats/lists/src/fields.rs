@@ -55,8 +55,8 @@ const ROLES: &[Row] = &[
     (Role::WarcLength, &["warc_length", "warc_record_length"], &["length"]),
 ];
 
-/// Columns that stand for a URL where there is none, the best first. Beside a host an `origin` may be that of anything, such as a
-/// country.
+/// Columns that hold a host, for tables without a URL column, the best first. `origin` is last because it can mean something
+/// else, such as a country.
 const HOSTS: &[&str] = &["host", "hostname", "domain", "origin"];
 /// Every CDX index has this key, and nothing else calls its own so.
 const CDX_KEY: &str = "urlkey";

@@ -50,7 +50,7 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
         return Err(BadItem::new("several", message, line));
     }
     let (url, ts) = text.split_once('\t').or_else(|| before_time(text)).unwrap_or((text, ""));
-    // The header of a table with one column: as a host it would be a row that nobody wrote.
+    // The header of a table with one column: read as a host, it would add a row that is not in the list.
     if may_be_url(url.trim()) {
         return Err(BadItem::new("header", "expected a URL, found the name of a column", line));
     }
@@ -67,8 +67,8 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
     Ok(fields.finish())
 }
 
-/// What stands before a blank and a time of 14 digits: CDX servers answer `fl=original,timestamp` so. As part of the URL the blank
-/// would be escaped, and the time make a page that nobody has seen.
+/// What stands before a blank and a time of 14 digits: CDX servers answer `fl=original,timestamp` so. As part of the URL, the blank
+/// would be escaped and the time would make it the URL of a page that does not exist.
 fn before_time(text: &str) -> Option<(&str, &str)> {
     let (before, time) = text.split_at_checked(text.len().checked_sub(CDX_TIME)?)?;
     let is_time = time.bytes().all(|b| b.is_ascii_digit()) && UnixMillis::parse(time).is_ok();

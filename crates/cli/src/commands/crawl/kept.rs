@@ -36,7 +36,7 @@ fn value(matches: &ArgMatches, id: &str) -> Vec<String> {
 }
 
 /// Gives a resumed crawl the settings of its run, where the command does not name others. Those that differ are named, and
-/// need `--change`. `None` for any other command, and where there is no run.
+/// need `--change`. Returns `None` for any other command, and if there is no run to resume.
 pub fn settings_of_run(command: &Command, matches: &ArgMatches) -> anyhow::Result<Option<Command>> {
     let Some(("crawl", given)) = matches.subcommand() else { return Ok(None) };
     let Some(out) = given.get_one::<PathBuf>("out").filter(|_| given.get_flag("resume")) else { return Ok(None) };

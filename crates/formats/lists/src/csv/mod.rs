@@ -96,15 +96,17 @@ fn announced(head: &[u8]) -> Option<u8> {
     }
 }
 
-/// A text from its first line on that is not a comment. A first line with names is none, even if it begins with `#`.
+/// Skips comment lines at the beginning of a text. A header line is not a comment, even if it begins with `#`.
 fn behind_comments(head: &[u8]) -> &[u8] {
     let mut rest = head.strip_prefix(BOM).unwrap_or(head);
     let line_end = |text: &[u8]| memchr::memchr(b'\n', text);
     if line_end(rest).and_then(|end| rest.get(..end)).is_some_and(looks_like_table) {
         return head;
     }
-    while let Some(end) = line_end(rest).filter(|_| rest.starts_with(b"#")) {
-        rest = rest.get(end + 1..).unwrap_or_default();
+    while rest.starts_with(b"#")
+        && let Some((_, after)) = line_end(rest).and_then(|end| rest.split_at_checked(end + 1))
+    {
+        rest = after;
     }
     rest
 }
