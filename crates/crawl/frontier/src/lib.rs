@@ -44,6 +44,7 @@ mod index;
 mod intake;
 mod memtable;
 mod outcome;
+mod place;
 mod policy;
 mod queue;
 mod recrawl;

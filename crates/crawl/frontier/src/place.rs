@@ -1,0 +1,204 @@
+//! Where a host stands: ready, waiting for a moment, an address, a name or its window, or nowhere.
+
+use crate::config::RobotsPolicy;
+use crate::frontier::{Frontier, address_key};
+use crate::host::{Host, NEVER, NameState, Placed, Robots};
+use crate::identity::QueueBy;
+use crate::policy::priority::class;
+use crate::row::{Found, Row};
+
+impl Frontier {
+    /// The place in the window of the best row that may be handed out.
+    pub(crate) fn best_row(&self, host: &Host, now: i64) -> Option<usize> {
+        if host.marks.held {
+            return None;
+        }
+        let dead = host.is_dead();
+        let over = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
+        let capped = over(self.totals.admitted, self.config.max_pages)
+            || over(u64::from(host.admitted), self.config.max_pages_per_host);
+        // Seeds come first: while more of them follow, nothing else is handed out, and then only what leaves room for them.
+        let room_taken = self.totals.admitted.saturating_add(self.totals.seeds_waiting);
+        let seeds_first = self.config.max_pages.is_some() && self.seeds_open || over(room_taken, self.config.max_pages);
+        let honour = self.config.robots == RobotsPolicy::Honour && !dead;
+        let may_go = |(_, row): &(u64, Row)| {
+            if !row.is_admitted() && (capped || seeds_first && row.found != Found::Seed) {
+                return false;
+            }
+            // The URLs of what is given up are refused, for which nothing need be known of its robots.txt.
+            dead || host.site_of(row.url()).is_none_or(|site| {
+                let is_fetched = honour && matches!(site.robots, Robots::Fetching { .. });
+                site.given_up().is_some() || site.rests_until(now).is_none() && !is_fetched
+            })
+        };
+        // Who asked for patience is asked for another page next, by turns from either end of the window: pages that say 503 for ever
+        // must not use up the patience for a host whose other pages are fine, nor an outage all attempts of one page.
+        let ready = &host.window.ready;
+        let is_fresh = |entry: &(u64, Row)| !entry.1.is_admitted() && may_go(entry);
+        let another = match host.backoffs {
+            0 => None,
+            odd if odd % 2 == 1 => ready.iter().position(is_fresh),
+            _ => ready.iter().rposition(is_fresh),
+        };
+        another.or_else(|| ready.iter().rposition(may_go))
+    }
+
+    /// Whether the best work of a host is a refusal, which asks nobody and waits for nothing.
+    pub(crate) fn refuses_next(&self, host: &Host, now: i64) -> bool {
+        if host.is_dead() || host.sites.iter().all(|site| site.given_up().is_none()) {
+            return host.is_dead();
+        }
+        let next = self.best_row(host, now).filter(|_| host.next_errand(now).is_none());
+        next.is_some_and(|at| host.why_given_up(host.window.ready[at].1.url()).is_some())
+    }
+
+    /// The class of a host's best work.
+    pub(crate) fn class_of(&self, host: &Host) -> Option<u16> {
+        if host.next_errand(self.clock.latest).is_some() {
+            return Some(0);
+        }
+        let (rank, _) = &host.window.ready[self.best_row(host, self.clock.latest)?];
+        Some(class(*rank, host.crawls, &self.config))
+    }
+
+    /// Puts a host where it belongs: among the ready, to wait, or nowhere.
+    pub(crate) fn place(&mut self, id: u32, now: i64) {
+        self.unplace(id);
+        self.promote(id, now);
+        let host = &self.hosts[id as usize];
+        let busy = host.in_flight >= self.config.per_host || host.name_state == NameState::ASKED;
+        // A host that used up its budget still gets the errands of others: their pages wait for its robots.txt.
+        let held = host.marks.held && !host.has_errand();
+        if busy || host.orders.paused || host.orders.blocked || held {
+            return;
+        }
+        let Some(class) = self.class_of(host) else { return self.place_without_work(id, now) };
+        let dead = self.refuses_next(host, now);
+        let rules_away = host.marks.rules_away && self.config.robots == RobotsPolicy::Honour && !dead;
+        if rules_away && host.next_ms <= now {
+            return self.place_to_refill(id, now);
+        }
+        let placed = if host.next_ms > now && !dead {
+            self.wait(id, host.next_ms, host.is_in_backoff())
+        } else if !dead && self.wants_lookup(id, now) {
+            let is_away = host.sites.iter().any(|site| site.away.is_some());
+            if is_away {
+                self.to_ask_again.push_back(id)
+            } else {
+                self.to_ask.push_back(id)
+            }
+            Placed::Name
+        } else if let (false, Some(ip)) = (dead || self.address_is_free(id, now), host.ip) {
+            let gate = self.addresses.entry(address_key(ip)).or_default();
+            match gate.next_ms > now && self.config.queue == QueueBy::Ip {
+                true => {
+                    let at = gate.next_ms;
+                    self.wait(id, at, false)
+                }
+                false => {
+                    gate.waiting.push_back(id);
+                    Placed::Address(ip)
+                }
+            }
+        } else {
+            Placed::Ready(class, self.ready.push(id, class))
+        };
+        self.hosts[id as usize].placed = placed;
+        self.placed += 1;
+    }
+
+    /// A host that has nothing to hand out: rows may be due later, its robots.txt may be had later, or there may be more on disk.
+    fn place_without_work(&mut self, id: u32, now: i64) {
+        let host = &self.hosts[id as usize];
+        let resting = host.sites.iter().filter_map(|site| site.rests_until(now)).min();
+        let resting = resting.filter(|_| !host.window.ready.is_empty() || host.has_errand());
+        // The rows of a host that used up its budget are not waited for.
+        let later = host.window.later.last().map(|row| row.due_ms).filter(|_| !host.marks.held);
+        let outside = (host.has_outside() && !host.marks.held).then_some(host.outside_due);
+        // Rows that a limit holds back, or whose robots.txt is under way, are in the window and not in the way here.
+        let refills = host.window.ready.is_empty() && outside.is_some_and(|due| due <= now || host.is_dead());
+        // What is refused waits for nobody.
+        let may_refuse = host.sites.iter().any(|site| site.given_up().is_some());
+        if refills && (host.next_ms <= now || may_refuse) {
+            return self.place_to_refill(id, now);
+        }
+        if refills {
+            let (at, failed) = (host.next_ms, host.is_in_backoff());
+            let placed = self.wait(id, at, failed);
+            self.hosts[id as usize].placed = placed;
+            self.placed += 1;
+            return;
+        }
+        let outside = outside.filter(|due| *due > now && *due < NEVER);
+        let Some(at) = resting.into_iter().chain(later).chain(outside).min() else { return };
+        // Something failed, or it would not wait: whatever else the host does.
+        let placed = self.wait(id, at.max(host.next_ms), true);
+        self.hosts[id as usize].placed = placed;
+        self.placed += 1;
+    }
+
+    fn place_to_refill(&mut self, id: u32, now: i64) {
+        if !std::mem::replace(&mut self.hosts[id as usize].marks.idle, true) {
+            self.idle.push_back(id);
+        }
+        self.want_refill(id, now);
+        self.hosts[id as usize].placed = Placed::Refill;
+        self.placed += 1;
+    }
+
+    /// Rows whose time has come are ready; all of them, once nobody is asked any more.
+    fn promote(&mut self, id: u32, now: i64) {
+        let host = &mut self.hosts[id as usize];
+        let dead = host.is_dead();
+        while host.window.later.last().is_some_and(|row| row.due_ms <= now || dead) {
+            let Some(row) = host.window.later.pop() else { break };
+            if let Some(until) = host.rests_until(row.url(), now).filter(|_| !dead) {
+                self.window_bytes -= row.memory();
+                host.goes_outside(until);
+                continue;
+            }
+            let rank = crate::policy::priority::rank(&row, now, &self.config);
+            host.window.add_ready(rank, row);
+        }
+    }
+
+    fn wait(&mut self, id: u32, at: i64, failed: bool) -> Placed {
+        self.waiting.push(at, id, failed);
+        Placed::Waiting(at, failed)
+    }
+
+    /// Puts a host on the list of those whose window is refilled next.
+    pub(crate) fn want_refill(&mut self, id: u32, now: i64) {
+        let host = &mut self.hosts[id as usize];
+        let has_more = host.has_outside() && (host.outside_due <= now || host.is_dead());
+        let wanted = has_more || host.marks.rules_away;
+        if !wanted || host.marks.refilling {
+            return;
+        }
+        host.marks.to_refill = true;
+        if !host.marks.idle && !std::mem::replace(&mut host.marks.listed, true) {
+            self.to_refill.push_back(id);
+        }
+    }
+
+    /// Whether the address of a host must be found out before it is asked.
+    fn wants_lookup(&self, id: u32, now: i64) -> bool {
+        let fresh = self.hosts[id as usize].name_state.is_known(now);
+        let limited = self.config.per_ip.is_some() || self.config.queue == QueueBy::Ip;
+        self.config.lookups > 0 && limited && !fresh
+    }
+
+    pub(crate) fn unplace(&mut self, id: u32) {
+        match std::mem::replace(&mut self.hosts[id as usize].placed, Placed::Nowhere) {
+            Placed::Nowhere => return,
+            Placed::Ready(..) => {
+                self.ready.left();
+                self.turns.extend(self.hosts[id as usize].ip);
+            }
+            Placed::Waiting(_, failed) => self.waiting.left(failed),
+            // Those lists are checked against `placed` when they are read.
+            Placed::Address(_) | Placed::Name | Placed::Refill => {}
+        }
+        self.placed -= 1;
+    }
+}
