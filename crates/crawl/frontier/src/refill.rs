@@ -66,6 +66,8 @@ fn due(resting: &Resting, url: &str, due_ms: i64) -> i64 {
 /// What was found for a host.
 struct Found {
     id: u32,
+    /// As ordered: recent changes get no more of it than the files, whose rows may be better ones.
+    room: usize,
     rows: Vec<(u64, Row)>,
     robots: Vec<Row>,
     outside_due: i64,
@@ -174,7 +176,7 @@ fn read_host(order: Order, scans: &mut [RowScan], now: i64, config: &Config) -> 
         let path = scans[file].path(number)?;
         rows.push((rank, scans[file].row(UrlId::new(key, path), number)?));
     }
-    Ok(Found { id, rows, robots, outside_due })
+    Ok(Found { id, room, rows, robots, outside_due })
 }
 
 impl Frontier {
@@ -294,10 +296,9 @@ impl Frontier {
 
     /// Puts what was found, and what the recent changes have, into the window.
     fn reap(&mut self, found: Found, now: i64, until: i64) -> bool {
-        let Found { id, rows, mut robots, outside_due } = found;
+        let Found { id, room, rows, mut robots, outside_due } = found;
         let host = &self.hosts[id as usize];
         let until = if host.is_dead() { i64::MAX } else { until };
-        let room = (host.waiting as usize / 16).clamp(FEWEST, MOST).max(rows.len());
         let mut best = Best::new(room, until);
         let resting = if host.is_dead() { Vec::new() } else { host.resting(now) };
         let mut newer = Paths::default();

@@ -75,6 +75,36 @@ fn a_limit_on_pages_keeps_room_for_every_seed() {
     assert!(!f.release_seed_room(), "nothing is kept any more");
 }
 
+/// Windows that get few rows at a time: links among the recent changes take no place that belongs to seeds in the files.
+#[test]
+fn a_limit_on_pages_keeps_room_for_seeds_where_windows_are_short_of_memory() {
+    let config = Config { max_pages: Some(91), max_depth: 1, delay: Duration::ZERO, ..ignoring() };
+    let config = Config { memory_bytes: 64 << 10, background: false, ..config };
+    let mut f = F::on(FaultFs::new(), config, 0);
+    // These have all the memory for windows.
+    for n in 0..50 {
+        seed(&mut f, &format!("http://h{n}.example/"));
+        f.pause(UnixMillis(0), &format!("h{n}.example"), true).unwrap();
+    }
+    for n in 0..41 {
+        seed(&mut f, &format!("http://a.example/{n}"));
+    }
+    f.flush().unwrap();
+    let first = lease(&mut f, 0);
+    done(&mut f, 0, &first, OK);
+    let from: Arc<str> = first.url().into();
+    for n in 0..20 {
+        f.discover(link(&first, &from, &format!("http://a.example/link/{n}")));
+    }
+    let mut fetched = 1;
+    while let Step::Lease(l) = f.step(UnixMillis(1)) {
+        assert_eq!(l.source(), Source::Seed, "{}", l.url());
+        done(&mut f, 1, &l, OK);
+        fetched += 1;
+    }
+    assert_eq!((fetched, f.pending()), (41, 70));
+}
+
 #[test]
 fn after_a_crash_hosts_rest_and_nothing_is_lost() {
     let mut f = F::new(Config { delay: Duration::from_secs(7), ..ignoring() });
