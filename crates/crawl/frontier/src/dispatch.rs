@@ -14,8 +14,6 @@ use std::net::IpAddr;
 use std::time::Duration;
 use trawl_model::{ErrorClass, RobotsVerdict, UnixMillis};
 
-/// Below this many ready rows a window is refilled together with others.
-const LOW_WINDOW: usize = 2;
 /// So many windows are refilled at once, and the others after so many leases.
 const MANY_REFILLS: usize = 4096;
 pub(crate) const REFILL_AFTER: u64 = 1024;
@@ -160,7 +158,7 @@ impl Frontier {
             None => self.verdict(id, &row),
         };
         let lease = lease_of(LeaseId::Page(row.id), &row, verdict, self.delay_of(id));
-        if self.hosts[id as usize].window.ready.len() <= LOW_WINDOW {
+        if self.hosts[id as usize].window.is_low() {
             self.want_refill(id, now);
         }
         let hold = if refusal.is_none() { Some(self.occupy(id, now)) } else { None };

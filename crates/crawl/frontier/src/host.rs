@@ -14,6 +14,15 @@ use trawl_model::ErrorClass;
 /// Never: no row outside the window.
 pub(crate) const NEVER: i64 = i64::MAX;
 
+/// A host that asked for patience so many times in a row may have a section that is always busy.
+pub(crate) const PLEAS_IN_DOUBT: u16 = 2;
+/// With this many ready rows that were never tried, or fewer, a window is refilled together with others.
+const LOW_WINDOW: usize = 2;
+/// With more ready rows than this, all of them tried, it is not: tried rows on disk would fill the memory.
+const CROWDED: usize = 64;
+/// Rows among which one is taken by chance. Every link that is found of such a host looks at them.
+const CHANCES: usize = 64;
+
 /// At most 400 bytes with an ordinary name, so that a million stay in memory.
 pub(crate) struct Host {
     pub key: u64,
@@ -167,6 +176,20 @@ impl Window {
     pub fn add_later(&mut self, row: Row) {
         let at = self.later.partition_point(|other| other.due_ms > row.due_ms);
         self.later.insert(at, row);
+    }
+
+    /// Whether few rows are left that were never tried. Tried rows come back as long as they have attempts left: a section that is
+    /// always busy would keep the window full, and the rest of its host out of it.
+    pub fn is_low(&self) -> bool {
+        let fresh = self.ready.iter().filter(|(_, row)| !row.is_admitted());
+        self.ready.len() <= CROWDED && fresh.take(LOW_WINDOW + 1).count() <= LOW_WINDOW
+    }
+
+    /// The place of a ready row that was never tried, by chance: the hash of its path decides. Those of the lowest rank are looked at,
+    /// because rows that came in by chance ([`crate::refill`]) are among them.
+    pub fn by_chance(&self, may_go: impl Fn(&Row) -> bool) -> Option<usize> {
+        let fresh = self.ready.iter().enumerate().filter(|(_, (_, row))| !row.is_admitted() && may_go(row));
+        fresh.take(CHANCES).min_by_key(|(_, (_, row))| row.id.path()).map(|(at, _)| at)
     }
 
     /// Takes out the row of a key.

@@ -3,7 +3,7 @@
 use crate::candidate::{Answer, LeaseId, Outcome, Settled};
 use crate::error::Result;
 use crate::frontier::{Frontier, Hold, Out, address_key};
-use crate::host::{Placed, split_site};
+use crate::host::{PLEAS_IN_DOUBT, Placed, split_site};
 use crate::identity::QueueBy;
 use crate::intake::hour;
 use crate::policy::politeness::{backoff_ms, is_absence, is_passing, is_plea, millis, slowed_ms, trouble_ms};
@@ -79,6 +79,9 @@ impl Frontier {
             host.next_ms = now;
         } else if host.next_ms.saturating_sub(now) > LONG_WAIT_MS {
             self.shrink(id);
+        } else if host.backoffs == PLEAS_IN_DOUBT {
+            // All of the window may be of one section that is always busy: rows by chance come to it.
+            self.want_refill(id, now);
         }
         if ip.is_some() {
             self.hosts[id as usize].ip = ip;
@@ -93,8 +96,11 @@ impl Frontier {
     fn shrink(&mut self, id: u32) {
         let host = &mut self.hosts[id as usize];
         let mut kept = VecDeque::new();
-        // Those that were tried are kept anyway.
-        let best = host.window.ready.iter().rposition(|(_, row)| !row.is_admitted());
+        // Those that were tried are kept anyway. Of a host that asks for patience, the one that it is asked for next.
+        let best = match host.backoffs {
+            0 => host.window.ready.iter().rposition(|(_, row)| !row.is_admitted()),
+            _ => host.window.by_chance(|_| true),
+        };
         for (at, (rank, row)) in std::mem::take(&mut host.window.ready).into_iter().enumerate() {
             if Some(at) == best || row.is_admitted() {
                 kept.push_back((rank, row));

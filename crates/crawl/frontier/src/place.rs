@@ -21,7 +21,7 @@ impl Frontier {
         let room_taken = self.totals.admitted.saturating_add(self.totals.seeds_waiting);
         let seeds_first = self.config.max_pages.is_some() && self.seeds_open || over(room_taken, self.config.max_pages);
         let honour = self.config.robots == RobotsPolicy::Honour && !dead;
-        let may_go = |(_, row): &(u64, Row)| {
+        let may_go = |row: &Row| {
             if !row.is_admitted() && (capped || seeds_first && row.found != Found::Seed) {
                 return false;
             }
@@ -31,16 +31,10 @@ impl Frontier {
                 site.given_up().is_some() || site.rests_until(now).is_none() && !is_fetched
             })
         };
-        // Who asked for patience is asked for another page next, by turns from either end of the window: pages that say 503 for ever
-        // must not use up the patience for a host whose other pages are fine, nor an outage all attempts of one page.
-        let ready = &host.window.ready;
-        let is_fresh = |entry: &(u64, Row)| !entry.1.is_admitted() && may_go(entry);
-        let another = match host.backoffs {
-            0 => None,
-            odd if odd % 2 == 1 => ready.iter().position(is_fresh),
-            _ => ready.iter().rposition(is_fresh),
-        };
-        another.or_else(|| ready.iter().rposition(may_go))
+        // Who asked for patience is asked next for any page that was never tried: pages that say 503 for ever must not use up the
+        // patience for a host whose other pages are fine, nor an outage all attempts of one page.
+        let by_chance = if host.backoffs > 0 { host.window.by_chance(&may_go) } else { None };
+        by_chance.or_else(|| host.window.ready.iter().rposition(|(_, row)| may_go(row)))
     }
 
     /// Whether the best work of a host is a refusal, which asks nobody and waits for nothing.

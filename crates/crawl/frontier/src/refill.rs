@@ -12,10 +12,10 @@
 use crate::config::Config;
 use crate::error::Result;
 use crate::frontier::Frontier;
-use crate::host::{NEVER, split_site};
+use crate::host::{NEVER, PLEAS_IN_DOUBT, split_site};
 use crate::identity::UrlId;
 use crate::memtable::KeyMap;
-use crate::policy::priority::rank;
+use crate::policy::priority::{BEHIND, rank};
 use crate::row::{Row, Status};
 use crate::store::Job;
 use crate::store::files::RowScan;
@@ -45,6 +45,8 @@ struct Order {
     id: u32,
     key: u64,
     room: usize,
+    /// Whether rows are taken by chance and not by rank.
+    by_chance: bool,
     /// Rows that are due later are not taken.
     until: i64,
     /// Whether a trap's rows are let go.
@@ -68,6 +70,7 @@ struct Found {
     id: u32,
     /// As ordered: recent changes get no more of it than the files, whose rows may be better ones.
     room: usize,
+    by_chance: bool,
     rows: Vec<(u64, Row)>,
     robots: Vec<Row>,
     outside_due: i64,
@@ -78,15 +81,21 @@ pub(crate) struct Refilling {
     job: Job<Vec<Found>>,
 }
 
+/// What a row is chosen by. The best rows of a host may all be of a section that is always busy, and the rest of it would never be asked
+/// for: one that keeps asking for patience gets rows from anywhere, by the hash of their paths. Seeds still go first under a limit.
+fn choice(rank: u64, path: u64, by_chance: bool) -> u64 {
+    if by_chance { (rank & BEHIND) << 16 | path >> 1 } else { rank }
+}
+
 /// A row that may be taken, the worst first.
 struct Taken<P> {
-    rank: u64,
+    choice: u64,
     place: P,
 }
 
 impl<P> PartialEq for Taken<P> {
     fn eq(&self, other: &Self) -> bool {
-        self.rank == other.rank
+        self.choice == other.choice
     }
 }
 impl<P> Eq for Taken<P> {}
@@ -97,7 +106,7 @@ impl<P> PartialOrd for Taken<P> {
 }
 impl<P> Ord for Taken<P> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank.cmp(&other.rank)
+        self.choice.cmp(&other.choice)
     }
 }
 
@@ -116,15 +125,15 @@ impl<P> Best<P> {
     }
 
     /// Considers a waiting row.
-    fn see(&mut self, rank: u64, due: i64, place: impl FnOnce() -> P) {
+    fn see(&mut self, choice: u64, due: i64, place: impl FnOnce() -> P) {
         if due > self.until {
             self.outside_due = self.outside_due.min(due);
         } else if self.taken.len() < self.room {
-            self.taken.push(Taken { rank, place: place() });
+            self.taken.push(Taken { choice, place: place() });
         } else if let Some(mut worst) = self.taken.peek_mut() {
             self.outside_due = 0;
-            if rank < worst.rank {
-                *worst = Taken { rank, place: place() };
+            if choice < worst.choice {
+                *worst = Taken { choice, place: place() };
             }
         }
     }
@@ -141,7 +150,7 @@ fn read(orders: Vec<Order>, scans: &mut [RowScan], now: i64, config: &Config) ->
 }
 
 fn read_host(order: Order, scans: &mut [RowScan], now: i64, config: &Config) -> Result<Found> {
-    let Order { id, key, room, until, released, resting, mut hidden } = order;
+    let Order { id, key, room, by_chance, until, released, resting, mut hidden } = order;
     let mut best = Best::new(room, until);
     let mut robots = Vec::new();
     let files = scans.len();
@@ -163,7 +172,8 @@ fn read_host(order: Order, scans: &mut [RowScan], now: i64, config: &Config) -> 
                     true => standing.due_ms,
                     false => due(&resting, &scan.url(number)?, standing.due_ms),
                 };
-                best.see(standing.rank(now, config), due, || (file, number));
+                let rank = standing.rank(now, config);
+                best.see(choice(rank, path, by_chance), due, || (file, number, rank));
             }
         }
     }
@@ -172,11 +182,11 @@ fn read_host(order: Order, scans: &mut [RowScan], now: i64, config: &Config) -> 
     // In the order of the file, so that its pages are unpacked once.
     taken.sort_unstable_by_key(|taken| taken.place);
     let mut rows = Vec::with_capacity(taken.len());
-    for Taken { rank, place: (file, number) } in taken {
+    for Taken { place: (file, number, rank), .. } in taken {
         let path = scans[file].path(number)?;
         rows.push((rank, scans[file].row(UrlId::new(key, path), number)?));
     }
-    Ok(Found { id, room, rows, robots, outside_due })
+    Ok(Found { id, room, by_chance, rows, robots, outside_due })
 }
 
 impl Frontier {
@@ -287,16 +297,20 @@ impl Frontier {
             host.marks.refilling = true;
             host.marks.outside_changed = false;
             let until = if host.is_dead() { i64::MAX } else { until };
-            let room = (host.waiting as usize / 16).clamp(FEWEST, MOST).min(share);
+            let by_chance = host.backoffs >= PLEAS_IN_DOUBT && !host.is_dead();
+            // A few by chance are enough to find a page that answers: more would be fetched out of their order after that.
+            let most = if by_chance { FEWEST } else { (host.waiting as usize / 16).clamp(FEWEST, MOST) };
+            let room = most.min(share);
             let resting = if host.is_dead() { Vec::new() } else { host.resting(self.clock.latest) };
-            orders.push(Order { id: *id, key: host.key, room, until, released: host.trap.released, resting, hidden });
+            let (key, released) = (host.key, host.trap.released);
+            orders.push(Order { id: *id, key, room, by_chance, until, released, resting, hidden });
         }
         orders
     }
 
     /// Puts what was found, and what the recent changes have, into the window.
     fn reap(&mut self, found: Found, now: i64, until: i64) -> bool {
-        let Found { id, room, rows, mut robots, outside_due } = found;
+        let Found { id, room, by_chance, rows, mut robots, outside_due } = found;
         let host = &self.hosts[id as usize];
         let until = if host.is_dead() { i64::MAX } else { until };
         let mut best = Best::new(room, until);
@@ -316,13 +330,16 @@ impl Frontier {
                 if row.robots_until > 0 {
                     recent_robots.push(row.clone());
                 } else if is_wanted(row.status, host.trap.released) && !at_hand(row.id) {
-                    best.see(rank(row, now, &self.config), due(&resting, row.url(), row.due_ms), || row.clone());
+                    let rank = rank(row, now, &self.config);
+                    let (choice, due) = (choice(rank, row.id.path(), by_chance), due(&resting, row.url(), row.due_ms));
+                    best.see(choice, due, || (rank, row.clone()));
                 }
             }
         }
         for (rank, row) in rows {
             if !newer.contains(&row.id.path()) && !at_hand(row.id) {
-                best.see(rank, due(&resting, row.url(), row.due_ms), || row);
+                let choice = choice(rank, row.id.path(), by_chance);
+                best.see(choice, due(&resting, row.url(), row.due_ms), || (rank, row));
             }
         }
         recent_robots.append(&mut robots);
@@ -334,7 +351,7 @@ impl Frontier {
         (host.marks.refilling, host.marks.rules_away) = (false, false);
         let any = !best.taken.is_empty();
         host.window.reserve(best.taken.len());
-        for Taken { rank, place: row } in best.taken.into_vec() {
+        for Taken { place: (rank, row), .. } in best.taken.into_vec() {
             self.window_bytes += row.memory();
             match row.due_ms > now {
                 true => host.window.add_later(row),

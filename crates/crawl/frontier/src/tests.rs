@@ -3,6 +3,7 @@
 mod absence;
 mod durable;
 mod intake;
+mod pleas;
 mod simulation;
 
 use super::*;

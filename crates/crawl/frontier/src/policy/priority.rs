@@ -10,6 +10,8 @@ pub(crate) const BUCKETS: u8 = 64;
 const DEPTHS: u32 = 16;
 /// Classes of ready queues, the first the best.
 pub(crate) const CLASSES: usize = BUCKETS as usize * DEPTHS as usize;
+/// The bit of a rank that is set where a limit on pages lets seeds go first.
+pub(crate) const BEHIND: u64 = 1 << 47;
 
 /// The bucket of a priority from 0 to 1: four to each halving.
 pub fn bucket_of(priority: f32) -> u8 {
@@ -51,7 +53,8 @@ impl Standing {
         let bucket = if starved { BUCKETS - 1 } else { self.bucket.min(BUCKETS - 1) };
         let depth = u64::from(self.depth).min(0x3ff);
         let arrival = self.arrival & 0x7fff_ffff_ffff;
-        u64::from(BUCKETS - 1 - bucket) << 58 | depth << 48 | u64::from(is_behind) << 47 | arrival
+        let behind = if is_behind { BEHIND } else { 0 };
+        u64::from(BUCKETS - 1 - bucket) << 58 | depth << 48 | behind | arrival
     }
 }
 

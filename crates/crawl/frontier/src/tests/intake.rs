@@ -134,29 +134,3 @@ fn a_seed_that_was_found_as_a_link_is_a_seed() {
         assert_eq!(f.pending(), 39);
     }
 }
-
-#[test]
-fn a_host_that_asked_for_patience_is_asked_for_another_page() {
-    let mut f = F::new(Config { delay: Duration::ZERO, max_attempts: 3, ..ignoring() });
-    for n in 0..6 {
-        seed(&mut f, &format!("http://a.example/{n}"));
-    }
-    let (mut now, mut asked) = (0, Vec::new());
-    while f.pending() > 0 {
-        let (at, l) = soonest(&mut f, now);
-        let path = l.url().trim_start_matches("http://a.example/").to_owned();
-        // Two pages never have another answer.
-        done(&mut f, at, &l, if matches!(path.as_str(), "0" | "1") { status(503) } else { OK });
-        now = at;
-        asked.push(path);
-    }
-    assert_eq!(asked[..3], ["0", "5", "1"], "another one, then the first of the others");
-    let pleas = asked.iter().map(|path| matches!(path.as_str(), "0" | "1"));
-    let in_a_row = pleas
-        .scan(0, |n, plea| {
-            *n = if plea { *n + 1 } else { 0 };
-            Some(*n)
-        })
-        .max();
-    assert!(asked.iter().filter(|path| *path == "0").count() == 3 && in_a_row < Some(6), "{asked:?}");
-}
