@@ -228,13 +228,13 @@ impl Frontier {
         host.in_flight += 1;
         let next = now.saturating_add(host.delay_ms(&self.config));
         host.next_ms = next;
-        let ip = host.ip;
+        let (ip, backoffs) = (host.ip, host.backoffs);
         if let Some(ip) = ip {
             let gate = self.addresses.entry(address_key(ip)).or_default();
             gate.in_flight += 1;
             gate.next_ms = gate.next_ms.max(next);
         }
-        Hold { host: id, ip }
+        Hold { host: id, ip, backoffs }
     }
 
     /// Fetches that an address may have at a time.

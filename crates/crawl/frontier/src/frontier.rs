@@ -118,6 +118,8 @@ pub(crate) struct Out {
 pub(crate) struct Hold {
     pub host: u32,
     pub ip: Option<IpAddr>,
+    /// Pleas in a row of the host when it was leased. With more of them by the time it ends, it met the same trouble as another.
+    pub backoffs: u16,
 }
 
 /// An address and who waits for it.

@@ -38,7 +38,7 @@ impl Frontier {
     }
 
     fn open_gates(&mut self, now: i64, hold: Hold, site: &str, answer: Answer, ip: Option<IpAddr>) {
-        let Hold { host: id, ip: was } = hold;
+        let Hold { host: id, ip: was, backoffs } = hold;
         self.touch(id);
         let host = &mut self.hosts[id as usize];
         host.in_flight = host.in_flight.saturating_sub(1);
@@ -52,8 +52,11 @@ impl Frontier {
         }
         match answer {
             _ if is_plea(answer) => {
-                host.backoffs = host.backoffs.saturating_add(1);
-                host.slowed_ms = slowed_ms(host.slowed_ms, true, &self.config);
+                // Of several requests at a time the first one counts: they met the same trouble.
+                if host.backoffs <= backoffs {
+                    host.backoffs = host.backoffs.saturating_add(1);
+                    host.slowed_ms = slowed_ms(host.slowed_ms, true, &self.config);
+                }
                 let own = |n: u16| backoff_ms(&self.config, n.into(), dice);
                 wait = match answer {
                     Answer::Response { retry_after_ms: Some(ms), .. } => {

@@ -55,3 +55,34 @@ fn a_busy_section_larger_than_a_window_does_not_hide_the_rest() {
         }
     }
 }
+
+#[test]
+fn a_burst_of_pleas_counts_once() {
+    for retry_after_ms in [None, Some(20_000)] {
+        let plea = Answer::Response { status: 503, retry_after_ms, cut: false };
+        let mut f = F::new(Config { per_host: 8, delay: Duration::ZERO, max_attempts: 9, ..ignoring() });
+        for n in 0..8 {
+            seed(&mut f, &format!("http://a.example/{n}"));
+        }
+        let mut now = 0;
+        for burst in 1..=3 {
+            let (at, first) = soonest(&mut f, now);
+            let mut leases = vec![first];
+            while let Step::Lease(l) = f.step(UnixMillis(at)) {
+                leases.push(l);
+            }
+            assert!(burst > 1 || leases.len() == 8, "{}", leases.len());
+            for (n, l) in leases.iter().enumerate() {
+                done(&mut f, at + 5 + i64::try_from(n).unwrap(), l, plea);
+            }
+            assert_eq!(f.host_report("a.example").unwrap().backoffs, burst);
+            now = at + 20;
+        }
+        // An answer ends it, and the next plea is a first one again.
+        let (at, l) = soonest(&mut f, now);
+        done(&mut f, at, &l, OK);
+        let (at, l) = soonest(&mut f, at);
+        done(&mut f, at, &l, plea);
+        assert_eq!(f.host_report("a.example").unwrap().backoffs, 1);
+    }
+}
