@@ -162,6 +162,11 @@ impl Config {
         (self.memory_bytes / 32).clamp(1 << 20, 64 << 20)
     }
 
+    /// Whether pages are limited, so that seeds have to go first.
+    pub(crate) fn limits_pages(&self) -> bool {
+        self.max_pages.is_some() || self.max_pages_per_host.is_some()
+    }
+
     /// Whether a shorter way to a page, found late, can bring further pages within reach.
     pub(crate) fn depth_matters(&self) -> bool {
         self.max_depth > 0 && self.max_depth < u32::from(u16::MAX)

@@ -275,7 +275,7 @@ impl Frontier {
     pub fn set_seeds_open(&mut self, open: bool) {
         let ended = self.seeds_open && !open;
         self.seeds_open = open;
-        if ended && self.config.max_pages.is_some() {
+        if ended && self.config.limits_pages() {
             self.place_idle();
         }
     }

@@ -19,7 +19,7 @@ impl Frontier {
             || over(u64::from(host.admitted), self.config.max_pages_per_host);
         // Seeds come first: while more of them follow, nothing else is handed out, and then only what leaves room for them.
         let room_taken = self.totals.admitted.saturating_add(self.totals.seeds_waiting);
-        let seeds_first = self.config.max_pages.is_some() && self.seeds_open || over(room_taken, self.config.max_pages);
+        let seeds_first = self.config.limits_pages() && self.seeds_open || over(room_taken, self.config.max_pages);
         let honour = self.config.robots == RobotsPolicy::Honour && !dead;
         let may_go = |row: &Row| {
             if !row.is_admitted() && (capped || seeds_first && row.found != Found::Seed) {

@@ -46,7 +46,7 @@ impl Standing {
     /// nothing else gets ahead of them by waiting: a window full of other rows would hide them, and the room that is kept for them
     /// would go to those.
     pub fn rank(&self, now: i64, config: &Config) -> u64 {
-        let is_behind = config.max_pages.is_some() && self.found != Found::Seed;
+        let is_behind = config.limits_pages() && self.found != Found::Seed;
         // One that is due again has waited since then.
         let since = if self.status == Status::Due { self.due_ms } else { i64::from(self.first_seen) * 3_600_000 };
         let starved = !is_behind && self.first_seen > 0 && now.saturating_sub(since) >= millis(config.starved_after);

@@ -44,6 +44,35 @@ fn seeds_come_before_links_under_a_limit() {
     assert_eq!(f.step(UnixMillis(1)), Step::Blocked);
 }
 
+/// Which pages a host has among the seeds is known when their list ends.
+#[test]
+fn seeds_come_before_links_under_a_limit_of_a_host() {
+    let mut f = F::new(Config { max_pages_per_host: Some(3), max_depth: 1, delay: Duration::ZERO, ..ignoring() });
+    f.set_seeds_open(true);
+    seed(&mut f, "http://a.example/");
+    let first = lease(&mut f, 0);
+    done(&mut f, 0, &first, status(302));
+    let from: Arc<str> = first.url().into();
+    let sent = web("http://a.example/sent");
+    let id = f.id_of_redirect(page(first.id), &sent).unwrap();
+    f.discover(Candidate::redirect(id, sent, &from, 0, 0, None));
+    for n in 0..5 {
+        f.discover(link(&first, &from, &format!("http://a.example/link/{n}")));
+    }
+    assert_eq!(f.step(UnixMillis(0)), Step::Empty, "links and redirects wait");
+    for url in ["http://a.example/1", "http://b.example/"] {
+        seed(&mut f, url);
+    }
+    f.set_seeds_open(false);
+    let mut fetched = Vec::new();
+    while let Step::Lease(l) = f.step(UnixMillis(1)) {
+        done(&mut f, 1, &l, OK);
+        fetched.push(l.url().trim_start_matches("http://").to_owned());
+    }
+    fetched.sort();
+    assert_eq!(fetched, ["a.example/1", "a.example/sent", "b.example/"]);
+}
+
 #[test]
 fn a_limit_on_pages_keeps_room_for_every_seed() {
     let config = Config { max_pages: Some(4), max_depth: 1, delay: Duration::from_secs(9), ..ignoring() };
