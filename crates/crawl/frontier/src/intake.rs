@@ -11,7 +11,7 @@ use crate::index::hash_of;
 use crate::policy::priority::{bucket_of, rank};
 use crate::policy::trap;
 use crate::row::{Found, Row, Status, Texts, small};
-use crate::seen::{DEEP, FAR, Known, SENT, mark_of, set_depth_of};
+use crate::seen::{DEEP, FAR, Known, SENT, set_depth_of};
 use trawl_model::UnixMillis;
 use trawl_url::WebUrl;
 
@@ -42,8 +42,7 @@ impl Frontier {
                         recent.put(candidate.id.path());
                     }
                     // The same URL twice in one batch: the first of them is among the recent changes by now.
-                    let mark = |row: &Row| mark_of(row.depth.into(), row.hops.into(), self.config.max_hops);
-                    let written = self.active.get(candidate.id).map(mark);
+                    let written = self.active.get(candidate.id).map(|row| row.mark(self.config.max_hops));
                     written.or(known.copied().flatten())
                 }
             };
@@ -135,10 +134,11 @@ impl Frontier {
             status: if parked { Status::Trapped } else { Status::Scheduled },
             found,
         };
+        let mark = row.mark(config.max_hops);
         if let Seen::Exact(set) = &mut self.seen
-            && *hops > 0
+            && mark != set_depth_of(*depth)
         {
-            set.set_depth(id.path(), mark_of(*depth, *hops, config.max_hops));
+            set.set_depth(id.path(), mark);
         }
         self.totals.arrival += 1;
         self.totals.known += 1;
@@ -264,7 +264,6 @@ impl Frontier {
             if reached || becomes_seed {
                 row.hops = small(candidate.hops);
             }
-            self.note_depth(&row);
             let is_parked = asked_for && !self.hosts[host as usize].trap.released;
             if is_parked || reached && row.status == Status::Gone {
                 admissions[*n] = if is_parked { Admission::Unparked } else { Admission::InReach };
@@ -274,6 +273,7 @@ impl Frontier {
                 self.totals.seeds_waiting += u64::from(is_parked && found == Found::Seed);
                 row.texts = Texts::new(row.url(), via, candidate.meta_json.as_deref().unwrap_or_default());
                 (row.found, row.status, row.due_ms, row.strikes) = (found, Status::Scheduled, 0, 0);
+                self.note_depth(&row);
                 self.write(host, row.clone());
                 self.add_waiting(host, row, now);
                 self.stir(host, now);
@@ -285,6 +285,7 @@ impl Frontier {
                 (row.texts, row.found) = (Texts::new(row.url(), "", meta), Found::Seed);
                 self.totals.seeds_waiting += 1;
             }
+            self.note_depth(&row);
             if row.status.waits() {
                 let state = &mut self.hosts[host as usize];
                 let old = state.window.remove(id);
@@ -308,7 +309,7 @@ impl Frontier {
 
     fn note_depth(&mut self, row: &Row) {
         if let Seen::Exact(set) = &mut self.seen {
-            set.set_depth(row.id.path(), mark_of(row.depth.into(), row.hops.into(), self.config.max_hops));
+            set.set_depth(row.id.path(), row.mark(self.config.max_hops));
         }
     }
 
@@ -326,7 +327,7 @@ impl Frontier {
             // A seed may have been parked as a link.
             let may_be_parked = candidate.depth == 0 && self.config.max_depth > 0;
             if let Some(row) = self.recent_row(candidate.id) {
-                known[n] = Some(mark_of(row.depth.into(), row.hops.into(), self.config.max_hops));
+                known[n] = Some(row.mark(self.config.max_hops));
             } else if !self.config.depth_matters() && !may_be_parked && recent.has(candidate.id.path()) {
                 known[n] = Some(0);
             } else {

@@ -5,6 +5,8 @@
 //! up for the files themselves: filters say what is certainly new, the rest is looked up in batches sorted by key, and a cache
 //! of keys offered lately spares most of that.
 
+use crate::row::{Found, Row};
+
 /// Parts of the set, which grow one by one: growth never needs twice the memory of all.
 const PARTS: usize = 1024;
 const PART_BITS: u32 = 10;
@@ -49,7 +51,8 @@ pub(crate) const DEEP: u8 = u8::MAX;
 /// In place of the depth of a URL that was found past the limit of redirects: whoever finds it nearer asks its row.
 pub(crate) const FAR: u8 = u8::MAX - 1;
 
-/// In place of the depth of a URL that a seed redirects to, 0: if it is a seed itself, its row is asked.
+/// In place of the depth of a URL that is as near as a seed and was found otherwise, 0 (a seed redirects to it, or a robots.txt names
+/// it): if it turns out to be a seed itself, its row is asked.
 pub(crate) const SENT: u8 = u8::MAX - 2;
 
 /// A depth as the set has it.
@@ -57,12 +60,20 @@ pub(crate) fn set_depth_of(depth: u32) -> u8 {
     u8::try_from(depth).ok().filter(|depth| *depth < SENT).unwrap_or(DEEP)
 }
 
-/// What the set has of a row.
-pub(crate) fn mark_of(depth: u32, hops: u32, max_hops: u32) -> u8 {
+/// What the set has of a row. How it was found counts, not its hops: one that was found by a link first, and then by the redirect of a
+/// seed, has none.
+pub(crate) fn mark_of(depth: u32, hops: u32, found: Found, max_hops: u32) -> u8 {
     match depth {
         _ if hops > max_hops => FAR,
-        0 if hops > 0 => SENT,
+        0 if found != Found::Seed => SENT,
         _ => set_depth_of(depth),
+    }
+}
+
+impl Row {
+    /// What the set has of it.
+    pub fn mark(&self, max_hops: u32) -> u8 {
+        mark_of(self.depth.into(), self.hops.into(), self.found, max_hops)
     }
 }
 

@@ -89,26 +89,28 @@ impl Files {
 }
 
 const DEPTH: u16 = 4;
+const DISCOVERY_SOURCE: u16 = 5;
 /// The columns of [`mark`].
-pub(crate) const MARK: [u16; 2] = [DEPTH, ext::HOPS];
+pub(crate) const MARK: [u16; 3] = [DEPTH, ext::HOPS, DISCOVERY_SOURCE];
 
-/// What the set of known URLs has of a row. Both columns are two bytes wide.
+/// What the set of known URLs has of a row. The columns are one or two bytes wide.
 pub(crate) fn mark(scan: &mut Scan, number: u64, max_hops: u32) -> Result<u8> {
-    Ok(mark_of(scan.value(0, number)? as u32, scan.value(1, number)? as u32, max_hops))
+    let found = Found::of(scan.value(2, number)? as u8);
+    Ok(mark_of(scan.value(0, number)? as u32, scan.value(1, number)? as u32, found, max_hops))
 }
 
 /// The columns of a row, in the order that [`RowScan`] asks for them.
 const COLUMNS: [u16; 18] = [
     2,     // status
     DEPTH, // depth
-    5,     // discovery_source
-    6,     // url_ref
-    7,     // first_seen
-    8,     // last_crawled
-    12,    // crawl_count
-    19,    // http_status
-    21,    // retry_count: strikes
-    22,    // error_count
+    DISCOVERY_SOURCE,
+    6,  // url_ref
+    7,  // first_seen
+    8,  // last_crawled
+    12, // crawl_count
+    19, // http_status
+    21, // retry_count: strikes
+    22, // error_count
     ext::DUE_MS,
     ext::HOPS,
     ext::ARRIVAL,

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::frontier::{Frontier, Seen};
 use crate::host::{Host, LoggedHost, check_numbers};
 use crate::row::Row;
-use crate::seen::{Exact, Recent, mark_of};
+use crate::seen::{Exact, Recent};
 use std::path::Path;
 use std::sync::Arc;
 use trawl_io::slice::SliceError;
@@ -163,7 +163,7 @@ impl Frontier {
         if let Seen::Exact(set) = &mut self.seen
             && row.robots_until == 0
         {
-            let depth = mark_of(row.depth.into(), row.hops.into(), self.config.max_hops);
+            let depth = row.mark(self.config.max_hops);
             set.insert(row.id.path(), depth);
             set.set_depth(row.id.path(), depth);
         }

@@ -134,3 +134,40 @@ fn a_seed_that_was_found_as_a_link_is_a_seed() {
         assert_eq!(f.pending(), 39);
     }
 }
+
+/// A link brings it from depth 1 into the frontier, a redirect of a seed to depth 0, and then the list of seeds comes to it.
+#[test]
+fn a_seed_that_a_link_and_a_redirect_found_first_has_its_metadata() {
+    for (restart, files) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut f = F::new(Config { max_depth: 3, delay: Duration::ZERO, ..ignoring() });
+        for url in ["http://a.example/links", "http://b.example/redirects"] {
+            seed(&mut f, url);
+        }
+        let (links, redirects) = (lease(&mut f, 0), lease(&mut f, 0));
+        // Before its own host is asked again.
+        f.pause(UnixMillis(0), "a.example", true).unwrap();
+        done(&mut f, 0, &links, OK);
+        done(&mut f, 0, &redirects, status(302));
+        let found = link(&links, &links.url().into(), "http://a.example/wanted");
+        assert_eq!(f.discover(found), Admission::New);
+        let sent = redirect(&mut f, "http://a.example/wanted", &redirects);
+        assert_eq!(f.discover(sent.clone()), Admission::Nearer);
+        assert_eq!(f.discover(sent), Admission::Seen);
+        if restart {
+            f.inner.sync().unwrap();
+            f.flush().unwrap();
+            f = f.crash(1);
+        }
+        if files {
+            f.inner.seen = crate::frontier::Seen::Files(crate::seen::Recent::new(1));
+        }
+        let identity = f.config().identity;
+        let wanted = Candidate::seed(identity, web("http://a.example/wanted"), Some("{\"k\":1}".into()));
+        assert_eq!(f.discover(wanted.clone()), Admission::AskedFor, "{restart} {files}");
+        assert_eq!(f.discover(wanted), Admission::Seen);
+        f.pause(UnixMillis(2), "a.example", false).unwrap();
+        let (_, l) = soonest(&mut f, 2);
+        assert_eq!((l.url(), l.depth, l.source()), ("http://a.example/wanted", 0, Source::Seed));
+        assert_eq!(l.meta_json(), Some("{\"k\":1}"));
+    }
+}
