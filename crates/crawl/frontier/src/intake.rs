@@ -56,7 +56,7 @@ impl Frontier {
                     self.turned_away(self.config.max_depth);
                     Admission::TooDeep
                 }
-                None => self.admit(candidate, now),
+                None => self.admit(candidate, now)?,
             });
         }
         if !nearer.is_empty() {
@@ -91,7 +91,7 @@ impl Frontier {
     }
 
     /// A URL that was never seen.
-    fn admit(&mut self, candidate: &Candidate, now: i64) -> Admission {
+    fn admit(&mut self, candidate: &Candidate, now: i64) -> Result<Admission> {
         let Candidate { id, url, source, depth, hops, priority, meta_json } = candidate;
         let config = &self.config;
         let name = || match config.identity.in_queue(url, config.queue).1 {
@@ -103,18 +103,17 @@ impl Frontier {
         if host_id == next {
             self.hosts.push(crate::host::Host::new(key, &name(), self.floor_ms));
         }
-        let host = &mut self.hosts[host_id as usize];
         let (found, via) = source.parts();
         // A list that someone wrote is fetched as it is: the detector looks at links only.
-        let parked = *depth > 0
-            && config.trap_threshold > 0
-            && trap::observe(
-                &mut host.trap,
-                &mut self.sessions,
-                (id.host(), config.trap_threshold),
-                url,
-                trap::month_of(now),
-            );
+        let month = trap::month_of(now);
+        let is_looked_at = *depth > 0 && self.config.trap_threshold > 0;
+        if is_looked_at && self.hosts[host_id as usize].trap.forgot(&self.sessions, url, month) {
+            self.recall_filters(host_id, month)?;
+        }
+        let config = &self.config;
+        let host = &mut self.hosts[host_id as usize];
+        let rule = (id.host(), config.trap_threshold);
+        let parked = is_looked_at && trap::observe(&mut host.trap, &mut self.sessions, rule, url, month);
         let row = Row {
             id: *id,
             texts: Texts::new(url, via, meta_json.as_deref().unwrap_or_default()),
@@ -148,12 +147,36 @@ impl Frontier {
             host.parked += 1;
             self.totals.parked += 1;
             self.write(host_id, row);
-            return Admission::Parked;
+            return Ok(Admission::Parked);
         }
         self.write(host_id, row.clone());
         self.add_waiting(host_id, row, now);
         self.stir(host_id, now);
-        Admission::New
+        Ok(Admission::New)
+    }
+
+    /// Looks up which combinations of filters a host has among its pages: those that were not parked stay its pages. Reads all
+    /// rows of the host, once in a process; to keep the counts on disk instead, every such link would have to write them.
+    fn recall_filters(&mut self, id: u32, month: u32) -> Result<()> {
+        let key = self.hosts[id as usize].key;
+        let sessions = &mut self.sessions;
+        for table in std::iter::once(&self.active).chain(self.sealed.as_deref()) {
+            for row in table.of_host(id).filter(|row| row.depth > 0 && row.status != Status::Trapped) {
+                trap::recall(sessions, key, row.url(), month);
+            }
+        }
+        if let Some(store) = &self.store {
+            for mut scan in store.files.scans() {
+                for number in scan.rows_of_host(key)? {
+                    let standing = scan.standing(number)?;
+                    if standing.depth > 0 && standing.status != Status::Trapped {
+                        trap::recall(sessions, key, &scan.url(number)?, month);
+                    }
+                }
+            }
+        }
+        self.hosts[id as usize].trap.generation = sessions.generation;
+        Ok(())
     }
 
     /// A row waits: in the window of its host if it is good enough, else it is found again when the window is refilled.

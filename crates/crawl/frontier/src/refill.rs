@@ -81,8 +81,9 @@ pub(crate) struct Refilling {
     job: Job<Vec<Found>>,
 }
 
-/// What a row is chosen by. The best rows of a host may all be of a section that is always busy, and the rest of it would never be asked
-/// for: one that keeps asking for patience gets rows from anywhere, by the hash of their paths. Seeds still go first under a limit.
+/// What a row is chosen by. The best rows of a host may all be of a section that is always busy, and the rest of it would never be
+/// asked for: one that keeps asking for patience gets rows from anywhere, by the hash of their paths. Seeds still go first under a
+/// limit.
 fn choice(rank: u64, path: u64, by_chance: bool) -> u64 {
     if by_chance { (rank & BEHIND) << 16 | path >> 1 } else { rank }
 }

@@ -1,4 +1,5 @@
-//! URLs that a machine makes without end: calendar pages far ahead, session ids, combined filters.
+//! URLs that a machine makes without end: calendar pages far ahead, session ids (in the query, or as `;jsessionid=…` in the path),
+//! combined filters.
 //!
 //! A host that has shown [`crate::Config::trap_threshold`] distinct links of a kind is flagged for that kind, and further links
 //! of it are parked; of session ids and of combined filters, that many distinct ones on a path. Seeds are never parked.
@@ -23,6 +24,9 @@ pub(crate) struct Trap {
     pub flags: u8,
     /// Set by the operator: nothing of this host is parked any more.
     pub released: bool,
+    /// Which generation of [`Sessions`] knows all combinations of filters that this host had before it was flagged; 0 for none.
+    /// Not kept on disk, as those are not.
+    pub generation: u8,
 }
 
 impl Trap {
@@ -33,15 +37,31 @@ impl Trap {
 
     pub fn unpack(value: u32) -> Self {
         let [calendar, _, flags, released] = value.to_le_bytes();
-        Trap { calendar, flags, released: released != 0 }
+        Trap { calendar, flags, released: released != 0, generation: 0 }
+    }
+
+    /// Whether a URL combines filters on a host that was flagged for that, and nobody knows which combinations it had before: a
+    /// restart lost some of them, or [`Sessions`] started over. They are to be counted again by [`recall`].
+    pub fn forgot(self, sessions: &Sessions, url: &str, month: u32) -> bool {
+        let flagged = self.flags & Kind::Facets as u8 != 0 && !self.released;
+        flagged && self.generation != sessions.generation && matches!(look_of(url, month), Some(Look::Facets { .. }))
     }
 }
 
-/// Session ids and combinations of filters seen, by host and path. Bounded: when it is full it starts over, which only delays a verdict.
-#[derive(Debug, Default)]
+/// Session ids and combinations of filters seen, by host and path. Bounded: when it is full it starts over, as another generation,
+/// which only delays a verdict.
+#[derive(Debug)]
 pub(crate) struct Sessions {
     ids: HashSet<u64>,
     counts: HashMap<u64, u8>,
+    /// From 1 to 255, and again from 1.
+    pub generation: u8,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Sessions { ids: HashSet::new(), counts: HashMap::new(), generation: 1 }
+    }
 }
 
 const SESSIONS: usize = 1 << 17;
@@ -54,6 +74,7 @@ impl Sessions {
         if self.ids.len() >= SESSIONS {
             self.ids.clear();
             self.counts.clear();
+            self.generation = self.generation % u8::MAX + 1;
         }
         let path = host ^ xxh3_64(base.as_bytes());
         let is_new = self.ids.insert(xxh3_64_with_seed(id.as_bytes(), path));
@@ -84,6 +105,8 @@ pub(crate) fn observe(
             trap.calendar = trap.calendar.saturating_add(1);
             trap.calendar
         }
+        // It is parked whatever its id is, and ids that are not counted leave room for others.
+        Look::Session { .. } if flagged => return !trap.released,
         Look::Session { base, id } => sessions.count(host, base, id),
         // Pages of what was there before the host was flagged are still its pages.
         Look::Facets { base, choice } if flagged => return !trap.released && !sessions.has(host, base, &choice),
@@ -93,6 +116,13 @@ pub(crate) fn observe(
         trap.flags |= kind as u8;
     }
     flagged && !trap.released
+}
+
+/// Counts the combination of filters of a page that was not parked.
+pub(crate) fn recall(sessions: &mut Sessions, host: u64, url: &str, month: u32) {
+    if let Some(Look::Facets { base, choice }) = look_of(url, month) {
+        sessions.count(host, base, &choice);
+    }
 }
 
 /// What makes a URL look like part of a trap.
@@ -127,6 +157,9 @@ fn look_of(url: &str, month: u32) -> Option<Look<'_>> {
     if far(month_in_path(path)) || far(month_in_query(&mut pairs())) {
         return Some(Look::Calendar);
     }
+    if let Some((base, id)) = session_in_path(base) {
+        return Some(Look::Session { base, id });
+    }
     if query.is_empty() {
         return None;
     }
@@ -137,6 +170,15 @@ fn look_of(url: &str, month: u32) -> Option<Look<'_>> {
     facets.sort_unstable();
     let names: HashSet<String> = facets.iter().map(|piece| name_of(piece)).collect();
     (names.len() >= 3).then(|| Look::Facets { base, choice: facets.join("&") })
+}
+
+/// A session id among the parameters of a path (`/topic;jsessionid=…`), and what stands before it.
+fn session_in_path(base: &str) -> Option<(&str, &str)> {
+    base.match_indices(';').find_map(|(at, _)| {
+        let (before, rest) = base.split_at_checked(at)?;
+        let (name, id) = rest.get(1..)?.split(['/', ';']).next()?.split_once('=')?;
+        (is_in(&SESSION_NAMES, name) && is_opaque(id)).then_some((before, id))
+    })
 }
 
 /// The name in a piece of a query, in lower case.
@@ -282,6 +324,10 @@ mod tests {
             ("http://a/x?from=2031/04", Some(Kind::Calendar)),
             ("http://a/x?name=2031-04-01", None),
             ("http://a/x?PHPSESSID=a8f5f167f44f4964", Some(Kind::Session)),
+            ("http://a/x;jsessionid=A8F5F167F44F4964", Some(Kind::Session)),
+            ("http://a/x;v=2;JSESSIONID=a8f5f167f44f4964.node1?t=7", Some(Kind::Session)),
+            ("http://a/x;jsessionid=12/y", None),
+            ("http://a/x;y/jsessionid", None),
             ("http://a/x?sid=12", None),
             ("http://a/x?sid=abcdefghijklmnop", None),
             ("http://a/x?color=red&size=1&sort=up", Some(Kind::Facets)),
@@ -311,6 +357,11 @@ mod tests {
         let topics = (0..40).map(|n| format!("http://a/99?t={n}&sid=a8f5f167f44f4900"));
         assert!(topics.into_iter().all(|url| !see(&mut trap, &url)), "one id on all topics of a forum");
         assert!((0..4).all(|n| !see(&mut trap, &session(n, 99)) || n == 3));
+        // In the path they are counted by what stands before them.
+        let session = |n: u32| format!("http://a/topic;jsessionid=A8F5F167F44F49{n:02}?t={n}");
+        let mut trap = Trap::default();
+        let parked: Vec<bool> = (0..5).map(|n| see(&mut trap, &session(n))).collect();
+        assert_eq!(parked, [false, false, false, true, true]);
         // Filters by what is chosen: pages that differ in something else are pages.
         let blog = |n: u32| format!("http://a/?option=com_content&view=category&layout=blog&id={n}");
         let mut trap = Trap::default();

@@ -290,6 +290,52 @@ fn traps_are_parked_listed_and_let_go() {
     assert_eq!((fetched, f.parked(), f.pending()), (11, 0, 0));
 }
 
+/// A forum that gives every visit another session id, in a parameter of the path.
+#[test]
+fn session_ids_in_paths_are_parked_and_counted() {
+    let mut f = F::new(Config { max_depth: 3, trap_threshold: 4, delay: Duration::ZERO, ..ignoring() });
+    seed(&mut f, "http://a.example/");
+    let root = lease(&mut f, 0);
+    done(&mut f, 0, &root, OK);
+    let from: Arc<str> = root.url().into();
+    for n in 0..10 {
+        let url = format!("http://a.example/topic;jsessionid=A8F5F167F44F496{n}?t={n}");
+        let expected = if n < 4 { Admission::New } else { Admission::Parked };
+        assert_eq!(f.discover(link(&root, &from, &url)), expected, "{url}");
+    }
+    let report = f.host_report("a.example").unwrap();
+    assert_eq!((f.parked(), report.parked, report.traps), (6, 6, vec!["session"]));
+}
+
+/// Which combinations of filters a host had when it was flagged is known after a restart, too.
+#[test]
+fn pages_of_known_filters_are_no_trap_after_a_restart() {
+    for (restart, flush) in [(false, false), (true, false), (true, true)] {
+        let config = Config { max_depth: 3, trap_threshold: 4, delay: Duration::ZERO, ..ignoring() };
+        let mut f = F::on(FaultFs::new(), Config { memory_bytes: 1 << 20, background: false, ..config }, 0);
+        seed(&mut f, "http://a.example/");
+        let root = lease(&mut f, 0);
+        done(&mut f, 0, &root, OK);
+        let from: Arc<str> = root.url().into();
+        let offer = |f: &mut F, color: u32, page: u32| {
+            let url = format!("http://a.example/shop?color={color}&size=1&sort=up&page={page}");
+            f.discover(link(&root, &from, &url))
+        };
+        let first: Vec<_> = (0..6).map(|color| offer(&mut f, color, 1)).collect();
+        let (new, parked) = (Admission::New, Admission::Parked);
+        assert_eq!(first, [new, new, new, new, parked, parked]);
+        if restart {
+            if flush {
+                f.flush().unwrap();
+            }
+            f = f.crash_synced(1);
+        }
+        let second: Vec<_> = (0..6).rev().map(|color| offer(&mut f, color, 2)).collect();
+        assert_eq!(second, [parked, parked, new, new, new, new], "{restart} {flush}");
+        assert_eq!((f.parked(), f.host_report("a.example").unwrap().traps), (4, vec!["facets"]));
+    }
+}
+
 #[test]
 fn leases_expire() {
     let mut f = F::new(Config { lease_ttl: Some(Duration::from_secs(60)), ..ignoring() });
