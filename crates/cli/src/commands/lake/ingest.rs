@@ -23,6 +23,7 @@ use trawl_index::Published;
 use trawl_ingest::source::{self, Format};
 use trawl_ingest::{IngestSettings, Mode};
 use trawl_lists::Options;
+use trawl_maintain::Keeper;
 use trawl_store::{DatasetInfo, Lake};
 
 /// Reads URLs into a dataset and indexes them
@@ -277,7 +278,11 @@ fn publish_taken(
     out: &mut Output,
 ) -> anyhow::Result<()> {
     let ids: Vec<u32> = taken.iter().map(|(id, _)| *id).collect();
-    let published = keep(dir, settings.memory_bytes as u64, out, |keeper| keeper.publish_datasets(lake, &ids));
+    let published = keep(dir, settings.memory_bytes as u64, out, |keeper| {
+        // The index is sorted where the rows were: who names another directory has little room in the lake's own.
+        let keeper = Keeper { temp_dir: settings.temp_dir.clone(), ..keeper.clone() };
+        keeper.publish_datasets(lake, &ids)
+    });
     let names: Vec<&str> = taken.iter().map(|(_, done)| done.dataset.as_str()).take(3).collect();
     let more = if taken.len() > names.len() { ", …" } else { "" };
     let published = published.with_context(|| {
