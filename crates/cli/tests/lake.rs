@@ -53,6 +53,26 @@ fn a_walk_by_cursor_stays_on_its_version_and_tells_when_that_is_gone() {
     assert!(refuse(dir, &bad).contains("cursor"));
 }
 
+/// `--temp-dir` is for all of an ingest: its rows and their index.
+#[test]
+fn nothing_temporary_is_written_into_a_lake_without_room_for_it() {
+    let dir = two_datasets();
+    let dir = dir.path();
+    let own = dir.join("lake/tmp");
+    if own.exists() {
+        std::fs::remove_dir_all(&own).unwrap();
+    }
+    write(dir, "lake/tmp", "no directory can be made here");
+    write(dir, "new.txt", "http://new.com/1\n");
+    let report = ingest(dir, "c", &["new.txt"], &["--temp-dir", "elsewhere"], 0);
+    assert!(report["version"].is_string(), "{report}");
+    // Without it, the ingest fails before it has taken anything.
+    write(dir, "newer.txt", "http://newer.com/1\n");
+    refuse(dir, &["lake", "ingest", "--dataset", "d", "newer.txt"]);
+    std::fs::remove_file(&own).unwrap();
+    assert_eq!(urls(dir, "new.com", "c"), ["http://new.com/1"]);
+}
+
 #[test]
 fn questions_and_their_exit_codes() {
     let dir = two_datasets();

@@ -1,26 +1,25 @@
 //! A lake, asked. What changes it is in `ingest.rs` and `upkeep.rs`.
 
-use crate::column::{text, texts};
+mod items;
+
+pub use items::feed;
+
+use crate::column::texts;
 use crate::diff::Diff;
-use crate::feed::{Feed, Outcome, Sink};
-use crate::rows::{Reader, Rows};
+use crate::domain::{Domain, look_up};
+use crate::rows::Rows;
 use crate::table::{Cell, Table, millis, schema};
 use crate::time::moment_if;
 use crate::{error, ingest, json, locked, place, upkeep, work};
-use arrow_array::ArrayRef;
 use arrow_schema::{DataType, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde_json::Value;
 use std::io::Read;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use trawl_ingest::IngestSettings;
 use trawl_maintain::Compact;
-use trawl_query::{
-    Archives, DEFAULT_LIMIT, Filter, ItemTable, NamesQuery, Options, Page, Pinned, Principal, QueryError,
-};
+use trawl_query::{Archives, DEFAULT_LIMIT, Filter, NamesQuery, Options, Page, Pinned, Principal, QueryError};
 use trawl_store::{Cancel, Store, is_remote};
 
 /// Rows of one Arrow batch.
@@ -88,64 +87,6 @@ impl Lake {
         let name: String = name.extract()?;
         self.ask(py, |pinned, who| pinned.dataset_id(&name, who))
     }
-
-    /// Rows that `push` makes, item by item.
-    fn items(
-        &self,
-        dataset_id: u32,
-        limit: Option<u64>,
-        run: impl Fn(&Pinned, &Principal, &mut Each<'_>) -> Result<(), QueryError> + Send + Sync + 'static,
-    ) -> Rows {
-        let (pinned, who) = (self.pin(), self.who.clone());
-        let run = Arc::new(run);
-        let schema = ItemTable::new().schema();
-        let told = schema.clone();
-        Rows::new(schema, move |cancel| {
-            let (pinned, who, run) = (pinned.clone(), who.clone(), run.clone());
-            feed(told.clone(), cancel, move |sink| {
-                let pinned = pinned.within(work::effort(&sink.cancel));
-                let (mut table, mut left, mut failed) = (ItemTable::new(), limit.unwrap_or(u64::MAX), None);
-                let ended = run(&pinned, &who, &mut |domain, item| {
-                    if left == 0 {
-                        return ControlFlow::Break(());
-                    }
-                    left -= 1;
-                    table.push(dataset_id, domain, &item);
-                    if table.rows() < BATCH {
-                        return ControlFlow::Continue(());
-                    }
-                    match table.take().map(|batch| sink.push(batch)) {
-                        Ok(true) => ControlFlow::Continue(()),
-                        Ok(false) => ControlFlow::Break(()),
-                        Err(problem) => {
-                            failed = Some(problem);
-                            ControlFlow::Break(())
-                        }
-                    }
-                });
-                if let Some(problem) = failed {
-                    return Err(problem.into());
-                }
-                ended.map_err(|problem| pinned.explain(problem))?;
-                if table.rows() > 0 {
-                    sink.push(table.take()?);
-                }
-                Ok(())
-            })
-        })
-    }
-}
-
-type Each<'a> = dyn FnMut(&str, trawl_query::UrlItem) -> ControlFlow<()> + 'a;
-
-/// Batches that a thread makes.
-pub fn feed(
-    schema: SchemaRef,
-    cancel: Cancel,
-    make: impl FnOnce(&Sink) -> Outcome + Send + 'static,
-) -> PyResult<Reader> {
-    let feed = Feed::start(schema, cancel, make).map_err(|problem| error::of(&problem))?;
-    Ok(Box::new(feed))
 }
 
 #[pymethods]
@@ -560,66 +501,4 @@ fn small(columns: &SchemaRef, fill: impl FnOnce(&mut Table) -> Result<(), arrow_
     Ok(Rows::new(columns.clone(), move |_| {
         Ok(Box::new(arrow_array::RecordBatchIterator::new([Ok(batch.clone())], told.clone())))
     }))
-}
-
-fn look_up(pinned: &Pinned, who: &Principal, chunks: &[ArrayRef], columns: &SchemaRef, sink: &Sink) -> Outcome {
-    let mut table = Table::new(columns)?;
-    for chunk in chunks {
-        for row in 0..chunk.len() {
-            sink.cancel.check()?;
-            let Some(name) = text(chunk, row) else { continue };
-            let counts = match pinned.domain_counts(name, who) {
-                Ok(counts) => counts,
-                // A name that no dataset holds, or that is no domain, has no row.
-                Err(problem) if matches!(problem.status(), 400 | 404) => continue,
-                Err(problem) => return Err(pinned.explain(problem).into()),
-            };
-            for one in counts {
-                table.push([
-                    Cell::Text(Some(name)),
-                    Cell::Small(Some(one.dataset_id.cast_signed())),
-                    Cell::Count(one.rows),
-                    Cell::Count(one.distinct_urls),
-                    Cell::Flag(one.distinct_exact),
-                    Cell::Time(one.first_ts.map(|ts| ts.0)),
-                    Cell::Time(one.last_ts.map(|ts| ts.0)),
-                ])?;
-            }
-            if table.rows() >= BATCH && !sink.push(table.take()?) {
-                return Ok(());
-            }
-        }
-    }
-    if table.rows() > 0 {
-        sink.push(table.take()?);
-    }
-    Ok(())
-}
-
-/// A domain, and the datasets that hold it.
-#[pyclass(frozen, module = "trawl")]
-pub struct Domain {
-    /// The registrable domain, in punycode.
-    #[pyo3(get)]
-    name: String,
-    value: Value,
-}
-
-#[pymethods]
-impl Domain {
-    fn __repr__(&self) -> String {
-        let names: Vec<_> = self.value["datasets"].as_array().into_iter().flatten().map(|one| &one["name"]).collect();
-        format!("Domain({:?}, datasets={names:?})", self.name)
-    }
-
-    /// The datasets that hold it: a dict each, as the API's JSON has it.
-    #[getter]
-    fn datasets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.value["datasets"])
-    }
-
-    /// The API's JSON as a dict.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.value)
-    }
 }

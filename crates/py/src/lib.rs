@@ -6,6 +6,7 @@
 //! python/trawl/*.py   names and documentation that users see
 //!   └ _trawl          this crate
 //!       lake.rs       Lake: questions, answers as dicts or Rows
+//!       domain.rs     domains, and columns of names looked up
 //!       diff.rs       two datasets side by side
 //!       ingest.rs     files and tables into a dataset
 //!       job.rs        an ingest that many processes share
@@ -25,6 +26,7 @@ mod archive;
 mod column;
 mod covered;
 mod diff;
+mod domain;
 mod error;
 mod feed;
 mod ingest;
@@ -58,11 +60,13 @@ mod _trawl {
     #[pymodule_export]
     use crate::diff::Diff;
     #[pymodule_export]
+    use crate::domain::Domain;
+    #[pymodule_export]
     use crate::error::{Corrupt, Error, Gone, NotFound, Refused};
     #[pymodule_export]
     use crate::job::{job_commit, job_knows, job_missing, job_plan, job_spool, job_task};
     #[pymodule_export]
-    use crate::lake::{Domain, Lake};
+    use crate::lake::Lake;
     #[pymodule_export]
     use crate::rows::Rows;
     #[pymodule_export]

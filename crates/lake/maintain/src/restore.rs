@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use trawl_model::UnixMillis;
+use trawl_model::{Advice, UnixMillis};
 use trawl_store::manifest::{Bases, SuffixListRef, read_manifest};
 use trawl_store::{
     Dataset, DatasetCommit, DatasetInfo, DenyRecord, Error, Lake, MAX_STATE_BYTES, Manifest, Result, Series, Store,
@@ -135,7 +135,9 @@ pub fn stored_list(store: &dyn Store, hash: &str) -> Result<Option<Vec<u8>>> {
 fn youngest_manifest(store: &dyn Store) -> Result<Option<Manifest>> {
     let bases = Bases::default();
     let mut youngest = match store.get(layout::MANIFEST_COPY, MAX_STATE_BYTES) {
-        Ok(bytes) => read_manifest(store, &bases, layout::MANIFEST_COPY, &bytes).ok().filter(|copy| copy.sequence > 0),
+        Ok(bytes) => {
+            readable(read_manifest(store, &bases, layout::MANIFEST_COPY, &bytes))?.filter(|copy| copy.sequence > 0)
+        }
         Err(error) if error.is_not_found() || matches!(error, Error::OverLimit { .. }) => None,
         Err(error) => return Err(error),
     };
@@ -144,10 +146,21 @@ fn youngest_manifest(store: &dyn Store) -> Result<Option<Manifest>> {
         if youngest.as_ref().is_some_and(|youngest| youngest.sequence >= number) {
             break;
         }
-        let read = series.get(number)?.and_then(|state| read_manifest(store, &bases, &path, &state.bytes).ok());
+        let Some(state) = series.get(number)? else { continue };
+        let read = readable(read_manifest(store, &bases, &path, &state.bytes))?;
         youngest = read.filter(|read| read.sequence == number).or(youngest);
     }
     Ok(youngest)
+}
+
+/// A manifest, unless it is damaged. A store that does not answer now is an error: the manifest may be whole, and a lake restored from
+/// an older one would lack what came since.
+fn readable(read: Result<Manifest>) -> Result<Option<Manifest>> {
+    match read {
+        Ok(manifest) => Ok(Some(manifest)),
+        Err(error) if error.advice() == Advice::Retry => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Makes the lake of `remains` anew, also where the newest numbered manifest is there but damaged: with one manifest that
@@ -200,4 +213,20 @@ pub fn restore(
     first.datasets = remains.datasets.iter().cloned().map(Arc::new).collect();
     first.next_dataset_id = remains.next_dataset_id;
     Lake::begin(store, now, nonce, suffix_list, first, from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_damaged_manifest_is_passed_over() {
+        let path = "index/manifests/0000000007.json".to_owned();
+        let damaged = Error::Corrupt { path: path.clone(), offset: 0, expected: "a manifest", found: "zeros".into() };
+        assert!(readable(Err(damaged)).unwrap().is_none());
+        assert!(readable(Err(Error::NotFound { path: path.clone() })).unwrap().is_none());
+        let silent = Error::Remote { place: "s3://b".into(), path, op: "get", attempts: 8, cause: "503".into() };
+        assert!(matches!(readable(Err(silent)), Err(Error::Remote { .. })));
+        assert!(readable(Ok(Manifest::empty())).unwrap().is_some());
+    }
 }

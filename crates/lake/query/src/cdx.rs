@@ -14,6 +14,7 @@ use trawl_index::Segment;
 use trawl_model::UnixMillis;
 use trawl_store::denial::SharedNames;
 use trawl_url::{LakeUrl, surt};
+use xxhash_rust::xxh3::Xxh3;
 
 /// Rows read and sorted at a time. More than these come in the order of lake keys, a sorted stretch after the other.
 pub const CDX_STRETCH: u64 = 50_000;
@@ -221,6 +222,27 @@ impl CdxRows<'_> {
     /// Rows to look at; captures are at most as many.
     pub fn total(&self) -> u64 {
         self.lists.iter().map(|(_, postings)| postings.total()).sum()
+    }
+
+    /// A hash of which rows are looked at, in which order. Stretches are counted over all of them, so a stretch holds the same
+    /// rows only while this is the same: within one version a dataset or domain may be denied, dropped or hidden. Rows that are denied
+    /// one by one are still counted; they matter only to an asker who counted captures himself, `with_denials`.
+    pub fn mark(&self, with_denials: bool) -> u64 {
+        let mut hash = Xxh3::new();
+        for (dataset_id, postings) in &self.lists {
+            hash.update(&dataset_id.to_le_bytes());
+            for (segment, run) in &postings.runs {
+                hash.update(&(*segment as u64).to_le_bytes());
+                hash.update(&run.file_id.to_le_bytes());
+                hash.update(&run.row_group.to_le_bytes());
+                hash.update(&run.first_row.to_le_bytes());
+                hash.update(&run.row_count.to_le_bytes());
+            }
+        }
+        for deny in self.pinned.manifest().deny.iter().filter(|_| with_denials) {
+            hash.update(format!("{:?}\n", deny.target).as_bytes());
+        }
+        hash.digest()
     }
 
     /// The captures among [`CDX_STRETCH`] rows from `start` on, by key and time.

@@ -79,6 +79,12 @@ pub enum QueryError {
         /// The version.
         version: String,
     },
+    /// The rows that an answer went through are no longer all shown, so the place where it ended is now that of other rows.
+    #[error("{why}: start again")]
+    Moved {
+        /// What changed.
+        why: &'static str,
+    },
     /// No dataset has a capture of the URL that can be replayed.
     #[error("there is no capture of {url:?}")]
     NoMemento {
@@ -152,7 +158,7 @@ impl QueryError {
             QueryError::BadUrl { .. } => "bad_url",
             QueryError::BadCursor { .. } => "bad_cursor",
             QueryError::BadRequest { .. } => "bad_request",
-            QueryError::Gone { .. } => "gone",
+            QueryError::Gone { .. } | QueryError::Moved { .. } => "gone",
             QueryError::Lake { .. } => "lake_error",
         }
     }
@@ -173,7 +179,7 @@ impl QueryError {
             | QueryError::BadUrl { .. }
             | QueryError::BadCursor { .. }
             | QueryError::BadRequest { .. } => 400,
-            QueryError::Gone { .. } => 410,
+            QueryError::Gone { .. } | QueryError::Moved { .. } => 410,
             QueryError::Lake { .. } => 500,
         }
     }

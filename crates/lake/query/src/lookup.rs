@@ -43,16 +43,31 @@ impl Pinned {
         who: &Principal,
         key: impl Fn(&UrlHit) -> Option<K>,
     ) -> Result<Option<UrlHit>, QueryError> {
-        let mut best: Option<(K, UrlHit)> = None;
+        Ok(self.best_few_with(only, url, who, 1, key)?.pop())
+    }
+
+    /// The `most` rows with the smallest keys, in the order of these; of equal ones those that are read first.
+    pub(crate) fn best_few_with<K: Ord>(
+        &self,
+        only: Option<u32>,
+        url: &str,
+        who: &Principal,
+        most: usize,
+        key: impl Fn(&UrlHit) -> Option<K>,
+    ) -> Result<Vec<UrlHit>, QueryError> {
+        let mut best: Vec<(K, UrlHit)> = Vec::new();
         self.each_with(only, &self.lake_url(url)?, who, &mut |hit| {
-            if let Some(key) = key(&hit)
-                && best.as_ref().is_none_or(|(least, _)| key < *least)
-            {
-                best = Some((key, hit));
+            if let Some(key) = key(&hit) {
+                let place = best.partition_point(|(other, _)| *other <= key);
+                // A URL may have a row for every day of many years: only those that are wanted are kept.
+                if place < most {
+                    best.insert(place, (key, hit));
+                    best.truncate(most);
+                }
             }
             ControlFlow::Continue(())
         })?;
-        Ok(best.map(|(_, hit)| hit))
+        Ok(best.into_iter().map(|(_, hit)| hit).collect())
     }
 
     fn lake_url(&self, url: &str) -> Result<LakeUrl, QueryError> {

@@ -95,8 +95,12 @@ impl Pinned {
             for ((_, run), table) in of_one.iter().zip(segment.page_tables(&groups)?) {
                 let path = segment.file(run.file_id)?.path;
                 let table = GroupTable::new(&path, &table)?;
-                let row = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-                let rows = row(run.first_row)..row(run.first_row.saturating_add(run.row_count));
+                let rows = run.rows().ok_or_else(|| trawl_store::Error::Corrupt {
+                    path: path.clone(),
+                    offset: 0,
+                    expected: "a row group with the rows of its postings",
+                    found: format!("{} rows from row {} on", run.row_count, run.first_row),
+                })?;
                 plans.push(Plan::new(&path, &table, rows, wanted)?);
             }
         }

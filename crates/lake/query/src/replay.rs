@@ -15,10 +15,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::{Found, Registry};
 use trawl_io::Fs;
-use trawl_model::{Advice, Archive, Capture, Digest, Entry, Outcome, Pick, Place, RawRecord, UnixMillis};
+use trawl_model::{Advice, Archive, Capture, Digest, Entry, Outcome, Pick, Place, RawRecord, Revisit, UnixMillis};
 
 /// Entries at one place that are looked at for the URL of a row: blocks of some containers hold thousands.
 const MAX_ENTRIES: usize = 100_000;
+/// Captures that are opened to find the one whose record a revisit names: rows do not have the ids of records.
+const MAX_OPENED: usize = 64;
 
 /// Where archives are read from, and in which formats.
 pub struct Archives {
@@ -253,9 +255,8 @@ impl Pinned {
             Entry::Other(record) => hand_out_record(row, record, take),
         })?;
         let Some((revisit, own_url)) = revisit else { return Ok(()) };
-        let wanted = revisit.payload_digest;
         let url = revisit.refers_to_url.as_deref().unwrap_or(&own_url);
-        let original = self.original(url, wanted.as_ref(), revisit.refers_to_date, row, who)?;
+        let original = self.original(archives, url, &revisit, row, who)?;
         let missing = QueryError::NoArchive { why: "the capture that has the body of this revisit is in no dataset" };
         let Some(original) = original else { return Err(missing) };
         // A 304 has no head worth showing; one with the same body has its own.
@@ -309,15 +310,22 @@ impl Pinned {
 
     /// The capture that has the body of a revisit: that of the URL it names, with the digest it names, nearest to its date. If none
     /// has that digest, the one of the date it names: many programs take the digest of a body in chunks, rows that of the body.
+    /// If it names no date either, the one whose record it names: `wget --warc-dedup` says nothing else.
     fn original(
         &self,
+        archives: &Archives,
         url: &str,
-        digest: Option<&Digest>,
-        date: Option<UnixMillis>,
-        revisit: &UrlHit,
+        revisit: &Revisit,
+        row: &UrlHit,
         who: &Principal,
     ) -> Result<Option<UrlHit>, QueryError> {
-        let who = who.clone().with_credentials(true);
+        let (digest, date) = (revisit.payload_digest.as_ref(), revisit.refers_to_date);
+        let who = &who.clone().with_credentials(true);
+        let by_id = |id: &String| self.with_record_id(archives, url, id, row, who);
+        if let (None, None, Some(id)) = (digest, date, &revisit.refers_to_id) {
+            // Its time alone would find a capture of the URL, but perhaps not the one that it names.
+            return by_id(id);
+        }
         let differs = |hit: &UrlHit| {
             let own = hit.item.digest.as_deref().and_then(|text| Digest::parse(text).ok());
             digest.is_some_and(|digest| own.as_ref() != Some(digest))
@@ -326,11 +334,48 @@ impl Pinned {
         let second = |ts: UnixMillis| ts.0.div_euclid(1000);
         let is_named = |hit: &UrlHit| date.is_some_and(|date| hit.item.ts.map(second) == Some(second(date)));
         let fits = |hit: &UrlHit| has_bytes(hit) && !is_revisit(hit) && (!differs(hit) || is_named(hit));
-        let wanted = date.or(revisit.item.ts).unwrap_or_default();
+        let wanted = date.or(row.item.ts).unwrap_or_default();
         let far = |hit: &UrlHit| hit.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(wanted.0));
         // The same dataset first: copies elsewhere may be cut.
-        let rank = |hit: &UrlHit| (differs(hit), far(hit), hit.dataset_id != revisit.dataset_id);
-        self.best_with(None, url, &who, |hit| fits(hit).then(|| rank(hit)))
+        let rank = |hit: &UrlHit| (differs(hit), far(hit), hit.dataset_id != row.dataset_id);
+        let found = self.best_with(None, url, who, |hit| fits(hit).then(|| rank(hit)))?;
+        match (found, &revisit.refers_to_id) {
+            (None, Some(id)) => by_id(id),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// The capture of a URL whose record has this id, among those nearest to a revisit, the ones before it first.
+    fn with_record_id(
+        &self,
+        archives: &Archives,
+        url: &str,
+        id: &str,
+        revisit: &UrlHit,
+        who: &Principal,
+    ) -> Result<Option<UrlHit>, QueryError> {
+        let wanted = revisit.item.ts.unwrap_or_default();
+        let rank = |hit: &UrlHit| {
+            let far = hit.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(wanted.0));
+            (hit.item.ts > Some(wanted), far, hit.dataset_id != revisit.dataset_id)
+        };
+        let fits = |hit: &UrlHit| has_bytes(hit) && !is_revisit(hit);
+        for hit in self.best_few_with(None, url, who, MAX_OPENED, |hit| fits(hit).then(|| rank(hit)))? {
+            // Each costs reads of an archive; an asker who has gone must not be served.
+            self.is_enough()?;
+            let mut is_it = false;
+            let opened = archives.open(&self.bases(&hit), &hit.item, &mut |entry| {
+                is_it = matches!(&entry, Entry::Capture(capture) if capture.facts.record_id.as_deref() == Some(id));
+                Ok(())
+            });
+            match opened {
+                Ok(()) if is_it => return Ok(Some(hit)),
+                // Another one may be it.
+                Ok(()) | Err(QueryError::NoArchive { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
     }
 }
 

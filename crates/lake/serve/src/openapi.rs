@@ -26,7 +26,7 @@ const FAILURES: [(&str, &str); 10] = [
     ("401", "A valid token is needed"),
     ("404", "There is nothing of the kind, or the asker may not see it"),
     ("405", "Only GET and HEAD are answered"),
-    ("410", "The version of a cursor is no longer kept"),
+    ("410", "The version of a cursor is no longer kept, or less of it is shown"),
     ("429", "Too many requests of one client at once"),
     ("500", "The lake could not be read"),
     ("502", "The archive of a capture cannot be read"),

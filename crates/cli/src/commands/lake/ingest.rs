@@ -1,27 +1,30 @@
 //! `trawl lake ingest` and `publish`.
 
-use super::covered;
-use super::sources::{Expanded, NotFile, STDIN, expand};
+mod done;
+mod open;
+
+pub use done::Done;
+pub(super) use open::{base_uri, open_sources};
+
+use super::sources::expand;
 use super::tell::{keep, show_progress};
 use super::{LakeArg, MEMORY_BYTES};
 use crate::exit::Status;
 use crate::lists::ListArgs;
-use crate::output::{Output, harmless};
+use crate::output::Output;
 use crate::progress::Progress;
-use crate::units::{bytes, show_bytes, show_count};
+use crate::units::bytes;
 use crate::{lake_dir, system};
 use anyhow::{Context, bail};
-use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use trawl_index::Published;
-use trawl_ingest::source::{self, Format, Opening, Source};
-use trawl_ingest::{IngestReport, IngestSettings, Mode};
+use trawl_ingest::source::{self, Format};
+use trawl_ingest::{IngestSettings, Mode};
 use trawl_lists::Options;
-use trawl_maintain::temp::Spool;
-use trawl_model::{Advice, DoorError, SourceIdentity, UrlSource};
-use trawl_store::{Dataset, DatasetInfo, KnownSource, Lake};
+use trawl_maintain::Keeper;
+use trawl_store::{DatasetInfo, Lake};
 
 /// Reads URLs into a dataset and indexes them
 ///
@@ -275,7 +278,11 @@ fn publish_taken(
     out: &mut Output,
 ) -> anyhow::Result<()> {
     let ids: Vec<u32> = taken.iter().map(|(id, _)| *id).collect();
-    let published = keep(dir, settings.memory_bytes as u64, out, |keeper| keeper.publish_datasets(lake, &ids));
+    let published = keep(dir, settings.memory_bytes as u64, out, |keeper| {
+        // The index is sorted where the rows were: who names another directory has little room in the lake's own.
+        let keeper = Keeper { temp_dir: settings.temp_dir.clone(), ..keeper.clone() };
+        keeper.publish_datasets(lake, &ids)
+    });
     let names: Vec<&str> = taken.iter().map(|(_, done)| done.dataset.as_str()).take(3).collect();
     let more = if taken.len() > names.len() { ", …" } else { "" };
     let published = published.with_context(|| {
@@ -291,9 +298,6 @@ fn publish_taken(
     }
     Ok(())
 }
-
-/// Items of a source that are read to see whether it can be read at all.
-const TASTED: u32 = 100;
 
 /// What to bring into a lake.
 pub struct Added {
@@ -325,63 +329,6 @@ impl Added {
     }
 }
 
-/// What became of it.
-#[derive(Debug, Serialize)]
-pub struct Done {
-    /// The dataset.
-    pub dataset: String,
-    /// What was written.
-    #[serde(flatten)]
-    pub ingest: IngestReport,
-    /// What else was found where the sources lie.
-    #[serde(flatten)]
-    pub beside: Beside,
-    /// The version that serves it.
-    pub version: Option<String>,
-    /// Whether no version does, since the lake's suffix list was changed meanwhile: then it waits for a rebuild.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub waits: bool,
-}
-
-/// What was found where sources lie, and is not read, or not as it should be.
-#[derive(Debug, Default, Serialize)]
-pub struct Beside {
-    /// Files of directories that are of no known format.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub ignored: Vec<String>,
-    /// What else is in directories and was not read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub not_files: Vec<NotFile>,
-    /// Archives whose captures were read from an index.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub indexed: Vec<String>,
-    /// What is not as its index says: something may be missing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub incomplete: Vec<NotFile>,
-    /// Archives in which not one capture was found.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unreadable: Vec<String>,
-}
-
-impl Beside {
-    /// Whether a source is there of which nothing, or not everything, could be taken.
-    pub(super) fn is_short(&self) -> bool {
-        !self.unreadable.is_empty() || !self.incomplete.is_empty()
-    }
-
-    /// A line for each, or for all of a kind.
-    pub(super) fn lines(&self) -> impl Iterator<Item = String> + '_ {
-        let ignored =
-            self.ignored.iter().map(|path| format!("ignored {}: of no known format, or without URLs", harmless(path)));
-        let indexed = (!self.indexed.is_empty())
-            .then(|| format!("read {} archive(s) through their index", show_count(self.indexed.len() as u64)));
-        let incomplete = self.incomplete.iter().map(|other| format!("{}: {}", harmless(&other.path), other.why));
-        let unreadable = self.unreadable.iter().map(|path| format!("found no capture in {}", harmless(path)));
-        let not_files = self.not_files.iter().map(|other| format!("ignored {}: {}", harmless(&other.path), other.why));
-        ignored.chain(indexed).chain(incomplete).chain(unreadable).chain(not_files)
-    }
-}
-
 /// Reads sources into a dataset and publishes them.
 pub fn add(
     lake: &Lake,
@@ -394,98 +341,6 @@ pub fn add(
     publish_taken(lake, dir, settings, &mut taken, out)?;
     let [(_, done)] = taken;
     Ok(done)
-}
-
-/// Sources that are open, and what else was found where they lie.
-pub(super) struct OpenSources {
-    pub sources: Vec<Source>,
-    pub beside: Beside,
-    bases: Vec<String>,
-    /// What came through pipes; it lasts as long as this.
-    _spools: Vec<Spool>,
-}
-
-/// Opens what is to be brought into a dataset, and finds what is wrong with it from the beginning.
-pub(super) fn open_sources(
-    lake: &Lake,
-    added: &Added,
-    settings: &IngestSettings,
-    out: &Output,
-) -> anyhow::Result<OpenSources> {
-    let fs = lake_dir::files()?;
-    let Expanded { files, not_files, mut bases, indexed, incomplete, spools } =
-        expand(&added.paths, Some(&settings.temp_dir))?;
-    let known = match settings.mode {
-        Mode::Append => known_sources(lake, &added.name)?,
-        // Whatever they were, they are read whole.
-        Mode::Replace | Mode::ReplaceSources => Vec::new(),
-    };
-    let told = (settings.mode == Mode::Append).then_some(&known[..]);
-    let options = Some(&added.options);
-    let all = Opening { known: told, now: system::now(), rehash: added.rehash, options, ..Opening::default() };
-    let bar = Progress::start("open", None, out.quiet());
-    let (mut sources, mut ignored, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
-    for (n, file) in files.iter().enumerate() {
-        bar.report(n as u64, || format!("{} of {}", n + 1, files.len()));
-        let format = match file.format.or(added.format) {
-            None => file.detect(&fs)?,
-            told => told,
-        };
-        // What is only found lying in a directory may be something else altogether.
-        if file.found && format.is_none() {
-            ignored.push(file.path.display().to_string());
-            continue;
-        }
-        let opened = source::open_as(&fs, &file.path, &Opening { format, name: file.name.as_deref(), ..all });
-        let tasted = opened.and_then(|source| {
-            // What was taken was good, and so was the beginning of what has grown.
-            let identity = source.identity();
-            if source.grown.is_none() && !is_known(&known, &identity) {
-                let items = taste(&source, settings.split_bytes)?;
-                // A list may be empty on purpose; an archive that has bytes and not one capture is something else, or broken.
-                if items == 0 && identity.size > 0 && format.is_some_and(Format::is_archive) {
-                    unreadable.push(file.shown());
-                }
-            }
-            Ok(source)
-        });
-        let source = match tasted {
-            Err(error) if file.found && error.is_without_urls() => {
-                ignored.push(file.path.display().to_string());
-                continue;
-            }
-            tasted => tasted.with_context(|| format!("cannot take {}", file.shown()))?,
-        };
-        if !is_known(&known, &source.identity()) {
-            covered::refuse_again(&known, &file.path, &indexed)?;
-        }
-        sources.push(source);
-        let archive = format.is_some_and(Format::is_archive) && file.name.is_none();
-        if archive && format.is_some_and(Format::holds_files) {
-            // On a server it may be all that can be found: not every one lists what is beside it.
-            bases.extend(file.path.to_str().filter(|path| trawl_store::is_remote(path)).map(str::to_owned));
-        }
-        bases.extend(file.path.parent().filter(|_| archive).map(base_uri));
-    }
-    let beside = Beside { ignored, not_files, indexed, incomplete, unreadable };
-    Ok(OpenSources { sources, beside, bases, _spools: spools })
-}
-
-impl OpenSources {
-    /// The dataset they are for, and whether it was made just now.
-    pub(super) fn register(
-        &self,
-        lake: &Lake,
-        added: &Added,
-        mode: Mode,
-        out: &Output,
-    ) -> anyhow::Result<(Dataset, bool)> {
-        let (dataset, is_new) = register(lake, added, &self.bases)?;
-        if mode != Mode::ReplaceSources {
-            remark_copies(lake, dataset.id, &self.sources, out)?;
-        }
-        Ok((dataset, is_new))
-    }
 }
 
 /// Reads sources into a dataset: they are committed then, and seen once they are published.
@@ -505,153 +360,4 @@ fn take(lake: &Lake, added: &Added, settings: &IngestSettings, out: &mut Output)
     lake.reinstate_dataset(system::now(), &system::nonce()?, &dataset)?;
     let (dataset, beside) = (added.name.clone(), open.beside);
     Ok((id, Done { dataset, ingest: report, beside, version: None, waits: false }))
-}
-
-/// The sources that a dataset has, if it is there.
-fn known_sources(lake: &Lake, name: &str) -> anyhow::Result<Vec<KnownSource>> {
-    let manifest = lake.current()?;
-    let Some(dataset) = manifest.dataset_named(name) else { return Ok(Vec::new()) };
-    Ok(lake.dataset_newest(dataset.id)?.map(|commit| commit.sources).unwrap_or_default())
-}
-
-fn is_known(known: &[KnownSource], identity: &SourceIdentity) -> bool {
-    known.binary_search_by(|known| known.identity.cmp(identity)).is_ok()
-}
-
-/// Reads the first items of a source, and tells how many those are: what is wrong from the beginning is found before a dataset is
-/// made for it.
-fn taste(source: &dyn UrlSource, split_bytes: u64) -> Result<u32, DoorError> {
-    let mut items = 0;
-    for split in source.splits(split_bytes)? {
-        let read = source.read(split, &mut |_, _| {
-            items += 1;
-            if items < TASTED { Ok(()) } else { Err(DoorError::new(Advice::Stop, "enough")) }
-        });
-        if items < TASTED {
-            read?;
-        }
-        if items > 0 {
-            break;
-        }
-    }
-    Ok(items)
-}
-
-/// Says of new sources that they have the same bytes as one the dataset has, perhaps only its name changed, or the same
-/// name and other bytes, perhaps only some were added.
-fn remark_copies(lake: &Lake, id: u32, sources: &[Source], out: &Output) -> anyhow::Result<()> {
-    let Some(commit) = lake.dataset_newest(id)? else { return Ok(()) };
-    let known: BTreeMap<_, _> =
-        commit.sources.iter().map(|known| &known.identity).map(|s| ((s.size, &s.tag), &s.uri)).collect();
-    let uris: BTreeSet<_> = commit.sources.iter().map(|known| &known.identity.uri).collect();
-    let new = sources.iter().filter(|source| source.grown.is_none());
-    for identity in new.map(|source| source.identity()).filter(|identity| !commit.has_source(identity)) {
-        if let Some(uri) = known.get(&(identity.size, &identity.tag)).filter(|_| identity.size > 0) {
-            out.remark(&format!(
-                "{} has the same bytes as {uri}, which the dataset already has: its rows are added again",
-                identity.uri
-            ));
-        } else if !is_piped(&identity.uri) && uris.contains(&identity.uri) {
-            out.remark(&format!(
-                "{} has changed since the dataset took it: all its rows come again; --replace-sources would put \
-                 them in the place of the old ones",
-                identity.uri
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a source is what came through a pipe: each time something else, under one name.
-fn is_piped(uri: &str) -> bool {
-    uri == STDIN
-}
-
-/// `file://` and the path of a directory that holds archives.
-pub(super) fn base_uri(dir: &Path) -> String {
-    let shown = dir.display().to_string();
-    if trawl_store::is_remote(&shown) { format!("{shown}/") } else { format!("file://{shown}/") }
-}
-
-/// The dataset, and whether it was made just now because it was not there; it hears of directories that hold more of its
-/// archives.
-fn register(lake: &Lake, added: &Added, bases: &[String]) -> anyhow::Result<(Dataset, bool)> {
-    let committed = lake.commit(system::now(), &system::nonce()?, |manifest| {
-        let is_new = manifest.dataset_named(&added.name).is_none();
-        let info = DatasetInfo { source: added.source.clone(), ..DatasetInfo::named(&added.name) };
-        let id = manifest.register(system::now(), info)?;
-        if let Some(dataset) = manifest.dataset_mut(id) {
-            let known = &mut dataset.info.archive_base;
-            for base in bases {
-                if !known.contains(base) {
-                    known.push(base.clone());
-                }
-            }
-        }
-        Ok((id, is_new))
-    })?;
-    let (id, is_new) = committed.value;
-    let dataset = committed.manifest.dataset(id).cloned();
-    Ok((dataset.with_context(|| format!("dataset {id} is gone"))?, is_new))
-}
-
-impl Done {
-    fn write(&self, w: &mut dyn Write) -> io::Result<()> {
-        let report = &self.ingest;
-        writeln!(
-            w,
-            "{}: {} rows ({} URLs) from {} source(s) in {} file(s), {}",
-            self.dataset,
-            show_count(report.rows),
-            show_count(report.distinct_urls),
-            report.sources,
-            report.files,
-            show_bytes(report.bytes)
-        )?;
-        if report.records != report.rows {
-            writeln!(w, "  of {} records: each is a row, or counted below", show_count(report.records))?;
-        }
-        for known in &report.replaced {
-            writeln!(
-                w,
-                "  {}: the rows that {} bytes of it had brought are replaced",
-                known.uri,
-                show_count(known.size)
-            )?;
-        }
-        for known in &report.grown {
-            let (uri, size) = (harmless(&known.uri), known.size);
-            writeln!(w, "  {uri} has grown since {size} bytes of it were taken: only what is new was read")?;
-        }
-        if report.taken_back > 0 {
-            writeln!(w, "  took {} row(s) back that were of cut records", show_count(report.taken_back))?;
-        }
-        for skipped in &report.skipped {
-            writeln!(w, "  skipped {}: the dataset has it already", harmless(&skipped.uri))?;
-        }
-        for line in self.beside.lines() {
-            writeln!(w, "  {line}")?;
-        }
-        if !report.not_captures.is_empty() {
-            let kinds = report.not_captures.iter().map(|(kind, n)| format!("{} {kind}", show_count(*n)));
-            writeln!(w, "  not a capture: {}", kinds.collect::<Vec<_>>().join(", "))?;
-        }
-        for (code, n) in &report.rejected_by_code {
-            writeln!(w, "  rejected {}: {code}", show_count(*n))?;
-        }
-        if let Some(file) = &report.rejects_file {
-            writeln!(w, "  rejects are in {file}")?;
-        }
-        if report.denied > 0 {
-            writeln!(w, "  left out {}: denied", show_count(report.denied))?;
-        }
-        if report.denied_since > 0 {
-            let entries = show_count(report.denied_since);
-            writeln!(w, "  {entries} deny entries came meanwhile: `trawl lake purge` takes the rows that they cover")?;
-        }
-        match &self.version {
-            Some(version) => writeln!(w, "  published as version {version}"),
-            None => writeln!(w, "  nothing new to publish"),
-        }
-    }
 }

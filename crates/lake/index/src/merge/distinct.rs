@@ -1,8 +1,8 @@
 //! Counts the different URLs of a (domain, dataset) from its rows.
 
 use super::{Share, Source};
-use crate::Result;
 use crate::build::{BuildOptions, sorter};
+use crate::{Error, Result};
 use std::sync::Arc;
 use trawl_rows::{Columns, FilePages};
 use trawl_store::Store;
@@ -33,9 +33,12 @@ impl<'a> Distinct<'a> {
                 let path = source.plain.file(run.file_id)?.path;
                 let tables = source.plain.page_tables(&[(run.file_id, run.row_group)])?;
                 let groups = tables.iter().map(|table| table.to_vec()).collect();
+                let rows = run.rows().ok_or_else(|| Error::Input {
+                    at: path.clone(),
+                    expected: "a row group with the rows of its postings",
+                    found: format!("{} rows from row {} on", run.row_count, run.first_row),
+                })?;
                 let pages = FilePages { path, groups, zstd_level: None };
-                let row = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-                let rows = row(run.first_row)..row(run.first_row.saturating_add(run.row_count));
                 for step in pages.scan_rows(&*self.store, Columns::URL, [(0, rows)], STEP) {
                     let rows = step?.rows;
                     let mut url = String::new();

@@ -4,6 +4,7 @@
 //! dataset's rows before it ended, which is known to who decodes the payloads of its group in order; its frame's checksum
 //! guards it.
 
+use std::ops::Range;
 use trawl_io::crc::crc32c;
 use trawl_io::slice::{SliceError, SliceReader};
 use trawl_io::varint::put_uvarint;
@@ -19,6 +20,15 @@ pub struct Run {
     pub first_row: u64,
     /// Rows.
     pub row_count: u64,
+}
+
+impl Run {
+    /// Its rows as row groups count them; `None` if no row group is that long, which only damage makes. Numbers cut to the
+    /// largest one would be an empty range, and rows would be missing without a word.
+    pub fn rows(&self) -> Option<Range<u32>> {
+        let end = self.first_row.checked_add(self.row_count)?;
+        Some(u32::try_from(self.first_row).ok()?..u32::try_from(end).ok()?)
+    }
 }
 
 /// Why bytes are no payload.

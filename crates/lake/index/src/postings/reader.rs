@@ -124,8 +124,11 @@ impl Shard {
             let range = self.dat.content_range(frame);
             let from = start.max(range.start) - range.start;
             let to = end.min(range.end) - range.start;
-            let (from, to) = (usize::try_from(from).unwrap_or(usize::MAX), usize::try_from(to).unwrap_or(usize::MAX));
-            bytes.extend_from_slice(content.get(from..to).unwrap_or_default());
+            let part = usize::try_from(from).ok().zip(usize::try_from(to).ok());
+            let part = part.and_then(|(from, to)| content.get(from..to)).ok_or_else(|| {
+                Error::corrupt(self.dat.name(), range.start, "a frame as long as its table says", content.len())
+            })?;
+            bytes.extend_from_slice(part);
         }
         Ok(bytes)
     }

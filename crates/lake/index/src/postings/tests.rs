@@ -44,6 +44,16 @@ fn read(files: &[Vec<u8>; 2]) -> Result<Pairs> {
     Ok(pairs)
 }
 
+/// No Parquet row group is so long: such a run is an error for who reads its rows, not an empty range.
+#[test]
+fn rows_beyond_every_row_group_are_none() {
+    assert_eq!(run(0, 0, 7, 5).rows(), Some(7..12));
+    assert_eq!(run(0, 0, 7, u64::from(u32::MAX) - 7).rows(), Some(7..u32::MAX));
+    for (first_row, row_count) in [(7, u64::from(u32::MAX) - 6), (1 << 40, 2), (u64::MAX, 1), (1, u64::MAX)] {
+        assert_eq!(run(0, 0, first_row, row_count).rows(), None, "{first_row} {row_count}");
+    }
+}
+
 /// Slots of shard 1 of 2, two datasets on every third, and pairs with many runs: one amid others, one last.
 fn sample(slots: u64) -> Pairs {
     let mut pairs = Pairs::new();

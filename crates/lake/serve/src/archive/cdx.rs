@@ -249,6 +249,10 @@ pub(crate) async fn cdx(axum::extract::State(state): Shared, asker: Asker, RawQu
             dataset,
         };
         let rows = pinned.cdx(&query, who)?;
+        if resume.as_ref().is_some_and(|resume| resume.rows != rows.mark(resume.next.is_counted())) {
+            let why = "parameter resumeKey: what may be shown has changed since the answer before";
+            return Err(QueryError::Moved { why });
+        }
         let pages = rows.total().div_ceil(CDX_STRETCH);
         if params.showNumPages == Some(true) {
             return writeln!(out, "{pages}").map_err(gone);
@@ -266,7 +270,10 @@ pub(crate) async fn cdx(axum::extract::State(state): Shared, asker: Asker, RawQu
         let mut lines = Lines::new(output, fields, out)?;
         let end = answer(&rows, &params, resume.as_ref().map(|resume| &resume.next), &mut pick, &mut lines)?;
         let end = end.filter(|_| params.showResumeKey == Some(true));
-        let key = end.map(|next| Resume { version: pinned.version().to_owned(), next, marks: pick.marks() }.encode());
+        let key = end.map(|next| {
+            let (version, rows) = (pinned.version().to_owned(), rows.mark(next.is_counted()));
+            Resume { version, rows, next, marks: pick.marks() }.encode()
+        });
         lines.finish(key)
     })
     .await

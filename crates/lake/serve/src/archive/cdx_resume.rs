@@ -25,6 +25,11 @@ impl Next {
         Some(Self { stretch, told, dataset_id, ts, urlkey })
     }
 
+    /// Whether it is found by counting captures, and not only by what they are sorted by.
+    pub(super) fn is_counted(&self) -> bool {
+        self.told > 0
+    }
+
     /// Its place among these, by what they are sorted by: others may have been denied since.
     pub(super) fn place(&self, rows: &[CdxRow], reverse: bool) -> usize {
         let wanted = (self.urlkey.as_str(), self.ts, self.dataset_id);
@@ -42,6 +47,8 @@ fn order_of(row: &CdxRow) -> (&str, Option<UnixMillis>, u32) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Resume {
     pub(super) version: String,
+    /// The rows it was counted over: [`CdxRows::mark`](trawl_query::CdxRows::mark).
+    pub(super) rows: u64,
     pub(super) next: Next,
     pub(super) marks: Vec<Option<u64>>,
 }
@@ -50,7 +57,7 @@ impl Resume {
     pub(super) fn encode(&self) -> String {
         let Next { stretch, told, dataset_id, ts, urlkey } = &self.next;
         let ts = ts.map(|ts| ts.0.to_string()).unwrap_or_default();
-        let mut text = format!("{stretch} {told} {dataset_id} {ts} {}", self.version);
+        let mut text = format!("{stretch} {told} {dataset_id} {ts} {} {:x}", self.version, self.rows);
         for mark in &self.marks {
             text.push(' ');
             text.push_str(&mark.map(|mark| format!("{mark:x}")).unwrap_or_default());
@@ -72,9 +79,10 @@ impl Resume {
         let dataset_id = parts.next()?.parse().ok()?;
         let ts = parts.next().filter(|ts| !ts.is_empty()).map(|ts| ts.parse().map(UnixMillis)).transpose().ok()?;
         let version = parts.next()?.to_owned();
+        let rows = u64::from_str_radix(parts.next()?, 16).ok()?;
         let mark = |mark: &str| if mark.is_empty() { Some(None) } else { u64::from_str_radix(mark, 16).ok().map(Some) };
         let marks = parts.map(mark).collect::<Option<Vec<_>>>()?;
-        Some(Self { version, next: Next { stretch, told, dataset_id, ts, urlkey: urlkey.to_owned() }, marks })
+        Some(Self { version, rows, next: Next { stretch, told, dataset_id, ts, urlkey: urlkey.to_owned() }, marks })
     }
 }
 
@@ -90,7 +98,7 @@ mod tests {
             (Some(UnixMillis(1 << 40)), vec![None], ""),
         ] {
             let next = Next { stretch: 3, told: 7, dataset_id: 9, ts, urlkey: urlkey.into() };
-            let resume = Resume { version: "2026-06-24T01:02:03.456Z".into(), next, marks };
+            let resume = Resume { version: "2026-06-24T01:02:03.456Z".into(), rows: u64::MAX - 1, next, marks };
             assert_eq!(Resume::parse(&resume.encode()).unwrap(), resume);
         }
         for bad in ["", "0-1", "AAAA", "ü"] {

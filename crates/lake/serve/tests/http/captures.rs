@@ -232,6 +232,54 @@ fn a_revisit_of_a_chunked_response() {
     assert_eq!(body("2026-07-01T00:00:04Z").status, 502, "what it names is not there");
 }
 
+/// `wget --warc-dedup` names the record that has the body, and neither its date nor a digest that rows have.
+#[test]
+fn a_revisit_that_names_only_a_record() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunked = |body: &str| format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    let digest = {
+        use sha1::Digest;
+        data_encoding::BASE32.encode(&sha1::Sha1::digest(chunked(SCRIPT).as_bytes()))
+    };
+    let revisit = |id: u32, refers: u32, digest: &str| {
+        let more = format!(
+            "WARC-Refers-To: <urn:uuid:00000000-0000-4000-8000-{refers:012}>\r\n\
+             WARC-Profile: http://netpreserve.org/warc/1.0/revisit/identical-payload-digest\r\nWARC-Truncated: length\r\n\
+             WARC-Target-URI: <http://a.com/>\r\nWARC-Date: 2026-07-01T00:00:0{id}Z\r\n\
+             Content-Type: application/http;msgtype=response\r\n{digest}"
+        );
+        record("revisit", id, &more, head.as_bytes())
+    };
+    let page = |id: u32, date: &str, body: &str| {
+        response(id, "<http://a.com/>", date, format!("{head}{}", chunked(body)).as_bytes())
+    };
+    let named = format!("WARC-Payload-Digest: sha1:{digest}\r\n");
+    let fixture = Fixture::new();
+    fixture.add_file("old", "old.warc", &page(1, "2026-06-24T01:02:03Z", SCRIPT), Acl::Public);
+    // Nearer in time, but another page.
+    let file = [
+        page(2, "2026-06-30T00:00:00Z", "other"),
+        revisit(3, 1, &named),
+        revisit(4, 1, ""),
+        revisit(5, 9, &named),
+        revisit(6, 9, ""),
+    ];
+    fixture.add_file("w", "w.warc", &file.concat(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let body = |second: u32| {
+        let ts = format!("2026-07-01T00:00:0{second}Z");
+        get(server.address(), &format!("/v1/capture/w?url=http://a.com/&ts={ts}&part=body"))
+    };
+    for second in [3, 4] {
+        let found = body(second);
+        assert_eq!((found.status, found.text().as_str()), (200, SCRIPT), "{second}");
+        assert_eq!(found.header("trawl-body-of"), Some("1 2026-06-24T01:02:03.000Z http://a.com/"));
+    }
+    for second in [5, 6] {
+        assert_eq!(body(second).status, 502, "{second}: no dataset has the record that it names");
+    }
+}
+
 #[test]
 fn memento_finds_the_nearest_and_rewrites_nothing() {
     let fixture = Fixture::new();

@@ -148,6 +148,49 @@ fn an_answer_is_resumed_in_the_version_it_began_with() {
     assert_eq!(lines(&server, query).len(), whole.len() - 1);
 }
 
+/// Stretches of 50,000 rows are counted over the rows that are shown: with fewer of them, the place of a key is that of other rows.
+#[test]
+fn an_answer_is_not_resumed_when_fewer_rows_are_shown() {
+    let small = |n: u32| (0..n).map(|n| format!("http://a.github.io/{n:05}\n")).collect::<String>();
+    for (rows, denied) in [
+        (6, DenyTarget::Dataset(1)),
+        (6, DenyTarget::Domain("b.github.io".into())),
+        // The second stretch ends in the first one once those of dataset 1 are gone.
+        (50_005, DenyTarget::Dataset(1)),
+    ] {
+        let fixture = Fixture::new();
+        fixture.add("first", &format!("http://a.github.io/x\nhttp://b.github.io/y\n{}", small(3)));
+        fixture.add("second", &format!("http://a.github.io/z\n{}", small(rows)));
+        let server = fixture.serve(Config::default());
+        // Below a suffix both domains are looked at.
+        let query = "url=*.github.io&fl=original";
+        let first = lines(&server, &format!("{query}&limit=2&showResumeKey=true"));
+        let key = first.last().unwrap();
+        let resumed = format!("/cdx?{query}&resumeKey={key}");
+        let whole = lines(&server, query);
+        assert_eq!(get(server.address(), &resumed).text().lines().count(), whole.len() - 2);
+        deny(&fixture.lake, denied);
+        let reply = get(server.address(), &resumed);
+        assert_eq!((reply.status, reply.json()["error"].as_str()), (410, Some("gone")), "{rows}");
+        assert!(lines(&server, query).len() < whole.len());
+    }
+}
+
+/// Captures with the same key, time and dataset are told apart by counting them, so none of them may go meanwhile.
+#[test]
+fn captures_that_are_counted_are_not_skipped() {
+    let fixture = Fixture::new();
+    let page = |id: u32, url: &str| response(id, url, "2024-01-01T00:00:00Z", b"HTTP/1.1 200 OK\r\n\r\nbody");
+    let file = [page(1, "http://a.com/x"), page(2, "https://a.com/x"), page(3, "http://www.a.com/x")];
+    fixture.add_file("w", "w.warc", &file.concat(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let first = lines(&server, "url=a.com/x&fl=original&limit=1&showResumeKey=true");
+    let resumed = format!("/cdx?url=a.com/x&fl=original&resumeKey={}", first.last().unwrap());
+    assert_eq!(get(server.address(), &resumed).text().lines().count(), 2);
+    deny(&fixture.lake, DenyTarget::Url("http://elsewhere.com/".into()));
+    assert_eq!(get(server.address(), &resumed).status, 410);
+}
+
 /// A key has no `www.`, and below a suffix each name is a domain of its own.
 #[test]
 fn one_key_stands_for_rows_of_several_domains() {
