@@ -3,18 +3,21 @@
 //! Files in the wild do not keep to it: [`rows`] says when a quote is data instead of the beginning of a field.
 //!
 //! A first row without a name that is known (`url`, `domain`, …) is a row by itself if one of its fields looks like a URL or a
-//! host: `1,google.com`, as the lists of popular sites are. Its columns are then called `column_1`, `column_2`, …
+//! host: `1,google.com`, as the lists of popular sites are. Its columns are then called `column_1`, `column_2`, … A name may have
+//! dots, too: `are_dotted_names` tells it from a host.
 
 mod rows;
 mod separator;
 
-use crate::fields::{Fields, Role, Roles, Value, may_be_url};
+use crate::fields::{Fields, Role, Roles, Value, is_known, may_be_url};
 use crate::file::text_of;
 use crate::lines::BOM;
 use crate::source::failed;
 use crate::{BadItem, Options};
 use rows::{Row, Rows, Shape};
-use separator::{NO_SEPARATOR, announced, behind_comments, is_list, separator_of, separator_of_urls};
+use separator::{
+    Ambiguous, NO_SEPARATOR, announced, behind_comments, is_list, sample, separator_of, separator_of_urls,
+};
 use std::borrow::Cow;
 use std::io::BufRead;
 use trawl_model::{DoorError, Items, Place};
@@ -36,18 +39,22 @@ pub(crate) fn read(
         Some(separator) => separator,
         None => {
             let head = behind_comments(stream.fill_buf().map_err(fail)?);
-            let found = separator_of_urls(head).or_else(|| separator_of(head)).unwrap_or(b',');
+            let ambiguous = |found: Ambiguous| found.into_bad_item().ends(Place::new(uri, 0, 0));
+            let by_urls = separator_of_urls(head).map_err(ambiguous)?;
+            let found = by_urls.or_else(|| separator_of(head)).unwrap_or(b',');
             if is_list(head, found) { NO_SEPARATOR } else { found }
         }
     };
+    let below = sample(stream.fill_buf().map_err(fail)?, separator, announced.is_some().into());
     let mut rows = Rows::new(stream, separator);
     let next = |rows: &mut Rows<_>| rows.next().map_err(|e| failed(uri, rows.at, e));
     let mut first = next(&mut rows)?;
     if announced.is_some() {
         first = next(&mut rows)?;
     }
-    let header =
-        |row: Option<Row>, rows: &Rows<_>| row.filter(|row| *row == Row::Whole).and_then(|_| Header::of(options, rows));
+    let header = |row: Option<Row>, rows: &Rows<_>| {
+        row.filter(|row| *row == Row::Whole).and_then(|_| Header::of(options, rows, &below))
+    };
     let mut found = header(first, &rows);
     // A first line with names may begin with `#`; others that do are comments, but not what a quote in one joins to the next line.
     let is_comment = |rows: &Rows<_>| rows.raw.starts_with(b"#") && !rows.raw.contains(&b'\n');
@@ -60,7 +67,11 @@ pub(crate) fn read(
     let Some(header) = found else {
         let shown = text_of(rows.raw.get(..SHOWN).unwrap_or(&rows.raw).trim_ascii()).into_owned();
         let expected = options.url_column.as_deref().unwrap_or("url");
-        let message = format!("expected a header line with a column {expected:?}, found {shown:?}");
+        let advice = match options.url_column {
+            Some(_) => "",
+            None => ": name the column with --url-column, by its number if there is no header",
+        };
+        let message = format!("expected a header line with a column {expected:?}, found {shown:?}{advice}");
         return Err(BadItem::new("no_url", message, b"").ends(Place::new(uri, 0, 0)));
     };
     rows.shape = header.shape();
@@ -103,6 +114,20 @@ pub(crate) fn looks_like_host(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(label) && text.rsplit_once('.').is_some_and(|(_, last)| is_name(last))
 }
 
+/// Whether the fields of a first row that look like hosts are names of columns, as flattened JSON has them:
+/// `response.status,request.url`. They are if one ends in a name that is known, or if a column goes on without any host.
+fn are_dotted_names(fields: &[String], below: &[Vec<String>]) -> bool {
+    // `host` is a top-level domain as well.
+    let is_name = |label: &str| is_known(label) && !label.eq_ignore_ascii_case("host");
+    let host_of = |text: &str| text.split(['/', '?', '#', ':']).next().is_some_and(looks_like_host);
+    let ends_there = |column: usize| {
+        let mut values = below.iter().filter_map(|row| row.get(column)).filter(|value| !value.is_empty()).peekable();
+        values.peek().is_some() && !values.any(|value| host_of(value))
+    };
+    let mut hosts = fields.iter().enumerate().filter(|(_, field)| looks_like_host(field));
+    hosts.any(|(at, field)| field.rsplit('.').next().is_some_and(is_name) || ends_there(at))
+}
+
 /// Whether a text begins as a URL does, with a scheme or with a host.
 pub(crate) fn looks_like_url(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
@@ -122,8 +147,8 @@ struct Header {
 }
 
 impl Header {
-    /// By the first row of a table; `None` if none of its columns holds URLs.
-    fn of<R: BufRead>(options: &Options, rows: &Rows<R>) -> Option<Self> {
+    /// By the first row of a table and the fields of those below it; `None` if none of its columns holds URLs.
+    fn of<R: BufRead>(options: &Options, rows: &Rows<R>, below: &[Vec<String>]) -> Option<Self> {
         let names: Vec<String> = rows.fields().map(|name| text_of(name).trim().to_owned()).collect();
         let roles = Roles::of(options, false, names.iter().map(|name| &**name));
         if roles.has_url() {
@@ -131,7 +156,8 @@ impl Header {
         }
         let has_scheme =
             |field: &String| field.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', ' ']));
-        let is_host = |field: &String| looks_like_host(field);
+        let has_names = are_dotted_names(&names, below);
+        let is_host = |field: &String| !has_names && looks_like_host(field);
         let (at, role) = match &options.url_column {
             // A column may be named by its number.
             Some(column) => {

@@ -1,6 +1,7 @@
 //! What separates the fields of a table, if nobody says it.
 
 use super::looks_like_table;
+use crate::BadItem;
 use crate::file::text_of;
 use crate::lines::BOM;
 use std::borrow::Cow;
@@ -8,6 +9,8 @@ use std::collections::HashSet;
 
 /// What may separate fields, the most usual first.
 const SEPARATORS: &[u8] = b",;\t|";
+/// Rows behind the first that are looked at.
+const SAMPLE: usize = 100;
 /// Stands between the fields of no row.
 pub(super) const NO_SEPARATOR: u8 = 0;
 
@@ -59,23 +62,69 @@ pub(super) fn separator_of(text: &[u8]) -> Option<u8> {
     counts.iter().position(|count| *count == most).and_then(|at| SEPARATORS.get(at)).copied()
 }
 
+/// Two characters that may both separate the fields of a table, and the URL of its first row by each.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ambiguous(pub [(u8, String); 2]);
+
+impl Ambiguous {
+    /// The error that ends the reading: a wrong guess would cut every URL of the table, and no row would show it.
+    pub fn into_bad_item(self) -> BadItem {
+        let Self([(one, short), (other, long)]) = self;
+        let (one, other) = (char::from(one), char::from(other));
+        let message = format!(
+            "expected one character that can separate the fields, found {one:?} and {other:?}, by which the first URL is {short:?} or {long:?}: give the right one with --separator"
+        );
+        BadItem::new("separator", message, b"")
+    }
+}
+
 /// What separates the fields of a table that begins with a row, not with names: URLs hold commas and semicolons, so how often a
 /// character is there says little. It has to be there equally often in every row, and to leave URLs that are whole. Of several,
-/// one that stands beside quotes; else that which leaves most URLs apart (a comma inside them leaves one for many); else the
-/// most usual.
-pub(super) fn separator_of_urls(head: &[u8]) -> Option<u8> {
+/// one that stands beside quotes; else a tab, which no URL holds; else that which leaves most URLs apart (a comma inside them
+/// leaves one for many); else that by which all URLs end as URLs mostly do. Where none of this decides and the URLs would differ,
+/// only the user knows.
+pub(super) fn separator_of_urls(head: &[u8]) -> Result<Option<u8>, Ambiguous> {
     let rows = whole_rows(head);
-    rows.first().filter(|row| memchr::memmem::find(row, b"://").is_some())?;
-    let candidates = SEPARATORS.iter().copied().filter(|separator| separates(&rows, *separator));
-    let candidates: Vec<u8> = candidates.collect();
+    if rows.first().is_none_or(|row| memchr::memmem::find(row, b"://").is_none()) {
+        return Ok(None);
+    }
+    let mut candidates: Vec<u8> = SEPARATORS.iter().copied().filter(|separator| separates(&rows, *separator)).collect();
     let is_beside_quote = |separator: &&u8| {
         let pairs = [[**separator, b'"'], [b'"', **separator]];
         rows.iter().any(|row| pairs.iter().any(|pair| memchr::memmem::find(row, pair).is_some()))
     };
-    let urls = |separator: u8| rows.iter().filter_map(|row| url_in(row, separator)).collect::<HashSet<_>>().len();
-    let by_quotes = candidates.iter().find(is_beside_quote).copied();
-    // Of equals the last is taken, so the most usual comes last.
-    by_quotes.or_else(|| candidates.iter().rev().copied().max_by_key(|separator| urls(*separator)))
+    let is_tab = |separator: &&u8| **separator == b'\t';
+    if let Some(found) = candidates.iter().find(is_beside_quote).or_else(|| candidates.iter().find(is_tab)) {
+        return Ok(Some(*found));
+    }
+    let urls = |separator: u8| rows.iter().filter_map(move |row| url_in(row, separator));
+    let apart = |separator: u8| urls(separator).collect::<HashSet<_>>().len();
+    let most = candidates.iter().map(|separator| apart(*separator)).max();
+    candidates.retain(|separator| Some(apart(*separator)) == most);
+    let whole: Vec<u8> =
+        candidates.iter().copied().filter(|separator| urls(*separator).all(|url| ends_well(&url))).collect();
+    if let [found] = whole.as_slice() {
+        return Ok(Some(*found));
+    }
+    let Some((first, others)) = candidates.split_first() else { return Ok(None) };
+    // The most usual, if the URLs are the same by each.
+    let other = others.iter().find(|other| !urls(**other).eq(urls(*first)));
+    let shown = |separator: u8| (separator, urls(separator).next().unwrap_or_default().into_owned());
+    other.map_or(Ok(Some(*first)), |other| Err(Ambiguous([shown(*first), shown(*other)])))
+}
+
+/// Whether a URL ends in its host, in a slash or in the name of a file with an extension. What is cut off by a character inside
+/// a URL, or added by one behind it, mostly does not leave such an end.
+fn ends_well(url: &str) -> bool {
+    let url = url.trim_matches('"');
+    let Some((_, rest)) = url.split_once("://") else { return false };
+    let Some((_, name)) = rest.rsplit_once('/') else { return super::looks_like_host(rest) };
+    let is_extension = |end: &str| {
+        (2..=5).contains(&end.len())
+            && end.bytes().all(|b| b.is_ascii_alphanumeric())
+            && end.bytes().any(|b| b.is_ascii_alphabetic())
+    };
+    name.is_empty() || name.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && is_extension(end))
 }
 
 /// Whether a character may be what separates the fields of these rows. Text and URLs hold it otherwise: `text/html; charset=utf-8`,
@@ -111,20 +160,32 @@ fn fields_of(row: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
 
 /// The rows of how a table begins, but for one that is cut; empty lines are none.
 fn whole_rows(head: &[u8]) -> Vec<&[u8]> {
-    let text = head.strip_prefix(BOM).unwrap_or(head);
-    let mut quoted = false;
-    let mut rows: Vec<&[u8]> = text
-        .split_inclusive(|b| {
-            quoted ^= *b == b'"';
-            !quoted && matches!(b, b'\n' | b'\r')
-        })
-        .collect();
+    let mut rows = rows_of(head);
     // All there is may be one row without its end.
     if rows.len() > 1 && !rows.last().is_some_and(|row| row.ends_with(b"\n") || row.ends_with(b"\r")) {
         rows.pop();
     }
     rows.retain(|row| !row.trim_ascii().is_empty());
     rows
+}
+
+/// The rows of how a table begins, empty lines too; the last may be cut.
+fn rows_of(head: &[u8]) -> Vec<&[u8]> {
+    let text = head.strip_prefix(BOM).unwrap_or(head);
+    let mut quoted = false;
+    text.split_inclusive(|b| {
+        quoted ^= *b == b'"';
+        !quoted && matches!(b, b'\n' | b'\r')
+    })
+    .collect()
+}
+
+/// The fields of rows behind the first one, `skipped` more left out, by which names are told from values.
+pub(super) fn sample(head: &[u8], separator: u8, skipped: usize) -> Vec<Vec<String>> {
+    let is_row = |row: &&[u8]| !row.starts_with(b"#") && !row.trim_ascii().is_empty();
+    let field = |field: &[u8]| text_of(field.trim_ascii()).trim_matches('"').to_owned();
+    let rows = rows_of(head).into_iter().filter(is_row).skip(1 + skipped).take(SAMPLE);
+    rows.map(|row| fields_of(row, separator).map(field).collect()).collect()
 }
 
 /// Whether a text is a list of URLs, some of which hold the separator and others do not: it is part of them, then.

@@ -79,14 +79,60 @@ fn separators_in_urls_of_tables_without_names() {
         ("1,http://a.com/x;y=1\n2,http://b.com/\n", Some(b',')),
         ("1,http://a.com/x;y=1", Some(b',')),
         ("http://a.com/a,b\nhttp://b.com/\n", None),
+        ("http://a.com/a,b\tx\nhttp://b.com/c,d\ty\n", Some(b'\t')),
+        ("http://a.com/0,1518,7,00.html;x\n", Some(b';')),
+        ("http://a.com,a;b\nhttp://b.com,c;d\n", Some(b',')),
         ("url;x,y,z\nhttp://a.com/;1\n", None),
         ("", None),
     ] {
-        assert_eq!(separator_of_urls(text.as_bytes()), expected, "{text:?}");
+        assert_eq!(separator_of_urls(text.as_bytes()), Ok(expected), "{text:?}");
     }
     let text = "http://a.com/0,1518,7,00.html;x\nhttp://a.com/0,1518,8,00.html;y\n";
     let found = urls(&Options::default(), text);
     assert_eq!(found, [Ok("http://a.com/0,1518,7,00.html".to_owned()), Ok("http://a.com/0,1518,8,00.html".to_owned())]);
+}
+
+/// By a wrong guess, every URL of the table was cut at its comma, with exit code 0.
+#[test]
+fn a_separator_that_cannot_be_told_is_asked_for() {
+    let text = "http://a.com/x,y;1\nhttp://b.com/z,w;2\n";
+    let error = read_text(&Options::default(), text).unwrap_err();
+    let expected = "found ',' and ';', by which the first URL is \"http://a.com/x\" or \"http://a.com/x,y\": give the right one with --separator";
+    assert!(error.contains(expected), "{error}");
+    let given = Options { separator: Some(b';'), ..Options::default() };
+    assert_eq!(urls(&given, text), [Ok("http://a.com/x,y".to_owned()), Ok("http://b.com/z,w".to_owned())]);
+    // What is not in every row separates nothing, so there is no doubt.
+    let text = "http://a.com/x,1;2\nhttp://b.com/y,3\n";
+    assert_eq!(urls(&Options::default(), text), [Ok("http://a.com/x".to_owned()), Ok("http://b.com/y".to_owned())]);
+}
+
+/// Names of flattened JSON were taken for hosts: `response.status` and each status became a row.
+#[test]
+fn names_with_dots_are_no_hosts() {
+    for text in [
+        "response.status,request.url\n200,http://a.com/\n",
+        "response.status,request.url\n",
+        "request.url\nhttp://a.com/\n",
+        "meta.title,page.link\nHello,http://a.com/",
+        "server.name,server.ip\na.com,1.2.3.4\n",
+        "sep=;\n# x\nmeta.title;page.link\nHello;http://a.com/\n",
+    ] {
+        let error = read_text(&Options::default(), text).unwrap_err();
+        assert!(error.contains("expected a header line") && error.contains("--url-column"), "{text:?}: {error}");
+    }
+    let text = "response.status,request.url\n200,http://a.com/\n";
+    let expected = [Ok(("http://a.com/".to_owned(), r#"{"response.status":"200"}"#.to_owned()))];
+    for column in ["request.url", "2"] {
+        let named = Options { url_column: Some(column.into()), ..Options::default() };
+        assert_eq!(read_text(&named, text).unwrap(), expected, "{column}");
+    }
+    for (text, hosts) in [
+        ("a.com,mail.a.com\nb.com,\n", ["a.com", "b.com"]),
+        ("my.host,1\nyour.host,2\n", ["my.host", "your.host"]),
+        ("a.com\nb.com/x\n", ["a.com", "b.com/x"]),
+    ] {
+        assert_eq!(urls(&Options::default(), text), hosts.map(|host| Ok(host.to_owned())), "{text:?}");
+    }
 }
 
 #[test]
