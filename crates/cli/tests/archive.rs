@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Web, stderr, stdout, trawl};
+use std::io::Write;
 use std::path::Path;
 
 fn run(dir: &Path, args: &[&str], status: i32) -> String {
@@ -96,6 +97,23 @@ fn a_crawl_and_what_can_be_asked_of_it() {
     let host = page.split('/').nth(2).unwrap();
     let answer = json_lines(&run(dir, &["--json", "query", "domain", host, "--lake", "lake"], 0));
     assert_eq!(answer[0]["datasets"][0]["name"], "c");
+}
+
+/// The bytes of a gzip file were taken for lines, and its first line came out as rubbish with exit code 0.
+#[test]
+fn packed_indexes_are_merged_as_plain_ones_are() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let line = |host: &str| format!("com,{host})/ 20260624010203 {{\"url\": \"http://{host}.com/\"}}\n");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(line("b").as_bytes()).unwrap();
+    let packed = gzip.finish().unwrap();
+    std::fs::write(dir.join("a.cdxj"), line("a")).unwrap();
+    std::fs::write(dir.join("b.cdxj.gz"), &packed).unwrap();
+    std::fs::write(dir.join("cut.cdxj.gz"), &packed[..packed.len() - 9]).unwrap();
+    assert_eq!(run(dir, &["-q", "cdxj", "merge", "b.cdxj.gz", "a.cdxj"], 0), line("a") + &line("b"));
+    run(dir, &["-q", "cdxj", "merge", "cut.cdxj.gz", "--out", "all.cdxj"], 2);
+    assert!(!dir.join("all.cdxj").exists());
 }
 
 #[test]

@@ -71,7 +71,7 @@ struct IndexArgs {
 /// Example: trawl cdxj merge a.cdxj b.cdxj --zipnum merged/
 #[derive(Debug, clap::Args)]
 struct MergeArgs {
-    /// Sorted CDXJ files
+    /// Sorted CDXJ files, plain, gzip or zstd
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -187,7 +187,9 @@ fn merge(args: &MergeArgs, out: &mut Output) -> anyhow::Result<Status> {
     args.target.refuse(args.files.iter().map(|path| &**path))?;
     let open = |path: &PathBuf| -> anyhow::Result<(String, Box<dyn BufRead>)> {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        Ok((path.display().to_string(), Box::new(BufReader::new(file))))
+        // As a stream: the file may be a pipe from another program.
+        let lines = trawl_lists::unpacked(file).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok((path.display().to_string(), Box::new(BufReader::new(lines))))
     };
     let inputs = args.files.iter().map(open).collect::<anyhow::Result<Vec<_>>>()?;
     args.target.write(out, |each| merge_cdxj(inputs, each))?;

@@ -77,6 +77,11 @@ pub(crate) fn may_be_url(name: &str) -> bool {
     role_of(name, false) == Role::Url || is_one_of(name, HOSTS)
 }
 
+/// Whether a name means something in any list.
+pub(crate) fn is_known(name: &str) -> bool {
+    role_of(name, true) != Role::Extra || is_one_of(name, HOSTS)
+}
+
 /// What each of some named values is.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Roles {

@@ -27,6 +27,20 @@ pub(crate) fn unpack<'a>(compression: Compression, packed: impl Read + 'a) -> io
     })
 }
 
+/// Takes the compression off a stream that can be read only once; its first bytes tell which it is.
+pub fn unpacked<'a>(mut stream: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    // What the first reads give is enough to tell: who types URLs into a pipe need not fill a buffer first.
+    let (mut head, mut len) = (vec![0; BUFFER], 0);
+    while len < 4 {
+        match stream.read(head.get_mut(len..).unwrap_or_default())? {
+            0 => break,
+            n => len += n,
+        }
+    }
+    head.truncate(len);
+    unpack(Compression::detect(&head), io::Cursor::new(head).chain(stream))
+}
+
 /// A file that holds a list: as many bytes of it as its identity says, however long it has become since.
 #[derive(Debug, Clone)]
 pub struct ListFile {

@@ -58,7 +58,7 @@ pub mod zipnum;
 
 pub use error::{Error, Result};
 pub use fields::{Fields, Value};
-pub use file::{ListFile, text_of};
+pub use file::{ListFile, text_of, unpacked};
 pub use format::{Format, Looks, extension, look};
 pub use item::BadItem;
 pub use options::{Options, Purpose};

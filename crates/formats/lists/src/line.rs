@@ -1,6 +1,7 @@
 //! One record a line: a plain URL, a JSON object, CDXJ or CDX.
 
 use crate::cdx::Legend;
+use crate::csv::looks_like_url;
 use crate::fields::{Fields, Roles, Value, has_second_url, is_one_word, may_be_url};
 use crate::file::text_of;
 use crate::{BadItem, Format, Options, json};
@@ -8,6 +9,8 @@ use trawl_model::{UnixMillis, UrlRecord};
 
 /// Digits of a time in a CDX index.
 const CDX_TIME: usize = 14;
+/// Digits of an HTTP status.
+const STATUS: usize = 3;
 
 /// The record of a line; `None` for a line that holds none on purpose: a blank one, a comment, a header.
 pub(crate) fn parse(
@@ -26,7 +29,8 @@ pub(crate) fn parse(
     }
 }
 
-/// `url`, or `url`, a tab and a time, or a blank and a time of 14 digits; behind white space and `#` a comment.
+/// `url`, or `url`, a tab and a time, or a blank and a time of 14 digits; an HTTP status before or behind the time, or alone; behind
+/// white space and `#` a comment.
 ///
 /// A line ends at a line feed or a carriage return. Whatever else separates lines to some programs (`find -print0`, Unicode) is no end,
 /// because a URL may hold those characters; but one that does writes them escaped.
@@ -49,22 +53,53 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
         let message = "expected one URL in a line, found another behind white space: put it into its own line, or read the list as a table (--format tsv)";
         return Err(BadItem::new("several", message, line));
     }
-    let (url, ts) = text.split_once('\t').or_else(|| before_time(text)).unwrap_or((text, ""));
+    let Columns { url, ts, status } = columns(text);
     // The header of a table with one column: read as a host, it would add a row that is not in the list.
-    if may_be_url(url.trim()) {
+    if may_be_url(url) {
         return Err(BadItem::new("header", "expected a URL, found the name of a column", line));
     }
     // Most lists are nothing but URLs.
-    if ts.trim().is_empty() {
-        return Ok(Some(UrlRecord::bare(url.trim())));
+    if ts.is_empty() && status.is_empty() {
+        return Ok(Some(UrlRecord::bare(url)));
     }
-    let roles = Roles::of(options, false, ["ts"].into_iter());
+    let named = [("ts", ts), ("status", status)];
+    let roles = Roles::of(options, false, named.iter().map(|(name, _)| *name));
     let mut fields = roles.fields();
-    fields.set_url(url.trim());
-    if let Some(role) = roles.each.first() {
-        fields.put(*role, "ts", Value::Text(ts));
+    fields.set_url(url);
+    for (role, (name, text)) in roles.each.iter().zip(named).filter(|(_, (_, text))| !text.is_empty()) {
+        fields.put(*role, name, Value::Text(text));
     }
     Ok(fields.finish())
+}
+
+/// A line of a list; what it does not have is empty.
+struct Columns<'a> {
+    url: &'a str,
+    ts: &'a str,
+    status: &'a str,
+}
+
+/// Cuts off what stands behind a URL.
+fn columns(text: &str) -> Columns<'_> {
+    let (before, status) = before_status(text).unwrap_or((text, ""));
+    let (url, ts) = before.split_once('\t').or_else(|| before_time(before)).unwrap_or((before, ""));
+    // The status may also come in front of the time.
+    let (url, status) = before_status(url).filter(|_| status.is_empty()).unwrap_or((url, status));
+    let (url, ts) = (url.trim(), ts.trim());
+    // Where blanks are left in front of it, the number is one more word of an address that nobody escaped.
+    if !status.is_empty() && (url.contains(char::is_whitespace) || !looks_like_url(url)) {
+        let (url, ts) = text.split_once('\t').or_else(|| before_time(text)).unwrap_or((text, ""));
+        return Columns { url: url.trim(), ts: ts.trim(), status: "" };
+    }
+    Columns { url, ts, status }
+}
+
+/// What stands before a blank or tab and an HTTP status: CDX servers answer `fl=original,statuscode` so, and crawlers write such logs. As
+/// part of the URL, it would make it that of a page that does not exist.
+fn before_status(text: &str) -> Option<(&str, &str)> {
+    let (before, status) = text.split_at_checked(text.len().checked_sub(STATUS)?)?;
+    let is_status = status.starts_with(['1', '2', '3', '4', '5']) && status.bytes().all(|b| b.is_ascii_digit());
+    before.strip_suffix([' ', '\t']).filter(|_| is_status).map(|before| (before.trim_end(), status))
 }
 
 /// What stands before a blank and a time of 14 digits: CDX servers answer `fl=original,timestamp` so. As part of the URL, the blank
@@ -170,6 +205,32 @@ mod tests {
         for nothing in [&b""[..], b" \t", b" # http://a.com/"] {
             assert_eq!(parse(Format::Lines, &Options::default(), &mut None, nothing), Ok(None));
         }
+    }
+
+    /// The blank was escaped and the status became part of the path.
+    #[test]
+    fn a_status_behind_a_url_is_not_part_of_it() {
+        let url = |text: &str| one(Format::Lines, text.as_bytes()).unwrap();
+        let found = UrlRecord { status: Some(200), ..UrlRecord::bare("http://a.com/") };
+        let dated = UrlRecord { ts: Some(UnixMillis(1000)), ..found.clone() };
+        for line in ["http://a.com/ 200", "http://a.com/\t200", "http://a.com/   200 ", "http://a.com/ 200 # why"] {
+            assert_eq!(url(line), found, "{line:?}");
+        }
+        for line in [
+            "http://a.com/ 19700101000001 200",
+            "http://a.com/ 200 19700101000001",
+            "http://a.com/\t1970-01-01T00:00:01Z\t200",
+        ] {
+            assert_eq!(url(line), dated, "{line:?}");
+        }
+        assert_eq!(url("a.com 404"), UrlRecord { status: Some(404), ..UrlRecord::bare("a.com") });
+        for line in
+            ["http://a.com/my file 200", "http://a.com/ 600", "http://a.com/ 2000", "http://a.com/200", "room 200"]
+        {
+            assert_eq!(url(line), UrlRecord::bare(line), "{line:?}");
+        }
+        let seed = parse(Format::Lines, &Options::crawl(), &mut None, b"http://a.com/ 200").unwrap().unwrap();
+        assert_eq!((seed.url.as_str(), seed.extras.as_deref()), ("http://a.com/", Some(r#"{"status":"200"}"#)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::cdx::Legend;
 use crate::fields::one_url;
-use crate::file::{ListFile, unpack};
+use crate::file::{ListFile, unpacked};
 use crate::format::{Format, look};
 use crate::lines::{BOM, BUFFER, Line, LineReader, first_lines};
 use crate::parquet::ParquetSource;
@@ -43,22 +43,12 @@ pub fn over(file: ListFile, format: Format, options: &Options) -> Result<Box<dyn
 pub fn read_stream(
     uri: &str,
     format: Option<Format>,
-    mut stream: impl Read,
+    stream: impl Read,
     options: &Options,
     each: &mut Items<'_>,
 ) -> Result<(), DoorError> {
     let fail = |e: io::Error| failed(uri, 0, e);
-    // What the first reads give is enough to tell: who types URLs into a pipe need not fill a buffer first.
-    let (mut head, mut len) = (vec![0; BUFFER], 0);
-    while len < 4 {
-        match stream.read(head.get_mut(len..).unwrap_or_default()).map_err(fail)? {
-            0 => break,
-            n => len += n,
-        }
-    }
-    head.truncate(len);
-    let unpacked = unpack(Compression::detect(&head), head.chain(stream)).map_err(fail)?;
-    let mut stream = BufReader::with_capacity(BUFFER, unpacked);
+    let mut stream = BufReader::with_capacity(BUFFER, unpacked(stream).map_err(fail)?);
     let first = first_lines(stream.fill_buf().map_err(fail)?).map_err(fail)?;
     let found = || Format::of_head(&first).map(|(format, _)| format);
     if let Some(found) = foreign::by_magic(&first).filter(|_| format.is_none()) {

@@ -159,6 +159,52 @@ fn a_fetched_row_stays_before_one_that_never_was() {
     assert_eq!((rows.len(), rows[0].record.http_status, rows[0].record.status), (1, 200, 4));
 }
 
+/// A page whose fetches failed became one that was crawled, by the capture of a failure: it was never tried again.
+#[test]
+fn a_row_that_waits_for_another_attempt_keeps_its_state() {
+    const HOUR: i64 = 3_600_000;
+    let waits = trawl_meguri::Row {
+        record: trawl_meguri::schema::UrlRecord {
+            status: 1,
+            first_seen: 482_000,
+            next_due: 482_824,
+            retry_count: 2,
+            ..Default::default()
+        },
+        url: "https://a.example/".into(),
+        ..Default::default()
+    };
+    let capture = |hour: i64, status| UrlRecord {
+        ts: Some(UnixMillis(hour * HOUR)),
+        status: Some(status),
+        ..UrlRecord::bare("https://a.example/")
+    };
+    // Captures of failures come before the due time; one behind it is of a fetch that the state does not know.
+    let (failed, later) =
+        (vec![capture(482_700, 503), capture(482_800, 503)], vec![capture(482_800, 503), capture(482_900, 200)]);
+    for (captures, expected) in [(failed, (1, 482_824, 2)), (later, (4, 0, 0))] {
+        for at in 0..=captures.len() {
+            let dir = tempfile::tempdir().unwrap();
+            let mut seeder = Seeder::new(SeedOptions::default(), SuffixList::builtin(), dir.path(), 4 << 20).unwrap();
+            for n in 0..=captures.len() {
+                if n == at {
+                    seeder.push_row("https://a.example/", &waits, None).unwrap();
+                }
+                if let Some(capture) = captures.get(n) {
+                    seeder.push(capture).unwrap();
+                }
+            }
+            let url_extensions = SeedOptions::extensions();
+            let mut writer = Writer::new(WriterOptions { url_extensions, ..WriterOptions::default() }).unwrap();
+            seeder.finish(&mut writer).unwrap();
+            let mut out = Vec::new();
+            writer.finish(&mut out).unwrap();
+            let record = read_all(&open(out)).remove(0).record;
+            assert_eq!((record.status, record.next_due, record.retry_count), expected, "state at {at}");
+        }
+    }
+}
+
 /// A frontier has rows beside the page of their URL: a robots.txt has a key of its own.
 #[test]
 fn a_row_keeps_its_key_where_keys_are_made_alike() {

@@ -124,17 +124,22 @@ impl Pending {
     /// Takes a row of the same key: the newer one stays, with the first spelling of the URL. One that was never fetched is
     /// older than any fetch, whenever it was found. A row that came with its state keeps it, beside captures of a page that
     /// was fetched before and beside what tells of no fetch: they do not say when the page is due, and the capture of the very
-    /// fetch that the state tells of is always newer by some minutes.
+    /// fetch that the state tells of is always newer by some minutes. So does a row that waits for another attempt: its capture is
+    /// that of the failure, and as one of a page that was crawled it would never be tried again.
     pub fn take_newer(&mut self, mut other: Pending) {
         if self.carried != other.carried {
             let (state, capture) = if self.carried { (&*self, &other) } else { (&other, &*self) };
-            if state.is_fetched() || !capture.is_fetched() {
+            let retries = !state.is_fetched() && state.retries_after(capture);
+            if retries || state.is_fetched() || !capture.is_fetched() {
                 if other.carried {
                     std::mem::swap(self, &mut other);
                     std::mem::swap(&mut self.row.url, &mut other.row.url);
                 }
-                if other.is_fetched() {
-                    self.take_capture(other);
+                match other.is_fetched() {
+                    // Not the time: with it the row would count as fetched, beside captures behind its due time too.
+                    true if retries => self.take_place(other.row),
+                    true => self.take_capture(other),
+                    false => {}
                 }
                 return;
             }
@@ -163,7 +168,12 @@ impl Pending {
         }
         record.http_status = of.http_status;
         self.time = self.time.max(capture.time);
-        let Row { numbers, texts, .. } = capture.row;
+        self.take_place(capture.row);
+    }
+
+    /// Takes over where a capture is archived, if it says so.
+    fn take_place(&mut self, capture: Row) {
+        let Row { numbers, texts, .. } = capture;
         if texts.iter().any(|(id, file)| *id == extension::ARCHIVE_FILE && !file.is_empty()) {
             self.row.numbers.retain(|(id, _)| *id != extension::ARCHIVE_OFFSET);
             self.row.texts.retain(|(id, _)| *id != extension::ARCHIVE_FILE);
@@ -178,6 +188,14 @@ impl Pending {
     fn is_fetched(&self) -> bool {
         let record = &self.row.record;
         record.last_crawled != 0 || matches!(record.status, STATUS_CRAWLED | STATUS_GONE)
+    }
+
+    /// Whether attempts failed and the next one is due behind a capture.
+    fn retries_after(&self, capture: &Pending) -> bool {
+        let exact = self.row.numbers.iter().find(|(id, _)| *id == extension::DUE_MS);
+        let hour = super::start_of_hour(self.row.record.next_due).0;
+        let due = exact.map_or(i128::from(hour), |(_, millis)| i128::from(*millis));
+        self.row.record.retry_count > 0 && due > i128::from(capture.time)
     }
 }
 
