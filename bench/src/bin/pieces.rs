@@ -3,8 +3,9 @@
 //! `cargo run --release --features pieces --bin pieces -- [domains] [directory]`
 //!
 //! A lake of so many domains with one URL each, in files of 256 prefixes. Printed, in CPU seconds of this process: the build of one
-//! segment; of 256 pieces on one thread and on two; the merge of the pieces into one set of files, and of one set into pieces; and warm
-//! lookups in both.
+//! segment; of 256 pieces on one thread and on two; the merge of the pieces into one set of files, and into pieces again; and warm
+//! lookups in both. It fails where a promise is broken: 256 pieces on two threads at most 1.1 times the CPU of one segment, a merge of them
+//! at most 4 us a domain, a lookup in them at most 1.2 times that in one segment.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -60,14 +61,23 @@ fn timed<T>(what: &str, domains: u64, work: impl FnOnce() -> Result<T>) -> Resul
     Ok((done, spent))
 }
 
-pub fn main() -> Result<()> {
+/// Prints a promise and whether it was kept.
+fn promise(broken: &mut Vec<String>, what: &str, found: f64, most: f64) {
+    let text = format!("{what}: {found:.2}, at most {most}");
+    println!("{}: {text}", if found <= most { "ok" } else { "BROKEN" });
+    if found > most {
+        broken.push(text);
+    }
+}
+
+fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let domains: u64 = args.first().map_or(Ok(4_000_000), |n| n.parse())?;
     let dir = args.get(1).map_or_else(std::env::temp_dir, PathBuf::from).join("trawl-bench-pieces");
     run(domains, &dir)
 }
 
-pub fn run(domains: u64, dir: &std::path::Path) -> Result<()> {
+fn run(domains: u64, dir: &std::path::Path) -> Result<()> {
     let _ = std::fs::remove_dir_all(dir);
     std::fs::create_dir_all(dir.join("tmp"))?;
     let store: Arc<dyn Store> = Arc::new(DirStore::new(dir.join("lake")));
@@ -88,6 +98,8 @@ pub fn run(domains: u64, dir: &std::path::Path) -> Result<()> {
     let (_, split) = timed("256 pieces, one thread", domains, || build("many1", 1, 1))?;
     let (many, twice) = timed("256 pieces, two threads", domains, || build("many2", 1, 2))?;
     println!("  pieces over one: {:.2}x on one thread, {:.2}x on two", split / alone, twice / alone);
+    let mut broken = Vec::new();
+    promise(&mut broken, "CPU of 256 pieces on two threads over that of one segment", twice / alone, 1.1);
     let bytes = |meta: &SegmentMeta| meta.files.values().map(|file| file.bytes).sum::<u64>();
     println!("  {} bytes in {} files; {} in {}", bytes(&one), one.files.len(), bytes(&many), many.files.len());
     let open = |meta: &SegmentMeta| -> Result<Segment> {
@@ -97,7 +109,7 @@ pub fn run(domains: u64, dir: &std::path::Path) -> Result<()> {
         let inputs = [MergeInput { segment: &open(of)?, masked: &[] }];
         Ok(merge_segments(&store, name, &inputs, DistinctUrls::Bounded, &options(piece_rows, threads), &|_| ())?)
     };
-    let (single, _) = timed("merge of 256 pieces into one", domains, || merge("single", &many, u64::MAX, 1))?;
+    let (single, merged) = timed("merge of 256 pieces into one", domains, || merge("single", &many, u64::MAX, 1))?;
     let (_, _) = timed("merge of 256 pieces into 256, two threads", domains, || merge("again", &many, 1, 2))?;
     let hash =
         |meta: &SegmentMeta| meta.files.iter().map(|(name, f)| (name.clone(), f.hash.clone())).collect::<Vec<_>>();
@@ -120,11 +132,13 @@ pub fn run(domains: u64, dir: &std::path::Path) -> Result<()> {
             let before = cpu()?;
             ask(segment)?;
             if round > 0 {
-                *best = best.min((cpu()? - before) * 1e6 / names.len() as f64);
+                *best = f64::min(*best, (cpu()? - before) * 1e6 / names.len() as f64);
             }
         }
     }
-    println!("warm lookup: {:.2} us in one, {:.2} us in 256 pieces, {:.2}x", best[0], best[1], best[1] / best[0]);
+    println!("warm lookup: {:.2} us in one, {:.2} us in 256 pieces", best[0], best[1]);
+    promise(&mut broken, "merge of 256 pieces into one, us a domain", merged * 1e6 / domains as f64, 4.0);
+    promise(&mut broken, "warm lookup in pieces over one in a segment", best[1] / best[0], 1.2);
     std::fs::remove_dir_all(dir)?;
-    Ok(())
+    if broken.is_empty() { Ok(()) } else { Err(broken.join("; ").into()) }
 }

@@ -126,6 +126,11 @@ def test_what_a_condition_reads(tmp_path, trawl_cli):
     trawl_cli("lake", "ingest", "--lake", tmp_path / "lake", "--dataset", "all", "--prefix-digits", 2, tmp_path / "list.txt")
 
     class Session:
+        class conf:
+            @staticmethod
+            def set(key, value):
+                assert (key, value) == ("spark.sql.python.filterPushdown.enabled", "true")
+
         class dataSource:
             @staticmethod
             def register(source):

@@ -45,9 +45,13 @@ def _imports() -> Any:
         import os
         import sys
 
-        unpacked = os.path.abspath("trawl")
-        if os.path.isdir(os.path.join(unpacked, "trawl")) and unpacked not in sys.path:
-            sys.path.insert(0, unpacked)
+        # An executor unpacks its archives into the directory that it works in. On the driver, where the Python that plans the reading of a
+        # lake needs the package, too, they are in a directory that Spark puts on sys.path.
+        for place in (os.getcwd(), *sys.path):
+            unpacked = os.path.join(place, "trawl")
+            if os.path.isfile(os.path.join(unpacked, "trawl", "__init__.py")) and unpacked not in sys.path:
+                sys.path.insert(0, unpacked)
+                break
         importlib.import_module("trawl.jobs")
         return importlib.import_module("trawl")
 
@@ -142,11 +146,11 @@ def ingest(
     return {"rows": 0, "version": lake.refresh()} if job is None else run(spark, job)
 
 
-def _spooler(lake: str, name: str) -> Any:
+def _spooler() -> Any:
     """Writes the batches of a task where every task of the job can read them; gives the paths."""
     package = _imports()
 
-    def spool(batches: Iterator[Any]) -> Iterator[str]:
+    def spool(lake: str, name: str, batches: Iterator[Any]) -> Iterator[str]:
         import pyarrow
 
         first = next(batches, None)
@@ -170,12 +174,12 @@ def _plan_rows(
     import secrets
 
     name = secrets.token_hex(16)
-    spool = _spooler(jobs._shared(lake.path), name)
+    spool, shared = _spooler(), jobs._shared(lake.path)
 
     def work(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
-        for path in spool(batches):
+        for path in spool(shared, name, batches):
             yield pyarrow.RecordBatch.from_arrays([pyarrow.array([path], pyarrow.string())], ["path"])
 
     paths = sorted(row["path"] for row in frame.mapInArrow(work, "path string").collect())
@@ -214,6 +218,7 @@ def register(spark: SparkSession) -> None:
     Options of reading: `dataset` (a name; all datasets without it), `version`, `partitions` (1 to 256, 16 unless given). Conditions on `domain`
     and `dataset_id` (equal, in) are answered by the index: `domain = 'x'` reads the pages of that domain, and of its file alone.
     Options of writing: `dataset` and `source_id`; the driver does the job, so `trawl.spark.ingest` is better for large tables.
+    Sets `spark.sql.python.filterPushdown.enabled` for this session: unless it is true, Spark refuses a source that takes conditions.
     """
     from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceReader, InputPartition
     from pyspark.sql.datasource import EqualTo, In, WriterCommitMessage
@@ -276,7 +281,8 @@ def register(spark: SparkSession) -> None:
         def __init__(self, paths: list[str]) -> None:
             self.paths = paths
 
-    spooler = _spooler
+    # The function inside of `_spooler`: the name of that one would have executors import this module.
+    spool = _spooler()
 
     class Writer(DataSourceArrowWriter):  # type: ignore[misc]
         def __init__(self, options: dict[str, str], overwrite: bool) -> None:
@@ -288,12 +294,11 @@ def register(spark: SparkSession) -> None:
                     raise trawl.Refused(f"expected the option {name}, found none")
             self.options, self.overwrite, self.name = dict(options), overwrite, secrets.token_hex(16)
             self.path = trawl.jobs._shared(trawl.Lake(options["path"], create=True).path)
-            self.spool = spooler(self.path, self.name)
             lake = trawl.Lake(self.path)
             self.known = not overwrite and trawl._trawl.job_knows(lake, options["dataset"], options["source_id"])
 
         def write(self, batches: Iterator[Any]) -> Any:
-            return Message([] if self.known else list(self.spool(batches)))
+            return Message([] if self.known else list(spool(self.path, self.name, batches)))
 
         def commit(self, messages: list[Any]) -> None:
             trawl = package()
@@ -323,4 +328,5 @@ def register(spark: SparkSession) -> None:
         def writer(self, schema: Any, overwrite: bool) -> Any:
             return Writer(dict(self.options), overwrite)
 
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(TrawlSource)

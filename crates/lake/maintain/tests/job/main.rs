@@ -229,6 +229,9 @@ fn what_changed_since_the_plan_is_refused_by_name() {
     lake.store().put(path, format!("{}0.0.0{}}}", &job[..start], &job[start + version.len()..end]).as_bytes()).unwrap();
     let error = text(run_task(&lake, &fs, &task(JobStage::Map, 1), "a", &room, &now, &quiet));
     assert!(error.contains("found one of 0.0.0"), "{error}");
+    let error = commit_job(&lake, "job", "c1", &room, &now, &quiet).unwrap_err().to_string();
+    assert!(error.contains("found one of 0.0.0"), "{error}");
+    assert!(lake.dataset_newest(1).unwrap().is_none());
 
     // Another suffix list: nothing is committed.
     let (fs, lake, job, room) = planned();
