@@ -245,17 +245,19 @@ pub fn entry(reader: &mut Reader) -> Result<Entry<'_>> {
     // From here on it is only looked at: the entry borrows key, value, path and class together.
     let reader: &Reader = reader;
     let record = reader.loaded_record();
-    let mut d = Decoder::new(record.key);
+    let class = reader.header().stored_value_class.as_str();
+    Ok(Entry { file: reader.path(), at: record.at, key: key(reader)?, value: record.value, class })
+}
+
+/// The key of the record that a reader stands on, without the cost of its value.
+pub(crate) fn key(reader: &Reader) -> Result<Text<'_>> {
+    let mut d = Decoder::new(reader.key());
     let stored = reader.header().stored_key_class.as_str();
     let utf8 = class::canonical(stored) == class::UTF8;
     let key = if utf8 { d.utf8_bytes("a key").map(text::from_cesu) } else { d.text("a key") };
-    let class = reader.header().stored_value_class.as_str();
-    let key = key.and_then(|key| d.end().map(|()| key)).map_err(|source| Error::Value {
-        file: reader.path().into(),
-        offset: record.at.offset,
-        index: record.at.index,
-        class: "key ".into(),
-        source,
-    })?;
-    Ok(Entry { file: reader.path(), at: record.at, key, value: record.value, class })
+    key.and_then(|key| d.end().map(|()| key)).map_err(|source| {
+        let at = reader.at();
+        let file = reader.path().into();
+        Error::Value { file, offset: at.offset, index: at.index, class: "key ".into(), source }
+    })
 }
