@@ -50,7 +50,11 @@ pub fn parts(text: &str) -> Result<Vec<Part>, (usize, String)> {
         let (name, offset, length) = match (line.split('\t').nth(1), json) {
             (Some(name), _) => {
                 let number = |at: usize| line.split('\t').nth(at).and_then(|word| word.trim().parse::<u64>().ok());
-                (Some(name.to_owned()), number(2), number(3))
+                // Read as 0, a number that is none would let a part that was cut pass for whole.
+                let (Some(offset), Some(length)) = (number(2), number(3)) else {
+                    return bad("a file name, an offset and a length");
+                };
+                (Some(name.to_owned()), Some(offset), Some(length))
             }
             (None, Some(json)) => match serde_json::from_str::<Line>(json) {
                 Ok(line) if line.filename.is_some() => (line.filename, line.offset, line.length),
@@ -69,7 +73,12 @@ pub fn parts(text: &str) -> Result<Vec<Part>, (usize, String)> {
                 parts.push(Part { name, end: 0 });
             }
         }
-        let end = offset.unwrap_or(0).checked_add(length.unwrap_or(0));
+        let end = match (offset, length) {
+            // The line that names the file says no more.
+            (None, None) => Some(0),
+            (Some(offset), Some(length)) => offset.checked_add(length),
+            _ => return bad("an offset and a length"),
+        };
         let Some(end) = end else { return bad("a member inside a file") };
         if let Some(part) = current.and_then(|at| parts.get_mut(at)) {
             part.end = part.end.max(end);
@@ -102,9 +111,13 @@ mod tests {
             "k\t\t0\t1\t1",
             "!meta 0 {",
             "a\\b\tc\\d\t1\t2",
+            "k\tx.gz\tten\t1\t1",
+            "k\tx.gz\t10",
         ] {
             assert_eq!(parts(bad).unwrap_err().0, 1, "{bad}");
         }
+        let without_length = json.replace(", \"length\": 10", "");
+        assert_eq!(parts(&without_length).unwrap_err().0, 2);
         assert!(!is_index("http://a.com/\t2026\n") && !is_index("") && !is_index("a\tb\tc\td"));
     }
 }

@@ -23,6 +23,7 @@ pub use crawldb::{CrawlDb, merge_crawldbs};
 pub use install::{Lock, install};
 pub use linkdb::LinkDb;
 pub use parted::{Entry, PartedMap, Scan, current_of, data_files, entry, text_key};
+pub(crate) use parted::{key, segment_files};
 pub use writer::{Duplicates, OnRecord, PartedWriter, Shape, WriteSettings, WrittenParts};
 
 use trawl_hadoop::Codec;

@@ -4,7 +4,7 @@ use crate::class::canonical;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use trawl_hadoop::map::{MapReader, data_path};
-use trawl_hadoop::parts::{list_parts, part_of_text};
+use trawl_hadoop::parts::{Part, list_numbered_parts, list_parts, part_of_text};
 use trawl_hadoop::seq::{At, OpenOptions, Reader, Record};
 use trawl_hadoop::{Decoder, Encode, Text, ValueError, class, text};
 use trawl_io::Fs;
@@ -146,13 +146,23 @@ impl PartedMap {
 
 /// The files with the records of a directory of parts, of a MapFile, or of a SequenceFile.
 pub fn data_files(path: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>> {
+    files_by(path, options, list_parts)
+}
+
+/// The same for a directory of a segment, whose files are numbered without gaps: one that is missing is among them, so that a reader
+/// fails at it and does not say that a URL is not there.
+pub(crate) fn segment_files(path: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>> {
+    files_by(path, options, list_numbered_parts)
+}
+
+fn files_by(path: &Path, options: &OpenOptions, list: fn(&dyn Fs, &Path) -> Result<Vec<Part>>) -> Result<Vec<PathBuf>> {
     if !options.fs.metadata(path)?.is_dir {
         return Ok(vec![path.to_owned()]);
     }
     if options.fs.exists(&data_path(path))? {
         return Ok(vec![data_path(path)]);
     }
-    let parts = list_parts(&*options.fs, path)?.into_iter();
+    let parts = list(&*options.fs, path)?.into_iter();
     Ok(parts.map(|part| if part.is_dir { data_path(&part.path) } else { part.path }).collect())
 }
 
@@ -245,17 +255,19 @@ pub fn entry(reader: &mut Reader) -> Result<Entry<'_>> {
     // From here on it is only looked at: the entry borrows key, value, path and class together.
     let reader: &Reader = reader;
     let record = reader.loaded_record();
-    let mut d = Decoder::new(record.key);
+    let class = reader.header().stored_value_class.as_str();
+    Ok(Entry { file: reader.path(), at: record.at, key: key(reader)?, value: record.value, class })
+}
+
+/// The key of the record that a reader stands on, without the cost of its value.
+pub(crate) fn key(reader: &Reader) -> Result<Text<'_>> {
+    let mut d = Decoder::new(reader.key());
     let stored = reader.header().stored_key_class.as_str();
     let utf8 = class::canonical(stored) == class::UTF8;
     let key = if utf8 { d.utf8_bytes("a key").map(text::from_cesu) } else { d.text("a key") };
-    let class = reader.header().stored_value_class.as_str();
-    let key = key.and_then(|key| d.end().map(|()| key)).map_err(|source| Error::Value {
-        file: reader.path().into(),
-        offset: record.at.offset,
-        index: record.at.index,
-        class: "key ".into(),
-        source,
-    })?;
-    Ok(Entry { file: reader.path(), at: record.at, key, value: record.value, class })
+    key.and_then(|key| d.end().map(|()| key)).map_err(|source| {
+        let at = reader.at();
+        let file = reader.path().into();
+        Error::Value { file, offset: at.offset, index: at.index, class: "key ".into(), source }
+    })
 }

@@ -443,12 +443,13 @@ fn stored<'a>(
     let codings = head.content_codings();
     let mut bytes = read_up_to(&mut *body.reader()?)?;
     if !codings.is_empty() {
-        // A coding that does not decode, as bodies that were cut do, stays; the head still says what it is.
+        // A coding that does not decode, as of bodies that were cut, stays. That is a loss as well: the line of the head that says
+        // what it is gets another name when the segment is read, so that the body passes for one without a coding.
         let decoded = decode_content(&bytes[..], &codings, MAX_BODY + 1).and_then(|mut reader| read_up_to(&mut reader));
         if let Ok(decoded) = decoded {
             bytes = decoded;
-            lost.push(Capability::Codings);
         }
+        lost.push(Capability::Codings);
     }
     if bytes.len() as u64 > MAX_BODY {
         bytes.truncate(MAX_BODY as usize);

@@ -93,6 +93,6 @@ impl FetchList {
     }
 }
 
-fn digest(url: &[u8]) -> [u8; 16] {
+pub(super) fn digest(url: &[u8]) -> [u8; 16] {
     md5::Md5::digest(url).into()
 }

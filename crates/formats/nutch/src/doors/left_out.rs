@@ -1,9 +1,9 @@
 //! Records of a container that neither a capture nor a URL is made of, counted by what they are.
 
-use super::fetch_list::Room;
+use super::fetch_list::{Room, digest};
 use super::layout::{Kind, Layout};
 use super::source::maps_of;
-use crate::db::{PartedMap, entry};
+use crate::db::{PartedMap, entry, key};
 use crate::legacy::{FetchListEntry, FetcherOutput};
 use crate::segment::SegmentPart;
 use crate::types::{CrawlDatum, whole};
@@ -17,6 +17,9 @@ const NEVER_FETCHED: &str = "crawl_generate, never fetched";
 const NOT_CARRIED: &str = "crawl_generate, whose facts take too much memory";
 const NOT_DECODED: &str = "crawl_generate, of another class or damaged";
 const NOT_COMPARED: &str = "crawl_generate, not compared with fetches that cannot be looked up";
+
+/// Digests of URLs that are kept in memory, 128 MiB: Nutch fetches some hundred thousand URLs in a segment.
+const MAX_DIGESTS: usize = 8 << 20;
 
 /// Zero stays unsaid.
 #[derive(Default)]
@@ -79,9 +82,13 @@ fn segment(layout: &Layout, options: &OpenOptions, counts: &mut Counts) -> Resul
             Ok(())
         })?;
     }
-    let mut fetched = Fetched::new(layout, options);
+    let lists = files(layout, SegmentPart::CrawlGenerate.name());
+    if lists.is_empty() {
+        return Ok(());
+    }
+    let mut fetched = Fetched::new(layout, options)?;
     let mut room = Room::default();
-    for file in files(layout, SegmentPart::CrawlGenerate.name()) {
+    for file in lists {
         let damaged = each(&file, options, |reader| {
             let seen = entry(reader).and_then(|record| {
                 let carried = match room.takes(record.value) {
@@ -179,22 +186,82 @@ fn each(file: &Path, options: &OpenOptions, mut seen: impl FnMut(&mut Reader) ->
     }
 }
 
-/// The URLs that captures are made of. A list of what was to be fetched is not sorted: each of its URLs is looked up.
-struct Fetched(Vec<PartedMap>);
+/// Digests of the URLs in some files: 16 bytes each.
+#[derive(Default)]
+struct Digests {
+    sorted: Vec<[u8; 16]>,
+    /// Some could not be read, or did not fit into memory: one that is not here may be there.
+    incomplete: bool,
+}
+
+impl Digests {
+    fn read(files: &[PathBuf], options: &OpenOptions) -> Result<Self> {
+        let mut found = Digests::default();
+        for file in files {
+            let damaged = each(file, options, |reader| {
+                match key(reader) {
+                    Ok(url) if found.sorted.len() < MAX_DIGESTS => found.sorted.push(digest(url.as_bytes())),
+                    Ok(_) => found.incomplete = true,
+                    Err(error) if error.is_damage() => found.incomplete = true,
+                    Err(error) => return Err(error),
+                }
+                Ok(())
+            })?;
+            found.incomplete |= damaged > 0;
+        }
+        found.sorted.sort_unstable();
+        Ok(found)
+    }
+
+    fn has(&self, digest: &[u8; 16]) -> bool {
+        self.sorted.binary_search(digest).is_ok()
+    }
+}
+
+/// The URLs that captures are made of. A list of what was to be fetched is not sorted, so that both cannot be read side by side; and
+/// to look each of its URLs up costs a block to unpack each, minutes for a segment that is read in seconds. So the keys are read
+/// once, and looked up only is what they leave open.
+struct Fetched {
+    fetches: Digests,
+    contents: Option<Digests>,
+    content_files: Vec<PathBuf>,
+    maps: Vec<PartedMap>,
+    options: OpenOptions,
+}
 
 impl Fetched {
-    fn new(layout: &Layout, options: &OpenOptions) -> Self {
-        let parts =
-            [SegmentPart::CrawlFetch, SegmentPart::Content].into_iter().filter(|_| layout.kind == Kind::Segment);
-        let listed = parts.map(|part| (layout.root.join(part.name()), files(layout, part.name())));
-        Fetched(
-            listed.filter(|(_, files)| !files.is_empty()).map(|(dir, files)| maps_of(&dir, &files, options)).collect(),
-        )
+    fn new(layout: &Layout, options: &OpenOptions) -> Result<Self> {
+        let listed = |part: SegmentPart| match layout.kind {
+            Kind::Segment => files(layout, part.name()),
+            _ => Vec::new(),
+        };
+        let (fetch_files, content_files) = (listed(SegmentPart::CrawlFetch), listed(SegmentPart::Content));
+        let parts = [(SegmentPart::CrawlFetch, &fetch_files), (SegmentPart::Content, &content_files)];
+        let there = parts.into_iter().filter(|(_, files)| !files.is_empty());
+        let maps = there.map(|(part, files)| maps_of(&layout.root.join(part.name()), files, options)).collect();
+        let fetches = Digests::read(&fetch_files, options)?;
+        Ok(Fetched { fetches, contents: None, content_files, maps, options: options.clone() })
     }
 
     fn holds(&mut self, url: &[u8]) -> Result<bool> {
+        let digest = digest(url);
+        if self.fetches.has(&digest) {
+            return Ok(true);
+        }
+        // Most segments have a fetch for each content, and the contents are most of their bytes.
+        let contents = match &self.contents {
+            Some(contents) => contents,
+            None => &*self.contents.insert(Digests::read(&self.content_files, &self.options)?),
+        };
+        if contents.has(&digest) {
+            return Ok(true);
+        }
+        if self.fetches.incomplete || contents.incomplete { self.look_up(url) } else { Ok(false) }
+    }
+
+    fn look_up(&mut self, url: &[u8]) -> Result<bool> {
         let mut lost = None;
-        for map in &mut self.0 {
+        for map in &mut self.maps {
             match map.get(url) {
                 Ok(Some(_)) => return Ok(true),
                 Ok(None) => {}

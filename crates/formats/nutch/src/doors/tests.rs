@@ -313,6 +313,49 @@ fn codings_are_undone_and_said() {
     assert_eq!(all[0].0.3, b"hello");
 }
 
+/// It went into the segment as it was, and nothing said so.
+#[test]
+fn a_coding_that_was_cut_is_a_loss() {
+    use std::io::Write as _;
+    let temp = tempfile::tempdir().unwrap();
+    let target = temp.path().join("a.segment");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"hello, hello, hello").unwrap();
+    let mut body = gzip.finish().unwrap();
+    body.truncate(body.len() - 9);
+    let summary = write(&target, vec![response("http://a.example/", 1, "Content-Encoding: gzip\r\n", &body)]);
+    assert_eq!(summary.dropped.get(&Capability::Codings), Some(&1));
+    let all = captures(&*open(&target), Pick::All);
+    assert_eq!(all[0].0.3, body);
+}
+
+/// Each URL of the list was looked up: minutes where fetches are packed in blocks.
+#[test]
+fn a_fetch_list_is_compared_without_lookups() {
+    let temp = tempfile::tempdir().unwrap();
+    let target = temp.path().join("a.segment");
+    let page = |n: i64| response(&format!("http://a.example/{n}"), n, "", b"x");
+    write(&target, (0..50).map(page).collect());
+    let other = temp.path().join("b.segment");
+    write(&other, (40..60).map(page).collect());
+    std::fs::remove_dir_all(target.join("crawl_generate")).unwrap();
+    std::fs::rename(other.join("crawl_generate"), target.join("crawl_generate")).unwrap();
+    let opened = Arc::new(AtomicU8::new(0));
+    let (seen, disk) = (opened.clone(), fs());
+    let counting: Arc<dyn Fs> = Arc::new(trawl_io::fault::Stepped::new(move |op, path| {
+        // A lookup begins with the index of its map.
+        if matches!(op, trawl_io::Op::Open) && path.ends_with("index") {
+            seen.fetch_add(1, Ordering::Relaxed);
+        }
+        disk.clone()
+    }));
+    let archive = NutchFormat.open(&Opening::new(&counting, &target)).unwrap();
+    opened.store(0, Ordering::Relaxed);
+    let told: Vec<_> = archive.left_out().unwrap().into_iter().collect();
+    assert_eq!(told, [("crawl_generate, never fetched".to_owned(), 10)]);
+    assert_eq!(opened.load(Ordering::Relaxed), 0);
+}
+
 #[test]
 fn what_was_to_be_fetched_and_was_not_is_counted() {
     let temp = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use super::SegmentPart;
 use crate::Result;
-use crate::db::{PartedMap, Scan};
+use crate::db::{PartedMap, Scan, segment_files};
 use std::path::{Path, PathBuf};
 use trawl_hadoop::seq::OpenOptions;
 use trawl_io::Fs;
@@ -64,12 +64,12 @@ impl Segment {
         self.present.contains(&part)
     }
 
-    /// All records of a directory; none where it is missing.
+    /// All records of a directory; none where it is missing. A file that is missing between others is an error where its turn comes.
     pub fn scan(&self, part: SegmentPart) -> Result<Scan> {
         if !self.has(part) {
             return Ok(Scan::new(Vec::new(), &self.options));
         }
-        Scan::of(&self.dir.join(part.name()), &self.options)
+        Ok(Scan::new(segment_files(&self.dir.join(part.name()), &self.options)?, &self.options))
     }
 
     /// All values of a URL in a directory: looked up where that can be done, else found by reading it all. A redirect leaves a

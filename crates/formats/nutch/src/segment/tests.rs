@@ -58,6 +58,20 @@ fn copy(from: &Path, to: &Path, compress: Compress, parts: u32) -> WrittenSegmen
     writer.finish(to, &mut |_, _, _, _| Ok(())).unwrap()
 }
 
+/// `readseg -get` said that a URL was not on the fetch list whose part was missing.
+#[test]
+fn a_file_that_is_missing_between_others_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().join("20300101000000");
+    copy(&fixture("crawl-synth/segments/20240102030405"), &to, Compress::Nutch, 3);
+    let part = to.join("crawl_generate/part-r-00001");
+    let mut segment = Segment::open(&to, &OpenOptions::default()).unwrap();
+    assert!(segment.get(SegmentPart::CrawlGenerate, b"http://nosuch.example/").unwrap().is_empty());
+    std::fs::remove_file(&part).unwrap();
+    let error = segment.get(SegmentPart::CrawlGenerate, b"http://nosuch.example/").unwrap_err();
+    assert!(error.to_string().contains("crawl_generate/part-r-00001"), "{error}");
+}
+
 #[test]
 fn a_copy_has_the_same_records_in_any_number_of_parts() {
     for name in ["crawl-e2e/segments/20261115074416", "crawl-synth/segments/20240102030405"] {
