@@ -9,6 +9,7 @@
 //! | random access over files, maps, memory, later objects | [`ReadAt`] |
 //! | lengths that are claims, not facts | [`limits`], [`slice::SliceReader`], [`varint`] |
 //! | how a file is compressed | [`Compression`] |
+//! | digests of bytes that arrive in pieces | [`Hasher`] |
 //! | a body that may not fit in memory | [`SpoolWriter`], [`Spool`] |
 //! | a container format, as the house knows it | [`format::Format`] |
 //!
@@ -36,6 +37,7 @@ mod error;
 pub mod fault;
 pub mod format;
 mod fs;
+mod hasher;
 mod inflate;
 pub mod journal;
 pub mod limits;
@@ -49,6 +51,7 @@ pub mod varint;
 pub use compression::Compression;
 pub use error::{Error, Op, Result};
 pub use fs::{Entry, File, FileId, FileWriter, Fs, Hint, Metadata, Mode, RealFs, create_dir_all_synced, remove_tree};
+pub use hasher::Hasher;
 pub use inflate::{Inflated, Inflater};
 pub use journal::Journal;
 pub use lock::{LockError, LockFile, describe_holder};

@@ -6,12 +6,11 @@ use crate::layout::Layout;
 use crate::record::SpoolEnd;
 use crate::report::{FileEntry, Report};
 use crate::spool::read_all;
-use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::{CaptureRow, CapturesWriter, Covered, Format, Opening, Registry, Role, concat_captures};
-use trawl_io::{AtomicFile, Fs, Mode, publish};
+use trawl_io::{AtomicFile, Fs, Hasher, Mode, publish};
 use trawl_model::{Archive, Entry, Pick};
 
 /// Writes the index of the rows of one spool.
@@ -181,11 +180,11 @@ fn files_in(fs: &dyn Fs, out: &Path, name: &str, files: &mut Vec<String>) -> Res
 
 fn sha256(fs: &dyn Fs, path: &Path) -> Result<String, Error> {
     let file = fs.open(path, Mode::Read)?;
-    let (mut hasher, mut buf, mut at) = (Sha256::new(), vec![0; 1 << 18], 0);
+    let (mut hasher, mut buf, mut at) = (Hasher::sha256(), vec![0; 1 << 18], 0);
     loop {
         let n = file.read_at(at, &mut buf)?;
         if n == 0 {
-            return Ok(data_encoding::HEXLOWER.encode(&hasher.finalize()));
+            return Ok(hasher.finish().hex());
         }
         hasher.update(buf.get(..n).unwrap_or_default());
         at += n as u64;

@@ -3,12 +3,11 @@
 //! A file that only grows has a running digest. What was there before (after a resume) is read once, when the first byte is added
 //! to it. A file that is written elsewhere than at its end has none, and is read when its digest is asked for.
 
-use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use trawl_io::{Entry, File, Fs, Hint, Metadata, Mode, Result};
+use trawl_io::{Entry, File, Fs, Hasher, Hint, Metadata, Mode, Result};
 
 /// A file system that keeps the digests of what is written into one directory, except below another one.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ enum Running {
     #[default]
     Unread,
     /// The digest of so many bytes.
-    Upto(Sha256, u64),
+    Upto(Hasher, u64),
     Lost,
 }
 
@@ -46,9 +45,7 @@ impl HashedFs {
     pub fn digest(&self, path: &Path, bytes: u64) -> Option<String> {
         let running = lock(&self.running).get(path).cloned()?;
         match &*lock(&running) {
-            Running::Upto(hasher, end) if *end == bytes => {
-                Some(data_encoding::HEXLOWER.encode(&hasher.clone().finalize()))
-            }
+            Running::Upto(hasher, end) if *end == bytes => Some(hasher.clone().finish().hex()),
             _ => None,
         }
     }
@@ -140,7 +137,7 @@ struct HashedFile {
 impl HashedFile {
     /// The digest of the first `end` bytes, which are there.
     fn read_up_to(&self, end: u64) -> Result<Running> {
-        let (mut hasher, mut buf, mut at) = (Sha256::new(), vec![0; 1 << 18], 0);
+        let (mut hasher, mut buf, mut at) = (Hasher::sha256(), vec![0; 1 << 18], 0);
         while at < end {
             let n = usize::try_from(end - at).unwrap_or(usize::MAX).min(buf.len());
             let part = buf.get_mut(..n).unwrap_or_default();
@@ -219,6 +216,7 @@ impl File for HashedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha2::{Digest as _, Sha256};
     use trawl_io::fault::FaultFs;
 
     fn sha256(bytes: &[u8]) -> Option<String> {

@@ -3,10 +3,10 @@
 use crate::lease::Lease;
 use crate::page::Worker;
 use crate::sitemaps;
-use sha2::{Digest as _, Sha256};
 use std::io::Read;
 use trawl_frontier::LeaseId;
 use trawl_http::{Head, decode_content};
+use trawl_io::Hasher;
 use trawl_model::{Digest, Message, UnixMillis};
 use trawl_parse::directives::Directives;
 use trawl_parse::headers::{link_header, refresh_header};
@@ -42,7 +42,7 @@ impl Worker {
         let mut looked = Looked::default();
         let (mut extractor, mut sitemap) = (None, None);
         let result = (|| -> std::io::Result<()> {
-            let mut hasher = Sha256::new();
+            let mut hasher = Hasher::sha256();
             let mut body = decode_content(message.body.reader()?, &head.known_codings(), self.decode_bytes)?;
             let (mut buf, mut first) = (vec![0; 64 << 10], true);
             loop {
@@ -72,7 +72,7 @@ impl Worker {
                     looked.text.extend_from_slice(bytes.get(..room.min(n)).unwrap_or_default());
                 }
             }
-            looked.digest = Some(Digest::sha256(hasher.finalize().into()));
+            looked.digest = Some(hasher.finish());
             Ok(())
         })();
         // A body that cannot be decoded to its end has no digest of the whole; its links count up to there.

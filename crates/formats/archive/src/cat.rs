@@ -3,13 +3,12 @@
 use crate::error::{Error, Result};
 use crate::registry::Found;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use trawl_http::{Chunked, Dechunk, Framing, Head, decode_content};
-use trawl_io::Fs;
+use trawl_io::{Fs, Hasher};
 use trawl_model::{
     Advice, Archive, Body, CaptureSource, DoorError, Entry, Message, Outcome, Pick, Place, RawRecord, RecordSource,
     Wanted,
@@ -412,12 +411,12 @@ fn shown_header(header: &RecordHeader) -> Vec<u8> {
 }
 
 fn digest(record: &mut Record<'_>) -> Result<Block> {
-    let mut hash = Sha256::new();
+    let mut hash = Hasher::sha256();
     let mut length = 0;
     loop {
         let chunk = record.chunk()?;
         if chunk.is_empty() {
-            return Ok(Block::Digest { length, sha256: data_encoding::HEXLOWER.encode(&hash.finalize()) });
+            return Ok(Block::Digest { length, sha256: hash.finish().hex() });
         }
         hash.update(chunk);
         let n = chunk.len();

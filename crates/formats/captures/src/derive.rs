@@ -3,9 +3,9 @@
 
 use crate::error::{Error, Result};
 use crate::row::CaptureRow;
-use sha1::Digest as _;
 use std::io;
 use trawl_http::Head;
+use trawl_io::Hasher;
 use trawl_model::{Algorithm, Body, Capture, Digest, Outcome, Place};
 use trawl_url::{Base, LakeUrl, SuffixList, surt};
 
@@ -112,7 +112,7 @@ pub fn sha1(body: &mut Body<'_>) -> io::Result<Digest> {
         let message = "its digest is not known and it can be read only once";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
-    let mut hasher = sha1::Sha1::new();
+    let mut hasher = Hasher::sha1();
     if let Body::Memory(bytes) = body {
         hasher.update(bytes);
     } else {
@@ -127,5 +127,5 @@ pub fn sha1(body: &mut Body<'_>) -> io::Result<Digest> {
             }
         }
     }
-    Ok(Digest::sha1(hasher.finalize().into()))
+    Ok(hasher.finish())
 }

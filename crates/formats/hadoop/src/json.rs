@@ -10,7 +10,7 @@ use crate::java_text;
 use crate::map_writable::MapWritable;
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
+use trawl_io::Hasher;
 
 /// How much of long values is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,9 @@ const BYTES_LIMIT: usize = 256;
 
 /// Hex of the SHA-256 of `bytes`.
 pub fn sha256(bytes: &[u8]) -> String {
-    HEXLOWER.encode(&Sha256::digest(bytes))
+    let mut hasher = Hasher::sha256();
+    hasher.update(bytes);
+    hasher.finish().hex()
 }
 
 /// A string.

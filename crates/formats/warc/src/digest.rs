@@ -1,60 +1,22 @@
 //! Digests of blocks and payloads.
 
-use sha1::Digest as _;
 use std::io::{self, Read};
-use trawl_model::{Algorithm, Digest};
-
-/// A digest being computed, of whatever algorithm a header names.
-pub(crate) enum Hasher {
-    Sha1(sha1::Sha1),
-    Sha256(sha2::Sha256),
-    Sha512(sha2::Sha512),
-}
-
-impl Hasher {
-    /// `None` for an algorithm this crate does not compute.
-    pub(crate) fn new(algorithm: Algorithm) -> Option<Self> {
-        match algorithm {
-            Algorithm::Sha1 => Some(Self::Sha1(sha1::Sha1::new())),
-            Algorithm::Sha256 => Some(Self::Sha256(sha2::Sha256::new())),
-            Algorithm::Sha512 => Some(Self::Sha512(sha2::Sha512::new())),
-            Algorithm::Md5 => None,
-        }
-    }
-
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Sha1(h) => h.update(bytes),
-            Self::Sha256(h) => h.update(bytes),
-            Self::Sha512(h) => h.update(bytes),
-        }
-    }
-
-    pub(crate) fn finish(self) -> Digest {
-        match self {
-            Self::Sha1(h) => Digest::sha1(h.finalize().into()),
-            Self::Sha256(h) => Digest::sha256(h.finalize().into()),
-            Self::Sha512(h) => {
-                // The lengths agree by construction; the empty digest would never compare equal.
-                Digest::new(Algorithm::Sha512, &h.finalize()).unwrap_or_else(|| Digest::sha1([0; 20]))
-            }
-        }
-    }
-}
+use trawl_io::Hasher;
+use trawl_model::Digest;
 
 /// SHA-1 of several pieces as if they were one.
 pub(crate) fn sha1_of(pieces: &[&[u8]]) -> Digest {
-    let mut hasher = sha1::Sha1::new();
+    let mut hasher = Hasher::sha1();
     for piece in pieces {
         hasher.update(piece);
     }
-    Digest::sha1(hasher.finalize().into())
+    hasher.finish()
 }
 
 /// SHA-1 of a body, and of `head` followed by it; and the body's length.
 pub(crate) fn sha1_of_message(head: &[u8], body: &mut dyn Read) -> io::Result<(Digest, Digest, u64)> {
-    let mut payload = sha1::Sha1::new();
-    let mut block = sha1::Sha1::new();
+    let mut payload = Hasher::sha1();
+    let mut block = Hasher::sha1();
     block.update(head);
     let mut buf = vec![0; 64 << 10];
     let mut len = 0u64;
@@ -69,5 +31,5 @@ pub(crate) fn sha1_of_message(head: &[u8], body: &mut dyn Read) -> io::Result<(D
         block.update(bytes);
         len += n as u64;
     }
-    Ok((Digest::sha1(payload.finalize().into()), Digest::sha1(block.finalize().into()), len))
+    Ok((payload.finish(), block.finish(), len))
 }

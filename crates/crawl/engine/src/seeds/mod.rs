@@ -14,14 +14,13 @@ use crate::error::Error;
 use crate::prior;
 use crate::rules::LinkRules;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::{Opening, Registry};
-use trawl_io::{Fs, RealFs};
+use trawl_io::{Fs, Hasher, RealFs};
 use trawl_lists::{BadItem, Format, Options};
 use trawl_model::{Advice, Archive, DoorError, SourceIdentity, UrlRecord};
 use trawl_url::WebUrl;
@@ -84,9 +83,9 @@ impl SeedInput {
     /// SHA-256 of its bytes, in hex.
     pub(crate) fn sha256(&self) -> Result<String, Error> {
         let fail = |e| Error::Seeds { input: self.name(), source: DoorError::new(Advice::Stop, e) };
-        let mut tap = Tap { source: open(self).map_err(fail)?, hash: Sha256::new(), bytes: 0, before_read: &|| () };
+        let mut tap = Tap { source: open(self).map_err(fail)?, hash: Hasher::sha256(), bytes: 0, before_read: &|| () };
         io::copy(&mut tap, &mut io::sink()).map_err(fail)?;
-        Ok(data_encoding::HEXLOWER.encode(&tap.hash.finalize()))
+        Ok(tap.hash.finish().hex())
     }
 }
 
@@ -311,7 +310,7 @@ fn read_input(
         _ => matches!(input, SeedInput::Stdin),
     };
     let before_read = if waits { before_read } else { &|| () };
-    let mut tap = Tap { source, hash: Sha256::new(), bytes: 0, before_read };
+    let mut tap = Tap { source, hash: Hasher::sha256(), bytes: 0, before_read };
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let broken = |e: trawl_lists::Error| DoorError::new(Advice::Stop, e);
     let (mut format, mut source) = (None, None);
@@ -330,7 +329,7 @@ fn read_input(
     }
     // Whatever the list did not need counts too.
     io::copy(&mut tap, &mut io::sink()).map_err(fail)?;
-    Ok((tap.bytes, data_encoding::HEXLOWER.encode(&tap.hash.finalize())))
+    Ok((tap.bytes, tap.hash.finish().hex()))
 }
 
 /// The archive at a path, if it is one. What is a pipe cannot be looked at without taking it.
@@ -371,7 +370,7 @@ fn open(input: &SeedInput) -> io::Result<Box<dyn Read + Send>> {
 /// Counts and hashes what passes.
 struct Tap<'a> {
     source: Box<dyn Read + Send>,
-    hash: Sha256,
+    hash: Hasher,
     bytes: u64,
     before_read: &'a dyn Fn(),
 }

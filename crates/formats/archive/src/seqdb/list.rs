@@ -2,9 +2,9 @@
 
 use super::text::Text;
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 use std::io::{self, Write};
 use std::path::Path;
+use trawl_io::Hasher;
 use trawl_model::{DoorError, Wanted};
 use trawl_seqdb::{Access, FileInfo, Filesys, FsPaths, Kvseq, Settings};
 
@@ -51,12 +51,12 @@ fn digest(
     len: u64,
     read: impl FnMut(u64, &mut [u8]) -> trawl_seqdb::Result<usize>,
 ) -> Result<Contents<'static>, DoorError> {
-    let mut hash = Sha256::new();
+    let mut hash = Hasher::sha256();
     parts(len, read, |part| {
         hash.update(part);
         Ok(())
     })?;
-    Ok(Contents::Digest { length: len, sha256: data_encoding::HEXLOWER.encode(&hash.finalize()) })
+    Ok(Contents::Digest { length: len, sha256: hash.finish().hex() })
 }
 
 /// An entry of a kvseq, a cell or a pair.

@@ -3,11 +3,10 @@
 use super::reader::OpenOptions;
 use super::{Header, Reader};
 use crate::{Result, json::Detail};
-use data_encoding::HEXLOWER;
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 use std::path::Path;
 use std::sync::Arc;
+use trawl_io::Hasher;
 
 /// What a file holds.
 #[derive(Debug, Clone)]
@@ -63,14 +62,14 @@ impl Reader {
     /// SHA-256 of the file, in hex.
     pub fn file_sha256(&self) -> Result<String> {
         let file = self.file();
-        let mut hash = Sha256::new();
+        let mut hash = Hasher::sha256();
         let mut at = 0;
         while at < file.len() {
             let end = (at + (1 << 20)).min(file.len());
             hash.update(&file.read_range(at..end)?);
             at = end;
         }
-        Ok(HEXLOWER.encode(&hash.finalize()))
+        Ok(hash.finish().hex())
     }
 }
 

@@ -1,13 +1,13 @@
 //! Makes index lines out of records.
 
 use super::line::CdxjLine;
-use crate::digest::Hasher;
 use crate::error::{Error, Result, shown};
 use crate::header::RecordType;
 use crate::reader::{Record, WarcReader};
 use std::io::BufRead;
 use trawl_http::Head;
-use trawl_model::{Algorithm, UnixMillis};
+use trawl_io::Hasher;
+use trawl_model::UnixMillis;
 
 /// What is indexed.
 #[derive(Debug, Clone, Default)]
@@ -155,7 +155,7 @@ fn index_record(mut record: Record<'_>, options: &CdxjOptions) -> Result<Indexed
 }
 
 fn payload_digest(record: &mut Record<'_>) -> Result<String> {
-    let Some(mut hasher) = Hasher::new(Algorithm::Sha1) else { return Ok(String::new()) };
+    let mut hasher = Hasher::sha1();
     loop {
         let chunk = record.chunk()?;
         if chunk.is_empty() {

@@ -1,11 +1,11 @@
 //! Digests of one record, in one pass over its block.
 
-use crate::digest::Hasher;
 use crate::error::Result;
 use crate::header::RecordType;
 use crate::reader::Record;
 use std::io::{self, BufRead, Read};
 use trawl_http::{Dechunk, Framing, Head};
+use trawl_io::Hasher;
 use trawl_model::{Algorithm, Digest, Severity};
 
 /// What checking a record found.

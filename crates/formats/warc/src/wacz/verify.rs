@@ -4,9 +4,9 @@ use super::read::{MAX_PACKAGE, Wacz};
 use super::zip::ZipEntry;
 use crate::cdxj::{CdxjLine, Lines};
 use crate::error::{At, Result, finding};
-use sha2::Digest as _;
 use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
+use trawl_io::Hasher;
 use trawl_model::{Finding, Severity};
 
 /// Archives that are named of those an index has and the file has not.
@@ -162,7 +162,7 @@ impl Wacz {
             on_finding(finding(&self.zip.at(entry), Severity::Note, "wacz-hash", detail));
         }
         let mut found = |kind, detail| on_finding(finding(&self.zip.at(entry), Severity::Fault, kind, detail));
-        let mut sha = sha2::Sha256::new();
+        let mut sha = Hasher::sha256();
         let mut crc = crc32fast::Hasher::new();
         let mut size = 0u64;
         let mut reader = self.zip.stream(entry)?;
@@ -186,7 +186,7 @@ impl Wacz {
                 }
             }
         }
-        let actual = format!("sha256:{}", data_encoding::HEXLOWER.encode(&sha.finalize()));
+        let actual = format!("sha256:{}", sha.finish().hex());
         if hash.starts_with("sha256:") && hash != actual {
             found("wacz-hash", format!("{}: expected {hash}, found {actual}", entry.name));
         }

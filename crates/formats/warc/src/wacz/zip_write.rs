@@ -2,11 +2,10 @@
 
 use crate::error::Result;
 use crate::writer::spool_error;
-use sha2::Digest as _;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use trawl_io::{AtomicFile, Fs};
+use trawl_io::{AtomicFile, Fs, Hasher};
 
 /// What one entry turned out to be.
 #[derive(Debug, Clone)]
@@ -49,7 +48,7 @@ impl ZipWriter {
         let header = self.file.position();
         self.file.put(&local_header(name, size, 0))?;
         let mut crc = crc32fast::Hasher::new();
-        let mut sha = sha2::Sha256::new();
+        let mut sha = Hasher::sha256();
         let mut buf = vec![0; 256 << 10];
         let mut left = size;
         while left > 0 {
@@ -68,7 +67,7 @@ impl ZipWriter {
         let crc = crc.finalize();
         // The checksum stands before the data: filled in afterwards.
         self.file.flushed()?.write_at(header + 14, &crc.to_le_bytes())?;
-        let sha256 = data_encoding::HEXLOWER.encode(&sha.finalize());
+        let sha256 = sha.finish().hex();
         self.entries.push(Written { name: name.into(), size, crc, header, sha256 });
         self.entries.last().ok_or_else(|| spool_error(std::io::ErrorKind::Other.into()))
     }
