@@ -26,11 +26,17 @@ impl Desk {
     }
 
     fn ask(&mut self, request: &Value) -> Value {
+        self.ask_bytes(request.to_string().as_bytes())
+    }
+
+    fn ask_bytes(&mut self, request: &[u8]) -> Value {
         let input = self.input.as_mut().unwrap();
-        writeln!(input, "{request}").unwrap();
+        input.write_all(request).unwrap();
+        input.write_all(b"\n").unwrap();
         input.flush().unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
+        let request = String::from_utf8_lossy(request);
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?} answers {request}"))
     }
 
@@ -138,5 +144,88 @@ fn seeds_are_added_and_a_recrawl_begins_after_the_end() {
     assert_eq!(desk.drain().len(), 41);
     assert!(desk.ask(&json!({"op": "recrawl", "host": "nobody.example"}))["error"].is_string());
     assert!(desk.ask(&json!({"op": "recrawl", "before": "yesterday"}))["error"].is_string());
+    desk.close();
+}
+
+#[test]
+fn what_cannot_be_understood_changes_nothing_and_ends_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut desk = Desk::open(dir.path(), &[]);
+    let refused = desk.ask_bytes(b"{\"op\":\"offer\",\"urls\":[{\"url\":\"http://a.example/\xe9\"}]}");
+    assert!(refused["error"].is_string(), "{refused}");
+    desk.ask(&json!({"op": "offer", "urls": [{"url": "http://a.example/"}]}));
+    let page = desk.lease().unwrap();
+    let refused = desk.ask(&json!({"op": "return", "ids": [page["id"], "nonsense"]}));
+    assert!(refused["error"].is_string(), "{refused}");
+    assert_eq!(desk.ask(&json!({"op": "stats"}))["leased"], 1);
+    let long = json!({"url": "http://b.example/", "meta": {"x": "x".repeat(17 << 20)}});
+    let refused = desk.ask(&json!({"op": "offer", "urls": [long]}));
+    assert!(refused["error"].as_str().unwrap().contains("16 MiB"), "{refused}");
+    assert_eq!(desk.settle(&page, &[])["settled"], json!(["done"]));
+    desk.close();
+}
+
+/// A server may send any amount as its robots.txt. One that says to come back later does not allow everything.
+#[test]
+fn robots_files_are_cut_and_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut desk = Desk::open(dir.path(), &["--robots", "bot"]);
+    desk.ask(&json!({"op": "offer", "urls": [{"url": "http://a.example/"}]}));
+    for (status, text) in [(408, ""), (200, "User-agent: *\nDisallow: /x\n# ")] {
+        let lease = desk.lease().unwrap();
+        assert_eq!(lease["url"], "http://a.example/robots.txt");
+        let text = [text, &"x".repeat(17 << 20)].concat();
+        let told = desk.ask(&json!({"op": "robots", "id": lease["id"], "status": status, "text": text}));
+        assert_eq!(told, json!({"ok": true}));
+    }
+    assert_eq!(desk.drain(), ["http://a.example/"]);
+    desk.close();
+    let packed = trawl(dir.path()).args(["frontier", "pack", "frontier", "--out", "all.meguri"]).output().unwrap();
+    assert!(packed.status.success(), "{packed:?}");
+}
+
+#[test]
+fn addresses_that_are_looked_up_first_are_limited_from_the_first_request_on() {
+    for (more, at_once) in [(&[][..], 2), (&["--exempt", "192.0.2.1"][..], 9)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut desk = Desk::open(dir.path(), &[&["--per-ip", "2", "--lookups", "4"][..], more].concat());
+        let urls: Vec<Value> = (0..9).map(|n| json!({"url": format!("http://h{n}.example/")})).collect();
+        desk.ask(&json!({"op": "offer", "urls": urls}));
+        let waits = desk.ask(&json!({"op": "lease", "n": 9}));
+        assert_eq!((&waits["leases"], &waits["wanted"]), (&json!([]), &json!(true)));
+        let mut looked_up = 0;
+        loop {
+            let wanted = desk.ask(&json!({"op": "wanted", "n": 9}));
+            let sites = wanted["wanted"].as_array().unwrap();
+            if sites.is_empty() {
+                break;
+            }
+            assert!(sites.len() <= 4, "{wanted}");
+            looked_up += sites.len();
+            for site in sites {
+                let ready = desk.ask(&json!({"op": "ready", "site": site, "ip": "192.0.2.1"}));
+                assert_eq!(ready, json!({"ok": true}));
+            }
+        }
+        assert_eq!(looked_up, 9);
+        assert!(desk.ask(&json!({"op": "ready", "site": "http://h0.example"}))["error"].is_string());
+        let leases = desk.ask(&json!({"op": "lease", "n": 9}));
+        assert_eq!(leases["leases"].as_array().unwrap().len(), at_once, "{leases}");
+        desk.close();
+    }
+}
+
+/// Seeds of a host that is at its own limit keep no room from the pages of others.
+#[test]
+fn room_for_seeds_that_cannot_go_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = ["--max-pages", "10", "--max-pages-per-host", "2", "--depth", "1"];
+    let mut desk = Desk::open(dir.path(), &limits);
+    let urls: Vec<Value> = (0..10).map(|n| json!({"url": format!("http://a.example/{n}")})).collect();
+    desk.ask(&json!({"op": "offer", "urls": urls}));
+    let first = desk.lease().unwrap();
+    let links: Vec<String> = (0..20).map(|n| format!("http://c{n}.example/")).collect();
+    desk.settle(&first, &links.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(desk.drain().len(), 9);
     desk.close();
 }

@@ -157,14 +157,16 @@ impl Frontier {
         let host = &mut self.hosts[id as usize];
         let Some(until) = host.site(site).rests_until(now) else { return };
         let is_of_site = |row: &Row| split_site(row.url()).0 == site;
-        let (before, mut freed) = (host.window.ready.len(), 0);
+        let (before, mut freed, mut tried) = (host.window.ready.len(), 0, false);
         host.window.ready.retain(|(_, row)| {
             let goes = is_of_site(row);
+            tried |= goes && row.is_admitted();
             freed += if goes { row.memory() } else { 0 };
             !goes
         });
         self.window_bytes -= freed;
         if host.window.ready.len() < before {
+            host.marks.tried_outside |= tried;
             host.goes_outside(until);
         }
     }

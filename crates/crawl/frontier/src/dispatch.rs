@@ -151,6 +151,7 @@ impl Frontier {
             self.totals.admitted += 1;
             let seeds = &mut self.totals.seeds_waiting;
             *seeds = seeds.saturating_sub(u64::from(row.found == Found::Seed));
+            self.totals.seeds_out += u64::from(row.found == Found::Seed);
         }
         let given_up = self.hosts[id as usize].why_given_up(row.url()).is_some();
         let (verdict, refusal) = match failed.filter(|_| !given_up) {

@@ -100,6 +100,8 @@ pub(crate) struct Totals {
     pub parked: u64,
     /// Seeds that were never handed out: a limit on pages keeps room for them.
     pub seeds_waiting: u64,
+    /// Seeds that are leased for the first time: after a crash they were never handed out.
+    pub seeds_out: u64,
 }
 
 /// A page that is leased.
@@ -148,6 +150,8 @@ pub(crate) struct Batch {
     pub notes: BTreeMap<u8, Vec<u8>>,
     /// All notes as they were last set.
     pub kept: BTreeMap<u8, Vec<u8>>,
+    /// Seeds that were never handed out, as the log has them.
+    pub seeds: u64,
     /// When the last batch was made durable, for [`crate::Durability::Interval`].
     pub synced_ms: i64,
 }
@@ -280,8 +284,8 @@ impl Frontier {
         }
     }
 
-    /// After a restart: how many seeds were never handed out, for which a limit on pages keeps room. The caller counts them,
-    /// because only the log and the files know which rows are seeds.
+    /// After a restart: how many seeds were never handed out, for which a limit on pages keeps room. The log says so; a caller that
+    /// counts seeds by other rules tells its own number.
     pub fn set_seeds_waiting(&mut self, seeds: u64) {
         self.totals.seeds_waiting = seeds;
     }
@@ -301,6 +305,7 @@ impl Frontier {
     pub(crate) fn place_idle(&mut self) {
         let now = self.clock.latest;
         for id in 0..self.hosts.len() as u32 {
+            self.hosts[id as usize].is_let_go();
             if self.hosts[id as usize].placed == Placed::Nowhere && self.hosts[id as usize].waiting > 0 {
                 self.place(id, now);
             }

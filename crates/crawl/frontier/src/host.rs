@@ -13,6 +13,8 @@ use trawl_model::ErrorClass;
 
 /// Never: no row outside the window.
 pub(crate) const NEVER: i64 = i64::MAX;
+/// Not before a limit on pages lets go: the rows outside the window are held back by one.
+pub(crate) const HELD: i64 = i64::MAX - 1;
 
 /// A host that asked for patience so many times in a row may have a section that is always busy.
 pub(crate) const PLEAS_IN_DOUBT: u16 = 2;
@@ -37,7 +39,7 @@ pub(crate) struct Host {
     /// Rows that are leased, and those of them that were never before.
     pub out: u32,
     pub fresh_out: u32,
-    /// When the first row outside the window is due: [`NEVER`] without any.
+    /// When the first row outside the window is due: [`NEVER`] without any, [`HELD`] if limits hold back all of them.
     pub outside_due: i64,
     /// Rows known.
     pub urls: u32,
@@ -90,6 +92,8 @@ pub(crate) struct Marks {
     /// In the list of those whose window is nearly empty; in that of those that wait for it.
     pub listed: bool,
     pub idle: bool,
+    /// Rows that were tried may be outside the window: they are looked for even when the limits on pages are reached.
+    pub tried_outside: bool,
     /// Rows went outside the window since the refill that is under way began.
     pub outside_changed: bool,
     /// Its robots.txt may be on disk: it is read from there, with the window, before the host is asked.
@@ -304,6 +308,19 @@ impl Host {
         self.marks.outside_changed = true;
     }
 
+    /// The same of a row that is among the recent changes and held back by a limit. A refill that is under way will see it there: to be
+    /// looked for again, once for each link that is found of a host at its limit, would cost far more than the link.
+    pub fn is_held_outside(&mut self) {
+        self.outside_due = self.outside_due.min(HELD);
+    }
+
+    /// A limit was lifted: what it held back is looked for again.
+    pub fn is_let_go(&mut self) {
+        if self.outside_due == HELD {
+            self.outside_due = 0;
+        }
+    }
+
     /// Whether rows wait that are not in the window.
     pub fn has_outside(&self) -> bool {
         self.waiting as usize > self.window.len()
@@ -336,10 +353,10 @@ impl Host {
         self.errands.as_ref().is_some_and(|errands| !errands.is_empty())
     }
 
-    /// When the first of its waiting rows is due.
+    /// When the first of its waiting rows is due, whatever the limits on pages: they may be other ones after a restart.
     pub fn earliest_due(&self) -> i64 {
         let later = self.window.later.last().map_or(NEVER, |row| row.due_ms);
-        let due = later.min(self.outside_due);
+        let due = if self.outside_due == HELD { 0 } else { later.min(self.outside_due) };
         if self.window.ready.is_empty() && self.out == 0 { due.max(0) } else { 0 }
     }
 

@@ -3,15 +3,17 @@
 
 use crate::candidate::{Admission, Candidate, Source};
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frontier::{Frontier, Seen};
-use crate::host::Placed;
+use crate::host::{HELD, Placed};
 use crate::identity::UrlId;
 use crate::index::hash_of;
 use crate::policy::priority::{bucket_of, rank};
 use crate::policy::trap;
+use crate::refill::is_wanted;
 use crate::row::{Found, Row, Status, Texts, small};
 use crate::seen::{DEEP, FAR, Known, SENT, set_depth_of};
+use trawl_meguri::arena::MAX_TEXT;
 use trawl_model::UnixMillis;
 use trawl_url::WebUrl;
 
@@ -22,8 +24,10 @@ const SMALL_WINDOW: usize = 16;
 const LATER_KEPT: usize = 64;
 
 impl Frontier {
-    /// Takes candidates, and tells what became of each. They are durable with the next batch.
+    /// Takes candidates, and tells what became of each. They are durable with the next batch. [`Error::Order`] if one of them has a text
+    /// of more than 16 MiB: nothing is changed then.
     pub fn offer(&mut self, now: UnixMillis, candidates: &[Candidate]) -> Result<Vec<Admission>> {
+        check_texts(candidates)?;
         let now = self.clock.tick(now);
         let mut admissions = Vec::with_capacity(candidates.len());
         let known = self.known_depths(candidates)?;
@@ -183,40 +187,48 @@ impl Frontier {
     pub(crate) fn add_waiting(&mut self, id: u32, row: Row, now: i64) {
         let rank = rank(&row, now, &self.config);
         let has_room = self.window_room() > 0;
+        let limits = self.limits_of(&self.hosts[id as usize]);
         let host = &mut self.hosts[id as usize];
         let complete = !host.has_outside();
         host.waiting += 1;
         self.totals.waiting += 1;
         // Its origin is away: it is found again when that may be asked.
+        let tried = row.is_admitted();
         if let Some(until) = host.rests_until(row.url(), now) {
+            host.marks.tried_outside |= tried;
             host.goes_outside(until.max(row.due_ms));
             return;
         }
         // A row that was tried already stays at hand: there are never more of them than were leased.
-        let tried = row.is_admitted();
         if row.due_ms > now {
             if host.window.later.len() < LATER_KEPT {
                 self.window_bytes += row.memory();
                 host.window.add_later(row);
             } else {
+                host.marks.tried_outside |= tried;
                 host.goes_outside(row.due_ms);
             }
             return;
         }
         let window = &mut host.window;
-        let is_better = window.ready.front().is_some_and(|(worst, _)| rank < *worst);
+        // Rows that were tried stay whatever comes, so the worst of the others makes room: where that is looked for at the end of the window
+        // only, one tried row there lets the window grow with every better row that is offered.
+        let worst = window.ready.iter().position(|(_, row)| !row.is_admitted());
+        let is_better = worst.is_some_and(|at| window.ready.get(at).is_some_and(|(worst, _)| rank < *worst));
         let in_memory = self.store.is_none();
         if tried || in_memory || complete && has_room && window.ready.len() < SMALL_WINDOW || is_better {
             self.window_bytes += row.memory();
             window.add_ready(rank, row);
             let evicts = is_better && !tried && !in_memory && window.ready.len() > SMALL_WINDOW;
-            if evicts && let Some((_, worst)) = window.ready.front().filter(|(_, worst)| !worst.is_admitted()) {
+            // The new row is better, so it stands behind the worst one.
+            if evicts && let Some((_, worst)) = worst.and_then(|at| window.ready.remove(at)) {
                 self.window_bytes -= worst.memory();
-                window.ready.pop_front();
-                host.goes_outside(0);
+                host.goes_outside(if limits.let_row_go(&worst) { 0 } else { HELD });
             }
-        } else {
+        } else if limits.let_row_go(&row) {
             host.goes_outside(0);
+        } else {
+            host.is_held_outside();
         }
     }
 
@@ -278,7 +290,8 @@ impl Frontier {
             let asked_for = row.status == Status::Trapped && candidate.depth == 0;
             // A seed of a long list may be found by a link before it is read. It is a seed all the same.
             let is_seed = candidate.source == Source::Seed && row.found != Found::Seed;
-            let becomes_seed = is_seed && row.status.waits() && !row.is_admitted();
+            let waits = is_wanted(row.status, self.hosts[host as usize].trap.released);
+            let becomes_seed = is_seed && waits && !row.is_admitted();
             if row.depth <= depth && !reached && !asked_for && !becomes_seed {
                 admissions[*n] = Admission::Seen;
                 continue;
@@ -309,7 +322,7 @@ impl Frontier {
                 self.totals.seeds_waiting += 1;
             }
             self.note_depth(&row);
-            if row.status.waits() {
+            if waits {
                 let state = &mut self.hosts[host as usize];
                 let old = state.window.remove(id);
                 self.window_bytes -= old.as_ref().map_or(0, Row::memory);
@@ -363,6 +376,25 @@ impl Frontier {
         }
         Ok(known)
     }
+}
+
+/// Refuses texts that no file of the frontier can have. Later, when their row is acknowledged, they would let every flush fail, and the
+/// frontier could not be opened any more.
+fn check_texts(candidates: &[Candidate]) -> Result<()> {
+    for candidate in candidates {
+        let (_, via) = candidate.source.parts();
+        let meta = candidate.meta_json.as_deref().unwrap_or_default();
+        for (what, len) in [
+            ("a URL of at most 16 MiB", candidate.url.len()),
+            ("the URL of the page of a link of at most 16 MiB", via.len()),
+            ("metadata of at most 16 MiB", meta.len()),
+        ] {
+            if len > MAX_TEXT {
+                return Err(Error::Order { what, found: format!("{len} bytes") });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether the row of a known URL has to be looked at: a shorter way to it counts, what was past the limit of redirects may be

@@ -75,8 +75,8 @@ impl Frontier {
             }
         }
         let host = &mut self.hosts[id as usize];
-        let next = now.saturating_add(host.delay_ms(&self.config).max(wait));
-        host.next_ms = host.next_ms.max(next);
+        let rested = now.saturating_add(host.delay_ms(&self.config));
+        host.next_ms = host.next_ms.max(rested).max(now.saturating_add(wait));
         if host.is_dead() {
             // Nobody is asked any more: its URLs are refused without waiting.
             host.next_ms = now;
@@ -89,6 +89,7 @@ impl Frontier {
         if ip.is_some() {
             self.hosts[id as usize].ip = ip;
         }
+        self.keep_distance(ip.or(was), rested);
         if let Some(was) = was {
             self.leave(was, now);
         }
@@ -113,6 +114,14 @@ impl Frontier {
             }
         }
         host.window.ready = kept;
+    }
+
+    /// Where all hosts behind an address are one queue, the delay counts from the end of a fetch there, as it does for a host.
+    fn keep_distance(&mut self, ip: Option<IpAddr>, until: i64) {
+        if let (QueueBy::Ip, Some(ip)) = (self.config.queue, ip) {
+            let gate = self.addresses.entry(address_key(ip)).or_default();
+            gate.next_ms = gate.next_ms.max(until);
+        }
     }
 
     /// A fetch left an address: the next in line may go there.
@@ -182,6 +191,7 @@ impl Frontier {
         let host = &mut self.hosts[id as usize];
         host.out -= 1;
         host.fresh_out -= u32::from(!row.is_admitted());
+        self.totals.seeds_out -= u64::from(!row.is_admitted() && row.found == Found::Seed);
         // One that was due again, or a trap's and released, is an ordinary one once it was tried.
         row.status = Status::Scheduled;
         match answer {
@@ -211,7 +221,9 @@ impl Frontier {
             return Settled::Again { depth };
         }
         let refused = matches!(answer, Answer::Failed(ErrorClass::DeadHost | ErrorClass::RobotsUnavailable));
-        if !is_passing(answer) || refused || u32::from(row.strikes) >= self.config.max_attempts {
+        // Strikes are counted up to 255.
+        let most = self.config.max_attempts.min(u32::from(u8::MAX));
+        if !is_passing(answer) || refused || u32::from(row.strikes) >= most {
             row.due_ms = 0;
             row.status = match answer {
                 Answer::Failed(ErrorClass::RobotsDenied) => Status::Excluded,
@@ -260,6 +272,8 @@ impl Frontier {
         }?;
         let host = &mut self.hosts[hold.host as usize];
         host.in_flight = host.in_flight.saturating_sub(1);
+        let rested = now.saturating_add(host.delay_ms(&self.config));
+        self.keep_distance(hold.ip, rested);
         if let Some(ip) = hold.ip {
             self.leave(ip, now);
         }
@@ -274,6 +288,7 @@ impl Frontier {
             host.fresh_out -= 1;
             self.totals.admitted -= 1;
             self.totals.seeds_waiting += u64::from(row.found == Found::Seed);
+            self.totals.seeds_out -= u64::from(row.found == Found::Seed);
         }
         self.add_waiting(id, row, now);
         self.stir(id, now);

@@ -2,27 +2,28 @@
 
 use crate::config::RobotsPolicy;
 use crate::frontier::{Frontier, address_key};
-use crate::host::{Host, NEVER, NameState, Placed, Robots};
+use crate::host::{HELD, Host, NameState, Placed, Robots};
 use crate::identity::QueueBy;
+use crate::policy::limits::Limits;
 use crate::policy::priority::class;
-use crate::row::{Found, Row};
+use crate::row::Row;
 
 impl Frontier {
+    /// Which rows of a host the limits on pages let go.
+    pub(crate) fn limits_of(&self, host: &Host) -> Limits {
+        Limits::of(&self.config, &self.totals, host.admitted, self.seeds_open)
+    }
+
     /// The place in the window of the best row that may be handed out.
     pub(crate) fn best_row(&self, host: &Host, now: i64) -> Option<usize> {
         if host.marks.held {
             return None;
         }
         let dead = host.is_dead();
-        let over = |count: u64, limit: Option<u64>| limit.is_some_and(|limit| count >= limit);
-        let capped = over(self.totals.admitted, self.config.max_pages)
-            || over(u64::from(host.admitted), self.config.max_pages_per_host);
-        // Seeds come first: while more of them follow, nothing else is handed out, and then only what leaves room for them.
-        let room_taken = self.totals.admitted.saturating_add(self.totals.seeds_waiting);
-        let seeds_first = self.config.limits_pages() && self.seeds_open || over(room_taken, self.config.max_pages);
+        let limits = self.limits_of(host);
         let honour = self.config.robots == RobotsPolicy::Honour && !dead;
         let may_go = |row: &Row| {
-            if !row.is_admitted() && (capped || seeds_first && row.found != Found::Seed) {
+            if !limits.let_row_go(row) {
                 return false;
             }
             // The URLs of what is given up are refused, for which nothing need be known of its robots.txt.
@@ -109,8 +110,17 @@ impl Frontier {
         // The rows of a host that used up its budget are not waited for.
         let later = host.window.later.last().map(|row| row.due_ms).filter(|_| !host.marks.held);
         let outside = (host.has_outside() && !host.marks.held).then_some(host.outside_due);
-        // Rows that a limit holds back, or whose robots.txt is under way, are in the window and not in the way here.
-        let refills = host.window.ready.is_empty() && outside.is_some_and(|due| due <= now || host.is_dead());
+        // Rows whose robots.txt is under way are in the window and not in the way here. Those that a limit holds back would be: what it
+        // lets go may be on disk behind them.
+        let limits = self.limits_of(host);
+        let is_used_up = !host.window.ready.iter().any(|(_, row)| limits.let_row_go(row));
+        // At the end of a run of a million hosts with more pages than their limit, nothing is read of those that have no such rows.
+        let may_find = match limits {
+            Limits::Open => true,
+            Limits::Seeds => host.marks.tried_outside || self.seeds_open || self.totals.seeds_waiting > 0,
+            Limits::Reached => host.marks.tried_outside,
+        };
+        let refills = is_used_up && may_find && outside.is_some_and(|due| due <= now || host.is_dead() && due < HELD);
         // What is refused waits for nobody.
         let may_refuse = host.sites.iter().any(|site| site.given_up().is_some());
         if refills && (host.next_ms <= now || may_refuse) {
@@ -123,7 +133,7 @@ impl Frontier {
             self.placed += 1;
             return;
         }
-        let outside = outside.filter(|due| *due > now && *due < NEVER);
+        let outside = outside.filter(|due| *due > now && *due < HELD);
         let Some(at) = resting.into_iter().chain(later).chain(outside).min() else { return };
         // Something failed, or it would not wait: whatever else the host does.
         let placed = self.wait(id, at.max(host.next_ms), true);
@@ -148,6 +158,7 @@ impl Frontier {
             let Some(row) = host.window.later.pop() else { break };
             if let Some(until) = host.rests_until(row.url(), now).filter(|_| !dead) {
                 self.window_bytes -= row.memory();
+                host.marks.tried_outside |= row.is_admitted();
                 host.goes_outside(until);
                 continue;
             }
@@ -164,7 +175,7 @@ impl Frontier {
     /// Puts a host on the list of those whose window is refilled next.
     pub(crate) fn want_refill(&mut self, id: u32, now: i64) {
         let host = &mut self.hosts[id as usize];
-        let has_more = host.has_outside() && (host.outside_due <= now || host.is_dead());
+        let has_more = host.has_outside() && (host.outside_due <= now || host.is_dead() && host.outside_due < HELD);
         let wanted = has_more || host.marks.rules_away;
         if !wanted || host.marks.refilling {
             return;

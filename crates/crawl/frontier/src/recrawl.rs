@@ -40,6 +40,9 @@ impl Frontier {
     /// moment, and finds those that were not reached.
     pub fn recrawl(&mut self, now: UnixMillis, which: &Recrawl<'_>) -> Result<u64> {
         let now = self.clock.tick(now);
+        // Rows have the frontier's time. It is ahead of the caller's where a clock was set back, and without this nothing of what was
+        // fetched since, or before that, would be early enough.
+        let which = &Recrawl { before: UnixMillis(which.before.0.saturating_add(self.clock.ahead)), ..*which };
         let host = match which.host {
             Some(name) => match self.known_host(host_key(&name.to_ascii_lowercase())) {
                 Some(id) => Some(id),

@@ -12,9 +12,10 @@
 use crate::config::Config;
 use crate::error::Result;
 use crate::frontier::Frontier;
-use crate::host::{NEVER, PLEAS_IN_DOUBT, split_site};
+use crate::host::{HELD, NEVER, PLEAS_IN_DOUBT, split_site};
 use crate::identity::UrlId;
 use crate::memtable::KeyMap;
+use crate::policy::limits::Limits;
 use crate::policy::priority::{BEHIND, rank};
 use crate::row::{Row, Status};
 use crate::store::Job;
@@ -51,6 +52,8 @@ struct Order {
     until: i64,
     /// Whether a trap's rows are let go.
     released: bool,
+    /// What limits on pages hold back is not taken: it would fill the window, and hide what may go.
+    limits: Limits,
     /// Origins that rest, and until when: their rows are not due before.
     resting: Resting,
     /// Rows of the recent changes, in the window, or leased.
@@ -71,6 +74,7 @@ struct Found {
     /// As ordered: recent changes get no more of it than the files, whose rows may be better ones.
     room: usize,
     by_chance: bool,
+    limits: Limits,
     rows: Vec<(u64, Row)>,
     robots: Vec<Row>,
     outside_due: i64,
@@ -125,6 +129,11 @@ impl<P> Best<P> {
         Best { room, until, taken: BinaryHeap::new(), outside_due: NEVER }
     }
 
+    /// Passes over a row that a limit holds back.
+    fn hold_back(&mut self) {
+        self.outside_due = self.outside_due.min(HELD);
+    }
+
     /// Considers a waiting row.
     fn see(&mut self, choice: u64, due: i64, place: impl FnOnce() -> P) {
         if due > self.until {
@@ -141,7 +150,7 @@ impl<P> Best<P> {
 }
 
 /// Whether a row with this status is looked for.
-fn is_wanted(status: Status, released: bool) -> bool {
+pub(crate) fn is_wanted(status: Status, released: bool) -> bool {
     status.waits() || status == Status::Trapped && released
 }
 
@@ -151,7 +160,7 @@ fn read(orders: Vec<Order>, scans: &mut [RowScan], now: i64, config: &Config) ->
 }
 
 fn read_host(order: Order, scans: &mut [RowScan], now: i64, config: &Config) -> Result<Found> {
-    let Order { id, key, room, by_chance, until, released, resting, mut hidden } = order;
+    let Order { id, key, room, by_chance, until, released, limits, resting, mut hidden } = order;
     let mut best = Best::new(room, until);
     let mut robots = Vec::new();
     let files = scans.len();
@@ -168,6 +177,10 @@ fn read_host(order: Order, scans: &mut [RowScan], now: i64, config: &Config) -> 
                 robots.push(scan.row(id, number)?);
             } else if is_wanted(scan.status(number)?, released) {
                 let standing = scan.standing(number)?;
+                if limits != Limits::Open && !limits.let_go(scan.is_tried(number, standing.status)?, standing.found) {
+                    best.hold_back();
+                    continue;
+                }
                 // URLs are unpacked only where some of them rest.
                 let due = match resting.is_empty() {
                     true => standing.due_ms,
@@ -187,7 +200,7 @@ fn read_host(order: Order, scans: &mut [RowScan], now: i64, config: &Config) -> 
         let path = scans[file].path(number)?;
         rows.push((rank, scans[file].row(UrlId::new(key, path), number)?));
     }
-    Ok(Found { id, room, by_chance, rows, robots, outside_due })
+    Ok(Found { id, room, by_chance, limits, rows, robots, outside_due })
 }
 
 impl Frontier {
@@ -294,6 +307,7 @@ impl Frontier {
                 hidden.extend(window.later.iter().map(|row| row.id.path()));
                 hidden.extend(leased.remove(id).unwrap_or_default());
             }
+            let limits = self.limits_of(&self.hosts[*id as usize]);
             let host = &mut self.hosts[*id as usize];
             host.marks.refilling = true;
             host.marks.outside_changed = false;
@@ -304,15 +318,16 @@ impl Frontier {
             let room = most.min(share);
             let resting = if host.is_dead() { Vec::new() } else { host.resting(self.clock.latest) };
             let (key, released) = (host.key, host.trap.released);
-            orders.push(Order { id: *id, key, room, by_chance, until, released, resting, hidden });
+            orders.push(Order { id: *id, key, room, by_chance, until, released, limits, resting, hidden });
         }
         orders
     }
 
     /// Puts what was found, and what the recent changes have, into the window.
     fn reap(&mut self, found: Found, now: i64, until: i64) -> bool {
-        let Found { id, room, by_chance, rows, mut robots, outside_due } = found;
+        let Found { id, room, by_chance, limits: ordered, rows, mut robots, outside_due } = found;
         let host = &self.hosts[id as usize];
+        let limits = self.limits_of(host);
         let until = if host.is_dead() { i64::MAX } else { until };
         let mut best = Best::new(room, until);
         let resting = if host.is_dead() { Vec::new() } else { host.resting(now) };
@@ -331,6 +346,10 @@ impl Frontier {
                 if row.robots_until > 0 {
                     recent_robots.push(row.clone());
                 } else if is_wanted(row.status, host.trap.released) && !at_hand(row.id) {
+                    if !limits.let_row_go(row) {
+                        best.hold_back();
+                        continue;
+                    }
                     let rank = rank(row, now, &self.config);
                     let (choice, due) = (choice(rank, row.id.path(), by_chance), due(&resting, row.url(), row.due_ms));
                     best.see(choice, due, || (rank, row.clone()));
@@ -347,7 +366,11 @@ impl Frontier {
         for row in &recent_robots {
             self.recall_robots(id, row, now);
         }
-        let outside_due = outside_due.min(best.outside_due);
+        let outside_due = match outside_due.min(best.outside_due) {
+            // The limits are other ones than they were when this was ordered.
+            HELD if limits != ordered => 0,
+            due => due,
+        };
         let host = &mut self.hosts[id as usize];
         (host.marks.refilling, host.marks.rules_away) = (false, false);
         let any = !best.taken.is_empty();
@@ -363,6 +386,8 @@ impl Frontier {
         host.window.ready.make_contiguous().sort_unstable_by_key(|(rank, _)| std::cmp::Reverse(*rank));
         // What left the window while files were read is out there, and nobody has looked when it is due.
         host.outside_due = if host.marks.outside_changed { 0 } else { outside_due };
+        // All that may go was taken.
+        host.marks.tried_outside &= host.outside_due < HELD;
         if host.outside_due == NEVER {
             // All there is has been seen. The number differs only where another program wrote the file.
             let here = host.window.len() as u32;

@@ -14,6 +14,9 @@ use trawl_model::{ErrorClass, UnixMillis};
 
 /// robots.txt may be looked for this many redirects away (RFC 9309, 2.3.1.2).
 const ROBOTS_HOPS: u32 = 5;
+/// So much of a robots.txt is kept: what the parser reads of it (RFC 9309, 2.5, asks for at least this). A server may send any amount, and
+/// no file of the frontier takes a text of more than 16 MiB.
+const KEPT_BYTES: usize = 500 << 10;
 /// How long nothing is asked about a host whose address nobody could tell.
 const UNKNOWN_HOLDS: Duration = Duration::from_secs(2);
 
@@ -118,6 +121,7 @@ impl Frontier {
     pub fn keep_robots(&mut self, now: UnixMillis, site: &str, text: &str) -> Result<()> {
         let now = self.clock.tick(now);
         let Ok(url) = trawl_url::WebUrl::parse(site) else { return Ok(()) };
+        let (text, _) = text.split_at(text.floor_char_boundary(KEPT_BYTES));
         let (id, name) = self.config.identity.in_queue(&url, self.config.queue);
         let host = self.host_of(id.host(), || name.unwrap_or_else(|| url.host().to_owned()));
         let row = Row {

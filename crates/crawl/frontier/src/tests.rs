@@ -1,8 +1,11 @@
 //! Rules one by one. Every frontier here is durable and has so little memory that it is flushed all the time.
 
 mod absence;
+mod addresses;
+mod durability;
 mod durable;
 mod intake;
+mod limits;
 mod pleas;
 mod simulation;
 

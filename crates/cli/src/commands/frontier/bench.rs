@@ -56,12 +56,15 @@ pub fn run(args: &BenchArgs, out: &mut Output) -> anyhow::Result<Status> {
     };
     let begun = Instant::now();
     let hosts = args.hosts.max(1);
-    for batch in (0..args.urls).collect::<Vec<_>>().chunks(1000) {
-        let candidate = |n: &u64| -> anyhow::Result<Candidate> {
+    let mut offered = 0_u64;
+    while offered < args.urls {
+        let batch = offered..args.urls.min(offered.saturating_add(1000));
+        offered = batch.end;
+        let candidate = |n: u64| -> anyhow::Result<Candidate> {
             let url = WebUrl::parse(&format!("http://host-{}.example/page/{n}?id={n}", n % hosts))?;
             Ok(Candidate::seed(Identity::Key, url, None))
         };
-        let candidates = batch.iter().map(candidate).collect::<anyhow::Result<Vec<_>>>()?;
+        let candidates = batch.map(candidate).collect::<anyhow::Result<Vec<_>>>()?;
         frontier.offer(UnixMillis(0), &candidates)?;
         frontier.commit()?;
     }

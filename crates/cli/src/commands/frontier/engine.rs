@@ -1,5 +1,6 @@
 //! `trawl frontier run`: a frontier for a fetcher in any language, by JSON lines; and its settings.
 
+use super::requests::{Offered, Request, Told, admission_name, lease_id, lease_json, told_outcome};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::queues::QueueArgs;
@@ -7,19 +8,20 @@ use crate::system;
 use crate::units::{bytes, duration};
 use anyhow::Context;
 use clap::ValueEnum;
-use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::io::BufRead;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trawl_frontier::{
-    Admission, AllowAll, Answer, Candidate, Config, Durability, Frontier, Identity, Lease, LeaseId, Next, Outcome,
-    QueueBy, Recrawl, RobotsAnswer, RobotsPolicy, Rules, Settled, Source, UrlId, Work,
+    AllowAll, Answer, Candidate, Config, Durability, Error, Frontier, HostId, Identity, LeaseId, Next, Outcome,
+    QueueBy, Recrawl, RobotsAnswer, RobotsPolicy, Rules, Settled, Source, Work,
 };
 use trawl_io::{Fs, RealFs, describe_holder};
 use trawl_model::{ErrorClass, UnixMillis};
-use trawl_parse::robots::{AgentRules, Robots};
+use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots};
 use trawl_url::WebUrl;
 
 /// Decides what to fetch next for another program, by JSON lines on standard input and output
@@ -64,6 +66,14 @@ pub struct SettingArgs {
     #[arg(long, value_name = "TOKEN")]
     robots: Option<String>,
 
+    /// Look up so many addresses at a time (`wanted`, `ready`) before their hosts are leased; 0 to learn addresses from what is settled
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    lookups: usize,
+
+    /// Do not limit requests to this address, which many hosts share
+    #[arg(long, value_name = "ADDRESS")]
+    exempt: Vec<IpAddr>,
+
     /// Memory for URLs; further ones are on disk
     #[arg(long, default_value = "512MiB", value_parser = bytes, value_name = "SIZE")]
     memory: u64,
@@ -103,6 +113,8 @@ impl SettingArgs {
             identity,
             queue,
             lease_ttl: Some(self.lease_time),
+            lookups: self.lookups,
+            exempt: self.exempt.clone(),
             robots: if self.robots.is_some() { RobotsPolicy::Honour } else { RobotsPolicy::Ignore },
             parse_robots: Arc::new(move |text| rules(text, &agent)),
             memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),
@@ -139,106 +151,23 @@ fn rules(text: &str, agent: &str) -> Arc<dyn Rules> {
     Arc::new(Parsed(Robots::parse(text.as_bytes()).agent(agent)))
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
-enum Request {
-    Offer {
-        urls: Vec<Offered>,
-    },
-    Lease {
-        n: usize,
-    },
-    Settle {
-        outcomes: Vec<Told>,
-    },
-    Robots {
-        id: String,
-        status: u16,
-        #[serde(default)]
-        text: String,
-    },
-    Return {
-        ids: Vec<String>,
-    },
-    Pause {
-        host: String,
-    },
-    Resume {
-        host: String,
-    },
-    Block {
-        host: String,
-    },
-    Unblock {
-        host: String,
-    },
-    Delay {
-        host: String,
-        seconds: f64,
-    },
-    Release {
-        host: String,
-    },
-    TakeUp {
-        host: String,
-    },
-    Recrawl {
-        #[serde(default)]
-        before: Option<String>,
-        #[serde(default)]
-        host: Option<String>,
-        #[serde(default)]
-        gone: bool,
-    },
-    Report {
-        host: String,
-    },
-    Stats,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Offered {
-    url: String,
-    #[serde(default)]
-    depth: u32,
-    #[serde(default)]
-    via: Option<String>,
-    #[serde(default)]
-    priority: Option<f32>,
-    #[serde(default)]
-    meta: Option<Value>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Told {
-    id: String,
-    #[serde(default)]
-    status: u16,
-    #[serde(default)]
-    retry_after_ms: Option<i64>,
-    #[serde(default)]
-    cut: bool,
-    #[serde(default)]
-    error: Option<String>,
-    #[serde(default)]
-    ip: Option<std::net::IpAddr>,
-    #[serde(default)]
-    links: Vec<String>,
-}
-
 /// Runs the command.
 pub fn run(args: &RunArgs, out: &mut Output) -> anyhow::Result<Status> {
     let config = args.settings.config();
     let agent = args.settings.robots.clone().unwrap_or_default();
-    let mut desk = Desk { frontier: open(&args.dir, config)?, agent, begun: Instant::now(), base: system::now() };
-    for line in std::io::stdin().lock().lines() {
-        let line = line.context("standard input")?;
-        if line.trim().is_empty() {
+    let frontier = open(&args.dir, config)?;
+    let mut desk = Desk { frontier, agent, asked: HashMap::new(), begun: Instant::now(), base: system::now() };
+    let (mut input, mut line) = (std::io::stdin().lock(), Vec::new());
+    loop {
+        line.clear();
+        // Bytes, not text: a line that is not UTF-8 is a request that cannot be understood, and no reason to end.
+        if input.read_until(b'\n', &mut line).context("standard input")? == 0 {
+            break;
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let answer = match serde_json::from_str(&line) {
+        let answer = match serde_json::from_slice(&line) {
             Ok(request) => {
                 let answer = desk.answer(request)?;
                 // One batch for all that a request changed: an outcome and its links are durable together.
@@ -258,6 +187,8 @@ pub fn run(args: &RunArgs, out: &mut Output) -> anyhow::Result<Status> {
 struct Desk {
     frontier: Frontier,
     agent: String,
+    /// Sites whose address was asked for.
+    asked: HashMap<String, HostId>,
     begun: Instant,
     base: UnixMillis,
 }
@@ -279,22 +210,30 @@ impl Desk {
             Request::Lease { n } => self.lease(now, n),
             Request::Settle { outcomes } => self.settle(now, outcomes),
             Request::Robots { id, status, text } => self.robots(now, &id, status, &text),
-            Request::Return { ids } => {
-                for id in ids {
-                    match lease_id(&id) {
-                        Ok(id) => self.frontier.returned(now, id)?,
-                        Err(error) => return Ok(Err(error)),
+            Request::Return { ids } => match ids.iter().map(|id| lease_id(id)).collect::<Result<Vec<_>, _>>() {
+                Ok(ids) => {
+                    for id in ids {
+                        self.frontier.returned(now, id)?;
                     }
+                    Ok(Ok(json!({ "ok": true })))
                 }
-                Ok(Ok(json!({ "ok": true })))
+                Err(error) => Ok(Err(error)),
+            },
+            Request::Wanted { n } => {
+                let wanted = self.frontier.wanted(now, n);
+                let sites: Vec<&str> = wanted.iter().map(|wanted| wanted.site.as_str()).collect();
+                let answer = json!({ "wanted": sites });
+                self.asked.extend(wanted.into_iter().map(|wanted| (wanted.site, wanted.id)));
+                Ok(Ok(answer))
             }
+            Request::Ready { site, ip, seconds, error } => self.ready(now, &site, ip, seconds, error.as_deref()),
             Request::Pause { host } => order(self.frontier.pause(now, &host, true)?),
             Request::Resume { host } => order(self.frontier.pause(now, &host, false)?),
             Request::Block { host } => order(self.frontier.block(now, &host, true)?),
             Request::Unblock { host } => order(self.frontier.block(now, &host, false)?),
             Request::Delay { host, seconds } => match Duration::try_from_secs_f64(seconds) {
                 Ok(delay) => match self.frontier.delay(now, &host, delay) {
-                    Err(error @ trawl_frontier::Error::Order { .. }) => Ok(Err(error.to_string())),
+                    Err(error @ Error::Order { .. }) => Ok(Err(error.to_string())),
                     known => order(known?),
                 },
                 Err(error) => Ok(Err(error.to_string())),
@@ -335,13 +274,21 @@ impl Desk {
             Ok(candidates) => candidates,
             Err(error) => return Ok(Err(error)),
         };
-        let admissions: Vec<&str> = self.frontier.offer(now, &candidates)?.into_iter().map(admission_name).collect();
+        let admissions = match self.frontier.offer(now, &candidates) {
+            Err(error @ Error::Order { .. }) => return Ok(Err(error.to_string())),
+            admissions => admissions?,
+        };
+        let admissions: Vec<&str> = admissions.into_iter().map(admission_name).collect();
         Ok(Ok(json!({ "admissions": admissions })))
     }
 
     fn lease(&mut self, now: UnixMillis, n: usize) -> Answered {
         let mut work = Vec::new();
-        let next = self.frontier.lease(now, n, &mut work)?;
+        let mut next = self.frontier.lease(now, n, &mut work)?;
+        // Seeds that cannot be leased (their host has a limit of its own, or is blocked) keep no room from other pages.
+        if next == Next::Empty && work.is_empty() && self.frontier.release_seed_room() {
+            next = self.frontier.lease(now, n, &mut work)?;
+        }
         let (mut leases, mut refused) = (Vec::new(), Vec::new());
         for work in work {
             match work {
@@ -363,7 +310,44 @@ impl Desk {
             Next::Blocked => ("blocked", 0),
             Next::Empty => ("empty", 0),
         };
-        Ok(Ok(json!({ "leases": leases, "refused": refused, "next": name, "wait_ms": wait })))
+        let mut answer = json!({ "leases": leases, "refused": refused, "next": name, "wait_ms": wait });
+        if self.frontier.wants_addresses() {
+            answer["wanted"] = json!(true);
+        }
+        Ok(Ok(answer))
+    }
+
+    /// Takes the address of a site that `wanted` named, or why there is none.
+    fn ready(
+        &mut self,
+        now: UnixMillis,
+        site: &str,
+        ip: Option<IpAddr>,
+        seconds: f64,
+        error: Option<&str>,
+    ) -> Answered {
+        use ErrorClass::{DnsFailure, DnsRefused, DnsServfail, DnsTimeout, LocalResource};
+        let class = match error.map(|class| class.parse::<ErrorClass>().map_err(|_| class)).transpose() {
+            Ok(class) => class,
+            Err(class) => return Ok(Err(format!("unknown error class {class:?}"))),
+        };
+        let holds = match Duration::try_from_secs_f64(seconds) {
+            Ok(holds) => holds,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let Some(id) = self.asked.remove(site) else {
+            return Ok(Err("its address was not asked for".to_owned()));
+        };
+        match class {
+            None => self.frontier.ready(now, id, Ok(ip.map(|ip| (ip, holds)))),
+            Some(LocalResource) => self.frontier.ready(now, id, Err(())),
+            Some(class @ (DnsFailure | DnsRefused | DnsServfail | DnsTimeout)) => {
+                self.frontier.unresolved(now, id, class, format!("{site}: no address"))?;
+            }
+            // The fetch meets the same failure, and tells of it.
+            Some(_) => self.frontier.ready(now, id, Ok(None)),
+        }
+        Ok(Ok(json!({ "ok": true })))
     }
 
     fn settle(&mut self, now: UnixMillis, outcomes: Vec<Told>) -> Answered {
@@ -456,9 +440,11 @@ impl Desk {
         let Some(site) = self.frontier.errand_site(id).map(str::to_owned) else {
             return Ok(Err("it is not leased, or the lease has expired".to_owned()));
         };
+        // What comes behind does not count, and is not kept either.
+        let (text, _) = text.split_at(text.floor_char_boundary(MAX_BYTES));
         let (answer, kept) = match status {
             200..=299 => (RobotsAnswer::Rules(rules(text, &self.agent)), Some(text)),
-            300..=499 if status != 429 => (RobotsAnswer::Rules(Arc::new(AllowAll)), Some("")),
+            300..=499 if !matches!(status, 408 | 425 | 429) => (RobotsAnswer::Rules(Arc::new(AllowAll)), Some("")),
             _ => {
                 let why = format!("status {status}");
                 (RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, why), None)
@@ -471,51 +457,4 @@ impl Desk {
         }
         Ok(Ok(json!({ "ok": true })))
     }
-}
-
-fn admission_name(admission: Admission) -> &'static str {
-    match admission {
-        Admission::New => "new",
-        Admission::Seen => "seen",
-        Admission::Nearer | Admission::AskedFor | Admission::Reopened(_) => "nearer",
-        Admission::InReach => "in_reach",
-        Admission::Unparked => "unparked",
-        Admission::TooDeep => "too_deep",
-        Admission::Parked => "parked",
-    }
-}
-
-fn lease_json(lease: &Lease) -> Value {
-    let id = match lease.id {
-        LeaseId::Page(id) => id.to_string(),
-        LeaseId::Robots(number) => format!("robots-{number}"),
-    };
-    let mut line = json!({ "id": id, "url": lease.url(), "depth": lease.depth, "attempt": lease.attempt });
-    if let Some(meta) = lease.meta_json().and_then(|meta| serde_json::from_str::<Value>(meta).ok()) {
-        line["meta"] = meta;
-    }
-    if matches!(lease.id, LeaseId::Robots(_)) {
-        line["robots"] = json!(true);
-    }
-    line
-}
-
-fn lease_id(text: &str) -> Result<LeaseId, String> {
-    let wrong = || format!("expected the id of a lease, found {text:?}");
-    match text.strip_prefix("robots-") {
-        Some(number) => number.parse().map(LeaseId::Robots).map_err(|_| wrong()),
-        None => text.parse::<UrlId>().map(LeaseId::Page).map_err(|_| wrong()),
-    }
-}
-
-fn told_outcome(told: &Told) -> Result<Outcome, String> {
-    let LeaseId::Page(id) = lease_id(&told.id)? else { return Err("a robots.txt is settled by \"robots\"".into()) };
-    let answer = match &told.error {
-        Some(class) => Answer::Failed(class.parse().map_err(|_| format!("unknown error class {class:?}"))?),
-        None if (100..1000).contains(&told.status) => {
-            Answer::Response { status: told.status, retry_after_ms: told.retry_after_ms, cut: told.cut }
-        }
-        None => return Err(format!("expected a status or an error, found status {}", told.status)),
-    };
-    Ok(Outcome { id, answer, note: None })
 }

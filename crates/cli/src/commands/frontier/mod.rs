@@ -9,6 +9,7 @@ mod inspect;
 mod map;
 mod merge;
 mod pack;
+mod requests;
 mod schedule;
 mod seed;
 mod stats;

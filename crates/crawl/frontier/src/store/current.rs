@@ -110,7 +110,7 @@ impl Current {
     pub fn remove_others(&self, fs: &dyn Fs, dir: &Path) -> Result<()> {
         for entry in fs.list(dir)? {
             let Some(name) = entry.name.to_str() else { continue };
-            let ours = ["log-", "run-", "base-"].iter().any(|kind| name.starts_with(kind));
+            let ours = is_file_of_frontier(name);
             let named = self.base.iter().chain(&self.runs).chain(&self.logs).any(|known| known == name);
             if ours && !named && !entry.is_dir {
                 fs.remove_file(&dir.join(name))?;
@@ -118,4 +118,11 @@ impl Current {
         }
         Ok(())
     }
+}
+
+/// Whether a frontier gives such names to its files: what else lies in its directory is somebody's.
+fn is_file_of_frontier(name: &str) -> bool {
+    let rest = ["log-", "run-", "base-"].iter().find_map(|kind| name.strip_prefix(kind));
+    let number = rest.map(|rest| rest.strip_suffix(".meguri").unwrap_or(rest));
+    number.is_some_and(|number| number.len() >= 8 && number.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -121,6 +121,8 @@ const COLUMNS: [u16; 18] = [
     ext::META_JSON,
 ];
 const URL_REF: usize = 3;
+const CRAWLS: usize = 6;
+const ERRORS: usize = 9;
 const DUE_MS: usize = 10;
 const ROBOTS_UNTIL: usize = 14;
 const VIA: usize = 16;
@@ -171,6 +173,11 @@ impl RowScan {
             expected: "a time in milliseconds",
             found: format!("{ms} in row {number}"),
         })
+    }
+
+    /// Whether a row with this status was handed out since it was offered or became due: see [`Row::is_admitted`].
+    pub fn is_tried(&mut self, number: u64, status: Status) -> Result<bool> {
+        Ok(status != Status::Due && (self.0.value(CRAWLS, number)? != 0 || self.0.value(ERRORS, number)? != 0))
     }
 
     /// What the order of rows goes by: a refill looks at all rows of a host, and takes few.

@@ -8,6 +8,7 @@
 //!         4  note    u8 slot, uvarint length, bytes             the caller's; the last one of a slot counts
 //!         5  depth   u32                                        links deeper than this were turned away; all ones: none was
 //!         6  away    u64 key of a host, uvarint length, JSON    its origins that are away, in place of the older ones
+//!         7  seeds   u64                                        seeds that were never handed out
 //! ```
 //! Nothing is computed again when a log is read: it says what the state is, not what happened.
 
@@ -27,6 +28,7 @@ const TOTALS: u8 = 3;
 const NOTE: u8 = 4;
 const DEPTH: u8 = 5;
 const AWAY: u8 = 6;
+const SEEDS: u8 = 7;
 const NONE_TURNED_AWAY: u32 = u32::MAX;
 
 /// An entry of a batch.
@@ -42,6 +44,8 @@ pub(crate) enum Entry {
     Depth(Option<u32>),
     /// The origins of a host that are away.
     Away(u64, Vec<Kept>),
+    /// Seeds that were never handed out.
+    Seeds(u64),
 }
 
 /// A batch that was handed in: durable once [`Ticket::wait`] returns.
@@ -73,6 +77,12 @@ impl Batch {
     pub fn depth(&mut self, limit: Option<u32>) {
         self.bytes.push(DEPTH);
         self.bytes.extend_from_slice(&limit.unwrap_or(NONE_TURNED_AWAY).to_le_bytes());
+    }
+
+    fn seeds(&mut self, count: u64) {
+        self.bytes.push(SEEDS);
+        self.bytes.extend_from_slice(&count.to_le_bytes());
+        self.seeds = count;
     }
 
     fn away(&mut self, host: u64, json: &[u8]) {
@@ -113,7 +123,16 @@ impl Frontier {
             self.batch.kept.insert(slot, note);
         }
         self.batch.totals(self.totals.arrival, self.clock.latest);
+        let seeds = self.seeds_left();
+        if seeds != self.batch.seeds {
+            self.batch.seeds(seeds);
+        }
         std::mem::take(&mut self.batch.bytes)
+    }
+
+    /// What is leased was never handed out, after a crash.
+    fn seeds_left(&self) -> u64 {
+        self.totals.seeds_waiting + self.totals.seeds_out
     }
 
     /// What a new log begins with: all that is neither a row nor a host.
@@ -123,6 +142,7 @@ impl Frontier {
             batch.note(*slot, note);
         }
         batch.depth(self.turned_away_at);
+        batch.seeds(self.seeds_left());
         batch.totals(self.totals.arrival, self.clock.latest);
         batch.bytes
     }
@@ -171,8 +191,9 @@ pub(crate) fn entries(bytes: &[u8], each: &mut dyn FnMut(Entry)) -> Result<(), S
                 let kept = Kept::parse(json);
                 Entry::Away(key, kept.map_err(|e| SliceError::OverLimit { at, what, claimed: over(e), limit })?)
             }
+            SEEDS => Entry::Seeds(u64::from_le_bytes(r.array("the number of seeds")?)),
             other => {
-                let (claimed, limit) = (u64::from(other), u64::from(AWAY));
+                let (claimed, limit) = (u64::from(other), u64::from(SEEDS));
                 return Err(SliceError::OverLimit { at, what: "the kind of an entry", claimed, limit });
             }
         });

@@ -169,9 +169,12 @@ impl Frontier {
             let store = Store::new(fs, dir, current, journal, lock);
             let mut frontier = Self::empty(config, Some(store));
             frontier.clock.tick(now);
+            frontier.next_errand = first_errand(frontier.clock.latest);
             return Ok(frontier);
         }
-        recover::recover(fs, dir, config, now, lock)
+        let mut frontier = recover::recover(fs, dir, config, now, lock)?;
+        frontier.next_errand = first_errand(frontier.clock.latest);
+        Ok(frontier)
     }
 
     /// Keeps something of the caller's with the next batch, in place of what the slot held.
@@ -203,8 +206,14 @@ impl Frontier {
         Ok(Some(Ticket { journal: store.journal.clone(), position }))
     }
 
-    /// Makes everything durable.
+    /// Makes everything durable. Flushes if that is due: a caller that never commits and seldom leases, as one that loads a list, must
+    /// not fill the memory.
     pub fn sync(&mut self) -> Result<()> {
+        self.make_durable()?;
+        self.flush_if_due()
+    }
+
+    fn make_durable(&mut self) -> Result<()> {
         self.hand_in()?;
         if let Some(store) = &self.store {
             store.journal.sync()?;
@@ -225,11 +234,11 @@ impl Frontier {
         }
         let pending = !self.batch.bytes.is_empty() || !self.batch.hosts.is_empty();
         match self.config.durability {
-            Durability::EachBatch if pending => self.sync()?,
+            Durability::EachBatch if pending => self.make_durable()?,
             Durability::Interval(interval)
                 if pending && now - self.batch.synced_ms >= crate::policy::politeness::millis(interval) =>
             {
-                self.sync()?;
+                self.make_durable()?;
             }
             _ => {}
         }
@@ -258,7 +267,7 @@ impl Frontier {
     /// Writes the recent changes as a run and cuts the log, in the background. Everything so far is made durable first.
     pub fn flush(&mut self) -> Result<()> {
         self.finish_flush()?;
-        self.sync()?;
+        self.make_durable()?;
         if self.active.is_empty() && self.batch.unflushed.is_empty() {
             return Ok(());
         }
@@ -418,10 +427,16 @@ impl Frontier {
 
     /// Ends all work aside. What was not committed is lost; dropping a frontier without this leaves threads to end by themselves.
     pub fn close(mut self) -> Result<()> {
-        self.sync()?;
+        self.make_durable()?;
         self.finish_flush()?;
         self.finish_merge()
     }
+}
+
+/// The number of the first robots.txt that a process asks for. Numbers of an earlier process must not come again: a fetcher that outlived
+/// it may still answer them, and the rules of one site would be taken for those of another.
+fn first_errand(opened_ms: i64) -> u64 {
+    opened_ms.max(0).unsigned_abs() << 20
 }
 
 fn store_is_done<T: Send + 'static>(job: Option<&Job<T>>) -> bool {

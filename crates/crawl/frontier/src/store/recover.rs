@@ -152,6 +152,7 @@ impl Frontier {
                 self.hosts[id as usize].restore_away(kept);
             }
             Entry::Depth(limit) => self.turned_away_at = limit,
+            Entry::Seeds(count) => (self.totals.seeds_waiting, self.batch.seeds) = (count, count),
             Entry::Note(slot, note) => {
                 self.batch.kept.insert(slot, note);
             }
@@ -180,6 +181,7 @@ impl Frontier {
             host.next_ms = host.next_ms.max(now.saturating_add(delay));
             host.marks.named = true;
             host.marks.rules_away = true;
+            host.marks.tried_outside = host.crawls > 0 || host.errors > 0;
             if host.marks.unflushed {
                 self.batch.unflushed.push(id as u32);
             }
