@@ -54,7 +54,9 @@ impl Worker {
                 };
                 let bytes = buf.get(..n).unwrap_or_default();
                 if std::mem::take(&mut first) && wants_links {
-                    if is_html(content_type.as_deref(), bytes) {
+                    if self.sitemaps && sitemaps::has_root(bytes) {
+                        sitemap = Some(sitemaps::Gathered::default());
+                    } else if is_html(content_type.as_deref(), bytes) {
                         extractor = Some(LinkExtractor::new(self.options(), content_type.as_deref()));
                     } else if self.sitemaps && sitemaps::is_one(lease, content_type.as_deref(), bytes) {
                         sitemap = Some(sitemaps::Gathered::default());
