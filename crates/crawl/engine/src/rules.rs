@@ -26,6 +26,8 @@ pub enum Rule {
     Exclude,
     /// Its domain belongs to another shard.
     Shard,
+    /// Its page asks crawlers not to follow its links.
+    Nofollow,
 }
 
 impl Rule {
@@ -37,6 +39,7 @@ impl Rule {
             Rule::Include => "include",
             Rule::Exclude => "exclude",
             Rule::Shard => "shard",
+            Rule::Nofollow => "nofollow",
         }
     }
 }

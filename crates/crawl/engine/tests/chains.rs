@@ -160,6 +160,23 @@ fn a_page_is_fetched_whose_tracked_spellings_are_closed() {
     assert_eq!((report.urls.fetched, report.urls.excluded, report.urls.offered), (4, 2, 6));
 }
 
+/// A site may ask crawlers to follow no link of its pages, as many do by accident. Whoever crawls it is told so.
+#[test]
+fn links_of_a_page_that_says_nofollow_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |path, _| match path {
+        "/robots.txt" => missing(),
+        "/" => page("", "<meta name=robots content='noindex, nofollow'><a href=/a>a</a><a href=/b>b</a>"),
+        "/h" => page("X-Robots-Tag: none\r\n", "<a href=/c>c</a>"),
+        _ => page("", "a page"),
+    });
+    let seeds = ["http://a.example/", "http://a.example/h"].map(String::from);
+    let report = crawl(config(&out, addr, seeds.into(), 1));
+    assert_eq!(report.counts.refused, BTreeMap::from([("nofollow".to_owned(), 3)]));
+    assert_eq!(report.urls.fetched, 2);
+}
+
 /// Rules that are old before the delay is over are used once all the same.
 #[test]
 fn a_robots_txt_that_ages_faster_than_the_delay_holds_for_a_page() {
