@@ -6,6 +6,7 @@ use crate::governor::Blame;
 use crate::lease::Lease;
 use crate::message::{Spent, TaskMessage};
 use crate::page::{Event, answer_of, facts_of};
+use crate::sitemaps;
 use crate::writer::failed;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,8 +98,15 @@ impl Crawl<'_> {
         let (governor, started) = (self.governor.clone(), self.governor.started());
         // A 304 has no links. A page that leads on is requested in full, and its digest tells whether it changed.
         let needs_links = lease.depth < self.config.frontier.max_depth;
+        let body_limit = match lease.id {
+            LeaseId::Robots(_) => Some(MAX_BYTES as u64 + 1),
+            // It is read for what it lists, also where no body of its media type is wanted.
+            LeaseId::Page(_) if self.config.sitemaps && sitemaps::is_announced(&lease) => {
+                Some(self.config.fetch.limits.body_bytes)
+            }
+            LeaseId::Page(_) => None,
+        };
         self.tasks.spawn(async move {
-            let body_limit = matches!(lease.id, LeaseId::Robots(_)).then_some(MAX_BYTES as u64 + 1);
             let facts = facts_of(&lease, &worker.run_id);
             // An archive without revisits needs every body.
             let revisits = worker.carries.has(Capability::Revisits);

@@ -23,6 +23,8 @@ pub(crate) struct Looked {
     pub sitemaps: Vec<WebUrl>,
     /// Links past the number that is kept.
     pub over_limit: u64,
+    /// Links that the page asks crawlers not to follow.
+    pub nofollow: u64,
     /// Of a robots.txt, as much as counts.
     pub text: Vec<u8>,
     /// Whether the body could be read to its end.
@@ -54,7 +56,9 @@ impl Worker {
                 };
                 let bytes = buf.get(..n).unwrap_or_default();
                 if std::mem::take(&mut first) && wants_links {
-                    if is_html(content_type.as_deref(), bytes) {
+                    if self.sitemaps && sitemaps::has_root(bytes) {
+                        sitemap = Some(sitemaps::Gathered::default());
+                    } else if is_html(content_type.as_deref(), bytes) {
                         extractor = Some(LinkExtractor::new(self.options(), content_type.as_deref()));
                     } else if self.sitemaps && sitemaps::is_one(lease, content_type.as_deref(), bytes) {
                         sitemap = Some(sitemaps::Gathered::default());
@@ -94,8 +98,10 @@ impl Worker {
                 directives.merge(&Directives::header(&String::from_utf8_lossy(&value), &self.agent));
             }
         }
-        if !(self.obey && directives.nofollow) {
-            let wanted = found.into_iter().filter(|l| l.kind != Kind::Form && (self.embeds || !l.kind.is_embed()));
+        let wanted = found.into_iter().filter(|l| l.kind != Kind::Form && (self.embeds || !l.kind.is_embed()));
+        if self.obey && directives.nofollow {
+            looked.nofollow = wanted.count() as u64;
+        } else {
             looked.links.extend(wanted.map(|l| l.url));
         }
         looked

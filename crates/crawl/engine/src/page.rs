@@ -131,6 +131,7 @@ impl Worker {
         // Redirects of a robots.txt are followed as errands, not as pages.
         let redirect = redirect.filter(|_| robots.is_none());
         let (links, mut left_out) = self.links(&lease, looked.links, looked.over_limit);
+        left_out.nofollow = looked.nofollow;
         let named = looked.sitemaps.into_iter().chain(robots.iter().flat_map(|finding| finding.sitemaps.clone()));
         let sitemaps = self.sitemaps(&lease.url, named, &mut left_out);
         self.ready(capture, Unprepared { lease, answer, links, sitemaps, left_out, redirect, bad_redirect, robots })

@@ -163,6 +163,7 @@ pub(crate) struct LinkCounts {
     pub include: u64,
     pub exclude: u64,
     pub shard: u64,
+    pub nofollow: u64,
     /// More than may be kept of one page.
     pub over_limit: u64,
     /// Repeated on the page.
@@ -178,6 +179,7 @@ impl LinkCounts {
             Rule::Include => &mut self.include,
             Rule::Exclude => &mut self.exclude,
             Rule::Shard => &mut self.shard,
+            Rule::Nofollow => &mut self.nofollow,
         } += 1;
     }
 
@@ -189,6 +191,7 @@ impl LinkCounts {
             (Rule::Include, self.include),
             (Rule::Exclude, self.exclude),
             (Rule::Shard, self.shard),
+            (Rule::Nofollow, self.nofollow),
         ];
         counts.into_iter().filter(|(_, count)| *count > 0)
     }

@@ -48,7 +48,7 @@ pub struct Counts {
     pub known_links: u64,
     /// Links out of scope or too deep.
     pub outside: u64,
-    /// Links that a rule refused, by rule: `prefix`, `surt`, `include`, `exclude`, `shard`.
+    /// Links that a rule refused, by rule: `prefix`, `surt`, `include`, `exclude`, `shard`, `nofollow`.
     pub refused: BTreeMap<String, u64>,
     /// URLs that a limit on pages leaves waiting, counted when the run ends.
     pub over_limit: u64,

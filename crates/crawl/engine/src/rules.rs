@@ -26,6 +26,8 @@ pub enum Rule {
     Exclude,
     /// Its domain belongs to another shard.
     Shard,
+    /// Its page asks crawlers not to follow its links.
+    Nofollow,
 }
 
 impl Rule {
@@ -37,6 +39,7 @@ impl Rule {
             Rule::Include => "include",
             Rule::Exclude => "exclude",
             Rule::Shard => "shard",
+            Rule::Nofollow => "nofollow",
         }
     }
 }
@@ -164,11 +167,26 @@ impl LinkRules {
             return Some(Rule::Surt);
         }
         let text = url.as_str();
-        if self.exclude.iter().any(|exclude| exclude.is_match(text)) {
+        if self.excludes(url) {
             return Some(Rule::Exclude);
         }
         (!self.include.is_empty() && !self.include.iter().any(|include| include.is_match(text)))
             .then_some(Rule::Include)
+    }
+
+    /// Why a sitemap is not read; `None` if it is. `include` and `no_parent` say which pages are wanted: a sitemap, which is none
+    /// and seldom lies among them, only lists them.
+    pub(crate) fn refuses_sitemap(&self, url: &WebUrl) -> Option<Rule> {
+        match self.refuses(url) {
+            Some(Rule::Include) => None,
+            Some(Rule::Prefix) if self.surts.as_ref().is_some_and(|surts| !surts.has(url)) => Some(Rule::Surt),
+            Some(Rule::Prefix) => self.excludes(url).then_some(Rule::Exclude),
+            other => other,
+        }
+    }
+
+    fn excludes(&self, url: &WebUrl) -> bool {
+        self.exclude.iter().any(|exclude| exclude.is_match(url.as_str()))
     }
 
     /// Whether a redirect of a page that is `depth` links from a seed is followed: where a seed moved to is what was asked for.
@@ -190,9 +208,9 @@ impl LinkRules {
     }
 
     /// The same for a host that a seed moved to, as from example.org to www.example.org: its directory came along. If that is one
-    /// directory too many, its links are refused, and counted.
+    /// directory too many, its links are refused, and counted. A sitemap that moves is no seed, and takes no directory along.
     pub(crate) fn note_moved(&self, from: &WebUrl, to: &WebUrl) -> Option<(String, String)> {
-        let is_elsewhere = from.host() != to.host();
+        let is_elsewhere = from.host() != to.host() && self.is_below_a_seed(from);
         is_elsewhere.then(|| self.note(to, 2 * MAX_DIRECTORIES).ok().flatten()).flatten()
     }
 
@@ -258,6 +276,22 @@ mod tests {
         ] {
             assert_eq!(rules.refuses(&web(url)), refused, "{url}");
         }
+    }
+
+    #[test]
+    fn sitemaps_are_read_wherever_they_lie() {
+        let regex = |text: &str| vec![Regex::new(text).unwrap()];
+        let mut rules = LinkRules { no_parent: true, include: regex("/docs/"), ..LinkRules::default() };
+        rules.note_seed(&web("http://a.example/docs/")).unwrap();
+        let (sitemap, page) = (web("http://a.example/sitemap.xml"), web("http://a.example/news/1"));
+        assert_eq!((rules.refuses(&page), rules.refuses_sitemap(&sitemap)), (Some(Rule::Prefix), None));
+        // One that is redirected to another host opens nothing there.
+        assert_eq!(rules.note_moved(&sitemap, &web("http://www.a.example/sitemap.xml")), None);
+        assert_eq!(rules.refuses(&web("http://www.a.example/news/1")), Some(Rule::Prefix));
+        rules.exclude = regex("sitemap");
+        assert_eq!(rules.refuses_sitemap(&sitemap), Some(Rule::Exclude));
+        rules.surts = Some(Surts::parse("b.example").unwrap());
+        assert_eq!(rules.refuses_sitemap(&sitemap), Some(Rule::Surt));
     }
 
     #[test]

@@ -9,16 +9,37 @@ use trawl_frontier::{Source, UrlId};
 use trawl_http::decode_content;
 use trawl_lists::sitemap::{Kind, Options, parse};
 use trawl_model::UnixMillis;
+use trawl_parse::links::root_name;
 use trawl_parse::robots::Robots;
 use trawl_url::WebUrl;
 
 /// Bytes at the start of a document within which its root element is looked for.
 const ROOT_WITHIN: usize = 4096;
 
+/// Whether the first element of a document is that of a sitemap, whatever type it is sent with: many scripts that make sitemaps
+/// send them as `text/html`, like everything else they make.
+pub(crate) fn has_root(start: &[u8]) -> bool {
+    let unpacked = if is_gzip(start) { unpacked_start(start) } else { Vec::new() };
+    let name = root_name(if is_gzip(start) { unpacked.as_slice() } else { start }).unwrap_or_default();
+    name.eq_ignore_ascii_case(b"urlset") || name.eq_ignore_ascii_case(b"sitemapindex")
+}
+
+fn is_gzip(start: &[u8]) -> bool {
+    start.starts_with(&[0x1f, 0x8b])
+}
+
+/// Whether a page is probably a sitemap, before it is fetched: a robots.txt names it, or its own name says so.
+pub(crate) fn is_announced(lease: &Lease) -> bool {
+    let path = lease.url.path_query().split('?').next().unwrap_or_default().to_ascii_lowercase();
+    // Nothing but sitemaps is taken from a robots.txt.
+    let is_named = matches!(&lease.source, Source::Link(page) if page.ends_with("/robots.txt"));
+    is_named || path.rsplit('/').next().is_some_and(|name| name.contains("sitemap"))
+}
+
 /// Whether a document that is not HTML is a sitemap: by its root element, or where it has none by its name or because a
 /// robots.txt names it.
 pub(crate) fn is_one(lease: &Lease, content_type: Option<&str>, start: &[u8]) -> bool {
-    let is_gzip = start.starts_with(&[0x1f, 0x8b]);
+    let is_gzip = is_gzip(start);
     let unpacked = if is_gzip { unpacked_start(start) } else { Vec::new() };
     let text = if is_gzip { unpacked.as_slice() } else { start };
     let text = text.get(..ROOT_WITHIN.min(text.len())).unwrap_or_default();
@@ -26,14 +47,10 @@ pub(crate) fn is_one(lease: &Lease, content_type: Option<&str>, start: &[u8]) ->
     if has(b"<urlset") || has(b"<sitemapindex") || has(b":urlset") || has(b":sitemapindex") {
         return true;
     }
-    let path = lease.url.path_query().split('?').next().unwrap_or_default().to_ascii_lowercase();
-    // Nothing but sitemaps is taken from a robots.txt.
-    let is_named = matches!(&lease.source, Source::Link(page) if page.ends_with("/robots.txt"));
     let is_text = content_type.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/plain"));
     // A feed may be a sitemap: but most are only the news of a site.
     let is_feed = has(b"<rss") || has(b"<feed");
-    (is_gzip || is_text || is_feed)
-        && (is_named || path.rsplit('/').next().is_some_and(|name| name.contains("sitemap")))
+    (is_gzip || is_text || is_feed) && is_announced(lease)
 }
 
 /// As much as is needed of what the start of a gzip file holds.
@@ -107,7 +124,7 @@ impl Worker {
         for url in named {
             if !self.scope.allows(from, &url) {
                 left_out.outside += 1;
-            } else if let Some(rule) = self.rules.refuses(&url) {
+            } else if let Some(rule) = self.rules.refuses_sitemap(&url) {
                 left_out.refuse(rule);
             } else {
                 let id = self.identity.in_queue(&url, self.queue).0;
@@ -155,10 +172,27 @@ mod tests {
         ] {
             assert_eq!(is_one(&lease(at, Source::Seed), kind, start), expected, "{at}");
         }
+        // Its root tells it from a page, whatever type it is sent with.
+        let comment = format!("<?xml version='1.0'?>\n<!-- {} --><urlset>", "made by a plugin ".repeat(300));
+        for (start, expected) in [
+            (
+                &b"\xef\xbb\xbf<?xml version='1.0'?><urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>"[..],
+                true,
+            ),
+            (comment.as_bytes(), true),
+            (b"<sm:sitemapindex>", true),
+            (b"<!DOCTYPE html><html><body>&lt;urlset> <urlset>", false),
+            (b"<p>text", false),
+            (b"urlset", false),
+            (b"", false),
+        ] {
+            assert_eq!(has_root(start), expected, "{}", String::from_utf8_lossy(start));
+        }
         // By what is in it, however it is named and packed; a list of lines by who names it.
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         std::io::Write::write_all(&mut gzip, b"<sitemapindex>").unwrap();
         let packed = gzip.finish().unwrap();
+        assert!(has_root(&packed));
         assert!(is_one(&lease("http://a.example/i.xml.gz", Source::Seed), Some("application/gzip"), &packed));
         let robots = Source::Link("http://a.example/robots.txt".into());
         assert!(is_one(&lease("http://a.example/pages.txt", robots.clone()), plain, b"http://a.example/1"));

@@ -7,7 +7,7 @@ use crate::hosts::HostBook;
 use crate::layout::Layout;
 use crate::record::{EventRecord, PROGRESS_SLOT, ProgressNote, RUN_SLOT, RunNote, SpoolEnd, SpoolRecord};
 use crate::report::{Counts, Leg};
-use crate::rules::LinkRules;
+use crate::rules::{LinkRules, Rule};
 use crate::scope::Scope;
 use crate::seeds::{SeedBatch, SeedInput};
 use crate::spool::{place_of, read_record};
@@ -339,11 +339,12 @@ impl State {
         })?;
         // The run may have another scope by now.
         let found = links.len() + sitemaps.len();
-        let inside = |all: Vec<WebUrl>| -> Vec<_> {
-            let kept = all.into_iter().filter(|to| self.scope.allows(&url, to) && self.rules.refuses(to).is_none());
+        let inside = |all: Vec<WebUrl>, refuses: &dyn Fn(&WebUrl) -> Option<Rule>| -> Vec<_> {
+            let kept = all.into_iter().filter(|to| self.scope.allows(&url, to) && refuses(to).is_none());
             kept.map(|to| (self.identity.in_queue(&to, self.queue).0, to)).collect()
         };
-        let (links, sitemaps) = (inside(links), inside(sitemaps));
+        let links = inside(links, &|to| self.rules.refuses(to));
+        let sitemaps = inside(sitemaps, &|to| self.rules.refuses_sitemap(to));
         self.progress.counts.outside += (found - links.len() - sitemaps.len()) as u64;
         let meta_json = (!row.meta_json.is_empty()).then(|| row.meta_json.as_str().into());
         Ok(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json })

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use trawl_engine::{Config, Report, Stop, run};
+use trawl_fetch::TypeLimit;
 
 fn crawl(config: Config) -> Report {
     let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
@@ -103,6 +104,77 @@ fn a_sitemap_that_a_robots_txt_names_late_is_as_near_as_a_seed() {
     config.sitemaps = true;
     crawl(config);
     assert!(answers(&out, 200).contains_key("/listed"), "{:?}", answers(&out, 200));
+}
+
+/// Scripts send their sitemaps as HTML or without a type, and rules about pages say nothing of sitemaps.
+#[test]
+fn a_sitemap_is_read_whatever_its_type_and_wherever_it_lies() {
+    for (n, fields) in
+        ["Content-Type: text/html; charset=utf-8\r\n", "", "Content-Type: application/xml\r\n"].into_iter().enumerate()
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let addr = serve(any_port(), move |path, _| match path {
+            "/robots.txt" => page("", "Sitemap: http://a.example/sitemap.php\n"),
+            "/sitemap.php" => {
+                let xml = "<?xml version='1.0'?><urlset><url><loc>http://a.example/docs/listed</loc></url>\
+                           <url><loc>http://a.example/news/1</loc></url></urlset>";
+                page(fields, xml).replacen("Content-Type: text/html\r\n", "", 1)
+            }
+            _ => page("", "a page"),
+        });
+        let mut config = config(&out, addr, vec!["http://a.example/docs/".into()], 1);
+        config.sitemaps = true;
+        match n {
+            0 => config.rules.no_parent = true,
+            1 => config.rules.include = vec![regex_lite::Regex::new("/docs/").unwrap()],
+            _ => config.fetch.limits.body_bytes_of = vec![TypeLimit { media_type: "application/xml".into(), bytes: 0 }],
+        }
+        let report = crawl(config);
+        let expected: &[&str] = if n < 2 {
+            &["/docs/", "/docs/listed", "/sitemap.php"]
+        } else {
+            &["/docs/", "/docs/listed", "/news/1", "/sitemap.php"]
+        };
+        assert_eq!(answers(&out, 200).into_keys().collect::<Vec<_>>(), expected, "{fields:?}");
+        assert_eq!(report.counts.refused.values().sum::<u64>(), u64::from(n < 2), "{:?}", report.counts.refused);
+    }
+}
+
+/// A spelling that robots.txt closes is not the page: it is found first, and the page is fetched all the same.
+#[test]
+fn a_page_is_fetched_whose_tracked_spellings_are_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |path, _| match path {
+        "/robots.txt" => page("", "User-agent: *\nDisallow: /*?utm_\n"),
+        "/" => page("", "<a href=/p?utm_source=x>p</a><a href=/p>p</a><a href=http://b.example/q?utm_source=y>q</a>"),
+        // Of the other host nothing was known when it was linked.
+        "/p" => page("", "<a href=http://b.example/r>r</a>"),
+        "/r" => page("", "<a href=/q>q</a>"),
+        _ => page("", "a page"),
+    });
+    let report = crawl(config(&out, addr, vec!["http://a.example/".into()], 3));
+    let fetched: Vec<_> = answers(&out, 200).into_keys().collect();
+    assert_eq!(fetched, ["/", "/p", "http://b.example/q", "http://b.example/r"]);
+    assert_eq!((report.urls.fetched, report.urls.excluded, report.urls.offered), (4, 2, 6));
+}
+
+/// A site may ask crawlers to follow no link of its pages, as many do by accident. Whoever crawls it is told so.
+#[test]
+fn links_of_a_page_that_says_nofollow_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |path, _| match path {
+        "/robots.txt" => missing(),
+        "/" => page("", "<meta name=robots content='noindex, nofollow'><a href=/a>a</a><a href=/b>b</a>"),
+        "/h" => page("X-Robots-Tag: none\r\n", "<a href=/c>c</a>"),
+        _ => page("", "a page"),
+    });
+    let seeds = ["http://a.example/", "http://a.example/h"].map(String::from);
+    let report = crawl(config(&out, addr, seeds.into(), 1));
+    assert_eq!(report.counts.refused, BTreeMap::from([("nofollow".to_owned(), 3)]));
+    assert_eq!(report.urls.fetched, 2);
 }
 
 /// Rules that are old before the delay is over are used once all the same.

@@ -5,14 +5,14 @@ use crate::candidate::{Admission, Candidate, Source};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::frontier::{Frontier, Seen};
-use crate::host::{HELD, Placed};
-use crate::identity::UrlId;
+use crate::host::{HELD, Placed, Robots, split_site};
+use crate::identity::{Identity, UrlId};
 use crate::index::hash_of;
 use crate::policy::priority::{bucket_of, rank};
 use crate::policy::trap;
 use crate::refill::is_wanted;
 use crate::row::{Found, Row, Status, Texts, small};
-use crate::seen::{DEEP, FAR, Known, SENT, set_depth_of};
+use crate::seen::{CLOSED, DEEP, FAR, Known, SENT, set_depth_of};
 use trawl_meguri::arena::MAX_TEXT;
 use trawl_model::UnixMillis;
 use trawl_url::WebUrl;
@@ -29,11 +29,30 @@ impl Frontier {
     pub fn offer(&mut self, now: UnixMillis, candidates: &[Candidate]) -> Result<Vec<Admission>> {
         check_texts(candidates)?;
         let now = self.clock.tick(now);
+        let admissions = self.take_in(candidates, now)?;
+        self.changed(now)?;
+        Ok(admissions)
+    }
+
+    fn take_in(&mut self, candidates: &[Candidate], now: i64) -> Result<Vec<Admission>> {
         let mut admissions = Vec::with_capacity(candidates.len());
         let known = self.known_depths(candidates)?;
         let mut nearer = Vec::new();
         for (n, candidate) in candidates.iter().enumerate() {
             let depth = set_depth_of(candidate.depth);
+            if has_spellings(&self.config, candidate) {
+                let is_known = match &mut self.seen {
+                    Seen::Exact(set) => set.get(candidate.id.path()).is_some(),
+                    Seen::Files(_) => {
+                        known.get(n).is_some_and(Option::is_some) || self.active.get(candidate.id).is_some()
+                    }
+                };
+                // Many sites close `/*?utm_`, and link `/p?utm_source=x` before `/p`: what is refused must not stand for a page.
+                if !is_known && self.is_open(candidate.id, &candidate.url) == Some(false) {
+                    admissions.push(self.offer_spelling(candidate, now)?);
+                    continue;
+                }
+            }
             let found = match (&mut self.seen, known.get(n)) {
                 (Seen::Exact(set), _) if candidate.depth > self.config.max_depth => set.get(candidate.id.path()),
                 (Seen::Exact(set), _) => match set.insert(candidate.id.path(), depth) {
@@ -51,6 +70,8 @@ impl Frontier {
                 }
             };
             admissions.push(match found {
+                Some(CLOSED) if self.is_open(candidate.id, &candidate.url) == Some(false) => Admission::Seen,
+                Some(_) if self.waits_to_be_refused(candidate) => self.offer_spelling(candidate, now)?,
                 Some(known) if may_change(&self.config, candidate, depth, known) => {
                     nearer.push(n);
                     Admission::Nearer
@@ -66,8 +87,34 @@ impl Frontier {
         if !nearer.is_empty() {
             self.approach(candidates, &nearer, &mut admissions, now)?;
         }
-        self.changed(now)?;
         Ok(admissions)
+    }
+
+    /// Whether robots.txt allows a URL; `None` if its rules are not at hand.
+    fn is_open(&self, id: UrlId, url: &str) -> Option<bool> {
+        let host = &self.hosts[self.known_host(id.host())? as usize];
+        match &host.site_of(url)?.robots {
+            Robots::Known { rules, .. } => Some(rules.allows(split_site(url).1)),
+            _ => None,
+        }
+    }
+
+    /// Whether what is known under a key is another spelling, that will be refused as soon as its turn comes: it was found before
+    /// the rules were known. Looked for in memory only; once it is refused, its mark says so.
+    fn waits_to_be_refused(&self, Candidate { id, url, .. }: &Candidate) -> bool {
+        if self.config.identity != Identity::Key {
+            return false;
+        }
+        let row = self.leases.get(id).map(|out| &out.row).or_else(|| self.recent_row(*id));
+        row.is_some_and(|row| {
+            row.url() != url.as_str() && row.status.waits() && self.is_open(*id, row.url()) == Some(false)
+        })
+    }
+
+    /// Takes a URL under a key that no other spelling of it has.
+    fn offer_spelling(&mut self, candidate: &Candidate, now: i64) -> Result<Admission> {
+        let spelling = Candidate { id: candidate.id.spelt(&candidate.url), ..candidate.clone() };
+        Ok(self.take_in(&[spelling], now)?.first().copied().unwrap_or(Admission::Seen))
     }
 
     /// The id of where a redirect leads. A redirect from one spelling of a key to another, or to one by way of other pages
@@ -284,6 +331,17 @@ impl Frontier {
                 admissions[*n] = Admission::Seen;
                 continue;
             };
+            // It was found before the rules were known, so that it has the key of all spellings.
+            if row.status == Status::Excluded && row.url() != candidate.url.as_str() {
+                if self.is_open(id, &candidate.url) == Some(true)
+                    && let Seen::Exact(set) = &mut self.seen
+                {
+                    // This one stands for all of them from now on: none need be looked up again.
+                    set.set_depth(id.path(), set_depth_of(candidate.depth));
+                }
+                admissions[*n] = self.offer_spelling(candidate, now)?;
+                continue;
+            }
             let Some(host) = self.known_host(id.host()) else { continue };
             let reached = in_reach(&row, &self.config);
             // Whoever asks for a URL himself gets it, whatever the links to it looked like.
@@ -343,7 +401,7 @@ impl Frontier {
         Ok(())
     }
 
-    fn note_depth(&mut self, row: &Row) {
+    pub(crate) fn note_depth(&mut self, row: &Row) {
         if let Seen::Exact(set) = &mut self.seen {
             set.set_depth(row.id.path(), row.mark(self.config.max_hops));
         }
@@ -397,11 +455,18 @@ fn check_texts(candidates: &[Candidate]) -> Result<()> {
     Ok(())
 }
 
+/// Whether other spellings may have the key of a candidate. They differ in their queries; what else differs, escapes, is the same to
+/// robots.txt.
+fn has_spellings(config: &Config, Candidate { id, url, .. }: &Candidate) -> bool {
+    config.identity == Identity::Key && url.path_query().contains('?') && *id != id.spelt(url)
+}
+
 /// Whether the row of a known URL has to be looked at: a shorter way to it counts, what was past the limit of redirects may be
 /// in reach, and a seed may have been found, or parked, as a link.
 fn may_change(config: &Config, candidate: &Candidate, depth: u8, known: u8) -> bool {
     match known {
         FAR => candidate.hops <= config.max_hops,
+        CLOSED => true,
         SENT => candidate.source == Source::Seed,
         _ if candidate.depth == 0 => known > 0,
         _ => config.depth_matters() && (depth < known || known == DEEP),

@@ -230,6 +230,9 @@ impl Frontier {
                 Answer::Failed(_) | Answer::Response { status: 410, .. } => Status::Gone,
                 Answer::Response { .. } => Status::Crawled,
             };
+            if row.status == Status::Excluded {
+                self.note_depth(&row);
+            }
             self.write(id, row);
             return Settled::Done { depth };
         }

@@ -5,7 +5,7 @@
 //! up for the files themselves: filters say what is certainly new, the rest is looked up in batches sorted by key, and a cache
 //! of keys offered lately spares most of that.
 
-use crate::row::{Found, Row};
+use crate::row::{Found, Row, Status};
 
 /// Parts of the set, which grow one by one: growth never needs twice the memory of all.
 const PARTS: usize = 1024;
@@ -55,15 +55,19 @@ pub(crate) const FAR: u8 = u8::MAX - 1;
 /// it): if it turns out to be a seed itself, its row is asked.
 pub(crate) const SENT: u8 = u8::MAX - 2;
 
+/// In place of the depth of a URL that robots.txt closes: another spelling of it may be open, and then its row is asked.
+pub(crate) const CLOSED: u8 = u8::MAX - 3;
+
 /// A depth as the set has it.
 pub(crate) fn set_depth_of(depth: u32) -> u8 {
-    u8::try_from(depth).ok().filter(|depth| *depth < SENT).unwrap_or(DEEP)
+    u8::try_from(depth).ok().filter(|depth| *depth < CLOSED).unwrap_or(DEEP)
 }
 
 /// What the set has of a row. How it was found counts, not its hops: one that was found by a link first, and then by the redirect of a
 /// seed, has none.
-pub(crate) fn mark_of(depth: u32, hops: u32, found: Found, max_hops: u32) -> u8 {
+pub(crate) fn mark_of(depth: u32, hops: u32, found: Found, status: Status, max_hops: u32) -> u8 {
     match depth {
+        _ if status == Status::Excluded => CLOSED,
         _ if hops > max_hops => FAR,
         0 if found != Found::Seed => SENT,
         _ => set_depth_of(depth),
@@ -73,7 +77,7 @@ pub(crate) fn mark_of(depth: u32, hops: u32, found: Found, max_hops: u32) -> u8 
 impl Row {
     /// What the set has of it.
     pub fn mark(&self, max_hops: u32) -> u8 {
-        mark_of(self.depth.into(), self.hops.into(), self.found, max_hops)
+        mark_of(self.depth.into(), self.hops.into(), self.found, self.status, max_hops)
     }
 }
 

@@ -322,6 +322,22 @@ fn refuse_foreign(dir: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// Refuses to retry what a run gave up in that run: it knows these URLs, and would fetch none of them.
+fn refuse_own_index(retries: &[PathBuf], out: &Path) -> anyhow::Result<()> {
+    let own = std::fs::canonicalize(out).ok();
+    let is_own = |path: &PathBuf| {
+        let index = std::fs::canonicalize(path).ok();
+        own.is_some() && index.as_deref().and_then(Path::parent) == own.as_deref()
+    };
+    match retries.iter().find(|path| is_own(path)) {
+        Some(path) => bail!(
+            "--retry-from {} is the index of the run to resume: retry in a new crawl, with another --out",
+            path.display()
+        ),
+        None => Ok(()),
+    }
+}
+
 /// Where a run is.
 fn run_dir(out: &Path, run_id: &str) -> PathBuf {
     if run_id.is_empty() { out.to_owned() } else { out.join(run_id) }
@@ -329,6 +345,9 @@ fn run_dir(out: &Path, run_id: &str) -> PathBuf {
 
 impl Args {
     fn config(self) -> anyhow::Result<Config> {
+        if self.resume {
+            refuse_own_index(&self.retry_from, &run_dir(&self.out, &self.run_id))?;
+        }
         let classes: BTreeSet<String> = self.retry_class.into_iter().collect();
         let retry = |path| SeedInput::Retry(Retry { path, classes: classes.clone() });
         let retries: Vec<_> = self.retry_from.into_iter().map(retry).collect();

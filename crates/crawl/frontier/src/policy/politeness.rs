@@ -10,11 +10,13 @@ pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// One step of the interval that a host gets on top of the settings: twice as long after a plea to slow down, a tenth of a
-/// second less after any other response. It outlives the backoff itself, so that a busy host is not asked at full speed again.
+/// One step of the interval that a host gets on top of the settings: twice as long after a plea to slow down, a twentieth less after
+/// any other response, and at least a tenth of a second. It outlives the backoff itself, so that a busy host is not asked at full
+/// speed again. By tenths of a second alone, three pages that say 503 whatever the pace slow a host down to five minutes a page,
+/// and 3,000 answers later, after five days, it is where it was.
 pub(crate) fn slowed_ms(interval: u32, plea: bool, config: &Config) -> u32 {
     if !plea {
-        return interval.saturating_sub(100);
+        return interval.saturating_sub((interval / 20).max(100));
     }
     let least = millis(config.delay).min(millis(config.slow_cap));
     let doubled = i64::from(interval).saturating_mul(2).max(least).min(millis(config.slow_cap));
@@ -87,6 +89,21 @@ pub(crate) fn is_absence(answer: Answer) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_answers_again_gets_its_pace_back() {
+        let config = Config::default();
+        let mut interval = (0..20).fold(0, |interval, _| slowed_ms(interval, true, &config));
+        assert_eq!(interval, 300_000);
+        let (mut answers, mut waited_ms) = (0, 0);
+        while interval > 0 {
+            waited_ms += interval;
+            interval = slowed_ms(interval, false, &config);
+            answers += 1;
+        }
+        assert!(answers < 150 && waited_ms < 2 * 3_600_000, "{answers} answers, {waited_ms} ms");
+        assert_eq!(slowed_ms(1_000, false, &config), 900, "slowly, where it is short");
+    }
 
     #[test]
     fn waits_double_up_to_a_cap_and_vary() {

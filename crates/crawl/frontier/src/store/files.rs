@@ -88,21 +88,22 @@ impl Files {
     }
 }
 
+const STATUS: u16 = 2;
 const DEPTH: u16 = 4;
 const DISCOVERY_SOURCE: u16 = 5;
 /// The columns of [`mark`].
-pub(crate) const MARK: [u16; 3] = [DEPTH, ext::HOPS, DISCOVERY_SOURCE];
+pub(crate) const MARK: [u16; 4] = [DEPTH, ext::HOPS, DISCOVERY_SOURCE, STATUS];
 
 /// What the set of known URLs has of a row. The columns are one or two bytes wide.
 pub(crate) fn mark(scan: &mut Scan, number: u64, max_hops: u32) -> Result<u8> {
-    let found = Found::of(scan.value(2, number)? as u8);
-    Ok(mark_of(scan.value(0, number)? as u32, scan.value(1, number)? as u32, found, max_hops))
+    let (found, status) = (Found::of(scan.value(2, number)? as u8), Status::of(scan.value(3, number)? as u8));
+    Ok(mark_of(scan.value(0, number)? as u32, scan.value(1, number)? as u32, found, status, max_hops))
 }
 
 /// The columns of a row, in the order that [`RowScan`] asks for them.
 const COLUMNS: [u16; 18] = [
-    2,     // status
-    DEPTH, // depth
+    STATUS,
+    DEPTH,
     DISCOVERY_SOURCE,
     6,  // url_ref
     7,  // first_seen

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::frontier::{Frontier, Seen};
 use crate::host::{Host, LoggedHost, check_numbers};
 use crate::row::Row;
-use crate::seen::{Exact, Recent};
+use crate::seen::{CLOSED, Exact, Recent};
 use std::path::Path;
 use std::sync::Arc;
 use trawl_io::slice::SliceError;
@@ -96,9 +96,9 @@ fn load_keys(set: &mut Exact, stored: &StoredFile, max_hops: u32) -> Result<()> 
     let mut scan = stored.file.scan(&MARK);
     for number in 0..stored.rows() {
         let (path, depth) = (scan.path(number)?, mark(&mut scan, number, max_hops)?);
-        // Files come oldest first, and the newest depth is the shortest.
+        // Files come oldest first, and the newest depth is the shortest. What robots.txt closed was open before.
         if let crate::seen::Known::At(known) = set.insert(path, depth)
-            && depth < known
+            && (depth < known || depth == CLOSED)
         {
             set.set_depth(path, depth);
         }

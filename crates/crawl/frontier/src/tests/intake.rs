@@ -171,3 +171,69 @@ fn a_seed_that_a_link_and_a_redirect_found_first_has_its_metadata() {
         assert_eq!(l.meta_json(), Some("{\"k\":1}"));
     }
 }
+
+/// Refuses the only page that may be refused, and settles it.
+fn refuse(f: &mut F, at: i64, url: &str) {
+    let Step::Refuse(refused, class, _) = f.step(UnixMillis(at)) else { panic!("{url} is not refused") };
+    assert_eq!((refused.url(), class), (url, ErrorClass::RobotsDenied));
+    assert!(!f.acknowledged(UnixMillis(at), page(refused.id), Answer::Failed(class), None));
+}
+
+/// robots.txt closes tracked spellings, as those of many sites do, and one of them is found first: before the rules are known
+/// (`early`), or after.
+#[test]
+fn a_spelling_that_robots_txt_closes_does_not_stand_for_the_page() {
+    let (closed, open) = ("http://a.example/p?utm_source=x", "http://a.example/p");
+    for (early, restart, files) in
+        [(false, false, false), (false, true, true), (true, false, false), (true, true, false), (true, true, true)]
+    {
+        let mut f = F::new(Config { max_depth: 9, delay: Duration::ZERO, ..Config::default() });
+        if files {
+            f.inner.seen = crate::frontier::Seen::Files(crate::seen::Recent::new(1));
+        }
+        seed(&mut f, "http://a.example/");
+        if early {
+            seed(&mut f, closed);
+            f.flush().unwrap();
+        }
+        let robots = lease(&mut f, 0);
+        done(&mut f, 0, &robots, OK);
+        f.robots(UnixMillis(0), robots.id, rules("/p?utm", None));
+        let root = lease(&mut f, 0);
+        assert_eq!(root.url(), "http://a.example/");
+        done(&mut f, 0, &root, OK);
+        let from: Arc<str> = root.url().into();
+        let found = |f: &mut F, url: &str| f.discover(link(&root, &from, url));
+        if early {
+            refuse(&mut f, 0, closed);
+        } else {
+            // Both on one page.
+            assert_eq!([found(&mut f, closed), found(&mut f, closed)], [Admission::New, Admission::Seen]);
+        }
+        let mut now = 0;
+        if restart {
+            f.inner.sync().unwrap();
+            f.flush().unwrap();
+            (f, now) = (f.crash(1), 1);
+            if files {
+                f.inner.seen = crate::frontier::Seen::Files(crate::seen::Recent::new(1));
+            }
+        }
+        assert_eq!(found(&mut f, open), Admission::New, "early {early}, restart {restart}, files {files}");
+        assert_eq!(found(&mut f, open), Admission::Seen, "early {early}, restart {restart}, files {files}");
+        if restart {
+            let (at, robots) = soonest(&mut f, now);
+            done(&mut f, at, &robots, OK);
+            f.robots(UnixMillis(at), robots.id, rules("/p?utm", None));
+            now = at;
+        }
+        if !early {
+            refuse(&mut f, now, closed);
+        }
+        assert_eq!(found(&mut f, closed), Admission::Seen, "early {early}, restart {restart}, files {files}");
+        let fetched = lease(&mut f, now);
+        assert_eq!(fetched.url(), open);
+        done(&mut f, now, &fetched, OK);
+        assert_eq!((f.step(UnixMillis(now)), f.pending()), (Step::Empty, 0));
+    }
+}

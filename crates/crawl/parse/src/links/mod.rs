@@ -183,6 +183,11 @@ fn is_xml(media_type: &str) -> bool {
 
 /// Whether XML is a page, by its first bytes: whether its first element is `html`, of any prefix.
 pub fn root_is_html(start: &[u8]) -> bool {
+    root_name(start).is_some_and(|name| name.eq_ignore_ascii_case(b"html"))
+}
+
+/// The name of the first element of XML, as it is written, without its prefix; `None` if these bytes do not begin as XML.
+pub fn root_name(start: &[u8]) -> Option<&[u8]> {
     let after = |text: &'_ [u8], end: &[u8]| text.windows(end.len()).position(|w| w == end).map(|at| at + end.len());
     let mut rest = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     while let Some(end) = match rest {
@@ -197,9 +202,8 @@ pub fn root_is_html(start: &[u8]) -> bool {
     } {
         rest = rest.get(end..).unwrap_or_default().trim_ascii_start();
     }
-    let Some(tag) = rest.strip_prefix(b"<") else { return false };
-    let name = tag.split(|b| b.is_ascii_whitespace() || matches!(b, b'>' | b'/')).next().unwrap_or_default();
-    name.rsplit(|b| *b == b':').next().is_some_and(|local| local.eq_ignore_ascii_case(b"html"))
+    let name = rest.strip_prefix(b"<")?.split(|b| b.is_ascii_whitespace() || matches!(b, b'>' | b'/')).next()?;
+    name.rsplit(|b| *b == b':').next()
 }
 
 /// Browsers look for an encoding in this many bytes before they start.
