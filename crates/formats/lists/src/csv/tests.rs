@@ -106,6 +106,28 @@ fn a_separator_that_cannot_be_told_is_asked_for() {
     assert_eq!(urls(&Options::default(), text), [Ok("http://a.com/x".to_owned()), Ok("http://b.com/y".to_owned())]);
 }
 
+/// Every URL of the list was cut at its comma, with exit code 0.
+#[test]
+fn lines_that_may_be_urls_with_a_separator_are_asked_for() {
+    let text = "http://a.com/x-1,00.html\nhttp://a.com/x-2,00.html?y#z\n";
+    for text in [text, "http://a.com/x-1,00.html", "http://a.com/0,1518,7,00.html\nhttp://a.com/0,1518,8,00.html\n"] {
+        let error = read_text(&Options::default(), text).unwrap_err();
+        assert!(error.contains("--separator ','") && error.contains("--format lines"), "{text:?}: {error}");
+    }
+    let given = Options { separator: Some(b','), ..Options::default() };
+    assert_eq!(urls(&given, text), [Ok("http://a.com/x-1".to_owned()), Ok("http://a.com/x-2".to_owned())]);
+    for (text, url) in [
+        ("http://a.com/x,b.com\n", "http://a.com/x"),
+        ("http://a.com/,x.html\n", "http://a.com/"),
+        ("http://a.com/x.html,y.html\n", "http://a.com/x.html"),
+        ("http://a.com/x,http://a.com/y.html\n", "http://a.com/x"),
+        ("http://a.com/x,a/b.html\n", "http://a.com/x"),
+        ("1,http://a.com/x,y.html\n", "http://a.com/x"),
+    ] {
+        assert_eq!(urls(&Options::default(), text), [Ok(url.to_owned())], "{text:?}");
+    }
+}
+
 /// Names of flattened JSON were taken for hosts: `response.status` and each status became a row.
 #[test]
 fn names_with_dots_are_no_hosts() {
