@@ -80,6 +80,23 @@ fn an_index_has_a_row_for_everything_that_an_ingest_takes() {
     assert_eq!(rows, rows_of(dir, "index"), "the index says what the archives say");
 }
 
+/// As Browsertrix leaves them: every row was there twice.
+#[test]
+fn a_package_beside_the_directory_of_its_archives_is_a_copy_of_them() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/archive/a.warc", every_kind());
+    ask(dir, &["convert", "d/archive/a.warc", "d/d.wacz"], 0);
+    let taken = ingest(dir, "one", &["d"], &[], 0);
+    assert_eq!((total(&taken), taken["not_files"].as_array().unwrap().len()), (6, 1), "{taken}");
+    let alone = ingest(dir, "alone", &["d/d.wacz"], &[], 0);
+    assert_eq!(total(&alone), 6, "{alone}");
+    // An archive of another length is another one.
+    write(dir, "d/archive/a.warc", every_kind() + &page("http://c.example/", 40));
+    let both = ingest(dir, "both", &["d"], &[], 0);
+    assert_eq!(total(&both), 7 + 6, "{both}");
+}
+
 #[test]
 fn what_lies_beside_an_index_is_taken_or_named() {
     let temp = tempfile::tempdir().unwrap();

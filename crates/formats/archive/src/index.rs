@@ -41,8 +41,9 @@ fn covered(fs: &Arc<dyn Fs>, path: &Path) -> Result<Covered> {
     Ok(Covered { name, bytes: (!metadata.is_dir).then_some(metadata.len) })
 }
 
-/// Whether an archive is a package of archives that lie beside it: then its captures are theirs. `is_there` says whether there
-/// is a file of that path and length.
+/// Whether an archive is a package of archives that lie beside it, or in a directory beside it that is called as inside it: crawlers
+/// pack their `archive/` and leave it there. Then its captures are theirs. `is_there` says whether there is a file of that path and
+/// length.
 pub fn is_copy(fs: &Arc<dyn Fs>, found: &Found, is_there: &dyn Fn(&Path, u64) -> bool) -> bool {
     if found.format.name() != WaczFormat.name() {
         return false;
@@ -54,6 +55,6 @@ pub fn is_copy(fs: &Arc<dyn Fs>, found: &Found, is_there: &dyn Fn(&Path, u64) ->
     entries.peek().is_some()
         && entries.all(|entry| {
             let name = entry.name.rsplit('/').next().unwrap_or_default();
-            is_there(&found.path.with_file_name(name), entry.size)
+            [name, &entry.name].iter().any(|name| is_there(&found.path.with_file_name(name), entry.size))
         })
 }

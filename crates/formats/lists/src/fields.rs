@@ -219,7 +219,9 @@ impl Fields {
         match role {
             Role::Url | Role::Host if self.has_url || !matches!(value, Value::Text(_)) || is_null(text) => false,
             Role::Host if self.purpose == Purpose::Crawl && !text.contains("://") => {
-                self.set_url(&format!("http://{}/", text.trim()));
+                // A column of hosts may have paths behind them.
+                let end = if text.contains(['/', '?', '#']) { "" } else { "/" };
+                self.set_url(&format!("http://{}{end}", text.trim()));
                 true
             }
             Role::Url | Role::Host => {

@@ -1,7 +1,9 @@
 //! One record a line: a plain URL, a JSON object, CDXJ or CDX.
 
+mod answer;
+
 use crate::cdx::Legend;
-use crate::csv::looks_like_url;
+use crate::csv::{looks_like_host, looks_like_url};
 use crate::fields::{Fields, Roles, Value, has_second_url, is_one_word, may_be_url};
 use crate::file::text_of;
 use crate::{BadItem, Format, Options, json};
@@ -29,8 +31,8 @@ pub(crate) fn parse(
     }
 }
 
-/// `url`, or `url`, a tab and a time, or a blank and a time of 14 digits; an HTTP status before or behind the time, or alone; behind
-/// white space and `#` a comment.
+/// `url`, or a line of what a CDX server answers ([`answer`]), or `url`, a tab and a time, or a blank and a time of 14 digits; an HTTP
+/// status before or behind the time, or alone; behind white space and `#` a comment.
 ///
 /// A line ends at a line feed or a carriage return. Whatever else separates lines to some programs (`find -print0`, Unicode) is no end,
 /// because a URL may hold those characters; but one that does writes them escaped.
@@ -49,6 +51,9 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
         let message = "expected a URL and the end of its line, found a character that ends lines elsewhere (zero, vertical tab, form feed, U+0085, U+2028, U+2029): put line feeds in its place, or escape it";
         return Err(BadItem::new("line_end", message, line));
     }
+    if let Some(record) = answer::record(options, text) {
+        return Ok(Some(record));
+    }
     if has_second_url(text) {
         let message = "expected one URL in a line, found another behind white space: put it into its own line, or read the list as a table (--format tsv)";
         return Err(BadItem::new("several", message, line));
@@ -57,6 +62,11 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
     // The header of a table with one column: read as a host, it would add a row that is not in the list.
     if may_be_url(url) {
         return Err(BadItem::new("header", "expected a URL, found the name of a column", line));
+    }
+    // In front of the name that it blocks, the address of a hosts file is no page.
+    let is_name = |word: &str| looks_like_host(word) || word == "localhost";
+    if matches!(url, "0.0.0.0" | "127.0.0.1" | "::1" | "::") && ts.split_whitespace().next().is_some_and(is_name) {
+        return Err(BadItem::new("several", "expected a URL, found a line of a hosts file", line));
     }
     // Most lists are nothing but URLs.
     if ts.is_empty() && status.is_empty() {
@@ -98,16 +108,22 @@ fn columns(text: &str) -> Columns<'_> {
 /// part of the URL, it would make it that of a page that does not exist.
 fn before_status(text: &str) -> Option<(&str, &str)> {
     let (before, status) = text.split_at_checked(text.len().checked_sub(STATUS)?)?;
-    let is_status = status.starts_with(['1', '2', '3', '4', '5']) && status.bytes().all(|b| b.is_ascii_digit());
-    before.strip_suffix([' ', '\t']).filter(|_| is_status).map(|before| (before.trim_end(), status))
+    before.strip_suffix([' ', '\t']).filter(|_| is_status(status)).map(|before| (before.trim_end(), status))
 }
 
 /// What stands before a blank and a time of 14 digits: CDX servers answer `fl=original,timestamp` so. As part of the URL, the blank
 /// would be escaped and the time would make it the URL of a page that does not exist.
 fn before_time(text: &str) -> Option<(&str, &str)> {
     let (before, time) = text.split_at_checked(text.len().checked_sub(CDX_TIME)?)?;
-    let is_time = time.bytes().all(|b| b.is_ascii_digit()) && UnixMillis::parse(time).is_ok();
-    before.strip_suffix(' ').filter(|_| is_time).map(|url| (url, time))
+    before.strip_suffix(' ').filter(|_| is_time(time)).map(|url| (url, time))
+}
+
+fn is_status(word: &str) -> bool {
+    word.len() == STATUS && word.starts_with(['1', '2', '3', '4', '5']) && word.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_time(word: &str) -> bool {
+    word.len() == CDX_TIME && word.bytes().all(|b| b.is_ascii_digit()) && UnixMillis::parse(word).is_ok()
 }
 
 /// Whether a text holds a character that ends lines to some programs.
@@ -192,6 +208,12 @@ mod tests {
         for several in ["http://a.com/ http://b.com/", "http://a.com/?x=1\u{a0}https://b.com/", "a.com\tftp://b.com/"] {
             assert_eq!(one(Format::Lines, several.as_bytes()).unwrap_err().code, "several", "{several:?}");
         }
+        // A hosts file is no list of URLs, unless it is one of addresses with times.
+        for blocked in ["0.0.0.0\tads.a.com", "127.0.0.1\tlocalhost", "::1\ta.com b.com"] {
+            assert_eq!(one(Format::Lines, blocked.as_bytes()).unwrap_err().code, "several", "{blocked:?}");
+        }
+        assert_eq!(url(b"127.0.0.1\t1970-01-01T00:00:01Z").ts, Some(UnixMillis(1000)));
+        assert_eq!(url(b"http://a.com/ -"), UrlRecord::bare("http://a.com/"));
         for (line, expected) in [
             ("http://a.com/ # why", "http://a.com/"),
             ("http://a.com/\t# why http://b.com/", "http://a.com/"),

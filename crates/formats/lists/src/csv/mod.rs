@@ -128,6 +128,25 @@ fn are_dotted_names(fields: &[String], below: &[Vec<String>]) -> bool {
     hosts.any(|(at, field)| field.rsplit('.').next().is_some_and(is_name) || ends_there(at))
 }
 
+/// Whether the first row of a table has names, where the column of the URLs was given by its number, as it is where there are none.
+/// A row that is taken for names vanishes untold (`1,a.com/x`, `1,com`, `1,192.0.2.1`), so it takes a word in place of an address,
+/// addresses below it, and no number beside it.
+fn has_header(fields: &[String], at: usize, below: &[Vec<String>], has_dotted_names: bool) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_name = |text: &str| !text.is_empty() && (!is_address(text) || has_dotted_names && looks_like_host(text));
+    let Some(field) = fields.get(at).filter(|field| is_name(field)) else { return false };
+    let mut values = below.iter().filter_map(|row| row.get(at)).filter(|value| !value.is_empty()).peekable();
+    let has_addresses = values.peek().is_none() || values.any(|value| is_address(value));
+    // A number that has addresses below it is a name as well: programs number columns that have none.
+    let has_numbers = fields.iter().enumerate().any(|(other, field)| other != at && is_number(field));
+    has_addresses && (is_number(field) || !has_numbers)
+}
+
+/// Whether a text may be a URL or a host, as far as its marks say.
+fn is_address(text: &str) -> bool {
+    text.contains(['.', ':', '/'])
+}
+
 /// Whether a text begins as a URL does, with a scheme or with a host.
 pub(crate) fn looks_like_url(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
@@ -150,18 +169,24 @@ impl Header {
     /// By the first row of a table and the fields of those below it; `None` if none of its columns holds URLs.
     fn of<R: BufRead>(options: &Options, rows: &Rows<R>, below: &[Vec<String>]) -> Option<Self> {
         let names: Vec<String> = rows.fields().map(|name| text_of(name).trim().to_owned()).collect();
-        let roles = Roles::of(options, false, names.iter().map(|name| &**name));
-        if roles.has_url() {
-            return Some(Self { names, roles, is_row: false });
-        }
         let has_scheme =
             |field: &String| field.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', ' ']));
+        let numbered = |column: &String| column.parse::<usize>().ok()?.checked_sub(1);
+        // No name has a scheme: of `url,http://a.example/` and `http://a.example/,1` neither `url` nor `1` names its column.
+        let has_values = match &options.url_column {
+            None => names.iter().any(has_scheme),
+            Some(column) => numbered(column).and_then(|at| names.get(at)).is_some_and(|field| is_address(field)),
+        };
+        let roles = Roles::of(options, false, names.iter().map(|name| &**name));
+        if roles.has_url() && !has_values {
+            return Some(Self { names, roles, is_row: false });
+        }
         let has_names = are_dotted_names(&names, below);
         let is_host = |field: &String| !has_names && looks_like_host(field);
         let (at, role) = match &options.url_column {
             // A column may be named by its number.
             Some(column) => {
-                let at = column.parse::<usize>().ok()?.checked_sub(1)?;
+                let at = numbered(column)?;
                 (at, if names.get(at)?.contains("://") { Role::Url } else { Role::Host })
             }
             None => names
@@ -171,15 +196,14 @@ impl Header {
                 .or_else(|| names.iter().position(is_host).map(|at| (at, Role::Host)))?,
         };
         // A column that was named by its number may have a name all the same.
-        let is_row = names.get(at).is_some_and(|field| has_scheme(field) || is_host(field));
+        let is_named = options.url_column.is_none() || has_header(&names, at, below, has_names);
+        let is_row = names.get(at).is_some_and(|field| has_scheme(field) || is_host(field) || !is_named);
         let mut each = vec![Role::Extra; names.len()];
         *each.get_mut(at)? = role;
-        let by_number = |column: &String| column.parse::<usize>().ok()?.checked_sub(1);
-        if let Some(slot) = options.time_column.as_ref().and_then(by_number).and_then(|at| each.get_mut(at)) {
+        if let Some(slot) = options.time_column.as_ref().and_then(numbered).and_then(|at| each.get_mut(at)) {
             *slot = Role::Ts;
         }
-        let numbered = (1..=names.len()).map(|n| format!("column_{n}")).collect();
-        let names = if is_row { numbered } else { names };
+        let names = if is_row { (1..=names.len()).map(|n| format!("column_{n}")).collect() } else { names };
         Some(Self { names, roles: Roles::guessed(options, each), is_row })
     }
 

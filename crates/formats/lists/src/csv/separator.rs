@@ -11,6 +11,8 @@ use std::collections::HashSet;
 const SEPARATORS: &[u8] = b",;\t|";
 /// Rows behind the first that are looked at.
 const SAMPLE: usize = 100;
+/// How the names of pages end.
+const PAGES: &[&str] = &["html", "htm", "shtml", "xhtml", "php", "asp", "aspx", "jsp"];
 /// Stands between the fields of no row.
 pub(super) const NO_SEPARATOR: u8 = 0;
 
@@ -70,10 +72,17 @@ impl Ambiguous {
     /// The error that ends the reading: a wrong guess would cut every URL of the table, and no row would show it.
     pub fn into_bad_item(self) -> BadItem {
         let Self([(one, short), (other, long)]) = self;
-        let (one, other) = (char::from(one), char::from(other));
-        let message = format!(
-            "expected one character that can separate the fields, found {one:?} and {other:?}, by which the first URL is {short:?} or {long:?}: give the right one with --separator"
-        );
+        let one = char::from(one);
+        let message = if other == NO_SEPARATOR {
+            format!(
+                "expected to tell whether {one:?} separates fields or is part of the URLs, of which the first is {short:?} or {long:?}: give --separator {one:?}, or --format lines where each line is a URL"
+            )
+        } else {
+            let other = char::from(other);
+            format!(
+                "expected one character that can separate the fields, found {one:?} and {other:?}, by which the first URL is {short:?} or {long:?}: give the right one with --separator"
+            )
+        };
         BadItem::new("separator", message, b"")
     }
 }
@@ -88,7 +97,7 @@ pub(super) fn separator_of_urls(head: &[u8]) -> Result<Option<u8>, Ambiguous> {
     if rows.first().is_none_or(|row| memchr::memmem::find(row, b"://").is_none()) {
         return Ok(None);
     }
-    let mut candidates: Vec<u8> = SEPARATORS.iter().copied().filter(|separator| separates(&rows, *separator)).collect();
+    let candidates: Vec<u8> = SEPARATORS.iter().copied().filter(|separator| separates(&rows, *separator)).collect();
     let is_beside_quote = |separator: &&u8| {
         let pairs = [[**separator, b'"'], [b'"', **separator]];
         rows.iter().any(|row| pairs.iter().any(|pair| memchr::memmem::find(row, pair).is_some()))
@@ -97,6 +106,33 @@ pub(super) fn separator_of_urls(head: &[u8]) -> Result<Option<u8>, Ambiguous> {
     if let Some(found) = candidates.iter().find(is_beside_quote).or_else(|| candidates.iter().find(is_tab)) {
         return Ok(Some(*found));
     }
+    let found = best(&rows, candidates)?;
+    let Some((cut, line)) = found.and_then(|found| Some((found, uncut(&rows, found)?))) else { return Ok(found) };
+    let short = rows.first().and_then(|row| url_in(row, cut)).unwrap_or_default().into_owned();
+    Err(Ambiguous([(cut, short), (NO_SEPARATOR, line)]))
+}
+
+/// The first line, if each line may be one URL that holds the separator: all of them end in the name of a page then, and what stands
+/// before the separator in none (`/article-7,00.html`, as some newspapers have it).
+fn uncut(rows: &[&[u8]], separator: u8) -> Option<String> {
+    let lines: Vec<Cow<'_, str>> = rows.iter().map(|row| text_of(row.trim_ascii())).collect();
+    let is_page = |line: &Cow<'_, str>| {
+        let has_one = line.matches("://").count() == 1 && !line.contains(['"', ' ', '\t']);
+        let scheme = line.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
+        let name = line.split(['?', '#']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension).unwrap_or_default();
+        has_one
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric())
+            && name.contains(char::from(separator))
+            && PAGES.iter().any(|known| extension.eq_ignore_ascii_case(known))
+    };
+    let is_cut = |row: &&[u8]| url_in(row, separator).is_some_and(|url| !ends_well(&url));
+    let all = lines.iter().all(is_page) && rows.iter().all(is_cut);
+    lines.into_iter().next().filter(|_| all).map(Cow::into_owned)
+}
+
+/// Of the characters that may separate these rows the one that does, if any.
+fn best(rows: &[&[u8]], mut candidates: Vec<u8>) -> Result<Option<u8>, Ambiguous> {
     let urls = |separator: u8| rows.iter().filter_map(move |row| url_in(row, separator));
     let apart = |separator: u8| urls(separator).collect::<HashSet<_>>().len();
     let most = candidates.iter().map(|separator| apart(*separator)).max();

@@ -106,6 +106,28 @@ fn a_separator_that_cannot_be_told_is_asked_for() {
     assert_eq!(urls(&Options::default(), text), [Ok("http://a.com/x".to_owned()), Ok("http://b.com/y".to_owned())]);
 }
 
+/// Every URL of the list was cut at its comma, with exit code 0.
+#[test]
+fn lines_that_may_be_urls_with_a_separator_are_asked_for() {
+    let text = "http://a.com/x-1,00.html\nhttp://a.com/x-2,00.html?y#z\n";
+    for text in [text, "http://a.com/x-1,00.html", "http://a.com/0,1518,7,00.html\nhttp://a.com/0,1518,8,00.html\n"] {
+        let error = read_text(&Options::default(), text).unwrap_err();
+        assert!(error.contains("--separator ','") && error.contains("--format lines"), "{text:?}: {error}");
+    }
+    let given = Options { separator: Some(b','), ..Options::default() };
+    assert_eq!(urls(&given, text), [Ok("http://a.com/x-1".to_owned()), Ok("http://a.com/x-2".to_owned())]);
+    for (text, url) in [
+        ("http://a.com/x,b.com\n", "http://a.com/x"),
+        ("http://a.com/,x.html\n", "http://a.com/"),
+        ("http://a.com/x.html,y.html\n", "http://a.com/x.html"),
+        ("http://a.com/x,http://a.com/y.html\n", "http://a.com/x"),
+        ("http://a.com/x,a/b.html\n", "http://a.com/x"),
+        ("1,http://a.com/x,y.html\n", "http://a.com/x"),
+    ] {
+        assert_eq!(urls(&Options::default(), text), [Ok(url.to_owned())], "{text:?}");
+    }
+}
+
 /// Names of flattened JSON were taken for hosts: `response.status` and each status became a row.
 #[test]
 fn names_with_dots_are_no_hosts() {
@@ -159,7 +181,7 @@ fn tables_without_a_header() {
     ];
     assert_eq!(urls.unwrap(), expected);
     let second = Options { url_column: Some("2".into()), time_column: Some("1".into()), ..Options::default() };
-    assert_eq!(read_text(&second, "2026,a\n2026,b.com\n").unwrap(), [row("b.com", "")]);
+    assert_eq!(read_text(&second, "2026,a\n2026,b.com\n").unwrap(), [row("a", ""), row("b.com", "")]);
     assert_eq!(read_text(&second, "2026,a.com\n").unwrap(), [row("a.com", "")]);
     for (options, text) in [(&crawl, "a,b\n1,2\n"), (&crawl, ""), (&crawl, "1,2.5\n"), (&second, "a\n")] {
         let error = read_text(options, text).unwrap_err();
@@ -167,6 +189,47 @@ fn tables_without_a_header() {
     }
     let error = read_text(&Options::default(), "id,link\n1,2\n").unwrap_err();
     assert!(error.contains(r#"found "id,link""#), "{error}");
+}
+
+/// A value such as `url` was taken for the name of its column: the first row vanished, and every row became that of a word.
+#[test]
+fn a_row_with_a_url_is_no_header() {
+    let found = urls(&Options::default(), "url,http://a.com/x\ndomain,http://b.com/\n");
+    assert_eq!(found, [Ok("http://a.com/x".to_owned()), Ok("http://b.com/".to_owned())]);
+    let named = Options { url_column: Some("link".into()), ..Options::default() };
+    assert_eq!(urls(&named, "link,http://ns.example/title\nhttp://a.com/,x\n"), [Ok("http://a.com/".to_owned())]);
+}
+
+/// The first row was taken for names, and vanished with exit code 0, where its address was not a bare host: the very tables for which
+/// an error advises to give the number.
+#[test]
+fn a_number_for_a_column_costs_no_row() {
+    let numbered = |column: &str| Options { url_column: Some(column.into()), ..Options::default() };
+    for (column, text, expected) in [
+        ("2", "1,a.com/path\n2,b.com/x\n", &["a.com/path", "b.com/x"][..]),
+        ("2", "1,com\n2,net\n", &["com", "net"]),
+        ("2", "1,com\n2,google.com\n", &["com", "google.com"]),
+        ("2", "1,192.0.2.1\n2,192.0.2.7\n", &["192.0.2.1", "192.0.2.7"]),
+        ("2", "1,localhost:8080\n2,b.com:80\n", &["localhost:8080", "b.com:80"]),
+        ("2", "1,a.com.\n", &["a.com."]),
+        ("1", "www.a.com/x\nwww.b.com/y\n", &["www.a.com/x", "www.b.com/y"]),
+        ("1", "Address,Code\nhttp://a.com/,200\n", &["http://a.com/"]),
+        ("2", ",0\n0,http://a.com/\n1,http://b.com/\n", &["http://a.com/", "http://b.com/"]),
+        ("2", ",0,1\n0,http://a.com/,x\n", &["http://a.com/"]),
+        ("1", "Address,Code\n", &[]),
+        // The number is that of a column, although the first row has the same in another one.
+        ("1", "http://a.com/x,1\nhttp://b.com/,2\n", &["http://a.com/x", "http://b.com/"]),
+        ("1", "a.com/x,1\nb.com,2\n", &["a.com/x", "b.com"]),
+        ("1", ",0,1\n0,x,http://a.com/\n", &["http://a.com/"]),
+    ] {
+        let found = urls(&numbered(column), text);
+        assert_eq!(found, expected.iter().map(|url| Ok((*url).to_owned())).collect::<Vec<_>>(), "{text:?}");
+    }
+    // What is no address is told.
+    assert_eq!(urls(&numbered("2"), "1,\n2,http://b.com/\n"), [Err("no_url"), Ok("http://b.com/".to_owned())]);
+    let crawl = Options { purpose: crate::Purpose::Crawl, ..numbered("2") };
+    let seeds = urls(&crawl, "1,a.com/path\n2,b.com\n");
+    assert_eq!(seeds, [Ok("http://a.com/path".to_owned()), Ok("http://b.com/".to_owned())]);
 }
 
 #[test]

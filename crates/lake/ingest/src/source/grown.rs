@@ -15,6 +15,7 @@
 
 use super::archive::{Format, open_file};
 use super::remembered::{Grown, Source};
+use std::path::Path;
 use trawl_archive::Registry;
 use trawl_io::Compression;
 use trawl_lists::{BadItem, ListFile, Options};
@@ -65,7 +66,8 @@ pub(super) fn longest<'a>(
 ) -> Option<&'a SourceIdentity> {
     let known = known.iter().map(|known| &known.identity);
     let of = |size: u64, tag: &str| known.clone().find(|known| known.size == size && known.tag == tag);
-    marks.iter().zip(tags).rev().find_map(|(size, tag)| of(*size, tag)).filter(|found| found.size < file.size)
+    let found = marks.iter().zip(tags).rev().find_map(|(size, tag)| of(*size, tag));
+    found.filter(|found| found.size < file.size || found.uri != file.uri)
 }
 
 /// `file` as a source of what it holds beyond `known`.
@@ -83,7 +85,7 @@ pub(super) fn resume(
     // What was empty is no file of its kind, and need not be readable as one.
     let Ending { last, bad } = if known.size == 0 { Ending::default() } else { ending(&before()?, is_archive)? };
     let mut source = Source::from(open_file(registry, file.clone(), format, options)?);
-    let mut stale = None;
+    let mut stale: Option<UrlRecord> = None;
     if compression != file.compression {
         // What was taken for a text is none: all of that goes, a line at most.
         stale = last.and_then(|last| last.item.ok());
@@ -108,6 +110,13 @@ pub(super) fn resume(
             (Err(reason), Some((at, Err(now)))) if at == last.at && now == reason => source.start.known = u64::MAX,
             (Err(_), _) => {}
         }
+    }
+    // The row in the dataset names the file as it was called then.
+    if let Some(place) = stale.as_mut().and_then(|record| record.place.as_mut())
+        && let Some(then) = Path::new(&known.uri).file_name()
+        && Path::new(&file.identity.uri).file_name().is_some_and(|now| now == &*place.file)
+    {
+        place.file = then.to_string_lossy().into();
     }
     if let Some(bad) = bad.filter(|_| compression == file.compression) {
         source.start.told = told(&bad, &source)?;

@@ -42,6 +42,17 @@ pub(crate) fn of_name<'a>(known: &'a [KnownSource], uri: &str) -> &'a [KnownSour
     known.get(..known.partition_point(|known| *known.identity.uri == *uri)).unwrap_or_default()
 }
 
+/// What crawlers add to the name of an archive while they write it.
+const UNFINISHED: &str = ".open";
+
+/// The sources that an archive was while it was still being written, under the name that it had then. As long as there is a file of
+/// that name, that file is them.
+pub(super) fn before_rename<'a>(fs: &dyn Fs, known: &'a [KnownSource], uri: &str) -> &'a [KnownSource] {
+    let unfinished = format!("{uri}{UNFINISHED}");
+    let found = of_name(known, &unfinished);
+    if found.is_empty() || fs.metadata(Path::new(&unfinished)).is_ok() { &[] } else { found }
+}
+
 /// The size of a file and what the file system says of it, if that says anything.
 pub(super) fn stamp_of(fs: &dyn Fs, path: &Path) -> Option<(u64, Stamp)> {
     let found = fs.metadata(path).ok()?;

@@ -56,7 +56,10 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
     let uri = opening.name.map_or_else(|| path.to_string_lossy(), Into::into);
     // What comes through pipes has no name of its own.
     let by_name = opening.known.filter(|_| opening.name.is_none() && grows).map(|known| known::of_name(known, &uri));
-    let known = by_name.unwrap_or_default();
+    let known = match opening.known.filter(|_| by_name.is_some_and(<[_]>::is_empty) && format.is_archive()) {
+        Some(all) => known::before_rename(&**fs, all, &uri),
+        None => by_name.unwrap_or_default(),
+    };
     let marks = grown::marks(known);
     let Identified { file, stamp, tags } = identified(fs, path, opening, &marks)?;
     let size = file.identity.size;
