@@ -368,6 +368,14 @@ fn what_was_to_be_fetched_and_was_not_is_counted() {
     std::fs::rename(other.join("crawl_generate"), target.join("crawl_generate")).unwrap();
     let told: Vec<_> = open(&target).left_out().unwrap().into_iter().collect();
     assert_eq!(told, [("crawl_generate, never fetched".to_owned(), 5)]);
+    // Of one that was only generated all, and no capture: it kept every segment beside it from being converted.
+    for part in ["content", "crawl_fetch"] {
+        std::fs::remove_dir_all(target.join(part)).unwrap();
+    }
+    let archive = open(&target);
+    assert!(archive.captures_to_convert().unwrap().unwrap().next_entry().unwrap().is_none());
+    assert_eq!(archive.left_out().unwrap().into_values().collect::<Vec<_>>(), [7]);
+    assert!(archive.captures(Pick::All).unwrap().is_none(), "it is a list of URLs");
 }
 
 #[test]
