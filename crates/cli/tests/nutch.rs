@@ -173,6 +173,45 @@ fn readseg() {
     assert_eq!(json.lines().count(), 7 * 4);
 }
 
+/// Parts that are missing are told, and what the others hold is printed.
+#[test]
+fn what_is_left_of_a_database_or_segment_is_printed() {
+    let copy = |from: &Path, to: &Path| {
+        std::fs::create_dir_all(to).unwrap();
+        for file in ["data", "index"] {
+            std::fs::copy(from.join(file), to.join(file)).unwrap();
+        }
+    };
+    let temp = tempfile::tempdir().unwrap();
+    let path = |name: &str| temp.path().join(name).to_str().unwrap().to_owned();
+    // The first of two parts of a database, the second of two of a segment.
+    for name in ["crawldb", "linkdb"] {
+        let part = Path::new(name).join("current/part-r-00000");
+        copy(&fixture("crawl-e2e").join(&part), &temp.path().join(&part));
+    }
+    let segment = fixture("crawl-synth/segments/20240102030405");
+    for name in ["content/part-r-00001", "crawl_fetch/part-r-00001"] {
+        copy(&segment.join(name), &temp.path().join("segment").join(name));
+    }
+    let out = path("out");
+    for args in [
+        &["readdb", &path("crawldb"), "-stats"][..],
+        &["readdb", &path("crawldb"), "-topN", "3"],
+        &["readdb", &path("crawldb"), "-dump"],
+        &["readdb", &path("crawldb"), "-url", "http://nosuch.example/"],
+        &["readlinkdb", &path("linkdb"), "-dump"],
+        &["readseg", "-list", &path("segment")],
+        &["readseg", "-dump", &path("segment")],
+        &["readseg", "-dump", &path("segment"), &out],
+        &["readseg", "-dump", &path("segment"), "--json"],
+    ] {
+        let output = nutch(args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("parts are missing"), "{args:?}: {output:?}");
+        assert!(!output.stdout.is_empty() || Path::new(&out).join("dump").exists(), "{args:?}");
+    }
+}
+
 /// A value that does not decode is not printed as if it were one.
 #[test]
 fn a_dump_of_damaged_values_fails() {

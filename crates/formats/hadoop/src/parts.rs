@@ -102,6 +102,11 @@ impl SpreadCheck {
         }
     }
 
+    /// Whether no key that may come could tell of missing parts any more.
+    pub fn is_decided(&self) -> bool {
+        self.possible.is_empty()
+    }
+
     /// The least number of parts that all keys agree with, if there were enough of them to tell.
     pub fn parts_at_least(&self) -> Option<u32> {
         self.possible.first().copied().filter(|_| self.keys >= ENOUGH)

@@ -5,13 +5,14 @@ mod readlinkdb;
 mod readseg;
 
 use crate::exit::Status;
-use crate::output::Output;
+use crate::output::{Output, complain};
 use anyhow::{Context, bail};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::{AtomicFile, Fs, RealFs, TEMP_PREFIX};
+use trawl_nutch::Error;
 
 /// Reads Nutch's databases and segments as Nutch's own tools do
 ///
@@ -65,6 +66,12 @@ pub fn double_dashes(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> 
         }
     }
     doubled
+}
+
+/// How a command ended, with what is missing of its input told.
+fn ended(status: Status, missing: &[Error]) -> Status {
+    missing.iter().for_each(|fault| complain(&format!("left out: {fault}")));
+    if missing.is_empty() { status } else { Status::Findings }
 }
 
 /// The directory of an output, put together aside: what failed half-way must not pass for a whole dump.

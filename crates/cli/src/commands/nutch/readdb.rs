@@ -99,14 +99,20 @@ fn status(name: &str) -> Result<NutchStatus, String> {
 /// Runs the command.
 pub fn run(args: ReaddbArgs, out: &mut Output) -> anyhow::Result<Status> {
     let mut db = CrawlDb::open(&args.crawldb, &OpenOptions::default())?;
+    let missing: Vec<_> = db.map().cut().into_iter().collect();
+    Ok(super::ended(asked(&args, &mut db, out)?, &missing))
+}
+
+/// Does what the flags ask for.
+fn asked(args: &ReaddbArgs, db: &mut CrawlDb, out: &mut Output) -> anyhow::Result<Status> {
     if args.stats {
-        return stats(&args, &db, out);
+        return stats(args, db, out);
     }
     if let Some(dir) = &args.dump {
-        return dump(&args, &db, dir.as_ref(), out);
+        return dump(args, db, dir.as_ref(), out);
     }
     if let Some(top) = &args.top {
-        return top_n(&args, top, &db, out);
+        return top_n(args, top, db, out);
     }
     let Some(url) = &args.url else { bail!("nothing was asked for") };
     let datum = db.get(url.as_bytes())?;

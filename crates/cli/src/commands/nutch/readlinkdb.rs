@@ -39,8 +39,14 @@ pub struct ReadlinkdbArgs {
 /// Runs the command.
 pub fn run(args: ReadlinkdbArgs, out: &mut Output) -> anyhow::Result<Status> {
     let mut db = LinkDb::open(&args.linkdb, &OpenOptions::default())?;
+    let missing: Vec<_> = db.map().cut().into_iter().collect();
+    Ok(super::ended(asked(&args, &mut db, out)?, &missing))
+}
+
+/// Does what the flags ask for.
+fn asked(args: &ReadlinkdbArgs, db: &mut LinkDb, out: &mut Output) -> anyhow::Result<Status> {
     if let Some(dir) = &args.dump {
-        return dump(&args.linkdb, &db, dir.as_ref(), out);
+        return dump(&args.linkdb, db, dir.as_ref(), out);
     }
     let Some(url) = &args.url else { bail!("nothing was asked for") };
     let links = db.get(url.as_bytes())?;

@@ -106,12 +106,14 @@ pub fn run(args: ReadsegArgs, out: &mut Output) -> anyhow::Result<Status> {
                 return get_legacy(Path::new(segment), url, &args, &options, out);
             }
             let mut segment = Segment::open(Path::new(segment), &options)?;
-            if out.json() {
+            let is_empty = if out.json() {
                 let found = get_json(&mut segment, url)?;
                 out.json_line(&found)?;
-                return Ok(Status::from_findings(found["found"].as_object().is_none_or(|f| f.is_empty())));
-            }
-            Ok(Status::from_findings(write_get(&mut segment, url, out)? == 0))
+                found["found"].as_object().is_none_or(|f| f.is_empty())
+            } else {
+                write_get(&mut segment, url, out)? == 0
+            };
+            Ok(super::ended(Status::from_findings(is_empty), &segment.missing(&[])?))
         }
         _ => list(&args, &options, out),
     }
@@ -183,10 +185,10 @@ fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::
     }
     let without = args.without();
     // A segment that cannot be read must not hide the others.
-    let (mut listed, mut wrong) = (0, Vec::new());
+    let (mut listed, mut wrong, mut incomplete) = (0, Vec::new(), Vec::new());
     for path in paths {
-        let facts = match facts_of(&path, &without, options) {
-            Ok(facts) => facts,
+        let (facts, missing) = match facts_of(&path, &without, options) {
+            Ok(read) => read,
             Err(error) => {
                 wrong.push(error);
                 continue;
@@ -194,6 +196,7 @@ fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::
         };
         listed += 1;
         out.fact(&facts.json(), |w| writeln!(w, "{}", facts.line()))?;
+        incomplete.extend(missing);
     }
     if listed == 0
         && let Some(error) = wrong.pop()
@@ -202,14 +205,20 @@ fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::
         return Err(error);
     }
     wrong.iter().for_each(|error| complain(&format!("left out: {error:#}")));
-    Ok(Status::from_findings(!wrong.is_empty()))
+    Ok(super::ended(Status::from_findings(!wrong.is_empty()), &incomplete))
 }
 
-fn facts_of(path: &Path, without: &[SegmentPart], options: &OpenOptions) -> anyhow::Result<SegmentFacts> {
-    Ok(match is_legacy(path)? {
-        true => legacy_facts(path, without, options)?,
-        false => SegmentFacts::of(&Segment::open(path, options)?, without)?,
-    })
+/// The numbers of a segment, and what tells that parts of it are missing.
+fn facts_of(
+    path: &Path,
+    without: &[SegmentPart],
+    options: &OpenOptions,
+) -> anyhow::Result<(SegmentFacts, Vec<trawl_nutch::Error>)> {
+    if is_legacy(path)? {
+        return Ok((legacy_facts(path, without, options)?, Vec::new()));
+    }
+    let segment = Segment::open(path, options)?;
+    Ok((SegmentFacts::of(&segment, without)?, segment.missing(without)?))
 }
 
 fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut Output) -> anyhow::Result<Status> {
@@ -222,6 +231,7 @@ fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut 
         return dump_all_legacy(path, paths.get(1), &without, options, out);
     }
     let segment = Segment::open(path, options)?;
+    let missing = segment.missing(&without)?;
     if out.json() {
         let mut records = 0u64;
         for part in segment.parts().iter().filter(|part| !without.contains(part)) {
@@ -239,7 +249,7 @@ fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut 
                 records += 1;
             }
         }
-        return Ok(Status::from_findings(records == 0));
+        return Ok(super::ended(Status::from_findings(records == 0), &missing));
     }
     let settings = DumpSettings {
         without,
@@ -248,7 +258,8 @@ fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut 
         parts: args.parts.max(1),
     };
     let Some(dir) = paths.get(1) else {
-        return Ok(Status::from_findings(dump_segment(&segment, options, &settings, out)? == 0));
+        let urls = dump_segment(&segment, options, &settings, out)?;
+        return Ok(super::ended(Status::from_findings(urls == 0), &missing));
     };
     let new = NewDirectory::create(dir)?;
     let mut urls = 0;
@@ -258,5 +269,5 @@ fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut 
     })?;
     new.finish()?;
     out.remark(&format!("{} URLs in {}", show_count(urls), dir.join("dump").display()));
-    Ok(Status::from_findings(urls == 0))
+    Ok(super::ended(Status::from_findings(urls == 0), &missing))
 }

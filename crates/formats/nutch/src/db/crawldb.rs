@@ -93,7 +93,12 @@ pub fn merge_crawldbs(
         .threads(settings.threads)
         .build()?;
     for input in inputs {
-        let mut scan = CrawlDb::open(input, options)?.scan();
+        let db = CrawlDb::open(input, options)?;
+        // Nobody would miss them in what becomes of it.
+        if let Some(fault) = db.map().cut() {
+            return Err(fault);
+        }
+        let mut scan = db.scan();
         while let Some(entry) = scan.next_entry()? {
             // A damaged state is an error with its place here, not later when nobody knows where it came from.
             whole(entry.value, CrawlDatum::decode).map_err(|e| entry.error(e))?;

@@ -4,7 +4,7 @@ use crate::class::canonical;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use trawl_hadoop::map::{MapReader, data_path};
-use trawl_hadoop::parts::{Part, list_numbered_parts, list_parts, part_of_text};
+use trawl_hadoop::parts::{Part, SpreadCheck, list_numbered_parts, list_parts, part_of_text};
 use trawl_hadoop::seq::{At, OpenOptions, Reader, Record};
 use trawl_hadoop::{Decoder, Encode, Text, ValueError, class, text};
 use trawl_io::Fs;
@@ -22,8 +22,14 @@ pub struct PartedMap {
     parts: Vec<PathBuf>,
     /// Opened when first asked.
     readers: Vec<Option<MapReader>>,
+    /// Whether parts are missing behind the last one; found out at the first lookup.
+    is_cut: Option<bool>,
     options: OpenOptions,
 }
+
+/// Parts, and keys of each, that are read to find out whether all parts are there. Of a whole database some thirty keys tell.
+const SAMPLED_PARTS: usize = 16;
+const SAMPLED_KEYS: usize = 256;
 
 impl PartedMap {
     /// Opens the parts in `dir`. A directory that is a MapFile itself is its own only part.
@@ -40,7 +46,43 @@ impl PartedMap {
     /// The MapFiles `parts` of `dir`, of which some may be missing.
     pub(crate) fn of(dir: &Path, parts: Vec<PathBuf>, options: &OpenOptions) -> Self {
         let readers = parts.iter().map(|_| None).collect();
-        PartedMap { dir: dir.into(), parts, readers, options: options.clone() }
+        PartedMap { dir: dir.into(), parts, readers, is_cut: None, options: options.clone() }
+    }
+
+    /// What is wrong where parts are missing behind the last one, as after a copy that was interrupted: no name tells of them,
+    /// and those that are there can all be read.
+    pub fn cut(&self) -> Option<Error> {
+        let expected =
+            format!("{} parts or a multiple of them, where the keys of these belong", self.parts_at_least()?);
+        Some(Error::corrupt(&self.dir, 0, expected, format!("{}: parts are missing", self.parts.len())))
+    }
+
+    /// The least number of parts that the keys of these were spread over, if that is more than there are.
+    fn parts_at_least(&self) -> Option<u32> {
+        // One part that is read alone.
+        if self.parts.first().is_some_and(|part| *part == self.dir) {
+            return None;
+        }
+        let mut spread = SpreadCheck::new(u32::try_from(self.parts.len()).ok()?);
+        for (number, dir) in (0u32..).zip(&self.parts).take(SAMPLED_PARTS) {
+            if spread.is_decided() {
+                break;
+            }
+            // A part that is missing or damaged is told by those who read it.
+            let Ok(mut reader) = self.options.open(&data_path(dir)) else { continue };
+            if reader.header().key_class() != class::TEXT {
+                return None;
+            }
+            for _ in 0..SAMPLED_KEYS {
+                if spread.is_decided() || !matches!(reader.advance(), Ok(true)) {
+                    break;
+                }
+                if let Ok(content) = Decoder::new(reader.key()).text_bytes("key") {
+                    spread.add(content, number);
+                }
+            }
+        }
+        spread.parts_at_least()
     }
 
     /// Fails where there are no parts, or parts of another kind of database: a lookup in it would say "not found". A part
@@ -71,7 +113,7 @@ impl PartedMap {
         &self.parts
     }
 
-    /// The value of a URL, in the part that its hash names.
+    /// The value of a URL, in the part that its hash names; in whichever it lies, if parts are missing.
     pub fn get(&mut self, url: &[u8]) -> Result<Option<&[u8]>> {
         let Some((map, _)) = self.part_of(url)? else { return Ok(None) };
         let key = text_key(&map.header().key_class(), url);
@@ -97,7 +139,8 @@ impl PartedMap {
     }
 
     /// The values of a URL in whichever part they lie: the one that its hash names, else any other. A merge of segments
-    /// writes only parts that have records, so that those that are there need not be numbered as the hash has it.
+    /// writes only parts that have records, so that those that are there need not be numbered as the hash has it, and one that
+    /// is not there need not be lost.
     pub fn values_anywhere(&mut self, url: &[u8]) -> Result<Vec<Vec<u8>>> {
         let count = u32::try_from(self.parts.len()).unwrap_or(u32::MAX);
         let first = part_of_text(url, count) as usize;
@@ -105,7 +148,7 @@ impl PartedMap {
         for part in std::iter::once(first).chain(others) {
             let mut values = Vec::new();
             let opened = match self.part(part) {
-                Err(Error::Io(error)) if part != first && error.is_not_found() => continue,
+                Err(Error::Io(error)) if error.is_not_found() => continue,
                 opened => opened?,
             };
             if let Some((map, _)) = opened {
@@ -127,7 +170,36 @@ impl PartedMap {
         if count == 0 {
             return Ok(None);
         }
-        self.part(part_of_text(url, count) as usize)
+        let mut place = part_of_text(url, count) as usize;
+        let is_cut = match self.is_cut {
+            Some(known) => known,
+            None => {
+                let found = self.parts_at_least().is_some();
+                self.is_cut = Some(found);
+                found
+            }
+        };
+        if is_cut {
+            // The hash is one over more parts than there are.
+            for part in 0..self.parts.len() {
+                if self.has(part, url)? {
+                    place = part;
+                    break;
+                }
+            }
+        }
+        self.part(place)
+    }
+
+    /// Whether a part is there and holds a URL.
+    fn has(&mut self, part: usize, url: &[u8]) -> Result<bool> {
+        let opened = match self.part(part) {
+            Err(Error::Io(error)) if error.is_not_found() => return Ok(false),
+            opened => opened?,
+        };
+        let Some((map, _)) = opened else { return Ok(false) };
+        let key = text_key(&map.header().key_class(), url);
+        Ok(map.get_record(&key)?.is_some())
     }
 
     fn part(&mut self, part: usize) -> Result<Option<(&mut MapReader, &Path)>> {
@@ -149,8 +221,7 @@ pub fn data_files(path: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>> {
     files_by(path, options, list_parts)
 }
 
-/// The same for a directory of a segment, whose files are numbered without gaps: one that is missing is among them, so that a reader
-/// fails at it and does not say that a URL is not there.
+/// The same for a directory of a segment, with those that are missing between others by their numbers.
 pub(crate) fn segment_files(path: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>> {
     files_by(path, options, list_numbered_parts)
 }

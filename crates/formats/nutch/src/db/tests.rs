@@ -57,6 +57,32 @@ fn a_crawldb_of_several_parts_finds_every_url() {
     }
 }
 
+/// After a copy that was interrupted: most URLs of the parts that are there were "not found", and the numbers of all URLs too small, without
+/// a word.
+#[test]
+fn urls_are_found_and_the_loss_told_where_the_last_part_is_missing() {
+    let (settings, options) = settings(3);
+    let mut writer = CrawlDb::writer(Compress::Nutch, &settings).unwrap();
+    for n in 0..2000 {
+        writer.push(url(n).as_bytes(), &datum(i64::from(n))).unwrap();
+    }
+    CrawlDb::install(writer, Path::new("/db"), &settings).unwrap();
+    assert!(CrawlDb::open(Path::new("/db"), &options).unwrap().map().cut().is_none());
+    trawl_io::remove_tree(&*settings.fs, Path::new("/db/current/part-r-00002")).unwrap();
+    let mut db = CrawlDb::open(Path::new("/db"), &options).unwrap();
+    let fault = db.map().cut().unwrap().to_string();
+    assert!(fault.contains("expected 3 parts") && fault.contains("found 2: parts are missing"), "{fault}");
+    for n in 0..2000 {
+        let is_there = trawl_hadoop::parts::part_of_text(url(n).as_bytes(), 3) < 2;
+        assert_eq!(db.get(url(n).as_bytes()).unwrap().is_some(), is_there, "{n}");
+    }
+    let inputs = [Path::new("/db").to_owned()];
+    let merged = merge_crawldbs(&inputs, &options, Path::new("/merged"), Compress::Nutch, &settings);
+    assert!(merged.unwrap_err().to_string().contains("parts are missing"));
+    // A part alone is whole.
+    assert!(CrawlDb::open(Path::new("/db/current/part-r-00000"), &options).unwrap().map().cut().is_none());
+}
+
 #[test]
 fn an_install_keeps_the_generation_before() {
     let (settings, options) = settings(1);

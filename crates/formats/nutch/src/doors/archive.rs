@@ -114,10 +114,16 @@ impl Archive for NutchArchive {
     }
 
     fn captures_to_convert(&self) -> Result<Option<Box<dyn CaptureSource + '_>>, DoorError> {
-        match self.files()?.filter(|_| self.layout.kind == Kind::Segment) {
-            Some(files) => Ok(Some(Box::new(SegmentSource::all_listed(&files, &self.options)?))),
-            None => self.captures(Pick::All),
+        if self.layout.kind != Kind::Segment {
+            return self.captures(Pick::All);
         }
+        let captures: Box<dyn CaptureSource + '_> = match self.files()? {
+            Some(files) => Box::new(SegmentSource::all_listed(&files, &self.options)?),
+            // It was generated and never fetched: what it has counts as left out, and does not keep those beside it from being
+            // converted.
+            None => Box::new(One(None)),
+        };
+        Ok(Some(captures))
     }
 
     fn splits(&self, target_bytes: u64) -> Result<Vec<Split>, DoorError> {

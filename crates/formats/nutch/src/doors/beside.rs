@@ -37,6 +37,8 @@ impl Ascending {
 #[derive(Default)]
 pub(super) struct Beside {
     readers: Vec<(PathBuf, Half)>,
+    /// Which of them the task wrote that wrote the file whose other halves these are.
+    same_task: Option<usize>,
     /// The URL that was asked for last, and the datum of its fetch: contents of one URL may follow each other.
     found: Option<(Vec<u8>, Option<Vec<u8>>)>,
 }
@@ -136,8 +138,10 @@ fn key_of(reader: &Reader, is_utf8: bool) -> Option<Text<'_>> {
 }
 
 impl Beside {
-    pub fn new(files: &[PathBuf]) -> Self {
-        Beside { readers: files.iter().map(|file| (file.clone(), Half::Unopened)).collect(), found: None }
+    /// Looks in `files`, of which `same_task` is the one with the number of the file that is read, if they are numbered alike.
+    pub fn new(files: &[PathBuf], same_task: Option<usize>) -> Self {
+        let readers = files.iter().map(|file| (file.clone(), Half::Unopened)).collect();
+        Beside { readers, same_task, found: None }
     }
 
     /// What was found damaged or out of order, and is not told yet.
@@ -185,13 +189,30 @@ impl Beside {
         Ok(self.found.as_ref().and_then(|(_, value)| value.as_deref()))
     }
 
-    /// The file that may hold a key, on its first record of that key.
+    /// The file that holds a key, on its first record of that key: the one of the same task, else the one that the hash of the
+    /// key names. The hash alone would miss it in a segment that lost its last parts, or whose parts without records were
+    /// never written, as a merge of segments leaves them: it is one over more parts than there are.
     fn find(&mut self, url: &[u8], options: &OpenOptions) -> Result<Option<&mut Walk>> {
         let count = u32::try_from(self.readers.len()).unwrap_or(u32::MAX);
         if count == 0 {
             return Ok(None);
         }
-        let Some((file, slot)) = self.readers.get_mut(part_of_text(url, count) as usize) else { return Ok(None) };
+        let hashed = part_of_text(url, count) as usize;
+        let first = self.same_task.unwrap_or(hashed);
+        let found = if self.reach(first, url, options)? {
+            first
+        } else if hashed != first && self.reach(hashed, url, options)? {
+            hashed
+        } else {
+            return Ok(None);
+        };
+        let Some((_, Half::Open(walk))) = self.readers.get_mut(found) else { return Ok(None) };
+        Ok(Some(walk))
+    }
+
+    /// Moves in a file to the first record of a key; false if it has none.
+    fn reach(&mut self, part: usize, url: &[u8], options: &OpenOptions) -> Result<bool> {
+        let Some((file, slot)) = self.readers.get_mut(part) else { return Ok(false) };
         if matches!(slot, Half::Unopened) {
             *slot = match start_beside(file, url, options) {
                 Ok(reader) => Half::Open(Box::new(Walk::new(reader))),
@@ -199,15 +220,15 @@ impl Beside {
                 Err(error) => return Err(error),
             };
         }
-        let Half::Open(walk) = slot else { return Ok(None) };
+        let Half::Open(walk) = slot else { return Ok(false) };
         loop {
             match walk.key().map(|found| found.as_bytes().cmp(url)) {
                 Some(Ordering::Less) | None => {}
-                Some(Ordering::Greater) => return Ok(None),
-                Some(Ordering::Equal) => return Ok(Some(walk)),
+                Some(Ordering::Greater) => return Ok(false),
+                Some(Ordering::Equal) => return Ok(true),
             }
             if !walk.step()? {
-                return Ok(None);
+                return Ok(false);
             }
         }
     }

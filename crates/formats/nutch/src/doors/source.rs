@@ -112,6 +112,16 @@ impl SegmentFiles {
         self.fetches.iter().any(|file| self.wanted.contains(file))
     }
 
+    /// Where the other halves of the captures of a stretch are looked for.
+    fn beside(&self, stretch: &Stretch) -> Beside {
+        let (own, others) = match stretch.is_content {
+            true => (&self.contents, &self.fetches),
+            false => (&self.fetches, &self.contents),
+        };
+        let number = own.iter().position(|file| *file == stretch.file);
+        Beside::new(others, number.filter(|_| own.len() == others.len()))
+    }
+
     fn placing(&self, file: &Path, reader: &Reader) -> Option<Placing> {
         let (part, parts) = self.layout.files.iter().find(|known| known.path == *file)?.part?;
         let is_text = reader.header().key_class() == hadoop::TEXT;
@@ -235,8 +245,7 @@ impl SegmentSource {
             let Some((stretch, reader)) = &mut self.now else {
                 let Some(stretch) = self.left.pop_front() else { return Ok(None) };
                 let reader = start(&stretch, &self.options)?;
-                let others = if stretch.is_content { &self.files.fetches } else { &self.files.contents };
-                self.beside = Beside::new(others);
+                self.beside = self.files.beside(&stretch);
                 self.order = Ascending::default();
                 self.placing = self.files.placing(&stretch.file, &reader);
                 self.now = Some((stretch, reader));
@@ -306,8 +315,7 @@ impl CaptureSource for SegmentSource {
     }
 }
 
-/// Halves of captures are looked for in the part that the hash of their key names: keys that lie elsewhere would become
-/// captures without their other half.
+/// A key lies in the part that its hash names. Where keys lie elsewhere, others are missing.
 struct Placing {
     part: u32,
     parts: u32,
@@ -324,7 +332,7 @@ impl Placing {
             return None;
         }
         let expected = format!("keys of part {} of {}", self.part, self.parts);
-        let found = format!("one of part {belongs}: parts are missing or have other names, and fetches are not found");
+        let found = format!("one of part {belongs}: parts are missing or have other names");
         Some(Error::corrupt(file, at.offset, expected, found))
     }
 

@@ -368,6 +368,14 @@ fn what_was_to_be_fetched_and_was_not_is_counted() {
     std::fs::rename(other.join("crawl_generate"), target.join("crawl_generate")).unwrap();
     let told: Vec<_> = open(&target).left_out().unwrap().into_iter().collect();
     assert_eq!(told, [("crawl_generate, never fetched".to_owned(), 5)]);
+    // Of one that was only generated all, and no capture: it kept every segment beside it from being converted.
+    for part in ["content", "crawl_fetch"] {
+        std::fs::remove_dir_all(target.join(part)).unwrap();
+    }
+    let archive = open(&target);
+    assert!(archive.captures_to_convert().unwrap().unwrap().next_entry().unwrap().is_none());
+    assert_eq!(archive.left_out().unwrap().into_values().collect::<Vec<_>>(), [7]);
+    assert!(archive.captures(Pick::All).unwrap().is_none(), "it is a list of URLs");
 }
 
 #[test]
@@ -869,4 +877,33 @@ fn halves_meet_where_the_last_part_has_no_contents() {
     }
     // All of them were fetched: none counts as listed in vain.
     assert_eq!(archive.left_out().unwrap(), BTreeMap::new());
+}
+
+/// The same parts of contents and fetches are missing behind the last one, as after a copy that was interrupted, and between others,
+/// as a merge by more tasks than there are records leaves them: each page became two captures.
+#[test]
+fn halves_meet_in_parts_that_are_not_all() {
+    use trawl_hadoop::parts::part_of_text;
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let urls: Vec<String> = (0..90).map(|n| format!("http://a.example/{n:02}")).collect();
+    let mut there = BTreeSet::new();
+    for n in [0, 2, 3] {
+        let of_part = || urls.iter().map(String::as_str).filter(|url| part_of_text(url.as_bytes(), 5) == n);
+        let fetches: Vec<_> = of_part().map(|url| (url, fetch_of(Status::FETCH_SUCCESS, 5, "200"))).collect();
+        map_of(&dir.join(format!("crawl_fetch/part-r-0000{n}")), class::CRAWL_DATUM, &fetches);
+        let contents: Vec<_> = of_part().map(|url| (url, content_of(url))).collect();
+        map_of(&dir.join(format!("content/part-r-0000{n}")), class::CONTENT, &contents);
+        there.extend(of_part());
+    }
+    let archive = open(dir);
+    let (all, told) = read_through(&*archive);
+    let found: BTreeSet<_> = all.iter().map(|(url, ..)| url.as_str()).collect();
+    assert_eq!((all.len(), &found), (there.len(), &there), "each once");
+    assert!(all.iter().all(|(_, time, _, body)| *time == 5 && !body.is_empty()), "with both halves");
+    assert!(!told.is_empty() && told.iter().all(|error| error.contains("parts are missing")), "{told:?}");
+    for url in there {
+        let [(one, _)] = captures(&*archive, Pick::Newest(url)).try_into().unwrap();
+        assert!(one.1 == 5 && !one.3.is_empty(), "{url}");
+    }
 }

@@ -1,8 +1,8 @@
 //! Reading a segment.
 
 use super::SegmentPart;
-use crate::Result;
 use crate::db::{PartedMap, Scan, segment_files};
+use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use trawl_hadoop::seq::OpenOptions;
 use trawl_io::Fs;
@@ -39,7 +39,7 @@ impl Segment {
             }
         }
         if present.is_empty() {
-            return Err(crate::Error::refused(dir, "it holds no directory of a segment"));
+            return Err(Error::refused(dir, "it holds no directory of a segment"));
         }
         Ok(Segment { dir: dir.into(), options: options.clone(), present, maps: Vec::new() })
     }
@@ -64,12 +64,46 @@ impl Segment {
         self.present.contains(&part)
     }
 
-    /// All records of a directory; none where it is missing. A file that is missing between others is an error where its turn comes.
+    /// All records of a directory; none where it is missing. Files that are missing between others are passed over: see
+    /// [`Segment::missing`].
     pub fn scan(&self, part: SegmentPart) -> Result<Scan> {
-        if !self.has(part) {
-            return Ok(Scan::new(Vec::new(), &self.options));
+        let (files, _) = self.files(part)?;
+        Ok(Scan::new(files, &self.options))
+    }
+
+    /// The files of a directory, and those that are missing between them by their numbers.
+    fn files(&self, part: SegmentPart) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+        let (mut files, mut missing) = (Vec::new(), Vec::new());
+        if self.has(part) {
+            for file in segment_files(&self.dir.join(part.name()), &self.options)? {
+                match self.options.fs.exists(&file)? {
+                    true => files.push(file),
+                    false => missing.push(file),
+                }
+            }
         }
-        Ok(Scan::new(segment_files(&self.dir.join(part.name()), &self.options)?, &self.options))
+        Ok((files, missing))
+    }
+
+    /// Faults that tell of parts that are not there, one for each directory at most. A reader must tell of them, as it may say
+    /// that a URL is not there which is in one of these. They need not be losses: a merge of segments writes no part for a
+    /// task without records.
+    pub fn missing(&self, without: &[SegmentPart]) -> Result<Vec<Error>> {
+        let mut faults = Vec::new();
+        for part in self.present.iter().filter(|part| !without.contains(part)) {
+            let dir = self.dir.join(part.name());
+            let (files, missing) = self.files(*part)?;
+            if let Some(first) = missing.first() {
+                let expected = format!("{} files", files.len() + missing.len());
+                let found = format!("{}, without {}: parts are missing", files.len(), first.display());
+                faults.push(Error::corrupt(&dir, 0, expected, found));
+            } else if files.is_empty() {
+                faults.push(Error::corrupt(&dir, 0, "parts", "none: parts are missing"));
+            } else if part.is_map() {
+                faults.extend(PartedMap::open(&dir, &self.options)?.cut());
+            }
+        }
+        Ok(faults)
     }
 
     /// All values of a URL in a directory: looked up where that can be done, else found by reading it all. A redirect leaves a
