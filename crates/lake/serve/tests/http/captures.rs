@@ -365,3 +365,46 @@ fn what_is_denied_is_replayed_nowhere() {
     }
     assert_eq!(get(server.address(), "/cdx?url=a.com").text(), "");
 }
+
+/// Indexes have whole seconds where records have fractions, and not all say which captures are revisits.
+#[test]
+fn captures_of_an_index_are_replayed() {
+    let digest = {
+        use sha1::Digest;
+        data_encoding::BASE32.encode(&sha1::Sha1::digest(SCRIPT.as_bytes()))
+    };
+    let page = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{SCRIPT}");
+    let page = response(1, "http://a.com/", "2026-06-24T01:02:03.456Z", page.as_bytes());
+    let more = format!(
+        "WARC-Date: 2026-07-01T00:00:00.789Z\r\nWARC-Target-URI: http://a.com/\r\n\
+         Content-Type: application/http;msgtype=response\r\nWARC-Payload-Digest: sha1:{digest}\r\n\
+         WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n"
+    );
+    let again = record("revisit", 2, &more, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n");
+    for kind in ["\"mime\":\"warc/revisit\",", ""] {
+        let line = |time: &str, kind: &str, offset: usize, file: &str| {
+            format!(
+                "com,a)/ {time} {{\"url\":\"http://a.com/\",{kind}\"status\":\"200\",\"digest\":\"sha1:{digest}\",\
+                 \"length\":\"9\",\"offset\":\"{offset}\",\"filename\":\"{file}\"}}\n"
+            )
+        };
+        let index = [
+            line("20260624010203", "\"mime\":\"text/html\",", 0, "w.warc"),
+            // Nearer, but not there any more.
+            line("20260630000000", "\"mime\":\"text/html\",", 0, "gone.warc"),
+            line("20260701000000", kind, page.len(), "w.warc"),
+        ];
+        let fixture = Fixture::new();
+        fixture.add_file("w", "w.warc", &[page.clone(), again.clone()].concat(), Acl::Public);
+        fixture.add_file("index", "index.cdxj", index.concat().as_bytes(), Acl::Public);
+        let server = fixture.serve(Config::default());
+        for dataset in ["w", "index"] {
+            for ts in ["2026-06-24", "2026-07-01"] {
+                let path = format!("/v1/capture/{dataset}?url=http://a.com/&ts={ts}&part=body");
+                let found = get(server.address(), &path);
+                assert_eq!((found.status, found.text().as_str()), (200, SCRIPT), "{kind} {path}");
+            }
+        }
+        assert_eq!(get(server.address(), "/web/20260701000000id_/http://a.com/").text(), SCRIPT);
+    }
+}
