@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use trawl_http::Head;
 use trawl_model::UnixMillis;
-use trawl_query::{CDX_STRETCH, CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed};
+use trawl_query::{CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed};
 
 /// Mementos in one TimeMap at most.
 const MAX_MEMENTOS: usize = 100_000;
@@ -195,8 +195,8 @@ fn mementos(pinned: &Pinned, url: &str, who: &Principal) -> Result<Vec<CdxRow>, 
     let query = CdxQuery { url: url.to_owned(), match_type: MatchType::Exact, ..CdxQuery::default() };
     let rows = pinned.cdx(&query, who)?;
     let mut found = Vec::new();
-    for page in 0..rows.total().div_ceil(CDX_STRETCH) {
-        let stretch = rows.stretch(page * CDX_STRETCH)?.into_iter();
+    for page in 0..rows.pages() {
+        let stretch = rows.page(page)?.into_owned().into_iter();
         found.extend(
             stretch.filter(|row| row.item.warc_file.is_some() && row.item.ts.is_some() && row.item.status.is_some()),
         );
