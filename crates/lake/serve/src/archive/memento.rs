@@ -153,10 +153,32 @@ async fn replay(state: &Arc<State>, asker: Asker, url: String, at: UnixMillis) -
     let mine = state.clone();
     stream(state, asker, kind, Packing::AS_IS, move |pinned, who, out| {
         let archives = mine.archives.as_ref().ok_or(crate::v1::NO_ARCHIVES)?;
-        let row = pinned.capture(None, &url, Some(at), who)?;
-        pinned.replay(archives, &row, who, &mut |found| hand_out(found, out))
+        match pinned.capture(None, &url, Some(at), who) {
+            Err(QueryError::NoMemento { .. }) => lead_to_another(pinned, &url, at, who, out),
+            row => pinned.replay(archives, &row?, who, &mut |found| hand_out(found, out)),
+        }
     })
     .await
+}
+
+/// Leads from a URL that was captured in other spellings alone, such as with `https`, to the memento of one of them, as the
+/// Wayback Machine does.
+fn lead_to_another(
+    pinned: &Pinned,
+    url: &str,
+    at: UnixMillis,
+    who: &Principal,
+    out: &mut Out<'_>,
+) -> Result<(), QueryError> {
+    let rows = mementos(pinned, url, who)?;
+    let row = nearest(&rows, Some(at)).and_then(|place| rows.get(place));
+    // One of the same spelling would lead here again.
+    let row = row.filter(|row| header_text(&row.item.url) != header_text(url)).ok_or_else(|| nothing(url))?;
+    let location = HeaderValue::from_str(&path_of(row)).map_err(|_| nothing(url))?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::LOCATION, location);
+    out.start(StatusCode::FOUND, headers);
+    Ok(())
 }
 
 /// A capture as it was answered then, under headers that keep it from doing anything now.
@@ -197,9 +219,8 @@ fn mementos(pinned: &Pinned, url: &str, who: &Principal) -> Result<Vec<CdxRow>, 
     let mut found = Vec::new();
     for page in 0..rows.pages() {
         let stretch = rows.page(page)?.into_owned().into_iter();
-        found.extend(
-            stretch.filter(|row| row.item.warc_file.is_some() && row.item.ts.is_some() && row.item.status.is_some()),
-        );
+        let has_place = |row: &CdxRow| row.item.warc_file.is_some() && row.item.warc_offset.is_some();
+        found.extend(stretch.filter(|row| has_place(row) && row.item.ts.is_some() && row.item.status.is_some()));
         if found.len() > MAX_MEMENTOS {
             found.truncate(MAX_MEMENTOS);
             break;
