@@ -97,24 +97,7 @@ impl Archives {
     ) -> Result<(), QueryError> {
         self.each_container(bases, item, &mut |archive, place| {
             // A place of a container that was cut to pieces leads to none of them: then its index by URL may know more.
-            for pick in [Pick::At(place), Pick::Newest(&item.url)] {
-                let Ok(Some(mut source)) = archive.captures(pick) else { continue };
-                for _ in 0..MAX_ENTRIES {
-                    let (entry, at) = match source.next_entry() {
-                        Ok(Some(found)) => found,
-                        // A damaged record does not end its member: those behind it were ingested.
-                        Err(e) if e.advice == Advice::Skip => continue,
-                        Ok(None) | Err(_) => break,
-                    };
-                    if matches!(pick, Pick::At(_)) && at.offset != place.offset {
-                        break;
-                    }
-                    if is_of(&entry, item) {
-                        return take(entry).map(|()| true);
-                    }
-                }
-            }
-            Ok(false)
+            Ok(open_in(archive, Pick::At(place), item, take)? || open_in(archive, Pick::Newest(&item.url), item, take)?)
         })
     }
 
@@ -175,6 +158,31 @@ impl Archives {
         }
         Ok(false)
     }
+}
+
+/// Hands the entry of a row to `take`; `false` if it is not where `pick` leads.
+fn open_in(
+    archive: &dyn Archive,
+    pick: Pick<'_>,
+    item: &UrlItem,
+    take: &mut dyn FnMut(Entry<'_>) -> Result<(), QueryError>,
+) -> Result<bool, QueryError> {
+    let Ok(Some(mut source)) = archive.captures(pick) else { return Ok(false) };
+    for _ in 0..MAX_ENTRIES {
+        let (entry, at) = match source.next_entry() {
+            Ok(Some(found)) => found,
+            // A damaged record does not end its member: those behind it were ingested.
+            Err(e) if e.advice == Advice::Skip => continue,
+            Ok(None) | Err(_) => break,
+        };
+        if matches!(pick, Pick::At(place) if at.offset != place.offset) {
+            break;
+        }
+        if is_of(&entry, item) {
+            return take(entry).map(|()| true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether an entry is the one a row speaks of: its URL, and of several captures at one place the one with its time.
@@ -307,6 +315,10 @@ impl Pinned {
         archives.each_container(&self.bases(row), &row.item, &mut |archive, place| {
             // Of several captures of the URL in one member the one of that time; the time of a row may be another one of its capture's.
             for exact in [true, false] {
+                // A file of the same name elsewhere may have another capture of the URL at this very place.
+                if !exact && !open_in(archive, Pick::At(place), &row.item, &mut |_| Ok(()))? {
+                    break;
+                }
                 let Ok(found) = archive.records(Pick::At(place)) else { return Ok(false) };
                 let Some(mut source) = found else {
                     keeps = !matches!(archive.captures(Pick::At(place)), Ok(Some(_)));
@@ -321,7 +333,11 @@ impl Pinned {
                     if event.records.first().is_none_or(|(_, at)| at.offset != place.offset) {
                         break;
                     }
-                    if event.url.as_deref() == Some(&row.item.url) && (!exact || event.time == row.item.ts) {
+                    let is_its_time = match (row.item.ts, event.time) {
+                        (Some(ts), Some(at)) => is_time_of(ts, at),
+                        (ts, at) => ts == at,
+                    };
+                    if event.url.as_deref() == Some(&row.item.url) && (!exact || is_its_time) {
                         event.records.into_iter().try_for_each(|(record, _)| take(record))?;
                         return Ok(true);
                     }

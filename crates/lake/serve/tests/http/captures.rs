@@ -414,3 +414,38 @@ fn captures_of_an_index_are_replayed() {
         assert_eq!(get(server.address(), "/web/20260701000000id_/http://a.com/").text(), SCRIPT);
     }
 }
+
+/// Programs call their files alike in every directory: a record in a file of that name, at that place and of that URL may be another one.
+#[test]
+fn files_of_one_name_in_two_directories() {
+    let fixture = Fixture::new();
+    let (mut bases, mut rows) = (Vec::new(), String::new());
+    let captures = [("one", "2026-01-01T00:00:00Z", "first"), ("two", "2026-02-01T00:00:00Z", "other")];
+    for (dir, date, body) in captures {
+        std::fs::create_dir(fixture.path(dir)).unwrap();
+        let http = format!("HTTP/1.1 200 OK\r\n\r\n{body}");
+        let record = response(1, "http://a.com/", date, http.as_bytes());
+        std::fs::write(fixture.path(dir).join("site.warc"), record).unwrap();
+        bases.push(format!("file://{}/", fixture.path(dir).display()));
+        rows += &format!(
+            "{{\"url\":\"http://a.com/\",\"ts\":\"{date}\",\"status\":200,\"warc_file\":\"site.warc\",\"warc_offset\":0,\"warc_length\":9}}\n"
+        );
+    }
+    let list = fixture.path("rows.jsonl");
+    std::fs::write(&list, rows).unwrap();
+    fixture.take(&fixture.lake, "w", &list, Acl::Public, bases);
+    let server = fixture.serve(Config::default());
+    let find = |date: &str, part: &str| {
+        get(server.address(), &format!("/v1/capture/w?url=http://a.com/&ts={date}&part={part}"))
+    };
+    for (_, date, body) in captures {
+        for part in ["record", "http", "body"] {
+            let found = find(date, part);
+            assert!(found.status == 200 && found.text().contains(body), "{part} of {date}: {}", found.text());
+        }
+    }
+    std::fs::remove_file(fixture.path("two").join("site.warc")).unwrap();
+    for part in ["record", "http", "body"] {
+        assert_eq!(find("2026-02-01T00:00:00Z", part).status, 502, "{part}: another capture is in its place");
+    }
+}
