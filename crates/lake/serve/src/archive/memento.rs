@@ -161,8 +161,8 @@ async fn replay(state: &Arc<State>, asker: Asker, url: String, at: UnixMillis) -
     .await
 }
 
-/// Leads from a URL that was captured in other spellings alone, such as with `https`, to the memento of one of them, as the
-/// Wayback Machine does.
+/// Leads from a URL that was captured only with the other scheme, or only with or without `www.`, to the nearest of those
+/// mementos, as the Wayback Machine does. Each is looked up, so a page with many missing parts costs little.
 fn lead_to_another(
     pinned: &Pinned,
     url: &str,
@@ -170,11 +170,25 @@ fn lead_to_another(
     who: &Principal,
     out: &mut Out<'_>,
 ) -> Result<(), QueryError> {
-    let rows = mementos(pinned, url, who)?;
-    let row = nearest(&rows, Some(at)).and_then(|place| rows.get(place));
-    // One of the same spelling would lead here again.
-    let row = row.filter(|row| header_text(&row.item.url) != header_text(url)).ok_or_else(|| nothing(url))?;
-    let location = HeaderValue::from_str(&path_of(row)).map_err(|_| nothing(url))?;
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let other = rest.strip_prefix("www.").map_or_else(|| format!("www.{rest}"), str::to_owned);
+    let mut best: Option<(u64, String)> = None;
+    for spelling in ["http", "https"].iter().flat_map(|scheme| [rest, &other].map(|rest| format!("{scheme}://{rest}")))
+    {
+        let row = match pinned.capture(None, &spelling, Some(at), who) {
+            Ok(row) => row,
+            Err(QueryError::NoMemento { .. } | QueryError::BadUrl { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let Some(ts) = row.item.ts else { continue };
+        let far = ts.0.abs_diff(at.0);
+        if best.as_ref().is_none_or(|(known, _)| far < *known) {
+            let url = trawl_url::without_userinfo(&row.item.url);
+            best = Some((far, format!("/web/{}id_/{}", ts.digits14(), header_text(&url))));
+        }
+    }
+    let (_, path) = best.ok_or_else(|| nothing(url))?;
+    let location = HeaderValue::from_str(&path).map_err(|_| nothing(url))?;
     let mut headers = HeaderMap::new();
     headers.insert(header::LOCATION, location);
     out.start(StatusCode::FOUND, headers);

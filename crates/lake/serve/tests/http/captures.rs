@@ -311,10 +311,10 @@ fn memento_finds_the_nearest_and_rewrites_nothing() {
     let map = get(at, "/timemap/link/http://a.com/");
     assert_eq!(map.header("content-type"), Some("application/link-format"));
     assert_eq!(map.text().matches("memento\"; datetime=").count(), 2, "{}", map.text());
-    for other in ["https://a.com/", "www.a.com/", "http://A.com/?"] {
+    for other in ["https://a.com/", "http:/www.a.com/", "https://www.a.com", "www.a.com/"] {
         let leads = get(at, &format!("/web/20260624id_/{other}"));
-        let other = (leads.status, leads.header("location"));
-        assert!(other == (302, Some("/web/20260624010203id_/http://a.com/")) || leads.text() == SCRIPT, "{other:?}");
+        let found = (leads.status, leads.header("location"));
+        assert_eq!(found, (302, Some("/web/20260624010203id_/http://a.com/")), "{other}");
     }
     assert_eq!(get(at, "/web/2026id_/https://a.com/none").status, 404);
     for other in ["2026", "2026im_"] {
