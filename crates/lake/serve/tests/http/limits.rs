@@ -204,8 +204,11 @@ fn connections_without_a_handshake_make_room_for_others() {
     let head_timeout = Duration::from_secs(600);
     let server = fixture.serve(Config { tls, max_connections: 20, head_timeout, ..Config::default() });
     let mut silent: Vec<_> = (0..100).map(|_| connect(server.address())).collect();
+    silent.iter().for_each(|one| one.set_nonblocking(true).unwrap());
     assert!(tls_get(server.address(), &trusted.cert, "one.example").unwrap().starts_with("HTTP/1.1 200"));
-    for (n, one) in silent.iter_mut().take(70).enumerate() {
-        assert_eq!(one.read(&mut [0; 1]).unwrap(), 0, "connection {n} is still open");
+    let begun = Instant::now();
+    while silent.iter_mut().filter_map(|one| one.read(&mut [0; 1]).ok()).count() < 80 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "they keep their places");
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
