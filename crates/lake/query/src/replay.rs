@@ -366,7 +366,7 @@ impl Pinned {
     ) -> Result<Vec<UrlHit>, QueryError> {
         let (digest, date) = (revisit.payload_digest.as_ref(), revisit.refers_to_date);
         let who = &who.clone().with_credentials(true);
-        let by_id = |id: &String| self.with_record_id(archives, url, id, row, who).map(|hit| hit.into_iter().collect());
+        let by_id = |id: &String| self.with_record_id(archives, url, id, row, who).map(Vec::from_iter);
         if let (None, None, Some(id)) = (digest, date, &revisit.refers_to_id) {
             // Its time alone would find a capture of the URL, but perhaps not the one that it names.
             return by_id(id);
