@@ -388,17 +388,17 @@ fn captures_of_an_index_are_replayed() {
     );
     let again = record("revisit", 2, &more, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n");
     for kind in ["\"mime\":\"warc/revisit\",", ""] {
-        let line = |time: &str, kind: &str, offset: usize, file: &str| {
+        let line = |time: &str, kind: &str, offset: usize, length: usize, file: &str| {
             format!(
                 "com,a)/ {time} {{\"url\":\"http://a.com/\",{kind}\"status\":\"200\",\"digest\":\"sha1:{digest}\",\
-                 \"length\":\"9\",\"offset\":\"{offset}\",\"filename\":\"{file}\"}}\n"
+                 \"length\":\"{length}\",\"offset\":\"{offset}\",\"filename\":\"{file}\"}}\n"
             )
         };
         let index = [
-            line("20260624010203", "\"mime\":\"text/html\",", 0, "w.warc"),
+            line("20260624010203", "\"mime\":\"text/html\",", 0, page.len(), "w.warc"),
             // Nearer, but not there any more.
-            line("20260630000000", "\"mime\":\"text/html\",", 0, "gone.warc"),
-            line("20260701000000", kind, page.len(), "w.warc"),
+            line("20260630000000", "\"mime\":\"text/html\",", 0, page.len(), "gone.warc"),
+            line("20260701000000", kind, page.len(), again.len(), "w.warc"),
         ];
         let fixture = Fixture::new();
         fixture.add_file("w", "w.warc", &[page.clone(), again.clone()].concat(), Acl::Public);
@@ -425,10 +425,11 @@ fn files_of_one_name_in_two_directories() {
         std::fs::create_dir(fixture.path(dir)).unwrap();
         let http = format!("HTTP/1.1 200 OK\r\n\r\n{body}");
         let record = response(1, "http://a.com/", date, http.as_bytes());
+        let length = record.len();
         std::fs::write(fixture.path(dir).join("site.warc"), record).unwrap();
         bases.push(format!("file://{}/", fixture.path(dir).display()));
         rows += &format!(
-            "{{\"url\":\"http://a.com/\",\"ts\":\"{date}\",\"status\":200,\"warc_file\":\"site.warc\",\"warc_offset\":0,\"warc_length\":9}}\n"
+            "{{\"url\":\"http://a.com/\",\"ts\":\"{date}\",\"status\":200,\"warc_file\":\"site.warc\",\"warc_offset\":0,\"warc_length\":{length}}}\n"
         );
     }
     let list = fixture.path("rows.jsonl");
