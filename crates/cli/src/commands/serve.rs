@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, default_value = "1s", value_parser = duration, help_heading = "Limits")]
     max_wait: Duration,
 
-    /// Exports and captures sent at once; more are refused with 503
+    /// Exports, captures and CDX answers sent at once; more wait
     #[arg(long, default_value_t = 8, value_name = "N", help_heading = "Limits")]
     max_streams: usize,
 

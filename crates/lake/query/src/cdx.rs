@@ -9,6 +9,7 @@ use crate::postings::Postings;
 use crate::seek::KeyRange;
 use crate::urls::{WANTED, error_class, item};
 use crate::{Pinned, Principal, QueryError};
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use trawl_index::Segment;
 use trawl_model::UnixMillis;
@@ -16,8 +17,12 @@ use trawl_store::denial::SharedNames;
 use trawl_url::{LakeUrl, surt};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Rows read and sorted at a time. More than these come in the order of lake keys, a sorted stretch after the other.
-pub const CDX_STRETCH: u64 = 50_000;
+/// Captures sorted together, and rows read at a time. More captures than these come in the order of datasets and lake keys, a
+/// sorted stretch after the other.
+const CDX_STRETCH: u64 = 50_000;
+/// Rows that are looked at to find out whether there are more captures than are sorted together. An exact question is worth more:
+/// its captures are few, and a client that wants the newest one takes the last.
+const MAX_GATHERED: u64 = 20 * CDX_STRETCH;
 /// Rows of a host that are compared one by one with a key. Of a larger one only the usual spellings are looked up.
 const MAX_COMPARED: u64 = 1 << 16;
 /// Domains of one question at most: below some suffixes there are millions.
@@ -65,7 +70,7 @@ pub struct CdxRow {
     pub item: UrlItem,
 }
 
-/// The captures of a question, stretch by stretch.
+/// The captures of a question, page by page.
 pub struct CdxRows<'a> {
     pinned: &'a Pinned,
     who: &'a Principal,
@@ -73,6 +78,8 @@ pub struct CdxRows<'a> {
     wanted: Wanted,
     lists: Vec<(u32, Postings)>,
     touched: bool,
+    /// All captures, if they are few enough to be sorted together and did not all fit in one stretch of rows.
+    whole: Option<Vec<CdxRow>>,
 }
 
 struct Wanted {
@@ -109,7 +116,7 @@ impl Pinned {
             key.push('/');
         }
         let wanted = Wanted { key, match_type: query.match_type };
-        let mut rows = CdxRows { pinned: self, who, query, wanted, lists: Vec::new(), touched: false };
+        let mut rows = CdxRows { pinned: self, who, query, wanted, lists: Vec::new(), touched: false, whole: None };
         let mut domains = 0;
         self.each_domain_of(&url, query.match_type, &mut |domain| {
             let before = rows.lists.len();
@@ -125,6 +132,7 @@ impl Pinned {
             let many = "too many domains end so: ask for one of them, or for its host";
             if domains > MAX_DOMAINS { Err(QueryError::BadRequest { why: many }) } else { Ok(()) }
         })?;
+        rows.whole = rows.gathered()?;
         Ok(rows)
     }
 
@@ -224,11 +232,47 @@ impl CdxRows<'_> {
         self.lists.iter().map(|(_, postings)| postings.total()).sum()
     }
 
-    /// A hash of which rows are looked at, in which order. Stretches are counted over all of them, so a stretch holds the same
-    /// rows only while this is the same: within one version a dataset or domain may be denied, dropped or hidden. Rows that are denied
-    /// one by one are still counted; they matter only to an asker who counted captures himself, `with_denials`.
+    /// Pages of captures: one if all are sorted together, else one for each stretch of rows.
+    pub fn pages(&self) -> u64 {
+        if self.whole.is_some() { 1 } else { self.total().div_ceil(CDX_STRETCH) }
+    }
+
+    /// The captures of a page, by key and time.
+    pub fn page(&self, page: u64) -> Result<Cow<'_, [CdxRow]>, QueryError> {
+        match &self.whole {
+            Some(all) if page == 0 => Ok(Cow::Borrowed(all.as_slice())),
+            Some(_) => Ok(Cow::Borrowed(&[])),
+            None => self.stretch(page.saturating_mul(CDX_STRETCH)).map(Cow::Owned),
+        }
+    }
+
+    /// All captures, by key and time, if there are at most [`CDX_STRETCH`] of them; `None` also if their rows are one stretch anyway.
+    /// A host may have very many rows in several datasets, of which a question takes few: stretch by stretch, the oldest capture
+    /// of a URL would come behind the newest one if it is in a later dataset.
+    fn gathered(&self) -> Result<Option<Vec<CdxRow>>, QueryError> {
+        let total = self.total();
+        let most = if self.wanted.match_type == MatchType::Exact { u64::MAX } else { MAX_GATHERED };
+        if total <= CDX_STRETCH || total > most {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        for stretch in 0..total.div_ceil(CDX_STRETCH) {
+            found.append(&mut self.stretch(stretch * CDX_STRETCH)?);
+            if found.len() as u64 > CDX_STRETCH {
+                return Ok(None);
+            }
+        }
+        sort(&mut found);
+        Ok(Some(found))
+    }
+
+    /// A hash of which rows are looked at, in which order, and whether they are sorted together. Stretches are counted over all of
+    /// them, so a stretch holds the same rows only while this is the same: within one version a dataset or domain may be denied,
+    /// dropped or hidden. Rows that are denied one by one are still counted; they matter only to an asker who counted captures
+    /// himself, `with_denials`.
     pub fn mark(&self, with_denials: bool) -> u64 {
         let mut hash = Xxh3::new();
+        hash.update(&[u8::from(self.whole.is_some())]);
         for (dataset_id, postings) in &self.lists {
             hash.update(&dataset_id.to_le_bytes());
             for (segment, run) in &postings.runs {
@@ -246,7 +290,7 @@ impl CdxRows<'_> {
     }
 
     /// The captures among [`CDX_STRETCH`] rows from `start` on, by key and time.
-    pub fn stretch(&self, start: u64) -> Result<Vec<CdxRow>, QueryError> {
+    fn stretch(&self, start: u64) -> Result<Vec<CdxRow>, QueryError> {
         let end = start.saturating_add(CDX_STRETCH);
         let mut rows = Vec::new();
         let mut before = 0u64;
@@ -277,7 +321,11 @@ impl CdxRows<'_> {
                 ControlFlow::Continue(())
             })?;
         }
-        rows.sort_by(|a, b| (&a.urlkey, a.item.ts, a.dataset_id).cmp(&(&b.urlkey, b.item.ts, b.dataset_id)));
+        sort(&mut rows);
         Ok(rows)
     }
+}
+
+fn sort(rows: &mut [CdxRow]) {
+    rows.sort_by(|a, b| (&a.urlkey, a.item.ts, a.dataset_id).cmp(&(&b.urlkey, b.item.ts, b.dataset_id)));
 }

@@ -79,7 +79,7 @@ pub use answer::{
     UrlAnswer, UrlHit, UrlItem, UrlsAnswer,
 };
 pub use ask::{DEFAULT_LIMIT, Filter, MAX_LIMIT, Page};
-pub use cdx::{CDX_STRETCH, CdxQuery, CdxRow, CdxRows, MatchType};
+pub use cdx::{CdxQuery, CdxRow, CdxRows, MatchType};
 pub use diff::{Comparison, DiffEvent, DiffSummary, DomainDiff, Side, Tally};
 pub use effort::{Effort, Pace};
 pub use error::QueryError;

@@ -19,7 +19,8 @@ use trawl_model::{Advice, Archive, Capture, Digest, Entry, Outcome, Pick, Place,
 
 /// Entries at one place that are looked at for the URL of a row: blocks of some containers hold thousands.
 const MAX_ENTRIES: usize = 100_000;
-/// Captures that are opened to find the one whose record a revisit names: rows do not have the ids of records.
+/// Captures that are opened to find the one that a revisit refers to: rows do not have the ids of records, and their archives may
+/// be gone.
 const MAX_OPENED: usize = 64;
 
 /// Where archives are read from, and in which formats.
@@ -96,24 +97,7 @@ impl Archives {
     ) -> Result<(), QueryError> {
         self.each_container(bases, item, &mut |archive, place| {
             // A place of a container that was cut to pieces leads to none of them: then its index by URL may know more.
-            for pick in [Pick::At(place), Pick::Newest(&item.url)] {
-                let Ok(Some(mut source)) = archive.captures(pick) else { continue };
-                for _ in 0..MAX_ENTRIES {
-                    let (entry, at) = match source.next_entry() {
-                        Ok(Some(found)) => found,
-                        // A damaged record does not end its member: those behind it were ingested.
-                        Err(e) if e.advice == Advice::Skip => continue,
-                        Ok(None) | Err(_) => break,
-                    };
-                    if matches!(pick, Pick::At(_)) && at.offset != place.offset {
-                        break;
-                    }
-                    if is_of(&entry, item) {
-                        return take(entry).map(|()| true);
-                    }
-                }
-            }
-            Ok(false)
+            Ok(open_in(archive, Pick::At(place), item, take)? || open_in(archive, Pick::Newest(&item.url), item, take)?)
         })
     }
 
@@ -176,15 +160,51 @@ impl Archives {
     }
 }
 
+/// Hands the entry of a row to `take`; `false` if it is not where `pick` leads.
+fn open_in(
+    archive: &dyn Archive,
+    pick: Pick<'_>,
+    item: &UrlItem,
+    take: &mut dyn FnMut(Entry<'_>) -> Result<(), QueryError>,
+) -> Result<bool, QueryError> {
+    let Ok(Some(mut source)) = archive.captures(pick) else { return Ok(false) };
+    for _ in 0..MAX_ENTRIES {
+        let (entry, at) = match source.next_entry() {
+            Ok(Some(found)) => found,
+            // A damaged record does not end its member: those behind it were ingested.
+            Err(e) if e.advice == Advice::Skip => continue,
+            Ok(None) | Err(_) => break,
+        };
+        if matches!(pick, Pick::At(place) if at.offset != place.offset) {
+            break;
+        }
+        if is_of(&entry, item) {
+            return take(entry).map(|()| true);
+        }
+    }
+    Ok(false)
+}
+
 /// Whether an entry is the one a row speaks of: its URL, and of several captures at one place the one with its time.
 fn is_of(entry: &Entry<'_>, item: &UrlItem) -> bool {
     match entry {
         Entry::Capture(capture) => {
-            let time = item.ts.is_none_or(|ts| ts == capture.started_at || ts == capture.facts.fetched_at);
-            capture.url == item.url && time
+            let time = |ts| is_time_of(ts, capture.started_at) || is_time_of(ts, capture.facts.fetched_at);
+            capture.url == item.url && item.ts.is_none_or(time)
         }
         Entry::Other(record) => target_of(record).is_some_and(|target| target == item.url),
     }
+}
+
+/// Whether a row with this time may speak of a capture of that one. Rows of an index (CDX, CDXJ) have whole seconds where the
+/// records have fractions.
+fn is_time_of(row: UnixMillis, capture: UnixMillis) -> bool {
+    let is_whole = row.0.rem_euclid(1000) == 0;
+    row == capture || (is_whole && second(row) == second(capture))
+}
+
+fn second(ts: UnixMillis) -> i64 {
+    ts.0.div_euclid(1000)
 }
 
 fn header_field(record: &RawRecord<'_>, name: &str) -> Option<String> {
@@ -256,16 +276,32 @@ impl Pinned {
         })?;
         let Some((revisit, own_url)) = revisit else { return Ok(()) };
         let url = revisit.refers_to_url.as_deref().unwrap_or(&own_url);
-        let original = self.original(archives, url, &revisit, row, who)?;
-        let missing = QueryError::NoArchive { why: "the capture that has the body of this revisit is in no dataset" };
-        let Some(original) = original else { return Err(missing) };
         // A 304 has no head worth showing; one with the same body has its own.
         let own = trawl_http::Head::new(&revisit.head);
         let head = own.status().is_some_and(|status| status != 304).then(|| revisit.head.clone());
-        archives.open(&self.bases(&original), &original.item, &mut |entry| match entry {
-            Entry::Capture(capture) => hand_out(row, Some(&original), head.clone(), *capture, take),
-            Entry::Other(_) => Err(QueryError::NoArchive { why: "the capture it refers to is not an exchange" }),
-        })
+        let mut failed = None;
+        for original in self.originals(archives, url, &revisit, row, who)? {
+            // Each costs reads of an archive; an asker who has gone must not be served.
+            self.is_enough()?;
+            let mut given = false;
+            let opened = archives.open(&self.bases(&original), &original.item, &mut |entry| match entry {
+                Entry::Capture(capture) if matches!(capture.outcome, Outcome::Response { .. }) => {
+                    given = true;
+                    hand_out(row, Some(&original), head.clone(), *capture, take)
+                }
+                // A revisit of which its row does not say so: not every index does.
+                _ => Ok(()),
+            });
+            match opened {
+                opened if given => return opened,
+                Ok(()) => {}
+                // A copy elsewhere may be there.
+                Err(error @ QueryError::NoArchive { .. }) => failed = failed.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        let missing = QueryError::NoArchive { why: "the capture that has the body of this revisit is in no dataset" };
+        Err(failed.unwrap_or(missing))
     }
 
     /// Hands out the stored WARC records of a capture, one after the other; `false` if its container keeps none.
@@ -279,6 +315,10 @@ impl Pinned {
         archives.each_container(&self.bases(row), &row.item, &mut |archive, place| {
             // Of several captures of the URL in one member the one of that time; the time of a row may be another one of its capture's.
             for exact in [true, false] {
+                // A file of the same name elsewhere may have another capture of the URL at this very place.
+                if !exact && !open_in(archive, Pick::At(place), &row.item, &mut |_| Ok(()))? {
+                    break;
+                }
                 let Ok(found) = archive.records(Pick::At(place)) else { return Ok(false) };
                 let Some(mut source) = found else {
                     keeps = !matches!(archive.captures(Pick::At(place)), Ok(Some(_)));
@@ -293,7 +333,11 @@ impl Pinned {
                     if event.records.first().is_none_or(|(_, at)| at.offset != place.offset) {
                         break;
                     }
-                    if event.url.as_deref() == Some(&row.item.url) && (!exact || event.time == row.item.ts) {
+                    let is_its_time = match (row.item.ts, event.time) {
+                        (Some(ts), Some(at)) => is_time_of(ts, at),
+                        (ts, at) => ts == at,
+                    };
+                    if event.url.as_deref() == Some(&row.item.url) && (!exact || is_its_time) {
                         event.records.into_iter().try_for_each(|(record, _)| take(record))?;
                         return Ok(true);
                     }
@@ -308,20 +352,21 @@ impl Pinned {
         self.manifest().dataset(row.dataset_id).map(|dataset| dataset.info.archive_base.clone()).unwrap_or_default()
     }
 
-    /// The capture that has the body of a revisit: that of the URL it names, with the digest it names, nearest to its date. If none
-    /// has that digest, the one of the date it names: many programs take the digest of a body in chunks, rows that of the body.
-    /// If it names no date either, the one whose record it names: `wget --warc-dedup` says nothing else.
-    fn original(
+    /// The captures that may have the body of a revisit, the likeliest first: those of the URL it names with the digest it names,
+    /// by nearness to its date. If none has that digest, those of the date it names: many programs take the digest of a body in
+    /// chunks, rows that of the body. If it names no date either, the one whose record it names: `wget --warc-dedup` says nothing
+    /// else.
+    fn originals(
         &self,
         archives: &Archives,
         url: &str,
         revisit: &Revisit,
         row: &UrlHit,
         who: &Principal,
-    ) -> Result<Option<UrlHit>, QueryError> {
+    ) -> Result<Vec<UrlHit>, QueryError> {
         let (digest, date) = (revisit.payload_digest.as_ref(), revisit.refers_to_date);
         let who = &who.clone().with_credentials(true);
-        let by_id = |id: &String| self.with_record_id(archives, url, id, row, who);
+        let by_id = |id: &String| self.with_record_id(archives, url, id, row, who).map(Vec::from_iter);
         if let (None, None, Some(id)) = (digest, date, &revisit.refers_to_id) {
             // Its time alone would find a capture of the URL, but perhaps not the one that it names.
             return by_id(id);
@@ -331,17 +376,20 @@ impl Pinned {
             digest.is_some_and(|digest| own.as_ref() != Some(digest))
         };
         // Most dates have whole seconds.
-        let second = |ts: UnixMillis| ts.0.div_euclid(1000);
         let is_named = |hit: &UrlHit| date.is_some_and(|date| hit.item.ts.map(second) == Some(second(date)));
         let fits = |hit: &UrlHit| has_bytes(hit) && !is_revisit(hit) && (!differs(hit) || is_named(hit));
         let wanted = date.or(row.item.ts).unwrap_or_default();
         let far = |hit: &UrlHit| hit.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(wanted.0));
         // The same dataset first: copies elsewhere may be cut.
         let rank = |hit: &UrlHit| (differs(hit), far(hit), hit.dataset_id != row.dataset_id);
-        let found = self.best_with(None, url, who, |hit| fits(hit).then(|| rank(hit)))?;
-        match (found, &revisit.refers_to_id) {
-            (None, Some(id)) => by_id(id),
-            (found, _) => Ok(found),
+        let mut found = self.best_few_with(None, url, who, MAX_OPENED, |hit| fits(hit).then(|| rank(hit)))?;
+        // Beside one that has the digest, another one with the date has another body.
+        if let Some(odd) = found.first().map(differs) {
+            found.retain(|hit| differs(hit) == odd);
+        }
+        match &revisit.refers_to_id {
+            Some(id) if found.is_empty() => by_id(id),
+            _ => Ok(found),
         }
     }
 
@@ -361,7 +409,6 @@ impl Pinned {
         };
         let fits = |hit: &UrlHit| has_bytes(hit) && !is_revisit(hit);
         for hit in self.best_few_with(None, url, who, MAX_OPENED, |hit| fits(hit).then(|| rank(hit)))? {
-            // Each costs reads of an archive; an asker who has gone must not be served.
             self.is_enough()?;
             let mut is_it = false;
             let opened = archives.open(&self.bases(&hit), &hit.item, &mut |entry| {
@@ -383,9 +430,11 @@ fn has_bytes(hit: &UrlHit) -> bool {
     hit.item.warc_file.is_some() && hit.item.warc_offset.is_some()
 }
 
+/// Whether a row says that it is a revisit: those of archives by the type of the record, those of indexes by that of the body.
 fn is_revisit(hit: &UrlHit) -> bool {
     let kind = hit.item.extras.as_ref().and_then(|extras| extras.get("record_type"));
     kind.and_then(serde_json::Value::as_str) == Some("revisit")
+        || hit.item.content_type.as_deref() == Some("warc/revisit")
 }
 
 fn hand_out(

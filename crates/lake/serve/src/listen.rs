@@ -125,7 +125,12 @@ async fn connection(
         None => requests(stream, peer, place, app, patience, stopped).await,
         Some(tls) => {
             let handshake = tls.acceptor().accept(stream);
-            if let Ok(Ok(stream)) = tokio::time::timeout(patience.head, handshake).await {
+            let accepted = tokio::select! {
+                accepted = tokio::time::timeout(patience.head, handshake) => accepted,
+                // It makes room for another one: who says nothing is idle before the handshake, too.
+                () = place.0.close.notified() => return,
+            };
+            if let Ok(Ok(stream)) = accepted {
                 requests(stream, peer, place, app, patience, stopped).await;
             }
         }

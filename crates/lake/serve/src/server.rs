@@ -31,7 +31,7 @@ pub struct Config {
     pub max_waiting: usize,
     /// How long a question waits for its turn before it is answered 503.
     pub max_wait: Duration,
-    /// Streamed answers (exports, captures) at once; more are answered 503.
+    /// Streamed answers (exports, captures, CDX) at once; more wait for their turn, as many and as long as questions may.
     pub max_streams: usize,
     /// Requests of one client (a token, or an address) at once; more are answered 429. 0 is no limit.
     pub max_per_client: usize,
@@ -143,6 +143,8 @@ pub(crate) struct State {
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) waiting: Arc<Semaphore>,
+    /// Apart, so that exports that wait take no place from questions.
+    pub(crate) waiting_to_stream: Semaphore,
     pub(crate) max_concurrent: usize,
     pub(crate) max_waiting: usize,
     pub(crate) max_wait: Duration,
@@ -224,6 +226,7 @@ impl Server {
             permits: Arc::new(Semaphore::new(max_concurrent)),
             streams: Arc::new(Semaphore::new(max_streams)),
             waiting: Arc::new(Semaphore::new(config.max_waiting.min(Semaphore::MAX_PERMITS))),
+            waiting_to_stream: Semaphore::new(config.max_waiting.min(Semaphore::MAX_PERMITS)),
             max_concurrent,
             max_waiting: config.max_waiting.min(Semaphore::MAX_PERMITS),
             max_wait: config.max_wait,

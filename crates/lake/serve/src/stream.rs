@@ -10,7 +10,7 @@
 use crate::asker::{Asker, Coding};
 use crate::failure::Failure;
 use crate::server::State;
-use crate::work::{Answer, Waits, cacheable, permit};
+use crate::work::{Answer, Waits, cacheable};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use bytes::Bytes;
@@ -90,7 +90,7 @@ where
     F: FnOnce(&Pinned, &Principal, &mut Out<'_>) -> Result<(), QueryError> + Send + 'static,
 {
     let turn = state.clients.enter(&asker, state.max_per_client)?;
-    let permit = permit(&state.streams)?;
+    let permit = state.turn_to_stream().await?;
     let (pieces, receiver) = mpsc::channel(WAITING);
     let (begun, begins) = oneshot::channel();
     let (waits, effort) = Waits::new(state.stream_timeout, state.stream_timeout);

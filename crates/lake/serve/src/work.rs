@@ -222,21 +222,26 @@ pub(crate) fn cacheable(response: &mut Response, private: bool) {
     }
 }
 
-/// A place among the streams under way, or 503 at once: one may take an hour.
-pub(crate) fn permit(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Failure> {
-    Arc::clone(permits).try_acquire_owned().map_err(|_| Failure::busy())
-}
-
 impl State {
     /// A place among the questions under way. Requests come in bursts, and a machine pauses: at a thousand a second, 64 are there
     /// after a pause of 64 ms that nobody would notice. So a burst waits, in order of arrival; a queue that is full, or that
     /// does not move, means more requests than there are answers, and those get 503.
     async fn turn(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+        self.turn_among(&self.permits, &self.waiting).await
+    }
+
+    /// The same among the streams under way. One may take an hour, but most are a capture or a few lines of `/cdx`, and a browser
+    /// asks for those of a page all at once.
+    pub(crate) async fn turn_to_stream(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        self.turn_among(&self.streams, &self.waiting_to_stream).await
+    }
+
+    async fn turn_among(&self, permits: &Arc<Semaphore>, places: &Semaphore) -> Result<OwnedSemaphorePermit, Failure> {
+        if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
             return Ok(permit);
         }
-        let _place = self.waiting.try_acquire().map_err(|_| Failure::busy())?;
-        match tokio::time::timeout(self.max_wait, Arc::clone(&self.permits).acquire_owned()).await {
+        let _place = places.try_acquire().map_err(|_| Failure::busy())?;
+        match tokio::time::timeout(self.max_wait, Arc::clone(permits).acquire_owned()).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(Failure::busy()),
         }

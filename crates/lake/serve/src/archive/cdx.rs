@@ -12,7 +12,7 @@ use axum::extract::RawQuery;
 use axum::http::HeaderValue;
 use serde_json::{Value as Json, json};
 use trawl_model::UnixMillis;
-use trawl_query::{CDX_STRETCH, CdxQuery, CdxRow, CdxRows, MatchType, QueryError};
+use trawl_query::{CdxQuery, CdxRow, CdxRows, MatchType, QueryError};
 
 /// Fields that are told where nobody says: those of the Wayback Machine, and those of pywb.
 const CDX_FIELDS: &str = "urlkey,timestamp,original,mimetype,statuscode,digest,length";
@@ -253,7 +253,7 @@ pub(crate) async fn cdx(axum::extract::State(state): Shared, asker: Asker, RawQu
             let why = "parameter resumeKey: what may be shown has changed since the answer before";
             return Err(QueryError::Moved { why });
         }
-        let pages = rows.total().div_ceil(CDX_STRETCH);
+        let pages = rows.pages();
         if params.showNumPages == Some(true) {
             return writeln!(out, "{pages}").map_err(gone);
         }
@@ -305,7 +305,6 @@ fn answer(
     pick: &mut Pick,
     lines: &mut Lines<'_, '_>,
 ) -> Result<Option<Next>, QueryError> {
-    let pages = rows.total().div_ceil(CDX_STRETCH);
     let limit = params.limit.unwrap_or(i64::MAX);
     let sort = params.sort.unwrap_or(Sort::Default);
     // Nearest to no time at all: all of them, in order.
@@ -313,18 +312,18 @@ fn answer(
         return closest(rows, wanted, pick, limit, lines).map(|()| None);
     }
     if limit < 0 {
-        return last(rows, pages, limit.unsigned_abs(), pick, lines).map(|()| None);
+        return last(rows, limit.unsigned_abs(), pick, lines).map(|()| None);
     }
     let all: Vec<u64> = match params.page {
         Some(page) => vec![u64::from(page)],
-        None if sort == Sort::Reverse => (0..pages).rev().collect(),
-        None => (0..pages).collect(),
+        None if sort == Sort::Reverse => (0..rows.pages()).rev().collect(),
+        None => (0..rows.pages()).collect(),
     };
     let mut left = limit.unsigned_abs();
     for page in all.into_iter().skip_while(|page| from.is_some_and(|from| *page != from.stretch)) {
-        let mut stretch = rows.stretch(page * CDX_STRETCH)?;
+        let mut stretch = rows.page(page)?;
         if sort == Sort::Reverse {
-            stretch.reverse();
+            stretch.to_mut().reverse();
         }
         let from = from.filter(|from| from.stretch == page);
         let start = from.map_or(0, |from| from.place(&stretch, sort == Sort::Reverse));
@@ -341,18 +340,12 @@ fn answer(
     Ok(None)
 }
 
-fn last(
-    rows: &CdxRows<'_>,
-    pages: u64,
-    most: u64,
-    pick: &mut Pick,
-    lines: &mut Lines<'_, '_>,
-) -> Result<(), QueryError> {
+fn last(rows: &CdxRows<'_>, most: u64, pick: &mut Pick, lines: &mut Lines<'_, '_>) -> Result<(), QueryError> {
     let most = usize::try_from(most).unwrap_or(usize::MAX).min(MAX_CLOSEST);
     let mut found: Vec<CdxRow> = Vec::new();
-    for page in (0..pages).rev() {
-        let mut stretch: Vec<CdxRow> =
-            rows.stretch(page * CDX_STRETCH)?.into_iter().filter(|row| pick.takes(row)).collect();
+    for page in (0..rows.pages()).rev() {
+        let mut stretch: Vec<CdxRow> = rows.page(page)?.into_owned();
+        stretch.retain(|row| pick.takes(row));
         stretch.append(&mut found);
         found = stretch;
         if found.len() >= most {
@@ -375,8 +368,8 @@ fn closest(
     let far = |row: &CdxRow| row.item.ts.map_or(u64::MAX, |ts| second(ts).abs_diff(second(wanted)));
     let most = usize::try_from(limit).unwrap_or(MAX_CLOSEST).min(MAX_CLOSEST);
     let mut found: Vec<CdxRow> = Vec::new();
-    for page in 0..rows.total().div_ceil(CDX_STRETCH) {
-        found.extend(rows.stretch(page * CDX_STRETCH)?.into_iter().filter(|row| pick.takes(row)));
+    for page in 0..rows.pages() {
+        found.extend(rows.page(page)?.into_owned().into_iter().filter(|row| pick.takes(row)));
         found.sort_by_key(far);
         found.truncate(most);
     }

@@ -1,6 +1,7 @@
 //! Fields of a capture as CDX clients know them, and which captures they want.
 
 use crate::failure::Failure;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use regex_lite::{Regex, RegexBuilder};
 use serde_json::{Map, Value as Json};
 use trawl_model::Digest;
@@ -75,19 +76,33 @@ impl Field {
         let text = match self {
             Self::Urlkey => Some(row.urlkey.clone()),
             Self::Timestamp => item.ts.map(|ts| ts.digits14()),
-            // A space would be two fields.
-            Self::Original => Some(item.url.replace(' ', "%20")),
+            // A URL has no tabs and line ends: parsers pass over them.
+            Self::Original => Some(item.url.replace(['\t', '\n', '\r'], "")),
             Self::Mimetype => mime(row),
             Self::Statuscode => item.status.map(|status| status.to_string()),
             // As CDX files have it; what is no digest, as it is.
             Self::Digest => item.digest.as_ref().map(|d| Digest::parse(d).map_or_else(|_| d.clone(), |d| d.cdx())),
             Self::Length => number(item.warc_length),
             Self::Offset => number(item.warc_offset),
-            Self::Filename => item.warc_file.as_ref().map(|file| file.replace(' ', "%20")),
+            Self::Filename => item.warc_file.clone(),
             Self::Dataset => Some(row.dataset_id.to_string()),
         };
-        text.filter(|text| !text.is_empty())
+        text.filter(|text| !text.is_empty()).map(one_field)
     }
+}
+
+/// A text in which nothing ends a field or a line, whatever a client takes for the end of one: a URL of a hostile list would be
+/// two captures.
+fn one_field(text: String) -> String {
+    let ends = |c: char| c.is_whitespace() || c.is_control();
+    if !text.contains(ends) {
+        return text;
+    }
+    let escape = |c: char| match ends(c) {
+        true => utf8_percent_encode(c.encode_utf8(&mut [0; 4]), NON_ALPHANUMERIC).to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escape).collect()
 }
 
 /// A revisit is told as such by its type, which is where clients look.

@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use trawl_http::Head;
 use trawl_model::UnixMillis;
-use trawl_query::{CDX_STRETCH, CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed};
+use trawl_query::{CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed};
 
 /// Mementos in one TimeMap at most.
 const MAX_MEMENTOS: usize = 100_000;
@@ -153,10 +153,46 @@ async fn replay(state: &Arc<State>, asker: Asker, url: String, at: UnixMillis) -
     let mine = state.clone();
     stream(state, asker, kind, Packing::AS_IS, move |pinned, who, out| {
         let archives = mine.archives.as_ref().ok_or(crate::v1::NO_ARCHIVES)?;
-        let row = pinned.capture(None, &url, Some(at), who)?;
-        pinned.replay(archives, &row, who, &mut |found| hand_out(found, out))
+        match pinned.capture(None, &url, Some(at), who) {
+            Err(QueryError::NoMemento { .. }) => lead_to_another(pinned, &url, at, who, out),
+            row => pinned.replay(archives, &row?, who, &mut |found| hand_out(found, out)),
+        }
     })
     .await
+}
+
+/// Leads from a URL that was captured only with the other scheme, or only with or without `www.`, to the nearest of those
+/// mementos, as the Wayback Machine does. Each is looked up, so a page with many missing parts costs little.
+fn lead_to_another(
+    pinned: &Pinned,
+    url: &str,
+    at: UnixMillis,
+    who: &Principal,
+    out: &mut Out<'_>,
+) -> Result<(), QueryError> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let other = rest.strip_prefix("www.").map_or_else(|| format!("www.{rest}"), str::to_owned);
+    let mut best: Option<(u64, String)> = None;
+    for spelling in ["http", "https"].iter().flat_map(|scheme| [rest, &other].map(|rest| format!("{scheme}://{rest}")))
+    {
+        let row = match pinned.capture(None, &spelling, Some(at), who) {
+            Ok(row) => row,
+            Err(QueryError::NoMemento { .. } | QueryError::BadUrl { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let Some(ts) = row.item.ts else { continue };
+        let far = ts.0.abs_diff(at.0);
+        if best.as_ref().is_none_or(|(known, _)| far < *known) {
+            let url = trawl_url::without_userinfo(&row.item.url);
+            best = Some((far, format!("/web/{}id_/{}", ts.digits14(), header_text(&url))));
+        }
+    }
+    let (_, path) = best.ok_or_else(|| nothing(url))?;
+    let location = HeaderValue::from_str(&path).map_err(|_| nothing(url))?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::LOCATION, location);
+    out.start(StatusCode::FOUND, headers);
+    Ok(())
 }
 
 /// A capture as it was answered then, under headers that keep it from doing anything now.
@@ -195,11 +231,10 @@ fn mementos(pinned: &Pinned, url: &str, who: &Principal) -> Result<Vec<CdxRow>, 
     let query = CdxQuery { url: url.to_owned(), match_type: MatchType::Exact, ..CdxQuery::default() };
     let rows = pinned.cdx(&query, who)?;
     let mut found = Vec::new();
-    for page in 0..rows.total().div_ceil(CDX_STRETCH) {
-        let stretch = rows.stretch(page * CDX_STRETCH)?.into_iter();
-        found.extend(
-            stretch.filter(|row| row.item.warc_file.is_some() && row.item.ts.is_some() && row.item.status.is_some()),
-        );
+    for page in 0..rows.pages() {
+        let stretch = rows.page(page)?.into_owned().into_iter();
+        let has_place = |row: &CdxRow| row.item.warc_file.is_some() && row.item.warc_offset.is_some();
+        found.extend(stretch.filter(|row| has_place(row) && row.item.ts.is_some() && row.item.status.is_some()));
         if found.len() > MAX_MEMENTOS {
             found.truncate(MAX_MEMENTOS);
             break;

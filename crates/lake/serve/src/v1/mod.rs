@@ -226,6 +226,11 @@ pub(crate) async fn datasets(axum::extract::State(state): Shared, asker: Asker, 
         for dataset in &mut datasets {
             // Where files lie on this machine is nobody's business on another.
             dataset.archive_base.retain(|base| !base.starts_with("file:"));
+            // Nor is what opens a server: a password, or a signature behind the address.
+            for base in &mut dataset.archive_base {
+                let open = base.split('?').next().unwrap_or_default();
+                *base = trawl_url::without_userinfo(open).into_owned();
+            }
         }
         Ok(Datasets { version: pinned.version().to_owned(), datasets })
     })

@@ -2,6 +2,7 @@
 
 use crate::fixture::{Fixture, H2_PREFACE, ask, frame, get, h2_get, request};
 use trawl_serve::Config;
+use trawl_store::Acl;
 
 #[test]
 fn the_two_calls_of_the_seed_in_both_spellings() {
@@ -209,4 +210,16 @@ fn http_2_is_spoken_without_tls_too() {
     }
     // 200 and 404 are fields of the static table.
     assert_eq!(statuses.into_iter().collect::<Vec<_>>(), [(1, 0x88), (3, 0x8d)]);
+}
+
+#[test]
+fn addresses_of_archives_are_shown_without_what_opens_them() {
+    let fixture = Fixture::new();
+    let list = fixture.path("list.txt");
+    std::fs::write(&list, "http://x.com/\n").unwrap();
+    let base = "https://me:secret@files.example/a/?signature=secret".to_owned();
+    fixture.take(&fixture.lake, "list", &list, Acl::Public, vec![base]);
+    let server = fixture.serve(Config::default());
+    let (_, datasets) = ask(server.address(), "/v1/datasets");
+    assert_eq!(datasets["datasets"][0]["archive_base"], serde_json::json!(["https://files.example/a/"]));
 }

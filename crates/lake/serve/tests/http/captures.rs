@@ -311,6 +311,12 @@ fn memento_finds_the_nearest_and_rewrites_nothing() {
     let map = get(at, "/timemap/link/http://a.com/");
     assert_eq!(map.header("content-type"), Some("application/link-format"));
     assert_eq!(map.text().matches("memento\"; datetime=").count(), 2, "{}", map.text());
+    for other in ["https://a.com/", "http:/www.a.com/", "https://www.a.com", "www.a.com/"] {
+        let leads = get(at, &format!("/web/20260624id_/{other}"));
+        let found = (leads.status, leads.header("location"));
+        assert_eq!(found, (302, Some("/web/20260624010203id_/http://a.com/")), "{other}");
+    }
+    assert_eq!(get(at, "/web/2026id_/https://a.com/none").status, 404);
     for other in ["2026", "2026im_"] {
         let leads = get(at, &format!("/web/{other}/http://a.com/"));
         assert_eq!(leads.header("location"), Some("/web/2026id_/http://a.com/"));
@@ -364,4 +370,83 @@ fn what_is_denied_is_replayed_nowhere() {
         assert_eq!(get(server.address(), path).status, 404, "{path}");
     }
     assert_eq!(get(server.address(), "/cdx?url=a.com").text(), "");
+}
+
+/// Indexes have whole seconds where records have fractions, and not all say which captures are revisits.
+#[test]
+fn captures_of_an_index_are_replayed() {
+    let digest = {
+        use sha1::Digest;
+        data_encoding::BASE32.encode(&sha1::Sha1::digest(SCRIPT.as_bytes()))
+    };
+    let page = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{SCRIPT}");
+    let page = response(1, "http://a.com/", "2026-06-24T01:02:03.456Z", page.as_bytes());
+    let more = format!(
+        "WARC-Date: 2026-07-01T00:00:00.789Z\r\nWARC-Target-URI: http://a.com/\r\n\
+         Content-Type: application/http;msgtype=response\r\nWARC-Payload-Digest: sha1:{digest}\r\n\
+         WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n"
+    );
+    let again = record("revisit", 2, &more, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n");
+    for kind in ["\"mime\":\"warc/revisit\",", ""] {
+        let line = |time: &str, kind: &str, offset: usize, length: usize, file: &str| {
+            format!(
+                "com,a)/ {time} {{\"url\":\"http://a.com/\",{kind}\"status\":\"200\",\"digest\":\"sha1:{digest}\",\
+                 \"length\":\"{length}\",\"offset\":\"{offset}\",\"filename\":\"{file}\"}}\n"
+            )
+        };
+        let index = [
+            line("20260624010203", "\"mime\":\"text/html\",", 0, page.len(), "w.warc"),
+            // Nearer, but not there any more.
+            line("20260630000000", "\"mime\":\"text/html\",", 0, page.len(), "gone.warc"),
+            line("20260701000000", kind, page.len(), again.len(), "w.warc"),
+        ];
+        let fixture = Fixture::new();
+        fixture.add_file("w", "w.warc", &[page.clone(), again.clone()].concat(), Acl::Public);
+        fixture.add_file("index", "index.cdxj", index.concat().as_bytes(), Acl::Public);
+        let server = fixture.serve(Config::default());
+        for dataset in ["w", "index"] {
+            for ts in ["2026-06-24", "2026-07-01"] {
+                let path = format!("/v1/capture/{dataset}?url=http://a.com/&ts={ts}&part=body");
+                let found = get(server.address(), &path);
+                assert_eq!((found.status, found.text().as_str()), (200, SCRIPT), "{kind} {path}");
+            }
+        }
+        assert_eq!(get(server.address(), "/web/20260701000000id_/http://a.com/").text(), SCRIPT);
+    }
+}
+
+/// Programs call their files alike in every directory: a record in a file of that name, at that place and of that URL may be another one.
+#[test]
+fn files_of_one_name_in_two_directories() {
+    let fixture = Fixture::new();
+    let (mut bases, mut rows) = (Vec::new(), String::new());
+    let captures = [("one", "2026-01-01T00:00:00Z", "first"), ("two", "2026-02-01T00:00:00Z", "other")];
+    for (dir, date, body) in captures {
+        std::fs::create_dir(fixture.path(dir)).unwrap();
+        let http = format!("HTTP/1.1 200 OK\r\n\r\n{body}");
+        let record = response(1, "http://a.com/", date, http.as_bytes());
+        let length = record.len();
+        std::fs::write(fixture.path(dir).join("site.warc"), record).unwrap();
+        bases.push(format!("file://{}/", fixture.path(dir).display()));
+        rows += &format!(
+            "{{\"url\":\"http://a.com/\",\"ts\":\"{date}\",\"status\":200,\"warc_file\":\"site.warc\",\"warc_offset\":0,\"warc_length\":{length}}}\n"
+        );
+    }
+    let list = fixture.path("rows.jsonl");
+    std::fs::write(&list, rows).unwrap();
+    fixture.take(&fixture.lake, "w", &list, Acl::Public, bases);
+    let server = fixture.serve(Config::default());
+    let find = |date: &str, part: &str| {
+        get(server.address(), &format!("/v1/capture/w?url=http://a.com/&ts={date}&part={part}"))
+    };
+    for (_, date, body) in captures {
+        for part in ["record", "http", "body"] {
+            let found = find(date, part);
+            assert!(found.status == 200 && found.text().contains(body), "{part} of {date}: {}", found.text());
+        }
+    }
+    std::fs::remove_file(fixture.path("two").join("site.warc")).unwrap();
+    for part in ["record", "http", "body"] {
+        assert_eq!(find("2026-02-01T00:00:00Z", part).status, 502, "{part}: another capture is in its place");
+    }
 }

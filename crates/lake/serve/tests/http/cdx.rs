@@ -191,6 +191,32 @@ fn captures_that_are_counted_are_not_skipped() {
     assert_eq!(get(server.address(), &resumed).status, 410);
 }
 
+/// Few captures among very many rows are sorted as a whole: stretch by stretch, the last capture would be that of the last dataset.
+#[test]
+fn the_newest_capture_is_the_last_one_however_large_its_host_is() {
+    let fixture = Fixture::new();
+    for year in [2024, 2022, 2020] {
+        let row = |n| format!("{{\"url\":\"http://a.com/{n}\",\"ts\":\"{year}-01-01T00:00:00Z\"}}\n");
+        let rows: String = (0..17_000).map(row).collect();
+        fixture.add_file(&format!("of-{year}"), &format!("{year}.jsonl"), rows.as_bytes(), Acl::Public);
+    }
+    let server = fixture.serve(Config::default());
+    let times = |more: &str| lines(&server, &format!("url=a.com/7&fl=timestamp{more}"));
+    let [old, middle, new] = ["20200101000000", "20220101000000", "20240101000000"];
+    assert_eq!(times(""), [old, middle, new]);
+    assert_eq!(times("&sort=reverse"), [new, middle, old]);
+    assert_eq!(times("&collapse=timestamp:3"), [old]);
+    assert_eq!((times("&limit=1"), times("&limit=-1")), (vec![old.to_owned()], vec![new.to_owned()]));
+    assert_eq!(
+        (times("&page=0").len(), times("&page=1").len(), times("&showNumPages=true")),
+        (3, 0, vec!["1".to_owned()])
+    );
+    assert_eq!(walk(&server, "url=a.com/7&fl=timestamp", &mut |_| ()), [old, middle, new]);
+    let found = lines(&server, "url=a.com/77*&fl=urlkey,timestamp");
+    assert!(found.len() == 3 * 111 && found.is_sorted(), "{} rows", found.len());
+    assert_eq!(lines(&server, "url=a.com/*&showNumPages=true"), ["2"], "these are too many");
+}
+
 /// A key has no `www.`, and below a suffix each name is a domain of its own.
 #[test]
 fn one_key_stands_for_rows_of_several_domains() {
@@ -232,4 +258,20 @@ fn json_as_the_wayback_machine_has_it() {
     assert_eq!((line.next(), line.next()), (Some("com,a)/other"), Some("20240601000000")));
     let object: serde_json::Value = serde_json::from_str(line.next().unwrap()).unwrap();
     assert_eq!((&object["url"], &object["filename"]), (&"http://a.com/other".into(), &"two.warc".into()));
+}
+
+/// A list may have URLs that end a line, or what a program takes for one.
+#[test]
+fn a_hostile_url_is_one_field_of_one_line() {
+    let fixture = Fixture::new();
+    let urls = ["http://a.com/x\nb.com)/ 20240101000000 http://b.com/", "http://a.com/y\u{85}\u{2028}\u{b} z\t!"];
+    let rows: String = urls.iter().map(|url| format!("{}\n", serde_json::json!({ "url": url }))).collect();
+    fixture.add_file("list", "list.jsonl", rows.as_bytes(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let mut found = lines(&server, "url=a.com/*&fl=original,length");
+    found.sort();
+    assert_eq!(
+        found,
+        ["http://a.com/xb.com)/%2020240101000000%20http://b.com/ -", "http://a.com/y%C2%85%E2%80%A8%0B%20z! -"]
+    );
 }

@@ -193,3 +193,22 @@ fn certificates_are_read_again_when_they_change() {
     }
     assert!(tls_get(server.address(), &first.cert, "one.example").is_err());
 }
+
+/// Who says nothing before the handshake is idle as well.
+#[test]
+fn connections_without_a_handshake_make_room_for_others() {
+    let fixture = Fixture::new();
+    fixture.add("first", "http://example.com/\n");
+    let trusted = certificate(&fixture, "one.example");
+    let tls = Some(TlsFiles { certificate: fixture.path("cert.pem"), key: fixture.path("key.pem") });
+    let head_timeout = Duration::from_secs(600);
+    let server = fixture.serve(Config { tls, max_connections: 20, head_timeout, ..Config::default() });
+    let mut silent: Vec<_> = (0..100).map(|_| connect(server.address())).collect();
+    silent.iter().for_each(|one| one.set_nonblocking(true).unwrap());
+    assert!(tls_get(server.address(), &trusted.cert, "one.example").unwrap().starts_with("HTTP/1.1 200"));
+    let begun = Instant::now();
+    while silent.iter_mut().filter_map(|one| one.read(&mut [0; 1]).ok()).count() < 80 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "they keep their places");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -112,3 +112,27 @@ fn a_question_whose_asker_left_stops() {
     until("its place is free", || gauge(at, "trawl_questions") == 0);
     assert_eq!(gate.came(), 1, "it went on reading for nobody");
 }
+
+/// A browser that shows a page asks for all captures of it at once.
+#[test]
+fn a_burst_of_streams_waits_for_its_turn() {
+    let fixture = Fixture::new();
+    fixture.add("all", "http://x.com/1\nhttp://x.com/2\n");
+    let (server, gate) =
+        serve(&fixture, Config { max_streams: 1, max_waiting: 2, max_wait: HOUR, timeout: HOUR, ..Config::default() });
+    let at = server.address();
+    gate.shut();
+    std::thread::scope(|scope| {
+        let ask = move || get(at, "/cdx?url=x.com/1").status;
+        let mut askers = vec![scope.spawn(ask)];
+        until("the first one reads", || gate.came() >= 1);
+        askers.extend([scope.spawn(ask), scope.spawn(ask)]);
+        // The one that asks for this number is one of them.
+        until("all are there", || gauge(at, "trawl_connections") == 4);
+        gate.open();
+        for asker in askers {
+            assert_eq!(asker.join().unwrap(), 200);
+        }
+    });
+    until("all places are free", || gauge(at, "trawl_streams") == 0);
+}
