@@ -114,6 +114,9 @@ def test_reading_a_lake(spark, lake_dir):
     )
     (number,) = (d["dataset_id"] for d in lake.datasets() if d["name"] == "tuesday")
     assert whole.where(f"dataset_id = {number}").count() == 3000
+    for parts_ in ("0", "257"):
+        with pytest.raises(Exception, match="expected 1 to 256"):
+            read.option("partitions", parts_).load(str(lake_dir)).count()
     with pytest.raises(Exception, match="no dataset"):
         read.option("dataset", "nobody").load(str(lake_dir)).count()
 
