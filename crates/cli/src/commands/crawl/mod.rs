@@ -119,7 +119,7 @@ pub struct Args {
 
     /// Name of the run: everything is written to DIR/NAME, and files are named after it. Without it, files go directly to DIR and
     /// are named after the start time
-    #[arg(long, default_value = "", value_name = "NAME", help_heading = "Run")]
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME", help_heading = "Run")]
     run_id: String,
 
     #[command(flatten)]
@@ -373,6 +373,9 @@ impl Args {
             config.seeds.extend(seeds_of(text, &config.fetch)?);
         }
         config.seeds.extend(retries);
+        if config.start == Start::Resume && config.seeds.is_empty() && !config.out.join(".crawl").exists() {
+            bail!("no crawl was begun in {}: name the URLs or lists to start from", config.out.display());
+        }
         refuse_empty(&config.seeds)?;
         Ok(config)
     }

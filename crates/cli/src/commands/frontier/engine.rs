@@ -5,7 +5,7 @@ use crate::output::Output;
 use crate::queues::QueueArgs;
 use crate::system;
 use crate::units::{bytes, duration};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -117,6 +117,9 @@ impl SettingArgs {
 
 /// Opens the frontier in a directory for this process.
 pub fn open(dir: &Path, config: Config) -> anyhow::Result<Frontier> {
+    if dir.is_file() {
+        bail!("{} is a file: a frontier is a directory", dir.display());
+    }
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let now = system::now();
     let holder = describe_holder(concat!("trawl/", env!("CARGO_PKG_VERSION")), &now.rfc3339_seconds());

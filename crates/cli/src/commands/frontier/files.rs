@@ -16,15 +16,15 @@ use trawl_meguri::{Identity, MeguriFile, Merged, Writer, WriterOptions, Written}
 #[derive(Debug, clap::Args)]
 pub struct WriteArgs {
     /// Write as small a file as can be; takes about twenty times as long
-    #[arg(long)]
+    #[arg(long, help_heading = "Output file")]
     pack: bool,
 
     /// Memory for rows, filter and index; the rest waits in temporary files beside the output
-    #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
+    #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE", help_heading = "Output file")]
     memory: u64,
 
     /// Replace an output that exists; never an input
-    #[arg(long)]
+    #[arg(long, help_heading = "Output file")]
     overwrite: bool,
 }
 

@@ -52,11 +52,11 @@ pub struct PlanArgs {
     written: WriteArgs,
 
     /// Tasks that read sources; one for each 512 MiB when not given
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Tasks")]
     map_tasks: Option<u32>,
 
     /// Tasks that write Parquet, and then the index; one for each prefix (1, 16 or 256) when not given, and at most so many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Tasks")]
     reduce_tasks: Option<u32>,
 }
 

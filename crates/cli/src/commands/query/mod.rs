@@ -284,6 +284,7 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
         _ if out.json() => {}
         (Some(next), _) if !by_cursor => out.remark(&format!("more with --offset {next}")),
         (_, Some(cursor)) => out.remark(&format!("more with --cursor {cursor}")),
+        (_, None) if answer.items.is_empty() => out.remark("no row fits these filters and this offset"),
         (_, None) => {}
     }
     Ok(Status::Done)

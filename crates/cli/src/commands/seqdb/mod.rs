@@ -47,19 +47,33 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 struct Common {
     /// Leave nothing in the page cache that was only written or read through
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Reading and writing")]
     no_cache: bool,
 
     /// What is made durable: everything, data only (indexes when closed), or nothing
-    #[arg(long, global = true, value_enum, default_value = "full", value_name = "WHAT")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "full",
+        value_name = "WHAT",
+        help_heading = "Reading and writing"
+    )]
     sync: Sync,
 
     /// Let readers see what was added after so many entries; 0: when a buffer of 1 MiB is full
-    #[arg(long, global = true, default_value_t = 0, value_name = "N")]
+    #[arg(long, global = true, default_value_t = 0, value_name = "N", help_heading = "Reading and writing")]
     flush_every: u64,
 
     /// Memory for sorting and for cells of an index
-    #[arg(long, global = true, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
+    #[arg(
+        long,
+        global = true,
+        default_value = "256MiB",
+        value_parser = bytes,
+        value_name = "SIZE",
+        help_heading = "Reading and writing"
+    )]
     memory: u64,
 }
 
