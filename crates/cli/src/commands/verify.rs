@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
     memory: u64,
 
-    /// Directory for what does not fit into memory; the system's when not given
+    /// Directory for what does not fit into memory; the system's by default
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
 

@@ -131,7 +131,7 @@ pub struct Args {
     #[command(flatten)]
     network: NetworkArgs,
 
-    /// Memory for URLs; the rest are on disk. Hosts take about 400 bytes each in addition
+    /// Memory for URLs; the rest are on disk. Each host takes about 400 bytes more
     #[arg(long, default_value = "512MiB", value_parser = bytes, value_name = "SIZE", help_heading = "Machine")]
     frontier_memory: u64,
 
@@ -191,7 +191,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", help_heading = "Archive")]
     operator: Option<String>,
 
-    /// Serve the state of the crawl to Prometheus on this address, under /metrics; a port alone is one of this machine
+    /// Serve the state of the crawl to Prometheus on this address, under /metrics; a port alone listens on 127.0.0.1
     #[arg(long, value_name = "ADDR", value_parser = address, help_heading = "Run")]
     metrics: Option<SocketAddr>,
 

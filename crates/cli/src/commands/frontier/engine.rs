@@ -24,8 +24,8 @@ use trawl_url::WebUrl;
 
 /// Decides what to fetch next for another program, by JSON lines on standard input and output
 ///
-/// Each line is one request, and gets one line of answer once what it changed is durable. A line that cannot be understood gets
-/// {"error": …} and changes nothing. docs/frontier.md has all requests.
+/// Each line is one request. It is answered by one line as soon as its changes are durable. An invalid line is answered
+/// by {"error": …} and changes nothing. docs/frontier.md lists all requests.
 ///
 /// Example:
 ///   {"op":"offer","urls":[{"url":"http://a.example/"}]}          {"admissions":["new"]}
@@ -52,7 +52,7 @@ pub struct SettingArgs {
     #[arg(long, value_enum, default_value_t = IdentityName::Key)]
     identity: IdentityName,
 
-    /// What is asked one at a time
+    /// What gets one request at a time
     #[arg(long, value_enum, default_value_t = QueueName::Host)]
     queue: QueueName,
 
@@ -64,7 +64,7 @@ pub struct SettingArgs {
     #[arg(long, value_name = "TOKEN")]
     robots: Option<String>,
 
-    /// Memory for URLs; further ones are on disk
+    /// Memory for URLs; the rest are on disk
     #[arg(long, default_value = "512MiB", value_parser = bytes, value_name = "SIZE")]
     memory: u64,
 }

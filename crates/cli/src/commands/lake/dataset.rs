@@ -45,7 +45,7 @@ pub struct SetArgs {
     #[arg(value_name = "DATASET")]
     dataset: String,
 
-    /// Let everybody see it
+    /// Let everyone see it
     #[arg(long, group = "change", conflicts_with_all = ["principal", "hidden"])]
     public: bool,
 
@@ -53,7 +53,7 @@ pub struct SetArgs {
     #[arg(long, value_name = "WHO", group = "change", conflicts_with = "hidden")]
     principal: Vec<String>,
 
-    /// Let nobody see it through the API
+    /// Hide it from all clients of the API
     #[arg(long, group = "change")]
     hidden: bool,
 
