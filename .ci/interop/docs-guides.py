@@ -2,7 +2,7 @@
 """Every command of the guides runs as printed and prints what they say.
 
 A guide is a page of docs/ with blocks ```console: a line `$ command` is run, the lines below it are its output. `…` stands for
-anything within a line, a line `…` for any number of lines. Each guide runs in one shell, from its top to its end, in a
+anything within a line, a line `…` for any number of lines, a last line `(exit 1)` for an exit code. Each guide runs in one shell, from its top to its end, in a
 directory of its own; port 8080 is replaced by one that is free. Of README.md the lines of the tour are run, and their exit
 codes are compared.
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from docs import DOCS
 from peer import TRAWL, check, done
 
-GUIDES = ["../README.md", "tour.md", "cookbook.md", "api.md", "operating.md", "troubleshooting.md", "seqdb.md"]
+GUIDES = ["../README.md", "tour.md", "cookbook.md", "api.md", "operating.md", "troubleshooting.md", "lake.md", "seqdb.md"]
 END = "end of command"
 
 
@@ -88,10 +88,14 @@ def run(page, port, tools):
             printed += line[: line.index(END)] and line[: line.index(END)] + "\n"
             if command.endswith("&"):
                 wait_for(port)
+            wanted = re.fullmatch(r"\(exit (\d+)\)", expected[-1]) if expected else None
+            if wanted:
+                expected.pop()
             detail = "\nexpected:\n" + "\n".join(expected) + "\nprinted:\n" + printed
             check(matches(expected, printed), f"{page.name}: {command[:90]}", detail)
-            if is_readme:
-                check(int(line.split()[-1]) == exit_code(command), f"{page.name}: exit code {line.split()[-1]}", detail)
+            if is_readme or wanted:
+                code = int(wanted[1]) if wanted else exit_code(command)
+                check(int(line.split()[-1]) == code, f"{page.name}: exit code {line.split()[-1]}", detail)
     finally:
         os.killpg(shell.pid, signal.SIGKILL)
         shell.wait()
