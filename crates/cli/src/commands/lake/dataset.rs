@@ -99,7 +99,7 @@ fn set(args: &SetArgs, out: &mut Output) -> anyhow::Result<Status> {
     principals.sort_unstable();
     principals.dedup();
     if principals.iter().any(String::is_empty) {
-        bail!("--principal needs a name; use --hidden to let nobody see the dataset");
+        bail!("--principal needs a name; use --hidden to hide the dataset");
     }
     let bases: Vec<String> = args.archive_base.iter().filter(|base| !base.is_empty()).cloned().collect();
     if let Some(base) = bases.iter().find(|base| !base.contains("://")) {
