@@ -118,7 +118,12 @@ fn show(fact: &Event, w: &mut dyn Write) -> io::Result<()> {
         Event::Dropped(dropped) => {
             let verb = if dropped.dry_run { "would drop" } else { "dropped" };
             match dropped.denied {
-                true => writeln!(w, "{}: the whole dataset is denied, {verb} {} rows", dropped.dataset, show_count(dropped.rows)),
+                true => writeln!(
+                    w,
+                    "{}: the whole dataset is denied, {verb} {} rows",
+                    dropped.dataset,
+                    show_count(dropped.rows)
+                ),
                 false => writeln!(w, "{verb} dataset {}: {}", dropped.dataset, holds(dropped)),
             }
         }
