@@ -223,6 +223,13 @@ fn settings_that_set_nothing_are_refused() {
         trawl(dir.path()).env("TRAWL_LAKE_INGEST_MEMROY", "1").args(["url", "http://a.example/"]).output().unwrap();
     assert_eq!(typo.status.code(), Some(2));
     assert!(stderr(&typo).contains("TRAWL_LAKE_INGEST_MEMROY: there is no setting by that name"), "{}", stderr(&typo));
+    // A wrong value that is not on the command line is said to come from elsewhere.
+    for (name, value) in [("TRAWL_QUIET", "maybe"), ("TRAWL_CRAWL_DELAY", "soon"), ("TRAWL_CRAWL_DEPTH", "many")] {
+        let mut wrong = trawl(dir.path());
+        let wrong = wrong.env(name, value).args(["crawl", "http://a.example/", "--out", "o"]).output().unwrap();
+        assert_eq!(wrong.status.code(), Some(2));
+        assert!(stderr(&wrong).contains("(set by an environment variable or by trawl.toml)"), "{}", stderr(&wrong));
+    }
     for known in ["TRAWL_LAKE", "TRAWL_CACHE_SIZE", "TRAWL_TEST_X"] {
         let fine = trawl(dir.path()).env(known, "1").args(["url", "http://a.example/"]).output().unwrap();
         assert_eq!(fine.status.code(), Some(0), "{known}: {}", stderr(&fine));
