@@ -50,8 +50,9 @@ pub fn settings_of_run(command: &Command, matches: &ArgMatches) -> anyhow::Resul
         match said {
             true if now == *before => {}
             true => {
-                let before = if before.is_empty() { "not given".to_owned() } else { before.join(" ") };
-                differs.push(format!("--{} {} (was {before})", id.replace('_', "-"), now.join(" ")));
+                let was = before.join(" ");
+                let was = if was.is_empty() { "not given" } else { &was };
+                differs.push(format!("--{} {} (was {was})", id.replace('_', "-"), now.join(" ")));
             }
             false => kept.push((id, before.clone())),
         }
