@@ -23,7 +23,7 @@ const TOP: usize = 8;
 /// Says what is in a file or directory, whatever the format
 ///
 /// Prints counts, sizes, breakdowns by status, type and host, and a sample. Takes archives, captures.parquet, lists of URLs,
-/// CDXJ, frontiers, lakes and their Parquet files. The format is found by the first bytes.
+/// CDXJ and ZipNum indexes, frontiers, lakes and their Parquet files. The format is found by the first bytes.
 ///
 /// Examples:
 ///   trawl inspect crawl/
