@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""One engine beside one process: `spark.py DIR N ENGINE`, called by spark.sh. Exit code 1 when the files differ."""
+"""One engine beside one process: `spark.py DIR N ENGINE`, called by spark.sh. Exit code 1 when the files differ, or when an engine takes more
+CPU than was promised for so many URLs."""
 import ctypes
 import os
 import pathlib
@@ -11,6 +12,8 @@ import sys
 import time
 
 THREADS, MEMORY = 2, 1 << 30
+# CPU of one process over that of the engine, everything included, from this many URLs on: with fewer, starting the engine is most of it.
+PROMISED = {"sail": (20_000_000, 0.85), "spark": (100_000_000, 0.80)}
 # Little of the JVM: what is measured is Trawl on Spark, not the JIT.
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SPARK = {
@@ -100,6 +103,14 @@ def engine_run(work, urls, engine):
         server.stop()
 
 
+def versions(engine):
+    """Of Python, of the package and of what runs its tasks."""
+    from importlib.metadata import version
+
+    packages = {"sail": ["pysail", "pyspark-client"], "spark": ["pyspark"]}.get(engine, [])
+    return ", ".join([f"Python {sys.version.split()[0]}", *(f"{name} {version(name)}" for name in ["trawl", *packages])])
+
+
 def parts(lake):
     return subprocess.run([os.environ["TRAWL"], "lake", "parts", "--hashes", "--lake", lake], check=True, capture_output=True).stdout
 
@@ -119,7 +130,12 @@ def main():
     same = parts(local) == parts(work / engine)
     print(f"{urls:,} URLs: alone {cpu:.1f} CPU-s, {wall:.1f} s; {engine} {engine_cpu:.1f} CPU-s, {engine_wall:.1f} s:"
           f" {cpu / engine_cpu:.2f} of CPU, {wall / engine_wall:.2f} of clock; files {'are equal' if same else 'DIFFER'}", flush=True)
-    sys.exit(not same)
+    urls_from, least = PROMISED.get(engine, (0, 0.0))
+    kept = urls < urls_from or cpu / engine_cpu >= least
+    print(f"    {versions(engine)}; settings {SPARK if engine == 'spark' else {}}", flush=True)
+    if not kept:
+        print(f"    BROKEN: {cpu / engine_cpu:.2f} of CPU, at least {least} promised", flush=True)
+    sys.exit(not (same and kept))
 
 
 main()

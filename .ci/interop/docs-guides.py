@@ -2,8 +2,9 @@
 """Every command of the guides runs as printed and prints what they say.
 
 A guide is a page of docs/ with blocks ```console: a line `$ command` is run, the lines below it are its output. `…` stands for
-anything within a line, a line `…` for any number of lines. Each guide runs in one shell, from its top to its end, in a
-directory of its own; port 8080 is replaced by one that is free.
+anything within a line, a line `…` for any number of lines, a last line `(exit 1)` for an exit code. Each guide runs in one shell, from its top to its end, in a
+directory of its own; port 8080 is replaced by one that is free. Of README.md the lines of the tour are run, and their exit
+codes are compared.
 """
 import os
 import pathlib
@@ -18,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from docs import DOCS
 from peer import TRAWL, check, done
 
-GUIDES = ["tour.md", "cookbook.md", "api.md", "operating.md", "troubleshooting.md"]
+GUIDES = ["../README.md", "tour.md", "cookbook.md", "api.md", "operating.md", "troubleshooting.md", "lake.md", "seqdb.md"]
 END = "end of command"
 
 
@@ -32,6 +33,19 @@ def blocks(page):
             else:
                 steps[-1][1].append(line)
     return steps
+
+
+def tour(page):
+    """The lines of README's tour; what they print is not shown there."""
+    (block,) = re.findall(r"^## A tour in a dozen lines\n.*?^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+    lines = [re.sub(r" +# .*", "", line) for line in block.splitlines()]
+    # A server runs until ctrl-c, and its own port may be taken here.
+    return [(line + " --listen 8080 > serve.out &" if line.startswith("trawl serve") else line, ["…"]) for line in lines]
+
+
+def exit_code(command):
+    """What a line of README's tour ends with: differences are a finding."""
+    return 1 if "query diff" in command else 0
 
 
 def matches(expected, printed):
@@ -59,10 +73,11 @@ def run(page, port, tools):
         ["bash"], cwd=directory, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
     try:
-        for command, expected in blocks(page):
+        is_readme = page.stem == "README"
+        for command, expected in (tour if is_readme else blocks)(page):
             command, expected = command.replace("8080", str(port)), [line.replace("8080", str(port)) for line in expected]
             # `$?` of the next command is still this one's.
-            shell.stdin.write(f"{command}\ncode=$?; echo '{END}'; (exit $code)\n")
+            shell.stdin.write(f"{command}\ncode=$?; echo '{END}' $code; (exit $code)\n")
             shell.stdin.flush()
             printed = ""
             while END not in (line := shell.stdout.readline()):
@@ -73,8 +88,14 @@ def run(page, port, tools):
             printed += line[: line.index(END)] and line[: line.index(END)] + "\n"
             if command.endswith("&"):
                 wait_for(port)
+            wanted = re.fullmatch(r"\(exit (\d+)\)", expected[-1]) if expected else None
+            if wanted:
+                expected.pop()
             detail = "\nexpected:\n" + "\n".join(expected) + "\nprinted:\n" + printed
             check(matches(expected, printed), f"{page.name}: {command[:90]}", detail)
+            if is_readme or wanted:
+                code = int(wanted[1]) if wanted else exit_code(command)
+                check(int(line.split()[-1]) == code, f"{page.name}: exit code {line.split()[-1]}", detail)
     finally:
         os.killpg(shell.pid, signal.SIGKILL)
         shell.wait()

@@ -152,7 +152,8 @@ fn is_flag(arg: &OsStr) -> bool {
     arg.to_str().is_some_and(|arg| arg.len() > 2 && arg.starts_with("--") && !arg.contains('='))
 }
 
-/// An error of clap's, reworded to say which numbers are accepted.
+/// An error of clap's, reworded to say which numbers are accepted, and that a value is not from the command line: a flag that was
+/// not given cannot be wrong.
 pub fn plain(error: clap::Error, command: &clap::Command) -> clap::Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -160,11 +161,24 @@ pub fn plain(error: clap::Error, command: &clap::Command) -> clap::Error {
     };
     let is_number = std::error::Error::source(&error)
         .is_some_and(|source| source.is::<std::num::ParseIntError>() || source.to_string().contains(" is not in 0.."));
-    if !is_number {
-        return error;
-    }
     let (arg, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
-    let message = format!("invalid value '{value}' for '{arg}': expected a whole number, 0 or more, found {value:?}\n");
+    let is_value = matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) && !value.is_empty();
+    let is_set = is_value && !std::env::args_os().any(|typed| typed.to_string_lossy().ends_with(&value));
+    let origin = if is_set { " (set by an environment variable or by trawl.toml)" } else { "" };
+    let message = match is_number {
+        true => format!(
+            "invalid value '{value}' for '{arg}': expected a whole number, 0 or more, found {value:?}{origin}\n"
+        ),
+        false if is_set => {
+            let text = error.to_string();
+            // The first line says what is wrong; possible values and a hint follow.
+            match text.trim_start_matches("error: ").split_once('\n') {
+                Some((first, rest)) => format!("{first}{origin}\n{rest}"),
+                None => format!("{text}{origin}\n"),
+            }
+        }
+        false => return error,
+    };
     clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
 }
 

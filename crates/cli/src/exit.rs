@@ -47,7 +47,7 @@ pub fn in_one_line(error: &anyhow::Error) -> String {
 }
 
 /// Whether the reader of our output went away, as `head` does: nothing to report.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let broken = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(broken))
 }

@@ -72,7 +72,19 @@ fn wrong_seeds_and_places_leave_nothing_behind() {
         "there is no file nosuch.example.com, and no host",
     );
     refused(dir, &["crawl", "empty.txt", "--out", "o"], "empty.txt holds no URLs");
+    // What is there and is not a list: the corrected call must find no half of a run in its way.
+    std::fs::write(dir.join("table.csv"), "site,page\n1,http://127.0.0.1:9/\n").unwrap();
+    std::fs::write(dir.join("bad.json"), "[{\"url\": broken").unwrap();
+    std::fs::write(dir.join("cut.gz"), [0x1f, 0x8b, 8, 0, 0]).unwrap();
+    std::fs::write(dir.join("list.txt"), "http://127.0.0.1:9/\n").unwrap();
+    refused(dir, &["crawl", "table.csv", "--out", "o"], "seeds table.csv@0: expected a header line");
+    refused(dir, &["crawl", "list.txt", "full", "--out", "o"], "found a directory: name the files in it ('full/*')");
+    refused(dir, &["crawl", "bad.json", "--out", "o"], "bad.json");
+    refused(dir, &["crawl", "cut.gz", "--out", "o"], "cut.gz");
+    refused(dir, &["crawl", "--retry-from", "list.txt", "--out", "o"], "seeds list.txt: expected a Parquet file");
+    refused(dir, &["crawl", "--resume", "--out", "o"], "no crawl was begun in o");
     assert!(!dir.join("o").exists());
+    run(dir, &["-q", "crawl", "table.csv", "--url-column", "page", "--out", "corrected"], 1);
     refused(
         dir,
         &["crawl", "http://a.example/", "--out", "full"],
@@ -113,6 +125,20 @@ fn everything_trawl_knows_can_be_inspected_and_verified() {
     }
     let bad = run(dir, &["verify", "list.txt"], 1);
     assert!(stdout(&bad).contains("fault: list.txt@"), "{}", stdout(&bad));
+    // The index of many archives, as a directory or by its name, and a table whose column has another name.
+    run(dir, &["-q", "cdxj", "index", "a.warc", "--zipnum", "zipnum"], 0);
+    for path in ["zipnum", "zipnum/cluster.idx"] {
+        assert!(stdout(&run(dir, &["-q", "inspect", path], 0)).contains("list of URLs (cdxj), "), "{path}");
+        assert!(stdout(&run(dir, &["-q", "verify", path], 0)).contains("1 items: sound"), "{path}");
+    }
+    put("table.csv", "site,page\n1,http://c.example/\n");
+    refused(dir, &["inspect", "table.csv"], "name the column with --url-column");
+    for verb in ["inspect", "verify"] {
+        assert!(stdout(&run(dir, &["-q", verb, "table.csv", "--url-column", "page"], 0)).contains("1 items"), "{verb}");
+    }
+    // One bad path does not stop the rest.
+    let rest = run(dir, &["-q", "inspect", "nosuch", "rows.jsonl"], 2);
+    assert!(stdout(&rest).contains("statuses: 404 1"), "{}", stdout(&rest));
     // Lines in the wrong order cannot be searched.
     let line = std::fs::read_to_string(dir.join("a.cdxj")).unwrap();
     put("wrong.cdxj", &format!("{line}{}", line.replace("example,b", "example,a")));
@@ -197,6 +223,13 @@ fn settings_that_set_nothing_are_refused() {
         trawl(dir.path()).env("TRAWL_LAKE_INGEST_MEMROY", "1").args(["url", "http://a.example/"]).output().unwrap();
     assert_eq!(typo.status.code(), Some(2));
     assert!(stderr(&typo).contains("TRAWL_LAKE_INGEST_MEMROY: there is no setting by that name"), "{}", stderr(&typo));
+    // A wrong value that is not on the command line is said to come from elsewhere.
+    for (name, value) in [("TRAWL_QUIET", "maybe"), ("TRAWL_CRAWL_DELAY", "soon"), ("TRAWL_CRAWL_DEPTH", "many")] {
+        let mut wrong = trawl(dir.path());
+        let wrong = wrong.env(name, value).args(["crawl", "http://a.example/", "--out", "o"]).output().unwrap();
+        assert_eq!(wrong.status.code(), Some(2));
+        assert!(stderr(&wrong).contains("(set by an environment variable or by trawl.toml)"), "{}", stderr(&wrong));
+    }
     for known in ["TRAWL_LAKE", "TRAWL_CACHE_SIZE", "TRAWL_TEST_X"] {
         let fine = trawl(dir.path()).env(known, "1").args(["url", "http://a.example/"]).output().unwrap();
         assert_eq!(fine.status.code(), Some(0), "{known}: {}", stderr(&fine));

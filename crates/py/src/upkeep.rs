@@ -203,14 +203,14 @@ pub fn denied<'py>(py: Python<'py>, lake: &Lake) -> PyResult<Bound<'py, PyAny>> 
     json::answer(py, &all)
 }
 
-/// Takes denied rows out of the files.
+/// Removes denied rows from the files.
 pub fn purge<'py>(py: Python<'py>, lake: &Lake, dataset: Option<u32>, dry_run: bool) -> PyResult<Bound<'py, PyAny>> {
     let (_, facts) = keep(py, lake, |keeper, lake| keeper.purge(lake, dataset, dry_run))?;
     lake.moved_on(py)?;
     json::answer(py, &facts)
 }
 
-/// Drops a dataset, or tells what that would take away.
+/// Drops a dataset, or reports what that would remove.
 pub fn drop_dataset<'py>(py: Python<'py>, lake: &Lake, dataset: u32, dry_run: bool) -> PyResult<Bound<'py, PyAny>> {
     let (dropped, _) = keep(py, lake, |keeper, lake| {
         let dropped = keeper.would_drop(lake, dataset)?;

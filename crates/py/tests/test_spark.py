@@ -114,16 +114,15 @@ def test_reading_a_lake(spark, lake_dir):
     )
     (number,) = (d["dataset_id"] for d in lake.datasets() if d["name"] == "tuesday")
     assert whole.where(f"dataset_id = {number}").count() == 3000
+    for parts_ in ("0", "257"):
+        with pytest.raises(Exception, match="expected 1 to 256"):
+            read.option("partitions", parts_).load(str(lake_dir)).count()
     with pytest.raises(Exception, match="no dataset"):
         read.option("dataset", "nobody").load(str(lake_dir)).count()
 
 
-def test_what_a_condition_reads(tmp_path, trawl_cli):
-    """Of 256 files `where domain = 'x'` reads one."""
-    from pyspark.sql.datasource import EqualTo, GreaterThan
-
-    (tmp_path / "list.txt").write_text("".join(f"https://h{n}.com/{n}\n" for n in range(3000)))
-    trawl_cli("lake", "ingest", "--lake", tmp_path / "lake", "--dataset", "all", "--prefix-digits", 2, tmp_path / "list.txt")
+def registered(options):
+    """The data source that `register` gives to a session, with these options."""
 
     class Session:
         class conf:
@@ -137,7 +136,17 @@ def test_what_a_condition_reads(tmp_path, trawl_cli):
                 Session.source = source
 
     spark_of.register(Session)
-    source = Session.source({"path": str(tmp_path / "lake"), "dataset": "all", "partitions": "256"})
+    return Session.source(options)
+
+
+def test_what_a_condition_reads(tmp_path, trawl_cli):
+    """Of 256 files `where domain = 'x'` reads one."""
+    from pyspark.sql.datasource import EqualTo, GreaterThan
+
+    (tmp_path / "list.txt").write_text("".join(f"https://h{n}.com/{n}\n" for n in range(3000)))
+    trawl_cli("lake", "ingest", "--lake", tmp_path / "lake", "--dataset", "all", "--prefix-digits", 2, tmp_path / "list.txt")
+
+    source = registered({"path": str(tmp_path / "lake"), "dataset": "all", "partitions": "256"})
     reader = source.reader(None)
     assert len(reader.partitions()) == 256
     rows = [sum(batch.num_rows for batch in reader.read(part)) for part in reader.partitions()]
@@ -163,6 +172,26 @@ def test_writing(spark, tmp_path):
     write("append")
     assert len(trawl.Lake(tmp_path / "lake").scan("d").to_list()) == 100
     assert rest(tmp_path / "lake") == [] or os.environ.get("SPARK_REMOTE")
+
+
+def test_a_writer_whose_first_attempts_fail_commits_once(tmp_path):
+    """Spark gives the driver the messages of the attempts that succeeded; what the others wrote is in no commit."""
+    import pyarrow
+
+    lake = tmp_path / "lake"
+    source = registered({"path": str(lake), "dataset": "d", "source_id": "s"})
+    rows = [pyarrow.RecordBatch.from_pydict({"url": [f"https://a.example/{part}/{n}" for n in range(100)]}) for part in range(2)]
+    writer = source.writer(None, False)
+    for batch in rows:
+        writer.write(iter([batch]))  # its executor is lost, and its message with it
+    writer.commit([writer.write(iter([batch])) for batch in rows] + [None])
+    assert len(trawl.Lake(lake).scan("d").to_list()) == 200
+    # The same source again adds nothing.
+    again = source.writer(None, False)
+    again.commit([again.write(iter([batch])) for batch in rows])
+    assert len(trawl.Lake(lake).scan("d").to_list()) == 200
+    trawl.Lake(lake).gc(dry_run=False, keep_versions=1, keep_states=1, grace_seconds=0)
+    assert rest(lake) == []
 
 
 def test_a_job_in_a_bucket(spark, bucket, lists, local, parts):

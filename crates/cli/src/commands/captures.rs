@@ -87,6 +87,9 @@ pub fn is_part(name: &str) -> bool {
 
 fn rebuild_of(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let (fs, registry) = system::archives();
+    if args.dir.is_file() {
+        bail!("{} is a file: name the directory that holds the archives", args.dir.display());
+    }
     // Rows name archives that lie beside their index.
     let mut files = registry.files_beside(&fs, &args.dir)?;
     files.retain(|found| !found.is_index());

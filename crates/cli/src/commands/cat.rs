@@ -4,6 +4,7 @@ use super::frontier::parse_hour;
 use crate::exit::Status;
 use crate::output::{self, Output};
 use crate::system;
+use anyhow::bail;
 use std::path::PathBuf;
 use trawl_archive::{CatOptions, Show, cat};
 use trawl_meguri::seed::start_of_hour;
@@ -102,6 +103,13 @@ pub fn run(args: Args, digests: bool, out: &mut Output) -> anyhow::Result<Status
             _ => Show::Record,
         },
     };
+    if let Some(offset) = args.offset
+        && let Ok(found) = std::fs::metadata(&args.path)
+        && found.is_file()
+        && offset >= found.len()
+    {
+        bail!("{} has {} bytes: there is no record at {offset}", args.path.display(), found.len());
+    }
     let (mut printed, mut damaged) = (0, 0u64);
     let mut on_damage = |error: DoorError| {
         damaged += 1;

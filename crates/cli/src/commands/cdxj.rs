@@ -185,6 +185,10 @@ fn shared_names(archives: &[Found], fs: &Arc<dyn Fs>) -> BTreeSet<String> {
 
 fn merge(args: &MergeArgs, out: &mut Output) -> anyhow::Result<Status> {
     args.target.refuse(args.files.iter().map(|path| &**path))?;
+    // What comes through a pipe cannot be looked at without taking it.
+    for path in args.files.iter().filter(|path| path.is_file()) {
+        refuse_other(path, true)?;
+    }
     let open = |path: &PathBuf| -> anyhow::Result<(String, Box<dyn BufRead>)> {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         // As a stream: the file may be a pipe from another program.
@@ -258,7 +262,7 @@ fn lookup(args: &LookupArgs, out: &mut Output) -> anyhow::Result<Status> {
         ZipNum::new(cluster, blocks)?.lines(prefix.as_bytes())?
     } else {
         let file = open(&args.index)?;
-        refuse_other(&args.index)?;
+        refuse_other(&args.index, false)?;
         CdxjFile::new(file).lines(prefix.as_bytes())?
     };
     let mut found = 0u64;
@@ -274,12 +278,13 @@ fn lookup(args: &LookupArgs, out: &mut Output) -> anyhow::Result<Status> {
     Ok(Status::from_findings(found == 0))
 }
 
-/// Refuses a file that is not a CDXJ index: a search in it would find nothing, and say so.
-fn refuse_other(path: &Path) -> anyhow::Result<()> {
+/// Refuses a file that is not a CDXJ index: a search in it would find nothing, and say so; a merge would mix its lines among others.
+/// `unpacks` if it may be compressed.
+fn refuse_other(path: &Path, unpacks: bool) -> anyhow::Result<()> {
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let looks = trawl_lists::look(&fs, path)?;
     match looks.format {
-        _ if looks.compression != trawl_io::Compression::None => {
+        _ if !unpacks && looks.compression != trawl_io::Compression::None => {
             bail!(
                 "{} is compressed: a search needs a plain file, or a directory made by `trawl cdxj merge --zipnum`",
                 path.display()

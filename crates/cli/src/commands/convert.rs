@@ -11,13 +11,13 @@ use trawl_archive::{About, Creation, Target, convert};
 
 /// Converts archives: any container into WARC, WACZ, seqdb or a Nutch segment
 ///
-/// The target's name says what it becomes: .warc, .warc.gz, .warc.zst, .wacz, .data for a seqdb container, or .segment for a
-/// Nutch segment. Between WARC,
-/// WACZ and seqdb it works on records and loses nothing, unknown record types included. What another target cannot carry is
-/// counted, or refused with --strict. Several sources become one target. An existing target stays unless --overwrite.
+/// The name of the target decides its format: .warc, .warc.gz, .warc.zst, .wacz, .data (a seqdb container) or .segment
+/// (a Nutch segment). Between WARC, WACZ and seqdb, it copies records and loses nothing, unknown record types included.
+/// It counts what another target cannot carry; with --strict it refuses. Several sources become one target. An existing
+/// target is replaced only with --overwrite.
 ///
-/// In a container each capture is a file called by URL and time, its contents the capture's records; records without a
-/// URL (warcinfo) are there too, under the time alone.
+/// In a seqdb container, each capture is a file: its name is URL and time, its contents are the capture's records. A
+/// record without a URL (warcinfo) is a file named by its time.
 ///
 /// Examples:
 ///   trawl convert old.arc.gz new.warc.gz
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
 
-    /// Compression level; the format's own when not given
+    /// Compression level; the format's own by default
     #[arg(long, value_name = "LEVEL")]
     level: Option<i32>,
 

@@ -2,16 +2,18 @@
 
 use super::kinds::{Input, Kind, inspect_list, inspect_rows};
 use super::lake;
-use crate::exit::Status;
-use crate::output::Output;
+use crate::exit::{self, Status};
+use crate::lists::ListArgs;
+use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::system;
 use crate::units::{show_bytes, show_count};
+use anyhow::bail;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trawl_archive::inspect;
 use trawl_model::{Inspection, Tally};
 
@@ -21,7 +23,7 @@ const TOP: usize = 8;
 /// Says what is in a file or directory, whatever the format
 ///
 /// Prints counts, sizes, breakdowns by status, type and host, and a sample. Takes archives, captures.parquet, lists of URLs,
-/// CDXJ, frontiers, lakes and their Parquet files. The format is found by the first bytes.
+/// CDXJ and ZipNum indexes, frontiers, lakes and their Parquet files. The format is found by the first bytes.
 ///
 /// Examples:
 ///   trawl inspect crawl/
@@ -38,6 +40,9 @@ pub struct Args {
     /// Entries of the sample
     #[arg(long, short = 'n', default_value_t = 10, value_name = "N")]
     limit: usize,
+
+    #[command(flatten)]
+    lists: ListArgs,
 }
 
 /// What is said of one file.
@@ -48,49 +53,75 @@ struct Facts {
     seen: Inspection,
 }
 
-/// Runs the command.
+/// Runs the command. One bad path does not stop the rest.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
-    let (fs, registry) = system::archives();
-    let mut damaged = false;
+    let (mut damaged, mut failed) = (false, 0u64);
     for path in &args.paths {
-        let input = Input::open(path)?;
-        let kind = input.kind(&fs, &registry)?;
-        let files: Vec<(PathBuf, Kind)> = match kind {
-            Kind::Lake => {
-                lake::describe(&input.path, out)?;
-                continue;
-            }
-            Kind::Archives(found) => {
-                found.into_iter().map(|found| (found.path.clone(), Kind::Archives(vec![found]))).collect()
-            }
-            kind => vec![(input.path.clone(), kind)],
-        };
-        for (path, kind) in files {
-            let path = &path;
-            let shown = input.shown(&path.display().to_string()).into_owned();
-            let bar = Progress::start(&format!("inspect {shown}"), None, out.quiet());
-            let mut progress = |p: trawl_model::Progress| {
-                bar.report(p.records, || format!("{} records, {}", show_count(p.records), show_bytes(p.bytes)));
-            };
-            let all = match &kind {
-                Kind::List(format) => vec![inspect_list(&fs, path, *format, args.limit, &mut progress)?],
-                Kind::Rows => vec![inspect_rows(path, args.limit, &mut progress)?],
-                Kind::Archives(found) => {
-                    let each = found.iter().map(|found| inspect(found, &fs, args.limit, &mut progress));
-                    each.collect::<Result<Vec<_>, _>>()?.concat()
-                }
-                Kind::Lake => Vec::new(),
-            };
-            drop(bar);
-            for seen in all {
-                damaged |= !seen.damage.is_empty();
-                let file = seen.inside.as_ref().map_or_else(|| shown.clone(), |inside| format!("{shown}!{inside}"));
-                let facts = Facts { file, seen };
-                out.fact(&facts, |w| facts.write(w))?;
+        match inspect_path(path, &args, out) {
+            Ok(found) => damaged |= found,
+            // The only path, or nobody reads on: that is the result of the command.
+            Err(error) if args.paths.len() == 1 || exit::is_closed_pipe(&error) => return Err(error),
+            Err(error) => {
+                failed += 1;
+                output::complain(&exit::in_one_line(&error));
             }
         }
     }
+    if failed > 0 {
+        bail!("{failed} of {} paths could not be inspected", args.paths.len());
+    }
     Ok(Status::from_findings(damaged))
+}
+
+/// Says what is at one path; `true` if something there is damaged.
+fn inspect_path(path: &Path, args: &Args, out: &mut Output) -> anyhow::Result<bool> {
+    let (fs, registry) = system::archives();
+    let input = Input::open(path)?;
+    let kind = input.kind(&fs, &registry)?;
+    let files: Vec<(PathBuf, Kind)> = match kind {
+        Kind::Lake => {
+            lake::describe(&input.path, out)?;
+            return Ok(false);
+        }
+        Kind::Archives(found) => {
+            found.into_iter().map(|found| (found.path.clone(), Kind::Archives(vec![found]))).collect()
+        }
+        Kind::Lists(lists) => {
+            lists.into_iter().map(|(path, format)| (path.clone(), Kind::Lists(vec![(path, format)]))).collect()
+        }
+        kind => vec![(input.path.clone(), kind)],
+    };
+    let mut damaged = false;
+    for (path, kind) in files {
+        let path = &path;
+        let shown = input.shown(&path.display().to_string()).into_owned();
+        let bar = Progress::start(&format!("inspect {shown}"), None, out.quiet());
+        let mut progress = |p: trawl_model::Progress| {
+            bar.report(p.records, || format!("{} records, {}", show_count(p.records), show_bytes(p.bytes)));
+        };
+        let all = match &kind {
+            Kind::Lists(lists) => {
+                let each = lists
+                    .iter()
+                    .map(|(path, format)| inspect_list(&fs, path, *format, &args.lists, args.limit, &mut progress));
+                each.collect::<Result<Vec<_>, _>>()?
+            }
+            Kind::Rows => vec![inspect_rows(path, args.limit, &mut progress)?],
+            Kind::Archives(found) => {
+                let each = found.iter().map(|found| inspect(found, &fs, args.limit, &mut progress));
+                each.collect::<Result<Vec<_>, _>>()?.concat()
+            }
+            Kind::Lake => Vec::new(),
+        };
+        drop(bar);
+        for seen in all {
+            damaged |= !seen.damage.is_empty();
+            let file = seen.inside.as_ref().map_or_else(|| shown.clone(), |inside| format!("{shown}!{inside}"));
+            let facts = Facts { file, seen };
+            out.fact(&facts, |w| facts.write(w))?;
+        }
+    }
+    Ok(damaged)
 }
 
 impl Facts {

@@ -1,6 +1,8 @@
 //! What `inspect` and `verify` know beside archives: lakes, lists of URLs, Parquet files of lakes, and standard input.
 
+use crate::lists::ListArgs;
 use crate::system;
+use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use trawl_archive::walk::is_lake;
 use trawl_archive::{Found, Registry};
 use trawl_io::Fs;
-use trawl_lists::{BadItem, Format, ListFile, Options};
+use trawl_lists::{BadItem, Format, ListFile, Options, zipnum};
 use trawl_maintain::temp::Spool;
 use trawl_model::{Advice, DoorError, Finding, Inspection, Progress, Severity, UrlRecord};
 use trawl_rows::{Column, Columns, FilePages, Step};
@@ -25,8 +27,8 @@ const STEP_ROWS: u32 = 16_384;
 pub enum Kind {
     /// A lake: a directory, or an address.
     Lake,
-    /// A list of URLs.
-    List(Format),
+    /// A list of URLs: a file, or the blocks of a ZipNum index.
+    Lists(Vec<(PathBuf, Format)>),
     /// A Parquet file of a lake.
     Rows,
     /// Archives: the file itself, or those in the directory.
@@ -65,7 +67,14 @@ impl Input {
             return Ok(Kind::Lake);
         }
         if !path.is_file() {
-            return Ok(Kind::Archives(registry.files(fs, path)?));
+            return Ok(match registry.files(fs, path) {
+                Ok(found) => Kind::Archives(found),
+                // `trawl cdxj index --zipnum` makes a directory that holds nothing else.
+                Err(error) => match zipnum_blocks(fs, &path.join("cluster.idx"))? {
+                    Some(blocks) => Kind::Lists(blocks),
+                    None => return Err(error.into()),
+                },
+            });
         }
         let mut magic = [0; 4];
         let read = std::fs::File::open(path)?.read(&mut magic)?;
@@ -73,16 +82,44 @@ impl Input {
             return Ok(match registry.detect(fs, path)? {
                 Some(_) => Kind::Archives(registry.files(fs, path)?),
                 None if pages(path).is_ok() => Kind::Rows,
-                None => Kind::List(Format::Parquet),
+                None => Kind::Lists(vec![(path.clone(), Format::Parquet)]),
             });
         }
-        if registry.detect(fs, path)?.is_none()
-            && let Some(format) = trawl_lists::look(fs, path)?.format
-        {
-            return Ok(Kind::List(format));
+        if registry.detect(fs, path)?.is_none() {
+            if let Some(format) = trawl_lists::look(fs, path)?.format {
+                return Ok(Kind::Lists(vec![(path.clone(), format)]));
+            }
+            if let Some(blocks) = zipnum_blocks(fs, path)? {
+                return Ok(Kind::Lists(blocks));
+            }
         }
         Ok(Kind::Archives(registry.files(fs, path)?))
     }
+}
+
+/// The files of blocks that a ZipNum index names, which lie beside it; `None` if the path is not such an index.
+fn zipnum_blocks(fs: &Arc<dyn Fs>, index: &Path) -> anyhow::Result<Option<Vec<(PathBuf, Format)>>> {
+    if index.extension().is_none_or(|end| end != "idx") || !index.is_file() {
+        return Ok(None);
+    }
+    let bytes = std::fs::read(index).with_context(|| format!("cannot read {}", index.display()))?;
+    let text = String::from_utf8_lossy(&bytes);
+    if !zipnum::is_index(&text) {
+        return Ok(None);
+    }
+    let parts = zipnum::parts(&text).map_err(|(n, error)| anyhow!("{} line {n}: {error}", index.display()))?;
+    let mut blocks = Vec::new();
+    for zipnum::Part { name, end } in parts {
+        let path = index.with_file_name(&name);
+        let len = fs.metadata(&path)?.len;
+        if len < end {
+            bail!("{}: expected {end} bytes, as {} says, found {len}", path.display(), index.display());
+        }
+        // What the index names is an index of captures, whatever it is called.
+        let is_cdx = trawl_lists::look(fs, &path)?.format == Some(Format::Cdx);
+        blocks.push((path, if is_cdx { Format::Cdx } else { Format::Cdxj }));
+    }
+    Ok(Some(blocks))
 }
 
 /// Why an item of a list is not a URL: a code and a message.
@@ -95,9 +132,11 @@ fn read_list(
     fs: &Arc<dyn Fs>,
     path: &Path,
     format: Format,
+    lists: &ListArgs,
     each: &mut dyn FnMut(u64, ListItem<'_>),
 ) -> anyhow::Result<()> {
-    let source = trawl_lists::open(fs, path, Some(format), &Options { now: system::now(), ..Options::default() })?;
+    let options = lists.apply(Options { now: system::now(), ..Options::default() });
+    let source = trawl_lists::open(fs, path, Some(format), &options)?;
     let mut url = LakeUrl::default();
     for split in source.splits(u64::MAX)? {
         source.read(split, &mut |at, item| {
@@ -127,13 +166,14 @@ pub fn inspect_list(
     fs: &Arc<dyn Fs>,
     path: &Path,
     format: Format,
+    lists: &ListArgs,
     sample: usize,
     progress: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<Inspection> {
     let note = Some(format.name().to_owned());
     let mut seen = Inspection { format: "list of URLs".into(), format_note: note, ..Inspection::default() };
     let (mut items, mut urls) = (0u64, 0u64);
-    read_list(fs, path, format, &mut |_, item| {
+    read_list(fs, path, format, lists, &mut |_, item| {
         items += 1;
         if items.is_multiple_of(REPORT_EVERY) {
             progress(Progress { records: items, bytes: 0, total_bytes: 0 });
@@ -179,6 +219,7 @@ pub fn verify_list(
     fs: &Arc<dyn Fs>,
     path: &Path,
     format: Format,
+    lists: &ListArgs,
     on_finding: &mut dyn FnMut(Finding),
     progress: &mut dyn FnMut(Progress),
 ) -> anyhow::Result<Checked> {
@@ -188,7 +229,7 @@ pub fn verify_list(
         let (severity, file) = (Severity::Fault, file.clone());
         Finding { severity, file, offset: Some(offset), kind, detail }
     };
-    read_list(fs, path, format, &mut |at, item| {
+    read_list(fs, path, format, lists, &mut |at, item| {
         checked.items += 1;
         if checked.items.is_multiple_of(REPORT_EVERY) {
             progress(Progress { records: checked.items, bytes: 0, total_bytes: 0 });

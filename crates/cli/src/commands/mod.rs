@@ -37,9 +37,10 @@ pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
         );
     }
     let mut out = Output::new(form, cli.quiet, cli.credentials);
+    let is_version = cli.version || cli.verbose && cli.command.is_none();
     let status = match cli.command {
-        _ if cli.version => meta::version(&mut out, cli.verbose),
-        None => return Ok(Status::Done),
+        _ if is_version => meta::version(&mut out, cli.verbose),
+        None => bail!("no command was named: `trawl --help` lists them"),
         Some(Command::Demo(args)) => demo::run(args, &mut out),
         Some(Command::Inspect(args)) => inspect::run(args, &mut out),
         Some(Command::Verify(args)) => verify::run(args, &mut out),

@@ -25,7 +25,7 @@ use trawl_serve::{Config, Event, Running, Server, TlsFiles};
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
-    /// Directory of the lake
+    /// Directory of the lake, or s3://bucket/prefix
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 
@@ -85,7 +85,7 @@ pub struct Args {
     #[arg(long, default_value = "1s", value_parser = duration)]
     poll: Duration,
 
-    /// File of tokens and their principals; without it everybody sees the public datasets
+    /// File of tokens and their principals; without it, everyone sees the public datasets
     #[arg(long, value_name = "FILE", help_heading = "Access")]
     access: Option<PathBuf>,
 

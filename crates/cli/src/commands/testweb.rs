@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, default_value_t = 0, value_name = "MS")]
     latency: u64,
 
-    /// Loopback address to listen on; a port alone is one of 127.0.0.1, port 0 takes a free one
+    /// Loopback address to listen on; a port alone listens on 127.0.0.1, port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR", value_parser = address)]
     listen: SocketAddr,
 
@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "depth")]
     expected_file: Option<PathBuf>,
 
-    /// The depth that --expected-file is about
+    /// Depth of the crawl for --expected-file
     #[arg(long)]
     depth: Option<u32>,
 }
@@ -77,7 +77,7 @@ struct WebArgs {
     #[arg(long, default_value_t = Config::default().pages)]
     pages: u32,
 
-    /// How much trouble there is
+    /// How much trouble the web makes
     #[arg(long, value_enum, default_value_t = ProfileName::Demo)]
     profile: ProfileName,
 

@@ -3,6 +3,7 @@
 use super::kinds::{self, Input, Kind, inspect_rows, verify_list};
 use super::lake;
 use crate::exit::Status;
+use crate::lists::ListArgs;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::units::{bytes, show_bytes, show_count};
@@ -39,9 +40,12 @@ pub struct Args {
     #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
     memory: u64,
 
-    /// Directory for what does not fit into memory; the system's when not given
+    /// Directory for what does not fit into memory; the system's by default
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    lists: ListArgs,
 }
 
 /// Runs the command. One bad path does not stop the rest.
@@ -72,8 +76,13 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
             let (on_finding, progress) = (&mut on_finding, &mut progress);
             Ok(match kind {
                 Kind::Lake => return Ok(None),
-                Kind::List(format) => {
-                    let checked = verify_list(&fs, &input.path, format, on_finding, progress)?;
+                Kind::Lists(lists) => {
+                    let mut checked = kinds::Checked::default();
+                    for (path, format) in &lists {
+                        let one = verify_list(&fs, path, *format, &args.lists, &mut *on_finding, &mut *progress)?;
+                        checked.items += one.items;
+                        checked.faults += one.faults;
+                    }
                     Some((summed_items(&checked), serde_json::to_value(&checked)?))
                 }
                 Kind::Rows => {

@@ -9,7 +9,7 @@ use trawl_model::{Advice, DoorError, ErrorClass};
 #[non_exhaustive]
 pub enum Error {
     /// A seed list could not be read.
-    #[error("seeds {}: {source}", trawl_url::without_userinfo(.input))]
+    #[error("{}", of_seeds(.input, .source))]
     Seeds {
         /// Path, URL or `-`.
         input: String,
@@ -104,6 +104,12 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// What is wrong with seeds. Errors about the inside of a file name it themselves.
+fn of_seeds(input: &str, source: &DoorError) -> String {
+    let (input, text) = (trawl_url::without_userinfo(input), source.to_string());
+    if text.starts_with(&*input) { format!("seeds {text}") } else { format!("seeds {input}: {text}") }
 }
 
 impl From<trawl_frontier::Error> for Error {

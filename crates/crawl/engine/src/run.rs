@@ -49,8 +49,8 @@ pub fn run_in(
 ) -> Result<Report, Error> {
     check(&config)?;
     for seed in &config.seeds {
-        // Before anything is written: a run whose list does not exist could never go on.
-        seed.check()?;
+        // Before anything is written: a run whose list cannot be read could never be continued.
+        seed.check(&config.registry, &config.lists)?;
     }
     let layout = Layout::new(&config.out);
     let hashed = Arc::new(HashedFs::new(fs, &layout.out, &layout.inner));

@@ -234,7 +234,8 @@ fn refuse_another(target: &Lake, manifest: &Manifest) -> Result<()> {
         let same = manifest.dataset(dataset.id).is_some_and(|own| own.created == dataset.created);
         if !same {
             return Err(Error::Refused(format!(
-                "{place} has another lake (its dataset {} is not that of this one): copy to an empty place",
+                "{place} has a dataset {} that is not in the lake to be copied: it is another lake, or it has been written to \
+                 since it was copied; copy to an empty place",
                 dataset.id
             )));
         }

@@ -155,7 +155,7 @@ fn verify_beats(lake: &Lake, count: &mut u64, fault: &mut dyn FnMut(Fault)) -> R
     match lake.heartbeats() {
         Ok(beats) => *count += beats.len() as u64,
         Err(Error::Corrupt { path, expected, found, .. }) => {
-            let found = format!("{found}; delete it if nobody is writing to the lake");
+            let found = format!("{found}; delete it if no process is writing to the lake");
             fault(say(&path, expected, found));
         }
         Err(error) => return Err(error),

@@ -238,6 +238,9 @@ def register(spark: SparkSession) -> None:
             # Sail gives the Arrow schema that it wants, in which times have no zone; Spark gives its own types.
             self.schema = given if isinstance(given, pyarrow.Schema) else schema
             self.path, self.parts = options["path"], int(options.get("partitions", default_parts))
+            if not 1 <= self.parts <= 256:
+                # None at all would read as a lake without rows.
+                raise package().Refused(f"partitions: expected 1 to 256, found {self.parts}")
             lake = package().Lake(self.path, version=options.get("version"))
             self.version = lake.version
             wanted = options.get("dataset")

@@ -49,12 +49,16 @@ pub fn settings_of_run(command: &Command, matches: &ArgMatches) -> anyhow::Resul
         let now = value(given, &id);
         match said {
             true if now == *before => {}
-            true => differs.push(format!("--{} {} (was {})", id.replace('_', "-"), now.join(" "), before.join(" "))),
+            true => {
+                let was = before.join(" ");
+                let was = if was.is_empty() { "not given" } else { &was };
+                differs.push(format!("--{} {} (was {was})", id.replace('_', "-"), now.join(" ")));
+            }
             false => kept.push((id, before.clone())),
         }
     }
     if !differs.is_empty() && !given.get_flag("change") {
-        bail!("the run in {} has other settings: {}. Say --change if that is meant", out.display(), differs.join(", "));
+        bail!("the run in {} has other settings: {}. Add --change to change them", out.display(), differs.join(", "));
     }
     Ok(Some(command.clone().mut_subcommand("crawl", |crawl| {
         kept.into_iter().fold(crawl, |crawl, (id, values)| crawl.mut_arg(id, |arg| arg.default_values(values)))

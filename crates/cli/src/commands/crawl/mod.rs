@@ -119,7 +119,7 @@ pub struct Args {
 
     /// Name of the run: everything is written to DIR/NAME, and files are named after it. Without it, files go directly to DIR and
     /// are named after the start time
-    #[arg(long, default_value = "", value_name = "NAME", help_heading = "Run")]
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME", help_heading = "Run")]
     run_id: String,
 
     #[command(flatten)]
@@ -131,7 +131,7 @@ pub struct Args {
     #[command(flatten)]
     network: NetworkArgs,
 
-    /// Memory for URLs; the rest are on disk. Hosts take about 400 bytes each in addition
+    /// Memory for URLs; the rest are on disk. Each host takes about 400 bytes more
     #[arg(long, default_value = "512MiB", value_parser = bytes, value_name = "SIZE", help_heading = "Machine")]
     frontier_memory: u64,
 
@@ -191,7 +191,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", help_heading = "Archive")]
     operator: Option<String>,
 
-    /// Serve the state of the crawl to Prometheus on this address, under /metrics; a port alone is one of this machine
+    /// Serve the state of the crawl to Prometheus on this address, under /metrics; a port alone listens on 127.0.0.1
     #[arg(long, value_name = "ADDR", value_parser = address, help_heading = "Run")]
     metrics: Option<SocketAddr>,
 
@@ -392,6 +392,9 @@ impl Args {
             config.seeds.extend(seeds_of(text, &config.fetch)?);
         }
         config.seeds.extend(retries);
+        if config.start == Start::Resume && config.seeds.is_empty() && !config.out.join(".crawl").exists() {
+            bail!("no crawl was begun in {}: name the URLs or lists to start from", config.out.display());
+        }
         refuse_empty(&config.seeds)?;
         Ok(config)
     }

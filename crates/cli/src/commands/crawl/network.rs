@@ -17,7 +17,7 @@ pub struct NetworkArgs {
     user_agent: String,
 
     /// E-mail address for the From header
-    #[arg(long, default_value = "", value_name = "ADDRESS")]
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "ADDRESS")]
     contact: String,
 
     /// Longest time for one fetch
@@ -109,6 +109,19 @@ impl NetworkArgs {
         }
         if self.user_agent.trim().is_empty() {
             bail!("--user-agent is empty: servers need to know who crawls them");
+        }
+        for (flag, time) in [
+            ("--timeout", self.timeout),
+            ("--connect-timeout", self.connect_timeout),
+            ("--tls-timeout", self.tls_timeout),
+            ("--first-byte-timeout", self.first_byte_timeout),
+            ("--idle-timeout", self.idle_timeout),
+            ("--dns-timeout", self.dns_timeout),
+        ] {
+            // Users who mean "no limit" would see every host in backoff, and wait a quarter of an hour for nothing.
+            if time.is_zero() {
+                bail!("{flag}: expected more than 0s, found 0s, in which no server can answer");
+            }
         }
         (fetch.user_agent, fetch.contact) = (self.user_agent, self.contact);
         fetch.limits.total = self.timeout;

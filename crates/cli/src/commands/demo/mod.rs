@@ -169,6 +169,9 @@ fn invite(args: &Args, made: &Made, running: &Running, out: &mut Output) -> io::
 
 /// Makes `dir` new and ours. What an earlier demo left there goes; anything else stays and is an error.
 fn clear(dir: &Path) -> anyhow::Result<()> {
+    if dir.is_file() {
+        bail!("{} is a file: --dir names a directory", dir.display());
+    }
     let mark = dir.join(MARK);
     let exists = std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
     if exists && !mark.exists() {

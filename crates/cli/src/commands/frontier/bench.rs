@@ -13,8 +13,8 @@ use trawl_url::WebUrl;
 
 /// Measures a frontier on this machine
 ///
-/// Offers made-up URLs, leases and settles all of them, on a made-up clock, and says how long each took. With --dir everything is
-/// written there, flushed and merged; without it nothing is.
+/// Offers made-up URLs, leases and settles all of them on a made-up clock, and prints how long each step took. With
+/// --dir it writes, flushes and merges files there; without, it stays in memory.
 ///
 /// Example:
 ///   trawl frontier bench --urls 1000000 --hosts 30000 --dir /tmp/frontier

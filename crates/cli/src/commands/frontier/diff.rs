@@ -10,9 +10,9 @@ use trawl_meguri::diff::{Change, Counts, Differences, diff};
 
 /// Shows what changed between two files
 ///
-/// Rows that were added, removed or changed, in key order, and how many of each; then the same for hosts. Texts are compared,
-/// not where they lie.
-/// Exit code 1 if there is any difference, or a row with the key of another URL.
+/// Prints the rows that were added, removed or changed, in key order, and how many of each; then the same for hosts. It
+/// compares texts, not their places in the files. Exit code 1 if there is any difference, or a row with the key of
+/// another URL.
 ///
 /// Example:
 ///   trawl frontier diff yesterday.meguri today.meguri --limit 20
@@ -25,7 +25,7 @@ pub struct DiffArgs {
     /// The newer file
     new: PathBuf,
 
-    /// Rows shown; the counts are always of all
+    /// Print at most this many rows; the counts are always complete
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: u64,
 }

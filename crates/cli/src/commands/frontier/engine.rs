@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::queues::QueueArgs;
 use crate::system;
 use crate::units::{bytes, duration};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -26,8 +26,8 @@ use trawl_url::WebUrl;
 
 /// Decides what to fetch next for another program, by JSON lines on standard input and output
 ///
-/// Each line is one request, and gets one line of answer once what it changed is durable. A line that cannot be understood gets
-/// {"error": …} and changes nothing. docs/frontier.md has all requests.
+/// Each line is one request. It is answered by one line as soon as its changes are durable. An invalid line is answered
+/// by {"error": …} and changes nothing. docs/frontier.md lists all requests.
 ///
 /// Example:
 ///   {"op":"offer","urls":[{"url":"http://a.example/"}]}          {"admissions":["new"]}
@@ -54,7 +54,7 @@ pub struct SettingArgs {
     #[arg(long, value_enum, default_value_t = IdentityName::Key)]
     identity: IdentityName,
 
-    /// What is asked one at a time
+    /// What gets one request at a time
     #[arg(long, value_enum, default_value_t = QueueName::Host)]
     queue: QueueName,
 
@@ -74,7 +74,7 @@ pub struct SettingArgs {
     #[arg(long, value_name = "ADDRESS")]
     exempt: Vec<IpAddr>,
 
-    /// Memory for URLs; further ones are on disk
+    /// Memory for URLs; the rest are on disk
     #[arg(long, default_value = "512MiB", value_parser = bytes, value_name = "SIZE")]
     memory: u64,
 }
@@ -129,6 +129,9 @@ impl SettingArgs {
 
 /// Opens the frontier in a directory for this process.
 pub fn open(dir: &Path, config: Config) -> anyhow::Result<Frontier> {
+    if dir.is_file() {
+        bail!("{} is a file: a frontier is a directory", dir.display());
+    }
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let now = system::now();
     let holder = describe_holder(concat!("trawl/", env!("CARGO_PKG_VERSION")), &now.rfc3339_seconds());

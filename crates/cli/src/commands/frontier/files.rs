@@ -15,16 +15,16 @@ use trawl_meguri::{Identity, MeguriFile, Merged, Writer, WriterOptions, Written}
 /// How files are written.
 #[derive(Debug, clap::Args)]
 pub struct WriteArgs {
-    /// Write as small a file as can be; takes about twenty times as long
-    #[arg(long)]
+    /// Write the smallest possible file; takes about twenty times as long
+    #[arg(long, help_heading = "Output file")]
     pack: bool,
 
-    /// Memory for rows, filter and index; the rest waits in temporary files beside the output
-    #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
+    /// Memory for rows, filter and index; less spills to temporary files beside the output
+    #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE", help_heading = "Output file")]
     memory: u64,
 
-    /// Replace an output that exists; never an input
-    #[arg(long)]
+    /// Replace the output if it exists; an input is never replaced
+    #[arg(long, help_heading = "Output file")]
     overwrite: bool,
 }
 
@@ -124,7 +124,8 @@ pub fn tell(path: &Path, written: Written, merged: &Merged, out: &mut Output) ->
 
 /// Splits a file at a host key
 ///
-/// Hosts with keys below it go to one file, all others to the other; together they own what the file owned.
+/// Hosts with smaller keys go to the one file, all others to the other. Together, the two files own the range of the
+/// old one.
 ///
 /// Example:
 ///   trawl frontier split base.meguri --at 0x8000000000000000 --low low.meguri --high high.meguri
@@ -138,11 +139,11 @@ pub struct SplitArgs {
     #[arg(long, value_parser = parse_host, value_name = "KEY")]
     at: u64,
 
-    /// Where the lower half goes
+    /// Write the lower half to this file
     #[arg(long, value_name = "FILE")]
     low: PathBuf,
 
-    /// Where the upper half goes
+    /// Write the upper half to this file
     #[arg(long, value_name = "FILE")]
     high: PathBuf,
 

@@ -8,7 +8,8 @@ use trawl_meguri::inspect::Inspection;
 
 /// Says what is in a file, from its header and footer alone
 ///
-/// Two reads, whatever the size of the file: rows, range of hosts, regions, columns with their encodings and bytes.
+/// Prints rows, range of hosts, regions, and columns with their encodings and bytes. Takes two reads, whatever the size
+/// of the file.
 ///
 /// Example:
 ///   trawl frontier inspect base.meguri

@@ -12,8 +12,8 @@ use trawl_meguri::manifest::{Entry, Gap, Manifest};
 
 /// Shows a manifest of partitions, checks that they tile the key space, routes a host
 ///
-/// With files named, the manifest is written from them instead. Exit code 1 if keys are owned by no partition or by two,
-/// or if no partition owns the host.
+/// If you name files, it writes the manifest from them instead. Exit code 1 if some keys belong to no partition or to
+/// two, or if no partition owns the host.
 ///
 /// Examples:
 ///   trawl frontier map --manifest meguri.manifest --host example.com
@@ -33,7 +33,7 @@ pub struct MapArgs {
     #[arg(long, default_value_t = 0, value_name = "N")]
     epoch: u32,
 
-    /// Replace a manifest that exists; never one of the files
+    /// Replace the manifest if it exists; a named file is never replaced
     #[arg(long, requires = "files")]
     overwrite: bool,
 

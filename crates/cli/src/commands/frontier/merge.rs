@@ -12,8 +12,8 @@ use trawl_meguri::{Keep, MeguriFile};
 
 /// Merges files into one
 ///
-/// The oldest file is named first; of rows with the same key the newest wins, whole. Texts, filter and schedule index are
-/// written anew. Files whose keys were made by different policies are refused.
+/// Name the oldest file first: of rows with the same key, the row of the newest file replaces the others completely.
+/// Files whose keys were made by different policies are refused.
 ///
 /// Example:
 ///   trawl frontier merge base.meguri run-1.meguri run-2.meguri --out merged.meguri
@@ -24,7 +24,7 @@ pub struct MergeArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Where the result goes
+    /// Write to this file
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
 
@@ -46,7 +46,7 @@ pub struct MergeArgs {
 
 /// Merges files and writes the result beside the first
 ///
-/// As `merge`, with the names of the original tool.
+/// Does what `merge` does, with the flags and names of the original tool.
 ///
 /// Example:
 ///   trawl frontier compact base.meguri run-1.meguri --gc
@@ -57,7 +57,7 @@ pub struct CompactArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Where the result goes; else compact.meguri beside the first file
+    /// Write to this file; compact.meguri beside the first file by default
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 

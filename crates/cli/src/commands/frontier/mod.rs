@@ -25,9 +25,9 @@ use trawl_model::UnixMillis;
 
 /// Works with frontiers and their files: what to fetch next, and when
 ///
-/// run serves the frontier in a directory to another program, pack writes it as one file. A `.meguri` file holds every URL of a
-/// range of hosts with what is known of it. It never changes: merge, split and compact write new files. Hours are counted from
-/// 1970. Exit code 1 when nothing was found or two files differ.
+/// `run` serves the frontier in a directory to another program, `pack` writes it as one file. A `.meguri` file contains
+/// every URL of a range of hosts, with its state. It never changes: merge, split and compact write new files. Hours are
+/// counted from 1970. Exit code 1 when nothing was found or two files differ.
 ///
 /// Examples:
 ///   trawl frontier seed urls.txt --out seeds.meguri

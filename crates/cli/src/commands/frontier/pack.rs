@@ -12,8 +12,8 @@ use trawl_frontier::{Config, Frontier};
 
 /// Writes a frontier as one .meguri file
 ///
-/// The file has every URL and host, can be inspected, moved and merged, and is the same for the same content. The frontier
-/// itself stays as it is.
+/// The file contains every URL and host; you can inspect, move and merge it. The same content gives the same bytes. The
+/// frontier itself stays unchanged.
 ///
 /// Example:
 ///   trawl frontier pack crawl/.crawl/frontier --out all.meguri
@@ -24,7 +24,7 @@ pub struct PackArgs {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
-    /// Where the file goes
+    /// Write to this file
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
 
@@ -32,7 +32,7 @@ pub struct PackArgs {
     #[arg(long)]
     drop_gone: bool,
 
-    /// Replace an output that exists; never a file of the frontier
+    /// Replace the output if it exists; a file of the frontier is never replaced
     #[arg(long)]
     overwrite: bool,
 }

@@ -12,8 +12,8 @@ use trawl_meguri::seed::hour_of;
 
 /// Lists URLs that are due
 ///
-/// In the order of the schedule index where the file has one. Only rows with a due hour count: one that was never
-/// scheduled is not due. Exit code 1 if nothing is due, or a row is damaged.
+/// Lists them in the order of the schedule index, if the file has one. A URL that was never scheduled is not due. Exit
+/// code 1 if nothing is due, or a row is damaged.
 ///
 /// Examples:
 ///   trawl frontier schedule base.meguri --limit 10
@@ -24,7 +24,7 @@ pub struct ScheduleArgs {
     #[command(flatten)]
     data: Data,
 
-    /// Due at this hour since 1970, or at a time like 2026-11-16T12:00:00Z; 0: now
+    /// Only URLs that are due by this hour since 1970, or by a time like 2026-11-16T12:00:00Z; 0: now
     #[arg(long, value_parser = parse_hour, value_name = "HOUR")]
     before: Option<u32>,
 
@@ -32,7 +32,7 @@ pub struct ScheduleArgs {
     #[arg(long, value_parser = parse_host, value_name = "HOST")]
     host: Option<u64>,
 
-    /// URLs shown; 0: all
+    /// Print at most this many URLs; 0: all
     #[arg(long, default_value_t = 50, value_name = "N")]
     limit: u64,
 }

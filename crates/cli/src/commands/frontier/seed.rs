@@ -26,10 +26,10 @@ use trawl_url::key::HostGroup;
 
 /// Turns URL lists into a partition file
 ///
-/// Anything that `lake ingest` reads: lines, CSV, JSON lines, CDXJ, Parquet, captures.parquet, archives, other partition
-/// files, and directories of these; `-` is standard input. What a list knows of a URL (time, status, place in an archive) goes into its row. URLs of a
-/// partition file keep all they have, those of a Nutch CrawlDb their state, due time, score and retries. Exit code 1 if items
-/// were rejected.
+/// Reads everything that `lake ingest` reads: lines, CSV, JSON lines, CDXJ, Parquet, captures.parquet, archives, other
+/// partition files, and directories of these; `-` is standard input. What a list says about a URL (time, status, place
+/// in an archive) goes into its row. URLs of a partition file keep all their columns, those of a Nutch CrawlDb their
+/// state, due time, score and retries. Exit code 1 if items were rejected.
 ///
 /// Examples:
 ///   trawl frontier seed urls.txt --out seeds.meguri
@@ -46,7 +46,7 @@ pub struct SeedArgs {
     #[arg(long, short, value_name = "FILE", hide = true)]
     input: Vec<PathBuf>,
 
-    /// Where the file goes
+    /// Write to this file
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
 
@@ -58,11 +58,11 @@ pub struct SeedArgs {
     #[arg(long, default_value_t = 10, value_name = "N")]
     crawl_delay: u16,
 
-    /// How keys are made: Trawl's identity, the URL exactly, or as the reference does
+    /// What keys are made of: Trawl's identity of a URL, its exact spelling, or the key form of the original project
     #[arg(long, value_enum, default_value = "trawl", value_name = "POLICY")]
     key_policy: Policy,
 
-    /// What counts as one host; else as the key policy has it
+    /// What counts as one host; decided by the key policy by default
     #[arg(long, value_enum, value_name = "GROUP")]
     host_group: Option<Group>,
 
@@ -70,7 +70,7 @@ pub struct SeedArgs {
     #[arg(long, default_value_t = 1, value_name = "N")]
     partition_id: u32,
 
-    /// Hour since 1970 at which the file is made, and URLs without a time were found; 0: now
+    /// Hours since 1970: when the file was made, and when URLs without a time were found; 0: now
     #[arg(long, value_parser = parse_hour, value_name = "HOUR")]
     created: Option<u32>,
 

@@ -22,7 +22,7 @@ pub struct StatsArgs {
     #[command(flatten)]
     data: Data,
 
-    /// The hour since 1970, or the time, that decides what is due; 0: now
+    /// Count as due what is due by this hour since 1970, or by this time; 0: now
     #[arg(long, value_parser = parse_hour, value_name = "HOUR")]
     before: Option<u32>,
 }

@@ -63,7 +63,7 @@ pub(super) fn upgrade(args: &UpgradeArgs, out: &mut Output) -> anyhow::Result<St
     let done = trawl_maintain::upgrade(&store, system::now(), &system::nonce()?)?;
     out.fact(&done, |w| match done.was_old {
         true => writeln!(w, "moved {} file(s), {}", show_count(done.moved), show_bytes(done.bytes)),
-        false => writeln!(w, "the lake is of this program already"),
+        false => writeln!(w, "the lake needs no upgrade"),
     })?;
     Ok(Status::Done)
 }

@@ -45,7 +45,7 @@ pub struct SetArgs {
     #[arg(value_name = "DATASET")]
     dataset: String,
 
-    /// Let everybody see it
+    /// Let everyone see it
     #[arg(long, group = "change", conflicts_with_all = ["principal", "hidden"])]
     public: bool,
 
@@ -53,7 +53,7 @@ pub struct SetArgs {
     #[arg(long, value_name = "WHO", group = "change", conflicts_with = "hidden")]
     principal: Vec<String>,
 
-    /// Let nobody see it through the API
+    /// Hide it from all clients of the API
     #[arg(long, group = "change")]
     hidden: bool,
 
@@ -99,7 +99,7 @@ fn set(args: &SetArgs, out: &mut Output) -> anyhow::Result<Status> {
     principals.sort_unstable();
     principals.dedup();
     if principals.iter().any(String::is_empty) {
-        bail!("--principal needs a name; use --hidden to let nobody see the dataset");
+        bail!("--principal needs a name; use --hidden to hide the dataset");
     }
     let bases: Vec<String> = args.archive_base.iter().filter(|base| !base.is_empty()).cloned().collect();
     if let Some(base) = bases.iter().find(|base| !base.contains("://")) {

@@ -135,7 +135,7 @@ pub(super) struct WriteArgs {
     #[arg(long, help_heading = "Machine and files")]
     store_ids: bool,
 
-    /// Hex digits of the domain's hash by which files are split, 0, 1 or 2; by the size of the sources when not given
+    /// How many hex digits of the domain's hash to split files by: 0, 1 or 2; chosen by the size of the sources by default
     #[arg(long, value_name = "N", help_heading = "Machine and files")]
     prefix_digits: Option<u8>,
 }

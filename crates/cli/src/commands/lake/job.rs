@@ -51,12 +51,13 @@ pub struct PlanArgs {
     #[command(flatten)]
     written: WriteArgs,
 
-    /// Tasks that read sources; one for each 512 MiB when not given
-    #[arg(long, value_name = "N")]
+    /// Number of tasks that read sources; one for each 512 MiB by default
+    #[arg(long, value_name = "N", help_heading = "Tasks")]
     map_tasks: Option<u32>,
 
-    /// Tasks that write Parquet, and then the index; one for each prefix (1, 16 or 256) when not given, and at most so many
-    #[arg(long, value_name = "N")]
+    /// Number of tasks that write Parquet, and then the index; by default one for each prefix (1, 16 or 256), which is also
+    /// the limit
+    #[arg(long, value_name = "N", help_heading = "Tasks")]
     reduce_tasks: Option<u32>,
 }
 
@@ -120,7 +121,7 @@ struct RoomArgs {
     #[arg(long, default_value_t = 2, value_name = "N")]
     threads: usize,
 
-    /// Directory for temporary files; the lake's own directory when not given
+    /// Directory for temporary files; inside the lake by default
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
 }

@@ -10,9 +10,10 @@ use trawl_store::Lake;
 
 /// Lists the Parquet and index files that the current version answers from
 ///
-/// Of each file the hash of its bytes (xxh3_64), its length, its rows and its name. With --hashes names are left out that differ
-/// from one ingest to the next, and so are the index files that hold them (segment.json, files.tsv.zst): two lakes with the same
-/// rows, files and index print the same list. Files of an index that is split have their prefix before their name (0a/counts.bin).
+/// Prints the hash (xxh3_64), the length, the number of rows and the name of each file. With --hashes it leaves out
+/// names that differ from one ingest to the next, and the index files that contain them (segment.json, files.tsv.zst):
+/// two lakes with the same rows, files and index then print the same list. In a split index, the prefix stands before
+/// the name of a file (0a/counts.bin).
 ///
 /// Example: diff <(trawl lake parts --hashes --lake a) <(trawl lake parts --hashes --lake b)
 #[derive(Debug, clap::Args)]
@@ -24,7 +25,7 @@ pub struct PartsArgs {
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
 
-    /// Leave out what names the ingest, so that lists can be compared
+    /// Leave out names that differ between ingests, so that lists can be compared
     #[arg(long)]
     hashes: bool,
 }

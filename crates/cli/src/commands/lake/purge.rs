@@ -7,8 +7,8 @@ use crate::lake_dir;
 use crate::output::Output;
 use trawl_maintain::Event;
 
-const AFTER: &str = "the old bytes stay for readers of older versions: \
-                     `trawl lake gc --keep-versions 1 --keep-states 1 --grace 0s --yes` takes them away now, while nothing else writes";
+const AFTER: &str = "the old bytes stay for readers of older versions: while nothing else writes, \
+                     `trawl lake gc --keep-versions 1 --keep-states 1 --grace 0s --yes` deletes them now";
 
 /// Removes denied rows from the files of a lake
 ///

@@ -223,7 +223,7 @@ impl Expanded {
             {
                 leave("a summary of Parquet files, without rows of its own");
             } else if is_crawl && CRAWLS_OWN.iter().any(|own| path.file_name().is_some_and(|name| name == *own)) {
-                leave("what a crawl says of itself");
+                leave("a report of the crawl, not a source");
             } else if path.canonicalize().is_ok_and(|path| of_clusters.contains(&path)) {
                 // It has been taken with its cluster.
             } else {

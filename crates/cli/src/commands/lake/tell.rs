@@ -108,7 +108,7 @@ fn show(fact: &Event, w: &mut dyn Write) -> io::Result<()> {
             writeln!(w, "{dataset}: merged {files} files, {size}, into {after}, {size_after}")
         }
         Event::Segments { segments, merged: None, .. } => {
-            writeln!(w, "index: would merge segments, of which there are {}", segments.unwrap_or(0))
+            writeln!(w, "index: would merge {} segments", segments.unwrap_or(0))
         }
         Event::Segments { merged: Some(done), .. } => {
             let (domains, rows) = (show_count(done.domains), show_count(done.rows));
@@ -118,14 +118,19 @@ fn show(fact: &Event, w: &mut dyn Write) -> io::Result<()> {
         Event::Dropped(dropped) => {
             let verb = if dropped.dry_run { "would drop" } else { "dropped" };
             match dropped.denied {
-                true => writeln!(w, "{}: denied whole, {verb} {} rows", dropped.dataset, show_count(dropped.rows)),
+                true => writeln!(
+                    w,
+                    "{}: the whole dataset is denied, {verb} {} rows",
+                    dropped.dataset,
+                    show_count(dropped.rows)
+                ),
                 false => writeln!(w, "{verb} dataset {}: {}", dropped.dataset, holds(dropped)),
             }
         }
         Event::Purged { dataset, losses, rejects, dry_run, .. } => {
-            let verb = if *dry_run { "would take" } else { "took" };
+            let verb = if *dry_run { "would remove" } else { "removed" };
             let (rows, files) = (show_count(losses.rows), show_count(losses.files));
-            writeln!(w, "{dataset}: {verb} {rows} rows out of {files} file(s)")?;
+            writeln!(w, "{dataset}: {verb} {rows} rows from {files} file(s)")?;
             if *rejects > 0 { writeln!(w, "{dataset}: and {} rejected lines", show_count(*rejects)) } else { Ok(()) }
         }
         Event::Unread { files, bytes, max_read } => {
@@ -140,7 +145,7 @@ fn show(fact: &Event, w: &mut dyn Write) -> io::Result<()> {
             Ok(())
         }
         Event::DenyRecovered { deny } => {
-            writeln!(w, "took the deny list from its record, as its manifest is gone: {deny} entries")
+            writeln!(w, "restored the deny list from its record, because its manifest is gone: {deny} entries")
         }
         Event::Lost { dataset, served, left, rows, files_gone, .. } => {
             writeln!(w, "{dataset}: lost what commits {} to {served} brought", left.saturating_add(1))?;

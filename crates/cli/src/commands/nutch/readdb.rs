@@ -35,43 +35,43 @@ pub struct ReaddbArgs {
     /// The CrawlDb, one of its generations, or one of its parts
     crawldb: PathBuf,
 
-    /// Counts, times and scores of all URLs
+    /// Print counts, times and scores of all URLs
     #[arg(long, group = "what")]
     stats: bool,
 
-    /// With -stats: by host too
+    /// With -stats: also count by host
     #[arg(long, requires = "stats")]
     sort: bool,
 
-    /// Every URL with its state: a file for each part in DIR, which must not exist, or all to stdout
+    /// Print every URL with its state: one file per part into the new directory DIR, or everything to stdout
     #[arg(long, group = "what", value_name = "DIR", num_args = 0..=1)]
     dump: Option<Option<PathBuf>>,
 
-    /// With -dump: as text, CSV or JSON, or as a CrawlDb: a MapFile for each part in DIR, with the records as they are
+    /// With -dump: write text, CSV, JSON, or a CrawlDb (one MapFile per part in DIR, with unchanged records)
     #[arg(long, value_enum, default_value = "normal", requires = "dump")]
     format: Format,
 
-    /// With -dump: URLs with this status only, as db_gone
+    /// With -dump: only URLs with this status, such as db_gone
     #[arg(long, requires = "dump", value_name = "NAME", value_parser = status)]
     status: Option<NutchStatus>,
 
-    /// With -dump: URLs with at least so many retries only
+    /// With -dump: only URLs with at least this many retries
     #[arg(long, requires = "dump", value_name = "N")]
     retry: Option<i8>,
 
-    /// With -dump: URLs that match this regular expression as a whole only
+    /// With -dump: only URLs that this regular expression matches as a whole
     #[arg(long, requires = "dump", value_name = "REGEX", value_parser = UrlPattern::parse)]
     regex: Option<UrlPattern>,
 
-    /// With -dump: a random sample, each URL with this probability
+    /// With -dump: only a random sample, each URL with this probability
     #[arg(long, requires = "dump", value_name = "FRACTION", value_parser = fraction)]
     sample: Option<f64>,
 
-    /// The N URLs with the highest scores, not below MIN (0): to a file in DIR, which must not exist, or to stdout
+    /// Print the N URLs with the highest scores of at least MIN (default 0), into the new directory DIR or to stdout
     #[arg(long = "topN", group = "what", num_args = 1..=3, value_names = ["N", "DIR", "MIN"], allow_negative_numbers = true)]
     top: Option<Vec<String>>,
 
-    /// The state of one URL
+    /// Print the state of one URL
     #[arg(long, group = "what", value_name = "URL")]
     url: Option<String>,
 }

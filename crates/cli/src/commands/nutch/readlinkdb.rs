@@ -27,11 +27,11 @@ pub struct ReadlinkdbArgs {
     /// The LinkDb, or one of its parts
     linkdb: PathBuf,
 
-    /// Every page with the links to it: a file for each part in DIR, which must not exist, or all to stdout
+    /// Print every page with the links to it: one file per part into the new directory DIR, or everything to stdout
     #[arg(long, group = "what", value_name = "DIR", num_args = 0..=1)]
     dump: Option<Option<PathBuf>>,
 
-    /// The links to one page
+    /// Print the links to one page
     #[arg(long, group = "what", value_name = "URL")]
     url: Option<String>,
 }

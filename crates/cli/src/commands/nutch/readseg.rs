@@ -28,11 +28,11 @@ use trawl_nutch::tools::{
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, group = clap::ArgGroup::new("what").required(true))]
 pub struct ReadsegArgs {
-    /// Numbers of segments, one line each
+    /// Print statistics of segments, one line each
     #[arg(long, group = "what")]
     list: bool,
 
-    /// With -list: all segments in this directory
+    /// With -list: read all segments in this directory
     #[arg(long, requires = "list", value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -40,43 +40,43 @@ pub struct ReadsegArgs {
     #[arg(requires = "list", value_name = "SEGMENT")]
     segments: Vec<PathBuf>,
 
-    /// Everything in a segment, brought together by URL: as `dump` in DIR, which must not exist, or to stdout
+    /// Print everything in a segment, grouped by URL: as the file `dump` in the new directory DIR, or to stdout
     #[arg(long, group = "what", num_args = 1..=2, value_names = ["SEGMENT", "DIR"])]
     dump: Option<Vec<PathBuf>>,
 
-    /// Everything about a URL
+    /// Print everything about one URL
     #[arg(long, group = "what", num_args = 2, value_names = ["SEGMENT", "URL"])]
     get: Option<Vec<String>>,
 
-    /// Leave contents out
+    /// Leave out contents
     #[arg(long)]
     nocontent: bool,
 
-    /// Leave results of fetches out
+    /// Leave out results of fetches
     #[arg(long)]
     nofetch: bool,
 
-    /// Leave the fetch list out
+    /// Leave out the fetch list
     #[arg(long)]
     nogenerate: bool,
 
-    /// Leave what parsing says to the CrawlDb out
+    /// Leave out what parsing reports to the CrawlDb
     #[arg(long)]
     noparse: bool,
 
-    /// Leave titles, links and metadata out
+    /// Leave out titles, links and metadata
     #[arg(long)]
     noparsedata: bool,
 
-    /// Leave texts out
+    /// Leave out texts
     #[arg(long)]
     noparsetext: bool,
 
-    /// With -dump: sort URLs inside so many parts, as the reference does with that many reduce tasks
+    /// With -dump: sort URLs within this many parts, as Nutch does with that many reduce tasks
     #[arg(long, default_value_t = 1, value_name = "N")]
     parts: u32,
 
-    /// With -dump: memory for bringing values together; less spills to disk
+    /// With -dump: memory for grouping; less spills to disk
     #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
     memory: u64,
 }

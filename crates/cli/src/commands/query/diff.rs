@@ -31,7 +31,7 @@ pub struct DiffArgs {
     /// Name or number of the second
     b: String,
 
-    /// Directory of the lake
+    /// Directory of the lake, or s3://bucket/prefix
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 

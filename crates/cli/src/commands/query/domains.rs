@@ -37,7 +37,7 @@ pub struct DomainsArgs {
     #[arg(long, default_value_t = 1000, value_name = "N")]
     limit: usize,
 
-    /// Directory of the lake
+    /// Directory of the lake, or s3://bucket/prefix
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 }

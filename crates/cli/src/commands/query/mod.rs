@@ -45,7 +45,7 @@ pub struct DomainArgs {
     #[arg(required = true, value_name = "DOMAIN")]
     domains: Vec<String>,
 
-    /// Directory of the lake
+    /// Directory of the lake, or s3://bucket/prefix
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 }
@@ -73,7 +73,7 @@ pub struct UrlsArgs {
     /// Name or number of the dataset
     dataset: String,
 
-    /// Directory of the lake
+    /// Directory of the lake, or s3://bucket/prefix
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 
@@ -125,7 +125,7 @@ pub struct UrlArgs {
     /// The URL
     url: String,
 
-    /// Directory of the lake
+    /// Directory of the lake, or s3://bucket/prefix
     #[arg(long, value_name = "DIR", default_value = "lake")]
     lake: PathBuf,
 
@@ -284,6 +284,7 @@ fn urls(args: UrlsArgs, out: &mut Output) -> anyhow::Result<Status> {
         _ if out.json() => {}
         (Some(next), _) if !by_cursor => out.remark(&format!("more with --offset {next}")),
         (_, Some(cursor)) => out.remark(&format!("more with --cursor {cursor}")),
+        (_, None) if answer.items.is_empty() => out.remark("no row fits these filters and this offset"),
         (_, None) => {}
     }
     Ok(Status::Done)

@@ -30,10 +30,10 @@ pub struct CheckArgs {
     /// The kvseq that a hindex or perm points into, if it does not lie beside it
     #[arg(long, value_name = "KVSEQ")]
     container: Option<PathBuf>,
-    /// Repair what has faults
+    /// Repair faults
     #[arg(long)]
     repair: bool,
-    /// Repair, keeping entries as far as they are whole instead of going back to the last sync
+    /// Repair, and keep every complete entry instead of going back to the last sync
     #[arg(long)]
     salvage: bool,
     /// The files are filesys, whatever they say of themselves.

@@ -27,13 +27,13 @@ pub enum What {
         /// How values are stored
         #[arg(long, default_value = "int64", value_name = "REPR")]
         valrepr: Repr,
-        /// Entries have no delete flag: a byte less each
+        /// Store entries without a delete flag, which saves one byte each
         #[arg(long)]
         no_delete: bool,
         /// Entries start at multiples of this
         #[arg(long, default_value_t = 0, value_name = "N")]
         align: u64,
-        /// The file grows in steps of so many bytes; 0: exactly
+        /// Let the file grow in steps of this many bytes; 0: exactly as needed
         #[arg(long, default_value_t = design::DEFAULT_FILEINCR, value_name = "N")]
         fileincr: i64,
     },
@@ -49,7 +49,7 @@ pub enum What {
         common: Common,
         #[command(flatten)]
         about: About,
-        /// Cells; more are made when three quarters are used
+        /// Number of cells; it grows when three quarters are used
         #[arg(long, default_value_t = 1021, value_name = "N")]
         htsize: u64,
         /// Words of a cell: 1, or 2 with stored hashes
@@ -77,7 +77,7 @@ pub struct Common {
     /// Bytes of the superblock
     #[arg(long, default_value_t = design::DEFAULT_SBSIZE, value_name = "N")]
     sbsize: u64,
-    /// What the file is for: up to 8 bytes
+    /// A note about the purpose of the file: up to 8 bytes
     #[arg(long, default_value = "", value_name = "TEXT", value_parser = purpose)]
     purpose: Purpose,
 }
@@ -85,7 +85,7 @@ pub struct Common {
 /// What an index or a perm is about.
 #[derive(Debug, clap::Args)]
 pub struct About {
-    /// The kvseq it is about
+    /// The kvseq that it points into
     #[arg(long, value_name = "KVSEQ")]
     container: PathBuf,
 }

@@ -16,8 +16,8 @@ use trawl_seqdb::{Access, BundleFiles, FsPaths, Kvseq, Map, Pages, Perm, Setting
 
 /// Adds entries to a kvseq, and their keys to indexes and a perm
 ///
-/// With --index a key that is there already gets the new value, and its old entry is marked deleted. Without, keys may
-/// repeat. At a bad line or pair the work stops; what came before it is kept.
+/// With --index, a key that exists gets the new value, and its old entry is marked as deleted. Without --index, keys
+/// may repeat. The command stops at the first bad line or pair, and keeps the entries before it.
 ///
 /// Examples:
 ///   trawl seqdb add words.kvseq --index words.hindex apple red
@@ -38,10 +38,10 @@ struct Source {
     /// Key and value of one entry
     #[arg(num_args = 2, value_names = ["KEY", "VALUE"], required_unless_present_any = ["tsv", "netstrings"])]
     pair: Vec<OsString>,
-    /// Lines of key, tab, value; `-` is stdin
+    /// Read lines of key, tab and value; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pair", "netstrings"])]
     tsv: Option<PathBuf>,
-    /// Netstrings, key and value in turn: for any bytes; `-` is stdin
+    /// Read netstrings, key and value in turn, which may hold any bytes; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "pair")]
     netstrings: Option<PathBuf>,
 }

@@ -47,19 +47,19 @@ pub enum Verb {
     Create {
         /// The filesys, as BASE/NAME
         fs: PathBuf,
-        /// Inode area of new files: a multiple of 8 from 16
+        /// Size of the inode area of new files: a multiple of 8, at least 16
         #[arg(long, default_value_t = design::DEFAULT_ISZ, value_name = "N")]
         isz: u64,
         /// Cells of the index; it grows by itself
         #[arg(long, default_value_t = 1021, value_name = "N")]
         htsize: u64,
-        /// An index without stored hashes: half as large, slower
+        /// Make an index without stored hashes: half as large, but slower
         #[arg(long)]
         plain: bool,
         /// Record deletions in the index only
         #[arg(long)]
         dups: bool,
-        /// Append-only, with a time mark every so many seconds
+        /// Make it append-only, with a time mark every N seconds
         #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
         ao: Option<i64>,
     },
@@ -81,10 +81,10 @@ pub enum Verb {
     Ls {
         /// The filesys, as BASE/NAME
         fs: PathBuf,
-        /// In the order of the index instead
+        /// List in the order of the index instead
         #[arg(long, conflicts_with = "since")]
         index_order: bool,
-        /// Only files of this time and later: seconds since 1970
+        /// Only files of this time or later, in seconds since 1970
         #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
         since: Option<i64>,
     },
@@ -133,7 +133,7 @@ pub enum Verb {
         /// The files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<OsString>,
-        /// Take only the names away; a rebuild of the index brings the files back
+        /// Remove only the names; a rebuild of the index brings the files back
         #[arg(long)]
         index_only: bool,
     },
@@ -182,8 +182,9 @@ pub enum Verb {
     },
     /// Copies the files of a directory, and of those in it, into a filesys
     ///
-    /// Names are paths inside the directory; times are kept, except in an append-only filesys, which goes by the time of the
-    /// import. A file that is there already is left alone and counted, as are links and devices; exit code 1 then.
+    /// Names are paths inside the directory. Files keep their times, except in an append-only filesys, which uses the
+    /// time of the import. Files that exist already, links and devices are left alone and counted; the exit code is
+    /// then 1.
     ///
     /// Example:
     ///   trawl seqdb fs import base/docs ./html
@@ -196,9 +197,9 @@ pub enum Verb {
     },
     /// Copies the files of a filesys into a directory
     ///
-    /// A name with slashes makes directories. A file whose name would leave the directory, or cannot be the name of a file,
-    /// or whose way there goes over a link, is refused and counted, with exit code 1, as is one that is there already or
-    /// cannot be read.
+    /// Creates directories for names with slashes. Refuses and counts a file whose name leads out of the directory, is
+    /// not a valid file name, or leads through a link, and a file that exists already or cannot be read; the exit code
+    /// is then 1.
     ///
     /// Example:
     ///   trawl seqdb fs export base/docs ./html
@@ -220,16 +221,16 @@ pub enum Verb {
     Check {
         /// The filesys, as BASE/NAME
         fs: PathBuf,
-        /// Repair what has faults: back to the last sync
+        /// Repair faults by going back to the last sync
         #[arg(long)]
         repair: bool,
-        /// Repair, keeping entries as far as they are whole
+        /// Repair, and keep every complete entry
         #[arg(long)]
         salvage: bool,
     },
     /// Copies a filesys without what is deleted
     ///
-    /// The copy takes the place of the old files when it is complete; each stored file is one piece afterwards.
+    /// The complete copy replaces the old files; afterwards each stored file is in one piece.
     ///
     /// Example:
     ///   trawl seqdb fs compact base/docs
@@ -243,7 +244,7 @@ pub enum Verb {
     },
     /// Rebuilds the index of a filesys from its data file
     ///
-    /// Where deletions are recorded in the index only (--dups), deleted files come back.
+    /// If deletions are recorded only in the index (--dups), deleted files come back.
     ///
     /// Example:
     ///   trawl seqdb fs rebuild-index base/docs --htsize 1000003

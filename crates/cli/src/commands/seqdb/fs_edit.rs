@@ -29,10 +29,10 @@ const CHUNK: usize = 1 << 20;
 pub struct CatArgs {
     #[command(flatten)]
     target: FileTarget,
-    /// Only LEN bytes from OFFSET on
+    /// Print only LEN bytes from OFFSET on
     #[arg(long, num_args = 2, value_names = ["OFFSET", "LEN"])]
     range: Vec<u64>,
-    /// Unpack a file of type c (gzip)
+    /// Decompress a file of type c (gzip)
     #[arg(long, conflicts_with = "range")]
     gunzip: bool,
 }
@@ -85,10 +85,10 @@ pub struct PutArgs {
     /// Type of the file: one character (f plain, c gzip, a archive, x unknown)
     #[arg(long = "type", default_value_t = design::TYPE_PLAIN, value_name = "C", conflicts_with = "gzip")]
     kind: char,
-    /// Pack it with gzip: type c
+    /// Compress the file with gzip (type c)
     #[arg(long)]
     gzip: bool,
-    /// Fail if there is such a file
+    /// Fail if a file of this name exists
     #[arg(long)]
     excl: bool,
     /// Time of the file: seconds since 1970

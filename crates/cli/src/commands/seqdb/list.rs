@@ -9,8 +9,8 @@ use trawl_seqdb::{Access, Hindex, Kind, Kvseq, Perm, Settings, inspect, map};
 
 /// Lists the entries of a kvseq, the cells of a hindex or the pairs of a perm
 ///
-/// Text has one entry a line, key and value separated by a tab, with \t \n \\ and \xNN for what is no text; JSON has
-/// text where it is UTF-8, else {"base64": …}. Exit code 1 when a cell or pair leads to no entry.
+/// Prints one entry per line, with a tab between key and value; bytes that are not text are printed as \t \n \\ and
+/// \xNN, with --json as {"base64": …}. Exit code 1 when a cell or pair points to no entry.
 ///
 /// Examples:
 ///   trawl seqdb list words.kvseq --pointers --deleted
@@ -20,13 +20,13 @@ use trawl_seqdb::{Access, Hindex, Kind, Kvseq, Perm, Settings, inspect, map};
 pub struct ListArgs {
     /// The file
     file: PathBuf,
-    /// Deleted entries too, marked so
+    /// Also list deleted entries, marked as deleted
     #[arg(long)]
     deleted: bool,
     /// Keys only
     #[arg(long)]
     keys: bool,
-    /// Where each entry is
+    /// Print where each entry is
     #[arg(long)]
     pointers: bool,
     /// The kvseq that a hindex or perm points into; without it only pointers are listed

@@ -46,20 +46,34 @@ pub struct Args {
 
 #[derive(Debug, clap::Args)]
 struct Common {
-    /// Leave nothing in the page cache that was only written or read through
-    #[arg(long, global = true)]
+    /// Drop data from the page cache after reading or writing it
+    #[arg(long, global = true, help_heading = "Reading and writing")]
     no_cache: bool,
 
     /// What is made durable: everything, data only (indexes when closed), or nothing
-    #[arg(long, global = true, value_enum, default_value = "full", value_name = "WHAT")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "full",
+        value_name = "WHAT",
+        help_heading = "Reading and writing"
+    )]
     sync: Sync,
 
-    /// Let readers see what was added after so many entries; 0: when a buffer of 1 MiB is full
-    #[arg(long, global = true, default_value_t = 0, value_name = "N")]
+    /// Make added entries visible to readers after every N entries; 0: whenever a buffer of 1 MiB is full
+    #[arg(long, global = true, default_value_t = 0, value_name = "N", help_heading = "Reading and writing")]
     flush_every: u64,
 
     /// Memory for sorting and for cells of an index
-    #[arg(long, global = true, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
+    #[arg(
+        long,
+        global = true,
+        default_value = "256MiB",
+        value_parser = bytes,
+        value_name = "SIZE",
+        help_heading = "Reading and writing"
+    )]
     memory: u64,
 }
 
@@ -75,10 +89,10 @@ enum Sync {
 struct Files {
     /// The kvseq
     kvseq: PathBuf,
-    /// An index over its keys; may be given several times
+    /// An index over the keys of the kvseq; may be repeated
     #[arg(long, value_name = "HINDEX")]
     index: Vec<PathBuf>,
-    /// A perm over it
+    /// A perm over the kvseq
     #[arg(long)]
     perm: Option<PathBuf>,
 }
@@ -97,7 +111,8 @@ impl Files {
 enum Verb {
     /// Shows the variables of a container file, or changes them
     ///
-    /// Changing is rarely wise; a smaller ISZ for files to come is an example that is. SBSIZE and FORMAT cannot be changed.
+    /// Changing them is rarely wise; a smaller ISZ for future files is an exception. SBSIZE and FORMAT cannot be
+    /// changed.
     ///
     /// Examples:
     ///   trawl seqdb superblock docs.data
@@ -121,8 +136,8 @@ enum Verb {
     List(list::ListArgs),
     /// Prints the value of a key, or the entry at a pointer
     ///
-    /// The value is written as it is, without a line end; --json has key and pointer too. Exit code 1 when there is no such
-    /// key.
+    /// Prints the value as it is, without a line end; with --json also key and pointer. Exit code 1 when there is no
+    /// such key.
     ///
     /// Examples:
     ///   trawl seqdb get words.kvseq --index words.hindex apple
@@ -131,19 +146,19 @@ enum Verb {
     Get {
         /// The kvseq
         kvseq: PathBuf,
-        /// The index to search; without one all entries are read
+        /// Search this index; without one, all entries are read
         #[arg(long, value_name = "HINDEX")]
         index: Option<PathBuf>,
         /// The key
         #[arg(required_unless_present = "pointer")]
         key: Option<OsString>,
-        /// The entry at this place instead
+        /// Print the entry at this place instead
         #[arg(long, value_name = "P", conflicts_with = "key")]
         pointer: Option<u64>,
     },
     /// Deletes the entry of a key
     ///
-    /// The entry is marked deleted, and the key leaves the indexes; the space is regained by `trawl seqdb compact`. Exit
+    /// Marks the entry as deleted and removes the key from the indexes; `trawl seqdb compact` frees the space. Exit
     /// code 1 when there is no such key.
     ///
     /// Example:
@@ -152,7 +167,7 @@ enum Verb {
     Delete {
         /// The kvseq
         kvseq: PathBuf,
-        /// An index over its keys; may be given several times
+        /// An index over the keys of the kvseq; may be repeated
         #[arg(long, value_name = "HINDEX")]
         index: Vec<PathBuf>,
         /// The key
@@ -160,7 +175,7 @@ enum Verb {
     },
     /// Sorts a perm file so that equal keys become neighbours
     ///
-    /// The order is that of hashes, then keys, then places. More than --memory goes to temporary files.
+    /// Sorts by hash, then key, then place. What does not fit into --memory is sorted in temporary files.
     ///
     /// Example:
     ///   trawl seqdb group words.perm --container words.kvseq --fill --memory 64MiB --scratch /var/tmp
@@ -171,16 +186,17 @@ enum Verb {
         /// The kvseq it points into
         #[arg(long, value_name = "KVSEQ")]
         container: PathBuf,
-        /// Add every entry of the container that is not deleted first
+        /// First add every entry of the container that is not deleted
         #[arg(long)]
         fill: bool,
-        /// Directory for temporary files; that of the perm file when not given
+        /// Directory for temporary files; the directory of the perm file by default
         #[arg(long, value_name = "DIR")]
         scratch: Option<PathBuf>,
     },
     /// Declares the current length of a file valid
     ///
-    /// Every command here ends with a checkpoint; this one is for files that others wrote without.
+    /// Every command here ends with a checkpoint. Use this one for files that another program wrote without a
+    /// checkpoint.
     ///
     /// Example:
     ///   trawl seqdb checkpoint words.kvseq
@@ -191,8 +207,8 @@ enum Verb {
     },
     /// Takes a file back to its length at the last sync
     ///
-    /// What was added since is gone; what was changed in place stays. Indexes and a perm that are named are rebuilt; others
-    /// must be before the file is appended to again.
+    /// Removes what was added since; what was changed in place stays. Rebuilds the named indexes and perm; rebuild any
+    /// others before you add to the file again.
     ///
     /// Example:
     ///   trawl seqdb rollback words.kvseq --index words.hindex
@@ -200,7 +216,7 @@ enum Verb {
     Rollback(Files),
     /// Rebuilds an index from its kvseq
     ///
-    /// Of equal keys the last entry that is not deleted counts. Sizes are kept unless given.
+    /// Of equal keys, the last entry that is not deleted counts. Sizes stay as they are unless you give others.
     ///
     /// Example:
     ///   trawl seqdb index-rebuild words.hindex --container words.kvseq --htsize 4000037
@@ -208,7 +224,7 @@ enum Verb {
     IndexRebuild {
         /// The index
         hindex: PathBuf,
-        /// The kvseq it is about
+        /// The kvseq that it points into
         #[arg(long, value_name = "KVSEQ")]
         container: PathBuf,
         #[command(flatten)]
@@ -247,7 +263,7 @@ enum Verb {
         fs: PathBuf,
         /// The URL, as it was stored
         url: String,
-        /// Its time: 17 digits, or RFC 3339
+        /// Time of the capture: 17 digits, or RFC 3339
         #[arg(long)]
         time: Option<String>,
     },

@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_archive::{Opening, Registry};
+use trawl_archive::{CapturesReader, Opening, Registry};
 use trawl_io::{Fs, Hasher, RealFs};
 use trawl_lists::{BadItem, Format, Options};
 use trawl_model::{Advice, Archive, DoorError, SourceIdentity, UrlRecord};
@@ -70,14 +70,37 @@ impl SeedInput {
         }
     }
 
-    /// Whether it can be opened. Nothing is read: it may be a pipe.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        let (Self::File(path) | Self::Retry(Retry { path, .. })) = self else { return Ok(()) };
-        let found = std::fs::metadata(path).and_then(|found| match found.is_file() {
-            true => File::open(path).map(|_| ()),
-            false => Ok(()),
+    /// Whether it can be read, as far as its first item: what is not a list must not leave half a run behind, which no later start
+    /// could continue. A pipe is not touched, because what is taken from it is gone.
+    pub(crate) fn check(&self, registry: &Registry, options: &Options) -> Result<(), Error> {
+        let fail = |source| Error::Seeds { input: self.name(), source };
+        let path = match self {
+            Self::File(path) => path,
+            Self::Retry(retry) => {
+                let found = std::fs::metadata(&retry.path).map_err(|e| fail(DoorError::new(Advice::Stop, e)))?;
+                let opened = if found.is_file() { CapturesReader::open(&retry.path).map(drop) } else { Ok(()) };
+                return opened.map_err(|e| fail(DoorError::from(e)));
+            }
+            Self::Url(_) | Self::Stdin => return Ok(()),
+        };
+        let found = std::fs::metadata(path).map_err(|e| fail(DoorError::new(Advice::Stop, e)))?;
+        if !found.is_file() && !found.is_dir() || open_archive(path, registry).map_err(fail)?.is_some() {
+            return Ok(());
+        }
+        if found.is_dir() {
+            let files = path.join("*").display().to_string();
+            let text = format!("expected a list or an archive, found a directory: name the files in it ('{files}')");
+            return Err(fail(DoorError::new(Advice::Stop, text)));
+        }
+        let mut any = false;
+        let read = read_input(self, registry, options, &|| (), &mut |_, _| {
+            any = true;
+            Err(DoorError::new(Advice::Stop, "one item is enough"))
         });
-        found.map_err(|e| Error::Seeds { input: self.name(), source: DoorError::new(Advice::Stop, e) })
+        match read {
+            Err(error) if !any => Err(fail(error)),
+            _ => Ok(()),
+        }
     }
 
     /// SHA-256 of its bytes, in hex.

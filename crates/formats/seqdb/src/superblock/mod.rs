@@ -46,7 +46,11 @@ impl Superblock {
     pub fn sbsize_of(path: &Path, head: &[u8]) -> Result<u64> {
         if head.get(..MAGIC.len()) != Some(&MAGIC) {
             let found = head.get(..MAGIC.len()).unwrap_or(head);
-            let found = if found.is_empty() { "nothing".to_owned() } else { format!("{found:02x?}") };
+            let found = match std::str::from_utf8(found) {
+                Ok("") => "nothing".to_owned(),
+                Ok(text) if !text.chars().any(char::is_control) => format!("{text:?}"),
+                _ => format!("bytes {}", found.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")),
+            };
             return Err(Error::BadMagic { path: path.into(), found });
         }
         match slot(head, 0) {

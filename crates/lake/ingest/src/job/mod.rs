@@ -173,7 +173,7 @@ impl Job {
         let path = layout::job_file(job)?;
         let read: Option<Self> = trawl_store::read_task(&**lake.store(), &path)?;
         let Some(read) = read else {
-            return refuse(format!("{path}: expected a job, found none: it has ended, or was given up by a collector"));
+            return refuse(format!("{path}: expected a job, found none: it has ended, or `trawl lake gc` deleted it"));
         };
         let Self { format, program, .. } = &read;
         if *format != JOB_FORMAT || program != PROGRAM {

@@ -130,7 +130,10 @@ impl Retry {
                 _ => return Err(found("")),
             }
             if attempt + 1 >= self.how.attempts || begun.elapsed() >= self.how.within {
-                return Err(found(""));
+                // The address at which a cloud machine gives out the credentials of its role: asked where there are no others.
+                let no_role = error.to_string().contains("169.254.169.254");
+                let hint = " (no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)";
+                return Err(found(if no_role { hint } else { "" }));
             }
             if self.budget.fetch_sub(COST, Relaxed) < COST {
                 self.budget.fetch_add(COST, Relaxed);
