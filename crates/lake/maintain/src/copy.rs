@@ -231,7 +231,14 @@ fn refuse_another(target: &Lake, manifest: &Manifest) -> Result<()> {
         return Err(Error::Refused(format!("{place} has another lake: copy to an empty place")));
     }
     for dataset in &there.datasets {
-        let same = manifest.dataset(dataset.id).is_some_and(|own| own.created == dataset.created);
+        let same = match manifest.dataset(dataset.id) {
+            Some(own) => own.created == dataset.created,
+            // Its first ingest failed after it was copied, so that the lake took it back: the copy has no more of it than its name.
+            None if !there.lake_id.is_empty() => {
+                target.dataset_newest(dataset.id)?.is_none_or(|newest| newest.files.is_empty())
+            }
+            None => false,
+        };
         if !same {
             return Err(Error::Refused(format!(
                 "{place} has another lake (its dataset {} is not that of this one): copy to an empty place",
