@@ -385,7 +385,11 @@ fn copy_items(
                     let (Some(item), false) = (item, stop) else { return };
                     let moved = cancel.check().map_err(Error::from).and_then(|()| copy_object(from, to, item));
                     match moved {
-                        Ok(bytes) => progress(done.fetch_add(bytes, Relaxed) + bytes, total),
+                        Ok(bytes) => {
+                            // Of small objects no length is known before.
+                            let done = done.fetch_add(bytes, Relaxed) + bytes;
+                            progress(done, total.max(done));
+                        }
                         Err(error) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
                     }
                 }
