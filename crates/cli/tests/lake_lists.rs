@@ -160,3 +160,22 @@ fn passwords_are_kept_and_not_shown() {
     }
     run(dir, &["query", "urls", "a.com", "u.txt", "--from", "soon"], 2);
 }
+
+/// What only lies in a directory is ignored where each file is a dataset, too; a mark of the byte order is no part of a name.
+#[test]
+fn a_dataset_for_each_file_and_lists_of_datasets() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, "in/a.txt", "http://a.com/1\n");
+    write(dir, "in/b.txt", "http://b.com/1\n");
+    write(dir, "in/README.md", "some words\n");
+    let output = run(dir, &["lake", "ingest", "--dataset-per-file", "in"], 0);
+    assert!(stderr(&output).contains("README.md: of no known format"), "{}", stderr(&output));
+    // Named, it is an error.
+    run(dir, &["lake", "ingest", "--dataset-per-file", "in/README.md"], 2);
+    write(dir, "list.tsv", "\u{feff}c\tin/a.txt\r\nd\tin/b.txt\r\n");
+    run(dir, &["lake", "ingest", "-q", "--list", "list.tsv"], 0);
+    let datasets = stdout(&run(dir, &["lake", "datasets", "--json"], 0));
+    let names = datasets.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+}

@@ -74,6 +74,7 @@ pub fn ingest(
         digits,
         of_lake: again.len(),
         denied: (!denied.is_empty()).then_some(&denied),
+        check_read: &|| sources.iter().try_for_each(|source| source.check_unchanged()),
     };
     let joining = Joining {
         lake,

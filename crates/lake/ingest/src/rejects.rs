@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use trawl_lists::BadItem;
 use trawl_model::DoorError;
 use trawl_store::denial::Denied;
-use trawl_store::{Store, Upload};
+use trawl_store::{HashedUpload, Store};
 
 /// One line of the file.
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ struct Inner {
     counts: BTreeMap<String, u64>,
     total: u64,
     aside: BTreeMap<String, u64>,
-    file: Option<Box<dyn Upload>>,
+    file: Option<HashedUpload>,
     failed: Option<crate::Error>,
 }
 
@@ -51,6 +51,9 @@ pub struct Rejected {
     pub total: u64,
     /// Where they are, in the store; `None` if there are none.
     pub file: Option<String>,
+    /// xxh3_64 of that file, 16 hex digits: a task hands it on, and who takes it compares.
+    #[serde(default)]
+    pub hash: Option<String>,
     /// Items that the deny list covers, rejected or not.
     pub denied: u64,
     /// Records that are not about a URL, by their type.
@@ -140,7 +143,7 @@ impl<'a> Rejects<'a> {
 
     fn write(&self, inner: &mut Inner, line: &Line<'_>) -> Result<()> {
         if inner.file.is_none() {
-            inner.file = Some(self.store.upload(&self.path)?);
+            inner.file = Some(HashedUpload::begin(self.store, &self.path)?);
         }
         let Some(file) = &mut inner.file else { return Ok(()) };
         let mut bytes = serde_json::to_vec(line).unwrap_or_default();
@@ -155,14 +158,14 @@ impl<'a> Rejects<'a> {
         if let Some(error) = inner.failed {
             return Err(error);
         }
-        let file = match inner.file {
-            None => None,
+        let (file, hash) = match inner.file {
+            None => (None, None),
             Some(file) => {
-                file.finish()?;
-                Some(self.path)
+                let (_, hash) = file.finish()?;
+                (Some(self.path), Some(format!("{hash:016x}")))
             }
         };
         let denied = self.denied_total.into_inner();
-        Ok(Rejected { counts: inner.counts, total: inner.total, file, denied, aside: inner.aside })
+        Ok(Rejected { counts: inner.counts, total: inner.total, file, hash, denied, aside: inner.aside })
     }
 }

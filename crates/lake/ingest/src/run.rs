@@ -66,6 +66,8 @@ pub(crate) struct Run<'a> {
     pub of_lake: usize,
     /// What is left out.
     pub denied: Option<&'a Denied<'a>>,
+    /// Asked once everything is read: whether that was what it was to be.
+    pub check_read: &'a dyn Fn() -> Result<()>,
 }
 
 impl Run<'_> {
@@ -95,6 +97,7 @@ impl Run<'_> {
             rejects: layout::rejects(dataset_id, &settings.writer)?,
         };
         let Mapped { mut run, report: mapped } = map(&**lake.store(), &input, settings, &tick)?;
+        (self.check_read)()?;
         let read = clock();
         report.read_seconds = seconds(began, read);
 

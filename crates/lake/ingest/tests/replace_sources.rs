@@ -6,6 +6,7 @@ use common::{NOW, file, grown, new_lake, quiet, settings, take, urls};
 use std::sync::Arc;
 use trawl_ingest::{Files, IngestReport, IngestSettings, Mode, Rewrite, rewrite};
 use trawl_io::Fs;
+use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_store::{CommitMode, Lake};
 
 /// `a` and `b` came in together, `c` alone.
@@ -112,4 +113,29 @@ fn commits_of_earlier_programs_do_not_tell() {
         [("a", "http://a.com/1\n"), ("c", "http://c.com/1\n")].map(|(name, text)| file(&fs, name, text)).into();
     take(&lake, named, &IngestSettings { mode: Mode::Replace, ..settings(&fs, "w4") }).unwrap();
     assert_eq!(sources(&lake), [known("a", 15, &[3]), known("c", 15, &[3])]);
+}
+
+/// All rows of `d` are denied when it comes in, and no longer when it is read again.
+#[test]
+fn a_source_that_brought_no_row_at_first_loses_what_it_brought_later() {
+    let (fs, lake) = three();
+    let deny = Deny { target: DenyTarget::Domain("d.com".into()), since: NOW.to_string(), reason: None };
+    lake.commit(NOW, "deny", |manifest| {
+        manifest.deny.push(deny.clone());
+        Ok(())
+    })
+    .unwrap();
+    take(&lake, vec![file(&fs, "d", "http://d.com/1\n")], &settings(&fs, "w3")).unwrap();
+    assert_eq!(sources(&lake)[3], known("d", 15, &[]));
+    lake.commit(NOW, "allow", |manifest| {
+        manifest.deny.clear();
+        Ok(())
+    })
+    .unwrap();
+    let all = IngestSettings { mode: Mode::Replace, ..settings(&fs, "w4") };
+    let files = vec![file(&fs, "c", "http://c.com/1\n"), file(&fs, "d", "http://d.com/1\n")];
+    take(&lake, files, &all).unwrap();
+    assert_eq!(sources(&lake), [known("c", 15, &[4]), known("d", 15, &[4])]);
+    replace(&fs, &lake, "w5", &[("c", "http://c.com/1\n"), ("d", "http://d.com/new\n")]).unwrap();
+    assert_eq!(urls(&lake), ["http://c.com/1", "http://d.com/new"]);
 }

@@ -231,7 +231,14 @@ fn refuse_another(target: &Lake, manifest: &Manifest) -> Result<()> {
         return Err(Error::Refused(format!("{place} has another lake: copy to an empty place")));
     }
     for dataset in &there.datasets {
-        let same = manifest.dataset(dataset.id).is_some_and(|own| own.created == dataset.created);
+        let same = match manifest.dataset(dataset.id) {
+            Some(own) => own.created == dataset.created,
+            // Its first ingest failed after it was copied, so that the lake took it back: the copy has no more of it than its name.
+            None if !there.lake_id.is_empty() => {
+                target.dataset_newest(dataset.id)?.is_none_or(|newest| newest.files.is_empty())
+            }
+            None => false,
+        };
         if !same {
             return Err(Error::Refused(format!(
                 "{place} has a dataset {} that is not in the lake to be copied: it is another lake, or it has been written to \
@@ -379,7 +386,11 @@ fn copy_items(
                     let (Some(item), false) = (item, stop) else { return };
                     let moved = cancel.check().map_err(Error::from).and_then(|()| copy_object(from, to, item));
                     match moved {
-                        Ok(bytes) => progress(done.fetch_add(bytes, Relaxed) + bytes, total),
+                        Ok(bytes) => {
+                            // Of small objects no length is known before.
+                            let done = done.fetch_add(bytes, Relaxed) + bytes;
+                            progress(done, total.max(done));
+                        }
                         Err(error) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error),
                     }
                 }

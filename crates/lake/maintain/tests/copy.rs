@@ -258,6 +258,37 @@ fn dropped_datasets_and_collections_of_the_copy() {
     assert!(error.to_string().contains("written to"), "{error}");
 }
 
+/// A dataset whose first ingest fails is taken back by the lake. A copy that was made before that is still a copy of it, unless
+/// somebody put rows into that dataset there.
+#[test]
+fn a_dataset_that_is_taken_back_after_a_copy() {
+    for written in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, lake) = new_lake();
+        add(&lake, dir.path(), "a", 0, false);
+        let id = lake.register_dataset(now(), "r-new", &DatasetInfo::named("new")).unwrap();
+        let to: Arc<dyn Store> = Arc::new(MemStore::new());
+        copied(&from, &to, "c1");
+        let there = Lake::open(to.clone()).unwrap();
+        assert!(lake.withdraw_dataset(now(), "w-new", id).unwrap());
+        let version = add(&lake, dir.path(), "b", 0, false);
+        if written {
+            let path = dir.path().join("own.txt");
+            std::fs::write(&path, "https://own.org/\n").unwrap();
+            let fs: Arc<dyn Fs> = Arc::new(RealFs);
+            let settings = IngestSettings::new("own", dir.path());
+            ingest(&there, id, &[source::open(&fs, &path, None).unwrap()], &settings, &now, &|_| ()).unwrap();
+            let error = copy(&from, &to, &now, "c2", &Cancel::default(), &|_, _| ()).unwrap_err();
+            assert!(error.to_string().contains("copy to an empty place"), "{error}");
+            continue;
+        }
+        assert_eq!(Some(copied(&from, &to, "c2").version), version);
+        assert!(there.current().unwrap().dataset(id).is_none());
+        assert_eq!(faults(&there, dir.path()), [""; 0]);
+        assert!(copied(&from, &to, "c3").up_to_date);
+    }
+}
+
 /// Whatever happens while files are copied, to the lake or to the copy, the copy is sound and can be written to.
 #[test]
 fn denials_and_collections_come_in_between() {

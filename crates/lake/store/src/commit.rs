@@ -269,8 +269,12 @@ fn note_commits(before: &DatasetCommit, after: &mut DatasetCommit) {
     };
     let others: Vec<SourceIdentity> = after.sources.iter().map(|source| source.identity.clone()).collect();
     for source in &mut after.sources {
+        // Read again by this commit: its rows are in the files of it, also if it had brought none, all of them being denied then.
+        let again = source.commits.is_none().then_some(sequence);
         let known = match before.known_source(&source.identity) {
-            Some(known) => known.commits.clone(),
+            Some(known) => {
+                known.commits.as_ref().map(|commits| commits.iter().copied().chain(again).collect::<Vec<_>>())
+            }
             // Rows of one that has grown are in the files of what it was, too.
             None => {
                 let was = |known: &&KnownSource| {

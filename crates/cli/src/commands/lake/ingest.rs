@@ -200,7 +200,9 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
     let all: Vec<Added> = match (&args.dataset, &args.list) {
         (Some(name), _) => vec![one(name.clone(), args.sources)],
         (None, Some(list)) => listed(list)?.into_iter().map(|(name, paths)| one(name, paths)).collect(),
-        (None, None) => per_file(&args.sources)?.into_iter().map(|(name, paths)| one(name, paths)).collect(),
+        (None, None) => {
+            per_file(&args.sources, args.how.format, out)?.into_iter().map(|(name, paths)| one(name, paths)).collect()
+        }
     };
     // Looked at before a lake is made: a wrong name leaves nothing behind.
     all.iter().try_for_each(Added::check)?;
@@ -238,6 +240,8 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
 fn listed(list: &Path) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
     let text = std::fs::read_to_string(list).with_context(|| format!("cannot read {}", list.display()))?;
     let mut all: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    // Windows programs begin files with a mark, which would become part of the first name.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     for (n, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let (name, source) = line
             .split_once('\t')
@@ -252,12 +256,18 @@ fn listed(list: &Path) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
 }
 
 /// A dataset for each file that `paths` stand for.
-fn per_file(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
+fn per_file(paths: &[PathBuf], format: Option<Format>, out: &Output) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut all: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     if paths.iter().any(|path| path.as_os_str() == "-") {
         bail!("standard input has no name that a dataset could have: use --dataset NAME");
     }
+    let fs = lake_dir::files()?;
     for file in expand(paths, None)?.files {
+        // As where a directory is one dataset.
+        if file.found && file.format.or(format).is_none() && file.detect(&fs)?.is_none() {
+            out.remark(&format!("ignored {}: of no known format", file.shown()));
+            continue;
+        }
         let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = name.split('.').find(|part| !part.is_empty()).unwrap_or(&name).to_owned();
         DatasetInfo::named(&name).check().with_context(|| format!("a dataset for {}", file.shown()))?;

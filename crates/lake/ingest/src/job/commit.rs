@@ -11,7 +11,7 @@ use crate::settings::IngestReport;
 use crate::{Error, Result};
 use std::io::Write;
 use trawl_io::Op;
-use trawl_store::{DatasetCommit, HashedUpload, Lake, Store, layout};
+use trawl_store::{DatasetCommit, HashedUpload, Lake, Store, layout, object_hash};
 
 /// Bytes of rejected items that are copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
@@ -144,8 +144,16 @@ impl JobWork<'_> {
         let store = self.store();
         let mut upload = HashedUpload::begin(store, path)?;
         let mut left = self.job.max_rejects;
-        for file in mapped.iter().filter_map(|done| done.report.rejected.file.as_ref()) {
+        for rejected in mapped.iter().map(|done| &done.report.rejected) {
+            let Some(file) = &rejected.file else { continue };
             let len = store.len(file)?;
+            // What is copied gets a hash of its own, which would vouch for damage.
+            let found = object_hash(store, file, len)?;
+            if let Some(hash) = rejected.hash.as_ref().filter(|hash| **hash != found) {
+                let expected = "the rejected items whose hash its task has reported";
+                let found = format!("hash {found} instead of {hash}");
+                return Err(trawl_store::Error::Corrupt { path: file.clone(), offset: 0, expected, found }.into());
+            }
             let mut at = 0;
             while at < len && left > 0 {
                 let range = at..len.min(at + COPY_BYTES);

@@ -14,6 +14,7 @@ pub use known::Opening;
 pub(crate) use known::of_name;
 pub(crate) use lake::LakeSource;
 pub(crate) use remembered::Opened;
+use remembered::Seen;
 pub use remembered::{Grown, Source};
 pub use trawl_lists::BadItem;
 
@@ -51,7 +52,8 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
         return Ok(Source { opened: opened(None), ..Source::from(container) });
     }
     // Asked before its bytes are read.
-    let opened = opened(Some(Opened::state_of(&fs.metadata(path)?)));
+    let found = fs.metadata(path)?;
+    let (opened, seen) = (opened(Some(Opened::state_of(&found))), Some(Seen::new(fs, path, found)));
     let grows = format != Format::List(trawl_lists::Format::Parquet);
     let uri = opening.name.map_or_else(|| path.to_string_lossy(), Into::into);
     // What comes through pipes has no name of its own.
@@ -70,7 +72,7 @@ pub fn open_as(fs: &Arc<dyn Fs>, path: &Path, opening: &Opening<'_>) -> Result<S
     let known_by_name = by_name.map(|known| known.iter().map(|known| known.identity.clone()).collect());
     // What the file system says is not true of a part of the file.
     let stamp = stamp.filter(|_| source.identity().size == size);
-    Ok(Source { stamp, known_by_name, opened, ..source })
+    Ok(Source { stamp, known_by_name, opened, seen, ..source })
 }
 
 /// Opens a source once more, elsewhere, without reading it. Refuses if it is not what it was, as far as itself or its file

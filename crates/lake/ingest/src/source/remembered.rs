@@ -1,9 +1,12 @@
 //! A source, and what its dataset remembers of it.
 
 use super::grown::Start;
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_io::Metadata;
+use trawl_io::{Fs, Metadata};
+use trawl_lists::ListFile;
 use trawl_model::{Asides, DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
 use trawl_store::Stamp;
 
@@ -31,6 +34,22 @@ pub struct Source {
     pub(super) start: Start,
     /// How another process opens it, if one can.
     pub(crate) opened: Option<Opened>,
+    /// What its file was before its bytes were hashed; `None` for what is no file of bytes.
+    pub(super) seen: Option<Seen>,
+}
+
+/// What a file system said of a file before it was read.
+#[derive(Clone)]
+pub(super) struct Seen {
+    fs: Arc<dyn Fs>,
+    path: PathBuf,
+    was: Metadata,
+}
+
+impl Seen {
+    pub fn new(fs: &Arc<dyn Fs>, path: &Path, was: Metadata) -> Self {
+        Self { fs: fs.clone(), path: path.to_owned(), was }
+    }
 }
 
 /// How a source is opened again, on any machine that sees its file under the same path.
@@ -56,7 +75,7 @@ impl Opened {
 impl From<Box<dyn UrlSource>> for Source {
     fn from(inner: Box<dyn UrlSource>) -> Self {
         let inner = Arc::from(inner);
-        Self { inner, stamp: None, grown: None, known_by_name: None, start: Start::default(), opened: None }
+        Self { inner, stamp: None, grown: None, known_by_name: None, start: Start::default(), opened: None, seen: None }
     }
 }
 
@@ -64,6 +83,22 @@ impl Source {
     /// A source that is new to its dataset.
     pub fn new(source: impl UrlSource + 'static) -> Self {
         Self::from(Box::new(source) as Box<dyn UrlSource>)
+    }
+
+    /// Refuses a file whose bytes are no longer those that were hashed: a file is opened anew for each part that is read of it, so
+    /// that rows of another one, which took its place meanwhile, would count as its own. One that has only grown is what it was.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        let Some(Seen { fs, path, was }) = &self.seen else { return Ok(()) };
+        if fs.metadata(path)? == *was {
+            return Ok(());
+        }
+        let SourceIdentity { uri, size, tag } = self.identity();
+        let (_, tags) = ListFile::open_marked(fs, path, &[size])?;
+        if tags.first() == Some(&tag) {
+            return Ok(());
+        }
+        let reason = format!("{uri} changed while it was read, so nothing was taken: run again");
+        Err(Error::Store(trawl_store::Error::Refused { reason }))
     }
 }
 

@@ -295,6 +295,26 @@ fn a_deny_list_that_changed_for_rows_of_the_job_is_refused_by_name() {
 }
 
 #[test]
+fn damaged_rejects_of_a_task_are_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let (fs, lake) = (disk(300), lake_in(Arc::new(MemStore::new())));
+    let room = room(&fs, temp.path());
+    let counts = TaskCounts { map: Some(2), reduce: None };
+    let job = plan(&lake, 1, &sources(&fs), &settings(&fs, "job", 0), counts, &now).unwrap().unwrap();
+    for stage in [JobStage::Map, JobStage::Reduce] {
+        job.tasks(stage).for_each(|task| drop(run_task(&lake, &fs, &task, "a", &room, &now, &quiet).unwrap()));
+    }
+    let listed = lake.store().list("jobs/job/map").unwrap();
+    let rejects = listed.iter().find(|object| object.path.ends_with(".jsonl")).unwrap();
+    let mut bytes = lake.store().get(&rejects.path, 1 << 20).unwrap().to_vec();
+    bytes[20] ^= 1;
+    lake.store().put(&rejects.path, &bytes).unwrap();
+    let error = commit_job(&lake, "job", "c1", &room, &now, &quiet).unwrap_err().to_string();
+    assert!(error.contains(&rejects.path), "{error}");
+    assert!(lake.dataset_newest(1).unwrap().is_none());
+}
+
+#[test]
 fn a_dataset_that_was_withdrawn_meanwhile_comes_back_with_the_rows() {
     let (fs, lake) = (disk(300), lake_in(Arc::new(MemStore::new())));
     let temp = tempfile::tempdir().unwrap();
