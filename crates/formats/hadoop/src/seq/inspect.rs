@@ -3,6 +3,7 @@
 use super::reader::OpenOptions;
 use super::{Header, Reader};
 use crate::{Result, json::Detail};
+use data_encoding::HEXLOWER;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
