@@ -173,9 +173,14 @@ fn a_dataset_for_each_file_and_lists_of_datasets() {
     assert!(stderr(&output).contains("README.md: of no known format"), "{}", stderr(&output));
     // Named, it is an error.
     run(dir, &["lake", "ingest", "--dataset-per-file", "in/README.md"], 2);
+    // What is missing in an index is told, and is the exit code.
+    write(dir, "z/shard-a.gz", gz("com,a)/1 20080430204825 {\"url\":\"http://a.com/1\"}\n"));
+    write(dir, "z/shards.idx", "com,a)/1 20080430204825\tshard-a.gz\t0\t9999\t1\n");
+    let whole = stderr(&run(dir, &["lake", "ingest", "--dataset-per-file", "z"], 1));
+    assert!(whole.contains("shard-a.gz"), "{whole}");
     write(dir, "list.tsv", "\u{feff}c\tin/a.txt\r\nd\tin/b.txt\r\n");
     run(dir, &["lake", "ingest", "-q", "--list", "list.tsv"], 0);
     let datasets = stdout(&run(dir, &["lake", "datasets", "--json"], 0));
     let names = datasets.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone());
-    assert_eq!(names.collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+    assert_eq!(names.collect::<Vec<_>>(), ["a", "b", "shard-a", "c", "d"]);
 }

@@ -3,10 +3,11 @@
 mod done;
 mod open;
 
+use done::Beside;
 pub use done::Done;
 pub(super) use open::{base_uri, open_sources};
 
-use super::sources::expand;
+use super::sources::{Expanded, expand};
 use super::tell::{keep, show_progress};
 use super::{LakeArg, MEMORY_BYTES};
 use crate::exit::Status;
@@ -197,13 +198,17 @@ fn write_published(published: &Published, w: &mut dyn Write) -> io::Result<()> {
 pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Status> {
     let dir = &args.lake.lake;
     let one = |name: String, paths: Vec<PathBuf>| args.how.added(name, paths);
+    let mut beside = Beside::default();
     let all: Vec<Added> = match (&args.dataset, &args.list) {
         (Some(name), _) => vec![one(name.clone(), args.sources)],
         (None, Some(list)) => listed(list)?.into_iter().map(|(name, paths)| one(name, paths)).collect(),
         (None, None) => {
-            per_file(&args.sources, args.how.format, out)?.into_iter().map(|(name, paths)| one(name, paths)).collect()
+            let files = per_file(&args.sources, args.how.format, &mut beside)?;
+            files.into_iter().map(|(name, paths)| one(name, paths)).collect()
         }
     };
+    // What lies beside the files belongs to no dataset more than to another.
+    beside.lines().for_each(|line| out.remark(&line));
     // Looked at before a lake is made: a wrong name leaves nothing behind.
     all.iter().try_for_each(Added::check)?;
     let mut settings = args.how.settings(&args.written)?;
@@ -228,7 +233,7 @@ pub(super) fn ingest(args: IngestArgs, out: &mut Output) -> anyhow::Result<Statu
         }
     }
     publish_taken(&lake, dir, &settings, &mut taken, out)?;
-    let mut findings = false;
+    let mut findings = beside.is_short();
     for (_, done) in taken {
         out.fact(&done, |w| done.write(w))?;
         findings |= done.ingest.rejected > 0 || done.waits || done.beside.is_short();
@@ -255,17 +260,23 @@ fn listed(list: &Path) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
     Ok(all)
 }
 
-/// A dataset for each file that `paths` stand for.
-fn per_file(paths: &[PathBuf], format: Option<Format>, out: &Output) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
+/// A dataset for each file that `paths` stand for. What else is found there goes to `beside`.
+fn per_file(
+    paths: &[PathBuf],
+    format: Option<Format>,
+    beside: &mut Beside,
+) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut all: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     if paths.iter().any(|path| path.as_os_str() == "-") {
         bail!("standard input has no name that a dataset could have: use --dataset NAME");
     }
     let fs = lake_dir::files()?;
-    for file in expand(paths, None)?.files {
+    let Expanded { files, not_files, bases: _, indexed, incomplete, spools: _ } = expand(paths, None)?;
+    *beside = Beside { not_files, indexed, incomplete, ..Beside::default() };
+    for file in files {
         // As where a directory is one dataset.
         if file.found && file.format.or(format).is_none() && file.detect(&fs)?.is_none() {
-            out.remark(&format!("ignored {}: of no known format", file.shown()));
+            beside.ignored.push(file.shown());
             continue;
         }
         let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
