@@ -87,8 +87,9 @@ pub fn is_part(name: &str) -> bool {
 
 fn rebuild_of(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
     let (fs, registry) = system::archives();
-    if args.dir.is_file() {
-        bail!("{} is a file: name the directory that holds the archives", args.dir.display());
+    // Without --out the index would be written beside the archives of a directory.
+    if args.dir.is_file() && args.out.is_none() {
+        bail!("{} is a file: name the directory that holds the archives, or the index with --out", args.dir.display());
     }
     // Rows name archives that lie beside their index.
     let mut files = registry.files_beside(&fs, &args.dir)?;

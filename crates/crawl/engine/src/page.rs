@@ -7,7 +7,8 @@ use crate::prior::{self, Prior};
 use crate::record::LinkCounts;
 use crate::rules::LinkRules;
 use crate::scope::Scope;
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use trawl_archive::{CaptureRow, Digests};
 use trawl_frontier::{AllowAll, Answer, Identity, LeaseId, QueueBy, RobotsAnswer, Rules, Source, UrlId};
@@ -207,11 +208,13 @@ impl Worker {
         Ok(true)
     }
 
-    /// Distinct links in scope, in order, without the page itself; and how many there are besides.
+    /// Distinct links in scope, in order, without the page itself; and how many there are besides. Several spellings of one page are all
+    /// kept: robots.txt may close the first of them, and then it does not stand for the page.
     fn links(&self, lease: &Lease, found: Vec<WebUrl>, over_limit: u64) -> (Vec<(UrlId, WebUrl)>, LinkCounts) {
         let mut counts = LinkCounts { over_limit, ..LinkCounts::default() };
         let LeaseId::Page(own) = lease.id else { return (Vec::new(), counts) };
-        let (mut seen, mut links) = (HashSet::from([own]), Vec::new());
+        let (mut first, mut others) = (HashMap::new(), HashSet::new());
+        let mut links: Vec<(UrlId, WebUrl)> = Vec::new();
         for url in found {
             if !self.scope.allows(&lease.url, &url) {
                 counts.outside += 1;
@@ -222,10 +225,19 @@ impl Worker {
                 continue;
             }
             let id = self.identity.in_queue(&url, self.queue).0;
-            if seen.insert(id) {
-                links.push((id, url));
-            } else {
-                counts.repeated += 1;
+            let is_new = id != own
+                && match first.entry(id) {
+                    Entry::Vacant(entry) => {
+                        entry.insert(links.len());
+                        true
+                    }
+                    Entry::Occupied(entry) => {
+                        links.get(*entry.get()).is_none_or(|(_, known)| *known != url) && others.insert(url.clone())
+                    }
+                };
+            match is_new {
+                true => links.push((id, url)),
+                false => counts.repeated += 1,
             }
         }
         (links, counts)
