@@ -31,11 +31,17 @@ pub(super) fn record(options: &Options, text: &str) -> Option<UrlRecord> {
     let mut urls = words.iter().filter(|word| word.contains("://"));
     let url = urls.next().filter(|_| urls.next().is_none() && words.len() <= MAX_WORDS)?;
     url.split_once("://").filter(|(scheme, _)| scheme.bytes().all(|b| b.is_ascii_alphanumeric()))?;
-    let others = (1..).zip(&words).filter(|(_, word)| *word != url);
-    let named: Option<Vec<(String, &str)>> = others.map(|(n, word)| Some((name(word, n)?, *word))).collect();
+    let (mut named, mut has_status) = (Vec::new(), false);
+    for (n, word) in (1..).zip(&words).filter(|(_, word)| *word != url) {
+        let name = name(word, n, has_status)?;
+        has_status |= name == "status";
+        named.push((name, *word));
+    }
     // What nothing else looks like.
     let is_certain = |name: &str| !name.starts_with("column_") && name != "status";
-    let named = named.filter(|named| named.iter().any(|(name, _)| is_certain(name)))?;
+    if !named.iter().any(|(name, _)| is_certain(name)) {
+        return None;
+    }
     // A dash says that a value is not known, as in all indexes.
     let roles = Roles::of(options, true, named.iter().map(|(name, _)| name.as_str()));
     let mut fields = roles.fields();
@@ -46,8 +52,9 @@ pub(super) fn record(options: &Options, text: &str) -> Option<UrlRecord> {
     fields.finish()
 }
 
-/// What a word is called that says something of a capture; `n` is its number in the line.
-fn name(word: &str, n: usize) -> Option<String> {
+/// What a word is called that says something of a capture; `n` is its number in the line. Of several numbers that may be a status the
+/// first one is: lengths and offsets come behind it.
+fn name(word: &str, n: usize, has_status: bool) -> Option<String> {
     let is_media_type = || {
         let kind = word.split_once('/').map(|(kind, _)| kind).unwrap_or_default();
         MEDIA_TYPES.contains(&kind) || NO_MEDIA_TYPES.contains(&word)
@@ -56,7 +63,7 @@ fn name(word: &str, n: usize) -> Option<String> {
     let known = match () {
         () if word == "-" => "none",
         () if is_time(word) => "ts",
-        () if is_status(word) => "status",
+        () if is_status(word) && !has_status => "status",
         () if is_media_type() => "content_type",
         () if is_digest() => "digest",
         () if word.contains(")/") => "urlkey",
