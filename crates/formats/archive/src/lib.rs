@@ -8,7 +8,9 @@
 //! ```
 //!
 //! A new format is one crate that implements [`Format`] and the doors of `core/model`, and one line in
-//! [`Registry::default`]. Nothing else changes: not the crawl, not the lake, not the command line.
+//! [`Registry::default`]. The crawl, the lake and the command line then use it, without a change. The exceptions are formats that
+//! hold WARC records ([`warc_parts`]) or pack archive files into one, as WACZ does ([`warc_names`], [`is_copy`]), and names that the
+//! command line knows; "A new container" in `ARCHITECTURE.md` lists all places.
 //!
 //! ```
 //! use trawl_archive::Registry;

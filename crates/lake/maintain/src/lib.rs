@@ -1,15 +1,17 @@
 //! Looking after a lake: verify, rebuild, compact, collect, purge, drop, deny, as calls of a library.
 //!
 //! ```text
-//!  Keeper { name, room, clock, tell, cancel }
-//!    ├ verify(lake, manifest)     is everything as it is said to be?      → faults
-//!    ├ rebuild(store)             the index anew, of commits and rows     → a version
-//!    ├ publish(lake)              a version of what is committed
-//!    ├ compact(lake)              fewer and larger files
-//!    ├ deny, allow, purge, drop   what must not be answered; and what goes for good
-//!    └ collect(lake)              deletes what no kept version needs
+//!  Keeper { name, temp_dir, now, tell, cancel, .. }
+//!    ├ verify(lake, manifest, ..)       is everything as it is said to be?      → faults
+//!    ├ rebuild(store, ..)               the index anew, of commits and rows     → a version
+//!    ├ publish(lake)                    a version of what is committed
+//!    ├ compact(lake, ..)                fewer and larger files
+//!    ├ deny, allow, purge, drop_dataset what must not be answered; and what goes for good
+//!    └ mend(lake)                       what is lost or damaged, again from other records
 //!
-//!  run_task, commit_job           an ingest that many processes share, up to a version
+//!  collect(lake, now, settings)         deletes what no kept version needs
+//!  copy, upgrade, restore, accept_loss  a lake in another place, of an earlier program, without manifests, without some commits
+//!  run_task, commit_job                 an ingest that many processes share, up to a version
 //! ```
 //! A [`Keeper`] asks nobody for the time, for chance, or for room: its caller gives them, hears of progress and facts
 //! ([`Event`]), and can end the work ([`trawl_store::Cancel`]). Every act leaves a lake that answers as before or as asked
