@@ -264,14 +264,11 @@ fn json_as_the_wayback_machine_has_it() {
 #[test]
 fn a_hostile_url_is_one_field_of_one_line() {
     let fixture = Fixture::new();
-    let urls = ["http://a.com/x\nb.com)/ 20240101000000 http://b.com/", "http://a.com/y\u{85}\u{2028}\u{b} z\t!"];
+    let urls = ["http://a.com/x\nb.com)/ 20240101000000 b.com/", "http://a.com/y\u{85}\u{2028}\u{b} z\t!"];
     let rows: String = urls.iter().map(|url| format!("{}\n", serde_json::json!({ "url": url }))).collect();
     fixture.add_file("list", "list.jsonl", rows.as_bytes(), Acl::Public);
     let server = fixture.serve(Config::default());
     let mut found = lines(&server, "url=a.com/*&fl=original,length");
     found.sort();
-    assert_eq!(
-        found,
-        ["http://a.com/xb.com)/%2020240101000000%20http://b.com/ -", "http://a.com/y%C2%85%E2%80%A8%0B%20z! -"]
-    );
+    assert_eq!(found, ["http://a.com/xb.com)/%2020240101000000%20b.com/ -", "http://a.com/y%C2%85%E2%80%A8%0B%20z! -"]);
 }
