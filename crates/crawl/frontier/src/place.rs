@@ -34,7 +34,7 @@ impl Frontier {
         };
         // Who asked for patience is asked next for any page that was never tried: pages that say 503 for ever must not use up the
         // patience for a host whose other pages are fine, nor an outage all attempts of one page.
-        let by_chance = if host.backoffs > 0 { host.window.by_chance(&may_go) } else { None };
+        let by_chance = if host.backoffs > 0 { host.window.by_chance(may_go) } else { None };
         by_chance.or_else(|| host.window.ready.iter().rposition(|(_, row)| may_go(row)))
     }
 
