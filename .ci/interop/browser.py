@@ -51,6 +51,9 @@ class Browser:
         while True:
             found = self.read(end)
             if found.get("id") == self.number:
+                if "error" in found and method == "Runtime.evaluate" and "navigated" in found["error"].get("message", ""):
+                    # The page that was asked is being left: `until` asks the next one.
+                    return {"exceptionDetails": found["error"]}
                 if "error" in found:
                     sys.exit(f"not ok: {method}: {found['error']}")
                 return found["result"]
