@@ -175,8 +175,9 @@ pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
     refuse_lost_index(dir)?;
     let remote = address(dir).is_some();
     let taken = !remote
-        && (has_other(dir, &["index", "tmp"])
-            || has_other(&dir.join("index"), &["manifests", "probes", "suffix_lists"]));
+        && (has_other(dir, &["index", "datasets", "tmp"])
+            || has_other(&dir.join("index"), &["manifests", "probes", "suffix_lists"])
+            || has_other(&dir.join("datasets"), &["suffix_lists"]));
     // Asked again: somebody else may have made one since, and put more into it.
     if is_lake(dir)? {
         return open(dir);
@@ -213,7 +214,10 @@ fn is_lake(dir: &Path) -> anyhow::Result<bool> {
     }
     let entries = std::fs::read_dir(dir.join(layout::MANIFESTS));
     Ok(entries.is_ok_and(|mut entries| {
-        entries.any(|entry| entry.is_ok_and(|e| e.path().extension() == Some("json".as_ref())))
+        // A manifest that was being written when its writer was killed has another name.
+        let is_whole =
+            |name: std::ffi::OsString| name.to_str().is_some_and(|n| n.ends_with(".json") && !n.starts_with('.'));
+        entries.any(|entry| entry.is_ok_and(|e| is_whole(e.file_name())))
     }))
 }
 

@@ -91,6 +91,10 @@ fn a_package_beside_the_directory_of_its_archives_is_a_copy_of_them() {
     assert_eq!((total(&taken), taken["not_files"].as_array().unwrap().len()), (6, 1), "{taken}");
     let alone = ingest(dir, "alone", &["d/d.wacz"], &[], 0);
     assert_eq!(total(&alone), 6, "{alone}");
+    // The index of the package says what it holds, and so what its archives hold.
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    assert_eq!(total(&ingest(dir, "indexed", &["d"], &[], 0)), 6);
+    std::fs::remove_file(dir.join("d/captures.parquet")).unwrap();
     // An archive of another length is another one.
     write(dir, "d/archive/a.warc", every_kind() + &page("http://c.example/", 40));
     let both = ingest(dir, "both", &["d"], &[], 0);

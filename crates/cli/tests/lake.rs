@@ -266,6 +266,8 @@ fn what_is_not_there_is_said_plainly() {
     // A lake that somebody was killed making is made.
     write(dir, "half/index/suffix_lists/0.dat", "");
     std::fs::create_dir(dir.join("half/index/manifests")).unwrap();
+    write(dir, "half/index/manifests/.tmp-1-00000000000000000001.json", "{");
+    write(dir, "half/datasets/suffix_lists/0.dat.zst", "");
     ask(dir, &["lake", "ingest", "--lake", "half", "--dataset", "x", "a.txt"], 0);
     let said = refuse(dir, &["lake", "ingest", "--dataset", " x", "a.txt"]);
     assert!(said.contains("dataset name"), "{said}");

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::registry::Found;
 use crate::urls::others;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_captures::{CapturesWriter, Covered, RebuildReport, rebuild};
 use trawl_io::Fs;
@@ -45,16 +45,22 @@ fn covered(fs: &Arc<dyn Fs>, path: &Path) -> Result<Covered> {
 /// pack their `archive/` and leave it there. Then its captures are theirs. `is_there` says whether there is a file of that path and
 /// length.
 pub fn is_copy(fs: &Arc<dyn Fs>, found: &Found, is_there: &dyn Fn(&Path, u64) -> bool) -> bool {
+    let packed = packed(fs, found, is_there);
+    !packed.is_empty() && packed.iter().all(Option::is_some)
+}
+
+/// The archives in a package, and where each lies beside it, as [`is_copy`] looks for them. None if it is not a package.
+pub fn packed(fs: &Arc<dyn Fs>, found: &Found, is_there: &dyn Fn(&Path, u64) -> bool) -> Vec<Option<PathBuf>> {
     if found.format.name() != WaczFormat.name() {
-        return false;
+        return Vec::new();
     }
     let wacz = FileReader::open_in(&**fs, &found.path).map_err(DoorError::from);
     // One that cannot be opened is reported when it is read.
-    let Ok(wacz) = wacz.and_then(|file| Ok(Wacz::open(Arc::new(file))?)) else { return false };
-    let mut entries = wacz.warc_entries().peekable();
-    entries.peek().is_some()
-        && entries.all(|entry| {
-            let name = entry.name.rsplit('/').next().unwrap_or_default();
-            [name, &entry.name].iter().any(|name| is_there(&found.path.with_file_name(name), entry.size))
-        })
+    let Ok(wacz) = wacz.and_then(|file| Ok(Wacz::open(Arc::new(file))?)) else { return Vec::new() };
+    let places = wacz.warc_entries().map(|entry| {
+        let name = entry.name.rsplit('/').next().unwrap_or_default();
+        let places = [name, &entry.name].map(|name| found.path.with_file_name(name));
+        places.into_iter().find(|path| is_there(path, entry.size))
+    });
+    places.collect()
 }

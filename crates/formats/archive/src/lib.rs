@@ -40,7 +40,7 @@ pub use cat::{CatOptions, Show, cat};
 pub use convert::{Converted, check_compression, convert};
 pub use digests::{DigestStore, Digests, Earlier};
 pub use error::{Error, Result};
-pub use index::{is_copy, rebuild_index};
+pub use index::{is_copy, packed, rebuild_index};
 pub use inspect::inspect;
 pub use parts::{PartName, warc_names, warc_parts};
 pub use registry::{Found, Registry};

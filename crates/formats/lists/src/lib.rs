@@ -56,6 +56,7 @@ mod tests;
 mod xml;
 pub mod zipnum;
 
+pub use csv::looks_like_url;
 pub use error::{Error, Result};
 pub use fields::{Fields, Value};
 pub use file::{ListFile, text_of, unpacked};

@@ -68,6 +68,11 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
     if matches!(url, "0.0.0.0" | "127.0.0.1" | "::1" | "::") && ts.split_whitespace().next().is_some_and(is_name) {
         return Err(BadItem::new("several", "expected a URL, found a line of a hosts file", line));
     }
+    // The rank in front of a host would be an address: 17 is 0.0.0.17.
+    if !url.is_empty() && url.bytes().all(|b| b.is_ascii_digit()) && text.contains('\t') {
+        let message = "expected a URL in front of the tab, found a number: read the list as a table (--format tsv)";
+        return Err(BadItem::new("columns", message, line));
+    }
     // Most lists are nothing but URLs.
     if ts.is_empty() && status.is_empty() {
         return Ok(Some(UrlRecord::bare(url)));
@@ -212,6 +217,7 @@ mod tests {
         for blocked in ["0.0.0.0\tads.a.com", "127.0.0.1\tlocalhost", "::1\ta.com b.com"] {
             assert_eq!(one(Format::Lines, blocked.as_bytes()).unwrap_err().code, "several", "{blocked:?}");
         }
+        assert_eq!(one(Format::Lines, b"17\ta.com").unwrap_err().code, "columns");
         assert_eq!(url(b"127.0.0.1\t1970-01-01T00:00:01Z").ts, Some(UnixMillis(1000)));
         assert_eq!(url(b"http://a.com/ -"), UrlRecord::bare("http://a.com/"));
         for (line, expected) in [

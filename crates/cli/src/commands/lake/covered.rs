@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_archive::{Found, archives_of, is_copy};
+use trawl_archive::{Found, archives_of, packed};
 use trawl_ingest::source::Format;
 use trawl_io::read_at::FileReader;
 use trawl_io::{Fs, RealFs};
@@ -19,10 +19,16 @@ use trawl_store::KnownSource;
 
 /// Takes out of the files what others among them stand for, and says so.
 pub(super) fn settle(all: &mut Expanded) {
-    let covered = covered(&all.files);
+    let mut covered = covered(&all.files);
     let paths: BTreeSet<PathBuf> = all.files.iter().map(|file| file.path.clone()).collect();
     let is_there = |path: &Path, len| paths.contains(path) && fs::metadata(path).is_ok_and(|found| found.len() == len);
     let files = std::mem::take(&mut all.files);
+    // The archives that a package was made of lie in a directory beside it. The index of the package has their captures.
+    for file in files.iter().filter(|file| is_package(file) && covered.contains_key(&file.path)).collect::<Vec<_>>() {
+        for path in packed_of(file, &is_there).into_iter().flatten() {
+            covered.entry(path).or_insert(None);
+        }
+    }
     for file in files {
         let shown = file.path.display().to_string();
         match covered.get(&file.path) {
@@ -172,7 +178,13 @@ fn missing(file: &SourcePath) -> Vec<String> {
 }
 
 fn copies(file: &SourcePath, is_there: &dyn Fn(&Path, u64) -> bool) -> bool {
+    let packed = packed_of(file, is_there);
+    !packed.is_empty() && packed.iter().all(Option::is_some)
+}
+
+/// The archives in a package, and where each of them lies beside it.
+fn packed_of(file: &SourcePath, is_there: &dyn Fn(&Path, u64) -> bool) -> Vec<Option<PathBuf>> {
     let (fs, registry) = system::archives();
     let format = registry.detect(&fs, &file.path).ok().flatten();
-    format.is_some_and(|format| is_copy(&fs, &Found { path: file.path.clone(), format }, is_there))
+    format.map(|format| packed(&fs, &Found { path: file.path.clone(), format }, is_there)).unwrap_or_default()
 }

@@ -73,7 +73,9 @@ fn links_are_distinct_in_scope_and_pages() {
     let body = "<a href=x><a href=x?utm_source=y><a href='http://b.a.example/'><a href='http://other.example/'>\
                 <a href='#top'><a href=./><img src=i.png><a href=mailto:x@y><form action=f>";
     let event = page(&format!("{HTML}\r\n"), body);
-    assert_eq!(links(&event), ["http://www.a.example/dir/x", "http://b.a.example/"]);
+    // The spellings of one page are kept apart: robots.txt may close one of them.
+    let dir = "http://www.a.example/dir/";
+    assert_eq!(links(&event), [&*format!("{dir}x"), &*format!("{dir}x?utm_source=y"), "http://b.a.example/"]);
     assert_eq!(event.row.body_digest.as_ref().map(String::len), Some(64));
     assert_eq!(event.row.digest.len(), 40);
     assert_eq!(event.row.record_id.as_ref(), event.prepared.as_ref().unwrap().record_ids.first());
@@ -82,7 +84,7 @@ fn links_are_distinct_in_scope_and_pages() {
     assert!(page("HTTP/1.1 404 No\r\nContent-Type: text/html\r\n\r\n", body).links.is_empty());
     assert!(page(&format!("{HTML}X-Robots-Tag: nofollow\r\n\r\n"), body).links.is_empty());
     assert!(page(&format!("{HTML}\r\n"), format!("<meta name=robots content=nofollow>{body}")).links.is_empty());
-    assert_eq!(page("HTTP/1.1 200 OK\r\n\r\n", format!("  {body}")).links.len(), 2, "by its looks");
+    assert_eq!(page("HTTP/1.1 200 OK\r\n\r\n", format!("  {body}")).links.len(), 3, "by its looks");
     for kind in ["text/xml", "application/xml; charset=utf-8", "application/vnd.wap.xhtml+xml"] {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n");
         let xhtml = "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><a href='x'/></html>";

@@ -294,7 +294,7 @@ impl Batches<'_> {
 /// The seed of an item, or a reason and a text.
 fn seed_of(item: Result<UrlRecord, DoorError>, of_index: bool) -> Result<Seed, (String, String)> {
     let (reason, mut text) = match item {
-        Ok(record) => match WebUrl::parse(&record.url) {
+        Ok(record) => match WebUrl::parse(&record.url).or_else(|reject| of_host(&record.url).ok_or(reject)) {
             Ok(url) => return Ok(Seed { url, meta: prior::note(&record, of_index) }),
             Err(reject) => (reject.to_string(), record.url),
         },
@@ -306,6 +306,12 @@ fn seed_of(item: Result<UrlRecord, DoorError>, of_index: bool) -> Result<Seed, (
     text = trawl_url::without_userinfo(&text).into_owned();
     text.truncate(text.floor_char_boundary(REJECT_BYTES));
     Err((reason, text))
+}
+
+/// The URL of a host without a scheme (`example.com`, `example.com/docs`), as lists of domains have them and a lake reads them.
+fn of_host(text: &str) -> Option<WebUrl> {
+    let is_host = !text.contains("://") && trawl_lists::looks_like_url(text);
+    is_host.then(|| WebUrl::parse(&format!("http://{text}")).ok()).flatten()
 }
 
 /// Hands over the items of one input, and calls `before_read` where that may have to wait for more. Its stored bytes: how many, and their SHA-256.

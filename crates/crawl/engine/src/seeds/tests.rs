@@ -26,9 +26,12 @@ fn lines_of_every_kind() {
         taken("http://a.example/", Some(r#"{"z":1.0,"a":{"b": [1, "\u0041"]},"depth":1e5}"#))
     );
     assert_eq!(seed(br#"{"url":"http://a.example/"}"#), taken("http://a.example/", None));
+    // Lists of domains have no schemes.
+    assert_eq!(seed(b"www.example.com"), taken("http://www.example.com/", None));
+    assert_eq!(seed(br#"{"url":"example.com/docs"}"#), taken("http://example.com/docs", None));
     for bad in [
-        &b"www.example.com"[..],
-        b"mailto:x@y",
+        &b"mailto:x@y"[..],
+        b"report.2024",
         b"{\"u\":1}",
         b"{\"url\":1}",
         b"{\"url\":\"http://a/\"",

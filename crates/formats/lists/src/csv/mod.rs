@@ -148,7 +148,7 @@ fn is_address(text: &str) -> bool {
 }
 
 /// Whether a text begins as a URL does, with a scheme or with a host.
-pub(crate) fn looks_like_url(text: &str) -> bool {
+pub fn looks_like_url(text: &str) -> bool {
     let is_scheme = |scheme: &str| {
         (1..12).contains(&scheme.len())
             && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))

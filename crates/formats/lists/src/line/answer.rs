@@ -20,6 +20,34 @@ const DIGEST: usize = 32;
 const MEDIA_TYPES: &[&str] =
     &["text", "image", "application", "audio", "video", "font", "message", "model", "multipart", "warc"];
 const NO_MEDIA_TYPES: &[&str] = &["unk", "no-type"];
+/// Types that say by themselves that the word is one. Others do beside a time or a digest.
+const USUAL_TYPES: &[&str] = &[
+    "text/html",
+    "text/plain",
+    "text/css",
+    "text/xml",
+    "text/javascript",
+    "application/json",
+    "application/javascript",
+    "application/xhtml+xml",
+    "application/xml",
+    "application/pdf",
+    "application/octet-stream",
+    "application/x-javascript",
+    "application/rss+xml",
+    "application/atom+xml",
+    "image/jpeg",
+    "image/png",
+    "image/gif",
+    "image/webp",
+    "image/svg+xml",
+    "video/mp4",
+    "audio/mpeg",
+    "font/woff2",
+    "warc/revisit",
+    "unk",
+    "no-type",
+];
 
 /// The record of such a line: one URL with its scheme, and beside it, apart by single blanks, only what such a server says of captures.
 /// `None` for any other line. A number or a status alone may be a word of an address that nobody escaped.
@@ -37,9 +65,14 @@ pub(super) fn record(options: &Options, text: &str) -> Option<UrlRecord> {
         has_status |= name == "status";
         named.push((name, *word));
     }
-    // What nothing else looks like.
-    let is_certain = |name: &str| !name.starts_with("column_") && name != "status";
-    if !named.iter().any(|(name, _)| is_certain(name)) {
+    // What no word of an address looks like. A dash may be one between others: `Artist - 2010`.
+    let all_names = |of: &[&str]| named.iter().all(|(name, _): &(String, &str)| of.contains(&name.as_str()));
+    let is_certain = named.iter().any(|(name, word)| match name.as_str() {
+        "ts" | "digest" | "urlkey" => true,
+        "content_type" => USUAL_TYPES.contains(word),
+        _ => false,
+    });
+    if !is_certain && !(all_names(&["none", "status"]) && named.iter().any(|(name, _)| name == "none")) {
         return None;
     }
     // A dash says that a value is not known, as in all indexes.
@@ -55,9 +88,19 @@ pub(super) fn record(options: &Options, text: &str) -> Option<UrlRecord> {
 /// What a word is called that says something of a capture; `n` is its number in the line. Of several numbers that may be a status the
 /// first one is: lengths and offsets come behind it.
 fn name(word: &str, n: usize, has_status: bool) -> Option<String> {
+    // `video/clip.mp4` is the rest of an address, and so is `(2010)/x`.
+    let is_subtype = |sub: &str| {
+        let is_registered = ["vnd.", "x-", "prs."].iter().any(|tree| sub.starts_with(tree));
+        !sub.is_empty()
+            && sub.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-_".contains(&b) || b == b'.' && is_registered)
+    };
     let is_media_type = || {
-        let kind = word.split_once('/').map(|(kind, _)| kind).unwrap_or_default();
-        MEDIA_TYPES.contains(&kind) || NO_MEDIA_TYPES.contains(&word)
+        NO_MEDIA_TYPES.contains(&word)
+            || word.split_once('/').is_some_and(|(kind, sub)| MEDIA_TYPES.contains(&kind) && is_subtype(sub))
+    };
+    let is_key = || {
+        let host = word.split_once(")/").map(|(host, _)| host).unwrap_or_default();
+        n == 1 && !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b",-_.:".contains(&b))
     };
     let is_digest = || word.len() == DIGEST && word.bytes().all(|b| matches!(b, b'A'..=b'Z' | b'2'..=b'7'));
     let known = match () {
@@ -66,7 +109,7 @@ fn name(word: &str, n: usize, has_status: bool) -> Option<String> {
         () if is_status(word) && !has_status => "status",
         () if is_media_type() => "content_type",
         () if is_digest() => "digest",
-        () if word.contains(")/") => "urlkey",
+        () if is_key() => "urlkey",
         // A length or an offset, or how often something was seen.
         () if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) => return Some(format!("column_{n}")),
         () => return None,
@@ -118,6 +161,14 @@ mod tests {
             "http://a.com/my file -",
             "http://a.com/a b",
             "http://a.com/ - Title",
+            // Names of files that were not escaped.
+            "http://a.com/Movies/Inception (2010)/Inception.mkv",
+            "http://a.com/Wedding video/clip.mp4",
+            "http://a.com/full text/doc.pdf",
+            "http://a.com/my application/index.html",
+            "http://a.com/Artist - audio/01.mp3",
+            "http://a.com/Artist - 2010",
+            "http://a.com/My image/a",
             "http://a.com/  -",
             "http://a.com/\t-",
             "- http://a.com/ http://b.com/",

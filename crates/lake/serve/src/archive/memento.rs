@@ -327,9 +327,9 @@ fn target(uri: &Uri, prefix: &str) -> Result<String, Failure> {
 
 /// Proxies and browsers fold the two slashes of a scheme into one.
 fn crooked(url: &str) -> String {
-    // Some clients escape the whole of it.
-    let lower = url.get(..13).unwrap_or(url).to_ascii_lowercase();
-    if lower.starts_with("http%3a%2f%2f") || lower.starts_with("https%3a%2f") {
+    // Some clients escape the whole of it, cdx_toolkit all but the slashes.
+    let lower = url.get(..8).unwrap_or(url).to_ascii_lowercase();
+    if lower.starts_with("http%3a") || lower.starts_with("https%3a") {
         return percent_encoding::percent_decode_str(url).decode_utf8_lossy().into_owned();
     }
     for scheme in ["http:/", "https:/"] {
@@ -366,6 +366,7 @@ mod tests {
         assert_eq!(target(&uri, "/web/").unwrap(), "2024id_/http:/a.com/x?y=1");
         assert_eq!(crooked("http:/a.com/x"), "http://a.com/x");
         assert_eq!(crooked("http%3A%2F%2Fa.com%2Fx%3Fy"), "http://a.com/x?y");
+        assert_eq!(crooked("http%3A//a.com/x%3Fy"), "http://a.com/x?y");
         assert_eq!(crooked("http://a.com/%2F"), "http://a.com/%2F");
         assert!(target(&"/web/".parse().unwrap(), "/web/").is_err());
     }
