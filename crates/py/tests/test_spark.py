@@ -116,7 +116,8 @@ def test_reading_a_lake(spark, lake_dir):
     assert whole.where(f"dataset_id = {number}").count() == 3000
     for parts_ in ("0", "257"):
         with pytest.raises(Exception, match="expected 1 to 256"):
-            read.option("partitions", parts_).load(str(lake_dir)).count()
+            # A reader of its own: readers keep their options.
+            spark.read.format("trawl").option("partitions", parts_).load(str(lake_dir)).count()
     with pytest.raises(Exception, match="no dataset"):
         read.option("dataset", "nobody").load(str(lake_dir)).count()
 
