@@ -20,34 +20,10 @@ const DIGEST: usize = 32;
 const MEDIA_TYPES: &[&str] =
     &["text", "image", "application", "audio", "video", "font", "message", "model", "multipart", "warc"];
 const NO_MEDIA_TYPES: &[&str] = &["unk", "no-type"];
-/// Types that say by themselves that the word is one. Others do beside a time or a digest.
-const USUAL_TYPES: &[&str] = &[
-    "text/html",
-    "text/plain",
-    "text/css",
-    "text/xml",
-    "text/javascript",
-    "application/json",
-    "application/javascript",
-    "application/xhtml+xml",
-    "application/xml",
-    "application/pdf",
-    "application/octet-stream",
-    "application/x-javascript",
-    "application/rss+xml",
-    "application/atom+xml",
-    "image/jpeg",
-    "image/png",
-    "image/gif",
-    "image/webp",
-    "image/svg+xml",
-    "video/mp4",
-    "audio/mpeg",
-    "font/woff2",
-    "warc/revisit",
-    "unk",
-    "no-type",
-];
+/// Second halves that say by themselves that a word is a media type, with those of `x-` and `vnd.`. Others do beside a status, a dash, a
+/// time or a digest: `My image/a` is the rest of an address.
+const USUAL_TYPES: &str = "html plain css xml javascript json pdf xhtml+xml octet-stream rss+xml atom+xml zip gzip msword font-woff jpeg jpg \
+                           png gif webp svg+xml bmp tiff mp4 mpeg ogg webm calendar rdf+xml woff woff2 revisit";
 
 /// The record of such a line: one URL with its scheme, and beside it, apart by single blanks, only what such a server says of captures.
 /// `None` for any other line. A number or a status alone may be a word of an address that nobody escaped.
@@ -66,13 +42,14 @@ pub(super) fn record(options: &Options, text: &str) -> Option<UrlRecord> {
         named.push((name, *word));
     }
     // What no word of an address looks like. A dash may be one between others: `Artist - 2010`.
-    let all_names = |of: &[&str]| named.iter().all(|(name, _): &(String, &str)| of.contains(&name.as_str()));
+    let has = |wanted: &str| named.iter().any(|(name, _)| name == wanted);
+    let beside_others = has("status") || has("none");
     let is_certain = named.iter().any(|(name, word)| match name.as_str() {
         "ts" | "digest" | "urlkey" => true,
-        "content_type" => USUAL_TYPES.contains(word),
+        "content_type" => beside_others || is_usual_type(word),
         _ => false,
     });
-    if !is_certain && !(all_names(&["none", "status"]) && named.iter().any(|(name, _)| name == "none")) {
+    if !is_certain && !named.iter().all(|(name, _)| name == "none") {
         return None;
     }
     // A dash says that a value is not known, as in all indexes.
@@ -83,6 +60,16 @@ pub(super) fn record(options: &Options, text: &str) -> Option<UrlRecord> {
         fields.put(*role, name, Value::Text(word));
     }
     fields.finish()
+}
+
+/// Whether a word that looks like a media type is one whatever stands beside it.
+fn is_usual_type(word: &str) -> bool {
+    let is_usual = |sub: &str| {
+        sub.starts_with("x-")
+            || sub.starts_with("vnd.")
+            || USUAL_TYPES.split_ascii_whitespace().any(|usual| usual == sub)
+    };
+    NO_MEDIA_TYPES.contains(&word) || word.split_once('/').is_some_and(|(_, sub)| is_usual(sub))
 }
 
 /// What a word is called that says something of a capture; `n` is its number in the line. Of several numbers that may be a status the
@@ -141,6 +128,17 @@ mod tests {
         ] {
             assert_eq!(of(text), Some(expected), "{text:?}");
         }
+        for kind in [
+            "image/x-icon",
+            "application/vnd.ms-fontobject",
+            "application/zip",
+            "- chemical",
+            "404 model/obj",
+            "- model/obj",
+        ] {
+            let line = of(&format!("http://a.com/ {kind}"));
+            assert_eq!(line.map(|line| line.url), (kind != "- chemical").then(|| "http://a.com/".into()), "{kind}");
+        }
         let digest = of(&format!("http://a.com/ 200 {SHA1} 512")).unwrap();
         assert_eq!((digest.url.as_str(), digest.status), ("http://a.com/", Some(200)));
         assert_eq!(digest.digest.unwrap().to_string(), format!("sha1:{SHA1}"));
@@ -168,6 +166,7 @@ mod tests {
             "http://a.com/my application/index.html",
             "http://a.com/Artist - audio/01.mp3",
             "http://a.com/Artist - 2010",
+            "http://a.com/Chapter - 100",
             "http://a.com/My image/a",
             "http://a.com/  -",
             "http://a.com/\t-",
