@@ -16,7 +16,7 @@ use crate::source::failed;
 use crate::{BadItem, Options};
 use rows::{Row, Rows, Shape};
 use separator::{
-    Ambiguous, NO_SEPARATOR, announced, behind_comments, is_list, sample, separator_of, separator_of_urls,
+    Ambiguous, NO_SEPARATOR, announced, behind_comments, check_uneven, is_list, sample, separator_of, separator_of_urls,
 };
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -42,7 +42,14 @@ pub(crate) fn read(
             let ambiguous = |found: Ambiguous| found.into_bad_item().ends(Place::new(uri, 0, 0));
             let by_urls = separator_of_urls(head).map_err(ambiguous)?;
             let found = by_urls.or_else(|| separator_of(head)).unwrap_or(b',');
-            if is_list(head, found) { NO_SEPARATOR } else { found }
+            if is_list(head, found) {
+                NO_SEPARATOR
+            } else {
+                if by_urls.is_none() {
+                    check_uneven(head, found).map_err(ambiguous)?;
+                }
+                found
+            }
         }
     };
     let below = sample(stream.fill_buf().map_err(fail)?, separator, announced.is_some().into());

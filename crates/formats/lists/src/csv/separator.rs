@@ -11,8 +11,6 @@ use std::collections::HashSet;
 const SEPARATORS: &[u8] = b",;\t|";
 /// Rows behind the first that are looked at.
 const SAMPLE: usize = 100;
-/// How the names of pages end.
-const PAGES: &[&str] = &["html", "htm", "shtml", "xhtml", "php", "asp", "aspx", "jsp"];
 /// Stands between the fields of no row.
 pub(super) const NO_SEPARATOR: u8 = 0;
 
@@ -64,7 +62,7 @@ pub(super) fn separator_of(text: &[u8]) -> Option<u8> {
     counts.iter().position(|count| *count == most).and_then(|at| SEPARATORS.get(at)).copied()
 }
 
-/// Two characters that may both separate the fields of a table, and the URL of its first row by each.
+/// Two characters that may both separate the fields of a table, and the URL of a row by each.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ambiguous(pub [(u8, String); 2]);
 
@@ -75,7 +73,7 @@ impl Ambiguous {
         let one = char::from(one);
         let message = if other == NO_SEPARATOR {
             format!(
-                "expected to tell whether {one:?} separates fields or is part of the URLs, of which the first is {short:?} or {long:?}: give --separator {one:?}, or --format lines where each line is a URL"
+                "expected to tell whether {one:?} separates fields or is part of the URLs, one of which is {short:?} or {long:?}: give --separator {one:?}, or --format lines where each line is a URL"
             )
         } else {
             let other = char::from(other);
@@ -94,7 +92,7 @@ impl Ambiguous {
 /// only the user knows.
 pub(super) fn separator_of_urls(head: &[u8]) -> Result<Option<u8>, Ambiguous> {
     let rows = whole_rows(head);
-    if rows.first().is_none_or(|row| memchr::memmem::find(row, b"://").is_none()) {
+    if !begins_with_url(&rows) {
         return Ok(None);
     }
     let candidates: Vec<u8> = SEPARATORS.iter().copied().filter(|separator| separates(&rows, *separator)).collect();
@@ -106,29 +104,39 @@ pub(super) fn separator_of_urls(head: &[u8]) -> Result<Option<u8>, Ambiguous> {
     if let Some(found) = candidates.iter().find(is_beside_quote).or_else(|| candidates.iter().find(is_tab)) {
         return Ok(Some(*found));
     }
-    let found = best(&rows, candidates)?;
-    let Some((cut, line)) = found.and_then(|found| Some((found, uncut(&rows, found)?))) else { return Ok(found) };
-    let short = rows.first().and_then(|row| url_in(row, cut)).unwrap_or_default().into_owned();
-    Err(Ambiguous([(cut, short), (NO_SEPARATOR, line)]))
+    let Some(found) = best(&rows, candidates)? else { return Ok(None) };
+    // Where the URL of one row ends as URLs mostly do, what follows it is another field, and so it is in all rows.
+    let doubt = rows.first().and_then(|row| longer(row, found));
+    match doubt.filter(|_| rows.iter().all(|row| longer(row, found).is_some())) {
+        Some(ambiguous) => Err(ambiguous),
+        None => Ok(Some(found)),
+    }
 }
 
-/// The first line, if each line may be one URL that holds the separator: all of them end in the name of a page then, and what stands
-/// before the separator in none (`/article-7,00.html`, as some newspapers have it).
-fn uncut(rows: &[&[u8]], separator: u8) -> Option<String> {
-    let lines: Vec<Cow<'_, str>> = rows.iter().map(|row| text_of(row.trim_ascii())).collect();
-    let is_page = |line: &Cow<'_, str>| {
-        let has_one = line.matches("://").count() == 1 && !line.contains(['"', ' ', '\t']);
-        let scheme = line.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
-        let name = line.split(['?', '#']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
-        let extension = name.rsplit_once('.').map(|(_, extension)| extension).unwrap_or_default();
-        has_one
-            && scheme.bytes().all(|b| b.is_ascii_alphanumeric())
-            && name.contains(char::from(separator))
-            && PAGES.iter().any(|known| extension.eq_ignore_ascii_case(known))
-    };
-    let is_cut = |row: &&[u8]| url_in(row, separator).is_some_and(|url| !ends_well(&url));
-    let all = lines.iter().all(is_page) && rows.iter().all(is_cut);
-    lines.into_iter().next().filter(|_| all).map(Cow::into_owned)
+/// Refuses a table that begins with a row, whose rows this character does not separate evenly, if it may cut a URL: URLs without
+/// quotes hold it, then, in some rows and not in others.
+pub(super) fn check_uneven(head: &[u8], separator: u8) -> Result<(), Ambiguous> {
+    let rows = whole_rows(head);
+    let doubt = rows.iter().find_map(|row| longer(row, separator));
+    doubt.filter(|_| begins_with_url(&rows)).map_or(Ok(()), Err)
+}
+
+fn begins_with_url(rows: &[&[u8]]) -> bool {
+    rows.first().is_some_and(|row| memchr::memmem::find(row, b"://").is_some())
+}
+
+/// The URL of a row by this separator, and the longer one that may be meant: all up to the end of the row (`/article-7,00.html`,
+/// `/maps/@52.5,13.4,15z`). `None` if nothing follows the URL, if something does that no URL holds, or if the URL ends as URLs mostly
+/// do.
+fn longer(row: &[u8], separator: u8) -> Option<Ambiguous> {
+    let short = url_in(row, separator)?;
+    let text = text_of(row.trim_ascii());
+    let long = text.find(&*short).and_then(|at| text.get(at..))?;
+    // What follows a host by itself is no part of it.
+    let has_path = short.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '?', '#']));
+    let is_one = long.matches("://").count() == 1 && !long.contains(['"', '|', ' ', '\t']);
+    let is_doubtful = has_path && is_one && long.len() > short.len() && !ends_well(&short);
+    is_doubtful.then(|| Ambiguous([(separator, short.into_owned()), (NO_SEPARATOR, long.to_owned())]))
 }
 
 /// Of the characters that may separate these rows the one that does, if any.

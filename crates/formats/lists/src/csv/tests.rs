@@ -70,7 +70,9 @@ fn separators_in_urls_of_tables_without_names() {
         ("http://a.com/0,1518,7,00.html;x\nhttp://a.com/0,1518,8,00.html;y\n", Some(b';')),
         ("http://a.com/,text/html; charset=utf-8,200\nhttp://a.com/b,text/html; charset=utf-8,404\n", Some(b',')),
         ("http://a.com/,Home | A,1\nhttp://a.com/b,Page | A,2\n", Some(b',')),
-        ("http://a.com/;jsessionid=1,200\nhttp://a.com/b;jsessionid=2,200\n", Some(b',')),
+        ("http://a.com/;jsessionid=1,200\nhttp://a.com/b;jsessionid=2,not found\n", Some(b',')),
+        ("http://a.com/x,200\nhttp://a.com/y.html,404\n", Some(b',')),
+        ("https://a.com,1000\nhttps://b.com:8443,5000\n", Some(b',')),
         ("http://a.com/,news;sport\nhttp://b.com/,news;tv\n", Some(b',')),
         ("\"http://a.com/a,b\";\"x\"\n\"http://b.com/c,d\";\"y\"\n", Some(b';')),
         ("http://a.com/a,b\tx\nhttp://b.com/\ty,z\n", Some(b'\t')),
@@ -102,7 +104,7 @@ fn a_separator_that_cannot_be_told_is_asked_for() {
     let given = Options { separator: Some(b';'), ..Options::default() };
     assert_eq!(urls(&given, text), [Ok("http://a.com/x,y".to_owned()), Ok("http://b.com/z,w".to_owned())]);
     // What is not in every row separates nothing, so there is no doubt.
-    let text = "http://a.com/x,1;2\nhttp://b.com/y,3\n";
+    let text = "http://a.com/x,1;2 h\nhttp://b.com/y,3\n";
     assert_eq!(urls(&Options::default(), text), [Ok("http://a.com/x".to_owned()), Ok("http://b.com/y".to_owned())]);
 }
 
@@ -110,19 +112,37 @@ fn a_separator_that_cannot_be_told_is_asked_for() {
 #[test]
 fn lines_that_may_be_urls_with_a_separator_are_asked_for() {
     let text = "http://a.com/x-1,00.html\nhttp://a.com/x-2,00.html?y#z\n";
-    for text in [text, "http://a.com/x-1,00.html", "http://a.com/0,1518,7,00.html\nhttp://a.com/0,1518,8,00.html\n"] {
+    for text in [
+        text,
+        "http://a.com/x-1,00.html",
+        "http://a.com/0,1518,7,00.html\nhttp://a.com/0,1518,8,00.html\n",
+        "https://a.com/maps/@52.5,13.4,15z\nhttps://a.com/maps/@48.1,11.5,12z\n",
+        "http://a.com/s0,1/pizza/all.html\nhttp://a.com/s1,1/soup/all.html\n",
+        "http://a.com/x,200\nhttp://a.com/y,404\n",
+        "http://a.com/x,b.com\n",
+        "http://a.com/x,a/b.html\n",
+        // The URL is not the first field.
+        "1,http://a.com/x,y.html\n",
+        "200,text/html,http://a.com/x,y\n404,text/html,http://a.com/z,w\n",
+        // Nothing separates these evenly.
+        "1,http://a.com/x,y\n2,http://a.com/\n",
+        "1,http://a.com/\n2,http://a.com/x,y\n",
+    ] {
         let error = read_text(&Options::default(), text).unwrap_err();
         assert!(error.contains("--separator ','") && error.contains("--format lines"), "{text:?}: {error}");
     }
     let given = Options { separator: Some(b','), ..Options::default() };
     assert_eq!(urls(&given, text), [Ok("http://a.com/x-1".to_owned()), Ok("http://a.com/x-2".to_owned())]);
+    let sessions = "http://a.com/x;jsessionid=1\nhttp://a.com/y;jsessionid=2\n";
+    assert!(read_text(&Options::default(), sessions).unwrap_err().contains("--separator ';'"));
     for (text, url) in [
-        ("http://a.com/x,b.com\n", "http://a.com/x"),
+        ("http://a.com/x,b c\n", "http://a.com/x"),
+        ("\"http://a.com/x\",1\n", "http://a.com/x"),
+        ("http://a.com/x|1\n", "http://a.com/x"),
         ("http://a.com/,x.html\n", "http://a.com/"),
         ("http://a.com/x.html,y.html\n", "http://a.com/x.html"),
         ("http://a.com/x,http://a.com/y.html\n", "http://a.com/x"),
-        ("http://a.com/x,a/b.html\n", "http://a.com/x"),
-        ("1,http://a.com/x,y.html\n", "http://a.com/x"),
+        ("1,http://a.com/x\n", "http://a.com/x"),
     ] {
         assert_eq!(urls(&Options::default(), text), [Ok(url.to_owned())], "{text:?}");
     }
