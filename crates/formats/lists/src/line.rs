@@ -73,6 +73,12 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
         let message = "expected a URL in front of the tab, found a number: read the list as a table (--format tsv)";
         return Err(BadItem::new("columns", message, line));
     }
+    // Another field, or a word of an address that nobody escaped: nothing in the line says which, and as part of the URL a field would
+    // make it that of a page that does not exist.
+    if url.split_once(' ').is_some_and(|(first, _)| looks_like_url(first)) {
+        let message = "expected a URL, and behind it at most a time, a status or a comment, found a blank and other text: if blanks separate fields, give --format csv --separator ' '; if they are part of the URLs, escape them or give --format tsv";
+        return Err(BadItem::new("words", message, line));
+    }
     // Most lists are nothing but URLs.
     if ts.is_empty() && status.is_empty() {
         return Ok(Some(UrlRecord::bare(url)));
@@ -191,9 +197,7 @@ mod tests {
         assert_eq!(url(b"http://a.com/\xff\xc3\xa9"), UrlRecord::bare("http://a.com/%FFé"));
         assert_eq!(url(b"http://a.com/\t-1").ts, Some(UnixMillis(-1000)));
         assert_eq!(url(b"http://a.com/ 19700101000001"), with_ts);
-        for part in ["http://a.com/ 19701301000001", "http://a.com/ 1970010100000", "http://a.com/19700101000001"] {
-            assert_eq!(url(part.as_bytes()), UrlRecord::bare(part));
-        }
+        assert_eq!(url(b"http://a.com/19700101000001"), UrlRecord::bare("http://a.com/19700101000001"));
         let never = UrlRecord { extras: Some(r#"{"ts":"never \"so\""}"#.into()), ..UrlRecord::bare("http://a.com/") };
         assert_eq!(url(b"http://a.com/\tnever \"so\""), never);
         assert_eq!(url(br#" {"url":"http://a.com/","ts":1}"#), with_ts);
@@ -225,7 +229,7 @@ mod tests {
             ("http://a.com/\t# why http://b.com/", "http://a.com/"),
             ("http://a.com/#x #y", "http://a.com/#x"),
             ("http://a.com/?u=http://b.com/", "http://a.com/?u=http://b.com/"),
-            ("http://a.com/a b", "http://a.com/a b"),
+            ("http://a.com/a\u{3000}b", "http://a.com/a\u{3000}b"),
             ("http://a.com/\u{2028}\u{85}\u{b}", "http://a.com/"),
         ] {
             assert_eq!(url(line.as_bytes()), UrlRecord::bare(expected), "{line:?}");
@@ -252,13 +256,38 @@ mod tests {
             assert_eq!(url(line), dated, "{line:?}");
         }
         assert_eq!(url("a.com 404"), UrlRecord { status: Some(404), ..UrlRecord::bare("a.com") });
-        for line in
-            ["http://a.com/my file 200", "http://a.com/ 600", "http://a.com/ 2000", "http://a.com/200", "room 200"]
-        {
+        for line in ["http://a.com/200", "room 200"] {
             assert_eq!(url(line), UrlRecord::bare(line), "{line:?}");
         }
         let seed = parse(Format::Lines, &Options::crawl(), &mut None, b"http://a.com/ 200").unwrap().unwrap();
         assert_eq!((seed.url.as_str(), seed.extras.as_deref()), ("http://a.com/", Some(r#"{"status":"200"}"#)));
+    }
+
+    /// What other programs print behind a URL was escaped and became part of it, with exit code 0.
+    #[test]
+    fn words_behind_a_url_are_not_part_of_it() {
+        for line in [
+            "http://a.com/ [200] [Example Domain]",
+            "http://a.com/admin (Status: 200) [Size: 7]",
+            "http://a.com/ 200 0.123",
+            "http://a.com/ 200 1234",
+            "http://a.com/ - Example Domain",
+            "http://a.com/ Example Domain",
+            "http://a.com/ 600",
+            "http://a.com/ 19701301000001",
+            "http://a.com/my file 200",
+            "http://a.com/my file\t2026",
+            "http://a.com/a b",
+            "a.com/x Example Domain",
+        ] {
+            assert_eq!(one(Format::Lines, line.as_bytes()).unwrap_err().code, "words", "{line:?}");
+            let seed = parse(Format::Lines, &Options::crawl(), &mut None, line.as_bytes());
+            assert_eq!(seed.unwrap_err().code, "words", "{line:?}");
+        }
+        // A line without any URL is for the URL parser to refuse.
+        assert_eq!(one(Format::Lines, b"not a url").unwrap(), UrlRecord::bare("not a url"));
+        let json = br#"{"url":"http://a.com/a b"}"#;
+        assert_eq!(one(Format::Lines, json).unwrap(), UrlRecord::bare("http://a.com/a b"));
     }
 
     #[test]
