@@ -25,6 +25,26 @@ use trawl_model::{DoorError, Items, Place, UrlRecord};
 /// Scalars of a HAR entry that are looked at: bodies, which may be long, are passed over.
 const MAX_SCALAR: usize = 1 << 16;
 
+/// The fields that the Wayback CDX server has; its user chooses which of them it answers (`fl=original,timestamp`).
+const ANSWERED: &[&str] = &[
+    "urlkey",
+    "timestamp",
+    "original",
+    "mimetype",
+    "statuscode",
+    "digest",
+    "redirect",
+    "robotflags",
+    "length",
+    "offset",
+    "filename",
+    "dupecount",
+    "groupcount",
+    "uniqcount",
+    "endtimestamp",
+    "skipcount",
+];
+
 /// Bytes of a rejected entry that are kept.
 const SHOWN: usize = 200;
 
@@ -100,7 +120,7 @@ fn row(options: &Options, header: &mut Option<Vec<String>>, value: &[u8]) -> Opt
     };
     let Some(names) = header else {
         let names: Vec<String> = cells.iter().filter_map(|cell| cell.as_str().map(str::to_owned)).collect();
-        if names.len() < cells.len() || !Roles::of(options, false, names.iter().map(|name| &**name)).has_url() {
+        if names.len() < cells.len() || !roles_of(options, &names).has_url() {
             return Some(Err(BadItem::new("no_url", "expected a row of names, one of them \"url\"", value)));
         }
         *header = Some(names);
@@ -110,7 +130,7 @@ fn row(options: &Options, header: &mut Option<Vec<String>>, value: &[u8]) -> Opt
         let message = "expected as many values as there are names, found more";
         return Some(Err(BadItem::new("columns", message, value)));
     }
-    let roles = Roles::of(options, false, names.iter().map(|name| &**name));
+    let roles = roles_of(options, names);
     let mut fields: Fields = roles.fields();
     for ((role, name), cell) in roles.each.iter().zip(names).zip(&cells) {
         let json = cell.to_string();
@@ -123,6 +143,14 @@ fn row(options: &Options, header: &mut Option<Vec<String>>, value: &[u8]) -> Opt
         fields.put(*role, name, cell);
     }
     Some(fields.finish().ok_or_else(|| no_url(value)))
+}
+
+/// What the columns of a table of lists are. `original` is a URL only beside nothing but what a CDX server answers: elsewhere it may be
+/// anything.
+fn roles_of(options: &Options, names: &[String]) -> Roles {
+    let is_answer =
+        names.iter().any(|name| name == "original") && names.iter().all(|name| ANSWERED.contains(&name.as_str()));
+    Roles::of(options, is_answer, names.iter().map(|name| &**name))
 }
 
 fn not_json(error: serde_json::Error, value: &[u8]) -> BadItem {

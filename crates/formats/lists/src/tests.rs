@@ -112,6 +112,22 @@ fn rows_and_rejects_are_all_records() {
     }
 }
 
+/// `fl=original` alone is the usual question of those who want the URLs of a site.
+#[test]
+fn answers_of_the_wayback_machine_need_no_key() {
+    let of = |text: &str| items_of(Format::Json, text.as_bytes());
+    let found = of("[[\"original\"],[\"http://a.com/\"],[\"http://b.com/\"]]").unwrap();
+    let urls: Vec<_> = found.iter().map(|(_, item)| item.as_ref().unwrap().url.as_str()).collect();
+    assert_eq!(urls, ["http://a.com/", "http://b.com/"]);
+    let found =
+        of("[[\"original\",\"timestamp\",\"statuscode\"],[\"http://a.com/\",\"20020120142510\",\"-\"]]").unwrap();
+    let record = found[0].1.as_ref().unwrap();
+    let ts = trawl_model::UnixMillis::parse("20020120142510").ok();
+    assert_eq!((record.url.as_str(), record.ts, record.status), ("http://a.com/", ts, None));
+    // Beside other names it may be anything.
+    assert!(of("[[\"original\",\"thumbnail\"],[\"http://a.com/\",\"x\"]]").is_err());
+}
+
 /// A cut list is refused as a whole, or gives the records that are in it: those of the whole list, but for the last one.
 #[test]
 fn cut_anywhere_nothing_vanishes() {
