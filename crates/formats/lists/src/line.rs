@@ -76,7 +76,7 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
     // Another field, or a word of an address that nobody escaped: nothing in the line says which, and as part of the URL a field would
     // make it that of a page that does not exist.
     if url.split_once(' ').is_some_and(|(first, _)| looks_like_url(first)) {
-        let message = "expected a URL, and behind it at most a time, a status or a comment, found a blank and other text: if blanks separate fields, give --format csv --separator ' '; if they are part of the URLs, escape them or give --format tsv";
+        let message = "expected a URL, and behind it at most a time, a status or a comment, found a blank and other text: read the list as a table, by --format or the ending of its name: tsv if blanks are part of the URLs, csv with --separator ' ' if they separate fields";
         return Err(BadItem::new("words", message, line));
     }
     // Most lists are nothing but URLs.

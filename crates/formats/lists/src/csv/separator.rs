@@ -73,7 +73,7 @@ impl Ambiguous {
         let one = char::from(one);
         let message = if other == NO_SEPARATOR {
             format!(
-                "expected to tell whether {one:?} separates fields or is part of the URLs, one of which is {short:?} or {long:?}: give --separator {one:?}, or --format lines where each line is a URL"
+                "expected to tell whether {one:?} separates fields or is part of the URLs, one of which is {short:?} or {long:?}: give --separator {one:?}, or --format lines (or the ending .txt) where each line is a URL"
             )
         } else {
             let other = char::from(other);
