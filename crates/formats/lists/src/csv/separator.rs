@@ -125,18 +125,25 @@ fn begins_with_url(rows: &[&[u8]]) -> bool {
     rows.first().is_some_and(|row| memchr::memmem::find(row, b"://").is_some())
 }
 
-/// The URL of a row by this separator, and the longer one that may be meant: all up to the end of the row (`/article-7,00.html`,
-/// `/maps/@52.5,13.4,15z`). `None` if nothing follows the URL, if something does that no URL holds, or if the URL ends as URLs mostly
-/// do.
+/// The URL of a row by this separator, and the longer one that may be meant: with the fields behind it, as far as a URL may hold them
+/// (`/article-7,00.html`, `/maps/@52.5,13.4,15z`). `None` if the next one holds what no URL does, or if the URL ends as URLs mostly do.
 fn longer(row: &[u8], separator: u8) -> Option<Ambiguous> {
+    // In URLs, tabs and bars are escaped.
+    if !matches!(separator, b',' | b';') {
+        return None;
+    }
     let short = url_in(row, separator)?;
     let text = text_of(row.trim_ascii());
-    let long = text.find(&*short).and_then(|at| text.get(at..))?;
+    let behind = text.find(&*short).and_then(|at| text.get(at + short.len()..))?;
+    let is_part = |field: &&str| !field.contains(['"', '|', ' ', '\t']) && !field.contains("://");
+    let more: Vec<&str> = behind.split(char::from(separator)).skip(1).take_while(is_part).collect();
     // What follows a host by itself is no part of it.
     let has_path = short.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '?', '#']));
-    let is_one = long.matches("://").count() == 1 && !long.contains(['"', '|', ' ', '\t']);
-    let is_doubtful = has_path && is_one && long.len() > short.len() && !ends_well(&short);
-    is_doubtful.then(|| Ambiguous([(separator, short.into_owned()), (NO_SEPARATOR, long.to_owned())]))
+    if !has_path || ends_well(&short) || more.iter().all(|field| field.is_empty()) {
+        return None;
+    }
+    let long = more.iter().fold(short.to_string(), |long, field| format!("{long}{}{field}", char::from(separator)));
+    Some(Ambiguous([(separator, short.into_owned()), (NO_SEPARATOR, long)]))
 }
 
 /// Of the characters that may separate these rows the one that does, if any.

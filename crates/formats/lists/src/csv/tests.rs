@@ -124,7 +124,9 @@ fn lines_that_may_be_urls_with_a_separator_are_asked_for() {
         // The URL is not the first field.
         "1,http://a.com/x,y.html\n",
         "200,text/html,http://a.com/x,y\n404,text/html,http://a.com/z,w\n",
+        "https://a.com/abc,79cf,A title\nhttps://a.com/def,80cf,Another\n",
         // Nothing separates these evenly.
+        "https://a.com/a,b/c,2026-11-19 04:03:05\nhttps://a.com/x/y,2026-11-19 04:03:05\n",
         "1,http://a.com/x,y\n2,http://a.com/\n",
         "1,http://a.com/\n2,http://a.com/x,y\n",
     ] {
@@ -139,6 +141,7 @@ fn lines_that_may_be_urls_with_a_separator_are_asked_for() {
         ("http://a.com/x,b c\n", "http://a.com/x"),
         ("\"http://a.com/x\",1\n", "http://a.com/x"),
         ("http://a.com/x|1\n", "http://a.com/x"),
+        ("http://a.com/x,,\n", "http://a.com/x"),
         ("http://a.com/,x.html\n", "http://a.com/"),
         ("http://a.com/x.html,y.html\n", "http://a.com/x.html"),
         ("http://a.com/x,http://a.com/y.html\n", "http://a.com/x"),
