@@ -69,8 +69,9 @@ pub(super) struct Ambiguous(pub [(u8, String); 2]);
 impl Ambiguous {
     /// The error that ends the reading: a wrong guess would cut every URL of the table, and no row would show it.
     pub fn into_bad_item(self) -> BadItem {
+        let shown = |url: String| url.chars().take(super::SHOWN).collect::<String>();
         let Self([(one, short), (other, long)]) = self;
-        let one = char::from(one);
+        let (one, short, long) = (char::from(one), shown(short), shown(long));
         let message = if other == NO_SEPARATOR {
             format!(
                 "expected to tell whether {one:?} separates fields or is part of the URLs, one of which is {short:?} or {long:?}: give --separator {one:?}, or --format lines (or the ending .txt) where each line is a URL"
@@ -117,8 +118,10 @@ pub(super) fn separator_of_urls(head: &[u8]) -> Result<Option<u8>, Ambiguous> {
 /// quotes hold it, then, in some rows and not in others.
 pub(super) fn check_uneven(head: &[u8], separator: u8) -> Result<(), Ambiguous> {
     let rows = whole_rows(head);
-    let doubt = rows.iter().find_map(|row| longer(row, separator));
-    doubt.filter(|_| begins_with_url(&rows)).map_or(Ok(()), Err)
+    if !begins_with_url(&rows) {
+        return Ok(());
+    }
+    rows.iter().find_map(|row| longer(row, separator)).map_or(Ok(()), Err)
 }
 
 fn begins_with_url(rows: &[&[u8]]) -> bool {
@@ -128,21 +131,23 @@ fn begins_with_url(rows: &[&[u8]]) -> bool {
 /// The URL of a row by this separator, and the longer one that may be meant: with the fields behind it, as far as a URL may hold them
 /// (`/article-7,00.html`, `/maps/@52.5,13.4,15z`). `None` if the next one holds what no URL does, or if the URL ends as URLs mostly do.
 fn longer(row: &[u8], separator: u8) -> Option<Ambiguous> {
-    // In URLs, tabs and bars are escaped.
-    if !matches!(separator, b',' | b';') {
-        return None;
-    }
+    let between = match separator {
+        b',' => ",",
+        b';' => ";",
+        // In URLs, tabs and bars are escaped.
+        _ => return None,
+    };
     let short = url_in(row, separator)?;
     let text = text_of(row.trim_ascii());
     let behind = text.find(&*short).and_then(|at| text.get(at + short.len()..))?;
     let is_part = |field: &&str| !field.contains(['"', '|', ' ', '\t']) && !field.contains("://");
-    let more: Vec<&str> = behind.split(char::from(separator)).skip(1).take_while(is_part).collect();
+    let more: Vec<&str> = behind.split(between).skip(1).take_while(is_part).collect();
     // What follows a host by itself is no part of it.
     let has_path = short.split_once("://").is_some_and(|(_, rest)| rest.contains(['/', '?', '#']));
     if !has_path || ends_well(&short) || more.iter().all(|field| field.is_empty()) {
         return None;
     }
-    let long = more.iter().fold(short.to_string(), |long, field| format!("{long}{}{field}", char::from(separator)));
+    let long = [&*short, more.join(between).as_str()].join(between);
     Some(Ambiguous([(separator, short.into_owned()), (NO_SEPARATOR, long)]))
 }
 
