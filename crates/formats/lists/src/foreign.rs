@@ -42,6 +42,14 @@ pub(crate) fn by_magic(head: &[u8]) -> Option<&'static str> {
     MAGICS.iter().find(|(magic, _)| is(magic)).map(|(_, name)| *name)
 }
 
+/// What a text of unknown format is, if its first line is not text. A program has short texts between its bytes, and each would
+/// be read as a host. A line with `://` may be a URL with odd bytes around it: then only that line is rejected.
+pub(crate) fn binary(head: &[u8]) -> Option<String> {
+    let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
+    let odd = |b: &u8| *b < b' ' && !b.is_ascii_whitespace() && *b != 0x0b;
+    (line.iter().any(odd) && memchr::memmem::find(line, b"://").is_none()).then(|| describe(head))
+}
+
 /// What a file that begins so looks like.
 pub(crate) fn describe(head: &[u8]) -> String {
     if let Some(known) = by_magic(head) {
@@ -78,5 +86,14 @@ mod tests {
             assert_eq!(describe(head), expected);
         }
         assert!(describe(&[b'x'; 4000]).len() < 100);
+    }
+
+    #[test]
+    fn bytes_are_not_lines() {
+        assert_eq!(binary(b"\x7fELF\x02\x01\x01\0\0\nexample.com\n").as_deref(), Some("bytes 7f 45 4c 46 02 01 01 00"));
+        for text in [&b""[..], b"example.com\n\0", b"http://a.example/\0", b"a.example\x0bb.example", b"a\tb\x0cc\r\n"]
+        {
+            assert_eq!(binary(text), None, "{text:?}");
+        }
     }
 }
