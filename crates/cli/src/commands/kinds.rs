@@ -1,7 +1,7 @@
 //! What `inspect` and `verify` know beside archives: lakes, lists of URLs, Parquet files of lakes, and standard input.
 
 use crate::lists::ListArgs;
-use crate::system;
+use crate::{exit, system};
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -57,6 +57,14 @@ impl Input {
         match (&self.spool, self.path.file_name().and_then(|name| name.to_str())) {
             (Some(_), Some(name)) => text.replace(&self.path.display().to_string(), "-").replace(name, "-").into(),
             _ => text.into(),
+        }
+    }
+
+    /// An error about it, with `-` for the file that holds standard input.
+    pub fn named(&self, error: anyhow::Error) -> anyhow::Error {
+        match self.shown(&exit::in_one_line(&error)) {
+            Cow::Borrowed(_) => error,
+            Cow::Owned(shown) => anyhow!(shown),
         }
     }
 
