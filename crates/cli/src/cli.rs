@@ -190,10 +190,14 @@ fn expected_number(source: &(dyn std::error::Error + 'static)) -> Option<String>
         return Some(if is_large { "a smaller whole number".to_owned() } else { any });
     }
     let text = source.to_string();
-    let (found, range) = text.split_once(" is not in 0..")?;
-    // A negative number is not one that is too large.
-    let most = range.strip_prefix('=').filter(|_| !found.starts_with('-'));
-    Some(most.map_or(any, |most| format!("a whole number from 0 to {most}")))
+    let (found, range) = text.split_once(" is not in ")?;
+    match range.split_once("..=") {
+        // A negative number is not one that is too large.
+        Some((least, most)) if least != "0" || !found.starts_with('-') => {
+            Some(format!("a whole number from {least} to {most}"))
+        }
+        _ => range.starts_with("0..").then_some(any),
+    }
 }
 
 #[cfg(test)]

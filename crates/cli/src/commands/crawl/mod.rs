@@ -54,7 +54,7 @@ use trawl_url::{Reject, SuffixList, WebUrl};
 ///
 /// Examples:
 ///   trawl crawl example.org --depth 2
-///   trawl crawl https://example.org/ seeds.txt --out crawl --user-agent 'mybot/1.0 (+https://example.org/bot)'
+///   trawl crawl https://example.org/ seeds.txt --user-agent 'mybot (me@a.example)'
 ///   trawl crawl seeds.txt --out crawl --depth 3 --scope domain --max-pages 10000
 ///   trawl crawl --resume --out crawl
 ///   trawl crawl --resume more.txt --out crawl
@@ -104,7 +104,7 @@ pub struct Args {
     compress: Option<String>,
 
     /// Compression level of the archive; for WARC from 1 (fast, the default) to 12 (small)
-    #[arg(long, value_name = "N", help_heading = "Archive")]
+    #[arg(long, value_name = "N", help_heading = "Archive", value_parser = clap::value_parser!(i32).range(1..=12))]
     compression_level: Option<i32>,
 
     /// Remember the digests of bodies in STORE.kvseq and STORE.hindex: a body that this crawl, or an earlier one with the same
