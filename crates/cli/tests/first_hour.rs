@@ -237,6 +237,28 @@ fn settings_that_set_nothing_are_refused() {
 }
 
 #[test]
+fn a_flag_comes_before_the_settings_that_it_excludes() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let settings = |text: &str| std::fs::write(dir.join("trawl.toml"), text).unwrap();
+    std::fs::write(dir.join("a.txt"), "http://a.example/\n").unwrap();
+    std::fs::write(dir.join("b.txt"), "http://b.example/\n").unwrap();
+    // A flag that is required may be in the file.
+    settings("[lake.ingest]\ndataset = 'main'\n");
+    run(dir, &["-q", "lake", "ingest", "a.txt"], 0);
+    run(dir, &["-q", "lake", "ingest", "--dataset-per-file", "b.txt"], 0);
+    settings("csv = true\n[lake.dataset.set]\npublic = true\n");
+    let listed = stdout(&run(dir, &["lake", "datasets", "--json"], 0));
+    assert!(listed.contains("\"name\":\"main\"") && listed.contains("\"name\":\"b\""), "{listed}");
+    let set = run(dir, &["--json", "lake", "dataset", "set", "b", "--hidden"], 0);
+    assert!(stdout(&set).contains("\"changed\":true"), "{}", stdout(&set));
+    settings("");
+    let mut asked = trawl(dir);
+    let asked = asked.env("TRAWL_CSV", "true").args(["lake", "datasets", "--json"]).output().unwrap();
+    assert_eq!((asked.status.code(), stdout(&asked).starts_with('{')), (Some(0), true), "{}", stderr(&asked));
+}
+
+#[test]
 fn help_is_wrapped_and_in_groups() {
     let dir = tempfile::tempdir().unwrap();
     let help = |args: &[&str]| stdout(&run(dir.path(), args, 0));
