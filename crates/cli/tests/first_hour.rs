@@ -153,6 +153,13 @@ fn everything_trawl_knows_can_be_inspected_and_verified() {
             assert!(text.starts_with("-: ") && (verb == "verify" || text.contains(said)), "{verb}: {text}");
         }
     }
+    // A pipe with a name is read like standard input.
+    for verb in ["inspect", "verify"] {
+        let piped = format!("'{}' -q {verb} <(cat a.warc)", env!("CARGO_BIN_EXE_trawl"));
+        let output = std::process::Command::new("bash").args(["-c", &piped]).current_dir(dir).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{verb}: {}", stderr(&output));
+        assert!(stdout(&output).starts_with("/dev/fd/"), "{verb}: {}", stdout(&output));
+    }
     // What is something else is named, with what takes it.
     refused(dir, &["cat", "list.txt"], "`trawl crawl` and `trawl lake ingest` take");
     refused(dir, &["cat", "lake"], "lake is a lake, not an archive");
