@@ -66,6 +66,7 @@ use trawl_url::{Reject, SuffixList, WebUrl};
 pub struct Args {
     /// URLs, host names, files of URLs, or patterns of files; `-` is standard input
     #[arg(value_name = "SEEDS", required_unless_present_any = ["resume", "retry_from"])]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     seeds: Vec<String>,
 
     /// Fetch again what an earlier crawl gave up: its captures.parquet
