@@ -91,6 +91,14 @@ fn wrong_seeds_and_places_leave_nothing_behind() {
         "full is not empty and holds no crawl (it holds thesis.doc)",
     );
     assert_eq!(std::fs::read_dir(dir.join("full")).unwrap().count(), 1);
+    // Archives that no crawl made here are not removed, and no error recommends that.
+    std::fs::create_dir(dir.join("mine")).unwrap();
+    std::fs::write(dir.join("mine/collection.warc"), page("http://www.b.example/a", 1)).unwrap();
+    for more in [&[][..], &["--overwrite"]] {
+        let args = [&["crawl", "http://a.example/", "--out", "mine"][..], more].concat();
+        refused(dir, &args, "mine is not empty and holds no crawl (it holds collection.warc)");
+    }
+    assert!(dir.join("mine/collection.warc").exists());
     let mut piped = trawl(dir);
     piped.args(["-q", "crawl", "-", "--out", "piped"]);
     let piped = feed(piped, b"");

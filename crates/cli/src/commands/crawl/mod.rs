@@ -303,17 +303,16 @@ fn refuse_empty(seeds: &[SeedInput]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a directory that holds something else than a crawl: its files would lie among those of the crawl.
+/// Refuses a directory that holds something else than a crawl: its files would lie among those of the crawl, and --overwrite would
+/// remove archives that no crawl made here.
 fn refuse_foreign(dir: &Path) -> anyhow::Result<()> {
     if dir.is_file() {
         bail!("{} is a file: --out names a directory", dir.display());
     }
     let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
     let names: Vec<String> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    let registry = Registry::default();
-    // What a crawl left there, the engine knows better.
-    let of_crawl =
-        |name: &String| matches!(name.as_str(), ".crawl" | "run.json") || registry.role(name, &names).is_some();
+    // Every crawl leaves these; an archive may be anyone's.
+    let of_crawl = |name: &String| matches!(name.as_str(), ".crawl" | "run.json");
     match names.iter().find(|name| !name.starts_with('.')) {
         Some(other) if !names.iter().any(of_crawl) => bail!(
             "{} is not empty and holds no crawl (it holds {other}): choose a new or empty directory with --out",
@@ -386,7 +385,7 @@ impl Args {
         frontier.robots = if self.ignore_robots { RobotsPolicy::Ignore } else { RobotsPolicy::Honour };
         self.scope.apply(&mut config)?;
         self.network.apply(&mut config.fetch)?;
-        if config.start == Start::New {
+        if config.start != Start::Resume {
             refuse_foreign(&config.out)?;
         }
         for text in &self.seeds {
