@@ -85,6 +85,10 @@ fn wrong_seeds_and_places_leave_nothing_behind() {
     refused(dir, &["crawl", "--resume", "--out", "o"], "no crawl was begun in o");
     assert!(!dir.join("o").exists());
     run(dir, &["-q", "crawl", "table.csv", "--url-column", "page", "--out", "corrected"], 1);
+    // The crawl that is to be replaced stays if the new one cannot begin.
+    let wrong = ["crawl", "list.txt", "--out", "corrected", "--overwrite", "--digests", "nosuch/bodies"];
+    refused(dir, &wrong, "nosuch");
+    assert!(dir.join("corrected/run.json").exists());
     refused(
         dir,
         &["crawl", "http://a.example/", "--out", "full"],
