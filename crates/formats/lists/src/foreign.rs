@@ -29,6 +29,7 @@ const MAGICS: &[(&[u8], &str)] = &[
     (b"Obj\x01", "an Avro file"),
     (b"ARROW1", "an Arrow file"),
     (b"SEQ\x06", "a Hadoop SequenceFile"),
+    (b"MGM1", "a manifest of partitions, which `trawl frontier map --manifest` reads"),
     (b"\xff\xfe", "text in UTF-16"),
     (b"\xfe\xff", "text in UTF-16"),
 ];
@@ -81,6 +82,7 @@ mod tests {
             (b"\0\x01\x02", "bytes 00 01 02"),
             (b"orca.example\n", "a first line \"orca.example\""),
             (b"ORC\n\0\x03", "an ORC file"),
+            (b"MGM1\x01\0", "a manifest of partitions, which `trawl frontier map --manifest` reads"),
             (b"hello \xff world\nx", "a first line \"hello %FF world\""),
         ] {
             assert_eq!(describe(head), expected);
