@@ -4,6 +4,7 @@ use crate::commands;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::{OsStr, OsString};
+use std::num::{IntErrorKind, ParseIntError};
 
 const LONG_ABOUT: &str = "\
 Trawl turns the web into a lake that you can query.
@@ -159,17 +160,16 @@ pub fn plain(error: clap::Error, command: &clap::Command) -> clap::Error {
         Some(ContextValue::String(text)) => text.clone(),
         _ => String::new(),
     };
-    let is_number = std::error::Error::source(&error)
-        .is_some_and(|source| source.is::<std::num::ParseIntError>() || source.to_string().contains(" is not in 0.."));
+    let number = std::error::Error::source(&error).and_then(expected_number);
     let (arg, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
     let is_value = matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) && !value.is_empty();
     let is_set = is_value && !std::env::args_os().any(|typed| typed.to_string_lossy().ends_with(&value));
     let origin = if is_set { " (set by an environment variable or by trawl.toml)" } else { "" };
-    let message = match is_number {
-        true => format!(
-            "invalid value '{value}' for '{arg}': expected a whole number, 0 or more, found {value:?}{origin}\n"
-        ),
-        false if is_set => {
+    let message = match number {
+        Some(expected) => {
+            format!("invalid value '{value}' for '{arg}': expected {expected}, found {value:?}{origin}\n")
+        }
+        None if is_set => {
             let text = error.to_string();
             // The first line says what is wrong; possible values and a hint follow.
             match text.trim_start_matches("error: ").split_once('\n') {
@@ -177,9 +177,27 @@ pub fn plain(error: clap::Error, command: &clap::Command) -> clap::Error {
                 None => format!("{text}{origin}\n"),
             }
         }
-        false => return error,
+        None => return error,
     };
     clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+}
+
+/// Which number is accepted, if an error is about a number.
+fn expected_number(source: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let any = "a whole number, 0 or more".to_owned();
+    if let Some(error) = source.downcast_ref::<ParseIntError>() {
+        let is_large = *error.kind() == IntErrorKind::PosOverflow;
+        return Some(if is_large { "a smaller whole number".to_owned() } else { any });
+    }
+    let text = source.to_string();
+    let (found, range) = text.split_once(" is not in ")?;
+    match range.split_once("..=") {
+        // A negative number is not one that is too large.
+        Some((least, most)) if least != "0" || !found.starts_with('-') => {
+            Some(format!("a whole number from {least} to {most}"))
+        }
+        _ => range.starts_with("0..").then_some(any),
+    }
 }
 
 #[cfg(test)]

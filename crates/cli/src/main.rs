@@ -26,8 +26,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<exit::Status> {
-    let mut command = settings::apply(cli::command())?;
     let args = cli::joined(commands::nutch::double_dashes(std::env::args_os()));
+    let mut command = settings::apply(cli::command(), &args)?;
     // clap's own exit code for a wrong call is 2, ours for "failed" too; help and version leave with 0.
     let parse = |command: &clap::Command| match command.clone().try_get_matches_from(&args) {
         Ok(matches) => matches,

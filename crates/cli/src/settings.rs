@@ -9,19 +9,25 @@
 //! [lake.ingest]                          trawl.toml in the current directory, or TRAWL_CONFIG=FILE
 //! memory = "1GiB"
 //! ```
+//!
+//! A flag also takes the place of settings that it excludes: `--json` of `csv = true`, `--hidden` of `public = true`. To clap a
+//! value of the file is a default, which excludes nothing: both would hold, and the code that reads them would choose.
 
 use anyhow::{Context, bail};
-use clap::{Arg, ArgAction, Command};
+use clap::builder::Resettable;
+use clap::{Arg, ArgAction, Command, Id};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The file read when `TRAWL_CONFIG` names no other.
 const DEFAULT_FILE: &str = "trawl.toml";
 
-/// Gives every flag its environment variable and its value from the settings file.
-pub fn apply(command: Command) -> anyhow::Result<Command> {
+/// Gives every flag its environment variable and its value from the settings file. `args` is the command line.
+pub fn apply(command: Command, args: &[OsString]) -> anyhow::Result<Command> {
     refuse_unknown(&command)?;
-    let command = with_environment(command, "TRAWL");
+    let typed = Typed::of(args);
+    let command = with_environment(command, "TRAWL", &typed);
     let named = std::env::var_os("TRAWL_CONFIG").map(PathBuf::from);
     let path = named.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FILE));
     let text = match std::fs::read_to_string(&path) {
@@ -31,7 +37,42 @@ pub fn apply(command: Command) -> anyhow::Result<Command> {
         Err(error) => return Err(error).with_context(|| format!("cannot read settings from {}", path.display())),
     };
     let table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
-    with_file(command, &table, "").with_context(|| format!("in {}", path.display()))
+    with_file(command, &table, "", &typed).with_context(|| format!("in {}", path.display()))
+}
+
+/// Flags on the command line, of whatever command.
+struct Typed(Vec<String>);
+
+impl Typed {
+    fn of(args: &[OsString]) -> Self {
+        let words = args.iter().skip(1).map(|arg| arg.to_string_lossy().into_owned());
+        Self(words.take_while(|word| word != "--").filter(|word| word.starts_with('-')).collect())
+    }
+
+    fn has(&self, arg: &Arg) -> bool {
+        self.0.iter().any(|word| {
+            let long = word.strip_prefix("--").and_then(|rest| rest.split('=').next());
+            let short = word.strip_prefix('-').and_then(|rest| rest.chars().next());
+            long.is_some() && long == arg.get_long() || short.is_some() && short == arg.get_short()
+        })
+    }
+}
+
+/// Arguments of a command that one on the command line excludes, or one in the environment where that is known already.
+fn outranked(command: &Command, typed: &Typed) -> Vec<Id> {
+    let in_environment = |arg: &Arg| arg.get_env().and_then(std::env::var_os).is_some_and(|v| v != "false");
+    let given = |arg: &Arg| typed.has(arg) || in_environment(arg);
+    let mut out = Vec::new();
+    for arg in command.get_arguments() {
+        for other in command.get_arg_conflicts_with(arg) {
+            match (given(arg), given(other)) {
+                (true, false) => out.push(other.get_id().clone()),
+                (false, true) => out.push(arg.get_id().clone()),
+                _ => {}
+            }
+        }
+    }
+    out
 }
 
 /// Variables that are not flags: the settings file, and what concerns lakes in buckets.
@@ -65,9 +106,10 @@ fn variable(prefix: &str, arg: &Arg) -> String {
     format!("{prefix}_{name}").replace('-', "_").to_uppercase()
 }
 
-fn with_environment(command: Command, prefix: &str) -> Command {
+fn with_environment(command: Command, prefix: &str, typed: &Typed) -> Command {
+    let outranked = outranked(&command, typed);
     let mut command = command.mut_args(|arg| {
-        if is_setting(&arg) {
+        if is_setting(&arg) && !outranked.contains(arg.get_id()) {
             let name = variable(prefix, &arg);
             // One lake for all commands that take one; what is said to a single command comes first.
             let lake = std::env::var_os("TRAWL_LAKE").filter(|_| arg.get_long() == Some("lake"));
@@ -80,19 +122,20 @@ fn with_environment(command: Command, prefix: &str) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
     for name in names {
         let prefix = format!("{prefix}_{name}").replace('-', "_").to_uppercase();
-        command = command.mut_subcommand(&name, |sub| with_environment(sub, &prefix));
+        command = command.mut_subcommand(&name, |sub| with_environment(sub, &prefix, typed));
     }
     command
 }
 
-fn with_file(mut command: Command, table: &toml::Table, path: &str) -> anyhow::Result<Command> {
+fn with_file(mut command: Command, table: &toml::Table, path: &str, typed: &Typed) -> anyhow::Result<Command> {
+    let outranked = outranked(&command, typed);
     for (key, value) in table {
         let full = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         if let toml::Value::Table(inner) = value {
             let Some(sub) = command.find_subcommand(key).cloned() else {
                 bail!("[{full}]: there is no command by that name; see `trawl settings`");
             };
-            let sub = with_file(sub, inner, &full)?;
+            let sub = with_file(sub, inner, &full, typed)?;
             command = command.mut_subcommand(key, |_| sub);
             continue;
         }
@@ -102,7 +145,13 @@ fn with_file(mut command: Command, table: &toml::Table, path: &str) -> anyhow::R
             bail!("{full}: there is no setting by that name; see `trawl settings`");
         };
         let values = texts(value).with_context(|| full.clone())?;
-        command = command.mut_arg(id, |arg| arg.default_values(values));
+        if outranked.contains(&id) {
+            continue;
+        }
+        // What the file gives is not missing on the command line.
+        let set =
+            |arg: Arg| arg.default_values(values).required(false).required_unless_present(Resettable::<Id>::Reset);
+        command = command.mut_arg(id, set);
     }
     Ok(command)
 }

@@ -85,12 +85,24 @@ fn wrong_seeds_and_places_leave_nothing_behind() {
     refused(dir, &["crawl", "--resume", "--out", "o"], "no crawl was begun in o");
     assert!(!dir.join("o").exists());
     run(dir, &["-q", "crawl", "table.csv", "--url-column", "page", "--out", "corrected"], 1);
+    // The crawl that is to be replaced stays if the new one cannot begin.
+    let wrong = ["crawl", "list.txt", "--out", "corrected", "--overwrite", "--digests", "nosuch/bodies"];
+    refused(dir, &wrong, "nosuch");
+    assert!(dir.join("corrected/run.json").exists());
     refused(
         dir,
         &["crawl", "http://a.example/", "--out", "full"],
         "full is not empty and holds no crawl (it holds thesis.doc)",
     );
     assert_eq!(std::fs::read_dir(dir.join("full")).unwrap().count(), 1);
+    // Archives that no crawl made here are not removed, and no error recommends that.
+    std::fs::create_dir(dir.join("mine")).unwrap();
+    std::fs::write(dir.join("mine/collection.warc"), page("http://www.b.example/a", 1)).unwrap();
+    for more in [&[][..], &["--overwrite"]] {
+        let args = [&["crawl", "http://a.example/", "--out", "mine"][..], more].concat();
+        refused(dir, &args, "mine is not empty and holds no crawl (it holds collection.warc)");
+    }
+    assert!(dir.join("mine/collection.warc").exists());
     let mut piped = trawl(dir);
     piped.args(["-q", "crawl", "-", "--out", "piped"]);
     let piped = feed(piped, b"");
@@ -152,6 +164,13 @@ fn everything_trawl_knows_can_be_inspected_and_verified() {
             let text = stdout(&output);
             assert!(text.starts_with("-: ") && (verb == "verify" || text.contains(said)), "{verb}: {text}");
         }
+    }
+    // A pipe with a name is read like standard input.
+    for verb in ["inspect", "verify"] {
+        let piped = format!("'{}' -q {verb} <(cat a.warc)", env!("CARGO_BIN_EXE_trawl"));
+        let output = std::process::Command::new("bash").args(["-c", &piped]).current_dir(dir).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{verb}: {}", stderr(&output));
+        assert!(stdout(&output).starts_with("/dev/fd/"), "{verb}: {}", stdout(&output));
     }
     // What is something else is named, with what takes it.
     refused(dir, &["cat", "list.txt"], "`trawl crawl` and `trawl lake ingest` take");
@@ -234,6 +253,28 @@ fn settings_that_set_nothing_are_refused() {
         let fine = trawl(dir.path()).env(known, "1").args(["url", "http://a.example/"]).output().unwrap();
         assert_eq!(fine.status.code(), Some(0), "{known}: {}", stderr(&fine));
     }
+}
+
+#[test]
+fn a_flag_comes_before_the_settings_that_it_excludes() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let settings = |text: &str| std::fs::write(dir.join("trawl.toml"), text).unwrap();
+    std::fs::write(dir.join("a.txt"), "http://a.example/\n").unwrap();
+    std::fs::write(dir.join("b.txt"), "http://b.example/\n").unwrap();
+    // A flag that is required may be in the file.
+    settings("[lake.ingest]\ndataset = 'main'\n");
+    run(dir, &["-q", "lake", "ingest", "a.txt"], 0);
+    run(dir, &["-q", "lake", "ingest", "--dataset-per-file", "b.txt"], 0);
+    settings("csv = true\n[lake.dataset.set]\npublic = true\n");
+    let listed = stdout(&run(dir, &["lake", "datasets", "--json"], 0));
+    assert!(listed.contains("\"name\":\"main\"") && listed.contains("\"name\":\"b\""), "{listed}");
+    let set = run(dir, &["--json", "lake", "dataset", "set", "b", "--hidden"], 0);
+    assert!(stdout(&set).contains("\"changed\":true"), "{}", stdout(&set));
+    settings("");
+    let mut asked = trawl(dir);
+    let asked = asked.env("TRAWL_CSV", "true").args(["lake", "datasets", "--json"]).output().unwrap();
+    assert_eq!((asked.status.code(), stdout(&asked).starts_with('{')), (Some(0), true), "{}", stderr(&asked));
 }
 
 #[test]

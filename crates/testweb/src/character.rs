@@ -156,7 +156,7 @@ characters! {
     Changing Change "the text changes at a rate of its own"
     Duplicate Text "the same bytes as the page before it"
     NearDuplicate Text "nearly the text of the page before it"
-    NoFollow Directive "the page asks crawlers not to follow its links, one of which stands nowhere else"
+    NoFollow Directive "the page asks crawlers not to follow its links, one of which is on no other page"
     BrokenLink Link "leads to a path that does not exist"
     Insecure Link "names http for a host that answers on https"
     Tracked Link "carries utm_ parameters that do not change the page"

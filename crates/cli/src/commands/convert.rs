@@ -25,7 +25,7 @@ use trawl_archive::{About, Creation, Target, convert};
 ///   trawl convert a.warc.gz b.warc.gz both.warc.zst
 ///   trawl convert segments/20261115074402 crawl/ all.warc.gz
 ///   trawl convert crawl/ 20261116100000.segment --compress block
-///   trawl convert crawl/ pages.data && trawl cat pages.data --url https://example.com/
+///   trawl convert crawl/ pages.data
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {
@@ -41,8 +41,8 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
 
-    /// Compression level; the format's own by default
-    #[arg(long, value_name = "LEVEL")]
+    /// Compression level, from 1 (fast) to 12 (gzip) or 19 (zstd); the format's own by default
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(1..=19))]
     level: Option<i32>,
 
     /// Compression of a Nutch segment: nutch (what Nutch does by default) or block

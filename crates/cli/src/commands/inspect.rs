@@ -77,7 +77,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
 fn inspect_path(path: &Path, args: &Args, out: &mut Output) -> anyhow::Result<bool> {
     let (fs, registry) = system::archives();
     let input = Input::open(path)?;
-    let kind = input.kind(&fs, &registry)?;
+    let kind = input.kind(&fs, &registry).map_err(|error| input.named(error))?;
     let files: Vec<(PathBuf, Kind)> = match kind {
         Kind::Lake => {
             lake::describe(&input.path, out)?;

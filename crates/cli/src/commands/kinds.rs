@@ -1,11 +1,12 @@
 //! What `inspect` and `verify` know beside archives: lakes, lists of URLs, Parquet files of lakes, and standard input.
 
 use crate::lists::ListArgs;
-use crate::system;
+use crate::{exit, system};
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::walk::is_lake;
@@ -35,28 +36,43 @@ pub enum Kind {
     Archives(Vec<Found>),
 }
 
-/// A path, or standard input in a file.
+/// A path, or what comes through a pipe, in a file.
 pub struct Input {
     /// Where its bytes are.
     pub path: PathBuf,
-    spool: Option<Spool>,
+    /// That file, and what the pipe is called.
+    spool: Option<(Spool, String)>,
 }
 
 impl Input {
-    /// Reads standard input to its end if the path is `-`.
+    /// Reads a pipe to its end: standard input if the path is `-`, or one with a name, such as `<(…)`.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
-        if path.as_os_str() != "-" {
-            return Ok(Self { path: path.to_owned(), spool: None });
-        }
-        let spool = Spool::read(&std::env::temp_dir(), &system::nonce()?, &mut io::stdin().lock())?;
-        Ok(Self { path: spool.path().to_owned(), spool: Some(spool) })
+        let mut pipe: Box<dyn Read> = match path.as_os_str() == "-" {
+            true => Box::new(io::stdin().lock()),
+            false if std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) => {
+                Box::new(std::fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?)
+            }
+            false => return Ok(Self { path: path.to_owned(), spool: None }),
+        };
+        let spool = Spool::read(&std::env::temp_dir(), &system::nonce()?, &mut pipe)?;
+        Ok(Self { path: spool.path().to_owned(), spool: Some((spool, path.display().to_string())) })
     }
 
-    /// A text about it, with `-` for the file that holds standard input.
+    /// A text about it, with the name of the pipe for the file that holds its bytes.
     pub fn shown<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match (&self.spool, self.path.file_name().and_then(|name| name.to_str())) {
-            (Some(_), Some(name)) => text.replace(&self.path.display().to_string(), "-").replace(name, "-").into(),
+            (Some((_, pipe)), Some(name)) => {
+                text.replace(&self.path.display().to_string(), pipe).replace(name, pipe).into()
+            }
             _ => text.into(),
+        }
+    }
+
+    /// An error about it, with the name of the pipe for the file that holds its bytes.
+    pub fn named(&self, error: anyhow::Error) -> anyhow::Error {
+        match self.shown(&exit::in_one_line(&error)) {
+            Cow::Borrowed(_) => error,
+            Cow::Owned(shown) => anyhow!(shown),
         }
     }
 

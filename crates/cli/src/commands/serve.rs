@@ -21,7 +21,7 @@ use trawl_serve::{Config, Event, Running, Server, TlsFiles};
 /// Examples:
 ///   trawl serve --lake lake
 ///   curl http://127.0.0.1:8080/v1/domain/example.com
-///   trawl serve --lake lake --access tokens.toml --tls-cert cert.pem --tls-key key.pem --log json
+///   trawl serve --access tokens.toml --tls-cert cert.pem --tls-key key.pem
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {

@@ -17,7 +17,7 @@ use trawl_testweb::{Addresses, Config, CrawlSettings, Profile, TestWeb, World, j
 ///
 /// Examples:
 ///   trawl testweb --seeds-file seeds.txt --log requests.log
-///   trawl crawl seeds.txt --out crawl --depth 3 --scope any --connect-to ::127.0.0.1:PORT
+///   trawl crawl seeds.txt --depth 3 --scope any --connect-to ::127.0.0.1:PORT
 ///   trawl testweb judge requests.log --depth 3
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment, args_conflicts_with_subcommands = true)]

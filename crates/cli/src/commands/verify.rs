@@ -9,7 +9,6 @@ use crate::progress::Progress;
 use crate::units::{bytes, show_bytes, show_count};
 use crate::{exit, output, system};
 use anyhow::Context;
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::{Registry, Verified, verify};
@@ -132,11 +131,8 @@ fn check<T>(
     each: impl FnOnce(&Input, Kind) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let input = Input::open(path)?;
-    let kind = input.kind(fs, registry)?;
-    each(&input, kind).map_err(|error| match input.shown(&exit::in_one_line(&error)) {
-        Cow::Borrowed(_) => error,
-        Cow::Owned(shown) => anyhow::anyhow!(shown),
-    })
+    let kind = input.kind(fs, registry).map_err(|error| input.named(error))?;
+    each(&input, kind).map_err(|error| input.named(error))
 }
 
 fn summed_items(checked: &kinds::Checked) -> String {

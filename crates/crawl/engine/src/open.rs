@@ -1,7 +1,7 @@
 //! Opening a run: a new one, or one that goes on after a stop or a crash.
 
 use crate::commit::{Beside, Committer};
-use crate::config::Config;
+use crate::config::{Config, Start};
 use crate::error::Error;
 use crate::heritrix_log::LogFile;
 use crate::layout::Layout;
@@ -36,6 +36,12 @@ pub(crate) fn open(
 ) -> Result<Opened, Error> {
     let format = config.registry.format(&config.format)?;
     check_compression(&*format, config.compress.as_deref())?;
+    let open_digests = || -> Result<Option<Arc<dyn Digests>>, Error> {
+        let Some(stem) = &config.digests else { return Ok(None) };
+        Ok(Some(Arc::new(DigestStore::open(fs, stem, &config.software, clock)?)))
+    };
+    // What cannot be opened must not cost the crawl that is to be replaced.
+    let opened = if config.start == Start::Overwrite { open_digests()? } else { None };
     layout.begin(fs, &config.registry, config.start, begun)?;
     let agent = product_token(&config.fetch.user_agent).to_owned();
     let mut settings = config.frontier.clone();
@@ -71,10 +77,7 @@ pub(crate) fn open(
     let progress: ProgressNote = read_note(&frontier, PROGRESS_SLOT)?.unwrap_or_default();
     let run = check_depth(run, config, &progress)?;
     let creation = creation(fs, config, layout, &run.run, clock, ids);
-    let digests = match &config.digests {
-        Some(stem) => Some(Arc::new(DigestStore::open(fs, stem, &config.software, clock)?) as Arc<dyn Digests>),
-        None => None,
-    };
+    let digests = if opened.is_some() { opened } else { open_digests()? };
     let committed = progress.archive.clone().map(|archive| archive.durable());
     let (spool, rejects) = (progress.spool.clone(), progress.rejects);
     let spools: Vec<_> = run.spools.iter().chain(&progress.spool).cloned().collect();

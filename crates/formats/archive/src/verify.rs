@@ -171,9 +171,10 @@ fn verify_beside(fs: &Arc<dyn Fs>, files: &[Found], all: bool, check: &mut Check
         }
     }
     let indexes: Vec<_> = files.iter().filter(|found| found.is_index()).collect();
-    let mut listed = BTreeSet::new();
+    let (mut listed, mut rows) = (BTreeSet::new(), 0);
     for found in &indexes {
         let reader = CapturesReader::over(Arc::new(FileReader::open_in(&**fs, &found.path)?))?;
+        rows += reader.row_count();
         listed.extend(reader.archives().unwrap_or_default().iter().map(|archive| archive.name.clone()));
     }
     // A package may be a copy of archives that lie beside it: it is compared if the index says that it has its captures.
@@ -187,9 +188,16 @@ fn verify_beside(fs: &Arc<dyn Fs>, files: &[Found], all: bool, check: &mut Check
     }
     // In a directory the archives should be beside their index: without any, each row is about a record that is gone. A
     // package may hold them.
-    let gone = all && files.len() == indexes.len();
-    if !indexes.is_empty() && (!archives.is_empty() || gone) {
+    let alone = !indexes.is_empty() && files.len() == indexes.len();
+    if !indexes.is_empty() && (!archives.is_empty() || alone && all) {
         verified.index = Some(index(fs, &indexes, &archives, check)?);
+    } else if alone {
+        for found in &indexes {
+            let detail = "its rows can be read; to compare them with the archives, verify the directory".to_owned();
+            let (severity, file) = (Severity::Note, found.path.display().to_string());
+            (counting.on_finding)(Finding { severity, file, offset: None, kind: "not-compared", detail });
+        }
+        verified.index = Some(IndexReport { rows, ..IndexReport::default() });
     }
     verified.faults += faults;
     verified.notes = notes;

@@ -29,6 +29,7 @@ const MAGICS: &[(&[u8], &str)] = &[
     (b"Obj\x01", "an Avro file"),
     (b"ARROW1", "an Arrow file"),
     (b"SEQ\x06", "a Hadoop SequenceFile"),
+    (b"MGM1", "a manifest of partitions, which `trawl frontier map --manifest` reads"),
     (b"\xff\xfe", "text in UTF-16"),
     (b"\xfe\xff", "text in UTF-16"),
 ];
@@ -40,6 +41,14 @@ pub(crate) fn by_magic(head: &[u8]) -> Option<&'static str> {
     let behind = |magic: &[u8]| head.get(magic.len()..).map(|rest| rest.get(..LOOKED).unwrap_or(rest));
     let is = |magic: &[u8]| head.starts_with(magic) && !(is_text(magic) && behind(magic).is_none_or(is_text));
     MAGICS.iter().find(|(magic, _)| is(magic)).map(|(_, name)| *name)
+}
+
+/// What a text of unknown format is, if its first line is not text. A program has short texts between its bytes, and each would
+/// be read as a host. A line with `://` may be a URL with odd bytes around it: then only that line is rejected.
+pub(crate) fn binary(head: &[u8]) -> Option<String> {
+    let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
+    let odd = |b: &u8| *b < b' ' && !b.is_ascii_whitespace() && *b != 0x0b;
+    (line.iter().any(odd) && memchr::memmem::find(line, b"://").is_none()).then(|| describe(head))
 }
 
 /// What a file that begins so looks like.
@@ -73,10 +82,20 @@ mod tests {
             (b"\0\x01\x02", "bytes 00 01 02"),
             (b"orca.example\n", "a first line \"orca.example\""),
             (b"ORC\n\0\x03", "an ORC file"),
+            (b"MGM1\x01\0", "a manifest of partitions, which `trawl frontier map --manifest` reads"),
             (b"hello \xff world\nx", "a first line \"hello %FF world\""),
         ] {
             assert_eq!(describe(head), expected);
         }
         assert!(describe(&[b'x'; 4000]).len() < 100);
+    }
+
+    #[test]
+    fn bytes_are_not_lines() {
+        assert_eq!(binary(b"\x7fELF\x02\x01\x01\0\0\nexample.com\n").as_deref(), Some("bytes 7f 45 4c 46 02 01 01 00"));
+        for text in [&b""[..], b"example.com\n\0", b"http://a.example/\0", b"a.example\x0bb.example", b"a\tb\x0cc\r\n"]
+        {
+            assert_eq!(binary(text), None, "{text:?}");
+        }
     }
 }

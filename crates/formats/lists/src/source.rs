@@ -50,12 +50,14 @@ pub fn read_stream(
     let fail = |e: io::Error| failed(uri, 0, e);
     let mut stream = BufReader::with_capacity(BUFFER, unpacked(stream).map_err(fail)?);
     let first = first_lines(stream.fill_buf().map_err(fail)?).map_err(fail)?;
-    let found = || Format::of_head(&first).map(|(format, _)| format);
-    if let Some(found) = foreign::by_magic(&first).filter(|_| format.is_none()) {
+    let known = format.or_else(|| Format::of_head(&first).map(|(format, _)| format));
+    let magic = foreign::by_magic(&first).filter(|_| format.is_none()).map(str::to_owned);
+    let binary = || foreign::binary(&first).filter(|_| known.is_none());
+    if let Some(found) = magic.or_else(binary) {
         let error = format!("expected a list of URLs, found {found}");
         return Err(DoorError::new(Advice::Stop, error).at(Place::new(uri, 0, 0)));
     }
-    List::new(uri, format.or_else(found).unwrap_or(Format::Lines), options).read(stream, each)
+    List::new(uri, known.unwrap_or(Format::Lines), options).read(stream, each)
 }
 
 /// How a list is read.

@@ -66,7 +66,7 @@ impl Joining<'_> {
         }
         if self.mode == Mode::Replace {
             if files.is_empty() && !commit.files.is_empty() && !self.allow_empty {
-                return refuse(format!("the sources hold no rows to put in the place of {}", commit.rows));
+                return refuse(no_rows(commit.rows));
             }
         } else {
             self.check_append(commit)?;
@@ -102,7 +102,7 @@ impl Joining<'_> {
             let given: Vec<_> = self.taken.iter().map(|new| new.known.identity.clone()).collect();
             let rows = self.replaced.take_out(commit, &given)?;
             if rows > 0 && written.files.is_empty() && !self.allow_empty {
-                return refuse(format!("the sources hold no rows to put in the place of {rows}"));
+                return refuse(no_rows(rows));
             }
         }
         if self.mode == Mode::Replace {
@@ -151,6 +151,12 @@ pub(crate) fn unchanged_since(taken: &[Taken], commit: &DatasetCommit) -> Result
         }
     }
     Ok(())
+}
+
+fn no_rows(before: u64) -> String {
+    format!(
+        "the sources hold no rows, and {before} rows of the dataset would be removed: allow that with --allow-empty"
+    )
 }
 
 fn changed_name(uri: &str) -> String {

@@ -57,8 +57,8 @@ fn parse(name: &str, suffixes: &SuffixList) -> Result<LakeUrl, QueryError> {
     let ipv6 = name.trim_start_matches('[').trim_end_matches(']').parse::<Ipv6Addr>().is_ok();
     // A URL parser would take these as the end of the host, and answer for something else than what was asked.
     let cuts = |c: char| matches!(c, '/' | '\\' | '?' | '#' | '@') || c.is_whitespace() || c.is_control();
-    if name.contains(cuts) || (name.contains(':') && !ipv6) {
-        return Err(bad(&"only a host name is wanted, without scheme, port or path"));
+    if let Some(c) = name.chars().find(|c| cuts(*c) || (*c == ':' && !ipv6)) {
+        return Err(bad(&format!("a host name cannot contain {c:?}")));
     }
     let host = if ipv6 && !name.starts_with('[') { format!("[{name}]") } else { name.to_owned() };
     LakeUrl::parse(&format!("http://{host}/"), suffixes).map_err(|reject| bad(&reject))

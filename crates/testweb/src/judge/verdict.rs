@@ -53,7 +53,7 @@ kinds! {
     MissingAgent "a request without a User-Agent"
     WrongAgent "a User-Agent that does not name the crawler"
     BadMethod "a method other than GET and HEAD"
-    BadRequest "bytes that are no HTTP request"
+    BadRequest "bytes that are not an HTTP request"
     BodyOverrun "a body read beyond the limit"
     CertificateIgnored "a page asked for over TLS with a certificate that had to be refused"
 }

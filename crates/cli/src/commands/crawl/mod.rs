@@ -54,7 +54,7 @@ use trawl_url::{Reject, SuffixList, WebUrl};
 ///
 /// Examples:
 ///   trawl crawl example.org --depth 2
-///   trawl crawl https://example.org/ seeds.txt --out crawl --user-agent 'mybot/1.0 (+https://example.org/bot)'
+///   trawl crawl https://example.org/ seeds.txt --user-agent 'mybot (me@a.example)'
 ///   trawl crawl seeds.txt --out crawl --depth 3 --scope domain --max-pages 10000
 ///   trawl crawl --resume --out crawl
 ///   trawl crawl --resume more.txt --out crawl
@@ -66,6 +66,7 @@ use trawl_url::{Reject, SuffixList, WebUrl};
 pub struct Args {
     /// URLs, host names, files of URLs, or patterns of files; `-` is standard input
     #[arg(value_name = "SEEDS", required_unless_present_any = ["resume", "retry_from"])]
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     seeds: Vec<String>,
 
     /// Fetch again what an earlier crawl gave up: its captures.parquet
@@ -104,7 +105,7 @@ pub struct Args {
     compress: Option<String>,
 
     /// Compression level of the archive; for WARC from 1 (fast, the default) to 12 (small)
-    #[arg(long, value_name = "N", help_heading = "Archive")]
+    #[arg(long, value_name = "N", help_heading = "Archive", value_parser = clap::value_parser!(i32).range(1..=12))]
     compression_level: Option<i32>,
 
     /// Remember the digests of bodies in STORE.kvseq and STORE.hindex: a body that this crawl, or an earlier one with the same
@@ -302,17 +303,16 @@ fn refuse_empty(seeds: &[SeedInput]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a directory that holds something else than a crawl: its files would lie among those of the crawl.
+/// Refuses a directory that holds something else than a crawl: its files would lie among those of the crawl, and --overwrite would
+/// remove archives that no crawl made here.
 fn refuse_foreign(dir: &Path) -> anyhow::Result<()> {
     if dir.is_file() {
         bail!("{} is a file: --out names a directory", dir.display());
     }
     let Ok(entries) = std::fs::read_dir(dir) else { return Ok(()) };
     let names: Vec<String> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    let registry = Registry::default();
-    // What a crawl left there, the engine knows better.
-    let of_crawl =
-        |name: &String| matches!(name.as_str(), ".crawl" | "run.json") || registry.role(name, &names).is_some();
+    // Every crawl leaves these; an archive may be anyone's.
+    let of_crawl = |name: &String| matches!(name.as_str(), ".crawl" | "run.json");
     match names.iter().find(|name| !name.starts_with('.')) {
         Some(other) if !names.iter().any(of_crawl) => bail!(
             "{} is not empty and holds no crawl (it holds {other}): choose a new or empty directory with --out",
@@ -385,7 +385,7 @@ impl Args {
         frontier.robots = if self.ignore_robots { RobotsPolicy::Ignore } else { RobotsPolicy::Honour };
         self.scope.apply(&mut config)?;
         self.network.apply(&mut config.fetch)?;
-        if config.start == Start::New {
+        if config.start != Start::Resume {
             refuse_foreign(&config.out)?;
         }
         for text in &self.seeds {

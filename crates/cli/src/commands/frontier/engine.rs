@@ -127,11 +127,29 @@ impl SettingArgs {
     }
 }
 
+/// Refuses a directory that holds something else, such as a crawl, whose frontier is in `.crawl`: files would be mixed up.
+fn refuse_foreign(dir: &Path) -> anyhow::Result<()> {
+    // A process that died early left files and no CURRENT.
+    let is_ours = |name: &String| ["lock", "log-", "run-", "base-", "."].iter().any(|start| name.starts_with(start));
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    match names.iter().find(|name| !is_ours(name)) {
+        Some(other) if !names.iter().any(|name| name == "CURRENT") => {
+            bail!(
+                "{} is not empty and holds no frontier (it holds {other}): name a new or empty directory",
+                dir.display()
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Opens the frontier in a directory for this process.
 pub fn open(dir: &Path, config: Config) -> anyhow::Result<Frontier> {
     if dir.is_file() {
         bail!("{} is a file: a frontier is a directory", dir.display());
     }
+    refuse_foreign(dir)?;
     let fs: Arc<dyn Fs> = Arc::new(RealFs);
     let now = system::now();
     let holder = describe_holder(concat!("trawl/", env!("CARGO_PKG_VERSION")), &now.rfc3339_seconds());

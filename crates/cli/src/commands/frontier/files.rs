@@ -128,7 +128,7 @@ pub fn tell(path: &Path, written: Written, merged: &Merged, out: &mut Output) ->
 /// old one.
 ///
 /// Example:
-///   trawl frontier split base.meguri --at 0x8000000000000000 --low low.meguri --high high.meguri
+///   trawl frontier split base.meguri --at a.example --low a.meguri --high b.meguri
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct SplitArgs {

@@ -32,7 +32,7 @@ use trawl_model::UnixMillis;
 /// Examples:
 ///   trawl frontier seed urls.txt --out seeds.meguri
 ///   trawl frontier inspect seeds.meguri
-///   trawl frontier schedule seeds.meguri --host example.com --before 2026-12-01T00:00:00Z
+///   trawl frontier schedule seeds.meguri --host example.com --limit 10
 ///   trawl frontier merge base.meguri run-1.meguri run-2.meguri --out merged.meguri
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]

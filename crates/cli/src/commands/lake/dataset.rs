@@ -32,8 +32,8 @@ enum DatasetVerb {
 ///
 /// Examples:
 ///   trawl lake dataset set --lake lake news --principal alice --principal press
-///   trawl lake dataset set --lake lake news --public --source 'feeds of 2026' --rename old-news
-///   trawl lake dataset set --lake lake crawl --archive-base s3://archive/2026/ --hidden
+///   trawl lake dataset set news --public --source 'feeds of 2026' --rename old
+///   trawl lake dataset set crawl --archive-base s3://archive/2026/ --hidden
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]

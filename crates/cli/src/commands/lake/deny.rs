@@ -37,7 +37,7 @@ enum DenyVerb {
 /// URLs and prefixes are compared in their normalised form (see `trawl url`); http and https differ, and so do ports. A public
 /// suffix such as com, co.uk or github.io, under which others have domains, is denied only with --suffix.
 ///
-/// Example: trawl lake deny add --lake lake --domain example.com --reason 'ticket 7'
+/// Example: trawl lake deny add --domain example.com --reason 'ticket 7'
 ///
 /// Many at once: trawl lake deny add --lake lake --from takedowns.txt
 #[derive(Debug, clap::Args)]

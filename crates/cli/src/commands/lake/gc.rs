@@ -12,7 +12,7 @@ use trawl_maintain::{GcReport, GcSettings, collect, temp};
 
 /// Deletes files that no kept version needs
 ///
-/// Deletes files that were replaced, merged or purged, old versions and states, and what writers left behind that died. Keeps
+/// Deletes files that were replaced, merged or purged, old versions and states, and what writers that died left behind. Keeps
 /// the newest versions, and everything that was current within the grace period, so that it disturbs no running reader or
 /// writer. With --grace 0s it may delete files of a running ingest, which then fails and must be repeated. Needs --yes;
 /// --dry-run lists what would be deleted. The second example deletes everything old, as after a purge.

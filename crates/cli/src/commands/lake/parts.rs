@@ -15,8 +15,10 @@ use trawl_store::Lake;
 /// two lakes with the same rows, files and index then print the same list. In a split index, the prefix stands before
 /// the name of a file (0a/counts.bin).
 ///
-/// Example: diff <(trawl lake parts --hashes --lake a) <(trawl lake parts --hashes --lake b)
+/// Example:
+///   diff <(trawl lake parts --hashes --lake a) <(trawl lake parts --hashes --lake b)
 #[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct PartsArgs {
     #[command(flatten)]
     lake: LakeArg,

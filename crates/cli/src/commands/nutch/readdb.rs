@@ -26,7 +26,7 @@ use trawl_nutch::types::{CrawlDatum, Status as NutchStatus, whole};
 /// Examples:
 ///   trawl nutch readdb crawldb -stats -sort
 ///   trawl nutch readdb crawldb -dump out -format csv -status db_gone
-///   trawl nutch readdb crawldb -dump part -format crawldb -regex 'https?://([^/]*\.)?example\.com/.*'
+///   trawl nutch readdb crawldb -dump part -regex 'https?://www\.example\.com/.*'
 ///   trawl nutch readdb crawldb -topN 20
 ///   trawl nutch readdb crawldb -url https://example.com/ --json
 #[derive(Debug, clap::Args)]

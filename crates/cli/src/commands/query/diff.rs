@@ -21,7 +21,7 @@ use trawl_query::{Comparison, DiffEvent, DiffSummary, DomainDiff, Principal, Que
 ///
 /// Examples:
 ///   trawl query diff monday tuesday --lake lake --list urls
-///   trawl query diff monday tuesday --lake lake --domain example.com --list urls --both
+///   trawl query diff monday tuesday --domain example.com --list urls --both
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct DiffArgs {

@@ -63,7 +63,8 @@ pub struct DomainArgs {
 ///
 /// Examples:
 ///   trawl query urls example.com news --lake lake --limit 100 --offset 200
-///   trawl query urls example.com news --lake lake --path-prefix /docs/ --status 404 --from 2026-01-01
+///   trawl query urls example.com news --path-prefix /docs/ --status 404
+///   trawl query urls example.com news --from 2026-01-01 --json
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct UrlsArgs {

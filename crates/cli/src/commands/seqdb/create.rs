@@ -16,7 +16,7 @@ pub enum What {
     ///
     /// Examples:
     ///   trawl seqdb create kvseq words.kvseq
-    ///   trawl seqdb create kvseq counts.kvseq --keyrepr fixed:8 --valrepr fixed:8 --no-delete
+    ///   trawl seqdb create kvseq counts.kvseq --keyrepr fixed:8 --valrepr fixed:8
     #[command(verbatim_doc_comment)]
     Kvseq {
         #[command(flatten)]
@@ -42,7 +42,7 @@ pub enum What {
     /// Fill it with `trawl seqdb index-rebuild`, or by adding entries with --index. It grows by itself.
     ///
     /// Example:
-    ///   trawl seqdb create hindex words.hindex --container words.kvseq --htsize 2000003
+    ///   trawl seqdb create hindex words.hindex --container words.kvseq --htsize 20011
     #[command(verbatim_doc_comment)]
     Hindex {
         #[command(flatten)]

@@ -178,7 +178,7 @@ enum Verb {
     /// Sorts by hash, then key, then place. What does not fit into --memory is sorted in temporary files.
     ///
     /// Example:
-    ///   trawl seqdb group words.perm --container words.kvseq --fill --memory 64MiB --scratch /var/tmp
+    ///   trawl seqdb group words.perm --container words.kvseq --fill --memory 64MiB
     #[command(verbatim_doc_comment)]
     Group {
         /// The perm file
@@ -219,7 +219,7 @@ enum Verb {
     /// Of equal keys, the last entry that is not deleted counts. Sizes stay as they are unless you give others.
     ///
     /// Example:
-    ///   trawl seqdb index-rebuild words.hindex --container words.kvseq --htsize 4000037
+    ///   trawl seqdb index-rebuild words.hindex --container words.kvseq --htsize 40009
     #[command(verbatim_doc_comment)]
     IndexRebuild {
         /// The index

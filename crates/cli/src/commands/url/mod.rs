@@ -17,8 +17,8 @@ const MAX_LINE: usize = 1 << 20;
 
 /// Shows how Trawl sees a URL: its forms, its domain, its keys and ids
 ///
-/// The lake form is how a lake stores and compares a URL; the key form decides whether two links lead to the same page. Exit
-/// code 1 when a URL was refused.
+/// The lake form is how a lake stores and compares a URL; the key form is hashed in .meguri files that ask for it. Exit code 1
+/// when a URL was refused.
 ///
 /// The subcommands show how the crawler parses a robots.txt, a page or a sitemap.
 ///

@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 256 << 20;
 ///
 /// Without URLs it prints the rules for the agent. Exit code 1 when a URL is forbidden.
 ///
-/// Example: trawl url robots robots.txt https://example.com/private/ --agent TrawlBot
+/// Example: trawl url robots robots.txt https://example.com/private/ --agent MyBot
 #[derive(Debug, clap::Args)]
 pub struct RobotsArgs {
     /// A robots.txt, or - for standard input

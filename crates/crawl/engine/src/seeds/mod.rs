@@ -88,8 +88,14 @@ impl SeedInput {
             return Ok(());
         }
         if found.is_dir() {
-            let files = path.join("*").display().to_string();
-            let text = format!("expected a list or an archive, found a directory: name the files in it ('{files}')");
+            let index = path.join("captures.parquet");
+            let (kind, advice) = match trawl_archive::walk::is_lake(&RealFs, path) {
+                true => ("a lake", "`trawl query urls --json` prints the URLs of a domain".to_owned()),
+                // The other files of a crawl are its reports.
+                false if index.is_file() => ("a directory", format!("name its index ({})", index.display())),
+                false => ("a directory", format!("name the files in it ('{}')", path.join("*").display())),
+            };
+            let text = format!("expected a list or an archive, found {kind}: {advice}");
             return Err(fail(DoorError::new(Advice::Stop, text)));
         }
         let mut any = false;

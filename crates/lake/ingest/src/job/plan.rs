@@ -44,7 +44,7 @@ pub fn plan(
     let Chosen { taken, new, stamped } = chosen;
     if taken.is_empty() {
         if settings.mode == Mode::Replace {
-            return refuse("a job without sources has no rows to put in the place of those there are".into());
+            return refuse("the job has no sources, and would remove all rows of the dataset".into());
         }
         lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| Ok(note_stamps(commit, &stamped)))?;
         return Ok(None);
