@@ -32,7 +32,7 @@ pub struct Cli {
     #[arg(default_value = "false", default_missing_value = "true", hide_default_value = true, help_heading = OUTPUT)]
     pub json: Json,
 
-    /// Print listings (of `trawl query`, `lake datasets`, `lake deny list`, `settings`) as CSV with a header line
+    /// Print listings (of `trawl query`, `lake datasets`, `frontier schedule`, `cdxj lookup` and the like) as CSV with a header line
     #[arg(long, global = true, conflicts_with = "json", help_heading = OUTPUT)]
     pub csv: bool,
 

@@ -103,6 +103,16 @@ impl Output {
         if self.json() { self.json_line(value) } else { text(self.out()) }
     }
 
+    /// A row of a listing: with `--csv` these members of it, else as [`Output::fact`].
+    pub fn row(
+        &mut self,
+        columns: &'static [&'static str],
+        value: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if self.csv() { self.csv_row(columns, value) } else { self.fact(value, text) }
+    }
+
     /// A remark for people on stderr, unless `--quiet`.
     pub fn remark(&self, text: &str) {
         if !self.quiet {

@@ -231,6 +231,24 @@ fn listings_as_csv() {
     assert!(csv(&["lake", "datasets"], 0).contains("\n2,b,1,0,1,"));
     assert!(csv(&["lake", "deny", "list"], 0).contains(",domain,z.example,\"a, b\"\n"));
     assert!(csv(&["settings"], 0).starts_with("name,environment,default,help\njson,TRAWL_JSON,"));
+    let parts = csv(&["lake", "parts"], 0);
+    assert!(parts.starts_with("type,dataset_id,name,hash,bytes,rows,path\nrows,1,all,"), "{parts}");
+    run(dir, &["-q", "frontier", "seed", "--out", "f.meguri", "b.jsonl"], 0);
+    let map = csv(&["frontier", "map", "--manifest", "m", "f.meguri"], 0);
+    assert!(
+        map.starts_with("partition_id,file_ref,") && map.contains("\n1,f.meguri,0,18446744073709551615,1,1,"),
+        "{map}"
+    );
+    run(dir, &["-q", "seqdb", "create", "kvseq", "words.kvseq"], 0);
+    run(dir, &["-q", "seqdb", "add", "words.kvseq", "apple", "red, green"], 0);
+    assert!(csv(&["seqdb", "list", "words.kvseq"], 0).ends_with(",,,apple,\"red, green\"\n"));
+    let line = "example,a)/ 20260101000000 {\"url\": \"http://a.example/\", \"status\": \"200\", \"filename\": \"a,b.warc\"}\n";
+    std::fs::write(dir.join("i.cdxj"), line).unwrap();
+    let found = csv(&["cdxj", "lookup", "i.cdxj", "http://a.example/"], 0);
+    assert!(found.ends_with("\n\"example,a)/\",20260101000000,http://a.example/,,200,,,,\"a,b.warc\"\n"), "{found}");
+    std::fs::write(dir.join("p.html"), "<a href=/x rel=nofollow>").unwrap();
+    let links = csv(&["url", "links", "p.html", "--base", "http://a.example/"], 0);
+    assert_eq!(links, "url,kind,nofollow\nhttp://a.example/x,anchor,true\n");
     refused(dir, &["--csv", "inspect", "a.jsonl"], "--csv prints listings");
     refused(dir, &["--csv", "--json", "lake", "datasets"], "cannot be used with");
 }

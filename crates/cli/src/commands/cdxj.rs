@@ -27,11 +27,21 @@ use trawl_warc::{Part, WarcReader};
 const BLOCKS: &str = "cdx.cdxj.gz";
 const CLUSTER: &str = "cluster.idx";
 
+/// Columns of `--csv`.
+const COLUMNS: &[&str] = &["urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename"];
+
 /// Makes, merges and searches CDXJ indexes
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
     command: Verb,
+}
+
+impl Args {
+    /// Whether it prints a listing.
+    pub fn is_listing(&self) -> bool {
+        matches!(self.command, Verb::Lookup(_))
+    }
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -269,13 +279,25 @@ fn lookup(args: &LookupArgs, out: &mut Output) -> anyhow::Result<Status> {
     for line in lines {
         let line = line?;
         let shown = if out.credentials() { None } else { CdxjLine::without_credentials(&line) };
-        write_lines(out, &[shown.as_deref().map_or(&line[..], str::as_bytes)])?;
+        let shown = shown.as_deref().map_or(&line[..], str::as_bytes);
+        if out.json() || out.csv() {
+            out.row(COLUMNS, &object_of(&CdxjLine::parse(shown)?), |_| Ok(()))?;
+        } else {
+            write_lines(out, &[shown])?;
+        }
         found += 1;
     }
     if found == 0 {
         out.remark(&format!("{} has no line of {}", args.index.display(), args.url));
     }
     Ok(Status::from_findings(found == 0))
+}
+
+/// A line as one JSON object, as CDX servers answer it.
+fn object_of(line: &CdxjLine) -> serde_json::Value {
+    let named = [("urlkey", &line.key), ("timestamp", &line.timestamp)];
+    let fields = line.fields.iter().map(|(name, value)| (name.as_str(), value));
+    named.into_iter().chain(fields).map(|(name, value)| (name.to_owned(), value.as_str().into())).collect()
 }
 
 /// Refuses a file that is not a CDXJ index: a search in it would find nothing, and say so; a merge would mix its lines among others.

@@ -33,7 +33,7 @@ pub fn run(cli: Cli, tree: clap::Command) -> anyhow::Result<Status> {
     };
     if form == Form::Csv && !cli.command.as_ref().is_some_and(has_csv) {
         bail!(
-            "--csv prints listings: those of `trawl query`, `lake datasets`, `lake deny list` and `settings`; try --json"
+            "--csv prints listings: those of `trawl query`, `lake datasets`, `lake parts`, `lake deny list`, `frontier schedule`, `frontier map`, `seqdb list`, `seqdb fs ls`, `cdxj lookup`, `url links`, `url sitemap`, `url robots` and `settings`; try --json"
         );
     }
     let mut out = Output::new(form, cli.quiet, cli.credentials);
@@ -70,6 +70,10 @@ fn has_csv(command: &Command) -> bool {
     match command {
         Command::Query(_) | Command::Settings(_) => true,
         Command::Lake(args) => args.is_listing(),
+        Command::Frontier(args) => args.is_listing(),
+        Command::Seqdb(args) => args.is_listing(),
+        Command::Url(args) => args.is_listing(),
+        Command::Cdxj(args) => args.is_listing(),
         _ => false,
     }
 }

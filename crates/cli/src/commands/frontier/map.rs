@@ -69,21 +69,40 @@ pub fn run(args: &MapArgs, out: &mut Output) -> anyhow::Result<Status> {
     for epoch in manifest.epochs() {
         let coverage = Coverage { kind: "coverage", epoch, gaps: manifest.gaps(epoch) };
         any |= !coverage.gaps.is_empty();
+        let told = |gap: &Gap| match gap {
+            Gap::Uncovered { lo, hi } => format!("epoch {epoch}: no partition owns {lo:016x} to {hi:016x}"),
+            Gap::Overlap { lo, hi } => format!("epoch {epoch}: owned twice: {lo:016x} to {hi:016x}"),
+        };
+        if out.csv() {
+            // The listing is that of the partitions.
+            coverage.gaps.iter().for_each(|gap| out.remark(&told(gap)));
+            continue;
+        }
         out.fact(&coverage, |w| {
             if coverage.gaps.is_empty() {
                 return writeln!(w, "epoch {epoch}: every host key is owned once");
             }
-            coverage.gaps.iter().try_for_each(|gap| match gap {
-                Gap::Uncovered { lo, hi } => writeln!(w, "epoch {epoch}: no partition owns {lo:016x} to {hi:016x}"),
-                Gap::Overlap { lo, hi } => writeln!(w, "epoch {epoch}: owned twice: {lo:016x} to {hi:016x}"),
-            })
+            coverage.gaps.iter().try_for_each(|gap| writeln!(w, "{}", told(gap)))
         })?;
     }
     Ok(Status::from_findings(any))
 }
 
 fn show(entry: &Entry, out: &mut Output) -> anyhow::Result<()> {
-    out.fact(entry, |w| {
+    const COLUMNS: &[&str] = &[
+        "partition_id",
+        "file_ref",
+        "hostkey_lo",
+        "hostkey_hi",
+        "url_count",
+        "host_count",
+        "due_min",
+        "bytes_per_url",
+        "file_crc",
+        "created",
+        "epoch",
+    ];
+    out.row(COLUMNS, entry, |w| {
         let Entry { partition_id, hostkey_lo, hostkey_hi, url_count, host_count, due_min, .. } = entry;
         writeln!(
             w,

@@ -57,6 +57,13 @@ enum Verb {
     Compact(merge::CompactArgs),
 }
 
+impl Args {
+    /// Whether it prints a listing.
+    pub fn is_listing(&self) -> bool {
+        matches!(self.command, Verb::Schedule(_) | Verb::Map(_))
+    }
+}
+
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     match args.command {

@@ -60,7 +60,8 @@ pub fn run(args: &ScheduleArgs, out: &mut Output) -> anyhow::Result<Status> {
         let text = String::from_utf8_lossy(url);
         let fact = Due { key: hex(key), next_due, url: &text };
         shown += 1;
-        failed = out.fact(&fact, |w| writeln!(w, "{next_due}  {}  {}", fact.key, harmless(&text))).err();
+        let columns = &["key", "next_due", "url"];
+        failed = out.row(columns, &fact, |w| writeln!(w, "{next_due}  {}  {}", fact.key, harmless(&text))).err();
         Ok(failed.is_none())
     })?;
     match failed {

@@ -79,7 +79,7 @@ impl Args {
     /// Whether it prints a listing.
     pub fn is_listing(&self) -> bool {
         match &self.command {
-            Verb::Datasets(_) => true,
+            Verb::Datasets(_) | Verb::Parts(_) => true,
             Verb::Deny(args) => args.is_listing(),
             _ => false,
         }

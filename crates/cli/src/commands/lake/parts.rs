@@ -32,6 +32,9 @@ pub struct PartsArgs {
     hashes: bool,
 }
 
+/// Columns of `--csv`.
+const COLUMNS: &[&str] = &["type", "dataset_id", "name", "hash", "bytes", "rows", "path"];
+
 /// A file.
 #[derive(Debug, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 struct FilePart {
@@ -54,7 +57,7 @@ pub(super) fn run(args: &PartsArgs, out: &mut Output) -> anyhow::Result<Status> 
     let lake = lake_dir::open(&args.lake.lake)?;
     let parts = parts(&lake, id_of(&lake, args.dataset.as_deref())?, args.hashes)?;
     for part in &parts {
-        out.fact(part, |w| {
+        out.row(COLUMNS, part, |w| {
             let rows = part.rows.map_or_else(|| "-".to_owned(), |rows| rows.to_string());
             let dataset = part.dataset_id.map_or_else(String::new, |id| format!("{id} "));
             let name = part.path.as_ref().unwrap_or(&part.name);

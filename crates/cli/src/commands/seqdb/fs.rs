@@ -358,7 +358,7 @@ struct FileRow<'a> {
 
 fn show(info: &FileInfo, out: &mut Output) -> std::io::Result<()> {
     let row = FileRow { name: Text(&info.name), kind: info.kind, bytes: info.size, mtime: info.mtime };
-    out.fact(&row, |w| {
+    out.row(&["name", "type", "bytes", "mtime"], &row, |w| {
         let time = UnixMillis(row.mtime.saturating_mul(1000)).rfc3339_seconds();
         writeln!(w, "{} {:>12} {time} {}", row.kind, row.bytes, row.name)
     })

@@ -34,6 +34,9 @@ pub struct ListArgs {
     container: Option<PathBuf>,
 }
 
+/// Columns of `--csv`.
+const COLUMNS: &[&str] = &["pointer", "deleted", "hash", "key", "value"];
+
 /// Lists entries.
 pub fn list(args: ListArgs, settings: &Settings, out: &mut Output) -> anyhow::Result<Status> {
     let mut pointers = Pointers { args: &args, container: None, astray: 0 };
@@ -67,7 +70,7 @@ fn entries(args: &ListArgs, settings: &Settings, out: &mut Output) -> anyhow::Re
     while let Some(item) = scan.next_entry()? {
         let value = if args.keys { None } else { Some(value(&kv, item.ptr, item.value_len, item.value, false)?) };
         let row = Row { pointer: item.ptr, deleted: item.deleted, hash: None, key: Some(Text(item.key)), value };
-        out.fact(&row, |w| row.write(w, args.pointers))?;
+        out.row(COLUMNS, &row, |w| row.write(w, args.pointers))?;
     }
     Ok(())
 }
@@ -102,6 +105,6 @@ impl Pointers<'_> {
             key: entry.as_ref().map(|(key, ..)| Text(key)),
             value: entry.as_ref().and_then(|(.., value)| Some(Contents::Whole(Text(value.as_ref()?)))),
         };
-        printed(out.fact(&row, |w| row.write(w, true)))
+        printed(out.row(COLUMNS, &row, |w| row.write(w, true)))
     }
 }

@@ -44,6 +44,13 @@ pub struct Args {
     command: Verb,
 }
 
+impl Args {
+    /// Whether it prints a listing.
+    pub fn is_listing(&self) -> bool {
+        matches!(self.command, Verb::List(_) | Verb::Fs(fs::Verb::Ls { .. }))
+    }
+}
+
 #[derive(Debug, clap::Args)]
 struct Common {
     /// Drop data from the page cache after reading or writing it

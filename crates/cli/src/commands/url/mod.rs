@@ -55,6 +55,17 @@ enum Verb {
     Sitemap(parsers::SitemapArgs),
 }
 
+impl Args {
+    /// Whether it prints a listing.
+    pub fn is_listing(&self) -> bool {
+        match &self.verb {
+            Some(Verb::Robots(args)) => args.is_listing(),
+            Some(Verb::Links(_) | Verb::Sitemap(_)) => true,
+            None => false,
+        }
+    }
+}
+
 /// What is known of one URL. Ids are hexadecimal text: JSON numbers lose bits above 2^53 in many readers.
 #[derive(Debug, Serialize)]
 struct Seen<'a> {

@@ -67,6 +67,13 @@ pub struct SitemapArgs {
     base: Option<String>,
 }
 
+impl RobotsArgs {
+    /// Whether it prints a verdict for each URL, and not what holds for all.
+    pub(super) fn is_listing(&self) -> bool {
+        !self.urls.is_empty()
+    }
+}
+
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let from: Box<dyn Read> = match path.as_os_str() == "-" {
@@ -101,7 +108,7 @@ pub fn robots(args: &RobotsArgs, out: &mut Output) -> anyhow::Result<Status> {
         let verdict = rules.allows(path_and_query(url).as_bytes());
         forbidden += u64::from(!verdict.allowed);
         let fact = json!({ "url": url, "allowed": verdict.allowed, "line": verdict.line });
-        out.fact(&fact, |w| {
+        out.row(&["url", "allowed", "line"], &fact, |w| {
             let word = if verdict.allowed { "allowed" } else { "forbidden" };
             let why = verdict.line.map_or("no rule".to_owned(), |line| format!("line {line}"));
             writeln!(w, "{word} {url} ({why})")
@@ -119,7 +126,7 @@ pub fn links_of(args: &LinksArgs, out: &mut Output) -> anyhow::Result<Status> {
         let url = &link.url;
         let kind = format!("{:?}", link.kind).to_ascii_lowercase();
         let fact = json!({ "url": url, "kind": kind, "nofollow": link.rel.nofollow });
-        out.fact(&fact, |w| writeln!(w, "{kind} {url}"))?;
+        out.row(&["url", "kind", "nofollow"], &fact, |w| writeln!(w, "{kind} {url}"))?;
     }
     let (not_web, over) = (page.not_web, page.over_limit);
     out.remark(&format!("{} links, {not_web} that are not web URLs, {over} too many or too long", page.links.len()));
@@ -138,7 +145,9 @@ pub fn sitemap_of(args: &SitemapArgs, out: &mut Output) -> anyhow::Result<Status
         let url = &entry.url;
         let lastmod = entry.lastmod.map(|at| at.rfc3339_seconds());
         let fact = json!({ "url": url, "lastmod": lastmod });
-        out.fact(&fact, |w| writeln!(w, "{url}{}", lastmod.as_deref().map(|at| format!(" {at}")).unwrap_or_default()))?;
+        out.row(&["url", "lastmod"], &fact, |w| {
+            writeln!(w, "{url}{}", lastmod.as_deref().map(|at| format!(" {at}")).unwrap_or_default())
+        })?;
     }
     let kind = format!("{:?}", document.kind).to_ascii_lowercase();
     out.remark(&format!("{kind}: {} URLs, {} that are not web URLs", document.entries.len(), document.not_web));
