@@ -935,7 +935,7 @@ fn urls_that_are_alike_do_not_look_like_parts_that_are_missing() {
     let source = archive.urls(&archive.identity().unwrap()).unwrap().unwrap();
     let (mut found, mut told) = (0, Vec::new());
     for split in source.splits(1000).unwrap() {
-        let mut each = |_, item: Result<UrlRecord, DoorError>| {
+        let mut each = |_: u64, item: Result<UrlRecord, DoorError>| -> Result<(), DoorError> {
             match item {
                 Ok(_) => found += 1,
                 Err(error) => told.push(error.to_string()),
