@@ -133,7 +133,7 @@ impl Layout {
             return Ok(self);
         }
         let whole = fs.whole_path(&self.root)?;
-        if is_named && Self::segment_around(fs, &whole)?.is_none() {
+        if whole == self.root || is_named && Self::segment_around(fs, &whole)?.is_none() {
             return Ok(self);
         }
         Ok(Self::of(fs, &whole)?.unwrap_or(self))
