@@ -117,6 +117,25 @@ fn inspect_and_verify_know_them_all() {
     }
 }
 
+/// The fetches of contents lie beside them, and places begin with the name of the segment.
+#[test]
+fn from_within_a_segment_its_captures_are_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let segment = PathBuf::from(nutch("crawl-e2e/segments/20261115074416"));
+    let out = dir.path().join("seeds.meguri");
+    let seed = |within: &Path, path: &str| {
+        let out = out.to_str().unwrap();
+        run(within, &["-q", "frontier", "seed", path, "--out", out, "--overwrite", "--created", "482817"], 0);
+        std::fs::read(out).unwrap()
+    };
+    let paths = [("", "."), ("", "content"), ("content", "."), ("content", ".."), ("content", "part-r-00000")];
+    for (within, path) in paths.into_iter().chain([("content", "../crawl_fetch"), ("content/part-r-00000", "data")]) {
+        let within = segment.join(within);
+        let whole = within.join(path).canonicalize().unwrap();
+        assert!(seed(&within, path) == seed(dir.path(), whole.to_str().unwrap()), "{path} in {}", within.display());
+    }
+}
+
 #[test]
 fn a_crawl_into_a_segment_and_what_can_be_made_of_it() {
     let temp = tempfile::tempdir().unwrap();

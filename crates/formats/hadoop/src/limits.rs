@@ -7,7 +7,7 @@ pub struct Limits {
     pub stored_bytes: u64,
     /// Bytes that one value or one buffer of a block may grow to when it is unpacked.
     pub unpacked_bytes: usize,
-    /// Bytes of the keys of a MapFile's index, which is kept in memory.
+    /// Bytes of a MapFile's index, which is kept in memory: its keys, and 16 for each entry.
     pub index_bytes: usize,
 }
 

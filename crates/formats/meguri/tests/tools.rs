@@ -205,6 +205,44 @@ fn a_row_that_waits_for_another_attempt_keeps_its_state() {
     }
 }
 
+/// A capture that came between made the state that took it over the newer one, with its due time.
+#[test]
+fn of_two_states_the_later_one_stays_whatever_comes_between() {
+    let state = |crawled, due| trawl_meguri::Row {
+        record: trawl_meguri::schema::UrlRecord {
+            status: 4,
+            first_seen: crawled,
+            last_crawled: crawled,
+            next_due: due,
+            ..Default::default()
+        },
+        url: "https://a.example/".into(),
+        ..Default::default()
+    };
+    let ts = Some(UnixMillis(482_900 * 3_600_000));
+    let capture = UrlRecord { ts, status: Some(301), ..UrlRecord::bare("https://a.example/") };
+    let (older, later) = (state(482_000, 483_000), state(482_800, 485_000));
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut seeder = Seeder::new(SeedOptions::default(), SuffixList::builtin(), dir.path(), 4 << 20).unwrap();
+        for source in order {
+            match source {
+                0 => seeder.push_row("https://a.example/", &older, None).unwrap(),
+                1 => seeder.push_row("https://a.example/", &later, None).unwrap(),
+                _ => seeder.push(&capture).unwrap(),
+            }
+        }
+        let url_extensions = SeedOptions::extensions();
+        let mut writer = Writer::new(WriterOptions { url_extensions, ..WriterOptions::default() }).unwrap();
+        seeder.finish(&mut writer).unwrap();
+        let mut out = Vec::new();
+        writer.finish(&mut out).unwrap();
+        let record = read_all(&open(out)).remove(0).record;
+        let found = (record.next_due, record.last_crawled, record.http_status);
+        assert_eq!(found, (485_000, 482_900, 301), "{order:?}");
+    }
+}
+
 /// A frontier has rows beside the page of their URL: a robots.txt has a key of its own.
 #[test]
 fn a_row_keeps_its_key_where_keys_are_made_alike() {

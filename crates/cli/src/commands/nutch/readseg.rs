@@ -105,7 +105,7 @@ pub fn run(args: ReadsegArgs, out: &mut Output) -> anyhow::Result<Status> {
             if is_legacy(Path::new(segment))? {
                 return get_legacy(Path::new(segment), url, &args, &options, out);
             }
-            let mut segment = Segment::open(Path::new(segment), &options)?;
+            let mut segment = Segment::open(Path::new(segment), &options)?.without(&args.without());
             let is_empty = if out.json() {
                 let found = get_json(&mut segment, url)?;
                 out.json_line(&found)?;

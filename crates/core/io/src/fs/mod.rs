@@ -16,7 +16,7 @@ use crate::{Error, Result};
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How a file is opened. Every mode but `Read` allows reading and writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -122,6 +122,11 @@ pub trait Fs: Send + Sync + fmt::Debug {
     /// Whether `path` names a symbolic link. A file system without links has none.
     fn is_link(&self, path: &Path) -> Result<bool> {
         self.metadata(path).map(|_| false)
+    }
+
+    /// `path` from the root on, without `.` and `..`. A file system that has no current directory gives it back.
+    fn whole_path(&self, path: &Path) -> Result<PathBuf> {
+        Ok(path.to_owned())
     }
 
     /// A whole file that is at most `limit` bytes long.

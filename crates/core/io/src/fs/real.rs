@@ -9,7 +9,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The file system of the machine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,6 +83,13 @@ impl Fs for RealFs {
 
     fn is_link(&self, path: &Path) -> Result<bool> {
         fs::symlink_metadata(path).map(|m| m.is_symlink()).map_err(|e| Error::io(Op::Metadata, path, e))
+    }
+
+    fn whole_path(&self, path: &Path) -> Result<PathBuf> {
+        // What `..` means depends on links; without it, names stay as they were given.
+        let goes_up = path.components().any(|part| part == Component::ParentDir);
+        let whole = if goes_up { fs::canonicalize(path) } else { std::path::absolute(path) };
+        whole.map_err(|e| Error::io(Op::Metadata, path, e))
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {

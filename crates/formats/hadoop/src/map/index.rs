@@ -42,9 +42,11 @@ impl Index {
             let position = position.ok().and_then(|p| u64::try_from(p).ok()).ok_or_else(|| {
                 Error::corrupt(&path, record.at.offset, "a position in data", format!("{:02x?}", record.value))
             })?;
-            if index.keys.len() + record.key.len() > options.limits.index_bytes {
-                let (claimed, limit) =
-                    ((index.keys.len() + record.key.len()) as u64, options.limits.index_bytes as u64);
+            // Entries count too: keys may be empty, and a few bytes of a packed block millions of them.
+            let entries = (index.entries.len() + 1).saturating_mul(size_of::<(usize, u64)>());
+            let claimed = entries.saturating_add(index.keys.len()).saturating_add(record.key.len());
+            if claimed > options.limits.index_bytes {
+                let (claimed, limit) = (claimed as u64, options.limits.index_bytes as u64);
                 let offset = record.at.offset;
                 return Err(trawl_io::Error::OverLimit { path, offset, what: "index", claimed, limit }.into());
             }

@@ -259,6 +259,16 @@ fn a_lying_index_is_an_error_or_found_out_by_verify() {
 }
 
 #[test]
+fn an_index_of_many_short_keys_takes_no_more_memory_than_it_may() {
+    let (fs, dir, mut options) = written(Pack::None, 1000);
+    options.limits.index_bytes = 4096;
+    assert!(MapReader::open(&dir, &options).is_ok());
+    lie(&dir, &fs, &[("", 85); 1000]);
+    let error = MapReader::open(&dir, &options).unwrap_err();
+    assert!(error.is_damage() && error.to_string().contains("index"), "{error}");
+}
+
+#[test]
 fn a_cut_index_is_used_as_far_as_it_goes() {
     let (fs, dir, options) = written(Pack::None, 1000);
     lie(&dir, &fs, &[("k000000", 85), ("k000128", 0)]);

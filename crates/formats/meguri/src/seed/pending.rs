@@ -27,6 +27,8 @@ pub(super) struct Pending {
     pub group: String,
     /// When it was captured or found, in milliseconds. A time that is not known is the oldest: any capture is newer.
     pub time: i64,
+    /// The same without captures that the row took over: of two states the one of the later fetch stays.
+    state_time: i64,
     pub row: Row,
     /// Whether the row came with its state.
     pub carried: bool,
@@ -118,7 +120,7 @@ impl Pending {
         for _ in 0..r.uvarint("a count")? {
             row.texts.push((r.uvarint("a column")? as u16, text(&mut r)?));
         }
-        Ok(Pending { key, group, time, row, carried: true })
+        Ok(Pending { key, group, time, state_time: time, row, carried: true })
     }
 
     /// Takes a row of the same key: the newer one stays, with the first spelling of the URL. One that was never fetched is
@@ -144,10 +146,14 @@ impl Pending {
                 return;
             }
         }
-        if (other.is_fetched(), other.time) > (self.is_fetched(), self.time) {
-            let url = std::mem::take(&mut self.row.url);
-            *self = other;
-            self.row.url = url;
+        let are_states = self.carried && other.carried;
+        let rank = |row: &Pending| (row.is_fetched(), if are_states { row.state_time } else { row.time });
+        if rank(&other) > rank(&*self) {
+            let mut old = std::mem::replace(self, other);
+            std::mem::swap(&mut self.row.url, &mut old.row.url);
+            if are_states && old.time > old.state_time {
+                self.take_capture(old);
+            }
         }
     }
 
@@ -224,5 +230,6 @@ fn of_list(key: u128, time: i64, r: &mut SliceReader<'_>, options: &SeedOptions)
         texts: vec![(extension::META_JSON, extras), (extension::ARCHIVE_FILE, file)],
         ..Row::default()
     };
-    Ok(Pending { key, group: String::from_utf8_lossy(&group).into_owned(), time, row, carried: false })
+    let group = String::from_utf8_lossy(&group).into_owned();
+    Ok(Pending { key, group, time, state_time: time, row, carried: false })
 }

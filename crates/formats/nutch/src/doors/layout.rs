@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::legacy::LegacySegment;
 use crate::segment::{Segment, SegmentPart};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use trawl_hadoop::map::{data_path, index_path};
 use trawl_hadoop::parts::{Part, list_numbered_parts, list_parts};
 use trawl_hadoop::seq::Header;
@@ -70,6 +70,8 @@ pub struct Layout {
     pub current: usize,
 }
 
+/// Directories between a file and the segment that it is of, that one included: `20261115074402/content/part-r-00000/data`.
+const AROUND: usize = 3;
 const WEBDB: [&str; 4] = ["pagesByURL", "pagesByMD5", "linksByURL", "linksByMD5"];
 const LEGACY: [&str; 8] = [
     "fetchlist",
@@ -119,10 +121,27 @@ impl Layout {
         Ok(None)
     }
 
+    /// The same by its whole path, where the one that was given leaves out names that tell what it is: those of the directories
+    /// around `data`, or what `.` is called. Contents would come without their fetches, and places without the name of a segment.
+    pub fn by_whole_path(self, fs: &dyn Fs) -> Result<Self> {
+        let is_part = matches!(self.kind, Kind::File | Kind::Map | Kind::Parts);
+        let names = self.root.components().filter(|part| matches!(part, Component::Normal(_))).count();
+        let is_short = is_part && self.root.is_relative() && names <= AROUND;
+        let goes_up = self.root.components().any(|part| part == Component::ParentDir);
+        let is_named = self.root.file_name().is_some() && !goes_up;
+        if is_named && !is_short {
+            return Ok(self);
+        }
+        let whole = fs.whole_path(&self.root)?;
+        if whole == self.root || is_named && Self::segment_around(fs, &whole)?.is_none() {
+            return Ok(self);
+        }
+        Ok(Self::of(fs, &whole)?.unwrap_or(self))
+    }
+
     /// The segment that a file or directory of parts is in.
     pub fn segment_around(fs: &dyn Fs, path: &Path) -> Result<Option<Self>> {
-        // content/part-r-00000/data: three levels at most.
-        for dir in path.ancestors().skip(1).take(3) {
+        for dir in path.ancestors().skip(1).take(AROUND).take_while(|dir| !dir.as_os_str().is_empty()) {
             if Segment::is_segment(fs, dir)? {
                 return Layout::of(fs, dir);
             }

@@ -72,6 +72,7 @@ impl Format for NutchFormat {
             let found = format!("{}: expected files of Hadoop's or Nutch's, found none", opening.path.display());
             DoorError::new(Advice::Skip, found)
         })?;
+        let layout = layout.by_whole_path(&**opening.fs)?;
         Ok(Box::new(NutchArchive::new(layout, options(opening.fs))))
     }
 

@@ -3,16 +3,16 @@
 use super::beside::{Ascending, Beside, Rank, Walk, open_part};
 use super::capture::capture;
 use super::fetch_list::{FetchList, Listed};
-use super::layout::{Kind, Layout};
+use super::layout::{DataFile, Kind, Layout};
 use crate::class::{CONTENT, CRAWL_DATUM, canonical};
 use crate::db::{Entry as Record, PartedMap, entry};
 use crate::segment::SegmentPart;
 use crate::types::{Content, CrawlDatum, whole};
 use crate::{Error, Result};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_hadoop::parts::{SpreadCheck, part_of_text};
+use trawl_hadoop::parts::part_of_text;
 use trawl_hadoop::seq::{At, OpenOptions, Reader, Span};
 use trawl_hadoop::{Text, class as hadoop};
 use trawl_model::{Capture, CaptureSource, DoorError, Entry, Place, Split};
@@ -107,6 +107,11 @@ impl SegmentFiles {
         self.emptied.as_deref().map(|dir| Error::corrupt(dir, 0, "parts", "none: parts are missing"))
     }
 
+    /// What is wrong where parts are missing behind the last one.
+    fn lost_parts(&self, options: &OpenOptions) -> Vec<Error> {
+        lost_parts(self.layout.files.iter().filter(|file| self.wanted.contains(&file.path)), options)
+    }
+
     /// Whether fetches are read for themselves, which finds what is wrong with them.
     fn wants_fetches(&self) -> bool {
         self.fetches.iter().any(|file| self.wanted.contains(file))
@@ -125,7 +130,7 @@ impl SegmentFiles {
     fn placing(&self, file: &Path, reader: &Reader) -> Option<Placing> {
         let (part, parts) = self.layout.files.iter().find(|known| known.path == *file)?.part?;
         let is_text = reader.header().key_class() == hadoop::TEXT;
-        is_text.then(|| Placing { part, parts, spread: SpreadCheck::new(parts), told: false })
+        is_text.then_some(Placing { part, parts, told: false })
     }
 
     fn place(&self, file: &Path, at: At) -> Place {
@@ -172,6 +177,9 @@ pub(super) struct SegmentSource {
     placing: Option<Placing>,
     /// What is wrong beside the captures, to be told before the next one.
     fault: Option<Error>,
+    /// Whether it is still to be found out if parts are missing behind the last one.
+    may_be_cut: bool,
+    cut: Vec<Error>,
 }
 
 impl SegmentSource {
@@ -188,13 +196,15 @@ impl SegmentSource {
             passed: 0,
             placing: None,
             fault: None,
+            may_be_cut: false,
+            cut: Vec::new(),
         }
     }
 
     /// All captures.
     pub fn all(files: &Arc<SegmentFiles>, options: &OpenOptions) -> Self {
         let fault = files.emptied();
-        SegmentSource { fault, ..Self::new(files, options, files.stretches().collect()) }
+        SegmentSource { fault, may_be_cut: true, ..Self::new(files, options, files.stretches().collect()) }
     }
 
     /// The same with what the list of URLs to fetch says of each.
@@ -220,7 +230,7 @@ impl SegmentSource {
             }
         }
         let fault = files.emptied().filter(|_| split.start == 0);
-        Ok(SegmentSource { fault, ..Self::new(files, options, left) })
+        Ok(SegmentSource { fault, may_be_cut: split.start == 0, ..Self::new(files, options, left) })
     }
 
     /// From the record at a place on; `None` if no file is called so.
@@ -238,8 +248,11 @@ impl SegmentSource {
     }
 
     fn next(&mut self) -> Result<Option<(Capture<'static>, Place)>> {
+        if std::mem::take(&mut self.may_be_cut) {
+            self.cut = self.files.lost_parts(&self.options);
+        }
         loop {
-            if let Some(fault) = self.fault.take().or_else(|| self.beside.take_fault()) {
+            if let Some(fault) = self.fault.take().or_else(|| self.cut.pop()).or_else(|| self.beside.take_fault()) {
                 return Err(fault);
             }
             let Some((stretch, reader)) = &mut self.now else {
@@ -258,7 +271,7 @@ impl SegmentSource {
                         self.beside.walks().try_for_each(Walk::rest)?;
                     }
                     self.passed += reader.file_len();
-                    self.fault = self.placing.take().and_then(|placing| placing.end(reader));
+                    self.placing = None;
                     self.now = None;
                     continue;
                 }
@@ -319,14 +332,12 @@ impl CaptureSource for SegmentSource {
 struct Placing {
     part: u32,
     parts: u32,
-    spread: SpreadCheck,
     told: bool,
 }
 
 impl Placing {
     /// An error for the first key of another part.
     fn check(&mut self, file: &Path, at: At, key: &[u8]) -> Option<Error> {
-        self.spread.add(key, self.part);
         let belongs = part_of_text(key, self.parts);
         if belongs == self.part || std::mem::replace(&mut self.told, true) {
             return None;
@@ -334,13 +345,6 @@ impl Placing {
         let expected = format!("keys of part {} of {}", self.part, self.parts);
         let found = format!("one of part {belongs}: parts are missing or have other names");
         Some(Error::corrupt(file, at.offset, expected, found))
-    }
-
-    /// An error where all keys are those of one of more parts.
-    fn end(self, reader: &Reader) -> Option<Error> {
-        let parts = self.spread.parts_at_least()?;
-        let found = format!("{}: parts are missing", self.parts);
-        Some(Error::corrupt(reader.path(), reader.file_len(), format!("one of {parts} parts, by its keys"), found))
     }
 }
 
@@ -411,6 +415,21 @@ impl Lookup {
         };
         Ok(made.map(|capture| (capture, place)))
     }
+}
+
+/// What is wrong with each directory of parts among `files` where parts are missing behind the last one, which no name tells of. The
+/// keys of all its parts together do; those of one may look as if there were more parts where URLs are much alike.
+pub(super) fn lost_parts<'a>(files: impl Iterator<Item = &'a DataFile>, options: &OpenOptions) -> Vec<Error> {
+    let mut dirs: BTreeMap<&Path, (u32, Vec<PathBuf>)> = BTreeMap::new();
+    for file in files {
+        if let Some((map, (_, parts))) = file.map.as_ref().zip(file.part)
+            && let Some(dir) = map.parent()
+        {
+            dirs.entry(dir).or_insert_with(|| (parts, Vec::new())).1.push(map.clone());
+        }
+    }
+    let whole = dirs.into_iter().filter(|(_, (parts, maps))| maps.len() == *parts as usize);
+    whole.filter_map(|(dir, (_, maps))| PartedMap::of(dir, maps, options).cut()).collect()
 }
 
 /// The maps with these files of data, also those that are missing: each is the part of its number.

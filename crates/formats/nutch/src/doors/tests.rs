@@ -907,3 +907,42 @@ fn halves_meet_in_parts_that_are_not_all() {
         assert!(one.1 == 5 && !one.3.is_empty(), "{url}");
     }
 }
+
+/// Hashes of URLs that are much alike have something in common too: those of one part of three are all even, as if it were one of six.
+/// The other parts tell that it is not.
+#[test]
+fn urls_that_are_alike_do_not_look_like_parts_that_are_missing() {
+    use trawl_hadoop::parts::part_of_text;
+    let temp = tempfile::tempdir().unwrap();
+    let (segment, db) = (temp.path().join("20240101000000"), temp.path().join("crawldb"));
+    let pages: BTreeSet<String> = (0..150).map(|n| format!("http://h{n}.example/{n}")).collect();
+    for n in 0..3 {
+        let of_part = || pages.iter().map(String::as_str).filter(|url| part_of_text(url.as_bytes(), 3) == n);
+        assert!(of_part().count() > 32);
+        let fetches: Vec<_> = of_part().map(|url| (url, fetch_of(Status::FETCH_SUCCESS, 5, "200"))).collect();
+        map_of(&segment.join(format!("crawl_fetch/part-r-0000{n}")), class::CRAWL_DATUM, &fetches);
+        let contents: Vec<_> = of_part().map(|url| (url, content_of(url))).collect();
+        map_of(&segment.join(format!("content/part-r-0000{n}")), class::CONTENT, &contents);
+        let states: Vec<_> = of_part().map(|url| (url, fetch_of(Status::DB_UNFETCHED, 5, ""))).collect();
+        map_of(&db.join(format!("current/part-r-0000{n}")), class::CRAWL_DATUM, &states);
+    }
+    let (all, told) = read_through(&*open(&segment));
+    assert_eq!((all.len(), told), (pages.len(), Vec::new()));
+    assert_eq!(urls(&db, 1 << 20).len(), pages.len());
+    // Without the last part, all of them are those of one of three.
+    std::fs::remove_dir_all(db.join("current/part-r-00002")).unwrap();
+    let archive = open(&db);
+    let source = archive.urls(&archive.identity().unwrap()).unwrap().unwrap();
+    let (mut found, mut told) = (0, Vec::new());
+    for split in source.splits(1000).unwrap() {
+        let mut each = |_: u64, item: Result<UrlRecord, DoorError>| -> Result<(), DoorError> {
+            match item {
+                Ok(_) => found += 1,
+                Err(error) => told.push(error.to_string()),
+            }
+            Ok(())
+        };
+        source.read(split, &mut each).unwrap();
+    }
+    assert!(found > 64 && told.len() == 1 && told[0].contains("parts are missing"), "{found}: {told:?}");
+}

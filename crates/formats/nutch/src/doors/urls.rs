@@ -10,11 +10,10 @@ use data_encoding::HEXLOWER;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
-use trawl_hadoop::parts::SpreadCheck;
 use trawl_hadoop::seq::{At, Header, OpenOptions, Span};
 use trawl_hadoop::{Decoded, Decoder, class as hadoop};
 use trawl_model::{
-    Advice, Algorithm, Asides, Digest, DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource,
+    Algorithm, Asides, Digest, DoorError, Items, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource,
 };
 
 /// The URLs of a CrawlDb, a LinkDb, or any other files whose keys are URLs.
@@ -95,7 +94,13 @@ impl UrlSource for NutchUrls {
     }
 
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
-        for (DataFile { path, part, .. }, Span { start, end }) in self.files()? {
+        let files = self.files()?;
+        if split.start == 0 {
+            for fault in super::source::lost_parts(files.iter().map(|(file, _)| file), &self.options) {
+                each(0, Err(fault.into()))?;
+            }
+        }
+        for (DataFile { path, .. }, Span { start, end }) in files {
             let (from, to) = (split.start.max(start), split.end.min(end));
             if from >= to {
                 continue;
@@ -105,8 +110,6 @@ impl UrlSource for NutchUrls {
             let class = canonical(&reader.header().stored_value_class).into_owned();
             let is_utf8 = reader.header().key_class() == hadoop::UTF8;
             let mut dialect = Dialect::default();
-            // Keys tell of parts that are missing behind the last one, which no name does.
-            let mut spread = part.map(|(part, parts)| (part, SpreadCheck::new(parts)));
             loop {
                 let read = match reader.next_record() {
                     Ok(Some(read)) => read,
@@ -120,23 +123,11 @@ impl UrlSource for NutchUrls {
                     Err(error) => return Err(error.into()),
                 };
                 let At { offset, index } = read.at;
-                if let Some((part, spread)) = spread.as_mut().filter(|_| !is_utf8)
-                    && let Ok(content) = Decoder::new(read.key).text_bytes("key")
-                {
-                    spread.add(content, *part);
-                }
                 let made = record(&class, is_utf8, read.key, read.value, &mut dialect).map_err(|source| {
                     let (file, class) = (path.clone(), class.clone());
                     crate::Error::Value { file, offset, index, class, source }.into()
                 });
                 each(start + offset, made)?;
-            }
-            if let Some(parts) = spread.and_then(|(_, spread)| spread.parts_at_least()) {
-                let why = format!(
-                    "{}: its keys are those of one of {parts} parts or more: parts are missing",
-                    path.display()
-                );
-                each(end, Err(DoorError::new(Advice::Skip, why)))?;
             }
         }
         Ok(())

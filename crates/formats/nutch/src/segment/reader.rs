@@ -44,6 +44,13 @@ impl Segment {
         Ok(Segment { dir: dir.into(), options: options.clone(), present, maps: Vec::new() })
     }
 
+    /// The same as if it had none of these directories.
+    #[must_use]
+    pub fn without(mut self, parts: &[SegmentPart]) -> Self {
+        self.present.retain(|part| !parts.contains(part));
+        self
+    }
+
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.dir

@@ -186,6 +186,8 @@ fn every_value_of_a_url_is_found_in_whichever_part_it_lies() {
     assert!(segment.get(SegmentPart::CrawlFetch, b"http://a.example/").unwrap().is_empty());
     let mut printed = Vec::new();
     assert_eq!(crate::tools::write_get(&mut segment, "http://a.example/target", &mut printed).unwrap(), 2);
+    let mut nothing = segment.without(&[SegmentPart::CrawlFetch]);
+    assert_eq!(crate::tools::write_get(&mut nothing, "http://a.example/target", &mut printed).unwrap(), 0);
 }
 
 #[test]

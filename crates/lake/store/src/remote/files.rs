@@ -161,6 +161,11 @@ impl Fs for RemoteFs {
         found.map_err(|error| failed(path, &error))
     }
 
+    fn whole_path(&self, path: &Path) -> trawl_io::Result<PathBuf> {
+        // An address is whole.
+        if path.to_str().is_some_and(is_remote) { Ok(path.to_owned()) } else { self.local.whole_path(path) }
+    }
+
     fn sync_dir(&self, dir: &Path) -> trawl_io::Result<()> {
         self.local.sync_dir(dir)
     }
