@@ -119,8 +119,13 @@ fn each_archive(path: &Path, format: lists::Format, each: &mut dyn FnMut(&str)) 
 }
 
 /// Refuses an index of captures that the dataset has taken already, from another index or from the archives themselves. What rows
-/// of it are new nobody can tell: an index is written anew when a crawl goes on.
-pub(super) fn refuse_again(known: &[KnownSource], index: &Path, indexed: &[String]) -> anyhow::Result<()> {
+/// of it are new nobody can tell: an index is written anew when a crawl goes on. Where it `replaces` what it was, that goes.
+pub(super) fn refuse_again(
+    known: &[KnownSource],
+    index: &Path,
+    indexed: &[String],
+    replaces: bool,
+) -> anyhow::Result<()> {
     if !is_captures(index) {
         return Ok(());
     }
@@ -129,7 +134,7 @@ pub(super) fn refuse_again(known: &[KnownSource], index: &Path, indexed: &[Strin
         let beside = path.parent() == index.parent() && path.extension() == index.extension();
         let is_index = beside && base(path).starts_with("captures");
         // An index of one archive says nothing of the others.
-        let same = is_index && (path == index || is_whole(path) != is_whole(index));
+        let same = is_index && (path == index && !replaces || is_whole(path) != is_whole(index));
         same || indexed
             .iter()
             .any(|archive| path == Path::new(archive) || path == Path::new(&format!("{archive}.open")))
