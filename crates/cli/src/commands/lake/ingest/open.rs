@@ -47,6 +47,7 @@ pub(in crate::commands::lake) fn open_sources(
     let told = (settings.mode == Mode::Append).then_some(known);
     let options = Some(&added.options);
     let all = Opening { known: told, now: system::now(), rehash: added.rehash, options, ..Opening::default() };
+    let by_index = covered::taken_by_index(&before, &files);
     let bar = Progress::start("open", None, out.quiet());
     let (mut sources, mut ignored, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
     for (n, file) in files.iter().enumerate() {
@@ -82,6 +83,7 @@ pub(in crate::commands::lake) fn open_sources(
         };
         if !is_known(&before, &source.identity()) {
             covered::refuse_again(&before, &file.path, &indexed, settings.mode == Mode::ReplaceSources)?;
+            covered::refuse_indexed(&by_index, &file.path)?;
         }
         sources.push(source);
         let archive = format.is_some_and(Format::is_archive) && file.name.is_none();
