@@ -140,6 +140,28 @@ fn what_lies_beside_an_index_is_taken_or_named() {
     assert_eq!(total(&ingest(dir, "one", &["d"], &["--replace"], 0)), 7 + 2 + 1 + 1);
 }
 
+/// What comes later is compared with what the dataset has, also where it replaces changed sources: the captures of an archive came again
+/// from its new index, and those of an index from its archive.
+#[test]
+fn an_index_and_its_archives_do_not_come_one_after_another() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/a.warc", every_kind());
+    assert_eq!(total(&ingest(dir, "one", &["d"], &[], 0)), 6);
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    let again = refuse(dir, &["lake", "ingest", "--dataset", "one", "--replace-sources", "d"]);
+    assert!(again.contains("they would be added twice"), "{again}");
+    // The other way round, too, as a pattern names archives without their index.
+    assert_eq!(total(&ingest(dir, "two", &["d"], &[], 0)), 6);
+    let named = refuse(dir, &["lake", "ingest", "--dataset", "two", "d/a.warc"]);
+    assert!(named.contains("captures.parquet: they would be added twice"), "{named}");
+    // An index takes the place of what it was.
+    write(dir, "d/a.warc", format!("{}{}", every_kind(), page("http://c.example/more", 40)));
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    assert_eq!(total(&ingest(dir, "two", &["d"], &["--replace-sources"], 0)), 7);
+    assert_eq!(rows_of(dir, "two").len(), 7);
+}
+
 /// A CDX index of archives that are read adds nothing to them; of others it does.
 #[test]
 fn a_cdx_index_among_its_archives() {

@@ -173,6 +173,9 @@ fn a_dataset_for_each_file_and_lists_of_datasets() {
     assert!(stderr(&output).contains("README.md: of no known format"), "{}", stderr(&output));
     // Named, it is an error.
     run(dir, &["lake", "ingest", "--dataset-per-file", "in/README.md"], 2);
+    // A pipe has no name; the files beside it were taken, and it was not.
+    let refused = run(dir, &["lake", "ingest", "--dataset-per-file", "in/a.txt", "/dev/null"], 2);
+    assert!(stderr(&refused).contains("/dev/null, a pipe, has no name"), "{}", stderr(&refused));
     // What is missing in an index is told, and is the exit code.
     write(dir, "z/shard-a.gz", gz("com,a)/1 20080430204825 {\"url\":\"http://a.com/1\"}\n"));
     write(dir, "z/shards.idx", "com,a)/1 20080430204825\tshard-a.gz\t0\t9999\t1\n");

@@ -27,15 +27,36 @@ fn refuse(reason: String) -> Result<()> {
     Err(Error::Refused { reason }.into())
 }
 
+/// The archives that an index of captures lists.
+fn archives_in(index: &Path) -> Result<Vec<PathBuf>> {
+    let archives = archives_of(Arc::new(FileReader::open(index)?))?.into_iter();
+    let paths = archives.map(|archive| index.with_file_name(&archive.name));
+    Ok(paths.map(|path| path.canonicalize().unwrap_or(path)).collect())
+}
+
 /// Refuses an index of captures beside what has the same captures: archives that it lists or another index of them, whether they are
 /// named in this call or were taken before.
 pub fn refuse_twice(files: &[PathBuf], known: &[KnownSource]) -> Result<()> {
+    // Of an index that changed since it was taken nobody knows what it listed.
+    let is_same = |index: &Path, size: u64| index.metadata().is_ok_and(|found| found.is_file() && found.len() == size);
+    for identity in known.iter().map(|known| &known.identity) {
+        let index = Path::new(&identity.uri);
+        let is_beside = |path: &PathBuf| !is_index(path) && path.parent() == index.parent();
+        if !is_index(index) || !files.iter().any(is_beside) || !is_same(index, identity.size) {
+            continue;
+        }
+        // One that cannot be read any more tells as little.
+        let archives = archives_in(index).unwrap_or_default();
+        if let Some(path) = archives.iter().find(|path| files.contains(path)) {
+            return refuse(format!(
+                "the dataset has taken the captures of {} from {}: they would come twice",
+                path.display(),
+                index.display()
+            ));
+        }
+    }
     for index in files.iter().filter(|path| is_index(path) && path.is_file()) {
-        let archives: Vec<PathBuf> = archives_of(Arc::new(FileReader::open(index)?))?
-            .into_iter()
-            .map(|archive| index.with_file_name(&archive.name))
-            .map(|path| path.canonicalize().unwrap_or(path))
-            .collect();
+        let archives = archives_in(index)?;
         let same = |other: &Path| {
             let beside = other.parent() == index.parent() && is_index(other) && is_part(other) != is_part(index);
             beside
@@ -69,8 +90,12 @@ pub fn compare(known: &[KnownSource], source: &Source, may_change: bool, remark:
     }
     let same_bytes =
         |known: &&KnownSource| (known.identity.size, &known.identity.tag) == (identity.size, &identity.tag);
-    if known.iter().any(|known| known.identity.uri == identity.uri) {
-        let uri = &identity.uri;
+    let uri = &identity.uri;
+    // The parts of a DataFrame that came through a job have its name before a number.
+    let parts = format!("{uri}/");
+    let is_it =
+        |known: &KnownSource| known.identity.uri == *uri || !may_change && known.identity.uri.starts_with(&parts);
+    if known.iter().any(is_it) {
         if !may_change {
             return refuse(format!(
                 "the dataset has taken {uri} with other rows: mode=\"replace_sources\" puts these in their place"

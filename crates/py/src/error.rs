@@ -140,10 +140,23 @@ fn of_store(error: &trawl_store::Error) -> Class {
     }
 }
 
+/// What went wrong with a lake that was asked. A file that it lacks is damage, and not what was asked for: whoever took the one for the
+/// other would answer that there are no rows.
+fn of_lake(error: &(dyn StdError + 'static)) -> Class {
+    match class(error) {
+        Class::NotFound
+            if !matches!(error.downcast_ref::<trawl_store::Error>(), Some(trawl_store::Error::NotALake { .. })) =>
+        {
+            Class::Corrupt
+        }
+        class => class,
+    }
+}
+
 fn class(error: &(dyn StdError + 'static)) -> Class {
     if let Some(error) = error.downcast_ref::<QueryError>() {
         return match (error, error.status()) {
-            (QueryError::Lake { source } | QueryError::Unavailable { source }, _) => class(&**source),
+            (QueryError::Lake { source } | QueryError::Unavailable { source }, _) => of_lake(&**source),
             (_, 404) => Class::NotFound,
             (_, 410) => Class::Gone,
             (_, 400) => Class::Refused,

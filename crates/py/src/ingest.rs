@@ -173,12 +173,13 @@ pub fn ready(
 ) -> Result<Readied> {
     temp::make_dir(&settings.temp_dir)?;
     let now = place::now();
-    let known = match settings.mode {
-        Mode::Append => known_sources(lake, &wanted.dataset)?,
-        // Whatever they were, they are read whole.
-        Mode::Replace | Mode::ReplaceSources => Vec::new(),
+    let before = match settings.mode {
+        Mode::Append | Mode::ReplaceSources => known_sources(lake, &wanted.dataset)?,
+        Mode::Replace => Vec::new(),
     };
-    let told = (settings.mode == Mode::Append).then_some(&known[..]);
+    // Whatever they were, sources that replace others are read whole.
+    let known = if settings.mode == Mode::Append { &before[..] } else { &[] };
+    let told = (settings.mode == Mode::Append).then_some(known);
     let options = Options { now, ..Options::default() };
     let opening = Opening { known: told, now, options: Some(&options), ..Opening::default() };
     let parquet = Some(Format::List(trawl_lists::Format::Parquet));
@@ -186,11 +187,11 @@ pub fn ready(
     match wanted.given {
         Given::Files(files) => {
             let files: Vec<PathBuf> = files.iter().map(|path| canonical(path)).collect::<Result<_>>()?;
-            covered::refuse_twice(&files, &known)?;
+            covered::refuse_twice(&files, &before)?;
             for path in files {
                 settings.cancel.check()?;
                 let (source, base) = open(fs, &path, wanted.format, &opening)?;
-                covered::compare(&known, &source, !covered::is_index(&path), remark)?;
+                covered::compare(known, &source, !covered::is_index(&path), remark)?;
                 // An archive that has bytes and not one capture is something else, or broken.
                 if base.is_some() && source.grown.is_none() && source.identity().size > 0 && is_without_items(&source)?
                 {
@@ -204,7 +205,7 @@ pub fn ready(
         Given::Table(rows, name) => {
             let file = spool.insert(spooled(rows, settings)?);
             let source = source::open_as(fs, file.path(), &Opening { format: parquet, name: Some(&name), ..opening })?;
-            covered::compare(&known, &source, false, remark)?;
+            covered::compare(known, &source, false, remark)?;
             sources.push(source);
         }
         Given::Spooled(files) => {
@@ -212,7 +213,7 @@ pub fn ready(
                 let path = canonical(&path)?;
                 let opening = Opening { format: parquet, name: Some(&name), is_shared: true, ..opening };
                 let source = source::open_as(fs, &path, &opening)?;
-                covered::compare(&known, &source, false, remark)?;
+                covered::compare(known, &source, false, remark)?;
                 sources.push(source);
             }
         }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use trawl_ingest::IngestSettings;
 use trawl_ingest::job::{Job, JobStage, Room, Task, TaskCounts};
 use trawl_maintain::{Event, JobCommit, commit_job, run_task, temp};
-use trawl_store::{Cancel, HashedUpload, layout};
+use trawl_store::{Cancel, HashedUpload, KnownSource, layout};
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -178,10 +178,12 @@ pub fn job_commit<'py>(
 /// Whether a dataset has taken tables under this `source_id`.
 #[pyfunction]
 pub fn job_knows(py: Python<'_>, lake: &Lake, dataset: &str, source_id: &str) -> PyResult<bool> {
-    let prefix = format!("arrow:{source_id}/");
+    // One table by itself, or the parts of a DataFrame.
+    let (name, prefix) = (format!("arrow:{source_id}"), format!("arrow:{source_id}/"));
+    let is_it = |known: &KnownSource| known.identity.uri == name || known.identity.uri.starts_with(&prefix);
     let known = work::run(py, &Cancel::default(), || {
         let opened = trawl_store::Lake::open(lake.store.clone())?;
-        Ok(known_sources(&opened, dataset)?.iter().any(|known| known.identity.uri.starts_with(&prefix)))
+        Ok(known_sources(&opened, dataset)?.iter().any(is_it))
     })?;
     known.map_err(|problem: Box<dyn std::error::Error + Send + Sync>| error::of(&*problem))
 }

@@ -128,9 +128,12 @@ def test_nothing_is_taken_twice(lake, tmp_path, trawl_cli):
     (archive,) = (tmp_path / "crawl").glob("*.warc.gz")
     rows = lake.ingest(archive, "crawl")["rows"]
     assert rows > 0
-    with pytest.raises(trawl.Refused, match="the dataset has taken"):
-        lake.ingest(tmp_path / "crawl" / "captures.parquet", "crawl")
+    for mode in ("append", "replace_sources"):
+        with pytest.raises(trawl.Refused, match="the dataset has taken"):
+            lake.ingest(tmp_path / "crawl" / "captures.parquet", "crawl", mode=mode)
     assert lake.ingest(tmp_path / "crawl" / "captures.parquet", "crawl", mode="replace")["rows"] == rows
+    with pytest.raises(trawl.Refused, match="would come twice"):
+        lake.ingest(archive, "crawl")
     pyarrow = pytest.importorskip("pyarrow")
     one, other = (pyarrow.table({"url": [f"https://{name}.example/"]}) for name in "ab")
     lake.ingest(one, "tables", source_id="t")

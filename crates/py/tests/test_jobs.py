@@ -99,6 +99,18 @@ def test_a_job_is_planned_once(tmp_path, lists):
         trawl.jobs.plan(lake, "table", pyarrow.table({"url": ["https://a.example/"]}))
 
 
+def test_a_table_is_known_whichever_way_it_came(tmp_path):
+    table = pytest.importorskip("pyarrow").table({"url": ["https://a.example/"]})
+    lake = trawl.Lake(tmp_path / "lake", create=True)
+    lake.ingest(table, "one", source_id="t")
+    assert trawl._trawl.job_knows(lake, "one", "t") and not trawl._trawl.job_knows(lake, "one", "o")
+    path = trawl._trawl.job_spool(lake.path, "spooled", table)
+    trawl.jobs.run(trawl.jobs.plan(lake, "two", [path], name="spooled", source_id="t"))
+    assert trawl._trawl.job_knows(lake, "two", "t")
+    with pytest.raises(trawl.Refused, match="other rows"):
+        lake.ingest(table, "two", source_id="t")
+
+
 def test_two_drivers_of_one_job(tmp_path, lists, local, parts):
     job = trawl.jobs.plan(tmp_path / "lake", "monday", sorted(lists.glob("*.jsonl")), map_tasks=3, prefix_digits=1)
     with ThreadPoolExecutor(2) as drivers:

@@ -193,6 +193,28 @@ def test_a_writer_whose_first_attempts_fail_commits_once(tmp_path):
     assert len(trawl.Lake(lake).scan("d").to_list()) == 200
     trawl.Lake(lake).gc(dry_run=False, keep_versions=1, keep_states=1, grace_seconds=0)
     assert rest(lake) == []
+    # To write nothing over rows is an error: it did nothing.
+    with pytest.raises(trawl.Refused, match="no rows"):
+        source.writer(None, True).commit([None])
+    source.writer(None, False).commit([None])
+    assert len(trawl.Lake(lake).scan("d").to_list()) == 200
+
+
+def test_a_lost_file_is_no_answer(tmp_path, trawl_cli):
+    """A part of a lake that is damaged ends the job: it was read as a domain without rows."""
+    from pyspark.sql.datasource import EqualTo
+
+    (tmp_path / "list.txt").write_text("https://a.example/\n")
+    trawl_cli("lake", "ingest", "--lake", tmp_path / "lake", "--dataset", "all", tmp_path / "list.txt")
+    reader = registered({"path": str(tmp_path / "lake"), "dataset": "all"}).reader(None)
+    assert list(reader.pushFilters([EqualTo(("domain",), "a.example")])) == []
+    (part,) = reader.partitions()
+    assert sum(batch.num_rows for batch in reader.read(part)) == 1
+    for path in (tmp_path / "lake" / "index").glob("*/postings/**/*"):
+        if path.is_file():
+            path.unlink()
+    with pytest.raises(trawl.Corrupt):
+        list(reader.read(part))
 
 
 def test_a_job_in_a_bucket(spark, bucket, lists, local, parts):

@@ -306,16 +306,9 @@ impl Plan {
         if let Some(list) = &self.list {
             manifest.suffix_list = Some(list.clone());
         }
-        let current = manifest.current().cloned().unwrap_or_default();
-        let mut segments = current.segments;
-        for old in &mut segments {
-            let masked = old.datasets.iter().filter(|id| self.masked.contains(id));
-            let all: BTreeSet<u32> = masked.chain(&old.masked).copied().collect();
-            old.masked = all.into_iter().collect();
-        }
-        segments.retain(|s| s.masked.len() < s.datasets.len());
+        let mut segments = manifest.segments_without(&self.masked);
         segments.extend(segment);
-        let mut commits = current.commits;
+        let mut commits = manifest.current().map(|version| version.commits.clone()).unwrap_or_default();
         let changed = std::sync::Arc::make_mut(&mut commits);
         changed.extend(&self.commits);
         changed.retain(|id, _| !self.dropped.contains(id));

@@ -7,6 +7,7 @@
 //! Rows do not tell which source they came from, but each source tells which commits' files have its rows. So what is
 //! replaced is whole groups of files, with all sources that are in them.
 
+use crate::source::{UNFINISHED, of_name};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use trawl_model::SourceIdentity;
@@ -30,6 +31,17 @@ impl Replaced {
         let mut names: BTreeMap<&str, BTreeSet<&SourceIdentity>> = BTreeMap::new();
         for identity in given {
             names.entry(&identity.uri).or_default().insert(identity);
+        }
+        // What is read whole under its final name would be there under the earlier one, too.
+        let is_known = |uri: &str| !of_name(&before.sources, uri).is_empty();
+        for uri in names.keys() {
+            let unfinished = format!("{uri}{UNFINISHED}");
+            if is_known(&unfinished) && !is_known(uri) && !names.contains_key(&*unfinished) {
+                return refuse(format!(
+                    "the dataset has taken {unfinished}, which may be called {uri} now: ingest it without replacing sources, and only \
+                     what is new of it is read"
+                ));
+            }
         }
         let has_changed = |known: &&KnownSource| {
             names.get(known.identity.uri.as_str()).is_some_and(|given| !given.contains(&known.identity))

@@ -7,6 +7,7 @@ use common::{UrlRow, all_rows, file, grown, new_lake, settings, take};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use trawl_ingest::{IngestSettings, Mode};
 use trawl_io::Fs;
 use trawl_store::Lake;
 
@@ -94,4 +95,19 @@ fn what_is_another_file_is_taken_as_one() {
     fs.remove_file(Path::new("x.warc.open")).unwrap();
     take_named(&fs, &lake, "x.warc", bytes.replace("a.com", "b.com").as_bytes());
     assert_eq!((sources(&lake).len(), rows(&lake).len()), (2, 4));
+}
+
+/// Replacing sources reads them whole: the rows of the earlier name would stay beside them.
+#[test]
+fn sources_that_are_replaced_do_not_come_under_both_names() {
+    let bytes = records().concat();
+    let (fs, lake) = new_lake();
+    assert!(take_open(&fs, &lake, "x.warc", bytes.as_bytes()));
+    fs.remove_file(Path::new("x.warc.open")).unwrap();
+    let replacing = |writer| IngestSettings { mode: Mode::ReplaceSources, ..settings(&fs, writer) };
+    let refused = take(&lake, vec![file(&fs, "x.warc", &bytes)], &replacing("w3")).unwrap_err().to_string();
+    assert!(refused.contains("x.warc.open, which may be called x.warc now"), "{refused}");
+    take_named(&fs, &lake, "x.warc", bytes.as_bytes());
+    let again = take(&lake, vec![file(&fs, "x.warc", &bytes)], &replacing("w4")).unwrap();
+    assert_eq!((again.skipped.len(), rows(&lake).len()), (1, 2));
 }

@@ -45,9 +45,12 @@ impl Keeper<'_> {
     }
 
     fn compact_files(&self, lake: &Lake, what: &Compact) -> Result<bool> {
-        let mut any = false;
-        for (id, name) in datasets(&*lake.current()?, what.dataset) {
+        let (mut any, mut behind) = (false, false);
+        let manifest = lake.current()?;
+        for (id, name) in datasets(&manifest, what.dataset) {
             let commit = lake.dataset_newest(id)?;
+            // A compaction that was cut left a version that reads the old files.
+            behind |= commit.as_ref().is_some_and(|commit| commit.sequence > manifest.live_commit(id));
             let small = many_small(commit.as_ref().map(|c| c.files.as_slice()).unwrap_or_default(), what);
             if small.is_empty() {
                 continue;
@@ -63,8 +66,8 @@ impl Keeper<'_> {
             };
             self.fact(Event::Files { dataset: name, dataset_id: id, dry_run: what.dry_run, report, recut: false })?;
         }
-        if any && !what.dry_run {
-            self.publish(lake)?;
+        if (any || behind) && !what.dry_run {
+            any |= self.publish(lake)?.version.is_some();
         }
         Ok(any)
     }

@@ -72,8 +72,9 @@ impl Keeper<'_> {
                 self.purge_rows(lake, &manifest, id, name, &denied, dry_run)?
             };
         }
-        if any && !dry_run {
-            self.publish(lake)?;
+        if !dry_run {
+            // Also where there is nothing to do: a purge that was cut before this left a version that holds on to the old files.
+            any |= self.publish(lake)?.version.is_some();
             self.merge_masked(lake)?;
         }
         Ok(any)

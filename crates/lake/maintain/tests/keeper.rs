@@ -66,6 +66,17 @@ fn assert_sound(lake: &Lake, dir: &Path, what: &str) {
     assert_eq!((faults.into_inner(), verified.faults), (Vec::new(), 0), "{what}");
 }
 
+/// Fails unless the newest version has the newest commit of every dataset, and none of one that was dropped: a collection would keep
+/// what an act took away.
+fn assert_served(lake: &Lake, what: &str) {
+    let manifest = lake.current().unwrap();
+    for dataset in &manifest.datasets {
+        let newest = lake.dataset_newest(dataset.id).unwrap().unwrap().sequence;
+        let wanted = if dataset.dropped { 0 } else { newest };
+        assert_eq!(manifest.live_commit(dataset.id), wanted, "{what}: {}", dataset.info.name);
+    }
+}
+
 type Act = fn(&Keeper<'_>, &Lake) -> Result<(), Error>;
 
 const ACTS: [(&str, Act); 5] = [
@@ -125,6 +136,7 @@ fn an_act_that_is_cancelled_leaves_a_sound_lake_and_can_be_repeated() {
             assert!(now.iter().all(|(dataset, rows)| before[dataset] == *rows || expected[dataset] == *rows), "{name}");
             act(&Keeper::new("again", dir.path(), &|| NOW, &|_| ()), &lake).unwrap();
             assert_eq!(rows(&lake), expected, "{name} repeated after {events} events");
+            assert_served(&lake, &format!("{name} repeated after {events} events"));
             // Nothing that was begun is left once it is collected.
             let hard = GcSettings { keep_versions: 1, keep_states: 1, grace_ms: 0, ..GcSettings::new("gc") };
             collect(&lake, UnixMillis(NOW.0 + 1), &hard).unwrap();

@@ -435,10 +435,7 @@ impl Lake {
             }
             Ok(alive)
         })?;
-        self.commit(now, writer, |manifest| {
-            manifest.dataset_mut(dataset_id).ok_or_else(unknown)?.dropped = true;
-            Ok(())
-        })?;
+        self.commit(now, writer, |manifest| manifest.drop_dataset(now, dataset_id))?;
         Ok(())
     }
 

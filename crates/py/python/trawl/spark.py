@@ -184,6 +184,8 @@ def _plan_rows(
 
     paths = sorted(row["path"] for row in frame.mapInArrow(work, "path string").collect())
     if not paths:
+        if settings.get("mode", "append") != "append" and any(d["name"] == dataset and d["rows"] for d in lake.datasets()):
+            raise _trawl.Refused(f"the DataFrame holds no rows to put in the place of those of {dataset}")
         return None
     return jobs.plan(lake, dataset, paths, name=name, source_id=source_id, **settings)
 
@@ -306,10 +308,12 @@ def register(spark: SparkSession) -> None:
         def commit(self, messages: list[Any]) -> None:
             trawl = package()
             paths = sorted(path for message in messages if message is not None for path in message.paths)
-            if not paths:
-                return
             mode = "replace" if self.overwrite else "append"
             dataset, source_id = self.options["dataset"], self.options["source_id"]
+            if not paths:
+                if self.overwrite and any(d["name"] == dataset and d["rows"] for d in trawl.Lake(self.path).datasets()):
+                    raise trawl.Refused(f"the DataFrame holds no rows to put in the place of those of {dataset}")
+                return
             job = trawl.jobs.plan(self.path, dataset, paths, name=self.name, source_id=source_id, mode=mode)
             if job is not None:
                 trawl.jobs.run(job)

@@ -119,8 +119,13 @@ fn each_archive(path: &Path, format: lists::Format, each: &mut dyn FnMut(&str)) 
 }
 
 /// Refuses an index of captures that the dataset has taken already, from another index or from the archives themselves. What rows
-/// of it are new nobody can tell: an index is written anew when a crawl goes on.
-pub(super) fn refuse_again(known: &[KnownSource], index: &Path, indexed: &[String]) -> anyhow::Result<()> {
+/// of it are new nobody can tell: an index is written anew when a crawl goes on. Where it `replaces` what it was, that goes.
+pub(super) fn refuse_again(
+    known: &[KnownSource],
+    index: &Path,
+    indexed: &[String],
+    replaces: bool,
+) -> anyhow::Result<()> {
     if !is_captures(index) {
         return Ok(());
     }
@@ -129,7 +134,7 @@ pub(super) fn refuse_again(known: &[KnownSource], index: &Path, indexed: &[Strin
         let beside = path.parent() == index.parent() && path.extension() == index.extension();
         let is_index = beside && base(path).starts_with("captures");
         // An index of one archive says nothing of the others.
-        let same = is_index && (path == index || is_whole(path) != is_whole(index));
+        let same = is_index && (path == index && !replaces || is_whole(path) != is_whole(index));
         same || indexed
             .iter()
             .any(|archive| path == Path::new(archive) || path == Path::new(&format!("{archive}.open")))
@@ -151,14 +156,46 @@ fn covered(files: &[SourcePath]) -> BTreeMap<PathBuf, Option<u64>> {
     // An index alone need not be asked: it may have any number of rows.
     let indexes: Vec<_> = files.iter().filter(|file| is_captures(&file.path)).collect();
     for index in indexes.iter().filter(|_| indexes.len() < files.len()) {
-        // One that cannot be read is reported when its rows are taken.
-        let Ok(file) = FileReader::open(&index.path) else { continue };
-        for archive in archives_of(Arc::new(file)).unwrap_or_default() {
-            let path = index.path.with_file_name(&archive.name);
-            covered.insert(path.canonicalize().unwrap_or(path), archive.bytes);
-        }
+        covered.extend(listed(&index.path));
     }
     covered
+}
+
+/// The archives that an index lists, and how long they were then. One that cannot be read is reported when its rows are taken.
+fn listed(index: &Path) -> impl Iterator<Item = (PathBuf, Option<u64>)> {
+    let archives = FileReader::open(index).ok().and_then(|file| archives_of(Arc::new(file)).ok());
+    archives.unwrap_or_default().into_iter().map(move |archive| {
+        let path = index.with_file_name(&archive.name);
+        (path.canonicalize().unwrap_or(path), archive.bytes)
+    })
+}
+
+/// The archives whose captures a dataset has from an index beside them, and that index. One that changed since it was taken tells
+/// nothing of what it was.
+pub(super) fn taken_by_index(known: &[KnownSource], files: &[SourcePath]) -> BTreeMap<PathBuf, PathBuf> {
+    let archives = files.iter().map(|file| file.path.as_path()).filter(|path| is_archive(path));
+    let dirs: BTreeSet<&Path> = archives.filter_map(Path::parent).collect();
+    let mut taken = BTreeMap::new();
+    for identity in known.iter().map(|known| &known.identity) {
+        let index = Path::new(&identity.uri);
+        let is_same = || fs::metadata(index).is_ok_and(|found| found.len() == identity.size);
+        if index.parent().is_some_and(|dir| dirs.contains(dir)) && is_captures(index) && is_same() {
+            taken.extend(listed(index).map(|(archive, _)| (archive, index.to_owned())));
+        }
+    }
+    taken
+}
+
+/// Refuses an archive whose captures the dataset has taken from an index of it.
+pub(super) fn refuse_indexed(taken: &BTreeMap<PathBuf, PathBuf>, archive: &Path) -> anyhow::Result<()> {
+    match taken.get(archive) {
+        None => Ok(()),
+        Some(index) => bail!(
+            "the dataset has taken the captures of {} from {}: they would be added twice. Name the index, or its directory, instead",
+            archive.display(),
+            index.display()
+        ),
+    }
 }
 
 fn is_package(file: &SourcePath) -> bool {

@@ -7,7 +7,7 @@ use done::Beside;
 pub use done::Done;
 pub(super) use open::{base_uri, open_sources};
 
-use super::sources::{Expanded, expand};
+use super::sources::{Expanded, expand, is_pipe};
 use super::tell::{keep, show_progress};
 use super::{LakeArg, MEMORY_BYTES};
 use crate::exit::Status;
@@ -267,8 +267,10 @@ fn per_file(
     beside: &mut Beside,
 ) -> anyhow::Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut all: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    if paths.iter().any(|path| path.as_os_str() == "-") {
-        bail!("standard input has no name that a dataset could have: use --dataset NAME");
+    if let Some(path) = paths.iter().find(|path| path.as_os_str() == "-" || is_pipe(path)) {
+        let what =
+            if path.as_os_str() == "-" { "standard input".to_owned() } else { format!("{}, a pipe,", path.display()) };
+        bail!("{what} has no name that a dataset could have: use --dataset NAME");
     }
     let fs = lake_dir::files()?;
     let Expanded { files, not_files, bases: _, indexed, incomplete, spools: _ } = expand(paths, None)?;

@@ -141,16 +141,14 @@ impl Expanded {
         }
         let cannot = || format!("cannot read {}", path.display());
         let kind = fs::metadata(path).with_context(cannot)?.file_type();
-        // One spelling: the same file named another way is the same source.
-        let resolved = SourcePath::resolved(path, false);
-        // `<(…)`, /dev/stdin, a fifo; also a file without a name any more, which a shell may make of `<<<`.
-        if kind.is_fifo() || kind.is_char_device() || kind.is_file() && resolved.is_err() {
+        if is_pipe(path) {
             if temp.is_some() {
                 self.add_stream(&mut fs::File::open(path).with_context(cannot)?, temp)?;
             }
             return Ok(());
         }
-        let file = resolved.with_context(cannot)?;
+        // One spelling: the same file named another way is the same source.
+        let file = SourcePath::resolved(path, false).with_context(cannot)?;
         if kind.is_dir() {
             if walk::is_lake(&RealFs, &file.path) {
                 bail!("{} is a lake, which cannot be a source: `trawl lake copy` copies one", path.display());
@@ -269,6 +267,13 @@ impl Expanded {
         }
         Ok(())
     }
+}
+
+/// Whether a path leads to bytes without a name of their own: `<(…)`, /dev/stdin, a fifo; also a file without a name any more, which
+/// a shell may make of `<<<`.
+pub(super) fn is_pipe(path: &Path) -> bool {
+    let Ok(kind) = fs::metadata(path).map(|found| found.file_type()) else { return false };
+    kind.is_fifo() || kind.is_char_device() || kind.is_file() && SourcePath::resolved(path, false).is_err()
 }
 
 pub(super) fn is_captures(path: &Path) -> bool {

@@ -43,7 +43,7 @@ pub(crate) fn of_name<'a>(known: &'a [KnownSource], uri: &str) -> &'a [KnownSour
 }
 
 /// What crawlers add to the name of an archive while they write it.
-const UNFINISHED: &str = ".open";
+pub(crate) const UNFINISHED: &str = ".open";
 
 /// The sources that an archive was while it was still being written, under the name that it had then. As long as there is a file of
 /// that name, that file is them.

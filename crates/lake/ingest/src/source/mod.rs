@@ -11,7 +11,7 @@ mod remembered;
 
 pub use archive::{Format, detect};
 pub use known::Opening;
-pub(crate) use known::of_name;
+pub(crate) use known::{UNFINISHED, of_name};
 pub(crate) use lake::LakeSource;
 pub(crate) use remembered::Opened;
 use remembered::Seen;

@@ -19,7 +19,7 @@ pub use wire::{Base, DenyObject, RELATIVE_FORMAT};
 
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use trawl_model::UnixMillis;
 use xxhash_rust::xxh3::xxh3_64;
@@ -215,6 +215,32 @@ impl Manifest {
         self.next_dataset_id = id + 1;
         self.datasets.push(Arc::new(Dataset { id, info, created: now.to_string(), dropped: false }));
         Ok(id)
+    }
+
+    /// Marks a dataset as dropped, and makes a version that has nothing of it. That is one step: a version that still has it would
+    /// keep its files, and whoever is cut between two steps cannot name the dataset any more to drop it again.
+    pub fn drop_dataset(&mut self, now: UnixMillis, dataset_id: u32) -> Result<()> {
+        let unknown = || Error::UnknownDataset { found: dataset_id.to_string() };
+        self.dataset_mut(dataset_id).ok_or_else(unknown)?.dropped = true;
+        if self.live_commit(dataset_id) > 0 {
+            let segments = self.segments_without(&BTreeSet::from([dataset_id]));
+            let mut commits = self.current().map(|version| version.commits.clone()).unwrap_or_default();
+            Arc::make_mut(&mut commits).remove(&dataset_id);
+            self.publish(now, segments, commits);
+        }
+        Ok(())
+    }
+
+    /// The segments of the current version, which no longer answer for `datasets`; those that answer for none any more are left out.
+    pub fn segments_without(&self, datasets: &BTreeSet<u32>) -> Vec<SegmentRef> {
+        let mut segments = self.current().map(|version| version.segments.clone()).unwrap_or_default();
+        for segment in &mut segments {
+            let masked = segment.datasets.iter().filter(|id| datasets.contains(id));
+            let all: BTreeSet<u32> = masked.chain(&segment.masked).copied().collect();
+            segment.masked = all.into_iter().collect();
+        }
+        segments.retain(|segment| segment.masked.len() < segment.datasets.len());
+        segments
     }
 
     /// Adds a version made of `segments` and makes it current. Its name is the time of publishing, moved on by a

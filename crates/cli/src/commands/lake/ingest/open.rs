@@ -38,14 +38,16 @@ pub(in crate::commands::lake) fn open_sources(
     let fs = lake_dir::files()?;
     let Expanded { files, not_files, mut bases, indexed, incomplete, spools } =
         expand(&added.paths, Some(&settings.temp_dir))?;
-    let known = match settings.mode {
-        Mode::Append => known_sources(lake, &added.name)?,
-        // Whatever they were, they are read whole.
-        Mode::Replace | Mode::ReplaceSources => Vec::new(),
+    let before = match settings.mode {
+        Mode::Append | Mode::ReplaceSources => known_sources(lake, &added.name)?,
+        Mode::Replace => Vec::new(),
     };
-    let told = (settings.mode == Mode::Append).then_some(&known[..]);
+    // Whatever they were, sources that replace others are read whole.
+    let known = if settings.mode == Mode::Append { &before[..] } else { &[] };
+    let told = (settings.mode == Mode::Append).then_some(known);
     let options = Some(&added.options);
     let all = Opening { known: told, now: system::now(), rehash: added.rehash, options, ..Opening::default() };
+    let by_index = covered::taken_by_index(&before, &files);
     let bar = Progress::start("open", None, out.quiet());
     let (mut sources, mut ignored, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
     for (n, file) in files.iter().enumerate() {
@@ -63,7 +65,7 @@ pub(in crate::commands::lake) fn open_sources(
         let tasted = opened.and_then(|source| {
             // What was taken was good, and so was the beginning of what has grown.
             let identity = source.identity();
-            if source.grown.is_none() && !is_known(&known, &identity) {
+            if source.grown.is_none() && !is_known(known, &identity) {
                 let items = taste(&source, settings.split_bytes)?;
                 // A list may be empty on purpose; an archive that has bytes and not one capture is something else, or broken.
                 if items == 0 && identity.size > 0 && format.is_some_and(Format::is_archive) {
@@ -79,8 +81,9 @@ pub(in crate::commands::lake) fn open_sources(
             }
             tasted => tasted.with_context(|| format!("cannot take {}", file.shown()))?,
         };
-        if !is_known(&known, &source.identity()) {
-            covered::refuse_again(&known, &file.path, &indexed)?;
+        if !is_known(&before, &source.identity()) {
+            covered::refuse_again(&before, &file.path, &indexed, settings.mode == Mode::ReplaceSources)?;
+            covered::refuse_indexed(&by_index, &file.path)?;
         }
         sources.push(source);
         let archive = format.is_some_and(Format::is_archive) && file.name.is_none();
