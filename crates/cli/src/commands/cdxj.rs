@@ -297,7 +297,11 @@ fn lookup(args: &LookupArgs, out: &mut Output) -> anyhow::Result<Status> {
 fn object_of(line: &CdxjLine) -> serde_json::Value {
     let named = [("urlkey", &line.key), ("timestamp", &line.timestamp)];
     let fields = line.fields.iter().map(|(name, value)| (name.as_str(), value));
-    named.into_iter().chain(fields).map(|(name, value)| (name.to_owned(), value.as_str().into())).collect()
+    named
+        .into_iter()
+        .chain(fields)
+        .map(|(name, value)| (name.to_owned(), serde_json::Value::from(value.as_str())))
+        .collect()
 }
 
 /// Refuses a file that is not a CDXJ index: a search in it would find nothing, and say so; a merge would mix its lines among others.
