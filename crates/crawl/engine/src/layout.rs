@@ -16,12 +16,13 @@
 
 use crate::config::Start;
 use crate::error::Error;
+use crate::seeds::SeedInput;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_archive::Registry;
 use trawl_frontier::Frontier;
 use trawl_io::{Fs, LockFile, create_dir_all_synced, describe_holder, remove_leftovers, remove_tree};
-use trawl_model::UnixMillis;
+use trawl_model::{Advice, DoorError, UnixMillis};
 
 /// Paths of a run.
 #[derive(Debug, Clone)]
@@ -127,6 +128,26 @@ impl Layout {
         }
     }
 
+    /// Refuses seeds that [`Start::Overwrite`] would remove: it would find nothing to crawl, and the old crawl would be gone, too.
+    pub(crate) fn spare_seeds(&self, fs: &dyn Fs, registry: &Registry, seeds: &[SeedInput]) -> Result<(), Error> {
+        let Ok(out) = std::fs::canonicalize(&self.out) else { return Ok(()) };
+        let files = self.run_files(fs, registry)?;
+        for seed in seeds {
+            let Some(path) = seed.path().and_then(|path| std::fs::canonicalize(path).ok()) else { continue };
+            let Some(name) = path.strip_prefix(&out).ok().and_then(|inside| inside.components().next()) else {
+                continue;
+            };
+            let name = name.as_os_str();
+            if name == ".crawl" || files.iter().any(|file| name == file.as_str()) {
+                let dir = self.out.display();
+                let text =
+                    format!("--overwrite would remove it with the crawl in {dir}: choose another directory with --out");
+                return Err(Error::Seeds { input: seed.name(), source: DoorError::new(Advice::Stop, text) });
+            }
+        }
+        Ok(())
+    }
+
     fn remove_frontier(&self, fs: &dyn Fs) -> Result<(), Error> {
         fs.remove_file(&self.frontier.join("CURRENT"))?;
         fs.sync_dir(&self.frontier)?;
@@ -146,6 +167,8 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seeds::Retry;
+    use std::collections::BTreeSet;
     use trawl_io::RealFs;
 
     #[test]
@@ -177,5 +200,31 @@ mod tests {
         layout.begin(&fs, &registry, Start::Overwrite, true).unwrap();
         assert!(layout.out.join("notes.txt").exists() && !layout.frontier.exists() && !layout.rows(7).exists());
         drop(lock);
+    }
+
+    #[test]
+    fn seeds_are_not_removed_before_they_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let (layout, registry) = (Layout::new(&dir.path().join("out")), Registry::default());
+        let checked = |name: &str| {
+            let path = layout.out.join(name);
+            let retry = SeedInput::Retry(Retry { path: path.clone(), classes: BTreeSet::new() });
+            let found = [SeedInput::File(path), retry].map(|seed| layout.spare_seeds(&RealFs, &registry, &[seed]));
+            found.map(|found| found.map_err(|error| error.to_string()))
+        };
+        assert_eq!(checked("captures.parquet"), [Ok(()), Ok(())], "nothing is there yet");
+        std::fs::create_dir_all(&layout.inner).unwrap();
+        for (name, kept) in
+            [("captures.parquet", false), ("x.warc.gz", false), (".crawl/rows-00000", false), ("seeds.txt", true)]
+        {
+            std::fs::write(layout.out.join(name), "x").unwrap();
+            for found in checked(name) {
+                assert_eq!(found.is_ok(), kept, "{name}: {found:?}");
+            }
+        }
+        // What does not lie there stays, too.
+        let outside = SeedInput::File(dir.path().join("captures.parquet"));
+        std::fs::write(dir.path().join("captures.parquet"), "x").unwrap();
+        layout.spare_seeds(&RealFs, &registry, &[outside, SeedInput::Stdin]).unwrap();
     }
 }
