@@ -24,6 +24,8 @@ use trawl_frontier::Frontier;
 use trawl_io::{Fs, LockFile, create_dir_all_synced, describe_holder, remove_leftovers, remove_tree};
 use trawl_model::{Advice, DoorError, UnixMillis};
 
+const RUN_JSON: &str = "run.json";
+
 /// Paths of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -43,7 +45,7 @@ impl Layout {
     }
 
     pub(crate) fn run_json(&self) -> PathBuf {
-        self.out.join("run.json")
+        self.out.join(RUN_JSON)
     }
 
     pub(crate) fn rejects(&self) -> PathBuf {
@@ -99,16 +101,23 @@ impl Layout {
     /// Decides how to begin, and makes room for it. `begun` if a run was started here.
     pub(crate) fn begin(&self, fs: &Arc<dyn Fs>, registry: &Registry, start: Start, begun: bool) -> Result<(), Error> {
         let mut has_frontier = Frontier::exists(&**fs, &self.frontier)?;
+        let mut is_crawl = has_frontier;
         if has_frontier && !begun {
             // Somebody was killed before the log said what was to be crawled: nothing was done, and nothing is lost.
             self.remove_frontier(&**fs)?;
             has_frontier = false;
         }
-        let files = self.run_files(&**fs, registry)?;
+        let mut files = self.run_files(&**fs, registry)?;
+        is_crawl |= files.iter().any(|name| name == RUN_JSON);
         match start {
             Start::Resume if has_frontier || files.is_empty() => Ok(()),
             Start::Resume => Err(Error::NothingToResume { dir: self.out.clone() }),
             Start::New if !has_frontier && files.is_empty() => Ok(()),
+            // Archives beside no crawl are somebody else's, who wants to keep them.
+            Start::New | Start::Overwrite if !is_crawl && !files.is_empty() => {
+                let found = files.into_iter().next().unwrap_or_default();
+                Err(Error::Foreign { dir: self.out.clone(), found })
+            }
             Start::New => {
                 let found = files.into_iter().next().unwrap_or_else(|| ".crawl/frontier".into());
                 Err(Error::Occupied { dir: self.out.clone(), found })
@@ -119,6 +128,8 @@ impl Layout {
                     self.remove_frontier(&**fs)?;
                 }
                 self.remove_spools(&**fs)?;
+                // Last: it says that what is still there after a crash is of a crawl.
+                files.sort_by_key(|name| name == RUN_JSON);
                 for name in files {
                     let path = self.out.join(name);
                     if fs.metadata(&path)?.is_dir { remove_tree(&**fs, &path)? } else { fs.remove_file(&path)? }
@@ -158,7 +169,7 @@ impl Layout {
     fn run_files(&self, fs: &dyn Fs, registry: &Registry) -> Result<Vec<String>, Error> {
         let entries = fs.list(&self.out)?.into_iter();
         let names: Vec<String> = entries.filter_map(|entry| entry.name.into_string().ok()).collect();
-        let is_own = |name: &str| matches!(name, "run.json" | "rejects.jsonl" | "hosts.jsonl" | "crawl.log");
+        let is_own = |name: &str| matches!(name, RUN_JSON | "rejects.jsonl" | "hosts.jsonl" | "crawl.log");
         let of_run = |name: &&String| is_own(name) || registry.role(name, &names).is_some();
         Ok(names.iter().filter(of_run).cloned().collect())
     }
@@ -185,11 +196,19 @@ mod tests {
         for name in ["x.warc.gz", "x.warc.gz.open", "captures.parquet", "captures-00001.parquet", "run.json"] {
             let path = layout.out.join(name);
             std::fs::write(&path, "x").unwrap();
+            if name != RUN_JSON {
+                for start in [Start::New, Start::Overwrite] {
+                    let found = layout.begin(&fs, &registry, start, false);
+                    assert!(matches!(found, Err(Error::Foreign { .. })), "{name}: {found:?}");
+                }
+                assert!(path.exists(), "{name} is of no crawl, and was removed");
+                std::fs::write(layout.run_json(), "x").unwrap();
+            }
             assert!(matches!(layout.begin(&fs, &registry, Start::New, false), Err(Error::Occupied { .. })), "{name}");
             let resumed = layout.begin(&fs, &registry, Start::Resume, false);
             assert!(matches!(resumed, Err(Error::NothingToResume { .. })), "{name}");
             layout.begin(&fs, &registry, Start::Overwrite, false).unwrap();
-            assert!(!path.exists());
+            assert!(!path.exists() && !layout.run_json().exists());
         }
         std::fs::write(layout.out.join("notes.txt"), "x").unwrap();
         std::fs::create_dir(&layout.frontier).unwrap();
