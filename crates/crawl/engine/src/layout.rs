@@ -14,12 +14,13 @@
 //! OUT/.crawl/spool/                large bodies under way (files without names)
 //! ```
 
-use crate::config::Start;
+use crate::config::{Config, Start};
 use crate::error::Error;
-use crate::seeds::SeedInput;
+use crate::open::read_run;
+use crate::report::Leg;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_archive::Registry;
+use trawl_archive::{DigestStore, Registry};
 use trawl_frontier::Frontier;
 use trawl_io::{Fs, LockFile, create_dir_all_synced, describe_holder, remove_leftovers, remove_tree};
 use trawl_model::{Advice, DoorError, UnixMillis};
@@ -139,11 +140,12 @@ impl Layout {
         }
     }
 
-    /// Refuses seeds that [`Start::Overwrite`] would remove: it would find nothing to crawl, and the old crawl would be gone, too.
-    pub(crate) fn spare_seeds(&self, fs: &dyn Fs, registry: &Registry, seeds: &[SeedInput]) -> Result<(), Error> {
+    /// Refuses what [`Start::Overwrite`] would break: seeds that it would remove before they are read, and a store of digests that may
+    /// refer to captures that it removes. Their bodies would count as archived, and be nowhere.
+    pub(crate) fn check_overwrite(&self, fs: &dyn Fs, config: &Config) -> Result<(), Error> {
         let Ok(out) = std::fs::canonicalize(&self.out) else { return Ok(()) };
-        let files = self.run_files(fs, registry)?;
-        for seed in seeds {
+        let files = self.run_files(fs, &config.registry)?;
+        for seed in &config.seeds {
             let Some(path) = seed.path().and_then(|path| std::fs::canonicalize(path).ok()) else { continue };
             let Some(name) = path.strip_prefix(&out).ok().and_then(|inside| inside.components().next()) else {
                 continue;
@@ -154,6 +156,18 @@ impl Layout {
                 let text =
                     format!("--overwrite would remove it with the crawl in {dir}: choose another directory with --out");
                 return Err(Error::Seeds { input: seed.name(), source: DoorError::new(Advice::Stop, text) });
+            }
+        }
+        if let Some(store) = &config.digests
+            && !files.is_empty()
+            && DigestStore::exists(fs, store)?
+        {
+            let without = |leg: &Leg| leg.settings.get("digests").is_some_and(Vec::is_empty);
+            let run = read_run(fs, self).ok().flatten();
+            if run.is_none_or(|run| !run.legs.iter().all(without)) {
+                let expected = "a new store, because captures that --overwrite removes may be in the old one";
+                let found = format!("{}: choose another name, or another directory with --out", store.display());
+                return Err(Error::Setting { setting: "digests", expected: expected.to_owned(), found });
             }
         }
         Ok(())
@@ -178,7 +192,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seeds::Retry;
+    use crate::seeds::{Retry, SeedInput};
     use std::collections::BTreeSet;
     use trawl_io::RealFs;
 
@@ -224,12 +238,12 @@ mod tests {
     #[test]
     fn seeds_are_not_removed_before_they_are_read() {
         let dir = tempfile::tempdir().unwrap();
-        let (layout, registry) = (Layout::new(&dir.path().join("out")), Registry::default());
+        let layout = Layout::new(&dir.path().join("out"));
+        let check = |seed| layout.check_overwrite(&RealFs, &Config::new(&layout.out, vec![seed]));
         let checked = |name: &str| {
             let path = layout.out.join(name);
             let retry = SeedInput::Retry(Retry { path: path.clone(), classes: BTreeSet::new() });
-            let found = [SeedInput::File(path), retry].map(|seed| layout.spare_seeds(&RealFs, &registry, &[seed]));
-            found.map(|found| found.map_err(|error| error.to_string()))
+            [SeedInput::File(path), retry].map(|seed| check(seed).map_err(|error| error.to_string()))
         };
         assert_eq!(checked("captures.parquet"), [Ok(()), Ok(())], "nothing is there yet");
         std::fs::create_dir_all(&layout.inner).unwrap();
@@ -242,8 +256,8 @@ mod tests {
             }
         }
         // What does not lie there stays, too.
-        let outside = SeedInput::File(dir.path().join("captures.parquet"));
         std::fs::write(dir.path().join("captures.parquet"), "x").unwrap();
-        layout.spare_seeds(&RealFs, &registry, &[outside, SeedInput::Stdin]).unwrap();
+        check(SeedInput::File(dir.path().join("captures.parquet"))).unwrap();
+        check(SeedInput::Stdin).unwrap();
     }
 }

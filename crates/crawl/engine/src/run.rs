@@ -54,7 +54,7 @@ pub fn run_in(
     }
     let layout = Layout::new(&config.out);
     if config.start == Start::Overwrite {
-        layout.spare_seeds(&*fs, &config.registry, &config.seeds)?;
+        layout.check_overwrite(&*fs, &config)?;
     }
     let hashed = Arc::new(HashedFs::new(fs, &layout.out, &layout.inner));
     let fs: Arc<dyn Fs> = hashed.clone();
