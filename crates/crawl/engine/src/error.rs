@@ -42,6 +42,14 @@ pub enum Error {
         /// A file of that run.
         found: String,
     },
+    /// The directory holds archives that no crawl wrote there.
+    #[error("{} is not empty and holds no crawl (it holds {found}): choose a new or empty directory with --out", .dir.display())]
+    Foreign {
+        /// The directory.
+        dir: PathBuf,
+        /// One of these archives.
+        found: String,
+    },
     /// There is nothing to resume.
     #[error("{} holds no crawl that can be resumed: its .crawl directory is missing", .dir.display())]
     NothingToResume {

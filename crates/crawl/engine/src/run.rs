@@ -53,6 +53,9 @@ pub fn run_in(
         seed.check(&config.registry, &config.lists)?;
     }
     let layout = Layout::new(&config.out);
+    if config.start == Start::Overwrite {
+        layout.check_overwrite(&*fs, &config)?;
+    }
     let hashed = Arc::new(HashedFs::new(fs, &layout.out, &layout.inner));
     let fs: Arc<dyn Fs> = hashed.clone();
     let _lock = layout.lock(&*fs, &config.software, clock.now())?;

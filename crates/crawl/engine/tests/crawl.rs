@@ -293,6 +293,27 @@ fn a_seed_list_that_is_not_there_is_named() {
     assert!(error.contains("no/such/list"), "{error}");
 }
 
+/// The bodies that a store of digests knows are in captures, which do not go before it.
+#[test]
+fn captures_that_a_store_of_digests_may_refer_to_are_not_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let web = web(dir.path(), |_| {});
+    let out = dir.path().join("out");
+    let mut config = config(&out, web.addr(), web.world().seeds(), 1);
+    config.digests = Some(dir.path().join("bodies"));
+    assert!(crawl(config.clone()).unwrap().complete);
+    config.start = Start::Overwrite;
+    let error = crawl(config.clone()).unwrap_err().to_string();
+    assert!(error.contains("captures that --overwrite removes"), "{error}");
+    assert!(check(&out).iter().any(|row| row.status == 200), "they are still there");
+    config.digests = Some(dir.path().join("others"));
+    config.settings.insert("digests".into(), Vec::new());
+    assert!(crawl(config.clone()).unwrap().complete);
+    // A run that had no store, as the command notes it, is not in one.
+    config.digests = Some(dir.path().join("bodies"));
+    assert!(crawl(config).unwrap().complete);
+}
+
 /// Crawls the same web again, with what was seen the first time in mind.
 #[test]
 fn bodies_that_did_not_change_are_revisits() {

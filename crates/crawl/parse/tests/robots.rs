@@ -136,6 +136,17 @@ fn product_tokens_of_user_agents() {
         (" Foobot ", ""),
         ("Foobot/2.1", "Foobot"),
         ("Foobot Bar", "Foobot"),
+        ("Mozilla/5.0 (compatible; Foobot/2.1; +http://www.example.com/bot.html)", "Foobot"),
+        ("Mozilla/5.0 (compatible; Foobot/2.1 +http://www.example.com/bot.html)", "Foobot"),
+        ("Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Foo-bot/2.1; +http://a.example)", "Foo-bot"),
+        ("Mozilla/5.0 (Linux; Android 6.0.1) Safari/537.36 (compatible; Foobot/2.1; +http://a.example)", "Foobot"),
+        ("Mozilla/5.0 (Macintosh) Version/8.0.2 Safari/600.2.5 (Foobot/0.1; +http://a.example)", "Foobot"),
+        ("Mozilla/5.0 (Macintosh) Safari/600.2.5 Foobot/0.1 (+http://a.example)", "Foobot"),
+        ("Mozilla/5.0 (compatible; +http://a.example)", "Mozilla"),
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Mozilla"),
+        ("Mozilla/5.0 (+http://a.example)", "Mozilla"),
+        ("Mozilla/5.0 (compatible", "Mozilla"),
+        ("Foobot/2.1 (compatible; Other/1.0)", "Foobot"),
     ] {
         assert_eq!(product_token(user_agent), want);
     }

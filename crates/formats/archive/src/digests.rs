@@ -73,6 +73,11 @@ pub trait Digests: Send + Sync {
 pub struct DigestStore(Mutex<Option<Map>>);
 
 impl DigestStore {
+    /// Whether there is a store of this name.
+    pub fn exists(fs: &dyn Fs, stem: &Path) -> Result<bool> {
+        Ok(fs.exists(&MapFiles::named(stem).kvseq)?)
+    }
+
     /// Opens a store, repairs one whose crawl was killed, or makes a new one.
     pub fn open(fs: &Arc<dyn Fs>, stem: &Path, software: &str, clock: &Clock) -> Result<Self> {
         let files = MapFiles::named(stem);

@@ -322,20 +322,28 @@ fn refuse_foreign(dir: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses to retry what a run gave up in that run: it knows these URLs, and would fetch none of them.
-fn refuse_own_index(retries: &[PathBuf], out: &Path) -> anyhow::Result<()> {
+/// Refuses to retry what a run gave up in that run, and to crawl its pages again in it: it knows these URLs, and would fetch none of
+/// them.
+fn refuse_own_index(seeds: &[SeedInput], out: &Path) -> anyhow::Result<()> {
     let own = std::fs::canonicalize(out).ok();
-    let is_own = |path: &PathBuf| {
+    let is_own = |path: &Path| {
         let index = std::fs::canonicalize(path).ok();
         own.is_some() && index.as_deref().and_then(Path::parent) == own.as_deref()
     };
-    match retries.iter().find(|path| is_own(path)) {
-        Some(path) => bail!(
-            "--retry-from {} is the index of the run to resume: retry in a new crawl, with another --out",
-            path.display()
-        ),
-        None => Ok(()),
+    for seed in seeds {
+        match seed {
+            SeedInput::Retry(retry) if is_own(&retry.path) => bail!(
+                "--retry-from {} is the index of the run to resume: retry in a new crawl, with another --out",
+                retry.path.display()
+            ),
+            SeedInput::File(path) if is_own(path) && path.is_file() && trawl_lists::is_captures(path) => bail!(
+                "{} is the index of the run to resume: crawl its pages again in a new crawl, with another --out",
+                path.display()
+            ),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 /// Where a run is.
@@ -345,9 +353,6 @@ fn run_dir(out: &Path, run_id: &str) -> PathBuf {
 
 impl Args {
     fn config(self) -> anyhow::Result<Config> {
-        if self.resume {
-            refuse_own_index(&self.retry_from, &run_dir(&self.out, &self.run_id))?;
-        }
         let classes: BTreeSet<String> = self.retry_class.into_iter().collect();
         let retry = |path| SeedInput::Retry(Retry { path, classes: classes.clone() });
         let retries: Vec<_> = self.retry_from.into_iter().map(retry).collect();
@@ -392,6 +397,9 @@ impl Args {
             config.seeds.extend(seeds_of(text, &config.fetch)?);
         }
         config.seeds.extend(retries);
+        if config.start == Start::Resume {
+            refuse_own_index(&config.seeds, &config.out)?;
+        }
         if config.start == Start::Resume && config.seeds.is_empty() && !config.out.join(".crawl").exists() {
             bail!("no crawl was begun in {}: name the URLs or lists to start from", config.out.display());
         }

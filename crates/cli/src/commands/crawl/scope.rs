@@ -59,7 +59,7 @@ pub struct ScopeArgs {
 }
 
 impl ScopeArgs {
-    /// These flags over `config`, whose depth is set.
+    /// These flags over `config`, whose depth and `embeds` are set.
     pub fn apply(self, config: &mut Config) -> anyhow::Result<()> {
         config.scope = match self.scope {
             ScopeName::Host => Scope::Host,
@@ -75,8 +75,10 @@ impl ScopeArgs {
             let surts = Surts::parse(&text).map_err(|why| anyhow::anyhow!("--surts {}: {why}", path.display()))?;
             config.rules.surts = Some(surts);
         }
-        if self.sitemaps && config.frontier.max_depth == 0 {
-            bail!("--sitemaps follows links, which --depth 0 does not: say --depth 1 or more");
+        for (flag, given) in [("--sitemaps", self.sitemaps), ("--embeds", config.embeds)] {
+            if given && config.frontier.max_depth == 0 {
+                bail!("{flag} follows links, which --depth 0 does not: say --depth 1 or more");
+            }
         }
         config.sitemaps = self.sitemaps;
         config.budget = Budget {

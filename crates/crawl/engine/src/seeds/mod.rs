@@ -59,6 +59,15 @@ impl SeedInput {
         }
     }
 
+    /// The file that it is read from.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Retry(retry) => Some(&retry.path),
+            Self::Url(_) | Self::Stdin => None,
+        }
+    }
+
     /// As it is kept: without passwords, found from any directory.
     pub(crate) fn for_keeps(self) -> Self {
         let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);

@@ -175,12 +175,37 @@ impl AgentRules {
     }
 }
 
-/// The product token at the start of a `User-Agent` value: `TrawlBot` of `TrawlBot/1.0 (+https://…)`.
+/// The product token of a `User-Agent` value: `TrawlBot` of `TrawlBot/1.0 (+https://…)`, and of
+/// `Mozilla/5.0 (compatible; TrawlBot/1.0; +https://…)`.
 ///
 /// RFC 9309 allows only letters, `_` and `-`; digits and dots occur and are taken too.
 pub fn product_token(user_agent: &str) -> &str {
-    let end = user_agent.bytes().position(|b| !in_token(&b));
-    end.and_then(|end| user_agent.get(..end)).unwrap_or(user_agent)
+    let named = if user_agent.starts_with("Mozilla/") { name_behind_mozilla(user_agent) } else { None };
+    leading_token(named.unwrap_or(user_agent))
+}
+
+fn leading_token(text: &str) -> &str {
+    let end = text.bytes().position(|b| !in_token(&b));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// Nearly every program calls itself Mozilla first, and no robots.txt means a crawler by that. Site owners know it by the name that
+/// follows `compatible`, or else by the one before the address of its page.
+fn name_behind_mozilla(user_agent: &str) -> Option<&str> {
+    let mut before = "";
+    for part in user_agent.split(['(', ')', ';']).map(str::trim).filter(|part| !part.is_empty()) {
+        if before.eq_ignore_ascii_case("compatible") {
+            if !leading_token(part).is_empty() {
+                return Some(part);
+            }
+            continue;
+        }
+        if part.starts_with('+') {
+            return before.split_whitespace().next_back().filter(|word| !leading_token(word).is_empty());
+        }
+        before = part;
+    }
+    None
 }
 
 /// The path and query of an absolute URL, as [`AgentRules::allows`] wants them.
