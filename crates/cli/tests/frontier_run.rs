@@ -184,6 +184,44 @@ fn robots_files_are_cut_and_waited_for() {
     assert!(packed.status.success(), "{packed:?}");
 }
 
+/// Who does not answer for its robots.txt is asked again for as long as one that does not answer for a page.
+#[test]
+fn a_host_that_does_not_answer_for_its_robots_file_is_not_given_up_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut desk = Desk::open(dir.path(), &["--robots", "bot"]);
+    desk.ask(&json!({"op": "offer", "urls": [{"url": "http://a.example/"}]}));
+    for n in 0..6 {
+        let lease = desk.lease().unwrap();
+        assert_eq!(lease["url"], "http://a.example/robots.txt");
+        let wrong = desk.ask(&json!({"op": "robots", "id": lease["id"], "error": "nonsense"}));
+        assert!(wrong["error"].is_string(), "{wrong}");
+        let told = match n % 2 {
+            0 => json!({"op": "robots", "id": lease["id"], "status": 0}),
+            _ => json!({"op": "robots", "id": lease["id"], "error": "connect_refused"}),
+        };
+        assert_eq!(desk.ask(&told), json!({"ok": true}));
+    }
+    let lease = desk.lease().unwrap();
+    assert_eq!(desk.ask(&json!({"op": "robots", "id": lease["id"], "status": 404})), json!({"ok": true}));
+    assert_eq!(desk.drain(), ["http://a.example/"]);
+    desk.close();
+}
+
+/// What is refused is settled at once. No lease is out then whose end could be waited for.
+#[test]
+fn after_refusals_there_is_nothing_to_wait_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut desk = Desk::open(dir.path(), &["--robots", "bot"]);
+    let urls: Vec<Value> = (0..3).map(|n| json!({"url": format!("http://a.example/x/{n}")})).collect();
+    desk.ask(&json!({"op": "offer", "urls": urls}));
+    let lease = desk.lease().unwrap();
+    desk.ask(&json!({"op": "robots", "id": lease["id"], "status": 200, "text": "User-agent: *\nDisallow: /x"}));
+    let answer = desk.ask(&json!({"op": "lease", "n": 9}));
+    assert_eq!((answer["refused"].as_array().unwrap().len(), &answer["next"]), (3, &json!("now")), "{answer}");
+    assert_eq!(desk.ask(&json!({"op": "lease", "n": 9}))["next"], "empty");
+    desk.close();
+}
+
 #[test]
 fn addresses_that_are_looked_up_first_are_limited_from_the_first_request_on() {
     for (more, at_once) in [(&[][..], 2), (&["--exempt", "192.0.2.1"][..], 9)] {

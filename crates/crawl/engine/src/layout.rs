@@ -124,8 +124,9 @@ impl Layout {
                 Err(Error::Occupied { dir: self.out.clone(), found })
             }
             Start::Overwrite => {
-                // The frontier goes first: without it nobody takes half of the old run for something to resume.
-                if has_frontier {
+                // The frontier goes first: without it nobody takes half of the old run for something to resume. A crash may have left
+                // some of it.
+                if fs.exists(&self.frontier)? {
                     self.remove_frontier(&**fs)?;
                 }
                 self.remove_spools(&**fs)?;
@@ -174,8 +175,11 @@ impl Layout {
     }
 
     fn remove_frontier(&self, fs: &dyn Fs) -> Result<(), Error> {
-        fs.remove_file(&self.frontier.join("CURRENT"))?;
-        fs.sync_dir(&self.frontier)?;
+        let current = self.frontier.join("CURRENT");
+        if fs.exists(&current)? {
+            fs.remove_file(&current)?;
+            fs.sync_dir(&self.frontier)?;
+        }
         Ok(remove_tree(fs, &self.frontier)?)
     }
 
@@ -232,6 +236,11 @@ mod tests {
         layout.begin(&fs, &registry, Start::Resume, true).unwrap();
         layout.begin(&fs, &registry, Start::Overwrite, true).unwrap();
         assert!(layout.out.join("notes.txt").exists() && !layout.frontier.exists() && !layout.rows(7).exists());
+        // An overwrite that a crash ended leaves files that nobody names.
+        std::fs::create_dir(&layout.frontier).unwrap();
+        std::fs::write(layout.frontier.join("base-00000001.meguri"), "x").unwrap();
+        layout.begin(&fs, &registry, Start::Overwrite, false).unwrap();
+        assert!(!layout.frontier.exists());
         drop(lock);
     }
 

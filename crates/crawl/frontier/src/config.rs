@@ -1,4 +1,4 @@
-//! Settings of a frontier, with their price. One table for all policies; `docs/frontier.md` prints it.
+//! Settings of a frontier, with their price. One table for all policies.
 
 use crate::identity::{Identity, QueueBy};
 use std::net::IpAddr;

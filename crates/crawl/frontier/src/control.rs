@@ -93,7 +93,7 @@ impl Frontier {
     /// Takes up a host again that was given up.
     pub fn take_up(&mut self, now: UnixMillis, host: &str) -> Result<bool> {
         self.order(now, host, |host| {
-            host.given_up = None;
+            host.is_asked_again();
             host.is_back();
             for site in &mut host.sites {
                 site.away = None;

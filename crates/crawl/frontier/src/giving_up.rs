@@ -2,9 +2,24 @@
 
 use crate::error::Result;
 use crate::frontier::Frontier;
-use crate::host::{Placed, Robots};
+use crate::host::{Host, Placed, Robots};
 use crate::row::{Row, Status};
 use trawl_model::{ErrorClass, UnixMillis};
+
+impl Host {
+    /// It is asked again, and so are those of its origins that were given up. What only rests goes on resting.
+    pub(crate) fn is_asked_again(&mut self) {
+        if self.given_up.take().is_some() {
+            self.is_back();
+        }
+        for site in &mut self.sites {
+            site.away.take_if(|away| away.given_up.is_some());
+            if matches!(site.robots, Robots::GivenUp { .. }) {
+                site.robots = Robots::Unknown { attempts: 0, old: None };
+            }
+        }
+    }
+}
 
 impl Frontier {
     /// Whether all that is left to do waits because something failed: hosts in backoff, URLs to be tried again.

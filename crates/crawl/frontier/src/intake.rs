@@ -69,9 +69,15 @@ impl Frontier {
                     written.or(known.copied().flatten())
                 }
             };
+            let other = found.and_then(|_| self.other_spelling(candidate).cloned());
+            if let Some(row) = &other {
+                self.respell(row, candidate, now);
+            }
+            // It will be refused as soon as its turn comes: it was found before the rules were known.
+            let is_refused = other.is_some_and(|row| self.is_open(row.id, row.url()) == Some(false));
             admissions.push(match found {
                 Some(CLOSED) if self.is_open(candidate.id, &candidate.url) == Some(false) => Admission::Seen,
-                Some(_) if self.waits_to_be_refused(candidate) => self.offer_spelling(candidate, now)?,
+                Some(_) if is_refused => self.offer_spelling(candidate, now)?,
                 Some(known) if may_change(&self.config, candidate, depth, known) => {
                     nearer.push(n);
                     Admission::Nearer
@@ -91,24 +97,12 @@ impl Frontier {
     }
 
     /// Whether robots.txt allows a URL; `None` if its rules are not at hand.
-    fn is_open(&self, id: UrlId, url: &str) -> Option<bool> {
+    pub(crate) fn is_open(&self, id: UrlId, url: &str) -> Option<bool> {
         let host = &self.hosts[self.known_host(id.host())? as usize];
         match &host.site_of(url)?.robots {
             Robots::Known { rules, .. } => Some(rules.allows(split_site(url).1)),
             _ => None,
         }
-    }
-
-    /// Whether what is known under a key is another spelling, that will be refused as soon as its turn comes: it was found before
-    /// the rules were known. Looked for in memory only; once it is refused, its mark says so.
-    fn waits_to_be_refused(&self, Candidate { id, url, .. }: &Candidate) -> bool {
-        if self.config.identity != Identity::Key {
-            return false;
-        }
-        let row = self.leases.get(id).map(|out| &out.row).or_else(|| self.recent_row(*id));
-        row.is_some_and(|row| {
-            row.url() != url.as_str() && row.status.waits() && self.is_open(*id, row.url()) == Some(false)
-        })
     }
 
     /// Takes a URL under a key that no other spelling of it has.

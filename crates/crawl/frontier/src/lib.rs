@@ -53,6 +53,7 @@ mod reopen;
 mod robots;
 mod row;
 mod seen;
+mod spelling;
 mod store;
 #[cfg(test)]
 mod tests;

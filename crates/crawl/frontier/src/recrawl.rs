@@ -82,9 +82,7 @@ impl Frontier {
     fn is_due(&mut self, id: u32, mut row: Row, now: i64) {
         (row.status, row.due_ms, row.strikes) = (Status::Due, now.max(0), 0);
         let host = &mut self.hosts[id as usize];
-        if host.given_up.take().is_some() {
-            host.is_back();
-        }
+        host.is_asked_again();
         // Not into the window: there may be millions. The refill that follows takes the best.
         host.waiting += 1;
         host.goes_outside(0);

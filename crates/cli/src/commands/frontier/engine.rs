@@ -230,7 +230,7 @@ impl Desk {
             Request::Offer { urls } => self.offer(now, urls),
             Request::Lease { n } => self.lease(now, n),
             Request::Settle { outcomes } => self.settle(now, outcomes),
-            Request::Robots { id, status, text } => self.robots(now, &id, status, &text),
+            Request::Robots { id, status, text, error } => self.robots(now, &id, status, &text, error.as_deref()),
             Request::Return { ids } => match ids.iter().map(|id| lease_id(id)).collect::<Result<Vec<_>, _>>() {
                 Ok(ids) => {
                     for id in ids {
@@ -324,6 +324,10 @@ impl Desk {
                     refused.push(line);
                 }
             }
+        }
+        // What was said of the next moment counts the refusals as leased: without them there may be more to do, or nothing at all.
+        if !refused.is_empty() {
+            next = Next::Now;
         }
         let (name, wait) = match next {
             Next::Now => ("now", 0),
@@ -453,14 +457,25 @@ impl Desk {
         Ok(Ok(json!({ "due": due })))
     }
 
-    fn robots(&mut self, now: UnixMillis, id: &str, status: u16, text: &str) -> Answered {
+    fn robots(&mut self, now: UnixMillis, id: &str, status: u16, text: &str, error: Option<&str>) -> Answered {
         let id = match lease_id(id) {
             Ok(id @ LeaseId::Robots(_)) => id,
             _ => return Ok(Err("expected the id of a robots.txt".to_owned())),
         };
+        let class = match error.map(|class| class.parse::<ErrorClass>().map_err(|_| class)).transpose() {
+            // Nobody answered: as of a page, that counts against the origin, which is asked again for an hour.
+            Ok(None) if status == 0 => Some(ErrorClass::ConnectTimeout),
+            Ok(class) => class,
+            Err(class) => return Ok(Err(format!("unknown error class {class:?}"))),
+        };
         let Some(site) = self.frontier.errand_site(id).map(str::to_owned) else {
             return Ok(Err("it is not leased, or the lease has expired".to_owned()));
         };
+        if let Some(class) = class {
+            self.frontier.released(now, id, Answer::Failed(class), None)?;
+            self.frontier.robots(now, id, RobotsAnswer::Unavailable(class, class.to_string()))?;
+            return Ok(Ok(json!({ "ok": true })));
+        }
         // What comes behind does not count, and is not kept either.
         let (text, _) = text.split_at(text.floor_char_boundary(MAX_BYTES));
         let (answer, kept) = match status {

@@ -19,9 +19,13 @@ pub enum Request {
     },
     Robots {
         id: String,
+        #[serde(default)]
         status: u16,
         #[serde(default)]
         text: String,
+        /// Instead of a status: an error class.
+        #[serde(default)]
+        error: Option<String>,
     },
     Return {
         ids: Vec<String>,

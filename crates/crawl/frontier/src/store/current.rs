@@ -11,6 +11,8 @@ use trawl_io::{Fs, publish};
 pub(crate) const NAME: &str = "CURRENT";
 const VERSION: u32 = 1;
 const LIMIT: u64 = 1 << 20;
+/// A log without a batch is shorter.
+const BATCH_AT: u64 = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Current {
@@ -104,6 +106,25 @@ impl Current {
         })?;
         bytes.push(b'\n');
         Ok(publish(fs, &path, &bytes)?)
+    }
+
+    /// Refuses a directory with files of a frontier that nobody names: `CURRENT` was lost, perhaps by a copy, and they are all there
+    /// is. A crash while a frontier was begun leaves a log without a batch at most.
+    pub fn check_absent(fs: &dyn Fs, dir: &Path) -> Result<()> {
+        for entry in fs.list(dir)? {
+            let Some(name) = entry.name.to_str() else { continue };
+            if entry.is_dir || !is_file_of_frontier(name) {
+                continue;
+            }
+            if !name.starts_with("log-") || fs.metadata(&dir.join(name))?.len >= BATCH_AT {
+                return Err(Error::Corrupt {
+                    path: dir.join(NAME),
+                    expected: "the names of the frontier's files",
+                    found: format!("no such file, and {name} beside it"),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Removes files of a frontier that this one does not name: of a flush or merge that a crash ended.

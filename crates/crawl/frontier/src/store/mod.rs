@@ -159,6 +159,7 @@ impl Frontier {
         let lock = LockFile::acquire_in(&**fs, &dir.join("lock"), holder)?;
         trawl_io::remove_leftovers(&**fs, dir)?;
         if !Self::exists(&**fs, dir)? {
+            Current::check_absent(&**fs, dir)?;
             let mut current = Current::new(&config);
             // A crash may have left a log that nobody names.
             current.remove_others(&**fs, dir)?;

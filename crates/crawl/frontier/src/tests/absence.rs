@@ -160,6 +160,46 @@ fn an_origin_that_is_away_is_so_after_a_restart() {
     }
 }
 
+/// Months later the server may be there again: what was fetched of it then must not be refused unasked.
+#[test]
+fn a_recrawl_asks_again_who_was_given_up() {
+    let mut f = F::new(Config { give_up_after: Duration::from_secs(600), ..ignoring() });
+    seed(&mut f, "http://a.example/first");
+    seed(&mut f, "http://a.example/later");
+    let first = lease(&mut f, 0);
+    done(&mut f, 0, &first, OK);
+    let (fetched, refused, now) = serve(&mut f, "http://a.example/", 0);
+    assert_eq!((fetched.len(), refused), (0, 1));
+    let mut f = f.crash_synced(now);
+    assert!(f.host_report("a.example").unwrap().given_up.is_some());
+    let crawled = Recrawl { before: UnixMillis(now), host: None, gone: false };
+    assert_eq!(f.inner.recrawl(UnixMillis(now), &crawled).unwrap(), 1);
+    let (fetched, refused, _) = serve(&mut f, "http://nobody.example/", now);
+    assert_eq!((fetched, refused), (vec!["http://a.example/first".to_owned()], 0));
+
+    // A robots.txt that was given up is asked for again, too; also when its host is taken up.
+    for taken_up in [false, true] {
+        let mut f = F::new(Config { robots_attempts: 1, delay: Duration::ZERO, ..Config::default() });
+        seed(&mut f, "http://a.example/x");
+        let robots = lease(&mut f, 0);
+        done(&mut f, 0, &robots, status(500));
+        let failed = RobotsAnswer::Unavailable(ErrorClass::RobotsUnavailable, "status 500".into());
+        f.robots(UnixMillis(0), robots.id, failed);
+        let again = match taken_up {
+            true => f.take_up(UnixMillis(0), "a.example").unwrap(),
+            false => {
+                let Step::Refuse(l, class, _) = f.step(UnixMillis(0)) else { panic!() };
+                f.acknowledged(UnixMillis(0), page(l.id), Answer::Failed(class), None);
+                let gone = Recrawl { before: UnixMillis(0), host: None, gone: true };
+                f.inner.recrawl(UnixMillis(0), &gone).unwrap() == 1
+            }
+        };
+        assert!(again);
+        let (_, robots) = soonest(&mut f, 0);
+        assert_eq!(robots.url(), "http://a.example/robots.txt");
+    }
+}
+
 #[test]
 fn robots_txt_that_a_redirect_leads_to_nowhere_is_unavailable() {
     let mut f = F::new(Config { robots_attempts: 2, delay: Duration::ZERO, ..Config::default() });

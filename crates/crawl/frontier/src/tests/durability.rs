@@ -117,3 +117,31 @@ fn only_files_of_the_frontier_are_removed() {
     assert!(kept.iter().all(|name| files.contains_key(&dir.join(name))), "{:?}", files.keys());
     assert!(!left.iter().any(|name| files.contains_key(&dir.join(name))), "{:?}", files.keys());
 }
+
+/// Without `CURRENT` nobody knows which files count, but they are what is left of a frontier.
+#[test]
+fn a_frontier_that_lost_its_list_of_files_is_not_replaced_by_an_empty_one() {
+    let (dir, config) = (std::path::Path::new("/frontier"), ignoring());
+    for flush in [false, true] {
+        let mut f = F::new(config.clone());
+        seed(&mut f, "http://a.example/");
+        f.inner.sync().unwrap();
+        if flush {
+            f.flush().unwrap();
+        }
+        let disk = f.disk.reboot(trawl_io::fault::Loss::All);
+        let fs = disk.shared();
+        fs.remove_file(&dir.join("CURRENT")).unwrap();
+        let before = disk.files();
+        let error = Frontier::open(&fs, dir, config.clone(), UnixMillis(0), "test").err().unwrap().to_string();
+        assert!(error.contains("CURRENT: expected the names of the frontier's files"), "{error}");
+        assert_eq!(disk.files().len(), before.len());
+    }
+    // A crash while it was begun leaves an empty log, which is nothing.
+    let f = F::new(config.clone());
+    let fs = f.disk.shared();
+    fs.remove_file(&dir.join("CURRENT")).unwrap();
+    fs.sync_dir(dir).unwrap();
+    let f = F::on(f.disk.reboot(trawl_io::fault::Loss::All), config, 0);
+    assert_eq!(f.known(), 0);
+}

@@ -179,6 +179,35 @@ fn refuse(f: &mut F, at: i64, url: &str) {
     assert!(!f.acknowledged(UnixMillis(at), page(refused.id), Answer::Failed(class), None));
 }
 
+/// A list has both spellings, and its site closes the first one: nobody knows that before all of the list was read.
+#[test]
+fn the_plainer_spelling_stands_for_a_page_until_the_rules_are_known() {
+    let (closed, open) = ("http://a.example/p?utm_source=x", "http://a.example/p");
+    for files in [false, true] {
+        let mut f = F::new(Config { max_depth: 9, delay: Duration::ZERO, ..Config::default() });
+        if files {
+            f.inner.seen = crate::frontier::Seen::Files(crate::seen::Recent::new(1));
+        }
+        let admissions = [closed, open, closed].map(|url| seed(&mut f, url));
+        assert_eq!(admissions, [Admission::New, Admission::Seen, Admission::Seen]);
+        // Another seed stays as it was asked for, whatever is linked.
+        assert_eq!(seed(&mut f, "http://a.example/q?gclid=1"), Admission::New);
+        let linked = web("http://a.example/q");
+        let linked = Candidate::link(Identity::Key.of(&linked), linked, &"http://b.example/".into(), 0);
+        assert_eq!(f.discover(linked), Admission::Seen);
+        assert_eq!((f.pending(), f.known()), (2, 2));
+        let robots = lease(&mut f, 0);
+        done(&mut f, 0, &robots, OK);
+        f.robots(UnixMillis(0), robots.id, rules("/p?utm", None));
+        for url in [open, "http://a.example/q?gclid=1"] {
+            let page = lease(&mut f, 0);
+            assert_eq!(page.url(), url, "files {files}");
+            done(&mut f, 0, &page, OK);
+        }
+        assert_eq!((f.step(UnixMillis(0)), f.pending(), f.known()), (Step::Empty, 0, 2));
+    }
+}
+
 /// robots.txt closes tracked spellings, as those of many sites do, and one of them is found first: before the rules are known
 /// (`early`), or after.
 #[test]
