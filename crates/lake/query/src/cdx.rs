@@ -306,11 +306,13 @@ impl CdxRows<'_> {
                 let in_time = |ts: UnixMillis| {
                     self.query.from.is_none_or(|from| ts >= from) && self.query.to.is_none_or(|to| ts <= to)
                 };
-                let timed = self.query.from.is_none() && self.query.to.is_none() || read.ts(i).is_some_and(in_time);
+                // A URL without a time was listed, not captured: clients would take it for a capture of 1900, or fail.
+                let timed = read.ts(i).is_some_and(in_time);
                 if timed && !(self.touched && self.pinned.is_denied(read, i)) {
                     let mut item = item(read, i);
                     // A fetch that failed left nothing to replay.
                     if error_class(read, i).is_none()
+                        && !item.is_derived()
                         && let Ok(urlkey) = surt::cdxj(&item.url)
                         && self.wanted.fits(&urlkey)
                     {

@@ -226,19 +226,22 @@ fn hand_out(found: Replayed<'_>, out: &mut Out<'_>) -> Result<(), QueryError> {
     crate::v1::decoded(found.head.as_deref(), found.body, out)
 }
 
-/// Captures of a URL that have bytes, by time.
+/// Captures of a URL that can be replayed, by time.
 fn mementos(pinned: &Pinned, url: &str, who: &Principal) -> Result<Vec<CdxRow>, QueryError> {
     let query = CdxQuery { url: url.to_owned(), match_type: MatchType::Exact, ..CdxQuery::default() };
     let rows = pinned.cdx(&query, who)?;
     let mut found = Vec::new();
     for page in 0..rows.pages() {
         let stretch = rows.page(page)?.into_owned().into_iter();
-        let has_place = |row: &CdxRow| row.item.warc_file.is_some() && row.item.warc_offset.is_some();
-        found.extend(stretch.filter(|row| has_place(row) && row.item.ts.is_some() && row.item.status.is_some()));
+        found.extend(stretch.filter(|row| row.item.is_memento()));
         if found.len() > MAX_MEMENTOS {
             found.truncate(MAX_MEMENTOS);
             break;
         }
+    }
+    // Rows of an index whose archives are elsewhere lead to nothing: they are named only where there is nothing else.
+    if found.iter().any(|row| pinned.has_archives(row.dataset_id)) {
+        found.retain(|row| pinned.has_archives(row.dataset_id));
     }
     found.sort_by_key(|row| row.item.ts);
     Ok(found)
@@ -249,7 +252,9 @@ fn nearest(rows: &[CdxRow], at: Option<UnixMillis>) -> Option<usize> {
     match at {
         None => rows.len().checked_sub(1),
         Some(at) => {
-            let far = |row: &CdxRow| row.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(at.0));
+            // By whole seconds: mementos are named so, and so is the time that is asked for.
+            let second = |ts: UnixMillis| ts.0.div_euclid(1000);
+            let far = |row: &CdxRow| row.item.ts.map_or(u64::MAX, |ts| second(ts).abs_diff(second(at)));
             rows.iter().enumerate().min_by_key(|(_, row)| far(row)).map(|(place, _)| place)
         }
     }
