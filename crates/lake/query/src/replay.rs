@@ -239,14 +239,14 @@ impl Pinned {
             (_, None) => i128::MAX,
         };
         // Of the same time, what a server sent comes before what else an archive has of the URL; one whose archives are known and
-        // the very spelling that was asked for before others. Among datasets, no index of somebody else's archives hides a capture.
-        let lost = |hit: &UrlHit| !self.has_archives(hit.dataset_id);
+        // the very spelling that was asked for before others. Among datasets they do so at any time: neither the text of a page
+        // nor an index of somebody else's archives hides a capture.
+        let among = dataset_id.is_none();
         let rank = |hit: &UrlHit| {
-            let is_index = dataset_id.is_none() && lost(hit);
-            (is_index, far(hit), !hit.item.is_memento(), lost(hit), hit.item.url != url)
+            let (other, lost) = (!hit.item.is_memento(), !self.has_archives(hit.dataset_id));
+            (among && other, among && lost, far(hit), other, lost, hit.item.url != url)
         };
-        let fits = |hit: &UrlHit| has_bytes(hit) && (dataset_id.is_some() || hit.item.is_memento());
-        let best = self.best_with(dataset_id, url, &who, |hit| fits(hit).then(|| rank(hit)))?;
+        let best = self.best_with(dataset_id, url, &who, |hit| has_bytes(hit).then(|| rank(hit)))?;
         best.ok_or(match dataset_id {
             Some(dataset_id) => QueryError::NoCapture { dataset_id },
             None => QueryError::NoMemento { url: url.chars().take(200).collect() },

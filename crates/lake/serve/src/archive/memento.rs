@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use trawl_http::Head;
 use trawl_model::UnixMillis;
-use trawl_query::{CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed};
+use trawl_query::{CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed, UrlHit};
 
 /// Mementos in one TimeMap at most.
 const MAX_MEMENTOS: usize = 100_000;
@@ -153,12 +153,18 @@ async fn replay(state: &Arc<State>, asker: Asker, url: String, at: UnixMillis) -
     let mine = state.clone();
     stream(state, asker, kind, Packing::AS_IS, move |pinned, who, out| {
         let archives = mine.archives.as_ref().ok_or(crate::v1::NO_ARCHIVES)?;
-        match pinned.capture(None, &url, Some(at), who) {
+        match memento_at(pinned, &url, at, who) {
             Err(QueryError::NoMemento { .. }) => lead_to_another(pinned, &url, at, who, out),
             row => pinned.replay(archives, &row?, who, &mut |found| hand_out(found, out)),
         }
     })
     .await
+}
+
+/// The memento of a URL that is nearest to a time.
+fn memento_at(pinned: &Pinned, url: &str, at: UnixMillis, who: &Principal) -> Result<UrlHit, QueryError> {
+    let row = pinned.capture(None, url, Some(at), who)?;
+    if row.item.is_memento() { Ok(row) } else { Err(nothing(url)) }
 }
 
 /// Leads from a URL that was captured only with the other scheme, or only with or without `www.`, to the nearest of those
@@ -175,7 +181,7 @@ fn lead_to_another(
     let mut best: Option<(u64, String)> = None;
     for spelling in ["http", "https"].iter().flat_map(|scheme| [rest, &other].map(|rest| format!("{scheme}://{rest}")))
     {
-        let row = match pinned.capture(None, &spelling, Some(at), who) {
+        let row = match memento_at(pinned, &spelling, at, who) {
             Ok(row) => row,
             Err(QueryError::NoMemento { .. } | QueryError::BadUrl { .. }) => continue,
             Err(error) => return Err(error),

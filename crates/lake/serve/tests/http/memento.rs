@@ -40,6 +40,11 @@ fn what_was_made_of_a_page_is_no_memento_of_it() {
     assert_eq!(get(at, "/cdx?url=a.com&fl=mimetype,statuscode").text(), "text/html 200\n");
     assert_eq!(get(at, "/v1/capture/all?url=http://a.com/&part=body").text(), "page");
     assert_eq!(get(at, "/v1/capture/wet?url=http://a.com/&part=body").text(), "text", "who asks for it gets it");
+    let text = other("conversion", 1, "http://b.com/", "text/plain", b"text");
+    fixture.add_file("only", "only.warc", &text, Acl::Public);
+    for path in ["/web/2026id_/http://b.com/", "/timegate/http://b.com/"] {
+        assert_eq!(get(at, path).status, 404, "{path}");
+    }
 }
 
 /// The rows of `http://a.com/`: were one kind of record no longer ingested, a test of it would say nothing.
