@@ -87,7 +87,11 @@ fn filters_order_and_resumption() {
     assert_eq!(lines(&server, "url=*.a.com&filter=~original:sub&filter==mimetype:text/html").len(), 1);
     let page = "url=a.com/page%3Fa=1%26b=2&fl=timestamp";
     assert_eq!(lines(&server, &format!("{page}&sort=reverse")), ["20250101000000", "20240101000000"]);
-    assert_eq!(lines(&server, &format!("{page}&sort=closest&closest=20241231")), ["20250101000000", "20240101000000"]);
+    for sort in ["&sort=closest", ""] {
+        let found = lines(&server, &format!("{page}{sort}&closest=20241231"));
+        assert_eq!(found, ["20250101000000", "20240101000000"], "{sort}");
+    }
+    assert_eq!(lines(&server, &format!("{page}&closest=20241231&limit=1")), ["20250101000000"]);
     assert_eq!(lines(&server, &format!("{page}&limit=-1&fastLatest=true")), ["20250101000000"]);
     assert_eq!(lines(&server, &format!("{page}&collapse=timestamp:1")), ["20240101000000"]);
     let (mut seen, mut key) = (Vec::new(), String::new());
