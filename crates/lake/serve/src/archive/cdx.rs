@@ -307,7 +307,7 @@ fn answer(
 ) -> Result<Option<Next>, QueryError> {
     let limit = params.limit.unwrap_or(i64::MAX);
     // pywb and its clients (cdx_toolkit) name a time and no order.
-    let implied = if params.closest.is_some() { Sort::Closest } else { Sort::Default };
+    let implied = if params.closest.is_some() && limit >= 0 { Sort::Closest } else { Sort::Default };
     let sort = params.sort.unwrap_or(implied);
     // Nearest to no time at all: all of them, in order.
     if let (Sort::Closest, Some(wanted)) = (sort, params.closest.as_ref().and_then(Digits::from)) {
