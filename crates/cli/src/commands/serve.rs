@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, default_value = "1s", value_parser = duration, help_heading = "Limits")]
     max_wait: Duration,
 
-    /// Exports, captures and CDX answers sent at once; more wait
+    /// Exports sent at once, and as many captures and CDX answers; more wait
     #[arg(long, default_value_t = 8, value_name = "N", help_heading = "Limits")]
     max_streams: usize,
 

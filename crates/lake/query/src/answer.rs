@@ -167,6 +167,26 @@ pub struct UrlItem {
 }
 
 impl UrlItem {
+    /// The type of the record in its archive, where the row names it: `revisit`, `resource`, `conversion`.
+    pub fn record_type(&self) -> Option<&str> {
+        self.extras.as_ref()?.get("record_type")?.as_str()
+    }
+
+    /// Whether its record is what a program made of a capture, not what a server sent: the text of a page (WET), or facts about
+    /// it (WAT). Such a record has the URL and the time of the capture.
+    pub fn is_derived(&self) -> bool {
+        matches!(self.record_type(), Some("conversion" | "metadata"))
+    }
+
+    /// Whether it leads to what a server sent. Indexes of all records do not say which ones are requests and which are facts:
+    /// those have no status, and no type or that of fields.
+    pub fn is_memento(&self) -> bool {
+        let kind = self.content_type.as_deref();
+        let is_said = self.status.is_some() || self.record_type().is_some();
+        let has_place = self.warc_file.is_some() && self.warc_offset.is_some();
+        has_place && !self.is_derived() && (is_said || kind.is_some_and(|kind| kind != "application/warc-fields"))
+    }
+
     /// Gives a capture its locator, and leaves out what is not shown to `who`.
     pub(crate) fn finish(&mut self, dataset_id: u32, who: &Principal) {
         if let (Some(_), Some(offset)) = (&self.warc_file, self.warc_offset) {

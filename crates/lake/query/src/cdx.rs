@@ -306,14 +306,20 @@ impl CdxRows<'_> {
                 let in_time = |ts: UnixMillis| {
                     self.query.from.is_none_or(|from| ts >= from) && self.query.to.is_none_or(|to| ts <= to)
                 };
-                let timed = self.query.from.is_none() && self.query.to.is_none() || read.ts(i).is_some_and(in_time);
-                if timed && !(self.touched && self.pinned.is_denied(read, i)) {
+                // A URL without a time was listed, not captured: clients would take it for a capture of 1900, or fail.
+                let timed = read.ts(i).is_some_and(in_time);
+                let shown = timed && !(self.touched && self.pinned.is_denied(read, i));
+                // A fetch that failed left nothing to replay.
+                if shown
+                    && error_class(read, i).is_none()
+                    && let Ok(urlkey) = surt::cdxj(&read.url(i))
+                    && self.wanted.fits(&urlkey)
+                {
                     let mut item = item(read, i);
-                    // A fetch that failed left nothing to replay.
-                    if error_class(read, i).is_none()
-                        && let Ok(urlkey) = surt::cdxj(&item.url)
-                        && self.wanted.fits(&urlkey)
-                    {
+                    if !item.is_derived() {
+                        // Of what else a source knew, clients see no more than this. It may be the text of a page, fifty
+                        // thousand times: four answers of rows with 4 KB each took 1.5 GB.
+                        item.extras = item.record_type().map(|kind| serde_json::json!({ "record_type": kind }));
                         item.finish(*dataset_id, self.who);
                         rows.push(CdxRow { urlkey, dataset_id: *dataset_id, item });
                     }

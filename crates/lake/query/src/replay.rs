@@ -238,8 +238,14 @@ impl Pinned {
             (None, Some(found)) => -i128::from(found.0),
             (_, None) => i128::MAX,
         };
-        // One whose archives are known, and the very spelling that was asked for, come before others of the same time.
-        let rank = |hit: &UrlHit| (far(hit), self.bases(hit).is_empty(), hit.item.url != url);
+        // Of the same time, what a server sent comes before what else an archive has of the URL; one whose archives are known and
+        // the very spelling that was asked for before others. Among datasets they do so at any time: neither the text of a page
+        // nor an index of somebody else's archives hides a capture.
+        let among = dataset_id.is_none();
+        let rank = |hit: &UrlHit| {
+            let (other, lost) = (!hit.item.is_memento(), !self.has_archives(hit.dataset_id));
+            (among && other, among && lost, far(hit), other, lost, hit.item.url != url)
+        };
         let best = self.best_with(dataset_id, url, &who, |hit| has_bytes(hit).then(|| rank(hit)))?;
         best.ok_or(match dataset_id {
             Some(dataset_id) => QueryError::NoCapture { dataset_id },
@@ -348,6 +354,11 @@ impl Pinned {
         Ok(keeps)
     }
 
+    /// Whether a dataset says where its archives are.
+    pub fn has_archives(&self, dataset_id: u32) -> bool {
+        self.manifest().dataset(dataset_id).is_some_and(|dataset| !dataset.info.archive_base.is_empty())
+    }
+
     fn bases(&self, row: &UrlHit) -> Vec<String> {
         self.manifest().dataset(row.dataset_id).map(|dataset| dataset.info.archive_base.clone()).unwrap_or_default()
     }
@@ -432,9 +443,7 @@ fn has_bytes(hit: &UrlHit) -> bool {
 
 /// Whether a row says that it is a revisit: those of archives by the type of the record, those of indexes by that of the body.
 fn is_revisit(hit: &UrlHit) -> bool {
-    let kind = hit.item.extras.as_ref().and_then(|extras| extras.get("record_type"));
-    kind.and_then(serde_json::Value::as_str) == Some("revisit")
-        || hit.item.content_type.as_deref() == Some("warc/revisit")
+    hit.item.record_type() == Some("revisit") || hit.item.content_type.as_deref() == Some("warc/revisit")
 }
 
 fn hand_out(

@@ -6,7 +6,7 @@ use common::Fixture;
 use trawl_index::{Compaction, compact, rebuild};
 use trawl_ingest::{IngestSettings, ingest};
 use trawl_model::{DoorError, Items, Place, SourceIdentity, Split, UnixMillis, UrlRecord, UrlSource};
-use trawl_query::{Filter, Lake, Locator, Options, Page, Pinned, Principal};
+use trawl_query::{CdxQuery, Filter, Lake, Locator, Options, Page, Pinned, Principal};
 use trawl_store::DatasetInfo;
 use trawl_store::manifest::{Deny, DenyTarget};
 use trawl_url::{domain_id, url_id};
@@ -233,4 +233,29 @@ fn a_capture_is_chosen_among_all_of_its_url() {
         let second = time(n).0 / 1000 * 1000;
         assert_eq!(found(Some(UnixMillis(second))).ts.unwrap().0 / 1000 * 1000, second);
     }
+}
+
+/// A source may have the text of each page beside its URL. Fifty thousand rows are held at a time, for clients that see none of it.
+#[test]
+fn rows_of_a_cdx_answer_hold_no_texts() {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("a"));
+    let row = |n: i64, extras: &str| UrlRecord {
+        ts: Some(UnixMillis(1_700_000_000_000 + n * 1000)),
+        extras: Some(extras.to_owned()),
+        ..UrlRecord::bare("http://a.com/")
+    };
+    let rows = vec![
+        row(1, r#"{"text":"of a page"}"#),
+        row(2, r#"{"record_type":"revisit","text":"of a page"}"#),
+        row(3, r#"{"record_type":"conversion"}"#),
+    ];
+    fixture.ingest(id, rows, |_| ());
+    fixture.publish();
+    let (pinned, who) = (pin(&fixture), Principal::anyone());
+    let query = CdxQuery { url: "a.com".into(), ..CdxQuery::default() };
+    let rows = pinned.cdx(&query, &who).unwrap();
+    let page = rows.page(0).unwrap();
+    let found: Vec<_> = page.iter().map(|row| row.item.extras.clone()).collect();
+    assert_eq!(found, [None, Some(serde_json::json!({ "record_type": "revisit" }))]);
 }

@@ -73,7 +73,10 @@ fn gauges(state: &Arc<State>) -> Gauges {
         connections: state.connections.count(),
         questions: state.max_concurrent - state.permits.available_permits(),
         waiting: state.max_waiting - state.waiting.available_permits(),
-        streams: state.max_streams - state.streams.available_permits(),
+        streams: [&state.streams, &state.exports]
+            .map(|places| state.max_streams - places.available_permits())
+            .iter()
+            .sum(),
         lake_changes: state.lake_state.changes(),
     }
 }

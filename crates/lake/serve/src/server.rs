@@ -31,7 +31,8 @@ pub struct Config {
     pub max_waiting: usize,
     /// How long a question waits for its turn before it is answered 503.
     pub max_wait: Duration,
-    /// Streamed answers (exports, captures, CDX) at once; more wait for their turn, as many and as long as questions may.
+    /// Exports at once, and as many other streamed answers (captures, CDX); more wait for their turn, as many and as long as
+    /// questions may.
     pub max_streams: usize,
     /// Requests of one client (a token, or an address) at once; more are answered 429. 0 is no limit.
     pub max_per_client: usize,
@@ -141,7 +142,9 @@ pub(crate) struct State {
     pub(crate) lake: Arc<Lake>,
     pub(crate) archives: Option<Archives>,
     pub(crate) permits: Arc<Semaphore>,
+    /// Captures and CDX.
     pub(crate) streams: Arc<Semaphore>,
+    pub(crate) exports: Arc<Semaphore>,
     pub(crate) waiting: Arc<Semaphore>,
     /// Apart, so that exports that wait take no place from questions.
     pub(crate) waiting_to_stream: Semaphore,
@@ -225,6 +228,7 @@ impl Server {
             archives: config.archives,
             permits: Arc::new(Semaphore::new(max_concurrent)),
             streams: Arc::new(Semaphore::new(max_streams)),
+            exports: Arc::new(Semaphore::new(max_streams)),
             waiting: Arc::new(Semaphore::new(config.max_waiting.min(Semaphore::MAX_PERMITS))),
             waiting_to_stream: Semaphore::new(config.max_waiting.min(Semaphore::MAX_PERMITS)),
             max_concurrent,

@@ -90,7 +90,7 @@ where
     F: FnOnce(&Pinned, &Principal, &mut Out<'_>) -> Result<(), QueryError> + Send + 'static,
 {
     let turn = state.clients.enter(&asker, state.max_per_client)?;
-    let permit = state.turn_to_stream().await?;
+    let permit = state.turn_to_stream(packing.may_begin_late).await?;
     let (pieces, receiver) = mpsc::channel(WAITING);
     let (begun, begins) = oneshot::channel();
     let (waits, effort) = Waits::new(state.stream_timeout, state.stream_timeout);

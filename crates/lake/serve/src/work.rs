@@ -231,9 +231,11 @@ impl State {
     }
 
     /// The same among the streams under way. One may take an hour, but most are a capture or a few lines of `/cdx`, and a browser
-    /// asks for those of a page all at once.
-    pub(crate) async fn turn_to_stream(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        self.turn_among(&self.streams, &self.waiting_to_stream).await
+    /// asks for those of a page all at once. Exports have places of their own: eight clients that read theirs slowly kept all of these
+    /// waiting.
+    pub(crate) async fn turn_to_stream(&self, is_export: bool) -> Result<OwnedSemaphorePermit, Failure> {
+        let places = if is_export { &self.exports } else { &self.streams };
+        self.turn_among(places, &self.waiting_to_stream).await
     }
 
     async fn turn_among(&self, permits: &Arc<Semaphore>, places: &Semaphore) -> Result<OwnedSemaphorePermit, Failure> {

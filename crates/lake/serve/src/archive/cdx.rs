@@ -193,9 +193,9 @@ params! {
         filter: Many,
         /// `field` or `field:N`: of neighbours with the same (beginning of the) field only the first.
         collapse: Collapses,
-        /// default if not given.
+        /// closest if there is such a time, else default, if not given.
         sort: Sort,
-        /// With sort=closest, to which time.
+        /// With sort=closest or no sort, to which time.
         closest: Digits,
         /// With showResumeKey the key of an answer before.
         resumeKey: Key,
@@ -306,7 +306,9 @@ fn answer(
     lines: &mut Lines<'_, '_>,
 ) -> Result<Option<Next>, QueryError> {
     let limit = params.limit.unwrap_or(i64::MAX);
-    let sort = params.sort.unwrap_or(Sort::Default);
+    // pywb and its clients (cdx_toolkit) name a time and no order.
+    let implied = if params.closest.is_some() && limit >= 0 { Sort::Closest } else { Sort::Default };
+    let sort = params.sort.unwrap_or(implied);
     // Nearest to no time at all: all of them, in order.
     if let (Sort::Closest, Some(wanted)) = (sort, params.closest.as_ref().and_then(Digits::from)) {
         return closest(rows, wanted, pick, limit, lines).map(|()| None);

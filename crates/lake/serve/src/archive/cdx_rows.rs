@@ -107,8 +107,7 @@ fn one_field(text: String) -> String {
 
 /// A revisit is told as such by its type, which is where clients look.
 fn mime(row: &CdxRow) -> Option<String> {
-    let kind = row.item.extras.as_ref().and_then(|extras| extras.get("record_type")).and_then(Json::as_str);
-    if kind == Some("revisit") {
+    if row.item.record_type() == Some("revisit") {
         return Some("warc/revisit".to_owned());
     }
     let kind = row.item.content_type.as_deref()?.split(';').next()?.trim();

@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use trawl_http::Head;
 use trawl_model::UnixMillis;
-use trawl_query::{CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed};
+use trawl_query::{CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed, UrlHit};
 
 /// Mementos in one TimeMap at most.
 const MAX_MEMENTOS: usize = 100_000;
@@ -153,12 +153,18 @@ async fn replay(state: &Arc<State>, asker: Asker, url: String, at: UnixMillis) -
     let mine = state.clone();
     stream(state, asker, kind, Packing::AS_IS, move |pinned, who, out| {
         let archives = mine.archives.as_ref().ok_or(crate::v1::NO_ARCHIVES)?;
-        match pinned.capture(None, &url, Some(at), who) {
+        match memento_at(pinned, &url, at, who) {
             Err(QueryError::NoMemento { .. }) => lead_to_another(pinned, &url, at, who, out),
             row => pinned.replay(archives, &row?, who, &mut |found| hand_out(found, out)),
         }
     })
     .await
+}
+
+/// The memento of a URL that is nearest to a time.
+fn memento_at(pinned: &Pinned, url: &str, at: UnixMillis, who: &Principal) -> Result<UrlHit, QueryError> {
+    let row = pinned.capture(None, url, Some(at), who)?;
+    if row.item.is_memento() { Ok(row) } else { Err(nothing(url)) }
 }
 
 /// Leads from a URL that was captured only with the other scheme, or only with or without `www.`, to the nearest of those
@@ -175,7 +181,7 @@ fn lead_to_another(
     let mut best: Option<(u64, String)> = None;
     for spelling in ["http", "https"].iter().flat_map(|scheme| [rest, &other].map(|rest| format!("{scheme}://{rest}")))
     {
-        let row = match pinned.capture(None, &spelling, Some(at), who) {
+        let row = match memento_at(pinned, &spelling, at, who) {
             Ok(row) => row,
             Err(QueryError::NoMemento { .. } | QueryError::BadUrl { .. }) => continue,
             Err(error) => return Err(error),
@@ -226,19 +232,22 @@ fn hand_out(found: Replayed<'_>, out: &mut Out<'_>) -> Result<(), QueryError> {
     crate::v1::decoded(found.head.as_deref(), found.body, out)
 }
 
-/// Captures of a URL that have bytes, by time.
+/// Captures of a URL that can be replayed, by time.
 fn mementos(pinned: &Pinned, url: &str, who: &Principal) -> Result<Vec<CdxRow>, QueryError> {
     let query = CdxQuery { url: url.to_owned(), match_type: MatchType::Exact, ..CdxQuery::default() };
     let rows = pinned.cdx(&query, who)?;
     let mut found = Vec::new();
     for page in 0..rows.pages() {
         let stretch = rows.page(page)?.into_owned().into_iter();
-        let has_place = |row: &CdxRow| row.item.warc_file.is_some() && row.item.warc_offset.is_some();
-        found.extend(stretch.filter(|row| has_place(row) && row.item.ts.is_some() && row.item.status.is_some()));
+        found.extend(stretch.filter(|row| row.item.is_memento()));
         if found.len() > MAX_MEMENTOS {
             found.truncate(MAX_MEMENTOS);
             break;
         }
+    }
+    // Rows of an index whose archives are elsewhere lead to nothing: they are named only where there is nothing else.
+    if found.iter().any(|row| pinned.has_archives(row.dataset_id)) {
+        found.retain(|row| pinned.has_archives(row.dataset_id));
     }
     found.sort_by_key(|row| row.item.ts);
     Ok(found)
@@ -249,7 +258,9 @@ fn nearest(rows: &[CdxRow], at: Option<UnixMillis>) -> Option<usize> {
     match at {
         None => rows.len().checked_sub(1),
         Some(at) => {
-            let far = |row: &CdxRow| row.item.ts.map_or(u64::MAX, |ts| ts.0.abs_diff(at.0));
+            // By whole seconds: mementos are named so, and so is the time that is asked for.
+            let second = |ts: UnixMillis| ts.0.div_euclid(1000);
+            let far = |row: &CdxRow| row.item.ts.map_or(u64::MAX, |ts| second(ts).abs_diff(second(at)));
             rows.iter().enumerate().min_by_key(|(_, row)| far(row)).map(|(place, _)| place)
         }
     }

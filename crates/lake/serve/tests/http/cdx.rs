@@ -20,6 +20,13 @@ fn fixture() -> Fixture {
     fixture
 }
 
+/// A dataset of URLs with a time.
+fn add_seen(fixture: &Fixture, name: &str, urls: &str) {
+    let row = |url: &str| format!("{}\n", serde_json::json!({ "url": url, "ts": "2024-01-01T00:00:00Z" }));
+    let rows: String = urls.lines().map(row).collect();
+    fixture.add_file(name, &format!("{name}.jsonl"), rows.as_bytes(), Acl::Public);
+}
+
 fn lines(server: &trawl_serve::Running, query: &str) -> Vec<String> {
     let reply = get(server.address(), &format!("/cdx?{query}"));
     assert_eq!(reply.status, 200, "{query}: {}", reply.text());
@@ -80,7 +87,11 @@ fn filters_order_and_resumption() {
     assert_eq!(lines(&server, "url=*.a.com&filter=~original:sub&filter==mimetype:text/html").len(), 1);
     let page = "url=a.com/page%3Fa=1%26b=2&fl=timestamp";
     assert_eq!(lines(&server, &format!("{page}&sort=reverse")), ["20250101000000", "20240101000000"]);
-    assert_eq!(lines(&server, &format!("{page}&sort=closest&closest=20241231")), ["20250101000000", "20240101000000"]);
+    for sort in ["&sort=closest", ""] {
+        let found = lines(&server, &format!("{page}{sort}&closest=20241231"));
+        assert_eq!(found, ["20250101000000", "20240101000000"], "{sort}");
+    }
+    assert_eq!(lines(&server, &format!("{page}&closest=20241231&limit=1")), ["20250101000000"]);
     assert_eq!(lines(&server, &format!("{page}&limit=-1&fastLatest=true")), ["20250101000000"]);
     assert_eq!(lines(&server, &format!("{page}&collapse=timestamp:1")), ["20240101000000"]);
     let (mut seen, mut key) = (Vec::new(), String::new());
@@ -159,8 +170,8 @@ fn an_answer_is_not_resumed_when_fewer_rows_are_shown() {
         (50_005, DenyTarget::Dataset(1)),
     ] {
         let fixture = Fixture::new();
-        fixture.add("first", &format!("http://a.github.io/x\nhttp://b.github.io/y\n{}", small(3)));
-        fixture.add("second", &format!("http://a.github.io/z\n{}", small(rows)));
+        add_seen(&fixture, "first", &format!("http://a.github.io/x\nhttp://b.github.io/y\n{}", small(3)));
+        add_seen(&fixture, "second", &format!("http://a.github.io/z\n{}", small(rows)));
         let server = fixture.serve(Config::default());
         // Below a suffix both domains are looked at.
         let query = "url=*.github.io&fl=original";
@@ -223,7 +234,7 @@ fn one_key_stands_for_rows_of_several_domains() {
     let fixture = Fixture::new();
     let urls = "http://gov.uk/x\nhttps://www.gov.uk/x\nhttp://www2.gov.uk/x\nhttp://tax.gov.uk/x\nhttp://www.tax.gov.uk/y\n\
                 http://octo.github.io/\nhttp://a.b.github.io/\nhttp://notgithub.io/\n";
-    fixture.add("list", urls);
+    add_seen(&fixture, "list", urls);
     let server = fixture.serve(Config::default());
     let found = |query: &str| {
         let mut found = lines(&server, &format!("{query}&fl=original"));
@@ -265,10 +276,22 @@ fn json_as_the_wayback_machine_has_it() {
 fn a_hostile_url_is_one_field_of_one_line() {
     let fixture = Fixture::new();
     let urls = ["http://a.com/x\nb.com)/ 20240101000000 b.com/", "http://a.com/y\u{85}\u{2028}\u{b} z\t!"];
-    let rows: String = urls.iter().map(|url| format!("{}\n", serde_json::json!({ "url": url }))).collect();
+    let row = |url: &&str| format!("{}\n", serde_json::json!({ "url": url, "ts": "2024-01-01T00:00:00Z" }));
+    let rows: String = urls.iter().map(row).collect();
     fixture.add_file("list", "list.jsonl", rows.as_bytes(), Acl::Public);
     let server = fixture.serve(Config::default());
     let mut found = lines(&server, "url=a.com/*&fl=original,length");
     found.sort();
     assert_eq!(found, ["http://a.com/xb.com)/%2020240101000000%20b.com/ -", "http://a.com/y%C2%85%E2%80%A8%0B%20z! -"]);
+}
+
+/// Clients that parse times fail on one that is not there, and pywb shows a capture of 1900.
+#[test]
+fn a_url_of_a_list_is_no_capture() {
+    let fixture = fixture();
+    fixture.add("list", "http://a.com/other\nhttp://a.com/listed\n");
+    let server = fixture.serve(Config::default());
+    assert_eq!(lines(&server, "url=a.com/other&fl=timestamp,dataset"), ["20240601000000 1", "20240601000000 2"]);
+    assert_eq!(lines(&server, "url=a.com/listed").len(), 0);
+    assert_eq!(lines(&server, "url=a.com/other&limit=1&fl=timestamp"), ["20240601000000"]);
 }

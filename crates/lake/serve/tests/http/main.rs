@@ -8,5 +8,6 @@ mod changes;
 mod export;
 mod fixture;
 mod limits;
+mod memento;
 mod refusals;
 mod turns;
