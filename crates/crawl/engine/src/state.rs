@@ -13,6 +13,7 @@ use crate::seeds::{SeedBatch, SeedInput};
 use crate::spool::{place_of, read_record};
 use std::collections::HashSet;
 use std::sync::Arc;
+use trawl_archive::CaptureRow;
 use trawl_frontier::{
     Admission, AtLimit, Candidate, Frontier, Identity, LeaseId, Outcome, QueueBy, Settled, Ticket, UrlId,
 };
@@ -51,6 +52,13 @@ struct Page {
     redirect: Option<WebUrl>,
     hops: u32,
     meta_json: Option<Arc<str>>,
+    /// Whether a robots.txt or a sitemap names it: then it is as near as a seed, but nobody asked for it.
+    is_sitemap: bool,
+}
+
+/// Whether a row is of a sitemap that is as near as a seed: no other link is.
+fn is_named_sitemap(row: &CaptureRow) -> bool {
+    row.depth == Some(0) && row.via.is_some()
 }
 
 impl State {
@@ -267,8 +275,9 @@ impl State {
             Some(Settled::Unknown) | None => return Ok(()),
         };
         let meta_json = (!event.row.meta_json.is_empty()).then(|| event.row.meta_json.as_str().into());
+        let is_sitemap = is_named_sitemap(&event.row);
         let EventRecord { url, links, sitemaps, to, hops, .. } = event;
-        self.follow(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json }, now)
+        self.follow(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json, is_sitemap }, now)
     }
 
     /// Offers what a page leads to; pages that turn out to be nearer than was thought lead on again.
@@ -280,6 +289,18 @@ impl State {
             let target = match page.redirect {
                 // What leads back to itself leads nowhere.
                 Some(to) if to == page.url => None,
+                // It is still a sitemap that is found by a link: as a redirect it would pass for that of a seed, which may lead anywhere.
+                Some(to) if page.is_sitemap => {
+                    let in_scope = self.scope.allows(&page.url, &to);
+                    let refused = self.rules.refuses_sitemap(&to).filter(|_| in_scope);
+                    if in_scope && refused.is_none() {
+                        let id = self.frontier.id_of_redirect(page.id, &to)?;
+                        Some(sitemap(id, to, &from, page.depth, page.hops + 1))
+                    } else {
+                        self.progress.counts.left_out(refused);
+                        None
+                    }
+                }
                 Some(to) if self.scope.follows(page.depth, &page.url, &to) && self.rules.follows(page.depth, &to) => {
                     if page.depth == 0 {
                         self.keep_directory(self.rules.note_moved(&page.url, &to));
@@ -347,7 +368,8 @@ impl State {
         let sitemaps = inside(sitemaps, &|to| self.rules.refuses_sitemap(to));
         self.progress.counts.outside += (found - links.len() - sitemaps.len()) as u64;
         let meta_json = (!row.meta_json.is_empty()).then(|| row.meta_json.as_str().into());
-        Ok(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json })
+        let is_sitemap = is_named_sitemap(&row);
+        Ok(Page { id, url, depth, links, sitemaps, redirect: to, hops, meta_json, is_sitemap })
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use trawl_engine::{Config, Report, Stop, run};
+use trawl_engine::{Config, Report, Scope, Stop, run};
 use trawl_fetch::TypeLimit;
 
 fn crawl(config: Config) -> Report {
@@ -139,6 +139,29 @@ fn a_sitemap_is_read_whatever_its_type_and_wherever_it_lies() {
         assert_eq!(answers(&out, 200).into_keys().collect::<Vec<_>>(), expected, "{fields:?}");
         assert_eq!(report.counts.refused.values().sum::<u64>(), u64::from(n < 2), "{:?}", report.counts.refused);
     }
+}
+
+/// A sitemap that a robots.txt names is as near as a seed, but nobody asked for it: where it moves to may be another site.
+#[test]
+fn a_sitemap_that_moves_away_brings_no_other_site() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |path, request| match path {
+        "/robots.txt" if request.contains("Host: a.example") => {
+            page("", "Sitemap: http://a.example/away.xml\nSitemap: http://a.example/near.xml\n")
+        }
+        "/robots.txt" => missing(),
+        "/away.xml" => moved("/away2.xml"),
+        "/away2.xml" => moved("http://b.example/map.xml"),
+        "/near.xml" => moved("/near2.xml"),
+        "/near2.xml" | "/map.xml" => page("", "<urlset><url><loc>/listed</loc></url></urlset>").replace("html", "xml"),
+        _ => page("", "a page"),
+    });
+    let mut config = config(&out, addr, vec!["http://a.example/".into()], 1);
+    (config.sitemaps, config.scope) = (true, Scope::Host);
+    let report = crawl(config);
+    assert_eq!(answers(&out, 200).into_keys().collect::<Vec<_>>(), ["/", "/listed", "/near2.xml"]);
+    assert_eq!(report.counts.outside, 1);
 }
 
 /// A spelling that robots.txt closes is not the page: it is found first, and the page is fetched all the same.
