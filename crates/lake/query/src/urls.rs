@@ -16,8 +16,11 @@ use trawl_url::{domain_id, url_id};
 
 /// Rows read at a time with a filter.
 const FILTER_STEP: u64 = 5_000;
-/// Rows read at a time to find the next one that is not denied.
+/// Rows read at a time without one, or to find the next one that is not denied.
 const LOOK: u64 = 1_000;
+/// Texts of a page, about. A list may keep a megabyte beside each URL, which takes next to nothing on disk where they are alike: ten
+/// thousand of them would be one answer. Such pages are shorter.
+const PAGE_BYTES: usize = 16 << 20;
 
 /// Everything an item shows.
 pub(crate) const WANTED: Columns = Columns::URL.and(Columns::of(&[
@@ -209,13 +212,14 @@ impl Pinned {
         lost: &Lost,
         take: &mut TakeRow<'_>,
     ) -> Result<(u64, Option<u64>), QueryError> {
-        let (mut at, mut seen, mut taken) = (start, 0, 0);
-        let (step, most) = if filter.is_empty() { (limit.max(1), limit) } else { (FILTER_STEP, u64::MAX) };
+        let (mut at, mut seen, mut taken, mut bytes) = (start, 0, 0, 0);
+        let (step, most) = if filter.is_empty() { (limit.clamp(1, LOOK), limit) } else { (FILTER_STEP, u64::MAX) };
         loop {
             // At least one step with a filter, or a page asked for again would never get any further.
             let tired = !filter.is_empty() && seen > 0 && self.is_enough()?;
-            let enough = taken >= limit || seen >= most || tired;
-            let pieces = postings.pieces(at, step.min(if enough { LOOK } else { most - seen }));
+            let enough = taken >= limit || seen >= most || bytes >= PAGE_BYTES || tired;
+            let wanted = step.min(if enough { LOOK } else { most - seen });
+            let pieces = postings.pieces(at, wanted);
             let Some((segment, first)) = pieces.first() else { return Ok((taken, None)) };
             if enough && lost.gaps.mixed(*segment, first).is_none() {
                 return Ok((taken, Some(at)));
@@ -224,13 +228,14 @@ impl Pinned {
                 let mixed = lost.gaps.mixed(*segment, run).is_some();
                 for i in 0..rows.len() {
                     if !(mixed && self.is_denied(&rows, i)) {
-                        if enough || taken >= limit || seen >= most {
+                        if enough || taken >= limit || seen >= most || bytes >= PAGE_BYTES {
                             return Ok((taken, Some(at)));
                         }
                         seen += 1;
                         if passes(&rows, i, filter) {
                             take(&rows, i)?;
                             taken += 1;
+                            bytes += text_bytes(&rows, i);
                         }
                     }
                     at += 1;
@@ -238,7 +243,8 @@ impl Pinned {
             }
             // Denied rows cut runs to pieces, of which a page may need more than are read in one round. A domain in very
             // many files is another matter: it gets shorter pages.
-            if filter.is_empty() && lost.rows == 0 {
+            let is_short = pieces.iter().map(|(_, run)| run.row_count).sum::<u64>() < wanted;
+            if filter.is_empty() && lost.rows == 0 && (is_short || taken >= limit) {
                 return Ok((taken, (at < postings.total()).then_some(at)));
             }
         }
@@ -265,6 +271,12 @@ impl Pinned {
         };
         Some(cursor.encode())
     }
+}
+
+/// Bytes of what may be long in a row.
+fn text_bytes(rows: &Rows, i: usize) -> usize {
+    let columns = [Column::PathQuery, Column::RawUrl, Column::Extras];
+    columns.into_iter().filter_map(|column| rows.text(column, i)).map(str::len).sum()
 }
 
 /// Whether a filter takes a row.

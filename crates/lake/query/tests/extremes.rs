@@ -259,3 +259,34 @@ fn rows_of_a_cdx_answer_hold_no_texts() {
     let found: Vec<_> = page.iter().map(|row| row.item.extras.clone()).collect();
     assert_eq!(found, [None, Some(serde_json::json!({ "record_type": "revisit" }))]);
 }
+
+/// Long texts that are alike take next to nothing on disk, and ten thousand of them would be one answer.
+#[test]
+fn a_page_of_long_texts_is_shorter() {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("a"));
+    let extras = format!("{{\"text\":\"{}\"}}", "x".repeat(1 << 20));
+    let rows = 40u64;
+    let record =
+        |n: u64| UrlRecord { extras: Some(extras.clone()), ..UrlRecord::bare(format!("http://a.example/{n:02}")) };
+    fixture.ingest(id, (0..rows).map(record).collect(), |_| ());
+    fixture.publish();
+    let (pinned, who) = (pin(&fixture), Principal::anyone());
+    for filter in [Filter::default(), Filter { path_prefix: Some("/".into()), ..Filter::default() }] {
+        let (mut page, mut found, mut pages) = (Page::at(0, 1000), Vec::new(), 0);
+        loop {
+            let answer = pinned.urls("a.example", id, &page, &filter, &who).unwrap();
+            assert!((1..20).contains(&answer.items.len()), "{} rows of a megabyte", answer.items.len());
+            assert_eq!(answer.total_est, rows);
+            found.extend(answer.items.into_iter().map(|item| item.url));
+            pages += 1;
+            if filter == Filter::default() && pages < 3 {
+                assert_eq!(answer.next_offset, Some(found.len() as u64));
+            }
+            let Some(cursor) = answer.next_cursor else { break };
+            page = Page { cursor: Some(cursor), ..Page::at(0, 1000) };
+        }
+        assert_eq!(found, (0..rows).map(|n| format!("http://a.example/{n:02}")).collect::<Vec<_>>());
+        assert_eq!(pages, 3);
+    }
+}
