@@ -18,7 +18,7 @@ use trawl_model::{
     Revisit, RevisitProfile, Truncated, UnixMillis,
 };
 use trawl_parse::headers::retry_after;
-use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots};
+use trawl_parse::robots::{AgentRules, MAX_BYTES, Robots, text_of};
 use trawl_url::{Reject, WebUrl};
 
 /// Turns captures into events. Clones share everything.
@@ -257,7 +257,7 @@ impl Worker {
                 unavailable(ErrorClass::RobotsUnavailable, "its content coding cannot be undone".to_owned())
             }
             Answer::Response { status: 200..=299, .. } => {
-                let text = String::from_utf8_lossy(&looked.text).into_owned();
+                let text = text_of(&looked.text);
                 let sitemaps = self.sitemaps_of_robots(&capture.url, &text);
                 Finding { answer: RobotsAnswer::Rules(rules_of(&text, &self.agent)), text: Some(text), sitemaps }
             }

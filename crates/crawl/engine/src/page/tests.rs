@@ -223,3 +223,21 @@ fn robots_answers() {
     let moved = found("HTTP/1.1 301 x\r\nLocation: //b.example/r\r\n\r\n", "");
     assert!(matches!(moved.answer, RobotsAnswer::Redirect(to) if to.as_str() == "http://b.example/r"));
 }
+
+/// Editors of Windows write UTF-16, and old sites have paths in the encoding of their server.
+#[test]
+fn a_robots_txt_counts_in_any_encoding() {
+    let dir = tempfile::tempdir().unwrap();
+    let worker = worker(dir.path());
+    let url = "http://www.a.example/robots.txt";
+    let utf_16 = "\u{feff}User-agent: *\r\nDisallow: /no\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (body, path) in [(utf_16, "/no/x"), (b"User-agent: *\nDisallow: /caf\xe9/\n".to_vec(), "/caf%E9/x")] {
+        let found = fetched(url, "HTTP/1.1 200 OK\r\n\r\n", body);
+        let Finding { answer, text, .. } = worker.event(lease(LeaseId::Robots(1), url), found).unwrap().robots.unwrap();
+        let RobotsAnswer::Rules(rules) = answer else { panic!("no rules") };
+        // A later start has the text alone.
+        for rules in [rules, rules_of(&text.unwrap(), "trawl")] {
+            assert!(!rules.allows(path) && rules.allows("/yes"), "{path}");
+        }
+    }
+}

@@ -29,6 +29,17 @@ use memchr::memchr;
 /// How much of a file is read: the 500 KiB that RFC 9309 asks parsers to take at least.
 pub const MAX_BYTES: usize = 500 * 1024;
 
+/// A robots.txt as text that [`Robots::parse`] reads as it reads the bytes, for where only text can be kept: UTF-16 is decoded, and
+/// what is not UTF-8 is escaped, which is the same to rules.
+///
+/// ```
+/// # use trawl_parse::robots::text_of;
+/// assert_eq!(text_of(b"Disallow: /caf\xe9"), "Disallow: /caf%E9");
+/// ```
+pub fn text_of(bytes: &[u8]) -> String {
+    trawl_url::text_of(&lines::text(bytes, MAX_BYTES, &mut false)).into_owned()
+}
+
 /// A parsed robots.txt, for any agent.
 #[derive(Clone, Debug, Default)]
 pub struct Robots {
