@@ -131,7 +131,9 @@ fn header_links(page: &WebUrl, head: &Head<'_>) -> Vec<Link> {
 fn is_html(content_type: Option<&str>, start: &[u8]) -> bool {
     match content_type {
         Some(value) => {
-            let media_type = value.split([';', ',']).next().unwrap_or_default().trim().to_ascii_lowercase();
+            // `text/html charset=utf-8` lacks its semicolon: browsers take it for what it means.
+            let end = |c: char| matches!(c, ';' | ',') || c.is_ascii_whitespace();
+            let media_type = value.trim_start().split(end).next().unwrap_or_default().to_ascii_lowercase();
             match media_type.as_str() {
                 "text/html" => true,
                 "text/xml" | "application/xml" => root_is_html(start),

@@ -139,7 +139,9 @@ pub struct TypeLimit {
 
 impl TypeLimit {
     fn applies(&self, content_type: &str) -> bool {
-        let media_type = content_type.split([';', ',']).next().unwrap_or_default().trim().to_ascii_lowercase();
+        // `text/html charset=utf-8` lacks its semicolon: links are read from it too.
+        let end = |c: char| matches!(c, ';' | ',') || c.is_ascii_whitespace();
+        let media_type = content_type.trim_start().split(end).next().unwrap_or_default().to_ascii_lowercase();
         match self.media_type.strip_suffix('*') {
             Some(start) => media_type.starts_with(start),
             None => media_type == self.media_type,

@@ -152,7 +152,8 @@ fn links_of_odd_types_and_of_headers() {
     for value in ["", "html", "*/*", "unknown/unknown", "text/html, text/html"] {
         assert_eq!(typed(value, "\u{feff} <a href=x>"), x, "{value:?}");
     }
-    for value in ["text/plain", "image/png", "application/json"] {
+    assert_eq!(typed("text/html charset=utf-8", "<a href=x>"), x, "without its semicolon");
+    for value in ["text/plain", "image/png", "application/json", "text/plain text/html"] {
         assert_eq!(typed(value, "<a href=x>"), "", "{value:?}");
     }
     let head = "HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nLink: <x>; rel=canonical, <y>; rel=next\r\n";

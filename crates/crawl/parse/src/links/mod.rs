@@ -212,7 +212,8 @@ const HEAD_BYTES: usize = 1024;
 impl LinkExtractor {
     /// Starts a page. `content_type` is the header's value, for its charset.
     pub fn new(options: Options, content_type: Option<&str>) -> Self {
-        let is_xml = |value: &str| value.split(';').next().is_some_and(is_xml);
+        let end = |c: char| matches!(c, ';' | ',') || c.is_ascii_whitespace();
+        let is_xml = |value: &str| value.trim_start().split(end).next().is_some_and(is_xml);
         LinkExtractor {
             tokenizer: Tokenizer::new(options.max_attribute_bytes).xml(content_type.is_some_and(is_xml)),
             collector: Collector::new(options),
