@@ -64,6 +64,23 @@ fn a_denied_domain_stays_denied_under_a_longer_list() {
     ask(dir, &["query", "domain", "zap.org"], 0);
 }
 
+/// `*.sch.uk` makes `essex.sch.uk` a suffix without naming it.
+#[test]
+fn a_suffix_that_a_wildcard_stands_for_is_denied_with_all_below_it() {
+    let dir = lake("in.txt", "https://hilltop.essex.sch.uk/1\nhttps://hilltop.essex.sch.uk/2\n", 0);
+    let dir = dir.path();
+    let add = ["lake", "deny", "add", "--domain", "essex.sch.uk"];
+    let refused = trawl(dir).args(add).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    ask(dir, &[&add[..], &["--suffix"]].concat(), 0);
+    ask(dir, &["query", "domain", "hilltop.essex.sch.uk"], 1);
+    let dataset = ask(dir, &["lake", "datasets"], 0).remove(0);
+    assert_eq!((dataset["rows"].as_u64(), dataset["denied_rows"].as_u64()), (Some(0), Some(2)));
+    // Of the file nothing but the names of schools is known, and none of these is on the list.
+    assert_eq!(ask(dir, &["lake", "purge", "--dry-run"], 0)[0]["rows"], 2);
+    assert_eq!(ask(dir, &["lake", "purge", "--yes"], 0)[0]["rows"], 2);
+}
+
 #[test]
 fn purge_takes_denied_rejects_and_no_others() {
     let lines = "https://bücher.example:99999/secret1\nhttps://www.zap.org:99999/secret2\nhttps://keep.org:99999/\n\

@@ -82,7 +82,7 @@ impl<'a> Resolver<'a> {
                     "{text} is a host of {domain}: deny --domain {domain}, or --prefix http://{text}/ and https://{text}/"
                 )));
             }
-            if !suffix && self.shared.has(domain) {
+            if !suffix && self.shared.has(domain, &self.suffixes) {
                 return Err(Error::Refused(format!(
                     "{domain} is a public suffix in the lake's suffix list: to deny it with all domains below it, add --suffix"
                 )));

@@ -146,7 +146,7 @@ impl Pinned {
     ) -> Result<(), QueryError> {
         let bare = without_www(url.host());
         let own = self.suffixes.registrable(bare);
-        let is_shared = || self.shared_names.get_or_init(|| SharedNames::new(&self.suffixes)).has(bare);
+        let is_shared = || self.shared_names.get_or_init(|| SharedNames::new(&self.suffixes)).has(bare, &self.suffixes);
         let is_below = |name: &str| name.strip_suffix(bare).is_some_and(|labels| labels.ends_with('.'));
         let (prefix, fits): (_, &dyn Fn(&str) -> bool) = match match_type {
             MatchType::Domain if is_shared() => ("", &is_below),

@@ -233,7 +233,8 @@ fn the_newest_capture_is_the_last_one_however_large_its_host_is() {
 fn one_key_stands_for_rows_of_several_domains() {
     let fixture = Fixture::new();
     let urls = "http://gov.uk/x\nhttps://www.gov.uk/x\nhttp://www2.gov.uk/x\nhttp://tax.gov.uk/x\nhttp://www.tax.gov.uk/y\n\
-                http://octo.github.io/\nhttp://a.b.github.io/\nhttp://notgithub.io/\n";
+                http://octo.github.io/\nhttp://a.b.github.io/\nhttp://notgithub.io/\n\
+                http://st-johns.essex.sch.uk/\nhttp://www.hilltop.essex.sch.uk/\nhttp://st-johns.kent.sch.uk/\n";
     add_seen(&fixture, "list", urls);
     let server = fixture.serve(Config::default());
     let found = |query: &str| {
@@ -248,6 +249,9 @@ fn one_key_stands_for_rows_of_several_domains() {
     assert_eq!(found("url=tax.gov.uk/x"), ["http://tax.gov.uk/x"]);
     assert_eq!(found("url=*.gov.uk").len(), 5);
     assert_eq!(found("url=*.github.io"), ["http://a.b.github.io/", "http://octo.github.io/"]);
+    // The list has no rule of this name: `*.sch.uk` stands for it.
+    let schools = ["http://st-johns.essex.sch.uk/", "http://www.hilltop.essex.sch.uk/"];
+    assert_eq!(found("url=*.essex.sch.uk"), schools);
     deny(&fixture.lake, DenyTarget::Domain("octo.github.io".into()));
     deny(&fixture.lake, DenyTarget::Url("https://www.gov.uk/x".into()));
     assert_eq!(found("url=*.github.io"), ["http://a.b.github.io/"]);
