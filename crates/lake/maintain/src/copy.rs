@@ -159,6 +159,9 @@ impl Work<'_> {
             there.extend(to.list(dir)?.into_iter().map(|object| (object.path, object.len)));
         }
         let commits = new_commits(&**from, to, manifest, &there, commits)?;
+        let wanted: BTreeSet<&str> = items.iter().map(|item| item.path.as_str()).collect();
+        let left = |path: &&String| is_rejects(path) && !wanted.contains(path.as_str());
+        let left: Vec<String> = there.keys().filter(left).cloned().collect();
         copy_items(&**from, to, &there, items, self.cancel, self.progress, copied)?;
         for (path, bytes) in commits {
             // Copies of commits come after them, as in the lake itself.
@@ -177,7 +180,7 @@ impl Work<'_> {
             // Writes the record of the deny list. That of the lake may be of a later manifest by now.
             begun.commit((self.clock)(), self.writer, |_| Ok(()))?;
             copied.objects += 1;
-            return Ok(());
+            return self.purge_rejects(left);
         };
         target.put_suffix_list(&list)?;
         copied.up_to_date = answers_alike(&*target.current()?) == answers_alike(&state);
@@ -196,8 +199,28 @@ impl Work<'_> {
             *there = Manifest { versions, revoked, sequence: there.sequence, ..state.clone() };
             Ok(())
         })?;
+        self.purge_rejects(left)
+    }
+
+    /// Takes out of the copy what a purge took out of the lake: a collector keeps all rejected items of a dataset, and who purges a
+    /// copy writes to it. What a commit of the lake still names was lost there, and stays here.
+    fn purge_rejects(&self, left: Vec<String>) -> Result<()> {
+        for path in left {
+            let newest = layout::dataset_of(&path).map(|id| self.source.dataset_newest(id)).transpose()?.flatten();
+            let is_purged = newest.is_some_and(|newest| !newest.rejects.contains_key(&path));
+            // No name is used again: one that came since it was looked for is there.
+            if is_purged && !self.source.store().exists(&path)? {
+                self.to.delete(&path)?;
+            }
+        }
         Ok(())
     }
+}
+
+/// Whether an object has rejected items of an ingest.
+fn is_rejects(path: &str) -> bool {
+    let dir = layout::dataset_of(path).map(layout::rejects_dir);
+    dir.is_some_and(|dir| path.starts_with(&dir)) && layout::is_ours(path)
 }
 
 /// A state without what differs between a lake and its copy.

@@ -62,6 +62,43 @@ fn copied(from: &Arc<dyn Store>, to: &Arc<dyn Store>, writer: &str) -> Copied {
     copy(from, to, &now, writer, &Cancel::default(), &|_, _| ()).unwrap()
 }
 
+/// A collector keeps all rejected items of a dataset, and a copy cannot be purged itself: it would count as written to.
+#[test]
+fn what_was_purged_of_rejected_items_leaves_the_copy_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, lake) = new_lake();
+    add(&lake, dir.path(), "a", 0, false);
+    let to: Arc<dyn Store> = Arc::new(MemStore::new());
+    copied(&from, &to, "c1");
+    let rejects = || to.list(&layout::rejects_dir(1)).unwrap().len();
+    assert_eq!(rejects(), 1);
+    let deny = Deny { target: DenyTarget::Domain("bad.org".into()), since: now().to_string(), reason: None };
+    lake.commit(now(), "deny", |manifest| {
+        manifest.deny.push(deny.clone());
+        Ok(())
+    })
+    .unwrap();
+    Keeper::new("purge", dir.path(), &now, &|_| ()).purge(&lake, None, false).unwrap();
+    assert!(from.list(&layout::rejects_dir(1)).unwrap().is_empty());
+    copied(&from, &to, "c2");
+    assert_eq!(rejects(), 0);
+    assert_eq!(faults(&Lake::open(to.clone()).unwrap(), dir.path()), Vec::<String>::new());
+}
+
+/// What only the lake lost is still in its copy.
+#[test]
+fn lost_rejected_items_stay_in_the_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, lake) = new_lake();
+    add(&lake, dir.path(), "a", 0, false);
+    let to: Arc<dyn Store> = Arc::new(MemStore::new());
+    copied(&from, &to, "c1");
+    let path = from.list(&layout::rejects_dir(1)).unwrap().remove(0).path;
+    from.delete(&path).unwrap();
+    copied(&from, &to, "c2");
+    assert!(to.exists(&path).unwrap());
+}
+
 #[test]
 fn a_copy_is_whole_and_the_next_one_brings_what_is_new() {
     let dir = tempfile::tempdir().unwrap();
