@@ -5,6 +5,7 @@ mod prefix;
 mod record;
 
 pub use denied::Denied;
+use prefix::Prefixes;
 pub use prefix::{NoPrefix, Prefix};
 pub(crate) use record::recorded;
 pub use record::{DENY_FORMAT, DenyRecord, deny_record};
@@ -26,7 +27,7 @@ pub struct DenyList {
     domains: BTreeSet<String>,
     urls: HashSet<String>,
     /// Host → prefixes of its rows.
-    prefixes: BTreeMap<String, Vec<Prefix>>,
+    prefixes: BTreeMap<String, Prefixes>,
     /// With what denied rows begin.
     starts: Vec<Start>,
     /// Name → places in `starts` that are of it or of hosts below it.
@@ -46,6 +47,7 @@ impl DenyList {
     /// The deny list of a state of the lake, under its suffix list.
     pub fn new(manifest: &Manifest, suffixes: &SuffixList) -> Self {
         let mut list = Self::default();
+        let mut prefixes: BTreeMap<String, Vec<Prefix>> = BTreeMap::new();
         for deny in &manifest.deny {
             match &deny.target {
                 DenyTarget::Dataset(id) => drop(list.datasets.insert(*id)),
@@ -58,7 +60,7 @@ impl DenyList {
                     // What begins as no URL does begins no row.
                     let Some(prefix) = Prefix::listed(prefix, suffixes) else { continue };
                     list.touch(prefix.host(), Start::Path(prefix.host().into(), prefix.path_start().into()));
-                    list.prefixes.entry(prefix.host().to_owned()).or_default().push(prefix);
+                    prefixes.entry(prefix.host().to_owned()).or_default().push(prefix);
                 }
                 // Compared in normalised form; what does not normalise can equal no row.
                 DenyTarget::Url(url) => {
@@ -68,6 +70,7 @@ impl DenyList {
                 }
             }
         }
+        list.prefixes = prefixes.into_iter().map(|(host, all)| (host, Prefixes::new(all))).collect();
         list
     }
 
@@ -103,7 +106,7 @@ impl DenyList {
     pub fn row(&self, host: &str, lake_url: &str) -> bool {
         self.domain(host)
             || self.urls.contains(lake_url)
-            || self.prefixes.get(host).is_some_and(|prefixes| prefixes.iter().any(|prefix| prefix.covers(lake_url)))
+            || self.prefixes.get(host).is_some_and(|prefixes| prefixes.cover(lake_url))
     }
 
     /// Names that are domains of denied rows, if rows of denied domains have these or longer ones, and if prefixes have

@@ -1,5 +1,6 @@
 //! Prefixes of URLs. Rows have their query parameters sorted, so what a URL begins with depends on its spelling.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use trawl_url::{LakeUrl, SuffixList};
 
@@ -114,6 +115,12 @@ impl Prefix {
         self.text.get(self.path_start..self.query_start.unwrap_or(self.text.len())).unwrap_or_default()
     }
 
+    /// The parameters of its query; the last one may be the beginning of longer ones.
+    fn pieces(&self) -> impl Iterator<Item = &str> {
+        let query = self.query_start.and_then(|at| self.text.get(at..));
+        query.into_iter().flat_map(|query| query.split('&'))
+    }
+
     /// Whether it stands for a URL, which is in lake form.
     pub fn covers(&self, lake_url: &str) -> bool {
         let Some(query_start) = self.query_start else { return lake_url.starts_with(&self.text) };
@@ -121,6 +128,81 @@ impl Prefix {
         let Some(query) = lake_url.strip_prefix(base) else { return false };
         // Most URLs begin so as they are, and those of fewer parameters never do.
         query.starts_with(wanted) || begins_in_some_order(query, wanted)
+    }
+}
+
+/// The prefixes of one host, found by what a URL begins with: a list of takedowns may have tens of thousands of one host, and every
+/// row of it is compared with them.
+#[derive(Debug, Default)]
+pub(super) struct Prefixes {
+    /// Those without a query.
+    paths: Starts<()>,
+    /// Those with a query, by all before it, and then by one of their parameters.
+    queries: HashMap<String, Starts<Vec<Prefix>>>,
+}
+
+impl Prefixes {
+    pub fn new(all: Vec<Prefix>) -> Self {
+        // A parameter that few prefixes have leads to few: `v=1&list=2` is one of many with `list=2`.
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for piece in all.iter().flat_map(Prefix::pieces) {
+            *counts.entry(piece.to_owned()).or_default() += 1;
+        }
+        let mut prefixes = Self::default();
+        for prefix in all {
+            let rarest = prefix.pieces().min_by_key(|piece| counts.get(*piece)).map(str::to_owned);
+            match (rarest, prefix.query_start) {
+                (Some(piece), Some(query_start)) => {
+                    let before = prefix.text.get(..query_start).unwrap_or_default().to_owned();
+                    prefixes.queries.entry(before).or_default().add(piece).push(prefix);
+                }
+                _ => {
+                    prefixes.paths.add(prefix.text);
+                }
+            }
+        }
+        prefixes
+    }
+
+    /// Whether one of them stands for a URL, which is in lake form.
+    pub fn cover(&self, lake_url: &str) -> bool {
+        if self.paths.beginning(lake_url).next().is_some() {
+            return true;
+        }
+        let Some((before, query)) = lake_url.find('?').and_then(|at| lake_url.split_at_checked(at + 1)) else {
+            return false;
+        };
+        // Whatever order they are put in: of each piece of a prefix some parameter has the beginning.
+        self.queries.get(before).is_some_and(|of_path| {
+            let mut may = query.split('&').flat_map(|piece| of_path.beginning(piece)).flatten();
+            may.any(|prefix| prefix.covers(lake_url))
+        })
+    }
+}
+
+/// Texts with which others begin.
+#[derive(Debug)]
+struct Starts<T> {
+    texts: HashMap<String, T>,
+    lengths: BTreeSet<usize>,
+}
+
+impl<T> Default for Starts<T> {
+    fn default() -> Self {
+        Self { texts: HashMap::new(), lengths: BTreeSet::new() }
+    }
+}
+
+impl<T: Default> Starts<T> {
+    fn add(&mut self, text: String) -> &mut T {
+        self.lengths.insert(text.len());
+        self.texts.entry(text).or_default()
+    }
+
+    /// What is kept of the texts that `longer` begins with.
+    fn beginning<'a>(&'a self, longer: &'a str) -> impl Iterator<Item = &'a T> {
+        let lengths = self.lengths.range(..=longer.len());
+        lengths.filter_map(move |length| self.texts.get(longer.get(..*length)?))
     }
 }
 
@@ -188,8 +270,37 @@ mod tests {
         assert_eq!(listed, prefix);
         let url = LakeUrl::parse(url, psl).unwrap();
         let covers = prefix.covers(url.as_str());
+        // Among others it stands for the same.
+        let others = ["https://e.com/other", "https://e.com/a?zz=1&zz=2", "https://e.com/p?zz=1"];
+        let others = others.iter().filter_map(|other| Prefix::listed(other, psl));
+        assert_eq!(Prefixes::new(others.chain([prefix.clone()]).collect()).cover(url.as_str()), covers, "{url}");
         assert!(!covers || url.host() == prefix.host() && url.path_query().starts_with(prefix.path_start()), "{url}");
         covers
+    }
+
+    /// Each of ten thousand URLs was compared with each of ten thousand prefixes.
+    #[test]
+    fn few_of_many_prefixes_are_compared_with_a_url() {
+        let psl = SuffixList::builtin();
+        let parse = |text: &str| Prefix::listed(text, psl).unwrap();
+        let queries = (0..10_000).map(|n| parse(&format!("https://e.com/watch?v={n:05}&list=all")));
+        let paths = (0..10_000).map(|n| parse(&format!("https://e.com/user/{n:05}/")));
+        let prefixes = Prefixes::new(queries.chain(paths).collect());
+        let of_path = &prefixes.queries["https://e.com/watch?"];
+        let compared = |query: &str| query.split('&').flat_map(|piece| of_path.beginning(piece)).flatten().count();
+        assert_eq!((compared("list=all&v=00007"), compared("list=all&v=x")), (1, 0));
+        assert_eq!((prefixes.paths.lengths.len(), of_path.lengths.len()), (1, 1));
+        for (url, covered) in [
+            ("https://e.com/watch?list=all&v=00007", true),
+            ("https://e.com/watch?list=all2&v=00007", true),
+            ("https://e.com/watch?list=one&v=00007", false),
+            ("https://e.com/watch?v=00007", false),
+            ("https://e.com/user/09999/x", true),
+            ("https://e.com/user/10000/x", false),
+            ("https://e.com/", false),
+        ] {
+            assert_eq!(prefixes.cover(url), covered, "{url}");
+        }
     }
 
     #[test]
