@@ -73,7 +73,7 @@ pub struct NetworkArgs {
     max_body_of: Vec<TypeLimit>,
 
     /// Keep only bodies of these media types, such as text/html or text/*; of other responses keep the head
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", value_parser = media_type)]
     media_type: Vec<String>,
 
     /// Use HTTP/1.1 only, even if a server offers HTTP/2
@@ -183,8 +183,27 @@ fn resolver(text: &str) -> Result<SocketAddr, String> {
 
 /// `video/*=1MiB`.
 fn type_limit(text: &str) -> Result<TypeLimit, String> {
-    let (media_type, size) = text.split_once('=').ok_or("expected TYPE=SIZE, as video/*=1MiB")?;
-    Ok(TypeLimit { media_type: media_type.trim().to_ascii_lowercase(), bytes: bytes(size)? })
+    let (name, size) = text.split_once('=').ok_or("expected TYPE=SIZE, as video/*=1MiB")?;
+    Ok(TypeLimit { media_type: media_type(name)?, bytes: bytes(size)? })
+}
+
+/// `text/html`, `text/*`, or `*`. Anything else is the type of no response: with `--media-type html`, or with several types in one
+/// value, a crawl kept no body at all.
+fn media_type(text: &str) -> Result<String, String> {
+    let name = text.trim().to_ascii_lowercase();
+    let is_token = |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b));
+    let is_type = match name.split_once('/') {
+        // `*` stands for anything, and only at the end.
+        Some((kind, rest)) => {
+            let has_both = !kind.is_empty() && !rest.is_empty();
+            has_both && is_token(kind) && is_token(rest.strip_suffix('*').unwrap_or(rest))
+        }
+        None => name == "*",
+    };
+    if is_type {
+        return Ok(name);
+    }
+    Err(format!("expected a media type such as text/html or text/*, found {text:?}; for several, repeat the flag"))
 }
 
 /// Limits by media type: those that are given; where only some types are wanted, the usual one for them and none for others.
