@@ -6,7 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use trawl_store::{
-    BlockCache, CachedStore, DirStore, Lake, RemoteFs, RemoteSettings, RemoteStore, Retries, Store, is_remote, layout,
+    BlockCache, CachedStore, DirStore, Lake, RemoteFs, RemoteSettings, RemoteStore, Retries, Store, is_address,
+    is_remote, layout,
 };
 use trawl_url::SuffixList;
 
@@ -22,6 +23,9 @@ fn address(dir: &Path) -> Option<&str> {
 pub fn store(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
     match address(dir) {
         Some(address) => Ok(Arc::new(remote(address)?)),
+        None if dir.to_str().is_some_and(is_address) => {
+            bail!("{}: expected a directory or s3://bucket/prefix, found another kind of address", dir.display())
+        }
         None if dir.is_file() => bail!("{} is a file: a lake is a directory, or s3://bucket/prefix", dir.display()),
         None => Ok(Arc::new(DirStore::new(dir))),
     }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use trawl_io::{Fs, RealFs};
 use trawl_model::UnixMillis;
 use trawl_store::{
-    BlockCache, CachedStore, DirStore, Lake, RemoteFs, RemoteSettings, RemoteStore, Retries, Store, is_remote,
+    BlockCache, CachedStore, DirStore, Lake, RemoteFs, RemoteSettings, RemoteStore, Retries, Store, is_address,
+    is_remote,
 };
 use trawl_url::SuffixList;
 
@@ -71,6 +72,10 @@ fn cache_dir() -> PathBuf {
 /// The store of a lake. One on a server has a cache of `cache_bytes` before it, unless that is 0.
 pub fn store(uri: &str, cache_bytes: u64) -> PyResult<Arc<dyn Store>> {
     if !is_remote(uri) {
+        if is_address(uri) {
+            let text = format!("{uri}: expected a directory or s3://bucket/prefix, found another kind of address");
+            return Err(error::refused(text));
+        }
         if Path::new(uri).is_file() {
             return Err(error::refused(format!("{uri}: expected a directory or s3://bucket/prefix, found a file")));
         }

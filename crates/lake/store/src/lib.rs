@@ -65,6 +65,6 @@ pub use name::{MAX_PATH_LEN, check_name, check_path};
 pub use object::{Created, HashedUpload, Listed, RangeRead, Store, Upload, object_hash, probe};
 pub use progress::{Cancel, Progress, Stage};
 pub use registry::dataset_number;
-pub use remote::{RemoteFs, RemoteSettings, RemoteStore, Retries, Usage, is_remote};
+pub use remote::{RemoteFs, RemoteSettings, RemoteStore, Retries, Usage, is_address, is_remote};
 pub use series::{Known, MAX_STATE_BYTES, Series, State};
 pub use task::{OwnFiles, create_task, read_task};

@@ -15,7 +15,7 @@ mod upload;
 
 pub use files::RemoteFs;
 pub use retry::{Retries, Usage};
-pub use settings::{RemoteSettings, is_remote};
+pub use settings::{RemoteSettings, is_address, is_remote};
 
 use crate::{Created, Error, Listed, RangeRead, Result, Store, Upload, check_path};
 use bytes::Bytes;

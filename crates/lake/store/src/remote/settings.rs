@@ -44,6 +44,16 @@ pub fn is_remote(place: &str) -> bool {
     ["s3://", "s3a://", "http://", "https://"].iter().any(|scheme| place.starts_with(scheme))
 }
 
+/// Whether a place looks like an address of any kind: `gs://bucket`, `file:///data`, or `s3:/bucket` with a slash left out. Taken
+/// for a directory, it would be one below the current directory, and a lake or its copy would not be in the bucket that was
+/// named. A single letter is a drive.
+pub fn is_address(place: &str) -> bool {
+    let is_scheme = |scheme: &str| {
+        scheme.len() > 1 && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-'))
+    };
+    place.split_once(":/").is_some_and(|(scheme, _)| is_scheme(scheme))
+}
+
 impl RemoteStore {
     /// Opens `s3://bucket/prefix` (read and written) or `http(s)://host/path` (only read). Credentials, region, endpoint and the
     /// like come from `env`: the variables `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`,

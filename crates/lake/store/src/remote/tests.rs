@@ -45,6 +45,12 @@ fn addresses() {
         assert!(RemoteStore::open(bad, &env, RemoteSettings::default()).is_err(), "{bad}");
     }
     assert!(is_remote("s3://b/p") && is_remote("https://h") && !is_remote("/a/b") && !is_remote("s3"));
+    for address in ["s3://b/p", "S3://b/p", "s3:/b", "gs://b/p", "file:///a"] {
+        assert!(is_address(address), "{address}");
+    }
+    for directory in ["lake", "/a/b", "./gs://b", "a:b", "C:/lake", "", ":/"] {
+        assert!(!is_address(directory), "{directory}");
+    }
 }
 
 #[test]
