@@ -69,6 +69,11 @@ fn what_is_given_up_is_said_and_taken_up_again() {
     }
     let none = crawl(dir, &web, &["--retry-from", "lost/captures.parquet", "--retry-class", "503", "--out", "none"]);
     assert_eq!(report(dir, "none")["urls"]["offered"], 0, "{}", stdout(&none));
+    // Its directory is not the index, and must not leave a run behind that the corrected call meets.
+    let whole = crawl(dir, &web, &["--retry-from", "lost", "--out", "whole"]);
+    assert_eq!(whole.status.code(), Some(2), "{}", stdout(&whole));
+    assert!(stderr(&whole).contains("name its index (lost/captures.parquet)"), "{}", stderr(&whole));
+    assert!(!dir.join("whole").exists());
     let typo = crawl(dir, &web, &["--retry-from", "lost/captures.parquet", "--retry-class", "deadhost", "--out", "no"]);
     assert_eq!(typo.status.code(), Some(2));
     assert!(stderr(&typo).contains("dead_host"), "{}", stderr(&typo));

@@ -82,6 +82,7 @@ fn wrong_seeds_and_places_leave_nothing_behind() {
     refused(dir, &["crawl", "bad.json", "--out", "o"], "bad.json");
     refused(dir, &["crawl", "cut.gz", "--out", "o"], "cut.gz");
     refused(dir, &["crawl", "--retry-from", "list.txt", "--out", "o"], "seeds list.txt: expected a Parquet file");
+    refused(dir, &["crawl", "--retry-from", "full", "--out", "o"], "captures.parquet of a crawl, found a directory");
     refused(dir, &["crawl", "--resume", "--out", "o"], "no crawl was begun in o");
     assert!(!dir.join("o").exists());
     run(dir, &["-q", "crawl", "table.csv", "--url-column", "page", "--out", "corrected"], 1);

@@ -87,8 +87,16 @@ impl SeedInput {
             Self::File(path) => path,
             Self::Retry(retry) => {
                 let found = std::fs::metadata(&retry.path).map_err(|e| fail(DoorError::new(Advice::Stop, e)))?;
-                let opened = if found.is_file() { CapturesReader::open(&retry.path).map(drop) } else { Ok(()) };
-                return opened.map_err(|e| fail(DoorError::from(e)));
+                // The footer of a Parquet file comes last, so that no pipe can be one.
+                if !found.is_file() {
+                    let kind = if found.is_dir() { "a directory" } else { "a pipe or device" };
+                    let index = retry.path.join("captures.parquet");
+                    let advice =
+                        if index.is_file() { format!(": name its index ({})", index.display()) } else { String::new() };
+                    let text = format!("expected the captures.parquet of a crawl, found {kind}{advice}");
+                    return Err(fail(DoorError::new(Advice::Stop, text)));
+                }
+                return CapturesReader::open(&retry.path).map(drop).map_err(|e| fail(DoorError::from(e)));
             }
             Self::Url(_) | Self::Stdin => return Ok(()),
         };
