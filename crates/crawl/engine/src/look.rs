@@ -89,7 +89,7 @@ impl Worker {
             found = page.links;
         }
         if let Some(sitemap) = sitemap {
-            let listed = sitemap.finish(&lease.url, now);
+            let listed = sitemap.finish(&lease.url, now, self.max_links);
             (looked.links, looked.sitemaps, looked.over_limit) = (listed.pages, listed.sitemaps, listed.over_limit);
         }
         if wants_links {

@@ -75,7 +75,7 @@ pub(crate) struct Gathered {
 pub(crate) struct Listed {
     pub pages: Vec<WebUrl>,
     pub sitemaps: Vec<WebUrl>,
-    /// 1 if there was more than the protocol allows.
+    /// Entries past the number that is kept, at least 1 if there was more than is read.
     pub over_limit: u64,
 }
 
@@ -86,12 +86,15 @@ impl Gathered {
         self.bytes.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
     }
 
-    /// What it lists; nothing, if it is not a sitemap after all.
-    pub(crate) fn finish(self, url: &WebUrl, now: UnixMillis) -> Listed {
-        let Ok(document) = parse(&self.bytes, url.as_str(), now, &Options::default()) else {
+    /// What it lists, at most as many as the links of a page, or the protocol's 50,000 if that is more; nothing, if it is not a
+    /// sitemap after all.
+    pub(crate) fn finish(self, url: &WebUrl, now: UnixMillis, max_links: usize) -> Listed {
+        let options = Options::default();
+        let options = Options { max_urls: options.max_urls.max(max_links), ..options };
+        let Ok(document) = parse(&self.bytes, url.as_str(), now, &options) else {
             return Listed::default();
         };
-        let over_limit = u64::from(self.cut || document.over_limit);
+        let over_limit = document.left_out.max(u64::from(self.cut || document.over_limit));
         let urls = document.entries.into_iter().map(|entry| entry.url).collect();
         match document.kind {
             Kind::Index => Listed { pages: Vec::new(), sitemaps: urls, over_limit },
@@ -206,12 +209,20 @@ mod tests {
         let read = |text: &str| {
             let mut gathered = Gathered::default();
             text.as_bytes().chunks(7).for_each(|chunk| gathered.push(chunk));
-            gathered.finish(&url, UnixMillis(0))
+            gathered.finish(&url, UnixMillis(0), 10)
         };
         let listed = read("<urlset><url><loc>http://a.example/1</loc></url></urlset>");
         assert_eq!((listed.pages.len(), listed.sitemaps.len(), listed.over_limit), (1, 0, 0));
         let listed = read("<sitemapindex><sitemap><loc>http://a.example/s1.xml</loc></sitemap></sitemapindex>");
         assert_eq!((listed.pages.len(), listed.sitemaps.len()), (0, 1));
         assert!(read("nothing").pages.is_empty());
+        // Many generators put more into one file than the protocol allows.
+        let many: String = (0..60_000).map(|n| format!("<url><loc>/{n}</loc></url>")).collect();
+        for (max_links, found) in [(10, (50_000, 10_000)), (200_000, (60_000, 0))] {
+            let mut gathered = Gathered::default();
+            gathered.push(format!("<urlset>{many}</urlset>").as_bytes());
+            let listed = gathered.finish(&url, UnixMillis(0), max_links);
+            assert_eq!((listed.pages.len(), listed.over_limit), found);
+        }
     }
 }

@@ -167,7 +167,7 @@ fn limits() {
             let exact = read(10, &ten);
             assert_eq!((exact.entries.len(), exact.over_limit), (10, false), "{format:?}");
             let more = read(25, &ten);
-            assert_eq!((more.entries.len(), more.over_limit), (10, true), "{format:?}");
+            assert_eq!((more.entries.len(), more.over_limit, more.left_out), (10, true, 15), "{format:?}");
             assert_eq!(more.entries[9].url.as_str(), "http://h.example/page9.html");
 
             let mut options = Options { max_bytes: generate(format, 100).len(), ..Options::default() };

@@ -62,6 +62,8 @@ pub struct Document {
     pub not_web: u64,
     /// Whether there was more than the limits allow.
     pub over_limit: bool,
+    /// Entries past the number that is kept.
+    pub left_out: u64,
     /// Whether it ended in the middle, or its compression was broken.
     pub damaged: bool,
 }
@@ -93,6 +95,7 @@ pub fn parse(bytes: &[u8], url: &str, now: UnixMillis, options: &Options) -> Res
         updated: None,
         not_web: 0,
         over_limit: false,
+        left_out: 0,
         damaged: false,
     };
     let plain = match Compression::detect(bytes) {
@@ -115,9 +118,11 @@ pub fn parse(bytes: &[u8], url: &str, now: UnixMillis, options: &Options) -> Res
     }
     let over_limit = document.over_limit;
     let mut target = Target { document, base: base.clone(), max_urls: options.max_urls };
-    let read = elements::read(&text, encoding, base, now, &mut |found| match &found.address {
-        Some(address) => target.add(address, found.date),
-        None => true,
+    let read = elements::read(&text, encoding, base, now, &mut |found| {
+        if let Some(address) = &found.address {
+            target.add(address, found.date);
+        }
+        true
     });
     let mut document = target.document;
     match read {
@@ -199,9 +204,7 @@ fn lines(text: &[u8], encoding: &'static Encoding, target: &mut Target) -> Resul
     };
     for line in whole.split(|b| matches!(b, b'\n' | b'\r')).filter(|line| !line.trim_ascii().is_empty()) {
         let line = self::text(line, encoding);
-        if !target.add(&line, None) {
-            break;
-        }
+        target.add(&line, None);
     }
     if target.document.entries.is_empty() && !target.document.over_limit {
         let text = text.get(..200).unwrap_or(text);
@@ -224,8 +227,8 @@ struct Target {
 }
 
 impl Target {
-    /// Adds an entry if its text is a URL; returns whether there is room for more.
-    fn add(&mut self, text: &str, lastmod: Option<UnixMillis>) -> bool {
+    /// Adds an entry if its text is a URL. One for which there is no room is counted: a report is to say how many are missing.
+    fn add(&mut self, text: &str, lastmod: Option<UnixMillis>) {
         let text = text.trim();
         let resolved = match &self.base {
             // A path can only be meant relative to the document; anything else without a scheme is not a URL.
@@ -235,11 +238,10 @@ impl Target {
         match resolved {
             Ok(_) if self.document.entries.len() >= self.max_urls => {
                 self.document.over_limit = true;
-                return false;
+                self.document.left_out += 1;
             }
             Ok(url) => self.document.entries.push(Entry { url, lastmod }),
             Err(_) => self.document.not_web += 1,
         }
-        true
     }
 }
