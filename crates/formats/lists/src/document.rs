@@ -126,6 +126,11 @@ fn row(options: &Options, header: &mut Option<Vec<String>>, value: &[u8]) -> Opt
         *header = Some(names);
         return None;
     };
+    // Every page of an answer has the names, and `cat` and `jq -s add` keep them: as a row, `original` would be a host.
+    let is_name = |(cell, name): (&serde_json::Value, &String)| cell.as_str() == Some(name.as_str());
+    if cells.len() == names.len() && cells.iter().zip(names.iter()).all(is_name) {
+        return Some(Err(BadItem::new("header", "expected a row, found the names again", value)));
+    }
     if cells.len() > names.len() {
         let message = "expected as many values as there are names, found more";
         return Some(Err(BadItem::new("columns", message, value)));

@@ -112,6 +112,22 @@ fn rows_and_rejects_are_all_records() {
     }
 }
 
+/// The names of every further page were a row, that of the host `original`, with exit code 0.
+#[test]
+fn names_on_every_page_of_an_answer_are_no_rows() {
+    let page = |n: u8| format!("[\"original\",\"timestamp\"],[\"http://a.com/{n}\",\"20020120142510\"]");
+    let row = |n: u8| Ok(format!("http://a.com/{n}"));
+    for text in [format!("[{}]\n[{}]\n", page(1), page(2)), format!("[{},{}]", page(1), page(2))] {
+        let mut found = Vec::new();
+        let mut each = |_, item: Result<UrlRecord, DoorError>| {
+            found.push(item.map(|record| record.url).map_err(|e| e.source.downcast::<crate::BadItem>().unwrap().code));
+            Ok(())
+        };
+        read_stream("f", Some(Format::Json), text.as_bytes(), &Options::default(), &mut each).unwrap();
+        assert_eq!(found, [row(1), Err("header"), row(2)], "{text}");
+    }
+}
+
 /// `fl=original` alone is the usual question of those who want the URLs of a site.
 #[test]
 fn answers_of_the_wayback_machine_need_no_key() {
