@@ -9,8 +9,8 @@ use std::num::{IntErrorKind, ParseIntError};
 const LONG_ABOUT: &str = "\
 Trawl turns the web into a lake that you can query.
 
-It crawls politely, archives every exchange in open formats, and tells for any domain which datasets hold it and which URLs \
-they hold, down to the bytes of one capture.
+It crawls politely, archives every exchange in open formats, and answers, for any domain, which datasets hold it and which \
+URLs they hold, down to the bytes of one capture.
 
 New here? `trawl demo` shows all of it, without a network.";
 

@@ -204,7 +204,7 @@ pub fn open_or_make(dir: &Path) -> anyhow::Result<Lake> {
 fn refuse_lost_index(dir: &Path) -> anyhow::Result<()> {
     if trawl_maintain::is_lost(&*store(dir)?)? {
         bail!(
-            "the lake in {} has datasets, but its index/ is lost: `trawl lake rebuild --lake {0}` makes it anew",
+            "the lake in {} has datasets, but its index/ is lost: `trawl lake rebuild --lake {0}` restores it",
             dir.display()
         );
     }

@@ -49,7 +49,7 @@ pub fn refuse_twice(files: &[PathBuf], known: &[KnownSource]) -> Result<()> {
         let archives = archives_in(index).unwrap_or_default();
         if let Some(path) = archives.iter().find(|path| files.contains(path)) {
             return refuse(format!(
-                "the dataset has taken the captures of {} from {}: they would come twice",
+                "the dataset has taken the captures of {} from {}: they would be added twice",
                 path.display(),
                 index.display()
             ));
@@ -71,8 +71,8 @@ pub fn refuse_twice(files: &[PathBuf], known: &[KnownSource]) -> Result<()> {
         }
         if let Some(other) = known.iter().find(|known| same(Path::new(&known.identity.uri))) {
             return refuse(format!(
-                "{} has captures that the dataset has taken from {}: mode=\"replace\" takes all sources of the call in the place of \
-                 all that the dataset has",
+                "{} has captures that the dataset has taken from {}: mode=\"replace\" replaces everything in the dataset by the \
+                 sources of this call",
                 index.display(),
                 other.identity.uri
             ));
@@ -98,16 +98,16 @@ pub fn compare(known: &[KnownSource], source: &Source, may_change: bool, remark:
     if known.iter().any(is_it) {
         if !may_change {
             return refuse(format!(
-                "the dataset has taken {uri} with other rows: mode=\"replace_sources\" puts these in their place"
+                "the dataset has taken {uri} with other rows: mode=\"replace_sources\" replaces them"
             ));
         }
         remark(format!(
-            "{uri} has changed since the dataset took it: all its rows come again; mode=\"replace_sources\" would put them in the \
-             place of the old ones"
+            "{uri} has changed since it was ingested: all its rows are added again; mode=\"replace_sources\" replaces the old \
+             ones instead"
         ));
     } else if let Some(known) = known.iter().find(same_bytes).filter(|_| identity.size > 0) {
         remark(format!(
-            "{} has the same bytes as {}, which the dataset has: its rows come twice",
+            "{} has the same bytes as {}, which the dataset has: its rows are added again",
             identity.uri, known.identity.uri
         ));
     }

@@ -132,7 +132,7 @@ def test_nothing_is_taken_twice(lake, tmp_path, trawl_cli):
         with pytest.raises(trawl.Refused, match="the dataset has taken"):
             lake.ingest(tmp_path / "crawl" / "captures.parquet", "crawl", mode=mode)
     assert lake.ingest(tmp_path / "crawl" / "captures.parquet", "crawl", mode="replace")["rows"] == rows
-    with pytest.raises(trawl.Refused, match="would come twice"):
+    with pytest.raises(trawl.Refused, match="would be added twice"):
         lake.ingest(archive, "crawl")
     pyarrow = pytest.importorskip("pyarrow")
     one, other = (pyarrow.table({"url": [f"https://{name}.example/"]}) for name in "ab")

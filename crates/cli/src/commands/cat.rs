@@ -123,7 +123,7 @@ pub fn run(args: Args, digests: bool, out: &mut Output) -> anyhow::Result<Status
         }
     }
     if printed == 0 && damaged == 0 {
-        let what = args.url.as_ref().map_or_else(|| "that was asked for".to_owned(), |url| format!("of {url}"));
+        let what = args.url.as_ref().map_or_else(|| "that fits these flags".to_owned(), |url| format!("of {url}"));
         out.remark(&format!("{} holds no record {what}", args.path.display()));
     }
     Ok(Status::from_findings(printed == 0 || damaged > 0))

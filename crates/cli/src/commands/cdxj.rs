@@ -176,7 +176,7 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     drop(bar);
     args.target.write(out, |each| sorter.finish(each))?;
     if unread > 0 {
-        bail!("{unread} archives or paths could not be read to their end; the index is that of the others");
+        bail!("{unread} of the archives or paths could not be read completely; the index lacks what could not be read");
     }
     Ok(Status::from_findings(lines == 0 || damaged > 0))
 }
@@ -288,7 +288,7 @@ fn lookup(args: &LookupArgs, out: &mut Output) -> anyhow::Result<Status> {
         found += 1;
     }
     if found == 0 {
-        out.remark(&format!("{} has no line of {}", args.index.display(), args.url));
+        out.remark(&format!("{} has no line for {}", args.index.display(), args.url));
     }
     Ok(Status::from_findings(found == 0))
 }

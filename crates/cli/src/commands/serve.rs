@@ -57,7 +57,8 @@ pub struct Args {
     #[arg(long, default_value_t = 0, value_name = "N", help_heading = "Limits")]
     max_per_client: usize,
 
-    /// Connections at once; beyond that the longest idle one is closed. Never more than the process may have open files
+    /// Connections at once, and never more than the process may have open files; beyond that, the longest idle one is
+    /// closed
     #[arg(long, default_value_t = 4096, value_name = "N", help_heading = "Limits")]
     max_connections: usize,
 

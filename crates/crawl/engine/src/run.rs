@@ -169,7 +169,7 @@ fn complete_run(fs: &dyn Fs, config: &Config, layout: &Layout, old: Option<&Repo
         return Ok(None);
     }
     let refuse = |setting, found| {
-        let expected = "nothing new, because the run is complete: begin another one".into();
+        let expected = "those of the run, which is complete (start another one with a new --out)".into();
         Err(Error::Setting { setting, expected, found })
     };
     for seed in config.seeds.iter().map(|seed| seed.clone().for_keeps()) {

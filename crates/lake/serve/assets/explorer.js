@@ -105,7 +105,7 @@ function domainHead(answer, chosen) {
   });
   return [
     el('h1', {}, answer.domain),
-    el('p', { class: 'quiet' }, `${count(answer.datasets.length, 'dataset')} hold it · domain_id ${answer.domain_id_hex}`),
+    el('p', { class: 'quiet' }, `${count(answer.datasets.length, 'dataset holds it', 'datasets hold it')} · domain_id ${answer.domain_id_hex}`),
     table(['Dataset', '#Rows', '|', '#URLs', 'Seen', 'Top paths'], rows),
   ];
 }

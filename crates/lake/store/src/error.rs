@@ -117,8 +117,8 @@ pub enum Error {
     },
     /// The store's answer to a commit got lost, and the object cannot be read back: it may be there, or yet appear.
     #[error(
-        "{path}: it is not known whether this was written: {cause}. Nothing was removed; run the same command again, which \
-             brings nothing in twice"
+        "{path}: Trawl cannot tell whether this was written: {cause}. It removed nothing; run the same command again, which \
+             adds no row twice"
     )]
     Unsettled {
         /// Path inside the lake.

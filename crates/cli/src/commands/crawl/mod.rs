@@ -52,6 +52,8 @@ use trawl_url::{Reject, SuffixList, WebUrl};
 /// expanded. Seeds given with --resume are added, even after a complete run. Seeds from a captures.parquet are a recrawl: pages
 /// are requested conditionally.
 ///
+/// Exit code 1 if anything was given up, rejected or left.
+///
 /// Examples:
 ///   trawl crawl example.org --depth 2
 ///   trawl crawl https://example.org/ seeds.txt --user-agent 'mybot (me@a.example)'
@@ -73,7 +75,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Seeds")]
     retry_from: Vec<PathBuf>,
 
-    /// With --retry-from: only this class of failure, this status, or `truncated`. Default: all failures that may pass
+    /// With --retry-from: only this class of failure, this status, or `truncated`. Default: all failures that may be
+    /// temporary
     #[arg(long, value_name = "CLASS", requires = "retry_from", value_parser = retry_class, help_heading = "Seeds")]
     retry_class: Vec<String>,
 
@@ -149,27 +152,27 @@ pub struct Args {
     embeds: bool,
 
     /// Neither fetch nor honour robots.txt: only for sites whose owner allows it
-    #[arg(long, help_heading = "Politeness and patience")]
+    #[arg(long, help_heading = "Robots.txt and backoff")]
     ignore_robots: bool,
 
     /// Honour a crawl-delay in robots.txt up to this length
-    #[arg(long, default_value = "60s", value_parser = duration, help_heading = "Politeness and patience")]
+    #[arg(long, default_value = "60s", value_parser = duration, help_heading = "Robots.txt and backoff")]
     max_crawl_delay: Duration,
 
     /// How long to use a robots.txt before it is fetched again; RFC 9309 allows at most 24 hours
-    #[arg(long, default_value = "24h", value_parser = duration, help_heading = "Politeness and patience")]
+    #[arg(long, default_value = "24h", value_parser = duration, help_heading = "Robots.txt and backoff")]
     robots_ttl: Duration,
 
     /// Longest backoff, even if a server asks for more
-    #[arg(long, default_value = "1d", value_parser = duration, help_heading = "Politeness and patience")]
+    #[arg(long, default_value = "1d", value_parser = duration, help_heading = "Robots.txt and backoff")]
     max_backoff: Duration,
 
     /// Give up a host that has refused or not answered for this long
-    #[arg(long, default_value = "1h", value_parser = duration, help_heading = "Politeness and patience")]
+    #[arg(long, default_value = "1h", value_parser = duration, help_heading = "Robots.txt and backoff")]
     give_up_after: Duration,
 
     /// How long to wait when only hosts in backoff are left; then they are given up
-    #[arg(long, default_value = "15m", value_parser = duration, help_heading = "Politeness and patience")]
+    #[arg(long, default_value = "15m", value_parser = duration, help_heading = "Robots.txt and backoff")]
     wait: Duration,
 
     /// How long to let fetches finish after ctrl-c

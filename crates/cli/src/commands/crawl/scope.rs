@@ -53,7 +53,7 @@ pub struct ScopeArgs {
     #[arg(long, value_parser = duration, help_heading = "Politeness and amounts")]
     max_time: Option<Duration>,
 
-    /// Total time of the fetches from one host at most; waits between them do not count
+    /// Spend at most this much time on fetches from one host; waits between them do not count
     #[arg(long, value_parser = duration, help_heading = "Politeness and amounts")]
     max_time_per_host: Option<Duration>,
 }

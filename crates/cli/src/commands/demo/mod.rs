@@ -30,6 +30,8 @@ const MARK: &str = "trawl-demo.json";
 /// to a lake as two datasets, and serves the explorer page until ctrl-c. All files are in --dir.
 ///
 /// With --check it checks that every page was archived exactly once and that every answer is right, and exits.
+///
+/// Example: trawl demo --listen 8080
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub struct Args {

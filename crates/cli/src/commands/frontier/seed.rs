@@ -199,7 +199,7 @@ pub fn run(mut args: SeedArgs, out: &mut Output) -> anyhow::Result<Status> {
         done.ignored.iter().try_for_each(|path| writeln!(w, "  not read: {path}"))?;
         if done.hosts_not_carried > 0 {
             let hosts = show_count(done.hosts_not_carried);
-            writeln!(w, "  {hosts} hosts begin anew: their file has another key policy or grouping")?;
+            writeln!(w, "  {hosts} hosts were not carried over: their file has another key policy or grouping")?;
         }
         seeded.rejected.iter().try_for_each(|(why, n)| writeln!(w, "  {} rejected: {why}", show_count(*n)))?;
         if *unreadable_items > 0 {

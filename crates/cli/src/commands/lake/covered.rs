@@ -34,7 +34,7 @@ pub(super) fn settle(all: &mut Expanded) {
         match covered.get(&file.path) {
             Some(Some(bytes)) if fs::metadata(&file.path).is_ok_and(|found| found.len() != *bytes) => {
                 let why =
-                    "changed since its index was made, which is read instead: `trawl captures rebuild` makes it anew";
+                    "changed since its index was made; only the index was read: `trawl captures rebuild` updates it";
                 all.incomplete.push(NotFile { path: shown, why });
             }
             Some(_) => {

@@ -86,16 +86,16 @@ fn write_report(report: &GcReport, dry_run: bool, w: &mut dyn Write) -> std::io:
         writeln!(w, "  version {version}")?;
     }
     for writer in &report.writers {
-        writeln!(w, "  writer {writer} gave no sign of life: given up")?;
+        writeln!(w, "  writer {writer} sent no heartbeat: treated as dead")?;
     }
     for id in &report.strangers {
-        writeln!(w, "  kept urls/dataset_id={id}: its commits say it lives, the manifest does not know it")?;
+        writeln!(w, "  kept urls/dataset_id={id}: it has commits, but the manifest does not list the dataset")?;
     }
     for error in &report.damaged {
-        writeln!(w, "  kept all of a dataset, since a commit of it is damaged or gone: {error}")?;
+        writeln!(w, "  kept all files of a dataset, because one of its commits is damaged or missing: {error}")?;
     }
     for path in &report.foreign {
-        writeln!(w, "  left alone {path}: no file of a lake")?;
+        writeln!(w, "  left alone {path}: it does not belong to a lake")?;
     }
     if report.leftovers > 0 {
         writeln!(w, "  {} half-written file(s)", show_count(report.leftovers))?;

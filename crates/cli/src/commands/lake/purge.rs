@@ -91,7 +91,7 @@ pub(super) fn purge(args: &PurgeArgs, out: &mut Output) -> anyhow::Result<Status
     }
     let dataset = id_of(&lake, args.dataset.as_deref())?;
     if !keep(dir, memory, out, |keeper| keeper.purge(&lake, dataset, args.dry_run))? {
-        out.fact(&serde_json::json!({ "type": "nothing" }), |w| writeln!(w, "nothing denied is in the files"))?;
+        out.fact(&serde_json::json!({ "type": "nothing" }), |w| writeln!(w, "the files contain no denied rows"))?;
     } else if !args.dry_run {
         out.remark(AFTER);
     }

@@ -50,7 +50,8 @@ impl DatasetInfo {
             && !self.name.chars().any(|c| c.is_control() || turns(c))
             // A number is that of a dataset.
             && !self.name.bytes().all(|byte| byte.is_ascii_digit());
-        let expected = "a dataset name of 1 to 200 bytes without control characters or outer spaces, and no number";
+        let expected =
+            "a dataset name of 1 to 200 bytes without control characters or outer spaces that is not a number";
         if fits { Ok(()) } else { Err(Error::bad_name(expected, &self.name)) }
     }
 }

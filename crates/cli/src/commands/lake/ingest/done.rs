@@ -83,17 +83,17 @@ impl Done {
         for known in &report.replaced {
             writeln!(
                 w,
-                "  {}: the rows that {} bytes of it had brought are replaced",
+                "  {}: replaced the rows that came from it when it had {} bytes",
                 known.uri,
                 show_count(known.size)
             )?;
         }
         for known in &report.grown {
             let (uri, size) = (harmless(&known.uri), known.size);
-            writeln!(w, "  {uri} has grown since {size} bytes of it were taken: only what is new was read")?;
+            writeln!(w, "  {uri} has grown since it was ingested with {size} bytes: only the rest was read")?;
         }
         if report.taken_back > 0 {
-            writeln!(w, "  took {} row(s) back that were of cut records", show_count(report.taken_back))?;
+            writeln!(w, "  deleted {} row(s) that came from cut records", show_count(report.taken_back))?;
         }
         for skipped in &report.skipped {
             writeln!(w, "  skipped {}: the dataset has it already", harmless(&skipped.uri))?;
@@ -116,7 +116,10 @@ impl Done {
         }
         if report.denied_since > 0 {
             let entries = show_count(report.denied_since);
-            writeln!(w, "  {entries} deny entries came meanwhile: `trawl lake purge` takes the rows that they cover")?;
+            writeln!(
+                w,
+                "  {entries} deny entries were added meanwhile: `trawl lake purge` removes the rows that they cover"
+            )?;
         }
         match &self.version {
             Some(version) => writeln!(w, "  published as version {version}"),

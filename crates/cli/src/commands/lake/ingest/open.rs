@@ -160,8 +160,8 @@ fn remark_copies(lake: &Lake, id: u32, sources: &[Source], out: &Output) -> anyh
             ));
         } else if !is_piped(&identity.uri) && uris.contains(&identity.uri) {
             out.remark(&format!(
-                "{} has changed since the dataset took it: all its rows come again; --replace-sources would put \
-                 them in the place of the old ones",
+                "{} has changed since it was ingested: all its rows are added again; --replace-sources replaces the \
+                 old ones instead",
                 identity.uri
             ));
         }
