@@ -135,7 +135,7 @@ fn everything_trawl_knows_can_be_inspected_and_verified() {
     assert!(stdout(&seen).contains("Parquet of a lake") && stdout(&seen).contains("2 rows"), "{}", stdout(&seen));
     // Its hosts are not its URLs.
     let taken = run(dir, &["-q", "lake", "ingest", "--dataset", "two", &parquet], 2);
-    assert!(stderr(&taken).contains("found a Parquet file of a lake"), "{}", stderr(&taken));
+    assert!(stderr(&taken).contains("as in a file of a lake"), "{}", stderr(&taken));
     for (path, code) in [("list.txt", 1), ("rows.jsonl", 0), ("a.cdxj", 0), ("lake", 0), (&parquet, 0)] {
         run(dir, &["-q", "verify", path], code);
     }

@@ -58,6 +58,8 @@ const ROLES: &[Row] = &[
 /// Columns that hold a host, for tables without a URL column, the best first. `origin` is last because it can mean something
 /// else, such as a country.
 const HOSTS: &[&str] = &["host", "hostname", "domain", "origin"];
+/// Columns in which a lake keeps its URLs. Taken for the URLs, its hosts would lose every path.
+pub(crate) const PARTS_OF_LAKE: &[&str] = &["scheme", "host", "path_query"];
 /// Every CDX index has this key, and nothing else calls its own so.
 const CDX_KEY: &str = "urlkey";
 /// Some servers leave the key out of their answers: all of these side by side say as much.
@@ -118,7 +120,7 @@ impl Roles {
             // A column of bare hosts may be asked for as well.
             Some(column) if is_one_of(column, HOSTS) => set(position(column), Role::Host),
             Some(column) => set(position(column), Role::Url),
-            None if has_url => {}
+            None if has_url || PARTS_OF_LAKE.iter().all(|part| has(part)) => {}
             None => set(HOSTS.iter().find_map(|name| position(name)), Role::Host),
         }
         Self { each, is_cdx, purpose: options.purpose }
@@ -525,6 +527,8 @@ mod tests {
         };
         assert_eq!(of(&[domain]), ("a.com".into(), String::new()));
         assert_eq!(of(&[domain, host]), ("www.a.com".into(), r#"{"Domain":"a.com"}"#.into()));
+        let parts = [("scheme", Value::Text("http")), host, ("path_query", Value::Text("/x"))];
+        assert_eq!(general(&parts), None);
         let from = ("origin", Value::Text("US"));
         assert_eq!(of(&[from, domain]), ("a.com".into(), r#"{"origin":"US"}"#.into()));
         let url = ("url", Value::Text("http://b.com/"));

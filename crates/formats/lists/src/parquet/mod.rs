@@ -8,7 +8,7 @@
 mod text;
 mod value;
 
-use crate::fields::{Fields, Role, Roles, Value, one_url};
+use crate::fields::{Fields, PARTS_OF_LAKE, Role, Roles, Value, one_url};
 use crate::file::{ListFile, text_of};
 use crate::options::Purpose;
 use crate::{BadItem, Options};
@@ -43,9 +43,6 @@ const CAPTURES_KEPT: &str = "url status content_type digest body_length warc_fil
 /// And those that a crawl needs: with them it asks whether a page changed, and tells pages from robots.txt files.
 const CRAWL_KEPT: &str = "etag last_modified record_id refers_to_uri refers_to_date run_id robots";
 
-/// Columns of a lake's own files, in place of one with whole URLs.
-const PARTS_OF_LAKE: [&str; 3] = ["scheme", "host", "path_query"];
-
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 1024;
 
@@ -75,16 +72,15 @@ impl ParquetSource {
         let metadata = guarded(|| ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new())).map_err(fail)?;
         let names = || metadata.schema().fields().iter().map(|field| field.name().as_str());
         let roles = Roles::of(options, false, names());
-        // The column of hosts would be taken for the URLs, and every path would be lost.
-        let has_parts = || PARTS_OF_LAKE.iter().all(|part| names().any(|name| name == *part));
-        if options.url_column.is_none() && !roles.each.contains(&Role::Url) && has_parts() {
-            let message = "expected a column \"url\", found a Parquet file of a lake, which has the parts of URLs: `trawl lake copy` \
-                           copies a lake, and an export of `trawl serve` has whole URLs";
-            return Err(BadItem::new("no_url", message, b"").ends(start));
-        }
         if !roles.has_url() {
-            let (expected, found) =
-                (options.url_column.as_deref().unwrap_or("url"), names().collect::<Vec<_>>().join(", "));
+            let expected = options.url_column.as_deref().unwrap_or("url");
+            let is_of_lake = PARTS_OF_LAKE.iter().all(|part| names().any(|name| name == *part));
+            let found = if is_of_lake && options.url_column.is_none() {
+                let advice = "`trawl lake copy` copies a lake, and an export of `trawl serve` has whole URLs";
+                format!("the parts of URLs, as in a file of a lake: {advice}")
+            } else {
+                names().collect::<Vec<_>>().join(", ")
+            };
             let bad = BadItem::new("no_url", format!("expected a column {expected:?}, found {found}"), b"");
             return Err(bad.ends(start));
         }

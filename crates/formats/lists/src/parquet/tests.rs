@@ -135,7 +135,7 @@ fn no_url_column_no_source() {
 fn the_hosts_of_a_lake_are_not_its_urls() {
     let parts = ["scheme", "host", "path_query"].map(|name| (name, text(&[Some("a.example")])));
     let error = open(&file_of(Vec::from(parts.clone()), 1)).unwrap_err();
-    assert!(error.to_string().contains("a Parquet file of a lake"), "{error}");
+    assert!(error.to_string().contains("as in a file of a lake"), "{error}");
     // Beside a column of URLs they are columns like any others.
     let with_url = parts.into_iter().chain([("url", text(&[Some("http://a.example/x")]))]).collect();
     let rows = read(&open(&file_of(with_url, 1)).unwrap(), 1).unwrap();
