@@ -71,8 +71,9 @@ impl Worker {
                 if let Some(sitemap) = &mut sitemap {
                     sitemap.push(bytes);
                 }
-                if is_robots && looked.text.len() < MAX_BYTES {
-                    let room = MAX_BYTES - looked.text.len();
+                // One byte more than counts, so that the parser sees that the file goes on, and leaves out half a rule at its end.
+                if is_robots && looked.text.len() <= MAX_BYTES {
+                    let room = MAX_BYTES + 1 - looked.text.len();
                     looked.text.extend_from_slice(bytes.get(..room.min(n)).unwrap_or_default());
                 }
             }

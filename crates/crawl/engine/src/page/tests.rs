@@ -230,15 +230,25 @@ fn robots_answers() {
 fn a_robots_txt_counts_in_any_encoding() {
     let dir = tempfile::tempdir().unwrap();
     let worker = worker(dir.path());
-    let url = "http://www.a.example/robots.txt";
-    let utf_16 = "\u{feff}User-agent: *\r\nDisallow: /no\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    for (body, path) in [(utf_16, "/no/x"), (b"User-agent: *\nDisallow: /caf\xe9/\n".to_vec(), "/caf%E9/x")] {
+    let rules_in = |body: Vec<u8>| {
+        let url = "http://www.a.example/robots.txt";
         let found = fetched(url, "HTTP/1.1 200 OK\r\n\r\n", body);
         let Finding { answer, text, .. } = worker.event(lease(LeaseId::Robots(1), url), found).unwrap().robots.unwrap();
         let RobotsAnswer::Rules(rules) = answer else { panic!("no rules") };
         // A later start has the text alone.
-        for rules in [rules, rules_of(&text.unwrap(), "trawl")] {
+        [rules, rules_of(&text.unwrap(), "trawl")]
+    };
+    let utf_16 = "\u{feff}User-agent: *\r\nDisallow: /no\r\n".encode_utf16().flat_map(u16::to_le_bytes);
+    let latin_1 = b"User-agent: *\nDisallow: /caf\xe9/\n".to_vec();
+    for (body, path) in [(utf_16.collect(), "/no/x"), (latin_1, "/caf%E9/x")] {
+        for rules in rules_in(body) {
             assert!(!rules.allows(path) && rules.allows("/yes"), "{path}");
         }
+    }
+    // What counts of a long one ends with a whole line: half of this one's last rule forbids everything.
+    let (start, end) = ("User-agent: *\nDisallow: /no\n#", "\nDisallow: /");
+    let comment = "-".repeat(MAX_BYTES - start.len() - end.len());
+    for rules in rules_in(format!("{start}{comment}{end}private\n").into_bytes()) {
+        assert!(!rules.allows("/no/x") && rules.allows("/yes"));
     }
 }
