@@ -36,7 +36,7 @@ pub fn ingest(
         begin(lake, dataset_id, sources, settings.mode)?;
     let Chosen { taken: sources, new: taken, stamped } = chosen;
     let denied = Denied::new(&began, &suffixes.list);
-    if taken.is_empty() && settings.mode != Mode::Replace {
+    if taken.is_empty() && settings.mode != Mode::Replace && replaced.sources.is_empty() {
         // Nobody need read them the next time.
         lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| Ok(note_stamps(commit, &stamped)))?;
         return Ok(report);
@@ -76,6 +76,7 @@ pub fn ingest(
         denied: (!denied.is_empty()).then_some(&denied),
         check_read: &|| sources.iter().try_for_each(|source| source.check_unchanged()),
     };
+    let skipped = report.skipped.clone();
     let joining = Joining {
         lake,
         mode: settings.mode,
@@ -83,6 +84,7 @@ pub fn ingest(
         suffixes: &suffixes,
         began: &began,
         taken: &taken,
+        skipped: &skipped,
         stamped: &stamped,
         losing: &losing,
         replaced: &replaced,

@@ -44,6 +44,8 @@ pub(crate) struct Joining<'a> {
     pub began: &'a Manifest,
     /// The new sources.
     pub taken: &'a [Taken],
+    /// Sources that were named too, and that the dataset has.
+    pub skipped: &'a [SourceIdentity],
     pub stamped: &'a [(SourceIdentity, Stamp)],
     pub losing: &'a [Losing<'a>],
     /// What changed sources had brought.
@@ -99,9 +101,12 @@ impl Joining<'_> {
         commit.mode = CommitMode::Append;
         if !self.replaced.sources.is_empty() {
             commit.mode = CommitMode::Replace;
-            let given: Vec<_> = self.taken.iter().map(|new| new.known.identity.clone()).collect();
+            // All that were named, as when it was planned: one that is skipped has what it was before taken out, too.
+            let taken = self.taken.iter().map(|new| &new.known.identity);
+            let given: Vec<_> = taken.chain(self.skipped).cloned().collect();
             let rows = self.replaced.take_out(commit, &given)?;
-            if rows > 0 && written.files.is_empty() && !self.allow_empty {
+            // Where all of them are skipped, the dataset has the rows that stay.
+            if rows > 0 && written.files.is_empty() && !self.taken.is_empty() && !self.allow_empty {
                 return refuse(no_rows(rows));
             }
         }

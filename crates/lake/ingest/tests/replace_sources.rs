@@ -95,6 +95,24 @@ fn one_that_has_grown_is_replaced_with_all_it_brought() {
     assert_eq!(sources(&lake)[2], known("c", 0, &[]));
 }
 
+/// Taken again as a whole, a source stands beside what it was, until that is replaced.
+#[test]
+fn what_a_source_was_goes_also_where_the_dataset_has_what_it_is() {
+    let (fs, lake) = three();
+    take(&lake, vec![file(&fs, "c", "http://c.com/2\n")], &settings(&fs, "w3")).unwrap();
+    assert_eq!(urls(&lake).len(), 5);
+    // All that is named is known: nothing is read.
+    let report = replace(&fs, &lake, "w4", &[("c", "http://c.com/2\n")]).unwrap();
+    assert_eq!((report.rows, report.skipped.len(), report.replaced.len()), (0, 1, 1));
+    assert_eq!(urls(&lake), ["http://a.com/1", "http://a.com/2", "http://b.com/1", "http://c.com/2"]);
+    // One that shares files with what it was is read again beside it.
+    take(&lake, vec![file(&fs, "a", "http://a.com/3\n")], &settings(&fs, "w5")).unwrap();
+    let report = replace(&fs, &lake, "w6", &[("a", "http://a.com/3\n"), ("b", "http://b.com/1\n")]).unwrap();
+    assert_eq!((report.sources, report.skipped.len(), report.replaced.len()), (1, 1, 2));
+    assert_eq!(urls(&lake), ["http://c.com/2", "http://a.com/3", "http://b.com/1"]);
+    assert_eq!(sources(&lake), [known("a", 15, &[5]), known("b", 15, &[6]), known("c", 15, &[3])]);
+}
+
 #[test]
 fn commits_of_earlier_programs_do_not_tell() {
     let (fs, lake) = three();

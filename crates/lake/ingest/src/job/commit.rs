@@ -96,6 +96,7 @@ impl JobWork<'_> {
             suffixes: &suffixes,
             began: &began,
             taken: &taken,
+            skipped: &job.skipped,
             stamped: &job.stamped,
             losing: &[],
             replaced: &job.replaced,
