@@ -24,6 +24,26 @@ fn stdout(args: &[&str], code: i32) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// A link to a directory is what it leads to, as for Hadoop: nothing behind it may be left out without a word.
+#[test]
+fn links_are_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    for name in [
+        "segments/20261115074402",
+        "segments/20261115074416",
+        "crawldb/current/part-r-00000",
+        "crawldb/current/part-r-00001",
+    ] {
+        let link = dir.path().join(name);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(fixture("crawl-e2e").canonicalize().unwrap().join(name), link).unwrap();
+    }
+    assert_eq!(stdout(&["readseg", "-list", "-dir", &path("segments")], 0), expected("readseg-list.txt"));
+    let stats = stdout(&["readdb", &path("crawldb"), "-stats"], 0);
+    assert!(stats.contains("TOTAL urls:\t139\n"), "{stats}");
+}
+
 #[test]
 fn readdb() {
     let stats = stdout(&["readdb", "crawldb", "-stats"], 0);

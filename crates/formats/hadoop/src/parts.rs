@@ -47,7 +47,19 @@ pub fn list_numbered_parts(fs: &dyn Fs, dir: &Path) -> Result<Vec<Part>> {
 
 fn listed(fs: &dyn Fs, dir: &Path, with_files: bool) -> Result<Vec<Part>> {
     let hidden = |name: &std::ffi::OsStr| matches!(name.as_encoded_bytes().first(), Some(b'_' | b'.') | None);
-    let entries: Vec<_> = fs.list(dir)?.into_iter().filter(|entry| !hidden(&entry.name)).collect();
+    let mut entries: Vec<_> = fs.list(dir)?.into_iter().filter(|entry| !hidden(&entry.name)).collect();
+    let is_part = |name: &std::ffi::OsStr| name.to_str().and_then(number_of).is_some();
+    let has_maps = entries.iter().any(|entry| entry.is_dir && is_part(&entry.name));
+    for entry in &mut entries {
+        // A listing does not follow links; to Hadoop, one to a directory is the part that it leads to. One that leads nowhere
+        // is a part that is missing.
+        if !entry.is_dir && is_part(&entry.name) {
+            entry.is_dir = match fs.metadata(&dir.join(&entry.name)) {
+                Err(error) if error.is_not_found() => has_maps,
+                found => found?.is_dir,
+            };
+        }
+    }
     let mut numbers = Vec::new();
     for entry in &entries {
         let number = entry.name.to_str().and_then(number_of);
@@ -158,6 +170,18 @@ mod tests {
         fs.create_dir_all(&dir.join("part-r-00003")).unwrap();
         let parts = list_parts(&*fs, dir).unwrap();
         assert_eq!(parts.iter().map(|part| part.is_dir).collect::<Vec<_>>(), [false, true, false, true]);
+    }
+
+    #[test]
+    fn a_link_to_a_part_is_the_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(path("db/part-r-00001")).unwrap();
+        std::fs::create_dir_all(path("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("../elsewhere", path("db/part-r-00000")).unwrap();
+        std::os::unix::fs::symlink("../nowhere", path("db/part-r-00002")).unwrap();
+        let parts = list_parts(&trawl_io::RealFs, &path("db")).unwrap();
+        assert_eq!(parts.iter().map(|part| part.is_dir).collect::<Vec<_>>(), [true; 3]);
     }
 
     #[test]

@@ -174,8 +174,13 @@ fn dump_all_legacy(
 fn list(args: &ReadsegArgs, options: &OpenOptions, out: &mut Output) -> anyhow::Result<Status> {
     let mut paths = args.segments.clone();
     if let Some(dir) = &args.dir {
-        let entries = RealFs.list(dir)?.into_iter().filter(|entry| entry.is_dir);
-        paths.extend(entries.map(|entry| dir.join(entry.name)));
+        for entry in RealFs.list(dir)? {
+            let path = dir.join(entry.name);
+            // A link is the segment that it leads to; one that leads nowhere is told of like one that cannot be read.
+            if entry.is_dir || RealFs.metadata(&path).map_or(true, |found| found.is_dir) {
+                paths.push(path);
+            }
+        }
     }
     if paths.is_empty() {
         bail!("-list wants segments, or -dir DIR with segments in it");
