@@ -243,6 +243,46 @@ fn of_two_states_the_later_one_stays_whatever_comes_between() {
     }
 }
 
+/// Of two captures in one hour, the one that came last counted beside a state, though it was the older one.
+#[test]
+fn of_two_captures_in_an_hour_the_later_one_tells_the_status() {
+    let state = trawl_meguri::Row {
+        record: trawl_meguri::schema::UrlRecord {
+            status: 4,
+            first_seen: 482_000,
+            last_crawled: 482_000,
+            next_due: 483_000,
+            ..Default::default()
+        },
+        url: "https://a.example/".into(),
+        ..Default::default()
+    };
+    let capture = |minute: i64, status| UrlRecord {
+        ts: Some(UnixMillis(482_000 * 3_600_000 + minute * 60_000)),
+        status: Some(status),
+        ..UrlRecord::bare("https://a.example/")
+    };
+    let (older, later) = (capture(1, 404), capture(30, 200));
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut seeder = Seeder::new(SeedOptions::default(), SuffixList::builtin(), dir.path(), 4 << 20).unwrap();
+        for source in order {
+            match source {
+                0 => seeder.push_row("https://a.example/", &state, None).unwrap(),
+                1 => seeder.push(&older).unwrap(),
+                _ => seeder.push(&later).unwrap(),
+            }
+        }
+        let url_extensions = SeedOptions::extensions();
+        let mut writer = Writer::new(WriterOptions { url_extensions, ..WriterOptions::default() }).unwrap();
+        seeder.finish(&mut writer).unwrap();
+        let mut out = Vec::new();
+        writer.finish(&mut out).unwrap();
+        let record = read_all(&open(out)).remove(0).record;
+        assert_eq!((record.status, record.next_due, record.http_status), (4, 483_000, 200), "{order:?}");
+    }
+}
+
 /// A frontier has rows beside the page of their URL: a robots.txt has a key of its own.
 #[test]
 fn a_row_keeps_its_key_where_keys_are_made_alike() {

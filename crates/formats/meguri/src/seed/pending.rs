@@ -159,10 +159,12 @@ impl Pending {
 
     /// Takes over what a capture says of a fetch, unless it is older than the last one that is known.
     fn take_capture(&mut self, capture: Pending) {
-        let hour = |time: i64| time.div_euclid(super::MILLIS_PER_HOUR);
-        if hour(capture.time) < hour(self.time) {
+        // A state knows the hour of its fetch, a capture that it took over the millisecond: of two captures in one hour the later
+        // one counts, whichever comes first.
+        if capture.time < self.time {
             return;
         }
+        let hour = |time: i64| time.div_euclid(super::MILLIS_PER_HOUR);
         let (record, of) = (&mut self.row.record, &capture.row.record);
         let is_there = hour(capture.time) > hour(self.time) && !matches!(of.http_status, 404 | 410);
         if record.status == STATUS_GONE && is_there {
