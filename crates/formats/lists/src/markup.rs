@@ -55,7 +55,8 @@ pub(crate) fn read_sitemap(
     }
     // The entries that could be read were; one whose tags are damaged may not be among them.
     seen.unbalanced.map_or(Ok(()), |at| {
-        let message = "expected the end tag of the element begun last: entries may be missing from here on";
+        let message =
+            "expected the end of the element begun last, or that of the file: entries may be missing from here on";
         each(at, Err(BadItem::new("damage", message, text_behind(&text, at)).at(Place::new(uri, at, 0))))
     })
 }
@@ -252,6 +253,17 @@ mod tests {
         assert_eq!(urls(atom.as_bytes()), ok(&expected));
         let nothing = urls(b"<rss><item><link>posts/1.html</link></item><item><link>http://a.com/</link></item></rss>");
         assert!(nothing[0].is_err() && nothing[1].is_ok(), "{nothing:?}");
+        // Files that were joined by `cat`.
+        let rss = "<rss><channel><link>http://a.com/</link><item><link>1</link></item></channel></rss>";
+        let (other, sitemap) = (rss.replace("a.com", "f.com"), "<urlset><url><loc>http://g.com/</loc></url></urlset>");
+        let feeds = [rss, atom, other.as_str(), "\u{feff}", sitemap];
+        let expected = [&["http://a.com/1"][..], &expected, &["http://f.com/1", "http://g.com/"]].concat();
+        assert_eq!(urls(feeds.join("\n").as_bytes()), ok(&expected));
+        for behind in ["http://b.com/\n", "<opml><outline xmlUrl='x'/></opml>", "<![CDATA[http://b.com/]]>"] {
+            let found = urls(format!("Warning: x\n{rss}\n{behind}").as_bytes());
+            assert_eq!(found[..1], ok(&["http://a.com/1"]), "{behind}");
+            assert!(found[1].as_ref().is_err_and(|e| e.contains("may be missing")) && found.len() == 2, "{found:?}");
+        }
         for bad in ["<html>", "x", "", "<urlset><url><loc>http://a.com/</loc></url><url><loc>htt"] {
             assert!(read(bad).is_err(), "{bad}");
         }

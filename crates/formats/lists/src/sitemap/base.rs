@@ -46,6 +46,11 @@ impl Bases {
         }
     }
 
+    /// Another document begins, maybe a feed of another site.
+    pub fn next_document(&mut self) {
+        self.site = None;
+    }
+
     fn nearest(&self) -> Option<&Base> {
         let said = self.said.iter().rev().find_map(|(_, base)| base.as_ref());
         said.or(self.site.as_ref()).or(self.document.as_ref())

@@ -7,6 +7,7 @@
 use super::base::Bases;
 use super::{Kind, text, unknown};
 use crate::Error;
+use crate::lines::BOM;
 use crate::xml::{Event, Reader, Tag, local, prefix};
 use encoding_rs::Encoding;
 use std::borrow::Cow;
@@ -58,10 +59,12 @@ pub(crate) struct Seen {
 /// Elements inside each other at most, in a document of which that is checked.
 const MAX_DEPTH: usize = 1000;
 
-/// Whether each end tag ends the element that was begun last.
+/// Whether each end tag ends the element that was begun last, and whether nothing but elements stands side by side.
 #[derive(Default)]
 struct Balance<'a> {
     open: Vec<&'a [u8]>,
+    /// Whether any element has begun.
+    any: bool,
     broken: Option<u64>,
 }
 
@@ -71,18 +74,45 @@ impl<'a> Balance<'a> {
             _ if self.broken.is_some() => return,
             Event::Start(tag) if tag.empty => true,
             Event::Start(tag) => {
+                self.any = true;
                 self.open.push(tag.name);
                 self.open.len() <= MAX_DEPTH
             }
             Event::End(name) => self.open.pop().is_some_and(|open| open.eq_ignore_ascii_case(name)),
-            Event::Text(_) | Event::Literal(_) => true,
+            // Behind a document, a list of lines may have been joined to it. What a server prints in front is no entry.
+            Event::Text(bytes) | Event::Literal(bytes) => !self.any || !self.open.is_empty() || is_blank(bytes),
         };
         self.broken = Some(at).filter(|_| !fits);
+    }
+
+    /// Whether the start tag that was seen last is that of a whole document.
+    fn is_root(&self) -> bool {
+        self.broken.is_none() && self.open.len() == 1
     }
 
     fn end(self, at: u64) -> Option<u64> {
         self.broken.or_else(|| Some(at).filter(|_| !self.open.is_empty()))
     }
+}
+
+/// Whether a text is nothing but white space and byte order marks, as between documents that were joined by `cat`.
+fn is_blank(text: &[u8]) -> bool {
+    text.split(|b| b.is_ascii_whitespace()).all(|word| word.is_empty() || word == BOM)
+}
+
+/// What a root element says that its document is.
+fn kind_of(root: &[u8]) -> Option<Kind> {
+    const ROOTS: [(&str, Kind); 7] = [
+        ("urlset", Kind::Urls),
+        ("sitemapindex", Kind::Index),
+        ("rss", Kind::Rss),
+        ("rdf", Kind::Rss),
+        ("feed", Kind::Atom),
+        // Without their root, which happens.
+        ("url", Kind::Urls),
+        ("sitemap", Kind::Index),
+    ];
+    ROOTS.iter().find(|(known, _)| root.eq_ignore_ascii_case(known.as_bytes())).map(|(_, kind)| *kind)
 }
 
 /// Takes containers; tells whether there is room for more.
@@ -129,14 +159,20 @@ pub(crate) fn read(
         now,
     };
     let mut balance = Balance::default();
+    // What the first document is; others may be joined to it.
+    let mut first: Option<Kind> = None;
     while let Some(event) = reader.next() {
         let offset = document.len() - reader.left();
         balance.see(&event, offset as u64);
         let more = match event {
             Event::Start(tag) => {
+                if first.is_some() && !tag.empty && balance.is_root() && !walk.next_root(local(tag.name)) {
+                    balance.broken = Some(offset as u64);
+                }
                 let base = tag.xml_base().map(|base| entities::decode_distinct(&walk.decoded(base)).into_owned());
                 walk.bases.start(base.as_deref());
                 let more = walk.start(&tag, offset, each)?;
+                first = first.or(walk.kind);
                 if tag.empty {
                     walk.bases.end();
                 }
@@ -162,7 +198,7 @@ pub(crate) fn read(
             break;
         }
     }
-    let Some(kind) = walk.kind else {
+    let Some(kind) = first else {
         let head = document.get(..200).unwrap_or(document);
         return Err(unknown(0, &walk.decoded(head)));
     };
@@ -196,20 +232,18 @@ impl Walk {
 
     /// Takes the root element, which says what the document is.
     fn root(&mut self, name: &[u8], offset: usize) -> Result<Kind, Error> {
-        const ROOTS: [(&str, Kind); 7] = [
-            ("urlset", Kind::Urls),
-            ("sitemapindex", Kind::Index),
-            ("rss", Kind::Rss),
-            ("rdf", Kind::Rss),
-            ("feed", Kind::Atom),
-            // Without their root, which happens.
-            ("url", Kind::Urls),
-            ("sitemap", Kind::Index),
-        ];
-        let known = ROOTS.iter().find(|(root, _)| name.eq_ignore_ascii_case(root.as_bytes()));
-        let (_, kind) = known.ok_or_else(|| unknown(offset, &format!("<{}>", self.decoded(name))))?;
-        self.kind = Some(*kind);
-        Ok(*kind)
+        let kind = kind_of(name).ok_or_else(|| unknown(offset, &format!("<{}>", self.decoded(name))))?;
+        self.kind = Some(kind);
+        Ok(kind)
+    }
+
+    /// Another document begins behind the first, as where files were joined by `cat`: what it is, and what its addresses
+    /// are relative to, it says itself. Tells whether its entries can be read.
+    fn next_root(&mut self, name: &[u8]) -> bool {
+        let kind = kind_of(name);
+        self.kind = kind.or(self.kind);
+        self.bases.next_document();
+        kind.is_some()
     }
 
     fn start(&mut self, tag: &Tag<'_>, offset: usize, each: &mut Each<'_>) -> Result<bool, Error> {
