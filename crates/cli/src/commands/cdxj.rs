@@ -27,6 +27,9 @@ use trawl_warc::{Part, WarcReader};
 const BLOCKS: &str = "cdx.cdxj.gz";
 const CLUSTER: &str = "cluster.idx";
 
+/// Bytes of an index whose order is checked before a search: a few milliseconds, whatever its size.
+const CHECKED: u64 = 16 << 20;
+
 /// Columns of `--csv`.
 const COLUMNS: &[&str] = &["urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename"];
 
@@ -102,7 +105,8 @@ struct TargetArgs {
 
 /// Prints the lines of a URL, by binary search
 ///
-/// Finds any spelling of the URL that has the same CDXJ key. Exit code 1 when there is none.
+/// Finds any spelling of the URL that has the same CDXJ key. Exit code 1 when there is none. An index whose
+/// lines are not sorted (within its first 16 MiB) is refused.
 ///
 /// Example: trawl cdxj lookup crawl.cdxj https://example.com/
 #[derive(Debug, clap::Args)]
@@ -273,7 +277,9 @@ fn lookup(args: &LookupArgs, out: &mut Output) -> anyhow::Result<Status> {
     } else {
         let file = open(&args.index)?;
         refuse_other(&args.index, false)?;
-        CdxjFile::new(file).lines(prefix.as_bytes())?
+        let index = CdxjFile::new(file);
+        index.check_order(CHECKED)?;
+        index.lines(prefix.as_bytes())?
     };
     let mut found = 0u64;
     for line in lines {

@@ -2,12 +2,15 @@
 
 use crate::error::{At, Error, Result, shown};
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 use trawl_io::ReadAt;
+use trawl_io::read_at::Cursor;
 
 /// Bytes read at a time.
 const READ_BYTES: u64 = 16 << 10;
+/// And where the order of many lines is checked.
+const CHECK_BYTES: usize = 256 << 10;
 /// A line longer than this is not one.
 const MAX_LINE: u64 = 1 << 20;
 /// Bytes a block may inflate to.
@@ -40,6 +43,34 @@ impl CdxjFile {
     pub fn lines(&self, prefix: &[u8]) -> Result<Lines> {
         let at = self.lower_bound(prefix)?;
         Ok(Lines { source: Source::Plain { file: self.clone(), at }, prefix: prefix.to_vec() })
+    }
+
+    /// Refuses an index whose keys are not in order, as far as its first `up_to` bytes show: other tools write such
+    /// (cdxj-indexer without `--sort`, wget, `cat` of two indexes), and a search in it would miss lines without a word.
+    pub fn check_order(&self, up_to: u64) -> Result<()> {
+        // Whole lines only: the beginning of one may sort elsewhere.
+        let end = if up_to < self.file.len() { self.line_end(up_to)? } else { self.file.len() };
+        let mut lines = BufReader::with_capacity(CHECK_BYTES, Cursor::new(self.file.clone()).take(end));
+        let (mut at, mut line, mut last) = (0, Vec::new(), Vec::new());
+        loop {
+            line.clear();
+            let n = lines.read_until(b'\n', &mut line).map_err(|source| Error::Io { at: self.at(at), source })?;
+            if n == 0 {
+                return Ok(());
+            }
+            // Lines of one key may come in any order, and blank ones are none.
+            let text = line.trim_ascii_end();
+            let key = text.split(|b| *b == b' ').next().unwrap_or_default();
+            if !text.is_empty() {
+                if key < last.as_slice() {
+                    let expected = "lines sorted by their keys, as a search needs them (`LC_ALL=C sort` sorts them)";
+                    return Err(Error::corrupt(self.at(at), expected, shown(text)));
+                }
+                last.clear();
+                last.extend_from_slice(key);
+            }
+            at += n as u64;
+        }
     }
 
     fn at(&self, offset: u64) -> At {

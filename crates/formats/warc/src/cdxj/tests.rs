@@ -108,6 +108,23 @@ fn every_line_is_found_in_a_few_reads() {
     assert_eq!(empty.lines(b"a").unwrap().count(), 0);
 }
 
+/// Of lines that are not in order a search finds some, or none.
+#[test]
+fn an_index_that_is_not_sorted_is_refused() {
+    let check = |text: &[u8], up_to| CdxjFile::new(Arc::new(Bytes::from(text.to_vec()))).check_order(up_to);
+    let sorted = sorted_text(300);
+    check(&sorted, u64::MAX).unwrap();
+    // Lines of one key in any order, other headers, a key that begins as another does.
+    check(b" CDX N b a\n!meta 0 {}\na)/ 2 {}\na)/ 1 {}\n\na)/!x 1 {}\nb)/ 1 {}", u64::MAX).unwrap();
+    let joined = [&sorted[..], &sorted].concat();
+    let error = check(&joined, u64::MAX).unwrap_err().to_string();
+    assert!(error.contains(&format!("@{}: expected lines sorted by their keys", sorted.len())), "{error}");
+    // As far as was asked for, by whole lines.
+    for up_to in [0, 1, sorted.len() as u64 - 1] {
+        check(&joined, up_to).unwrap();
+    }
+}
+
 type Result<T> = crate::Result<T>;
 
 #[test]
