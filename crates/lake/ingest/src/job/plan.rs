@@ -47,7 +47,9 @@ pub fn plan(
             return refuse("the job has no sources, and would remove all rows of the dataset".into());
         }
         if !replaced.sources.is_empty() {
-            return refuse("nothing is to be read, only what was before is to go: do it with `trawl lake ingest`".into());
+            return refuse(
+                "nothing is to be read, only what was before is to go: do it with `trawl lake ingest`".into(),
+            );
         }
         lake.commit_dataset(dataset_id, clock(), &settings.writer, |commit| Ok(note_stamps(commit, &stamped)))?;
         return Ok(None);
