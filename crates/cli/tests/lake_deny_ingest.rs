@@ -113,7 +113,7 @@ fn directories_with_other_things_in_them() {
         trawl(dir).args(["lake", "ingest", "--dataset", "d", "u.txt"]).output().unwrap()
     };
     let grown = put("https://a.org/1\nhttps://a.org/3\n");
-    assert!(stdout(&grown).contains("u.txt has grown since 16 bytes"), "{}", stdout(&grown));
+    assert!(stdout(&grown).contains("u.txt has grown since it was ingested with 16 bytes"), "{}", stdout(&grown));
     let changed = put("https://a.org/2\nhttps://a.org/3\n");
     assert!(stderr(&changed).contains("u.txt has changed"), "{}", stderr(&changed));
     let empty = trawl(dir).args(["lake", "ingest", "--dataset", "d", "--replace", "-"]).output().unwrap();
