@@ -265,7 +265,7 @@ fn rows_of_a_cdx_answer_hold_no_texts() {
 fn a_page_of_long_texts_is_shorter() {
     let mut fixture = Fixture::new();
     let id = fixture.register(DatasetInfo::named("a"));
-    let extras = format!("{{\"text\":\"{}\"}}", "x".repeat(1 << 20));
+    let extras = format!("{{\"text\":\"{}\"}}", "x".repeat(1_000_000));
     let rows = 40u64;
     let record =
         |n: u64| UrlRecord { extras: Some(extras.clone()), ..UrlRecord::bare(format!("http://a.example/{n:02}")) };
