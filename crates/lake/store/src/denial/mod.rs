@@ -152,11 +152,11 @@ impl SharedNames {
     }
 }
 
-/// The names in the rules of a suffix list, as rows have them.
+/// The names in the rules of a suffix list, as rows have them. An exception (`!www.ck`) is a domain, and nothing below it is one.
 fn rule_names(suffixes: &SuffixList) -> impl Iterator<Item = Cow<'_, str>> {
     let rules = suffixes.text().lines().map(|line| line.split_whitespace().next().unwrap_or_default());
-    let names = rules.map(|rule| rule.trim_start_matches('!').trim_start_matches("*."));
-    names.filter(|name| !name.starts_with("//")).filter_map(ascii)
+    let cutting = rules.filter(|rule| !rule.starts_with("//") && !rule.starts_with('!'));
+    cutting.map(|rule| rule.trim_start_matches("*.")).filter_map(ascii)
 }
 
 /// Whether names right below a name are domains of their own. The list itself answers, since not every suffix is written there: a
