@@ -1,13 +1,11 @@
 //! What the crawl starts: lookups, fetches, the CPU work behind them.
 
-use crate::config::Start;
 use crate::crawl::{Crawl, Wake};
 use crate::error::Error;
 use crate::governor::Blame;
 use crate::lease::Lease;
 use crate::message::{Spent, TaskMessage};
-use crate::page::{Event, Worker, answer_of, facts_of};
-use crate::rules::Rule;
+use crate::page::{Event, answer_of, facts_of};
 use crate::sitemaps;
 use crate::writer::failed;
 use std::sync::Arc;
@@ -15,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 use trawl_fetch::{Ask, Validators};
-use trawl_frontier::{HostId, LeaseId, Next, Source, UrlId, Work};
+use trawl_frontier::{HostId, LeaseId, Next, Work};
 use trawl_model::{Capability, ErrorClass, Outcome};
 use trawl_parse::robots::MAX_BYTES;
 use trawl_url::WebUrl;
@@ -40,25 +38,13 @@ impl Crawl<'_> {
                 return Ok(Wake::Told);
             }
             let next = self.state.frontier.lease(now, room, &mut work)?;
-            let mut left_out = false;
             for work in work.drain(..) {
                 match work {
-                    Work::Fetch(lease) => {
-                        let lease: Lease = lease.try_into()?;
-                        match self.unwanted(&lease) {
-                            Some((page, rule)) => {
-                                self.state.frontier.exclude(now, page)?;
-                                self.state.progress.counts.no_longer_wanted(rule);
-                                left_out = true;
-                            }
-                            None => self.fetch(lease),
-                        }
-                    }
+                    Work::Fetch(lease) => self.fetch(lease.try_into()?),
                     Work::Refuse(lease, class, message) => self.refuse(lease.try_into()?, class, message),
                 }
             }
-            // A host whose page was left out may be asked for another one now.
-            if left_out || self.state.frontier.wants_addresses() {
+            if self.state.frontier.wants_addresses() {
                 continue;
             }
             match next {
@@ -72,29 +58,6 @@ impl Crawl<'_> {
                 Next::Empty => return Ok(Wake::Done),
             }
         }
-    }
-
-    /// The page of a link that waited and would not be followed now, and the rule that refuses it, if it is one: the run may have been
-    /// started again with a smaller depth or scope, or with other rules, since the link was found.
-    fn unwanted(&self, lease: &Lease) -> Option<(UrlId, Option<Rule>)> {
-        let LeaseId::Page(page) = lease.id else { return None };
-        // In the leg that began a run, every link was found under the rules of now.
-        if self.config.start != Start::Resume {
-            return None;
-        }
-        let from = match &lease.source {
-            Source::Seed => return None,
-            // Where a seed moved to is what was asked for.
-            Source::Redirect(_) if lease.depth == 0 => return None,
-            Source::Link(from) | Source::Redirect(from) => WebUrl::parse(from).ok()?,
-        };
-        let Worker { scope, rules, sitemaps, .. } = &self.worker;
-        if lease.depth > self.config.frontier.max_depth || !scope.allows(&from, &lease.url) {
-            return Some((page, None));
-        }
-        // Which of them is a sitemap is known when it is there: less is refused where there may be one.
-        let refused = if *sitemaps { rules.refuses_sitemap(&lease.url) } else { rules.refuses(&lease.url) };
-        refused.map(|rule| (page, Some(rule)))
     }
 
     fn look_up(&mut self, id: HostId, site: &str) -> Result<(), Error> {

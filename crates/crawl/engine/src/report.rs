@@ -115,12 +115,6 @@ impl Counts {
         }
     }
 
-    /// A URL that waited is out of scope or refused by now, as it would be if it were found now.
-    pub(crate) fn no_longer_wanted(&mut self, rule: Option<Rule>) {
-        self.admitted = self.admitted.saturating_sub(1);
-        self.left_out(rule);
-    }
-
     /// An attempt at a URL ended; `again` if another one follows.
     pub(crate) fn attempt(&mut self, event: &EventRecord, again: bool) {
         let answer = event.answer;

@@ -121,28 +121,3 @@ fn a_complete_run_goes_deeper() {
     crawl(deeper);
     assert!(fetched(&out).contains("/b"), "{:?}", fetched(&out));
 }
-
-/// What waits is asked for under the rules of now: who stops a crawl to leave out a part of a site means what it found, too.
-#[test]
-fn a_rule_that_is_added_counts_for_what_waits() {
-    let dir = tempfile::tempdir().unwrap();
-    let addr = serve(any_port(), |path, _| match path {
-        "/" => page("", "<a href=/a>a</a><a href=/calendar/1>1</a><a href=/calendar/2>2</a><a href=/b>b</a>"),
-        _ => page("", "the end"),
-    });
-    let cases: [(u32, &[&str]); 2] = [(1, &["/", "/a", "/b"]), (0, &["/"])];
-    for (depth, left) in cases {
-        let out = dir.path().join(depth.to_string());
-        let mut first = config(&out, addr, vec!["http://a.example/".into()], 1);
-        first.frontier.max_pages = Some(1);
-        first.settings.insert("max_pages".into(), vec!["1".into()]);
-        assert_eq!(crawl(first.clone()).counts.over_limit, 4);
-        let mut narrow = Config { start: Start::Resume, ..first };
-        (narrow.frontier.max_pages, narrow.frontier.max_depth) = (None, depth);
-        narrow.rules.exclude = vec![regex_lite::Regex::new("/calendar/").unwrap()];
-        narrow.settings.insert("max_pages".into(), vec![]);
-        let report = crawl(narrow);
-        assert_eq!((report.urls.offered, report.counts.over_limit), (left.len() as u64, 0), "{report:?}");
-        assert_eq!(fetched(&out), left.iter().map(|path| (*path).to_owned()).collect::<BTreeSet<_>>());
-    }
-}

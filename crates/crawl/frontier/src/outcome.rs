@@ -4,7 +4,7 @@ use crate::candidate::{Answer, LeaseId, Outcome, Settled};
 use crate::error::Result;
 use crate::frontier::{Frontier, Hold, Out, address_key};
 use crate::host::{PLEAS_IN_DOUBT, Placed, split_site};
-use crate::identity::{QueueBy, UrlId};
+use crate::identity::QueueBy;
 use crate::intake::hour;
 use crate::policy::politeness::{backoff_ms, is_absence, is_passing, is_plea, millis, slowed_ms, trouble_ms};
 use crate::row::{Found, Row, Status};
@@ -257,36 +257,6 @@ impl Frontier {
             self.rest(hold.host, now);
         }
         Ok(())
-    }
-
-    /// A leased page is not wanted any more: it was found under rules that the caller has changed since. It stays known, and waits no
-    /// more. Nobody was asked, so that its host may be asked for another page at once.
-    pub fn exclude(&mut self, now: UnixMillis, id: UrlId) -> Result<()> {
-        let now = self.clock.tick(now);
-        let Some(Out { mut row, host: id, hold, .. }) = self.leases.remove(&id) else { return Ok(()) };
-        let host = &mut self.hosts[id as usize];
-        host.out -= 1;
-        if !row.is_admitted() {
-            host.admitted -= 1;
-            host.fresh_out -= 1;
-            self.totals.admitted -= 1;
-            self.totals.seeds_out -= u64::from(row.found == Found::Seed);
-        }
-        if let Some(hold) = hold {
-            host.in_flight = host.in_flight.saturating_sub(1);
-            // It could be asked when the page was leased. Beside another fetch the delay counts from that one.
-            if host.in_flight == 0 {
-                host.next_ms = now;
-            }
-            if let Some(ip) = hold.ip {
-                self.leave(ip, now);
-            }
-        }
-        (row.status, row.due_ms) = (Status::Excluded, 0);
-        self.note_depth(&row);
-        self.write(id, row);
-        self.place(id, now);
-        self.changed(now)
     }
 
     /// Puts a leased page back among those that wait, an errand back to its host.
