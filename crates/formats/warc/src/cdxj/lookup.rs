@@ -61,7 +61,7 @@ impl CdxjFile {
             // Lines of one key may come in any order, and blank ones are none.
             let text = line.trim_ascii_end();
             let key = text.split(|b| *b == b' ').next().unwrap_or_default();
-            if !text.is_empty() {
+            if !line.iter().all(|b| is_line_end(*b)) {
                 if key < last.as_slice() {
                     let expected = "lines sorted by their keys, as a search needs them (`LC_ALL=C sort` sorts them)";
                     return Err(Error::corrupt(self.at(at), expected, shown(text)));
@@ -114,8 +114,24 @@ impl CdxjFile {
         Ok(len)
     }
 
-    /// The line that begins at `at`, and where the next one does; `None` at the end.
+    /// Where the first line at or after `at` begins that is not blank. Taken for lines, blank ones would sort before every
+    /// key, and a search would not look at what stands before them.
+    fn skip_blank(&self, at: u64) -> Result<u64> {
+        let len = self.file.len();
+        let mut from = at;
+        while from < len {
+            let bytes = self.file.read_range(from..(from + READ_BYTES).min(len))?;
+            if let Some(found) = bytes.iter().position(|b| !is_line_end(*b)) {
+                return Ok(from + found as u64);
+            }
+            from += bytes.len() as u64;
+        }
+        Ok(len)
+    }
+
+    /// The first line at or after `at` that is not blank, and where the next one begins; `None` at the end.
     fn line_at(&self, at: u64) -> Result<Option<(Vec<u8>, u64)>> {
+        let at = self.skip_blank(at)?;
         if at >= self.file.len() {
             return Ok(None);
         }
@@ -124,6 +140,10 @@ impl CdxjFile {
         let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         Ok(Some((line.strip_suffix(b"\r").unwrap_or(line).to_vec(), end)))
     }
+}
+
+fn is_line_end(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
 }
 
 type OpenBlocks = Arc<dyn Fn(&str) -> Result<Arc<dyn ReadAt>> + Send + Sync>;

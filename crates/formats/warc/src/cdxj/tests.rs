@@ -125,6 +125,24 @@ fn an_index_that_is_not_sorted_is_refused() {
     }
 }
 
+/// Blank lines are none: a search found nothing before one, and the lines of a key ended at one.
+#[test]
+fn blank_lines_hide_nothing() {
+    let text = sorted_text(300);
+    let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
+    for (blank, every) in [(&b"\n"[..], 1), (b"\r\n", 7), (b"\n\n\n", 100)] {
+        let spread: Vec<u8> = lines.chunks(every).flat_map(|some| [&some.concat()[..], blank].concat()).collect();
+        let file = CdxjFile::new(Arc::new(Bytes::from(spread)));
+        file.check_order(u64::MAX).unwrap();
+        for i in 0..300 {
+            let wanted = line(i);
+            let found = file.lines(format!("{} ", wanted.key).as_bytes()).unwrap().map(Result::unwrap);
+            assert_eq!(found.collect::<Vec<_>>(), [wanted.to_text().into_bytes()]);
+        }
+        assert_eq!(file.lines(b"").unwrap().count(), 300);
+    }
+}
+
 type Result<T> = crate::Result<T>;
 
 #[test]
