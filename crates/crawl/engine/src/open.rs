@@ -9,6 +9,7 @@ use crate::page::rules_of;
 use crate::record::{PROGRESS_SLOT, ProgressNote, RUN_SLOT, RunNote, VERSION};
 use crate::report::Leg;
 use crate::state::State;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use trawl_archive::{About, Creation, DigestStore, Digests, Target, check_compression};
 use trawl_frontier::{Frontier, RobotsPolicy};
@@ -76,6 +77,7 @@ pub(crate) fn open(
     };
     let progress: ProgressNote = read_note(&frontier, PROGRESS_SLOT)?.unwrap_or_default();
     let run = check_depth(run, config, &progress)?;
+    check_no_parent(&run, config)?;
     let creation = creation(fs, config, layout, &run.run, clock, ids);
     let digests = if opened.is_some() { opened } else { open_digests()? };
     let committed = progress.archive.clone().map(|archive| archive.durable());
@@ -135,6 +137,18 @@ fn check_depth(mut run: RunNote, config: &Config, progress: &ProgressNote) -> Re
     }
     run.depth = depth;
     Ok(run)
+}
+
+/// The directories of seeds are noted while seeds are read, if `--no-parent` is on. Without them every link would be refused.
+fn check_no_parent(run: &RunNote, config: &Config) -> Result<(), Error> {
+    let of = |settings: &BTreeMap<String, Vec<String>>| settings.get("no_parent").cloned();
+    let before = run.legs.last().and_then(|leg| of(&leg.settings));
+    if config.rules.no_parent && before.is_some() && before != of(&config.settings) {
+        let expected =
+            "not given, as when the run began, because it did not note the directories of its seeds".to_owned();
+        return Err(Error::Setting { setting: "no-parent", expected, found: "given".to_owned() });
+    }
+    Ok(())
 }
 
 fn check_run(run: RunNote, config: &Config) -> Result<RunNote, Error> {

@@ -121,3 +121,21 @@ fn a_complete_run_goes_deeper() {
     crawl(deeper);
     assert!(fetched(&out).contains("/b"), "{:?}", fetched(&out));
 }
+
+/// The directories of seeds are known only if they were noted while the seeds were read: all links would be refused.
+#[test]
+fn no_parent_cannot_be_turned_on_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let addr = serve(any_port(), |_, _| page("", "<a href=below>b</a>"));
+    let mut first = config(&out, addr, vec!["http://a.example/docs/".into()], 1);
+    first.settings.insert("no_parent".into(), vec!["false".into()]);
+    crawl(first.clone());
+    let mut later = Config { start: Start::Resume, ..first };
+    later.rules.no_parent = true;
+    later.settings.insert("no_parent".into(), vec!["true".into()]);
+    // Something new, so that the run goes on.
+    later.seeds = vec![SeedInput::Url("http://a.example/more/".into())];
+    let error = run(later, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("no-parent: expected not given, as when the run began"), "{error}");
+}
