@@ -12,6 +12,8 @@
 //! A copy that somebody wrote to is refused as a target, since what they wrote would be lost. Its manifest has a mark of what
 //! it answered when it was copied, which every later manifest of it repeats; and its commits are those of the lake.
 
+use crate::keeper::suffixes;
+use crate::purge::has_denied;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -19,8 +21,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use trawl_index::SegmentMeta;
 use trawl_model::UnixMillis;
+use trawl_store::denial::Denied;
 use trawl_store::{
-    Cancel, DatasetCommit, HashedUpload, Heartbeat, Lake, MAX_STATE_BYTES, Manifest, Series, Store, commit_copy,
+    Cancel, DatasetCommit, HashedUpload, Heartbeat, Lake, Listed, MAX_STATE_BYTES, Manifest, Series, Store, commit_copy,
     layout, suffix_list_hash,
 };
 
@@ -160,8 +163,8 @@ impl Work<'_> {
         }
         let commits = new_commits(&**from, to, manifest, &there, commits)?;
         let wanted: BTreeSet<&str> = items.iter().map(|item| item.path.as_str()).collect();
-        let left = |path: &&String| is_rejects(path) && !wanted.contains(path.as_str());
-        let left: Vec<String> = there.keys().filter(left).cloned().collect();
+        let left = there.iter().filter(|(path, _)| is_rejects(path) && !wanted.contains(path.as_str()));
+        let left: Vec<Listed> = left.map(|(path, len)| Listed { path: path.clone(), len: *len }).collect();
         copy_items(&**from, to, &there, items, self.cancel, self.progress, copied)?;
         for (path, bytes) in commits {
             // Copies of commits come after them, as in the lake itself.
@@ -180,7 +183,7 @@ impl Work<'_> {
             // Writes the record of the deny list. That of the lake may be of a later manifest by now.
             begun.commit((self.clock)(), self.writer, |_| Ok(()))?;
             copied.objects += 1;
-            return self.purge_rejects(left);
+            return self.purge_rejects(manifest, left);
         };
         target.put_suffix_list(&list)?;
         copied.up_to_date = answers_alike(&*target.current()?) == answers_alike(&state);
@@ -199,18 +202,27 @@ impl Work<'_> {
             *there = Manifest { versions, revoked, sequence: there.sequence, ..state.clone() };
             Ok(())
         })?;
-        self.purge_rejects(left)
+        self.purge_rejects(manifest, left)
     }
 
-    /// Takes out of the copy what a purge took out of the lake: a collector keeps all rejected items of a dataset, and who purges a
-    /// copy writes to it. What a commit of the lake still names was lost there, and stays here.
-    fn purge_rejects(&self, left: Vec<String>) -> Result<()> {
-        for path in left {
-            let newest = layout::dataset_of(&path).map(|id| self.source.dataset_newest(id)).transpose()?.flatten();
-            let is_purged = newest.is_some_and(|newest| !newest.rejects.contains_key(&path));
+    /// Takes out of the copy what a purge took out of the lake: a collector keeps all rejected items of a dataset, and who
+    /// purges a copy writes to it. What a commit of the lake still names was lost there, and stays here. So does what names
+    /// nothing denied: a commit that was found again from the index knows no more than what is left. And what a dropped
+    /// dataset had: the commit of the copy names it until the collector of the copy takes it, as it takes the rows.
+    fn purge_rejects(&self, manifest: &Manifest, left: Vec<Listed>) -> Result<()> {
+        if left.is_empty() {
+            return Ok(());
+        }
+        let suffixes = suffixes(self.source, manifest)?;
+        let denied = Denied::new(manifest, &suffixes);
+        for file in left {
+            let newest = layout::dataset_of(&file.path).map(|id| self.source.dataset_newest(id)).transpose()?.flatten();
+            let is_purged =
+                newest.is_some_and(|newest| !newest.is_dropped() && !newest.rejects.contains_key(&file.path));
             // No name is used again: one that came since it was looked for is there.
-            if is_purged && !self.source.store().exists(&path)? {
-                self.to.delete(&path)?;
+            let is_gone = is_purged && !self.source.store().exists(&file.path)?;
+            if is_gone && has_denied(&**self.to, &file, &denied)? {
+                self.to.delete(&file.path)?;
             }
         }
         Ok(())

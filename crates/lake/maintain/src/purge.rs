@@ -218,6 +218,16 @@ fn write_without(
     Ok(purged)
 }
 
+/// Whether a rejects file has a line that a purge takes out.
+pub(crate) fn has_denied(store: &dyn Store, file: &Listed, denied: &Denied<'_>) -> Result<bool> {
+    let mut any = false;
+    each_line(store, file, &mut |line| {
+        any |= !denied.keeps_reject(&String::from_utf8_lossy(line));
+        Ok(())
+    })?;
+    Ok(any)
+}
+
 /// Hands over the lines of a file with their line ends, a part of the file at a time.
 fn each_line(store: &dyn Store, file: &Listed, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let (mut at, mut rest) = (0, Vec::new());

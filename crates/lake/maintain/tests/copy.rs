@@ -97,6 +97,37 @@ fn lost_rejected_items_stay_in_the_copy() {
     from.delete(&path).unwrap();
     copied(&from, &to, "c2");
     assert!(to.exists(&path).unwrap());
+    // Also where the commits are lost, too: the index, which tells what the newest had, knows of no rejected items.
+    lake.commit_dataset(1, now(), "found", |commit| {
+        commit.rejects.clear();
+        Ok(true)
+    })
+    .unwrap();
+    copied(&from, &to, "c3");
+    assert!(to.exists(&path).unwrap());
+}
+
+/// Whoever looks for damage in the copy finds none, before its own collector ran and after.
+#[test]
+fn rejected_items_of_a_dropped_dataset_stay_until_the_copy_is_collected() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, lake) = new_lake();
+    for dataset in ["a", "b"] {
+        add(&lake, dir.path(), dataset, 0, false);
+    }
+    let to: Arc<dyn Store> = Arc::new(MemStore::new());
+    copied(&from, &to, "c1");
+    Keeper::new("drop", dir.path(), &now, &|_| ()).drop_dataset(&lake, 1).unwrap();
+    let settings =
+        |writer: &str| GcSettings { keep_versions: 1, keep_states: 1, grace_ms: 0, ..GcSettings::new(writer) };
+    collect(&lake, now(), &settings("gc1")).unwrap();
+    assert!(from.list(&layout::rejects_dir(1)).unwrap().is_empty());
+    copied(&from, &to, "c2");
+    let there = Lake::open(to.clone()).unwrap();
+    assert_eq!(faults(&there, dir.path()), [""; 0]);
+    collect(&there, now(), &settings("gc2")).unwrap();
+    assert!(to.list(&layout::rejects_dir(1)).unwrap().is_empty());
+    assert_eq!(faults(&there, dir.path()), [""; 0]);
 }
 
 #[test]
