@@ -49,15 +49,21 @@ fn listed(fs: &dyn Fs, dir: &Path, with_files: bool) -> Result<Vec<Part>> {
     let hidden = |name: &std::ffi::OsStr| matches!(name.as_encoded_bytes().first(), Some(b'_' | b'.') | None);
     let mut entries: Vec<_> = fs.list(dir)?.into_iter().filter(|entry| !hidden(&entry.name)).collect();
     let is_part = |name: &std::ffi::OsStr| name.to_str().and_then(number_of).is_some();
-    let has_maps = entries.iter().any(|entry| entry.is_dir && is_part(&entry.name));
-    for entry in &mut entries {
-        // A listing does not follow links; to Hadoop, one to a directory is the part that it leads to. One that leads nowhere
-        // is a part that is missing.
+    let mut lost = Vec::new();
+    for (at, entry) in entries.iter_mut().enumerate() {
+        // A listing does not follow links; to Hadoop, one to a directory is the part that it leads to.
         if !entry.is_dir && is_part(&entry.name) {
-            entry.is_dir = match fs.metadata(&dir.join(&entry.name)) {
-                Err(error) if error.is_not_found() => has_maps,
-                found => found?.is_dir,
-            };
+            match fs.metadata(&dir.join(&entry.name)) {
+                Err(error) if error.is_not_found() => lost.push(at),
+                found => entry.is_dir = found?.is_dir,
+            }
+        }
+    }
+    // One that leads nowhere is a part that is missing, of the kind of the others: those may all be links as well.
+    let has_maps = entries.iter().any(|entry| entry.is_dir && is_part(&entry.name));
+    for at in lost {
+        if let Some(entry) = entries.get_mut(at) {
+            entry.is_dir = has_maps;
         }
     }
     let mut numbers = Vec::new();
@@ -182,6 +188,19 @@ mod tests {
         std::os::unix::fs::symlink("../nowhere", path("db/part-r-00002")).unwrap();
         let parts = list_parts(&trawl_io::RealFs, &path("db")).unwrap();
         assert_eq!(parts.iter().map(|part| part.is_dir).collect::<Vec<_>>(), [true; 3]);
+    }
+
+    /// Parts on several disks, one of which is not there.
+    #[test]
+    fn a_link_that_leads_nowhere_is_a_part_where_all_are_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(path("db")).unwrap();
+        std::fs::create_dir_all(path("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("../nowhere", path("db/part-r-00000")).unwrap();
+        std::os::unix::fs::symlink("../elsewhere", path("db/part-r-00001")).unwrap();
+        let parts = list_parts(&trawl_io::RealFs, &path("db")).unwrap();
+        assert_eq!(parts.iter().map(|part| part.is_dir).collect::<Vec<_>>(), [true; 2]);
     }
 
     #[test]
