@@ -23,8 +23,8 @@ use trawl_index::SegmentMeta;
 use trawl_model::UnixMillis;
 use trawl_store::denial::Denied;
 use trawl_store::{
-    Cancel, DatasetCommit, HashedUpload, Heartbeat, Lake, Listed, MAX_STATE_BYTES, Manifest, Series, Store, commit_copy,
-    layout, suffix_list_hash,
+    Cancel, DatasetCommit, HashedUpload, Heartbeat, Lake, Listed, MAX_STATE_BYTES, Manifest, Series, Store,
+    commit_copy, layout, suffix_list_hash,
 };
 
 /// Times a copy begins anew since what it was copying was collected.
