@@ -134,7 +134,11 @@ pub(crate) fn claim(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<bool>
         Err(error @ Error::Io(trawl_io::Error::Io { op: Op::Sync | Op::SyncDir, .. })) => Err(error),
         // To ask once more is harmless, since the request is the same to the byte. And it is needed: an object that can be read
         // after an error may not survive a power cut, one that a create tells of does.
-        Err(_) => store.create(path, bytes),
+        Err(first) => match store.create(path, bytes) {
+            // As in a directory of another user: what was not begun twice was not done.
+            Err(second) if not_begun(&first) && not_begun(&second) => return Err(second),
+            told => told,
+        },
         told => told,
     };
     if matches!(told, Ok(Created::New)) {
@@ -147,6 +151,11 @@ pub(crate) fn claim(store: &dyn Store, path: &str, bytes: &[u8]) -> Result<bool>
         (Ok(_), Ok(_)) => Ok(true),
         (_, Err(error)) | (Err(error), _) => Err(error.unsettled(path)),
     }
+}
+
+/// Whether a create in a directory failed before there was a file that could get the name of the object.
+fn not_begun(error: &Error) -> bool {
+    matches!(error, Error::Io(trawl_io::Error::Io { op: Op::Create | Op::CreateDir, .. }))
 }
 
 /// An object being written, counted and hashed on its way.
@@ -213,4 +222,18 @@ pub fn probe(store: &dyn Store, nonce: &str) -> Result<()> {
     let (first, second) = (claim(store, &path, b"first")?, claim(store, &path, b"second")?);
     store.delete(&path)?;
     if first && !second { Ok(()) } else { Err(Error::NotExclusive { place: store.place(), path }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DirStore;
+
+    #[test]
+    fn what_could_not_begin_is_not_unsettled() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "a file where a directory should be").unwrap();
+        let error = claim(&DirStore::new(dir.path()), "a/b", b"x").unwrap_err();
+        assert!(not_begun(&error), "{error}");
+    }
 }
