@@ -39,6 +39,11 @@ const MAGICS: &[(&[u8], &str)] = &[
 pub(crate) fn by_magic(head: &[u8]) -> Option<&'static str> {
     let is_text = |bytes: &[u8]| bytes.iter().all(|b| !b.is_ascii_control() || b.is_ascii_whitespace());
     let behind = |magic: &[u8]| head.get(magic.len()..).map(|rest| rest.get(..LOOKED).unwrap_or(rest));
+    // The first entry of a tar archive is a name, filled up with zeros, and this mark.
+    let (name, mark) = head.split_at_checked(257).unwrap_or_default();
+    if name.contains(&0) && mark.starts_with(b"ustar") {
+        return Some("a tar archive");
+    }
     let is = |magic: &[u8]| head.starts_with(magic) && !(is_text(magic) && behind(magic).is_none_or(is_text));
     MAGICS.iter().find(|(magic, _)| is(magic)).map(|(_, name)| *name)
 }
@@ -49,6 +54,13 @@ pub(crate) fn binary(head: &[u8]) -> Option<String> {
     let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
     let odd = |b: &u8| *b < b' ' && !b.is_ascii_whitespace() && *b != 0x0b;
     (line.iter().any(odd) && memchr::memmem::find(line, b"://").is_none()).then(|| describe(head))
+}
+
+/// Whether a text is a web page: each of its lines would be rejected.
+pub(crate) fn is_html(head: &[u8]) -> bool {
+    let line = head.split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
+    let lower = line.to_ascii_lowercase();
+    lower.starts_with(b"<!doctype html") || lower.starts_with(b"<html")
 }
 
 /// What a file that begins so looks like.
@@ -62,8 +74,7 @@ pub(crate) fn describe(head: &[u8]) -> String {
         let hex: Vec<String> = cut.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         return format!("bytes {}", hex.join(" "));
     }
-    let lower = line.to_ascii_lowercase();
-    if lower.starts_with(b"<!doctype html") || lower.starts_with(b"<html") {
+    if is_html(head) {
         return "an HTML page".to_owned();
     }
     format!("a first line {:?}", text_of(cut))
@@ -87,6 +98,11 @@ mod tests {
         ] {
             assert_eq!(describe(head), expected);
         }
+        let mut tar = b"list.txt".to_vec();
+        tar.resize(257, 0);
+        tar.extend(b"ustar  \0root");
+        assert_eq!(describe(&tar), "a tar archive");
+        assert!(is_html(b"<html lang=en>\nhttp://a.example/") && !is_html(b"http://a.example/\n<html>"));
         assert!(describe(&[b'x'; 4000]).len() < 100);
     }
 

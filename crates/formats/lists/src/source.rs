@@ -53,7 +53,8 @@ pub fn read_stream(
     let known = format.or_else(|| Format::of_head(&first).map(|(format, _)| format));
     let magic = foreign::by_magic(&first).filter(|_| format.is_none()).map(str::to_owned);
     let binary = || foreign::binary(&first).filter(|_| known.is_none());
-    if let Some(found) = magic.or_else(binary) {
+    let html = || (known.is_none() && foreign::is_html(&first)).then(|| foreign::describe(&first));
+    if let Some(found) = magic.or_else(binary).or_else(html) {
         let error = format!("expected a list of URLs, found {found}");
         return Err(DoorError::new(Advice::Stop, error).at(Place::new(uri, 0, 0)));
     }

@@ -69,7 +69,8 @@ impl ParquetSource {
         let reader = Chunks(Arc::new(file.bytes()?));
         let start = Place::new(&*file.identity.uri, 0, 0);
         let fail = |e: String| DoorError::new(Advice::Stop, e).at(start.clone());
-        let metadata = guarded(|| ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new())).map_err(fail)?;
+        let metadata = guarded(|| ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new()))
+            .map_err(|e| fail(format!("expected a Parquet file, found: {e}")))?;
         let names = || metadata.schema().fields().iter().map(|field| field.name().as_str());
         let roles = Roles::of(options, false, names());
         if !roles.has_url() {
