@@ -19,7 +19,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from docs import DOCS
 from peer import TRAWL, check, done
 
-GUIDES = ["../README.md", "tour.md", "cookbook.md", "api.md", "operating.md", "troubleshooting.md", "lake.md", "seqdb.md"]
+GUIDES = ["../README.md", "tour.md", "cookbook.md", "api.md", "operating.md", "troubleshooting.md", "lake.md", "seqdb.md",
+          "frontier.md"]
 END = "end of command"
 
 
