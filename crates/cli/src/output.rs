@@ -31,12 +31,30 @@ enum Results {
     AsFound(Stdout),
 }
 
-type Stdout = BufWriter<StdoutLock<'static>>;
+type Stdout = BufWriter<NamedStdout>;
+
+/// Stdout, with its name in its errors: a full disk behind it may be none of those that a command works on.
+struct NamedStdout(StdoutLock<'static>);
+
+impl Write for NamedStdout {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.0.write(buf).map_err(of_stdout)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(of_stdout)
+    }
+}
+
+/// The kind stays: a pipe that was closed is not reported.
+fn of_stdout(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write to standard output: {error}"))
+}
 
 impl Output {
     /// Results to stdout.
     pub fn new(form: Form, quiet: bool, credentials: bool) -> Self {
-        let out = BufWriter::with_capacity(64 * 1024, io::stdout().lock());
+        let out = BufWriter::with_capacity(64 * 1024, NamedStdout(io::stdout().lock()));
         let printed = if form == Form::Json { Printed::Json } else { Printed::Text };
         let out = if credentials { Results::AsFound(out) } else { Results::Redacted(Redacted::new(out, printed)) };
         Self { out, form, quiet, header: None }

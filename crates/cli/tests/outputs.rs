@@ -158,3 +158,13 @@ fn names_and_passwords_in_an_index() {
         assert!(stdout(&asked).contains("me:secret@") && stderr(&asked).is_empty(), "{}", stderr(&asked));
     }
 }
+
+#[test]
+fn a_full_disk_behind_standard_output_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = trawl(temp.path()).args(["url", "http://a.example/"]).stdout(full).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("trawl: cannot write to standard output: No space left on device"), "{said}");
+}

@@ -53,6 +53,7 @@ fn prepare(dir: &Path) {
     put("ftp.txt", b"ftp://a.com/\n");
     put("table.csv", b"a,b\n1,2\n");
     put("parts.csv", b"scheme,host,path_query\nhttp,a.example,/x\n");
+    put("page.html", b"<html><body>hi</body></html>\n");
     put("two.txt", b"http://example.com/a\nhttp://example.com/b\n");
     put("junk.bin", &[6, 0x78, 0x38, 0xad, 0x8f, 0x7f, 0xe0, 0xf6].repeat(400));
     let record = "WARC/1.0\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000001>\r\n\

@@ -1,5 +1,6 @@
 //! `trawl captures`: the index of a crawl.
 
+use super::kinds::refuse_stdin;
 use crate::exit::Status;
 use crate::output::{self, Output};
 use crate::progress::Progress;
@@ -61,6 +62,10 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         Verb::Export(args) => {
             refuse_inputs(&args.target, [&*args.index])?;
             refuse_archive(&args.target)?;
+            if args.index.is_dir() {
+                let (dir, index) = (args.index.display(), args.index.join("captures.parquet"));
+                bail!("{dir} is a directory: name the index in it ({})", index.display());
+            }
             let fs: Arc<dyn Fs> = Arc::new(RealFs);
             let rows = export_common_crawl(&fs, &args.target, CapturesReader::open(&args.index)?)?;
             out.fact(&serde_json::json!({ "rows": rows }), |w| {
@@ -86,6 +91,7 @@ pub fn is_part(name: &str) -> bool {
 }
 
 fn rebuild_of(args: &RebuildArgs, out: &mut Output) -> anyhow::Result<Status> {
+    refuse_stdin(&args.dir, "captures rebuild")?;
     let (fs, registry) = system::archives();
     // Without --out the index would be written beside the archives of a directory.
     if args.dir.is_file() && args.out.is_none() {

@@ -1,6 +1,7 @@
 //! `trawl cat`: the entries of a container.
 
 use super::frontier::parse_hour;
+use super::kinds::refuse_stdin;
 use crate::exit::Status;
 use crate::output::{self, Output};
 use crate::system;
@@ -81,6 +82,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args, digests: bool, out: &mut Output) -> anyhow::Result<Status> {
+    refuse_stdin(&args.path, "cat")?;
     let (fs, registry) = system::archives();
     let options = CatOptions {
         wanted: Wanted {
@@ -123,8 +125,14 @@ pub fn run(args: Args, digests: bool, out: &mut Output) -> anyhow::Result<Status
         }
     }
     if printed == 0 && damaged == 0 {
-        let what = args.url.as_ref().map_or_else(|| "that fits these flags".to_owned(), |url| format!("of {url}"));
-        out.remark(&format!("{} holds no record {what}", args.path.display()));
+        let rows = &options.wanted.rows;
+        let of_rows = rows.host.is_some() || rows.due_before.is_some() || rows.status.is_some();
+        let what = match &args.url {
+            Some(url) => format!(" of {url}"),
+            None if args.kind.is_some() || args.head || args.body || of_rows => " that fits these flags".to_owned(),
+            None => String::new(),
+        };
+        out.remark(&format!("{} holds no record{what}", args.path.display()));
     }
     Ok(Status::from_findings(printed == 0 || damaged > 0))
 }

@@ -1,5 +1,6 @@
 //! `trawl cdxj`: indexes of archives that other web-archive tools read.
 
+use super::kinds::refuse_stdin;
 use crate::exit::Status;
 use crate::output::{self, Output};
 use crate::progress::Progress;
@@ -137,6 +138,7 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     let mut archives: Vec<Found> = Vec::new();
     let mut seen = BTreeSet::new();
     for path in &args.paths {
+        refuse_stdin(path, "cdxj index")?;
         match registry.files(&fs, path) {
             // One path that cannot be read says nothing against the others.
             Err(error) => {
@@ -179,6 +181,9 @@ fn index(args: &IndexArgs, out: &mut Output) -> anyhow::Result<Status> {
     }
     drop(bar);
     args.target.write(out, |each| sorter.finish(each))?;
+    if lines == 0 && damaged == 0 && unread == 0 {
+        out.remark("the archives hold nothing to index");
+    }
     if unread > 0 {
         bail!("{unread} of the archives or paths could not be read completely; the index lacks what could not be read");
     }
@@ -199,6 +204,7 @@ fn shared_names(archives: &[Found], fs: &Arc<dyn Fs>) -> BTreeSet<String> {
 
 fn merge(args: &MergeArgs, out: &mut Output) -> anyhow::Result<Status> {
     args.target.refuse(args.files.iter().map(|path| &**path))?;
+    args.files.iter().try_for_each(|path| refuse_stdin(path, "cdxj merge"))?;
     // What comes through a pipe cannot be looked at without taking it.
     for path in args.files.iter().filter(|path| path.is_file()) {
         refuse_other(path, true)?;

@@ -1,5 +1,6 @@
 //! `trawl convert`: one container into another.
 
+use super::kinds::refuse_stdin;
 use crate::exit::Status;
 use crate::output::{self, Output};
 use crate::progress::Progress;
@@ -27,7 +28,7 @@ use trawl_archive::{About, Creation, Target, convert};
 ///   trawl convert crawl/ 20261116100000.segment --compress block
 ///   trawl convert crawl/ pages.data
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, override_usage = "trawl convert [OPTIONS] <SRC>... <DST>")]
 pub struct Args {
     /// Files or directories, then the target
     #[arg(required = true, num_args = 2.., value_name = "SRC… DST")]
@@ -67,6 +68,7 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let (fs, registry) = system::archives();
     let mut files = Vec::new();
     for source in sources {
+        refuse_stdin(source, "convert")?;
         files.extend(registry.files(&fs, source)?);
     }
     crate::target::refuse_inputs(target, files.iter().map(|found| &*found.path))?;
@@ -98,7 +100,8 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
             writeln!(w, "  left out, because it is not part of a capture: {what}, {} records", show_count(*count))?;
         }
         for (what, count) in &done.dropped {
-            writeln!(w, "  dropped, because the target cannot carry it: {what}, {} times", show_count(*count))?;
+            let (what, times) = (what.in_words(), show_count(*count));
+            writeln!(w, "  dropped, because the target cannot carry it: {what}, {times} times")?;
         }
         Ok(())
     })?;

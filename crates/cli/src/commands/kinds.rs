@@ -24,6 +24,14 @@ const REPORT_EVERY: u64 = 4096;
 /// Rows of a lake decoded at a time.
 const STEP_ROWS: u32 = 16_384;
 
+/// Refuses `-` where a command reads at several places of a file: a pipe can be read only once.
+pub fn refuse_stdin(path: &Path, command: &str) -> anyhow::Result<()> {
+    if path.as_os_str() == "-" && !path.exists() {
+        bail!("`trawl {command}` does not read standard input (-): write it to a file, and name the file");
+    }
+    Ok(())
+}
+
 /// What a path is.
 pub enum Kind {
     /// A lake: a directory, or an address.
@@ -93,7 +101,8 @@ impl Input {
             });
         }
         let mut magic = [0; 4];
-        let read = std::fs::File::open(path)?.read(&mut magic)?;
+        let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut magic));
+        let read = read.with_context(|| format!("cannot read {}", path.display()))?;
         if magic.get(..read) == Some(b"PAR1") {
             return Ok(match registry.detect(fs, path)? {
                 Some(_) => Kind::Archives(registry.files(fs, path)?),

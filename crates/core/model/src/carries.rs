@@ -33,6 +33,24 @@ named! {
     }
 }
 
+impl Capability {
+    /// What it is, for people.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Request => "requests",
+            Self::Ip => "IP addresses",
+            Self::ManyPerUrl => "more than one capture of a URL",
+            Self::Revisits => "revisits",
+            Self::NotModified => "revisits of pages that have not changed, as their server says",
+            Self::Failures => "failed fetches",
+            Self::OtherRecords => "records that are not captures",
+            Self::Facts => "what only captures.parquet knows",
+            Self::Codings => "content codings of bodies",
+            Self::LongBodies => "very long bodies",
+        }
+    }
+}
+
 /// What a container can carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Carries(&'static [Capability]);

@@ -210,16 +210,21 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
     let metrics = args.metrics.map(Metrics::serve).transpose()?;
     let retries = !args.retry_from.is_empty();
     let config = args.config()?;
-    let lost: Vec<_> = config.registry.format(&config.format)?.carries().missing().map(|lost| lost.as_str()).collect();
+    let carries = config.registry.format(&config.format)?.carries();
+    let lost: Vec<_> = carries.missing().map(|lost| lost.in_words()).collect();
     if !lost.is_empty() {
-        out.remark(&format!("{} cannot carry: {}", config.format, lost.join(", ")));
+        out.remark(&format!("the format {} cannot carry: {}", config.format, lost.join("; ")));
     }
+    let dir = config.out.clone();
     let report = crawl_with(config, &interrupt, out, &mut |progress| {
         if let Some(metrics) = &metrics {
             metrics.update(progress);
         }
     })?;
-    out.fact(&report, |w| write_report(&report, interrupt.is_set(), w))?;
+    out.fact(&report, |w| write_report(&report, &dir, interrupt.is_set(), w))?;
+    if retries && report.complete && report.urls.offered == 0 {
+        out.remark("the earlier crawl gave up nothing that --retry-from tries again: nothing was fetched");
+    }
     let is_empty = |seed: &SeedIdentity| seed.rows + seed.rejects + seed.other_shards == 0;
     if report.complete && !retries && report.counts.captures == 0 && report.seeds.iter().all(is_empty) {
         bail!("the seeds hold no URLs: nothing was crawled");

@@ -3,6 +3,7 @@
 use crate::exit::Status;
 use crate::units::{show_bytes, show_count};
 use std::io::{self, Write};
+use std::path::Path;
 use trawl_engine::Report;
 
 /// A crawl that was stopped, had bad seeds, gave something up, or got no answer from anybody is done with findings.
@@ -11,8 +12,8 @@ pub fn status(report: &Report) -> Status {
     Status::from_findings(!report.complete || report.counts.rejects > 0 || report.counts.given_up > 0 || silence)
 }
 
-/// Prints the report; `interrupted` if somebody stopped the crawl.
-pub fn write_report(report: &Report, interrupted: bool, w: &mut dyn Write) -> io::Result<()> {
+/// Prints the report of the crawl in `dir`; `interrupted` if somebody stopped it.
+pub fn write_report(report: &Report, dir: &Path, interrupted: bool, w: &mut dyn Write) -> io::Result<()> {
     let counts = &report.counts;
     let failed = counts.failures.values().sum::<u64>();
     let verb = if report.complete { "done" } else { "stopped" };
@@ -73,8 +74,9 @@ pub fn write_report(report: &Report, interrupted: bool, w: &mut dyn Write) -> io
         writeln!(
             w,
             "{} links look endless (calendars, sessions, filters) and were not followed; to list them: trawl frontier pack \
-             DIR/.crawl/frontier --out all.meguri && trawl cat all.meguri --status trapped",
+             {} --out all.meguri && trawl cat all.meguri --status trapped",
             show_count(counts.parked),
+            dir.join(".crawl/frontier").display(),
         )?;
     }
     if counts.over_limit > 0 {
@@ -95,8 +97,10 @@ pub fn write_report(report: &Report, interrupted: bool, w: &mut dyn Write) -> io
     if counts.given_up > 0 {
         writeln!(
             w,
-            "{} URLs were given up: --retry-from captures.parquet in a new crawl fetches them (--retry-class for some of them)",
-            show_count(counts.given_up)
+            "{} URLs were given up: trawl crawl --retry-from {} --out AGAIN tries them again (with --retry-class only \
+             some of them)",
+            show_count(counts.given_up),
+            dir.join("captures.parquet").display(),
         )?;
     }
     Ok(())

@@ -195,7 +195,7 @@ pub fn run(args: &RunArgs, out: &mut Output) -> anyhow::Result<Status> {
                 desk.frontier.sync()?;
                 answer
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(format!("expected a request such as {{\"op\":\"lease\",\"n\":10}}: {error}")),
         };
         out.json_line(&answer.unwrap_or_else(|error| json!({ "error": error })))?;
         out.flush()?;

@@ -43,6 +43,9 @@ pub fn run(args: &PackArgs, out: &mut Output) -> anyhow::Result<Status> {
     if directory(&args.out).canonicalize().is_ok_and(|dir| dir == frontier) {
         bail!("{} would be a file of the frontier: choose another directory for the output", args.out.display());
     }
+    if !Frontier::exists(&trawl_io::RealFs, &args.dir)? {
+        bail!("{} holds no frontier; that of a crawl is in DIR/.crawl/frontier", args.dir.display());
+    }
     check_target(&args.out, &[], args.overwrite)?;
     let (identity, queue) = Frontier::made_with(&trawl_io::RealFs, &args.dir)?;
     let mut frontier = open(&args.dir, Config { identity, queue, ..Config::default() })?;

@@ -113,6 +113,9 @@ pub fn run(args: ReadsegArgs, out: &mut Output) -> anyhow::Result<Status> {
             } else {
                 write_get(&mut segment, url, out)? == 0
             };
+            if is_empty {
+                out.remark(&format!("the segment holds nothing about {url}"));
+            }
             Ok(super::ended(Status::from_findings(is_empty), &segment.missing(&[])?))
         }
         _ => list(&args, &options, out),
