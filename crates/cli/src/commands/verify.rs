@@ -20,6 +20,7 @@ use trawl_model::{Check, Finding, Severity};
 /// In archives: record framing, block and payload digests, unique ids, Concurrent-To and Refers-To targets. With a
 /// captures.parquet beside them: that every capture has exactly one row, and that every row says what its record says.
 /// In seqdb containers: every entry, pointer, hash and counter, and that the files of a filesys belong together.
+/// In files of Hadoop and Nutch and in `.meguri` files: every checksum, value and key, and the order of keys.
 /// In lists: that every item is a URL; in CDXJ also that lines are sorted. In lakes: what `trawl lake verify` checks.
 /// Exit code 1 when there are faults.
 ///
