@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::lakes::walk;
 use common::{stderr, stdout, trawl};
 
 #[test]
@@ -35,6 +36,12 @@ fn every_door_names_what_it_found() {
     std::fs::write(dir.join("f.cdx"), " CDX N b a\ncom,a)/ 20260624010203 http://a.com/\n").unwrap();
     let output = trawl(dir).args(["cat", "f.cdx"]).output().unwrap();
     assert!(stderr(&output).contains("found a list of URLs (cdx)"), "{}", stderr(&output));
+    std::fs::write(dir.join("g.txt"), "http://a.com/\n").unwrap();
+    assert!(trawl(dir).args(["-q", "lake", "ingest", "--dataset", "g", "g.txt"]).status().unwrap().success());
+    let files = walk(&dir.join("lake/urls"));
+    let rows = files.iter().find(|file| file.extension().is_some_and(|end| end == "parquet")).unwrap();
+    let output = trawl(dir).arg("cat").arg(rows).output().unwrap();
+    assert!(stderr(&output).contains("found a Parquet file that is not a list of URLs"), "{}", stderr(&output));
 }
 
 /// A Parquet file with URLs is a list, wherever it lies: not an index of the archives beside it, and sound only if it holds URLs.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use trawl_captures::CapturesFormat;
 use trawl_io::format::{Candidate, Format, Opening, Role};
 use trawl_io::{FileId, Fs, Mode};
+use trawl_lists::Format as ListFormat;
 use trawl_meguri::MeguriFormat;
 use trawl_model::{Archive, DoorError};
 use trawl_nutch::NutchFormat;
@@ -134,6 +135,10 @@ impl Registry {
             None if !metadata.is_dir => {
                 let found = match trawl_lists::look(fs, path) {
                     Ok(looks) if looks.head.is_empty() && looks.format.is_none() => "nothing".to_owned(),
+                    // What a Parquet file holds is known only when it is opened: those of a lake hold the parts of URLs.
+                    Ok(looks) if looks.format == Some(ListFormat::Parquet) && !is_list(fs, path) => {
+                        "a Parquet file that is not a list of URLs".to_owned()
+                    }
                     Ok(looks) if looks.format.is_some() => {
                         format!("{}, which `trawl crawl` and `trawl lake ingest` take", looks.describe())
                     }
@@ -156,6 +161,11 @@ impl Registry {
     fn names(&self) -> String {
         self.formats.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Whether a Parquet file is a list of URLs.
+fn is_list(fs: &Arc<dyn Fs>, path: &Path) -> bool {
+    trawl_lists::open(fs, path, Some(ListFormat::Parquet), &trawl_lists::Options::default()).is_ok()
 }
 
 /// A walk that looks for archives.
