@@ -99,7 +99,7 @@ pub struct Args {
     tls_key: Option<PathBuf>,
 
     /// Origin whose pages may use the API from a browser, or *; may be repeated
-    #[arg(long, value_name = "ORIGIN", help_heading = "Access")]
+    #[arg(long, value_name = "ORIGIN", value_parser = origin, help_heading = "Access")]
     cors: Vec<String>,
 
     /// Log requests to stderr: off, text, or json (one JSON object per line)
@@ -117,6 +117,16 @@ pub enum Log {
 
 /// Descriptors left for files of the lake and the archives.
 const SPARE_DESCRIPTORS: usize = 256;
+
+/// An origin as browsers send it, with nothing behind the host and port: others would never match.
+fn origin(text: &str) -> Result<String, String> {
+    let host = text.split_once("://").map_or("", |(_, host)| host);
+    let is_origin = !host.is_empty() && !host.contains(['/', '?', '#', ' ']);
+    if is_origin || matches!(text, "*" | "null") {
+        return Ok(text.to_owned());
+    }
+    Err(format!("expected an origin such as https://example.com, or *, found {text:?}"))
+}
 
 /// Runs the command.
 pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
