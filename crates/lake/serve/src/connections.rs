@@ -10,7 +10,7 @@
 //! and not sent yet is counted, and has a bound.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     head: AtomicU64,
     /// Answers of which the client could take more, by number, and since when.
     offered: Mutex<HashMap<u64, u64>>,
+    /// Whether its answer ends where it ends: so HTTP/1.0 has it for answers of unknown length.
+    ends_answer: AtomicBool,
     /// Told to make room.
     pub(crate) close: Notify,
 }
@@ -89,7 +91,8 @@ impl Connections {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (busy, offered, close) = (AtomicUsize::new(0), Mutex::default(), Notify::new());
         let (last, head) = (AtomicU64::new(self.now()), AtomicU64::new(NO_HEAD));
-        let one = Arc::new(Connection { id, all: self.clone(), busy, last, head, offered, close });
+        let ends_answer = AtomicBool::new(false);
+        let one = Arc::new(Connection { id, all: self.clone(), busy, last, head, offered, ends_answer, close });
         open.insert(id, one.clone());
         Some(Place(one))
     }
@@ -114,6 +117,16 @@ impl Connection {
         self.touch();
         let number = self.all.next.fetch_add(1, Ordering::Relaxed);
         Busy { one: self.clone(), number, unsent: 0 }
+    }
+
+    /// From now on its end is the end of an answer.
+    pub(crate) fn end_answer(&self) {
+        self.ends_answer.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its end is the end of an answer.
+    pub(crate) fn ends_answer(&self) -> bool {
+        self.ends_answer.load(Ordering::Relaxed)
     }
 
     /// Something happened on it.

@@ -8,7 +8,7 @@ use crate::tls::Tls;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{Request, Response};
+use axum::http::{Method, Request, Response, Version};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
@@ -120,7 +120,8 @@ async fn connection(
     patience: Patience,
     stopped: watch::Receiver<()>,
 ) {
-    let stream = Stalls { inner: stream, limit: patience.write, stalled: None, one: place.0.clone() };
+    let one = place.0.clone();
+    let stream = Stalls { inner: stream, limit: patience.write, stalled: None, resets: false, one };
     match tls {
         None => requests(stream, peer, place, app, patience, stopped).await,
         Some(tls) => {
@@ -235,13 +236,17 @@ impl tower_service::Service<Request<Incoming>> for OneConnection {
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
         let mut busy = self.one.request();
-        let mut app = self.app.clone();
+        let (mut app, one) = (self.app.clone(), self.one.clone());
+        let is_old = request.version() == Version::HTTP_10 && request.method() != Method::HEAD;
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(Peer(self.peer.ip())));
         Box::pin(async move {
             let mut response = tower_service::Service::call(&mut app, request).await?;
             if !busy.holds(response.body().size_hint().exact().unwrap_or(0)) {
                 response = Failure::busy().into_response();
+            }
+            if is_old && response.body().size_hint().exact().is_none() {
+                one.end_answer();
             }
             busy.offers(true);
             Ok(response.map(|body| Body::new(Sent { body, rest: Bytes::new(), busy })))
@@ -303,10 +308,26 @@ struct Stalls {
     inner: TcpStream,
     limit: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
+    /// Whether the system resets it when it is dropped.
+    resets: bool,
     one: Arc<crate::connections::Connection>,
 }
 
 impl Stalls {
+    /// Has the system reset the connection, whyever it ends, while an answer is on its way whose end is that of the connection. A
+    /// client, such as a proxy that speaks HTTP/1.0, would take an answer that was cut off for whole, and so would its own clients.
+    fn guard(&mut self) {
+        if !self.resets && self.one.ends_answer() {
+            self.resets = self.inner.set_zero_linger().is_ok();
+        }
+    }
+
+    /// The answer is whole: what is on its way arrives.
+    #[allow(deprecated, reason = "it is deprecated for the times that can be set, at which a drop waits")]
+    fn unguard(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.resets) { self.inner.set_linger(None) } else { Ok(()) }
+    }
+
     /// The end of an answer may be on its way long after its last piece was handed over: such a connection is not idle.
     fn wrote(&self, polled: &Poll<io::Result<usize>>) {
         // Pings of HTTP/2 are no use of a connection.
@@ -337,6 +358,7 @@ impl AsyncRead for Stalls {
 
 impl AsyncWrite for Stalls {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.guard();
         let polled = Pin::new(&mut self.inner).poll_write(cx, bytes);
         self.wrote(&polled);
         self.watch(polled, cx)
@@ -347,6 +369,7 @@ impl AsyncWrite for Stalls {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.guard();
         let polled = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
         self.wrote(&polled);
         self.watch(polled, cx)
@@ -362,6 +385,7 @@ impl AsyncWrite for Stalls {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.unguard()?;
         let polled = Pin::new(&mut self.inner).poll_shutdown(cx);
         self.watch(polled, cx)
     }

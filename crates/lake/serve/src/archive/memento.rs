@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use trawl_http::Head;
 use trawl_model::UnixMillis;
-use trawl_query::{CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed, UrlHit};
+use trawl_query::{Archives, CdxQuery, CdxRow, MatchType, Pinned, Principal, QueryError, Replayed, UrlHit};
 
 /// Mementos in one TimeMap at most.
 const MAX_MEMENTOS: usize = 100_000;
@@ -154,7 +154,7 @@ async fn replay(state: &Arc<State>, asker: Asker, url: String, at: UnixMillis) -
     stream(state, asker, kind, Packing::AS_IS, move |pinned, who, out| {
         let archives = mine.archives.as_ref().ok_or(crate::v1::NO_ARCHIVES)?;
         match memento_at(pinned, &url, at, who) {
-            Err(QueryError::NoMemento { .. }) => lead_to_another(pinned, &url, at, who, out),
+            Err(QueryError::NoMemento { .. }) => lead_to_another(pinned, archives, &url, at, who, out),
             row => pinned.replay(archives, &row?, who, &mut |found| hand_out(found, out)),
         }
     })
@@ -171,6 +171,7 @@ fn memento_at(pinned: &Pinned, url: &str, at: UnixMillis, who: &Principal) -> Re
 /// mementos, as the Wayback Machine does. Each is looked up, so a page with many missing parts costs little.
 fn lead_to_another(
     pinned: &Pinned,
+    archives: &Archives,
     url: &str,
     at: UnixMillis,
     who: &Principal,
@@ -188,7 +189,7 @@ fn lead_to_another(
         };
         let Some(ts) = row.item.ts else { continue };
         let far = ts.0.abs_diff(at.0);
-        if best.as_ref().is_none_or(|(known, _)| far < *known) {
+        if best.as_ref().is_none_or(|(known, _)| far < *known) && !leads_back(pinned, archives, &row, who)? {
             let url = trawl_url::without_userinfo(&row.item.url);
             best = Some((far, format!("/web/{}id_/{}", ts.digits14(), header_text(&url))));
         }
@@ -199,6 +200,47 @@ fn lead_to_another(
     headers.insert(header::LOCATION, location);
     out.start(StatusCode::FOUND, headers);
     Ok(())
+}
+
+/// Whether a memento is a redirect to another scheme of its own URL, or to it with or without `www.`, of which there is no
+/// memento: whoever asks for that one must not be led here, or clients go round in circles between the two.
+fn leads_back(pinned: &Pinned, archives: &Archives, row: &UrlHit, who: &Principal) -> Result<bool, QueryError> {
+    let is_redirect = row.item.status.is_some_and(|status| (300..400).contains(&status));
+    if !is_redirect {
+        return Ok(false);
+    }
+    let mut target = None;
+    let read = pinned.replay(archives, row, who, &mut |found| {
+        target = found.head.as_deref().and_then(|head| target_of(&row.item.url, &Head::new(head)));
+        Ok(())
+    });
+    match read {
+        // A record that cannot be read leads nowhere; whoever asks for it is told so.
+        Ok(()) | Err(QueryError::NoArchive { .. } | QueryError::NoCapture { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let (Some(target), Some(ts)) = (target, row.item.ts) else { return Ok(false) };
+    if bare(&target) != bare(&row.item.url) {
+        return Ok(false);
+    }
+    match memento_at(pinned, &target, ts, who) {
+        Err(QueryError::NoMemento { .. } | QueryError::BadUrl { .. }) => Ok(true),
+        found => found.map(|_| false),
+    }
+}
+
+/// What spellings of a URL have in common that [`lead_to_another`] takes for each other.
+fn bare(url: &str) -> Option<String> {
+    let url = trawl_url::WebUrl::parse(url).ok()?;
+    let (_, rest) = url.as_str().split_once("://")?;
+    Some(rest.strip_prefix("www.").unwrap_or(rest).to_owned())
+}
+
+/// Where a response to a URL redirects to.
+fn target_of(url: &str, head: &Head<'_>) -> Option<String> {
+    let target = head.redirect()?;
+    let target = trawl_url::WebUrl::parse(url).and_then(|base| base.join(&target)).ok()?;
+    Some(target.as_str().to_owned())
 }
 
 /// A capture as it was answered then, under headers that keep it from doing anything now.
@@ -219,10 +261,9 @@ fn hand_out(found: Replayed<'_>, out: &mut Out<'_>) -> Result<(), QueryError> {
         headers.insert(header::LINK, links);
     }
     // A redirect leads to the memento of its target, or clients would leave the archive.
-    let target = head.as_ref().and_then(Head::redirect);
-    if let (Some(target), Some(ts)) = (target.filter(|_| status.is_redirection()), ts)
-        && let Ok(target) = trawl_url::WebUrl::parse(url).and_then(|base| base.join(&target))
-        && let Ok(value) = HeaderValue::from_str(&format!("/web/{}id_/{}", ts.digits14(), header_text(target.as_str())))
+    let target = head.as_ref().filter(|_| status.is_redirection()).and_then(|head| target_of(url, head));
+    if let (Some(target), Some(ts)) = (target, ts)
+        && let Ok(value) = HeaderValue::from_str(&format!("/web/{}id_/{}", ts.digits14(), header_text(&target)))
     {
         headers.insert(header::LOCATION, value);
     }

@@ -1,7 +1,7 @@
 //! Limits of number and time.
 
 use crate::fixture::{Fixture, H2_PREFACE, ask, connect, frame, get, h2_get};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trawl_serve::{Config, TlsFiles};
@@ -211,4 +211,27 @@ fn connections_without_a_handshake_make_room_for_others() {
         assert!(begun.elapsed() < Duration::from_secs(20), "they keep their places");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// HTTP/1.0, which proxies still speak, ends an answer of unknown length by closing the connection.
+#[test]
+fn an_answer_of_http_1_0_that_is_cut_off_does_not_end_like_a_whole_one() {
+    let fixture = Fixture::new();
+    // More than the system takes for a client that does not read.
+    let urls: String = (0..20_000).map(|n| format!("http://big.com/{n:01000}\n")).collect();
+    fixture.add("all", &urls);
+    let server = fixture.serve(Config { grace: Duration::from_millis(100), ..Config::default() });
+    let export = || {
+        let mut open = connect(server.address());
+        open.write_all(b"GET /v1/datasets/all/export HTTP/1.0\r\n\r\n").unwrap();
+        open.read_exact(&mut [0; 1000]).unwrap();
+        open
+    };
+    let mut rest = Vec::new();
+    export().read_to_end(&mut rest).unwrap();
+    assert!(rest.ends_with(b"}\n") && rest.len() > 20_000_000, "{} bytes", rest.len());
+    let mut cut = export();
+    server.stop().unwrap();
+    rest.clear();
+    assert_eq!(cut.read_to_end(&mut rest).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }

@@ -104,3 +104,34 @@ fn the_nearest_memento_is_that_of_the_second() {
         assert_eq!(memento.header("memento-datetime"), Some(date.as_str()));
     }
 }
+
+/// Of a site that moved to https, often only the redirect of the http page was captured.
+#[test]
+fn a_redirect_to_what_was_not_captured_leads_nobody_in_circles() {
+    let date = "2026-06-24T01:02:03Z";
+    let moved = |id: u32, url: &str, to: &str| {
+        response(id, url, date, format!("HTTP/1.1 301 Moved\r\nLocation: {to}\r\n\r\n").as_bytes())
+    };
+    let file = [
+        moved(1, "http://a.com/", "https://a.com/"),
+        moved(2, "http://b.com/", "https://www.b.com/"),
+        moved(3, "http://c.com/", "https://c.com/login"),
+        moved(4, "http://d.com/", "https://d.com/"),
+        response(5, "http://www.d.com/", date, PAGE),
+    ];
+    let fixture = Fixture::new();
+    fixture.add_file("w", "w.warc", &file.concat(), Acl::Public);
+    let server = fixture.serve(Config::default());
+    let ask = |url: &str| {
+        let reply = get(server.address(), &format!("/web/2026id_/{url}"));
+        (reply.status, reply.header("location").map(str::to_owned))
+    };
+    let to = |url: &str| Some(format!("/web/20260624010203id_/{url}"));
+    assert_eq!(ask("http://a.com/"), (301, to("https://a.com/")));
+    assert_eq!(ask("https://a.com/"), (404, None));
+    assert_eq!(ask("https://b.com/"), (404, None));
+    assert_eq!(ask("https://www.b.com/"), (404, None));
+    // A redirect to another page is worth following, and so is another capture of the page itself.
+    assert_eq!(ask("https://c.com/"), (302, to("http://c.com/")));
+    assert_eq!(ask("https://d.com/"), (302, to("http://www.d.com/")));
+}
