@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_hadoop::seq::{Pack, Writer, WriterOptions};
+use trawl_hadoop::seq::{OpenOptions, Pack, Writer, WriterOptions};
 use trawl_hadoop::{Codec, class as hadoop};
 use trawl_io::format::{Format, Opening};
 use trawl_io::{Fs, RealFs};
-use trawl_model::{Check, Entry, Finding, Outcome, Pick};
+use trawl_model::{Check, DoorError, Entry, Finding, Outcome, Pick, UrlRecord};
 use trawl_nutch::NutchFormat;
 use trawl_nutch::class;
 use trawl_nutch::db::text_key;
+use trawl_nutch::tools::legacy_missing;
 use trawl_nutch::types::{Content, CrawlDatum, Metadata, Status, encoded};
 
 fn fs() -> Arc<dyn Fs> {
@@ -148,4 +149,71 @@ fn a_lost_file_of_a_fetch_list_is_a_fault() {
     }
     let found = findings(temp.path());
     assert!(found.iter().any(|f| f.file.ends_with("part-r-00001") && f.detail.contains("found no file")), "{found:?}");
+}
+
+/// Nothing is left of contents and fetches, as after a copy that was interrupted: the list of URLs to fetch is all there is, and
+/// must not pass for all there was.
+#[test]
+fn a_segment_that_lost_both_halves_is_a_fault() {
+    let temp = tempfile::tempdir().unwrap();
+    let urls = ["http://a.example/1"];
+    segment(temp.path(), &urls, &urls);
+    let datum = encoded(|out| CrawlDatum::new(Status::DB_UNFETCHED, 5, 1.0).encode(out));
+    records(&temp.path().join("crawl_generate/part-r-00000"), class::CRAWL_DATUM, Pack::None, &[(urls[0], datum)]);
+    for part in ["content", "crawl_fetch"] {
+        std::fs::remove_dir_all(temp.path().join(part).join("part-r-00000")).unwrap();
+    }
+    let faults = findings(temp.path());
+    assert_eq!(faults.iter().filter(|f| f.detail.contains("parts are missing")).count(), 2, "{faults:?}");
+    let archive = NutchFormat.open(&Opening::new(&fs(), temp.path())).unwrap();
+    let source = archive.urls(&archive.identity().unwrap()).unwrap().unwrap();
+    let (mut found, mut told) = (0, 0);
+    for split in source.splits(1 << 20).unwrap() {
+        let mut each = |_: u64, item: Result<UrlRecord, DoorError>| -> Result<(), DoorError> {
+            match item {
+                Ok(_) => found += 1,
+                Err(_) => told += 1,
+            }
+            Ok(())
+        };
+        source.read(split, &mut each).unwrap();
+    }
+    assert_eq!((found, told), (1, 2));
+    let mut source = archive.captures_to_convert().unwrap().unwrap();
+    for _ in 0..2 {
+        assert!(source.next_entry().is_err());
+    }
+    assert!(source.next_entry().unwrap().is_none());
+}
+
+/// A segment of 0.4 to 0.7 has one file in each directory. Where it is lost, what it held must not pass for what was never stored.
+#[test]
+fn an_old_segment_that_lost_a_file_is_a_fault() {
+    let releases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/legacy");
+    for (release, lost) in [("nutch-0.4", "fetcher_content"), ("nutch-0.7.2", "content")] {
+        let temp = tempfile::tempdir().unwrap();
+        for dir in std::fs::read_dir(releases.join(release).join("segments/20040525120000")).unwrap() {
+            let from = dir.unwrap().path();
+            let to = temp.path().join(from.file_name().unwrap());
+            std::fs::create_dir_all(&to).unwrap();
+            for file in ["data", "index"] {
+                std::fs::copy(from.join(file), to.join(file)).unwrap();
+            }
+        }
+        let missing = || legacy_missing(temp.path(), &[], &OpenOptions::default()).unwrap().len();
+        assert_eq!((findings(temp.path()).len(), missing()), (0, 0), "{release}");
+        std::fs::remove_file(temp.path().join(lost).join("data")).unwrap();
+        let faults = findings(temp.path());
+        assert!(faults.iter().any(|f| f.detail.contains("parts are missing")), "{release}: {faults:?}");
+        assert_eq!(missing(), 1, "{release}");
+        let archive = NutchFormat.open(&Opening::new(&fs(), temp.path())).unwrap();
+        let mut source = archive.captures(Pick::All).unwrap().unwrap();
+        let Err(told) = source.next_entry() else { panic!("{release}: not told") };
+        assert!(told.to_string().contains(lost), "{told}");
+        let mut pages = 0;
+        while source.next_entry().unwrap().is_some() {
+            pages += 1;
+        }
+        assert_eq!(pages, 18, "{release}");
+    }
 }

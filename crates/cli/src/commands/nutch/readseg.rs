@@ -16,7 +16,7 @@ use trawl_nutch::legacy::LegacySegment;
 use trawl_nutch::segment::{Segment, SegmentPart};
 use trawl_nutch::tools::{
     DumpSettings, SegmentFacts, dump_legacy, dump_legacy_json, dump_segment, get_json, get_legacy_json, legacy_facts,
-    list_header, write_get,
+    legacy_missing, list_header, write_get,
 };
 
 /// Prints segments: what is in them, everything in one, or everything about one URL
@@ -103,7 +103,8 @@ pub fn run(args: ReadsegArgs, out: &mut Output) -> anyhow::Result<Status> {
         (_, Some(words)) => {
             let [segment, url] = words.as_slice() else { bail!("-get wants a segment and a URL") };
             if is_legacy(Path::new(segment))? {
-                return get_legacy(Path::new(segment), url, &args, &options, out);
+                let status = get_legacy(Path::new(segment), url, &args, &options, out)?;
+                return Ok(super::ended(status, &legacy_missing(Path::new(segment), &args.without(), &options)?));
             }
             let mut segment = Segment::open(Path::new(segment), &options)?.without(&args.without());
             let is_empty = if out.json() {
@@ -223,7 +224,7 @@ fn facts_of(
     options: &OpenOptions,
 ) -> anyhow::Result<(SegmentFacts, Vec<trawl_nutch::Error>)> {
     if is_legacy(path)? {
-        return Ok((legacy_facts(path, without, options)?, Vec::new()));
+        return Ok((legacy_facts(path, without, options)?, legacy_missing(path, without, options)?));
     }
     let segment = Segment::open(path, options)?;
     Ok((SegmentFacts::of(&segment, without)?, segment.missing(without)?))
@@ -236,7 +237,8 @@ fn dump(args: &ReadsegArgs, paths: &[PathBuf], options: &OpenOptions, out: &mut 
     }
     let without = args.without();
     if is_legacy(path)? {
-        return dump_all_legacy(path, paths.get(1), &without, options, out);
+        let status = dump_all_legacy(path, paths.get(1), &without, options, out)?;
+        return Ok(super::ended(status, &legacy_missing(path, &without, options)?));
     }
     let segment = Segment::open(path, options)?;
     let missing = segment.missing(&without)?;

@@ -2,7 +2,7 @@
 
 use super::layout::{DataFile, Kind, Layout};
 use super::legacy::LegacySource;
-use super::source::{Lookup, One, SegmentFiles, SegmentSource};
+use super::source::{Lookup, Nothing, One, SegmentFiles, SegmentSource};
 use super::urls::NutchUrls;
 use crate::class::{CRAWL_DATUM, canonical};
 use crate::db::text_key;
@@ -121,7 +121,7 @@ impl Archive for NutchArchive {
             Some(files) => Box::new(SegmentSource::all_listed(&files, &self.options)?),
             // It was generated and never fetched: what it has counts as left out, and does not keep those beside it from being
             // converted.
-            None => Box::new(One(None)),
+            None => Box::new(Nothing { faults: self.layout.emptied().collect() }),
         };
         Ok(Some(captures))
     }

@@ -1,8 +1,8 @@
 //! Which directories are containers of Nutch's or Hadoop's, and the files with records in them.
 
-use crate::Result;
 use crate::legacy::LegacySegment;
 use crate::segment::{Segment, SegmentPart};
+use crate::{Error, Result};
 use std::path::{Component, Path, PathBuf};
 use trawl_hadoop::map::{data_path, index_path};
 use trawl_hadoop::parts::{Part, list_numbered_parts, list_parts};
@@ -68,6 +68,8 @@ pub struct Layout {
     pub files: Vec<DataFile>,
     /// How many of them are of the current generation.
     pub current: usize,
+    /// Directories of it that are there, and none of whose files is.
+    emptied: Vec<PathBuf>,
 }
 
 /// Directories between a file and the segment that it is of, that one included: `20261115074402/content/part-r-00000/data`.
@@ -150,12 +152,18 @@ impl Layout {
     }
 
     fn new(kind: Kind, root: &Path, files: Vec<DataFile>, current: usize) -> Self {
-        Layout { kind, root: root.to_owned(), files, current }
+        Layout { kind, root: root.to_owned(), files, current, emptied: Vec::new() }
     }
 
     /// Files of the current generation.
     pub fn current_files(&self) -> &[DataFile] {
         self.files.get(..self.current).unwrap_or(&self.files)
+    }
+
+    /// What is wrong where a directory is there and none of its files is: what it held must not pass for what never was. Parts
+    /// that are missing beside others are found when they are read.
+    pub fn emptied(&self) -> impl Iterator<Item = Error> {
+        self.emptied.iter().map(|dir| Error::corrupt(dir, 0, "parts", "none: parts are missing"))
     }
 
     /// The name of a file as places have it: from the container's own name on, so that it is found from beside the container.
@@ -178,21 +186,30 @@ impl Layout {
 
 /// The files of several directories of parts, MapFiles, or databases.
 fn gathered(fs: &dyn Fs, kind: Kind, root: &Path, names: &[&str]) -> Result<Option<Layout>> {
-    let (mut lists, mut old) = (Vec::new(), Vec::new());
+    let (mut lists, mut old, mut emptied) = (Vec::new(), Vec::new(), Vec::new());
     for name in names {
         let dir = root.join(name);
         if !fs.exists(&dir)? {
             continue;
         }
         let mut files = Vec::new();
+        let is_dir = fs.metadata(&dir)?.is_dir;
         match map_data(fs, &dir)? {
             Some(data) => files.push(data),
-            None if fs.metadata(&dir)?.is_dir => files.extend(named_parts(list_numbered_parts(fs, &dir)?)),
+            None if is_dir => files.extend(named_parts(list_numbered_parts(fs, &dir)?)),
             None => {}
         }
         if let Some((current, before)) = generations(fs, &dir)? {
             files.extend(current);
             old.extend(before);
+        }
+        if files.is_empty() && is_dir {
+            let path = data_path(&dir);
+            // A map that lost its first bytes is one all the same: whoever reads it finds out.
+            match fs.exists(&path)? {
+                true => files.push(DataFile { path, map: Some(dir.clone()), part: None }),
+                false => emptied.push(dir.clone()),
+            }
         }
         lists.push((dir, files));
     }
@@ -202,7 +219,7 @@ fn gathered(fs: &dyn Fs, kind: Kind, root: &Path, names: &[&str]) -> Result<Opti
     let mut files: Vec<_> = lists.into_iter().flat_map(|(_, files)| files).collect();
     let current = files.len();
     files.extend(old);
-    Ok((!files.is_empty()).then(|| Layout::new(kind, root, files, current)))
+    Ok((!files.is_empty()).then(|| Layout { emptied, ..Layout::new(kind, root, files, current) }))
 }
 
 /// Contents and fetches are written by the same tasks, a part each. Where one of them has fewer parts, the last ones are

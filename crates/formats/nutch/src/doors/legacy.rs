@@ -3,10 +3,11 @@
 use super::capture::{capture, set_protocol_status};
 use super::fetch_list::Listed;
 use super::layout::Layout;
-use crate::Result;
 use crate::legacy::{FetcherStatus, LegacyPage, LegacySegment};
 use crate::types::{CrawlDatum, Interval, ProtocolStatus, Status};
+use crate::{Error, Result};
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use trawl_hadoop::seq::OpenOptions;
 use trawl_model::{Capture, CaptureSource, DoorError, Entry, Place};
 
@@ -19,18 +20,24 @@ pub(super) struct LegacySource {
     from: u64,
     /// The segment cannot be read on.
     broken: bool,
+    /// Directories without their file, to be told before the first capture.
+    faults: VecDeque<Error>,
 }
 
 impl LegacySource {
     pub fn open(layout: &Layout, options: &OpenOptions, from: Option<&Place>) -> Result<Self> {
         let pages = LegacySegment::open(&layout.root, options)?.contents_only();
         let file = layout.named(pages.path());
-        Ok(LegacySource { pages, file, from: from.map_or(0, |place| place.offset), broken: false })
+        let faults = layout.emptied().filter(|_| from.is_none()).collect();
+        Ok(LegacySource { pages, file, from: from.map_or(0, |place| place.offset), broken: false, faults })
     }
 }
 
 impl CaptureSource for LegacySource {
     fn next_entry(&mut self) -> Result<Option<(Entry<'_>, Place)>, DoorError> {
+        if let Some(fault) = self.faults.pop_front() {
+            return Err(fault.into());
+        }
         while !self.broken {
             let page = self.pages.next_page().inspect_err(|error| self.broken = !error.is_damage())?;
             let Some(page) = page else { return Ok(None) };

@@ -24,8 +24,6 @@ pub(super) struct SegmentFiles {
     layout: Layout,
     contents: Vec<PathBuf>,
     fetches: Vec<PathBuf>,
-    /// A directory of the segment in which no part is left.
-    emptied: Option<PathBuf>,
     /// Those of them that were asked for: all, or one file of a segment.
     wanted: Vec<PathBuf>,
 }
@@ -51,7 +49,6 @@ impl SegmentFiles {
                 wanted: contents.clone(),
                 contents,
                 fetches: vec![],
-                emptied: None,
             }));
         };
         let of = |part: SegmentPart| {
@@ -60,14 +57,7 @@ impl SegmentFiles {
         };
         let (contents, fetches) = (of(SegmentPart::Content), of(SegmentPart::CrawlFetch));
         let wanted: Vec<_> = own().filter(|file| contents.contains(file) || fetches.contains(file)).collect();
-        let mut emptied = None;
-        for part in SegmentPart::ALL {
-            let dir = segment.root.join(part.name());
-            if of(part).is_empty() && options.fs.exists(&dir)? {
-                emptied = Some(dir);
-            }
-        }
-        Ok((!wanted.is_empty()).then_some(SegmentFiles { layout: segment, contents, fetches, emptied, wanted }))
+        Ok((!wanted.is_empty()).then_some(SegmentFiles { layout: segment, contents, fetches, wanted }))
     }
 
     fn stretches(&self) -> impl Iterator<Item = Stretch> {
@@ -99,12 +89,6 @@ impl SegmentFiles {
             super::cut(span, target_bytes, &mut splits);
         }
         Ok(splits)
-    }
-
-    /// What is wrong where a directory is there and none of its parts is. Parts that are missing beside others are found when
-    /// they are read.
-    pub fn emptied(&self) -> Option<Error> {
-        self.emptied.as_deref().map(|dir| Error::corrupt(dir, 0, "parts", "none: parts are missing"))
     }
 
     /// What is wrong where parts are missing behind the last one.
@@ -203,7 +187,7 @@ impl SegmentSource {
 
     /// All captures.
     pub fn all(files: &Arc<SegmentFiles>, options: &OpenOptions) -> Self {
-        let fault = files.emptied();
+        let fault = files.layout.emptied().next();
         SegmentSource { fault, may_be_cut: true, ..Self::new(files, options, files.stretches().collect()) }
     }
 
@@ -229,7 +213,7 @@ impl SegmentSource {
                 left.push_back(Stretch { from: From::Span(span), ..stretch });
             }
         }
-        let fault = files.emptied().filter(|_| split.start == 0);
+        let fault = files.layout.emptied().next().filter(|_| split.start == 0);
         Ok(SegmentSource { fault, may_be_cut: split.start == 0, ..Self::new(files, options, left) })
     }
 
@@ -444,6 +428,21 @@ pub(super) struct One(pub Option<(Capture<'static>, Place)>);
 impl CaptureSource for One {
     fn next_entry(&mut self) -> Result<Option<(Entry<'_>, Place)>, DoorError> {
         Ok(self.0.take().map(|(capture, place)| (Entry::Capture(Box::new(capture)), place)))
+    }
+
+    fn position(&self) -> u64 {
+        0
+    }
+}
+
+/// No captures, and what tells that there were some.
+pub(super) struct Nothing {
+    pub faults: VecDeque<Error>,
+}
+
+impl CaptureSource for Nothing {
+    fn next_entry(&mut self) -> Result<Option<(Entry<'_>, Place)>, DoorError> {
+        self.faults.pop_front().map_or(Ok(None), |fault| Err(fault.into()))
     }
 
     fn position(&self) -> u64 {

@@ -96,6 +96,9 @@ impl UrlSource for NutchUrls {
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
         let files = self.files()?;
         if split.start == 0 {
+            for fault in self.layout.emptied() {
+                each(0, Err(fault.into()))?;
+            }
             for fault in super::source::lost_parts(files.iter().map(|(file, _)| file), &self.options) {
                 each(0, Err(fault.into()))?;
             }

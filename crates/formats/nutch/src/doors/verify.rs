@@ -1,7 +1,6 @@
 //! Checks containers of Nutch's: files, maps, values, and that keys lie in the parts of their hashes.
 
-use super::layout::{DataFile, Kind, Layout};
-use super::source::SegmentFiles;
+use super::layout::{DataFile, Layout};
 use crate::class::canonical;
 use crate::dialect::is_unknown_class;
 use crate::legacy::webdb_order;
@@ -64,10 +63,7 @@ pub(super) fn verify(layout: &Layout, options: &OpenOptions, check: &mut Check<'
         checked.records += count;
         checked.bytes += options.fs.metadata(&file.path)?.len;
     }
-    if layout.kind == Kind::Segment
-        && let Some(files) = SegmentFiles::of(layout, options)?
-        && let Some(fault) = files.emptied()
-    {
+    for fault in layout.emptied() {
         let (file, detail) = (layout.root.display().to_string(), fault.to_string());
         (check.on_finding)(Finding { severity: Severity::Fault, file, offset: None, kind: "damage", detail });
     }

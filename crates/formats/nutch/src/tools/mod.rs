@@ -14,5 +14,5 @@ pub use dump::{DumpFormat, copy_part, write_dump_header, write_dumped};
 pub use readdb::{Filter, Sample, TopN, UrlPattern, write_url};
 pub use readlinkdb::{LinkPrinter, write_inlinks_of};
 pub use readseg::{DumpSettings, SegmentFacts, dump_segment, get_json, list_header, write_get};
-pub use readseg_legacy::{dump_legacy, dump_legacy_json, get_legacy_json, legacy_facts};
+pub use readseg_legacy::{dump_legacy, dump_legacy_json, get_legacy_json, legacy_facts, legacy_missing};
 pub use stats::Stats;

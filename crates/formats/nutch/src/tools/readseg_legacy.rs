@@ -40,6 +40,18 @@ fn readers(dir: &Path, without: &[SegmentPart], options: &OpenOptions) -> Result
     Ok(all)
 }
 
+/// Faults that tell of directories whose file is not there: without a word, they would pass for ones that were never stored.
+pub fn legacy_missing(dir: &Path, without: &[SegmentPart], options: &OpenOptions) -> Result<Vec<Error>> {
+    let mut faults = Vec::new();
+    for (name, _) in DIRECTORIES.iter().filter(|(_, part)| !without.contains(part)) {
+        let path = dir.join(name);
+        if options.fs.exists(&path)? && !options.fs.exists(&data_path(&path))? {
+            faults.push(Error::corrupt(&path, 0, "data", "none: parts are missing"));
+        }
+    }
+    Ok(faults)
+}
+
 /// `-list` of a segment of 0.4 to 0.7.
 pub fn legacy_facts(dir: &Path, without: &[SegmentPart], options: &OpenOptions) -> Result<SegmentFacts> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
