@@ -162,6 +162,30 @@ fn an_index_and_its_archives_do_not_come_one_after_another() {
     assert_eq!(rows_of(dir, "two").len(), 7);
 }
 
+/// `gzip` and `mv` are no reason to take captures twice: the index has them under the name that the archive had.
+#[test]
+fn an_archive_that_was_renamed_since_its_index_was_made_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/a.warc", every_kind());
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    write(dir, "d/later.warc", page("http://c.example/later", 30));
+    for (n, name) in ["b.warc", "archive/a.warc"].into_iter().enumerate() {
+        std::fs::create_dir_all(dir.join("d/archive")).unwrap();
+        std::fs::rename(dir.join("d/a.warc"), dir.join("d").join(name)).unwrap();
+        let taken = ingest(dir, &format!("renamed{n}"), &["d"], &[], 1);
+        assert_eq!(total(&taken), 6 + 1, "{taken}");
+        assert!(taken["incomplete"][0]["path"].as_str().unwrap().ends_with(name), "{taken}");
+        std::fs::rename(dir.join("d").join(name), dir.join("d/a.warc")).unwrap();
+    }
+    ask(dir, &["convert", "d/a.warc", "d/a.warc.gz"], 0);
+    std::fs::remove_file(dir.join("d/a.warc")).unwrap();
+    let taken = ingest(dir, "packed", &["d"], &[], 1);
+    assert_eq!(total(&taken), 6 + 1, "{taken}");
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    assert_eq!(total(&ingest(dir, "rebuilt", &["d"], &[], 0)), 6 + 1);
+}
+
 /// A CDX index of archives that are read adds nothing to them; of others it does.
 #[test]
 fn a_cdx_index_among_its_archives() {
