@@ -9,7 +9,7 @@
 mod rows;
 mod separator;
 
-use crate::fields::{Fields, Role, Roles, Value, is_known, may_be_url};
+use crate::fields::{Fields, Role, Roles, Value, has_field_mark, is_known, may_be_url};
 use crate::file::text_of;
 use crate::lines::BOM;
 use crate::source::failed;
@@ -261,11 +261,15 @@ impl Header {
     }
 }
 
-/// Finds what shows that a field is not a URL alone: a URL parser would drop the line end, or escape the quote, and give a URL
-/// that nobody wrote.
+/// Finds what shows that a field is not a URL alone: a URL parser would drop the line end, or escape the quote or the mark between
+/// fields, and give a URL that nobody wrote.
 fn check_url(value: &[u8]) -> Result<(), (&'static str, &'static str)> {
     if value.iter().any(|b| matches!(b, b'\n' | b'\r')) {
         return Err(("line_end", "expected a url, found a line end in it"));
+    }
+    if has_field_mark(value) {
+        let message = "expected a url, found a character in it that separates fields elsewhere (U+0001 to U+0003, U+001C to U+001F): give it with --separator";
+        return Err(("columns", message));
     }
     let quotes = value.iter().filter(|b| **b == b'"').count();
     if quotes % 2 == 1 && (value.starts_with(b"\"") || value.ends_with(b"\"")) {

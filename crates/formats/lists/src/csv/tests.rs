@@ -108,6 +108,15 @@ fn a_separator_that_cannot_be_told_is_asked_for() {
     assert_eq!(urls(&Options::default(), text), [Ok("http://a.com/x".to_owned()), Ok("http://b.com/y".to_owned())]);
 }
 
+/// Hive separates fields by U+0001. Every row was one URL of all its fields, with exit code 0.
+#[test]
+fn fields_that_only_hive_separates_are_no_part_of_a_url() {
+    let text = "http://a.com/1\u{1}one\u{1}200\nhttp://a.com/2\u{1}two\u{1}404\n";
+    assert_eq!(urls(&Options::default(), text), [Err("columns"), Err("columns")]);
+    let given = Options { separator: Some(1), ..Options::default() };
+    assert_eq!(urls(&given, text), [Ok("http://a.com/1".to_owned()), Ok("http://a.com/2".to_owned())]);
+}
+
 /// Every URL of the list was cut at its comma, with exit code 0.
 #[test]
 fn lines_that_may_be_urls_with_a_separator_are_asked_for() {
