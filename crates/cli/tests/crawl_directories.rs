@@ -162,6 +162,25 @@ fn an_index_and_its_archives_do_not_come_one_after_another() {
     assert_eq!(rows_of(dir, "two").len(), 7);
 }
 
+/// `latest.warc` is the archive that it leads to: its captures came twice into the index, and so into the lake.
+#[test]
+fn a_link_to_an_archive_is_no_further_archive() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/a.warc", every_kind());
+    std::fs::create_dir(dir.join("e")).unwrap();
+    for link in ["d/0.warc", "d/latest.warc", "e/one.warc", "e/two.warc"] {
+        std::os::unix::fs::symlink("../d/a.warc", dir.join(link)).unwrap();
+    }
+    assert_eq!(ask(dir, &["cat", "d"], 0).len(), 9);
+    for name in ["d", "e"] {
+        let rebuilt = ask(dir, &["captures", "rebuild", name], 0).remove(0);
+        assert_eq!(rebuilt["rows"], json!(6), "{rebuilt}");
+        assert_eq!(ask(dir, &["verify", name], 0).last().unwrap()["checked"]["index"]["rows"], 6);
+        assert_eq!(total(&ingest(dir, name, &[name], &[], 0)), 6);
+    }
+}
+
 /// `gzip` and `mv` are no reason to take captures twice: the index has them under the name that the archive had.
 #[test]
 fn an_archive_that_was_renamed_since_its_index_was_made_is_named() {
