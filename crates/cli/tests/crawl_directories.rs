@@ -89,6 +89,7 @@ fn a_package_beside_the_directory_of_its_archives_is_a_copy_of_them() {
     ask(dir, &["convert", "d/archive/a.warc", "d/d.wacz"], 0);
     let taken = ingest(dir, "one", &["d"], &[], 0);
     assert_eq!((total(&taken), taken["not_files"].as_array().unwrap().len()), (6, 1), "{taken}");
+    assert_eq!(ask(dir, &["convert", "d", "all.warc"], 0).remove(0)["records"], json!(9));
     let alone = ingest(dir, "alone", &["d/d.wacz"], &[], 0);
     assert_eq!(total(&alone), 6, "{alone}");
     // The index of the package says what it holds, and so what its archives hold.
@@ -173,6 +174,11 @@ fn a_link_to_an_archive_is_no_further_archive() {
         std::os::unix::fs::symlink("../d/a.warc", dir.join(link)).unwrap();
     }
     assert_eq!(ask(dir, &["cat", "d"], 0).len(), 9);
+    for (n, sources) in [&["d"][..], &["d/a.warc", "d/latest.warc"], &["d", "d/0.warc"]].into_iter().enumerate() {
+        let target = format!("{n}.warc");
+        let made = ask(dir, &[&["convert"][..], sources, &[&*target]].concat(), 0).remove(0);
+        assert_eq!(made["records"], json!(9), "{sources:?}: {made}");
+    }
     for name in ["d", "e"] {
         let rebuilt = ask(dir, &["captures", "rebuild", name], 0).remove(0);
         assert_eq!(rebuilt["rows"], json!(6), "{rebuilt}");
