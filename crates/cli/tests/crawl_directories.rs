@@ -89,6 +89,7 @@ fn a_package_beside_the_directory_of_its_archives_is_a_copy_of_them() {
     ask(dir, &["convert", "d/archive/a.warc", "d/d.wacz"], 0);
     let taken = ingest(dir, "one", &["d"], &[], 0);
     assert_eq!((total(&taken), taken["not_files"].as_array().unwrap().len()), (6, 1), "{taken}");
+    assert_eq!(ask(dir, &["convert", "d", "all.warc"], 0).remove(0)["records"], json!(9));
     let alone = ingest(dir, "alone", &["d/d.wacz"], &[], 0);
     assert_eq!(total(&alone), 6, "{alone}");
     // The index of the package says what it holds, and so what its archives hold.
@@ -160,6 +161,54 @@ fn an_index_and_its_archives_do_not_come_one_after_another() {
     ask(dir, &["captures", "rebuild", "d"], 0);
     assert_eq!(total(&ingest(dir, "two", &["d"], &["--replace-sources"], 0)), 7);
     assert_eq!(rows_of(dir, "two").len(), 7);
+}
+
+/// `latest.warc` is the archive that it leads to: its captures came twice into the index, and so into the lake.
+#[test]
+fn a_link_to_an_archive_is_no_further_archive() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/a.warc", every_kind());
+    std::fs::create_dir(dir.join("e")).unwrap();
+    for link in ["d/0.warc", "d/latest.warc", "e/one.warc", "e/two.warc"] {
+        std::os::unix::fs::symlink("../d/a.warc", dir.join(link)).unwrap();
+    }
+    assert_eq!(ask(dir, &["cat", "d"], 0).len(), 9);
+    for (n, sources) in [&["d"][..], &["d/a.warc", "d/latest.warc"], &["d", "d/0.warc"]].into_iter().enumerate() {
+        let target = format!("{n}.warc");
+        let made = ask(dir, &[&["convert"][..], sources, &[&*target]].concat(), 0).remove(0);
+        assert_eq!(made["records"], json!(9), "{sources:?}: {made}");
+    }
+    for name in ["d", "e"] {
+        let rebuilt = ask(dir, &["captures", "rebuild", name], 0).remove(0);
+        assert_eq!(rebuilt["rows"], json!(6), "{rebuilt}");
+        assert_eq!(ask(dir, &["verify", name], 0).last().unwrap()["checked"]["index"]["rows"], 6);
+        assert_eq!(total(&ingest(dir, name, &[name], &[], 0)), 6);
+    }
+}
+
+/// `gzip` and `mv` are no reason to take captures twice: the index has them under the name that the archive had.
+#[test]
+fn an_archive_that_was_renamed_since_its_index_was_made_is_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/a.warc", every_kind());
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    write(dir, "d/later.warc", page("http://c.example/later", 30));
+    for (n, name) in ["b.warc", "archive/a.warc"].into_iter().enumerate() {
+        std::fs::create_dir_all(dir.join("d/archive")).unwrap();
+        std::fs::rename(dir.join("d/a.warc"), dir.join("d").join(name)).unwrap();
+        let taken = ingest(dir, &format!("renamed{n}"), &["d"], &[], 1);
+        assert_eq!(total(&taken), 6 + 1, "{taken}");
+        assert!(taken["incomplete"][0]["path"].as_str().unwrap().ends_with(name), "{taken}");
+        std::fs::rename(dir.join("d").join(name), dir.join("d/a.warc")).unwrap();
+    }
+    ask(dir, &["convert", "d/a.warc", "d/a.warc.gz"], 0);
+    std::fs::remove_file(dir.join("d/a.warc")).unwrap();
+    let taken = ingest(dir, "packed", &["d"], &[], 1);
+    assert_eq!(total(&taken), 6 + 1, "{taken}");
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    assert_eq!(total(&ingest(dir, "rebuilt", &["d"], &[], 0)), 6 + 1);
 }
 
 /// A CDX index of archives that are read adds nothing to them; of others it does.

@@ -7,8 +7,9 @@ use crate::progress::Progress;
 use crate::system;
 use crate::units::{bytes, show_bytes, show_count};
 use anyhow::{Context, bail};
-use std::path::PathBuf;
-use trawl_archive::{About, Creation, Target, convert};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use trawl_archive::{About, Creation, Target, convert, is_copy};
 
 /// Converts archives: any container into WARC, WACZ, seqdb or a Nutch segment
 ///
@@ -66,11 +67,25 @@ pub fn run(args: Args, out: &mut Output) -> anyhow::Result<Status> {
         bail!("{} is there already: choose another name, or --overwrite it", target.display());
     }
     let (fs, registry) = system::archives();
-    let mut files = Vec::new();
+    let (mut files, mut seen) = (Vec::new(), BTreeSet::new());
     for source in sources {
         refuse_stdin(source, "convert")?;
-        files.extend(registry.files(&fs, source)?);
+        let mut found = registry.files(&fs, source)?;
+        // Named twice, by whatever names, an archive is one.
+        found.retain(|found| seen.insert(found.path.canonicalize().unwrap_or(found.path.clone())));
+        files.extend(found);
     }
+    let paths: BTreeSet<PathBuf> = files.iter().map(|found| found.path.clone()).collect();
+    let is_there = |path: &Path, len| {
+        paths.contains(path) && fs.metadata(path).is_ok_and(|found| found.is_file && found.len == len)
+    };
+    files.retain(|found| {
+        let copy = is_copy(&fs, found, &is_there);
+        if copy {
+            out.remark(&format!("skipped {}: it is a copy of archives beside it", found.path.display()));
+        }
+        !copy
+    });
     crate::target::refuse_inputs(target, files.iter().map(|found| &*found.path))?;
     let software = concat!("trawl/", env!("CARGO_PKG_VERSION")).to_owned();
     let creation = Creation {

@@ -152,7 +152,7 @@ impl Registry {
         }
         let mut search = Search { registry: self, fs, below, entered: HashSet::from([metadata.id]), found: Vec::new() };
         search.directory(path, 0)?;
-        match search.found {
+        match without_doubles(&**fs, search.found)? {
             found if found.is_empty() => Err(Error::NoFiles { path: path.to_owned(), known: self.names() }.into()),
             found => Ok(found),
         }
@@ -166,6 +166,23 @@ impl Registry {
 /// Whether a Parquet file is a list of URLs.
 fn is_list(fs: &Arc<dyn Fs>, path: &Path) -> bool {
     trawl_lists::open(fs, path, Some(ListFormat::Parquet), &trawl_lists::Options::default()).is_ok()
+}
+
+/// Leaves out links to what was found by itself or by another link: `latest.warc.gz` is the archive that it leads to, not a further one.
+fn without_doubles(fs: &dyn Fs, found: Vec<Found>) -> Result<Vec<Found>> {
+    let mut seen = HashSet::new();
+    for archive in &found {
+        if !fs.is_link(&archive.path)? {
+            seen.insert(fs.metadata(&archive.path)?.id);
+        }
+    }
+    let mut kept = Vec::with_capacity(found.len());
+    for archive in found {
+        if !fs.is_link(&archive.path)? || seen.insert(fs.metadata(&archive.path)?.id) {
+            kept.push(archive);
+        }
+    }
+    Ok(kept)
 }
 
 /// A walk that looks for archives.

@@ -310,6 +310,12 @@ pub(crate) fn is_one_word(text: &[u8]) -> bool {
     text.iter().fold(true, |so_far, b| so_far & (*b > b' ') & (*b < 0x7f))
 }
 
+/// Whether a text holds one of the characters that separate fields, and items of a field, in ASCII and in the tables of Hive. As part of
+/// a URL they would be escaped, and the fields behind it with them.
+pub(crate) fn has_field_mark(text: &[u8]) -> bool {
+    text.iter().any(|b| matches!(b, 0x01..=0x03 | 0x1c..=0x1f))
+}
+
 /// The record, if its URL is one. In a value of its own a URL may hold another one behind white space in its query.
 pub(crate) fn one_url(record: UrlRecord) -> Result<UrlRecord, BadItem> {
     let path = || record.url.split('?').next().unwrap_or_default();

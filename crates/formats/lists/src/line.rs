@@ -4,7 +4,7 @@ mod answer;
 
 use crate::cdx::Legend;
 use crate::csv::{looks_like_host, looks_like_url};
-use crate::fields::{Fields, Roles, Value, has_second_url, is_one_word, may_be_url};
+use crate::fields::{Fields, Roles, Value, has_field_mark, has_second_url, is_one_word, may_be_url};
 use crate::file::text_of;
 use crate::{BadItem, Format, Options, json};
 use trawl_model::{UnixMillis, UrlRecord};
@@ -50,6 +50,10 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
     if has_odd_end(text) {
         let message = "expected a URL and the end of its line, found a character that ends lines elsewhere (zero, vertical tab, form feed, U+0085, U+2028, U+2029): put line feeds in its place, or escape it";
         return Err(BadItem::new("line_end", message, line));
+    }
+    if has_field_mark(text.as_bytes()) {
+        let message = "expected a URL, found a character that separates fields elsewhere (U+0001 to U+0003, U+001C to U+001F): read the list as a table (--format csv with that character as --separator)";
+        return Err(BadItem::new("columns", message, line));
     }
     if let Some(record) = answer::record(options, text) {
         return Ok(Some(record));
@@ -221,7 +225,10 @@ mod tests {
         for blocked in ["0.0.0.0\tads.a.com", "127.0.0.1\tlocalhost", "::1\ta.com b.com"] {
             assert_eq!(one(Format::Lines, blocked.as_bytes()).unwrap_err().code, "several", "{blocked:?}");
         }
-        assert_eq!(one(Format::Lines, b"17\ta.com").unwrap_err().code, "columns");
+        // As Hive writes tables, and as ASCII has it.
+        for fields in ["17\ta.com", "http://a.com/\u{1}title\u{1}200", "1\u{1}http://a.com/", "http://a.com/\u{1f}x"] {
+            assert_eq!(one(Format::Lines, fields.as_bytes()).unwrap_err().code, "columns", "{fields:?}");
+        }
         assert_eq!(url(b"127.0.0.1\t1970-01-01T00:00:01Z").ts, Some(UnixMillis(1000)));
         assert_eq!(url(b"http://a.com/ -"), UrlRecord::bare("http://a.com/"));
         for (line, expected) in [

@@ -29,6 +29,7 @@ pub(super) fn settle(all: &mut Expanded) {
             covered.entry(path).or_insert(None);
         }
     }
+    let renamed = renamed(&files, &covered);
     for file in files {
         let shown = file.path.display().to_string();
         match covered.get(&file.path) {
@@ -40,6 +41,10 @@ pub(super) fn settle(all: &mut Expanded) {
             Some(_) => {
                 all.bases.extend(file.path.parent().map(base_uri));
                 all.indexed.push(shown);
+            }
+            None if renamed.contains(&file.path) => {
+                let why = "its index names another place; only the index was read: `trawl captures rebuild` updates it";
+                all.incomplete.push(NotFile { path: shown, why });
             }
             None if is_package(&file) && copies(&file, &is_there) => {
                 all.not_files.push(NotFile { path: shown, why: "a copy of archives that are read" });
@@ -159,6 +164,26 @@ fn covered(files: &[SourcePath]) -> BTreeMap<PathBuf, Option<u64>> {
         covered.extend(listed(&index.path));
     }
     covered
+}
+
+/// The archives that were moved, renamed or packed otherwise since an index listed them. Of those that are listed and not there any
+/// more, one has the same length, or the same name in the same directory but for the ending of its compression.
+fn renamed(files: &[SourcePath], covered: &BTreeMap<PathBuf, Option<u64>>) -> BTreeSet<PathBuf> {
+    let gone: Vec<_> = covered.iter().filter(|(path, _)| !path.exists()).collect();
+    let lengths: BTreeSet<u64> = gone.iter().filter_map(|(_, bytes)| **bytes).collect();
+    let names: BTreeSet<PathBuf> = gone.iter().map(|(path, _)| unpacked(path)).collect();
+    let is_one = |path: &Path| {
+        names.contains(&unpacked(path)) || fs::metadata(path).is_ok_and(|found| lengths.contains(&found.len()))
+    };
+    let archives = files.iter().filter(|file| is_archive(&file.path) || is_package(file)).map(|file| &file.path);
+    archives.filter(|path| !covered.contains_key(*path) && is_one(path.as_path())).cloned().collect()
+}
+
+/// The path of an archive without the ending of its compression.
+fn unpacked(path: &Path) -> PathBuf {
+    let name = base(path);
+    let bare = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    path.with_file_name(bare)
 }
 
 /// The archives that an index lists, and how long they were then. One that cannot be read is reported when its rows are taken.

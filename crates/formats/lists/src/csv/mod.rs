@@ -9,7 +9,7 @@
 mod rows;
 mod separator;
 
-use crate::fields::{Fields, Role, Roles, Value, is_known, may_be_url};
+use crate::fields::{Fields, Role, Roles, Value, has_field_mark, is_known, may_be_url};
 use crate::file::text_of;
 use crate::lines::BOM;
 use crate::source::failed;
@@ -65,11 +65,20 @@ pub(crate) fn read(
     let mut found = header(first, &rows);
     // A first line with names may begin with `#`; others that do are comments, but not what a quote in one joins to the next line.
     let is_comment = |rows: &Rows<_>| rows.raw.starts_with(b"#") && !rows.raw.contains(&b'\n');
+    let mut reversed = None;
     if found.is_none() && is_comment(&rows) {
         while first.is_some() && is_comment(&rows) {
+            reversed = reversed.or_else(|| reversed_name(&rows));
             first = next(&mut rows)?;
         }
         found = header(first, &rows);
+    }
+    let is_guessed = options.url_column.is_none() && found.as_ref().is_some_and(Header::holds_hosts);
+    if let Some(name) = reversed.filter(|_| is_guessed) {
+        let message = format!(
+            "expected hosts, found a column {name:?} of hosts in reverse (com.example): turn them round, or name a column with --url-column"
+        );
+        return Err(BadItem::new("no_url", message, b"").ends(Place::new(uri, 0, 0)));
     }
     let Some(header) = found else {
         let shown = text_of(rows.raw.get(..SHOWN).unwrap_or(&rows.raw).trim_ascii()).into_owned();
@@ -133,6 +142,13 @@ fn are_dotted_names(fields: &[String], below: &[Vec<String>]) -> bool {
     };
     let mut hosts = fields.iter().enumerate().filter(|(_, field)| looks_like_host(field));
     hosts.any(|(at, field)| field.rsplit('.').next().is_some_and(is_name) || ends_there(at))
+}
+
+/// The name, in a comment above a table, of a column whose hosts begin with their last label, as in the web graphs of Common Crawl
+/// (`#host_rev`). Read as hosts they are others, or none.
+fn reversed_name<R: BufRead>(rows: &Rows<R>) -> Option<String> {
+    let mut names = rows.fields().map(|name| text_of(name.trim_ascii()).into_owned()).filter(|_| rows.count() > 1);
+    names.find(|name| name.ends_with("_rev") || name.ends_with("_reversed"))
 }
 
 /// Whether the first row of a table has names, where the column of the URLs was given by its number, as it is where there are none.
@@ -214,6 +230,11 @@ impl Header {
         Some(Self { names, roles: Roles::guessed(options, each), is_row })
     }
 
+    /// Whether its URLs are bare hosts.
+    fn holds_hosts(&self) -> bool {
+        self.roles.each.contains(&Role::Host)
+    }
+
     /// What the rows look like.
     fn shape(&self) -> Option<Shape> {
         let url = self.roles.each.iter().position(|role| matches!(role, Role::Url | Role::Host))?;
@@ -261,11 +282,15 @@ impl Header {
     }
 }
 
-/// Finds what shows that a field is not a URL alone: a URL parser would drop the line end, or escape the quote, and give a URL
-/// that nobody wrote.
+/// Finds what shows that a field is not a URL alone: a URL parser would drop the line end, or escape the quote or the mark between
+/// fields, and give a URL that nobody wrote.
 fn check_url(value: &[u8]) -> Result<(), (&'static str, &'static str)> {
     if value.iter().any(|b| matches!(b, b'\n' | b'\r')) {
         return Err(("line_end", "expected a url, found a line end in it"));
+    }
+    if has_field_mark(value) {
+        let message = "expected a url, found a character in it that separates fields elsewhere (U+0001 to U+0003, U+001C to U+001F): give it with --separator";
+        return Err(("columns", message));
     }
     let quotes = value.iter().filter(|b| **b == b'"').count();
     if quotes % 2 == 1 && (value.starts_with(b"\"") || value.ends_with(b"\"")) {

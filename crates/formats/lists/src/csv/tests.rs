@@ -108,6 +108,29 @@ fn a_separator_that_cannot_be_told_is_asked_for() {
     assert_eq!(urls(&Options::default(), text), [Ok("http://a.com/x".to_owned()), Ok("http://b.com/y".to_owned())]);
 }
 
+/// Common Crawl's web graphs have such hosts: `com.example.www` came into the lake, with exit code 0.
+#[test]
+fn hosts_in_reverse_are_refused() {
+    let text = "#harmonicc_pos\t#pr_val\t#host_rev\n1\t0.5\tcom.example.www\n2\t0.4\torg.example\n";
+    let error = read_text(&Options::default(), text).unwrap_err();
+    assert!(error.contains("\"#host_rev\" of hosts in reverse"), "{error}");
+    let named = Options { url_column: Some("3".into()), ..Options::default() };
+    assert_eq!(urls(&named, text), [Ok("com.example.www".to_owned()), Ok("org.example".to_owned())]);
+    // A remark is no header, and URLs are what they are.
+    for text in ["# see last_rev\n1\ta.com\n", "#n\t#host_rev\n1\thttp://a.com\n"] {
+        assert_eq!(read_text(&Options::default(), text).map(|rows| rows.len()), Ok(1), "{text:?}");
+    }
+}
+
+/// Hive separates fields by U+0001. Every row was one URL of all its fields, with exit code 0.
+#[test]
+fn fields_that_only_hive_separates_are_no_part_of_a_url() {
+    let text = "http://a.com/1\u{1}one\u{1}200\nhttp://a.com/2\u{1}two\u{1}404\n";
+    assert_eq!(urls(&Options::default(), text), [Err("columns"), Err("columns")]);
+    let given = Options { separator: Some(1), ..Options::default() };
+    assert_eq!(urls(&given, text), [Ok("http://a.com/1".to_owned()), Ok("http://a.com/2".to_owned())]);
+}
+
 /// Every URL of the list was cut at its comma, with exit code 0.
 #[test]
 fn lines_that_may_be_urls_with_a_separator_are_asked_for() {
