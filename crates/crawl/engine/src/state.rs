@@ -153,7 +153,7 @@ impl State {
     fn seeds(&mut self, batch: SeedBatch, now: UnixMillis) -> Result<(), Error> {
         self.progress.counts.seeds += batch.seeds.len() as u64;
         self.progress.counts.rejects += batch.rejects.len() as u64;
-        self.progress.items = batch.items;
+        (self.progress.items, self.progress.items_digest) = (batch.items, Some(batch.digest));
         for seed in &batch.seeds {
             let directory = self.rules.note_seed(&seed.url)?;
             self.keep_directory(directory);
@@ -179,7 +179,7 @@ impl State {
         if let Some(end) = batch.end {
             self.run.seeds.extend(end);
             self.run.inputs.clear();
-            self.progress.items = 0;
+            (self.progress.items, self.progress.items_digest) = (0, None);
             self.run_changed = true;
             self.frontier.set_seeds_open(false);
         }
