@@ -176,7 +176,7 @@ fn complete_run(fs: &dyn Fs, config: &Config, layout: &Layout, old: Option<&Repo
         let name = seed.name();
         let mut read = old.seeds.iter().filter(|known| known.name == name).peekable();
         // Seeds that are new are added: the frontier knows what was fetched.
-        if read.peek().is_none() || seed == SeedInput::Stdin {
+        if read.peek().is_none() || matches!(seed, SeedInput::Stdin | SeedInput::Retry(_)) {
             return Ok(None);
         }
         // A list may have grown. Archives are told by other means, pipes by none.

@@ -228,8 +228,9 @@ impl State {
                     let found = seed.sha256()?;
                     read.iter().any(|known| known.sha256 == found)
                 }
-                // What comes through a pipe is another list each time, unless the one before was not read to its end.
-                SeedInput::Stdin => false,
+                // What comes through a pipe is another list each time, unless the one before was not read to its end. Of an index to be
+                // tried again, other classes may be wanted than before.
+                SeedInput::Stdin | SeedInput::Retry(_) => false,
                 _ => !read.is_empty(),
             };
             if !known && !self.run.inputs.contains(&seed) && !new.contains(&seed) {
