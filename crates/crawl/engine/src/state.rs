@@ -222,15 +222,13 @@ impl State {
             let seed = seed.clone().for_keeps();
             let name = seed.name();
             let read: Vec<_> = self.run.seeds.iter().filter(|known| known.name == name).collect();
-            // A file may have changed since. One that is new is not looked at here: it may be a pipe.
+            // A file may have changed since. What was not read to its end is read on, pipes included.
             let known = match &seed {
+                _ if seed.is_always_new() => false,
                 SeedInput::File(_) if !read.is_empty() => {
                     let found = seed.sha256()?;
                     read.iter().any(|known| known.sha256 == found)
                 }
-                // What comes through a pipe is another list each time, unless the one before was not read to its end. Of an index to be
-                // tried again, other classes may be wanted than before.
-                SeedInput::Stdin | SeedInput::Retry(_) => false,
                 _ => !read.is_empty(),
             };
             if !known && !self.run.inputs.contains(&seed) && !new.contains(&seed) {

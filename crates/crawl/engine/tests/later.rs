@@ -160,3 +160,18 @@ fn other_classes_of_an_index_are_tried_later() {
     }
     assert_eq!(found, ["/gone", "/bad /gone", "/bad /gone"]);
 }
+
+/// `<(…)` of a shell has the same name each time.
+#[test]
+fn another_pipe_of_the_same_name_is_another_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let addr = serve(any_port(), |_, _| page("", "a page"));
+    let (out, pipe) = (dir.path().join("out"), dir.path().join("pipe"));
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    for (path, start) in [("/1", Start::New), ("/2", Start::Resume)] {
+        let (writes, line) = (pipe.clone(), format!("http://a.example{path}\n"));
+        std::thread::spawn(move || std::fs::write(writes, line));
+        crawl(Config { start, ..from_list(&out, addr, &pipe, 0) });
+    }
+    assert_eq!(fetched(&out), BTreeSet::from(["/1", "/2"].map(String::from)));
+}

@@ -68,6 +68,16 @@ impl SeedInput {
         }
     }
 
+    /// Whether it is read each time it is named: a pipe is another list each time, a directory cannot be told by a digest, and of an
+    /// index to be tried again other classes may be wanted. The frontier knows what was fetched.
+    pub(crate) fn is_always_new(&self) -> bool {
+        match self {
+            Self::Stdin | Self::Retry(_) => true,
+            Self::File(path) => !path.is_file(),
+            Self::Url(_) => false,
+        }
+    }
+
     /// As it is kept: without passwords, found from any directory.
     pub(crate) fn for_keeps(self) -> Self {
         let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
