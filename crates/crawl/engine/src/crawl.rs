@@ -18,7 +18,7 @@ use crate::governor::Governor;
 use crate::message::TaskMessage;
 use crate::page::Worker;
 use crate::report::{Progress, Waiting};
-use crate::seeds::{self, SeedBatch};
+use crate::seeds::{self, SeedBatch, Taken};
 use crate::state::State;
 use crate::stop::Stop;
 use crate::writer::{Writer, failed};
@@ -262,14 +262,15 @@ impl Crawl<'_> {
         if self.seeds_ended {
             return Ok(rx);
         }
-        let (inputs, skip) = (self.state.run.inputs.clone(), self.state.progress.items);
+        let (inputs, progress) = (self.state.run.inputs.clone(), &self.state.progress);
+        let taken = Taken { items: progress.items, digest: progress.items_digest.clone() };
         let (registry, rules) = (self.config.registry.clone(), self.config.rules.clone());
         let options = trawl_lists::Options { now: self.clock.now(), ..self.config.lists.clone() };
         std::thread::Builder::new()
             .name("trawl-seeds".into())
             .spawn(move || {
                 let mut give = |batch| tx.blocking_send(Ok(batch)).is_ok();
-                if let Err(error) = seeds::read(&inputs, &registry, &options, &rules, skip, &mut give) {
+                if let Err(error) = seeds::read(&inputs, &registry, &options, &rules, taken, &mut give) {
                     let _ = tx.blocking_send(Err(error));
                 }
             })

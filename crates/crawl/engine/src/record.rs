@@ -56,6 +56,9 @@ pub(crate) struct ProgressNote {
     pub counts: Counts,
     /// Items of the seeds that were read.
     pub items: u64,
+    /// Their digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items_digest: Option<String>,
     /// Seeds that the frontier took and that were never settled: a limit on pages keeps room for them.
     #[serde(default)]
     pub seeds_waiting: u64,

@@ -176,12 +176,11 @@ fn complete_run(fs: &dyn Fs, config: &Config, layout: &Layout, old: Option<&Repo
         let name = seed.name();
         let mut read = old.seeds.iter().filter(|known| known.name == name).peekable();
         // Seeds that are new are added: the frontier knows what was fetched.
-        if read.peek().is_none() || seed == SeedInput::Stdin {
+        if read.peek().is_none() || seed.is_always_new() {
             return Ok(None);
         }
-        // A list may have grown. Archives are told by other means, pipes by none.
-        let is_list = matches!(&seed, SeedInput::File(path) if path.is_file());
-        if is_list && read.peek().is_some_and(|known| known.sha256.len() == 64) {
+        // A list may have grown, and so may an archive, of which no digest is noted: it is read again.
+        if let SeedInput::File(_) = &seed {
             let found = seed.sha256()?;
             if read.all(|known| known.sha256 != found) {
                 return Ok(None);

@@ -36,7 +36,7 @@ pub(crate) fn is_announced(lease: &Lease) -> bool {
     is_named || path.rsplit('/').next().is_some_and(|name| name.contains("sitemap"))
 }
 
-/// Whether a document that is not HTML is a sitemap: by its root element, or where it has none by its name or because a
+/// Whether a document that is not HTML is a sitemap: by its root element, or where none is found by its name or because a
 /// robots.txt names it.
 pub(crate) fn is_one(lease: &Lease, content_type: Option<&str>, start: &[u8]) -> bool {
     let is_gzip = is_gzip(start);
@@ -50,7 +50,9 @@ pub(crate) fn is_one(lease: &Lease, content_type: Option<&str>, start: &[u8]) ->
     let is_text = content_type.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/plain"));
     // A feed may be a sitemap: but most are only the news of a site.
     let is_feed = has(b"<rss") || has(b"<feed");
-    (is_gzip || is_text || is_feed) && is_announced(lease)
+    // In UTF-16 no root element is seen here; the reader of sitemaps knows how to read it.
+    let is_utf16 = text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]);
+    (is_gzip || is_text || is_feed || is_utf16) && is_announced(lease)
 }
 
 /// As much as is needed of what the start of a gzip file holds.
@@ -172,6 +174,8 @@ mod tests {
             ("http://a.example/dump.gz", Some("application/gzip"), &[0x1f, 0x8b, 8], false),
             ("http://a.example/robots.txt", plain, b"http://a.example/1\n", false),
             ("http://a.example/feed", xml, b"<rss><channel>", false),
+            ("http://a.example/sitemap.xml", xml, b"\xff\xfe<\0u\0r\0l\0s\0e\0t\0>\0", true),
+            ("http://a.example/data.xml", xml, b"\xff\xfe<\0u\0r\0l\0s\0e\0t\0>\0", false),
         ] {
             assert_eq!(is_one(&lease(at, Source::Seed), kind, start), expected, "{at}");
         }
@@ -200,6 +204,7 @@ mod tests {
         let robots = Source::Link("http://a.example/robots.txt".into());
         assert!(is_one(&lease("http://a.example/pages.txt", robots.clone()), plain, b"http://a.example/1"));
         assert!(is_one(&lease("http://a.example/feed", robots.clone()), xml, b"<rss><channel>"));
+        assert!(is_one(&lease("http://a.example/data.xml", robots.clone()), xml, b"\xfe\xff\0<\0u\0r\0l"));
         assert!(is_one(&lease("http://a.example/pages.gz", robots), None, &[0x1f, 0x8b, 8]));
     }
 

@@ -153,7 +153,7 @@ impl State {
     fn seeds(&mut self, batch: SeedBatch, now: UnixMillis) -> Result<(), Error> {
         self.progress.counts.seeds += batch.seeds.len() as u64;
         self.progress.counts.rejects += batch.rejects.len() as u64;
-        self.progress.items = batch.items;
+        (self.progress.items, self.progress.items_digest) = (batch.items, Some(batch.digest));
         for seed in &batch.seeds {
             let directory = self.rules.note_seed(&seed.url)?;
             self.keep_directory(directory);
@@ -179,7 +179,7 @@ impl State {
         if let Some(end) = batch.end {
             self.run.seeds.extend(end);
             self.run.inputs.clear();
-            self.progress.items = 0;
+            (self.progress.items, self.progress.items_digest) = (0, None);
             self.run_changed = true;
             self.frontier.set_seeds_open(false);
         }
@@ -222,14 +222,13 @@ impl State {
             let seed = seed.clone().for_keeps();
             let name = seed.name();
             let read: Vec<_> = self.run.seeds.iter().filter(|known| known.name == name).collect();
-            // A file may have changed since. One that is new is not looked at here: it may be a pipe.
+            // A file may have changed since. What was not read to its end is read on, pipes included.
             let known = match &seed {
+                _ if seed.is_always_new() => false,
                 SeedInput::File(_) if !read.is_empty() => {
                     let found = seed.sha256()?;
                     read.iter().any(|known| known.sha256 == found)
                 }
-                // What comes through a pipe is another list each time, unless the one before was not read to its end.
-                SeedInput::Stdin => false,
                 _ => !read.is_empty(),
             };
             if !known && !self.run.inputs.contains(&seed) && !new.contains(&seed) {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
-use trawl_engine::{Config, Report, SeedInput, Start, Stop, run};
+use trawl_engine::{Config, Report, Retry, SeedInput, Start, Stop, run};
 
 fn crawl(config: Config) -> Report {
     let report = run(config, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap();
@@ -138,4 +138,40 @@ fn no_parent_cannot_be_turned_on_later() {
     later.seeds = vec![SeedInput::Url("http://a.example/more/".into())];
     let error = run(later, clock(), ids(), &Stop::new(), &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("no-parent: expected not given, as when the run began"), "{error}");
+}
+
+/// Failures may be tried again class by class, in one run.
+#[test]
+fn other_classes_of_an_index_are_tried_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let addr = serve(any_port(), |path, _| match path {
+        "/gone" => page("", "nothing").replace("200 OK", "404 Not Found"),
+        "/bad" => page("", "nothing").replace("200 OK", "410 Gone"),
+        _ => page("", "a page"),
+    });
+    let (first, again) = (dir.path().join("first"), dir.path().join("again"));
+    crawl(config(&first, addr, ["/ok", "/gone", "/bad"].map(|path| format!("http://a.example{path}")).into(), 0));
+    let mut found = Vec::new();
+    for (class, start) in [("404", Start::New), ("410", Start::Resume), ("404", Start::Resume)] {
+        let (path, classes) = (first.join("captures.parquet"), BTreeSet::from([class.to_owned()]));
+        let seeds = vec![SeedInput::Retry(Retry { path, classes })];
+        crawl(Config { seeds, start, ..config(&again, addr, Vec::new(), 0) });
+        found.push(fetched(&again).into_iter().collect::<Vec<_>>().join(" "));
+    }
+    assert_eq!(found, ["/gone", "/bad /gone", "/bad /gone"]);
+}
+
+/// `<(…)` of a shell has the same name each time.
+#[test]
+fn another_pipe_of_the_same_name_is_another_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let addr = serve(any_port(), |_, _| page("", "a page"));
+    let (out, pipe) = (dir.path().join("out"), dir.path().join("pipe"));
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    for (path, start) in [("/1", Start::New), ("/2", Start::Resume)] {
+        let (writes, line) = (pipe.clone(), format!("http://a.example{path}\n"));
+        std::thread::spawn(move || std::fs::write(writes, line));
+        crawl(Config { start, ..from_list(&out, addr, &pipe, 0) });
+    }
+    assert_eq!(fetched(&out), BTreeSet::from(["/1", "/2"].map(String::from)));
 }

@@ -17,6 +17,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// An origin that is absent is left alone at least this long, whatever the settings: without any pause it would be asked as fast as connections
+/// fail, for as long as it takes to give it up, and never count as waited for.
+const LEAST_REST_MS: i64 = 100;
+
 /// An origin that did not answer lately.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Away {
@@ -132,7 +136,8 @@ impl Frontier {
             return;
         }
         away.failures = away.failures.saturating_add(1);
-        away.until = now.saturating_add(backoff_ms(&self.config, away.failures.into(), dice));
+        let rest = backoff_ms(&self.config, away.failures.into(), dice).max(LEAST_REST_MS);
+        away.until = now.saturating_add(rest);
         let (failures, for_ms) = (away.failures, now.saturating_sub(away.since));
         if for_ms >= millis(self.config.give_up_after) {
             let why = format!("{failures} connections in a row failed, over {} s", for_ms / 1000);

@@ -17,6 +17,9 @@ const ROBOTS_HOPS: u32 = 5;
 /// So much of a robots.txt is kept: what the parser reads of it (RFC 9309, 2.5, asks for at least this). A server may send any amount, and
 /// no file of the frontier takes a text of more than 16 MiB.
 const KEPT_BYTES: usize = 500 << 10;
+/// Rules hold at least this long, whatever the settings: with a shorter time and no delay between requests, a robots.txt would be out of date
+/// before the first page, and be asked for for ever.
+const LEAST_TTL_MS: i64 = 1_000;
 /// How long nothing is asked about a host whose address nobody could tell.
 const UNKNOWN_HOLDS: Duration = Duration::from_secs(2);
 
@@ -236,7 +239,7 @@ impl Frontier {
         }
         let host = &mut self.hosts[id as usize];
         // Rules that are old before the delay is over would be asked for again and again, and no page ever.
-        let least = now.saturating_add(host.delay_ms(&self.config).saturating_mul(2));
+        let least = now.saturating_add(host.delay_ms(&self.config).saturating_mul(2).max(LEAST_TTL_MS));
         if let Robots::Known { until, .. } = &mut host.site(site).robots {
             *until = least.max(*until);
         }

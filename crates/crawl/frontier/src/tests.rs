@@ -323,6 +323,24 @@ fn a_name_that_does_not_exist_is_not_waited_for() {
     assert!(matches!(f.step(UnixMillis(at)), Step::Refuse(_, ErrorClass::DnsNxdomain, _)));
 }
 
+/// Neither the delay nor the time that rules hold may be so short that no page is ever asked for.
+#[test]
+fn rules_that_hold_for_no_time_let_pages_go() {
+    let mut f = F::new(Config { robots_ttl: Duration::ZERO, delay: Duration::ZERO, ..Config::default() });
+    for n in 0..3 {
+        seed(&mut f, &format!("http://a.example/{n}"));
+    }
+    let errand = lease(&mut f, 0);
+    done(&mut f, 0, &errand, OK);
+    f.robots(UnixMillis(0), errand.id, rules("", None));
+    for _ in 0..3 {
+        let next = lease(&mut f, 5);
+        assert!(matches!(next.id, LeaseId::Page(_)), "{}", next.url());
+        done(&mut f, 5, &next, OK);
+    }
+    assert_eq!(f.step(UnixMillis(5)), Step::Empty);
+}
+
 /// RFC 9309, 2.4: rules may be used for longer than a day while the file is unreachable.
 #[test]
 fn rules_that_cannot_be_had_anew_go_on() {

@@ -152,7 +152,7 @@ impl Bench {
                 robots_files: 0,
             };
             let seeds = vec![Seed { url: trawl_url::WebUrl::parse(&url(0)).unwrap(), meta: Some("{\"a\":1}".into()) }];
-            let batch = SeedBatch { seeds, rejects: Vec::new(), items: 1, end: Some(vec![identity]) };
+            let batch = SeedBatch { seeds, items: 1, end: Some(vec![identity]), ..SeedBatch::default() };
             committer.add_seeds(batch);
         }
         let (mut waiting, mut work) = (0, Vec::new());

@@ -68,6 +68,16 @@ impl SeedInput {
         }
     }
 
+    /// Whether it is read each time it is named: a pipe is another list each time, a directory cannot be told by a digest, and of an
+    /// index to be tried again other classes may be wanted. The frontier knows what was fetched.
+    pub(crate) fn is_always_new(&self) -> bool {
+        match self {
+            Self::Stdin | Self::Retry(_) => true,
+            Self::File(path) => !path.is_file(),
+            Self::Url(_) => false,
+        }
+    }
+
     /// As it is kept: without passwords, found from any directory.
     pub(crate) fn for_keeps(self) -> Self {
         let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
@@ -200,6 +210,8 @@ pub(crate) struct SeedBatch {
     pub rejects: Vec<Reject>,
     /// Items read so far, over all inputs: where a resumed run goes on.
     pub items: u64,
+    /// Digest of these items, by which a resumed run tells whether they are still the same.
+    pub digest: String,
     /// Set on the last batch: all inputs, complete.
     pub end: Option<Vec<SeedIdentity>>,
 }
@@ -211,16 +223,26 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Bytes of a rejected item that are kept.
 const REJECT_BYTES: usize = 200;
 
-/// Reads all inputs, batch by batch. `skip` items were taken by an earlier run; `give` returns `false` to stop.
+/// Items that an earlier start of the run took.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub items: u64,
+    /// Their digest; `None` if that start did not note it.
+    pub digest: Option<String>,
+}
+
+/// Reads all inputs, batch by batch, behind the items that were `taken`; `give` returns `false` to stop.
 pub(crate) fn read(
     inputs: &[SeedInput],
     registry: &Registry,
     options: &Options,
     rules: &LinkRules,
-    skip: u64,
+    taken: Taken,
     give: &mut dyn FnMut(SeedBatch) -> bool,
 ) -> Result<(), Error> {
-    let batches = RefCell::new(Batches { batch: SeedBatch::default(), bytes: 0, skip, give, stopped: false });
+    let Taken { items: skip, digest: expected } = taken;
+    let (batch, hash) = (SeedBatch::default(), Hasher::sha256());
+    let batches = RefCell::new(Batches { batch, bytes: 0, hash, skip, expected, give, stopped: false });
     let mut identities = Vec::new();
     for input in inputs {
         let name = input.name();
@@ -239,6 +261,7 @@ pub(crate) fn read(
                 }
                 item => seed_of(item, of_index).map_err(reject),
             };
+            batches.borrow_mut().note(&item)?;
             if item.as_ref().is_ok_and(|seed| !rules.takes_seed(&seed.url)) {
                 other_shards += 1;
                 batches.borrow_mut().batch.items += 1;
@@ -253,16 +276,21 @@ pub(crate) fn read(
         let (bytes, sha256) = read.map_err(|source| Error::Seeds { input: name.clone(), source })?;
         identities.push(SeedIdentity { name, bytes, sha256, rows, rejects, other_shards, robots_files });
     }
-    let Batches { mut batch, give, .. } = batches.into_inner();
-    if batch.items < skip {
+    let mut batches = batches.into_inner();
+    let checked = if batches.batch.items < skip {
+        let found = batches.batch.items;
         let gone = format!(
-            "expected the {skip} items that were taken before, and more, found {}: give the whole list again",
-            batch.items
+            "expected the {skip} items that were taken before, and more, found {found}: give the whole list again"
         );
+        Err(DoorError::new(Advice::Stop, gone))
+    } else {
+        batches.check()
+    };
+    checked.map_err(|source| {
         let input = inputs.iter().find(|input| matches!(input, SeedInput::Stdin)).or(inputs.last());
-        let input = input.map(SeedInput::name).unwrap_or_default();
-        return Err(Error::Seeds { input, source: DoorError::new(Advice::Stop, gone) });
-    }
+        Error::Seeds { input: input.map(SeedInput::name).unwrap_or_default(), source }
+    })?;
+    let Batches { mut batch, give, .. } = batches;
     batch.end = Some(identities);
     give(batch);
     Ok(())
@@ -273,12 +301,45 @@ struct Batches<'a> {
     batch: SeedBatch,
     /// Bytes in the batch.
     bytes: usize,
+    /// Of all items so far.
+    hash: Hasher,
     skip: u64,
+    /// The digest of the first `skip` items, until it is compared.
+    expected: Option<String>,
     give: &'a mut dyn FnMut(SeedBatch) -> bool,
     stopped: bool,
 }
 
 impl Batches<'_> {
+    /// Adds an item to the digest, by its URL or its text: what a list says besides may be read differently on another day.
+    fn note(&mut self, item: &Result<Seed, Reject>) -> Result<(), DoorError> {
+        if self.batch.items >= self.skip {
+            self.check()?;
+        }
+        let text = match item {
+            Ok(seed) => seed.url.as_str(),
+            Err(reject) => reject.text.as_str(),
+        };
+        self.hash.update(text.as_bytes());
+        self.hash.update(b"\n");
+        Ok(())
+    }
+
+    /// Refuses a list of which the items that were taken before are other ones by now: new ones among them would never be fetched.
+    fn check(&mut self) -> Result<(), DoorError> {
+        match self.expected.take() {
+            Some(expected) if self.hash.clone().finish().hex() != expected => {
+                let changed = format!(
+                    "its first {} items were taken before, and are other ones now: give the list as it was, and more \
+                     seeds in another list",
+                    self.skip
+                );
+                Err(DoorError::new(Advice::Stop, changed))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn take(&mut self, item: Result<Seed, Reject>) -> Result<(), DoorError> {
         if self.stopped {
             return Err(DoorError::new(Advice::Stop, "the crawl takes no more seeds"));
@@ -310,6 +371,7 @@ impl Batches<'_> {
         }
         let next = SeedBatch { items: self.batch.items, ..SeedBatch::default() };
         self.bytes = 0;
+        self.batch.digest = self.hash.clone().finish().hex();
         self.stopped = !(self.give)(std::mem::replace(&mut self.batch, next));
     }
 }

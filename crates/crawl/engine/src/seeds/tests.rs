@@ -43,9 +43,14 @@ fn lines_of_every_kind() {
     }
 }
 
+/// Items of which no digest was noted.
+fn taken(items: u64) -> Taken {
+    Taken { items, digest: None }
+}
+
 fn collect(inputs: &[SeedInput], skip: u64) -> (Vec<String>, Vec<Reject>, Vec<SeedIdentity>) {
     let (mut seeds, mut rejects, mut end) = (Vec::new(), Vec::new(), None);
-    read(inputs, &Registry::default(), &Options::crawl(), &LinkRules::default(), skip, &mut |batch| {
+    read(inputs, &Registry::default(), &Options::crawl(), &LinkRules::default(), taken(skip), &mut |batch| {
         assert!(end.is_none());
         seeds.extend(batch.seeds.into_iter().map(|s| s.url.into()));
         rejects.extend(batch.rejects);
@@ -108,7 +113,7 @@ fn missing_and_broken_inputs_are_named() {
         &Registry::default(),
         &Options::crawl(),
         &LinkRules::default(),
-        0,
+        Taken::default(),
         &mut |_| true,
     )
     .unwrap_err();
@@ -117,9 +122,14 @@ fn missing_and_broken_inputs_are_named() {
     let path = dir.path().join("cut.gz");
     std::fs::write(&path, [0x1f, 0x8b, 8, 0, 0]).unwrap();
     assert!(
-        read(&[SeedInput::File(path)], &Registry::default(), &Options::crawl(), &LinkRules::default(), 0, &mut |_| {
-            true
-        })
+        read(
+            &[SeedInput::File(path)],
+            &Registry::default(),
+            &Options::crawl(),
+            &LinkRules::default(),
+            Taken::default(),
+            &mut |_| true
+        )
         .is_err()
     );
 }
@@ -168,7 +178,7 @@ fn an_open_pipe_is_read_as_it_fills() {
     let input = SeedInput::File(path.clone());
     let reader = std::thread::spawn(move || {
         let options = Options::crawl();
-        read(&[input], &Registry::default(), &options, &LinkRules::default(), 0, &mut |batch| {
+        read(&[input], &Registry::default(), &options, &LinkRules::default(), Taken::default(), &mut |batch| {
             batches.send(batch).is_ok()
         })
         .unwrap();
@@ -193,7 +203,42 @@ fn a_list_that_lost_items_is_refused() {
     std::fs::write(&path, "http://h/1\nhttp://h/2\n").unwrap();
     let input = [SeedInput::File(path)];
     assert_eq!(collect(&input, 2).0.len(), 0);
-    let read = read(&input, &Registry::default(), &Options::crawl(), &LinkRules::default(), 3, &mut |_| true);
+    let read = read(&input, &Registry::default(), &Options::crawl(), &LinkRules::default(), taken(3), &mut |_| true);
     let error = read.unwrap_err().to_string();
     assert!(error.contains("3 items") && error.contains("found 2"), "{error}");
+}
+
+/// A list that is made anew while a crawl is stopped: what is new among the items that were taken would be passed over.
+#[test]
+fn a_list_whose_taken_items_changed_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("list");
+    let input = [SeedInput::File(path.clone())];
+    let go_on = |taken: Taken| {
+        let mut batches = Vec::new();
+        let give = &mut |batch: SeedBatch| {
+            batches.push(batch);
+            true
+        };
+        read(&input, &Registry::default(), &Options::crawl(), &LinkRules::default(), taken, give).map(|()| batches)
+    };
+    let lines = |numbers: std::ops::Range<u32>| numbers.map(|n| format!("http://h/{n}\n")).collect::<String>();
+    std::fs::write(&path, format!("no url\n{}", lines(0..2500))).unwrap();
+    let first = go_on(Taken::default()).unwrap().swap_remove(1);
+    assert_eq!((first.items, first.digest.len()), (2000, 64));
+    let taken = Taken { items: first.items, digest: Some(first.digest) };
+    let rest = |batches: Vec<SeedBatch>| batches.iter().map(|batch| batch.seeds.len()).sum::<usize>();
+    assert_eq!(rest(go_on(taken.clone()).unwrap()), 501);
+    // One that has grown, or was cut behind them, is read on.
+    for end in [4000, 1999] {
+        std::fs::write(&path, format!("no url\n{}", lines(0..end))).unwrap();
+        assert_eq!(rest(go_on(taken.clone()).unwrap()), end as usize - 1999);
+    }
+    for changed in
+        [format!("http://new/\nno url\n{}", lines(0..2500)), format!("no url\n{}", lines(1..1999)) + "http://h/x\n"]
+    {
+        std::fs::write(&path, changed).unwrap();
+        let error = go_on(taken.clone()).unwrap_err().to_string();
+        assert!(error.contains("first 2000 items") && error.contains("other ones"), "{error}");
+    }
 }

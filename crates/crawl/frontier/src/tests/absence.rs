@@ -220,6 +220,20 @@ fn robots_txt_that_a_redirect_leads_to_nowhere_is_unavailable() {
     assert!(matches!(f.step(UnixMillis(now)), Step::Refuse(_, ErrorClass::RobotsUnavailable, _)));
 }
 
+/// Without a pause it would be ready again at once, and nobody could see that it is only waited for.
+#[test]
+fn an_absent_host_rests_whatever_the_settings() {
+    for (backoff, delay) in [(0, 0), (0, 1_000), (1, 0)] {
+        let [backoff, delay] = [backoff, delay].map(Duration::from_millis);
+        let mut f = F::new(Config { backoff, delay, ..ignoring() });
+        seed(&mut f, "http://a.example/");
+        let first = lease(&mut f, 0);
+        done(&mut f, 0, &first, REFUSED);
+        assert!(f.only_backoff(), "{backoff:?} {delay:?}");
+        assert!(wait(&mut f, 0) >= 100, "{backoff:?} {delay:?}");
+    }
+}
+
 #[test]
 fn what_a_host_answered_is_not_hidden_by_giving_it_up() {
     let mut f = F::new(ignoring());
