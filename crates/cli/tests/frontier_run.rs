@@ -121,6 +121,38 @@ fn every_link_is_answered_for() {
     assert!(said.contains("created with depth 1") && said.contains("opened with 2"), "{said}");
 }
 
+/// A page that was fetched at the limit of depth, and is then linked nearer to a seed, has links that were too deep and are not any
+/// more. Its links are kept nowhere: without being told, the fetcher would end without them.
+#[test]
+fn a_shorter_way_to_a_page_that_was_fetched_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut desk = Desk::open(dir.path(), &["--depth", "2"]);
+    let urls = json!([{"url": "http://slow.example/"}, {"url": "http://b.example/"}]);
+    desk.ask(&json!({"op": "offer", "urls": urls}));
+    let (slow, b) = (desk.lease().unwrap(), desk.lease().unwrap());
+    assert_eq!((&slow["url"], &b["url"]), (&json!("http://slow.example/"), &json!("http://b.example/")));
+    desk.settle(&b, &["http://c.example/"]);
+    let c = desk.lease().unwrap();
+    desk.settle(&c, &["http://p.example/", "http://gone.example/"]);
+    for _ in 0..2 {
+        let page = desk.lease().unwrap();
+        if page["url"] == "http://p.example/" {
+            let answer = desk.settle(&page, &["http://deep.example/"]);
+            assert_eq!(answer["admissions"], json!(["too_deep"]));
+        } else {
+            let gone = json!({"op": "settle", "outcomes": [{"id": page["id"], "error": "dns_nxdomain"}]});
+            assert_eq!(desk.ask(&gone)["settled"], json!(["done"]));
+        }
+    }
+    let answer = desk.settle(&slow, &["http://p.example/", "http://p.example/", "http://gone.example/"]);
+    assert_eq!(answer["admissions"], json!(["reopened", "seen", "nearer"]));
+    assert_eq!(answer["reopened"], json!([{"url": "http://p.example/", "depth": 1}]));
+    let again = json!({"url": "http://deep.example/", "depth": 2, "via": "http://p.example/"});
+    assert_eq!(desk.ask(&json!({"op": "offer", "urls": [again]}))["admissions"], json!(["new"]));
+    assert_eq!(desk.drain(), ["http://deep.example/"]);
+    desk.close();
+}
+
 #[test]
 fn seeds_are_added_and_a_recrawl_begins_after_the_end() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! `trawl frontier run`: a frontier for a fetcher in any language, by JSON lines; and its settings.
 
-use super::requests::{Offered, Request, Told, admission_name, lease_id, lease_json, told_outcome};
+use super::requests::{Linked, Offered, Request, Told, admission_name, lease_id, lease_json, told_outcome};
 use crate::exit::Status;
 use crate::output::Output;
 use crate::queues::QueueArgs;
@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use trawl_frontier::{
-    AllowAll, Answer, Candidate, Config, Durability, Error, Frontier, HostId, Identity, LeaseId, Next, Outcome,
-    QueueBy, Recrawl, RobotsAnswer, RobotsPolicy, Rules, Settled, Source, Work,
+    Admission, AllowAll, Answer, Candidate, Config, Durability, Error, Frontier, HostId, Identity, LeaseId, Next,
+    Outcome, QueueBy, Recrawl, RobotsAnswer, RobotsPolicy, Rules, Settled, Source, Work,
 };
 use trawl_io::{Fs, RealFs, describe_holder};
 use trawl_model::{ErrorClass, UnixMillis};
@@ -384,7 +384,7 @@ impl Desk {
             }
         }
         // One admission for each link, whatever became of it.
-        let (mut settled, mut admissions, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut settled, mut linked) = (Vec::new(), Linked::default());
         for (outcome, told) in read {
             let page = self.frontier.leased_url(outcome.id).map(WebUrl::parse).transpose();
             let page = page.map_err(|e| anyhow::anyhow!("a leased URL is not one: {e}"))?;
@@ -399,14 +399,17 @@ impl Desk {
             });
             let (Settled::Done { depth } | Settled::Again { depth }, Some(page)) = (became, page) else {
                 // Nobody knows how deep they are. The page is leased again, and then they are told again.
-                admissions.extend(told.links.iter().map(|_| "unknown"));
+                linked.admissions.extend(told.links.iter().map(|_| "unknown"));
                 continue;
             };
-            self.links(now, &page, depth, told.links, &mut admissions, &mut rejected)?;
+            self.links(now, &page, depth, told.links, &mut linked)?;
         }
+        let Linked { admissions, rejected, reopened } = linked;
         let mut answer = json!({ "settled": settled, "admissions": admissions });
-        if !rejected.is_empty() {
-            answer["rejected"] = json!(rejected);
+        for (name, list) in [("rejected", rejected), ("reopened", reopened)] {
+            if !list.is_empty() {
+                answer[name] = json!(list);
+            }
         }
         Ok(Ok(answer))
     }
@@ -418,8 +421,7 @@ impl Desk {
         page: &WebUrl,
         depth: u32,
         links: Vec<String>,
-        admissions: &mut Vec<&'static str>,
-        rejected: &mut Vec<Value>,
+        linked: &mut Linked,
     ) -> anyhow::Result<()> {
         let Config { identity, queue, .. } = *self.frontier.config();
         let from: Arc<str> = page.as_str().into();
@@ -427,18 +429,22 @@ impl Desk {
         for link in links {
             match page.join(&link) {
                 Ok(url) => {
-                    places.push(admissions.len());
+                    places.push(linked.admissions.len());
                     candidates.push(Candidate::link(identity.in_queue(&url, queue).0, url, &from, depth));
-                    admissions.push("unknown");
+                    linked.admissions.push("unknown");
                 }
                 Err(why) => {
-                    rejected.push(json!({ "page": page.as_str(), "link": link, "why": why.to_string() }));
-                    admissions.push("rejected");
+                    linked.rejected.push(json!({ "page": page.as_str(), "link": link, "why": why.to_string() }));
+                    linked.admissions.push("rejected");
                 }
             }
         }
-        for (place, admission) in places.into_iter().zip(self.frontier.offer(now, &candidates)?) {
-            admissions[place] = admission_name(admission);
+        let admissions = self.frontier.offer(now, &candidates)?;
+        for ((place, admission), candidate) in places.into_iter().zip(admissions).zip(&candidates) {
+            if matches!(admission, Admission::Reopened(_)) {
+                linked.reopened.push(json!({ "url": candidate.url.as_str(), "depth": candidate.depth }));
+            }
+            linked.admissions[place] = admission_name(admission);
         }
         Ok(())
     }

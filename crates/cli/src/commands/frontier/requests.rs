@@ -119,11 +119,23 @@ pub struct Told {
     pub links: Vec<String>,
 }
 
+/// What became of the links of pages.
+#[derive(Default)]
+pub struct Linked {
+    /// One for each link.
+    pub admissions: Vec<&'static str>,
+    /// Links that are no URLs.
+    pub rejected: Vec<Value>,
+    /// Pages that were fetched and are nearer now. Only the fetcher knows their links, some of which may have been too deep.
+    pub reopened: Vec<Value>,
+}
+
 pub fn admission_name(admission: Admission) -> &'static str {
     match admission {
         Admission::New => "new",
         Admission::Seen => "seen",
-        Admission::Nearer | Admission::AskedFor | Admission::Reopened(_) => "nearer",
+        Admission::Nearer | Admission::AskedFor => "nearer",
+        Admission::Reopened(_) => "reopened",
         Admission::InReach => "in_reach",
         Admission::Unparked => "unparked",
         Admission::TooDeep => "too_deep",
@@ -154,6 +166,9 @@ pub fn lease_id(text: &str) -> Result<LeaseId, String> {
     }
 }
 
+/// The note of a page that was fetched. Its links are kept nowhere: [`Admission::Reopened`] asks the fetcher for them.
+const FETCHED: u64 = 1;
+
 pub fn told_outcome(told: &Told) -> Result<Outcome, String> {
     let LeaseId::Page(id) = lease_id(&told.id)? else { return Err("a robots.txt is settled by \"robots\"".into()) };
     let answer = match &told.error {
@@ -163,5 +178,6 @@ pub fn told_outcome(told: &Told) -> Result<Outcome, String> {
         }
         None => return Err(format!("expected a status or an error, found status {}", told.status)),
     };
-    Ok(Outcome { id, answer, note: None })
+    let note = matches!(answer, Answer::Response { .. }).then_some(FETCHED);
+    Ok(Outcome { id, answer, note })
 }
