@@ -101,7 +101,7 @@ pub struct UrlsAnswer {
     pub version: String,
     /// Rows of the domain in the dataset, before any filter and without denied ones: exact.
     pub total_est: u64,
-    /// Rows under the filter, exact, where it is a host and perhaps a path of it.
+    /// Rows under the filter, exact, where it is a host and perhaps a path of it (without parameters).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_filtered: Option<u64>,
     /// With a filter, how far the search for its rows got.

@@ -18,8 +18,27 @@ pub(crate) fn host(name: &str, suffixes: &SuffixList) -> Result<String, QueryErr
     Ok(parse(name, suffixes)?.host().to_owned())
 }
 
-/// The beginning of a path (and query) as rows have it, from any spelling.
+/// The beginning of a path (and query) as rows have it, from any spelling; but parameters stay in the order that they have here,
+/// since the last one may go on.
 pub(crate) fn path_prefix(prefix: &str, suffixes: &SuffixList) -> String {
+    // What follows a fragment is no parameter.
+    let Some((path, query)) = prefix.split_once('?').filter(|_| !prefix.contains('#')) else {
+        return one_prefix(prefix, suffixes);
+    };
+    let mut form = one_prefix(&format!("{path}?"), suffixes);
+    // One by one, as nothing else keeps them in their order.
+    let (before, last) = query.rsplit_once('&').unwrap_or(("", query));
+    let whole = before.split('&').filter(|piece| !piece.is_empty()).map(|piece| (piece, "&"));
+    for (piece, end) in whole.chain([(last, "")]) {
+        let piece = one_prefix(&format!("{path}?{piece}"), suffixes);
+        form.push_str(piece.split_once('?').map_or("", |(_, piece)| piece));
+        form.push_str(end);
+    }
+    form
+}
+
+/// The same, of a path with one parameter at most.
+fn one_prefix(prefix: &str, suffixes: &SuffixList) -> String {
     if prefix.is_empty() {
         return String::new();
     }
@@ -29,8 +48,8 @@ pub(crate) fn path_prefix(prefix: &str, suffixes: &SuffixList) -> String {
         let url = LakeUrl::parse(&format!("http://host{slash}{head}{after}"), suffixes).ok()?;
         Some(url.path_query().to_owned())
     };
-    // A path that goes on: `/a?` and `/a/..` alone would be read as `/a` and `/`. Parameters are sorted, and tildes
-    // come last. Where something is moved behind them all the same, the prefix is taken for a whole path.
+    // A path that goes on: `/a?` and `/a/..` alone would be read as `/a` and `/`. Where something is moved behind the tildes all
+    // the same, the prefix is taken for a whole path.
     let going_on = form("~~~~").and_then(|path| path.strip_suffix("~~~~").map(str::to_owned));
     let Some(mut path) = going_on.or_else(|| form("")) else { return prefix.to_owned() };
     path.push_str(&cut.to_ascii_uppercase());
@@ -97,7 +116,10 @@ mod tests {
             ("/a/..", "/a/.."),
             ("/a?", "/a?"),
             ("/a?z=1&", "/a?z=1&"),
-            ("/a?z=1&b=2", "/a?b=2&z=1"),
+            ("/a?z=1&b=2", "/a?z=1&b=2"),
+            ("/a?z=%7e&b=%c3%bc&c=%2", "/a?z=~&b=%C3%BC&c=%2"),
+            ("?z=1&&b", "/?z=1&b"),
+            ("a/../?z=1&b", "/?z=1&b"),
             ("/a#b", "/a"),
             ("/p%2", "/p%2"),
             ("/p%c", "/p%C"),

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use trawl_model::Digest;
 use trawl_rows::{Column, Columns, Rows};
+use trawl_store::denial::begins_in_some_order;
 use trawl_url::{domain_id, url_id};
 
 /// Rows read at a time with a filter.
@@ -64,7 +65,7 @@ pub(crate) struct Selected {
     pub lost: Arc<Lost>,
     /// Rows of the (domain, dataset), without denied ones.
     pub total_est: u64,
-    /// Whether the postings are the rows of one host, from a path on.
+    /// Whether the postings are the rows of one host that have the beginning of a path.
     is_narrow: bool,
 }
 
@@ -176,16 +177,19 @@ impl Pinned {
                 false => QueryError::UnknownDataset { domain, dataset_id },
             });
         }
-        match (&filter.host, &filter.path_prefix) {
+        // Rows have their parameters sorted: only those that begin alike before these stand together.
+        let path = filter.path_prefix.as_deref().map(|prefix| prefix.split_inclusive('?').next().unwrap_or_default());
+        match (&filter.host, path) {
             (Some(host), path) => {
-                self.narrow(&mut postings, &KeyRange::prefix(host, path.as_deref().unwrap_or_default()))?;
+                self.narrow(&mut postings, &KeyRange::prefix(host, path.unwrap_or_default()))?;
             }
             (None, Some(path)) => self.narrow_hosts(&mut postings, path)?,
             (None, None) => {}
         }
         // From here on denied rows are not there: pages are full, and offsets count what is shown.
         let postings = lost.gaps.left_of(postings);
-        Ok(Selected { postings, lost, total_est, is_narrow: filter.host.is_some() })
+        let is_narrow = filter.host.is_some() && path == filter.path_prefix.as_deref();
+        Ok(Selected { postings, lost, total_est, is_narrow })
     }
 
     /// A filter in the spelling of rows.
@@ -285,11 +289,20 @@ pub(crate) fn passes(rows: &Rows, i: usize, filter: &Filter) -> bool {
         wanted.as_ref().is_none_or(|wanted| rows.text(column, i).is_some_and(|found| fits(found, wanted)))
     };
     text_is(&filter.host, Column::Host, |found, wanted| found == wanted)
-        && text_is(&filter.path_prefix, Column::PathQuery, |found, wanted| found.starts_with(wanted))
+        && text_is(&filter.path_prefix, Column::PathQuery, begins_so)
         && filter.from.is_none_or(|from| rows.ts(i).is_some_and(|ts| ts >= from))
         && filter.until.is_none_or(|until| rows.ts(i).is_some_and(|ts| ts < until))
         && filter.status.is_none_or(|status| rows.number(Column::Status, i) == Some(i64::from(status)))
         && filter.error_class.as_ref().is_none_or(|class| error_class(rows, i).as_ref() == Some(class))
+}
+
+/// Whether a path and query begin with `wanted`, if their parameters may have any order.
+fn begins_so(found: &str, wanted: &str) -> bool {
+    let in_some_order = |(path, wanted): (&str, &str)| {
+        let query = found.strip_prefix(path).and_then(|rest| rest.strip_prefix('?'));
+        query.is_some_and(|query| begins_in_some_order(query, wanted))
+    };
+    found.starts_with(wanted) || wanted.split_once('?').is_some_and(in_some_order)
 }
 
 /// The class of a failed fetch. Most rows have none, so a look at the text comes before the parser.

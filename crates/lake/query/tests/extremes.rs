@@ -290,3 +290,32 @@ fn a_page_of_long_texts_is_shorter() {
         assert_eq!(pages, 3);
     }
 }
+
+/// Rows have their parameters sorted, but people ask for what they see.
+#[test]
+fn the_beginning_of_a_query_is_found_in_any_order() {
+    let mut fixture = Fixture::new();
+    let id = fixture.register(DatasetInfo::named("a"));
+    let all = ["/t?p=1", "/t?t=12&f=3", "/t?f=3&t=1", "/t?u=1&t=2", "/t/x?t=1", "/tt?t=1"];
+    fixture.ingest(id, all.iter().map(|path| UrlRecord::bare(format!("http://a.example{path}"))).collect(), |_| ());
+    fixture.publish();
+    let (pinned, who) = (pin(&fixture), Principal::anyone());
+    for (prefix, expected, is_range) in [
+        ("/t?", vec!["/t?f=3&t=1", "/t?t=12&f=3", "/t?p=1", "/t?u=1&t=2"], true),
+        ("/t?t=1", vec!["/t?f=3&t=1", "/t?t=12&f=3"], false),
+        ("/t?t=1&f=3", vec!["/t?f=3&t=1"], false),
+        ("/t?t=12&f", vec!["/t?t=12&f=3"], false),
+        ("/t?f=3&t=1", vec!["/t?f=3&t=1", "/t?t=12&f=3"], false),
+        ("/t?u=1&", vec!["/t?u=1&t=2"], false),
+        ("/t?x", vec![], false),
+    ] {
+        for host in [None, Some("a.example".to_owned())] {
+            let filter = Filter { path_prefix: Some(prefix.into()), host, ..Filter::default() };
+            let answer = pinned.urls("a.example", id, &Page::at(0, 10), &filter, &who).unwrap();
+            let urls = answer.items.iter().map(|item| &*item.url);
+            let found: Vec<_> = urls.filter_map(|url| url.strip_prefix("http://a.example")).collect();
+            assert_eq!(found, expected, "{prefix}");
+            assert_eq!(answer.total_filtered.is_some(), is_range && filter.host.is_some(), "{prefix}");
+        }
+    }
+}

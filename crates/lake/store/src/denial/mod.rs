@@ -6,7 +6,7 @@ mod record;
 
 pub use denied::Denied;
 use prefix::Prefixes;
-pub use prefix::{NoPrefix, Prefix};
+pub use prefix::{NoPrefix, Prefix, begins_in_some_order};
 pub(crate) use record::recorded;
 pub use record::{DENY_FORMAT, DenyRecord, deny_record};
 

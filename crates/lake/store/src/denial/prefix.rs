@@ -213,7 +213,7 @@ impl fmt::Display for Prefix {
 }
 
 /// Whether parameters, put into another order that keeps those of one name in theirs, begin with `wanted`.
-fn begins_in_some_order(query: &str, wanted: &str) -> bool {
+pub fn begins_in_some_order(query: &str, wanted: &str) -> bool {
     let mut left: Vec<&str> = query.split('&').collect();
     let (whole, last) = wanted.rsplit_once('&').map_or((None, wanted), |(whole, last)| (Some(whole), last));
     for piece in whole.into_iter().flat_map(|whole| whole.split('&')) {
