@@ -34,7 +34,7 @@ fn volume() {
 fn races() {
     if let Some(store) = store("races") {
         conformance::races(&store, 10, 24);
-        conformance::publishers(&store, 2, 8);
+        conformance::publishers(&store, &store, 2, 8);
     }
 }
 

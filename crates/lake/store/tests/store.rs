@@ -22,7 +22,7 @@ fn memory_and_a_client_over_memory() {
         conformance(&*store);
         trawl_store::conformance::races(&store, 5, 24);
         trawl_store::conformance::volume(&*store, 20);
-        trawl_store::conformance::publishers(&store, 3, 4);
+        trawl_store::conformance::publishers(&store, &store, 3, 4);
     }
     let cache = tempfile::tempdir().unwrap();
     let cache = Arc::new(BlockCache::open(cache.path(), 1 << 20).unwrap());
