@@ -41,7 +41,7 @@ pub(crate) fn start(
 ) -> Result<Writer, Error> {
     let (items, rx) = sync_channel(capacity);
     let (tx, messages) = mpsc::channel(capacity);
-    let indexer = Indexer { fs, layout, format, closed: VecDeque::new(), thread: None };
+    let indexer = Indexer::start(fs, layout, format)?;
     let thread = std::thread::Builder::new()
         .name("trawl-writer".into())
         .spawn(move || write(committer, indexer, rhythm, &rx, &tx))
@@ -71,7 +71,9 @@ fn write(
             Ok(Item::Hurry) => hurry = true,
             Ok(Item::Acknowledge(ticket, share)) => {
                 committer.acknowledge(ticket)?;
-                indexer.acknowledged()?;
+                if !indexer.acknowledged() {
+                    return indexer.finish();
+                }
                 let _ = messages.blocking_send(Message::Acked(share));
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -97,37 +99,33 @@ fn write(
 
 /// Writes the index of an archive file once it is closed, one at a time, on a thread of its own.
 struct Indexer {
-    fs: Arc<dyn Fs>,
-    layout: Layout,
-    format: Arc<dyn Format>,
     /// For each batch that is not acknowledged, the spool that it closed.
     closed: VecDeque<Option<SpoolEnd>>,
-    thread: Option<JoinHandle<Result<(), Error>>>,
+    /// Takes a spool once the one before it is written.
+    spools: SyncSender<SpoolEnd>,
+    thread: JoinHandle<Result<(), Error>>,
 }
 
 impl Indexer {
-    /// The oldest batch is durable, and so are the rows of all before it.
-    fn acknowledged(&mut self) -> Result<(), Error> {
-        let Some(spool) = self.closed.pop_front().flatten() else { return Ok(()) };
-        self.wait()?;
-        let (fs, layout, format) = (self.fs.clone(), self.layout.clone(), self.format.clone());
+    fn start(fs: Arc<dyn Fs>, layout: Layout, format: Arc<dyn Format>) -> Result<Self, Error> {
+        let (spools, rx) = sync_channel::<SpoolEnd>(0);
+        // One thread for all files: glibc gave a new thread another of its 16 arenas each time, and each kept the 35 MiB that the rows of
+        // a file take while they are encoded, so that a crawl grew by as much with each archive file.
         let thread = std::thread::Builder::new()
             .name("trawl-index".into())
-            .spawn(move || write_captures(&fs, &layout, &spool, &*format));
-        self.thread = Some(thread.map_err(|source| Error::Thread { what: "index writer", source })?);
-        Ok(())
+            .spawn(move || rx.iter().try_for_each(|spool| write_captures(&fs, &layout, &spool, &*format)))
+            .map_err(|source| Error::Thread { what: "index writer", source })?;
+        Ok(Self { closed: VecDeque::new(), spools, thread })
     }
 
-    fn wait(&mut self) -> Result<(), Error> {
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(_)) => Err(failed("index writer")),
-            None => Ok(()),
-        }
+    /// The oldest batch is durable, and so are the rows of all before it. `false` if the thread has failed.
+    fn acknowledged(&mut self) -> bool {
+        self.closed.pop_front().flatten().is_none_or(|spool| self.spools.send(spool).is_ok())
     }
 
-    fn finish(mut self) -> Result<(), Error> {
-        self.wait()
+    fn finish(self) -> Result<(), Error> {
+        drop(self.spools);
+        self.thread.join().map_err(|_| failed("index writer"))?
     }
 }
 
