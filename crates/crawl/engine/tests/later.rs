@@ -82,9 +82,18 @@ fn what_was_cut_is_fetched_whole_later() {
     let mut short = config(&first, addr, vec!["http://a.example/long".into()], 0);
     short.fetch.limits.body_bytes = 1000;
     crawl(short);
-    crawl(from_list(&second, addr, &first.join("captures.parquet"), 0));
+    let index = first.join("captures.parquet");
+    crawl(from_list(&second, addr, &index, 0));
     let row = check(&second).into_iter().find(|row| row.url.ends_with("/long")).unwrap();
     assert_eq!((row.status, row.body_length, row.truncated), (200, 5500, None));
+    // Those that a limit cut can be asked for by name. By default they are left out: the same limit would cut them again.
+    for (name, class, expected) in [("cut", Some("truncated"), vec![5500]), ("all", None, vec![])] {
+        let (out, classes) = (dir.path().join(name), class.into_iter().map(String::from).collect());
+        let seeds = vec![SeedInput::Retry(Retry { path: index.clone(), classes })];
+        crawl(Config { seeds, ..config(&out, addr, Vec::new(), 0) });
+        let pages = check(&out).into_iter().filter(|row| row.url.ends_with("/long"));
+        assert_eq!(pages.map(|row| row.body_length).collect::<Vec<_>>(), expected, "{class:?}");
+    }
 }
 
 /// A host that was given up is asked again for seeds that are added to the run.

@@ -48,12 +48,14 @@ impl Retry {
     }
 
     fn wants(&self, row: &CaptureRow) -> bool {
-        let cut = matches!(row.truncated.as_deref(), Some("time" | "disconnect"));
         let class = row.error_class.as_deref().unwrap_or_default();
         if !self.classes.is_empty() {
             let named = |class: &str| self.classes.contains(class);
-            return named(class) || named(&row.status.to_string()) || cut && named("truncated");
+            // All that were cut: the limit may be a larger one now.
+            return named(class) || named(&row.status.to_string()) || row.truncated.is_some() && named("truncated");
         }
+        // A body that was cut by a limit is cut again by the same one.
+        let cut = matches!(row.truncated.as_deref(), Some("time" | "disconnect"));
         match class.parse() {
             Ok(class) => Answer::Failed(class).is_passing(),
             Err(_) => {
