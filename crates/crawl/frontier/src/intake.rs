@@ -310,13 +310,19 @@ impl Frontier {
             let in_reach =
                 |row: &Row, config: &Config| u32::from(row.hops) > config.max_hops && candidate.hops <= config.max_hops;
             if let Some(out) = self.leases.get_mut(&id) {
-                // It is written down when it is settled, and its links then count from here.
+                // Its links count from here when it is settled. It is written as it waits, because a lease ends with the process, and
+                // the page that names this way is not asked for again.
+                let was = (out.row.depth, out.row.hops);
                 out.row.depth = out.row.depth.min(depth);
                 if in_reach(&out.row, &self.config) {
                     out.row.hops = small(candidate.hops);
                 }
-                let row = out.row.clone();
+                let is_nearer = (out.row.depth, out.row.hops) != was;
+                let (host, row) = (out.host, out.row.clone());
                 self.note_depth(&row);
+                if is_nearer {
+                    self.write(host, row);
+                }
                 continue;
             }
             let stored = || away.binary_search(&id).ok().and_then(|at| rows.get(at).cloned().flatten());

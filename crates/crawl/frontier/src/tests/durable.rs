@@ -532,6 +532,33 @@ fn a_shorter_way_counts_however_deep() {
     }
 }
 
+/// A lease ends with the process, and the page that named the shorter way is not asked for again.
+#[test]
+fn a_shorter_way_to_a_leased_page_survives() {
+    for flush in [false, true] {
+        let mut f = F::new(Config { max_depth: 2, ..ignoring() });
+        let found = |depth: u32| {
+            let url = web("http://a.example/page");
+            Candidate::link(Identity::Key.of(&url), url, &"http://b.example/".into(), depth - 1)
+        };
+        assert_eq!(f.discover(found(2)), Admission::New);
+        if flush {
+            f.flush().unwrap();
+        }
+        assert_eq!(lease(&mut f, 0).depth, 2);
+        assert_eq!(f.discover(found(1)), Admission::Nearer);
+        if flush {
+            f.flush().unwrap();
+        }
+        let mut f = f.crash_synced(1_000_000);
+        assert_eq!((f.known(), f.pending(), f.out()), (1, 1, 0));
+        let (at, again) = soonest(&mut f, 1_000_000);
+        assert_eq!((again.url(), again.depth), ("http://a.example/page", 1));
+        done(&mut f, at, &again, OK);
+        assert_eq!((f.step(UnixMillis(at + 10_000)), f.pending()), (Step::Empty, 0));
+    }
+}
+
 #[test]
 fn an_earned_interval_survives_a_flush() {
     let mut f = F::new(Config { delay: Duration::from_secs(1), ..ignoring() });
