@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pathlib
+import shutil
 import sys
 import zipfile
 
@@ -27,6 +28,11 @@ with zipfile.ZipFile("ours.wacz") as archive:
     check(pages[0]["format"] == "json-pages-1.0" and any(p.get("url") == "http://www.example.org/" for p in pages), "the list of pages")
 run("wacz", "validate", "-f", "ours.wacz")
 check(True, "wacz validate passes")
+# Heritrix and Common Crawl write such names; a data package does not accept them for its resources.
+shutil.copy(warcs[0], "WEB-2024.warc.gz")
+trawl("convert", "--overwrite", "WEB-2024.warc.gz", "capitals.wacz")
+run("wacz", "validate", "-f", "capitals.wacz")
+check(True, "wacz validate passes where the names of archives have capital letters")
 trawl("verify", "ours.wacz")
 check(True, "trawl verify passes")
 

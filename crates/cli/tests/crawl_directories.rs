@@ -96,10 +96,11 @@ fn a_package_beside_the_directory_of_its_archives_is_a_copy_of_them() {
     ask(dir, &["captures", "rebuild", "d"], 0);
     assert_eq!(total(&ingest(dir, "indexed", &["d"], &[], 0)), 6);
     std::fs::remove_file(dir.join("d/captures.parquet")).unwrap();
-    // An archive of another length is another one.
+    // An archive of another length may be another one, or the same that has grown since.
     write(dir, "d/archive/a.warc", every_kind() + &page("http://c.example/", 40));
-    let both = ingest(dir, "both", &["d"], &[], 0);
+    let both = ingest(dir, "both", &["d"], &[], 1);
     assert_eq!(total(&both), 7 + 6, "{both}");
+    assert!(both["incomplete"][0]["path"].as_str().unwrap().ends_with("d.wacz"), "{both}");
 }
 
 #[test]
@@ -222,6 +223,27 @@ fn a_cdx_index_among_its_archives() {
     assert_eq!((total(&taken), taken["not_files"].as_array().unwrap().len()), (6, 1), "{taken}");
     std::fs::rename(dir.join("d/a.warc"), dir.join("d/b.warc")).unwrap();
     assert!(total(&ingest(dir, "two", &["d"], &[], 1)) > 6, "an index of others is taken, and its dns: line rejected");
+}
+
+/// Its name ends in `.open` until then. Its index was taken beside it, also after its end, with exit code 0.
+#[test]
+fn a_cdx_index_of_an_archive_that_is_still_written() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    write(dir, "d/a.warc.open", every_kind());
+    ask(dir, &["cdxj", "index", "d", "--out", "d/a.cdxj"], 0);
+    let written = ingest(dir, "written", &["d"], &[], 0);
+    assert_eq!((total(&written), written["not_files"].as_array().unwrap().len()), (6, 1), "{written}");
+    ask(dir, &["captures", "rebuild", "d"], 0);
+    std::fs::rename(dir.join("d/a.warc.open"), dir.join("d/a.warc")).unwrap();
+    // It has grown, too, so its index of captures does not say all.
+    write(dir, "d/a.warc", every_kind() + &page("http://c.example/", 40));
+    let ended = ingest(dir, "ended", &["d"], &[], 1);
+    assert_eq!(total(&ended), 6, "{ended}");
+    assert!(ended["incomplete"][0]["path"].as_str().unwrap().ends_with("a.warc"), "{ended}");
+    std::fs::remove_file(dir.join("d/captures.parquet")).unwrap();
+    let ended = ingest(dir, "whole", &["d"], &[], 0);
+    assert_eq!((total(&ended), ended["not_files"].as_array().unwrap().len()), (7, 1), "{ended}");
 }
 
 #[test]

@@ -128,13 +128,28 @@ fn what_is_something_else_is_named() {
         ("mixed/notes.json", "not json\n"),
         ("mixed/u.txt", "http://a.com/\n"),
         ("mixed/_metadata", "PAR1"),
+        ("mixed/_temporary/0/attempt_1/u.txt", "http://a.com/\n"),
     ] {
         write(dir, name, text);
     }
     let mixed = run(dir, &["lake", "ingest", "-q", "--json", "--dataset", "mixed", "mixed"], 0);
     let mixed: Value = serde_json::from_str(&stdout(&mixed)).unwrap();
     assert_eq!((&mixed["rows"], mixed["ignored"].as_array().unwrap().len()), (&1.into(), 2), "{mixed}");
-    assert!(mixed["not_files"].to_string().contains("a summary of Parquet files"), "{mixed}");
+    for why in ["a summary of Parquet files", "a job of Spark or Hadoop has not finished"] {
+        assert!(mixed["not_files"].to_string().contains(why), "{mixed}");
+    }
+    // Files of such tables that were replaced stay beside those that count.
+    for (mark, said) in [
+        ("_delta_log/00000000000000000000.json", "is a Delta table"),
+        (".hoodie/hoodie.properties", "is a Hudi table"),
+        ("metadata/v1.metadata.json", "is an Iceberg table"),
+    ] {
+        write(dir, "tables/t/u.txt", "http://a.com/\n");
+        write(dir, &format!("tables/t/{mark}"), "{}\n");
+        let refused = run(dir, &["lake", "ingest", "-q", "--dataset", "table", "tables"], 2);
+        assert!(stderr(&refused).contains(said), "{}", stderr(&refused));
+        std::fs::remove_dir_all(dir.join("tables")).unwrap();
+    }
     // An archive without a single capture is not a success.
     write(dir, "odd.warc", b"WARC/1.0\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-000000000001>\r\nWARC-Date: 2026-06-24T01:02:03Z\r\nContent-Length: 0\r\n\r\n\r\n\r\n");
     let odd = run(dir, &["lake", "ingest", "-q", "--dataset", "odd", "odd.warc"], 1);

@@ -17,6 +17,9 @@ use trawl_io::{Fs, RealFs};
 use trawl_lists as lists;
 use trawl_store::KnownSource;
 
+/// What the name of an archive ends in while a crawler writes it.
+const OPEN: &str = ".open";
+
 /// Takes out of the files what others among them stand for, and says so.
 pub(super) fn settle(all: &mut Expanded) {
     let mut covered = covered(&all.files);
@@ -30,6 +33,8 @@ pub(super) fn settle(all: &mut Expanded) {
         }
     }
     let renamed = renamed(&files, &covered);
+    let is_named = |path: &Path, _: u64| paths.contains(path);
+    let mut changed = Vec::new();
     for file in files {
         let shown = file.path.display().to_string();
         match covered.get(&file.path) {
@@ -37,6 +42,7 @@ pub(super) fn settle(all: &mut Expanded) {
                 let why =
                     "changed since its index was made; only the index was read: `trawl captures rebuild` updates it";
                 all.incomplete.push(NotFile { path: shown, why });
+                changed.push(file.path);
             }
             Some(_) => {
                 all.bases.extend(file.path.parent().map(base_uri));
@@ -45,6 +51,7 @@ pub(super) fn settle(all: &mut Expanded) {
             None if renamed.contains(&file.path) => {
                 let why = "its index names another place; only the index was read: `trawl captures rebuild` updates it";
                 all.incomplete.push(NotFile { path: shown, why });
+                changed.push(file.path);
             }
             None if is_package(&file) && copies(&file, &is_there) => {
                 all.not_files.push(NotFile { path: shown, why: "a copy of archives that are read" });
@@ -52,17 +59,23 @@ pub(super) fn settle(all: &mut Expanded) {
             None => {
                 let why = "listed in the package, but not in it: its captures are missing";
                 all.incomplete.extend(missing(&file).into_iter().map(|path| NotFile { path, why }));
+                if is_package(&file) && packed_of(&file, &is_named).iter().any(Option::is_some) {
+                    let why = "archives of the same names are read beside it, but not all that it has, or of other lengths: captures that both have are added twice";
+                    all.incomplete.push(NotFile { path: shown, why });
+                }
                 all.files.push(file);
             }
         }
     }
-    settle_cdx(all);
+    settle_cdx(all, &changed);
 }
 
-/// Leaves out CDX indexes of archives that are read themselves: those say more.
-fn settle_cdx(all: &mut Expanded) {
+/// Leaves out CDX indexes of archives that are read themselves, or of which an index of captures is read, `changed` as they may
+/// be: those say more.
+fn settle_cdx(all: &mut Expanded, changed: &[PathBuf]) {
     let archives = all.files.iter().map(|file| file.path.as_path()).chain(all.indexed.iter().map(Path::new));
-    let archives: BTreeSet<String> = archives.filter(|path| is_archive(path)).map(base).collect();
+    let archives = archives.chain(changed.iter().map(PathBuf::as_path)).filter(|path| is_archive(path));
+    let archives: BTreeSet<String> = archives.map(|path| base(&unpacked(path))).collect();
     if archives.is_empty() {
         return;
     }
@@ -71,7 +84,8 @@ fn settle_cdx(all: &mut Expanded) {
         // What was named, and is not only found, was asked for.
         if let Some(format) = file.found.then(|| cdx_format(&file)).flatten() {
             each_archive(&file.path, format, &mut |name| {
-                *(if archives.contains(name) { &mut read } else { &mut others }) += 1;
+                let name = base(&unpacked(Path::new(name)));
+                *(if archives.contains(&name) { &mut read } else { &mut others }) += 1;
             });
         }
         let path = file.path.display().to_string();
@@ -93,6 +107,7 @@ fn base(path: &Path) -> String {
 
 fn is_archive(path: &Path) -> bool {
     let name = base(path).to_ascii_lowercase();
+    let name = name.strip_suffix(OPEN).unwrap_or(&name);
     [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"].iter().any(|ending| name.ends_with(ending))
 }
 
@@ -179,10 +194,11 @@ fn renamed(files: &[SourcePath], covered: &BTreeMap<PathBuf, Option<u64>>) -> BT
     archives.filter(|path| !covered.contains_key(*path) && is_one(path.as_path())).cloned().collect()
 }
 
-/// The path of an archive without the ending of its compression.
+/// The path of an archive without the endings that it has while it is written and for its compression.
 fn unpacked(path: &Path) -> PathBuf {
     let name = base(path);
-    let bare = [".gz", ".zst"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    let whole = name.strip_suffix(OPEN).unwrap_or(&name);
+    let bare = [".gz", ".zst"].iter().find_map(|ending| whole.strip_suffix(ending)).unwrap_or(whole);
     path.with_file_name(bare)
 }
 

@@ -36,6 +36,8 @@ const CRAWLS_OWN: &[&str] = &["run.json", "rejects.jsonl", "hosts.jsonl", "crawl
 
 /// What Spark, Dask and pyarrow write beside Parquet files: footers that speak of the rows of those.
 const SUMMARIES: &[&str] = &["_metadata", "_common_metadata"];
+/// Where jobs of Spark and Hadoop write what counts only when they end: attempts that failed left the same rows there once more.
+const UNFINISHED: &str = "_temporary";
 
 /// A file to read.
 #[derive(Debug, PartialEq, Eq)]
@@ -193,6 +195,13 @@ impl Expanded {
         if walk::is_lake(&*fs, dir) {
             return Ok(());
         }
+        if let Some(table) = table_with_log(dir) {
+            bail!(
+                "{} is {table}: only its log tells which of its files count, and others hold rows that were replaced or deleted; write its \
+                 rows to plain Parquet files, or name the files that count",
+                dir.display()
+            );
+        }
         // Nor is what a container is made of.
         if system::archives().1.detect(&fs, dir)?.is_some() {
             return self.add_found(dir);
@@ -220,6 +229,8 @@ impl Expanded {
                 && SUMMARIES.iter().any(|own| path.file_name().is_some_and(|name| name == *own))
             {
                 leave("a summary of Parquet files, without rows of its own");
+            } else if kind == Kind::Dir && path.file_name().is_some_and(|name| name == UNFINISHED) {
+                leave("what a job of Spark or Hadoop has not finished");
             } else if is_crawl && CRAWLS_OWN.iter().any(|own| path.file_name().is_some_and(|name| name == *own)) {
                 leave("a report of the crawl, not a source");
             } else if path.canonicalize().is_ok_and(|path| of_clusters.contains(&path)) {
@@ -267,6 +278,20 @@ impl Expanded {
         }
         Ok(())
     }
+}
+
+/// What a directory is, if it is a table whose Parquet files do not all count.
+fn table_with_log(dir: &Path) -> Option<&'static str> {
+    let is_iceberg = |entry: fs::DirEntry| entry.file_name().as_encoded_bytes().ends_with(b".metadata.json");
+    if dir.join("_delta_log").is_dir() {
+        return Some("a Delta table");
+    }
+    if dir.join(".hoodie").is_dir() {
+        return Some("a Hudi table");
+    }
+    // A directory that cannot be read is named when it is walked.
+    let is_table = fs::read_dir(dir.join("metadata")).is_ok_and(|found| found.flatten().any(is_iceberg));
+    is_table.then_some("an Iceberg table")
 }
 
 /// Whether a path leads to bytes without a name of their own: `<(…)`, /dev/stdin, a fifo; also a file without a name any more, which

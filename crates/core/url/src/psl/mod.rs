@@ -173,6 +173,16 @@ impl SuffixList {
         if suffix == 0 { 0 } else { label_start(name, suffix - 1) }
     }
 
+    /// Whether the list has a rule for a top-level name or for a name below it. ASCII case does not matter.
+    ///
+    /// ```
+    /// let psl = trawl_url::SuffixList::builtin();
+    /// assert!(psl.has_top_level("com") && psl.has_top_level("CK") && !psl.has_top_level("www"));
+    /// ```
+    pub fn has_top_level(&self, label: &str) -> bool {
+        !label.contains('.') && self.table.find(label.to_ascii_lowercase().as_bytes()) != 0
+    }
+
     /// The date and commit the list carries in its header, or its hash when it has none.
     pub fn snapshot(&self) -> &str {
         &self.snapshot

@@ -21,9 +21,12 @@ use separator::{
 use std::borrow::Cow;
 use std::io::BufRead;
 use trawl_model::{DoorError, Items, Place};
+use trawl_url::SuffixList;
 
 /// Bytes of a row of names that an error shows.
 const SHOWN: usize = 200;
+/// Hosts that must look reversed before a table counts as one of reversed hosts: fewer may be names of a network of their own.
+const MIN_REVERSED: usize = 3;
 
 /// Reads a separated file from its beginning.
 pub(crate) fn read(
@@ -73,8 +76,11 @@ pub(crate) fn read(
         }
         found = header(first, &rows);
     }
-    let is_guessed = options.url_column.is_none() && found.as_ref().is_some_and(Header::holds_hosts);
-    if let Some(name) = reversed.filter(|_| is_guessed) {
+    if let Some(header) = &found
+        && options.url_column.is_none()
+        && header.holds_hosts()
+        && let Some(name) = reversed.or_else(|| header.reversed_in(&below))
+    {
         let message = format!(
             "expected hosts, found a column {name:?} of hosts in reverse (com.example): turn them round, or name a column with --url-column"
         );
@@ -233,6 +239,20 @@ impl Header {
     /// Whether its URLs are bare hosts.
     fn holds_hosts(&self) -> bool {
         self.roles.each.contains(&Role::Host)
+    }
+
+    /// The column of the hosts, if most of those in the first rows begin with a top-level domain and end in none: the vertices of
+    /// Common Crawl's web graphs are such a table, without a header that says so. Read as hosts, they are others.
+    fn reversed_in(&self, below: &[Vec<String>]) -> Option<String> {
+        let at = self.shape()?.url;
+        let column = below.iter().filter_map(|row| row.get(at));
+        let hosts: Vec<&str> = column.map(String::as_str).filter(|host| looks_like_host(host)).collect();
+        let list = SuffixList::builtin();
+        let is_top = |label: Option<&str>| label.is_some_and(|label| list.has_top_level(label));
+        let is_reversed = |host: &&&str| is_top(host.split('.').next()) && !is_top(host.rsplit('.').next());
+        let reversed = hosts.iter().filter(is_reversed).count();
+        let name = self.names.get(at)?;
+        (reversed >= MIN_REVERSED && reversed * 2 > hosts.len()).then(|| name.clone())
     }
 
     /// What the rows look like.

@@ -120,6 +120,22 @@ fn hosts_in_reverse_are_refused() {
     for text in ["# see last_rev\n1\ta.com\n", "#n\t#host_rev\n1\thttp://a.com\n"] {
         assert_eq!(read_text(&Options::default(), text).map(|rows| rows.len()), Ok(1), "{text:?}");
     }
+    // The vertices have no header, and `google` and `blog` are top-level domains themselves.
+    let vertices =
+        "0\tcom.example\n1\tcom.example.www\n2\tcom.google\n3\torg.example.blog\n4\tde.a.www\n5\tUK.co.example\n";
+    for text in [vertices.to_owned(), format!("id\thost\n{vertices}")] {
+        let error = read_text(&Options::default(), &text).unwrap_err();
+        assert!(error.contains("of hosts in reverse"), "{text:?}: {error}");
+    }
+    let named = Options { url_column: Some("2".into()), ..Options::default() };
+    assert_eq!(urls(&named, vertices).len(), 6);
+    // Hosts of a network of one's own may begin as those do, but few of a list, and the others end in a top-level domain.
+    for text in [
+        "1\tgoogle.com\n2\tapp.x.lan\n3\tdev.x.lan\n",
+        "1\tgoogle.com\n2\tcom.x.lan\n3\tapp.x.lan\n4\tdev.x.lan\n5\tmail.x.lan\n6\tblog.example.org\n7\tpay.example.org\n",
+    ] {
+        assert_eq!(urls(&Options::default(), text).len(), text.lines().count(), "{text:?}");
+    }
 }
 
 /// Hive separates fields by U+0001. Every row was one URL of all its fields, with exit code 0.

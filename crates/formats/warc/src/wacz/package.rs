@@ -5,6 +5,7 @@ use crate::cdxj::{BlockIndex, BlockWriter, CdxjLine, CdxjOptions, CdxjSorter, Un
 use crate::error::{Error, Result};
 use crate::reader::WarcReader;
 use crate::writer::spool_error;
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,8 +144,9 @@ fn add_index(creation: &Creation, zip: &mut ZipWriter, sorter: CdxjSorter, summa
 }
 
 fn datapackage(entries: &[Written], about: &About, created: UnixMillis) -> String {
+    let mut names = HashSet::new();
     let resource = |entry: &Written| {
-        let name = entry.name.rsplit('/').next().unwrap_or_default();
+        let name = resource_name(&entry.name, &mut names);
         let hash = format!("sha256:{}", entry.sha256);
         serde_json::json!({"name": name, "path": entry.name, "hash": hash, "bytes": entry.size})
     };
@@ -159,4 +161,18 @@ fn datapackage(entries: &[Written], about: &About, created: UnixMillis) -> Strin
         map.insert("title".into(), title.as_str().into());
     }
     format!("{package:#}\n")
+}
+
+/// The name of a resource. A data package wants it in these characters, and each name once; `path` keeps what the file is called.
+fn resource_name(path: &str, taken: &mut HashSet<String>) -> String {
+    let base = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    let is_odd = |c: char| !matches!(c, 'a'..='z' | '0'..='9' | '-' | '.' | '_');
+    let plain = base.replace(is_odd, "-");
+    let mut name = plain.clone();
+    let mut others = 1;
+    while !taken.insert(name.clone()) {
+        others += 1;
+        name = format!("{plain}-{others}");
+    }
+    name
 }

@@ -58,6 +58,22 @@ fn what_is_packed_is_found_again() {
     assert_eq!(findings, []);
 }
 
+/// Validators refuse a package whose resources have other names: those of Heritrix and Common Crawl have capital letters.
+#[test]
+fn resources_have_names_that_a_data_package_accepts() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, warc, _) = wacz(dir.path());
+    let files = ["WEB-2024 (1).warc.gz", "web-2024 (1).warc.gz", "bücher.warc.gz"].map(|name| dir.path().join(name));
+    files.iter().for_each(|file| std::fs::write(file, &warc).unwrap());
+    let path = dir.path().join("b.wacz");
+    write_wacz(&creation(Arc::new(RealFs), dir.path()), &path, &files, &mut |_| {}).unwrap();
+    let package = open(&path).datapackage().unwrap();
+    let listed = package["resources"].as_array().unwrap();
+    let all = |key: &str| -> Vec<_> { listed.iter().take(3).map(|one| one[key].as_str().unwrap()).collect() };
+    assert_eq!(all("name"), ["web-2024--1-.warc.gz", "web-2024--1-.warc.gz-2", "b-cher.warc.gz"]);
+    assert_eq!(all("path"), files.each_ref().map(|file| format!("archive/{}", file.file_name().unwrap().display())));
+}
+
 /// A package from which no archive can be read is not an empty one, and an archive beside `archive/` is one all the same.
 #[test]
 fn archives_that_lie_elsewhere_do_not_vanish() {
