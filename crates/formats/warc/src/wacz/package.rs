@@ -169,7 +169,8 @@ fn resource_name(path: &str, taken: &mut HashSet<String>) -> String {
     let is_odd = |c: char| !matches!(c, 'a'..='z' | '0'..='9' | '-' | '.' | '_');
     let plain = base.replace(is_odd, "-");
     let mut name = plain.clone();
-    let mut others = 1;
+    // From the number of all: to count from 1 would take ever longer where many archives have one name.
+    let mut others = taken.len();
     while !taken.insert(name.clone()) {
         others += 1;
         name = format!("{plain}-{others}");
