@@ -225,6 +225,10 @@ impl Frontier {
         let most = self.config.max_attempts.min(u32::from(u8::MAX));
         if !is_passing(answer) || refused || u32::from(row.strikes) >= most {
             row.due_ms = 0;
+            // What the files call failures in a row ends with an answer that settles the page.
+            if matches!(answer, Answer::Response { .. }) && !is_passing(answer) {
+                row.strikes = 0;
+            }
             row.status = match answer {
                 Answer::Failed(ErrorClass::RobotsDenied) => Status::Excluded,
                 Answer::Failed(_) | Answer::Response { status: 410, .. } => Status::Gone,

@@ -323,6 +323,27 @@ fn a_name_that_does_not_exist_is_not_waited_for() {
     assert!(matches!(f.step(UnixMillis(at)), Step::Refuse(_, ErrorClass::DnsNxdomain, _)));
 }
 
+/// A file calls them `retry_count`: whoever looks for pages with trouble does not want every page that was fetched.
+#[test]
+fn an_answer_ends_the_failures_in_a_row() {
+    let config = Config { memory_bytes: 1 << 20, background: false, max_attempts: 3, ..ignoring() };
+    let cases: [(&[u16], [u8; 3]); 3] =
+        [(&[200], [0, 0, 0]), (&[503, 500, 200], [1, 2, 0]), (&[500, 503, 500], [1, 2, 3])];
+    for (answers, strikes) in cases {
+        let mut f = F::on(FaultFs::new(), config.clone(), 0);
+        seed(&mut f, "http://a.example/");
+        let mut now = 0;
+        for (answer, expected) in answers.iter().zip(strikes) {
+            let (at, leased) = soonest(&mut f, now);
+            now = at;
+            done(&mut f, now, &leased, status(*answer));
+            let row = f.recent_row(page(leased.id)).unwrap();
+            assert_eq!((row.http_status, row.strikes), (*answer, expected));
+        }
+        assert_eq!(f.pending(), 0);
+    }
+}
+
 /// Neither the delay nor the time that rules hold may be so short that no page is ever asked for.
 #[test]
 fn rules_that_hold_for_no_time_let_pages_go() {
