@@ -50,6 +50,7 @@ fn lists_of_every_kind() {
         ("bookmarks.html", "<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<DT><A HREF=\"http://a.com/\">A</A>\n", &[]),
         ("sitemap.xml", "<urlset><url><loc>http://a.com/</loc></url></urlset>", &[]),
         ("feed", "<?xml version=\"1.0\"?><feed><entry><link href=\"http://a.com/\"/></entry></feed>", &[]),
+        ("rows", "http://a.com/|3\nhttp://b.com/x|12\n", &[]),
         ("key.cdxj", "com,a)/ 20260624010203 {\"status\":\"200\"}\n", &[]),
     ] {
         let item = one(name, text, more);

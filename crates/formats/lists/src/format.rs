@@ -1,7 +1,7 @@
 //! What a file is: by its first bytes where those are certain, then by its name, then by what its first line looks like.
 
 use crate::cdx::Legend;
-use crate::csv::looks_like_table;
+use crate::csv::{is_table_of_urls, looks_like_table};
 use crate::file::ListFile;
 use crate::lines::first_lines;
 use crate::{Error, Result, foreign};
@@ -98,7 +98,10 @@ impl Format {
             _ if first.contains(&b')') && line.contains(&b'{') => Some((Format::Cdxj, true)),
             _ if Legend::of_header(line).or_else(|| Legend::usual(line)).is_some() => Some((Format::Cdx, true)),
             _ if looks_like_table(line) => Some((Format::Csv, true)),
-            _ => memchr::memmem::find(first, b"://").map(|_| (Format::Lines, false)),
+            _ if memchr::memmem::find(first, b"://").is_none() => None,
+            // Rows without names, as `sqlite3` prints them: as a line, each would be one URL of all its fields.
+            _ if is_table_of_urls(head) => Some((Format::Csv, false)),
+            _ => Some((Format::Lines, false)),
         }
     }
 
@@ -279,6 +282,13 @@ mod tests {
             ("x", b"{ \"log\" : {\"entries\":[]}}", Some(Format::Har)),
             ("x.csv", b"http://a.com/,x\n", Some(Format::Csv)),
             ("x", b"http://a.com/,x\n", Some(Format::Lines)),
+            ("x", b"http://a.com/,x\nhttp://b.com/,y\n", Some(Format::Csv)),
+            ("x", b"http://a.com/x|3\nhttp://b.com/y|12", Some(Format::Csv)),
+            ("x.gz", &gzip(b"3;http://a.com/x\n12;http://b.com/y\n"), Some(Format::Csv)),
+            ("x.txt", b"http://a.com/x|3\nhttp://b.com/y|12\n", Some(Format::Lines)),
+            ("x", b"http://a.com/x,y\nhttp://b.com/\n", Some(Format::Lines)),
+            ("x", b"http://a.com/x\t2026-01-01\nhttp://b.com/y\t2026-01-02\n", Some(Format::Lines)),
+            ("x", b"http://a.com/x;v=1\nhttp://b.com/y;v=2\n", Some(Format::Lines)),
             ("x.txt", b"ts;url\n", Some(Format::Csv)),
             ("x", b"1,google.com\n", Some(Format::Csv)),
             ("x.txt", b"1,google.com\n", Some(Format::Csv)),

@@ -7,7 +7,7 @@ use std::io::{self, BufRead};
 pub(crate) const MAX_LINE: usize = 4 << 20;
 pub(crate) const BUFFER: usize = 256 << 10;
 /// Bytes of the beginning of a text by which it is told what it is.
-const HEAD: usize = 4096;
+pub(crate) const HEAD: usize = 4096;
 /// U+FEFF, which some programs put before a UTF-8 text. It is not part of the first line.
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
