@@ -304,6 +304,15 @@ pub(crate) fn has_second_url(text: &str) -> bool {
     })
 }
 
+/// Whether what a line holds behind its URL is a comma, a semicolon or a bar and another URL: a URL may hold them, but then another one
+/// stands in its query in front (`?u=http://b.com/,http://c.com/`), or is not right behind them.
+pub(crate) fn has_joined_url(text: &[u8]) -> bool {
+    let Some(at) = memchr::memmem::find_iter(text, b"://").nth(1) else { return false };
+    let before = text.get(..at).unwrap_or_default();
+    let letters = before.iter().rev().take(MAX_SCHEME).take_while(|b| b.is_ascii_alphanumeric()).count();
+    letters > 0 && before.iter().rev().nth(letters).is_some_and(|b| matches!(b, b',' | b';' | b'|'))
+}
+
 /// Whether a text is ASCII without blanks and control characters, as most URLs are.
 pub(crate) fn is_one_word(text: &[u8]) -> bool {
     // Without an early end the loop is done many bytes at a time.

@@ -4,7 +4,7 @@ mod answer;
 
 use crate::cdx::Legend;
 use crate::csv::{looks_like_host, looks_like_url};
-use crate::fields::{Fields, Roles, Value, has_field_mark, has_second_url, is_one_word, may_be_url};
+use crate::fields::{Fields, Roles, Value, has_field_mark, has_joined_url, has_second_url, is_one_word, may_be_url};
 use crate::file::text_of;
 use crate::{BadItem, Format, Options, json};
 use trawl_model::{UnixMillis, UrlRecord};
@@ -41,6 +41,7 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
     if line.starts_with(b"http")
         && is_one_word(line)
         && memchr::memmem::find(line, b"://").is_some()
+        && !has_joined_url(line)
         && let Ok(url) = std::str::from_utf8(line)
     {
         return Ok(Some(UrlRecord::bare(url)));
@@ -60,6 +61,10 @@ fn url(options: &Options, line: &[u8]) -> Result<Option<UrlRecord>, BadItem> {
     }
     if has_second_url(text) {
         let message = "expected one URL in a line, found another behind white space: put it into its own line, or read the list as a table (--format tsv)";
+        return Err(BadItem::new("several", message, line));
+    }
+    if has_joined_url(text.as_bytes()) {
+        let message = "expected one URL in a line, found another behind a comma, semicolon or bar: put it into its own line, or read the list as a table (--format csv)";
         return Err(BadItem::new("several", message, line));
     }
     let Columns { url, ts, status } = columns(text);
@@ -220,6 +225,14 @@ mod tests {
         }
         for several in ["http://a.com/ http://b.com/", "http://a.com/?x=1\u{a0}https://b.com/", "a.com\tftp://b.com/"] {
             assert_eq!(one(Format::Lines, several.as_bytes()).unwrap_err().code, "several", "{several:?}");
+        }
+        // Joined to one line: all of them became one URL, with exit code 0.
+        for joined in ["http://a.com/,http://b.com/", "https://a.com/?x=1;https://b.com/?x=2", "http://a.com/|ftp://b"]
+        {
+            assert_eq!(one(Format::Lines, joined.as_bytes()).unwrap_err().code, "several", "{joined:?}");
+        }
+        for one_url in ["http://a.com/?u=http://b.com/,http://c.com/", "http://a.com/w=1,h=2/http://b.com/"] {
+            assert_eq!(url(one_url.as_bytes()), UrlRecord::bare(one_url));
         }
         // A hosts file is no list of URLs, unless it is one of addresses with times.
         for blocked in ["0.0.0.0\tads.a.com", "127.0.0.1\tlocalhost", "::1\ta.com b.com"] {
