@@ -21,7 +21,7 @@ pub(crate) fn host(name: &str, suffixes: &SuffixList) -> Result<String, QueryErr
 /// The beginning of a path (and query) as rows have it, from any spelling; but parameters stay in the order that they have here,
 /// since the last one may go on.
 pub(crate) fn path_prefix(prefix: &str, suffixes: &SuffixList) -> String {
-    // What follows a fragment is no parameter.
+    // Text behind a fragment is not a parameter.
     let Some((path, query)) = prefix.split_once('?').filter(|_| !prefix.contains('#')) else {
         return one_prefix(prefix, suffixes);
     };

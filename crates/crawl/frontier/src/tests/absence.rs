@@ -220,7 +220,7 @@ fn robots_txt_that_a_redirect_leads_to_nowhere_is_unavailable() {
     assert!(matches!(f.step(UnixMillis(now)), Step::Refuse(_, ErrorClass::RobotsUnavailable, _)));
 }
 
-/// Without a pause it would be ready again at once, and nobody could see that it is only waited for.
+/// Without a pause it would be ready again at once, and the crawl would never count as waiting for it.
 #[test]
 fn an_absent_host_rests_whatever_the_settings() {
     for (backoff, delay) in [(0, 0), (0, 1_000), (1, 0)] {

@@ -304,7 +304,7 @@ impl Header {
 }
 
 /// Finds what shows that a field is not a URL alone: a URL parser would drop the line end, or escape the quote or the mark between
-/// fields, and give a URL that nobody wrote.
+/// fields, and give a URL that is not in the list.
 fn check_url(value: &[u8]) -> Result<(), (&'static str, &'static str)> {
     if value.iter().any(|b| matches!(b, b'\n' | b'\r')) {
         return Err(("line_end", "expected a url, found a line end in it"));

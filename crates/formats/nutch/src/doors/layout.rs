@@ -205,7 +205,7 @@ fn gathered(fs: &dyn Fs, kind: Kind, root: &Path, names: &[&str]) -> Result<Opti
         }
         if files.is_empty() && is_dir {
             let path = data_path(&dir);
-            // A map that lost its first bytes is one all the same: whoever reads it finds out.
+            // A map that lost its first bytes is listed all the same: its reader reports the damage.
             match fs.exists(&path)? {
                 true => files.push(DataFile { path, map: Some(dir.clone()), part: None }),
                 false => emptied.push(dir.clone()),

@@ -203,7 +203,7 @@ fn lead_to_another(
 }
 
 /// Whether a memento is a redirect to another scheme of its own URL, or to it with or without `www.`, of which there is no
-/// memento: whoever asks for that one must not be led here, or clients go round in circles between the two.
+/// memento: a client that asks for that one must not be redirected here, or it goes round in circles between the two.
 fn leads_back(pinned: &Pinned, archives: &Archives, row: &UrlHit, who: &Principal) -> Result<bool, QueryError> {
     let is_redirect = row.item.status.is_some_and(|status| (300..400).contains(&status));
     if !is_redirect {
@@ -215,7 +215,7 @@ fn leads_back(pinned: &Pinned, archives: &Archives, row: &UrlHit, who: &Principa
         Ok(())
     });
     match read {
-        // A record that cannot be read leads nowhere; whoever asks for it is told so.
+        // A record that cannot be read redirects nowhere; a request for it gets the error.
         Ok(()) | Err(QueryError::NoArchive { .. } | QueryError::NoCapture { .. }) => {}
         Err(error) => return Err(error),
     }

@@ -107,7 +107,7 @@ fn the_nearest_memento_is_that_of_the_second() {
 
 /// Of a site that moved to https, often only the redirect of the http page was captured.
 #[test]
-fn a_redirect_to_what_was_not_captured_leads_nobody_in_circles() {
+fn a_redirect_to_a_url_without_captures_does_not_lead_in_circles() {
     let date = "2026-06-24T01:02:03Z";
     let moved = |id: u32, url: &str, to: &str| {
         response(id, url, date, format!("HTTP/1.1 301 Moved\r\nLocation: {to}\r\n\r\n").as_bytes())
