@@ -353,8 +353,8 @@ impl World {
 }
 
 fn simulate(events: u64, seed: u64) -> World {
-    // About nine events a page: an offer of it now and again, a lease, an end, an outcome.
-    let pages = (events / 9).max(100);
+    // Between eight and nine events a page, fewer in a large web: an offer of it now and again, a lease, an end, an outcome.
+    let pages = (events / 8).max(100);
     let mut world = World {
         web: Web { pages },
         dice: Dice(seed),
