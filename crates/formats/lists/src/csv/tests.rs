@@ -116,7 +116,7 @@ fn hosts_in_reverse_are_refused() {
     assert!(error.contains("\"#host_rev\" of hosts in reverse"), "{error}");
     let named = Options { url_column: Some("3".into()), ..Options::default() };
     assert_eq!(urls(&named, text), [Ok("com.example.www".to_owned()), Ok("org.example".to_owned())]);
-    // A remark is no header, and URLs are what they are.
+    // A remark above the table is not a header, and a column of whole URLs is not one of hosts.
     for text in ["# see last_rev\n1\ta.com\n", "#n\t#host_rev\n1\thttp://a.com\n"] {
         assert_eq!(read_text(&Options::default(), text).map(|rows| rows.len()), Ok(1), "{text:?}");
     }
