@@ -17,15 +17,15 @@ use crate::error::Error;
 use crate::governor::Governor;
 use crate::message::TaskMessage;
 use crate::page::Worker;
+use crate::pool::PagePool;
 use crate::report::{Progress, Waiting};
 use crate::seeds::{self, SeedBatch, Taken};
 use crate::state::State;
 use crate::stop::Stop;
 use crate::writer::{Writer, failed};
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use trawl_fetch::Fetcher;
@@ -37,7 +37,7 @@ pub(crate) struct Crawl<'a> {
     pub(crate) state: State,
     pub(crate) fetcher: Fetcher,
     pub(crate) worker: Worker,
-    pub(crate) cpu: Arc<Semaphore>,
+    pub(crate) pages: PagePool,
     pub(crate) tasks: JoinSet<()>,
     pub(crate) told: mpsc::Sender<TaskMessage>,
     pub(crate) items: SyncSender<Item>,
@@ -121,7 +121,7 @@ pub(crate) async fn crawl(
         state,
         fetcher,
         worker,
-        cpu: Arc::new(Semaphore::new(threads.saturating_mul(2))),
+        pages: PagePool::start(threads.saturating_mul(2), &told)?,
         governor: Governor::new(config.workers),
         tasks: JoinSet::new(),
         told,
@@ -217,10 +217,12 @@ impl Crawl<'_> {
         }
     }
 
-    /// Tells the writer to sync at once when there is nothing left to do but to wait for it.
+    /// Tells the writer to sync at once when there is little left to do but to wait for it. Not for the first few captures while
+    /// as many are still prepared: a crawl with 32 workers synced 100 times a second, for a dozen captures each.
     fn hurry(&mut self) -> Result<(), Error> {
         let starved = self.in_flight == 0 || self.unacked >= self.config.max_unacked;
-        if starved && self.unsynced > 0 && !std::mem::replace(&mut self.hurried, true) {
+        let half = self.unsynced.saturating_mul(2) >= self.unacked;
+        if starved && half && self.unsynced > 0 && !std::mem::replace(&mut self.hurried, true) {
             self.items.try_send(Item::Hurry).map_err(|_| failed("writer"))?;
         }
         Ok(())

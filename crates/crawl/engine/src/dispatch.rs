@@ -5,12 +5,9 @@ use crate::error::Error;
 use crate::governor::Blame;
 use crate::lease::Lease;
 use crate::message::{Spent, TaskMessage};
-use crate::page::{Event, answer_of, facts_of};
+use crate::page::{answer_of, facts_of};
 use crate::sitemaps;
-use crate::writer::failed;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 use trawl_fetch::{Ask, Validators};
 use trawl_frontier::{HostId, LeaseId, Next, Work};
@@ -94,7 +91,7 @@ impl Crawl<'_> {
         self.in_flight += 1;
         self.unacked += 1;
         let (fetcher, worker) = (self.fetcher.clone(), self.worker.clone());
-        let (told, cpu) = (self.told.clone(), self.cpu.clone());
+        let (told, jobs) = (self.told.clone(), self.pages.jobs());
         let (governor, started) = (self.governor.clone(), self.governor.started());
         // A 304 has no links. A page that leads on is requested in full, and its digest tells whether it changed.
         let needs_links = lease.depth < self.config.frontier.max_depth;
@@ -141,33 +138,14 @@ impl Crawl<'_> {
             let (host, fetch_ms) = (lease.url.host().to_owned(), fetched.facts.timings.total_ms.map_or(0, u64::from));
             let spent = Spent { host, bytes, fetch_ms };
             let _ = told.send(TaskMessage::Ended(lease.id, answer_of(&fetched), ip, spent)).await;
-            prepare(cpu, told, move || worker.event(lease, fetched)).await;
+            jobs.add(move || worker.event(lease, fetched));
         });
     }
 
     fn refuse(&mut self, lease: Lease, class: ErrorClass, message: String) {
         let now = self.clock.now();
         self.unacked += 1;
-        let (worker, told, cpu) = (self.worker.clone(), self.told.clone(), self.cpu.clone());
-        self.tasks.spawn(prepare(cpu, told, move || worker.refusal(lease, class, message, now)));
+        let worker = self.worker.clone();
+        self.pages.jobs().add(move || worker.refusal(lease, class, message, now));
     }
-}
-
-/// Does the CPU work of an event, on a thread meant for that, a core's worth at a time.
-async fn prepare(
-    cpu: Arc<Semaphore>,
-    told: mpsc::Sender<TaskMessage>,
-    work: impl FnOnce() -> Result<Event, Error> + Send + 'static,
-) {
-    let Ok(permit) = cpu.acquire_owned().await else { return };
-    let job = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        work()
-    });
-    let message = match job.await {
-        Ok(Ok(event)) => TaskMessage::Ready(Box::new(event)),
-        Ok(Err(error)) => TaskMessage::Failed(error),
-        Err(_) => TaskMessage::Failed(failed("page worker")),
-    };
-    let _ = told.send(message).await;
 }

@@ -51,6 +51,7 @@ mod look;
 mod message;
 mod open;
 mod page;
+mod pool;
 mod prior;
 mod record;
 mod report;

@@ -36,6 +36,9 @@ use trawl_frontier::{Identity, RobotsPolicy};
 use trawl_model::ErrorClass;
 use trawl_url::{Reject, SuffixList, WebUrl};
 
+/// Captures that may wait to be durable, however few workers there are: fewer than this, and the workers wait for the disk.
+const LEAST_UNACKED: usize = 256;
+
 /// Crawls URLs into WARC files (or another format) and captures.parquet
 ///
 /// With --depth 0 (the default) it fetches exactly the seeds; with a higher depth it follows links within --scope. It honours
@@ -380,7 +383,7 @@ impl Args {
         config.max_rejects = self.max_bad;
         config.embeds = self.embeds;
         config.workers = self.workers;
-        config.max_unacked = self.workers.saturating_mul(2);
+        config.max_unacked = self.workers.saturating_mul(2).max(LEAST_UNACKED);
         config.roll_bytes = self.warc_size;
         config.operator = self.operator;
         config.arguments = std::env::args().skip(1).collect();
