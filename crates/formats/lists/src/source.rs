@@ -5,13 +5,14 @@ use crate::fields::one_url;
 use crate::file::{ListFile, unpacked};
 use crate::format::{Format, look};
 use crate::lines::{BOM, BUFFER, Line, LineReader, first_lines};
+use crate::oddity::{self, has_joined_url};
 use crate::parquet::ParquetSource;
 use crate::{BadItem, Options, Purpose, Result, csv, document, foreign, line, markup};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use trawl_io::{Compression, Fs};
-use trawl_model::{Advice, DoorError, Items, Place, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_model::{Advice, Aside, Asides, DoorError, Items, Place, SourceIdentity, Split, UrlRecord, UrlSource};
 
 /// Opens a file as a list. Its format is found by first bytes and name unless `format` says it.
 pub fn open(fs: &Arc<dyn Fs>, path: &Path, format: Option<Format>, options: &Options) -> Result<Box<dyn UrlSource>> {
@@ -58,7 +59,7 @@ pub fn read_stream(
         let error = format!("expected a list of URLs, found {found}");
         return Err(DoorError::new(Advice::Stop, error).at(Place::new(uri, 0, 0)));
     }
-    List::new(uri, known.unwrap_or(Format::Lines), options).read(stream, each)
+    List::new(uri, known.unwrap_or(Format::Lines), options).read(stream, each, &mut |_, _| {})
 }
 
 /// How a list is read.
@@ -80,17 +81,17 @@ impl List {
     }
 
     /// Reads a whole list.
-    fn read(&self, stream: impl BufRead, each: &mut Items<'_>) -> Result<(), DoorError> {
+    fn read(&self, stream: impl BufRead, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
         let Self { uri, options, .. } = self;
         if self.format.is_lines() {
-            return self.lines(LineReader::new(stream, 0), u64::MAX, each);
+            return self.lines(LineReader::new(stream, 0), u64::MAX, each, aside);
         }
         let each = &mut |at, item: Result<UrlRecord, DoorError>| {
             each(at, item.and_then(|record| one_url(record).map_err(|bad| bad.at(Place::new(&**uri, at, 0)))))
         };
         match self.format {
-            Format::Csv => csv::read(uri, None, options, stream, each),
-            Format::Tsv => csv::read(uri, Some(b'\t'), options, stream, each),
+            Format::Csv => csv::read(uri, None, options, stream, each, aside),
+            Format::Tsv => csv::read(uri, Some(b'\t'), options, stream, each, aside),
             Format::Json => document::read(uri, options, stream, each),
             Format::Har => document::read_har(uri, options, stream, each),
             Format::Bookmarks => markup::read_bookmarks(uri, options, stream, each),
@@ -103,10 +104,19 @@ impl List {
     }
 
     /// Reads the lines that begin before `end`.
-    fn lines(&self, mut lines: LineReader<impl BufRead>, end: u64, each: &mut Items<'_>) -> Result<(), DoorError> {
+    fn lines(
+        &self,
+        mut lines: LineReader<impl BufRead>,
+        end: u64,
+        each: &mut Items<'_>,
+        aside: &mut Asides<'_>,
+    ) -> Result<(), DoorError> {
         let mut legend = self.legend.clone();
+        // Which line it is, is known of those that are read from the beginning on.
+        let (from_start, mut number) = (lines.offset == 0, 0u64);
         while lines.offset < end {
             let mut at = lines.offset;
+            number += 1;
             let (parsed, len) = match lines.next_line().map_err(|e| failed(&self.uri, at, e))? {
                 None => break,
                 Some(Line::TooLong(head)) => {
@@ -122,7 +132,13 @@ impl List {
             match parsed {
                 Ok(None) => {}
                 Ok(Some(record)) => {
-                    each(at, one_url(record).map_err(|bad| bad.at(Place::new(&*self.uri, at, len as u64))))?
+                    let item = one_url(record).map_err(|bad| bad.at(Place::new(&*self.uri, at, len as u64)));
+                    let is_odd =
+                        self.format == Format::Lines && item.as_ref().is_ok_and(|record| has_joined_url(&record.url));
+                    each(at, item)?;
+                    if is_odd {
+                        aside(at, Aside::Oddity(oddity::JOINED, from_start.then_some(number)));
+                    }
                 }
                 Err(bad) => each(at, Err(bad.at(Place::new(&*self.uri, at, len as u64))))?,
             }
@@ -155,8 +171,12 @@ impl UrlSource for TextSource {
     }
 
     fn read(&self, split: Split, each: &mut Items<'_>) -> Result<(), DoorError> {
+        self.read_all(split, each, &mut |_, _| {})
+    }
+
+    fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
         if self.file.compression != Compression::None || !self.list.format.is_lines() {
-            return self.list.read(BufReader::with_capacity(BUFFER, self.file.reader(0)?), each);
+            return self.list.read(BufReader::with_capacity(BUFFER, self.file.reader(0)?), each, aside);
         }
         // One byte before the split tells whether a line begins right at it.
         let start = split.start.saturating_sub(1);
@@ -165,7 +185,7 @@ impl UrlSource for TextSource {
         if split.start > 0 {
             lines.next_line().map_err(|e| failed(&self.list.uri, start, e))?;
         }
-        self.list.lines(lines, split.end, each)
+        self.list.lines(lines, split.end, each, aside)
     }
 }
 

@@ -3,11 +3,12 @@
 use super::grown::Start;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use trawl_io::{Fs, Metadata};
 use trawl_lists::ListFile;
-use trawl_model::{Asides, DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
+use trawl_model::{Aside, Asides, DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
 use trawl_store::Stamp;
 
 /// A source that was taken when it was shorter, and what has become of that.
@@ -125,11 +126,19 @@ impl UrlSource for Source {
     fn read_all(&self, split: Split, each: &mut Items<'_>, aside: &mut Asides<'_>) -> Result<(), DoorError> {
         let mut start = self.start;
         let from = start.at;
-        let mut each = |at, item: Result<_, _>| if start.passes(at, item.is_ok()) { each(at, item) } else { Ok(()) };
-        // What stands where the last capture did was told with it.
-        let mut aside = |at, kind: &str| {
-            if at > from || from == 0 {
-                aside(at, kind)
+        let has_passed = Cell::new(false);
+        let mut each = |at: u64, item: Result<_, _>| {
+            has_passed.set(start.passes(at, item.is_ok()));
+            if has_passed.get() { each(at, item) } else { Ok(()) }
+        };
+        let mut aside = |at: u64, what: Aside<'_>| {
+            let is_new = match what {
+                // What stands where the last capture did was told with it.
+                Aside::Record(_) => at > from || from == 0,
+                Aside::Oddity(..) => has_passed.get(),
+            };
+            if is_new {
+                aside(at, what)
             }
         };
         self.inner.read_all(split, &mut each, &mut aside)
