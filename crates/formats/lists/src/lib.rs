@@ -60,7 +60,7 @@ pub mod zipnum;
 pub use csv::looks_like_url;
 pub use error::{Error, Result};
 pub use fields::{Fields, Value};
-pub use file::{ListFile, text_of, unpacked};
+pub use file::{ListFile, text_of, unpacked, uri_of};
 pub use format::{Format, Looks, extension, look};
 pub use item::BadItem;
 pub use oddity::describe_oddity;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use trawl_io::{Fs, Metadata};
+use trawl_io::{FileId, Fs, Metadata};
 use trawl_lists::ListFile;
 use trawl_model::{Aside, Asides, DoorError, Items, SourceIdentity, Split, UrlRecord, UrlSource};
 use trawl_store::Stamp;
@@ -37,6 +37,8 @@ pub struct Source {
     pub(crate) opened: Option<Opened>,
     /// What its file was before its bytes were hashed; `None` for what is no file of bytes.
     pub(super) seen: Option<Seen>,
+    /// Which file it is, whatever its name; `None` for what has none of its own.
+    pub(super) file: Option<FileId>,
 }
 
 /// What a file system said of a file before it was read.
@@ -76,7 +78,8 @@ impl Opened {
 impl From<Box<dyn UrlSource>> for Source {
     fn from(inner: Box<dyn UrlSource>) -> Self {
         let inner = Arc::from(inner);
-        Self { inner, stamp: None, grown: None, known_by_name: None, start: Start::default(), opened: None, seen: None }
+        let start = Start::default();
+        Self { inner, stamp: None, grown: None, known_by_name: None, start, opened: None, seen: None, file: None }
     }
 }
 
@@ -84,6 +87,18 @@ impl Source {
     /// A source that is new to its dataset.
     pub fn new(source: impl UrlSource + 'static) -> Self {
         Self::from(Box::new(source) as Box<dyn UrlSource>)
+    }
+
+    /// What another name of the same file has in common with it: hard links, and paths through which a directory is mounted twice. The
+    /// bytes as well, because some file systems number their files badly.
+    pub(crate) fn file(&self) -> Option<(FileId, u64, String)> {
+        let SourceIdentity { size, tag, .. } = self.identity();
+        self.file.map(|id| (id, size, tag))
+    }
+
+    /// Where its file is.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.seen.as_ref().map(|seen| &*seen.path)
     }
 
     /// Refuses a file whose bytes are no longer those that were hashed: a file is opened anew for each part that is read of it, so

@@ -67,8 +67,8 @@ pub(in crate::commands::lake) fn open_sources(
             let identity = source.identity();
             if source.grown.is_none() && !is_known(known, &identity) {
                 let items = taste(&source, settings.split_bytes)?;
-                // A list may be empty on purpose; an archive that has bytes and not one capture is something else, or broken.
-                if items == 0 && identity.size > 0 && format.is_some_and(Format::is_archive) {
+                // A list may be empty on purpose; an archive without a capture, or without a byte, is something else, or broken.
+                if items == 0 && format.is_some_and(Format::is_archive) {
                     unreadable.push(file.shown());
                 }
             }
