@@ -136,6 +136,26 @@ fn hard_links_are_one_archive() {
     }
 }
 
+/// As `gzip -k` leaves them: every row was there twice, with exit code 0.
+#[test]
+fn an_archive_and_its_compressed_copy_are_named() {
+    use std::io::Write as _;
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(every_kind().as_bytes()).unwrap();
+    write(dir, "d/a.warc", every_kind());
+    let before = ingest(dir, "later", &["d"], &[], 0);
+    assert_eq!(total(&before), 6);
+    write(dir, "d/a.warc.gz", gzip.finish().unwrap());
+    let both = ingest(dir, "both", &["d"], &[], 1);
+    assert_eq!(total(&both), 12, "{both}");
+    assert!(both["incomplete"][0]["path"].as_str().unwrap().ends_with("a.warc.gz"), "{both}");
+    ask(dir, &["convert", "d", "both.warc"], 1);
+    let later = common::trawl(dir).args(["lake", "ingest", "--dataset", "later", "d/a.warc.gz"]).output().unwrap();
+    assert!(common::stderr(&later).contains("but for how it is packed"), "{}", common::stderr(&later));
+}
+
 #[test]
 fn an_archive_without_a_byte_is_named() {
     let temp = tempfile::tempdir().unwrap();

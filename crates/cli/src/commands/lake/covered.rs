@@ -4,6 +4,7 @@
 use super::ingest::base_uri;
 use super::sources::{Expanded, NotFile, SourcePath, is_captures};
 use crate::commands::captures::is_part;
+use crate::commands::copies::{OPEN, unpacked};
 use crate::system;
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,9 +20,6 @@ use trawl_store::KnownSource;
 
 /// Why captures may be there twice.
 const TWICE: &str = "archives of the same names are read beside it, but not all that it has, or other ones: captures that both have are added twice";
-
-/// What the name of an archive ends in while a crawler writes it.
-const OPEN: &str = ".open";
 
 /// Takes out of the files what others among them stand for, and says so.
 pub(super) fn settle(all: &mut Expanded) {
@@ -83,6 +81,18 @@ pub(super) fn settle(all: &mut Expanded) {
         }
     }
     settle_cdx(all, &changed);
+    tell_twins(all);
+}
+
+/// Names what may be another file that is read, packed otherwise: who compresses a file may keep both.
+fn tell_twins(all: &mut Expanded) {
+    let mut known: BTreeMap<PathBuf, &Path> = BTreeMap::new();
+    for file in &all.files {
+        if *known.entry(unpacked(&file.path)).or_insert(&file.path) != file.path {
+            let why = "a file of the same name, but for how it is packed, is read as well: rows that both have are added twice";
+            all.incomplete.push(NotFile { path: file.path.display().to_string(), why });
+        }
+    }
 }
 
 /// Leaves out CDX indexes of archives that are read themselves, or of which an index of captures is read, `changed` as they may
@@ -207,14 +217,6 @@ fn renamed(files: &[SourcePath], covered: &BTreeMap<PathBuf, Option<u64>>) -> BT
     };
     let archives = files.iter().filter(|file| is_archive(&file.path) || is_package(file)).map(|file| &file.path);
     archives.filter(|path| !covered.contains_key(*path) && is_one(path.as_path())).cloned().collect()
-}
-
-/// The path of an archive without the endings that it has while it is written and for its compression.
-fn unpacked(path: &Path) -> PathBuf {
-    let name = base(path);
-    let whole = name.strip_suffix(OPEN).unwrap_or(&name);
-    let bare = [".gz", ".zst"].iter().find_map(|ending| whole.strip_suffix(ending)).unwrap_or(whole);
-    path.with_file_name(bare)
 }
 
 /// The archives that an index lists, and how long they were then. One that cannot be read is reported when its rows are taken.
