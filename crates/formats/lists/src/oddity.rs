@@ -6,6 +6,9 @@ const MAX_SCHEME: usize = 12;
 /// A line has another URL behind a comma, a semicolon or a bar. A URL may hold one there (`/image/fetch/w_300,https://…`), and then
 /// the line is one URL; else it is several that somebody joined.
 pub(crate) const JOINED: &str = "joined_urls";
+/// The first lines hold a separator equally often, as the rows of a table do that has no header and is called a list of lines. URLs may
+/// hold it as well (`/article-7,00.html`).
+pub(crate) const ROWS: &str = "like_rows";
 /// Beside the URL of a row there is another one, in a table whose header does not say which of them is the URL.
 pub(crate) const BESIDE: &str = "urls_beside";
 
@@ -15,6 +18,7 @@ pub fn describe_oddity(code: &str) -> &'static str {
         JOINED => {
             "line(s) hold another URL behind a comma, semicolon or bar, and were taken as one URL each: if they are several, put each into its own line"
         }
+        ROWS => "line(s) look like rows of a table, and were taken as one URL each: --format csv reads them as rows",
         BESIDE => {
             "row(s) of a table without header hold more than one URL, of which the first was taken: --url-column takes another, --format lines the whole line"
         }
@@ -77,6 +81,11 @@ mod tests {
         {
             assert_eq!(odd(Format::Lines, usual, u64::MAX), (1, Vec::new()), "{usual}");
         }
+        // As `sqlite3` prints rows, in a file called .txt: the number became part of the URL.
+        let rows = "http://a.example/x|3\nhttp://b.example/y|12\nhttp://c.example/\n";
+        assert_eq!(odd(Format::Lines, rows, u64::MAX), (3, Vec::new()), "not equally often");
+        let (records, found) = odd(Format::Lines, rows.get(..43).unwrap(), u64::MAX);
+        assert_eq!((records, found), (2, vec![(0, "like_rows".into(), Some(1)), (21, "like_rows".into(), Some(2))]));
         // What has a value of its own is what a program wrote.
         let object = format!("{{\"url\":\"{image}\"}}\n");
         assert_eq!(odd(Format::Jsonl, &object, u64::MAX), (1, Vec::new()));

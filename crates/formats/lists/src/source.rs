@@ -29,6 +29,11 @@ pub fn over(file: ListFile, format: Format, options: &Options) -> Result<Box<dyn
     if format == Format::Parquet {
         return Ok(Box::new(ParquetSource::open(file, options)?));
     }
+    if format == Format::Lines {
+        // What cannot be read is reported when the list is.
+        let head = first_lines(BufReader::new(file.reader(0)?)).unwrap_or_default();
+        list.table = csv::table_of_urls(&head);
+    }
     if format == Format::Cdx && file.compression == Compression::None {
         // Every part of the file needs what its first line says.
         let mut first = LineReader::new(BufReader::new(file.reader(0)?), 0);
@@ -70,6 +75,8 @@ struct List {
     options: Options,
     /// What the columns of a CDX file are, if its first line says so.
     legend: Option<Legend>,
+    /// What separates the fields of a table that is called a list of lines, as far as its first lines tell.
+    table: Option<u8>,
 }
 
 impl List {
@@ -77,7 +84,7 @@ impl List {
         // Seeds of both kinds may be in one list.
         let mixed = options.purpose == Purpose::Crawl && format == Format::Jsonl;
         let format = if mixed { Format::Lines } else { format };
-        Self { uri: uri.to_owned(), format, options: options.clone(), legend: None }
+        Self { uri: uri.to_owned(), format, options: options.clone(), legend: None, table: None }
     }
 
     /// Reads a whole list.
@@ -100,6 +107,16 @@ impl List {
                 let error = "expected a list that can be read as a stream, found Parquet: name its file";
                 Err(DoorError::new(Advice::Stop, error))
             }
+        }
+    }
+
+    /// What may not be meant so in the URL of a line.
+    fn oddity(&self, url: &str) -> Option<&'static str> {
+        match self.table {
+            _ if self.format != Format::Lines => None,
+            _ if has_joined_url(url) => Some(oddity::JOINED),
+            Some(separator) if url.contains(char::from(separator)) => Some(oddity::ROWS),
+            _ => None,
         }
     }
 
@@ -133,11 +150,10 @@ impl List {
                 Ok(None) => {}
                 Ok(Some(record)) => {
                     let item = one_url(record).map_err(|bad| bad.at(Place::new(&*self.uri, at, len as u64)));
-                    let is_odd =
-                        self.format == Format::Lines && item.as_ref().is_ok_and(|record| has_joined_url(&record.url));
+                    let odd = item.as_ref().ok().and_then(|record| self.oddity(&record.url));
                     each(at, item)?;
-                    if is_odd {
-                        aside(at, Aside::Oddity(oddity::JOINED, from_start.then_some(number)));
+                    if let Some(odd) = odd {
+                        aside(at, Aside::Oddity(odd, from_start.then_some(number)));
                     }
                 }
                 Err(bad) => each(at, Err(bad.at(Place::new(&*self.uri, at, len as u64))))?,

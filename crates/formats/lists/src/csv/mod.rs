@@ -16,7 +16,7 @@ use crate::oddity::{self, has_scheme};
 use crate::source::failed;
 use crate::{BadItem, Options};
 use rows::{Row, Rows, Shape};
-pub(crate) use separator::is_table_of_urls;
+pub(crate) use separator::table_of_urls;
 use separator::{
     Ambiguous, NO_SEPARATOR, announced, behind_comments, check_uneven, is_list, sample, separator_of, separator_of_urls,
 };
