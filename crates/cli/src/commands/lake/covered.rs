@@ -71,7 +71,7 @@ pub(super) fn settle(all: &mut Expanded) {
                     all.not_files.push(NotFile { path: shown, why: "a copy of archives that are read" });
                     continue;
                 }
-                let why = "listed in the package, but not in it: its captures are missing";
+                let why = "listed in the package, but not in it, or without a byte: its captures are missing";
                 all.incomplete.extend(missing(&file).into_iter().map(|path| NotFile { path, why }));
                 if beside.iter().any(|beside| *beside != Beside::Nothing) {
                     all.incomplete.push(NotFile { path: shown, why: TWICE });
