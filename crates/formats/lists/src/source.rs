@@ -10,7 +10,7 @@ use crate::parquet::ParquetSource;
 use crate::{BadItem, Options, Purpose, Result, csv, document, foreign, line, markup};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use trawl_io::{Compression, Fs};
 use trawl_model::{Advice, Aside, Asides, DoorError, Items, Place, SourceIdentity, Split, UrlRecord, UrlSource};
 
@@ -41,7 +41,7 @@ pub fn over(file: ListFile, format: Format, options: &Options) -> Result<Box<dyn
             list.legend = Legend::of_header(line);
         }
     }
-    Ok(Box::new(TextSource { list, file }))
+    Ok(Box::new(TextSource { list, file, changes_columns: OnceLock::new() }))
 }
 
 /// Reads a list that can be read only once, from its beginning. Its compression is told by the first bytes, and its format,
@@ -168,6 +168,29 @@ impl List {
 struct TextSource {
     list: List,
     file: ListFile,
+    /// Whether a line of a CDX file names other columns than the first line; asked only of a file that is to be split.
+    changes_columns: OnceLock<bool>,
+}
+
+impl TextSource {
+    /// Whether parts of the file cannot be read alone, since a line in front of them says what their columns are: where indexes of several
+    /// programs were joined by `cat`.
+    fn changes_columns(&self) -> Result<bool, DoorError> {
+        if let Some(known) = self.changes_columns.get() {
+            return Ok(*known);
+        }
+        let mut lines = LineReader::new(BufReader::with_capacity(BUFFER, self.file.reader(0)?), 0);
+        let mut found = false;
+        while let Some(line) = lines.next_line().map_err(|e| failed(&self.list.uri, 0, e))? {
+            let Line::Whole(line) = line else { continue };
+            let other = line.trim_ascii_start().starts_with(b"CDX").then(|| Legend::of_header(line)).flatten();
+            if other.is_some() && other != self.list.legend {
+                found = true;
+                break;
+            }
+        }
+        Ok(*self.changes_columns.get_or_init(|| found))
+    }
 }
 
 impl UrlSource for TextSource {
@@ -182,6 +205,9 @@ impl UrlSource for TextSource {
             return Ok(vec![Split { start: 0, end: size }]);
         }
         let target = target_bytes.max(1);
+        if self.list.format == Format::Cdx && size > target && self.changes_columns()? {
+            return Ok(vec![Split { start: 0, end: size }]);
+        }
         let starts = (0..size.div_ceil(target)).map(|i| i * target);
         Ok(starts.map(|start| Split { start, end: size.min(start.saturating_add(target)) }).collect())
     }
@@ -225,6 +251,21 @@ mod tests {
         fn splits_together_are_the_whole(text in "[ab\n]{0,40}", target in 1u64..50) {
             let file = file_of("f", text.as_bytes());
             prop_assert_eq!(read_splits(&file, target), read_splits(&file, u64::MAX));
+        }
+    }
+
+    /// Parts of the file were read by the columns of its first line: an offset became the name of an archive.
+    #[test]
+    fn every_part_of_a_cdx_file_is_read_by_its_own_columns() {
+        let one = " CDX N b a S V g\ncom,a)/ 20080430204825 http://a.com/ 10 5 x.warc.gz\n";
+        let other = " CDX a b V g u\nhttp://b.com/ 20080430204825 7 y.warc.gz z\n";
+        for (text, splits) in [(format!("{one}{other}{one}"), 1), (one.repeat(3), one.len() * 3)] {
+            let source = over(file_of("f", text.as_bytes()), Format::Cdx, &Options::default()).unwrap();
+            assert_eq!(source.splits(1).unwrap().len(), splits);
+            let found = read_all(&*source, 1).unwrap();
+            let files: Vec<_> = found.into_iter().map(|(_, item)| item.unwrap().place.unwrap().file).collect();
+            let expected = if splits == 1 { ["x.warc.gz", "y.warc.gz", "x.warc.gz"] } else { ["x.warc.gz"; 3] };
+            assert!(files.iter().map(|file| &**file).eq(expected), "{files:?}");
         }
     }
 
