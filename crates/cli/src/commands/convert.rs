@@ -15,8 +15,9 @@ use trawl_archive::{About, Creation, Target, convert};
 ///
 /// The name of the target decides its format: .warc, .warc.gz, .warc.zst, .wacz, .data (a seqdb container) or .segment
 /// (a Nutch segment). Between WARC, WACZ and seqdb, it copies records and loses nothing, unknown record types included.
-/// It counts what another target cannot carry; with --strict it refuses. Several sources become one target. An existing
-/// target is replaced only with --overwrite.
+/// It counts what another target cannot carry; with --strict it refuses. Several sources become one target; a WACZ file whose
+/// archives lie beside it is left out, and captures that may be copied twice are exit code 1. An existing target is replaced
+/// only with --overwrite.
 ///
 /// In a seqdb container, each capture is a file: its name is URL and time, its contents are the capture's records. A
 /// record without a URL (warcinfo) is a file named by its time.
