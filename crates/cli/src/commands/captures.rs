@@ -31,8 +31,8 @@ enum Verb {
 ///
 /// The archives hold everything the index needs, failed fetches and the metadata of seeds included. Resources, conversions and
 /// responses that are not HTTP get a row as well, as in an ingest; all other records are counted by type. An existing index is
-/// replaced when the new one is complete. Exit code 1 when something could not be read, or when
-/// captures may be in it twice.
+/// replaced when the new one is complete. Exit code 1 when something could not be read, or when captures may
+/// be in it twice.
 ///
 /// Example: trawl captures rebuild crawl/
 #[derive(Debug, clap::Args)]

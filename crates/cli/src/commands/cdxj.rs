@@ -59,8 +59,9 @@ enum Verb {
 /// Writes the sorted index of archives
 ///
 /// Damaged places are skipped and reported. Exit code 1 when there are any, when the index is empty, or when captures may be in it
-/// twice. A WACZ file whose archives lie beside it is left out. If several archives have the same name, lines name the whole path. A file (--out, --zipnum) keeps URLs as they were found; standard output leaves out
-/// user names and passwords unless --credentials is given.
+/// twice. A WACZ file whose archives lie beside it is left out. If several archives have the same name, lines name the whole path.
+/// A file (--out, --zipnum) keeps URLs as they were found; standard output leaves out user names and passwords unless
+/// --credentials is given.
 ///
 /// Example: trawl cdxj index crawl/ --out crawl.cdxj
 #[derive(Debug, clap::Args)]
